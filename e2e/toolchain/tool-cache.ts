@@ -1,0 +1,141 @@
+import { createHash, randomUUID } from 'node:crypto';
+import { existsSync } from 'node:fs';
+import { link, mkdir, readdir, readFile, rename, rm, stat, utimes, writeFile } from 'node:fs/promises';
+import { homedir, hostname } from 'node:os';
+import { join, resolve } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+
+import { report, withProgress } from './command.ts';
+
+const lockPollMs = 250;
+const heartbeatMs = 5_000;
+const staleAfterMs = 60_000;
+
+/** Where built tools are kept: outside the repository, shared by all checkouts. */
+export function cacheDir(): string {
+  const own = process.env['HOLDFAST_TEST_CACHE'];
+  if (own !== undefined && own !== '') return resolve(own);
+  const xdg = process.env['XDG_CACHE_HOME'];
+  return join(xdg !== undefined && xdg !== '' ? xdg : join(homedir(), '.cache'), 'holdfast-test');
+}
+
+/** A tool that is built once for a given set of inputs. */
+export interface CachedBuild {
+  /** Name with version: the readable part of the directory name. */
+  label: string;
+  /** Everything the result depends on; a change leads to a new directory. */
+  inputs: readonly (string | Buffer)[];
+  /** Fills `dir`, which is renamed once complete. */
+  build(dir: string): Promise<void>;
+}
+
+/** Returns the directory of a finished build, building it when it is lacking. Safe with many processes at once. */
+export async function ensureBuilt(tool: CachedBuild): Promise<string> {
+  const root = cacheDir();
+  const key = `${tool.label}-${inputsHash(tool.inputs)}`;
+  const target = join(root, key);
+  if (existsSync(target)) return target;
+
+  const scratch = join(root, '.building');
+  await mkdir(scratch, { recursive: true });
+  const release = await acquireLock(join(scratch, `${key}.lock`), `waiting for the process that builds ${tool.label}`);
+  try {
+    if (existsSync(target)) return target;
+    await removeLeftovers(scratch, `${key}.part-`);
+    const startedAt = Date.now();
+    report(`building ${tool.label} …`);
+    const part = join(scratch, `${key}.part-${randomUUID()}`);
+    await mkdir(part);
+    try {
+      await withProgress(`building ${tool.label}`, () => tool.build(part));
+      await rename(part, target);
+    } finally {
+      await rm(part, { recursive: true, force: true });
+    }
+    report(`${tool.label} is ready after ${Math.round((Date.now() - startedAt) / 1000)} s`);
+    return target;
+  } finally {
+    await release();
+  }
+}
+
+function inputsHash(inputs: readonly (string | Buffer)[]): string {
+  const hash = createHash('sha256').update(`${process.platform}/${process.arch}\n`);
+  for (const input of inputs) hash.update(`${Buffer.byteLength(input)}\n`).update(input);
+  return hash.digest('hex').slice(0, 12);
+}
+
+async function removeLeftovers(dir: string, prefix: string): Promise<void> {
+  const names = await readdir(dir);
+  await Promise.all(
+    names.filter((name) => name.startsWith(prefix)).map((name) => rm(join(dir, name), { recursive: true, force: true })),
+  );
+}
+
+/** Takes a lock file; it counts as abandoned when its process is gone (same host) or it was not touched for a minute. */
+export async function acquireLock(path: string, waitingFor: string): Promise<() => Promise<void>> {
+  const content = JSON.stringify({ pid: process.pid, host: hostname(), id: randomUUID() });
+  if (!(await tryLock(path, content))) {
+    report(`${waitingFor} …`);
+    await withProgress(waitingFor, async () => {
+      while (!(await tryLock(path, content))) {
+        await breakIfAbandoned(path);
+        await sleep(lockPollMs);
+      }
+    });
+  }
+  const heartbeat = setInterval(() => {
+    const now = new Date();
+    utimes(path, now, now).catch(() => report(`the lock ${path} has gone`));
+  }, heartbeatMs);
+  heartbeat.unref();
+  return async () => {
+    clearInterval(heartbeat);
+    if ((await readLock(path))?.content === content) await rm(path, { force: true });
+  };
+}
+
+/** link() makes the lock appear with its content in one step, unlike open-then-write. */
+async function tryLock(path: string, content: string): Promise<boolean> {
+  const own = `${path}.${randomUUID()}`;
+  await writeFile(own, content);
+  try {
+    await link(own, path);
+    return true;
+  } catch (error) {
+    if (error instanceof Error && 'code' in error && error.code === 'EEXIST') return false;
+    throw error;
+  } finally {
+    await rm(own, { force: true });
+  }
+}
+
+async function readLock(path: string): Promise<{ content: string; touchedAt: number } | null> {
+  try {
+    const [content, info] = await Promise.all([readFile(path, 'utf8'), stat(path)]);
+    return { content, touchedAt: info.mtimeMs };
+  } catch (error) {
+    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return null;
+    throw error;
+  }
+}
+
+async function breakIfAbandoned(path: string): Promise<void> {
+  const held = await readLock(path);
+  if (held === null) return;
+  const { pid, host } = JSON.parse(held.content) as { pid: number; host: string };
+  const holderGone = host === hostname() && !isAlive(pid);
+  if (!holderGone && Date.now() - held.touchedAt < staleAfterMs) return;
+  // Two waiters may both come here, and the second may remove the first one's new lock. Both then build, and the
+  // rename in ensureBuilt lets one of them win, so the price is time and not a broken tool.
+  if ((await readLock(path))?.content === held.content) await rm(path, { force: true });
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    return error instanceof Error && 'code' in error && error.code === 'EPERM';
+  }
+}

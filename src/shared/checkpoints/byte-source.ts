@@ -1,0 +1,83 @@
+import { promisify } from 'node:util';
+import { createGunzip, gunzip } from 'node:zlib';
+import { InvalidRequestError, PayloadTooLargeError } from '../platform/errors/errors.ts';
+
+/** Bytes that can be read more than once, always the same. */
+export type ByteSource = () => AsyncIterable<Buffer>;
+
+/** How the bytes of a request body were encoded on the wire. */
+export type BodyEncoding = 'gzip' | 'identity';
+
+const gunzipWhole = promisify(gunzip);
+
+/** A source over bytes in memory. */
+export function bytesOf(...parts: readonly Buffer[]): ByteSource {
+  return async function* () {
+    yield* parts;
+  };
+}
+
+/**
+ * The inflated bytes of `source`. Fails with InvalidRequestError when they are not gzip or cut short, and with
+ * PayloadTooLargeError once more than `maxBytes` came out: a small body can hold a very large one.
+ */
+export async function* inflate(source: ByteSource, encoding: BodyEncoding, maxBytes: number): AsyncGenerator<Buffer> {
+  let total = 0;
+  for await (const chunk of encoding === 'gzip' ? gunzipStream(source) : source()) {
+    total += chunk.length;
+    if (total > maxBytes) throw tooLarge(maxBytes);
+    yield chunk;
+  }
+}
+
+/** As `inflate`, for a body that is in memory already. */
+export async function inflateWhole(body: Buffer, encoding: BodyEncoding, maxBytes: number): Promise<Buffer> {
+  if (encoding === 'identity') {
+    if (body.length > maxBytes) throw tooLarge(maxBytes);
+    return body;
+  }
+  try {
+    return await gunzipWhole(body, { maxOutputLength: maxBytes });
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ERR_BUFFER_TOO_LARGE') throw tooLarge(maxBytes);
+    throw badGzip(error);
+  }
+}
+
+async function* gunzipStream(source: ByteSource): AsyncGenerator<Buffer> {
+  const stream = createGunzip({ chunkSize: 64 * 1024 });
+  // Fed by hand rather than by pipeline: an error of the source must surface as itself, not as a zlib error.
+  let sourceError: unknown;
+  const feed = (async () => {
+    try {
+      for await (const chunk of source()) {
+        if (stream.destroyed) return;
+        if (!stream.write(chunk))
+          await new Promise<void>((resolve) => {
+            stream.once('drain', resolve);
+            stream.once('close', resolve);
+          });
+      }
+      stream.end();
+    } catch (error) {
+      sourceError = error;
+      stream.destroy(error as Error);
+    }
+  })();
+  try {
+    for await (const chunk of stream) yield chunk as Buffer;
+    await feed;
+  } catch (error) {
+    throw sourceError ?? badGzip(error);
+  } finally {
+    stream.destroy();
+  }
+}
+
+function tooLarge(maxBytes: number): PayloadTooLargeError {
+  return new PayloadTooLargeError(`The body is larger than the ${maxBytes} bytes that this server takes (inflated)`);
+}
+
+function badGzip(cause: unknown): InvalidRequestError {
+  return new InvalidRequestError('The body is not whole, valid gzip', { cause });
+}

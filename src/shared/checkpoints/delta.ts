@@ -1,0 +1,169 @@
+import { type JsonSpan, scanJson, scanMembers, sliceOf } from '../platform/json/json-text.ts';
+import { decodeJsonString } from '../platform/json/rewrite-strings.ts';
+
+/** Replaces the bytes [start, end) of the base text. */
+export interface DeltaEdit {
+  readonly start: number;
+  readonly end: number;
+  readonly newText: Buffer;
+}
+
+/** Body of a checkpointdelta call (sdk/go/common/apitype/updates.go, PatchUpdateCheckpointDeltaRequest). */
+export interface CheckpointDelta {
+  readonly deploymentVersion: number;
+  readonly sequenceNumber: number;
+  /** SHA-256 of the resulting text, lower-case hex. */
+  readonly checkpointHash: string;
+  /** In ascending order; no two overlap. */
+  readonly edits: readonly DeltaEdit[];
+}
+
+/** The delta is ill-formed or does not fit its base. The CLI answers a 400 by sending the whole checkpoint. */
+export class InvalidDeltaError extends Error {
+  override readonly name = 'InvalidDeltaError';
+}
+
+/** Throws InvalidDeltaError when the body is JSON of another shape, JsonSyntaxError when it is no JSON. */
+export function parseDelta(body: Buffer): CheckpointDelta {
+  const members = scanMembers(body);
+  if (!members) throw new InvalidDeltaError('The checkpoint delta is not an object');
+  const hash = readString(body, members.get('checkpointHash'));
+  if (hash === null || !/^[0-9a-f]{64}$/i.test(hash)) {
+    throw new InvalidDeltaError('checkpointHash is not a SHA-256 in hexadecimal');
+  }
+  const list = members.get('deploymentDelta');
+  if (list?.kind !== 'array') throw new InvalidDeltaError('deploymentDelta is not an array');
+  const edits = parseEdits(sliceOf(body, list));
+  assertEdits(edits);
+  return {
+    deploymentVersion: readNatural(body, members.get('version'), 'version'),
+    sequenceNumber: readNatural(body, members.get('sequenceNumber'), 'sequenceNumber'),
+    checkpointHash: hash.toLowerCase(),
+    edits,
+  };
+}
+
+/**
+ * The base with the edits applied, piece by piece; the pieces share memory with the base's chunks. Throws
+ * InvalidDeltaError, when an edit lies beyond the base's end only after everything before it was handed out.
+ */
+export async function* spliceDelta(base: AsyncIterable<Buffer>, edits: readonly DeltaEdit[]): AsyncGenerator<Buffer> {
+  assertEdits(edits);
+  const cursor = new EditCursor(edits);
+  for await (const chunk of base) yield* cursor.take(chunk);
+  yield* cursor.end();
+}
+
+/** The base with the edits applied. Throws InvalidDeltaError. */
+export function applyDelta(base: Buffer, edits: readonly DeltaEdit[]): Buffer {
+  assertEdits(edits);
+  const cursor = new EditCursor(edits);
+  return Buffer.concat([...cursor.take(base), ...cursor.end()]);
+}
+
+/** Walks along the base and the edits together. */
+class EditCursor {
+  readonly #edits: readonly DeltaEdit[];
+  #next = 0;
+  /** Offset of the next chunk in the base. */
+  #offset = 0;
+  /** The base is dropped up to here. */
+  #dropTo = 0;
+
+  constructor(edits: readonly DeltaEdit[]) {
+    this.#edits = edits;
+  }
+
+  *take(chunk: Buffer): Generator<Buffer> {
+    const base = this.#offset;
+    this.#offset += chunk.length;
+    let from = Math.min(this.#dropTo - base, chunk.length);
+    if (from < 0) from = 0;
+    for (;;) {
+      const edit = this.#edits[this.#next];
+      // An edit at the chunk's end belongs to the next chunk, or to `end`.
+      if (!edit || edit.start >= this.#offset) break;
+      const start = edit.start - base;
+      if (start > from) yield chunk.subarray(from, start);
+      if (edit.newText.length > 0) yield edit.newText;
+      this.#dropTo = edit.end;
+      from = Math.min(edit.end - base, chunk.length);
+      this.#next++;
+    }
+    if (from < chunk.length) yield from === 0 ? chunk : chunk.subarray(from);
+  }
+
+  *end(): Generator<Buffer> {
+    const length = this.#offset;
+    if (this.#dropTo > length) throw beyondEnd(this.#dropTo, length);
+    for (const edit of this.#edits.slice(this.#next)) {
+      if (edit.end > length) throw beyondEnd(edit.end, length);
+      if (edit.newText.length > 0) yield edit.newText;
+    }
+  }
+}
+
+function beyondEnd(offset: number, length: number): InvalidDeltaError {
+  return new InvalidDeltaError(`The delta edits the base up to byte ${offset}, but it has only ${length} bytes`);
+}
+
+/** Edits come sorted and disjoint; several insertions at one offset are taken in their order. */
+function assertEdits(edits: readonly DeltaEdit[]): void {
+  let previousEnd = 0;
+  edits.forEach(({ start, end }, i) => {
+    if (!Number.isSafeInteger(start) || !Number.isSafeInteger(end) || start < 0) {
+      throw new InvalidDeltaError(`Edit ${i} of the delta has an offset that is negative or no integer`);
+    }
+    if (end < start) throw new InvalidDeltaError(`Edit ${i} of the delta ends before it starts`);
+    if (start < previousEnd) {
+      throw new InvalidDeltaError(`Edit ${i} of the delta overlaps the edit before it or is out of order`);
+    }
+    previousEnd = end;
+  });
+}
+
+interface RawEdit {
+  start?: number;
+  end?: number;
+  newText?: Buffer;
+}
+
+/** Go takes field names in any case; here only gotextdiff's own spelling `Span`, `NewText` differs from the usual. */
+function parseEdits(list: Buffer): DeltaEdit[] {
+  const edits: DeltaEdit[] = [];
+  let raw: RawEdit = {};
+  scanJson(list, 4, (path, span) => {
+    if (path.length === 1) {
+      edits.push(toEdit(raw, edits.length));
+      raw = {};
+      return;
+    }
+    const name = path.slice(1).join('.').toLowerCase();
+    if (name === 'span.start.offset') raw.start = readNatural(list, span, `The start of edit ${edits.length}`);
+    else if (name === 'span.end.offset') raw.end = readNatural(list, span, `The end of edit ${edits.length}`);
+    else if (name === 'newtext') {
+      const text = readString(list, span);
+      if (text === null) throw new InvalidDeltaError(`NewText of edit ${edits.length} is not a string`);
+      raw.newText = Buffer.from(text);
+    }
+  });
+  return edits;
+}
+
+function toEdit({ start, end, newText }: RawEdit, position: number): DeltaEdit {
+  if (start === undefined || end === undefined || newText === undefined) {
+    throw new InvalidDeltaError(`Edit ${position} of the delta lacks Span.start.offset, Span.end.offset or NewText`);
+  }
+  return { start, end, newText };
+}
+
+function readString(text: Buffer, span: JsonSpan | undefined): string | null {
+  return span?.kind === 'string' ? decodeJsonString(text, span.start, span.end) : null;
+}
+
+function readNatural(text: Buffer, span: JsonSpan | undefined, what: string): number {
+  const digits = span?.kind === 'number' ? sliceOf(text, span).toString('latin1') : '';
+  const value = /^\d+$/.test(digits) ? Number(digits) : Number.NaN;
+  if (!Number.isSafeInteger(value)) throw new InvalidDeltaError(`${what} is not an integer of 0 or more`);
+  return value;
+}

@@ -1,0 +1,204 @@
+import { type JsonKind, JsonScanner } from '../platform/json/json-scanner.ts';
+import type { JsonSpan } from '../platform/json/json-text.ts';
+
+/** Longest raw text that is kept of a member; the spaces and the name before the value count. */
+const maxTextBytes = 64 * 1024;
+
+/** Deployment schema versions that we know (pkg/resource/stack/deployment.go). */
+const newestDeploymentVersion = 4;
+
+/** A member's place in the scanned text. `text` is its raw JSON, unless it is an object or too long. */
+export interface ScannedMember extends JsonSpan {
+  readonly text?: string;
+}
+
+/** What a deployment document holds. Offsets count from the start of the scanned text. */
+export interface DeploymentScan {
+  /** Length of the scanned text. */
+  readonly length: number;
+  /** Members of the root; of a repeated name the last counts. */
+  readonly members: ReadonlyMap<string, ScannedMember>;
+  /** Members of the document `{version, features?, deployment}`: the nested one's, else the root's. */
+  readonly document: ReadonlyMap<string, ScannedMember>;
+  readonly resources: 'absent' | 'null' | 'array';
+  readonly resourceCount: number;
+}
+
+export interface DeploymentScanOptions {
+  /** The root member that holds the document, or null when the root is the document itself. */
+  readonly nested: 'untypedDeployment' | null;
+}
+
+/** The text is JSON, but holds no deployment that we can take. */
+export class InvalidDeploymentError extends Error {
+  override readonly name = 'InvalidDeploymentError';
+}
+
+interface Resources {
+  readonly kind: DeploymentScan['resources'] | 'other';
+  readonly count: number;
+}
+
+const noResources: Resources = { kind: 'absent', count: 0 };
+
+/**
+ * Finds its way through a checkpoint request or a deployment document that arrives in pieces. Keeps small members of
+ * the envelope only, so memory does not grow with the document.
+ */
+export class DeploymentScanner {
+  readonly #nested: string | null;
+  /** Depth of the document's members. */
+  readonly #depth: number;
+  readonly #scanner: JsonScanner;
+  readonly #texts = new TextKeeper();
+  readonly #members = new Map<string, ScannedMember>();
+  #rootKind: JsonKind = 'literal';
+  #document = new Map<string, ScannedMember>();
+  #passedDocument = new Map<string, ScannedMember>();
+  #deploymentResources = noResources;
+  #passedResources = noResources;
+  #passedElements = 0;
+
+  constructor({ nested }: DeploymentScanOptions) {
+    this.#nested = nested;
+    this.#depth = nested === null ? 1 : 2;
+    this.#scanner = new JsonScanner({
+      reportDepth: this.#depth + 2,
+      onValue: (path, kind, start, end) => this.#take(path, kind, start, end),
+    });
+  }
+
+  /** Takes the next piece. Throws JsonSyntaxError. */
+  write(chunk: Buffer): void {
+    this.#texts.beginChunk(chunk);
+    this.#scanner.write(chunk);
+    this.#texts.endChunk();
+  }
+
+  /** Declares the text complete. Throws JsonSyntaxError, InvalidDeploymentError. */
+  end(): DeploymentScan {
+    const length = this.#scanner.end();
+    if (this.#rootKind !== 'object') throw new InvalidDeploymentError('The body is not an object');
+    if (this.#nested !== null) assertObject(this.#nested, this.#members.get(this.#nested));
+    const document = this.#nested === null ? this.#members : this.#document;
+    assertObject('deployment', document.get('deployment'));
+    const { kind, count } = this.#deploymentResources;
+    if (kind === 'other') throw new InvalidDeploymentError('"resources" is neither an array nor null');
+    return { length, members: this.#members, document, resources: kind, resourceCount: count };
+  }
+
+  #take(path: readonly (string | number)[], kind: JsonKind, start: number, end: number): void {
+    const depth = path.length;
+    if (depth === 0) this.#rootKind = kind;
+    else if (depth === this.#depth && (depth === 1 || path[0] === this.#nested)) {
+      const name = String(path[depth - 1]);
+      const members = depth === 1 ? this.#members : this.#passedDocument;
+      members.set(name, this.#texts.member(kind, start, end));
+      if (name === 'deployment') {
+        this.#deploymentResources = this.#passedResources;
+        this.#passedResources = noResources;
+      }
+    } else if (depth === 1) {
+      this.#members.set(String(path[0]), this.#texts.member(kind, start, end));
+      if (path[0] === this.#nested) {
+        this.#document = this.#passedDocument;
+        this.#passedDocument = new Map();
+      }
+    } else if (this.#isInResources(path)) {
+      if (depth > this.#depth + 1) {
+        this.#passedElements++;
+        return;
+      }
+      this.#passedResources = { kind: this.#resourcesKind(kind, end), count: this.#passedElements };
+      this.#passedElements = 0;
+    }
+  }
+
+  #isInResources(path: readonly (string | number)[]): boolean {
+    const at = this.#depth - 1;
+    return path[at] === 'deployment' && path[at + 1] === 'resources' && (at === 0 || path[0] === this.#nested);
+  }
+
+  #resourcesKind(kind: JsonKind, end: number): Resources['kind'] {
+    if (kind === 'array') return 'array';
+    // Of the literals only null ends in an l, and its last byte is in the chunk at hand.
+    return kind === 'literal' && this.#texts.byteAt(end - 1) === 0x6c ? 'null' : 'other';
+  }
+}
+
+/** Keeps just enough of a text that arrives in pieces to hand out the raw text of a short value when it ends. */
+class TextKeeper {
+  #chunk: Buffer = Buffer.alloc(0);
+  #chunkStart = 0;
+  /** Parts of earlier chunks, from the end of the last value on; null when they got too long. */
+  #parts: Buffer[] | null = [];
+  #partsBytes = 0;
+  #valueEnd = 0;
+
+  beginChunk(chunk: Buffer): void {
+    this.#chunk = chunk;
+  }
+
+  endChunk(): void {
+    const rest = this.#chunk.subarray(Math.max(this.#valueEnd - this.#chunkStart, 0));
+    this.#partsBytes += rest.length;
+    if (this.#partsBytes > maxTextBytes) this.#parts = null;
+    // A copy: the caller may reuse the chunk's memory.
+    else this.#parts?.push(Buffer.from(rest));
+    this.#chunkStart += this.#chunk.length;
+  }
+
+  /** The byte at `offset`, which lies in the chunk at hand. */
+  byteAt(offset: number): number | undefined {
+    return this.#chunk[offset - this.#chunkStart];
+  }
+
+  /** The value that has just ended, with its raw text unless that is an object or too long. */
+  member(kind: JsonKind, start: number, end: number): ScannedMember {
+    const text = kind === 'object' || end - start > maxTextBytes ? null : this.#textOf(start, end);
+    this.#valueEnd = end;
+    this.#parts = [];
+    this.#partsBytes = 0;
+    return text === null ? { kind, start, end } : { kind, start, end, text: text.toString('utf8') };
+  }
+
+  #textOf(start: number, end: number): Buffer | null {
+    const from = start - this.#chunkStart;
+    const to = end - this.#chunkStart;
+    if (from >= 0) return this.#chunk.subarray(from, to);
+    if (this.#parts === null || -from > this.#partsBytes) return null;
+    return Buffer.concat([...this.#parts, this.#chunk.subarray(0, to)]).subarray(this.#partsBytes + from);
+  }
+}
+
+/** Scans a text at hand. Throws JsonSyntaxError, InvalidDeploymentError. */
+export function scanDeployment(text: Buffer, nested: DeploymentScanOptions['nested']): DeploymentScan {
+  const scanner = new DeploymentScanner({ nested });
+  scanner.write(text);
+  return scanner.end();
+}
+
+/**
+ * The schema version that a document's `version` member states, given as its raw JSON. Throws InvalidDeploymentError
+ * for those that a CLI would refuse to load (pkg/resource/stack/deployment.go).
+ */
+export function assertDeploymentVersion(text: string | undefined): number {
+  if (text === undefined || text === 'null' || text === '0') {
+    throw new InvalidDeploymentError('The deployment version is missing or 0: too old');
+  }
+  if (!/^-?\d+$/.test(text) || text.startsWith('-')) {
+    throw new InvalidDeploymentError('The deployment version is not an integer from 1 to 4');
+  }
+  const version = Number(text);
+  if (version > newestDeploymentVersion) {
+    throw new InvalidDeploymentError(
+      `The deployment version ${text.slice(0, 20)} is too new: this server knows up to ${newestDeploymentVersion}`,
+    );
+  }
+  return version;
+}
+
+function assertObject(name: string, member: ScannedMember | undefined): void {
+  if (!member) throw new InvalidDeploymentError(`"${name}" is missing`);
+  if (member.kind !== 'object') throw new InvalidDeploymentError(`"${name}" is not an object`);
+}

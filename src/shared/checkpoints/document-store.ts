@@ -1,0 +1,108 @@
+import { createHash, randomBytes } from 'node:crypto';
+import { pipeline, Readable } from 'node:stream';
+import { promisify } from 'node:util';
+import { constants, createZstdCompress, createZstdDecompress, zstdCompress, zstdDecompress } from 'node:zlib';
+import type { BlobStore } from '../platform/blobs/blob-store.ts';
+import type { BlobRepository } from './blob-repository.ts';
+import type { ByteSource } from './byte-source.ts';
+
+const compressWhole = promisify(zstdCompress);
+const decompressWhole = promisify(zstdDecompress);
+
+/** Level 3 takes about 3 ms/MB here; higher levels win little on state documents. */
+const zstdOptions = { params: { [constants.ZSTD_c_compressionLevel]: 3 } };
+/** Documents up to this size are compressed in one call rather than as a stream. */
+const wholeLimitBytes = 1024 * 1024;
+
+/** Where the encoded bytes of a document lie, and what they are. */
+export interface StoredDocument {
+  readonly sha256: Buffer;
+  readonly sizeBytes: number;
+  readonly storedBytes: number;
+  readonly codec: string;
+  readonly inlineBytes: Buffer | null;
+  readonly blobKey: string | null;
+}
+
+/** What is needed to read one back. */
+export type DocumentPlace = Pick<StoredDocument, 'codec' | 'inlineBytes' | 'blobKey' | 'sizeBytes'>;
+
+/**
+ * Keeps the bytes of documents: small ones (compressed) for the row, larger ones in the blob store under a new key that
+ * begins with their SHA-256. Saving makes nothing visible; that is for the row that will point here.
+ */
+export class DocumentStore {
+  readonly #blobs: BlobStore;
+  readonly #blobRows: BlobRepository;
+  readonly #inlineLimit: number;
+
+  constructor(blobs: BlobStore, blobRows: BlobRepository, inlineLimitBytes: number) {
+    this.#blobs = blobs;
+    this.#blobRows = blobRows;
+    this.#inlineLimit = inlineLimitBytes;
+  }
+
+  /** Stores a document of any size; reads `source` twice when it goes to the blob store. */
+  async save(source: ByteSource, signal?: AbortSignal): Promise<StoredDocument> {
+    const probe = await this.#probe(source);
+    if (probe.inlineBytes) {
+      return { ...probe, storedBytes: probe.inlineBytes.length, codec: 'zstd', blobKey: null };
+    }
+    const hex = probe.sha256.toString('hex');
+    const blobKey = `checkpoints/${hex.slice(0, 2)}/${hex}-${randomBytes(6).toString('hex')}`;
+    await this.#blobRows.insert(blobKey);
+    const { storedBytes } = await this.#blobs.put(blobKey, compressed(source), signal ? { signal } : {});
+    return { sha256: probe.sha256, sizeBytes: probe.sizeBytes, storedBytes, codec: 'zstd', inlineBytes: null, blobKey };
+  }
+
+  /** The document's bytes. Throws what the blob store throws. */
+  async *open(place: DocumentPlace): AsyncGenerator<Buffer> {
+    if (place.inlineBytes && place.sizeBytes <= wholeLimitBytes) {
+      yield await decompressWhole(place.inlineBytes);
+      return;
+    }
+    const encoded = place.inlineBytes ? [place.inlineBytes] : await this.#blobs.open(place.blobKey as string);
+    const decoder = createZstdDecompress();
+    // The caller may stop early; its return() ends this generator, which must not leave the blob's socket open.
+    const stream = pipeline(Readable.from(encoded), decoder, () => {});
+    try {
+      for await (const chunk of stream) yield chunk as Buffer;
+    } finally {
+      stream.destroy();
+    }
+  }
+
+  /** The whole document in memory. */
+  async read(place: DocumentPlace): Promise<Buffer> {
+    const parts: Buffer[] = [];
+    for await (const chunk of this.open(place)) parts.push(chunk);
+    return parts.length === 1 ? (parts[0] as Buffer) : Buffer.concat(parts);
+  }
+
+  /** Hash and size; and the compressed bytes, unless they turn out too large for a row. */
+  async #probe(source: ByteSource): Promise<{ sha256: Buffer; sizeBytes: number; inlineBytes: Buffer | null }> {
+    const hash = createHash('sha256');
+    let sizeBytes = 0;
+    let kept: Buffer[] | null = [];
+    for await (const chunk of source()) {
+      hash.update(chunk);
+      sizeBytes += chunk.length;
+      if (kept && sizeBytes <= wholeLimitBytes) kept.push(chunk);
+      else kept = null;
+    }
+    const sha256 = hash.digest();
+    if (!kept) return { sha256, sizeBytes, inlineBytes: null };
+    const encoded = await compressWhole(kept.length === 1 ? (kept[0] as Buffer) : Buffer.concat(kept), zstdOptions);
+    return { sha256, sizeBytes, inlineBytes: encoded.length <= this.#inlineLimit ? encoded : null };
+  }
+}
+
+async function* compressed(source: ByteSource): AsyncGenerator<Buffer> {
+  const encoder = createZstdCompress(zstdOptions);
+  const stream = pipeline(Readable.from(source()), encoder, () => {});
+  try {
+    for await (const chunk of stream) yield chunk as Buffer;
+  } finally {
+    stream.destroy();
+  }
+}

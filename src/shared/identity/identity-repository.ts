@@ -1,0 +1,134 @@
+import { Type } from 'typebox';
+import { type Queryable, type Row, sql } from '../platform/db/sql.ts';
+import { Nullable, Timestamp } from '../platform/schema/standard-schema.ts';
+import { Role } from './roles.ts';
+
+const CallerRow = Type.Object({
+  userId: Type.String(),
+  login: Type.String(),
+  displayName: Type.String(),
+  email: Type.String(),
+  siteAdmin: Type.Boolean(),
+  tokenId: Type.String(),
+  tokenDescription: Type.String(),
+  tokenStale: Type.Boolean(),
+  /** In the organization asked for; null when the user is no member or there is no such organization. */
+  role: Nullable(Role),
+});
+export type CallerRow = Row<typeof CallerRow>;
+
+const OrganizationRow = Type.Object({ id: Type.String(), name: Type.String() });
+const MembershipRow = Type.Object({ name: Type.String(), role: Role });
+const UserRow = Type.Object({ id: Type.String(), login: Type.String() });
+const IdRow = Type.Object({ id: Type.String() });
+const TokenRow = Type.Object({
+  id: Type.String(),
+  login: Type.String(),
+  description: Type.String(),
+  createdAt: Timestamp,
+  expiresAt: Nullable(Timestamp),
+  lastUsedAt: Nullable(Timestamp),
+});
+export type TokenRow = Row<typeof TokenRow>;
+
+export type IdentityRepository = ReturnType<typeof createIdentityRepository>;
+
+/** Organizations, users, memberships and API tokens. */
+export function createIdentityRepository(db: Queryable) {
+  return {
+    /** The owner of a live token, with the role in `organization`. One round trip: this runs on every request. */
+    findCaller: (tokenHash: Buffer, organization: string | null) =>
+      db.maybeOne(sql.prepared('identity_find_caller', CallerRow)`
+        /* identity.findCaller */
+        select u.id as "userId", u.login, u.display_name as "displayName", u.email, u.site_admin as "siteAdmin",
+               t.id as "tokenId", t.description as "tokenDescription",
+               coalesce(t.last_used_at < now() - interval '1 minute', true) as "tokenStale", m.role
+        from api_tokens t
+        join users u on u.id = t.user_id
+        left join organizations o on o.name = ${organization}
+        left join memberships m on m.organization_id = o.id and m.user_id = u.id
+        where t.token_hash = ${sql.binary(tokenHash)} and t.revoked_at is null
+          and (t.expires_at is null or t.expires_at > now())`),
+
+    touchToken: (tokenId: string) =>
+      db.query(sql.nothing`/* identity.touchToken */ update api_tokens set last_used_at = now() where id = ${tokenId}`),
+
+    listMemberships: (userId: string) =>
+      db.any(sql.rows(MembershipRow)`
+        /* identity.listMemberships */
+        select o.name, m.role from memberships m join organizations o on o.id = m.organization_id
+        where m.user_id = ${userId} order by m.created_at, o.name`),
+
+    findOrganization: (name: string) =>
+      db.maybeOne(sql.rows(OrganizationRow)`
+        /* identity.findOrganization */ select id, name from organizations where name = ${name}`),
+
+    /** Makes the organization unless it exists. Returns its id, and whether this call made it. */
+    ensureOrganization: async (name: string): Promise<{ id: string; created: boolean }> => {
+      const made = await db.maybeOne(sql.rows(IdRow)`
+        /* identity.insertOrganization */
+        insert into organizations (name) values (${name}) on conflict (name) do nothing returning id`);
+      if (made) return { id: made.id, created: true };
+      const found = await db.one(sql.rows(IdRow)`
+        /* identity.getOrganization */ select id from organizations where name = ${name}`);
+      return { id: found.id, created: false };
+    },
+
+    ensureUser: (login: string) =>
+      db.one(sql.rows(UserRow)`
+        /* identity.ensureUser */
+        insert into users (login) values (${login}) on conflict (login) do update set login = excluded.login
+        returning id, login`),
+
+    findUser: (login: string) =>
+      db.maybeOne(sql.rows(UserRow)`/* identity.findUser */ select id, login from users where login = ${login}`),
+
+    setSiteAdmin: (userId: string, siteAdmin: boolean) =>
+      db.query(
+        sql.nothing`/* identity.setSiteAdmin */ update users set site_admin = ${siteAdmin} where id = ${userId}`,
+      ),
+
+    setMembership: (organizationId: string, userId: string, role: Role) =>
+      db.query(sql.nothing`
+        /* identity.setMembership */
+        insert into memberships (organization_id, user_id, role) values (${organizationId}, ${userId}, ${role})
+        on conflict (organization_id, user_id) do update set role = excluded.role where memberships.role <> excluded.role`),
+
+    /** Stores a token's hash. The same token given twice to the same user is one token; returns false when it is another's. */
+    insertToken: async (token: { userId: string; hash: Buffer; description: string; expiresAt: Date | null }) => {
+      const row = await db.maybeOne(sql.rows(IdRow)`
+        /* identity.insertToken */
+        insert into api_tokens (user_id, token_hash, description, expires_at)
+        values (${token.userId}, ${sql.binary(token.hash)}, ${token.description}, ${token.expiresAt?.toISOString() ?? null}::timestamptz)
+        on conflict (token_hash) do update set token_hash = excluded.token_hash where api_tokens.user_id = excluded.user_id
+        returning id`);
+      return row?.id ?? null;
+    },
+
+    countUsers: async () => {
+      const row = await db.one(sql.rows(Type.Object({ users: Type.Integer() }))`
+        /* identity.countUsers */ select count(*) as users from users`);
+      return row.users;
+    },
+
+    listTokens: () =>
+      db.any(sql.rows(TokenRow)`
+        /* identity.listTokens */
+        select t.id, u.login, t.description, t.created_at as "createdAt", t.expires_at as "expiresAt", t.last_used_at as "lastUsedAt"
+        from api_tokens t join users u on u.id = t.user_id where t.revoked_at is null order by t.created_at, t.id`),
+
+    listMembers: () =>
+      db.any(sql.rows(
+        Type.Object({ organization: Type.String(), login: Nullable(Type.String()), role: Nullable(Role) }),
+      )`
+        /* identity.listMembers */
+        select o.name as organization, u.login, m.role from organizations o
+        left join memberships m on m.organization_id = o.id left join users u on u.id = m.user_id order by o.name, u.login`),
+
+    revokeToken: async (tokenId: string) => {
+      const result = await db.query(sql.nothing`
+        /* identity.revokeToken */ update api_tokens set revoked_at = now() where id = ${tokenId} and revoked_at is null`);
+      return result.rowCount > 0;
+    },
+  };
+}

@@ -1,0 +1,11 @@
+import { Type } from 'typebox';
+
+/** Roles in an organization, weakest first. */
+export const roles = ['viewer', 'member', 'admin'] as const;
+export const Role = Type.Union(roles.map((role) => Type.Literal(role)));
+export type Role = Type.Static<typeof Role>;
+
+/** Whether `held` includes what `needed` may do. */
+export function roleIncludes(held: Role, needed: Role): boolean {
+  return roles.indexOf(held) >= roles.indexOf(needed);
+}

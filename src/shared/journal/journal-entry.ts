@@ -1,0 +1,65 @@
+import { JsonScanner, JsonSyntaxError } from '../platform/json/json-scanner.ts';
+
+/** One journal entry as the CLI sent it. */
+export interface JournalEntryText {
+  readonly sequenceId: number;
+  /** The entry's JSON, byte for byte. */
+  readonly text: Buffer;
+}
+
+/** The body is no journal batch. `index` is the entry at fault, or null when the body as a whole is. */
+export class InvalidJournalBatchError extends Error {
+  override readonly name = 'InvalidJournalBatchError';
+  readonly index: number | null;
+
+  constructor(message: string, index: number | null, options?: ErrorOptions) {
+    super(index === null ? message : `entries[${index}]: ${message}`, options);
+    this.index = index;
+  }
+}
+
+const positiveInteger = /^[1-9][0-9]*$/;
+
+/**
+ * Cuts the body `{"entries": [...]}` into the entries it carries, in their order, repeated ones included. Of an entry
+ * only `sequenceID` is read: kinds and fields of later CLIs pass through. The texts share memory with `body`.
+ */
+export function splitJournalBatch(body: Buffer): JournalEntryText[] {
+  let entries: JournalEntryText[] | null = null;
+  let found: JournalEntryText[] = [];
+  let sequenceId: number | null = null;
+  const scanner = new JsonScanner({
+    reportDepth: 3,
+    onValue: (path, kind, start, end) => {
+      if (path[0] !== 'entries') return;
+      if (path.length === 1) {
+        if (kind !== 'array') throw new InvalidJournalBatchError('"entries" must be an array', null);
+        // Of a repeated member the last counts.
+        entries = found;
+        found = [];
+      } else if (path.length === 2) {
+        if (kind !== 'object') throw new InvalidJournalBatchError('must be an object', found.length);
+        if (sequenceId === null) throw new InvalidJournalBatchError('"sequenceID" is missing', found.length);
+        found.push({ sequenceId, text: body.subarray(start, end) });
+        sequenceId = null;
+      } else if (path[2] === 'sequenceID') {
+        const digits = kind === 'number' ? body.toString('latin1', start, end) : '';
+        sequenceId = positiveInteger.test(digits) ? Number(digits) : 0;
+        if (sequenceId === 0 || !Number.isSafeInteger(sequenceId)) {
+          throw new InvalidJournalBatchError('"sequenceID" must be an integer of at least 1', found.length);
+        }
+      }
+    },
+  });
+  try {
+    scanner.write(body);
+    scanner.end();
+  } catch (error) {
+    if (error instanceof JsonSyntaxError) {
+      throw new InvalidJournalBatchError(`Body is not JSON: ${error.message}`, null, { cause: error });
+    }
+    throw error;
+  }
+  if (entries === null) throw new InvalidJournalBatchError('"entries" is missing', null);
+  return entries;
+}

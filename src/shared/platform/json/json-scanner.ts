@@ -1,0 +1,349 @@
+import { isUtf8 } from 'node:buffer';
+
+/** Half-open range of byte offsets into the scanned text. */
+export interface Span {
+  readonly start: number;
+  readonly end: number;
+}
+
+export type JsonKind = 'object' | 'array' | 'string' | 'number' | 'literal';
+
+/**
+ * Told of each value that ends at a depth of at most `reportDepth`. The root has depth 0, its members depth 1.
+ * `path[d]` is the member name or array index taken to reach depth `d + 1`; it is only valid during the call.
+ */
+export type ValueListener = (path: readonly (string | number)[], kind: JsonKind, start: number, end: number) => void;
+
+export interface JsonScannerOptions {
+  readonly reportDepth: number;
+  readonly onValue: ValueListener;
+  /** Deepest nesting that is taken; the CLI's own decoder stops at 10,000. */
+  readonly maxDepth?: number;
+}
+
+/** The text is not one JSON value in UTF-8. `offset` is the byte at which that became certain. */
+export class JsonSyntaxError extends Error {
+  override readonly name = 'JsonSyntaxError';
+  readonly offset: number;
+
+  constructor(message: string, offset: number) {
+    super(`${message} at byte ${offset}`);
+    this.offset = offset;
+  }
+}
+
+const defaultMaxDepth = 10_000;
+const maxKeyBytes = 1024 * 1024;
+
+const State = {
+  value: 0,
+  valueOrEnd: 1,
+  keyOrEnd: 2,
+  key: 3,
+  colon: 4,
+  afterValue: 5,
+  string: 6,
+  escape: 7,
+  hex: 8,
+  literal: 9,
+  minus: 10,
+  zero: 11,
+  int: 12,
+  dot: 13,
+  fraction: 14,
+  exponent: 15,
+  exponentSign: 16,
+  exponentDigits: 17,
+  done: 18,
+} as const;
+
+const literals = new Map<number, Buffer>([
+  [0x74, Buffer.from('true')],
+  [0x66, Buffer.from('false')],
+  [0x6e, Buffer.from('null')],
+]);
+
+/**
+ * Checks one JSON text fed in pieces and reports where its outer values lie, without building any of them.
+ * Memory stays constant in the size of the text (one byte per open container).
+ */
+export class JsonScanner {
+  readonly #report: number;
+  readonly #onValue: ValueListener;
+  readonly #maxDepth: number;
+  #containers = new Uint8Array(64);
+  #depth = 0;
+  #state: number = State.value;
+  #offset = 0;
+  #inKey = false;
+  #hexLeft = 0;
+  #literal: Buffer = Buffer.alloc(0);
+  #literalAt = 0;
+  #path: (string | number)[] = [];
+  #starts: number[] = [];
+  #scalarStart = 0;
+  #keyParts: Buffer[] = [];
+  #keyBytes = 0;
+  #utf8Carry: Buffer = Buffer.alloc(0);
+
+  constructor(options: JsonScannerOptions) {
+    this.#report = options.reportDepth;
+    this.#onValue = options.onValue;
+    this.#maxDepth = options.maxDepth ?? defaultMaxDepth;
+  }
+
+  /** Takes the next piece. Throws JsonSyntaxError. */
+  write(chunk: Buffer): void {
+    this.#checkUtf8(chunk);
+    const base = this.#offset;
+    const length = chunk.length;
+    let state = this.#state;
+    let keyFrom = this.#inKey ? 0 : -1;
+    let i = 0;
+    while (i < length) {
+      const byte = chunk[i] as number;
+      switch (state) {
+        case State.string: {
+          let c = byte;
+          while (c !== 0x22 && c !== 0x5c && c >= 0x20) {
+            if (++i === length) break;
+            c = chunk[i] as number;
+          }
+          if (i === length) continue;
+          if (c === 0x22) {
+            if (this.#inKey) {
+              this.#endKey(chunk.subarray(keyFrom, i), base + i);
+              keyFrom = -1;
+              state = State.colon;
+            } else {
+              state = this.#endScalar('string', base + i + 1);
+            }
+          } else if (c === 0x5c) state = State.escape;
+          else throw this.#error('Control character in string', base + i);
+          break;
+        }
+        case State.escape:
+          if (byte === 0x75) {
+            this.#hexLeft = 4;
+            state = State.hex;
+          } else if (isSimpleEscape(byte)) state = State.string;
+          else throw this.#error('Bad escape in string', base + i);
+          break;
+        case State.hex:
+          if (!isHex(byte)) throw this.#error('Bad \\u escape in string', base + i);
+          if (--this.#hexLeft === 0) state = State.string;
+          break;
+        case State.literal:
+          if (byte !== this.#literal[this.#literalAt]) throw this.#unexpected(byte, base + i);
+          if (++this.#literalAt === this.#literal.length) state = this.#endScalar('literal', base + i + 1);
+          break;
+        default: {
+          if (state >= State.minus && state <= State.exponentDigits) {
+            const next = numberStep(state, byte);
+            if (next >= 0) {
+              state = next;
+              break;
+            }
+            if (!numberMayEnd(state)) throw this.#error('Bad number', base + i);
+            state = this.#endScalar('number', base + i);
+            continue;
+          }
+          if (byte === 0x20 || byte === 0x0a || byte === 0x0d || byte === 0x09) break;
+          state = this.#structural(state, byte, base + i);
+          if (state === State.string && this.#inKey) keyFrom = i + 1;
+        }
+      }
+      i++;
+    }
+    if (this.#inKey && keyFrom >= 0) this.#keepKeyPart(chunk.subarray(keyFrom), base);
+    this.#state = state;
+    this.#offset = base + length;
+  }
+
+  /** Declares the text complete and returns its length in bytes. Throws JsonSyntaxError when it is not. */
+  end(): number {
+    if (this.#utf8Carry.length > 0) throw this.#error('Text is not UTF-8', this.#offset);
+    if (this.#depth === 0 && numberMayEnd(this.#state)) this.#state = this.#endScalar('number', this.#offset);
+    if (this.#state !== State.done) throw this.#error('Unexpected end of JSON', this.#offset);
+    return this.#offset;
+  }
+
+  #structural(state: number, byte: number, at: number): number {
+    switch (state) {
+      case State.valueOrEnd:
+        if (byte === 0x5d) return this.#close(at);
+        return this.#beginValue(byte, at);
+      case State.value:
+        return this.#beginValue(byte, at);
+      case State.keyOrEnd:
+        if (byte === 0x7d) return this.#close(at);
+        return this.#beginKey(byte, at);
+      case State.key:
+        return this.#beginKey(byte, at);
+      case State.colon:
+        if (byte !== 0x3a) throw this.#unexpected(byte, at);
+        return State.value;
+      case State.afterValue: {
+        const isObject = this.#containers[this.#depth - 1] === 1;
+        if (byte === 0x2c) {
+          if (isObject) return State.key;
+          if (this.#depth <= this.#report) {
+            this.#path[this.#depth - 1] = (this.#path[this.#depth - 1] as number) + 1;
+          }
+          return State.value;
+        }
+        if (byte === (isObject ? 0x7d : 0x5d)) return this.#close(at);
+        throw this.#unexpected(byte, at);
+      }
+      default:
+        throw this.#error('Text after the JSON value', at);
+    }
+  }
+
+  #beginKey(byte: number, at: number): number {
+    if (byte !== 0x22) throw this.#unexpected(byte, at);
+    this.#inKey = true;
+    return State.string;
+  }
+
+  #beginValue(byte: number, at: number): number {
+    if (byte === 0x7b || byte === 0x5b) {
+      if (this.#depth >= this.#maxDepth) throw this.#error(`Nesting deeper than ${this.#maxDepth}`, at);
+      if (this.#depth === this.#containers.length) {
+        const wider = new Uint8Array(this.#containers.length * 4);
+        wider.set(this.#containers);
+        this.#containers = wider;
+      }
+      if (this.#depth <= this.#report) this.#starts[this.#depth] = at;
+      this.#containers[this.#depth++] = byte === 0x7b ? 1 : 0;
+      if (byte === 0x7b) return State.keyOrEnd;
+      if (this.#depth <= this.#report) this.#path[this.#depth - 1] = 0;
+      return State.valueOrEnd;
+    }
+    this.#scalarStart = at;
+    if (byte === 0x22) return State.string;
+    if (byte === 0x2d) return State.minus;
+    if (byte === 0x30) return State.zero;
+    if (byte >= 0x31 && byte <= 0x39) return State.int;
+    const literal = literals.get(byte);
+    if (!literal) throw this.#unexpected(byte, at);
+    this.#literal = literal;
+    this.#literalAt = 1;
+    return State.literal;
+  }
+
+  #close(at: number): number {
+    const kind = this.#containers[--this.#depth] === 1 ? 'object' : 'array';
+    if (this.#depth <= this.#report) {
+      this.#path.length = this.#depth;
+      this.#onValue(this.#path, kind, this.#starts[this.#depth] as number, at + 1);
+    }
+    return this.#depth === 0 ? State.done : State.afterValue;
+  }
+
+  #endScalar(kind: JsonKind, end: number): number {
+    if (this.#depth <= this.#report) {
+      this.#path.length = this.#depth;
+      this.#onValue(this.#path, kind, this.#scalarStart, end);
+    }
+    return this.#depth === 0 ? State.done : State.afterValue;
+  }
+
+  #keepKeyPart(part: Buffer, at: number): void {
+    if (this.#depth > this.#report) return;
+    this.#keyBytes += part.length;
+    if (this.#keyBytes > maxKeyBytes) throw this.#error('Member name too long', at);
+    this.#keyParts.push(Buffer.from(part));
+  }
+
+  #endKey(last: Buffer, at: number): void {
+    this.#inKey = false;
+    if (this.#depth > this.#report) return;
+    let raw = last;
+    if (this.#keyParts.length > 0) {
+      this.#keepKeyPart(last, at);
+      raw = Buffer.concat(this.#keyParts);
+      this.#keyParts = [];
+      this.#keyBytes = 0;
+    }
+    const text = raw.toString('utf8');
+    this.#path[this.#depth - 1] = text.includes('\\') ? (JSON.parse(`"${text}"`) as string) : text;
+  }
+
+  #checkUtf8(chunk: Buffer): void {
+    const text = this.#utf8Carry.length > 0 ? Buffer.concat([this.#utf8Carry, chunk]) : chunk;
+    const cut = text.length - incompleteTail(text);
+    if (!isUtf8(cut === text.length ? text : text.subarray(0, cut))) {
+      throw this.#error('Text is not UTF-8', this.#offset);
+    }
+    this.#utf8Carry = cut === text.length ? Buffer.alloc(0) : Buffer.from(text.subarray(cut));
+  }
+
+  #unexpected(byte: number, at: number): JsonSyntaxError {
+    const shown = byte > 0x20 && byte < 0x7f ? `'${String.fromCharCode(byte)}'` : `byte 0x${byte.toString(16)}`;
+    return this.#error(`Unexpected ${shown}`, at);
+  }
+
+  #error(message: string, at: number): JsonSyntaxError {
+    return new JsonSyntaxError(message, at);
+  }
+}
+
+/** Bytes at the end of `text` that begin a UTF-8 sequence which is not yet whole: 0 to 3. */
+function incompleteTail(text: Buffer): number {
+  for (let back = 1; back <= 3 && back <= text.length; back++) {
+    const byte = text[text.length - back] as number;
+    if (byte < 0x80) return 0;
+    if (byte >= 0xc0) {
+      const needed = byte >= 0xf0 ? 4 : byte >= 0xe0 ? 3 : 2;
+      return needed > back ? back : 0;
+    }
+  }
+  return 0;
+}
+
+function isSimpleEscape(byte: number): boolean {
+  // " \ / b f n r t
+  return (
+    byte === 0x22 ||
+    byte === 0x5c ||
+    byte === 0x2f ||
+    byte === 0x62 ||
+    byte === 0x66 ||
+    byte === 0x6e ||
+    byte === 0x72 ||
+    byte === 0x74
+  );
+}
+
+function isHex(byte: number): boolean {
+  return (byte >= 0x30 && byte <= 0x39) || (byte >= 0x41 && byte <= 0x46) || (byte >= 0x61 && byte <= 0x66);
+}
+
+/** The state after `byte` inside a number, or -1 when the byte is not part of it. */
+function numberStep(state: number, byte: number): number {
+  const digit = byte >= 0x30 && byte <= 0x39;
+  switch (state) {
+    case State.minus:
+      return byte === 0x30 ? State.zero : digit ? State.int : -1;
+    case State.zero:
+    case State.int:
+      if (digit && state === State.int) return State.int;
+      if (byte === 0x2e) return State.dot;
+      return byte === 0x65 || byte === 0x45 ? State.exponent : -1;
+    case State.dot:
+      return digit ? State.fraction : -1;
+    case State.fraction:
+      if (digit) return State.fraction;
+      return byte === 0x65 || byte === 0x45 ? State.exponent : -1;
+    case State.exponent:
+      if (byte === 0x2b || byte === 0x2d) return State.exponentSign;
+      return digit ? State.exponentDigits : -1;
+    default:
+      return digit ? State.exponentDigits : -1;
+  }
+}
+
+function numberMayEnd(state: number): boolean {
+  return state === State.zero || state === State.int || state === State.fraction || state === State.exponentDigits;
+}

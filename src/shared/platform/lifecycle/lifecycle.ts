@@ -1,0 +1,82 @@
+import type { Logger } from '../logger/logger.ts';
+
+type Phase = 'intake' | 'work' | 'queues' | 'stores';
+
+/** Order of shutdown: stop taking requests, finish work, close queues, close pools and stores. */
+const phases: readonly Phase[] = ['intake', 'work', 'queues', 'stores'];
+
+interface Closer {
+  readonly name: string;
+  readonly phase: Phase;
+  readonly close: () => Promise<void>;
+}
+
+/** Collects what must be closed and closes it in phases, each within a limit. */
+export class Lifecycle implements AsyncDisposable {
+  readonly #closers: Closer[] = [];
+  readonly #logger: Logger;
+  readonly #phaseLimitMs: number;
+  #closing: Promise<void> | undefined;
+
+  constructor(logger: Logger, phaseLimitMs: number) {
+    this.#logger = logger;
+    this.#phaseLimitMs = phaseLimitMs;
+  }
+
+  onClose(phase: Phase, name: string, close: () => Promise<void>): void {
+    this.#closers.push({ phase, name, close });
+  }
+
+  /** Runs all phases once; later calls wait for the same run. Never rejects: what fails is logged. */
+  close(): Promise<void> {
+    this.#closing ??= this.#closeAll();
+    return this.#closing;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close();
+  }
+
+  async #closeAll(): Promise<void> {
+    for (const phase of phases) {
+      const closers = this.#closers.filter((closer) => closer.phase === phase).reverse();
+      // Within a phase the last opened closes first, one after another: a pool must outlive what uses it.
+      for (const closer of closers) await this.#closeOne(closer);
+    }
+  }
+
+  async #closeOne({ name, phase, close }: Closer): Promise<void> {
+    const { promise: late, resolve } = Promise.withResolvers<'late'>();
+    const timer = setTimeout(() => resolve('late'), this.#phaseLimitMs);
+    try {
+      const outcome = await Promise.race([close(), late]);
+      if (outcome === 'late')
+        this.#logger.warn({ phase, part: name, limitMs: this.#phaseLimitMs }, 'shutdown: gave up waiting');
+    } catch (error) {
+      this.#logger.warn({ phase, part: name, err: error }, 'shutdown: part failed to close');
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+}
+
+/**
+ * Waits for SIGINT or SIGTERM, then closes `lifecycle` and ends the process; a second signal ends it at once.
+ */
+export function closeOnSignal(lifecycle: Lifecycle, logger: Logger): void {
+  let signalled = false;
+  const onSignal = (signal: NodeJS.Signals): void => {
+    if (signalled) {
+      logger.warn({ signal }, 'second signal: leaving at once');
+      process.exit(1);
+    }
+    signalled = true;
+    logger.info({ signal }, 'shutting down');
+    void lifecycle.close().then(() => {
+      logger.info('stopped');
+      process.exit(0);
+    });
+  };
+  process.on('SIGINT', onSignal);
+  process.on('SIGTERM', onSignal);
+}

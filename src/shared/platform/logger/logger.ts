@@ -1,0 +1,45 @@
+import { type Logger as PinoLogger, pino } from 'pino';
+
+export type Logger = PinoLogger;
+
+/** Members that never reach a log line, wherever an object of ours carries them. */
+const secretPaths = [
+  'req.headers.authorization',
+  'headers.authorization',
+  '*.authorization',
+  '*.token',
+  '*.accessToken',
+  '*.plaintext',
+  '*.ciphertext',
+  '*.masterKeys',
+  '*.password',
+  '*.secretAccessKey',
+  'config.secrets',
+];
+
+/** The process's logger: JSON lines on stdout (or `destination`), secrets replaced. */
+export function createLogger(
+  options: { level: string; name?: string },
+  destination?: { write(line: string): void },
+): Logger {
+  const settings = {
+    level: options.level,
+    base: { name: options.name ?? 'holdfast', pid: process.pid },
+    timestamp: () => `,"time":"${new Date().toISOString()}"`,
+    formatters: { level: (label: string) => ({ level: label }) },
+    redact: { paths: secretPaths, censor: '[redacted]' },
+    serializers: { err: serializeError, error: serializeError },
+  };
+  return destination ? pino(settings, destination) : pino(settings);
+}
+
+/** Name, sentence and stack of an error and its causes; never its own properties, which may hold query values. */
+function serializeError(error: unknown): unknown {
+  if (!(error instanceof Error)) return String(error);
+  return {
+    type: error.name,
+    message: error.message,
+    stack: error.stack,
+    ...(error.cause === undefined ? {} : { cause: serializeError(error.cause) }),
+  };
+}

@@ -1,0 +1,54 @@
+import { PayloadTooLargeError, UnavailableError } from '../errors/errors.ts';
+import { ByteBudget } from './byte-budget.ts';
+import type { HandoverOptions, HandoverStore } from './handover-store.ts';
+
+/** Hand-over within one process: bodies stay in memory, within a budget of `capacityBytes`. */
+export class MemoryHandoverStore implements HandoverStore {
+  readonly #bodies = new Map<string, { chunks: Buffer[]; reserved: number }>();
+  readonly #budget: ByteBudget;
+  readonly #capacity: number;
+
+  constructor(capacityBytes: number) {
+    this.#capacity = capacityBytes;
+    this.#budget = new ByteBudget(capacityBytes);
+  }
+
+  async put(key: string, body: AsyncIterable<Buffer>, options: HandoverOptions): Promise<{ bytes: number }> {
+    const tooLarge = () => new PayloadTooLargeError(`The body is larger than the ${options.maxBytes} bytes that this server takes`);
+    if ((options.declaredBytes ?? 0) > options.maxBytes) throw tooLarge();
+    // Room is taken for the whole body at once: bodies that each hold a part and wait for more would block each other.
+    const reserved = options.declaredBytes ?? Math.min(options.maxBytes, this.#capacity);
+    await this.#budget.take(reserved, { wait: options.wait });
+    const chunks: Buffer[] = [];
+    let bytes = 0;
+    try {
+      for await (const chunk of body) {
+        bytes += chunk.length;
+        if (bytes > options.maxBytes) throw tooLarge();
+        chunks.push(chunk);
+      }
+    } catch (error) {
+      this.#budget.give(reserved);
+      throw error;
+    }
+    this.#bodies.set(key, { chunks, reserved });
+    return { bytes };
+  }
+
+  async *open(key: string): AsyncGenerator<Buffer> {
+    const body = this.#bodies.get(key);
+    if (!body) throw new UnavailableError('The body of this call is no longer there; please repeat it');
+    yield* body.chunks;
+  }
+
+  async delete(key: string): Promise<void> {
+    const body = this.#bodies.get(key);
+    if (!body) return;
+    this.#bodies.delete(key);
+    this.#budget.give(body.reserved);
+  }
+
+  bytesHeld(): number {
+    return this.#budget.used;
+  }
+}

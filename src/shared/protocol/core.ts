@@ -1,0 +1,40 @@
+import { Type } from 'typebox';
+
+/** A member that Go's encoder may leave out or send as null; both mean absent. */
+export function Maybe<S extends import('typebox').TSchema>(schema: S) {
+  return Type.Optional(Type.Union([schema, Type.Null()]));
+}
+
+/** Seconds since 1970, as the CLI's dialect has all times. */
+export const UnixSeconds = Type.Integer({ description: 'Seconds since epoch' });
+export const IsoTimestamp = Type.String({ format: 'date-time' });
+export const StringMap = Type.Record(Type.String(), Type.String());
+export const AnyObject = Type.Object({}, { additionalProperties: true });
+
+export const OrganizationParams = Type.Object({ organization: Type.String() });
+export const ProjectParams = Type.Object({ organization: Type.String(), project: Type.String() });
+export const StackParams = Type.Object({ organization: Type.String(), project: Type.String(), stack: Type.String() });
+export type StackParams = Type.Static<typeof StackParams>;
+export const UpdateParams = Type.Object({
+  organization: Type.String(),
+  project: Type.String(),
+  stack: Type.String(),
+  updateId: Type.String(),
+});
+export type UpdateParams = Type.Static<typeof UpdateParams>;
+export const VersionParams = Type.Object({
+  organization: Type.String(),
+  project: Type.String(),
+  stack: Type.String(),
+  stackVersion: Type.String(),
+});
+
+/** apitype.UntypedDeployment: `deployment` is never modelled, its bytes are kept. */
+export const UntypedDeployment = Type.Object(
+  {
+    version: Type.Optional(Type.Integer()),
+    features: Maybe(Type.Array(Type.String())),
+    deployment: Type.Object({}, { additionalProperties: true }),
+  },
+  { description: 'Deployment document' },
+);

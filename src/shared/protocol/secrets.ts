@@ -1,0 +1,12 @@
+import { Type } from 'typebox';
+import { StringMap } from './core.ts';
+
+export const EncryptRequest = Type.Object({ plaintext: Type.String() });
+export const EncryptResponse = Type.Object({ ciphertext: Type.String() });
+export const DecryptRequest = Type.Object({ ciphertext: Type.String() });
+export const DecryptResponse = Type.Object({ plaintext: Type.String() });
+export const BatchEncryptRequest = Type.Object({ plaintexts: Type.Array(Type.String()) });
+export const BatchEncryptResponse = Type.Object({ ciphertexts: Type.Array(Type.String()) });
+export const BatchDecryptRequest = Type.Object({ ciphertexts: Type.Array(Type.String()) });
+/** Keys are the request's strings, to the character. */
+export const BatchDecryptResponse = Type.Object({ plaintexts: StringMap });

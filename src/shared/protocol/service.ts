@@ -1,0 +1,36 @@
+import { Type } from 'typebox';
+import { AnyObject } from './core.ts';
+
+/** apitype.CapabilitiesResponse. */
+export const CapabilitiesResponse = Type.Object({
+  capabilities: Type.Array(
+    Type.Object({
+      capability: Type.String(),
+      version: Type.Optional(Type.Integer()),
+      configuration: Type.Optional(AnyObject),
+    }),
+  ),
+});
+
+/** apitype.User. `githubLogin` must never be empty: login would fail. */
+export const UserResponse = Type.Object({
+  id: Type.String(),
+  githubLogin: Type.String(),
+  name: Type.String(),
+  email: Type.String(),
+  avatarUrl: Type.String(),
+  organizations: Type.Array(Type.Object({ githubLogin: Type.String(), name: Type.String(), avatarUrl: Type.String() })),
+  identities: Type.Array(Type.String()),
+  siteAdmin: Type.Boolean(),
+});
+
+export const DefaultOrganizationResponse = Type.Object({
+  GitHubLogin: Type.String(),
+  Messages: Type.Array(Type.String()),
+});
+
+export const CliVersionResponse = Type.Object({
+  latestVersion: Type.String(),
+  oldestWithoutWarning: Type.String(),
+  latestDevVersion: Type.String(),
+});

@@ -1,0 +1,82 @@
+import { Type } from 'typebox';
+import { AnyObject, IsoTimestamp, Maybe, StringMap, UnixSeconds } from './core.ts';
+
+/** apitype.CreateStackRequest. */
+export const CreateStackRequest = Type.Object({
+  stackName: Type.String(),
+  tags: Maybe(AnyObject),
+  teams: Maybe(Type.Array(Type.String())),
+  state: Maybe(AnyObject),
+  config: Maybe(AnyObject),
+});
+
+export const CreateStackResponse = Type.Object({
+  id: Type.String(),
+  orgName: Type.String(),
+  projectName: Type.String(),
+  stackName: Type.String(),
+  tags: StringMap,
+  version: Type.Integer(),
+  messages: Type.Array(Type.Object({ severity: Type.String(), message: Type.String() })),
+});
+
+/** apitype.Stack. */
+export const StackResponse = Type.Object({
+  id: Type.String(),
+  orgName: Type.String(),
+  projectName: Type.String(),
+  stackName: Type.String(),
+  tags: StringMap,
+  version: Type.Integer(),
+  activeUpdate: Type.String(),
+  currentOperation: Type.Optional(Type.Object({ kind: Type.String(), author: Type.String(), started: UnixSeconds })),
+  config: Type.Optional(AnyObject),
+});
+
+export const LastUpdate = Type.Object({ kind: Type.String(), status: Type.String(), startTime: UnixSeconds });
+
+/** apitype.ListStacksResponse; `lastUpdate` is a number in the CLI's dialect, an object in the contract's. */
+export const ListStacksResponse = Type.Object({
+  stacks: Type.Array(
+    Type.Object({
+      id: Type.String(),
+      orgName: Type.String(),
+      projectName: Type.String(),
+      stackName: Type.String(),
+      tags: Type.Optional(StringMap),
+      version: Type.Optional(Type.Integer()),
+      activeUpdate: Type.Optional(Type.String()),
+      lastUpdate: Type.Optional(Type.Union([UnixSeconds, LastUpdate])),
+      resourceCount: Type.Optional(Type.Integer()),
+    }),
+  ),
+  continuationToken: Type.Optional(Type.String()),
+});
+
+export const ListStacksQuery = Type.Object({
+  organization: Type.Optional(Type.String()),
+  project: Type.Optional(Type.String()),
+  tagName: Type.Optional(Type.String()),
+  tagValue: Type.Optional(Type.String()),
+  continuationToken: Type.Optional(Type.String()),
+});
+
+/** Both forms: the CLI's `newName` + `newProject`, the contract's `org/project/stack` in `newName`. */
+export const RenameStackRequest = Type.Object({ newName: Maybe(Type.String()), newProject: Maybe(Type.String()) });
+
+/** apitype.StackConfig. */
+export const StackConfig = Type.Object({
+  environment: Maybe(Type.String()),
+  secretsProvider: Maybe(Type.String()),
+  encryptedKey: Maybe(Type.String()),
+  encryptionSalt: Maybe(Type.String()),
+});
+
+export const DeleteStackQuery = Type.Object({ force: Type.Optional(Type.String()) });
+
+export const ImportResponse = Type.Object({ updateId: Type.String(), updateID: Type.String() });
+
+export const LeaseResponse = {
+  token: Type.String(),
+  tokenExpiration: Type.Union([UnixSeconds, IsoTimestamp]),
+};

@@ -1,0 +1,86 @@
+import { Type } from 'typebox';
+import { AnyObject, Maybe, StringMap, UnixSeconds } from './core.ts';
+import { LeaseResponse } from './stacks.ts';
+
+/** apitype.UpdateProgramRequest. */
+export const CreateUpdateRequest = Type.Object({
+  name: Maybe(Type.String()),
+  runtime: Maybe(Type.String()),
+  main: Maybe(Type.String()),
+  description: Maybe(Type.String()),
+  options: Maybe(Type.Object({ dryRun: Maybe(Type.Boolean()) }, { additionalProperties: true })),
+  config: Maybe(AnyObject),
+  metadata: Maybe(
+    Type.Object({ message: Maybe(Type.String()), environment: Maybe(AnyObject) }, { additionalProperties: true }),
+  ),
+});
+export type CreateUpdateRequest = Type.Static<typeof CreateUpdateRequest>;
+
+export const CreateUpdateResponse = Type.Object({
+  updateID: Type.String(),
+  requiredPolicies: Type.Array(AnyObject),
+  messages: Type.Array(AnyObject),
+});
+
+/** apitype.StartUpdateRequest. */
+export const StartUpdateRequest = Type.Object({ tags: Maybe(AnyObject), journalVersion: Maybe(Type.Integer()) });
+
+export const StartUpdateResponse = Type.Object({
+  version: Type.Integer(),
+  ...LeaseResponse,
+  journalVersion: Type.Optional(Type.Integer()),
+});
+
+/** apitype.RenewUpdateLeaseRequest; `duration` in seconds. */
+export const RenewLeaseRequest = Type.Object({ token: Maybe(Type.String()), duration: Maybe(Type.Integer()) });
+export const RenewLeaseResponse = Type.Object(LeaseResponse);
+
+export const CompleteUpdateRequest = Type.Object({
+  status: Type.Union([Type.Literal('succeeded'), Type.Literal('failed'), Type.Literal('cancelled')]),
+});
+
+/** The union of apitype.UpdateResults and the contract's update resource. */
+export const GetUpdateResponse = Type.Object({
+  updateID: Type.String(),
+  status: Type.String(),
+  kind: Type.String(),
+  result: Type.String(),
+  startTime: UnixSeconds,
+  endTime: UnixSeconds,
+  version: Type.Integer(),
+  message: Type.String(),
+  events: Type.Array(AnyObject),
+  continuationToken: Type.Union([Type.String(), Type.Null()]),
+});
+
+/** apitype.UpdateInfo. */
+export const UpdateInfo = Type.Object({
+  updateID: Type.String(),
+  kind: Type.String(),
+  startTime: UnixSeconds,
+  endTime: UnixSeconds,
+  message: Type.String(),
+  environment: StringMap,
+  config: Type.Record(Type.String(), AnyObject),
+  result: Type.String(),
+  status: Type.String(),
+  version: Type.Integer(),
+  resourceChanges: Type.Record(Type.String(), Type.Integer()),
+  resourceCount: Type.Integer(),
+});
+
+export const HistoryQuery = Type.Object({
+  pageSize: Type.Optional(Type.String()),
+  page: Type.Optional(Type.String()),
+  asc: Type.Optional(Type.String()),
+  'output-type': Type.Optional(Type.String()),
+});
+export const HistoryResponse = Type.Object({ updates: Type.Array(UpdateInfo) });
+export const LatestUpdateResponse = Type.Object({ info: UpdateInfo });
+export const PreviewListResponse = Type.Object({ updates: Type.Array(Type.Object({ updateID: Type.String() })) });
+
+export const EventsQuery = Type.Object({ continuationToken: Type.Optional(Type.String()) });
+export const EventsResponse = Type.Object({
+  events: Type.Array(AnyObject),
+  continuationToken: Type.Union([Type.String(), Type.Null()]),
+});

@@ -1,0 +1,174 @@
+import { Type } from 'typebox';
+import { type Queryable, type Row, sql } from '../platform/db/sql.ts';
+import { Nullable, Timestamp } from '../platform/schema/standard-schema.ts';
+import type { StackRef } from './names.ts';
+
+const StackRow = Type.Object({
+  id: Type.String(),
+  organizationId: Type.String(),
+  projectId: Type.String(),
+  organization: Type.String(),
+  project: Type.String(),
+  stack: Type.String(),
+  tags: Type.String(),
+  remoteConfig: Nullable(Type.String()),
+  stackVersion: Type.Integer(),
+  checkpointId: Nullable(Type.String()),
+  activeUpdateId: Nullable(Type.String()),
+});
+export type StackRow = Row<typeof StackRow>;
+
+const OperationRow = Type.Object({ kind: Type.String(), author: Type.String(), startedAt: Timestamp });
+
+const StackListRow = Type.Object({
+  id: Type.String(),
+  organization: Type.String(),
+  project: Type.String(),
+  stack: Type.String(),
+  tags: Type.String(),
+  stackVersion: Type.Integer(),
+  activeUpdateId: Nullable(Type.String()),
+  resourceCount: Nullable(Type.Integer()),
+  lastKind: Nullable(Type.String()),
+  lastStatus: Nullable(Type.String()),
+  lastStartedAt: Nullable(Timestamp),
+});
+export type StackListRow = Row<typeof StackListRow>;
+
+/** What narrows a list of stacks; all given parts must hold. */
+export interface StackFilter {
+  readonly userId: string;
+  readonly organization: string | null;
+  readonly project: string | null;
+  readonly tagName: string | null;
+  readonly tagValue: string | null;
+  /** Stacks after this one, in the order of their qualified names. */
+  readonly after: StackRef | null;
+  readonly limit: number;
+}
+
+const IdRow = Type.Object({ id: Type.String() });
+
+export type StackRepository = ReturnType<typeof createStackRepository>;
+
+/** Projects, stacks and the names that stacks once had. */
+export function createStackRepository(db: Queryable) {
+  const columns = sql.fragment`
+    s.id, o.id as "organizationId", p.id as "projectId", o.name as organization, p.name as project, s.name as stack,
+    s.tags, s.remote_config as "remoteConfig", s.stack_version as "stackVersion", s.checkpoint_id as "checkpointId",
+    s.active_update_id as "activeUpdateId"`;
+  const joins = sql.fragment`stacks s join projects p on p.id = s.project_id join organizations o on o.id = p.organization_id`;
+
+  return {
+    find: (ref: StackRef) =>
+      db.maybeOne(sql.prepared('stacks_find', StackRow)`
+        /* stacks.find */ select ${columns} from ${joins}
+        where o.name = ${ref.organization} and p.name = ${ref.project} and s.name = ${ref.stack}`),
+
+    /** As `find`, holding the stack's row until the end of the transaction. */
+    lock: (ref: StackRef) =>
+      db.maybeOne(sql.rows(StackRow)`
+        /* stacks.lock */ select ${columns} from ${joins}
+        where o.name = ${ref.organization} and p.name = ${ref.project} and s.name = ${ref.stack} for update of s`),
+
+    lockById: (id: string) =>
+      db.maybeOne(
+        sql.rows(StackRow)`/* stacks.lockById */ select ${columns} from ${joins} where s.id = ${id} for update of s`,
+      ),
+
+    ensureProject: async (organizationId: string, name: string): Promise<string> => {
+      const row = await db.one(sql.rows(IdRow)`
+        /* projects.ensure */
+        insert into projects (organization_id, name) values (${organizationId}, ${name})
+        on conflict on constraint projects_name_key do update set name = excluded.name returning id`);
+      return row.id;
+    },
+
+    projectExists: (organization: string, project: string) =>
+      db.exists(sql.rows(IdRow)`
+        /* projects.exists */
+        select p.id from projects p join organizations o on o.id = p.organization_id
+        where o.name = ${organization} and p.name = ${project}`),
+
+    /** Violates `stacks_name_key` when the name is taken. */
+    insert: async (stack: {
+      projectId: string;
+      name: string;
+      tags: string;
+      remoteConfig: string | null;
+    }): Promise<string> => {
+      const row = await db.one(sql.rows(IdRow)`
+        /* stacks.insert */
+        insert into stacks (project_id, name, tags, remote_config)
+        values (${stack.projectId}, ${stack.name}, ${stack.tags}, ${stack.remoteConfig}) returning id`);
+      return row.id;
+    },
+
+    setTags: (id: string, tags: string) =>
+      db.query(sql.nothing`/* stacks.setTags */ update stacks set tags = ${tags}, updated_at = now() where id = ${id}`),
+
+    setRemoteConfig: (id: string, config: string) =>
+      db.query(
+        sql.nothing`/* stacks.setRemoteConfig */ update stacks set remote_config = ${config}, updated_at = now() where id = ${id}`,
+      ),
+
+    setHead: (id: string, checkpointId: string | null) =>
+      db.query(sql.nothing`
+        /* stacks.setHead */ update stacks set checkpoint_id = ${checkpointId}, updated_at = now() where id = ${id}`),
+
+    /** Takes the stack's lock for an update, or frees it with null. */
+    setActiveUpdate: (id: string, updateId: string | null) =>
+      db.query(
+        sql.nothing`/* stacks.setActiveUpdate */ update stacks set active_update_id = ${updateId} where id = ${id}`,
+      ),
+
+    publishVersion: (id: string, stackVersion: number) =>
+      db.query(sql.nothing`
+        /* stacks.publishVersion */
+        update stacks set stack_version = greatest(stack_version, ${stackVersion}), updated_at = now() where id = ${id}`),
+
+    /** Violates `stacks_name_key` when the new name is taken. */
+    rename: (id: string, projectId: string, name: string) =>
+      db.query(sql.nothing`
+        /* stacks.rename */ update stacks set project_id = ${projectId}, name = ${name}, updated_at = now() where id = ${id}`),
+
+    insertFormerName: (stack: StackRow) =>
+      db.query(sql.nothing`
+        /* formerStackNames.insert */
+        insert into former_stack_names (stack_id, organization_id, project_name, stack_name)
+        values (${stack.id}, ${stack.organizationId}, ${stack.project}, ${stack.stack}) on conflict do nothing`),
+
+    delete: (id: string) => db.query(sql.nothing`/* stacks.delete */ delete from stacks where id = ${id}`),
+
+    findCurrentOperation: (stackId: string) =>
+      db.maybeOne(sql.rows(OperationRow)`
+        /* stacks.findCurrentOperation */
+        select u.kind, coalesce(a.login, '') as author, coalesce(u.started_at, u.created_at) as "startedAt"
+        from stacks s join updates u on u.id = s.active_update_id left join users a on a.id = u.requested_by
+        where s.id = ${stackId}`),
+
+    list: (filter: StackFilter) =>
+      db.any(sql.rows(StackListRow)`
+        /* stacks.list */
+        select s.id, o.name as organization, p.name as project, s.name as stack, s.tags, s.stack_version as "stackVersion",
+               s.active_update_id as "activeUpdateId", c.resource_count as "resourceCount",
+               u.kind as "lastKind", u.status as "lastStatus", coalesce(u.started_at, u.created_at) as "lastStartedAt"
+        from memberships m
+        join organizations o on o.id = m.organization_id
+        join projects p on p.organization_id = o.id
+        join stacks s on s.project_id = p.id
+        left join checkpoints c on c.id = s.checkpoint_id
+        left join lateral (
+          select kind, status, started_at, created_at from updates
+          where stack_id = s.id and not dry_run and kind <> 'preview' order by created_at desc, id limit 1
+        ) u on true
+        where m.user_id = ${filter.userId}
+          and (${filter.organization}::text is null or o.name = ${filter.organization})
+          and (${filter.project}::text is null or p.name = ${filter.project})
+          and (${filter.tagName}::text is null or (s.tags::json ->> ${filter.tagName}) is not null)
+          and (${filter.tagValue}::text is null or (s.tags::json ->> ${filter.tagName}) = ${filter.tagValue})
+          and (${filter.after === null} or (o.name, p.name, s.name) >
+               (${filter.after?.organization ?? ''}, ${filter.after?.project ?? ''}, ${filter.after?.stack ?? ''}))
+        order by o.name, p.name, s.name limit ${filter.limit}`),
+  };
+}

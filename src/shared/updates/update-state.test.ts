@@ -1,0 +1,29 @@
+import { describe, expect, test } from '@jest/globals';
+import { type EndStatus, transition, type UpdateStatus, type UpdateTrigger } from './update-state.ts';
+
+const complete = (status: EndStatus): UpdateTrigger => ({ type: 'complete', status });
+const triggers: [string, UpdateTrigger][] = [
+  ['start', { type: 'start' }],
+  ['complete succeeded', complete('succeeded')],
+  ['complete failed', complete('failed')],
+  ['complete cancelled', complete('cancelled')],
+  ['cancel', { type: 'cancel' }],
+  ['expire', { type: 'expire' }],
+];
+const expected: Record<UpdateStatus, string[]> = {
+  'not started': ['running', 'lease-dead', 'lease-dead', 'lease-dead', 'cancelled', 'cancelled'],
+  running: ['conflict', 'succeeded', 'failed', 'cancelled', 'cancelled', 'cancelled'],
+  succeeded: ['conflict', 'repeat', 'lease-dead', 'lease-dead', 'repeat', 'repeat'],
+  failed: ['conflict', 'lease-dead', 'repeat', 'lease-dead', 'repeat', 'repeat'],
+  cancelled: ['conflict', 'lease-dead', 'lease-dead', 'repeat', 'repeat', 'repeat'],
+};
+
+describe('update states', () => {
+  const rows = Object.entries(expected).flatMap(([status, results]) =>
+    triggers.map(([name, trigger], index) => [status as UpdateStatus, name, trigger, results[index]] as const),
+  );
+  test.each(rows)('%s on %s', (status, _name, trigger, result) => {
+    const outcome = transition(status, trigger);
+    expect(outcome.outcome === 'move' ? outcome.to : outcome.outcome).toBe(result);
+  });
+});
