@@ -117,6 +117,8 @@ create table updates (
   folded_sequence bigint not null default 0,
   -- Whether the journal has entries beyond that.
   has_tail boolean not null default false,
+  -- Why the journal could not be replayed; its entries are kept then, the state stays at checkpoint_id.
+  fold_error text,
   constraint updates_kind_check check (kind in ('update', 'preview', 'refresh', 'destroy', 'import', 'rename')),
   constraint updates_status_check check (status in ('not started', 'running', 'succeeded', 'failed', 'cancelled'))
 );

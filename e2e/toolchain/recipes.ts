@@ -1,5 +1,5 @@
 import { chmod, link, mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 
 import { CommandFailedError, findOnPath, runCommand, ToolUnavailableError } from './command.ts';
 import { type CachedBuild, ensureBuilt } from './tool-cache.ts';
@@ -17,16 +17,15 @@ export type PulumiVersion = keyof typeof pulumiVersions;
 export async function buildPulumi(version: PulumiVersion): Promise<string> {
   const full = pulumiVersions[version];
   const yamlHost = await buildYamlHost();
-  const dir = await ensureBuilt({
-    ...(await goBuild({
-      label: `pulumi-${full}`,
-      module: `pulumi-${version}`,
-      packagePath: 'github.com/pulumi/pulumi/pkg/v3/cmd/pulumi',
-      ldflags: `-X github.com/pulumi/pulumi/sdk/v3/go/common/version.Version=v${full}`,
-      extraInputs: [yamlHost],
-      finish: (bin) => link(yamlHost, join(bin, 'pulumi-language-yaml')),
-    })),
+  const recipe = await goBuild({
+    label: `pulumi-${full}`,
+    module: `pulumi-${version}`,
+    packagePath: 'github.com/pulumi/pulumi/pkg/v3/cmd/pulumi',
+    ldflags: `-X github.com/pulumi/pulumi/sdk/v3/go/common/version.Version=v${full}`,
+    extraInputs: [basename(dirname(dirname(yamlHost)))],
+    finish: (bin) => link(yamlHost, join(bin, 'pulumi-language-yaml')),
   });
+  const dir = await ensureBuilt(recipe);
   return join(dir, 'bin', 'pulumi');
 }
 
@@ -61,7 +60,7 @@ export async function buildS3Server(name: 'minio' | 'versitygw'): Promise<string
 export async function buildSchemathesis(): Promise<string> {
   const dir = await ensureBuilt({
     label: `schemathesis-${schemathesisVersion}`,
-    inputs: [schemathesisVersion, 'venv-1'],
+    inputs: [schemathesisVersion, 'venv-2'],
     build: buildVenv,
   });
   return join(dir, 'bin', 'schemathesis-run');
@@ -79,7 +78,7 @@ async function buildVenv(dir: string): Promise<void> {
   await runCommand(join(dir, 'bin', 'python'), [...pip, `schemathesis==${schemathesisVersion}`]);
   // pip's own scripts name the directory they were installed in, and this one is renamed when it is complete.
   const wrapper = join(dir, 'bin', 'schemathesis-run');
-  const call = 'import sys; from schemathesis.cli import schemathesis; sys.exit(schemathesis())';
+  const call = 'import sys; sys.argv[0] = "schemathesis"; from schemathesis.cli import schemathesis; schemathesis()';
   await writeFile(wrapper, `#!/bin/sh\nexec "$(dirname "$0")/python" -c '${call}' "$@"\n`);
   await chmod(wrapper, 0o755);
 }

@@ -68,7 +68,9 @@ function inputsHash(inputs: readonly (string | Buffer)[]): string {
 async function removeLeftovers(dir: string, prefix: string): Promise<void> {
   const names = await readdir(dir);
   await Promise.all(
-    names.filter((name) => name.startsWith(prefix)).map((name) => rm(join(dir, name), { recursive: true, force: true })),
+    names
+      .filter((name) => name.startsWith(prefix))
+      .map((name) => rm(join(dir, name), { recursive: true, force: true })),
   );
 }
 

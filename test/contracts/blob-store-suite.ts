@@ -245,7 +245,23 @@ export function describeBlobStore(name: string, start: () => Promise<StoreUnderT
     });
 
     it.each([
-      '', '/a', 'a/', 'a//b', '..', 'a/../b', 'a..b', './a', 'a/.b', 'A', 'ä', 'a b', 'a\\b', 'a~b', 'a\0', 'a\n', 'x'.repeat(201),
+      '',
+      '/a',
+      'a/',
+      'a//b',
+      '..',
+      'a/../b',
+      'a..b',
+      './a',
+      'a/.b',
+      'A',
+      'ä',
+      'a b',
+      'a\\b',
+      'a~b',
+      'a\0',
+      'a\n',
+      'x'.repeat(201),
     ])('refuses the key %j as a fault of the program', async (key) => {
       const body = chunksOf(Buffer.from('x'));
       await expect(store.put(key, body)).rejects.toThrow(TypeError);

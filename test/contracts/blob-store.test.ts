@@ -22,7 +22,14 @@ async function startFiles(): Promise<StoreUnderTest> {
 async function startS3Store(server: S3Server): Promise<StoreUnderTest> {
   const { endpoint, region, accessKeyId, secretAccessKey } = server;
   const shared = { endpoint, region, forcePathStyle: true };
-  const options = { ...shared, accessKeyId, secretAccessKey, bucket: 'blobs', prefix: 'tests/', requestTimeoutMs: 5_000 };
+  const options = {
+    ...shared,
+    accessKeyId,
+    secretAccessKey,
+    bucket: 'blobs',
+    prefix: 'tests/',
+    requestTimeoutMs: 5_000,
+  };
   const store = new S3BlobStore(options);
   const smallPages = new S3BlobStore({ ...options, pageSize: 10 });
   await store.createBucketIfMissing();

@@ -77,18 +77,16 @@ class EditCursor {
   *take(chunk: Buffer): Generator<Buffer> {
     const base = this.#offset;
     this.#offset += chunk.length;
-    let from = Math.min(this.#dropTo - base, chunk.length);
-    if (from < 0) from = 0;
-    for (;;) {
-      const edit = this.#edits[this.#next];
-      // An edit at the chunk's end belongs to the next chunk, or to `end`.
-      if (!edit || edit.start >= this.#offset) break;
+    let from = Math.max(0, Math.min(this.#dropTo - base, chunk.length));
+    let edit = this.#edits[this.#next];
+    // An edit at the chunk's end belongs to the next chunk, or to `end`.
+    while (edit && edit.start < this.#offset) {
       const start = edit.start - base;
       if (start > from) yield chunk.subarray(from, start);
       if (edit.newText.length > 0) yield edit.newText;
       this.#dropTo = edit.end;
       from = Math.min(edit.end - base, chunk.length);
-      this.#next++;
+      edit = this.#edits[++this.#next];
     }
     if (from < chunk.length) yield from === 0 ? chunk : chunk.subarray(from);
   }
@@ -138,10 +136,11 @@ function parseEdits(list: Buffer): DeltaEdit[] {
       raw = {};
       return;
     }
-    const name = path.slice(1).join('.').toLowerCase();
-    if (name === 'span.start.offset') raw.start = readNatural(list, span, `The start of edit ${edits.length}`);
-    else if (name === 'span.end.offset') raw.end = readNatural(list, span, `The end of edit ${edits.length}`);
-    else if (name === 'newtext') {
+    const [, first, second, third] = path.map((key) => String(key).toLowerCase());
+    if (path.length === 4 && first === 'span' && third === 'offset') {
+      if (second === 'start') raw.start = readNatural(list, span, `The start of edit ${edits.length}`);
+      else if (second === 'end') raw.end = readNatural(list, span, `The end of edit ${edits.length}`);
+    } else if (path.length === 2 && first === 'newtext') {
       const text = readString(list, span);
       if (text === null) throw new InvalidDeltaError(`NewText of edit ${edits.length} is not a string`);
       raw.newText = Buffer.from(text);
@@ -164,6 +163,6 @@ function readString(text: Buffer, span: JsonSpan | undefined): string | null {
 function readNatural(text: Buffer, span: JsonSpan | undefined, what: string): number {
   const digits = span?.kind === 'number' ? sliceOf(text, span).toString('latin1') : '';
   const value = /^\d+$/.test(digits) ? Number(digits) : Number.NaN;
-  if (!Number.isSafeInteger(value)) throw new InvalidDeltaError(`${what} is not an integer of 0 or more`);
+  if (!Number.isSafeInteger(value)) throw new InvalidDeltaError(`${what} is not an integer from 0 to 2^53`);
   return value;
 }

@@ -1,4 +1,4 @@
-import { type JsonKind, JsonScanner } from '../platform/json/json-scanner.ts';
+import { type JsonKind, JsonScanner, type Span } from '../platform/json/json-scanner.ts';
 import type { JsonSpan } from '../platform/json/json-text.ts';
 
 /** Longest raw text that is kept of a member; the spaces and the name before the value count. */
@@ -16,6 +16,8 @@ export interface ScannedMember extends JsonSpan {
 export interface DeploymentScan {
   /** Length of the scanned text. */
   readonly length: number;
+  /** The root object, without white space around it. */
+  readonly root: Span;
   /** Members of the root; of a repeated name the last counts. */
   readonly members: ReadonlyMap<string, ScannedMember>;
   /** Members of the document `{version, features?, deployment}`: the nested one's, else the root's. */
@@ -53,6 +55,7 @@ export class DeploymentScanner {
   readonly #texts = new TextKeeper();
   readonly #members = new Map<string, ScannedMember>();
   #rootKind: JsonKind = 'literal';
+  #root: Span = { start: 0, end: 0 };
   #document = new Map<string, ScannedMember>();
   #passedDocument = new Map<string, ScannedMember>();
   #deploymentResources = noResources;
@@ -84,13 +87,15 @@ export class DeploymentScanner {
     assertObject('deployment', document.get('deployment'));
     const { kind, count } = this.#deploymentResources;
     if (kind === 'other') throw new InvalidDeploymentError('"resources" is neither an array nor null');
-    return { length, members: this.#members, document, resources: kind, resourceCount: count };
+    return { length, root: this.#root, members: this.#members, document, resources: kind, resourceCount: count };
   }
 
   #take(path: readonly (string | number)[], kind: JsonKind, start: number, end: number): void {
     const depth = path.length;
-    if (depth === 0) this.#rootKind = kind;
-    else if (depth === this.#depth && (depth === 1 || path[0] === this.#nested)) {
+    if (depth === 0) {
+      this.#rootKind = kind;
+      this.#root = { start, end };
+    } else if (depth === this.#depth && (depth === 1 || path[0] === this.#nested)) {
       const name = String(path[depth - 1]);
       const members = depth === 1 ? this.#members : this.#passedDocument;
       members.set(name, this.#texts.member(kind, start, end));
@@ -186,7 +191,7 @@ export function assertDeploymentVersion(text: string | undefined): number {
   if (text === undefined || text === 'null' || text === '0') {
     throw new InvalidDeploymentError('The deployment version is missing or 0: too old');
   }
-  if (!/^-?\d+$/.test(text) || text.startsWith('-')) {
+  if (!/^\d+$/.test(text)) {
     throw new InvalidDeploymentError('The deployment version is not an integer from 1 to 4');
   }
   const version = Number(text);

@@ -42,16 +42,20 @@ export class DocumentStore {
     this.#inlineLimit = inlineLimitBytes;
   }
 
-  /** Stores a document of any size; reads `source` twice when it goes to the blob store. */
-  async save(source: ByteSource, signal?: AbortSignal): Promise<StoredDocument> {
+  /**
+   * Stores a document of any size; reads `source` twice when it goes to the blob store. `verify` is told the hash before
+   * anything is stored and may throw.
+   */
+  async save(source: ByteSource, verify?: (sha256: Buffer) => void): Promise<StoredDocument> {
     const probe = await this.#probe(source);
+    verify?.(probe.sha256);
     if (probe.inlineBytes) {
       return { ...probe, storedBytes: probe.inlineBytes.length, codec: 'zstd', blobKey: null };
     }
     const hex = probe.sha256.toString('hex');
     const blobKey = `checkpoints/${hex.slice(0, 2)}/${hex}-${randomBytes(6).toString('hex')}`;
     await this.#blobRows.insert(blobKey);
-    const { storedBytes } = await this.#blobs.put(blobKey, compressed(source), signal ? { signal } : {});
+    const { storedBytes } = await this.#blobs.put(blobKey, compressed(source));
     return { sha256: probe.sha256, sizeBytes: probe.sizeBytes, storedBytes, codec: 'zstd', inlineBytes: null, blobKey };
   }
 

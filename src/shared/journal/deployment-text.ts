@@ -56,7 +56,7 @@ class DeploymentReader {
     const member = path[this.#depth];
     const depth = path.length - this.#depth;
     if (member === 'resources') {
-      if (depth === 3) this.#resourceReader.takeMember(path[this.#depth + 2], kind, this.#source, start, end);
+      if (depth === 3) this.#resourceReader.takeMember(path[this.#depth + 2], this.#source, start, end);
       else if (depth === 2) this.#takeResource(kind, start, end);
       else if (depth === 1) {
         this.#checkList('resources', kind, start);

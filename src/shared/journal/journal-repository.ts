@@ -26,7 +26,13 @@ export function createJournalRepository(db: Queryable) {
         added as (
           insert into journal_entries (update_id, sequence_id, entry)
           select f.id, e.sequence_id, e.entry
-          from fenced f, unnest(${sql.array(entries.map((entry) => entry.sequenceId), 'int8')}, ${sql.array(entries.map((entry) => entry.text), 'text')}) as e (sequence_id, entry)
+          from fenced f, unnest(${sql.array(
+            entries.map((entry) => entry.sequenceId),
+            'int8',
+          )}, ${sql.array(
+            entries.map((entry) => entry.text),
+            'text',
+          )}) as e (sequence_id, entry)
           on conflict (update_id, sequence_id) do nothing
         )
         select count(*)::integer as admitted from fenced`);

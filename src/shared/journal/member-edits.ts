@@ -28,37 +28,37 @@ export function listMembers(text: Buffer): MemberPlace[] {
   return members;
 }
 
-/**
- * The object in `text` with some members given a new value (appended when missing) or removed (null). Every other byte
- * stays, except the separators beside a removed member. An edited name is left at most once.
- */
-export function editMembers(text: Buffer, edits: ReadonlyMap<string, Buffer | null>): Buffer {
-  const members = listMembers(text);
-  const last = new Map<string, MemberPlace>();
-  for (const member of members) if (edits.has(member.name)) last.set(member.name, member);
+/** The new value of a member, given its value so far (null = absent); null removes it. */
+export type MemberEdit = (value: Buffer | null) => Buffer | null;
 
-  const first = members[0];
+/**
+ * The object in `text` with some members given a new value (appended when missing) or removed. Every other byte stays,
+ * except the separators beside a removed member. Of an edited name that is repeated only the last is left.
+ */
+export function editMembers(text: Buffer, edits: ReadonlyMap<string, MemberEdit>): Buffer {
+  const members = listMembers(text);
+  const places = new Map<string, MemberPlace>();
+  for (const member of members) if (edits.has(member.name)) places.set(member.name, member);
+
   const bodyStart = text.indexOf(0x7b) + 1;
+  const firstGap = text.subarray(bodyStart, members[0]?.nameStart ?? bodyStart);
   const pieces: Buffer[] = [text.subarray(0, bodyStart)];
   let gapStart = bodyStart;
-  let isEmpty = true;
   for (const member of members) {
-    const edit = edits.get(member.name);
-    if (edit === undefined || (edit !== null && last.get(member.name) === member)) {
-      // The first survivor takes the place of the first member, whose gap has no comma.
-      pieces.push(
-        isEmpty && first ? text.subarray(bodyStart, first.nameStart) : text.subarray(gapStart, member.nameStart),
-        edit ? text.subarray(member.nameStart, member.valueStart) : text.subarray(member.nameStart, member.valueEnd),
-      );
-      if (edit) pieces.push(edit);
-      isEmpty = false;
+    const { name, nameStart, valueStart, valueEnd } = member;
+    const edit = edits.get(name);
+    const value = text.subarray(valueStart, valueEnd);
+    const kept = !edit ? value : places.get(name) === member ? edit(value) : null;
+    if (kept) {
+      // The first survivor takes over the gap of the first member, which has no comma.
+      const gap = pieces.length === 1 ? firstGap : text.subarray(gapStart, nameStart);
+      pieces.push(gap, text.subarray(nameStart, valueStart), kept);
     }
-    gapStart = member.valueEnd;
+    gapStart = valueEnd;
   }
-  for (const [name, value] of edits) {
-    if (value === null || last.has(name)) continue;
-    pieces.push(Buffer.from(isEmpty ? '' : ','), nameText(name), value);
-    isEmpty = false;
+  for (const [name, edit] of edits) {
+    const value = places.has(name) ? null : edit(null);
+    if (value) pieces.push(Buffer.from(pieces.length === 1 ? '' : ','), nameText(name), value);
   }
   pieces.push(text.subarray(gapStart));
   return Buffer.concat(pieces);

@@ -1,4 +1,4 @@
-import { scanMembers, sliceOf } from '../platform/json/json-text.ts';
+import type { MemberEdit } from './member-edits.ts';
 import { filterStringLists, filterStrings, type ResourceReferences, readReferences } from './resource-references.ts';
 import { editResource, type ResourceText } from './resource-text.ts';
 
@@ -8,48 +8,32 @@ import { editResource, type ResourceText } from './resource-text.ts';
  * own parent. As Pulumi's pkg/backend/journal.go, rebuildDependencies.
  */
 export function pruneReferences(resources: readonly ResourceText[]): ResourceText[] {
-  const known = new Set<string>();
-  const isKnown = (urn: string): boolean => known.has(urn);
-  const parents: string[] = [];
-  const edits = resources.map((resource) => {
-    const references = readReferences(resource);
-    const edit = pruneOne(resource.text, references, isKnown);
-    known.add(references.urn);
-    parents.push(references.parent);
-    return edit;
+  const references = resources.map(readReferences);
+  const places = new Map<string, number>();
+  references.forEach(({ urn }, place) => {
+    if (!places.has(urn)) places.set(urn, place);
   });
-  return resources.map((resource, i) => {
-    const edit = edits[i] ?? new Map<string, null>();
-    const parent = parents[i];
-    if (parent && !known.has(parent)) edit.set('parent', null);
-    return editResource(resource, edit);
+  return resources.map((resource, place) => {
+    const isEarlier = (urn: string): boolean => (places.get(urn) ?? place) < place;
+    const { parent, ...others } = references[place] as ResourceReferences;
+    const edits = listEdits(others, isEarlier);
+    if (parent !== '' && !places.has(parent)) edits.set('parent', () => null);
+    return editResource(resource, edits);
   });
 }
 
-function pruneOne(
-  text: Buffer,
-  references: ResourceReferences,
+function listEdits(
+  references: Omit<ResourceReferences, 'parent'>,
   isKnown: (urn: string) => boolean,
-): Map<string, Buffer | null> {
-  const edits = new Map<string, Buffer | null>();
-  if (references.deletedWith !== '' && !isKnown(references.deletedWith)) edits.set('deletedWith', null);
-
-  const { dependencies, replaceWith, propertyDependencies } = references;
-  const prunesDependencies = !dependencies.every(isKnown);
-  const prunesReplaceWith = !replaceWith.every(isKnown);
-  // A key with no dependencies goes even when nothing was dropped from it.
-  const prunesProperties = propertyDependencies.some((list) => list.length === 0 || !list.every(isKnown));
-  if (!prunesDependencies && !prunesReplaceWith && !prunesProperties) return edits;
-
-  const members = scanMembers(text);
-  const value = (name: string): Buffer => {
-    const span = members?.get(name);
-    return span ? sliceOf(text, span) : Buffer.alloc(0);
-  };
-  if (prunesDependencies) edits.set('dependencies', filterStrings(value('dependencies'), isKnown));
-  if (prunesReplaceWith) edits.set('replaceWith', filterStrings(value('replaceWith'), isKnown));
-  if (prunesProperties) {
-    edits.set('propertyDependencies', filterStringLists(value('propertyDependencies'), isKnown));
+): Map<string, MemberEdit> {
+  const { deletedWith, dependencies, replaceWith, propertyDependencies } = references;
+  const edits = new Map<string, MemberEdit>();
+  if (deletedWith !== '' && !isKnown(deletedWith)) edits.set('deletedWith', () => null);
+  if (!dependencies.every(isKnown)) edits.set('dependencies', (value) => value && filterStrings(value, isKnown));
+  if (!replaceWith.every(isKnown)) edits.set('replaceWith', (value) => value && filterStrings(value, isKnown));
+  // A key without dependencies goes even when nothing was dropped from it.
+  if (!propertyDependencies.every((list) => list.length > 0 && list.every(isKnown))) {
+    edits.set('propertyDependencies', (value) => value && filterStringLists(value, isKnown));
   }
   return edits;
 }

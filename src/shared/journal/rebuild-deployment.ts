@@ -1,4 +1,3 @@
-import { scanMembers } from '../platform/json/json-text.ts';
 import type { DeploymentText, PendingOperation } from './deployment-text.ts';
 import { editMembers, joinParts, nameText } from './member-edits.ts';
 import { pruneReferences } from './prune-references.ts';
@@ -60,7 +59,7 @@ function listFeatures(
   for (const resource of resources) bits |= resource.features;
   for (const operation of pendingOperations) bits |= operation.features;
   const snippets = state.base.members.get('snippets');
-  if (snippets?.[0] === 0x5b && isFilled('array', snippets, 0, snippets.length)) {
+  if (snippets && isFilled(snippets, 0, snippets.length)) {
     bits |= ResourceFeature['snippets-prototype'];
   }
   const features = Object.entries(ResourceFeature).flatMap(([name, bit]) => (bits & bit ? [name] : []));
@@ -71,10 +70,9 @@ function listFeatures(
 /** The base's extensions and the journal's; on the same reference the base's stays. */
 function joinExtensions(base: Buffer | undefined, added: ReadonlyMap<string, Buffer>): Buffer | undefined {
   if (added.size === 0) return base;
-  const known = base ? scanMembers(base) : null;
-  if (!base || !known) {
+  if (base?.[0] !== 0x7b) {
     const parts = [...added].map(([reference, value]) => Buffer.concat([nameText(reference), value]));
     return joinParts('{', parts, '}');
   }
-  return editMembers(base, new Map([...added].filter(([reference]) => !known.has(reference))));
+  return editMembers(base, new Map([...added].map(([reference, value]) => [reference, (known) => known ?? value])));
 }

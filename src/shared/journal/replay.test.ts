@@ -6,7 +6,7 @@ import {
   loadLargeCase,
   loadSmallCases,
 } from '../../../test/fixtures/journal/journal-cases.ts';
-import { type JournalEntryText } from './journal-entry.ts';
+import type { JournalEntryText } from './journal-entry.ts';
 import { JournalReplay, replayJournal } from './replay.ts';
 
 const manifest = { time: '2026-01-01T00:00:00Z', version: '' };

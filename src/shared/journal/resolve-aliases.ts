@@ -31,7 +31,7 @@ export function resolveAliases(resources: readonly ResourceText[], snippets: Buf
       const renamed = namesAny(references[i] as ResourceReferences, newUrns)
         ? readResource(renameReferences(resource.text, resourceUrnKind, newUrns))
         : resource;
-      return renamed.hasAliases ? editResource(renamed, new Map([['aliases', null]])) : renamed;
+      return renamed.hasAliases ? editResource(renamed, new Map([['aliases', () => null]])) : renamed;
     }),
     snippets: snippets && renameReferences(snippets, snippetUrnKind, newUrns),
   };

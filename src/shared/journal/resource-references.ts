@@ -1,4 +1,5 @@
-import { scanElements, scanMembers, sliceOf } from '../platform/json/json-text.ts';
+import { JsonScanner } from '../platform/json/json-scanner.ts';
+import { scanElements, sliceOf } from '../platform/json/json-text.ts';
 import { joinParts, listMembers } from './member-edits.ts';
 import type { ResourceText } from './resource-text.ts';
 
@@ -15,23 +16,32 @@ export interface ResourceReferences {
   readonly propertyDependencies: readonly (readonly string[])[];
 }
 
-export function readReferences(resource: ResourceText): ResourceReferences {
-  const { text } = resource;
-  const members = scanMembers(text);
-  const read = (name: string): unknown => {
-    const span = members?.get(name);
-    return span ? JSON.parse(sliceOf(text, span).toString('utf8')) : undefined;
-  };
+const referenceNames = new Set<string | number | undefined>([
+  ...['urn', 'parent', 'provider', 'deletedWith', 'viewOf'],
+  ...['aliases', 'dependencies', 'replaceWith', 'propertyDependencies'],
+]);
+
+export function readReferences({ text }: ResourceText): ResourceReferences {
+  const values = new Map<string | number | undefined, unknown>();
+  const scanner = new JsonScanner({
+    reportDepth: 1,
+    onValue: (path, _, start, end) => {
+      const [name] = path;
+      if (referenceNames.has(name)) values.set(name, JSON.parse(text.toString('utf8', start, end)));
+    },
+  });
+  scanner.write(text);
+  scanner.end();
   return {
-    urn: asString(read('urn')),
-    parent: asString(read('parent')),
-    provider: asString(read('provider')),
-    deletedWith: asString(read('deletedWith')),
-    viewOf: asString(read('viewOf')),
-    aliases: resource.hasAliases ? asStrings(read('aliases')) : [],
-    dependencies: asStrings(read('dependencies')),
-    replaceWith: asStrings(read('replaceWith')),
-    propertyDependencies: Object.values(asRecord(read('propertyDependencies'))).map(asStrings),
+    urn: asString(values.get('urn')),
+    parent: asString(values.get('parent')),
+    provider: asString(values.get('provider')),
+    deletedWith: asString(values.get('deletedWith')),
+    viewOf: asString(values.get('viewOf')),
+    aliases: asStrings(values.get('aliases')),
+    dependencies: asStrings(values.get('dependencies')),
+    replaceWith: asStrings(values.get('replaceWith')),
+    propertyDependencies: Object.values(asRecord(values.get('propertyDependencies'))).map(asStrings),
   };
 }
 
@@ -64,5 +74,5 @@ function asStrings(value: unknown): string[] {
 }
 
 function asRecord(value: unknown): object {
-  return typeof value === 'object' && value !== null ? value : {};
+  return typeof value === 'object' && value !== null && !Array.isArray(value) ? value : {};
 }

@@ -1,5 +1,5 @@
-import { type JsonKind, JsonScanner } from '../platform/json/json-scanner.ts';
-import { editMembers } from './member-edits.ts';
+import { JsonScanner } from '../platform/json/json-scanner.ts';
+import { editMembers, type MemberEdit } from './member-edits.ts';
 
 /** Bits for the deployment features that a single resource can ask for. */
 export const ResourceFeature = {
@@ -34,17 +34,23 @@ export interface ResourceText {
 
 /** Collects a resource's features while a scan passes its members. Of a repeated member the last counts. */
 export class ResourceReader {
-  #features = 0;
-  #hasAliases = false;
+  #features: number;
+  #hasAliases: boolean;
 
-  takeMember(name: string | number | undefined, kind: JsonKind, source: Buffer, start: number, end: number): void {
+  /** Begins with what is known of `resource`, for members that change. */
+  constructor(resource?: ResourceText) {
+    this.#features = resource?.features ?? 0;
+    this.#hasAliases = resource?.hasAliases ?? false;
+  }
+
+  takeMember(name: string | number | undefined, source: Buffer, start: number, end: number): void {
     if (name === 'aliases') {
-      this.#hasAliases = isFilled(kind, source, start, end);
+      this.#hasAliases = isFilled(source, start, end);
       return;
     }
     const bit = memberFeatures.get(name);
     if (bit === undefined) return;
-    this.#features = isFilled(kind, source, start, end) ? this.#features | bit : this.#features & ~bit;
+    this.#features = isFilled(source, start, end) ? this.#features | bit : this.#features & ~bit;
   }
 
   /** The resource that has just been passed; the reader is then ready for the next one. */
@@ -61,8 +67,8 @@ export function readResource(text: Buffer): ResourceText {
   const reader = new ResourceReader();
   const scanner = new JsonScanner({
     reportDepth: 1,
-    onValue: (path, kind, start, end) => {
-      if (path.length === 1) reader.takeMember(path[0], kind, text, start, end);
+    onValue: (path, _, start, end) => {
+      if (path.length === 1) reader.takeMember(path[0], text, start, end);
     },
   });
   scanner.write(text);
@@ -70,23 +76,43 @@ export function readResource(text: Buffer): ResourceText {
   return reader.finish(text);
 }
 
-/** The resource with some members changed; all other members keep their bytes. */
-export function editResource(resource: ResourceText, edits: ReadonlyMap<string, Buffer | null>): ResourceText {
-  return edits.size === 0 ? resource : readResource(editMembers(resource.text, edits));
+/** The resource with some members edited; all other members keep their bytes. */
+export function editResource(resource: ResourceText, edits: ReadonlyMap<string, MemberEdit>): ResourceText {
+  if (edits.size === 0) return resource;
+  const reader = new ResourceReader(resource);
+  const watched = new Map<string, MemberEdit>();
+  for (const [name, edit] of edits) {
+    watched.set(name, (value) => {
+      const edited = edit(value);
+      reader.takeMember(name, edited ?? nullText, 0, edited?.length ?? nullText.length);
+      return edited;
+    });
+  }
+  const text = editMembers(resource.text, watched);
+  return reader.finish(text);
 }
 
+const nullText = Buffer.from('null');
 const trueText = Buffer.from('true');
 
 /** The resource with boolean members set. */
 export function flagResource(resource: ResourceText, names: readonly string[]): ResourceText {
-  return editResource(resource, new Map(names.map((name) => [name, trueText])));
+  return editResource(resource, new Map(names.map((name) => [name, () => trueText])));
 }
 
 /** Whether Go's omitempty would keep the value: it is not `null`, `false`, `""`, `[]` or `{}`. */
-export function isFilled(kind: JsonKind, source: Buffer, start: number, end: number): boolean {
-  if (kind === 'string') return end - start > 2;
-  if (kind === 'number') return true;
-  if (kind === 'literal') return source[start] === 0x74;
-  for (let i = start + 1; i < end - 1; i++) if ((source[i] as number) > 0x20) return true;
-  return false;
+export function isFilled(source: Buffer, start: number, end: number): boolean {
+  switch (source[start]) {
+    case 0x22:
+      return end - start > 2;
+    case 0x6e:
+    case 0x66:
+      return false;
+    case 0x5b:
+    case 0x7b:
+      for (let i = start + 1; i < end - 1; i++) if ((source[i] as number) > 0x20) return true;
+      return false;
+    default:
+      return true;
+  }
 }

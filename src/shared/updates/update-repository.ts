@@ -186,6 +186,20 @@ export function createUpdateRepository(db: Queryable) {
         sql.nothing`/* updates.setResourceChanges */ update updates set resource_changes = ${changes} where id = ${id}`,
       ),
 
+    /** The state stays at the checkpoint it has; the journal is no longer waited for. */
+    setFoldError: (id: string, message: string) =>
+      db.query(sql.nothing`
+        /* updates.setFoldError */ update updates set fold_error = ${message}, has_tail = false where id = ${id}`),
+
+    /** The CLI's version as it told at the creation of the update; "" when it did not. */
+    findClientVersion: async (id: string): Promise<string> => {
+      const row = await db.maybeOne(sql.rows(Type.Object({ environment: Type.String() }))`
+        /* updates.findEnvironment */ select environment from updates where id = ${id}`);
+      // Parsed here, not in SQL: Postgres refuses escapes such as \u0000 that the text may hold.
+      const version = row ? (JSON.parse(row.environment) as Record<string, unknown>)['pulumi.version'] : '';
+      return typeof version === 'string' ? version : '';
+    },
+
     listExpired: async (limit: number): Promise<string[]> => {
       const rows = await db.any(sql.rows(IdRow)`
         /* updates.listExpired */

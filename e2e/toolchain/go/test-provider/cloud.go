@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -82,7 +83,7 @@ func (c cloud) newID(name string) (string, error) {
 	}
 	for n := 1; ; n++ {
 		id := fmt.Sprintf("%s-%d", name, n)
-		file, err := os.OpenFile(filepath.Join(dir, url.PathEscape(id)), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
+		file, err := os.OpenFile(filepath.Join(dir, fileName(id)), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
 		if errors.Is(err, fs.ErrExist) {
 			continue
 		}
@@ -123,7 +124,7 @@ func (c cloud) remove(id string) error {
 }
 
 func (c cloud) markStarted(t target) error {
-	return c.write(filepath.Join(c.dir, "started", url.PathEscape(t.name)+"."+t.op), []byte(t.id))
+	return c.write(filepath.Join(c.dir, "started", fileName(t.name)+"."+t.op), []byte(t.id))
 }
 
 func (c cloud) log(t target, phase string) error {
@@ -142,8 +143,10 @@ func (c cloud) log(t target, phase string) error {
 }
 
 func (c cloud) objectPath(id string) string {
-	return filepath.Join(c.dir, "objects", url.PathEscape(id)+".json")
+	return filepath.Join(c.dir, "objects", fileName(id)+".json")
 }
+
+func fileName(name string) string { return strings.ReplaceAll(url.QueryEscape(name), "+", "%20") }
 
 // write replaces a file whole, so that a reader (or a kill) never meets half of it.
 func (c cloud) write(path string, text []byte) error {

@@ -4,6 +4,7 @@ import {
   CreateBucketCommand,
   DeleteObjectCommand,
   GetObjectCommand,
+  type GetObjectCommandOutput,
   HeadBucketCommand,
   HeadObjectCommand,
   ListMultipartUploadsCommand,
@@ -68,7 +69,7 @@ export class S3BlobStore implements BlobStore {
     // The answer to HEAD has no body: only GET can tell a missing key from a missing bucket or a stray 404.
     const found = await this.#get(key, undefined);
     await found?.body.return();
-    return found?.stat ?? null;
+    return found === null ? null : statOf(found.answer);
   }
 
   async delete(key: string): Promise<void> {
@@ -164,10 +165,13 @@ export class S3BlobStore implements BlobStore {
   }
 
   /** The opened blob, or null when S3 says that there is no such key. */
-  async #get(key: string, signal: AbortSignal | undefined): Promise<{ body: OpenedBlob; stat: Stat } | null> {
+  async #get(
+    key: string,
+    signal: AbortSignal | undefined,
+  ): Promise<{ body: OpenedBlob; answer: GetObjectCommandOutput } | null> {
     const command = new GetObjectCommand(this.#object(key));
     try {
-      const answer = await withDeadline(this.#clients.deadlineMs, signal, (abortSignal) =>
+      const answer = await withDeadline(this.#clients.readDeadlineMs, signal, (abortSignal) =>
         this.#clients.reads.send(command, { abortSignal }),
       );
       if (!(answer.Body instanceof Readable)) throw new TypeError('answer to GetObject has no body');
@@ -177,7 +181,7 @@ export class S3BlobStore implements BlobStore {
         expectedBytes: answer.ContentLength,
         mapError: (error) => toUnavailable('read', error),
       });
-      return { body, stat: statOf(answer) };
+      return { body, answer };
     } catch (error) {
       signal?.throwIfAborted();
       if (isNoSuchKey(error)) return null;

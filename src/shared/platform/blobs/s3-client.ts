@@ -27,6 +27,8 @@ export interface S3Options {
 }
 
 const maxSockets = 128;
+/** Above what the SDK waits between attempts, in milliseconds. */
+const retryPauseMs = 2_000;
 
 export interface S3Clients {
   /** For all but reading blobs. */
@@ -36,8 +38,8 @@ export interface S3Clients {
    * limit on silence, and the connections it holds are not those that puts and health checks need.
    */
   readonly reads: S3Client;
-  /** Longest a call to either may take until its answer begins, all attempts and the pauses between included, in ms. */
-  readonly deadlineMs: number;
+  /** Longest wait for the answer to a read to begin, all attempts included, in milliseconds. */
+  readonly readDeadlineMs: number;
 }
 
 /** Clients for one bucket; nothing is sent yet, and the lack of credentials shows with the first call. */
@@ -54,11 +56,10 @@ export function createS3Clients(options: S3Options): S3Clients {
     responseChecksumValidation: 'WHEN_REQUIRED',
     ...(options.endpoint ? { endpoint: options.endpoint } : {}),
   } as const;
-  const handler = (socketTimeout: number) => ({
+  const handler = (limits: { requestTimeout: number; socketTimeout: number }) => ({
+    ...limits,
     connectionTimeout: connectTimeoutMs,
-    requestTimeout: attemptTimeoutMs,
     throwOnRequestTimeout: true,
-    socketTimeout,
     httpAgent: new HttpAgent({ keepAlive: true, maxSockets }),
     httpsAgent: new HttpsAgent({ keepAlive: true, maxSockets }),
   });
@@ -66,9 +67,12 @@ export function createS3Clients(options: S3Options): S3Clients {
   const requests = new S3Client({
     ...shared,
     ...(accessKeyId && secretAccessKey ? { credentials: { accessKeyId, secretAccessKey } } : {}),
-    requestHandler: handler(requestTimeoutMs),
+    requestHandler: handler({ requestTimeout: attemptTimeoutMs, socketTimeout: requestTimeoutMs }),
   });
-  const reads = new S3Client({ ...shared, credentials: requests.config.credentials, requestHandler: handler(0) });
-  const longestPauseMs = 5_000;
-  return { requests, reads, deadlineMs: maxAttempts * (connectTimeoutMs + attemptTimeoutMs + longestPauseMs) };
+  const reads = new S3Client({
+    ...shared,
+    credentials: requests.config.credentials,
+    requestHandler: handler({ requestTimeout: requestTimeoutMs, socketTimeout: 0 }),
+  });
+  return { requests, reads, readDeadlineMs: maxAttempts * (requestTimeoutMs + retryPauseMs) };
 }

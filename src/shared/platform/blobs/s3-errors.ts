@@ -69,10 +69,10 @@ function statusOf(error: unknown): number | undefined {
   return error instanceof S3ServiceException ? error.$metadata.httpStatusCode : undefined;
 }
 
-/** The name of an S3 error, or the system's code of a network error. */
+/** The name of an S3 error, or the system's code of a network error: the SDK names a cut connection TimeoutError. */
 function codeOf(error: unknown): string {
   if (error instanceof S3ServiceException) return error.name;
   const { name, code } = (error ?? {}) as { name?: unknown; code?: unknown };
-  if (name === 'TimeoutError' || typeof code !== 'string') return typeof name === 'string' ? name : 'unknown';
-  return code;
+  if (typeof code === 'string') return code;
+  return typeof name === 'string' ? name : 'unknown';
 }

@@ -1,4 +1,5 @@
 import { isUtf8 } from 'node:buffer';
+import { InvalidRequestError } from '../errors/errors.ts';
 
 /** Half-open range of byte offsets into the scanned text. */
 export interface Span {
@@ -22,12 +23,12 @@ export interface JsonScannerOptions {
 }
 
 /** The text is not one JSON value in UTF-8. `offset` is the byte at which that became certain. */
-export class JsonSyntaxError extends Error {
+export class JsonSyntaxError extends InvalidRequestError {
   override readonly name = 'JsonSyntaxError';
   readonly offset: number;
 
   constructor(message: string, offset: number) {
-    super(`${message} at byte ${offset}`);
+    super(`Malformed JSON: ${message} at byte ${offset}`);
     this.offset = offset;
   }
 }

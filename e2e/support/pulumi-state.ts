@@ -1,0 +1,78 @@
+/** A JSON value as found in a state. */
+export type Json = null | boolean | number | string | Json[] | { [key: string]: Json };
+
+/** A resource in a state: the members tests look at, and whatever else it holds. */
+export interface StateResource {
+  [key: string]: Json | undefined;
+  urn: string;
+  type: string;
+  custom: boolean;
+  id?: string;
+  delete?: boolean;
+  inputs?: { [key: string]: Json };
+  outputs?: { [key: string]: Json };
+  dependencies?: string[];
+  initErrors?: string[];
+  pendingReplacement?: boolean;
+}
+
+/** What `pulumi stack export` prints. */
+export interface ExportedState {
+  [key: string]: unknown;
+  version: number;
+  deployment: {
+    [key: string]: unknown;
+    manifest: { [key: string]: Json };
+    secrets_providers?: { type: string; state?: Json };
+    resources?: StateResource[];
+    pending_operations?: { type: string; resource: StateResource }[];
+  };
+}
+
+const secretSignature = '4dabf18193072939515e22adb298388d';
+const trailingUuid = /[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
+const droppedMembers = new Set(['created', 'modified', 'sourcePosition', 'stackTrace', 'secrets_providers']);
+
+/**
+ * The state without what may differ between two backends or runs: times, positions, ciphertexts, the secrets provider
+ * and random ids. Plaintexts stay, so export with `showSecrets` to compare them. Resources are ordered by URN, since
+ * parallel steps finish in any order; `keepOrder` leaves the order alone.
+ */
+export function normaliseState(state: ExportedState, options: { keepOrder?: boolean } = {}): Json {
+  const plain = normalise(JSON.parse(JSON.stringify(state)) as Json, '') as { [key: string]: Json };
+  const deployment = plain['deployment'] as { [key: string]: Json };
+  const { time: _time, ...manifest } = (deployment['manifest'] ?? {}) as { [key: string]: Json };
+  deployment['manifest'] = manifest;
+  const resources = deployment['resources'];
+  if (Array.isArray(resources) && options.keepOrder !== true) resources.sort(byText);
+  return plain;
+}
+
+/** The resources of a state that are of one type, such as `holdfast:index:Thing`. */
+export function resourcesOfType(state: ExportedState, type: string): StateResource[] {
+  return (state.deployment.resources ?? []).filter((resource) => resource.type === type);
+}
+
+function normalise(value: Json, key: string): Json {
+  if (typeof value === 'string')
+    return key === 'id' || key === 'provider' ? value.replace(trailingUuid, '[uuid]') : value;
+  if (Array.isArray(value)) return value.map((item) => normalise(item, ''));
+  if (value === null || typeof value !== 'object') return value;
+  const isSecret = secretSignature in value;
+  const kept: { [key: string]: Json } = {};
+  for (const name of Object.keys(value).sort()) {
+    const member = value[name];
+    if (member === undefined || droppedMembers.has(name)) continue;
+    kept[name] = isSecret && name === 'ciphertext' ? '[ciphertext]' : normalise(member, name);
+  }
+  return kept;
+}
+
+/** The URN is not unique while a replacement is under way, so the whole text decides after it. */
+function byText(a: Json, b: Json): number {
+  const [left, right] = [a, b].map((each) => {
+    const urn = (each as { [key: string]: Json })['urn'];
+    return `${String(urn)} ${JSON.stringify(each)}`;
+  }) as [string, string];
+  return left < right ? -1 : Number(left > right);
+}

@@ -1,0 +1,44 @@
+import { once } from 'node:events';
+import { connect } from 'node:net';
+
+import { ensureToolchain } from '../toolchain/toolchain.ts';
+import { type ServerHandle, startOnFreePort, startServer } from './server-process.ts';
+
+/** A running Redis on loopback. */
+export interface RedisServer extends ServerHandle {
+  url: string;
+  host: string;
+  port: number;
+}
+
+/** Starts a Redis that evicts nothing and keeps nothing on disk, as our queues ask for. */
+export async function startRedisServer(options: { extraArgs?: readonly string[] } = {}): Promise<RedisServer> {
+  const file = (await ensureToolchain({ only: ['redis-server'] }))['redis-server'];
+  return startOnFreePort(async (port) => {
+    const server = await startServer({
+      name: 'redis',
+      file,
+      args: (dataDir) => [
+        ...['--bind', '127.0.0.1', '--port', String(port), '--dir', dataDir],
+        ...['--save', '', '--appendonly', 'no', '--maxmemory-policy', 'noeviction'],
+        ...(options.extraArgs ?? []),
+      ],
+      isReady: () => answersPing(port),
+    });
+    return { url: `redis://127.0.0.1:${port}`, host: '127.0.0.1', port, ...server };
+  });
+}
+
+/** Any answer will do: one that asks for a password comes from a Redis that is up. */
+async function answersPing(port: number): Promise<boolean> {
+  const socket = connect({ host: '127.0.0.1', port });
+  const signal = AbortSignal.timeout(1_000);
+  try {
+    await once(socket, 'connect', { signal });
+    socket.write('PING\r\n');
+    const [answer] = (await once(socket, 'data', { signal })) as [Buffer];
+    return /^(\+PONG|-NOAUTH)/.test(answer.toString());
+  } finally {
+    socket.destroy();
+  }
+}

@@ -1,0 +1,140 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+
+import { pollUntil } from './poll.ts';
+
+/** A server that tests start, obstruct and stop. */
+export interface ServerHandle extends AsyncDisposable {
+  /** Ends the server and removes its data. */
+  stop(): Promise<void>;
+  /** Freezes it: connections are accepted by the kernel, nothing is answered. */
+  pause(): void;
+  /** Lets it go on. */
+  resume(): void;
+  /** Ends it at once and keeps its data, so that it can be restarted. */
+  kill(): Promise<void>;
+  /** Starts it again at the same address after `kill`. */
+  restart(): Promise<void>;
+  /** Its output so far. */
+  log(): string;
+}
+
+/** What is to be started. */
+export interface ServerSpec {
+  name: string;
+  file: string;
+  args(dataDir: string): readonly string[];
+  env?: Record<string, string>;
+  /** Whether it answers by now; a throw counts as no. */
+  isReady(): Promise<boolean>;
+  readyTimeoutMs?: number;
+}
+
+const logTailChars = 100_000;
+const stopGraceMs = 5_000;
+
+const running = new Set<ChildProcess>();
+process.on('exit', () => {
+  for (const child of running) child.kill('SIGKILL');
+});
+
+/** Starts a server with a data directory of its own and waits until it answers. */
+export async function startServer(spec: ServerSpec): Promise<ServerHandle> {
+  const dataDir = await mkdtemp(join(tmpdir(), `holdfast-${spec.name}-`));
+  let output = '';
+  let child: ChildProcess;
+
+  const start = async (): Promise<void> => {
+    const started = spawn(spec.file, spec.args(dataDir), {
+      env: { PATH: '/usr/bin:/bin', HOME: dataDir, ...spec.env },
+      stdio: ['ignore', 'pipe', 'pipe'],
+    });
+    child = started;
+    running.add(started);
+    started.once('exit', () => running.delete(started));
+    for (const stream of [started.stdout, started.stderr]) {
+      stream.setEncoding('utf8').on('data', (text: string) => {
+        output = (output + text).slice(-logTailChars);
+      });
+    }
+    await once(started, 'spawn');
+    await pollUntil(
+      `${spec.name} answers`,
+      () => {
+        if (hasEnded(started)) throw new Error(`${spec.name} ended with ${started.exitCode}:\n${output}`);
+        return spec.isReady().catch(() => false);
+      },
+      { timeoutMs: spec.readyTimeoutMs ?? 30_000, everyMs: 50 },
+    );
+  };
+
+  const end = async (signal: NodeJS.Signals): Promise<void> => {
+    if (hasEnded(child)) return;
+    const ended = once(child, 'exit');
+    child.kill(signal);
+    // A stopped process handles a signal other than SIGKILL only after it goes on.
+    child.kill('SIGCONT');
+    const grace = new AbortController();
+    const forced = sleep(stopGraceMs, null, { signal: grace.signal }).then(
+      () => child.kill('SIGKILL'),
+      () => false,
+    );
+    await ended;
+    grace.abort();
+    await forced;
+  };
+
+  const stop = async (): Promise<void> => {
+    await end('SIGTERM');
+    await rm(dataDir, { recursive: true, force: true, maxRetries: 5, retryDelay: 100 });
+  };
+
+  try {
+    await start();
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+  return {
+    stop,
+    pause: () => void child.kill('SIGSTOP'),
+    resume: () => void child.kill('SIGCONT'),
+    kill: () => end('SIGKILL'),
+    restart: start,
+    log: () => output,
+    [Symbol.asyncDispose]: stop,
+  };
+}
+
+/** Starts a server on a free port, trying again when another process took the port in between. */
+export async function startOnFreePort<T>(start: (port: number) => Promise<T>): Promise<T> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await start(await findFreePort());
+    } catch (error) {
+      const portTaken = error instanceof Error && /address already in use|bind/i.test(error.message);
+      if (!portTaken || attempt === 3) throw error;
+    }
+  }
+}
+
+/** A loopback port that was free a moment ago. */
+export async function findFreePort(): Promise<number> {
+  const server = createServer();
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const address = server.address();
+  server.close();
+  await once(server, 'close');
+  if (address === null || typeof address === 'string') throw new Error('no port was given');
+  return address.port;
+}
+
+function hasEnded(child: ChildProcess): boolean {
+  return child.exitCode !== null || child.signalCode !== null;
+}

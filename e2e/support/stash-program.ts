@@ -1,0 +1,108 @@
+import type { Json } from './pulumi-state.ts';
+
+/** A Pulumi YAML program. It is written as JSON, which YAML includes. */
+export interface PulumiProgram {
+  name: string;
+  runtime: 'yaml';
+  description?: string;
+  config?: { [key: string]: Json };
+  variables?: { [key: string]: Json };
+  resources: {
+    [name: string]: {
+      type: string;
+      properties?: { [key: string]: Json };
+      options?: { [key: string]: Json };
+    };
+  };
+  outputs?: { [key: string]: Json };
+}
+
+/** Inputs of the test provider's `holdfast:index:Thing`; any may be a `reference`. */
+export interface ThingInputs {
+  value?: Json;
+  /** A change replaces the thing. */
+  replaceOn?: Json;
+  deleteBeforeReplace?: boolean;
+  secretValue?: Json;
+  failCreate?: boolean;
+  failUpdate?: boolean;
+  /** Works once it is in the old state; the list in TestCloud.control works at once. */
+  failDelete?: boolean;
+  partialCreate?: boolean;
+  slowMs?: number;
+  /** Bytes of UTF-8 in the output `blob`. */
+  size?: number;
+}
+
+/** How `stashProgram` is varied. */
+export interface StashProgramOptions {
+  project?: string;
+  count: number;
+  /** The input of the resource at an index; by default a short text that names it. */
+  inputOf?: (index: number) => Json;
+  /** Makes each resource wait for the one before. */
+  chained?: boolean;
+}
+
+/** A program of many `pulumi:index:Stash` resources, which need no plugin. The CLI 3.200 does not know them yet. */
+export function stashProgram(options: StashProgramOptions): PulumiProgram {
+  const { project = 'holdfast-e2e', count, inputOf = (index) => `input of ${index}`, chained = false } = options;
+  const resources: PulumiProgram['resources'] = {};
+  for (let index = 0; index < count; index++) {
+    resources[stashName(index)] = {
+      type: 'pulumi:index:Stash',
+      properties: { input: inputOf(index) },
+      ...(chained && index > 0 ? { options: { dependsOn: [reference(stashName(index - 1))] } } : {}),
+    };
+  }
+  return { name: project, runtime: 'yaml', resources };
+}
+
+/** The logical name of a resource of `stashProgram`. */
+export function stashName(index: number): string {
+  return `stash-${String(index).padStart(5, '0')}`;
+}
+
+/** How `thingProgram` is varied. */
+export interface ThingProgramOptions {
+  project?: string;
+  things: { [name: string]: ThingInputs };
+  /** Resource options by thing, such as `{ b: { protect: true } }`. */
+  options?: { [name: string]: { [key: string]: Json } };
+  outputs?: { [key: string]: Json };
+}
+
+/** A program of Things, the test provider's resource. */
+export function thingProgram(options: ThingProgramOptions): PulumiProgram {
+  const resources: PulumiProgram['resources'] = {};
+  for (const [name, inputs] of Object.entries(options.things)) {
+    const resourceOptions = options.options?.[name];
+    resources[name] = {
+      type: 'holdfast:index:Thing',
+      properties: { ...inputs },
+      ...(resourceOptions === undefined ? {} : { options: resourceOptions }),
+    };
+  }
+  return {
+    name: options.project ?? 'holdfast-e2e',
+    runtime: 'yaml',
+    resources,
+    ...(options.outputs === undefined ? {} : { outputs: options.outputs }),
+  };
+}
+
+/** `count` equal things for load: `thing-00000` and so on. */
+export function manyThings(count: number, inputs: ThingInputs = {}): { [name: string]: ThingInputs } {
+  const name = (index: number): string => `thing-${String(index).padStart(5, '0')}`;
+  return Object.fromEntries(Array.from({ length: count }, (_, index) => [name(index), { value: 'v', ...inputs }]));
+}
+
+/** Refers to a resource, or with a path to one of its outputs: `reference('a', 'value')`. */
+export function reference(resource: string, output?: string): string {
+  return output === undefined ? `\${${resource}}` : `\${${resource}.${output}}`;
+}
+
+/** Marks a value of a program as secret. */
+export function secret(value: Json): Json {
+  return { 'fn::secret': value };
+}

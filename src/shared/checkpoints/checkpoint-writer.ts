@@ -1,0 +1,172 @@
+import { ConflictError, InvalidRequestError, UnavailableError } from '../platform/errors/errors.ts';
+import type { Span } from '../platform/json/json-scanner.ts';
+import { type LeaseFence, LeaseLostError } from '../updates/lease.ts';
+import type { UpdateRepository } from '../updates/update-repository.ts';
+import { isActive } from '../updates/update-state.ts';
+import { type BodyEncoding, type ByteSource, inflate } from './byte-source.ts';
+import type { CheckpointRepository } from './checkpoint-repository.ts';
+import { type CheckpointDelta, InvalidDeltaError, parseDelta, spliceDelta } from './delta.ts';
+import { assertDeploymentVersion, type DeploymentScan, DeploymentScanner, type ScannedMember } from './deployment-scan.ts';
+import type { DocumentStore } from './document-store.ts';
+
+export type CheckpointKind = 'full' | 'verbatim' | 'delta';
+
+/** One checkpoint call: the body as it came, readable more than once. */
+export interface CheckpointWrite {
+  readonly kind: CheckpointKind;
+  readonly fence: LeaseFence;
+  readonly body: ByteSource;
+  readonly encoding: BodyEncoding;
+}
+
+/** A delta is computed again when another write of the same update came between; more often than this is a fault. */
+const deltaAttempts = 3;
+
+/**
+ * Takes checkpoint bodies apart, stores the document's exact bytes and commits them behind the lease's fence.
+ * Memory is bounded by the chunk size for full and verbatim bodies; a delta's own body is held whole, its base is not.
+ */
+export class CheckpointWriter {
+  readonly #updates: UpdateRepository;
+  readonly #checkpoints: CheckpointRepository;
+  readonly #documents: DocumentStore;
+  readonly #maxBytes: number;
+
+  constructor(parts: {
+    updates: UpdateRepository;
+    checkpoints: CheckpointRepository;
+    documents: DocumentStore;
+    maxBodyBytes: number;
+  }) {
+    this.#updates = parts.updates;
+    this.#checkpoints = parts.checkpoints;
+    this.#documents = parts.documents;
+    this.#maxBytes = parts.maxBodyBytes;
+  }
+
+  /**
+   * Resolves once the write is committed, or was already (same sequence number). Throws LeaseLostError, InvalidRequestError
+   * and PayloadTooLargeError, which change nothing; anything else is a fault after which a repeat is safe.
+   */
+  async write(write: CheckpointWrite): Promise<void> {
+    const inflated: ByteSource = () => inflate(write.body, write.encoding, this.#maxBytes);
+    if (write.kind === 'delta') return this.#writeDelta(write.fence, parseDelta(await collect(inflated)));
+    const scan = await scanStream(inflated, write.kind === 'verbatim' ? 'untypedDeployment' : null);
+    const version = assertDeploymentVersion(scan.document.get('version')?.text);
+    const sequenceNumber = write.kind === 'verbatim' ? readSequenceNumber(scan.members.get('sequenceNumber')) : null;
+    if (sequenceNumber !== null && (await this.#isDuplicate(write.fence, sequenceNumber))) return;
+    const document =
+      write.kind === 'verbatim'
+        ? cutOut(inflated, [scan.members.get('untypedDeployment') as ScannedMember])
+        : cutOut(inflated, fullDocumentParts(scan, version));
+    await this.#commit(write.fence, document, scan.resourceCount, { sequenceNumber, baseCheckpointId: null });
+  }
+
+  async #writeDelta(fence: LeaseFence, delta: CheckpointDelta): Promise<void> {
+    for (let attempt = 1; attempt <= deltaAttempts; attempt++) {
+      if (await this.#isDuplicate(fence, delta.sequenceNumber)) return;
+      const update = await this.#updates.get(fence.updateId);
+      const base = update.checkpointId ? await this.#checkpoints.find(update.checkpointId) : null;
+      if (update.checkpointId && !base) continue;
+      // The first write of an update is always whole: what came before it is another update's text.
+      if (!base || base.updateId !== fence.updateId) throw new InvalidDeltaError('There is no checkpoint of this update to apply the delta to');
+      const result: ByteSource = () => spliceDelta(this.#documents.open(base), delta.edits);
+      const document = await this.#documents.save(result, (sha256) => {
+        if (sha256.toString('hex') === delta.checkpointHash) return;
+        throw new InvalidDeltaError('The checkpoint with the delta applied does not have the hash given');
+      });
+      const scan = await scanStream(result, null);
+      assertDeploymentVersion(scan.document.get('version')?.text);
+      const write = { sequenceNumber: delta.sequenceNumber, baseCheckpointId: base.id };
+      const id = await this.#checkpoints.commit(fence, { document, resourceCount: scan.resourceCount }, write);
+      if (id !== null) return;
+      await this.#explainRefusal(fence, delta.sequenceNumber, 'conflict-is-retried');
+    }
+    throw new UnavailableError('Other checkpoints of this update keep coming between; please repeat the call');
+  }
+
+  async #commit(
+    fence: LeaseFence,
+    source: ByteSource,
+    resourceCount: number,
+    write: { sequenceNumber: number | null; baseCheckpointId: string | null },
+  ): Promise<void> {
+    const document = await this.#documents.save(source);
+    const id = await this.#checkpoints.commit(fence, { document, resourceCount }, write);
+    if (id === null) await this.#explainRefusal(fence, write.sequenceNumber, 'conflict-is-final');
+  }
+
+  /** Whether a write with this sequence number, or a later one, was accepted. Throws LeaseLostError for a dead lease. */
+  async #isDuplicate(fence: LeaseFence, sequenceNumber: number): Promise<boolean> {
+    const update = await this.#updates.find(fence.updateId);
+    if (!update) throw new LeaseLostError();
+    return update.checkpointSequence >= sequenceNumber;
+  }
+
+  /** Says why a fenced write changed nothing; returns when that is as it should be. */
+  async #explainRefusal(fence: LeaseFence, sequenceNumber: number | null, onConflict: 'conflict-is-retried' | 'conflict-is-final'): Promise<void> {
+    const update = await this.#updates.find(fence.updateId);
+    if (!update || !isActive(update.status) || update.expired || update.epoch !== fence.epoch) throw new LeaseLostError();
+    if (!update.exclusive || update.dryRun || update.kind === 'preview') throw new ConflictError('A preview writes no state');
+    if (sequenceNumber !== null && update.checkpointSequence >= sequenceNumber) return;
+    if (onConflict === 'conflict-is-retried') return;
+    throw new UnavailableError('The checkpoint could not be committed; please repeat the call');
+  }
+}
+
+/** Whole documents are scanned as they pass; nothing of them is kept. */
+async function scanStream(source: ByteSource, nested: 'untypedDeployment' | null): Promise<DeploymentScan> {
+  const scanner = new DeploymentScanner({ nested });
+  for await (const chunk of source()) scanner.write(chunk);
+  return scanner.end();
+}
+
+/**
+ * A full checkpoint's envelope differs from the document `{version, features?, deployment}` that export returns: that is
+ * spliced together from the members' own bytes.
+ */
+function fullDocumentParts(scan: DeploymentScan, version: number): (Buffer | Span)[] {
+  const features = scan.document.get('features');
+  const head = features?.kind === 'array' && features.text ? `"features":${features.text},` : '';
+  return [
+    Buffer.from(`{"version":${version},${head}"deployment":`),
+    scan.document.get('deployment') as ScannedMember,
+    Buffer.from('}'),
+  ];
+}
+
+/** The parts one after another, members being cut out of `source`. Members must be in the order of the text. */
+export function cutOut(source: ByteSource, parts: readonly (Buffer | Span)[]): ByteSource {
+  return async function* () {
+    for (const part of parts) {
+      if (Buffer.isBuffer(part)) yield part;
+      else yield* range(source, part.start, part.end);
+    }
+  };
+}
+
+async function* range(source: ByteSource, start: number, end: number): AsyncGenerator<Buffer> {
+  let offset = 0;
+  for await (const chunk of source()) {
+    const from = Math.max(start - offset, 0);
+    const to = Math.min(end - offset, chunk.length);
+    if (from < to) yield chunk.subarray(from, to);
+    offset += chunk.length;
+    if (offset >= end) return;
+  }
+}
+
+function readSequenceNumber(member: ScannedMember | undefined): number {
+  const number = member?.kind === 'number' ? Number(member.text) : Number.NaN;
+  if (!Number.isSafeInteger(number) || number < 0 || number > 2 ** 31 - 1) {
+    throw new InvalidRequestError('sequenceNumber is not an integer from 0 to 2147483647');
+  }
+  return number;
+}
+
+async function collect(source: ByteSource): Promise<Buffer> {
+  const chunks: Buffer[] = [];
+  for await (const chunk of source()) chunks.push(chunk);
+  return Buffer.concat(chunks);
+}
+

@@ -1,0 +1,104 @@
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { types } from 'node:util';
+import { S3BlobStore } from '../../src/shared/platform/blobs/s3-blob-store.ts';
+import type { S3Options } from '../../src/shared/platform/blobs/s3-client.ts';
+
+/** What kind of S3 request it is, as `UploadPart`. */
+export type Operation =
+  | 'Put'
+  | 'Create'
+  | 'Part'
+  | 'Complete'
+  | 'GiveUp'
+  | 'Get'
+  | 'Head'
+  | 'Delete'
+  | 'List'
+  | 'Bucket';
+
+export type Answer = (response: ServerResponse, operation: Operation, request: IncomingMessage) => void | Promise<void>;
+
+export interface FakeS3 {
+  readonly store: S3BlobStore;
+  /** Every request that came whole, in order. */
+  readonly operations: Operation[];
+  close(): Promise<void>;
+}
+
+/** An S3 server that answers what `answer` says, once the request has come whole, and a store that talks to it. */
+export async function startFakeS3(answer: Answer, options: Partial<S3Options> = {}): Promise<FakeS3> {
+  const operations: Operation[] = [];
+  const server = createServer((request, response) => {
+    request.resume().on('end', () => {
+      const operation = operationOf(request);
+      operations.push(operation);
+      void Promise.resolve(answer(response, operation, request)).catch((error: unknown) =>
+        response.destroy(error as Error),
+      );
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as AddressInfo;
+  const store = new S3BlobStore({
+    endpoint: `http://127.0.0.1:${port}`,
+    bucket: 'blobs',
+    region: 'us-east-1',
+    forcePathStyle: true,
+    accessKeyId: 'key',
+    secretAccessKey: 'secret',
+    requestTimeoutMs: 1_000,
+    maxAttempts: 1,
+    ...options,
+  });
+  return {
+    store,
+    operations,
+    async close() {
+      await store.close();
+      server.closeAllConnections();
+      await new Promise((resolve) => server.close(resolve));
+    },
+  };
+}
+
+function operationOf({ method, url = '' }: IncomingMessage): Operation {
+  const { pathname, searchParams: query } = new URL(url, 'http://fake');
+  const onBucket = pathname === '/blobs' || pathname === '/blobs/';
+  if (method === 'PUT') return onBucket ? 'Bucket' : query.has('partNumber') ? 'Part' : 'Put';
+  if (method === 'POST') return query.has('uploads') ? 'Create' : 'Complete';
+  if (method === 'DELETE') return query.has('uploadId') ? 'GiveUp' : 'Delete';
+  if (method === 'HEAD') return onBucket ? 'Bucket' : 'Head';
+  return onBucket ? 'List' : 'Get';
+}
+
+/** Answers with S3's error `code`, without a body to HEAD. */
+export function sendError(response: ServerResponse, status: number, code: string): void {
+  const body = `<?xml version="1.0" encoding="UTF-8"?><Error><Code>${code}</Code><Message>told so</Message></Error>`;
+  response.writeHead(status, { 'content-type': 'application/xml' }).end(response.req.method === 'HEAD' ? '' : body);
+}
+
+/** Answers a part of a put as a sound server would. */
+export function sendPutAnswer(response: ServerResponse, operation: Operation): void {
+  const inside = '<Bucket>blobs</Bucket><Key>k</Key>';
+  if (operation === 'Create') {
+    response.end(`<InitiateMultipartUploadResult>${inside}<UploadId>u</UploadId></InitiateMultipartUploadResult>`);
+  } else if (operation === 'Complete') {
+    response.end(`<CompleteMultipartUploadResult>${inside}<ETag>"e"</ETag></CompleteMultipartUploadResult>`);
+  } else {
+    response.writeHead(operation === 'GiveUp' ? 204 : 200, { etag: '"e"' }).end();
+  }
+}
+
+/**
+ * Makes `instanceof Error` true for errors of Node's core too. Jest gives tests a realm of their own, where the SDK
+ * takes network errors for no errors: it then wraps them, loses their codes, and does not try again.
+ */
+export function shareErrorWithCore(): void {
+  const inherited = Function.prototype[Symbol.hasInstance];
+  Object.defineProperty(Error, Symbol.hasInstance, {
+    value(this: unknown, value: unknown): boolean {
+      return this === Error ? types.isNativeError(value) : inherited.call(this, value);
+    },
+  });
+}

@@ -1,0 +1,235 @@
+import type { ServerResponse } from 'node:http';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterEach, describe, expect, it } from '@jest/globals';
+import { BlobNotFoundError, BlobStoreUnavailableError } from '../../src/shared/platform/blobs/blob-store.ts';
+import { chunksOf, failingBody, mib, readAll, waitingBody } from './blob-store-suite.ts';
+import {
+  type Answer,
+  type FakeS3,
+  type Operation,
+  sendError,
+  sendPutAnswer,
+  shareErrorWithCore,
+  startFakeS3,
+} from './fake-s3.ts';
+
+shareErrorWithCore();
+
+let fake: FakeS3 | undefined;
+
+async function start(answer: Answer, options: Parameters<typeof startFakeS3>[1] = {}): Promise<FakeS3> {
+  fake = await startFakeS3(answer, options);
+  return fake;
+}
+
+afterEach(async () => {
+  await fake?.close();
+  fake = undefined;
+});
+
+const failures: readonly [string, string, Answer][] = [
+  ['500 InternalError', 'faulty', (response) => sendError(response, 500, 'InternalError')],
+  ['502 without S3 behind it', 'faulty', (response) => void response.writeHead(502).end('<html>bad gateway</html>')],
+  ['503 SlowDown', 'throttled', (response) => sendError(response, 503, 'SlowDown')],
+  ['503 ServiceUnavailable', 'faulty', (response) => sendError(response, 503, 'ServiceUnavailable')],
+  ['429 without a body', 'throttled', (response) => void response.writeHead(429).end()],
+  ['403 AccessDenied', 'denied', (response) => sendError(response, 403, 'AccessDenied')],
+  ['403 InvalidAccessKeyId', 'denied', (response) => sendError(response, 403, 'InvalidAccessKeyId')],
+  ['403 RequestTimeTooSkewed', 'denied', (response) => sendError(response, 403, 'RequestTimeTooSkewed')],
+  ['401 without a body', 'denied', (response) => void response.writeHead(401).end()],
+  ['404 NoSuchBucket', 'misconfigured', (response) => sendError(response, 404, 'NoSuchBucket')],
+  ['404 from a proxy', 'misconfigured', (response) => void response.writeHead(404).end('<html>no such page</html>')],
+  ['404 without a body', 'misconfigured', (response) => void response.writeHead(404).end()],
+  [
+    '400 AuthorizationHeaderMalformed',
+    'misconfigured',
+    (response) => sendError(response, 400, 'AuthorizationHeaderMalformed'),
+  ],
+  ['301 PermanentRedirect', 'misconfigured', (response) => sendError(response, 301, 'PermanentRedirect')],
+  ['507 XMinioStorageFull', 'full', (response) => sendError(response, 507, 'XMinioStorageFull')],
+  ['a cut connection', 'unreachable', (response) => void response.destroy()],
+  ['no answer', 'timeout', () => {}],
+  [
+    'an error whose body stops half-way',
+    'timeout',
+    (response) => void response.writeHead(404, { 'content-length': '500' }).write('<?xml'),
+  ],
+  ['something that is not HTTP', 'faulty', (response) => void response.socket?.end('hello\r\n\r\n')],
+];
+
+describe('S3 answers that are no answer', () => {
+  it.each(failures)(
+    '%s is never taken for a missing blob, nor for success',
+    async (_label, fault, answer) => {
+      const { store } = await start(answer, { requestTimeoutMs: 200, attemptTimeoutMs: 400 });
+      const isFault = expect.objectContaining({ name: 'BlobStoreUnavailableError', status: 503 });
+      const opened = store.open('some/key');
+      await expect(opened).rejects.toBeInstanceOf(BlobStoreUnavailableError);
+      await expect(opened).rejects.toMatchObject({ fault });
+      await expect(store.stat('some/key')).rejects.toEqual(isFault);
+      await expect(store.delete('some/key')).rejects.toEqual(isFault);
+      await expect(store.list('some/')).rejects.toEqual(isFault);
+      await expect(store.check(1_000)).rejects.toEqual(isFault);
+      await expect(store.createBucketIfMissing()).rejects.toEqual(isFault);
+      await expect(store.put('some/key', chunksOf(Buffer.from('x')))).rejects.toMatchObject({ fault });
+      await expect(store.put('some/key', chunksOf(Buffer.alloc(6 * mib)))).rejects.toMatchObject({ fault });
+    },
+    20_000,
+  );
+
+  it('takes only the word of S3 for a missing blob', async () => {
+    const { store, operations } = await start((response) => sendError(response, 404, 'NoSuchKey'));
+    await expect(store.open('some/key')).rejects.toBeInstanceOf(BlobNotFoundError);
+    expect(await store.stat('some/key')).toBeNull();
+    expect(operations).toEqual(['Get', 'Head', 'Get']);
+  });
+
+  it('reports a server that is not there', async () => {
+    const { store, close } = await start(() => {});
+    await close();
+    await expect(store.open('some/key')).rejects.toMatchObject({ fault: 'unreachable' });
+  });
+
+  it('asks again after a passing fault', async () => {
+    let asked = 0;
+    const { store } = await start(
+      (response) => (++asked < 3 ? sendError(response, 503, 'SlowDown') : void response.end('found')),
+      { maxAttempts: 3 },
+    );
+    expect((await readAll(await store.open('some/key'))).toString()).toBe('found');
+  });
+});
+
+describe('S3 bodies on their way out', () => {
+  const half = (response: ServerResponse): void => {
+    response.writeHead(200, { 'content-length': '10' }).write('12345');
+  };
+  const cutAfterHalf: Answer = async (response) => {
+    half(response);
+    await sleep(50);
+    response.destroy();
+  };
+
+  it.each<[string, string, Answer]>([
+    ['is cut', 'unreachable', cutAfterHalf],
+    ['stops', 'timeout', half],
+  ])('a body that %s is an error, not an end', async (_label, fault, answer) => {
+    const { store } = await start(answer, { requestTimeoutMs: 300 });
+    const body = await store.open('some/key');
+    await expect(readAll(body)).rejects.toMatchObject({ name: 'BlobStoreUnavailableError', fault });
+  });
+
+  it('a body that breaks before the reader begins is an error to the reader only', async () => {
+    const { store } = await start(cutAfterHalf);
+    const body = await store.open('some/key');
+    await sleep(200);
+    await expect(readAll(body)).rejects.toMatchObject({ name: 'BlobStoreUnavailableError', fault: 'unreachable' });
+  });
+
+  it('a slow server that makes progress is left to it', async () => {
+    const { store } = await start(
+      async (response) => {
+        response.writeHead(200, { 'content-length': '10' });
+        for (let index = 0; index < 10; index++) {
+          response.write(String(index));
+          await sleep(100);
+        }
+        response.end();
+      },
+      { requestTimeoutMs: 400, attemptTimeoutMs: 600 },
+    );
+    expect((await readAll(await store.open('some/key'))).toString()).toBe('0123456789');
+  });
+
+  it('a slow reader loses nothing', async () => {
+    const bytes = Buffer.alloc(8 * mib, 7);
+    const { store } = await start((response) => void response.end(bytes), {
+      requestTimeoutMs: 200,
+      attemptTimeoutMs: 300,
+    });
+    let found = 0;
+    for await (const chunk of await store.open('some/key')) {
+      if (found === 0) await sleep(1_000);
+      found += chunk.length;
+    }
+    expect(found).toBe(bytes.length);
+  });
+});
+
+describe('S3 puts that go wrong', () => {
+  /** Answers soundly, but holds the requests of one kind until they are let go. */
+  const holding = (held: Operation) => {
+    const arrived = Promise.withResolvers<void>();
+    const gate = Promise.withResolvers<void>();
+    const answer: Answer = async (response, operation) => {
+      if (operation === held) {
+        arrived.resolve();
+        await gate.promise;
+      }
+      sendPutAnswer(response, operation);
+    };
+    return { answer, arrived: arrived.promise, letGo: gate.resolve };
+  };
+
+  it.each<[Operation, number]>([
+    ['Put', 1000],
+    ['Complete', 6 * mib],
+  ])('a signal during %s, which may have been done already, is too late', async (held, size) => {
+    const { answer, arrived, letGo } = holding(held);
+    const { store } = await start(answer);
+    const abort = new AbortController();
+    const done = store.put('some/key', chunksOf(Buffer.alloc(size)), { signal: abort.signal });
+    await arrived;
+    abort.abort();
+    letGo();
+    expect(await done).toEqual({ storedBytes: size });
+  });
+
+  it.each<[Operation]>([['Create'], ['Part']])(
+    'a signal during %s gives the upload up after the answer',
+    async (held) => {
+      const { answer, arrived, letGo } = holding(held);
+      const { store, operations } = await start(answer);
+      const abort = new AbortController();
+      const reason = new Error('the lease is lost');
+      const done = store.put('some/key', chunksOf(Buffer.alloc(12 * mib)), { signal: abort.signal });
+      await arrived;
+      abort.abort(reason);
+      letGo();
+      await expect(done).rejects.toBe(reason);
+      expect(operations.at(-1)).toBe('GiveUp');
+      expect(operations).not.toContain('Complete');
+    },
+  );
+
+  it('a part that fails ends the put although the body waits', async () => {
+    const { store, operations } = await start((response, operation) =>
+      operation === 'Part' ? sendError(response, 403, 'AccessDenied') : sendPutAnswer(response, operation),
+    );
+    const source = waitingBody(Buffer.alloc(6 * mib));
+    await expect(store.put('some/key', source.body)).rejects.toMatchObject({ fault: 'denied' });
+    expect(operations).toEqual(['Create', 'Part', 'GiveUp']);
+  });
+
+  it.each<[string, Answer]>([
+    ['fails', (response) => sendError(response, 500, 'InternalError')],
+    ['is never answered', () => {}],
+  ])('a cleanup that %s does not hide what the body said', async (_label, answer) => {
+    const { store } = await start(
+      (response, operation, request) =>
+        operation === 'GiveUp' ? answer(response, operation, request) : sendPutAnswer(response, operation),
+      { requestTimeoutMs: 200 },
+    );
+    const error = new Error('the client went away');
+    await expect(store.put('some/key', failingBody(Buffer.alloc(6 * mib), error))).rejects.toBe(error);
+  });
+
+  it('an error inside a 200 to the last request is an error', async () => {
+    const { store } = await start((response, operation) =>
+      operation === 'Complete' ? sendError(response, 200, 'InternalError') : sendPutAnswer(response, operation),
+    );
+    await expect(store.put('some/key', chunksOf(Buffer.alloc(6 * mib)))).rejects.toBeInstanceOf(
+      BlobStoreUnavailableError,
+    );
+  });
+});

@@ -1,0 +1,145 @@
+import { randomBytes } from 'node:crypto';
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { BlobStoreUnavailableError } from '../../src/shared/platform/blobs/blob-store.ts';
+import { S3BlobStore } from '../../src/shared/platform/blobs/s3-blob-store.ts';
+import type { S3Options } from '../../src/shared/platform/blobs/s3-client.ts';
+import { chunksOf, mib, readAll, waitingBody } from './blob-store-suite.ts';
+import { shareErrorWithCore } from './fake-s3.ts';
+import { describeOnS3, type S3Server } from './s3-under-test.ts';
+
+shareErrorWithCore();
+
+/** Two attempts of half a second each, the pause between, and the same again to give an upload up. */
+const limitMs = 5_000;
+
+function describeOutages(name: string, server: () => S3Server): void {
+  describe(`outages of ${name}`, () => {
+    const stores: S3BlobStore[] = [];
+    let store: S3BlobStore;
+
+    const newStore = (options: Partial<S3Options> = {}): S3BlobStore => {
+      const { endpoint, region, accessKeyId, secretAccessKey } = server();
+      const limits = { requestTimeoutMs: 500, connectTimeoutMs: 500, maxAttempts: 2 };
+      const where = { endpoint, region, accessKeyId, secretAccessKey, bucket: 'outages', forcePathStyle: true };
+      const opened = new S3BlobStore({ ...where, ...limits, ...options });
+      stores.push(opened);
+      return opened;
+    };
+
+    beforeEach(async () => {
+      store = newStore();
+      await store.createBucketIfMissing();
+      await store.put('there', chunksOf(Buffer.from('bytes')));
+    });
+    afterEach(async () => {
+      await Promise.all(stores.splice(0).map((opened) => opened.close()));
+    });
+
+    /** Every call on `on`, each with what came of it and how long it took. */
+    async function callAll(on: S3BlobStore) {
+      const calls = {
+        open: () => on.open('there'),
+        'open of what is not there': () => on.open('not/there'),
+        stat: () => on.stat('there'),
+        'stat of what is not there': () => on.stat('not/there'),
+        delete: () => on.delete('not/there'),
+        list: () => on.list(''),
+        sweep: () => on.sweepUnfinished(3_600_000),
+        check: () => on.check(1_000),
+        'put of one part': () => on.put('new', chunksOf(Buffer.from('x'))),
+        'put of many parts': () => on.put('new', chunksOf(Buffer.alloc(12 * mib))),
+      };
+      return Promise.all(
+        Object.entries(calls).map(async ([call, run]) => {
+          const startedAt = performance.now();
+          const outcome = await run().then(
+            () => 'success',
+            (error: unknown) => (error instanceof BlobStoreUnavailableError ? error.fault : String(error)),
+          );
+          return { call, outcome, tookTooLong: performance.now() - startedAt > limitMs };
+        }),
+      );
+    }
+
+    const allAre = (outcome: string) =>
+      Array.from({ length: 10 }, () => expect.objectContaining({ outcome, tookTooLong: false }));
+
+    it('a server that hangs is reported in time, and found well again', async () => {
+      server().signal('SIGSTOP');
+      try {
+        expect(await callAll(store)).toEqual(allAre('timeout'));
+      } finally {
+        server().signal('SIGCONT');
+      }
+      expect((await readAll(await store.open('there'))).toString()).toBe('bytes');
+      expect(await store.stat('not/there')).toBeNull();
+      await store.check(2_000);
+    }, 30_000);
+
+    it('a server that hangs during a put leaves nothing but what a sweep finds', async () => {
+      const source = waitingBody(Buffer.alloc(12 * mib), Buffer.alloc(12 * mib));
+      const done = store.put('hung', source.body);
+      await source.waiting;
+      server().signal('SIGSTOP');
+      try {
+        source.letGo();
+        await expect(done).rejects.toMatchObject({ name: 'BlobStoreUnavailableError', fault: 'timeout' });
+      } finally {
+        server().signal('SIGCONT');
+      }
+      const patient = newStore({ requestTimeoutMs: 5_000 });
+      expect(await patient.stat('hung')).toBeNull();
+      // The server may have taken the request to give up from its socket meanwhile.
+      await patient.sweepUnfinished(-60_000);
+      expect(await patient.sweepUnfinished(-60_000)).toBe(0);
+    }, 30_000);
+
+    it('a server that hangs during a read is an error, not an end', async () => {
+      const patient = newStore({ requestTimeoutMs: 5_000 });
+      await patient.put('long', chunksOf(randomBytes(40 * mib)));
+      const body = await store.open('long');
+      const reading = (async () => {
+        for await (const _chunk of body) server().signal('SIGSTOP');
+      })();
+      try {
+        await expect(reading).rejects.toMatchObject({ name: 'BlobStoreUnavailableError', fault: 'timeout' });
+      } finally {
+        server().signal('SIGCONT');
+      }
+    }, 30_000);
+
+    it('a missing bucket is no missing blob', async () => {
+      expect(await callAll(newStore({ bucket: 'no-such-bucket' }))).toEqual(allAre('misconfigured'));
+    }, 30_000);
+
+    it('refused credentials are no missing blob', async () => {
+      expect(await callAll(newStore({ secretAccessKey: 'another-secret' }))).toEqual(allAre('denied'));
+      const denied = newStore({ secretAccessKey: 'another-secret' });
+      await expect(denied.createBucketIfMissing()).rejects.toMatchObject({ fault: 'denied' });
+    }, 30_000);
+
+    it('makes the bucket once, when many ask for it', async () => {
+      const others = Array.from({ length: 5 }, () => newStore({ bucket: 'made-by-many', requestTimeoutMs: 5_000 }));
+      await Promise.all(others.map((other) => other.createBucketIfMissing()));
+      await store.createBucketIfMissing();
+      for (const other of others) await other.check(2_000);
+    }, 30_000);
+
+    it('a server that is killed is reported in time', async () => {
+      const patient = newStore({ requestTimeoutMs: 5_000 });
+      await patient.put('long', chunksOf(randomBytes(40 * mib)));
+      const body = await patient.open('long');
+      const source = waitingBody(Buffer.alloc(12 * mib), Buffer.alloc(12 * mib));
+      const done = patient.put('cut', source.body);
+      await source.waiting;
+      server().signal('SIGKILL');
+      source.letGo();
+      await expect(done).rejects.toMatchObject({ name: 'BlobStoreUnavailableError', fault: 'unreachable' });
+      await expect(readAll(body)).rejects.toMatchObject({ name: 'BlobStoreUnavailableError', fault: 'unreachable' });
+      expect(await callAll(store)).toEqual(allAre('unreachable'));
+    }, 30_000);
+  });
+}
+
+describeOnS3('minio', (server) => describeOutages('MinIO', server));
+describeOnS3('versitygw', (server) => describeOutages('versitygw', server));
