@@ -5,6 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 
 import type { PulumiVersion } from '../toolchain/recipes.ts';
 import { ensureToolchain } from '../toolchain/toolchain.ts';
+import { killSession } from './process-session.ts';
 import { CliProcess, type CliResult } from './pulumi-process.ts';
 import type { ExportedState } from './pulumi-state.ts';
 import type { PulumiProgram } from './stash-program.ts';
@@ -90,8 +91,11 @@ export class PulumiWorkspace implements AsyncDisposable {
     const input = options.input === undefined ? {} : { input: options.input };
     const started = new CliProcess({ file, args, cwd: this.programDir, env, ...input });
     this.#processes.add(started);
-    const forget = (): boolean => this.#processes.delete(started);
-    started.done.then(forget, forget);
+    // One that was killed may have left its plugins behind; the others must be forgotten, since pids come round again.
+    started.done.then(
+      ({ signal }) => signal === null && this.#processes.delete(started),
+      () => this.#processes.delete(started),
+    );
     return started;
   }
 
@@ -128,7 +132,9 @@ export class PulumiWorkspace implements AsyncDisposable {
 
   /** Ends what still runs and removes the workspace. */
   async dispose(): Promise<void> {
-    await Promise.all([...this.#processes].map((each) => each.killAll()));
+    const left = [...this.#processes];
+    await killSession(left.map((each) => each.pid));
+    await Promise.allSettled(left.map((each) => each.done));
     await rm(this.dir, { recursive: true, force: true, maxRetries: 5, retryDelay: 100 });
   }
 

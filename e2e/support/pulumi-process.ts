@@ -2,7 +2,7 @@ import { type ChildProcessByStdio, spawn } from 'node:child_process';
 import type { Readable, Writable } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 
-import { killTree, sendSignal } from './process-tree.ts';
+import { killSession, sendSignal } from './process-session.ts';
 
 /** How a run of the CLI ended. `exitCode` is null when a signal ended it. */
 export interface CliResult {
@@ -77,7 +77,7 @@ export class CliProcess {
     if (this.running) sendSignal(this.pid, 'SIGINT');
   }
 
-  /** Kills the CLI alone with SIGKILL; its plugins notice by themselves. */
+  /** Kills the CLI alone with SIGKILL. The test provider follows at once, the language host lives on until `killAll`. */
   async kill(): Promise<CliResult> {
     if (this.running) sendSignal(this.pid, 'SIGKILL');
     return this.done;
@@ -85,7 +85,7 @@ export class CliProcess {
 
   /** Kills the CLI, the language host and the providers, as when the machine goes down. */
   async killAll(): Promise<CliResult> {
-    if (this.running) await killTree(this.pid);
+    await killSession([this.pid]);
     return this.done;
   }
 

@@ -49,7 +49,7 @@ export async function buildTestProvider(): Promise<string> {
   return join(dir, 'bin', 'pulumi-resource-holdfast');
 }
 
-/** Builds an S3 server at the version that its go.mod pins. */
+/** Builds an S3 server at the version that its go.mod pins. For tests only: it stays in the cache and is never shipped. */
 export async function buildS3Server(name: 'minio' | 'versitygw'): Promise<string> {
   const packagePath = { minio: 'github.com/minio/minio', versitygw: 'github.com/versity/versitygw/cmd/versitygw' };
   const dir = await ensureBuilt(await goBuild({ label: name, module: name, packagePath: packagePath[name] }));

@@ -1,3 +1,4 @@
+import { CommandFailedError, report, ToolUnavailableError } from './command.ts';
 import { buildPulumi, buildS3Server, buildSchemathesis, buildTestProvider } from './recipes.ts';
 import { ensureSystemProgram } from './system-package.ts';
 
@@ -40,14 +41,21 @@ function isToolName(name: string): name is ToolName {
   return Object.hasOwn(providers, name);
 }
 
-if (import.meta.main) {
-  const names = process.argv.slice(2);
+async function main(names: readonly string[]): Promise<number> {
   const unknown = names.filter((name) => !isToolName(name));
   if (unknown.length > 0) {
-    process.stderr.write(`no such tool: ${unknown.join(', ')}; known: ${Object.keys(providers).join(', ')}\n`);
-    process.exitCode = 2;
-  } else {
-    const only = names.length === 0 ? defaultTools : names.filter(isToolName);
-    process.stdout.write(`${JSON.stringify(await ensureToolchain({ only }), null, 2)}\n`);
+    report(`no such tool: ${unknown.join(', ')}; known: ${Object.keys(providers).join(', ')}`);
+    return 2;
+  }
+  try {
+    const tools = await ensureToolchain({ only: names.length === 0 ? defaultTools : names.filter(isToolName) });
+    process.stdout.write(`${JSON.stringify(tools, null, 2)}\n`);
+    return 0;
+  } catch (error) {
+    if (!(error instanceof ToolUnavailableError || error instanceof CommandFailedError)) throw error;
+    report(error.message);
+    return 1;
   }
 }
+
+if (import.meta.main) process.exitCode = await main(process.argv.slice(2));

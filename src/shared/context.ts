@@ -5,9 +5,11 @@ import { DeploymentImporter } from './checkpoints/deployment-importer.ts';
 import { DocumentStore } from './checkpoints/document-store.ts';
 import { StateReader } from './checkpoints/state-reader.ts';
 import { createEventRepository, type EventRepository } from './events/event-repository.ts';
+import { EventWriter } from './events/event-writer.ts';
 import { createIdentityRepository, type IdentityRepository } from './identity/identity-repository.ts';
 import { JournalFolder } from './journal/journal-folder.ts';
 import { createJournalRepository, type JournalRepository } from './journal/journal-repository.ts';
+import { JournalWriter } from './journal/journal-writer.ts';
 import type { BlobStore } from './platform/blobs/blob-store.ts';
 import { openBlobStore } from './platform/blobs/blob-stores.ts';
 import type { Config } from './platform/config/config.ts';
@@ -46,6 +48,8 @@ export interface AppContext extends AsyncDisposable {
   readonly folder: JournalFolder;
   readonly writer: CheckpointWriter;
   readonly importer: DeploymentImporter;
+  readonly journalWriter: JournalWriter;
+  readonly eventWriter: EventWriter;
 }
 
 /** Parts that a caller brings itself, e.g. a test. */
@@ -85,6 +89,7 @@ export async function createContext(
   const encryptionKeys = createEncryptionKeyRepository(db);
   const documents = new DocumentStore(blobs, blobRows, config.limits.inlineBytes);
   const folder = new JournalFolder({ updates, checkpoints, documents, journal });
+  const events = createEventRepository(db);
   const { maxBodyBytes } = config.limits;
 
   metrics.gauge('holdfast_database_connections_acquired', 'Pool connections in use.', () => db.poolState().acquired);
@@ -105,7 +110,7 @@ export async function createContext(
     checkpoints,
     blobRows,
     journal,
-    events: createEventRepository(db),
+    events,
     encryptionKeys,
     cipher: new StackCipher(encryptionKeys, ring),
     documents,
@@ -113,6 +118,8 @@ export async function createContext(
     states: new StateReader({ stacks, updates, checkpoints, documents, folder }),
     writer: new CheckpointWriter({ updates, checkpoints, documents, maxBodyBytes }),
     importer: new DeploymentImporter({ db, updates, documents, fold: (updateId) => folder.fold(updateId), maxBodyBytes }),
+    journalWriter: new JournalWriter(journal),
+    eventWriter: new EventWriter(events),
     [Symbol.asyncDispose]: () => lifecycle.close(),
   };
 }

@@ -2,10 +2,11 @@ import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { CreateMultipartUploadCommand, ListMultipartUploadsCommand, S3Client } from '@aws-sdk/client-s3';
+import type { S3Server } from '../../e2e/support/s3-server.ts';
 import { FileBlobStore } from '../../src/shared/platform/blobs/file-blob-store.ts';
 import { S3BlobStore } from '../../src/shared/platform/blobs/s3-blob-store.ts';
 import { describeBlobStore, type StoreUnderTest } from './blob-store-suite.ts';
-import { describeOnS3, type S3Server } from './s3-under-test.ts';
+import { describeOnS3 } from './s3-under-test.ts';
 
 async function startFiles(): Promise<StoreUnderTest> {
   const directory = await mkdtemp(path.join(tmpdir(), 'holdfast-blobs-'));
@@ -55,5 +56,5 @@ async function startS3Store(server: S3Server): Promise<StoreUnderTest> {
 }
 
 describeBlobStore('files', startFiles);
-describeOnS3('minio', (server) => describeBlobStore('S3 on MinIO', () => startS3Store(server())));
-describeOnS3('versitygw', (server) => describeBlobStore('S3 on versitygw', () => startS3Store(server())));
+await describeOnS3('minio', (server) => describeBlobStore('S3 on MinIO', () => startS3Store(server())));
+await describeOnS3('versitygw', (server) => describeBlobStore('S3 on versitygw', () => startS3Store(server())));

@@ -1,11 +1,12 @@
 import { randomBytes } from 'node:crypto';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import type { S3Server } from '../../e2e/support/s3-server.ts';
 import { BlobStoreUnavailableError } from '../../src/shared/platform/blobs/blob-store.ts';
 import { S3BlobStore } from '../../src/shared/platform/blobs/s3-blob-store.ts';
 import type { S3Options } from '../../src/shared/platform/blobs/s3-client.ts';
 import { chunksOf, mib, readAll, waitingBody } from './blob-store-suite.ts';
 import { shareErrorWithCore } from './fake-s3.ts';
-import { describeOnS3, type S3Server } from './s3-under-test.ts';
+import { describeOnS3 } from './s3-under-test.ts';
 
 shareErrorWithCore();
 
@@ -65,11 +66,11 @@ function describeOutages(name: string, server: () => S3Server): void {
       Array.from({ length: 10 }, () => expect.objectContaining({ outcome, tookTooLong: false }));
 
     it('a server that hangs is reported in time, and found well again', async () => {
-      server().signal('SIGSTOP');
+      server().pause();
       try {
         expect(await callAll(store)).toEqual(allAre('timeout'));
       } finally {
-        server().signal('SIGCONT');
+        server().resume();
       }
       expect((await readAll(await store.open('there'))).toString()).toBe('bytes');
       expect(await store.stat('not/there')).toBeNull();
@@ -80,12 +81,12 @@ function describeOutages(name: string, server: () => S3Server): void {
       const source = waitingBody(Buffer.alloc(12 * mib), Buffer.alloc(12 * mib));
       const done = store.put('hung', source.body);
       await source.waiting;
-      server().signal('SIGSTOP');
+      server().pause();
       try {
         source.letGo();
         await expect(done).rejects.toMatchObject({ name: 'BlobStoreUnavailableError', fault: 'timeout' });
       } finally {
-        server().signal('SIGCONT');
+        server().resume();
       }
       const patient = newStore({ requestTimeoutMs: 5_000 });
       expect(await patient.stat('hung')).toBeNull();
@@ -99,12 +100,12 @@ function describeOutages(name: string, server: () => S3Server): void {
       await patient.put('long', chunksOf(randomBytes(40 * mib)));
       const body = await store.open('long');
       const reading = (async () => {
-        for await (const _chunk of body) server().signal('SIGSTOP');
+        for await (const _chunk of body) server().pause();
       })();
       try {
         await expect(reading).rejects.toMatchObject({ name: 'BlobStoreUnavailableError', fault: 'timeout' });
       } finally {
-        server().signal('SIGCONT');
+        server().resume();
       }
     }, 30_000);
 
@@ -132,14 +133,17 @@ function describeOutages(name: string, server: () => S3Server): void {
       const source = waitingBody(Buffer.alloc(12 * mib), Buffer.alloc(12 * mib));
       const done = patient.put('cut', source.body);
       await source.waiting;
-      server().signal('SIGKILL');
+      await server().kill();
       source.letGo();
       await expect(done).rejects.toMatchObject({ name: 'BlobStoreUnavailableError', fault: 'unreachable' });
       await expect(readAll(body)).rejects.toMatchObject({ name: 'BlobStoreUnavailableError', fault: 'unreachable' });
       expect(await callAll(store)).toEqual(allAre('unreachable'));
+      await server().restart();
+      expect((await readAll(await store.open('there'))).toString()).toBe('bytes');
+      expect(await patient.stat('cut')).toBeNull();
     }, 30_000);
   });
 }
 
-describeOnS3('minio', (server) => describeOutages('MinIO', server));
-describeOnS3('versitygw', (server) => describeOutages('versitygw', server));
+await describeOnS3('minio', (server) => describeOutages('MinIO', server));
+await describeOnS3('versitygw', (server) => describeOutages('versitygw', server));

@@ -1,3 +1,4 @@
+import { InvalidRequestError } from '../platform/errors/errors.ts';
 import { type JsonSpan, scanJson, scanMembers, sliceOf } from '../platform/json/json-text.ts';
 import { decodeJsonString } from '../platform/json/rewrite-strings.ts';
 
@@ -19,7 +20,7 @@ export interface CheckpointDelta {
 }
 
 /** The delta is ill-formed or does not fit its base. The CLI answers a 400 by sending the whole checkpoint. */
-export class InvalidDeltaError extends Error {
+export class InvalidDeltaError extends InvalidRequestError {
   override readonly name = 'InvalidDeltaError';
 }
 

@@ -1,3 +1,4 @@
+import { InvalidRequestError } from '../platform/errors/errors.ts';
 import { type JsonKind, JsonScanner, type Span } from '../platform/json/json-scanner.ts';
 import type { JsonSpan } from '../platform/json/json-text.ts';
 
@@ -32,7 +33,7 @@ export interface DeploymentScanOptions {
 }
 
 /** The text is JSON, but holds no deployment that we can take. */
-export class InvalidDeploymentError extends Error {
+export class InvalidDeploymentError extends InvalidRequestError {
   override readonly name = 'InvalidDeploymentError';
 }
 

@@ -2,7 +2,7 @@ import { Type } from 'typebox';
 
 /** Roles in an organization, weakest first. */
 export const roles = ['viewer', 'member', 'admin'] as const;
-export const Role = Type.Union(roles.map((role) => Type.Literal(role)));
+export const Role = Type.Union([Type.Literal('viewer'), Type.Literal('member'), Type.Literal('admin')]);
 export type Role = Type.Static<typeof Role>;
 
 /** Whether `held` includes what `needed` may do. */

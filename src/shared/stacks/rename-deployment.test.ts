@@ -77,13 +77,13 @@ describe('renameDeployment', () => {
 
   test('renames the dependencies of output values', () => {
     const members = (urn: string) =>
-      `"inputs":{"a":{"dependencies":["${urn}"],"value":{"${signature}":"${reference}","urn":"${urn}"},"${signature}":"${output}"}}`;
+      `"inputs":{"a":{"other":["${before}"],"dependencies":["${urn}"],"value":{"${signature}":"${reference}","urn":"${urn}"},"${signature}":"${output}"}}`;
     expect(renameResource(members(before))).toBe(members(after));
   });
 
   test('keeps plain property values, secrets and objects with another signature', () => {
     const members = [
-      `"id":"${before}","inputs":{"urn":"${before}","${signature}":"${reference}"}`,
+      `"id":"${before}","dependencies":"${before}","urn":["${before}"],"aliases":[["${before}"]],"inputs":{"urn":"${before}","${signature}":"${reference}"},`,
       `"outputs":{"urn":"${before}","a":{"urn":"${before}","dependencies":["${before}"]},"b":"${before}",`,
       `"c":{"${signature}":"${secret}","ciphertext":"${before}"},"d":{"${signature}":"${output}","urn":"${before}"}}`,
     ].join('');

@@ -2,7 +2,9 @@ package main
 
 import (
 	"hash/fnv"
+	"maps"
 	"math/rand/v2"
+	"slices"
 	"strings"
 
 	"google.golang.org/protobuf/proto"
@@ -20,9 +22,7 @@ type properties map[string]*structpb.Value
 
 func propertiesOf(s *structpb.Struct) properties {
 	copied := properties{}
-	for key, value := range s.GetFields() {
-		copied[key] = value
-	}
+	maps.Copy(copied, s.GetFields())
 	return copied
 }
 
@@ -62,9 +62,15 @@ func secret(v *structpb.Value) *structpb.Value {
 	}})
 }
 
-func isUnknown(v *structpb.Value) bool { return reveal(v).GetStringValue() == unknownText }
-
-func sameValue(a, b *structpb.Value) bool { return proto.Equal(reveal(a), reveal(b)) }
+func changedKeys(olds, news properties) []string {
+	all := propertiesOf(olds.toStruct())
+	maps.Copy(all, news)
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(all)), func(key string) bool {
+		old, before := olds[key]
+		value, after := news[key]
+		return before && after && proto.Equal(reveal(old), reveal(value))
+	})
+}
 
 // Characters that trip byte offsets, JSON escaping and UTF-16 lengths.
 var oddities = []string{"é", "ß", "漢", "😀", "<", ">", "&", "\u2028", "\"", "\\", "\n"}

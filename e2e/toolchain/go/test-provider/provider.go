@@ -73,36 +73,20 @@ func (p *provider) Diff(_ context.Context, r *pulumirpc.DiffRequest) (*pulumirpc
 		DetailedDiff:        map[string]*pulumirpc.PropertyDiff{},
 		HasDetailedDiff:     true,
 	}
-	note := func(key string, add, update pulumirpc.PropertyDiff_Kind, plain bool) {
-		kind := add
-		if !plain {
-			kind = update
+	for _, key := range changedKeys(olds, news) {
+		kind := pulumirpc.PropertyDiff_UPDATE
+		if _, present := olds[key]; !present {
+			kind = pulumirpc.PropertyDiff_ADD
+		} else if _, present := news[key]; !present {
+			kind = pulumirpc.PropertyDiff_DELETE
+		}
+		if key == "replaceOn" {
+			kind++ // Each kind is followed by its twin that replaces.
+			answer.Replaces = append(answer.Replaces, key)
 		}
 		answer.Changes = pulumirpc.DiffResponse_DIFF_SOME
 		answer.Diffs = append(answer.Diffs, key)
 		answer.DetailedDiff[key] = &pulumirpc.PropertyDiff{Kind: kind, InputDiff: true}
-		if key == "replaceOn" {
-			answer.Replaces = append(answer.Replaces, key)
-		}
-	}
-	for key, value := range news {
-		old, present := olds[key]
-		if !present || !sameValue(old, value) {
-			kinds := [2]pulumirpc.PropertyDiff_Kind{pulumirpc.PropertyDiff_ADD, pulumirpc.PropertyDiff_UPDATE}
-			if key == "replaceOn" {
-				kinds = [2]pulumirpc.PropertyDiff_Kind{pulumirpc.PropertyDiff_ADD_REPLACE, pulumirpc.PropertyDiff_UPDATE_REPLACE}
-			}
-			note(key, kinds[0], kinds[1], !present)
-		}
-	}
-	for key := range olds {
-		if _, present := news[key]; !present {
-			kind := pulumirpc.PropertyDiff_DELETE
-			if key == "replaceOn" {
-				kind = pulumirpc.PropertyDiff_DELETE_REPLACE
-			}
-			note(key, kind, kind, true)
-		}
 	}
 	return answer, nil
 }

@@ -64,7 +64,7 @@ export async function startEmbeddedPostgres(
   ]);
   await untilReady(child, logger);
   return {
-    url: `postgres://holdfast:${password}@127.0.0.1:${port}/postgres`,
+    url: databaseUrl(password, port),
     stop: async () => {
       if (child.exitCode !== null || child.signalCode !== null) return;
       const gone = new Promise<void>((resolve) => child.once('exit', () => resolve()));
@@ -227,4 +227,20 @@ export function freePort(): Promise<number> {
 /** A fresh folder under the system's temporary one; for throw-away clusters. */
 export function temporaryClusterDir(): string {
   return path.join(tmpdir(), `holdfast-postgres-${process.pid}-${randomBytes(4).toString('hex')}`);
+}
+
+/** URL of the embedded Postgres that a server is running in `directory`; null when none is. */
+export async function readRunningUrl(directory: string): Promise<string | null> {
+  try {
+    const lines = readFileSync(path.join(directory, 'cluster', 'postmaster.pid'), 'utf8').split('\n');
+    const port = Number(lines[3]);
+    const password = readFileSync(path.join(directory, 'password'), 'utf8').trim();
+    return port > 0 ? databaseUrl(password, port) : null;
+  } catch {
+    return null;
+  }
+}
+
+function databaseUrl(password: string, port: number): string {
+  return `postgres://holdfast:${password}@127.0.0.1:${port}/postgres`;
 }

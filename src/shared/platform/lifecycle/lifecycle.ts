@@ -1,9 +1,9 @@
 import type { Logger } from '../logger/logger.ts';
 
-type Phase = 'intake' | 'work' | 'queues' | 'stores';
+type Phase = 'intake' | 'work' | 'queues' | 'stores' | 'processes';
 
-/** Order of shutdown: stop taking requests, finish work, close queues, close pools and stores. */
-const phases: readonly Phase[] = ['intake', 'work', 'queues', 'stores'];
+/** Order of shutdown: stop taking requests, finish work, close queues, close pools and stores, stop child processes. */
+const phases: readonly Phase[] = ['intake', 'work', 'queues', 'stores', 'processes'];
 
 interface Closer {
   readonly name: string;

@@ -1,0 +1,81 @@
+import { randomUUID } from 'node:crypto';
+import compress from '@fastify/compress';
+import swagger from '@fastify/swagger';
+import { type TypeBoxTypeProvider, TypeBoxValidatorCompiler } from '@fastify/type-provider-typebox';
+import Fastify, { type FastifyInstance } from 'fastify';
+import './request.ts';
+import { holdfastVersion } from '../shared/platform/config/config.ts';
+import type { ApiContext } from './api-context.ts';
+import { registerHealthRoutes } from './health.routes.ts';
+import { registerAccess } from './plugins/access.ts';
+import { registerBody } from './plugins/body.ts';
+import { registerDialect } from './plugins/dialect.ts';
+import { registerErrors, sendError } from './plugins/errors.ts';
+import { registerRequestRecords } from './plugins/request-records.ts';
+import { registerCheckpointRoutes } from './pulumi/checkpoints.routes.ts';
+import { registerEventRoutes } from './pulumi/events.routes.ts';
+import { registerHistoryRoutes } from './pulumi/history.routes.ts';
+import { registerJournalRoutes } from './pulumi/journal.routes.ts';
+import { registerSecretRoutes } from './pulumi/secrets.routes.ts';
+import { registerServiceRoutes } from './pulumi/service.routes.ts';
+import { registerStackRoutes } from './pulumi/stacks.routes.ts';
+import { registerStateRoutes } from './pulumi/state.routes.ts';
+import { registerUpdateRoutes } from './pulumi/updates.routes.ts';
+
+export type App = FastifyInstance;
+
+/** A scope in which TypeBox schemas give routes their types. */
+export type RouteScope = ReturnType<typeof typed>;
+
+function typed(app: FastifyInstance) {
+  return app.withTypeProvider<TypeBoxTypeProvider>();
+}
+
+/** Builds the HTTP application: parts are registered by hand, in the order in which a request meets them. */
+export async function buildApi(context: ApiContext): Promise<App> {
+  const app = Fastify({
+    loggerInstance: context.logger,
+    disableRequestLogging: true,
+    genReqId: () => randomUUID(),
+    // Long enough for every valid name and id; what is longer is not found.
+    routerOptions: { maxParamLength: 200 },
+    frameworkErrors: (error, request, reply) => void sendError(error, request, reply),
+    // The CLI keeps connections open between steps; the proxy in front should be the one that closes.
+    keepAliveTimeout: 75_000,
+    requestTimeout: 0,
+    forceCloseConnections: 'idle',
+  }) as unknown as App;
+  app.setValidatorCompiler(TypeBoxValidatorCompiler);
+  registerErrors(app);
+  registerRequestRecords(app, context.metrics);
+  registerBody(app, context.config.limits);
+  await app.register(compress, { encodings: ['gzip'], threshold: 1024, global: true });
+  await app.register(swagger, {
+    openapi: {
+      openapi: '3.1.0',
+      info: { title: 'Holdfast', version: holdfastVersion, description: 'State backend for the Pulumi CLI' },
+      components: {
+        securitySchemes: {
+          apiToken: { type: 'apiKey', in: 'header', name: 'Authorization', description: '`token <API token>`' },
+          leaseToken: { type: 'apiKey', in: 'header', name: 'Authorization', description: '`update-token <lease>`' },
+        },
+      },
+    },
+  });
+  registerHealthRoutes(app, context);
+  await app.register(async (scope) => {
+    registerDialect(scope);
+    registerAccess(scope, context);
+    const routes = typed(scope);
+    registerServiceRoutes(routes, context);
+    registerStackRoutes(routes, context);
+    registerStateRoutes(routes, context);
+    registerSecretRoutes(routes, context);
+    registerUpdateRoutes(routes, context);
+    registerCheckpointRoutes(routes, context);
+    registerJournalRoutes(routes, context);
+    registerEventRoutes(routes, context);
+    registerHistoryRoutes(routes, context);
+  });
+  return app;
+}

@@ -1,0 +1,93 @@
+import { randomUUID } from 'node:crypto';
+import type { FastifyRequest } from 'fastify';
+import { type BodyEncoding, type ByteSource, bytesOf, inflateWhole } from '../../shared/checkpoints/byte-source.ts';
+import { UnavailableError } from '../../shared/platform/errors/errors.ts';
+import type { Job } from '../../shared/platform/queue/jobs.ts';
+import type { ApiContext } from '../api-context.ts';
+import { bodyEncoding, collectBody, declaredBytes, unbroken } from '../plugins/body.ts';
+
+/** Bodies that claim to inflate to more than this are a worker's work, however small they came. */
+const maxDirectInflatedBytes = 8 * 1024 * 1024;
+
+/** A small body, for the API itself to commit. */
+export interface DirectPayload {
+  readonly source: ByteSource;
+  readonly encoding: BodyEncoding;
+  /** The inflated body. Throws PayloadTooLargeError, InvalidRequestError. */
+  readonly inflated: () => Promise<Buffer>;
+}
+
+/** What a payload route does: commit a small body itself, or describe the job for a large one. */
+export interface PayloadWork {
+  /** Label in the metrics. */
+  readonly kind: string;
+  readonly direct: (payload: DirectPayload) => Promise<void>;
+  readonly job: (handover: { handoverKey: string; encoding: BodyEncoding }) => Job;
+  /** For calls that the CLI does not repeat: wait for room instead of answering 503. */
+  readonly waitForRoom?: true;
+}
+
+/**
+ * Brings the body of a payload route to where it is committed, and returns once it is. Small bodies are committed here;
+ * larger ones go, still compressed, to the hand-over store, and a job with their key to the workers.
+ */
+export async function commitPayload(context: ApiContext, request: FastifyRequest, work: PayloadWork): Promise<void> {
+  const { config, metrics } = context;
+  const timer = metrics.commitSeconds.labels(work.kind).startTimer();
+  const encoding = bodyEncoding(request);
+  const declared = declaredBytes(request);
+  if (declared !== null) metrics.commitBytes.labels(work.kind).inc(declared);
+  if (declared !== null && declared <= config.limits.directBytes) {
+    const body = await collectBody(request.raw, declared, config.limits.directBytes);
+    if (claimedBytes(body, encoding) <= maxDirectInflatedBytes) {
+      await work.direct({
+        source: bytesOf(body),
+        encoding,
+        inflated: () => inflateWhole(body, encoding, config.limits.maxBodyBytes),
+      });
+    } else {
+      await handOver(context, work, { body: bytesOf(body)(), encoding, declared });
+    }
+  } else {
+    await handOver(context, work, { body: unbroken(request.raw), encoding, declared });
+  }
+  timer();
+}
+
+async function handOver(
+  context: ApiContext,
+  work: PayloadWork,
+  payload: { body: AsyncIterable<Buffer>; encoding: BodyEncoding; declared: number | null },
+): Promise<void> {
+  const { config, dispatcher, handover } = context;
+  const handoverKey = randomUUID();
+  await handover.put(handoverKey, payload.body, {
+    maxBytes: config.limits.maxBodyBytes,
+    declaredBytes: payload.declared,
+    wait: work.waitForRoom === true,
+  });
+  // From here on the client may go: what it sent is committed all the same.
+  const run = dispatcher.run(work.job({ handoverKey, encoding: payload.encoding }));
+  const settled = run.finally(() => handover.delete(handoverKey));
+  settled.catch(() => {});
+  await withDeadline(settled, config.jobs.waitSeconds * 1000);
+}
+
+/** Size that a gzip body states at its end (modulo 4 GiB); a lie only costs its teller the quicker way. */
+function claimedBytes(body: Buffer, encoding: BodyEncoding): number {
+  if (encoding === 'identity' || body.length < 18) return body.length;
+  return body.readUInt32LE(body.length - 4);
+}
+
+async function withDeadline(work: Promise<void>, limitMs: number): Promise<void> {
+  const { promise, reject } = Promise.withResolvers<never>();
+  const timer = setTimeout(
+    () => reject(new UnavailableError('The write is taking longer than this call may wait; please repeat it', { retryAfterSeconds: 5 })),
+    limitMs,
+  );
+  try {
+    await Promise.race([work, promise]);
+  } finally {
+    clearTimeout(timer);
+  }
+}

@@ -1,0 +1,49 @@
+import { Type } from 'typebox';
+import type { CheckpointKind } from '../../shared/checkpoints/checkpoint-writer.ts';
+import { ConflictError } from '../../shared/platform/errors/errors.ts';
+import { UpdateParams } from '../../shared/protocol/core.ts';
+import type { ApiContext } from '../api-context.ts';
+import type { RouteScope } from '../app.ts';
+import { commitPayload } from '../checkpoints/payload.ts';
+import type { Lease } from '../request.ts';
+import { leaseToken, updatePath } from './paths.ts';
+
+const paths: Record<CheckpointKind, string> = {
+  full: 'checkpoint',
+  verbatim: 'checkpointverbatim',
+  delta: 'checkpointdelta',
+};
+
+/** The three forms in which a CLI without journaling sends state. Bodies are not parsed here: their exact bytes count. */
+export function registerCheckpointRoutes(app: RouteScope, context: ApiContext): void {
+  for (const kind of ['full', 'verbatim', 'delta'] as const) {
+    app.patch(
+      `${updatePath}/${paths[kind]}`,
+      {
+        config: { access: { kind: 'lease' }, body: 'payload' },
+        schema: { tags: ['checkpoints'], summary: `Save a ${kind} checkpoint`, security: leaseToken, params: UpdateParams, response: { 204: Type.Null() } },
+      },
+      async (request, reply) => {
+        const { lease } = request;
+        assertWritesState(lease);
+        await commitPayload(context, request, {
+          kind,
+          direct: ({ source, encoding }) => context.writer.write({ kind, fence: fenceOf(lease), body: source, encoding }),
+          job: (handover) => ({ name: 'apply-checkpoint', schema: 1, kind, fence: fenceOf(lease), ...handover }),
+        });
+        return reply.code(204).send(null);
+      },
+    );
+  }
+}
+
+/** The part of a lease that a write carries into its commit. */
+export function fenceOf({ updateId, stackId, epoch }: Lease) {
+  return { updateId, stackId, epoch };
+}
+
+function assertWritesState(lease: Lease): void {
+  if (!lease.exclusive) throw new ConflictError('A preview writes no state');
+  // Its positions refer to the base at the start; a whole state in between would shift them.
+  if (lease.journalVersion > 0) throw new ConflictError('This update sends its state as a journal');
+}

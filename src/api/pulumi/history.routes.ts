@@ -1,0 +1,67 @@
+import { InvalidRequestError, NotFoundError } from '../../shared/platform/errors/errors.ts';
+import { StackParams } from '../../shared/protocol/core.ts';
+import { HistoryQuery, HistoryResponse, LatestUpdateResponse, PreviewListResponse } from '../../shared/protocol/updates.ts';
+import type { StackRef } from '../../shared/stacks/names.ts';
+import type { ApiContext } from '../api-context.ts';
+import type { RouteScope } from '../app.ts';
+import { stackNotFound } from '../stacks/stack-errors.ts';
+import { updateInfoAnswer } from './answers.ts';
+import { apiToken, stackPath } from './paths.ts';
+
+const config = { access: { kind: 'organization', role: 'viewer' } } as const;
+
+/** What happened to a stack. Previews are not part of it. */
+export function registerHistoryRoutes(app: RouteScope, context: ApiContext): void {
+  const common = { tags: ['history'], security: apiToken, params: StackParams };
+
+  const getStackId = async (ref: StackRef): Promise<string> => {
+    const stack = await context.stacks.find(ref);
+    if (!stack) throw stackNotFound(ref);
+    return stack.id;
+  };
+
+  app.get(
+    `${stackPath}/updates`,
+    { config, schema: { ...common, summary: 'History, newest first', querystring: HistoryQuery, response: { 200: HistoryResponse } } },
+    async ({ params, query }) => {
+      const stackId = await getStackId(params);
+      const updates = await context.updates.listHistory(stackId, readPage(query));
+      return { updates: updates.map(updateInfoAnswer) };
+    },
+  );
+
+  app.get(
+    `${stackPath}/updates/latest`,
+    { config, schema: { ...common, summary: 'The most recent update', response: { 200: LatestUpdateResponse } } },
+    async ({ params }) => {
+      const [latest] = await context.updates.listHistory(await getStackId(params), { limit: 1, offset: 0 });
+      if (!latest) throw new NotFoundError('The stack has not been updated yet');
+      return { info: updateInfoAnswer(latest) };
+    },
+  );
+
+  app.get(
+    `${stackPath}/updates/latest/previews`,
+    { config, schema: { ...common, summary: 'The most recent previews', querystring: HistoryQuery, response: { 200: PreviewListResponse } } },
+    async ({ params, query }) => {
+      const page = readPage(query);
+      const previews = await context.updates.findLatestPreviews(await getStackId(params), page?.limit ?? 1);
+      return { updates: previews.map(({ id }) => ({ updateID: id })) };
+    },
+  );
+}
+
+/** `pageSize` and `page` (from 1); no pageSize means all. */
+function readPage(query: { pageSize?: string; page?: string }): { limit: number; offset: number } | null {
+  const limit = readCount('pageSize', query.pageSize, 1000);
+  const page = readCount('page', query.page, 1_000_000);
+  if (limit === null) return null;
+  return { limit, offset: limit * ((page ?? 1) - 1) };
+}
+
+function readCount(name: string, text: string | undefined, most: number): number | null {
+  if (text === undefined || text === '' || text === '0') return null;
+  const count = /^\d{1,9}$/.test(text) ? Number(text) : 0;
+  if (count < 1 || count > most) throw new InvalidRequestError(`${name} is not a whole number from 1 to ${most}`);
+  return count;
+}

@@ -1,0 +1,29 @@
+import { Type } from 'typebox';
+import { ConflictError } from '../../shared/platform/errors/errors.ts';
+import { UpdateParams } from '../../shared/protocol/core.ts';
+import type { ApiContext } from '../api-context.ts';
+import type { RouteScope } from '../app.ts';
+import { commitPayload } from '../checkpoints/payload.ts';
+import { fenceOf } from './checkpoints.routes.ts';
+import { leaseToken, updatePath } from './paths.ts';
+
+/** Journal entries: the CLI's default way to send state (pkg/backend/httpstate/journal/snapshot.go). */
+export function registerJournalRoutes(app: RouteScope, context: ApiContext): void {
+  app.patch(
+    `${updatePath}/journalentries`,
+    {
+      config: { access: { kind: 'lease' }, body: 'payload' },
+      schema: { tags: ['checkpoints'], summary: 'Append journal entries', security: leaseToken, params: UpdateParams, response: { 204: Type.Null() } },
+    },
+    async (request, reply) => {
+      const { lease } = request;
+      if (lease.journalVersion === 0) throw new ConflictError('This update was not started with a journal');
+      await commitPayload(context, request, {
+        kind: 'journal',
+        direct: async (payload) => context.journalWriter.append(fenceOf(lease), await payload.inflated()),
+        job: (handover) => ({ name: 'append-journal', schema: 1, fence: fenceOf(lease), ...handover }),
+      });
+      return reply.code(204).send(null);
+    },
+  );
+}

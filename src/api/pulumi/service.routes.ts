@@ -1,0 +1,86 @@
+import { Type } from 'typebox';
+import { NotFoundError } from '../../shared/platform/errors/errors.ts';
+import { CapabilitiesResponse, CliVersionResponse, DefaultOrganizationResponse, UserResponse } from '../../shared/protocol/service.ts';
+import type { ApiContext } from '../api-context.ts';
+import type { RouteScope } from '../app.ts';
+import { apiToken } from './paths.ts';
+
+const tags = ['service'];
+/** Below this size a delta costs the client more than it saves. */
+const deltaCutoffBytes = 1024 * 1024;
+
+/** What the server can do, who the caller is, and the empty registry. */
+export function registerServiceRoutes(app: RouteScope, context: ApiContext): void {
+  const { config, identity } = context;
+  const user = { kind: 'user' } as const;
+
+  app.get(
+    '/api/capabilities',
+    { config: { access: { kind: 'public' } }, schema: { tags, summary: 'What the server can do', response: { 200: CapabilitiesResponse } } },
+    async () => ({
+      capabilities: [
+        ...(config.checkpointMode === 'full'
+          ? []
+          : [
+              {
+                capability: 'delta-checkpoint-uploads-v2',
+                version: 2,
+                configuration: { checkpointCutoffSizeBytes: deltaCutoffBytes },
+              },
+            ]),
+        { capability: 'batch-encrypt' },
+        { capability: 'deployment-schema-version', version: 1, configuration: { version: 4 } },
+      ],
+    }),
+  );
+
+  app.get(
+    '/api/user',
+    { config: { access: user }, schema: { tags, summary: 'The owner of the token', security: apiToken, response: { 200: UserResponse } } },
+    async ({ caller }) => {
+      const memberships = await identity.listMemberships(caller.userId);
+      return {
+        id: caller.userId,
+        githubLogin: caller.login,
+        name: caller.displayName || caller.login,
+        email: caller.email,
+        avatarUrl: '',
+        organizations: memberships.map(({ name }) => ({ githubLogin: name, name, avatarUrl: '' })),
+        identities: [],
+        siteAdmin: caller.siteAdmin,
+      };
+    },
+  );
+
+  app.get(
+    '/api/user/organizations/default',
+    { config: { access: user }, schema: { tags, summary: 'The organization for unqualified stack names', security: apiToken, response: { 200: DefaultOrganizationResponse } } },
+    async ({ caller }) => {
+      const [first] = await identity.listMemberships(caller.userId);
+      // The CLI takes 404 to mean that the user's own name is the organization (pkg/backend/httpstate/stack.go).
+      if (!first) throw new NotFoundError('You are in no organization yet');
+      return { GitHubLogin: first.name, Messages: [] };
+    },
+  );
+
+  app.get(
+    '/api/cli/version',
+    { config: { access: { kind: 'public' } }, schema: { tags, summary: 'Versions of the CLI', response: { 200: CliVersionResponse } } },
+    async () => ({ latestVersion: '3.255.0', oldestWithoutWarning: '3.200.0', latestDevVersion: '3.255.0' }),
+  );
+
+  // An empty registry lets `package add` say "not found"; a 404 would make it fail.
+  for (const list of ['packages', 'templates'] as const) {
+    app.get(
+      `/api/registry/${list}`,
+      { config: { access: user }, schema: { tags, summary: `Registry ${list}: none`, security: apiToken, response: { 200: Type.Object({ [list]: Type.Array(Type.Unknown()) }) } } },
+      async () => ({ [list]: [] }),
+    );
+  }
+
+  app.get(
+    '/api/openapi.json',
+    { config: { access: { kind: 'public' }, anyAccept: true }, schema: { hide: true } },
+    async (_request, reply) => reply.type('application/json').send(JSON.stringify(app.swagger())),
+  );
+}

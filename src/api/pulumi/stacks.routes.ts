@@ -1,0 +1,174 @@
+import { NotFoundError } from '../../shared/platform/errors/errors.ts';
+import { scanMembers, sliceOf } from '../../shared/platform/json/json-text.ts';
+import { AnyObject, ProjectParams, StackParams } from '../../shared/protocol/core.ts';
+import {
+  CreateStackRequest,
+  CreateStackResponse,
+  DeleteStackQuery,
+  ListStacksQuery,
+  ListStacksResponse,
+  RenameStackRequest,
+  StackConfig,
+  StackResponse,
+} from '../../shared/protocol/stacks.ts';
+import { formatStackRef } from '../../shared/stacks/names.ts';
+import { parseTags, tagsOfRequest } from '../../shared/stacks/tags.ts';
+import type { ApiContext } from '../api-context.ts';
+import type { RouteScope } from '../app.ts';
+import { StackRenaming, renameTarget } from '../stacks/stack-renaming.ts';
+import { StackService } from '../stacks/stack-service.ts';
+import { UpdateService } from '../updates/update-service.ts';
+import { lastUpdateAnswer, unixSeconds } from './answers.ts';
+import { apiToken, projectPath, stackPath } from './paths.ts';
+import { Type } from 'typebox';
+
+const tags = ['stacks'];
+const viewer = { access: { kind: 'organization', role: 'viewer' } } as const;
+const member = { access: { kind: 'organization', role: 'member' } } as const;
+const admin = { access: { kind: 'organization', role: 'admin' } } as const;
+
+/** Stacks as resources. */
+export function registerStackRoutes(app: RouteScope, context: ApiContext): void {
+  const updates = new UpdateService(context);
+  const settle = (stackId: string) => updates.settle(stackId);
+  const stacks = new StackService(context, settle);
+  const renaming = new StackRenaming(context, settle);
+
+  app.post(
+    projectPath,
+    {
+      // The service decides on roles: the organization may not exist yet.
+      config: { access: { kind: 'user' } },
+      schema: { tags, summary: 'Create a stack', security: apiToken, params: ProjectParams, body: CreateStackRequest, response: { 200: CreateStackResponse } },
+    },
+    async ({ params, body, caller, rawBody }) => {
+      const state = scanMembers(rawBody)?.get('state');
+      const stack = await stacks.create(caller, {
+        ref: { ...params, stack: body.stackName },
+        tags: parseTags(body.tags ?? {}),
+        state: state?.kind === 'object' ? Buffer.from(sliceOf(rawBody, state)) : null,
+        remoteConfig: body.config ?? null,
+      });
+      return {
+        id: formatStackRef(stack),
+        orgName: stack.organization,
+        projectName: stack.project,
+        stackName: stack.stack,
+        tags: stacks.tagsOf(stack),
+        version: stack.stackVersion,
+        messages: [],
+      };
+    },
+  );
+
+  app.head(
+    projectPath,
+    { config: viewer, schema: { tags, summary: 'Whether the project exists', security: apiToken, params: ProjectParams } },
+    async ({ params }, reply) => {
+      if (!(await context.stacks.projectExists(params.organization, params.project))) throw new NotFoundError('Project not found');
+      return reply.code(200).send();
+    },
+  );
+
+  app.get(
+    '/api/user/stacks',
+    {
+      config: { access: { kind: 'user' } },
+      schema: { tags, summary: 'List stacks', security: apiToken, querystring: ListStacksQuery, response: { 200: ListStacksResponse } },
+    },
+    async ({ caller, dialect, query }) => {
+      const page = await stacks.list(caller, {
+        organization: query.organization || null,
+        project: query.project || null,
+        tagName: query.tagName || null,
+        tagValue: query.tagName ? (query.tagValue ?? null) : null,
+        continuationToken: query.continuationToken || null,
+      });
+      return {
+        stacks: page.stacks.map((stack) => {
+          const lastUpdate = lastUpdateAnswer(dialect, stack);
+          return {
+            id: stack.id,
+            orgName: stack.organization,
+            projectName: stack.project,
+            stackName: stack.stack,
+            tags: stacks.tagsOf(stack),
+            version: stack.stackVersion,
+            activeUpdate: stack.activeUpdateId ?? '',
+            ...(lastUpdate === undefined ? {} : { lastUpdate }),
+            ...(stack.resourceCount === null ? {} : { resourceCount: stack.resourceCount }),
+          };
+        }),
+        // An empty token would send the CLI round for ever: the last page has none at all.
+        ...(page.continuationToken === null ? {} : { continuationToken: page.continuationToken }),
+      };
+    },
+  );
+
+  app.get(
+    stackPath,
+    { config: viewer, schema: { tags, summary: 'Get a stack', security: apiToken, params: StackParams, response: { 200: StackResponse } } },
+    async ({ params }) => {
+      const stack = await stacks.get(params);
+      const operation = stack.activeUpdateId === null ? null : await context.stacks.findCurrentOperation(stack.id);
+      return {
+        id: stack.id,
+        orgName: stack.organization,
+        projectName: stack.project,
+        stackName: stack.stack,
+        tags: stacks.tagsOf(stack),
+        version: stack.stackVersion,
+        activeUpdate: stack.activeUpdateId ?? '',
+        ...(operation ? { currentOperation: { kind: operation.kind, author: operation.author, started: unixSeconds(operation.startedAt) } } : {}),
+        ...(stack.remoteConfig === null ? {} : { config: JSON.parse(stack.remoteConfig) as object }),
+      };
+    },
+  );
+
+  app.delete(
+    stackPath,
+    { config: admin, schema: { tags, summary: 'Delete a stack', security: apiToken, params: StackParams, querystring: DeleteStackQuery, response: { 204: Type.Null() } } },
+    async ({ params, query, dialect }, reply) => {
+      // The CLI always says; a client of the contract, which knows no such parameter, means to delete.
+      const force = query.force === undefined ? dialect === 'contract' : query.force.toLowerCase() === 'true';
+      await stacks.delete(params, { keepResources: !force });
+      return reply.code(204).send(null);
+    },
+  );
+
+  app.post(
+    `${stackPath}/rename`,
+    { config: member, schema: { tags, summary: 'Rename a stack', security: apiToken, params: StackParams, body: RenameStackRequest, response: { 204: Type.Null() } } },
+    async ({ params, body, caller }, reply) => {
+      await renaming.rename(params, renameTarget(params, body), caller);
+      return reply.code(204).send(null);
+    },
+  );
+
+  app.patch(
+    `${stackPath}/tags`,
+    { config: member, schema: { tags, summary: 'Replace all tags', security: apiToken, params: StackParams, body: AnyObject, response: { 204: Type.Null() } } },
+    async ({ params, body }, reply) => {
+      await stacks.replaceTags(params, tagsOfRequest(body));
+      return reply.code(204).send(null);
+    },
+  );
+
+  app.put(
+    `${stackPath}/config`,
+    { config: member, schema: { tags, summary: 'Set the remote configuration', security: apiToken, params: StackParams, body: StackConfig, response: { 204: Type.Null() } } },
+    async ({ params, body }, reply) => {
+      await stacks.setRemoteConfig(params, body);
+      return reply.code(204).send(null);
+    },
+  );
+
+  app.get(
+    `${stackPath}/policypacks`,
+    { config: viewer, schema: { tags, summary: 'Required policies: none', security: apiToken, params: StackParams, response: { 200: Type.Object({ requiredPolicies: Type.Array(Type.Unknown()) }) } } },
+    async ({ params }) => {
+      await stacks.get(params);
+      return { requiredPolicies: [] };
+    },
+  );
+}

@@ -1,0 +1,68 @@
+import { randomUUID } from 'node:crypto';
+import { Readable } from 'node:stream';
+import type { FastifyReply } from 'fastify';
+import type { StateDocument } from '../../shared/checkpoints/state-reader.ts';
+import { NotFoundError } from '../../shared/platform/errors/errors.ts';
+import { StackParams, VersionParams } from '../../shared/protocol/core.ts';
+import { ImportResponse } from '../../shared/protocol/stacks.ts';
+import type { ApiContext } from '../api-context.ts';
+import type { RouteScope } from '../app.ts';
+import { commitPayload } from '../checkpoints/payload.ts';
+import { stackNotFound } from '../stacks/stack-errors.ts';
+import { apiToken, stackPath } from './paths.ts';
+
+const tags = ['state'];
+const viewer = { access: { kind: 'organization', role: 'viewer' } } as const;
+const member = { access: { kind: 'organization', role: 'member' } } as const;
+
+/** Export and import of deployment documents, byte for byte. */
+export function registerStateRoutes(app: RouteScope, context: ApiContext): void {
+  app.get(
+    `${stackPath}/export`,
+    { config: viewer, schema: { tags, summary: 'Export the newest state', security: apiToken, params: StackParams } },
+    async ({ params }, reply) => {
+      const head = await context.states.readHead(params);
+      if (!head) throw stackNotFound(params);
+      return sendState(reply, head.state);
+    },
+  );
+
+  app.get(
+    `${stackPath}/export/:stackVersion`,
+    { config: viewer, schema: { tags, summary: 'Export the state of a version', security: apiToken, params: VersionParams } },
+    async ({ params }, reply) => {
+      const stack = await context.stacks.find(params);
+      if (!stack) throw stackNotFound(params);
+      const version = /^[1-9]\d{0,8}$/.test(params.stackVersion) ? Number(params.stackVersion) : 0;
+      const state = version > 0 ? await context.states.readVersion(stack.id, version) : null;
+      if (!state) throw new NotFoundError(`The stack has no version ${JSON.stringify(params.stackVersion.slice(0, 20))}`);
+      return sendState(reply, state);
+    },
+  );
+
+  app.post(
+    `${stackPath}/import`,
+    {
+      config: { ...member, body: 'payload' },
+      schema: { tags, summary: 'Import a deployment as a new version', security: apiToken, params: StackParams, response: { 200: ImportResponse } },
+    },
+    async (request) => {
+      const { caller, params } = request;
+      const stack = await context.stacks.find(params);
+      if (!stack) throw stackNotFound(params);
+      const target = { stackId: stack.id, updateId: randomUUID(), requestedBy: caller.userId };
+      await commitPayload(context, request, {
+        kind: 'import',
+        direct: ({ source, encoding }) => context.importer.import({ ...target, body: source, encoding }),
+        job: (handover) => ({ name: 'import-deployment', schema: 1, ...target, ...handover }),
+        waitForRoom: true,
+      });
+      // The CLI reads updateId, the contract says updateID.
+      return { updateId: target.updateId, updateID: target.updateId };
+    },
+  );
+}
+
+function sendState(reply: FastifyReply, state: StateDocument): FastifyReply {
+  return reply.type('application/json; charset=utf-8').send(Readable.from(state.bytes, { objectMode: false }));
+}

@@ -1,0 +1,50 @@
+import type { LeaseFence } from '../shared/updates/lease.ts';
+import type { UpdateStatus } from '../shared/updates/update-state.ts';
+import type { Role } from '../shared/identity/roles.ts';
+
+/** Who may call a route. `lease`: the holder of the update's lease; with `ended`, also just after the update has ended. */
+export type Access =
+  | { readonly kind: 'public' }
+  | { readonly kind: 'user' }
+  | { readonly kind: 'organization'; readonly role: Role }
+  | { readonly kind: 'lease'; readonly ended?: true };
+
+/** The shapes that an answer takes: the CLI's, or those of the contract. */
+export type Dialect = 'pulumi' | 'contract';
+
+/** The owner of the API token. */
+export interface Caller {
+  readonly userId: string;
+  readonly login: string;
+  readonly displayName: string;
+  readonly email: string;
+  readonly siteAdmin: boolean;
+  /** In the organization that the path names; null without one, or without membership. */
+  readonly role: Role | null;
+}
+
+/** The lease that admitted an execution-phase call. */
+export interface Lease extends LeaseFence {
+  readonly status: UpdateStatus;
+  readonly journalVersion: number;
+  readonly exclusive: boolean;
+}
+
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    access?: Access;
+    /** `payload`: the route reads the raw body itself; otherwise it is parsed as JSON. */
+    body?: 'payload';
+    /** No protocol version is asked for in the Accept header. */
+    anyAccept?: true;
+  }
+  interface FastifyRequest {
+    /** Set on routes with access `user` or `organization`. */
+    caller: Caller;
+    /** Set on routes with access `lease`. */
+    lease: Lease;
+    dialect: Dialect;
+    /** The JSON body's bytes, inflated; empty when there was none. */
+    rawBody: Buffer;
+  }
+}

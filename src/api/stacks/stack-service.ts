@@ -1,0 +1,165 @@
+import { bytesOf } from '../../shared/checkpoints/byte-source.ts';
+import { createCheckpointRepository } from '../../shared/checkpoints/checkpoint-repository.ts';
+import { StackBusyError } from '../../shared/checkpoints/deployment-importer.ts';
+import { assertDeploymentVersion, scanDeployment } from '../../shared/checkpoints/deployment-scan.ts';
+import { createIdentityRepository } from '../../shared/identity/identity-repository.ts';
+import { type Role, roleIncludes } from '../../shared/identity/roles.ts';
+import { violatedConstraint } from '../../shared/platform/db/sqlstate.ts';
+import { ForbiddenError, InvalidRequestError, NotFoundError, UnavailableError } from '../../shared/platform/errors/errors.ts';
+import { assertStackRef, formatStackRef, parseQualifiedName, type StackRef } from '../../shared/stacks/names.ts';
+import { createStackRepository, type StackListRow, type StackRow } from '../../shared/stacks/stack-repository.ts';
+import { readTags, type Tags } from '../../shared/stacks/tags.ts';
+import type { ApiContext } from '../api-context.ts';
+import type { Caller } from '../request.ts';
+import { stackExists, stackNotFound } from './stack-errors.ts';
+
+export interface NewStack {
+  readonly ref: StackRef;
+  readonly tags: Tags;
+  /** The deployment document to begin with, or null. */
+  readonly state: Buffer | null;
+  readonly remoteConfig: object | null;
+}
+
+export interface StackListQuery {
+  readonly organization: string | null;
+  readonly project: string | null;
+  readonly tagName: string | null;
+  readonly tagValue: string | null;
+  readonly continuationToken: string | null;
+}
+
+const pageSize = 200;
+
+/** Stacks as resources: create, find, list, tag, delete. */
+export class StackService {
+  readonly #context: ApiContext;
+  readonly #settle: (stackId: string) => Promise<void>;
+
+  constructor(context: ApiContext, settle: (stackId: string) => Promise<void>) {
+    this.#context = context;
+    this.#settle = settle;
+  }
+
+  /**
+   * Creates the stack, and organization and project when they do not exist; who makes an organization becomes its admin.
+   * Throws ConflictError when the stack exists, ForbiddenError below the role member.
+   */
+  async create(caller: Caller, stack: NewStack): Promise<StackRow> {
+    const { documents } = this.#context;
+    const { ref } = stack;
+    assertStackRef(ref);
+    await this.#admitCreation(caller, ref.organization);
+    const initial = stack.state ? await this.#checkState(stack.state) : null;
+    const document = stack.state ? await documents.save(bytesOf(stack.state)) : null;
+    try {
+      return await this.#context.db.inTransaction(async (tx) => {
+        const identity = createIdentityRepository(tx);
+        const stacks = createStackRepository(tx);
+        const organization = await identity.ensureOrganization(ref.organization);
+        if (organization.created) await identity.setMembership(organization.id, caller.userId, 'admin');
+        else if (caller.role === null) throw organizationNotFound(ref.organization);
+        const projectId = await stacks.ensureProject(organization.id, ref.project);
+        const id = await stacks.insert({
+          projectId,
+          name: ref.stack,
+          tags: JSON.stringify(stack.tags),
+          remoteConfig: stack.remoteConfig ? JSON.stringify(stack.remoteConfig) : null,
+        });
+        if (document && initial) {
+          const checkpointId = await createCheckpointRepository(tx).insert({ stackId: id, updateId: null }, { document, ...initial });
+          if (checkpointId === null) throw new UnavailableError('The state was swept away; please repeat the call');
+          await stacks.setHead(id, checkpointId);
+        }
+        const created = await stacks.lockById(id);
+        if (!created) throw stackNotFound(ref);
+        return created;
+      });
+    } catch (error) {
+      throw violatedConstraint(error) === 'stacks_name_key' ? stackExists(ref) : error;
+    }
+  }
+
+  async get(ref: StackRef): Promise<StackRow> {
+    const stack = await this.#context.stacks.find(ref);
+    if (!stack) throw stackNotFound(ref);
+    return stack;
+  }
+
+  /** One page of the stacks in organizations of the caller; `continuationToken` is null on the last. */
+  async list(caller: Caller, query: StackListQuery): Promise<{ stacks: readonly StackListRow[]; continuationToken: string | null }> {
+    const after = query.continuationToken === null ? null : decodeContinuation(query.continuationToken);
+    const rows = await this.#context.stacks.list({ ...query, userId: caller.userId, after, limit: pageSize + 1 });
+    const page = rows.slice(0, pageSize);
+    const last = page.at(-1);
+    return {
+      stacks: page,
+      continuationToken: rows.length > pageSize && last ? Buffer.from(formatStackRef(last)).toString('base64url') : null,
+    };
+  }
+
+  async replaceTags(ref: StackRef, tags: Tags): Promise<void> {
+    const stack = await this.get(ref);
+    await this.#context.stacks.setTags(stack.id, JSON.stringify(tags));
+  }
+
+  async setRemoteConfig(ref: StackRef, config: object): Promise<void> {
+    const stack = await this.get(ref);
+    await this.#context.stacks.setRemoteConfig(stack.id, JSON.stringify(config));
+  }
+
+  /**
+   * Deletes the stack with all that belongs to it. With `keepResources`, refuses while its state has resources, in the very
+   * words that the CLI looks for (pkg/backend/httpstate/client/client.go). Throws StackBusyError.
+   */
+  async delete(ref: StackRef, options: { keepResources: boolean }): Promise<void> {
+    const found = await this.get(ref);
+    await this.#settle(found.id);
+    await this.#context.db.inTransaction(async (tx) => {
+      const stacks = createStackRepository(tx);
+      const stack = await stacks.lockById(found.id);
+      if (!stack) throw stackNotFound(ref);
+      if (stack.activeUpdateId !== null) throw new StackBusyError();
+      if (options.keepResources && stack.checkpointId !== null) {
+        const head = await createCheckpointRepository(tx).find(stack.checkpointId);
+        if (head && head.resourceCount > 0) throw new InvalidRequestError('Bad Request: Stack still contains resources.');
+      }
+      await stacks.delete(stack.id);
+    });
+  }
+
+  tagsOf(stack: { tags: string }): Tags {
+    return readTags(stack.tags);
+  }
+
+  async #admitCreation(caller: Caller, organization: string): Promise<void> {
+    const { config, identity } = this.#context;
+    if (caller.role !== null) return assertRole(caller.role, organization);
+    if (await identity.findOrganization(organization)) throw organizationNotFound(organization);
+    if (config.organizationCreation === 'site-admin' && !caller.siteAdmin) {
+      throw new ForbiddenError(`Organization ${organization} does not exist, and only site admins may create one here`);
+    }
+  }
+
+  async #checkState(state: Buffer): Promise<{ resourceCount: number }> {
+    const scan = scanDeployment(state, null);
+    assertDeploymentVersion(scan.document.get('version')?.text);
+    return { resourceCount: scan.resourceCount };
+  }
+}
+
+function assertRole(role: Role, organization: string): void {
+  if (!roleIncludes(role, 'member')) {
+    throw new ForbiddenError(`This needs the role member in organization ${organization}; you are ${role}`);
+  }
+}
+
+function organizationNotFound(organization: string): NotFoundError {
+  return new NotFoundError(`Organization '${organization}' not found, or you are not a member of it`);
+}
+
+function decodeContinuation(token: string): StackRef {
+  const ref = parseQualifiedName(Buffer.from(token, 'base64url').toString('utf8'));
+  if (!ref) throw new InvalidRequestError('The continuationToken is not one of ours');
+  return ref;
+}

@@ -1,0 +1,84 @@
+import { parseArgs } from 'node:util';
+import { runAdmin } from './admin.ts';
+import { checkHealth } from './healthz.ts';
+import { type RunningServer, startServer } from './main.ts';
+import { BootstrapError } from './shared/identity/bootstrap.ts';
+import { type Config, ConfigError, holdfastVersion, loadConfig } from './shared/platform/config/config.ts';
+import { DataDirInUseError } from './shared/platform/config/data-dir.ts';
+import { migrate, PendingMigrationsError } from './shared/platform/db/migrate.ts';
+import { closeOnSignal } from './shared/platform/lifecycle/lifecycle.ts';
+import { createLogger } from './shared/platform/logger/logger.ts';
+
+const usage = `Holdfast ${holdfastVersion}: state backend for the Pulumi CLI
+
+Usage: holdfast <verb>
+
+  server      API and workers in one process; with its own Postgres unless HOLDFAST_DATABASE_URL is set
+  migrate     bring the database up to this release, then leave
+  admin       organizations, users and tokens: see \`holdfast admin help\`
+  --healthz   leave with 0 when the server at HOLDFAST_LISTEN is healthy, else 1
+  --version   print the version
+  help        print this
+
+Settings are environment variables; the README lists them.`;
+
+/** Errors whose sentence is all that an operator needs. */
+const plainErrors = [ConfigError, BootstrapError, DataDirInUseError, PendingMigrationsError];
+
+async function main(args: string[]): Promise<number | undefined> {
+  const [verb, ...rest] = args;
+  if (verb === undefined || verb === 'help' || verb === '--help' || verb === '-h') {
+    console.log(usage);
+    return verb === undefined ? 2 : 0;
+  }
+  if (verb === '--version') {
+    console.log(holdfastVersion);
+    return 0;
+  }
+  if (verb === '--healthz') return checkHealth(loadConfig());
+  if (verb === 'admin') return runAdmin(loadConfig(), rest);
+  parseArgs({ args: rest, options: {}, strict: true });
+  switch (verb) {
+    case 'server':
+      return runServer(loadConfig());
+    case 'migrate':
+      return runMigrate(loadConfig());
+    default:
+      console.error(`holdfast: there is no verb ${JSON.stringify(verb)}\n\n${usage}`);
+      return 2;
+  }
+}
+
+async function runServer(config: Config): Promise<undefined> {
+  const logger = createLogger({ level: config.logLevel });
+  const server = await startServer(config, logger);
+  closeOnSignal(server.context.lifecycle, logger);
+  logger.info({ url: server.url, version: holdfastVersion }, 'listening');
+  if (server.firstLogin) printFirstLogin(config, server.firstLogin);
+  return undefined;
+}
+
+/** The token goes to the terminal only, never through the logger. */
+function printFirstLogin(config: Config, { organization, login, token }: NonNullable<RunningServer['firstLogin']>): void {
+  console.log(`
+Holdfast is ready. Made organization "${organization}" and its admin "${login}". This token is shown only once:
+
+  PULUMI_ACCESS_TOKEN=${token} pulumi login ${config.publicUrl}
+`);
+}
+
+async function runMigrate(config: Config): Promise<number> {
+  if (config.database.url === null) throw new ConfigError('These settings are wrong:\n  HOLDFAST_DATABASE_URL: needed to migrate');
+  const applied = await migrate(config.database.url, createLogger({ level: config.logLevel }));
+  console.log(applied.length === 0 ? 'The database is up to date.' : `Applied: ${applied.join(', ')}`);
+  return 0;
+}
+
+try {
+  const code = await main(process.argv.slice(2));
+  if (code !== undefined) process.exit(code);
+} catch (error) {
+  const plain = plainErrors.some((type) => error instanceof type) || (error as { code?: string }).code?.startsWith('ERR_PARSE_ARGS');
+  console.error(plain ? `holdfast: ${(error as Error).message}` : error);
+  process.exit(1);
+}

@@ -1,0 +1,109 @@
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { buildApi } from './api/app.ts';
+import { listen } from './api/listen.ts';
+import { type AppContext, type ContextOverrides, createContext } from './shared/context.ts';
+import { applyBootstrap, readBootstrapFile } from './shared/identity/bootstrap.ts';
+import { createIdentityRepository } from './shared/identity/identity-repository.ts';
+import { type Config, ConfigError } from './shared/platform/config/config.ts';
+import { claimDataDir } from './shared/platform/config/data-dir.ts';
+import { mintToken } from './shared/platform/crypto/secret-token.ts';
+import { startEmbeddedPostgres } from './shared/platform/db/embedded-postgres.ts';
+import { assertMigrated, migrate } from './shared/platform/db/migrate.ts';
+import type { Logger } from './shared/platform/logger/logger.ts';
+import { InProcessDispatcher } from './shared/platform/queue/in-process-dispatcher.ts';
+import { KeyRing } from './shared/secrets/key-ring.ts';
+import { startSweeper } from './workers/maintenance/sweeper.ts';
+import { createProcessors } from './workers/registry.ts';
+
+/** A running server: both roles in one process. */
+export interface RunningServer extends AsyncDisposable {
+  readonly context: AppContext;
+  readonly url: string;
+  /** Made on the first start of the embedded shape, and never shown again. */
+  readonly firstLogin: { organization: string; login: string; token: string } | null;
+}
+
+const firstOrganization = 'holdfast';
+const firstUser = 'admin';
+
+/**
+ * Starts API and workers in this process. Without `config.database.url` it runs its own Postgres, migrates it and makes
+ * the first user; with one, the database must have been migrated.
+ */
+export async function startServer(config: Config, logger: Logger, overrides: ContextOverrides = {}): Promise<RunningServer> {
+  const embedded = config.database.url === null ? await startEmbedded(config, logger) : null;
+  try {
+    const databaseUrl = embedded?.databaseUrl ?? (config.database.url as string);
+    const masterKeys = config.secrets.masterKeys ?? embedded?.masterKeys;
+    if (!masterKeys) throw new ConfigError('These settings are wrong:\n  HOLDFAST_MASTER_KEYS: needed with HOLDFAST_DATABASE_URL');
+    await assertMigrated(databaseUrl);
+    const context = await createContext(config, { databaseUrl, masterKeys }, { logger, ...overrides });
+    if (embedded) context.lifecycle.onClose('processes', 'postgres', embedded.stop);
+    return await serve(context, embedded !== null);
+  } catch (error) {
+    await embedded?.stop();
+    throw error;
+  }
+}
+
+async function serve(context: AppContext, isEmbedded: boolean): Promise<RunningServer> {
+  const { config, db, lifecycle, logger } = context;
+  try {
+    if (config.bootstrapFile) await applyBootstrap(db, readBootstrapFile(config.bootstrapFile));
+    const firstLogin = isEmbedded && !config.bootstrapFile ? await createFirstLogin(context) : null;
+    const dispatcher = new InProcessDispatcher(createProcessors(context), { concurrency: config.jobs.concurrency, logger });
+    lifecycle.onClose('work', 'jobs', () => dispatcher.close());
+    startSweeper(context);
+    const app = await buildApi({ ...context, dispatcher });
+    lifecycle.onClose('intake', 'http', () => app.close());
+    const url = await listen(app, config.listen);
+    return { context, url, firstLogin, [Symbol.asyncDispose]: () => lifecycle.close() };
+  } catch (error) {
+    await lifecycle.close();
+    throw error;
+  }
+}
+
+async function startEmbedded(config: Config, logger: Logger): Promise<{ databaseUrl: string; masterKeys: string; stop: () => Promise<void> }> {
+  mkdirSync(config.dataDir, { recursive: true });
+  const release = claimDataDir(config.dataDir);
+  try {
+    const masterKeys = config.secrets.masterKeys ?? readOrMakeMasterKeys(config.dataDir);
+    const postgres = await startEmbeddedPostgres(path.join(config.dataDir, 'postgres'), logger);
+    const stop = async (): Promise<void> => {
+      await postgres.stop();
+      release();
+    };
+    try {
+      await migrate(postgres.url, logger);
+    } catch (error) {
+      await stop();
+      throw error;
+    }
+    return { databaseUrl: postgres.url, masterKeys, stop };
+  } catch (error) {
+    release();
+    throw error;
+  }
+}
+
+function readOrMakeMasterKeys(dataDir: string): string {
+  const file = path.join(dataDir, 'master-keys');
+  if (!existsSync(file)) writeFileSync(file, `${KeyRing.generate()}\n`, { mode: 0o600, flag: 'wx' });
+  return readFileSync(file, 'utf8').trim();
+}
+
+async function createFirstLogin({ db }: AppContext): Promise<RunningServer['firstLogin']> {
+  const { token, hash } = mintToken('hf-');
+  return db.inTransaction(async (tx) => {
+    const identity = createIdentityRepository(tx);
+    if ((await identity.countUsers()) > 0) return null;
+    const organization = await identity.ensureOrganization(firstOrganization);
+    const user = await identity.ensureUser(firstUser);
+    await identity.setSiteAdmin(user.id, true);
+    await identity.setMembership(organization.id, user.id, 'admin');
+    await identity.insertToken({ userId: user.id, hash, description: 'first start', expiresAt: null });
+    return { organization: firstOrganization, login: firstUser, token };
+  });
+}

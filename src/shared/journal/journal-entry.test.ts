@@ -1,0 +1,61 @@
+import { describe, expect, test } from '@jest/globals';
+import fc from 'fast-check';
+import { InvalidJournalBatchError, splitJournalBatch } from './journal-entry.ts';
+
+function split(body: string): [number, string][] {
+  return splitJournalBatch(Buffer.from(body)).map(({ sequenceId, text }) => [sequenceId, text.toString('utf8')]);
+}
+
+describe('splitJournalBatch', () => {
+  test('gives every entry with its bytes, in the order of the body', () => {
+    const first = '{ "kind":0,"sequenceID": 7 ,"x":{"sequenceID":"no","entries":[1e21]},"é":"\\u0041"}';
+    const second = '{"sequenceID":3,"sequenceID":4}';
+    expect(split(`{"other":[{}], "entries" : [ ${first} ,\n${second},${first}]}`)).toEqual([
+      [7, first],
+      [4, second],
+      [7, first],
+    ]);
+  });
+
+  test('takes an empty batch', () => {
+    expect(split('{"entries":[]}')).toEqual([]);
+  });
+
+  test('of a repeated member the last counts', () => {
+    expect(split('{"entries":[{"sequenceID":1}],"entries":[{"sequenceID":2}]}')).toEqual([[2, '{"sequenceID":2}']]);
+  });
+
+  test.each([
+    '{}',
+    '[]',
+    '"x"',
+    '',
+    '{"entries":[{"sequenceID":1}]',
+    '{"entries":null}',
+    '{"entries":{"a":{"sequenceID":1}}}',
+  ])('refuses a body that is no batch: %s', (body) => {
+    expect(() => split(body)).toThrow(expect.objectContaining({ name: 'InvalidJournalBatchError', index: null }));
+  });
+
+  test.each(['0', '-1', '1.0', '1e0', '"1"', 'null', '9007199254740992', '{}'])('refuses sequenceID %s', (id) => {
+    const body = `{"entries":[{"sequenceID":1},{"sequenceID":${id}}]}`;
+    expect(() => split(body)).toThrow(expect.objectContaining({ name: 'InvalidJournalBatchError', index: 1 }));
+  });
+
+  test.each(['{}', 'null', '[1]', '{"x":{"sequenceID":1}}'])('refuses the entry %s', (entry) => {
+    const body = `{"entries":[{"sequenceID":1},{"sequenceID":2},${entry}]}`;
+    expect(() => split(body)).toThrow(expect.objectContaining({ name: 'InvalidJournalBatchError', index: 2 }));
+  });
+
+  test('fails in no other way', () => {
+    fc.assert(
+      fc.property(fc.json(), (entries) => {
+        try {
+          split(`{"entries":${entries}}`);
+        } catch (error) {
+          expect(error).toBeInstanceOf(InvalidJournalBatchError);
+        }
+      }),
+    );
+  });
+});

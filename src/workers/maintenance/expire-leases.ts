@@ -1,0 +1,20 @@
+import type { AppContext } from '../../shared/context.ts';
+import { expireUpdate } from '../../shared/updates/update-closer.ts';
+
+const batchSize = 100;
+
+/**
+ * Ends updates whose lease, or whose time to be started, is over, and folds the journals of those that ended without it.
+ * Safe on any number of replicas. Returns how many updates this run ended.
+ */
+export async function expireLeases({ db, folder, logger, metrics, updates }: AppContext): Promise<number> {
+  let ended = 0;
+  for (const updateId of await updates.listExpired(batchSize)) {
+    if (!(await expireUpdate(db, updateId))) continue;
+    ended++;
+    metrics.leasesExpired.inc();
+    logger.info({ updateId }, 'lease expired: update ended');
+  }
+  for (const updateId of await updates.listWithTail(batchSize)) await folder.fold(updateId);
+  return ended;
+}
