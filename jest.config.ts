@@ -11,6 +11,7 @@ const base = {
 const withDatabase = {
   globalSetup: '<rootDir>/test/support/global-setup.ts',
   globalTeardown: '<rootDir>/test/support/global-teardown.ts',
+  setupFilesAfterEnv: ['<rootDir>/test/support/leak-guard.ts'],
 } satisfies Config;
 
 const config: Config = {

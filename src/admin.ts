@@ -71,7 +71,8 @@ async function runCommand(identity: Identity, command: string, name: string, val
     case 'list':
       return list(identity);
     case 'revoke':
-      if (!/^[0-9a-f-]{36}$/.test(name) || !(await identity.revokeToken(name))) return `there is no live token with the id ${JSON.stringify(name)}`;
+      if (!/^[0-9a-f-]{36}$/.test(name) || !(await identity.revokeToken(name)))
+        return `there is no live token with the id ${JSON.stringify(name)}`;
       console.log('Revoked.');
       return null;
     default:
@@ -90,7 +91,8 @@ async function createUser(identity: Identity, login: string, values: Values): Pr
   if (!isLogin(login)) return `${JSON.stringify(login)} is not a valid login`;
   if (!roles.includes(values.role as Role)) return `there is no role ${JSON.stringify(values.role)}`;
   const organization = values.organization === undefined ? null : await identity.findOrganization(values.organization);
-  if (values.organization !== undefined && !organization) return `there is no organization ${JSON.stringify(values.organization)}`;
+  if (values.organization !== undefined && !organization)
+    return `there is no organization ${JSON.stringify(values.organization)}`;
   const user = await identity.ensureUser(login);
   if (values['site-admin']) await identity.setSiteAdmin(user.id, true);
   if (organization) await identity.setMembership(organization.id, user.id, values.role as Role);

@@ -12,7 +12,9 @@ export async function checkHealth({ listen }: Config): Promise<number> {
     if (response.status === 200) return 0;
     console.error(`unhealthy: ${response.status} ${body}`);
   } catch (error) {
-    console.error(`unhealthy: no answer from ${url}: ${((error as Error).cause as Error | undefined)?.message ?? (error as Error).message}`);
+    console.error(
+      `unhealthy: no answer from ${url}: ${((error as Error).cause as Error | undefined)?.message ?? (error as Error).message}`,
+    );
   }
   return 1;
 }

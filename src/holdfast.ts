@@ -59,7 +59,10 @@ async function runServer(config: Config): Promise<undefined> {
 }
 
 /** The token goes to the terminal only, never through the logger. */
-function printFirstLogin(config: Config, { organization, login, token }: NonNullable<RunningServer['firstLogin']>): void {
+function printFirstLogin(
+  config: Config,
+  { organization, login, token }: NonNullable<RunningServer['firstLogin']>,
+): void {
   console.log(`
 Holdfast is ready. Made organization "${organization}" and its admin "${login}". This token is shown only once:
 
@@ -68,7 +71,8 @@ Holdfast is ready. Made organization "${organization}" and its admin "${login}".
 }
 
 async function runMigrate(config: Config): Promise<number> {
-  if (config.database.url === null) throw new ConfigError('These settings are wrong:\n  HOLDFAST_DATABASE_URL: needed to migrate');
+  if (config.database.url === null)
+    throw new ConfigError('These settings are wrong:\n  HOLDFAST_DATABASE_URL: needed to migrate');
   const applied = await migrate(config.database.url, createLogger({ level: config.logLevel }));
   console.log(applied.length === 0 ? 'The database is up to date.' : `Applied: ${applied.join(', ')}`);
   return 0;
@@ -78,7 +82,9 @@ try {
   const code = await main(process.argv.slice(2));
   if (code !== undefined) process.exit(code);
 } catch (error) {
-  const plain = plainErrors.some((type) => error instanceof type) || (error as { code?: string }).code?.startsWith('ERR_PARSE_ARGS');
+  const plain =
+    plainErrors.some((type) => error instanceof type) ||
+    (error as { code?: string }).code?.startsWith('ERR_PARSE_ARGS');
   console.error(plain ? `holdfast: ${(error as Error).message}` : error);
   process.exit(1);
 }

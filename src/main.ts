@@ -31,12 +31,17 @@ const firstUser = 'admin';
  * Starts API and workers in this process. Without `config.database.url` it runs its own Postgres, migrates it and makes
  * the first user; with one, the database must have been migrated.
  */
-export async function startServer(config: Config, logger: Logger, overrides: ContextOverrides = {}): Promise<RunningServer> {
+export async function startServer(
+  config: Config,
+  logger: Logger,
+  overrides: ContextOverrides = {},
+): Promise<RunningServer> {
   const embedded = config.database.url === null ? await startEmbedded(config, logger) : null;
   try {
     const databaseUrl = embedded?.databaseUrl ?? (config.database.url as string);
     const masterKeys = config.secrets.masterKeys ?? embedded?.masterKeys;
-    if (!masterKeys) throw new ConfigError('These settings are wrong:\n  HOLDFAST_MASTER_KEYS: needed with HOLDFAST_DATABASE_URL');
+    if (!masterKeys)
+      throw new ConfigError('These settings are wrong:\n  HOLDFAST_MASTER_KEYS: needed with HOLDFAST_DATABASE_URL');
     await assertMigrated(databaseUrl);
     const context = await createContext(config, { databaseUrl, masterKeys }, { logger, ...overrides });
     if (embedded) context.lifecycle.onClose('processes', 'postgres', embedded.stop);
@@ -52,7 +57,10 @@ async function serve(context: AppContext, isEmbedded: boolean): Promise<RunningS
   try {
     if (config.bootstrapFile) await applyBootstrap(db, readBootstrapFile(config.bootstrapFile));
     const firstLogin = isEmbedded && !config.bootstrapFile ? await createFirstLogin(context) : null;
-    const dispatcher = new InProcessDispatcher(createProcessors(context), { concurrency: config.jobs.concurrency, logger });
+    const dispatcher = new InProcessDispatcher(createProcessors(context), {
+      concurrency: config.jobs.concurrency,
+      logger,
+    });
     lifecycle.onClose('work', 'jobs', () => dispatcher.close());
     startSweeper(context);
     const app = await buildApi({ ...context, dispatcher });
@@ -65,7 +73,10 @@ async function serve(context: AppContext, isEmbedded: boolean): Promise<RunningS
   }
 }
 
-async function startEmbedded(config: Config, logger: Logger): Promise<{ databaseUrl: string; masterKeys: string; stop: () => Promise<void> }> {
+async function startEmbedded(
+  config: Config,
+  logger: Logger,
+): Promise<{ databaseUrl: string; masterKeys: string; stop: () => Promise<void> }> {
   mkdirSync(config.dataDir, { recursive: true });
   const release = claimDataDir(config.dataDir);
   try {

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import compress from '@fastify/compress';
 import swagger from '@fastify/swagger';
 import { type TypeBoxTypeProvider, TypeBoxValidatorCompiler } from '@fastify/type-provider-typebox';
-import Fastify, { type FastifyInstance } from 'fastify';
+import Fastify, { type FastifyInstance, LogController } from 'fastify';
 import './request.ts';
 import { holdfastVersion } from '../shared/platform/config/config.ts';
 import type { ApiContext } from './api-context.ts';
@@ -35,7 +35,7 @@ function typed(app: FastifyInstance) {
 export async function buildApi(context: ApiContext): Promise<App> {
   const app = Fastify({
     loggerInstance: context.logger,
-    disableRequestLogging: true,
+    logController: new LogController({ disableRequestLogging: true }),
     genReqId: () => randomUUID(),
     // Long enough for every valid name and id; what is longer is not found.
     routerOptions: { maxParamLength: 200 },
@@ -49,7 +49,7 @@ export async function buildApi(context: ApiContext): Promise<App> {
   registerErrors(app);
   registerRequestRecords(app, context.metrics);
   registerBody(app, context.config.limits);
-  await app.register(compress, { encodings: ['gzip'], threshold: 1024, global: true });
+  await app.register(compress, { encodings: ['gzip'], threshold: 1024, globalDecompression: false });
   await app.register(swagger, {
     openapi: {
       openapi: '3.1.0',
@@ -63,19 +63,25 @@ export async function buildApi(context: ApiContext): Promise<App> {
     },
   });
   registerHealthRoutes(app, context);
-  await app.register(async (scope) => {
-    registerDialect(scope);
-    registerAccess(scope, context);
-    const routes = typed(scope);
-    registerServiceRoutes(routes, context);
-    registerStackRoutes(routes, context);
-    registerStateRoutes(routes, context);
-    registerSecretRoutes(routes, context);
-    registerUpdateRoutes(routes, context);
-    registerCheckpointRoutes(routes, context);
-    registerJournalRoutes(routes, context);
-    registerEventRoutes(routes, context);
-    registerHistoryRoutes(routes, context);
+  await app.register((scope, _options, done) => {
+    registerProtocol(scope, context);
+    done();
   });
   return app;
+}
+
+/** Everything under /api. */
+function registerProtocol(scope: FastifyInstance, context: ApiContext): void {
+  registerDialect(scope);
+  registerAccess(scope, context);
+  const routes = typed(scope);
+  registerServiceRoutes(routes, context);
+  registerStackRoutes(routes, context);
+  registerStateRoutes(routes, context);
+  registerSecretRoutes(routes, context);
+  registerUpdateRoutes(routes, context);
+  registerCheckpointRoutes(routes, context);
+  registerJournalRoutes(routes, context);
+  registerEventRoutes(routes, context);
+  registerHistoryRoutes(routes, context);
 }

@@ -13,28 +13,47 @@ export function registerHealthRoutes(app: FastifyInstance, context: ApiContext):
   });
   metrics.gauge('holdfast_jobs_waiting', 'Jobs waiting for a worker.', () => dispatcher.state().waiting);
   metrics.gauge('holdfast_jobs_active', 'Jobs running.', () => dispatcher.state().active);
-  metrics.gauge('holdfast_jobs_oldest_waiting_seconds', 'Age of the oldest waiting job.', () => dispatcher.state().oldestWaitingMs / 1000);
+  metrics.gauge(
+    'holdfast_jobs_oldest_waiting_seconds',
+    'Age of the oldest waiting job.',
+    () => dispatcher.state().oldestWaitingMs / 1000,
+  );
   metrics.gauge('holdfast_handover_bytes', 'Body bytes waiting for workers.', () => handover.bytesHeld());
 
-  app.get('/healthz', { logLevel: 'warn', schema: { summary: 'Whether the server and its database are healthy', tags: ['health'] } }, async (_request, reply) => {
-    const fault = await faultOf(() => db.ping(healthLimitMs));
-    return reply.code(fault ? 503 : 200).send(fault ? { status: 'unhealthy', database: fault } : { status: 'healthy' });
-  });
+  app.get(
+    '/healthz',
+    { logLevel: 'warn', schema: { summary: 'Whether the server and its database are healthy', tags: ['health'] } },
+    async (_request, reply) => {
+      const fault = await faultOf(() => db.ping(healthLimitMs));
+      return reply
+        .code(fault ? 503 : 200)
+        .send(fault ? { status: 'unhealthy', database: fault } : { status: 'healthy' });
+    },
+  );
 
-  app.get('/readyz', { logLevel: 'warn', schema: { summary: 'Whether the server should be sent requests', tags: ['health'] } }, async (_request, reply) => {
-    const [database, blobStore] = await Promise.all([faultOf(() => db.ping(healthLimitMs)), faultOf(() => blobs.check(healthLimitMs))]);
-    const ready = !draining && !database && !blobStore;
-    return reply.code(ready ? 200 : 503).send({
-      status: ready ? 'ready' : draining ? 'draining' : 'not ready',
-      database: database ?? 'ok',
-      blobs: blobStore ?? 'ok',
-      jobs: dispatcher.state(),
-      handoverBytes: handover.bytesHeld(),
-    });
-  });
+  app.get(
+    '/readyz',
+    { logLevel: 'warn', schema: { summary: 'Whether the server should be sent requests', tags: ['health'] } },
+    async (_request, reply) => {
+      const [database, blobStore] = await Promise.all([
+        faultOf(() => db.ping(healthLimitMs)),
+        faultOf(() => blobs.check(healthLimitMs)),
+      ]);
+      const ready = !draining && !database && !blobStore;
+      return reply.code(ready ? 200 : 503).send({
+        status: ready ? 'ready' : draining ? 'draining' : 'not ready',
+        database: database ?? 'ok',
+        blobs: blobStore ?? 'ok',
+        jobs: dispatcher.state(),
+        handoverBytes: handover.bytesHeld(),
+      });
+    },
+  );
 
-  app.get('/metrics', { logLevel: 'warn', schema: { summary: 'Metrics for Prometheus', tags: ['health'] } }, async (_request, reply) =>
-    reply.type(metrics.registry.contentType).send(await metrics.registry.metrics()),
+  app.get(
+    '/metrics',
+    { logLevel: 'warn', schema: { summary: 'Metrics for Prometheus', tags: ['health'] } },
+    async (_request, reply) => reply.type(metrics.registry.contentType).send(await metrics.registry.metrics()),
   );
 }
 

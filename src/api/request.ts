@@ -1,6 +1,6 @@
+import type { Role } from '../shared/identity/roles.ts';
 import type { LeaseFence } from '../shared/updates/lease.ts';
 import type { UpdateStatus } from '../shared/updates/update-state.ts';
-import type { Role } from '../shared/identity/roles.ts';
 
 /** Who may call a route. `lease`: the holder of the update's lease; with `ended`, also just after the update has ended. */
 export type Access =

@@ -7,15 +7,21 @@ export function createProcessors(context: AppContext): JobProcessors {
   const { config, eventWriter, folder, importer, journalWriter, writer } = context;
   return {
     'apply-checkpoint': (job) =>
-      withHandover(context, job, ({ body, encoding }) => writer.write({ kind: job.kind, fence: job.fence, body, encoding })),
+      withHandover(context, job, ({ body, encoding }) =>
+        writer.write({ kind: job.kind, fence: job.fence, body, encoding }),
+      ),
     'import-deployment': (job) =>
       withHandover(context, job, ({ body, encoding }) =>
         importer.import({ stackId: job.stackId, updateId: job.updateId, requestedBy: job.requestedBy, body, encoding }),
       ),
     'append-journal': (job) =>
-      withHandover(context, job, async ({ inflated }) => journalWriter.append(job.fence, await inflated(config.limits.maxBodyBytes))),
+      withHandover(context, job, async ({ inflated }) =>
+        journalWriter.append(job.fence, await inflated(config.limits.maxBodyBytes)),
+      ),
     'append-events': (job) =>
-      withHandover(context, job, async ({ inflated }) => eventWriter.append(job.fence, await inflated(config.limits.maxBodyBytes))),
+      withHandover(context, job, async ({ inflated }) =>
+        eventWriter.append(job.fence, await inflated(config.limits.maxBodyBytes)),
+      ),
     'fold-journal': (job) => folder.fold(job.updateId),
   };
 }

@@ -62,17 +62,21 @@ describe('S3 answers that are no answer', () => {
     '%s is never taken for a missing blob, nor for success',
     async (_label, fault, answer) => {
       const { store } = await start(answer, { requestTimeoutMs: 200, attemptTimeoutMs: 400 });
-      const isFault = expect.objectContaining({ name: 'BlobStoreUnavailableError', status: 503 });
-      const opened = store.open('some/key');
-      await expect(opened).rejects.toBeInstanceOf(BlobStoreUnavailableError);
-      await expect(opened).rejects.toMatchObject({ fault });
-      await expect(store.stat('some/key')).rejects.toEqual(isFault);
-      await expect(store.delete('some/key')).rejects.toEqual(isFault);
-      await expect(store.list('some/')).rejects.toEqual(isFault);
-      await expect(store.check(1_000)).rejects.toEqual(isFault);
-      await expect(store.createBucketIfMissing()).rejects.toEqual(isFault);
-      await expect(store.put('some/key', chunksOf(Buffer.from('x')))).rejects.toMatchObject({ fault });
-      await expect(store.put('some/key', chunksOf(Buffer.alloc(6 * mib)))).rejects.toMatchObject({ fault });
+      const calls = [
+        () => store.open('some/key'),
+        () => store.stat('some/key'),
+        () => store.delete('some/key'),
+        () => store.list('some/'),
+        () => store.sweepUnfinished(0),
+        () => store.check(1_000),
+        () => store.createBucketIfMissing(),
+        () => store.put('some/key', chunksOf(Buffer.from('x'))),
+        () => store.put('some/key', chunksOf(Buffer.alloc(6 * mib))),
+      ];
+      const outcomes = await Promise.all(calls.map((call) => Promise.resolve(call()).catch((error: unknown) => error)));
+      for (const outcome of outcomes) expect(outcome).toBeInstanceOf(BlobStoreUnavailableError);
+      // The answers to HEAD, second and sixth here, hold no more than the status.
+      for (const index of [0, 2, 3, 4, 7, 8]) expect(outcomes[index]).toMatchObject({ fault, status: 503 });
     },
     20_000,
   );

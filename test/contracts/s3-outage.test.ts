@@ -126,6 +126,19 @@ function describeOutages(name: string, server: () => S3Server): void {
       for (const other of others) await other.check(2_000);
     }, 30_000);
 
+    it('sweeps below its own prefix only', async () => {
+      const mine = newStore({ prefix: 'mine/', requestTimeoutMs: 5_000 });
+      const other = newStore({ prefix: 'other/', requestTimeoutMs: 5_000 });
+      const source = waitingBody(Buffer.alloc(12 * mib));
+      const done = other.put('key', source.body);
+      await source.waiting;
+      expect(await mine.sweepUnfinished(-60_000)).toBe(0);
+      source.letGo();
+      await done;
+      expect((await mine.list('')).blobs).toEqual([]);
+      expect((await other.list('')).blobs).toMatchObject([{ key: 'key', storedBytes: 12 * mib }]);
+    }, 30_000);
+
     it('a server that is killed is reported in time', async () => {
       const patient = newStore({ requestTimeoutMs: 5_000 });
       await patient.put('long', chunksOf(randomBytes(40 * mib)));

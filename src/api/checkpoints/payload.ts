@@ -82,7 +82,12 @@ function claimedBytes(body: Buffer, encoding: BodyEncoding): number {
 async function withDeadline(work: Promise<void>, limitMs: number): Promise<void> {
   const { promise, reject } = Promise.withResolvers<never>();
   const timer = setTimeout(
-    () => reject(new UnavailableError('The write is taking longer than this call may wait; please repeat it', { retryAfterSeconds: 5 })),
+    () =>
+      reject(
+        new UnavailableError('The write is taking longer than this call may wait; please repeat it', {
+          retryAfterSeconds: 5,
+        }),
+      ),
     limitMs,
   );
   try {

@@ -2,11 +2,11 @@ import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { roleIncludes } from '../../shared/identity/roles.ts';
 import { hashToken, sameHash } from '../../shared/platform/crypto/secret-token.ts';
 import { ForbiddenError, NotFoundError, UnauthenticatedError } from '../../shared/platform/errors/errors.ts';
+import type { UpdateParams } from '../../shared/protocol/core.ts';
 import { LeaseLostError } from '../../shared/updates/lease.ts';
 import { isActive } from '../../shared/updates/update-state.ts';
 import type { ApiContext } from '../api-context.ts';
 import type { Access, Caller, Lease } from '../request.ts';
-import type { UpdateParams } from '../../shared/protocol/core.ts';
 
 const updateIdPattern = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
 
@@ -23,7 +23,8 @@ export function registerAccess(app: FastifyInstance, context: ApiContext): void 
   app.decorateRequest('caller', null as unknown as Caller);
   app.decorateRequest('lease', null as unknown as Lease);
   app.addHook('onRoute', (route) => {
-    if (!route.config?.access) throw new Error(`Route ${String(route.method)} ${route.url} does not say who may call it`);
+    if (!route.config?.access)
+      throw new Error(`Route ${String(route.method)} ${route.url} does not say who may call it`);
   });
   app.addHook('onRequest', async (request) => {
     const access: Access | undefined = request.routeOptions.config.access;
@@ -48,7 +49,9 @@ async function admitCaller(
     // Whoever is no member must not learn what exists in the organization.
     if (caller.role === null) throw new NotFoundError('Not found, or you are not a member of the organization');
     if (!roleIncludes(caller.role, access.role)) {
-      throw new ForbiddenError(`This needs the role ${access.role} in organization ${organization}; you are ${caller.role}`);
+      throw new ForbiddenError(
+        `This needs the role ${access.role} in organization ${organization}; you are ${caller.role}`,
+      );
     }
   }
   return caller;

@@ -1,7 +1,11 @@
-import type { FastifyInstance, FastifyRequest } from 'fastify';
 import type { IncomingMessage } from 'node:http';
+import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { type BodyEncoding, inflateWhole } from '../../shared/checkpoints/byte-source.ts';
-import { InvalidRequestError, PayloadTooLargeError, UnsupportedMediaTypeError } from '../../shared/platform/errors/errors.ts';
+import {
+  InvalidRequestError,
+  PayloadTooLargeError,
+  UnsupportedMediaTypeError,
+} from '../../shared/platform/errors/errors.ts';
 import { JsonScanner } from '../../shared/platform/json/json-scanner.ts';
 
 /** Nesting that a control body may have; deployments and events have their own, wider limit. */
@@ -26,7 +30,9 @@ export function bodyEncoding(request: FastifyRequest): BodyEncoding {
   const encoding = request.headers['content-encoding']?.toLowerCase() ?? 'identity';
   if (encoding === 'gzip' || encoding === 'x-gzip') return 'gzip';
   if (encoding === 'identity' || encoding === '') return 'identity';
-  throw new UnsupportedMediaTypeError(`Content-Encoding ${JSON.stringify(encoding.slice(0, 40))} is not supported; send gzip or none`);
+  throw new UnsupportedMediaTypeError(
+    `Content-Encoding ${JSON.stringify(encoding.slice(0, 40))} is not supported; send gzip or none`,
+  );
 }
 
 /** Content-Length, or null for a chunked body. */
@@ -36,7 +42,11 @@ export function declaredBytes(request: FastifyRequest): number | null {
 }
 
 /** The whole body as it came. Throws PayloadTooLargeError, as soon as that is certain, and InvalidRequestError when it breaks off. */
-export async function collectBody(payload: AsyncIterable<Buffer>, declared: number | null, maxBytes: number): Promise<Buffer> {
+export async function collectBody(
+  payload: AsyncIterable<Buffer>,
+  declared: number | null,
+  maxBytes: number,
+): Promise<Buffer> {
   const tooLarge = () => new PayloadTooLargeError(`The body is larger than the ${maxBytes} bytes that this call takes`);
   if (declared !== null && declared > maxBytes) throw tooLarge();
   const chunks: Buffer[] = [];

@@ -18,7 +18,11 @@ export function registerErrors(app: FastifyInstance): void {
   app.setErrorHandler((error, request, reply) => sendError(error, request, reply));
   app.setNotFoundHandler((request, reply) => {
     const path = request.url.split('?')[0] ?? '';
-    return send(reply, { status: 404, message: `There is nothing at ${request.method} ${path.slice(0, 200)}`, retryAfterSeconds: undefined });
+    return send(reply, {
+      status: 404,
+      message: `There is nothing at ${request.method} ${path.slice(0, 200)}`,
+      retryAfterSeconds: undefined,
+    });
   });
 }
 

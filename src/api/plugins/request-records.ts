@@ -10,7 +10,13 @@ export function registerRequestRecords(app: FastifyInstance, metrics: Metrics): 
     const route = request.routeOptions.url ?? 'none';
     metrics.requestSeconds.labels(request.method, route, String(reply.statusCode)).observe(reply.elapsedTime / 1000);
     request.log.info(
-      { method: request.method, route, path: request.url.split('?')[0], status: reply.statusCode, ms: Math.round(reply.elapsedTime) },
+      {
+        method: request.method,
+        route,
+        path: request.url.split('?')[0],
+        status: reply.statusCode,
+        ms: Math.round(reply.elapsedTime),
+      },
       'request',
     );
   });

@@ -1,6 +1,6 @@
+import type { StackListRow } from '../../shared/stacks/stack-repository.ts';
 import type { UpdateInfoRow } from '../../shared/updates/update-repository.ts';
 import type { UpdateStatus } from '../../shared/updates/update-state.ts';
-import type { StackListRow } from '../../shared/stacks/stack-repository.ts';
 import type { Dialect } from '../request.ts';
 
 /** The only module that knows how the two dialects differ in their answers. */
@@ -15,7 +15,10 @@ export function expirationAnswer(dialect: Dialect, expiresAt: Date): number | st
 }
 
 /** The version at start: the CLI shows the one the stack will have, the contract the one the update starts from. */
-export function startVersionAnswer(dialect: Dialect, versions: { stackVersion: number; baseStackVersion: number }): number {
+export function startVersionAnswer(
+  dialect: Dialect,
+  versions: { stackVersion: number; baseStackVersion: number },
+): number {
   return dialect === 'pulumi' ? versions.stackVersion : versions.baseStackVersion;
 }
 

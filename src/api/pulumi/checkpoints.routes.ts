@@ -21,14 +21,21 @@ export function registerCheckpointRoutes(app: RouteScope, context: ApiContext): 
       `${updatePath}/${paths[kind]}`,
       {
         config: { access: { kind: 'lease' }, body: 'payload' },
-        schema: { tags: ['checkpoints'], summary: `Save a ${kind} checkpoint`, security: leaseToken, params: UpdateParams, response: { 204: Type.Null() } },
+        schema: {
+          tags: ['checkpoints'],
+          summary: `Save a ${kind} checkpoint`,
+          security: leaseToken,
+          params: UpdateParams,
+          response: { 204: Type.Null() },
+        },
       },
       async (request, reply) => {
         const { lease } = request;
         assertWritesState(lease);
         await commitPayload(context, request, {
           kind,
-          direct: ({ source, encoding }) => context.writer.write({ kind, fence: fenceOf(lease), body: source, encoding }),
+          direct: ({ source, encoding }) =>
+            context.writer.write({ kind, fence: fenceOf(lease), body: source, encoding }),
           job: (handover) => ({ name: 'apply-checkpoint', schema: 1, kind, fence: fenceOf(lease), ...handover }),
         });
         return reply.code(204).send(null);

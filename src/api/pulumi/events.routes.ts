@@ -22,7 +22,13 @@ export function registerEventRoutes(app: RouteScope, context: ApiContext): void 
     `${updatePath}/events/batch`,
     {
       config: { access: { kind: 'lease' }, body: 'payload' },
-      schema: { tags, summary: 'Record engine events', security: leaseToken, params: UpdateParams, response: { 204: Type.Null() } },
+      schema: {
+        tags,
+        summary: 'Record engine events',
+        security: leaseToken,
+        params: UpdateParams,
+        response: { 204: Type.Null() },
+      },
     },
     async (request, reply) => {
       const { lease } = request;
@@ -37,7 +43,16 @@ export function registerEventRoutes(app: RouteScope, context: ApiContext): void 
 
   app.get(
     `${updatePath}/events`,
-    { config: { access: { kind: 'organization', role: 'viewer' } }, schema: { tags, summary: 'Read engine events', security: apiToken, params: UpdateParams, querystring: EventsQuery } },
+    {
+      config: { access: { kind: 'organization', role: 'viewer' } },
+      schema: {
+        tags,
+        summary: 'Read engine events',
+        security: apiToken,
+        params: UpdateParams,
+        querystring: EventsQuery,
+      },
+    },
     async ({ params, query }, reply) => {
       assertUpdateId(params.updateId);
       const after = readContinuation(query.continuationToken);
@@ -48,7 +63,9 @@ export function registerEventRoutes(app: RouteScope, context: ApiContext): void 
       const last = rows.at(-1);
       const token = last ? String(last.sequence) : isActive(update.status) ? String(after) : null;
       const events = rows.map((row) => withType(row.event)).join(',');
-      return reply.type('application/json; charset=utf-8').send(`{"events":[${events}],"continuationToken":${JSON.stringify(token)}}`);
+      return reply
+        .type('application/json; charset=utf-8')
+        .send(`{"events":[${events}],"continuationToken":${JSON.stringify(token)}}`);
     },
   );
 }

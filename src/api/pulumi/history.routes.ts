@@ -1,6 +1,11 @@
 import { InvalidRequestError, NotFoundError } from '../../shared/platform/errors/errors.ts';
 import { StackParams } from '../../shared/protocol/core.ts';
-import { HistoryQuery, HistoryResponse, LatestUpdateResponse, PreviewListResponse } from '../../shared/protocol/updates.ts';
+import {
+  HistoryQuery,
+  HistoryResponse,
+  LatestUpdateResponse,
+  PreviewListResponse,
+} from '../../shared/protocol/updates.ts';
 import type { StackRef } from '../../shared/stacks/names.ts';
 import type { ApiContext } from '../api-context.ts';
 import type { RouteScope } from '../app.ts';
@@ -22,7 +27,15 @@ export function registerHistoryRoutes(app: RouteScope, context: ApiContext): voi
 
   app.get(
     `${stackPath}/updates`,
-    { config, schema: { ...common, summary: 'History, newest first', querystring: HistoryQuery, response: { 200: HistoryResponse } } },
+    {
+      config,
+      schema: {
+        ...common,
+        summary: 'History, newest first',
+        querystring: HistoryQuery,
+        response: { 200: HistoryResponse },
+      },
+    },
     async ({ params, query }) => {
       const stackId = await getStackId(params);
       const updates = await context.updates.listHistory(stackId, readPage(query));
@@ -42,7 +55,15 @@ export function registerHistoryRoutes(app: RouteScope, context: ApiContext): voi
 
   app.get(
     `${stackPath}/updates/latest/previews`,
-    { config, schema: { ...common, summary: 'The most recent previews', querystring: HistoryQuery, response: { 200: PreviewListResponse } } },
+    {
+      config,
+      schema: {
+        ...common,
+        summary: 'The most recent previews',
+        querystring: HistoryQuery,
+        response: { 200: PreviewListResponse },
+      },
+    },
     async ({ params, query }) => {
       const page = readPage(query);
       const previews = await context.updates.findLatestPreviews(await getStackId(params), page?.limit ?? 1);

@@ -13,7 +13,13 @@ export function registerJournalRoutes(app: RouteScope, context: ApiContext): voi
     `${updatePath}/journalentries`,
     {
       config: { access: { kind: 'lease' }, body: 'payload' },
-      schema: { tags: ['checkpoints'], summary: 'Append journal entries', security: leaseToken, params: UpdateParams, response: { 204: Type.Null() } },
+      schema: {
+        tags: ['checkpoints'],
+        summary: 'Append journal entries',
+        security: leaseToken,
+        params: UpdateParams,
+        response: { 204: Type.Null() },
+      },
     },
     async (request, reply) => {
       const { lease } = request;

@@ -28,7 +28,10 @@ export function registerSecretRoutes(app: RouteScope, context: ApiContext): void
 
   app.post(
     `${stackPath}/encrypt`,
-    { config: member, schema: { ...common, summary: 'Encrypt one value', body: EncryptRequest, response: { 200: EncryptResponse } } },
+    {
+      config: member,
+      schema: { ...common, summary: 'Encrypt one value', body: EncryptRequest, response: { 200: EncryptResponse } },
+    },
     async ({ params, body }) => {
       const [ciphertext] = await secrets.encrypt(params, [decodeBase64('plaintext', body.plaintext)]);
       return { ciphertext: (ciphertext as Buffer).toString('base64') };
@@ -37,7 +40,10 @@ export function registerSecretRoutes(app: RouteScope, context: ApiContext): void
 
   app.post(
     `${stackPath}/decrypt`,
-    { config: viewer, schema: { ...common, summary: 'Decrypt one value', body: DecryptRequest, response: { 200: DecryptResponse } } },
+    {
+      config: viewer,
+      schema: { ...common, summary: 'Decrypt one value', body: DecryptRequest, response: { 200: DecryptResponse } },
+    },
     async ({ params, body }) => {
       const [plaintext] = await secrets.decrypt(params, [decodeBase64('ciphertext', body.ciphertext)]);
       return { plaintext: (plaintext as Buffer).toString('base64') };
@@ -46,7 +52,15 @@ export function registerSecretRoutes(app: RouteScope, context: ApiContext): void
 
   app.post(
     `${stackPath}/batch-encrypt`,
-    { config: member, schema: { ...common, summary: 'Encrypt values', body: BatchEncryptRequest, response: { 200: BatchEncryptResponse } } },
+    {
+      config: member,
+      schema: {
+        ...common,
+        summary: 'Encrypt values',
+        body: BatchEncryptRequest,
+        response: { 200: BatchEncryptResponse },
+      },
+    },
     async ({ params, body }) => {
       const plaintexts = body.plaintexts.map((text, index) => decodeBase64(`plaintexts[${index}]`, text));
       const ciphertexts = await secrets.encrypt(params, plaintexts);
@@ -56,21 +70,42 @@ export function registerSecretRoutes(app: RouteScope, context: ApiContext): void
 
   app.post(
     `${stackPath}/batch-decrypt`,
-    { config: viewer, schema: { ...common, summary: 'Decrypt values', body: BatchDecryptRequest, response: { 200: BatchDecryptResponse } } },
+    {
+      config: viewer,
+      schema: {
+        ...common,
+        summary: 'Decrypt values',
+        body: BatchDecryptRequest,
+        response: { 200: BatchDecryptResponse },
+      },
+    },
     async ({ params, body }) => {
       // Answered under the request's own strings: the CLI panics when a key differs in one character.
       const texts = [...new Set(body.ciphertexts)];
-      const plaintexts = await secrets.decrypt(params, texts.map((text, index) => decodeBase64(`ciphertexts[${index}]`, text)));
-      return { plaintexts: Object.fromEntries(texts.map((text, index) => [text, (plaintexts[index] as Buffer).toString('base64')])) };
+      const plaintexts = await secrets.decrypt(
+        params,
+        texts.map((text, index) => decodeBase64(`ciphertexts[${index}]`, text)),
+      );
+      return {
+        plaintexts: Object.fromEntries(
+          texts.map((text, index) => [text, (plaintexts[index] as Buffer).toString('base64')]),
+        ),
+      };
     },
   );
 
   for (const log of ['log-decryption', 'log-batch-decryption']) {
     app.post(
       `${stackPath}/decrypt/${log}`,
-      { config: viewer, schema: { ...common, summary: 'Note that secrets were shown', body: AnyObject, response: { 204: Type.Null() } } },
+      {
+        config: viewer,
+        schema: { ...common, summary: 'Note that secrets were shown', body: AnyObject, response: { 204: Type.Null() } },
+      },
       async ({ params, caller, log: logger }, reply) => {
-        logger.info({ organization: params.organization, project: params.project, stack: params.stack, login: caller.login }, 'secrets shown to user');
+        logger.info(
+          { organization: params.organization, project: params.project, stack: params.stack, login: caller.login },
+          'secrets shown to user',
+        );
         return reply.code(204).send(null);
       },
     );

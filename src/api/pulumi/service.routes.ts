@@ -1,6 +1,11 @@
 import { Type } from 'typebox';
 import { NotFoundError } from '../../shared/platform/errors/errors.ts';
-import { CapabilitiesResponse, CliVersionResponse, DefaultOrganizationResponse, UserResponse } from '../../shared/protocol/service.ts';
+import {
+  CapabilitiesResponse,
+  CliVersionResponse,
+  DefaultOrganizationResponse,
+  UserResponse,
+} from '../../shared/protocol/service.ts';
 import type { ApiContext } from '../api-context.ts';
 import type { RouteScope } from '../app.ts';
 import { apiToken } from './paths.ts';
@@ -16,7 +21,10 @@ export function registerServiceRoutes(app: RouteScope, context: ApiContext): voi
 
   app.get(
     '/api/capabilities',
-    { config: { access: { kind: 'public' } }, schema: { tags, summary: 'What the server can do', response: { 200: CapabilitiesResponse } } },
+    {
+      config: { access: { kind: 'public' } },
+      schema: { tags, summary: 'What the server can do', response: { 200: CapabilitiesResponse } },
+    },
     async () => ({
       capabilities: [
         ...(config.checkpointMode === 'full'
@@ -36,7 +44,10 @@ export function registerServiceRoutes(app: RouteScope, context: ApiContext): voi
 
   app.get(
     '/api/user',
-    { config: { access: user }, schema: { tags, summary: 'The owner of the token', security: apiToken, response: { 200: UserResponse } } },
+    {
+      config: { access: user },
+      schema: { tags, summary: 'The owner of the token', security: apiToken, response: { 200: UserResponse } },
+    },
     async ({ caller }) => {
       const memberships = await identity.listMemberships(caller.userId);
       return {
@@ -54,7 +65,15 @@ export function registerServiceRoutes(app: RouteScope, context: ApiContext): voi
 
   app.get(
     '/api/user/organizations/default',
-    { config: { access: user }, schema: { tags, summary: 'The organization for unqualified stack names', security: apiToken, response: { 200: DefaultOrganizationResponse } } },
+    {
+      config: { access: user },
+      schema: {
+        tags,
+        summary: 'The organization for unqualified stack names',
+        security: apiToken,
+        response: { 200: DefaultOrganizationResponse },
+      },
+    },
     async ({ caller }) => {
       const [first] = await identity.listMemberships(caller.userId);
       // The CLI takes 404 to mean that the user's own name is the organization (pkg/backend/httpstate/stack.go).
@@ -65,7 +84,10 @@ export function registerServiceRoutes(app: RouteScope, context: ApiContext): voi
 
   app.get(
     '/api/cli/version',
-    { config: { access: { kind: 'public' } }, schema: { tags, summary: 'Versions of the CLI', response: { 200: CliVersionResponse } } },
+    {
+      config: { access: { kind: 'public' } },
+      schema: { tags, summary: 'Versions of the CLI', response: { 200: CliVersionResponse } },
+    },
     async () => ({ latestVersion: '3.255.0', oldestWithoutWarning: '3.200.0', latestDevVersion: '3.255.0' }),
   );
 
@@ -73,7 +95,15 @@ export function registerServiceRoutes(app: RouteScope, context: ApiContext): voi
   for (const list of ['packages', 'templates'] as const) {
     app.get(
       `/api/registry/${list}`,
-      { config: { access: user }, schema: { tags, summary: `Registry ${list}: none`, security: apiToken, response: { 200: Type.Object({ [list]: Type.Array(Type.Unknown()) }) } } },
+      {
+        config: { access: user },
+        schema: {
+          tags,
+          summary: `Registry ${list}: none`,
+          security: apiToken,
+          response: { 200: Type.Object({ [list]: Type.Array(Type.Unknown()) }) },
+        },
+      },
       async () => ({ [list]: [] }),
     );
   }

@@ -1,3 +1,4 @@
+import { Type } from 'typebox';
 import { NotFoundError } from '../../shared/platform/errors/errors.ts';
 import { scanMembers, sliceOf } from '../../shared/platform/json/json-text.ts';
 import { AnyObject, ProjectParams, StackParams } from '../../shared/protocol/core.ts';
@@ -15,12 +16,11 @@ import { formatStackRef } from '../../shared/stacks/names.ts';
 import { parseTags, tagsOfRequest } from '../../shared/stacks/tags.ts';
 import type { ApiContext } from '../api-context.ts';
 import type { RouteScope } from '../app.ts';
-import { StackRenaming, renameTarget } from '../stacks/stack-renaming.ts';
+import { renameTarget, StackRenaming } from '../stacks/stack-renaming.ts';
 import { StackService } from '../stacks/stack-service.ts';
 import { UpdateService } from '../updates/update-service.ts';
 import { lastUpdateAnswer, unixSeconds } from './answers.ts';
 import { apiToken, projectPath, stackPath } from './paths.ts';
-import { Type } from 'typebox';
 
 const tags = ['stacks'];
 const viewer = { access: { kind: 'organization', role: 'viewer' } } as const;
@@ -39,7 +39,14 @@ export function registerStackRoutes(app: RouteScope, context: ApiContext): void 
     {
       // The service decides on roles: the organization may not exist yet.
       config: { access: { kind: 'user' } },
-      schema: { tags, summary: 'Create a stack', security: apiToken, params: ProjectParams, body: CreateStackRequest, response: { 200: CreateStackResponse } },
+      schema: {
+        tags,
+        summary: 'Create a stack',
+        security: apiToken,
+        params: ProjectParams,
+        body: CreateStackRequest,
+        response: { 200: CreateStackResponse },
+      },
     },
     async ({ params, body, caller, rawBody }) => {
       const state = scanMembers(rawBody)?.get('state');
@@ -63,9 +70,13 @@ export function registerStackRoutes(app: RouteScope, context: ApiContext): void 
 
   app.head(
     projectPath,
-    { config: viewer, schema: { tags, summary: 'Whether the project exists', security: apiToken, params: ProjectParams } },
+    {
+      config: viewer,
+      schema: { tags, summary: 'Whether the project exists', security: apiToken, params: ProjectParams },
+    },
     async ({ params }, reply) => {
-      if (!(await context.stacks.projectExists(params.organization, params.project))) throw new NotFoundError('Project not found');
+      if (!(await context.stacks.projectExists(params.organization, params.project)))
+        throw new NotFoundError('Project not found');
       return reply.code(200).send();
     },
   );
@@ -74,7 +85,13 @@ export function registerStackRoutes(app: RouteScope, context: ApiContext): void 
     '/api/user/stacks',
     {
       config: { access: { kind: 'user' } },
-      schema: { tags, summary: 'List stacks', security: apiToken, querystring: ListStacksQuery, response: { 200: ListStacksResponse } },
+      schema: {
+        tags,
+        summary: 'List stacks',
+        security: apiToken,
+        querystring: ListStacksQuery,
+        response: { 200: ListStacksResponse },
+      },
     },
     async ({ caller, dialect, query }) => {
       const page = await stacks.list(caller, {
@@ -107,7 +124,16 @@ export function registerStackRoutes(app: RouteScope, context: ApiContext): void 
 
   app.get(
     stackPath,
-    { config: viewer, schema: { tags, summary: 'Get a stack', security: apiToken, params: StackParams, response: { 200: StackResponse } } },
+    {
+      config: viewer,
+      schema: {
+        tags,
+        summary: 'Get a stack',
+        security: apiToken,
+        params: StackParams,
+        response: { 200: StackResponse },
+      },
+    },
     async ({ params }) => {
       const stack = await stacks.get(params);
       const operation = stack.activeUpdateId === null ? null : await context.stacks.findCurrentOperation(stack.id);
@@ -119,7 +145,15 @@ export function registerStackRoutes(app: RouteScope, context: ApiContext): void 
         tags: stacks.tagsOf(stack),
         version: stack.stackVersion,
         activeUpdate: stack.activeUpdateId ?? '',
-        ...(operation ? { currentOperation: { kind: operation.kind, author: operation.author, started: unixSeconds(operation.startedAt) } } : {}),
+        ...(operation
+          ? {
+              currentOperation: {
+                kind: operation.kind,
+                author: operation.author,
+                started: unixSeconds(operation.startedAt),
+              },
+            }
+          : {}),
         ...(stack.remoteConfig === null ? {} : { config: JSON.parse(stack.remoteConfig) as object }),
       };
     },
@@ -127,7 +161,17 @@ export function registerStackRoutes(app: RouteScope, context: ApiContext): void 
 
   app.delete(
     stackPath,
-    { config: admin, schema: { tags, summary: 'Delete a stack', security: apiToken, params: StackParams, querystring: DeleteStackQuery, response: { 204: Type.Null() } } },
+    {
+      config: admin,
+      schema: {
+        tags,
+        summary: 'Delete a stack',
+        security: apiToken,
+        params: StackParams,
+        querystring: DeleteStackQuery,
+        response: { 204: Type.Null() },
+      },
+    },
     async ({ params, query, dialect }, reply) => {
       // The CLI always says; a client of the contract, which knows no such parameter, means to delete.
       const force = query.force === undefined ? dialect === 'contract' : query.force.toLowerCase() === 'true';
@@ -138,7 +182,17 @@ export function registerStackRoutes(app: RouteScope, context: ApiContext): void 
 
   app.post(
     `${stackPath}/rename`,
-    { config: member, schema: { tags, summary: 'Rename a stack', security: apiToken, params: StackParams, body: RenameStackRequest, response: { 204: Type.Null() } } },
+    {
+      config: member,
+      schema: {
+        tags,
+        summary: 'Rename a stack',
+        security: apiToken,
+        params: StackParams,
+        body: RenameStackRequest,
+        response: { 204: Type.Null() },
+      },
+    },
     async ({ params, body, caller }, reply) => {
       await renaming.rename(params, renameTarget(params, body), caller);
       return reply.code(204).send(null);
@@ -147,7 +201,17 @@ export function registerStackRoutes(app: RouteScope, context: ApiContext): void 
 
   app.patch(
     `${stackPath}/tags`,
-    { config: member, schema: { tags, summary: 'Replace all tags', security: apiToken, params: StackParams, body: AnyObject, response: { 204: Type.Null() } } },
+    {
+      config: member,
+      schema: {
+        tags,
+        summary: 'Replace all tags',
+        security: apiToken,
+        params: StackParams,
+        body: AnyObject,
+        response: { 204: Type.Null() },
+      },
+    },
     async ({ params, body }, reply) => {
       await stacks.replaceTags(params, tagsOfRequest(body));
       return reply.code(204).send(null);
@@ -156,7 +220,17 @@ export function registerStackRoutes(app: RouteScope, context: ApiContext): void 
 
   app.put(
     `${stackPath}/config`,
-    { config: member, schema: { tags, summary: 'Set the remote configuration', security: apiToken, params: StackParams, body: StackConfig, response: { 204: Type.Null() } } },
+    {
+      config: member,
+      schema: {
+        tags,
+        summary: 'Set the remote configuration',
+        security: apiToken,
+        params: StackParams,
+        body: StackConfig,
+        response: { 204: Type.Null() },
+      },
+    },
     async ({ params, body }, reply) => {
       await stacks.setRemoteConfig(params, body);
       return reply.code(204).send(null);
@@ -165,7 +239,16 @@ export function registerStackRoutes(app: RouteScope, context: ApiContext): void 
 
   app.get(
     `${stackPath}/policypacks`,
-    { config: viewer, schema: { tags, summary: 'Required policies: none', security: apiToken, params: StackParams, response: { 200: Type.Object({ requiredPolicies: Type.Array(Type.Unknown()) }) } } },
+    {
+      config: viewer,
+      schema: {
+        tags,
+        summary: 'Required policies: none',
+        security: apiToken,
+        params: StackParams,
+        response: { 200: Type.Object({ requiredPolicies: Type.Array(Type.Unknown()) }) },
+      },
+    },
     async ({ params }) => {
       await stacks.get(params);
       return { requiredPolicies: [] };

@@ -29,13 +29,17 @@ export function registerStateRoutes(app: RouteScope, context: ApiContext): void 
 
   app.get(
     `${stackPath}/export/:stackVersion`,
-    { config: viewer, schema: { tags, summary: 'Export the state of a version', security: apiToken, params: VersionParams } },
+    {
+      config: viewer,
+      schema: { tags, summary: 'Export the state of a version', security: apiToken, params: VersionParams },
+    },
     async ({ params }, reply) => {
       const stack = await context.stacks.find(params);
       if (!stack) throw stackNotFound(params);
       const version = /^[1-9]\d{0,8}$/.test(params.stackVersion) ? Number(params.stackVersion) : 0;
       const state = version > 0 ? await context.states.readVersion(stack.id, version) : null;
-      if (!state) throw new NotFoundError(`The stack has no version ${JSON.stringify(params.stackVersion.slice(0, 20))}`);
+      if (!state)
+        throw new NotFoundError(`The stack has no version ${JSON.stringify(params.stackVersion.slice(0, 20))}`);
       return sendState(reply, state);
     },
   );
@@ -44,7 +48,13 @@ export function registerStateRoutes(app: RouteScope, context: ApiContext): void 
     `${stackPath}/import`,
     {
       config: { ...member, body: 'payload' },
-      schema: { tags, summary: 'Import a deployment as a new version', security: apiToken, params: StackParams, response: { 200: ImportResponse } },
+      schema: {
+        tags,
+        summary: 'Import a deployment as a new version',
+        security: apiToken,
+        params: StackParams,
+        response: { 200: ImportResponse },
+      },
     },
     async (request) => {
       const { caller, params } = request;

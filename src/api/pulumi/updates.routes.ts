@@ -30,7 +30,17 @@ export function registerUpdateRoutes(app: RouteScope, context: ApiContext): void
   for (const kind of updateKinds) {
     app.post(
       `${stackPath}/${kind}`,
-      { config: member, schema: { tags, summary: `Create an update of kind ${kind}`, security: apiToken, params: StackParams, body: CreateUpdateRequest, response: { 200: CreateUpdateResponse } } },
+      {
+        config: member,
+        schema: {
+          tags,
+          summary: `Create an update of kind ${kind}`,
+          security: apiToken,
+          params: StackParams,
+          body: CreateUpdateRequest,
+          response: { 200: CreateUpdateResponse },
+        },
+      },
       async ({ params, body, caller, dialect }) => {
         const updateID = await updates.create(params, caller, dialect, {
           kind,
@@ -38,7 +48,12 @@ export function registerUpdateRoutes(app: RouteScope, context: ApiContext): void
           message: body.metadata?.message ?? '',
           environment: body.metadata?.environment ?? {},
           config: body.config ?? {},
-          program: { name: body.name ?? '', runtime: body.runtime ?? '', main: body.main ?? '', description: body.description ?? '' },
+          program: {
+            name: body.name ?? '',
+            runtime: body.runtime ?? '',
+            main: body.main ?? '',
+            description: body.description ?? '',
+          },
         });
         return { updateID, requiredPolicies: [], messages: [] };
       },
@@ -47,7 +62,17 @@ export function registerUpdateRoutes(app: RouteScope, context: ApiContext): void
 
   app.post(
     updatePath,
-    { config: member, schema: { tags, summary: 'Start an update', security: apiToken, params: UpdateParams, body: Type.Union([StartUpdateRequest, Type.Null()]), response: { 200: StartUpdateResponse } } },
+    {
+      config: member,
+      schema: {
+        tags,
+        summary: 'Start an update',
+        security: apiToken,
+        params: UpdateParams,
+        body: Type.Union([StartUpdateRequest, Type.Null()]),
+        response: { 200: StartUpdateResponse },
+      },
+    },
     async ({ params, body, dialect }) => {
       assertUpdateId(params.updateId);
       const started = await updates.start(params, params.updateId, {
@@ -65,7 +90,16 @@ export function registerUpdateRoutes(app: RouteScope, context: ApiContext): void
 
   app.get(
     updatePath,
-    { config: viewer, schema: { tags, summary: 'Get an update', security: apiToken, params: UpdateParams, response: { 200: GetUpdateResponse } } },
+    {
+      config: viewer,
+      schema: {
+        tags,
+        summary: 'Get an update',
+        security: apiToken,
+        params: UpdateParams,
+        response: { 200: GetUpdateResponse },
+      },
+    },
     async ({ params }) => {
       assertUpdateId(params.updateId);
       const update = await context.updates.findInfo(params.updateId, params);
@@ -88,7 +122,16 @@ export function registerUpdateRoutes(app: RouteScope, context: ApiContext): void
 
   app.post(
     `${updatePath}/cancel`,
-    { config: member, schema: { tags, summary: 'Cancel an update', security: apiToken, params: UpdateParams, response: { 204: Type.Null() } } },
+    {
+      config: member,
+      schema: {
+        tags,
+        summary: 'Cancel an update',
+        security: apiToken,
+        params: UpdateParams,
+        response: { 204: Type.Null() },
+      },
+    },
     async ({ params }, reply) => {
       assertUpdateId(params.updateId);
       await updates.cancel(params, params.updateId);
@@ -98,7 +141,17 @@ export function registerUpdateRoutes(app: RouteScope, context: ApiContext): void
 
   app.post(
     `${updatePath}/renew_lease`,
-    { config: { access: { kind: 'lease' } }, schema: { tags, summary: 'Renew the lease', security: leaseToken, params: UpdateParams, body: RenewLeaseRequest, response: { 200: RenewLeaseResponse } } },
+    {
+      config: { access: { kind: 'lease' } },
+      schema: {
+        tags,
+        summary: 'Renew the lease',
+        security: leaseToken,
+        params: UpdateParams,
+        body: RenewLeaseRequest,
+        response: { 200: RenewLeaseResponse },
+      },
+    },
     async ({ headers, lease, body, dialect }) => {
       const expiresAt = await updates.renew(lease, body.duration ?? null);
       // The same token: calls in flight with it must stay valid.
@@ -109,7 +162,17 @@ export function registerUpdateRoutes(app: RouteScope, context: ApiContext): void
 
   app.post(
     `${updatePath}/complete`,
-    { config: { access: { kind: 'lease', ended: true } }, schema: { tags, summary: 'Complete an update', security: leaseToken, params: UpdateParams, body: CompleteUpdateRequest, response: { 204: Type.Null() } } },
+    {
+      config: { access: { kind: 'lease', ended: true } },
+      schema: {
+        tags,
+        summary: 'Complete an update',
+        security: leaseToken,
+        params: UpdateParams,
+        body: CompleteUpdateRequest,
+        response: { 204: Type.Null() },
+      },
+    },
     async ({ lease, body }, reply) => {
       await updates.complete(lease, body.status);
       return reply.code(204).send(null);
@@ -119,5 +182,6 @@ export function registerUpdateRoutes(app: RouteScope, context: ApiContext): void
 
 /** Throws NotFoundError for what cannot be the id of an update. */
 export function assertUpdateId(text: string): void {
-  if (!isUpdateId(text)) throw new NotFoundError(`There is no update ${JSON.stringify(text.slice(0, 60))} in this stack`);
+  if (!isUpdateId(text))
+    throw new NotFoundError(`There is no update ${JSON.stringify(text.slice(0, 60))} in this stack`);
 }

@@ -23,7 +23,9 @@ export class SecretService {
   async decrypt(ref: StackRef, ciphertexts: readonly Buffer[]): Promise<Buffer[]> {
     const { cipher, encryptionKeys, identity } = this.#context;
     const organization = await identity.findOrganization(ref.organization);
-    const stackIds = organization ? await encryptionKeys.listStackIdsByName(organization.id, ref.project, ref.stack) : [];
+    const stackIds = organization
+      ? await encryptionKeys.listStackIdsByName(organization.id, ref.project, ref.stack)
+      : [];
     if (stackIds.length === 0) throw stackNotFound(ref);
     return cipher.decrypt(stackIds, ciphertexts);
   }

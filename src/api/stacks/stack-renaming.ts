@@ -19,13 +19,18 @@ const attempts = 3;
  * The target of a rename in either form: the contract's `org/project/stack`, or the CLI's plain names. Throws
  * InvalidRequestError for names that are not valid or lead to another organization.
  */
-export function renameTarget(from: StackRef, request: { newName?: string | null; newProject?: string | null }): StackRef {
+export function renameTarget(
+  from: StackRef,
+  request: { newName?: string | null; newProject?: string | null },
+): StackRef {
   const name = request.newName || from.stack;
   const target = name.includes('/')
     ? parseQualifiedName(name)
     : { organization: from.organization, project: request.newProject || from.project, stack: name };
   if (!target || !isSegmentName(target.project) || !isSegmentName(target.stack)) {
-    throw new InvalidRequestError(`${JSON.stringify(name.slice(0, 300))} is not a valid stack name, nor of the form organization/project/stack`);
+    throw new InvalidRequestError(
+      `${JSON.stringify(name.slice(0, 300))} is not a valid stack name, nor of the form organization/project/stack`,
+    );
   }
   if (target.organization !== from.organization) {
     throw new InvalidRequestError('A stack can only be renamed within its organization');
@@ -56,7 +61,9 @@ export class StackRenaming {
       await this.#settle(stack.id);
       if (await this.#tryRename(from, to, caller)) return;
     }
-    throw new UnavailableError('The state of the stack keeps changing; please repeat the call', { retryAfterSeconds: 1 });
+    throw new UnavailableError('The state of the stack keeps changing; please repeat the call', {
+      retryAfterSeconds: 1,
+    });
   }
 
   /** False when the state changed between reading and committing. */
@@ -89,7 +96,10 @@ export class StackRenaming {
           baseCheckpointId: checkpointId,
         });
         if (document) {
-          const id = await createCheckpointRepository(tx).insert({ stackId: stack.id, updateId }, { document, resourceCount });
+          const id = await createCheckpointRepository(tx).insert(
+            { stackId: stack.id, updateId },
+            { document, resourceCount },
+          );
           if (id === null) throw new UnavailableError('The renamed state was swept away; please repeat the call');
           await stacks.setHead(stack.id, id);
         }

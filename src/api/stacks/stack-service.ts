@@ -5,7 +5,12 @@ import { assertDeploymentVersion, scanDeployment } from '../../shared/checkpoint
 import { createIdentityRepository } from '../../shared/identity/identity-repository.ts';
 import { type Role, roleIncludes } from '../../shared/identity/roles.ts';
 import { violatedConstraint } from '../../shared/platform/db/sqlstate.ts';
-import { ForbiddenError, InvalidRequestError, NotFoundError, UnavailableError } from '../../shared/platform/errors/errors.ts';
+import {
+  ForbiddenError,
+  InvalidRequestError,
+  NotFoundError,
+  UnavailableError,
+} from '../../shared/platform/errors/errors.ts';
 import { assertStackRef, formatStackRef, parseQualifiedName, type StackRef } from '../../shared/stacks/names.ts';
 import { createStackRepository, type StackListRow, type StackRow } from '../../shared/stacks/stack-repository.ts';
 import { readTags, type Tags } from '../../shared/stacks/tags.ts';
@@ -67,7 +72,10 @@ export class StackService {
           remoteConfig: stack.remoteConfig ? JSON.stringify(stack.remoteConfig) : null,
         });
         if (document && initial) {
-          const checkpointId = await createCheckpointRepository(tx).insert({ stackId: id, updateId: null }, { document, ...initial });
+          const checkpointId = await createCheckpointRepository(tx).insert(
+            { stackId: id, updateId: null },
+            { document, ...initial },
+          );
           if (checkpointId === null) throw new UnavailableError('The state was swept away; please repeat the call');
           await stacks.setHead(id, checkpointId);
         }
@@ -87,14 +95,18 @@ export class StackService {
   }
 
   /** One page of the stacks in organizations of the caller; `continuationToken` is null on the last. */
-  async list(caller: Caller, query: StackListQuery): Promise<{ stacks: readonly StackListRow[]; continuationToken: string | null }> {
+  async list(
+    caller: Caller,
+    query: StackListQuery,
+  ): Promise<{ stacks: readonly StackListRow[]; continuationToken: string | null }> {
     const after = query.continuationToken === null ? null : decodeContinuation(query.continuationToken);
     const rows = await this.#context.stacks.list({ ...query, userId: caller.userId, after, limit: pageSize + 1 });
     const page = rows.slice(0, pageSize);
     const last = page.at(-1);
     return {
       stacks: page,
-      continuationToken: rows.length > pageSize && last ? Buffer.from(formatStackRef(last)).toString('base64url') : null,
+      continuationToken:
+        rows.length > pageSize && last ? Buffer.from(formatStackRef(last)).toString('base64url') : null,
     };
   }
 
@@ -122,7 +134,8 @@ export class StackService {
       if (stack.activeUpdateId !== null) throw new StackBusyError();
       if (options.keepResources && stack.checkpointId !== null) {
         const head = await createCheckpointRepository(tx).find(stack.checkpointId);
-        if (head && head.resourceCount > 0) throw new InvalidRequestError('Bad Request: Stack still contains resources.');
+        if (head && head.resourceCount > 0)
+          throw new InvalidRequestError('Bad Request: Stack still contains resources.');
       }
       await stacks.delete(stack.id);
     });

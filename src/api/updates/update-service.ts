@@ -1,18 +1,18 @@
-import { ConflictError, InvalidRequestError, NotFoundError } from '../../shared/platform/errors/errors.ts';
-import { violatedConstraint } from '../../shared/platform/db/sqlstate.ts';
-import { mintToken } from '../../shared/platform/crypto/secret-token.ts';
 import { StackBusyError } from '../../shared/checkpoints/deployment-importer.ts';
 import { createJournalRepository } from '../../shared/journal/journal-repository.ts';
-import { createStackRepository } from '../../shared/stacks/stack-repository.ts';
+import { mintToken } from '../../shared/platform/crypto/secret-token.ts';
+import { violatedConstraint } from '../../shared/platform/db/sqlstate.ts';
+import { ConflictError, InvalidRequestError, NotFoundError } from '../../shared/platform/errors/errors.ts';
 import type { StackRef } from '../../shared/stacks/names.ts';
+import { createStackRepository } from '../../shared/stacks/stack-repository.ts';
 import { parseTags } from '../../shared/stacks/tags.ts';
 import { LeaseLostError } from '../../shared/updates/lease.ts';
 import { endUpdate, lockUpdate, settleStack } from '../../shared/updates/update-closer.ts';
 import { createUpdateRepository } from '../../shared/updates/update-repository.ts';
 import type { EndStatus, UpdateKind } from '../../shared/updates/update-state.ts';
 import type { ApiContext } from '../api-context.ts';
-import { stackNotFound } from '../stacks/stack-errors.ts';
 import type { Caller, Dialect, Lease } from '../request.ts';
+import { stackNotFound } from '../stacks/stack-errors.ts';
 
 /** How long a created update may wait for its start, in seconds: the CLI starts it at once. */
 const startWaitSeconds = 300;
@@ -101,7 +101,9 @@ export class UpdateService {
       const { stack, update } = locked;
       if (update.status !== 'not started' || update.expired) {
         throw new ConflictError(
-          update.status === 'running' ? 'This update is running already' : `This update is over: ${update.expired ? 'it was not started in time' : update.status}`,
+          update.status === 'running'
+            ? 'This update is running already'
+            : `This update is over: ${update.expired ? 'it was not started in time' : update.status}`,
         );
       }
       if (tags !== null) await createStackRepository(tx).setTags(stack.id, tags);
@@ -132,7 +134,11 @@ export class UpdateService {
   async renew(lease: Lease, seconds: number | null): Promise<Date> {
     const { config, updates } = this.#context;
     if (seconds !== null && seconds < 1) throw new InvalidRequestError('duration must be at least 1 second');
-    const expiresAt = await updates.renewLease(lease.updateId, lease.epoch, Math.min(seconds ?? config.leaseSeconds, config.leaseSeconds));
+    const expiresAt = await updates.renewLease(
+      lease.updateId,
+      lease.epoch,
+      Math.min(seconds ?? config.leaseSeconds, config.leaseSeconds),
+    );
     if (!expiresAt) throw new LeaseLostError();
     return expiresAt;
   }
@@ -158,7 +164,8 @@ export class UpdateService {
         if (update.status === 'running' && update.hasTail) return 'tail';
         const step = await endUpdate(tx, locked, { type: 'complete', status });
         if (step.outcome === 'lease-dead' || step.outcome === 'conflict') throw new LeaseLostError();
-        if (step.outcome === 'move' && update.journalVersion > 0) await createJournalRepository(tx).deleteAll(update.id);
+        if (step.outcome === 'move' && update.journalVersion > 0)
+          await createJournalRepository(tx).deleteAll(update.id);
         return step.outcome;
       });
       if (outcome === 'move') metrics.updatesEnded.labels(before.kind, status).inc();

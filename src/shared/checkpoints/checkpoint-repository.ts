@@ -128,7 +128,10 @@ export function createCheckpointRepository(db: Queryable) {
     },
 
     /** Adds the checkpoint of an update made in the same transaction (import, rename, initial state); null when its blob is condemned. */
-    insert: async (owner: { stackId: string; updateId: string | null }, checkpoint: NewCheckpoint): Promise<string | null> => {
+    insert: async (
+      owner: { stackId: string; updateId: string | null },
+      checkpoint: NewCheckpoint,
+    ): Promise<string | null> => {
       const row = await db.maybeOne(sql.rows(IdRow)`
         /* checkpoints.insert */
         with blob as ${liveBlob(checkpoint.document.blobKey)},

@@ -6,7 +6,12 @@ import { isActive } from '../updates/update-state.ts';
 import { type BodyEncoding, type ByteSource, inflate } from './byte-source.ts';
 import type { CheckpointRepository } from './checkpoint-repository.ts';
 import { type CheckpointDelta, InvalidDeltaError, parseDelta, spliceDelta } from './delta.ts';
-import { assertDeploymentVersion, type DeploymentScan, DeploymentScanner, type ScannedMember } from './deployment-scan.ts';
+import {
+  assertDeploymentVersion,
+  type DeploymentScan,
+  DeploymentScanner,
+  type ScannedMember,
+} from './deployment-scan.ts';
 import type { DocumentStore } from './document-store.ts';
 
 export type CheckpointKind = 'full' | 'verbatim' | 'delta';
@@ -69,7 +74,8 @@ export class CheckpointWriter {
       const base = update.checkpointId ? await this.#checkpoints.find(update.checkpointId) : null;
       if (update.checkpointId && !base) continue;
       // The first write of an update is always whole: what came before it is another update's text.
-      if (!base || base.updateId !== fence.updateId) throw new InvalidDeltaError('There is no checkpoint of this update to apply the delta to');
+      if (!base || base.updateId !== fence.updateId)
+        throw new InvalidDeltaError('There is no checkpoint of this update to apply the delta to');
       const result: ByteSource = () => spliceDelta(this.#documents.open(base), delta.edits);
       const document = await this.#documents.save(result, (sha256) => {
         if (sha256.toString('hex') === delta.checkpointHash) return;
@@ -104,10 +110,16 @@ export class CheckpointWriter {
   }
 
   /** Says why a fenced write changed nothing; returns when that is as it should be. */
-  async #explainRefusal(fence: LeaseFence, sequenceNumber: number | null, onConflict: 'conflict-is-retried' | 'conflict-is-final'): Promise<void> {
+  async #explainRefusal(
+    fence: LeaseFence,
+    sequenceNumber: number | null,
+    onConflict: 'conflict-is-retried' | 'conflict-is-final',
+  ): Promise<void> {
     const update = await this.#updates.find(fence.updateId);
-    if (!update || !isActive(update.status) || update.expired || update.epoch !== fence.epoch) throw new LeaseLostError();
-    if (!update.exclusive || update.dryRun || update.kind === 'preview') throw new ConflictError('A preview writes no state');
+    if (!update || !isActive(update.status) || update.expired || update.epoch !== fence.epoch)
+      throw new LeaseLostError();
+    if (!update.exclusive || update.dryRun || update.kind === 'preview')
+      throw new ConflictError('A preview writes no state');
     if (sequenceNumber !== null && update.checkpointSequence >= sequenceNumber) return;
     if (onConflict === 'conflict-is-retried') return;
     throw new UnavailableError('The checkpoint could not be committed; please repeat the call');
@@ -169,4 +181,3 @@ async function collect(source: ByteSource): Promise<Buffer> {
   for await (const chunk of source()) chunks.push(chunk);
   return Buffer.concat(chunks);
 }
-

@@ -1,5 +1,5 @@
-import { ConflictError, NotFoundError, UnavailableError } from '../platform/errors/errors.ts';
 import type { Database } from '../platform/db/database.ts';
+import { ConflictError, NotFoundError, UnavailableError } from '../platform/errors/errors.ts';
 import { createStackRepository } from '../stacks/stack-repository.ts';
 import { settleStack } from '../updates/update-closer.ts';
 import { createUpdateRepository, type UpdateRepository } from '../updates/update-repository.ts';
@@ -69,7 +69,10 @@ export class DeploymentImporter {
       if (stack.activeUpdateId !== null) throw new StackBusyError();
       const updates = createUpdateRepository(tx);
       if (await updates.findWithTail(stack.id)) {
-        throw new UnavailableError('The state of an interrupted update is still being put together; please repeat the call', { retryAfterSeconds: 1 });
+        throw new UnavailableError(
+          'The state of an interrupted update is still being put together; please repeat the call',
+          { retryAfterSeconds: 1 },
+        );
       }
       const stackVersion = stack.stackVersion + 1;
       await updates.insertEnded({
@@ -86,7 +89,8 @@ export class DeploymentImporter {
         { stackId: stack.id, updateId: request.updateId },
         { document, resourceCount: scan.resourceCount },
       );
-      if (checkpointId === null) throw new UnavailableError('The stored document was swept away; please repeat the call');
+      if (checkpointId === null)
+        throw new UnavailableError('The stored document was swept away; please repeat the call');
       await stacks.setHead(stack.id, checkpointId);
       await stacks.publishVersion(stack.id, stackVersion);
     });

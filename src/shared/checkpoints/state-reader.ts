@@ -1,8 +1,8 @@
+import type { JournalFolder } from '../journal/journal-folder.ts';
 import { BlobNotFoundError } from '../platform/blobs/blob-store.ts';
 import { UnavailableError } from '../platform/errors/errors.ts';
-import type { JournalFolder } from '../journal/journal-folder.ts';
-import type { StackRepository, StackRow } from '../stacks/stack-repository.ts';
 import type { StackRef } from '../stacks/names.ts';
+import type { StackRepository, StackRow } from '../stacks/stack-repository.ts';
 import type { UpdateRepository, UpdateRow } from '../updates/update-repository.ts';
 import type { CheckpointRepository } from './checkpoint-repository.ts';
 import type { DocumentStore } from './document-store.ts';
@@ -53,7 +53,9 @@ export class StateReader {
       const state = withTail ? await this.#fold(withTail) : await this.#open(stack.checkpointId);
       if (state) return { stack, state };
     }
-    throw new UnavailableError('The state changes too quickly to be read; please repeat the call', { retryAfterSeconds: 1 });
+    throw new UnavailableError('The state changes too quickly to be read; please repeat the call', {
+      retryAfterSeconds: 1,
+    });
   }
 
   /** The state as the update that owns this version left it; null when no update does. */
@@ -64,13 +66,20 @@ export class StateReader {
       const state = update.hasTail ? await this.#fold(update) : await this.#open(update.checkpointId);
       if (state) return state;
     }
-    throw new UnavailableError('The state changes too quickly to be read; please repeat the call', { retryAfterSeconds: 1 });
+    throw new UnavailableError('The state changes too quickly to be read; please repeat the call', {
+      retryAfterSeconds: 1,
+    });
   }
 
   async #fold(update: UpdateRow): Promise<StateDocument | null> {
     const folded = await this.#folder.replay(update);
     if (!folded) return null;
-    return { sizeBytes: folded.document.length, bytes: once(folded.document), resourceCount: folded.resourceCount, checkpointId: null };
+    return {
+      sizeBytes: folded.document.length,
+      bytes: once(folded.document),
+      resourceCount: folded.resourceCount,
+      checkpointId: null,
+    };
   }
 
   async #open(checkpointId: string | null): Promise<StateDocument | null> {

@@ -18,7 +18,11 @@ export function createEventRepository(db: Queryable) {
     /**
      * Adds events that are not there yet, if the lease still holds. Returns false when it does not.
      */
-    append: async (fence: LeaseFence, events: readonly EngineEventText[], resourceChanges: string | null): Promise<boolean> => {
+    append: async (
+      fence: LeaseFence,
+      events: readonly EngineEventText[],
+      resourceChanges: string | null,
+    ): Promise<boolean> => {
       const row = await db.one(sql.prepared('engine_events_append', Type.Object({ admitted: Type.Integer() }))`
         /* engineEvents.append */
         with fenced as (
@@ -28,7 +32,13 @@ export function createEventRepository(db: Queryable) {
         added as (
           insert into engine_events (update_id, sequence, event)
           select f.id, e.sequence, e.event
-          from fenced f, unnest(${sql.array(events.map((event) => event.sequence), 'int8')}, ${sql.array(events.map((event) => event.text), 'text')}) as e (sequence, event)
+          from fenced f, unnest(${sql.array(
+            events.map((event) => event.sequence),
+            'int8',
+          )}, ${sql.array(
+            events.map((event) => event.text),
+            'text',
+          )}) as e (sequence, event)
           on conflict (update_id, sequence) do nothing
         ),
         summed as (

@@ -39,7 +39,9 @@ export function splitEventBatch(body: Buffer): EventBatch {
 }
 
 function readCounts(text: string): string {
-  const counts = Object.entries(JSON.parse(text) as Record<string, unknown>).filter(([, count]) => Number.isSafeInteger(count));
+  const counts = Object.entries(JSON.parse(text) as Record<string, unknown>).filter(([, count]) =>
+    Number.isSafeInteger(count),
+  );
   return JSON.stringify(Object.fromEntries(counts));
 }
 

@@ -2,8 +2,8 @@ import { readFileSync } from 'node:fs';
 import { Type } from 'typebox';
 import { Value } from 'typebox/value';
 import { parse as parseYaml } from 'yaml';
-import type { Database } from '../platform/db/database.ts';
 import { hashToken } from '../platform/crypto/secret-token.ts';
+import type { Database } from '../platform/db/database.ts';
 import { isLogin, isOrganizationName } from '../stacks/names.ts';
 import { createIdentityRepository } from './identity-repository.ts';
 import { Role } from './roles.ts';
@@ -52,15 +52,21 @@ export function readBootstrapFile(file: string): BootstrapFile {
   } catch (error) {
     throw new BootstrapError(`HOLDFAST_BOOTSTRAP: cannot read ${file}: ${(error as Error).message.split('\n')[0]}`);
   }
-  const problems = [...Value.Errors(BootstrapFile, content)].map((issue) => `${issue.instancePath || '/'} ${issue.message}`);
-  if (problems.length > 0) throw new BootstrapError(`HOLDFAST_BOOTSTRAP: ${file} is wrong: ${problems.slice(0, 10).join('; ')}`);
+  const problems = [...Value.Errors(BootstrapFile, content)].map(
+    (issue) => `${issue.instancePath || '/'} ${issue.message}`,
+  );
+  if (problems.length > 0)
+    throw new BootstrapError(`HOLDFAST_BOOTSTRAP: ${file} is wrong: ${problems.slice(0, 10).join('; ')}`);
   const bootstrap = content as BootstrapFile;
   for (const organization of bootstrap.organizations) {
     if (!isOrganizationName(organization.name)) {
-      throw new BootstrapError(`HOLDFAST_BOOTSTRAP: ${JSON.stringify(organization.name)} is not a valid organization name`);
+      throw new BootstrapError(
+        `HOLDFAST_BOOTSTRAP: ${JSON.stringify(organization.name)} is not a valid organization name`,
+      );
     }
     for (const { login } of organization.members ?? []) {
-      if (!isLogin(login)) throw new BootstrapError(`HOLDFAST_BOOTSTRAP: ${JSON.stringify(login)} is not a valid login`);
+      if (!isLogin(login))
+        throw new BootstrapError(`HOLDFAST_BOOTSTRAP: ${JSON.stringify(login)} is not a valid login`);
     }
   }
   return bootstrap;

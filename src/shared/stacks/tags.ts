@@ -28,7 +28,8 @@ export function parseTags(value: unknown): Tags {
       throw new InvalidRequestError(
         `The value of tag "${name}" has ${bytes} bytes; at most ${maxValueBytes} are allowed`,
       );
-    if (!text.isWellFormed() || text.includes('\0')) throw new InvalidRequestError(`The value of tag "${name}" is not text: it has a NUL or half a surrogate pair`);
+    if (!text.isWellFormed() || text.includes('\0'))
+      throw new InvalidRequestError(`The value of tag "${name}" is not text: it has a NUL or half a surrogate pair`);
     tags[name] = text;
   }
   return tags;

@@ -26,7 +26,11 @@ export async function lockUpdate(tx: Queryable, updateId: string): Promise<Locke
  * Ends a locked update as the trigger says: its status, the stack's lock and the stack version go together.
  * Returns what the trigger meant in the update's state; nothing is changed unless that is a move.
  */
-export async function endUpdate(tx: Queryable, { update, stack }: LockedUpdate, trigger: UpdateTrigger): Promise<Transition> {
+export async function endUpdate(
+  tx: Queryable,
+  { update, stack }: LockedUpdate,
+  trigger: UpdateTrigger,
+): Promise<Transition> {
   const step = transition(update.status, trigger);
   if (step.outcome !== 'move') return step;
   const reason = trigger.type === 'expire' ? 'lease-expired' : trigger.type === 'cancel' ? 'cancelled' : null;
@@ -64,7 +68,11 @@ export async function expireUpdate(db: Database, updateId: string): Promise<bool
  * Makes a stack ready for its next change: an update whose lease is over is ended, and the journal of an ended one is folded
  * by `fold`, so that the head is whole. Does nothing to a live update.
  */
-export async function settleStack(db: Database, stackId: string, fold: (updateId: string) => Promise<void>): Promise<void> {
+export async function settleStack(
+  db: Database,
+  stackId: string,
+  fold: (updateId: string) => Promise<void>,
+): Promise<void> {
   await db.inTransaction(async (tx) => {
     const stack = await createStackRepository(tx).lockById(stackId);
     if (stack) await reclaimExpired(tx, stack);

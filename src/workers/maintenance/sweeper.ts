@@ -7,7 +7,10 @@ export function startSweeper(context: AppContext): void {
   const { config, lifecycle, logger } = context;
   let running: Promise<void> = Promise.resolve();
   const sweep = async (): Promise<void> => {
-    for (const [name, work] of [['expire-leases', expireLeases], ['sweep-blobs', sweepBlobs]] as const) {
+    for (const [name, work] of [
+      ['expire-leases', expireLeases],
+      ['sweep-blobs', sweepBlobs],
+    ] as const) {
       try {
         await work(context);
       } catch (error) {

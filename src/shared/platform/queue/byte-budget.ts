@@ -24,7 +24,9 @@ export class ByteBudget {
       return;
     }
     if (!options.wait) {
-      throw new UnavailableError('The server holds as many bodies as it may; please repeat the call', { retryAfterSeconds: 1 });
+      throw new UnavailableError('The server holds as many bodies as it may; please repeat the call', {
+        retryAfterSeconds: 1,
+      });
     }
     const { promise, resolve } = Promise.withResolvers<void>();
     this.#waiting.push({ bytes, admit: resolve });

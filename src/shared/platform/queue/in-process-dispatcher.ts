@@ -34,7 +34,10 @@ export class InProcessDispatcher implements JobDispatcher {
   }
 
   run(job: Job): Promise<void> {
-    if (this.#closed) return Promise.reject(new UnavailableError('The server is shutting down; please repeat the call', { retryAfterSeconds: 1 }));
+    if (this.#closed)
+      return Promise.reject(
+        new UnavailableError('The server is shutting down; please repeat the call', { retryAfterSeconds: 1 }),
+      );
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     const settle = (error: unknown): void => (error === undefined ? resolve() : reject(error));
     this.#queue.push({ job, since: Date.now(), settle });

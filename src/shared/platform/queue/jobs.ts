@@ -51,7 +51,13 @@ export const FoldJournalJob = Type.Object({
 });
 export type FoldJournalJob = Type.Static<typeof FoldJournalJob>;
 
-export const Job = Type.Union([ApplyCheckpointJob, ImportDeploymentJob, AppendJournalJob, AppendEventsJob, FoldJournalJob]);
+export const Job = Type.Union([
+  ApplyCheckpointJob,
+  ImportDeploymentJob,
+  AppendJournalJob,
+  AppendEventsJob,
+  FoldJournalJob,
+]);
 export type Job = Type.Static<typeof Job>;
 export type JobName = Job['name'];
 

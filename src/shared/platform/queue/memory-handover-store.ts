@@ -14,7 +14,8 @@ export class MemoryHandoverStore implements HandoverStore {
   }
 
   async put(key: string, body: AsyncIterable<Buffer>, options: HandoverOptions): Promise<{ bytes: number }> {
-    const tooLarge = () => new PayloadTooLargeError(`The body is larger than the ${options.maxBytes} bytes that this server takes`);
+    const tooLarge = () =>
+      new PayloadTooLargeError(`The body is larger than the ${options.maxBytes} bytes that this server takes`);
     if ((options.declaredBytes ?? 0) > options.maxBytes) throw tooLarge();
     // Room is taken for the whole body at once: bodies that each hold a part and wait for more would block each other.
     const reserved = options.declaredBytes ?? Math.min(options.maxBytes, this.#capacity);

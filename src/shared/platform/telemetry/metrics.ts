@@ -17,7 +17,12 @@ export function createMetrics() {
       buckets: [0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60],
       registers,
     }),
-    updatesStarted: new Counter({ name: 'holdfast_updates_started_total', help: 'Updates started.', labelNames: ['kind'], registers }),
+    updatesStarted: new Counter({
+      name: 'holdfast_updates_started_total',
+      help: 'Updates started.',
+      labelNames: ['kind'],
+      registers,
+    }),
     updatesEnded: new Counter({
       name: 'holdfast_updates_ended_total',
       help: 'Updates ended, by status; expired leases count as cancelled.',
@@ -37,7 +42,11 @@ export function createMetrics() {
       labelNames: ['kind'],
       registers,
     }),
-    leasesExpired: new Counter({ name: 'holdfast_leases_expired_total', help: 'Updates ended because their lease ran out.', registers }),
+    leasesExpired: new Counter({
+      name: 'holdfast_leases_expired_total',
+      help: 'Updates ended because their lease ran out.',
+      registers,
+    }),
     blobsSwept: new Counter({ name: 'holdfast_blobs_swept_total', help: 'Orphaned blobs deleted.', registers }),
     /** A gauge read when the metrics are asked for. */
     gauge: (name: string, help: string, read: () => number) =>

@@ -1,0 +1,120 @@
+import { createHash } from 'node:crypto';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { createStack, deployment, gzipped, ok, startUpdate } from '../support/state.ts';
+import { createTestApp, type TestApp } from '../support/test-app.ts';
+
+let app: TestApp;
+beforeAll(async () => {
+  app = await createTestApp();
+});
+afterAll(() => app[Symbol.asyncDispose]());
+
+const sha256 = (text: string) => createHash('sha256').update(text).digest('hex');
+
+describe('verbatim checkpoints', () => {
+  test('export returns the exact bytes of untypedDeployment', async () => {
+    const stack = await createStack(app);
+    const update = await startUpdate(app, stack);
+    const document =
+      '{"version":3, "deployment":{"resources":[],"n":[9007199254740993,1e21,1.0,"\\ud800\\u003c",{"__proto__":{"a":1}}]}}';
+    const body = `{"version":3,"untypedDeployment":${document},"sequenceNumber":1}`;
+    await ok(app.call('PATCH', `${update.path}/checkpointverbatim`, { auth: update.lease, ...gzipped(body) }));
+    const exported = await ok(app.call('GET', `${stack.path}/export`, { auth: stack.auth }));
+    expect(exported.text).toBe(document);
+  });
+
+  test('keeps the first write when the sequence number repeats', async () => {
+    const stack = await createStack(app);
+    const update = await startUpdate(app, stack);
+    const send = (count: number, sequenceNumber: number) =>
+      app.call('PATCH', `${update.path}/checkpointverbatim`, {
+        auth: update.lease,
+        body: { version: 3, untypedDeployment: deployment(count), sequenceNumber },
+      });
+    await ok(send(3, 2));
+    expect((await send(5, 2)).status).toBe(204);
+    expect((await send(6, 1)).status).toBe(204);
+    const exported = await ok(app.call('GET', `${stack.path}/export`, { auth: stack.auth }));
+    expect(exported.json.deployment.resources).toHaveLength(3);
+  });
+});
+
+describe('delta checkpoints', () => {
+  test('apply byte offsets to the last accepted text', async () => {
+    const stack = await createStack(app);
+    const update = await startUpdate(app, stack);
+    const base = '{"version":3,"deployment":{"resources":[],"x":"ä→🙂-old"}}';
+    await ok(
+      app.call('PATCH', `${update.path}/checkpointverbatim`, {
+        auth: update.lease,
+        ...gzipped(`{"version":3,"untypedDeployment":${base},"sequenceNumber":1}`),
+      }),
+    );
+    const start = Buffer.from(base).indexOf('old');
+    const next = base.replace('old', 'nëw');
+    const delta = (hash: string, sequenceNumber: number) => ({
+      version: 3,
+      checkpointHash: hash,
+      sequenceNumber,
+      deploymentDelta: [
+        {
+          Span: {
+            uri: '',
+            start: { line: 1, column: 1, offset: start },
+            end: { line: 1, column: 1, offset: start + 3 },
+          },
+          NewText: 'nëw',
+        },
+      ],
+    });
+    const wrong = await app.call('PATCH', `${update.path}/checkpointdelta`, {
+      auth: update.lease,
+      body: delta(sha256('x'), 2),
+    });
+    expect(wrong.status).toBe(400);
+    expect((await app.call('GET', `${stack.path}/export`, { auth: stack.auth })).text).toBe(base);
+    // The CLI falls back to a verbatim write with the same number; a right delta may use it too.
+    await ok(app.call('PATCH', `${update.path}/checkpointdelta`, { auth: update.lease, body: delta(sha256(next), 2) }));
+    expect((await app.call('GET', `${stack.path}/export`, { auth: stack.auth })).text).toBe(next);
+  });
+});
+
+describe('full checkpoints', () => {
+  test('the last write wins, features and bytes kept', async () => {
+    const stack = await createStack(app);
+    const update = await startUpdate(app, stack);
+    const inner =
+      '{"manifest":{"time":"2026-01-01T00:00:00Z","magic":"","version":""},"resources":[{"urn":"u","big":1e400}]}';
+    for (const text of ['{"resources":null}', inner]) {
+      const body = `{"isInvalid":false,"version":4,"features":["taint"],"deployment":${text}}`;
+      await ok(app.call('PATCH', `${update.path}/checkpoint`, { auth: update.lease, ...gzipped(body) }));
+    }
+    const exported = await ok(app.call('GET', `${stack.path}/export`, { auth: stack.auth }));
+    expect(exported.text).toBe(`{"version":4,"features":["taint"],"deployment":${inner}}`);
+  });
+
+  test('a body above the direct limit goes through a job and is exported unchanged', async () => {
+    const stack = await createStack(app);
+    const update = await startUpdate(app, stack);
+    const document = deployment(30_000, 'xyz');
+    const body = JSON.stringify({ isInvalid: false, ...document });
+    await ok(app.call('PATCH', `${update.path}/checkpoint`, { auth: update.lease, body }));
+    const exported = await ok(app.call('GET', `${stack.path}/export`, { auth: stack.auth }));
+    expect(exported.text).toBe(JSON.stringify(document));
+    await ok(app.call('POST', `${update.path}/complete`, { auth: update.lease, body: { status: 'succeeded' } }));
+    const version = await ok(app.call('GET', `${stack.path}/export/1`, { auth: stack.auth }));
+    expect(version.text).toBe(exported.text);
+  });
+});
+
+test('a cancelled update can write no more', async () => {
+  const stack = await createStack(app);
+  const update = await startUpdate(app, stack);
+  await ok(app.call('PATCH', `${update.path}/checkpoint`, { auth: update.lease, body: deployment(2) }));
+  await ok(app.call('POST', `${update.path}/cancel`, { auth: stack.auth }));
+  const late = await app.call('PATCH', `${update.path}/checkpoint`, { auth: update.lease, body: deployment(9) });
+  expect(late.status).toBe(403);
+  expect(late.json.code).toBe(403);
+  const exported = await ok(app.call('GET', `${stack.path}/export`, { auth: stack.auth }));
+  expect(exported.json.deployment.resources).toHaveLength(2);
+});

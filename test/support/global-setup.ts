@@ -1,0 +1,47 @@
+import pg from 'pg';
+import { startEmbeddedPostgres, temporaryClusterDir } from '../../src/shared/platform/db/embedded-postgres.ts';
+import { migrate } from '../../src/shared/platform/db/migrate.ts';
+import { createLogger } from '../../src/shared/platform/logger/logger.ts';
+import { shared } from './shared-postgres.ts';
+
+export const templateDatabase = 'holdfast_template';
+
+/**
+ * Starts one Postgres for the whole run and migrates a template database that each test file clones. Jest calls this once
+ * per project; the first call does the work. HOLDFAST_TEST_DATABASE_URL uses a server of your own instead.
+ */
+export default async function globalSetup(): Promise<void> {
+  shared.users += 1;
+  shared.starting ??= start();
+  await shared.starting;
+}
+
+async function start(): Promise<void> {
+  const logger = createLogger({ level: 'warn' });
+  const own = process.env['HOLDFAST_TEST_DATABASE_URL'];
+  if (own === undefined) {
+    shared.directory = temporaryClusterDir();
+    // Throw-away data: speed matters, crash safety does not.
+    const flags = ['fsync=off', 'synchronous_commit=off', 'full_page_writes=off', 'max_connections=400'];
+    shared.postgres = await startEmbeddedPostgres(
+      shared.directory,
+      logger,
+      flags.flatMap((flag) => ['-c', flag]),
+    );
+    process.env['HOLDFAST_TEST_DATABASE_URL'] = shared.postgres.url;
+  }
+  const url = process.env['HOLDFAST_TEST_DATABASE_URL'] as string;
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  await client.query(`drop database if exists ${templateDatabase} with (force)`);
+  await client.query(`create database ${templateDatabase}`);
+  await client.end();
+  await migrate(withDatabase(url, templateDatabase), logger);
+}
+
+/** The same server, another database. */
+export function withDatabase(url: string, database: string): string {
+  const changed = new URL(url);
+  changed.pathname = `/${database}`;
+  return changed.toString();
+}

@@ -1,0 +1,19 @@
+import { afterEach } from '@jest/globals';
+import { listOpenApps } from './test-app.ts';
+
+const settleLimitMs = 2_000;
+
+/** After each test no pool connection may be held and no body left in the hand-over store. */
+afterEach(async () => {
+  for (const { context } of listOpenApps()) {
+    const leaks = (): string[] => [
+      ...(context.db.poolState().acquired > 0 ? [`${context.db.poolState().acquired} pool connections held`] : []),
+      ...(context.handover.bytesHeld() > 0
+        ? [`${context.handover.bytesHeld()} bytes left in the hand-over store`]
+        : []),
+    ];
+    const deadline = Date.now() + settleLimitMs;
+    while (leaks().length > 0 && Date.now() < deadline) await new Promise((resolve) => setTimeout(resolve, 10));
+    if (leaks().length > 0) throw new Error(`Leak: ${leaks().join(', ')}`);
+  }
+});

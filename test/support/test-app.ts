@@ -1,0 +1,176 @@
+import { randomBytes } from 'node:crypto';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import type { InjectOptions } from 'fastify';
+import pg from 'pg';
+import type { ApiContext } from '../../src/api/api-context.ts';
+import { type App, buildApi } from '../../src/api/app.ts';
+import { type ContextOverrides, createContext } from '../../src/shared/context.ts';
+import type { Role } from '../../src/shared/identity/roles.ts';
+import { parseConfig } from '../../src/shared/platform/config/config.ts';
+import { mintToken } from '../../src/shared/platform/crypto/secret-token.ts';
+import { createLogger } from '../../src/shared/platform/logger/logger.ts';
+import { InProcessDispatcher } from '../../src/shared/platform/queue/in-process-dispatcher.ts';
+import { KeyRing } from '../../src/shared/secrets/key-ring.ts';
+import { createProcessors } from '../../src/workers/registry.ts';
+import { templateDatabase, withDatabase } from './global-setup.ts';
+
+export const cliAccept = 'application/vnd.pulumi+9';
+export const contractAccept = 'application/vnd.service+8';
+
+/** A database of the test's own, with all migrations. */
+export interface TestDatabase extends AsyncDisposable {
+  [Symbol.asyncDispose](): Promise<void>;
+  readonly url: string;
+}
+
+const masterKeys = KeyRing.generate();
+const openApps = new Set<TestApp>();
+
+/** Clones the template. Drop it with `await using` or in afterAll. */
+export async function createTestDatabase(): Promise<TestDatabase> {
+  const server = process.env['HOLDFAST_TEST_DATABASE_URL'];
+  if (server === undefined) throw new Error('No test database: run through the integration or contracts project');
+  const name = `test_${process.pid}_${randomBytes(4).toString('hex')}`;
+  await runOnServer(server, `create database ${name} template ${templateDatabase}`);
+  return {
+    url: withDatabase(server, name),
+    [Symbol.asyncDispose]: () => runOnServer(server, `drop database if exists ${name} with (force)`),
+  };
+}
+
+async function runOnServer(url: string, statement: string): Promise<void> {
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  try {
+    await client.query(statement);
+  } finally {
+    await client.end();
+  }
+}
+
+export interface TestAppOptions {
+  /** To let several apps, as replicas, share one database and data folder. */
+  readonly database?: TestDatabase;
+  readonly dataDir?: string;
+  /** Settings by the names of their environment variables. */
+  readonly settings?: Readonly<Record<string, string>>;
+  readonly overrides?: ContextOverrides;
+  /** Where log lines go; nowhere by default. */
+  readonly log?: { write(line: string): void };
+}
+
+export interface TestResponse {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string | string[] | number | undefined>>;
+  readonly text: string;
+  readonly bytes: Buffer;
+  // biome-ignore lint/suspicious/noExplicitAny: tests look into answers of every shape.
+  readonly json: any;
+}
+
+/** One process of the service, embedded in the test: API and processors, with its own pool. */
+export interface TestApp extends AsyncDisposable {
+  [Symbol.asyncDispose](): Promise<void>;
+  readonly app: App;
+  readonly context: ApiContext;
+  readonly database: TestDatabase;
+  readonly dataDir: string;
+  /** Makes a user with a role in the organization (made when absent) and returns an API token. */
+  createUser(organization: string, role: Role, login?: string): Promise<string>;
+  /** Calls the API as the CLI would: JSON in, JSON out. `auth` is the whole Authorization header. */
+  call(method: string, url: string, options?: CallOptions): Promise<TestResponse>;
+}
+
+export interface CallOptions {
+  readonly auth?: string;
+  /** An object is sent as JSON; a Buffer or string as it is. */
+  readonly body?: object | Buffer | string;
+  readonly accept?: string | null;
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+/** Starts an app on a fresh database, or on the one given. Everything is closed by `await using`, or by disposing. */
+export async function createTestApp(options: TestAppOptions = {}): Promise<TestApp> {
+  const database = options.database ?? (await createTestDatabase());
+  const dataDir = options.dataDir ?? mkdtempSync(path.join(tmpdir(), 'holdfast-test-'));
+  const config = parseConfig({
+    HOLDFAST_DATABASE_URL: database.url,
+    HOLDFAST_DATA_DIR: dataDir,
+    HOLDFAST_DATABASE_POOL_SIZE: '8',
+    HOLDFAST_SHUTDOWN_SECONDS: '5',
+    ...options.settings,
+  });
+  const logger = createLogger({ level: options.log ? 'trace' : 'silent' }, options.log ?? { write: () => {} });
+  const shared = await createContext(
+    config,
+    { databaseUrl: database.url, masterKeys },
+    { logger, ...options.overrides },
+  );
+  const dispatcher = new InProcessDispatcher(createProcessors(shared), {
+    concurrency: config.jobs.concurrency,
+    logger,
+  });
+  shared.lifecycle.onClose('work', 'jobs', () => dispatcher.close());
+  const context: ApiContext = { ...shared, dispatcher };
+  const app = await buildApi(context);
+  shared.lifecycle.onClose('intake', 'http', () => app.close());
+  await app.ready();
+  const testApp: TestApp = {
+    app,
+    context,
+    database,
+    dataDir,
+    createUser: (organization, role, login) => createUser(context, organization, role, login),
+    call: (method, url, callOptions) => call(app, method, url, callOptions),
+    [Symbol.asyncDispose]: async () => {
+      openApps.delete(testApp);
+      await shared.lifecycle.close();
+      if (!options.database) await database[Symbol.asyncDispose]();
+      if (!options.dataDir) rmSync(dataDir, { recursive: true, force: true });
+    },
+  };
+  openApps.add(testApp);
+  return testApp;
+}
+
+/** Apps that the test has not disposed of; the leak guard asks. */
+export function listOpenApps(): readonly TestApp[] {
+  return [...openApps];
+}
+
+async function createUser(context: ApiContext, organization: string, role: Role, login?: string): Promise<string> {
+  const { token, hash } = mintToken('test-');
+  const { identity } = context;
+  const { id } = await identity.ensureOrganization(organization);
+  const user = await identity.ensureUser(login ?? `${role}-${randomBytes(4).toString('hex')}`);
+  await identity.setMembership(id, user.id, role);
+  await identity.insertToken({ userId: user.id, hash, description: 'test', expiresAt: null });
+  return token;
+}
+
+async function call(app: App, method: string, url: string, options: CallOptions = {}): Promise<TestResponse> {
+  const { auth, body, accept = cliAccept, headers = {} } = options;
+  const payload = body === undefined || Buffer.isBuffer(body) || typeof body === 'string' ? body : JSON.stringify(body);
+  const response = await app.inject({
+    method: method as NonNullable<InjectOptions['method']>,
+    url,
+    headers: {
+      ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+      ...(accept === null ? {} : { accept }),
+      ...(auth === undefined ? {} : { authorization: auth }),
+      ...headers,
+    },
+    ...(payload === undefined ? {} : { payload }),
+  });
+  return {
+    status: response.statusCode,
+    headers: response.headers,
+    text: response.payload,
+    bytes: response.rawPayload,
+    get json() {
+      return JSON.parse(response.payload);
+    },
+  };
+}
