@@ -27,6 +27,8 @@ export function registerErrors(app: FastifyInstance): void {
 }
 
 export function sendError(thrown: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
+  // Errors from before the first hook (a path that is no URL) have no id yet.
+  void reply.header('x-pulumi-request-id', request.id);
   const error = mapDatabaseError(thrown);
   const answer = answerTo(error);
   if (answer.status >= 500) request.log.error({ err: error }, 'request failed');

@@ -1,3 +1,4 @@
+import { InvalidRequestError } from '../platform/errors/errors.ts';
 import { JsonScanner, JsonSyntaxError } from '../platform/json/json-scanner.ts';
 
 /** One journal entry as the CLI sent it. */
@@ -8,11 +9,11 @@ export interface JournalEntryText {
 }
 
 /** The body is no journal batch. `index` is the entry at fault, or null when the body as a whole is. */
-export class InvalidJournalBatchError extends Error {
+export class InvalidJournalBatchError extends InvalidRequestError {
   override readonly name = 'InvalidJournalBatchError';
   readonly index: number | null;
 
-  constructor(message: string, index: number | null, options?: ErrorOptions) {
+  constructor(message: string, index: number | null, options: ErrorOptions = {}) {
     super(index === null ? message : `entries[${index}]: ${message}`, options);
     this.index = index;
   }

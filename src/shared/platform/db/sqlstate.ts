@@ -1,4 +1,4 @@
-import { AppError, UnavailableError } from '../errors/errors.ts';
+import { AppError, InvalidRequestError, UnavailableError } from '../errors/errors.ts';
 
 interface DatabaseFault {
   readonly code?: unknown;
@@ -42,13 +42,22 @@ const socketCodes = new Set([
   'ENOTFOUND',
 ]);
 
+/** character_not_in_repertoire: Postgres takes no NUL in text. */
+const unstorableText = '22021';
+
 /**
  * Turns a fault of the database that may pass (connection lost, deadlock, timeout, out of resources, shutting down)
- * into UnavailableError; anything else comes back as it is.
+ * into UnavailableError, and text that it cannot hold into InvalidRequestError; anything else comes back as it is.
  */
 export function mapDatabaseError(error: unknown): unknown {
   if (error instanceof AppError) return error;
   const state = sqlStateOf(error);
+  // Texts come from requests alone, wherever in them: a path, a query, a message.
+  if (state === unstorableText) {
+    return new InvalidRequestError('A text in the request holds a NUL character, which cannot be stored', {
+      cause: error,
+    });
+  }
   const passing = state !== null && retryableClasses.has(state.slice(0, 2));
   const lost = [...faultChain(error)].some(
     (fault) =>
