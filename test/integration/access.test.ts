@@ -1,0 +1,218 @@
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { hashToken } from '../../src/shared/platform/crypto/secret-token.ts';
+import { listRoutes } from '../support/routes.ts';
+import { createStack, deployment, ok, startUpdate, type TestStack } from '../support/state.ts';
+import { query } from '../support/steps.ts';
+import { createTestApp, type TestApp, type TestResponse } from '../support/test-app.ts';
+
+const S = '/api/stacks/:organization/:project/:stack';
+const U = `${S}/:kind(^(?:update|preview|refresh|destroy)$)/:updateId`;
+
+/** Who may call each route. A new route fails the first test until it is written down here. */
+const expected: Record<string, 'public' | 'user' | 'viewer' | 'member' | 'admin' | 'lease'> = {
+  'GET /healthz': 'public',
+  'GET /readyz': 'public',
+  'GET /metrics': 'public',
+  'GET /api/capabilities': 'public',
+  'GET /api/cli/version': 'public',
+  'GET /api/openapi.json': 'public',
+  'GET /api/user': 'user',
+  'GET /api/user/organizations/default': 'user',
+  'GET /api/user/stacks': 'user',
+  'GET /api/registry/packages': 'user',
+  'GET /api/registry/templates': 'user',
+  'POST /api/stacks/:organization/:project': 'member',
+  'HEAD /api/stacks/:organization/:project': 'viewer',
+  [`GET ${S}`]: 'viewer',
+  [`DELETE ${S}`]: 'admin',
+  [`POST ${S}/rename`]: 'member',
+  [`PATCH ${S}/tags`]: 'member',
+  [`PUT ${S}/config`]: 'member',
+  [`GET ${S}/policypacks`]: 'viewer',
+  [`GET ${S}/export`]: 'viewer',
+  [`GET ${S}/export/:stackVersion`]: 'viewer',
+  [`POST ${S}/import`]: 'member',
+  [`POST ${S}/encrypt`]: 'member',
+  [`POST ${S}/decrypt`]: 'viewer',
+  [`POST ${S}/batch-encrypt`]: 'member',
+  [`POST ${S}/batch-decrypt`]: 'viewer',
+  [`POST ${S}/decrypt/log-decryption`]: 'viewer',
+  [`POST ${S}/decrypt/log-batch-decryption`]: 'viewer',
+  [`POST ${S}/update`]: 'member',
+  [`POST ${S}/preview`]: 'member',
+  [`POST ${S}/refresh`]: 'member',
+  [`POST ${S}/destroy`]: 'member',
+  [`GET ${S}/updates`]: 'viewer',
+  [`GET ${S}/updates/latest`]: 'viewer',
+  [`GET ${S}/updates/latest/previews`]: 'viewer',
+  [`POST ${U}`]: 'member',
+  [`GET ${U}`]: 'viewer',
+  [`GET ${U}/events`]: 'viewer',
+  [`POST ${U}/cancel`]: 'member',
+  [`POST ${U}/complete`]: 'lease',
+  [`POST ${U}/renew_lease`]: 'lease',
+  [`PATCH ${U}/checkpoint`]: 'lease',
+  [`PATCH ${U}/checkpointverbatim`]: 'lease',
+  [`PATCH ${U}/checkpointdelta`]: 'lease',
+  [`PATCH ${U}/journalentries`]: 'lease',
+  [`POST ${U}/events/batch`]: 'lease',
+};
+
+const bodies: Record<string, object> = {
+  'POST /api/stacks/:organization/:project': { stackName: 'dev' },
+  [`POST ${S}/rename`]: { newName: 'x/y' },
+  [`PATCH ${S}/tags`]: {},
+  [`PUT ${S}/config`]: {},
+  [`POST ${S}/import`]: {},
+  [`POST ${S}/encrypt`]: { plaintext: 'QQ==' },
+  [`POST ${S}/decrypt`]: { ciphertext: 'QQ==' },
+  [`POST ${S}/batch-encrypt`]: { plaintexts: [] },
+  [`POST ${S}/batch-decrypt`]: { ciphertexts: [] },
+  [`POST ${U}/complete`]: { status: 'succeeded' },
+};
+
+let app: TestApp;
+let own: TestStack;
+let updateId: string;
+let lease: string;
+const tokens: Record<string, string> = {};
+
+beforeAll(async () => {
+  app = await createTestApp();
+  own = await createStack(app);
+  const update = await startUpdate(app, own);
+  updateId = update.id;
+  lease = update.lease;
+  for (const role of ['viewer', 'member', 'admin'] as const)
+    tokens[role] = `token ${await app.createUser(own.organization, role)}`;
+  tokens['outsider'] = `token ${await app.createUser('elsewhere', 'admin')}`;
+});
+afterAll(() => app[Symbol.asyncDispose]());
+
+const guarded = (kind: string) => Object.keys(expected).filter((route) => expected[route] === kind);
+const organizational = ['viewer', 'member', 'admin'].flatMap(guarded);
+
+function request(route: string, auth: string | undefined, ids: { update?: string } = {}): Promise<TestResponse> {
+  const [method, pattern] = route.split(' ') as [string, string];
+  const url = pattern
+    .replace(/:kind\(.*\)\//, 'update/')
+    .replace(':organization', own.organization)
+    .replace(':project', own.project)
+    .replace(':stackVersion', '999')
+    .replace(':stack', own.stack)
+    .replace(':updateId', ids.update ?? updateId);
+  const body = method === 'GET' || method === 'HEAD' || method === 'DELETE' ? undefined : (bodies[route] ?? {});
+  return app.call(method, url, { ...(auth === undefined ? {} : { auth }), ...(body ? { body } : {}) });
+}
+
+/** The status, once sure that the body repeats it: the CLI trusts the body. */
+function statusOf(route: string, response: TestResponse): number {
+  if (response.status >= 400 && !route.startsWith('HEAD')) {
+    expect(response.json).toEqual({ code: response.status, message: expect.stringMatching(/./) });
+  }
+  return response.status;
+}
+
+test('every registered route has an expectation, and every expectation a route', () => {
+  const routes = listRoutes(app.app);
+  const known = new Set(Object.keys(expected));
+  const automaticHeads = new Set(
+    [...known].filter((route) => route.startsWith('GET ')).map((route) => route.replace('GET', 'HEAD')),
+  );
+  expect(routes.filter((route) => !known.has(route) && !automaticHeads.has(route))).toEqual([]);
+  expect([...known].filter((route) => !routes.includes(route))).toEqual([]);
+});
+
+describe('without a valid token', () => {
+  const routes = Object.keys(expected).filter((route) => expected[route] !== 'public');
+
+  test.each(routes)('401 at %s', async (route) => {
+    for (const auth of [undefined, 'token', 'token ', 'Basic abc', `token ${'x'.repeat(40)}`]) {
+      const status = statusOf(route, await request(route, auth));
+      expect({ auth, status }).toEqual({ auth, status: 401 });
+    }
+  });
+
+  test('401 for tokens revoked or expired, at once', async () => {
+    for (const change of ['revoked_at = now()', `expires_at = now() - interval '1 second'`]) {
+      const token = await app.createUser(own.organization, 'admin');
+      expect((await request(`GET ${S}`, `token ${token}`)).status).toBe(200);
+      await query(app, `update api_tokens set ${change} where token_hash = $1`, [hashToken(token)]);
+      expect(statusOf(`GET ${S}`, await request(`GET ${S}`, `token ${token}`))).toBe(401);
+    }
+  });
+
+  test.each([...organizational, ...guarded('user')])('a lease is no API token: 401 at %s', async (route) => {
+    expect(statusOf(route, await request(route, lease))).toBe(401);
+    expect(statusOf(route, await request(route, lease.replace('update-token', 'token')))).toBe(401);
+  });
+
+  test.each(guarded('lease'))('an API token is no lease: refused at %s', async (route) => {
+    const admin = tokens['admin'] as string;
+    expect(statusOf(route, await request(route, admin))).toBe(401);
+    expect(statusOf(route, await request(route, admin.replace('token', 'update-token')))).toBe(403);
+  });
+});
+
+describe('with a token', () => {
+  test.each(organizational)('roles at %s', async (route) => {
+    const order = ['viewer', 'member', 'admin'];
+    const needed = order.indexOf(expected[route] as string);
+    for (const [rank, role] of order.entries()) {
+      if (rank >= needed) continue;
+      expect({ role, status: statusOf(route, await request(route, tokens[role])) }).toEqual({ role, status: 403 });
+    }
+    // The update under way makes sure that a change which is let in is refused later on; it must not be cancelled here.
+    const ids = route.endsWith('/cancel') ? { update: '00000000-0000-4000-8000-000000000000' } : {};
+    const least = statusOf(route, await request(route, tokens[order[needed] as string], ids));
+    expect([401, 403]).not.toContain(least);
+  });
+
+  test.each(organizational)('an outsider learns nothing at %s', async (route) => {
+    const there = await request(route, tokens['outsider']);
+    expect(statusOf(route, there)).toBe(404);
+    // In an organization that does not exist, create is allowed: it makes it.
+    if (route === 'POST /api/stacks/:organization/:project') return;
+    const absent = await request(route.replace(':organization', 'no-such-organization'), tokens['outsider']);
+    expect(absent.text.replaceAll('no-such-organization', own.organization)).toBe(there.text);
+  });
+
+  test.each(guarded('user'))('any user may %s', async (route) => {
+    expect(statusOf(route, await request(route, tokens['outsider']))).toBe(200);
+  });
+
+  test('the scheme may be written Bearer, in any case', async () => {
+    for (const scheme of ['Bearer', 'bearer', 'Token', 'TOKEN']) {
+      const auth = (tokens['viewer'] as string).replace('token', scheme);
+      expect((await request(`GET ${S}`, auth)).status).toBe(200);
+    }
+  });
+});
+
+describe('a lease', () => {
+  test.each(guarded('lease'))('of another update, or unknown, is 403 at %s', async (route) => {
+    const other = await createStack(app);
+    const foreign = await startUpdate(app, other);
+    expect(statusOf(route, await request(route, foreign.lease))).toBe(403);
+    expect(statusOf(route, await request(route, `update-token lease-${'x'.repeat(43)}`))).toBe(403);
+    for (const update of ['nonsense', '00000000-0000-4000-8000-000000000000'])
+      expect(statusOf(route, await request(route, lease, { update }))).toBe(403);
+  });
+
+  test.each(guarded('lease'))('expired, cancelled or completed is 403 at %s', async (route) => {
+    for (const end of ['expire', 'cancel', 'complete'] as const) {
+      const stack = await createStack(app);
+      const update = await startUpdate(app, stack);
+      if (end === 'expire') await query(app, 'update updates set expires_at = now() where id = $1', [update.id]);
+      if (end === 'cancel') await ok(app.call('POST', `${update.path}/cancel`, { auth: stack.auth }));
+      if (end === 'complete')
+        await ok(app.call('POST', `${update.path}/complete`, { auth: update.lease, body: { status: 'failed' } }));
+      const [method, pattern] = route.split(' ') as [string, string];
+      const response = await app.call(method, pattern.replace(U, update.path), {
+        auth: update.lease,
+        body: { ...deployment(1), status: 'succeeded', entries: [], events: [] },
+      });
+      expect({ end, status: statusOf(route, response) }).toEqual({ end, status: 403 });
+    }
+  });
+});

@@ -1,0 +1,284 @@
+import { request as httpRequest, type IncomingMessage } from 'node:http';
+import { gunzipSync } from 'node:zlib';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { listen } from '../../src/api/listen.ts';
+import { createStack, gzipped, ok, startUpdate, type TestStack } from '../support/state.ts';
+import { cancel, complete, getStack, saveState } from '../support/steps.ts';
+import { cliAccept, contractAccept, createTestApp, type TestApp } from '../support/test-app.ts';
+
+let app: TestApp;
+beforeAll(async () => {
+  app = await createTestApp();
+});
+afterAll(() => app[Symbol.asyncDispose]());
+
+describe('Accept', () => {
+  test.each([
+    'application/vnd.pulumi+8',
+    'application/vnd.pulumi+9',
+    'application/vnd.pulumi+123',
+    'application/vnd.service+8',
+    'application/x-tar, application/vnd.pulumi+9',
+    'application/json;q=0.9,application/vnd.service+8;q=0.1',
+  ])('%s is taken', async (accept) => {
+    expect((await app.call('GET', '/api/capabilities', { accept })).status).toBe(200);
+  });
+
+  test.each([
+    null,
+    '*/*',
+    'application/json',
+    'application/vnd.pulumi+7',
+    'application/vnd.service+9',
+    'application/vnd.service+80',
+    'application/vnd.other+8',
+    'application/vnd.pulumi',
+    '',
+  ])('%s is 415 before anything else', async (accept) => {
+    for (const path of ['/api/capabilities', '/api/user', '/api/stacks/a/b/c/update/d/checkpoint']) {
+      const response = await app.call(path.endsWith('t') ? 'PATCH' : 'GET', path, { accept });
+      expect(response.status).toBe(415);
+      expect(response.json).toEqual({ code: 415, message: expect.stringContaining('vnd.pulumi+8') });
+    }
+  });
+
+  test('health, metrics and the API description need none', async () => {
+    for (const path of ['/healthz', '/readyz', '/metrics', '/api/openapi.json'])
+      expect((await app.call('GET', path, { accept: null })).status).toBe(200);
+  });
+
+  test('the API description names every protocol path', async () => {
+    const { json } = await app.call('GET', '/api/openapi.json', { accept: null });
+    expect(json.openapi).toMatch(/^3\.1/);
+    expect(Object.keys(json.paths)).toContain('/api/stacks/{organization}/{project}/{stack}/import');
+  });
+});
+
+describe('the two dialects', () => {
+  const inBoth = async <T>(work: (accept: string, stack: TestStack) => Promise<T>): Promise<[cli: T, contract: T]> => [
+    await work(cliAccept, await createStack(app)),
+    await work(contractAccept, await createStack(app)),
+  ];
+  const create = async (stack: TestStack, accept: string, kind = 'update', body: object = {}): Promise<string> => {
+    const { json } = await ok(app.call('POST', `${stack.path}/${kind}`, { auth: stack.auth, accept, body }));
+    return `${stack.path}/update/${json.updateID}`;
+  };
+
+  test('start: version and tokenExpiration', async () => {
+    const [cli, contract] = await inBoth(async (accept, stack) => {
+      const path = await create(stack, accept);
+      return (await ok(app.call('POST', path, { auth: stack.auth, accept, body: {} }))).json;
+    });
+    expect(cli.version).toBe(1);
+    expect(Number.isInteger(cli.tokenExpiration)).toBe(true);
+    expect(cli.tokenExpiration - Date.now() / 1000).toBeGreaterThan(290);
+    expect(contract.version).toBe(0);
+    expect(new Date(contract.tokenExpiration).toISOString()).toBe(contract.tokenExpiration);
+  });
+
+  test('renew: tokenExpiration', async () => {
+    const [cli, contract] = await inBoth(async (accept, stack) => {
+      const update = await startUpdate(app, stack);
+      const options = { auth: update.lease, accept, body: { token: '', duration: 300 } };
+      return (await ok(app.call('POST', `${update.path}/renew_lease`, options))).json;
+    });
+    expect(cli.tokenExpiration).toEqual(expect.any(Number));
+    expect(contract.tokenExpiration).toMatch(/^\d{4}-.*Z$/);
+  });
+
+  test('stack list: lastUpdate', async () => {
+    const stack = await createStack(app);
+    const list = async (accept: string) => {
+      const { json } = await ok(app.call('GET', '/api/user/stacks', { auth: stack.auth, accept }));
+      return json.stacks[0];
+    };
+    for (const accept of [cliAccept, contractAccept]) expect(await list(accept)).not.toHaveProperty('lastUpdate');
+    const update = await startUpdate(app, stack);
+    expect((await list(cliAccept)).lastUpdate).toBe(0);
+    expect((await list(contractAccept)).lastUpdate).toEqual({
+      kind: 'update',
+      status: 'running',
+      startTime: expect.any(Number),
+    });
+    await ok(complete(app, update));
+    expect((await list(cliAccept)).lastUpdate).toBeGreaterThan(1_700_000_000);
+    expect((await list(contractAccept)).lastUpdate.status).toBe('succeeded');
+  });
+
+  test('previews run beside an update for the CLI, and lock for the contract', async () => {
+    for (const [kind, body] of [
+      ['preview', {}],
+      ['update', { options: { dryRun: true } }],
+      ['destroy', { options: { dryRun: true } }],
+    ] as const) {
+      const stack = await createStack(app);
+      await startUpdate(app, stack);
+      const post = (accept: string) => app.call('POST', `${stack.path}/${kind}`, { auth: stack.auth, accept, body });
+      expect((await post(contractAccept)).status).toBe(409);
+      expect((await post(cliAccept)).status).toBe(200);
+    }
+    const stack = await createStack(app);
+    const path = await create(stack, contractAccept, 'preview');
+    expect((await getStack(app, stack)).activeUpdate).toBe(path.split('/').at(-1));
+    expect((await app.call('POST', `${stack.path}/update`, { auth: stack.auth, body: {} })).status).toBe(409);
+    await ok(cancel(app, stack, { path }));
+    expect((await getStack(app, stack)).activeUpdate).toBe('');
+  });
+
+  test('delete without a force parameter keeps resources for the CLI only', async () => {
+    const [cli, contract] = await inBoth(async (accept, stack) => {
+      const update = await startUpdate(app, stack);
+      await ok(saveState(app, update, 1));
+      await ok(complete(app, update));
+      return (await app.call('DELETE', stack.path, { auth: stack.auth, accept })).status;
+    });
+    expect([cli, contract]).toEqual([400, 204]);
+  });
+
+  test('requests are taken in either form, whatever the dialect', async () => {
+    for (const accept of [cliAccept, contractAccept]) {
+      for (const body of [{ tags: { a: 'b' } }, { a: 'b' }]) {
+        const stack = await createStack(app);
+        await ok(app.call('PATCH', `${stack.path}/tags`, { auth: stack.auth, accept, body }));
+        expect((await getStack(app, stack)).tags).toEqual({ a: 'b' });
+      }
+      for (const body of [{ newName: 'next', newProject: 'other' }, { newName: 'ORG/other/next' }]) {
+        const stack = await createStack(app);
+        const text = JSON.stringify(body).replace('ORG', stack.organization);
+        await ok(app.call('POST', `${stack.path}/rename`, { auth: stack.auth, accept, body: text }));
+        const renamed = `/api/stacks/${stack.organization}/other/next`;
+        await ok(app.call('GET', renamed, { auth: stack.auth, accept }));
+      }
+    }
+  });
+});
+
+describe('answers', () => {
+  test('what is not there is 404 with a JSON body', async () => {
+    const { auth, path } = await createStack(app);
+    for (const [method, url] of [
+      ['GET', '/api/nothing'],
+      ['GET', '/api/orgs/acme/members'],
+      ['GET', '/nothing'],
+      ['POST', `${path}/nothing`],
+      ['DELETE', '/api/user'],
+      ['PUT', path],
+      ['PATCH', `${path}/resource-import/00000000-0000-4000-8000-000000000000/checkpoint`],
+    ] as const) {
+      const response = await app.call(method, url, { auth });
+      expect({ url, status: response.status }).toEqual({ url, status: 404 });
+      expect(response.json).toEqual({ code: 404, message: expect.any(String) });
+      expect(response.headers['content-type']).toMatch(/^application\/json/);
+    }
+  });
+
+  test.each([
+    '/api/stacks/%ff/b/c',
+    '/api/stacks/%00/b/c',
+    '/api/stacks/ORG/%00/c',
+    '/api/stacks/ORG/b/c%00d/export',
+    '/api/user/stacks?project=%00',
+    `/api/stacks/ORG/b/${'x'.repeat(300)}`,
+  ])('%s is the caller’s fault', async (url) => {
+    const { auth, organization } = await createStack(app);
+    const response = await app.call('GET', url.replace('ORG', organization), { auth });
+    expect([400, 404, 414]).toContain(response.status);
+    expect(response.json.code).toBe(response.status);
+  });
+
+  test('text that Postgres cannot hold is the caller’s fault', async () => {
+    const stack = await createStack(app);
+    const body = { metadata: { message: 'a\0b', environment: { 'a\0b': '\0' } } };
+    const created = await app.call('POST', `${stack.path}/update`, { auth: stack.auth, body });
+    expect(created.status).toBeLessThan(500);
+    const renamed = await app.call('POST', `${stack.path}/rename`, { auth: stack.auth, body: { newName: 'a\0b' } });
+    expect(renamed.status).toBe(400);
+  });
+
+  test.each([
+    ['not JSON', '{"stackName":'],
+    ['two values', '{"stackName":"a"}{}'],
+    ['not an object', '[]'],
+    ['a member of the wrong type', '{"stackName":1}'],
+    ['nothing', ''],
+    ['too deep', `{"tags":${'['.repeat(600)}${']'.repeat(600)}}`],
+    ['not UTF-8', Buffer.from([0x7b, 0x22, 0xff, 0x22, 0x3a, 0x31, 0x7d])],
+  ])('a body that is %s is 400', async (_name, body) => {
+    const { auth, organization } = await createStack(app);
+    const response = await app.call('POST', `/api/stacks/${organization}/proj`, { auth, body });
+    expect(response.status).toBe(400);
+    expect(response.json).toEqual({ code: 400, message: expect.any(String) });
+  });
+
+  test('every answer has its own X-Pulumi-Request-ID, errors too', async () => {
+    const ids = new Set<unknown>();
+    for (const url of ['/healthz', '/api/capabilities', '/api/user', '/api/nothing', '/api/stacks/%ff/b/c'])
+      ids.add((await app.call('GET', url)).headers['x-pulumi-request-id']);
+    expect(ids.size).toBe(5);
+    for (const id of ids) expect(id).toMatch(/^[0-9a-f-]{36}$/);
+  });
+
+  test('HEAD of a project: status without a body', async () => {
+    const { auth, organization } = await createStack(app);
+    const head = (project: string) => app.call('HEAD', `/api/stacks/${organization}/${project}`, { auth });
+    for (const [project, status] of [
+      ['proj', 200],
+      ['none', 404],
+    ] as const) {
+      const response = await head(project);
+      expect([response.status, response.text]).toEqual([status, '']);
+    }
+  });
+});
+
+describe('gzip', () => {
+  test('is taken under both names, and only that', async () => {
+    const stack = await createStack(app);
+    const update = await startUpdate(app, stack);
+    const url = `${update.path}/checkpoint`;
+    const { body } = gzipped('{"version":3,"deployment":{"resources":[]}}');
+    const send = (encoding: string, bytes = body) =>
+      app.call('PATCH', url, { auth: update.lease, body: bytes, headers: { 'content-encoding': encoding } });
+    for (const encoding of ['gzip', 'x-gzip', 'GZIP']) expect((await send(encoding)).status).toBe(204);
+    for (const encoding of ['br', 'deflate', 'gzip, gzip']) expect((await send(encoding)).status).toBe(415);
+    for (const broken of [body.subarray(0, -6), Buffer.from('plain'), Buffer.concat([body, Buffer.from('x')])]) {
+      const response = await send('gzip', broken);
+      expect([response.status, response.json.code]).toEqual([400, 400]);
+    }
+  });
+
+  test('is given when asked for, never on an empty body', async () => {
+    const url = await listen(app.app, { host: '127.0.0.1', port: 0 });
+    const stack = await createStack(app);
+    const update = await startUpdate(app, stack);
+    await ok(saveState(app, update, 50));
+    const headers = { accept: cliAccept, 'accept-encoding': 'gzip', 'content-type': 'application/json' };
+    const send = (method: string, path: string, authorization: string, body?: string) =>
+      new Promise<{ response: IncomingMessage; bytes: Buffer }>((resolve, reject) => {
+        const request = httpRequest(`${url}${path}`, { method, headers: { ...headers, authorization } }, (response) => {
+          const chunks: Buffer[] = [];
+          response.on('data', (chunk: Buffer) => chunks.push(chunk));
+          response.on('end', () => resolve({ response, bytes: Buffer.concat(chunks) }));
+        });
+        request.on('error', reject);
+        request.end(body);
+      });
+    const exported = await send('GET', `${stack.path}/export`, stack.auth);
+    expect(exported.response.headers['content-encoding']).toBe('gzip');
+    expect(JSON.parse(gunzipSync(exported.bytes).toString()).deployment.resources).toHaveLength(50);
+    for (const [method, path, auth, body] of [
+      ['PATCH', `${update.path}/checkpoint`, update.lease, '{"version":3,"deployment":{}}'],
+      ['HEAD', `/api/stacks/${stack.organization}/proj`, stack.auth, undefined],
+      ['HEAD', `/api/stacks/${stack.organization}/none`, stack.auth, undefined],
+      ['POST', `${update.path}/complete`, update.lease, '{"status":"succeeded"}'],
+      ['DELETE', `${stack.path}?force=true`, stack.auth, undefined],
+    ] as const) {
+      const { response, bytes } = await send(method, path, auth, body);
+      expect({ path, encoding: response.headers['content-encoding'], length: bytes.length }).toEqual({
+        path,
+        encoding: undefined,
+        length: 0,
+      });
+    }
+  });
+});

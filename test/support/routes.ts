@@ -1,0 +1,20 @@
+import type { App } from '../../src/api/app.ts';
+
+/** All registered routes as `METHOD /path`, HEAD of GET routes included, read from the router itself. */
+export function listRoutes(app: App): string[] {
+  const routes: string[] = [];
+  const prefixes: string[] = [];
+  for (const line of app.printRoutes({ commonPrefix: false }).split('\n')) {
+    const match = /^((?:│ {3}| {4})*)[├└]── (\S+) \(([A-Z, ]+)\)$/.exec(line);
+    if (!match) {
+      if (line.trim() !== '') throw new Error(`Cannot read the route in ${JSON.stringify(line)}`);
+      continue;
+    }
+    const [, indent, segment, methods] = match as unknown as [string, string, string, string];
+    const depth = indent.length / 4;
+    const path = `${depth === 0 ? '' : prefixes[depth - 1]}${segment}`;
+    prefixes[depth] = path;
+    for (const method of methods.split(', ')) routes.push(`${method} ${path}`);
+  }
+  return routes;
+}
