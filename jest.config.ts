@@ -1,10 +1,14 @@
+import { availableParallelism } from 'node:os';
 import type { Config } from 'jest';
 
 const base = {
   testEnvironment: 'node',
   extensionsToTreatAsEsm: ['.ts'],
   transform: {
-    '^.+\\.ts$': ['@swc/jest', { jsc: { target: 'es2024', parser: { syntax: 'typescript' } }, module: { type: 'es6' } }],
+    '^.+\\.ts$': [
+      '@swc/jest',
+      { jsc: { target: 'es2024', parser: { syntax: 'typescript' } }, module: { type: 'es6' } },
+    ],
   },
 } satisfies Config;
 
@@ -15,6 +19,8 @@ const withDatabase = {
 } satisfies Config;
 
 const config: Config = {
+  // Every file has a database of its own, so all may run at once; the shared Postgres has connections for eight.
+  maxWorkers: Math.min(availableParallelism(), 8),
   projects: [
     { ...base, displayName: 'unit', testMatch: ['<rootDir>/src/**/*.test.ts'] },
     { ...base, ...withDatabase, displayName: 'integration', testMatch: ['<rootDir>/test/integration/**/*.test.ts'] },

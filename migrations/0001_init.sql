@@ -113,6 +113,9 @@ create table updates (
   checkpoint_id uuid,
   -- Highest accepted checkpoint sequence number, 0 before the first.
   checkpoint_sequence integer not null default 0,
+  -- Full checkpoints have no number on the wire: each is given one when it comes in, so that a late one cannot undo a newer.
+  full_assigned integer not null default 0,
+  full_committed integer not null default 0,
   -- Journal entries up to this sequence id are part of checkpoint_id.
   folded_sequence bigint not null default 0,
   -- Whether the journal has entries beyond that.
@@ -194,3 +197,11 @@ create table encryption_keys (
   created_at timestamptz not null default now(),
   constraint encryption_keys_stack_key unique (stack_id)
 );
+
+-- What queued jobs came to, for the calls that wait for them; swept after a day.
+create table receipts (
+  job_id uuid primary key,
+  outcome text not null,
+  created_at timestamptz not null default now()
+);
+create index receipts_created on receipts (created_at);

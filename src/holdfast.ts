@@ -1,19 +1,25 @@
 import { parseArgs } from 'node:util';
 import { runAdmin } from './admin.ts';
+import { startApi } from './api/main.ts';
 import { checkHealth } from './healthz.ts';
 import { type RunningServer, startServer } from './main.ts';
+import type { AppContext } from './shared/context.ts';
 import { BootstrapError } from './shared/identity/bootstrap.ts';
 import { type Config, ConfigError, holdfastVersion, loadConfig } from './shared/platform/config/config.ts';
 import { DataDirInUseError } from './shared/platform/config/data-dir.ts';
 import { migrate, PendingMigrationsError } from './shared/platform/db/migrate.ts';
 import { closeOnSignal } from './shared/platform/lifecycle/lifecycle.ts';
-import { createLogger } from './shared/platform/logger/logger.ts';
+import { createLogger, type Logger } from './shared/platform/logger/logger.ts';
+import { RedisPolicyError } from './shared/platform/queue/redis.ts';
+import { startWorker } from './workers/main.ts';
 
 const usage = `Holdfast ${holdfastVersion}: state backend for the Pulumi CLI
 
 Usage: holdfast <verb>
 
   server      API and workers in one process; with its own Postgres unless HOLDFAST_DATABASE_URL is set
+  api         an API replica; needs HOLDFAST_REDIS_URL and workers
+  worker      a worker process; needs HOLDFAST_REDIS_URL
   migrate     bring the database up to this release, then leave
   admin       organizations, users and tokens: see \`holdfast admin help\`
   --healthz   leave with 0 when the server at HOLDFAST_LISTEN is healthy, else 1
@@ -23,7 +29,7 @@ Usage: holdfast <verb>
 Settings are environment variables; the README lists them.`;
 
 /** Errors whose sentence is all that an operator needs. */
-const plainErrors = [ConfigError, BootstrapError, DataDirInUseError, PendingMigrationsError];
+const plainErrors = [ConfigError, BootstrapError, DataDirInUseError, PendingMigrationsError, RedisPolicyError];
 
 async function main(args: string[]): Promise<number | undefined> {
   const [verb, ...rest] = args;
@@ -41,6 +47,10 @@ async function main(args: string[]): Promise<number | undefined> {
   switch (verb) {
     case 'server':
       return runServer(loadConfig());
+    case 'api':
+      return runRole(loadConfig(), startApi);
+    case 'worker':
+      return runRole(loadConfig(), startWorker);
     case 'migrate':
       return runMigrate(loadConfig());
     default:
@@ -55,6 +65,17 @@ async function runServer(config: Config): Promise<undefined> {
   closeOnSignal(server.context.lifecycle, logger);
   logger.info({ url: server.url, version: holdfastVersion }, 'listening');
   if (server.firstLogin) printFirstLogin(config, server.firstLogin);
+  return undefined;
+}
+
+async function runRole(
+  config: Config,
+  start: (config: Config, logger: Logger) => Promise<{ context: AppContext; url: string }>,
+): Promise<undefined> {
+  const logger = createLogger({ level: config.logLevel });
+  const { context, url } = await start(config, logger);
+  closeOnSignal(context.lifecycle, logger);
+  logger.info({ url, version: holdfastVersion }, 'listening');
   return undefined;
 }
 

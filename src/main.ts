@@ -2,6 +2,7 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { buildApi } from './api/app.ts';
 import { listen } from './api/listen.ts';
+import { createClusterContext, createClusterDispatcher } from './shared/cluster-context.ts';
 import { type AppContext, type ContextOverrides, createContext } from './shared/context.ts';
 import { applyBootstrap, readBootstrapFile } from './shared/identity/bootstrap.ts';
 import { createIdentityRepository } from './shared/identity/identity-repository.ts';
@@ -11,10 +12,11 @@ import { mintToken } from './shared/platform/crypto/secret-token.ts';
 import { startEmbeddedPostgres } from './shared/platform/db/embedded-postgres.ts';
 import { assertMigrated, migrate } from './shared/platform/db/migrate.ts';
 import type { Logger } from './shared/platform/logger/logger.ts';
-import { InProcessDispatcher } from './shared/platform/queue/in-process-dispatcher.ts';
+import type { JobDispatcher } from './shared/platform/queue/dispatcher.ts';
 import { KeyRing } from './shared/secrets/key-ring.ts';
+import { startInProcessJobs } from './workers/in-process-jobs.ts';
+import { startClusterJobs } from './workers/main.ts';
 import { startSweeper } from './workers/maintenance/sweeper.ts';
-import { createProcessors } from './workers/registry.ts';
 
 /** A running server: both roles in one process. */
 export interface RunningServer extends AsyncDisposable {
@@ -42,26 +44,31 @@ export async function startServer(
     const masterKeys = config.secrets.masterKeys ?? embedded?.masterKeys;
     if (!masterKeys)
       throw new ConfigError('These settings are wrong:\n  HOLDFAST_MASTER_KEYS: needed with HOLDFAST_DATABASE_URL');
+    if (config.redisUrl !== null) {
+      const cluster = await createClusterContext(
+        { ...config, database: { ...config.database, url: databaseUrl }, secrets: { masterKeys } },
+        logger,
+        overrides,
+      );
+      if (embedded) cluster.lifecycle.onClose('processes', 'postgres', embedded.stop);
+      startClusterJobs(cluster);
+      return await serve(cluster, createClusterDispatcher(cluster), embedded !== null);
+    }
     await assertMigrated(databaseUrl);
     const context = await createContext(config, { databaseUrl, masterKeys }, { logger, ...overrides });
     if (embedded) context.lifecycle.onClose('processes', 'postgres', embedded.stop);
-    return await serve(context, embedded !== null);
+    return await serve(context, startInProcessJobs(context), embedded !== null);
   } catch (error) {
     await embedded?.stop();
     throw error;
   }
 }
 
-async function serve(context: AppContext, isEmbedded: boolean): Promise<RunningServer> {
-  const { config, db, lifecycle, logger } = context;
+async function serve(context: AppContext, dispatcher: JobDispatcher, isEmbedded: boolean): Promise<RunningServer> {
+  const { config, db, lifecycle } = context;
   try {
     if (config.bootstrapFile) await applyBootstrap(db, readBootstrapFile(config.bootstrapFile));
     const firstLogin = isEmbedded && !config.bootstrapFile ? await createFirstLogin(context) : null;
-    const dispatcher = new InProcessDispatcher(createProcessors(context), {
-      concurrency: config.jobs.concurrency,
-      logger,
-    });
-    lifecycle.onClose('work', 'jobs', () => dispatcher.close());
     startSweeper(context);
     const app = await buildApi({ ...context, dispatcher });
     lifecycle.onClose('intake', 'http', () => app.close());

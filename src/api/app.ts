@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import compress from '@fastify/compress';
 import swagger from '@fastify/swagger';
-import { type TypeBoxTypeProvider, TypeBoxValidatorCompiler } from '@fastify/type-provider-typebox';
+import { TypeBoxValidatorCompiler } from '@fastify/type-provider-typebox';
 import Fastify, { type FastifyInstance, LogController } from 'fastify';
 import './request.ts';
 import { holdfastVersion } from '../shared/platform/config/config.ts';
@@ -21,15 +21,9 @@ import { registerServiceRoutes } from './pulumi/service.routes.ts';
 import { registerStackRoutes } from './pulumi/stacks.routes.ts';
 import { registerStateRoutes } from './pulumi/state.routes.ts';
 import { registerUpdateRoutes } from './pulumi/updates.routes.ts';
+import { toRouteScope } from './route-scope.ts';
 
 export type App = FastifyInstance;
-
-/** A scope in which TypeBox schemas give routes their types. */
-export type RouteScope = ReturnType<typeof typed>;
-
-function typed(app: FastifyInstance) {
-  return app.withTypeProvider<TypeBoxTypeProvider>();
-}
 
 /** Builds the HTTP application: parts are registered by hand, in the order in which a request meets them. */
 export async function buildApi(context: ApiContext): Promise<App> {
@@ -74,7 +68,7 @@ export async function buildApi(context: ApiContext): Promise<App> {
 function registerProtocol(scope: FastifyInstance, context: ApiContext): void {
   registerDialect(scope);
   registerAccess(scope, context);
-  const routes = typed(scope);
+  const routes = toRouteScope(scope);
   registerServiceRoutes(routes, context);
   registerStackRoutes(routes, context);
   registerStateRoutes(routes, context);

@@ -35,15 +35,17 @@ export function registerHealthRoutes(app: FastifyInstance, context: ApiContext):
     '/readyz',
     { logLevel: 'warn', schema: { summary: 'Whether the server should be sent requests', tags: ['health'] } },
     async (_request, reply) => {
-      const [database, blobStore] = await Promise.all([
+      const [database, blobStore, queue] = await Promise.all([
         faultOf(() => db.ping(healthLimitMs)),
         faultOf(() => blobs.check(healthLimitMs)),
+        faultOf(() => handover.check(healthLimitMs)),
       ]);
-      const ready = !draining && !database && !blobStore;
+      const ready = !draining && !database && !blobStore && !queue;
       return reply.code(ready ? 200 : 503).send({
         status: ready ? 'ready' : draining ? 'draining' : 'not ready',
         database: database ?? 'ok',
         blobs: blobStore ?? 'ok',
+        queue: queue ?? 'ok',
         jobs: dispatcher.state(),
         handoverBytes: handover.bytesHeld(),
       });

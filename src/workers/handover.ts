@@ -1,6 +1,7 @@
 import { type BodyEncoding, type ByteSource, inflate } from '../shared/checkpoints/byte-source.ts';
 import type { AppContext } from '../shared/context.ts';
 import { toRejection } from '../shared/platform/errors/outcome.ts';
+import type { Job } from '../shared/platform/queue/jobs.ts';
 
 interface HandedOver {
   readonly body: ByteSource;
@@ -30,4 +31,9 @@ export async function withHandover(
     throw error;
   }
   await context.handover.delete(job.handoverKey);
+}
+
+/** Lets go of the body of a job that was given up. */
+export async function dropHandover(context: AppContext, job: Job): Promise<void> {
+  if ('handoverKey' in job) await context.handover.delete(job.handoverKey);
 }

@@ -8,7 +8,7 @@ export function createProcessors(context: AppContext): JobProcessors {
   return {
     'apply-checkpoint': (job) =>
       withHandover(context, job, ({ body, encoding }) =>
-        writer.write({ kind: job.kind, fence: job.fence, body, encoding }),
+        writer.write({ kind: job.kind, fence: job.fence, fullOrder: job.fullOrder, body, encoding }),
       ),
     'import-deployment': (job) =>
       withHandover(context, job, ({ body, encoding }) =>

@@ -11,9 +11,8 @@ import type { Role } from '../../src/shared/identity/roles.ts';
 import { parseConfig } from '../../src/shared/platform/config/config.ts';
 import { mintToken } from '../../src/shared/platform/crypto/secret-token.ts';
 import { createLogger } from '../../src/shared/platform/logger/logger.ts';
-import { InProcessDispatcher } from '../../src/shared/platform/queue/in-process-dispatcher.ts';
 import { KeyRing } from '../../src/shared/secrets/key-ring.ts';
-import { createProcessors } from '../../src/workers/registry.ts';
+import { startInProcessJobs } from '../../src/workers/in-process-jobs.ts';
 import { templateDatabase, withDatabase } from './global-setup.ts';
 
 export const cliAccept = 'application/vnd.pulumi+9';
@@ -108,11 +107,7 @@ export async function createTestApp(options: TestAppOptions = {}): Promise<TestA
     { databaseUrl: database.url, masterKeys },
     { logger, ...options.overrides },
   );
-  const dispatcher = new InProcessDispatcher(createProcessors(shared), {
-    concurrency: config.jobs.concurrency,
-    logger,
-  });
-  shared.lifecycle.onClose('work', 'jobs', () => dispatcher.close());
+  const dispatcher = startInProcessJobs(shared);
   const context: ApiContext = { ...shared, dispatcher };
   const app = await buildApi(context);
   shared.lifecycle.onClose('intake', 'http', () => app.close());

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { FastifyRequest } from 'fastify';
 import { type BodyEncoding, type ByteSource, bytesOf, inflateWhole } from '../../shared/checkpoints/byte-source.ts';
-import { UnavailableError } from '../../shared/platform/errors/errors.ts';
+import { JobPendingError } from '../../shared/platform/queue/dispatcher.ts';
 import type { Job } from '../../shared/platform/queue/jobs.ts';
 import type { ApiContext } from '../api-context.ts';
 import { bodyEncoding, collectBody, declaredBytes, unbroken } from '../plugins/body.ts';
@@ -22,7 +22,7 @@ export interface PayloadWork {
   /** Label in the metrics. */
   readonly kind: string;
   readonly direct: (payload: DirectPayload) => Promise<void>;
-  readonly job: (handover: { handoverKey: string; encoding: BodyEncoding }) => Job;
+  readonly job: (handover: { handoverKey: string; encoding: BodyEncoding }) => Job | Promise<Job>;
   /** For calls that the CLI does not repeat: wait for room instead of answering 503. */
   readonly waitForRoom?: true;
 }
@@ -46,53 +46,39 @@ export async function commitPayload(context: ApiContext, request: FastifyRequest
         inflated: () => inflateWhole(body, encoding, config.limits.maxBodyBytes),
       });
     } else {
-      await handOver(context, work, { body: bytesOf(body)(), encoding, declared });
+      await handOver(context, request, work, { body: bytesOf(body)(), encoding, declared });
     }
   } else {
-    await handOver(context, work, { body: unbroken(request.raw), encoding, declared });
+    await handOver(context, request, work, { body: unbroken(request.raw), encoding, declared });
   }
   timer();
 }
 
 async function handOver(
-  context: ApiContext,
+  { config, dispatcher, handover }: ApiContext,
+  request: FastifyRequest,
   work: PayloadWork,
   payload: { body: AsyncIterable<Buffer>; encoding: BodyEncoding; declared: number | null },
 ): Promise<void> {
-  const { config, dispatcher, handover } = context;
   const handoverKey = randomUUID();
-  await handover.put(handoverKey, payload.body, {
+  const { bytes } = await handover.put(handoverKey, payload.body, {
     maxBytes: config.limits.maxBodyBytes,
     declaredBytes: payload.declared,
     wait: work.waitForRoom === true,
   });
   // From here on the client may go: what it sent is committed all the same.
-  const run = dispatcher.run(work.job({ handoverKey, encoding: payload.encoding }));
-  const settled = run.finally(() => handover.delete(handoverKey));
-  settled.catch(() => {});
-  await withDeadline(settled, config.jobs.waitSeconds * 1000);
+  try {
+    const share = (request.params as { organization: string }).organization;
+    await dispatcher.run(await work.job({ handoverKey, encoding: payload.encoding }), { bytes, share });
+  } catch (error) {
+    // A job that is still under way needs its body.
+    if (!(error instanceof JobPendingError)) await handover.delete(handoverKey);
+    throw error;
+  }
 }
 
 /** Size that a gzip body states at its end (modulo 4 GiB); a lie only costs its teller the quicker way. */
 function claimedBytes(body: Buffer, encoding: BodyEncoding): number {
   if (encoding === 'identity' || body.length < 18) return body.length;
   return body.readUInt32LE(body.length - 4);
-}
-
-async function withDeadline(work: Promise<void>, limitMs: number): Promise<void> {
-  const { promise, reject } = Promise.withResolvers<never>();
-  const timer = setTimeout(
-    () =>
-      reject(
-        new UnavailableError('The write is taking longer than this call may wait; please repeat it', {
-          retryAfterSeconds: 5,
-        }),
-      ),
-    limitMs,
-  );
-  try {
-    await Promise.race([work, promise]);
-  } finally {
-    clearTimeout(timer);
-  }
 }

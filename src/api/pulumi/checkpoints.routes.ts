@@ -3,9 +3,9 @@ import type { CheckpointKind } from '../../shared/checkpoints/checkpoint-writer.
 import { ConflictError } from '../../shared/platform/errors/errors.ts';
 import { UpdateParams } from '../../shared/protocol/core.ts';
 import type { ApiContext } from '../api-context.ts';
-import type { RouteScope } from '../app.ts';
 import { commitPayload } from '../checkpoints/payload.ts';
 import type { Lease } from '../request.ts';
+import type { RouteScope } from '../route-scope.ts';
 import { leaseToken, updatePath } from './paths.ts';
 
 const paths: Record<CheckpointKind, string> = {
@@ -35,8 +35,15 @@ export function registerCheckpointRoutes(app: RouteScope, context: ApiContext): 
         await commitPayload(context, request, {
           kind,
           direct: ({ source, encoding }) =>
-            context.writer.write({ kind, fence: fenceOf(lease), body: source, encoding }),
-          job: (handover) => ({ name: 'apply-checkpoint', schema: 1, kind, fence: fenceOf(lease), ...handover }),
+            context.writer.write({ kind, fence: fenceOf(lease), fullOrder: null, body: source, encoding }),
+          job: async (handover) => ({
+            name: 'apply-checkpoint',
+            schema: 1,
+            kind,
+            fence: fenceOf(lease),
+            fullOrder: kind === 'full' ? await context.updates.assignFullOrder(lease.updateId) : null,
+            ...handover,
+          }),
         });
         return reply.code(204).send(null);
       },

@@ -8,7 +8,7 @@ import {
 } from '../../shared/protocol/updates.ts';
 import type { StackRef } from '../../shared/stacks/names.ts';
 import type { ApiContext } from '../api-context.ts';
-import type { RouteScope } from '../app.ts';
+import type { RouteScope } from '../route-scope.ts';
 import { stackNotFound } from '../stacks/stack-errors.ts';
 import { updateInfoAnswer } from './answers.ts';
 import { apiToken, stackPath } from './paths.ts';

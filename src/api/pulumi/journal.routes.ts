@@ -2,8 +2,8 @@ import { Type } from 'typebox';
 import { ConflictError } from '../../shared/platform/errors/errors.ts';
 import { UpdateParams } from '../../shared/protocol/core.ts';
 import type { ApiContext } from '../api-context.ts';
-import type { RouteScope } from '../app.ts';
 import { commitPayload } from '../checkpoints/payload.ts';
+import type { RouteScope } from '../route-scope.ts';
 import { fenceOf } from './checkpoints.routes.ts';
 import { leaseToken, updatePath } from './paths.ts';
 

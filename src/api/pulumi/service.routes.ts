@@ -7,7 +7,7 @@ import {
   UserResponse,
 } from '../../shared/protocol/service.ts';
 import type { ApiContext } from '../api-context.ts';
-import type { RouteScope } from '../app.ts';
+import type { RouteScope } from '../route-scope.ts';
 import { apiToken } from './paths.ts';
 
 const tags = ['service'];

@@ -15,7 +15,7 @@ import {
 import { formatStackRef } from '../../shared/stacks/names.ts';
 import { parseTags, tagsOfRequest } from '../../shared/stacks/tags.ts';
 import type { ApiContext } from '../api-context.ts';
-import type { RouteScope } from '../app.ts';
+import type { RouteScope } from '../route-scope.ts';
 import { renameTarget, StackRenaming } from '../stacks/stack-renaming.ts';
 import { StackService } from '../stacks/stack-service.ts';
 import { UpdateService } from '../updates/update-service.ts';

@@ -6,8 +6,8 @@ import { NotFoundError } from '../../shared/platform/errors/errors.ts';
 import { StackParams, VersionParams } from '../../shared/protocol/core.ts';
 import { ImportResponse } from '../../shared/protocol/stacks.ts';
 import type { ApiContext } from '../api-context.ts';
-import type { RouteScope } from '../app.ts';
 import { commitPayload } from '../checkpoints/payload.ts';
+import type { RouteScope } from '../route-scope.ts';
 import { stackNotFound } from '../stacks/stack-errors.ts';
 import { apiToken, stackPath } from './paths.ts';
 

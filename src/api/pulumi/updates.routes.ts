@@ -13,8 +13,8 @@ import {
 } from '../../shared/protocol/updates.ts';
 import { isActive } from '../../shared/updates/update-state.ts';
 import type { ApiContext } from '../api-context.ts';
-import type { RouteScope } from '../app.ts';
 import { isUpdateId } from '../plugins/access.ts';
+import type { RouteScope } from '../route-scope.ts';
 import { UpdateService, updateNotFound } from '../updates/update-service.ts';
 import { expirationAnswer, historyResult, startVersionAnswer, unixSeconds } from './answers.ts';
 import { apiToken, leaseToken, stackPath, updateKinds, updatePath } from './paths.ts';

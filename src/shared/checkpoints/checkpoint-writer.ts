@@ -4,7 +4,7 @@ import { type LeaseFence, LeaseLostError } from '../updates/lease.ts';
 import type { UpdateRepository } from '../updates/update-repository.ts';
 import { isActive } from '../updates/update-state.ts';
 import { type BodyEncoding, type ByteSource, inflate } from './byte-source.ts';
-import type { CheckpointRepository } from './checkpoint-repository.ts';
+import type { CheckpointOrder, CheckpointRepository } from './checkpoint-repository.ts';
 import { type CheckpointDelta, InvalidDeltaError, parseDelta, spliceDelta } from './delta.ts';
 import {
   assertDeploymentVersion,
@@ -19,6 +19,8 @@ export type CheckpointKind = 'full' | 'verbatim' | 'delta';
 /** One checkpoint call: the body as it came, readable more than once. */
 export interface CheckpointWrite {
   readonly kind: CheckpointKind;
+  /** Place of a full checkpoint that was queued, in the order of their coming; null: it takes the next. */
+  readonly fullOrder: number | null;
   readonly fence: LeaseFence;
   readonly body: ByteSource;
   readonly encoding: BodyEncoding;
@@ -64,7 +66,12 @@ export class CheckpointWriter {
       write.kind === 'verbatim'
         ? cutOut(inflated, [scan.members.get('untypedDeployment') as ScannedMember])
         : cutOut(inflated, fullDocumentParts(scan, version));
-    await this.#commit(write.fence, document, scan.resourceCount, { sequenceNumber, baseCheckpointId: null });
+    const fullOrder = write.kind === 'full' ? (write.fullOrder ?? 'next') : null;
+    await this.#commit(write.fence, document, scan.resourceCount, {
+      sequenceNumber,
+      fullOrder,
+      baseCheckpointId: null,
+    });
   }
 
   async #writeDelta(fence: LeaseFence, delta: CheckpointDelta): Promise<void> {
@@ -83,23 +90,18 @@ export class CheckpointWriter {
       });
       const scan = await scanStream(result, null);
       assertDeploymentVersion(scan.document.get('version')?.text);
-      const write = { sequenceNumber: delta.sequenceNumber, baseCheckpointId: base.id };
+      const write = { sequenceNumber: delta.sequenceNumber, fullOrder: null, baseCheckpointId: base.id };
       const id = await this.#checkpoints.commit(fence, { document, resourceCount: scan.resourceCount }, write);
       if (id !== null) return;
-      await this.#explainRefusal(fence, delta.sequenceNumber, 'conflict-is-retried');
+      await this.#explainRefusal(fence, write, 'conflict-is-retried');
     }
     throw new UnavailableError('Other checkpoints of this update keep coming between; please repeat the call');
   }
 
-  async #commit(
-    fence: LeaseFence,
-    source: ByteSource,
-    resourceCount: number,
-    write: { sequenceNumber: number | null; baseCheckpointId: string | null },
-  ): Promise<void> {
+  async #commit(fence: LeaseFence, source: ByteSource, resourceCount: number, write: CheckpointOrder): Promise<void> {
     const document = await this.#documents.save(source);
     const id = await this.#checkpoints.commit(fence, { document, resourceCount }, write);
-    if (id === null) await this.#explainRefusal(fence, write.sequenceNumber, 'conflict-is-final');
+    if (id === null) await this.#explainRefusal(fence, write, 'conflict-is-final');
   }
 
   /** Whether a write with this sequence number, or a later one, was accepted. Throws LeaseLostError for a dead lease. */
@@ -112,7 +114,7 @@ export class CheckpointWriter {
   /** Says why a fenced write changed nothing; returns when that is as it should be. */
   async #explainRefusal(
     fence: LeaseFence,
-    sequenceNumber: number | null,
+    write: CheckpointOrder,
     onConflict: 'conflict-is-retried' | 'conflict-is-final',
   ): Promise<void> {
     const update = await this.#updates.find(fence.updateId);
@@ -120,7 +122,9 @@ export class CheckpointWriter {
       throw new LeaseLostError();
     if (!update.exclusive || update.dryRun || update.kind === 'preview')
       throw new ConflictError('A preview writes no state');
-    if (sequenceNumber !== null && update.checkpointSequence >= sequenceNumber) return;
+    if (write.sequenceNumber !== null && update.checkpointSequence >= write.sequenceNumber) return;
+    // A newer full checkpoint was committed while this one was on its way.
+    if (typeof write.fullOrder === 'number' && update.fullCommitted >= write.fullOrder) return;
     if (onConflict === 'conflict-is-retried') return;
     throw new UnavailableError('The checkpoint could not be committed; please repeat the call');
   }

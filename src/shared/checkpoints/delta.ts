@@ -2,6 +2,9 @@ import { InvalidRequestError } from '../platform/errors/errors.ts';
 import { type JsonSpan, scanJson, scanMembers, sliceOf } from '../platform/json/json-text.ts';
 import { decodeJsonString } from '../platform/json/rewrite-strings.ts';
 
+/** What the column holds; one per checkpoint, so no update comes near. */
+const maxSequenceNumber = 2 ** 31 - 1;
+
 /** Replaces the bytes [start, end) of the base text. */
 export interface DeltaEdit {
   readonly start: number;
@@ -38,7 +41,7 @@ export function parseDelta(body: Buffer): CheckpointDelta {
   assertEdits(edits);
   return {
     deploymentVersion: readNatural(body, members.get('version'), 'version'),
-    sequenceNumber: readNatural(body, members.get('sequenceNumber'), 'sequenceNumber'),
+    sequenceNumber: readNatural(body, members.get('sequenceNumber'), 'sequenceNumber', maxSequenceNumber),
     checkpointHash: hash.toLowerCase(),
     edits,
   };
@@ -161,9 +164,14 @@ function readString(text: Buffer, span: JsonSpan | undefined): string | null {
   return span?.kind === 'string' ? decodeJsonString(text, span.start, span.end) : null;
 }
 
-function readNatural(text: Buffer, span: JsonSpan | undefined, what: string): number {
+function readNatural(
+  text: Buffer,
+  span: JsonSpan | undefined,
+  what: string,
+  most: number = Number.MAX_SAFE_INTEGER,
+): number {
   const digits = span?.kind === 'number' ? sliceOf(text, span).toString('latin1') : '';
   const value = /^\d+$/.test(digits) ? Number(digits) : Number.NaN;
-  if (!Number.isSafeInteger(value)) throw new InvalidDeltaError(`${what} is not an integer from 0 to 2^53`);
+  if (!(value <= most)) throw new InvalidDeltaError(`${what} is not an integer from 0 to ${most}`);
   return value;
 }

@@ -1,7 +1,10 @@
-import { InvalidRequestError } from '../platform/errors/errors.ts';
+import { InvalidRequestError, PayloadTooLargeError } from '../platform/errors/errors.ts';
 import { scanJson } from '../platform/json/json-text.ts';
 import { type LeaseFence, LeaseLostError } from '../updates/lease.ts';
 import type { EngineEventText, EventRepository } from './event-repository.ts';
+
+/** The CLI sends at most 50 (pkg/backend/httpstate/client/client.go); a small body can hold millions. */
+const maxEvents = 100_000;
 
 /** A batch of engine events, cut apart: each event's own bytes, and the resource changes of a summary among them. */
 export interface EventBatch {
@@ -24,6 +27,7 @@ export function splitEventBatch(body: Buffer): EventBatch {
     else if (path.length === 2) {
       if (kind !== 'object') throw new InvalidRequestError(`events[${path[1]}] is not an object`);
       if (sequence === null) throw new InvalidRequestError(`events[${path[1]}] has no sequence`);
+      if (events.length === maxEvents) throw new PayloadTooLargeError(`A batch has at most ${maxEvents} events`);
       events.push({ sequence, text: body.toString('utf8', start, end) });
       sequence = null;
     } else if (path.length === 3 && path[2] === 'sequence') {

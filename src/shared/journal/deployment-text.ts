@@ -32,7 +32,7 @@ export class MalformedDeploymentError extends Error {
   override readonly name = 'MalformedDeploymentError';
 }
 
-export const emptyDeployment: DeploymentText = { resources: [], pendingOperations: [], members: new Map() };
+const emptyDeployment: DeploymentText = { resources: [], pendingOperations: [], members: new Map() };
 
 /** Collects a deployment that a scan passes at depth `depth`. Of repeated members the last counts. */
 class DeploymentReader {
@@ -146,7 +146,7 @@ export function readBaseDocument(text: Buffer | null): DocumentText {
 }
 
 /** Reads `{resource, type}`. Throws MalformedDeploymentError. */
-export function readPendingOperation(text: Buffer): PendingOperation {
+function readPendingOperation(text: Buffer): PendingOperation {
   const members = scanMembers(text);
   if (!members) throw new MalformedDeploymentError('Pending operation is not an object');
   const type = members.get('type');

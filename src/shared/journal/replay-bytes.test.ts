@@ -8,6 +8,12 @@ const manifest = { time: '2026-01-01T00:00:00Z', version: '' };
 /** Members that no parser in between would give back as they were. */
 const odd = String.raw`"__proto__":{"b":1.0,"a":1e21},"a/\u0062":9007199254740993, "deletedwith":"\/é\ud800"`;
 
+/** Large resources are read in another way than small ones. */
+const sizes = [
+  ['small', ''],
+  ['large', `,"filler":"${'x'.repeat(100_000)}"`],
+] as const;
+
 function entry(sequenceId: number, fields: string): JournalEntryText {
   return { sequenceId, text: Buffer.from(`{"version":1,"sequenceID":${sequenceId},${fields}}`) };
 }
@@ -48,11 +54,11 @@ describe('bytes of resources', () => {
     );
   });
 
-  test('a refresh takes dangling references away, the rest stays', () => {
+  test.each(sizes)('a refresh takes dangling references away, the rest stays: %s resource', (_, filler) => {
     const document = fold(
       withResources(
         `{"urn":"a\\u002fb"}`,
-        `{${odd},"dependencies":[ "gone" , "a\\/b", "gone"],"urn":"u","deletedWith":"gone","parent":"gone","z":1.0}`,
+        `{${odd}${filler},"dependencies":[ "gone" , "a\\/b", "gone"],"urn":"u","deletedWith":"gone","parent":"gone","z":1.0}`,
         `{"propertyDependencies":{"__proto__":["gone","u"], "p\\u0071":[],"r" : [ "a/b" ],"s":null},"urn":"v"}`,
         `{"urn":"w", "dependencies":["u"], "replaceWith": ["later"], "parent":"v"}`,
         `{"urn":"later"}`,
@@ -60,24 +66,24 @@ describe('bytes of resources', () => {
       entry(1, '"kind":3,"operationID":1'),
     );
     expect(document).toContain(
-      `[{"urn":"a\\u002fb"},{${odd},"dependencies":["a\\/b"],"urn":"u","z":1.0},` +
+      `[{"urn":"a\\u002fb"},{${odd}${filler},"dependencies":["a\\/b"],"urn":"u","z":1.0},` +
         `{"propertyDependencies":{"__proto__":["u"],"r" : ["a/b"]},"urn":"v"},` +
         `{"urn":"w", "dependencies":["u"], "parent":"v"},{"urn":"later"}]`,
     );
   });
 
-  test('an alias is resolved in place, the rest stays', () => {
+  test.each(sizes)('an alias is resolved in place, the rest stays: %s resource', (_, filler) => {
     const urn = (types: string, name: string): string => `urn:pulumi:dev::p::${types}::${name}`;
     const document = fold(
       withResources(
-        `{"urn":"${urn('new', 'a::b')}","aliases":["${urn('old', 'a::b')}"],${odd}}`,
+        `{"urn":"${urn('new', 'a::b')}","aliases":["${urn('old', 'a::b')}"],${odd}${filler}}`,
         `{"urn":"${urn('old$t', 'c')}","parent":"${urn('old', 'a::b')}", "type" : "t"}`,
         `{"urn":"d","provider":"${urn('old', 'a::b')}::id","dependencies":[ "x", "${urn('old$t', 'c')}"],"n":1.0}`,
         `{"urn":"e","replaceWith":["${urn('old', 'a::b')}"],"deletedWith":"${urn('new', 'a::b')}"}`,
       ),
     );
     expect(document).toContain(
-      `[{"urn":"${urn('new', 'a::b')}",${odd}},` +
+      `[{"urn":"${urn('new', 'a::b')}",${odd}${filler}},` +
         `{"urn":"${urn('new$t', 'c')}","parent":"${urn('new', 'a::b')}", "type" : "t"},` +
         `{"urn":"d","provider":"${urn('new', 'a::b')}::id","dependencies":[ "x", "${urn('new$t', 'c')}"],"n":1.0},` +
         `{"urn":"e","replaceWith":["${urn('old', 'a::b')}"],"deletedWith":"${urn('new', 'a::b')}"}]`,
@@ -159,12 +165,25 @@ describe('other members', () => {
   });
 });
 
-test('of repeated members the last counts, as for the CLI', () => {
-  const document = fold(
-    '{"deployment":{"resources":[{"urn":"no"}]},"deployment":{"resources":[],"resources":[{"taint":true,"taint":false}]}}',
-    entry(1, '"kind":9,"kind":1,"operationID":1,"state":{"viewOf":"x"},"state":{"urn":"a","delete":1,"delete":2}'),
-    entry(2, '"kind":1,"operationID":2,"deleteNew":1'),
-  );
-  expect(document).toContain('{"version":3,');
-  expect(document).toContain('"resources":[{"urn":"a","delete":true},{"taint":true,"taint":false}]');
+describe('of repeated members the last counts, as for the CLI', () => {
+  test('in a base', () => {
+    const document = fold(
+      '{"deployment":{"metadata":{"a":1},"resources":[{"urn":"no"}]},' +
+        '"deployment":{"resources":[{"urn":"no"}],"resources":[{"taint":true,"taint":false}]}}',
+    );
+    expect(document).toBe(
+      '{"version":3,"deployment":{"manifest":{"time":"2026-01-01T00:00:00Z","magic":"","version":""},' +
+        '"resources":[{"taint":true,"taint":false}],"metadata":{}}}',
+    );
+  });
+
+  test('in an entry', () => {
+    const document = fold(
+      null,
+      entry(1, '"kind":9,"kind":1,"operationID":1,"state":{"viewOf":"x"},"state":{"urn":"a","delete":1,"delete":2}'),
+      entry(2, '"kind":1,"operationID":2,"deleteNew":1'),
+    );
+    expect(document).toContain('{"version":3,');
+    expect(document).toContain('"resources":[{"urn":"a","delete":true}]');
+  });
 });

@@ -120,16 +120,32 @@ describe('an entry that can be passed over', () => {
   });
 
   test('an empty alias renames nothing', () => {
-    expect(urnsAfter(entry(1, '"kind":1,"operationID":1,"state":{"urn":"c","aliases":[""]}'))).toEqual(['c', 'a', 'b']);
+    const other = '{"urn":"urn:pulumi:s::p::t::b","parent":"","provider":""}';
+    const { document } = replayJournal(
+      Buffer.from(`{"deployment":{"resources":[{"urn":"urn:pulumi:s::p::t::a","aliases":[""]},${other}]}}`),
+      [],
+      { manifest },
+    );
+    expect(document.toString('utf8')).toContain(`[{"urn":"urn:pulumi:s::p::t::a"},${other}]`);
   });
 
   test.each([
-    '{"urn":"c","aliases":{"x":1},"dependencies":{"y":1},"propertyDependencies":[["z"]],"replaceWith":"w"}',
-    '{"urn":7,"parent":[],"provider":{},"deletedWith":1,"viewOf":null,"aliases":["x"],"propertyDependencies":{"p":1}}',
-  ])('ill-typed references of a resource leave readable JSON: %s', (state) => {
+    '{"dependencies":{"y":1},"propertyDependencies":[["z"]],"replaceWith":"w"}',
+    '{"urn":7,"parent":[],"provider":{},"deletedWith":1,"viewOf":null}',
+    '{"aliases":{"x":1}}',
+  ])('ill-typed references of a resource: %s', (state) => {
     const entries = [entry(1, `"kind":1,"operationID":1,"isRefresh":true,"state":${state}`)];
-    const { document } = replayJournal(base, entries, { manifest });
-    expect(JSON.parse(document.toString('utf8')).deployment.resources).toHaveLength(3);
+    const kept = state.replace('{"aliases":{"x":1}}', '{}');
+    expect(replayJournal(base, entries, { manifest }).document.toString('utf8')).toContain(`"resources":[${kept},`);
+  });
+
+  test.each(['null', '[ ]', '["x"]', '{ }'])('extensions of the base that are %s', (extensions) => {
+    const { document } = replayJournal(
+      Buffer.from(`{"deployment":{"extensions":${extensions}}}`),
+      [entry(1, '"kind":8,"extensionRef":"a","extension":{}')],
+      { manifest },
+    );
+    expect(JSON.parse(document.toString('utf8')).deployment.extensions).toEqual({ a: {} });
   });
 });
 

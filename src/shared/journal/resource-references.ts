@@ -16,22 +16,18 @@ export interface ResourceReferences {
   readonly propertyDependencies: readonly (readonly string[])[];
 }
 
-const referenceNames = new Set<string | number | undefined>([
+const referenceNames = new Set([
   ...['urn', 'parent', 'provider', 'deletedWith', 'viewOf'],
   ...['aliases', 'dependencies', 'replaceWith', 'propertyDependencies'],
 ]);
 
+/** Up to this size a resource is parsed whole, which is three times as fast as a scan but builds all of it. */
+const maxParsedBytes = 64 * 1024;
+
 export function readReferences({ text }: ResourceText): ResourceReferences {
-  const values = new Map<string | number | undefined, unknown>();
-  const scanner = new JsonScanner({
-    reportDepth: 1,
-    onValue: (path, _, start, end) => {
-      const [name] = path;
-      if (referenceNames.has(name)) values.set(name, JSON.parse(text.toString('utf8', start, end)));
-    },
-  });
-  scanner.write(text);
-  scanner.end();
+  const values = new Map(
+    text.length <= maxParsedBytes ? Object.entries(JSON.parse(text.toString('utf8'))) : scanReferences(text),
+  );
   return {
     urn: asString(values.get('urn')),
     parent: asString(values.get('parent')),
@@ -43,6 +39,20 @@ export function readReferences({ text }: ResourceText): ResourceReferences {
     replaceWith: asStrings(values.get('replaceWith')),
     propertyDependencies: Object.values(asRecord(values.get('propertyDependencies'))).map(asStrings),
   };
+}
+
+function scanReferences(text: Buffer): [string, unknown][] {
+  const values: [string, unknown][] = [];
+  const scanner = new JsonScanner({
+    reportDepth: 1,
+    onValue: (path, _, start, end) => {
+      const name = String(path[0]);
+      if (referenceNames.has(name)) values.push([name, JSON.parse(text.toString('utf8', start, end))]);
+    },
+  });
+  scanner.write(text);
+  scanner.end();
+  return values;
 }
 
 /** The array in `text` with only the strings that pass, each as it was spelled; null when none does. */

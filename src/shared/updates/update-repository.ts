@@ -27,6 +27,7 @@ const UpdateRow = Type.Object({
   checkpointId: Nullable(Type.String()),
   checkpointSequence: Type.Integer(),
   foldedSequence: Type.Integer(),
+  fullCommitted: Type.Integer(),
 });
 export type UpdateRow = Row<typeof UpdateRow>;
 
@@ -76,7 +77,8 @@ export function createUpdateRepository(db: Queryable) {
     u.base_stack_version as "baseStackVersion", u.lease_hash as "leaseHash", u.expires_at as "expiresAt",
     u.expires_at <= clock_timestamp() as expired, u.epoch, u.journal_version as "journalVersion", u.has_tail as "hasTail",
     u.base_checkpoint_id as "baseCheckpointId", u.checkpoint_id as "checkpointId",
-    u.checkpoint_sequence as "checkpointSequence", u.folded_sequence as "foldedSequence"`;
+    u.checkpoint_sequence as "checkpointSequence", u.folded_sequence as "foldedSequence",
+    u.full_committed as "fullCommitted"`;
   const infoColumns = sql.fragment`
     u.id, u.kind, u.dry_run as "dryRun", u.status, u.stack_version as "stackVersion", u.base_stack_version as "baseStackVersion",
     u.message, u.environment, u.config, u.resource_changes as "resourceChanges", c.resource_count as "resourceCount",
@@ -161,6 +163,14 @@ export function createUpdateRepository(db: Queryable) {
           journal_version = ${update.journalVersion}, base_checkpoint_id = ${update.checkpointId}, checkpoint_id = ${update.checkpointId}
         where id = ${update.id} returning expires_at as "expiresAt"`);
       return row.expiresAt;
+    },
+
+    /** The next place in the order of full checkpoints. */
+    assignFullOrder: async (id: string): Promise<number> => {
+      const row = await db.one(sql.rows(Type.Object({ fullOrder: Type.Integer() }))`
+        /* updates.assignFullOrder */
+        update updates set full_assigned = full_assigned + 1 where id = ${id} returning full_assigned as "fullOrder"`);
+      return row.fullOrder;
     },
 
     /** Extends a live lease; null when it is dead. Never shortens it. */

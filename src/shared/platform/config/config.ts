@@ -6,6 +6,7 @@ import { Settings } from './settings.ts';
 /** The process's configuration: parsed once, frozen, passed by hand. Sizes in bytes, times as their names say. */
 export interface Config {
   readonly listen: { readonly host: string; readonly port: number };
+  readonly workerListen: { readonly host: string; readonly port: number };
   readonly publicUrl: string;
   readonly dataDir: string;
   readonly database: {
@@ -36,10 +37,14 @@ export interface Config {
     readonly inlineBytes: number;
     readonly directBytes: number;
     readonly inFlightBytes: number;
+    readonly redisInFlightBytes: number;
+    readonly largeBytes: number;
   };
-  readonly jobs: { readonly concurrency: number; readonly waitSeconds: number };
+  readonly jobs: { readonly concurrency: number; readonly largeConcurrency: number; readonly waitSeconds: number };
   readonly shutdownMs: number;
   readonly logLevel: string;
+  /** null: jobs run in the server process. */
+  readonly redisUrl: string | null;
   /** Never logged. */
   readonly secrets: { readonly masterKeys: string | null };
 }
@@ -87,10 +92,14 @@ function describeProblem(name: keyof Settings, message: string): string {
 function toConfig(settings: Settings): Config {
   const dataDir = path.resolve(settings.HOLDFAST_DATA_DIR);
   const embedded = settings.HOLDFAST_DATABASE_URL === undefined;
-  const listen = parseListen(settings.HOLDFAST_LISTEN ?? (embedded ? '127.0.0.1:9090' : '0.0.0.0:9090'));
+  const listen = parseListen(
+    'HOLDFAST_LISTEN',
+    settings.HOLDFAST_LISTEN ?? (embedded ? '127.0.0.1:9090' : '0.0.0.0:9090'),
+  );
   const shownHost = ['0.0.0.0', '::', ''].includes(listen.host) ? 'localhost' : listen.host;
   return {
     listen,
+    workerListen: parseListen('HOLDFAST_WORKER_LISTEN', settings.HOLDFAST_WORKER_LISTEN),
     publicUrl:
       settings.HOLDFAST_PUBLIC_URL ?? `http://${shownHost.includes(':') ? `[${shownHost}]` : shownHost}:${listen.port}`,
     dataDir,
@@ -122,18 +131,25 @@ function toConfig(settings: Settings): Config {
       inlineBytes: settings.HOLDFAST_INLINE_BYTES,
       directBytes: settings.HOLDFAST_DIRECT_BYTES,
       inFlightBytes: settings.HOLDFAST_IN_FLIGHT_BYTES,
+      redisInFlightBytes: settings.HOLDFAST_REDIS_IN_FLIGHT_BYTES,
+      largeBytes: settings.HOLDFAST_LARGE_BYTES,
     },
-    jobs: { concurrency: settings.HOLDFAST_JOB_CONCURRENCY, waitSeconds: settings.HOLDFAST_JOB_WAIT_SECONDS },
+    jobs: {
+      concurrency: settings.HOLDFAST_JOB_CONCURRENCY,
+      largeConcurrency: settings.HOLDFAST_LARGE_JOB_CONCURRENCY,
+      waitSeconds: settings.HOLDFAST_JOB_WAIT_SECONDS,
+    },
     shutdownMs: settings.HOLDFAST_SHUTDOWN_SECONDS * 1000,
     logLevel: settings.HOLDFAST_LOG_LEVEL,
+    redisUrl: settings.HOLDFAST_REDIS_URL ?? null,
     secrets: { masterKeys: settings.HOLDFAST_MASTER_KEYS ?? null },
   };
 }
 
-function parseListen(text: string): { host: string; port: number } {
+function parseListen(name: string, text: string): { host: string; port: number } {
   const at = text.lastIndexOf(':');
   const port = Number(text.slice(at + 1));
-  if (port > 65_535) throw new ConfigError(`These settings are wrong:\n  HOLDFAST_LISTEN: port ${port} is above 65535`);
+  if (port > 65_535) throw new ConfigError(`These settings are wrong:\n  ${name}: port ${port} is above 65535`);
   return { host: text.slice(0, at).replace(/^\[|\]$/g, '') || '0.0.0.0', port };
 }
 

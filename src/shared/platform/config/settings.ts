@@ -71,6 +71,18 @@ export const Settings = Type.Object({
     default: true,
   }),
   HOLDFAST_S3_TIMEOUT_MS: positive('Longest wait for the S3 server to make progress on one request, in ms.', 30_000),
+  HOLDFAST_REDIS_URL: Type.Optional(
+    Type.String({
+      description:
+        'Redis as `redis://host:6379`, with maxmemory-policy noeviction: hands large writes to worker processes. Without it they are done in the server process.',
+      pattern: '^rediss?://[^\\s]+$',
+    }),
+  ),
+  HOLDFAST_WORKER_LISTEN: Type.String({
+    description: 'Address and port of the health and metrics endpoints of a worker process.',
+    default: '0.0.0.0:9091',
+    pattern: '^(\\[[0-9a-fA-F:]+\\]|[^:\\s]*):[0-9]{1,5}$',
+  }),
   HOLDFAST_CHECKPOINT_MODE: Type.Union(
     [Type.Literal('auto'), Type.Literal('journal'), Type.Literal('delta'), Type.Literal('full')],
     {
@@ -108,7 +120,16 @@ export const Settings = Type.Object({
     'Most body bytes waiting for workers, per API process, in bytes.',
     256 * 1024 * 1024,
   ),
-  HOLDFAST_JOB_CONCURRENCY: positive('Jobs that one worker process runs at once.', 4, 256),
+  HOLDFAST_REDIS_IN_FLIGHT_BYTES: positive(
+    'Most body bytes waiting in Redis, of all processes together, in bytes.',
+    1024 * 1024 * 1024,
+  ),
+  HOLDFAST_LARGE_BYTES: positive(
+    'Bodies from this size on (as sent) go to the large lane, so that they do not hold up the others; in bytes.',
+    8 * 1024 * 1024,
+  ),
+  HOLDFAST_JOB_CONCURRENCY: positive('Jobs of the small lane that one worker process runs at once.', 4, 256),
+  HOLDFAST_LARGE_JOB_CONCURRENCY: positive('Jobs of the large lane that one worker process runs at once.', 2, 64),
   HOLDFAST_JOB_WAIT_SECONDS: positive(
     'Longest time that a call waits for its job before it answers 503, in seconds.',
     120,
@@ -128,4 +149,8 @@ export type Settings = Type.Static<typeof Settings>;
 export type SettingName = keyof Settings;
 
 /** Settings that must not be printed. */
-export const secretSettings: readonly SettingName[] = ['HOLDFAST_DATABASE_URL', 'HOLDFAST_MASTER_KEYS'];
+export const secretSettings: readonly SettingName[] = [
+  'HOLDFAST_DATABASE_URL',
+  'HOLDFAST_REDIS_URL',
+  'HOLDFAST_MASTER_KEYS',
+];

@@ -113,7 +113,7 @@ export class JsonScanner {
           if (i === length) continue;
           if (c === 0x22) {
             if (this.#inKey) {
-              this.#endKey(chunk.subarray(keyFrom, i), base + i);
+              this.#endKey(chunk, keyFrom, i, base + i);
               keyFrom = -1;
               state = State.colon;
             } else {
@@ -257,9 +257,10 @@ export class JsonScanner {
     this.#keyParts.push(Buffer.from(part));
   }
 
-  #endKey(last: Buffer, at: number): void {
+  #endKey(chunk: Buffer, from: number, to: number, at: number): void {
     this.#inKey = false;
     if (this.#depth > this.#report) return;
+    const last = chunk.subarray(from, to);
     let raw = last;
     if (this.#keyParts.length > 0) {
       this.#keepKeyPart(last, at);

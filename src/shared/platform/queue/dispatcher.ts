@@ -1,15 +1,39 @@
+import { UnavailableError } from '../errors/errors.ts';
 import type { Job } from './jobs.ts';
+
+/** The wait is over while the job is still queued or running; it may yet be committed. */
+export class JobPendingError extends UnavailableError {
+  override readonly name = 'JobPendingError';
+  override readonly code = 'job-pending';
+  constructor() {
+    super('The write is taking longer than this call may wait; please repeat it', { retryAfterSeconds: 5 });
+  }
+}
+
+export interface DispatchOptions {
+  /** Size of the body handed over: decides the lane. */
+  readonly bytes?: number;
+  /** Whose fair share of the workers the job counts to, e.g. the organization. */
+  readonly share?: string;
+}
+
+export interface DispatcherState {
+  readonly waiting: number;
+  readonly active: number;
+  readonly oldestWaitingMs: number;
+}
 
 /** Hands jobs to workers, wherever these run. */
 export interface JobDispatcher {
   /**
    * Runs the job and resolves once its effect is committed. Rejects with the typed refusal of the job, or with
-   * UnavailableError when its fate is not known within the wait: then a repeat of the call is safe.
+   * UnavailableError when it failed, or its fate is not known within the wait (JobPendingError): then a repeat of the call is
+   * safe.
    */
-  run(job: Job): Promise<void>;
+  run(job: Job, options?: DispatchOptions): Promise<void>;
   /** Sees that the job runs at some time; resolves once it is accepted. */
-  enqueue(job: Job): Promise<void>;
-  state(): { waiting: number; active: number; oldestWaitingMs: number };
+  enqueue(job: Job, options?: DispatchOptions): Promise<void>;
+  state(): DispatcherState;
   /** Takes no more jobs and waits for those under way. */
   close(): Promise<void>;
 }

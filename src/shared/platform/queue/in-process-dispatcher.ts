@@ -2,13 +2,22 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { UnavailableError } from '../errors/errors.ts';
 import { toRejection } from '../errors/outcome.ts';
 import type { Logger } from '../logger/logger.ts';
-import type { JobDispatcher } from './dispatcher.ts';
+import { type DispatcherState, type JobDispatcher, JobPendingError } from './dispatcher.ts';
 import type { Job, JobProcessors } from './jobs.ts';
 
 interface Waiting {
   readonly job: Job;
   readonly since: number;
   readonly settle: (error: unknown) => void;
+}
+
+export interface InProcessDispatcherOptions {
+  readonly concurrency: number;
+  readonly logger: Logger;
+  /** Longest wait of `run`, in ms. */
+  readonly waitMs: number;
+  /** Told of a job that no attempt could commit. */
+  readonly onGivenUp: (job: Job) => Promise<void>;
 }
 
 const attempts = 4;
@@ -23,14 +32,18 @@ export class InProcessDispatcher implements JobDispatcher {
   readonly #processors: JobProcessors;
   readonly #concurrency: number;
   readonly #logger: Logger;
+  readonly #waitMs: number;
+  readonly #onGivenUp: (job: Job) => Promise<void>;
   readonly #queue: Waiting[] = [];
   readonly #running = new Set<Promise<void>>();
   #closed = false;
 
-  constructor(processors: JobProcessors, options: { concurrency: number; logger: Logger }) {
+  constructor(processors: JobProcessors, options: InProcessDispatcherOptions) {
     this.#processors = processors;
     this.#concurrency = options.concurrency;
     this.#logger = options.logger;
+    this.#waitMs = options.waitMs;
+    this.#onGivenUp = options.onGivenUp;
   }
 
   run(job: Job): Promise<void> {
@@ -39,7 +52,12 @@ export class InProcessDispatcher implements JobDispatcher {
         new UnavailableError('The server is shutting down; please repeat the call', { retryAfterSeconds: 1 }),
       );
     const { promise, resolve, reject } = Promise.withResolvers<void>();
-    const settle = (error: unknown): void => (error === undefined ? resolve() : reject(error));
+    const timer = setTimeout(() => reject(new JobPendingError()), this.#waitMs);
+    const settle = (error: unknown): void => {
+      clearTimeout(timer);
+      if (error === undefined) resolve();
+      else reject(error);
+    };
     this.#queue.push({ job, since: Date.now(), settle });
     this.#next();
     return promise;
@@ -49,7 +67,7 @@ export class InProcessDispatcher implements JobDispatcher {
     this.run(job).catch((error: unknown) => this.#logger.error({ job: job.name, err: error }, 'job failed'));
   }
 
-  state(): { waiting: number; active: number; oldestWaitingMs: number } {
+  state(): DispatcherState {
     const oldest = this.#queue[0];
     return {
       waiting: this.#queue.length,
@@ -85,7 +103,11 @@ export class InProcessDispatcher implements JobDispatcher {
       try {
         return await process(job);
       } catch (error) {
-        if (toRejection(error) !== null || attempt === attempts) throw error;
+        if (toRejection(error) !== null) throw error;
+        if (attempt === attempts) {
+          await this.#onGivenUp(job);
+          throw error;
+        }
         this.#logger.warn({ job: job.name, attempt, err: error }, 'job failed; trying again');
         await sleep(firstBackoffMs * 2 ** (attempt - 1) * (0.5 + Math.random()));
       }

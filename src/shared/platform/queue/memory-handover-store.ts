@@ -1,6 +1,6 @@
-import { PayloadTooLargeError, UnavailableError } from '../errors/errors.ts';
+import { PayloadTooLargeError } from '../errors/errors.ts';
 import { ByteBudget } from './byte-budget.ts';
-import type { HandoverOptions, HandoverStore } from './handover-store.ts';
+import { HandoverMissingError, type HandoverOptions, type HandoverStore } from './handover-store.ts';
 
 /** Hand-over within one process: bodies stay in memory, within a budget of `capacityBytes`. */
 export class MemoryHandoverStore implements HandoverStore {
@@ -38,7 +38,7 @@ export class MemoryHandoverStore implements HandoverStore {
 
   async *open(key: string): AsyncGenerator<Buffer> {
     const body = this.#bodies.get(key);
-    if (!body) throw new UnavailableError('The body of this call is no longer there; please repeat it');
+    if (!body) throw new HandoverMissingError();
     yield* body.chunks;
   }
 
@@ -48,6 +48,8 @@ export class MemoryHandoverStore implements HandoverStore {
     this.#bodies.delete(key);
     this.#budget.give(body.reserved);
   }
+
+  async check(): Promise<void> {}
 
   bytesHeld(): number {
     return this.#budget.used;

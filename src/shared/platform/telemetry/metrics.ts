@@ -36,6 +36,13 @@ export function createMetrics() {
       buckets: [0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60],
       registers,
     }),
+    jobSeconds: new Histogram({
+      name: 'holdfast_job_seconds',
+      help: 'Time that a worker spent on one attempt at a job.',
+      labelNames: ['job'],
+      buckets: [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120],
+      registers,
+    }),
     commitBytes: new Counter({
       name: 'holdfast_commit_body_bytes_total',
       help: 'Bytes of write bodies as received.',

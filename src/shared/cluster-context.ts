@@ -1,0 +1,83 @@
+import type { Redis } from 'ioredis';
+import { type AppContext, type ContextOverrides, createContext } from './context.ts';
+import { type Config, ConfigError } from './platform/config/config.ts';
+import { assertMigrated } from './platform/db/migrate.ts';
+import type { Logger } from './platform/logger/logger.ts';
+import type { JobDispatcher } from './platform/queue/dispatcher.ts';
+import { createReceiptRepository, type ReceiptRepository } from './platform/queue/receipt-repository.ts';
+import { assertNoEviction, connectRedis, untilReady } from './platform/queue/redis.ts';
+import { RedisDispatcher } from './platform/queue/redis-dispatcher.ts';
+import { RedisHandoverStore } from './platform/queue/redis-handover-store.ts';
+
+const redisStartLimitMs = 10_000;
+const heldEveryMs = 5_000;
+
+/** The context of a process that shares its work with others through Redis. */
+export interface ClusterContext extends AppContext {
+  /** Fails fast when Redis is away. */
+  readonly producer: Redis;
+  readonly receipts: ReceiptRepository;
+  /** A new connection that waits for Redis to come back; closed with the context. */
+  readonly connectWorker: () => Redis;
+}
+
+/**
+ * Opens database, blob store and Redis. Throws ConfigError naming the settings that a cluster needs and that are missing,
+ * PendingMigrationsError, RedisPolicyError, and UnavailableError when Redis does not answer.
+ */
+export async function createClusterContext(
+  config: Config,
+  logger: Logger,
+  overrides: ContextOverrides = {},
+): Promise<ClusterContext> {
+  const { database, redisUrl, secrets } = config;
+  const missing = [
+    ...(database.url === null ? ['HOLDFAST_DATABASE_URL'] : []),
+    ...(redisUrl === null ? ['HOLDFAST_REDIS_URL'] : []),
+    ...(secrets.masterKeys === null ? ['HOLDFAST_MASTER_KEYS'] : []),
+  ];
+  if (database.url === null || redisUrl === null || secrets.masterKeys === null) {
+    throw new ConfigError(
+      `These settings are wrong:\n${missing.map((name) => `  ${name}: needed by this role`).join('\n')}`,
+    );
+  }
+  await assertMigrated(database.url);
+  const producer = connectRedis(redisUrl, 'producer', logger);
+  try {
+    await untilReady(producer, redisStartLimitMs);
+    await assertNoEviction(producer, logger);
+    const handover = new RedisHandoverStore(producer, config.limits.redisInFlightBytes);
+    const context = await createContext(
+      config,
+      { databaseUrl: database.url, masterKeys: secrets.masterKeys },
+      { logger, handover, ...overrides },
+    );
+    context.lifecycle.onClose('stores', 'redis', async () => producer.disconnect());
+    const timer = setInterval(() => void handover.check(heldEveryMs).catch(() => {}), heldEveryMs);
+    context.lifecycle.onClose('queues', 'hand-over figures', async () => clearInterval(timer));
+    const connectWorker = (): Redis => {
+      const connection = connectRedis(redisUrl, 'worker', logger);
+      context.lifecycle.onClose('stores', 'redis worker connection', async () => connection.disconnect());
+      return connection;
+    };
+    return { ...context, producer, connectWorker, receipts: createReceiptRepository(context.db) };
+  } catch (error) {
+    producer.disconnect();
+    throw error;
+  }
+}
+
+/** The way to the workers of the cluster. Closed with the context. */
+export function createClusterDispatcher(context: ClusterContext): JobDispatcher {
+  const { config, connectWorker, lifecycle, logger, producer, receipts } = context;
+  const dispatcher = new RedisDispatcher({
+    producer,
+    subscriber: connectWorker(),
+    receipts,
+    logger,
+    largeBytes: config.limits.largeBytes,
+    waitMs: config.jobs.waitSeconds * 1000,
+  });
+  lifecycle.onClose('queues', 'dispatcher', () => dispatcher.close());
+  return dispatcher;
+}

@@ -1,0 +1,157 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Redis } from 'ioredis';
+import { PayloadTooLargeError, UnavailableError } from '../errors/errors.ts';
+import { HandoverMissingError, type HandoverOptions, type HandoverStore } from './handover-store.ts';
+import { redisCall, untilReady } from './redis.ts';
+
+/** Measured: binary values of this size keep Redis responsive, larger ones stall it. */
+const chunkBytes = 512 * 1024;
+/** Longer than any call waits for its job. What is older belongs to nobody. */
+const lifeSeconds = 3600;
+const roomPollMs = 200;
+const roomWaitMs = 120_000;
+
+const prefix = 'holdfast:body';
+const heldKey = `${prefix}:held`;
+const expiriesKey = `${prefix}:expiries`;
+
+/**
+ * Takes room for a body unless that exceeds the capacity; the bodies of processes that died give theirs back when their time
+ * is over. A body larger than the capacity gets in when it is alone.
+ */
+const admitScript = `
+local now = tonumber(ARGV[1])
+for _, member in ipairs(redis.call('ZRANGEBYSCORE', KEYS[2], '-inf', now, 'LIMIT', 0, 100)) do
+  redis.call('ZREM', KEYS[2], member)
+  redis.call('DECRBY', KEYS[1], string.match(member, ':(%d+)$'))
+end
+local held = tonumber(redis.call('GET', KEYS[1]) or '0')
+local bytes = tonumber(ARGV[3])
+if held > 0 and held + bytes > tonumber(ARGV[4]) then return 0 end
+redis.call('ZADD', KEYS[2], ARGV[2], ARGV[5])
+redis.call('INCRBY', KEYS[1], bytes)
+return 1`;
+
+const releaseScript = `
+if redis.call('ZREM', KEYS[2], ARGV[1]) == 1 then
+  redis.call('DECRBY', KEYS[1], string.match(ARGV[1], ':(%d+)$'))
+end
+return 1`;
+
+/** Hand-over through Redis: a body lies there in binary pieces, outside the jobs, and goes when it is done with or expires. */
+export class RedisHandoverStore implements HandoverStore {
+  readonly #redis: Redis;
+  readonly #capacity: number;
+  #held = 0;
+
+  constructor(redis: Redis, capacityBytes: number) {
+    this.#redis = redis;
+    this.#capacity = capacityBytes;
+  }
+
+  async put(key: string, body: AsyncIterable<Buffer>, options: HandoverOptions): Promise<{ bytes: number }> {
+    const tooLarge = () =>
+      new PayloadTooLargeError(`The body is larger than the ${options.maxBytes} bytes that this server takes`);
+    if ((options.declaredBytes ?? 0) > options.maxBytes) throw tooLarge();
+    const reserved = options.declaredBytes ?? Math.min(options.maxBytes, this.#capacity);
+    await this.#admit(key, reserved, options.wait);
+    let bytes = 0;
+    let pieces = 0;
+    try {
+      for await (const piece of inPieces(body)) {
+        bytes += piece.length;
+        if (bytes > options.maxBytes) throw tooLarge();
+        const at = pieces++;
+        await redisCall(() => this.#redis.set(`${prefix}:${key}:${at}`, piece, 'EX', lifeSeconds));
+      }
+      await redisCall(() => this.#redis.set(`${prefix}:${key}`, `${pieces} ${reserved}`, 'EX', lifeSeconds));
+    } catch (error) {
+      await this.#remove(key, pieces, reserved).catch(() => {});
+      throw error;
+    }
+    return { bytes };
+  }
+
+  async *open(key: string): AsyncGenerator<Buffer> {
+    const meta = await this.#meta(key);
+    if (!meta) throw new HandoverMissingError();
+    for (let at = 0; at < meta.pieces; at++) {
+      const piece = await redisCall(() => this.#redis.getBuffer(`${prefix}:${key}:${at}`));
+      if (!piece) throw new HandoverMissingError();
+      yield piece;
+    }
+  }
+
+  async delete(key: string): Promise<void> {
+    const meta = await this.#meta(key);
+    if (meta) await this.#remove(key, meta.pieces, meta.reserved);
+  }
+
+  bytesHeld(): number {
+    return this.#held;
+  }
+
+  /** Also asks how much all processes together have in flight; `bytesHeld` is the last answer. */
+  async check(limitMs: number): Promise<void> {
+    await untilReady(this.#redis, limitMs);
+    this.#held = Number((await redisCall(() => this.#redis.get(heldKey))) ?? 0);
+  }
+
+  async #meta(key: string): Promise<{ pieces: number; reserved: number } | null> {
+    const meta = await redisCall(() => this.#redis.get(`${prefix}:${key}`));
+    if (meta === null) return null;
+    const [pieces, reserved] = meta.split(' ').map(Number);
+    return { pieces: pieces as number, reserved: reserved as number };
+  }
+
+  async #admit(key: string, bytes: number, wait: boolean): Promise<void> {
+    const deadline = Date.now() + roomWaitMs;
+    for (;;) {
+      const now = Date.now();
+      const admitted = await redisCall(() =>
+        this.#redis.eval(
+          admitScript,
+          2,
+          heldKey,
+          expiriesKey,
+          now,
+          now + lifeSeconds * 1000,
+          bytes,
+          this.#capacity,
+          `${key}:${bytes}`,
+        ),
+      );
+      if (admitted === 1) return;
+      if (!wait || now > deadline) {
+        throw new UnavailableError('The queue holds as many bodies as it may; please repeat the call', {
+          retryAfterSeconds: 1,
+        });
+      }
+      await sleep(roomPollMs);
+    }
+  }
+
+  async #remove(key: string, pieces: number, reserved: number): Promise<void> {
+    const keys = Array.from({ length: pieces }, (_, at) => `${prefix}:${key}:${at}`);
+    await redisCall(() => this.#redis.unlink(`${prefix}:${key}`, ...keys));
+    await redisCall(() => this.#redis.eval(releaseScript, 2, heldKey, expiriesKey, `${key}:${reserved}`));
+  }
+}
+
+async function* inPieces(body: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
+  let parts: Buffer[] = [];
+  let bytes = 0;
+  for await (const chunk of body) {
+    let rest = chunk;
+    while (bytes + rest.length >= chunkBytes) {
+      const cut = chunkBytes - bytes;
+      yield Buffer.concat([...parts, rest.subarray(0, cut)]);
+      parts = [];
+      bytes = 0;
+      rest = rest.subarray(cut);
+    }
+    if (rest.length > 0) parts.push(rest);
+    bytes += rest.length;
+  }
+  if (bytes > 0) yield Buffer.concat(parts);
+}

@@ -1,0 +1,78 @@
+import { Redis, type RedisOptions } from 'ioredis';
+import { UnavailableError } from '../errors/errors.ts';
+import type { Logger } from '../logger/logger.ts';
+
+/** Redis would throw queued writes away when its memory is full. */
+export class RedisPolicyError extends Error {
+  override readonly name = 'RedisPolicyError';
+}
+
+/** How a connection is used: `producer` calls fail fast when Redis is away, `worker` calls wait for it to come back. */
+export type RedisUse = 'producer' | 'worker';
+
+const commandTimeoutMs = 5_000;
+
+/** Opens a connection that reconnects by itself for ever. Nothing is sent until it is first used. */
+export function connectRedis(url: string, use: RedisUse, logger: Logger): Redis {
+  const retryStrategy = (times: number): number => Math.min(50 * 2 ** Math.min(times, 6), 2_000);
+  const options: RedisOptions = { lazyConnect: false, connectTimeout: commandTimeoutMs, retryStrategy };
+  if (use === 'producer') {
+    Object.assign(options, { maxRetriesPerRequest: 1, enableOfflineQueue: false, commandTimeout: commandTimeoutMs });
+  } else {
+    Object.assign(options, { maxRetriesPerRequest: null });
+  }
+  const redis = new Redis(url, options);
+  let lastMessage = '';
+  redis.on('error', (error: Error) => {
+    // Repeated on every attempt to reconnect; one line per kind of trouble is enough.
+    if (error.message !== lastMessage) logger.warn({ err: error }, 'redis');
+    lastMessage = error.message;
+  });
+  redis.on('ready', () => {
+    lastMessage = '';
+  });
+  return redis;
+}
+
+/** Resolves when the connection is ready; rejects with UnavailableError after `limitMs`. */
+export async function untilReady(redis: Redis, limitMs: number): Promise<void> {
+  if (redis.status === 'ready') return;
+  const { promise, resolve, reject } = Promise.withResolvers<void>();
+  const timer = setTimeout(() => reject(new UnavailableError(`Redis is not reachable within ${limitMs} ms`)), limitMs);
+  redis.once('ready', resolve);
+  try {
+    await promise;
+  } finally {
+    clearTimeout(timer);
+    redis.off('ready', resolve);
+  }
+}
+
+/** Throws RedisPolicyError unless Redis keeps what it is given; a server that hides its settings is believed. */
+export async function assertNoEviction(redis: Redis, logger: Logger): Promise<void> {
+  let policy: string | undefined;
+  try {
+    const answer = (await redis.config('GET', 'maxmemory-policy')) as string[];
+    policy = answer[1];
+  } catch (error) {
+    logger.warn({ err: error }, 'Redis does not tell its maxmemory-policy; it must be noeviction');
+    return;
+  }
+  if (policy !== undefined && policy !== 'noeviction') {
+    throw new RedisPolicyError(
+      `Redis has maxmemory-policy ${policy}: it would drop jobs when memory runs out. Set it to noeviction.`,
+    );
+  }
+}
+
+/** Runs a command; a fault of the connection becomes UnavailableError, which the CLI answers by repeating its call. */
+export async function redisCall<T>(work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    throw new UnavailableError('The queue is not available at the moment; please repeat the call', {
+      cause: error,
+      retryAfterSeconds: 1,
+    });
+  }
+}

@@ -1,0 +1,36 @@
+import { type ClusterContext, createClusterContext } from '../shared/cluster-context.ts';
+import type { AppContext } from '../shared/context.ts';
+import type { Config } from '../shared/platform/config/config.ts';
+import type { Logger } from '../shared/platform/logger/logger.ts';
+import { startHealthServer } from './health-server.ts';
+import { startSweeper } from './maintenance/sweeper.ts';
+import { startQueueWorkers } from './queue-workers.ts';
+import { createProcessors } from './registry.ts';
+
+/** Starts a worker process: it takes jobs from both lanes, and sweeps. */
+export async function startWorker(config: Config, logger: Logger): Promise<{ context: AppContext; url: string }> {
+  const context = await createClusterContext(config, logger);
+  try {
+    startClusterJobs(context);
+    startSweeper(context);
+    return { context, url: await startHealthServer(context) };
+  } catch (error) {
+    await context.lifecycle.close();
+    throw error;
+  }
+}
+
+/** Takes jobs in this process; those in hand are finished when the context closes. */
+export function startClusterJobs(context: ClusterContext): void {
+  const { config, connectWorker, lifecycle, logger, metrics, producer, receipts } = context;
+  const workers = startQueueWorkers({
+    connect: connectWorker,
+    publisher: producer,
+    processors: createProcessors(context),
+    receipts,
+    logger,
+    metrics,
+    concurrency: { small: config.jobs.concurrency, large: config.jobs.largeConcurrency },
+  });
+  lifecycle.onClose('work', 'workers', () => workers.close());
+}

@@ -1,0 +1,145 @@
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { createStack, ok } from '../support/state.ts';
+import { getStack, query } from '../support/steps.ts';
+import { createTestApp, type TestApp } from '../support/test-app.ts';
+
+let app: TestApp;
+beforeAll(async () => {
+  app = await createTestApp();
+});
+afterAll(() => app[Symbol.asyncDispose]());
+
+interface ListedStack {
+  readonly orgName: string;
+  readonly projectName: string;
+  readonly stackName: string;
+}
+
+async function list(auth: string, parameters = ''): Promise<string[]> {
+  const { json } = await ok(app.call('GET', `/api/user/stacks?${parameters}`, { auth }));
+  return json.stacks.map((one: ListedStack) => `${one.orgName}/${one.projectName}/${one.stackName}`);
+}
+
+const create = (auth: string, place: string, stackName: string, tags = {}) =>
+  ok(app.call('POST', `/api/stacks/${place}`, { auth, body: { stackName, tags } }));
+
+test('lists the stacks of the caller’s organizations and no others', async () => {
+  const auth = `token ${await app.createUser('list-one', 'member', 'lister')}`;
+  await app.createUser('list-two', 'viewer', 'lister');
+  const foreign = await createStack(app);
+  const other = `token ${await app.createUser('list-two', 'admin')}`;
+  await create(auth, 'list-one/p', 'a');
+  await create(other, 'list-two/p', 'b');
+  expect(await list(auth)).toEqual(['list-one/p/a', 'list-two/p/b']);
+  expect(await list(auth, `organization=${foreign.organization}`)).toEqual([]);
+});
+
+test('filters narrow together', async () => {
+  const auth = `token ${await app.createUser('filters', 'member')}`;
+  await create(auth, 'filters/one', 'a', { team: 'x' });
+  await create(auth, 'filters/one', 'b', { team: 'y' });
+  await create(auth, 'filters/two', 'c', { team: 'x', '__proto__': 'z' });
+  await create(auth, 'filters/two', 'd', { team: '' });
+  expect(await list(auth, 'project=one')).toEqual(['filters/one/a', 'filters/one/b']);
+  expect(await list(auth, 'organization=filters&tagName=team')).toHaveLength(4);
+  expect(await list(auth, 'tagName=team&tagValue=x')).toEqual(['filters/one/a', 'filters/two/c']);
+  expect(await list(auth, 'project=two&tagName=team&tagValue=x')).toEqual(['filters/two/c']);
+  expect(await list(auth, 'tagName=none')).toEqual([]);
+  expect(await list(auth, 'project=&organization=&tagName=&continuationToken=')).toHaveLength(4);
+});
+
+test('pages follow on without gap or repeat, and the last has no token', async () => {
+  const auth = `token ${await app.createUser('pages', 'member')}`;
+  await create(auth, 'pages/p', 'first');
+  await query(
+    app,
+    `insert into stacks (project_id, name)
+     select project_id, n.name from stacks s, lateral (select 'S' || i as name from generate_series(1, 420) i) n
+     where s.name = 'first'`,
+  );
+  const seen: string[] = [];
+  let parameters = 'organization=pages';
+  for (let page = 1; page <= 3; page++) {
+    const { json } = await ok(app.call('GET', `/api/user/stacks?${parameters}`, { auth }));
+    seen.push(...json.stacks.map((one: ListedStack) => one.stackName));
+    if (page === 3) expect(json).not.toHaveProperty('continuationToken');
+    else {
+      expect(json.stacks).toHaveLength(200);
+      // The CLI does not escape tokens.
+      expect(json.continuationToken).toMatch(/^[\w-]+$/);
+      parameters = `organization=pages&continuationToken=${json.continuationToken}`;
+    }
+    // What is deleted or made behind the reader moves nothing.
+    if (page === 1) await query(app, `delete from stacks where name = $1`, [seen[0]]);
+  }
+  expect(seen).toHaveLength(421);
+  expect(new Set(seen).size).toBe(421);
+});
+
+test('a page that is just full is the last', async () => {
+  const auth = `token ${await app.createUser('full', 'member')}`;
+  await create(auth, 'full/p', 'only');
+  await query(
+    app,
+    `insert into stacks (project_id, name) select project_id, 'x' || i from stacks, generate_series(1, 199) i where name = 'only'`,
+  );
+  const { json } = await ok(app.call('GET', '/api/user/stacks', { auth }));
+  expect(json.stacks).toHaveLength(200);
+  expect(json).not.toHaveProperty('continuationToken');
+});
+
+test('a foreign continuation token is 400', async () => {
+  const { auth } = await createStack(app);
+  for (const token of ['x', 'AAAA', Buffer.from('a/b').toString('base64url')])
+    expect((await app.call('GET', `/api/user/stacks?continuationToken=${token}`, { auth })).status).toBe(400);
+});
+
+test('tags are replaced as a whole, so that one can be removed', async () => {
+  const stack = await createStack(app);
+  const patch = (body: object | string) => app.call('PATCH', `${stack.path}/tags`, { auth: stack.auth, body });
+  expect((await patch({ a: '1', b: '2' })).status).toBe(204);
+  await ok(patch({ a: '1' }));
+  expect((await getStack(app, stack)).tags).toEqual({ a: '1' });
+  await ok(patch('{"tags":{"b":"3","tags":"x"}}'));
+  expect((await getStack(app, stack)).tags).toEqual({ b: '3', tags: 'x' });
+  // A tag of the name "tags" in the CLI's form.
+  await ok(patch({ tags: 'plain' }));
+  expect((await getStack(app, stack)).tags).toEqual({ tags: 'plain' });
+  await ok(patch({}));
+  expect((await getStack(app, stack)).tags).toEqual({});
+});
+
+test('a tag may be called __proto__ or constructor', async () => {
+  const stack = await createStack(app);
+  const body = '{"__proto__":"x","constructor":"y"}';
+  await ok(app.call('PATCH', `${stack.path}/tags`, { auth: stack.auth, body }));
+  const got = await ok(app.call('GET', stack.path, { auth: stack.auth }));
+  expect(got.text).toContain('"tags":{"__proto__":"x","constructor":"y"}');
+});
+
+test('tags outside the rules are 400 and change nothing', async () => {
+  const stack = await createStack(app);
+  const patch = (body: object) => app.call('PATCH', `${stack.path}/tags`, { auth: stack.auth, body });
+  await ok(patch({ kept: 'yes' }));
+  for (const body of [
+    { 'a b': 'x' },
+    { ['x'.repeat(41)]: 'x' },
+    { a: 'x'.repeat(257) },
+    { a: 'é'.repeat(129) },
+    { a: 1 },
+    { a: null },
+    { a: 'x\0' },
+    { a: '\ud800' },
+    { tags: { a: 1 } },
+    { '': 'x' },
+    [],
+  ])
+    expect({ body, status: (await patch(body)).status }).toEqual({ body, status: 400 });
+  expect((await getStack(app, stack)).tags).toEqual({ kept: 'yes' });
+  await ok(patch({ ['x'.repeat(40)]: 'é'.repeat(128) }));
+});
+
+test('tags of a stack that does not exist are 404', async () => {
+  const { auth, organization } = await createStack(app);
+  expect((await app.call('PATCH', `/api/stacks/${organization}/proj/none/tags`, { auth, body: {} })).status).toBe(404);
+});

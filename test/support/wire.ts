@@ -1,0 +1,279 @@
+import { connect, type Socket } from 'node:net';
+import { expect } from '@jest/globals';
+import pg from 'pg';
+import type { TestApp } from './test-app.ts';
+
+/** An answer as it came over the wire. */
+export interface WireAnswer {
+  readonly status: number;
+  readonly headers: ReadonlyMap<string, string>;
+  readonly body: string;
+  // biome-ignore lint/suspicious/noExplicitAny: tests look into answers of every shape.
+  readonly json: any;
+}
+
+/** Writes to the server's socket; what it answered is in `answers` once it is there. */
+export interface WireConnection {
+  write(data: string | Buffer): Promise<void>;
+  /** The next answer; null when the server closes the connection without one. */
+  answer(limitMs?: number): Promise<WireAnswer | null>;
+  /** Breaks the connection off, as a killed client does. */
+  destroy(): void;
+  /** Says that nothing more will come, and leaves the other direction open. */
+  end(): void;
+}
+
+/** A test app that listens on a port of its own, for what only real sockets can do. */
+export class WireServer {
+  readonly app: TestApp;
+  readonly port: number;
+
+  private constructor(app: TestApp, port: number) {
+    this.app = app;
+    this.port = port;
+  }
+
+  static async listen(app: TestApp): Promise<WireServer> {
+    await app.app.listen({ host: '127.0.0.1', port: 0 });
+    const address = app.app.server.address();
+    if (typeof address !== 'object' || address === null) throw new Error('The server has no port');
+    return new WireServer(app, address.port);
+  }
+
+  get url(): string {
+    return `http://127.0.0.1:${this.port}`;
+  }
+
+  connect(): WireConnection {
+    const socket = connect({ host: '127.0.0.1', port: this.port });
+    return new SocketConnection(socket);
+  }
+
+  /** One request, written as it is, on a connection of its own. */
+  async send(...parts: (string | Buffer)[]): Promise<WireAnswer | null> {
+    const connection = this.connect();
+    try {
+      for (const part of parts) await connection.write(part);
+      return await connection.answer();
+    } finally {
+      connection.destroy();
+    }
+  }
+
+  /** A request with head and body, closed afterwards. `headers` come on top of Host, Connection and Content-Length. */
+  request(
+    method: string,
+    target: string,
+    options: { headers?: Readonly<Record<string, string>>; body?: string | Buffer; length?: number | null } = {},
+  ): Promise<WireAnswer | null> {
+    const body = Buffer.from(options.body ?? '');
+    return this.send(head(method, target, { ...options, length: lengthOf(options, body) }), body);
+  }
+}
+
+function lengthOf(options: { body?: string | Buffer; length?: number | null }, body: Buffer): number | null {
+  if (options.length !== undefined) return options.length;
+  return options.body === undefined ? null : body.length;
+}
+
+/** Head of a request, with a Content-Length unless `length` is null. */
+export function head(
+  method: string,
+  target: string,
+  options: { headers?: Readonly<Record<string, string>>; length?: number | null },
+): string {
+  const lines = [`${method} ${target} HTTP/1.1`, 'Host: localhost', 'Connection: close'];
+  for (const [name, value] of Object.entries(options.headers ?? {})) lines.push(`${name}: ${value}`);
+  if (options.length !== undefined && options.length !== null) lines.push(`Content-Length: ${options.length}`);
+  return `${lines.join('\r\n')}\r\n\r\n`;
+}
+
+class SocketConnection implements WireConnection {
+  readonly #socket: Socket;
+  #received = Buffer.alloc(0);
+  #closed = false;
+  #wake: () => void = () => {};
+
+  constructor(socket: Socket) {
+    this.#socket = socket;
+    socket.setNoDelay(true);
+    socket.on('data', (chunk) => {
+      this.#received = Buffer.concat([this.#received, chunk]);
+      this.#wake();
+    });
+    // A server that refuses a body may reset the connection while we are still writing.
+    socket.on('error', () => {});
+    socket.on('close', () => {
+      this.#closed = true;
+      this.#wake();
+    });
+  }
+
+  async write(data: string | Buffer): Promise<void> {
+    if (this.#closed) return;
+    await new Promise<void>((resolve) => {
+      this.#socket.write(data, 'latin1', () => resolve());
+      this.#socket.once('close', () => resolve());
+    });
+  }
+
+  async answer(limitMs = 20_000): Promise<WireAnswer | null> {
+    const deadline = Date.now() + limitMs;
+    for (;;) {
+      const taken = takeAnswer(this.#received, this.#closed);
+      if (taken) {
+        this.#received = this.#received.subarray(taken.bytes);
+        return taken.answer;
+      }
+      if (this.#closed) return null;
+      const left = deadline - Date.now();
+      if (left <= 0) throw new Error(`No answer within ${limitMs} ms; so far ${this.#received.toString('latin1')}`);
+      await new Promise<void>((resolve) => {
+        const timer = setTimeout(resolve, left);
+        this.#wake = () => {
+          clearTimeout(timer);
+          resolve();
+        };
+      });
+    }
+  }
+
+  destroy(): void {
+    this.#socket.destroy();
+  }
+
+  end(): void {
+    this.#socket.end();
+  }
+}
+
+/** Cuts one HTTP answer off what was received; null when it is not whole yet. */
+function takeAnswer(received: Buffer, closed: boolean): { answer: WireAnswer; bytes: number } | null {
+  const headEnd = received.indexOf('\r\n\r\n');
+  if (headEnd < 0) return null;
+  const [statusLine, ...lines] = received.subarray(0, headEnd).toString('latin1').split('\r\n');
+  const headers = new Map(
+    lines.map((line) => {
+      const colon = line.indexOf(':');
+      return [line.slice(0, colon).toLowerCase(), line.slice(colon + 1).trim()] as const;
+    }),
+  );
+  const status = Number(statusLine?.split(' ')[1]);
+  const rest = received.subarray(headEnd + 4);
+  let body: Buffer;
+  let bytes: number;
+  if (headers.get('transfer-encoding') === 'chunked') {
+    const chunks = takeChunks(rest);
+    if (!chunks) return null;
+    body = chunks.body;
+    bytes = chunks.bytes;
+  } else if (headers.has('content-length') || status === 204) {
+    bytes = status === 204 ? 0 : Number(headers.get('content-length'));
+    if (rest.length < bytes) return null;
+    body = rest.subarray(0, bytes);
+  } else {
+    if (!closed) return null;
+    body = rest;
+    bytes = rest.length;
+  }
+  const text = body.toString('utf8');
+  return {
+    bytes: headEnd + 4 + bytes,
+    answer: {
+      status,
+      headers,
+      body: text,
+      get json() {
+        return JSON.parse(text);
+      },
+    },
+  };
+}
+
+function takeChunks(rest: Buffer): { body: Buffer; bytes: number } | null {
+  const parts: Buffer[] = [];
+  let at = 0;
+  for (;;) {
+    const lineEnd = rest.indexOf('\r\n', at);
+    if (lineEnd < 0) return null;
+    const size = Number.parseInt(rest.subarray(at, lineEnd).toString('latin1'), 16);
+    const end = lineEnd + 2 + size;
+    if (rest.length < end + 2) return null;
+    if (size === 0) return { body: Buffer.concat(parts), bytes: end + 2 };
+    parts.push(rest.subarray(lineEnd + 2, end));
+    at = end + 2;
+  }
+}
+
+/** Tables whose rows a refused call must leave as they are. */
+const tables = [
+  'organizations',
+  'memberships',
+  'projects',
+  'stacks',
+  'former_stack_names',
+  'updates',
+  'checkpoints',
+  'journal_entries',
+  'engine_events',
+  'encryption_keys',
+];
+
+/** A digest of all rows that calls may change, by table. */
+export async function digestRows(app: TestApp): Promise<Record<string, string>> {
+  const client = new pg.Client({ connectionString: app.database.url });
+  await client.connect();
+  try {
+    const digests: Record<string, string> = {};
+    for (const table of tables) {
+      const { rows } = await client.query<{ digest: string }>(
+        `select count(*) || ':' || md5(coalesce(string_agg(t::text, '|' order by t::text), '')) as digest from ${table} t`,
+      );
+      digests[table] = rows[0]?.digest ?? '';
+    }
+    return digests;
+  } finally {
+    await client.end();
+  }
+}
+
+/** The answer is the CLI's error shape: JSON whose `code` is the status. */
+export function expectRefusal(answer: WireAnswer | null, status: number | readonly number[]): void {
+  const statuses = typeof status === 'number' ? [status] : status;
+  if (answer === null) throw new Error(`The connection was closed without an answer instead of ${statuses.join('/')}`);
+  expect({ status: answer.status, body: answer.body }).toEqual({
+    status: statuses.includes(answer.status) ? answer.status : statuses,
+    body: expect.any(String),
+  });
+  expect(answer.headers.get('content-type')).toMatch(/^application\/json/);
+  expect(answer.json).toEqual({ code: answer.status, message: expect.stringMatching(/./) });
+  // Nothing of the machine inside: no stack, no SQL, no path of ours.
+  expect(answer.json.message).not.toMatch(/node_modules|\bat .*\.ts|select |insert into/);
+}
+
+/** Runs `act`, and checks that no row changed, that no body is left in the hand-over store and that the server is well. */
+export async function expectNothingChanged<T>(server: WireServer, act: () => Promise<T>): Promise<T> {
+  const before = await digestRows(server.app);
+  const result = await act();
+  await settled(server.app);
+  expect(await digestRows(server.app)).toEqual(before);
+  const health = await server.request('GET', '/healthz');
+  expect(health?.status).toBe(200);
+  return result;
+}
+
+/** Waits until no body and no job is under way; fails when that does not happen. */
+export async function settled(app: TestApp, limitMs = 5_000): Promise<void> {
+  const deadline = Date.now() + limitMs;
+  const busy = () => {
+    const { waiting, active } = app.context.dispatcher.state();
+    return app.context.handover.bytesHeld() > 0 || waiting > 0 || active > 0;
+  };
+  while (busy()) {
+    if (Date.now() > deadline)
+      throw new Error(
+        `Not settled: ${app.context.handover.bytesHeld()} bytes held, ${JSON.stringify(app.context.dispatcher.state())}`,
+      );
+    await new Promise((resolve) => setTimeout(resolve, 10));
+  }
+}
