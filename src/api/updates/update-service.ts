@@ -51,6 +51,10 @@ export class UpdateService {
    */
   async create(ref: StackRef, caller: Caller, dialect: Dialect, request: NewUpdateRequest): Promise<string> {
     const { db, stacks } = this.#context;
+    // Everything else of the request is kept as JSON, in which these can be escaped.
+    if (!request.message.isWellFormed() || request.message.includes('\0')) {
+      throw new InvalidRequestError('metadata.message is not text: it has a NUL or half a surrogate pair');
+    }
     const found = await stacks.find(ref);
     if (!found) throw stackNotFound(ref);
     const preview = request.kind === 'preview' || request.dryRun;
