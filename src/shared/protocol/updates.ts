@@ -1,5 +1,5 @@
 import { Type } from 'typebox';
-import { AnyObject, Maybe, StringMap, UnixSeconds } from './core.ts';
+import { AnyObject, Maybe, UnixSeconds } from './core.ts';
 import { LeaseResponse } from './stacks.ts';
 
 /** apitype.UpdateProgramRequest. */
@@ -53,6 +53,9 @@ export const GetUpdateResponse = Type.Object({
   continuationToken: Type.Union([Type.String(), Type.Null()]),
 });
 
+/** Values come back as they were sent, whatever they are. */
+const AnyMap = Type.Record(Type.String(), Type.Unknown());
+
 /** apitype.UpdateInfo. */
 export const UpdateInfo = Type.Object({
   updateID: Type.String(),
@@ -60,8 +63,8 @@ export const UpdateInfo = Type.Object({
   startTime: UnixSeconds,
   endTime: UnixSeconds,
   message: Type.String(),
-  environment: StringMap,
-  config: Type.Record(Type.String(), AnyObject),
+  environment: AnyMap,
+  config: AnyMap,
   result: Type.String(),
   status: Type.String(),
   version: Type.Integer(),
