@@ -9,6 +9,7 @@ import type { ApiContext } from './api-context.ts';
 import { registerHealthRoutes } from './health.routes.ts';
 import { registerAccess } from './plugins/access.ts';
 import { registerBody } from './plugins/body.ts';
+import { answerClientError } from './plugins/client-errors.ts';
 import { registerDialect } from './plugins/dialect.ts';
 import { registerErrors, sendError } from './plugins/errors.ts';
 import { registerRequestRecords } from './plugins/request-records.ts';
@@ -34,6 +35,7 @@ export async function buildApi(context: ApiContext): Promise<App> {
     // Long enough for every valid name and id; what is longer is not found.
     routerOptions: { maxParamLength: 200 },
     frameworkErrors: (error, request, reply) => void sendError(error, request, reply),
+    clientErrorHandler: answerClientError,
     // The CLI keeps connections open between steps; the proxy in front should be the one that closes.
     keepAliveTimeout: 75_000,
     requestTimeout: 0,
