@@ -116,6 +116,7 @@ export function registerSecretRoutes(app: RouteScope, context: ApiContext): void
 const base64Pattern = /^[A-Za-z0-9+/]*={0,2}$/;
 
 function decodeBase64(name: string, text: string): Buffer {
-  if (text.length % 4 !== 0 || !base64Pattern.test(text)) throw new InvalidRequestError(`${name} is not padded standard base64`);
+  if (text.length % 4 !== 0 || !base64Pattern.test(text))
+    throw new InvalidRequestError(`${name} is not padded standard base64`);
   return Buffer.from(text, 'base64');
 }

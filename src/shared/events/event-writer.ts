@@ -17,18 +17,23 @@ export interface EventBatch {
  * do not know pass through. Throws InvalidRequestError, JsonSyntaxError.
  */
 export function splitEventBatch(body: Buffer): EventBatch {
-  const events: EngineEventText[] = [];
+  let events: EngineEventText[] = [];
+  let found: EngineEventText[] = [];
   let resourceChanges: string | null = null;
   let sequence: number | null = null;
   let isBatch = false;
   scanJson(body, 4, (path, { kind, start, end }) => {
     if (path[0] !== 'events') return;
-    if (path.length === 1) isBatch = kind === 'array';
-    else if (path.length === 2) {
+    if (path.length === 1) {
+      isBatch = kind === 'array';
+      // Of a repeated member the last counts.
+      events = found;
+      found = [];
+    } else if (path.length === 2) {
       if (kind !== 'object') throw new InvalidRequestError(`events[${path[1]}] is not an object`);
       if (sequence === null) throw new InvalidRequestError(`events[${path[1]}] has no sequence`);
-      if (events.length === maxEvents) throw new PayloadTooLargeError(`A batch has at most ${maxEvents} events`);
-      events.push({ sequence, text: body.toString('utf8', start, end) });
+      if (found.length === maxEvents) throw new PayloadTooLargeError(`A batch has at most ${maxEvents} events`);
+      found.push({ sequence, text: body.toString('utf8', start, end) });
       sequence = null;
     } else if (path.length === 3 && path[2] === 'sequence') {
       const text = body.toString('latin1', start, Math.min(end, start + 32));
