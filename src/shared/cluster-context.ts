@@ -1,11 +1,10 @@
-import type { Redis } from 'ioredis';
 import { type AppContext, type ContextOverrides, createContext } from './context.ts';
 import { type Config, ConfigError } from './platform/config/config.ts';
 import { assertMigrated } from './platform/db/migrate.ts';
 import type { Logger } from './platform/logger/logger.ts';
 import type { JobDispatcher } from './platform/queue/dispatcher.ts';
 import { createReceiptRepository, type ReceiptRepository } from './platform/queue/receipt-repository.ts';
-import { assertNoEviction, connectRedis, untilReady } from './platform/queue/redis.ts';
+import { assertNoEviction, connectRedis, type RedisConnection, untilReady } from './platform/queue/redis.ts';
 import { RedisDispatcher } from './platform/queue/redis-dispatcher.ts';
 import { RedisHandoverStore } from './platform/queue/redis-handover-store.ts';
 
@@ -15,10 +14,10 @@ const heldEveryMs = 5_000;
 /** The context of a process that shares its work with others through Redis. */
 export interface ClusterContext extends AppContext {
   /** Fails fast when Redis is away. */
-  readonly producer: Redis;
+  readonly producer: RedisConnection;
   readonly receipts: ReceiptRepository;
   /** A new connection that waits for Redis to come back; closed with the context. */
-  readonly connectWorker: () => Redis;
+  readonly connectWorker: () => RedisConnection;
 }
 
 /**
@@ -55,7 +54,7 @@ export async function createClusterContext(
     context.lifecycle.onClose('stores', 'redis', async () => producer.disconnect());
     const timer = setInterval(() => void handover.check(heldEveryMs).catch(() => {}), heldEveryMs);
     context.lifecycle.onClose('queues', 'hand-over figures', async () => clearInterval(timer));
-    const connectWorker = (): Redis => {
+    const connectWorker = (): RedisConnection => {
       const connection = connectRedis(redisUrl, 'worker', logger);
       context.lifecycle.onClose('stores', 'redis worker connection', async () => connection.disconnect());
       return connection;

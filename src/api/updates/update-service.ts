@@ -169,7 +169,7 @@ export class UpdateService {
         const step = await endUpdate(tx, locked, { type: 'complete', status });
         if (step.outcome === 'lease-dead' || step.outcome === 'conflict') throw new LeaseLostError();
         if (step.outcome === 'move' && update.journalVersion > 0)
-          await createJournalRepository(tx).deleteAll(update.id);
+          await createJournalRepository(tx).deleteFolded(update.id);
         return step.outcome;
       });
       if (outcome === 'move') metrics.updatesEnded.labels(before.kind, status).inc();

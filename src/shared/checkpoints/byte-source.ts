@@ -1,3 +1,4 @@
+import { pipeline, Readable } from 'node:stream';
 import { promisify } from 'node:util';
 import { createGunzip, gunzip } from 'node:zlib';
 import { InvalidRequestError, PayloadTooLargeError } from '../platform/errors/errors.ts';
@@ -45,28 +46,19 @@ export async function inflateWhole(body: Buffer, encoding: BodyEncoding, maxByte
 }
 
 async function* gunzipStream(source: ByteSource): AsyncGenerator<Buffer> {
-  const stream = createGunzip({ chunkSize: 64 * 1024 });
-  // Fed by hand rather than by pipeline: an error of the source must surface as itself, not as a zlib error.
   let sourceError: unknown;
-  const feed = (async () => {
+  const encoded = async function* (): AsyncGenerator<Buffer> {
     try {
-      for await (const chunk of source()) {
-        if (stream.destroyed) return;
-        if (!stream.write(chunk))
-          await new Promise<void>((resolve) => {
-            stream.once('drain', resolve);
-            stream.once('close', resolve);
-          });
-      }
-      stream.end();
+      yield* source();
     } catch (error) {
+      // Kept, so that a fault of the source does not come out as bad gzip.
       sourceError = error;
-      stream.destroy(error as Error);
+      throw error;
     }
-  })();
+  };
+  const stream = pipeline(Readable.from(encoded()), createGunzip({ chunkSize: 64 * 1024 }), () => {});
   try {
     for await (const chunk of stream) yield chunk as Buffer;
-    await feed;
   } catch (error) {
     throw sourceError ?? badGzip(error);
   } finally {

@@ -52,7 +52,7 @@ export class JournalFolder {
       const update = await this.#updates.find(updateId);
       if (!update) return;
       if (!update.hasTail) {
-        if (!isActive(update.status) && update.foldedSequence > 0) await this.#journal.deleteAll(updateId);
+        if (!isActive(update.status) && update.foldedSequence > 0) await this.#journal.deleteFolded(updateId);
         return;
       }
       try {

@@ -21,7 +21,8 @@ export function createJournalRepository(db: Queryable) {
             and expires_at > clock_timestamp() and journal_version = 1 for update
         ),
         flagged as (
-          update updates u set has_tail = true from fenced f where u.id = f.id and not f.has_tail
+          update updates u set has_tail = true from fenced f
+          where u.id = f.id and not f.has_tail and ${entries.length > 0}
         ),
         added as (
           insert into journal_entries (update_id, sequence_id, entry)
@@ -52,7 +53,11 @@ export function createJournalRepository(db: Queryable) {
       return row.sequence;
     },
 
-    deleteAll: (updateId: string) =>
-      db.query(sql.nothing`/* journalEntries.deleteAll */ delete from journal_entries where update_id = ${updateId}`),
+    /** Entries that are part of the update's checkpoint; those that could not be replayed are kept for a look. */
+    deleteFolded: (updateId: string) =>
+      db.query(sql.nothing`
+        /* journalEntries.deleteFolded */
+        delete from journal_entries j using updates u
+        where j.update_id = ${updateId} and u.id = j.update_id and u.fold_error is null and j.sequence_id <= u.folded_sequence`),
   };
 }

@@ -11,7 +11,6 @@ export const IsoTimestamp = Type.String({ format: 'date-time' });
 export const StringMap = Type.Record(Type.String(), Type.String());
 export const AnyObject = Type.Object({}, { additionalProperties: true });
 
-export const OrganizationParams = Type.Object({ organization: Type.String() });
 export const ProjectParams = Type.Object({ organization: Type.String(), project: Type.String() });
 export const StackParams = Type.Object({ organization: Type.String(), project: Type.String(), stack: Type.String() });
 export type StackParams = Type.Static<typeof StackParams>;
@@ -28,13 +27,3 @@ export const VersionParams = Type.Object({
   stack: Type.String(),
   stackVersion: Type.String(),
 });
-
-/** apitype.UntypedDeployment: `deployment` is never modelled, its bytes are kept. */
-export const UntypedDeployment = Type.Object(
-  {
-    version: Type.Optional(Type.Integer()),
-    features: Maybe(Type.Array(Type.String())),
-    deployment: Type.Object({}, { additionalProperties: true }),
-  },
-  { description: 'Deployment document' },
-);

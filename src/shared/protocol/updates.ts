@@ -83,7 +83,3 @@ export const LatestUpdateResponse = Type.Object({ info: UpdateInfo });
 export const PreviewListResponse = Type.Object({ updates: Type.Array(Type.Object({ updateID: Type.String() })) });
 
 export const EventsQuery = Type.Object({ continuationToken: Type.Optional(Type.String()) });
-export const EventsResponse = Type.Object({
-  events: Type.Array(AnyObject),
-  continuationToken: Type.Union([Type.String(), Type.Null()]),
-});

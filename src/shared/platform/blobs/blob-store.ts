@@ -89,7 +89,7 @@ const keyRule = new RegExp(`^${segment}(?:/${segment})*$`);
 
 /** Whether `key` keeps the rule of `assertBlobKey`. */
 export function isBlobKey(key: string): boolean {
-  return key.length <= maxKeyLength && keyRule.test(key);
+  return key.length <= maxKeyLength && keyRule.test(key) && !key.includes('..');
 }
 
 /**

@@ -2,7 +2,6 @@ import { createPgDriverFactory } from '@slonik/pg-driver';
 import { createPool, type DatabasePool, type DatabaseTransactionConnection } from 'slonik';
 import { Type } from 'typebox';
 import { createRowChecker, type Queryable, sql } from './sql.ts';
-import { sqlStateOf } from './sqlstate.ts';
 
 export interface DatabaseOptions {
   /** `postgres://user:password@host:port/name`. */
@@ -62,9 +61,4 @@ async function withDeadline(work: Promise<unknown>, timeoutMs: number): Promise<
     clearTimeout(timer);
     work.catch(() => {});
   }
-}
-
-/** Whether the error says that the same transaction may succeed when it is run again. */
-export function isConflictFault(error: unknown): boolean {
-  return sqlStateOf(error)?.startsWith('40') ?? false;
 }

@@ -46,12 +46,6 @@ export class NotFoundError extends AppError {
   readonly code: string = 'not-found';
 }
 
-export class MethodNotAllowedError extends AppError {
-  override readonly name: string = 'MethodNotAllowedError';
-  readonly status = 405;
-  readonly code: string = 'method-not-allowed';
-}
-
 export class ConflictError extends AppError {
   override readonly name: string = 'ConflictError';
   readonly status = 409;

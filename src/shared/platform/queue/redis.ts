@@ -7,6 +7,9 @@ export class RedisPolicyError extends Error {
   override readonly name = 'RedisPolicyError';
 }
 
+/** An open connection, for those outside this folder. */
+export type RedisConnection = Redis;
+
 /** How a connection is used: `producer` calls fail fast when Redis is away, `worker` calls wait for it to come back. */
 export type RedisUse = 'producer' | 'worker';
 

@@ -1,0 +1,134 @@
+import { gzipSync } from 'node:zlib';
+
+/** An answer other than the one hoped for. */
+export class AnswerError extends Error {
+  override readonly name = 'AnswerError';
+  readonly status: number;
+  constructor(status: number, text: string) {
+    super(`${status}: ${text.slice(0, 300)}`);
+    this.status = status;
+  }
+}
+
+export interface Update {
+  readonly id: string;
+  readonly path: string;
+  readonly lease: string;
+  readonly version: number;
+}
+
+/** Statuses after which the CLI repeats a call; network errors count too. */
+const retryable = (status: number): boolean => status >= 500 || status === 429;
+const pausesMs = [250, 500, 1_000, 2_000, 4_000, 8_000];
+
+/** Speaks the protocol as the CLI does, its retries included, without the CLI's own cost. */
+export class RawClient {
+  readonly #url: string;
+  readonly #token: string;
+  /** Calls that were repeated. */
+  retries = 0;
+
+  constructor(url: string, token: string) {
+    this.#url = url;
+    this.#token = token;
+  }
+
+  /** One call without repeats. Resolves with the text of a 2xx; throws AnswerError, or what fetch throws. */
+  async once(
+    method: string,
+    path: string,
+    body?: Buffer | object,
+    options: { auth?: string; gzip?: boolean } = {},
+  ): Promise<string> {
+    const bytes = body === undefined || Buffer.isBuffer(body) ? body : Buffer.from(JSON.stringify(body));
+    const payload = bytes && options.gzip ? gzipSync(bytes, { level: 1 }) : bytes;
+    const response = await fetch(`${this.#url}${path}`, {
+      method,
+      headers: {
+        accept: 'application/vnd.pulumi+9',
+        authorization: options.auth ?? `token ${this.#token}`,
+        'content-type': 'application/json',
+        ...(options.gzip ? { 'content-encoding': 'gzip' } : {}),
+      },
+      ...(payload === undefined ? {} : { body: payload }),
+    });
+    const text = await response.text();
+    if (!response.ok) throw new AnswerError(response.status, text);
+    return text;
+  }
+
+  /** As `once`, repeated after faults as the CLI repeats its idempotent calls. */
+  async call(
+    method: string,
+    path: string,
+    body?: Buffer | object,
+    options: { auth?: string; gzip?: boolean } = {},
+  ): Promise<string> {
+    for (let attempt = 0; ; attempt++) {
+      try {
+        return await this.once(method, path, body, options);
+      } catch (error) {
+        const final = error instanceof AnswerError && !retryable(error.status);
+        if (final || attempt === pausesMs.length) throw error;
+        this.retries++;
+        await new Promise((resolve) => setTimeout(resolve, pausesMs[attempt]));
+      }
+    }
+  }
+
+  async createStack(organization: string, project: string, stack: string): Promise<string> {
+    await this.once('POST', `/api/stacks/${organization}/${project}`, { stackName: stack });
+    return `/api/stacks/${organization}/${project}/${stack}`;
+  }
+
+  async startUpdate(stackPath: string, options: { journal?: boolean } = {}): Promise<Update> {
+    const { updateID } = JSON.parse(await this.once('POST', `${stackPath}/update`, {})) as { updateID: string };
+    const path = `${stackPath}/update/${updateID}`;
+    const started = JSON.parse(await this.once('POST', path, options.journal ? { journalVersion: 1 } : {})) as {
+      token: string;
+      version: number;
+    };
+    return { id: updateID, path, lease: `update-token ${started.token}`, version: started.version };
+  }
+
+  checkpoint(update: Update, document: Buffer): Promise<string> {
+    return this.call('PATCH', `${update.path}/checkpoint`, document, { auth: update.lease, gzip: true });
+  }
+
+  verbatim(update: Update, document: Buffer, sequenceNumber: number): Promise<string> {
+    const body = Buffer.concat([
+      Buffer.from('{"version":3,"untypedDeployment":'),
+      document,
+      Buffer.from(`,"sequenceNumber":${sequenceNumber}}`),
+    ]);
+    return this.call('PATCH', `${update.path}/checkpointverbatim`, body, { auth: update.lease, gzip: true });
+  }
+
+  complete(update: Update, status = 'succeeded'): Promise<string> {
+    return this.call('POST', `${update.path}/complete`, { status }, { auth: update.lease });
+  }
+
+  export(stackPath: string): Promise<string> {
+    return this.call('GET', `${stackPath}/export`);
+  }
+}
+
+/** A deployment document of about `bytes` bytes, not too easy to compress. */
+export function deploymentOf(bytes: number, seed = 1): Buffer {
+  const resources: string[] = [];
+  let size = 100;
+  let random = seed;
+  for (let index = 0; size < bytes; index++) {
+    let value = '';
+    while (value.length < Math.min(1_500, bytes)) {
+      random = (Math.imul(random, 1_103_515_245) + 12_345) >>> 0;
+      value += random.toString(36);
+    }
+    const resource = `{"urn":"urn:pulumi:dev::proj::pulumi:index:Stash::r${index}","custom":true,"type":"pulumi:index:Stash","inputs":{"input":"${value}"},"outputs":{"output":"${index}"}}`;
+    resources.push(resource);
+    size += resource.length + 1;
+  }
+  return Buffer.from(
+    `{"version":3,"deployment":{"manifest":{"time":"2026-01-01T00:00:00Z","magic":"","version":""},"resources":[${resources.join(',')}]}}`,
+  );
+}
