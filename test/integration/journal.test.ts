@@ -1,0 +1,248 @@
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { expireLeases } from '../../src/workers/maintenance/expire-leases.ts';
+import {
+  createStack,
+  deployment,
+  gzipped,
+  ok,
+  type RunningUpdate,
+  startUpdate,
+  type TestStack,
+} from '../support/state.ts';
+import {
+  append,
+  beginning,
+  cancel,
+  complete,
+  creation,
+  expire,
+  exportedNames,
+  exportState,
+  getStack,
+  getUpdate,
+  query,
+  removal,
+  saveState,
+  saveVerbatim,
+  until,
+} from '../support/steps.ts';
+import { createTestApp, type TestApp } from '../support/test-app.ts';
+
+let app: TestApp;
+beforeAll(async () => {
+  app = await createTestApp();
+});
+afterAll(() => app[Symbol.asyncDispose]());
+
+const entryCount = async (update: RunningUpdate): Promise<number> =>
+  (await query(app, 'select 1 from journal_entries where update_id = $1', [update.id])).length;
+
+async function started(): Promise<{ stack: TestStack; update: RunningUpdate }> {
+  const stack = await createStack(app);
+  return { stack, update: await startUpdate(app, stack, { journal: true }) };
+}
+
+describe('negotiation', () => {
+  const start = async (on: TestApp, body: object) => {
+    const stack = await createStack(on);
+    const { json } = await ok(on.call('POST', `${stack.path}/update`, { auth: stack.auth, body: {} }));
+    const answer = await ok(on.call('POST', `${stack.path}/update/${json.updateID}`, { auth: stack.auth, body }));
+    return { stack, id: json.updateID as string, ...answer.json };
+  };
+
+  test('the journal is on when the client offers version 1, and only then', async () => {
+    expect((await start(app, { journalVersion: 1 })).journalVersion).toBe(1);
+    for (const body of [{}, { journalVersion: 0 }, { journalVersion: 2 }, { journalVersion: null }])
+      expect(await start(app, body)).not.toHaveProperty('journalVersion');
+  });
+
+  test.each(['delta', 'full'])('it is off where the setting says %s', async (mode) => {
+    await using other = await createTestApp({ settings: { HOLDFAST_CHECKPOINT_MODE: mode } });
+    expect(await start(other, { journalVersion: 1 })).not.toHaveProperty('journalVersion');
+    const { json } = await ok(other.call('GET', '/api/capabilities'));
+    const names = json.capabilities.map((one: { capability: string }) => one.capability);
+    expect(names.includes('delta-checkpoint-uploads-v2')).toBe(mode === 'delta');
+  });
+
+  test('an update keeps to the way it has begun', async () => {
+    const { update } = await started();
+    expect((await saveState(app, update, 1)).status).toBe(409);
+    expect((await saveVerbatim(app, update, 1)).status).toBe(409);
+    const other = await startUpdate(app, await createStack(app));
+    expect((await append(app, other, [])).status).toBe(409);
+  });
+});
+
+describe('appending', () => {
+  test('repeats change nothing, whole or in part; the first of a sequenceID counts', async () => {
+    const { stack, update } = await started();
+    const first = creation(1, 'one', stack);
+    for (let time = 1; time <= 3; time++) expect((await append(app, update, first)).status).toBe(204);
+    await ok(append(app, update, [...creation(1, 'imposter', stack), ...creation(3, 'two', stack)]));
+    expect(await entryCount(update)).toBe(4);
+    expect(await exportedNames(app, stack)).toEqual(['one', 'two']);
+  });
+
+  test('batches may come out of order', async () => {
+    const { stack, update } = await started();
+    const [a, b, c] = [creation(1, 'a', stack), creation(3, 'b', stack), creation(5, 'c', stack)];
+    for (const batch of [c, [b[1]], a, [b[0]]]) await ok(append(app, update, batch));
+    await ok(complete(app, update));
+    expect(await exportedNames(app, stack)).toEqual(['a', 'b', 'c']);
+  });
+
+  test('large batches, gzipped, go the way through a job', async () => {
+    const { stack, update } = await started();
+    const entries = Array.from({ length: 4_000 }, (_, index) => creation(1 + 2 * index, `n${index}`, stack)).flat();
+    const incompressible = entries.map((entry) => ({ ...entry, unheardOf: Math.random() }));
+    const { body, headers } = gzipped({ entries: incompressible });
+    expect(body.length).toBeGreaterThan(app.context.config.limits.directBytes / 2);
+    await ok(app.call('PATCH', `${update.path}/journalentries`, { auth: update.lease, body, headers }));
+    await ok(complete(app, update));
+    expect(await exportedNames(app, stack)).toHaveLength(4_000);
+  });
+
+  test.each([
+    ['no JSON', 'x'],
+    ['no entries', '{}'],
+    ['entries that are no array', '{"entries":{}}'],
+    ['an entry that is no object', '{"entries":[1]}'],
+    ['an entry without sequenceID', '{"entries":[{"version":1,"kind":0}]}'],
+    ['a sequenceID of 0', '{"entries":[{"sequenceID":0}]}'],
+    ['one bad entry after a good one', '{"entries":[{"sequenceID":1,"kind":0,"operationID":1},{"sequenceID":1.5}]}'],
+  ])('a batch with %s is 400 and adds nothing', async (_name, body) => {
+    const { update } = await started();
+    const response = await app.call('PATCH', `${update.path}/journalentries`, { auth: update.lease, body });
+    expect([response.status, response.json.code]).toEqual([400, 400]);
+    expect(await entryCount(update)).toBe(0);
+  });
+
+  test.each(['cancelled', 'expired'])('403 once the lease is %s; what was written stays', async (end) => {
+    const { stack, update } = await started();
+    await ok(append(app, update, creation(1, 'kept', stack)));
+    if (end === 'cancelled') await ok(cancel(app, stack, update));
+    else await expire(app, update.id);
+    const late = await append(app, update, creation(3, 'late', stack));
+    expect([late.status, late.json.code]).toEqual([403, 403]);
+    expect(await exportedNames(app, stack)).toEqual(['kept']);
+  });
+});
+
+describe('export', () => {
+  test('shows the entries during the update, pending operations included', async () => {
+    const { stack, update } = await started();
+    const [begin, success] = creation(1, 'one', stack);
+    await ok(append(app, update, [begin]));
+    const during = await exportState(app, stack);
+    expect(during.json.deployment.resources ?? []).toEqual([]);
+    expect(during.json.deployment.pending_operations).toMatchObject([{ type: 'creating' }]);
+    await ok(append(app, update, [success]));
+    expect(await exportedNames(app, stack)).toEqual(['one']);
+    expect(await exportedNames(app, stack, 1)).toEqual(['one']);
+  });
+});
+
+describe('folding', () => {
+  const ends: Record<string, (stack: TestStack, update: RunningUpdate) => Promise<void>> = {
+    complete: async (_stack, update) => void (await ok(complete(app, update))),
+    'complete as failed': async (_stack, update) => void (await ok(complete(app, update, 'failed'))),
+    cancel: async (stack, update) => void (await ok(cancel(app, stack, update))),
+    expiry: async (_stack, update) => {
+      await expire(app, update.id);
+      await expireLeases(app.context);
+    },
+  };
+
+  test.each(Object.keys(ends))('happens at %s, and leaves no entries behind', async (end) => {
+    const { stack, update } = await started();
+    await ok(append(app, update, creation(1, 'one', stack)));
+    await ends[end]?.(stack, update);
+    await until(async () => (await entryCount(update)) === 0, 'journal entries deleted');
+    const [row] = await query(
+      app,
+      `select c.resource_count, u.has_tail, u.fold_error, s.checkpoint_id = c.id as is_head
+       from updates u join checkpoints c on c.id = u.checkpoint_id join stacks s on s.id = u.stack_id where u.id = $1`,
+      [update.id],
+    );
+    expect(row).toEqual({ resource_count: 1, has_tail: false, fold_error: null, is_head: true });
+    expect(await exportedNames(app, stack, 1)).toEqual(['one']);
+  });
+
+  test('the next update starts from the folded state, even right after a cancel', async () => {
+    const stack = await createStack(app);
+    await ok(app.call('POST', `${stack.path}/import`, { auth: stack.auth, ...gzipped(deployment(3)) }));
+    const first = await startUpdate(app, stack, { journal: true });
+    await ok(append(app, first, [beginning(1, 1), removal(2, 1, 1), ...creation(3, 'new', stack)]));
+    await ok(cancel(app, stack, first));
+    const second = await startUpdate(app, stack, { journal: true });
+    // Positions now refer to: new, r0, r2.
+    await ok(append(app, second, [beginning(1, 1), removal(2, 1, 1)]));
+    await ok(complete(app, second));
+    expect(await exportedNames(app, stack)).toEqual(['new', 'r2']);
+    expect(await exportedNames(app, stack, 2)).toEqual(['new', 'r0', 'r2']);
+    expect(await exportedNames(app, stack, 1)).toEqual(['r0', 'r1', 'r2']);
+  });
+
+  test('an update that sends no entry leaves the state as it was, byte for byte', async () => {
+    const stack = await createStack(app);
+    const document = '{"version":3, "deployment":{"resources":null,"n":1.0}}';
+    await ok(app.call('POST', `${stack.path}/import`, { auth: stack.auth, body: document }));
+    const update = await startUpdate(app, stack, { journal: true });
+    await ok(append(app, update, []));
+    await ok(complete(app, update));
+    expect((await exportState(app, stack)).text).toBe(document);
+  });
+});
+
+describe('an unsound journal', () => {
+  const spoil = async () => {
+    const { stack, update } = await started();
+    await ok(append(app, update, [...creation(1, 'one', stack), beginning(3, 3), removal(4, 3, 99)]));
+    return { stack, update };
+  };
+
+  test('is told at complete and export, and blocks the stack no longer than the lease', async () => {
+    const { stack, update } = await spoil();
+    for (const response of [
+      await complete(app, update),
+      await app.call('GET', `${stack.path}/export`, { auth: stack.auth }),
+    ]) {
+      expect(response.status).toBe(400);
+      expect(response.json).toEqual({ code: 400, message: expect.stringMatching(/entry 4.*/) });
+    }
+    expect((await getUpdate(app, stack, update)).status).toBe('running');
+    await expire(app, update.id);
+    const next = await startUpdate(app, stack, { journal: true });
+    expect(await exportedNames(app, stack)).toEqual([]);
+    await ok(append(app, next, creation(1, 'again', stack)));
+    await ok(complete(app, next));
+    expect(await exportedNames(app, stack)).toEqual(['again']);
+  });
+
+  test.each(['cancel', 'sweep'])('frees the stack at %s; its entries are kept for a look', async (end) => {
+    const { stack, update } = await spoil();
+    if (end === 'cancel') await ok(cancel(app, stack, update));
+    else await expire(app, update.id);
+    await expireLeases(app.context);
+    const [row] = await query<{ fold_error: string; has_tail: boolean }>(
+      app,
+      'select fold_error, has_tail from updates where id = $1',
+      [update.id],
+    );
+    expect(row).toEqual({ fold_error: expect.stringContaining('entry 4'), has_tail: false });
+    expect(await entryCount(update)).toBe(4);
+    expect(await getStack(app, stack)).toMatchObject({ activeUpdate: '' });
+    await exportState(app, stack);
+  });
+
+  test('keeps its entries also when a part of them was folded before', async () => {
+    const { stack, update } = await started();
+    await ok(append(app, update, creation(1, 'one', stack)));
+    await app.context.folder.fold(update.id);
+    await ok(append(app, update, [beginning(3, 3), removal(4, 3, 99)]));
+    await ok(cancel(app, stack, update));
+    for (let time = 1; time <= 2; time++) await app.context.folder.fold(update.id);
+    expect(await entryCount(update)).toBe(4);
+    expect(await exportedNames(app, stack)).toEqual(['one']);
+  });
+});
