@@ -46,17 +46,18 @@ export async function inflateWhole(body: Buffer, encoding: BodyEncoding, maxByte
 }
 
 async function* gunzipStream(source: ByteSource): AsyncGenerator<Buffer> {
+  const decoder = createGunzip({ chunkSize: 64 * 1024 });
   let sourceError: unknown;
   const encoded = async function* (): AsyncGenerator<Buffer> {
     try {
       yield* source();
     } catch (error) {
-      // Kept, so that a fault of the source does not come out as bad gzip.
-      sourceError = error;
+      // Kept, so that a fault of the source does not come out as bad gzip. The decoder's own is thrown in here as well.
+      if (decoder.errored === null) sourceError = error;
       throw error;
     }
   };
-  const stream = pipeline(Readable.from(encoded()), createGunzip({ chunkSize: 64 * 1024 }), () => {});
+  const stream = pipeline(Readable.from(encoded()), decoder, () => {});
   try {
     for await (const chunk of stream) yield chunk as Buffer;
   } catch (error) {
