@@ -116,10 +116,10 @@ create table updates (
   -- Full checkpoints have no number on the wire: each is given one when it comes in, so that a late one cannot undo a newer.
   full_assigned integer not null default 0,
   full_committed integer not null default 0,
-  -- Journal entries up to this sequence id are part of checkpoint_id.
-  folded_sequence bigint not null default 0,
-  -- Whether the journal has entries beyond that.
-  has_tail boolean not null default false,
+  -- Journal entries accepted, and how many of them are part of checkpoint_id. Both are 0 again once the journal is deleted.
+  entry_count integer not null default 0,
+  folded_entries integer not null default 0,
+  has_tail boolean not null generated always as (entry_count > folded_entries) stored,
   -- Why the journal could not be replayed; its entries are kept then, the state stays at checkpoint_id.
   fold_error text,
   constraint updates_kind_check check (kind in ('update', 'preview', 'refresh', 'destroy', 'import', 'rename')),
@@ -130,6 +130,7 @@ create unique index updates_one_active_per_stack on updates (stack_id)
 create unique index updates_stack_version on updates (stack_id, stack_version) where stack_version is not null;
 create index updates_by_creation on updates (stack_id, created_at desc, id);
 create index updates_with_tail on updates (stack_id) where has_tail;
+create index updates_with_journal on updates (ended_at) where entry_count > 0;
 create index updates_expiring on updates (expires_at) where status in ('not started', 'running');
 
 -- A blob is known before its upload begins and until its object is gone, so the store never holds an object without a row.
@@ -180,6 +181,18 @@ create table journal_entries (
   entry text not null,
   primary key (update_id, sequence_id)
 );
+
+-- Where a fold can go on instead of beginning anew: the state of the replay after the first `entries` entries.
+create table journal_fold_points (
+  update_id uuid primary key references updates (id) on delete cascade,
+  entries integer not null,
+  size_bytes bigint not null,
+  codec text not null,
+  inline_bytes bytea,
+  blob_key text references blobs (key),
+  constraint journal_fold_points_place_check check ((inline_bytes is null) <> (blob_key is null))
+);
+create index journal_fold_points_blob on journal_fold_points (blob_key) where blob_key is not null;
 
 create table engine_events (
   update_id uuid not null references updates (id) on delete cascade,

@@ -1,5 +1,6 @@
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
+import { createApiContext } from './api/api-context.ts';
 import { buildApi } from './api/app.ts';
 import { listen } from './api/listen.ts';
 import { createClusterContext, createClusterDispatcher } from './shared/cluster-context.ts';
@@ -70,7 +71,7 @@ async function serve(context: AppContext, dispatcher: JobDispatcher, isEmbedded:
     if (config.bootstrapFile) await applyBootstrap(db, readBootstrapFile(config.bootstrapFile));
     const firstLogin = isEmbedded && !config.bootstrapFile ? await createFirstLogin(context) : null;
     startSweeper(context);
-    const app = await buildApi({ ...context, dispatcher });
+    const app = await buildApi(createApiContext(context, dispatcher));
     lifecycle.onClose('intake', 'http', () => app.close());
     const url = await listen(app, config.listen);
     return { context, url, firstLogin, [Symbol.asyncDispose]: () => lifecycle.close() };

@@ -3,6 +3,7 @@ import type { AppContext } from '../shared/context.ts';
 import { applyBootstrap, readBootstrapFile } from '../shared/identity/bootstrap.ts';
 import type { Config } from '../shared/platform/config/config.ts';
 import type { Logger } from '../shared/platform/logger/logger.ts';
+import { createApiContext } from './api-context.ts';
 import { buildApi } from './app.ts';
 import { listen } from './listen.ts';
 
@@ -11,7 +12,7 @@ export async function startApi(config: Config, logger: Logger): Promise<{ contex
   const context = await createClusterContext(config, logger);
   try {
     if (config.bootstrapFile) await applyBootstrap(context.db, readBootstrapFile(config.bootstrapFile));
-    const app = await buildApi({ ...context, dispatcher: createClusterDispatcher(context) });
+    const app = await buildApi(createApiContext(context, createClusterDispatcher(context)));
     context.lifecycle.onClose('intake', 'http', () => app.close());
     return { context, url: await listen(app, config.listen) };
   } catch (error) {

@@ -7,6 +7,7 @@ import { StateReader } from './checkpoints/state-reader.ts';
 import { createEventRepository, type EventRepository } from './events/event-repository.ts';
 import { EventWriter } from './events/event-writer.ts';
 import { createIdentityRepository, type IdentityRepository } from './identity/identity-repository.ts';
+import { createFoldPointRepository } from './journal/fold-point-repository.ts';
 import { JournalFolder } from './journal/journal-folder.ts';
 import { createJournalRepository, type JournalRepository } from './journal/journal-repository.ts';
 import { JournalWriter } from './journal/journal-writer.ts';
@@ -88,7 +89,13 @@ export async function createContext(
   const journal = createJournalRepository(db);
   const encryptionKeys = createEncryptionKeyRepository(db);
   const documents = new DocumentStore(blobs, blobRows, config.limits.inlineBytes);
-  const folder = new JournalFolder({ updates, checkpoints, documents, journal });
+  const folder = new JournalFolder({
+    updates,
+    checkpoints,
+    documents,
+    journal,
+    foldPoints: createFoldPointRepository(db),
+  });
   const events = createEventRepository(db);
   const { maxBodyBytes } = config.limits;
 
@@ -115,7 +122,14 @@ export async function createContext(
     cipher: new StackCipher(encryptionKeys, ring),
     documents,
     folder,
-    states: new StateReader({ stacks, updates, checkpoints, documents, folder }),
+    states: new StateReader({
+      stacks,
+      updates,
+      checkpoints,
+      documents,
+      folder,
+      foldLarge: (updateId) => folder.fold(updateId),
+    }),
     writer: new CheckpointWriter({ updates, checkpoints, documents, maxBodyBytes }),
     importer: new DeploymentImporter({
       db,

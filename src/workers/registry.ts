@@ -15,13 +15,15 @@ export function createProcessors(context: AppContext): JobProcessors {
         importer.import({ stackId: job.stackId, updateId: job.updateId, requestedBy: job.requestedBy, body, encoding }),
       ),
     'append-journal': (job) =>
-      withHandover(context, job, async ({ inflated }) =>
-        journalWriter.append(job.fence, await inflated(config.limits.maxBodyBytes)),
-      ),
+      withHandover(context, job, async ({ inflated }) => {
+        const { foldPointDue } = await journalWriter.append(job.fence, await inflated(config.limits.maxBodyBytes));
+        if (foldPointDue) await folder.advance(job.fence.updateId);
+      }),
     'append-events': (job) =>
       withHandover(context, job, async ({ inflated }) =>
         eventWriter.append(job.fence, await inflated(config.limits.maxBodyBytes)),
       ),
     'fold-journal': (job) => folder.fold(job.updateId),
+    'advance-fold': (job) => folder.advance(job.updateId),
   };
 }

@@ -192,7 +192,7 @@ test.failing('a failing fold of one stack does not keep the sweep from the other
   // As if its checkpoint were lost: the fold of this one throws, each time.
   await query(
     app,
-    `update updates set has_tail = true, status = 'failed', ended_at = 'epoch', environment = 'no JSON' where id = $1`,
+    `update updates set entry_count = 1, status = 'failed', ended_at = 'epoch', environment = 'no JSON' where id = $1`,
     [first.id],
   );
   await query(app, 'update stacks set active_update_id = null where active_update_id = $1', [first.id]);

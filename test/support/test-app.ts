@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import type { InjectOptions } from 'fastify';
 import pg from 'pg';
-import type { ApiContext } from '../../src/api/api-context.ts';
+import { type ApiContext, createApiContext } from '../../src/api/api-context.ts';
 import { type App, buildApi } from '../../src/api/app.ts';
 import { type ContextOverrides, createContext } from '../../src/shared/context.ts';
 import type { Role } from '../../src/shared/identity/roles.ts';
@@ -108,7 +108,7 @@ export async function createTestApp(options: TestAppOptions = {}): Promise<TestA
     { logger, ...options.overrides },
   );
   const dispatcher = startInProcessJobs(shared);
-  const context: ApiContext = { ...shared, dispatcher };
+  const context = createApiContext(shared, dispatcher);
   const app = await buildApi(context);
   shared.lifecycle.onClose('intake', 'http', () => app.close());
   await app.ready();

@@ -43,7 +43,7 @@ export async function commitPayload(context: ApiContext, request: FastifyRequest
       await work.direct({
         source: bytesOf(body),
         encoding,
-        inflated: () => inflateWhole(body, encoding, config.limits.maxBodyBytes),
+        inflated: () => inflateWhole(body, encoding, Math.min(config.limits.maxBodyBytes, maxDirectInflatedBytes)),
       });
     } else {
       await handOver(context, request, work, { body: bytesOf(body)(), encoding, declared });
@@ -77,7 +77,7 @@ async function handOver(
   }
 }
 
-/** Size that a gzip body states at its end (modulo 4 GiB); a lie only costs its teller the quicker way. */
+/** Size that a gzip body states at its end (modulo 4 GiB); a body that turns out larger is refused. */
 function claimedBytes(body: Buffer, encoding: BodyEncoding): number {
   if (encoding === 'identity' || body.length < 18) return body.length;
   return body.readUInt32LE(body.length - 4);

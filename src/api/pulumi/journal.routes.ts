@@ -26,7 +26,15 @@ export function registerJournalRoutes(app: RouteScope, context: ApiContext): voi
       if (lease.journalVersion === 0) throw new ConflictError('This update was not started with a journal');
       await commitPayload(context, request, {
         kind: 'journal',
-        direct: async (payload) => context.journalWriter.append(fenceOf(lease), await payload.inflated()),
+        direct: async (payload) => {
+          const { foldPointDue } = await context.journalWriter.append(fenceOf(lease), await payload.inflated());
+          if (!foldPointDue) return;
+          // Only saves time later; the entries are committed whether or not the queue takes this.
+          const job = { name: 'advance-fold', schema: 1, updateId: lease.updateId } as const;
+          await context.dispatcher
+            .enqueue(job)
+            .catch((error: unknown) => request.log.warn({ err: error }, 'no fold point'));
+        },
         job: (handover) => ({ name: 'append-journal', schema: 1, fence: fenceOf(lease), ...handover }),
       });
       return reply.code(204).send(null);

@@ -2,7 +2,7 @@ import { bytesOf } from '../../shared/checkpoints/byte-source.ts';
 import { createCheckpointRepository } from '../../shared/checkpoints/checkpoint-repository.ts';
 import { StackBusyError } from '../../shared/checkpoints/deployment-importer.ts';
 import { assertDeploymentVersion, scanDeployment } from '../../shared/checkpoints/deployment-scan.ts';
-import { createIdentityRepository } from '../../shared/identity/identity-repository.ts';
+import { createIdentityRepository, type IdentityRepository } from '../../shared/identity/identity-repository.ts';
 import { type Role, roleIncludes } from '../../shared/identity/roles.ts';
 import { violatedConstraint } from '../../shared/platform/db/sqlstate.ts';
 import {
@@ -63,7 +63,7 @@ export class StackService {
         const stacks = createStackRepository(tx);
         const organization = await identity.ensureOrganization(ref.organization);
         if (organization.created) await identity.setMembership(organization.id, caller.userId, 'admin');
-        else if (caller.role === null) throw organizationNotFound(ref.organization);
+        else if (caller.role === null) await admitLatecomer(identity, caller, ref.organization);
         const projectId = await stacks.ensureProject(organization.id, ref.project);
         const id = await stacks.insert({
           projectId,
@@ -165,6 +165,14 @@ function assertRole(role: Role, organization: string): void {
   if (!roleIncludes(role, 'member')) {
     throw new ForbiddenError(`This needs the role member in organization ${organization}; you are ${role}`);
   }
+}
+
+/** The organization was made since the caller was let in, perhaps by a call of their own. */
+async function admitLatecomer(identity: IdentityRepository, caller: Caller, organization: string): Promise<void> {
+  const memberships = await identity.listMemberships(caller.userId);
+  const own = memberships.find(({ name }) => name === organization);
+  if (!own) throw organizationNotFound(organization);
+  assertRole(own.role, organization);
 }
 
 function organizationNotFound(organization: string): NotFoundError {

@@ -1,5 +1,4 @@
 import { StackBusyError } from '../../shared/checkpoints/deployment-importer.ts';
-import { createJournalRepository } from '../../shared/journal/journal-repository.ts';
 import { mintToken } from '../../shared/platform/crypto/secret-token.ts';
 import { violatedConstraint } from '../../shared/platform/db/sqlstate.ts';
 import { ConflictError, InvalidRequestError, NotFoundError } from '../../shared/platform/errors/errors.ts';
@@ -168,19 +167,19 @@ export class UpdateService {
         if (update.status === 'running' && update.hasTail) return 'tail';
         const step = await endUpdate(tx, locked, { type: 'complete', status });
         if (step.outcome === 'lease-dead' || step.outcome === 'conflict') throw new LeaseLostError();
-        if (step.outcome === 'move' && update.journalVersion > 0)
-          await createJournalRepository(tx).deleteFolded(update.id);
         return step.outcome;
       });
+      if (outcome === 'tail') continue;
       if (outcome === 'move') metrics.updatesEnded.labels(before.kind, status).inc();
-      if (outcome !== 'tail') return;
+      if (before.journalVersion > 0) await this.#foldSoon(before.id);
+      return;
     }
     throw new ConflictError('Entries keep coming while the update is completed');
   }
 
   /** Cancels the update; success also when it is over already. What it has written is kept. */
   async cancel(ref: StackRef, updateId: string): Promise<void> {
-    const { db, dispatcher, metrics, updates } = this.#context;
+    const { db, metrics, updates } = this.#context;
     const found = await updates.findInStack(updateId, ref);
     if (!found) throw updateNotFound(updateId);
     const step = await db.inTransaction(async (tx) => {
@@ -189,13 +188,22 @@ export class UpdateService {
       return endUpdate(tx, locked, { type: 'cancel' });
     });
     if (step.outcome === 'move') metrics.updatesEnded.labels(found.kind, 'cancelled').inc();
-    if (found.journalVersion > 0) await dispatcher.enqueue({ name: 'fold-journal', schema: 1, updateId });
+    if (found.journalVersion > 0) await this.#foldSoon(updateId);
   }
 
   /** Makes the stack ready for its next change: see settleStack. */
   settle(stackId: string): Promise<void> {
     const { db, dispatcher } = this.#context;
     return settleStack(db, stackId, (updateId) => dispatcher.run({ name: 'fold-journal', schema: 1, updateId }));
+  }
+
+  /** What is committed stays so when the queue is away: the sweep finds the journal, too. */
+  async #foldSoon(updateId: string): Promise<void> {
+    try {
+      await this.#context.dispatcher.enqueue({ name: 'fold-journal', schema: 1, updateId });
+    } catch (error) {
+      this.#context.logger.warn({ updateId, err: error }, 'journal left to the sweep');
+    }
   }
 
   #servesJournal(offered: number): boolean {

@@ -7,6 +7,7 @@ import type { StoredDocument } from './document-store.ts';
 const CheckpointRow = Type.Object({
   id: Type.String(),
   updateId: Nullable(Type.String()),
+  sha256: Bytes,
   sizeBytes: Type.Integer(),
   storedBytes: Type.Integer(),
   codec: Type.String(),
@@ -38,7 +39,7 @@ export type CheckpointRepository = ReturnType<typeof createCheckpointRepository>
 /** Checkpoints. A row is never changed; writes add one and move the pointers of update and stack to it. */
 export function createCheckpointRepository(db: Queryable) {
   const columns = sql.fragment`
-    id, update_id as "updateId", size_bytes as "sizeBytes", stored_bytes as "storedBytes", codec,
+    id, update_id as "updateId", sha256, size_bytes as "sizeBytes", stored_bytes as "storedBytes", codec,
     resource_count as "resourceCount", inline_bytes as "inlineBytes", blob_key as "blobKey"`;
 
   const values = ({ document, resourceCount }: NewCheckpoint) => sql.fragment`
@@ -91,20 +92,21 @@ export function createCheckpointRepository(db: Queryable) {
         head as (
           update stacks s set checkpoint_id = w.id, updated_at = now() from written w, fenced f where s.id = f.stack_id
         ),
+        -- All others of this update: of writers at once, one may not see the row of the one just before it.
         superseded as (
-          delete from checkpoints c using fenced f where c.id = f.checkpoint_id and c.update_id = f.id
+          delete from checkpoints c using fenced f, written w where c.update_id = f.id and c.id <> w.id
         )
         select id from written`);
       return row?.id ?? null;
     },
 
     /**
-     * Commits the fold of an update's journal: entries up to `foldedSequence` are in this checkpoint. Only if the update
+     * Commits the fold of an update's journal: the first `foldedEntries` entries are in this checkpoint. Only if the update
      * still has the checkpoint that the fold found. Works for ended updates too: their journal was accepted before.
      * The stack's head follows when it was this update's state.
      */
     commitFold: async (
-      fold: { updateId: string; stackId: string; foundCheckpointId: string | null; foldedSequence: number },
+      fold: { updateId: string; stackId: string; foundCheckpointId: string | null; foldedEntries: number },
       checkpoint: NewCheckpoint,
     ): Promise<string | null> => {
       const row = await db.maybeOne(sql.rows(IdRow)`
@@ -114,7 +116,7 @@ export function createCheckpointRepository(db: Queryable) {
         fenced as (
           select u.id, u.stack_id, u.checkpoint_id from updates u join stack on stack.id = u.stack_id
           where u.id = ${fold.updateId} and u.checkpoint_id is not distinct from ${fold.foundCheckpointId}::uuid
-            and u.folded_sequence <= ${fold.foldedSequence}
+            and u.folded_entries < ${fold.foldedEntries}
             and (${checkpoint.document.blobKey}::text is null or exists (select 1 from blob))
           for update of u
         ),
@@ -123,8 +125,7 @@ export function createCheckpointRepository(db: Queryable) {
           select f.stack_id, f.id, ${values(checkpoint)} from fenced f returning id
         ),
         moved as (
-          update updates u set checkpoint_id = w.id, folded_sequence = ${fold.foldedSequence},
-            has_tail = exists (select 1 from journal_entries j where j.update_id = u.id and j.sequence_id > ${fold.foldedSequence})
+          update updates u set checkpoint_id = w.id, folded_entries = ${fold.foldedEntries}
           from written w, fenced f where u.id = f.id
         ),
         head as (
@@ -132,7 +133,7 @@ export function createCheckpointRepository(db: Queryable) {
           where s.id = f.stack_id and s.checkpoint_id is not distinct from f.checkpoint_id
         ),
         superseded as (
-          delete from checkpoints c using fenced f where c.id = f.checkpoint_id and c.update_id = f.id
+          delete from checkpoints c using fenced f, written w where c.update_id = f.id and c.id <> w.id
         )
         select id from written`);
       return row?.id ?? null;

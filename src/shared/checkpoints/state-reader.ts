@@ -12,6 +12,9 @@ export const emptyDocument = Buffer.from('{"version":3,"deployment":{"resources"
 
 /** A superseded checkpoint can vanish between finding and opening it; then the head has moved and is asked again. */
 const attempts = 5;
+/** Replays above either limit take more than a few ms, in which a process answers nobody. */
+const replayedHereEntries = 500;
+const replayedHereBytes = 512 * 1024;
 
 /** A state document, ready to be sent. */
 export interface StateDocument {
@@ -29,6 +32,7 @@ export class StateReader {
   readonly #checkpoints: CheckpointRepository;
   readonly #documents: DocumentStore;
   readonly #folder: JournalFolder;
+  readonly #foldLarge: (updateId: string) => Promise<void>;
 
   constructor(parts: {
     stacks: StackRepository;
@@ -36,12 +40,15 @@ export class StateReader {
     checkpoints: CheckpointRepository;
     documents: DocumentStore;
     folder: JournalFolder;
+    /** Folds where it holds up nobody. */
+    foldLarge: (updateId: string) => Promise<void>;
   }) {
     this.#stacks = parts.stacks;
     this.#updates = parts.updates;
     this.#checkpoints = parts.checkpoints;
     this.#documents = parts.documents;
     this.#folder = parts.folder;
+    this.#foldLarge = parts.foldLarge;
   }
 
   /** The stack's state as last written; null when there is no such stack. */
@@ -71,7 +78,14 @@ export class StateReader {
     });
   }
 
+  /** A short journal over a small state is replayed for the occasion; otherwise a worker makes a checkpoint of it first. */
   async #fold(update: UpdateRow): Promise<StateDocument | null> {
+    const base = update.baseCheckpointId ? await this.#checkpoints.find(update.baseCheckpointId) : null;
+    if (update.entryCount > replayedHereEntries || (base?.sizeBytes ?? 0) > replayedHereBytes) {
+      await this.#foldLarge(update.id);
+      const folded = await this.#updates.find(update.id);
+      return folded ? this.#open(folded.checkpointId) : null;
+    }
     const folded = await this.#folder.replay(update);
     if (!folded) return null;
     return {

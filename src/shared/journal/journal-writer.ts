@@ -1,6 +1,12 @@
+import { PayloadTooLargeError } from '../platform/errors/errors.ts';
 import { type LeaseFence, LeaseLostError } from '../updates/lease.ts';
 import { splitJournalBatch } from './journal-entry.ts';
 import type { JournalRepository } from './journal-repository.ts';
+
+/** Largest batch in entries: above it the CLI is told 413 and halves the batch (httpstate/journal/snapshot.go). */
+const maxBatchEntries = 10_000;
+/** A fold point is due after every so many entries: what remains to be replayed at the end stays bounded. */
+const entriesPerFoldPoint = 5_000;
 
 /** Takes batches of journal entries in: cut apart, never parsed, committed in one statement. */
 export class JournalWriter {
@@ -12,13 +18,23 @@ export class JournalWriter {
 
   /**
    * Resolves once all entries of the batch (an inflated PATCH body) are committed; entries that are there already are left.
-   * Throws InvalidJournalBatchError and LeaseLostError, which change nothing.
+   * Says whether a fold point is due. Throws InvalidJournalBatchError, PayloadTooLargeError and LeaseLostError, which change
+   * nothing.
    */
-  async append(fence: LeaseFence, body: Buffer): Promise<void> {
+  async append(fence: LeaseFence, body: Buffer): Promise<{ foldPointDue: boolean }> {
     const entries = splitJournalBatch(body).map((entry) => ({
       sequenceId: entry.sequenceId,
       text: entry.text.toString('utf8'),
     }));
-    if (!(await this.#journal.append(fence, entries))) throw new LeaseLostError();
+    if (entries.length > maxBatchEntries) {
+      throw new PayloadTooLargeError(
+        `The batch has ${entries.length} entries; at most ${maxBatchEntries} are taken at once`,
+      );
+    }
+    const appended = await this.#journal.append(fence, entries);
+    if (!appended) throw new LeaseLostError();
+    const { added, entryCount } = appended;
+    const pointsOf = (count: number): number => Math.floor(count / entriesPerFoldPoint);
+    return { foldPointDue: pointsOf(entryCount) > pointsOf(entryCount - added) };
   }
 }

@@ -26,7 +26,9 @@ const UpdateRow = Type.Object({
   baseCheckpointId: Nullable(Type.String()),
   checkpointId: Nullable(Type.String()),
   checkpointSequence: Type.Integer(),
-  foldedSequence: Type.Integer(),
+  entryCount: Type.Integer(),
+  foldedEntries: Type.Integer(),
+  foldError: Nullable(Type.String()),
   fullCommitted: Type.Integer(),
 });
 export type UpdateRow = Row<typeof UpdateRow>;
@@ -77,7 +79,8 @@ export function createUpdateRepository(db: Queryable) {
     u.base_stack_version as "baseStackVersion", u.lease_hash as "leaseHash", u.expires_at as "expiresAt",
     u.expires_at <= clock_timestamp() as expired, u.epoch, u.journal_version as "journalVersion", u.has_tail as "hasTail",
     u.base_checkpoint_id as "baseCheckpointId", u.checkpoint_id as "checkpointId",
-    u.checkpoint_sequence as "checkpointSequence", u.folded_sequence as "foldedSequence",
+    u.checkpoint_sequence as "checkpointSequence", u.entry_count as "entryCount",
+    u.folded_entries as "foldedEntries", u.fold_error as "foldError",
     u.full_committed as "fullCommitted"`;
   const infoColumns = sql.fragment`
     u.id, u.kind, u.dry_run as "dryRun", u.status, u.stack_version as "stackVersion", u.base_stack_version as "baseStackVersion",
@@ -199,7 +202,7 @@ export function createUpdateRepository(db: Queryable) {
     /** The state stays at the checkpoint it has; the journal is no longer waited for. */
     setFoldError: (id: string, message: string) =>
       db.query(sql.nothing`
-        /* updates.setFoldError */ update updates set fold_error = ${message}, has_tail = false where id = ${id}`),
+        /* updates.setFoldError */ update updates set fold_error = ${message}, folded_entries = entry_count where id = ${id}`),
 
     /** The CLI's version as it told at the creation of the update; "" when it did not. */
     findClientVersion: async (id: string): Promise<string> => {
@@ -218,10 +221,12 @@ export function createUpdateRepository(db: Queryable) {
       return rows.map((row) => row.id);
     },
 
-    listWithTail: async (limit: number): Promise<string[]> => {
+    /** Ended updates whose journal is still to be folded or deleted. */
+    listWithJournal: async (limit: number): Promise<string[]> => {
       const rows = await db.any(sql.rows(IdRow)`
-        /* updates.listWithTail */
-        select id from updates where has_tail and status not in ('not started', 'running') order by ended_at limit ${limit}`);
+        /* updates.listWithJournal */
+        select id from updates
+        where entry_count > 0 and fold_error is null and status not in ('not started', 'running') order by ended_at limit ${limit}`);
       return rows.map((row) => row.id);
     },
 

@@ -15,6 +15,6 @@ export async function expireLeases({ db, folder, logger, metrics, updates }: App
     metrics.leasesExpired.inc();
     logger.info({ updateId }, 'lease expired: update ended');
   }
-  for (const updateId of await updates.listWithTail(batchSize)) await folder.fold(updateId);
+  for (const updateId of await updates.listWithJournal(batchSize)) await folder.fold(updateId);
   return ended;
 }

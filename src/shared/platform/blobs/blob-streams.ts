@@ -125,6 +125,9 @@ export class OpenedBlob implements AsyncIterableIterator<Buffer> {
     this.#options = options;
     this.#chunks = source[Symbol.asyncIterator]();
     // Also keeps an error before the first read from ending the process.
+    source.on('error', (error) => {
+      this.#failure ??= error;
+    });
     this.#onAbort = (): void => {
       source.destroy(options.signal?.reason);
     };

@@ -53,12 +53,20 @@ export const FoldJournalJob = Type.Object({
 });
 export type FoldJournalJob = Type.Static<typeof FoldJournalJob>;
 
+export const AdvanceFoldJob = Type.Object({
+  name: Type.Literal('advance-fold'),
+  schema: Type.Literal(1),
+  updateId: Type.String(),
+});
+export type AdvanceFoldJob = Type.Static<typeof AdvanceFoldJob>;
+
 export const Job = Type.Union([
   ApplyCheckpointJob,
   ImportDeploymentJob,
   AppendJournalJob,
   AppendEventsJob,
   FoldJournalJob,
+  AdvanceFoldJob,
 ]);
 export type Job = Type.Static<typeof Job>;
 export type JobName = Job['name'];
