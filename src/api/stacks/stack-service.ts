@@ -148,7 +148,7 @@ export class StackService {
   async #admitCreation(caller: Caller, organization: string): Promise<void> {
     const { config, identity } = this.#context;
     if (caller.role !== null) return assertRole(caller.role, organization);
-    if (await identity.findOrganization(organization)) throw organizationNotFound(organization);
+    if (await identity.findOrganization(organization)) return admitLatecomer(identity, caller, organization);
     if (config.organizationCreation === 'site-admin' && !caller.siteAdmin) {
       throw new ForbiddenError(`Organization ${organization} does not exist, and only site admins may create one here`);
     }
