@@ -144,6 +144,47 @@ export async function until(condition: () => boolean | Promise<boolean>, what: s
   }
 }
 
+/** Lets each insert into the table wait, its transaction open, until the gate is released or disposed of. */
+export async function holdInserts(
+  app: TestApp,
+  table: string,
+): Promise<
+  AsyncDisposable & {
+    [Symbol.asyncDispose](): Promise<void>;
+    reached(sessions: number): Promise<void>;
+    release(): Promise<void>;
+  }
+> {
+  const client = new pg.Client({ connectionString: app.database.url });
+  await client.connect();
+  await client.query('select pg_advisory_lock(1)');
+  await client.query(`create function hold() returns trigger language plpgsql as
+    $$ begin perform pg_advisory_xact_lock_shared(1); return new; end $$`);
+  await client.query(`create trigger hold before insert on ${table} for each row execute function hold()`);
+  let released = false;
+  const release = async (): Promise<void> => {
+    if (released) return;
+    released = true;
+    await client.query('select pg_advisory_unlock(1)');
+  };
+  return {
+    /** Waits until as many sessions wait for a lock: at the gate, or behind one that does. */
+    reached: (sessions) =>
+      until(async () => {
+        const { rows } = await client.query(
+          `select 1 from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()`,
+        );
+        return rows.length >= sessions;
+      }, `${sessions} sessions wait`),
+    release,
+    [Symbol.asyncDispose]: async () => {
+      await release();
+      await client.query('drop function hold cascade');
+      await client.end();
+    },
+  };
+}
+
 /** A file blob store whose puts wait at a gate while it is shut. */
 export async function openGatedBlobs(directory: string): Promise<{
   readonly blobs: BlobStore;

@@ -1,0 +1,211 @@
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { expireLeases } from '../../src/workers/maintenance/expire-leases.ts';
+import { createStack, deployment, gzipped, ok, startUpdate, type TestStack } from '../support/state.ts';
+import {
+  append,
+  cancel,
+  complete,
+  creation,
+  expire,
+  exportedNames,
+  getStack,
+  getUpdate,
+  query,
+} from '../support/steps.ts';
+import { createTestApp, createTestDatabase, type TestApp, type TestDatabase } from '../support/test-app.ts';
+
+/** Two replicas on one database. */
+let database: TestDatabase;
+let one: TestApp;
+let two: TestApp;
+beforeAll(async () => {
+  database = await createTestDatabase();
+  one = await createTestApp({ database });
+  two = await createTestApp({ database, dataDir: one.dataDir });
+});
+afterAll(async () => {
+  await two[Symbol.asyncDispose]();
+  await one[Symbol.asyncDispose]();
+  await database[Symbol.asyncDispose]();
+});
+
+const rounds = 8;
+const both = <T>(work: (app: TestApp) => Promise<T>): Promise<[T, T]> => Promise.all([work(one), work(two)]);
+const count = (statuses: readonly { status: number }[]) => statuses.map(({ status }) => status).sort();
+const createUpdate = (app: TestApp, stack: TestStack) =>
+  app.call('POST', `${stack.path}/update`, { auth: stack.auth, body: {} });
+
+describe('of two at once', () => {
+  test('one create of a stack succeeds', async () => {
+    for (let round = 0; round < rounds; round++) {
+      const auth = `token ${await one.createUser('together', 'member')}`;
+      const make = (app: TestApp, organization: string) =>
+        app.call('POST', `/api/stacks/${organization}/proj`, { auth, body: { stackName: `s${round}` } });
+      expect(count(await both((app) => make(app, 'together')))).toEqual([200, 409]);
+      // The same where the organization is made by it.
+      expect(count(await both((app) => make(app, `fresh-${round}`)))).toEqual([200, 409]);
+    }
+  });
+
+  test('one create of an update succeeds', async () => {
+    for (let round = 0; round < rounds; round++) {
+      const stack = await createStack(one);
+      const answers = await Promise.all([one, two, one, two].map((app) => createUpdate(app, stack)));
+      expect(count(answers)).toEqual([200, 409, 409, 409]);
+      const winner = answers.find(({ status }) => status === 200);
+      expect((await getStack(two, stack)).activeUpdate).toBe(winner?.json.updateID);
+    }
+  });
+
+  test('one create succeeds where a lease has expired', async () => {
+    for (let round = 0; round < rounds; round++) {
+      const stack = await createStack(one);
+      await expire(one, (await startUpdate(one, stack)).id);
+      const [answers] = await Promise.all([both((app) => createUpdate(app, stack)), expireLeases(two.context)]);
+      expect(count(answers)).toEqual([200, 409]);
+    }
+  });
+
+  test('one start succeeds', async () => {
+    for (let round = 0; round < rounds; round++) {
+      const stack = await createStack(one);
+      const { json } = await ok(createUpdate(one, stack));
+      const path = `${stack.path}/update/${json.updateID}`;
+      const answers = await both((app) => app.call('POST', path, { auth: stack.auth, body: {} }));
+      expect(count(answers)).toEqual([200, 409]);
+      const lease = `update-token ${answers.find(({ status }) => status === 200)?.json.token}`;
+      await ok(two.call('POST', `${path}/complete`, { auth: lease, body: { status: 'succeeded' } }));
+    }
+  });
+
+  test('complete and complete both succeed, and end the update once', async () => {
+    for (let round = 0; round < rounds; round++) {
+      const stack = await createStack(one);
+      const update = await startUpdate(one, stack, { journal: true });
+      await ok(append(one, update, creation(1, 'a', stack)));
+      expect(count(await both((app) => complete(app, update)))).toEqual([204, 204]);
+      expect((await getStack(one, stack)).version).toBe(1);
+      expect(await exportedNames(two, stack)).toEqual(['a']);
+    }
+  });
+});
+
+test('complete against cancel: the status is that of whoever was first, and both are told so', async () => {
+  const seen = new Set<string>();
+  for (let round = 0; round < rounds; round++) {
+    const stack = await createStack(one);
+    const update = await startUpdate(one, stack, { journal: true });
+    await ok(append(one, update, creation(1, 'a', stack)));
+    const [completed, cancelled] = await Promise.all([complete(one, update), cancel(two, stack, update)]);
+    const { status } = await getUpdate(one, stack, update);
+    seen.add(status);
+    expect(cancelled.status).toBe(204);
+    expect(completed.status).toBe(status === 'succeeded' ? 204 : 403);
+    expect(await exportedNames(one, stack)).toEqual(['a']);
+    expect((await getStack(one, stack)).activeUpdate).toBe('');
+  }
+  expect(seen.size).toBeGreaterThan(0);
+});
+
+test('complete against append: an entry that was acknowledged is in the state', async () => {
+  for (let round = 0; round < rounds * 2; round++) {
+    const stack = await createStack(one);
+    const update = await startUpdate(one, stack, { journal: true });
+    await ok(append(one, update, creation(1, 'a', stack)));
+    const [completed, late] = await Promise.all([
+      complete(one, update),
+      append(two, update, creation(3, 'late', stack)),
+    ]);
+    expect(completed.status).toBe(204);
+    expect([204, 403]).toContain(late.status);
+    expect(await exportedNames(one, stack)).toEqual(late.status === 204 ? ['a', 'late'] : ['a']);
+  }
+});
+
+test('import against update: one of them has the stack', async () => {
+  for (let round = 0; round < rounds; round++) {
+    const stack = await createStack(one);
+    const [imported, created] = await Promise.all([
+      one.call('POST', `${stack.path}/import`, { auth: stack.auth, ...gzipped(deployment(2)) }),
+      createUpdate(two, stack),
+    ]);
+    expect(created.status).toBe(200);
+    expect([200, 409]).toContain(imported.status);
+    expect(await exportedNames(two, stack)).toHaveLength(imported.status === 200 ? 2 : 0);
+    const started = await ok(
+      two.call('POST', `${stack.path}/update/${created.json.updateID}`, { auth: stack.auth, body: {} }),
+    );
+    expect(started.json.version).toBe(imported.status === 200 ? 2 : 1);
+  }
+});
+
+test('imports at once each own a version', async () => {
+  const stack = await createStack(one);
+  const counts = [1, 2, 3, 4, 5, 6];
+  const answers = await Promise.all(
+    counts.map((size) =>
+      (size % 2 ? one : two).call('POST', `${stack.path}/import`, { auth: stack.auth, body: deployment(size) }),
+    ),
+  );
+  expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200]));
+  const sizes = [];
+  for (const version of counts) sizes.push((await exportedNames(one, stack, version)).length);
+  expect([...sizes].sort()).toEqual(counts);
+  expect(await exportedNames(one, stack)).toHaveLength(sizes.at(-1) as number);
+});
+
+test('rename against create: the update belongs to the stack wherever it is, or is refused', async () => {
+  for (let round = 0; round < rounds; round++) {
+    const stack = await createStack(one);
+    const [renamed, created] = await Promise.all([
+      one.call('POST', `${stack.path}/rename`, { auth: stack.auth, body: { newName: 'moved' } }),
+      createUpdate(two, stack),
+    ]);
+    expect([204, 409]).toContain(renamed.status);
+    expect(created.status === 200 || created.status === 404).toBe(true);
+    const place = renamed.status === 204 ? stack.path.replace(/dev$/, 'moved') : stack.path;
+    const { json } = await ok(two.call('GET', place, { auth: stack.auth }));
+    expect(json.activeUpdate).toBe(created.status === 200 ? created.json.updateID : '');
+  }
+});
+
+test('a whole run whose every step goes to the other replica', async () => {
+  const stack = await createStack(one);
+  let turn = 0;
+  const next = (): TestApp => (turn++ % 2 ? one : two);
+  for (let run = 1; run <= 2; run++) {
+    const { json } = await ok(createUpdate(next(), stack));
+    const path = `${stack.path}/update/${json.updateID}`;
+    const started = await ok(next().call('POST', path, { auth: stack.auth, body: { journalVersion: 1 } }));
+    const update = { id: json.updateID, path, lease: `update-token ${started.json.token}`, version: run };
+    for (let step = 0; step < 3; step++) {
+      await ok(append(next(), update, creation(1 + 2 * step, `run${run}-${step}`, stack)));
+      expect(await exportedNames(next(), stack)).toHaveLength(step + 1 + 3 * (run - 1));
+      const events = { events: [{ sequence: step, timestamp: 1, cancelEvent: {} }] };
+      await ok(next().call('POST', `${path}/events/batch`, { auth: update.lease, body: events }));
+      await ok(next().call('POST', `${path}/renew_lease`, { auth: update.lease, body: { duration: 300 } }));
+    }
+    await ok(complete(next(), update));
+    expect((await getUpdate(next(), stack, update)).status).toBe('succeeded');
+    expect((await getStack(next(), stack)).version).toBe(run);
+    const read = await ok(next().call('GET', `${path}/events`, { auth: stack.auth }));
+    expect(read.json.events).toHaveLength(3);
+  }
+  expect(await query(one, 'select 1 from journal_entries')).toEqual([]);
+});
+
+test('secrets encrypted by one replica are decrypted by the other, from the very first', async () => {
+  const stack = await createStack(one);
+  const [first, second] = await both((app) =>
+    ok(app.call('POST', `${stack.path}/encrypt`, { auth: stack.auth, body: { plaintext: 'QQ==' } })),
+  );
+  for (const [app, made] of [
+    [two, first],
+    [one, second],
+  ] as const) {
+    const body = { ciphertext: made.json.ciphertext };
+    expect((await ok(app.call('POST', `${stack.path}/decrypt`, { auth: stack.auth, body }))).json.plaintext).toBe(
+      'QQ==',
+    );
+  }
+});
