@@ -111,10 +111,12 @@ class SocketConnection implements WireConnection {
 
   async write(data: string | Buffer): Promise<void> {
     if (this.#closed) return;
-    await new Promise<void>((resolve) => {
-      this.#socket.write(data, 'latin1', () => resolve());
-      this.#socket.once('close', () => resolve());
-    });
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const done = (): void => resolve();
+    this.#socket.once('close', done);
+    this.#socket.write(data, 'latin1', done);
+    await promise;
+    this.#socket.off('close', done);
   }
 
   async answer(limitMs = 20_000): Promise<WireAnswer | null> {
