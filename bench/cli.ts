@@ -1,0 +1,109 @@
+import { parseArgs } from 'node:util';
+import { startOwnHoldfast } from '../e2e/support/holdfast-server.ts';
+import { PulumiWorkspace } from '../e2e/support/pulumi-cli.ts';
+import { stashProgram } from '../e2e/support/stash-program.ts';
+import { startNullServer } from './null-server.ts';
+import { median, printTable } from './support/figures.ts';
+
+/**
+ * The real CLI against the null server, Holdfast and the file backend, in turn within each round: wall time of up, no-op up,
+ * preview and destroy of N Stash resources, and the ratio of up to the null server's.
+ * Usage: node bench/cli.ts [--counts 20,100,500] [--rounds 3] [--tuned] [--modes journal,delta,full] [--url URL --token TOKEN]
+ */
+const { values } = parseArgs({
+  options: {
+    counts: { type: 'string', default: '20,100,500' },
+    rounds: { type: 'string', default: '3' },
+    tuned: { type: 'boolean', default: false },
+    modes: { type: 'string', default: 'auto' },
+    url: { type: 'string' },
+    token: { type: 'string' },
+  },
+});
+
+interface Target {
+  readonly name: string;
+  readonly open: () => Promise<PulumiWorkspace>;
+  /** Whether it keeps state, so that more than the first up means something. */
+  readonly keeps: boolean;
+}
+
+const tuning = values.tuned ? { PULUMI_JOURNALING_BATCH_PERIOD: '2' } : {};
+const parallel = values.tuned ? ['--parallel', '64'] : [];
+
+async function main(): Promise<void> {
+  await using nullServer = await startNullServer();
+  await using resources = new AsyncDisposableStack();
+  const targets: Target[] = [
+    {
+      name: 'null',
+      keeps: false,
+      open: () => PulumiWorkspace.create({ backendUrl: nullServer.url, accessToken: 'x', env: tuning }),
+    },
+    { name: 'file backend', keeps: true, open: () => PulumiWorkspace.create({ env: tuning }) },
+  ];
+  for (const mode of values.modes.split(',')) {
+    const server = resources.use(await startOwnHoldfast({ HOLDFAST_CHECKPOINT_MODE: mode }));
+    targets.push({ name: `embedded (${mode})`, keeps: true, open: () => server.workspace({ env: tuning }) });
+  }
+  const { url, token } = values;
+  if (url !== undefined && token !== undefined) {
+    targets.push({
+      name: 'cluster',
+      keeps: true,
+      open: () => PulumiWorkspace.create({ backendUrl: url, accessToken: token, env: tuning }),
+    });
+  }
+  for (const count of values.counts.split(',').map(Number)) await compare(targets, count, () => nullServer.take());
+}
+
+async function compare(
+  targets: readonly Target[],
+  count: number,
+  take: () => { requests: number; bytes: number },
+): Promise<void> {
+  const seconds = new Map(
+    targets.map(({ name }) => [
+      name,
+      { up: [] as number[], noop: [] as number[], preview: [] as number[], destroy: [] as number[] },
+    ]),
+  );
+  let floor = { requests: 0, bytes: 0 };
+  for (let round = 0; round < Number(values.rounds); round++) {
+    for (const target of targets) {
+      await using workspace = await target.open();
+      await workspace.writeProgram(stashProgram({ project: 'bench', count }));
+      await workspace.runOk(['login']);
+      await workspace.runOk(['stack', 'init', target.name === 'file backend' ? 'dev' : `dev-org/bench/b${Date.now()}`]);
+      const figures = seconds.get(target.name) as NonNullable<ReturnType<typeof seconds.get>>;
+      const time = async (into: number[], args: string[]) => {
+        const { durationMs } = await workspace.runOk(args, { timeoutMs: 600_000 });
+        into.push(durationMs / 1000);
+      };
+      take();
+      await time(figures.up, ['up', '--yes', '--skip-preview', ...parallel]);
+      if (target.name === 'null') floor = take();
+      if (!target.keeps) continue;
+      await time(figures.noop, ['up', '--yes', '--skip-preview', ...parallel]);
+      await time(figures.preview, ['preview', ...parallel]);
+      await time(figures.destroy, ['destroy', '--yes', '--skip-preview', ...parallel]);
+    }
+  }
+  const base = median(seconds.get('null')?.up ?? []);
+  console.log(
+    `\nN = ${count}${values.tuned ? ' (tuned client)' : ''}; null server: ${floor.requests} requests, ${floor.bytes} bytes sent`,
+  );
+  printTable(
+    ['target', 'up s', '× null', 'no-op up s', 'preview s', 'destroy s'],
+    [...seconds].map(([name, { up, noop, preview, destroy }]) => [
+      name,
+      median(up),
+      median(up) / base,
+      median(noop),
+      median(preview),
+      median(destroy),
+    ]),
+  );
+}
+
+await main();
