@@ -1,35 +1,38 @@
 import { parseArgs } from 'node:util';
-import { runAdmin } from './admin.ts';
-import { startApi } from './api/main.ts';
 import { checkHealth } from './healthz.ts';
-import { type RunningServer, startServer } from './main.ts';
+import type { RunningServer } from './main.ts';
 import type { AppContext } from './shared/context.ts';
-import { BootstrapError } from './shared/identity/bootstrap.ts';
 import { type Config, ConfigError, holdfastVersion, loadConfig } from './shared/platform/config/config.ts';
-import { DataDirInUseError } from './shared/platform/config/data-dir.ts';
-import { migrate, PendingMigrationsError } from './shared/platform/db/migrate.ts';
 import { closeOnSignal } from './shared/platform/lifecycle/lifecycle.ts';
 import { createLogger, type Logger } from './shared/platform/logger/logger.ts';
-import { RedisPolicyError } from './shared/platform/queue/redis.ts';
-import { startWorker } from './workers/main.ts';
+
+// A container's health check starts this file every few seconds: what a verb needs is loaded by that verb.
 
 const usage = `Holdfast ${holdfastVersion}: state backend for the Pulumi CLI
 
 Usage: holdfast <verb>
 
-  server      API and workers in one process; with its own Postgres unless HOLDFAST_DATABASE_URL is set
-  api         an API replica; needs HOLDFAST_REDIS_URL and workers
-  worker      a worker process; needs HOLDFAST_REDIS_URL
-  migrate     bring the database up to this release, then leave
-  admin       organizations, users and tokens: see \`holdfast admin help\`
-  --healthz   leave with 0 when the server at HOLDFAST_LISTEN is healthy, else 1
-  --version   print the version
-  help        print this
+  server         API and workers in one process; with its own Postgres unless HOLDFAST_DATABASE_URL is set
+  api            an API replica; needs HOLDFAST_REDIS_URL and workers
+  worker         a worker process; needs HOLDFAST_REDIS_URL
+  create-bucket  make the bucket HOLDFAST_S3_BUCKET unless it is there, then leave
+  migrate        bring the database up to this release, then leave
+  admin          organizations, users and tokens: see \`holdfast admin help\`
+  --healthz      leave with 0 when the server at HOLDFAST_LISTEN is healthy, else 1
+  --version      print the version
+  help           print this
 
 Settings are environment variables; the README lists them.`;
 
 /** Errors whose sentence is all that an operator needs. */
-const plainErrors = [ConfigError, BootstrapError, DataDirInUseError, PendingMigrationsError, RedisPolicyError];
+const plainErrors = new Set([
+  'BlobStoreUnavailableError',
+  'BootstrapError',
+  'ConfigError',
+  'DataDirInUseError',
+  'PendingMigrationsError',
+  'RedisPolicyError',
+]);
 
 async function main(args: string[]): Promise<number | undefined> {
   const [verb, ...rest] = args;
@@ -42,15 +45,17 @@ async function main(args: string[]): Promise<number | undefined> {
     return 0;
   }
   if (verb === '--healthz') return checkHealth(loadConfig());
-  if (verb === 'admin') return runAdmin(loadConfig(), rest);
+  if (verb === 'admin') return (await import('./admin.ts')).runAdmin(loadConfig(), rest);
   parseArgs({ args: rest, options: {}, strict: true });
   switch (verb) {
     case 'server':
       return runServer(loadConfig());
     case 'api':
-      return runRole(loadConfig(), startApi);
+      return runRole(loadConfig(), (await import('./api/main.ts')).startApi);
     case 'worker':
-      return runRole(loadConfig(), startWorker);
+      return runRole(loadConfig(), (await import('./workers/main.ts')).startWorker);
+    case 'create-bucket':
+      return (await import('./create-bucket.ts')).createBucket(loadConfig());
     case 'migrate':
       return runMigrate(loadConfig());
     default:
@@ -60,6 +65,7 @@ async function main(args: string[]): Promise<number | undefined> {
 }
 
 async function runServer(config: Config): Promise<undefined> {
+  const { startServer } = await import('./main.ts');
   const logger = createLogger({ level: config.logLevel });
   const server = await startServer(config, logger);
   closeOnSignal(server.context.lifecycle, logger);
@@ -94,6 +100,7 @@ Holdfast is ready. Made organization "${organization}" and its admin "${login}".
 async function runMigrate(config: Config): Promise<number> {
   if (config.database.url === null)
     throw new ConfigError('These settings are wrong:\n  HOLDFAST_DATABASE_URL: needed to migrate');
+  const { migrate } = await import('./shared/platform/db/migrate.ts');
   const applied = await migrate(config.database.url, createLogger({ level: config.logLevel }));
   console.log(applied.length === 0 ? 'The database is up to date.' : `Applied: ${applied.join(', ')}`);
   return 0;
@@ -104,8 +111,7 @@ try {
   if (code !== undefined) process.exit(code);
 } catch (error) {
   const plain =
-    plainErrors.some((type) => error instanceof type) ||
-    (error as { code?: string }).code?.startsWith('ERR_PARSE_ARGS');
+    plainErrors.has((error as Error).name) || (error as { code?: string }).code?.startsWith('ERR_PARSE_ARGS');
   console.error(plain ? `holdfast: ${(error as Error).message}` : error);
   process.exit(1);
 }
