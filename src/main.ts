@@ -3,7 +3,6 @@ import path from 'node:path';
 import { createApiContext } from './api/api-context.ts';
 import { buildApi } from './api/app.ts';
 import { listen } from './api/listen.ts';
-import { createClusterContext, createClusterDispatcher } from './shared/cluster-context.ts';
 import { type AppContext, type ContextOverrides, createContext } from './shared/context.ts';
 import { applyBootstrap, readBootstrapFile } from './shared/identity/bootstrap.ts';
 import { createIdentityRepository } from './shared/identity/identity-repository.ts';
@@ -16,7 +15,6 @@ import type { Logger } from './shared/platform/logger/logger.ts';
 import type { JobDispatcher } from './shared/platform/queue/dispatcher.ts';
 import { KeyRing } from './shared/secrets/key-ring.ts';
 import { startInProcessJobs } from './workers/in-process-jobs.ts';
-import { startClusterJobs } from './workers/main.ts';
 import { startSweeper } from './workers/maintenance/sweeper.ts';
 
 /** A running server: both roles in one process. */
@@ -46,6 +44,8 @@ export async function startServer(
     if (!masterKeys)
       throw new ConfigError('These settings are wrong:\n  HOLDFAST_MASTER_KEYS: needed with HOLDFAST_DATABASE_URL');
     if (config.redisUrl !== null) {
+      const { createClusterContext, createClusterDispatcher } = await import('./shared/cluster-context.ts');
+      const { startClusterJobs } = await import('./workers/main.ts');
       const cluster = await createClusterContext(
         { ...config, database: { ...config.database, url: databaseUrl }, secrets: { masterKeys } },
         logger,

@@ -1,6 +1,5 @@
 import type { BlobStore } from './blob-store.ts';
 import { FileBlobStore, type FileBlobStoreOptions } from './file-blob-store.ts';
-import { S3BlobStore } from './s3-blob-store.ts';
 import type { S3Options } from './s3-client.ts';
 
 export type BlobStoreConfig =
@@ -12,5 +11,8 @@ export type BlobStoreConfig =
  * used. S3: nothing is sent, so that an outage of the store does not keep a process from starting.
  */
 export async function openBlobStore(config: BlobStoreConfig): Promise<BlobStore> {
-  return config.kind === 'files' ? FileBlobStore.open(config) : new S3BlobStore(config);
+  if (config.kind === 'files') return FileBlobStore.open(config);
+  // The AWS SDK costs start-up time and memory that only this store needs.
+  const { S3BlobStore } = await import('./s3-blob-store.ts');
+  return new S3BlobStore(config);
 }
