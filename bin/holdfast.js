@@ -1,14 +1,18 @@
 #!/usr/bin/env node
 import { spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
+import module from 'node:module';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 const root = path.join(path.dirname(fileURLToPath(import.meta.url)), '..');
-const built = path.join(root, 'dist', 'holdfast.js');
-const entry = existsSync(built) ? built : path.join(root, 'src', 'holdfast.ts');
+// A checkout runs its sources; the image has only what was built of them.
+const source = path.join(root, 'src', 'holdfast.ts');
+const entry = existsSync(source) ? source : path.join(root, 'dist', 'holdfast.js');
 
 if (Number(process.versions.node.split('.')[0]) >= 24) {
+  // Halves the time that later starts spend on reading code.
+  module.enableCompileCache();
   await import(entry);
 } else {
   // Installed beside us by npm: an older Node cannot run the server.
