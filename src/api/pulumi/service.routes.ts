@@ -27,15 +27,16 @@ export function registerServiceRoutes(app: RouteScope, context: ApiContext): voi
     },
     async () => ({
       capabilities: [
-        ...(config.checkpointMode === 'full'
-          ? []
-          : [
+        // Never on our own account: a CLI that sends deltas leaves pending operations out (pkg/backend/httpstate/diffs.go).
+        ...(config.checkpointMode === 'delta'
+          ? [
               {
                 capability: 'delta-checkpoint-uploads-v2',
                 version: 2,
                 configuration: { checkpointCutoffSizeBytes: deltaCutoffBytes },
               },
-            ]),
+            ]
+          : []),
         { capability: 'batch-encrypt' },
         { capability: 'deployment-schema-version', version: 1, configuration: { version: 4 } },
       ],

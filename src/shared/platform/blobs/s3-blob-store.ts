@@ -121,7 +121,7 @@ export class S3BlobStore implements BlobStore {
       });
       page = await orUnavailable('sweep', () => this.#clients.requests.send(command));
       for (const { Key, UploadId, Initiated } of page.Uploads ?? []) {
-        if (!Key?.startsWith(this.#prefix) || Initiated === undefined) continue;
+        if (!Key?.startsWith(this.#prefix) || Initiated === undefined || Initiated.getTime() > limit) continue;
         if (await this.#giveUp({ Bucket, Key, UploadId })) swept++;
       }
     } while (page.IsTruncated === true);

@@ -87,7 +87,7 @@ export const Settings = Type.Object({
     [Type.Literal('auto'), Type.Literal('journal'), Type.Literal('delta'), Type.Literal('full')],
     {
       description:
-        'How the CLI is asked to send state: `journal` (entries), `delta` (changed bytes), `full` (whole documents); `auto` lets the server choose.',
+        'How the CLI is asked to send state: `journal` (entries; whole documents from CLIs that keep no journal), `delta` (changed bytes; the CLI then loses pending operations when it is killed), `full` (whole documents); `auto` is the safest that the CLI can do, at present `journal`.',
       default: 'auto',
     },
   ),
