@@ -56,6 +56,8 @@ export interface TestAppOptions {
   /** Settings by the names of their environment variables. */
   readonly settings?: Readonly<Record<string, string>>;
   readonly overrides?: ContextOverrides;
+  /** A key ring of the test's own, as HOLDFAST_MASTER_KEYS has it. */
+  readonly masterKeys?: string;
   /** Where log lines go; nowhere by default. */
   readonly log?: { write(line: string): void };
 }
@@ -104,7 +106,7 @@ export async function createTestApp(options: TestAppOptions = {}): Promise<TestA
   const logger = createLogger({ level: options.log ? 'trace' : 'silent' }, options.log ?? { write: () => {} });
   const shared = await createContext(
     config,
-    { databaseUrl: database.url, masterKeys },
+    { databaseUrl: database.url, masterKeys: options.masterKeys ?? masterKeys },
     { logger, ...options.overrides },
   );
   const dispatcher = startInProcessJobs(shared);

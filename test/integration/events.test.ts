@@ -1,0 +1,154 @@
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { createStack, gzipped, ok, type RunningUpdate, startUpdate, type TestStack } from '../support/state.ts';
+import { cancel, complete, query } from '../support/steps.ts';
+import { contractAccept, createTestApp, type TestApp, type TestResponse } from '../support/test-app.ts';
+
+let app: TestApp;
+let stack: TestStack;
+let update: RunningUpdate;
+beforeAll(async () => {
+  app = await createTestApp();
+});
+afterAll(() => app[Symbol.asyncDispose]());
+
+async function begin(): Promise<void> {
+  stack = await createStack(app);
+  update = await startUpdate(app, stack);
+}
+
+const event = (sequence: number) => ({
+  sequence,
+  timestamp: 1_700_000_000,
+  stdoutEvent: { message: `m${sequence}`, color: 'raw' },
+});
+const send = (events: readonly object[] | string): Promise<TestResponse> =>
+  app.call('POST', `${update.path}/events/batch`, {
+    auth: update.lease,
+    body: typeof events === 'string' ? events : { events },
+  });
+const read = async (token?: string): Promise<{ sequences: number[]; token: string | null; text: string }> => {
+  const suffix = token === undefined ? '' : `?continuationToken=${token}`;
+  const { json, text } = await ok(app.call('GET', `${update.path}/events${suffix}`, { auth: stack.auth }));
+  return {
+    sequences: json.events.map((one: { sequence: number }) => one.sequence),
+    token: json.continuationToken,
+    text,
+  };
+};
+
+describe('recording', () => {
+  test('batches out of order and repeated are read once each, by sequence, from 0', async () => {
+    await begin();
+    for (const batch of [[4, 5], [0, 1], [2, 3, 4], [0, 1], []]) await ok(send(batch.map(event)));
+    expect((await read()).sequences).toEqual([0, 1, 2, 3, 4, 5]);
+  });
+
+  test('the first of a sequence counts', async () => {
+    await begin();
+    await ok(send([event(0)]));
+    await ok(send([{ sequence: 0, timestamp: 1, cancelEvent: {} }]));
+    expect((await read()).text).toContain('stdoutEvent');
+    expect((await read()).text).not.toContain('cancelEvent');
+  });
+
+  test('three batches in flight, gzipped, are all kept', async () => {
+    await begin();
+    const batch = (from: number) =>
+      app.call('POST', `${update.path}/events/batch`, {
+        auth: update.lease,
+        ...gzipped({ events: Array.from({ length: 50 }, (_, index) => event(from + index)) }),
+      });
+    for (const { status } of await Promise.all([batch(100), batch(0), batch(50)])) expect(status).toBe(204);
+    expect((await read()).sequences).toHaveLength(150);
+  });
+
+  test('what we do not know is kept as it came', async () => {
+    await begin();
+    const text =
+      '{"sequence":0,"timestamp":1,"laterEvent":{"n":1.0,"big":9007199254740993,"__proto__":{"a":[]},"d":null}}';
+    await ok(send(`{"unheardOf":1,"events":[ ${text} ]}`));
+    expect((await read()).text).toContain(text.slice(1));
+  });
+
+  test.each([
+    ['no JSON', '{'],
+    ['no events', '{}'],
+    ['events that are no array', '{"events":{}}'],
+    ['an event that is no object', '{"events":[1]}'],
+    ['an event without sequence', '{"events":[{"timestamp":1}]}'],
+    ['a negative sequence after a good one', '{"events":[{"sequence":0},{"sequence":-1}]}'],
+  ])('a batch with %s is 400 and adds nothing', async (_name, body) => {
+    await begin();
+    const response = await send(body);
+    expect([response.status, response.json.code]).toEqual([400, 400]);
+    expect((await read()).sequences).toEqual([]);
+  });
+
+  test('after the end of the update it is 403', async () => {
+    await begin();
+    await ok(send([event(0)]));
+    await ok(cancel(app, stack, update));
+    expect((await send([event(1)])).status).toBe(403);
+    expect((await read()).sequences).toEqual([0]);
+  });
+
+  test('a summary’s changes are in the history', async () => {
+    await begin();
+    const summaryEvent = { durationSeconds: 1, resourceChanges: { create: 2, same: 1 }, isPreview: false };
+    await ok(send([event(0), { sequence: 1, timestamp: 1, summaryEvent }]));
+    await ok(complete(app, update));
+    const { json } = await ok(app.call('GET', `${stack.path}/updates`, { auth: stack.auth }));
+    expect(json.updates[0].resourceChanges).toEqual({ create: 2, same: 1 });
+  });
+});
+
+describe('reading', () => {
+  test('each event has its type, the name of its payload', async () => {
+    await begin();
+    await ok(send([event(0), { sequence: 1, timestamp: 1, type: 'own', resourcePreEvent: {} }]));
+    const options = { auth: stack.auth, accept: contractAccept };
+    const { json } = await ok(app.call('GET', `${update.path}/events`, options));
+    expect(json.events).toEqual([
+      { type: 'stdoutEvent', ...event(0) },
+      { sequence: 1, timestamp: 1, type: 'own', resourcePreEvent: {} },
+    ]);
+  });
+
+  test('the token is the last sequence; an empty page repeats it while the update runs, and has none after', async () => {
+    await begin();
+    expect(await read()).toMatchObject({ sequences: [], token: '-1' });
+    await ok(send([event(0), event(1)]));
+    expect(await read()).toMatchObject({ sequences: [0, 1], token: '1' });
+    expect(await read('1')).toMatchObject({ sequences: [], token: '1' });
+    expect(await read('0')).toMatchObject({ sequences: [1], token: '1' });
+    expect(await read('-1')).toMatchObject({ sequences: [0, 1] });
+    await ok(complete(app, update));
+    expect(await read('0')).toMatchObject({ sequences: [1], token: '1' });
+    expect(await read('1')).toMatchObject({ sequences: [], token: null });
+  });
+
+  test('long streams come in pages, without gap or repeat', async () => {
+    await begin();
+    await query(
+      app,
+      `insert into engine_events select $1, i, '{"sequence":' || i || ',"timestamp":1,"cancelEvent":{}}' from generate_series(0, 1233) i`,
+      [update.id],
+    );
+    await ok(complete(app, update));
+    const seen: number[] = [];
+    for (let token: string | null | undefined; token !== null; ) {
+      const page = await read(token);
+      seen.push(...page.sequences);
+      token = page.token;
+    }
+    expect(seen).toEqual(Array.from({ length: 1234 }, (_, index) => index));
+  });
+
+  test('a token that is no sequence number is 400; filters that we do not know are let pass', async () => {
+    await begin();
+    const get = (parameters: string) => app.call('GET', `${update.path}/events?${parameters}`, { auth: stack.auth });
+    for (const token of ['x', '-2', '1.5', '99999999999999999999'])
+      expect((await get(`continuationToken=${token}`)).status).toBe(400);
+    expect((await get('type=1&type=2&urn=u&include_non_activated=true&continuationToken=')).status).toBe(200);
+  });
+});

@@ -1,0 +1,105 @@
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { createStack, deployment, gzipped, ok, startUpdate, type TestStack } from '../support/state.ts';
+import { cancel, complete, saveState } from '../support/steps.ts';
+import { createTestApp, type TestApp, type TestResponse } from '../support/test-app.ts';
+
+let app: TestApp;
+beforeAll(async () => {
+  app = await createTestApp();
+});
+afterAll(() => app[Symbol.asyncDispose]());
+
+const get = (stack: TestStack, path: string): Promise<TestResponse> =>
+  app.call('GET', `${stack.path}/${path}`, { auth: stack.auth });
+const list = async (stack: TestStack, parameters = ''): Promise<TestResponse['json'][]> =>
+  (await ok(get(stack, `updates${parameters}`))).json.updates;
+
+test('shows each update as it was made and as it ended', async () => {
+  const stack = await createStack(app);
+  const config = {
+    'ns:key': { string: 'v', secret: false, object: false },
+    'ns:other': { string: '{"a":1}', secret: true, object: true },
+  };
+  const environment = { 'git.head': 'abc', 'pulumi.version': 'v3.255.0', __proto__x: 'y' };
+  const { json } = await ok(
+    app.call('POST', `${stack.path}/update`, {
+      auth: stack.auth,
+      body: { config, metadata: { message: 'first', environment } },
+    }),
+  );
+  const path = `${stack.path}/update/${json.updateID}`;
+  const started = await ok(app.call('POST', path, { auth: stack.auth, body: {} }));
+  const update = { id: json.updateID, path, lease: `update-token ${started.json.token}`, version: 1 };
+  expect((await list(stack))[0]).toMatchObject({ result: 'in-progress', endTime: 0, version: 1 });
+  await ok(saveState(app, update, 3));
+  await ok(complete(app, update));
+  const now = Date.now() / 1000;
+  const [info] = await list(stack);
+  expect(info).toEqual({
+    updateID: update.id,
+    kind: 'update',
+    message: 'first',
+    environment,
+    config,
+    result: 'succeeded',
+    status: 'succeeded',
+    version: 1,
+    startTime: expect.any(Number),
+    endTime: expect.any(Number),
+    resourceChanges: {},
+    resourceCount: 3,
+  });
+  expect(Math.abs(now - info.startTime)).toBeLessThan(60);
+  expect(info.endTime).toBeGreaterThanOrEqual(info.startTime);
+  expect((await ok(get(stack, 'updates/latest'))).json).toEqual({ info });
+});
+
+test('newest first, previews left out, results in the words of histories', async () => {
+  const stack = await createStack(app);
+  await ok(app.call('POST', `${stack.path}/import`, { auth: stack.auth, ...gzipped(deployment(1)) }));
+  await ok(complete(app, await startUpdate(app, stack, { kind: 'refresh' }), 'failed'));
+  await ok(complete(app, await startUpdate(app, stack, { kind: 'preview' })));
+  await ok(cancel(app, stack, await startUpdate(app, stack, { kind: 'destroy' })));
+  await ok(app.call('POST', `${stack.path}/update`, { auth: stack.auth, body: {} }));
+  expect((await list(stack)).map(({ kind, result, version }) => [kind, result, version])).toEqual([
+    ['update', 'not-started', 3],
+    ['destroy', 'failed', 3],
+    ['refresh', 'failed', 2],
+    ['import', 'succeeded', 1],
+  ]);
+});
+
+test('pages count from 1; beyond the end there is nothing', async () => {
+  const stack = await createStack(app);
+  for (let round = 1; round <= 5; round++)
+    await ok(app.call('POST', `${stack.path}/import`, { auth: stack.auth, body: deployment(round) }));
+  const versions = async (parameters: string) => (await list(stack, parameters)).map(({ version }) => version);
+  expect(await versions('')).toEqual([5, 4, 3, 2, 1]);
+  expect(await versions('?pageSize=2&page=1')).toEqual([5, 4]);
+  expect(await versions('?pageSize=2&page=3')).toEqual([1]);
+  expect(await versions('?pageSize=2')).toEqual([5, 4]);
+  expect(await versions('?pageSize=2&page=4')).toEqual([]);
+  expect(await versions('?pageSize=2&page=999999')).toEqual([]);
+  expect(await versions('?pageSize=0&page=1')).toEqual([5, 4, 3, 2, 1]);
+  for (const parameters of ['?pageSize=-1', '?pageSize=x', '?pageSize=2&page=-1', '?pageSize=1e3', '?pageSize=100000'])
+    expect((await get(stack, `updates${parameters}`)).status).toBe(400);
+});
+
+test('the latest of a stack without any is 404, an empty list is not', async () => {
+  const stack = await createStack(app);
+  const latest = await get(stack, 'updates/latest');
+  expect([latest.status, latest.json.code]).toEqual([404, 404]);
+  expect(await list(stack)).toEqual([]);
+  expect((await app.call('GET', `${stack.path}x/updates`, { auth: stack.auth })).status).toBe(404);
+  expect((await app.call('GET', `${stack.path}x/updates/latest`, { auth: stack.auth })).status).toBe(404);
+});
+
+test('the latest previews are listed apart', async () => {
+  const stack = await createStack(app);
+  const previews = [];
+  for (let round = 0; round < 3; round++) previews.push((await startUpdate(app, stack, { kind: 'preview' })).id);
+  const read = async (parameters: string) =>
+    (await ok(get(stack, `updates/latest/previews${parameters}`))).json.updates;
+  expect(await read('?asc=false&pageSize=1&page=1')).toEqual([{ updateID: previews[2] }]);
+  expect(await read('?pageSize=2')).toEqual([{ updateID: previews[2] }, { updateID: previews[1] }]);
+});
