@@ -1,0 +1,78 @@
+import { once } from 'node:events';
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
+
+/** A TCP proxy whose traffic a test can stop or cut. */
+export interface TcpProxy extends AsyncDisposable {
+  [Symbol.asyncDispose](): Promise<void>;
+  /** The URL given, its host and port replaced by the proxy's. */
+  readonly url: string;
+  /** Forwards nothing any more, but keeps connections open and takes new ones: a host that hangs. */
+  hang(): void;
+  /** Goes on, with what has waited. */
+  resume(): void;
+  /** Breaks all open connections. */
+  cut(): void;
+  /** Refuses new connections until `accept`, and breaks the open ones. */
+  refuse(): void;
+  accept(): void;
+  connections(): number;
+}
+
+/** Opens a proxy to the host and port of `target`. */
+export async function openTcpProxy(target: string): Promise<TcpProxy> {
+  const { hostname, port } = new URL(target);
+  const pairs = new Set<readonly [client: Socket, server: Socket]>();
+  let hanging = false;
+  let refusing = false;
+  const listener = createServer((client) => {
+    if (refusing) return client.resetAndDestroy();
+    const server = connect({ host: hostname.replace(/^\[|\]$/g, ''), port: Number(port || 5432) });
+    const pair = [client, server] as const;
+    pairs.add(pair);
+    for (const [from, to] of [pair, [server, client] as const]) {
+      from.on('error', () => {});
+      from.on('data', (chunk: Buffer) => to.write(chunk));
+      from.on('close', () => {
+        pairs.delete(pair);
+        to.destroy();
+      });
+      if (hanging) from.pause();
+    }
+  });
+  listener.listen(0, '127.0.0.1');
+  await once(listener, 'listening');
+  const url = new URL(target);
+  url.hostname = '127.0.0.1';
+  url.port = String((listener.address() as AddressInfo).port);
+  const cut = (): void => {
+    for (const [client, server] of pairs) {
+      client.resetAndDestroy();
+      server.destroy();
+    }
+  };
+  return {
+    url: url.toString(),
+    hang: () => {
+      hanging = true;
+      for (const pair of pairs) for (const socket of pair) socket.pause();
+    },
+    resume: () => {
+      hanging = false;
+      for (const pair of pairs) for (const socket of pair) socket.resume();
+    },
+    cut,
+    refuse: () => {
+      refusing = true;
+      cut();
+    },
+    accept: () => {
+      refusing = false;
+    },
+    connections: () => pairs.size,
+    [Symbol.asyncDispose]: async () => {
+      cut();
+      listener.close();
+      await once(listener, 'close');
+    },
+  };
+}
