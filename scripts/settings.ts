@@ -10,11 +10,15 @@ const tableStart = '<!-- settings: made by `npm run settings` -->';
 const tableEnd = '<!-- /settings -->';
 const lineWidth = 100;
 
-/** The variables of docker-compose.yml that are no settings of Holdfast itself. */
+/** What docker-compose.yml cannot do without. */
 const composeVariables = [
   ['POSTGRES_PASSWORD', 'Password of the database that compose runs. Letters and digits: it becomes part of a URL.'],
   ['S3_ACCESS_KEY', 'Key id of the S3 server that compose runs.'],
   ['S3_SECRET_KEY', 'Secret key of the S3 server that compose runs.'],
+  [
+    'HOLDFAST_MASTER_KEYS',
+    'Key ring as described in the README, e.g. k1: and the output of `openssl rand -base64 32`. Secrets in states cannot be read without it: keep a copy elsewhere.',
+  ],
 ] as const;
 
 interface Setting {
@@ -40,7 +44,9 @@ function renderTable(): string {
 }
 
 function renderExample(): string {
-  const own = settings.map(({ name, description, default: value, secret }) =>
+  const asked = new Set<string>(composeVariables.map(([name]) => name));
+  const others = settings.filter(({ name }) => !asked.has(name));
+  const own = others.map(({ name, description, default: value, secret }) =>
     [...wrapped(secret ? `${description} Secret.` : description), `#${name}=${value ?? ''}`].join('\n'),
   );
   const compose = composeVariables.map(([name, description]) => [...wrapped(description), `${name}=`].join('\n'));

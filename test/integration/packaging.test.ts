@@ -1,0 +1,175 @@
+import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { parse } from 'yaml';
+import { freePort } from '../../src/shared/platform/db/embedded-postgres.ts';
+import { KeyRing } from '../../src/shared/secrets/key-ring.ts';
+import { createTestDatabase, type TestDatabase } from '../support/test-app.ts';
+
+const root = path.join(import.meta.dirname, '../..');
+const read = (name: string): string => readFileSync(path.join(root, name), 'utf8');
+
+interface Service {
+  readonly image: string;
+  readonly profiles?: readonly string[];
+  readonly command?: readonly string[];
+  readonly restart?: string;
+  readonly ports?: readonly string[];
+  readonly volumes?: readonly string[];
+  readonly environment: Readonly<Record<string, string>>;
+  readonly healthcheck?: {
+    readonly test?: readonly string[];
+    readonly interval?: string;
+    readonly timeout?: string;
+    readonly retries?: number;
+  };
+  readonly depends_on?: Readonly<Record<string, { readonly condition: string }>>;
+}
+
+describe('docker-compose.yml', () => {
+  const compose = parse(read('docker-compose.yml'), { merge: true }) as {
+    services: Record<string, Service>;
+    volumes: Record<string, unknown>;
+  };
+  const single = Object.fromEntries(
+    Object.entries(compose.services).filter(([, { profiles }]) => profiles?.includes('single')),
+  );
+  const service = (name: string): Service => {
+    const found = single[name];
+    if (!found) throw new Error(`no service ${name} in profile single`);
+    return found;
+  };
+
+  test('puts every service into a profile', () => {
+    expect(Object.keys(compose.services).filter((name) => !compose.services[name]?.profiles?.length)).toEqual([]);
+  });
+
+  test('asks the server for its health as often as promised', () => {
+    expect(service('server').healthcheck).toEqual({
+      test: ['CMD', 'node', 'dist/holdfast.js', '--healthz'],
+      interval: '5s',
+      timeout: '3s',
+      retries: 10,
+    });
+  });
+
+  test('starts the server only after migrations and bucket are done', () => {
+    expect(service('server').depends_on).toMatchObject({
+      migrate: { condition: 'service_completed_successfully' },
+      'create-bucket': { condition: 'service_completed_successfully' },
+    });
+    for (const name of ['migrate', 'create-bucket'])
+      expect(service(name)).toMatchObject({ restart: 'no', command: [name] });
+    expect(service('migrate').depends_on).toEqual({ postgres: { condition: 'service_healthy' } });
+  });
+
+  test('keeps database and blobs in named volumes', () => {
+    expect(Object.keys(compose.volumes)).toEqual(['database', 'blobs']);
+    expect(service('postgres').volumes).toEqual(['database:/var/lib/postgresql']);
+    expect(service('s3').volumes).toEqual(['blobs:/data']);
+  });
+
+  test('listens on the promised ports', () => {
+    expect(service('server').ports).toEqual(['9090:9090']);
+    expect(service('s3').ports).toEqual(['127.0.0.1:9000:9000', '127.0.0.1:9001:9001']);
+  });
+
+  test('uses the bucket that its one-shot step makes', () => {
+    for (const name of ['server', 'create-bucket']) {
+      expect(service(name).environment['HOLDFAST_S3_BUCKET']).toBe('holdfast-checkpoints');
+    }
+  });
+
+  test('has no secret of its own: all of them must be given', () => {
+    const references = [...read('docker-compose.yml').matchAll(/\$\{(\w+)([^}]*)\}/g)];
+    const optional = references.filter(([, , rest]) => !rest?.startsWith(':?')).map(([, name]) => name);
+    expect(new Set(optional)).toEqual(new Set(['IMAGE_TAG']));
+    const example = read('.env.example');
+    for (const [, name] of references) if (name !== 'IMAGE_TAG') expect(example).toMatch(new RegExp(`^${name}=$`, 'm'));
+  });
+});
+
+describe('Dockerfile', () => {
+  const lines = read('Dockerfile').replaceAll('\\\n', ' ').split('\n');
+  const last = lines.slice(lines.findLastIndex((line) => line.startsWith('FROM ')));
+
+  test('runs as an ordinary user, checks its health and stops on SIGTERM', () => {
+    expect(last).toContain('USER node');
+    expect(last).toContain('STOPSIGNAL SIGTERM');
+    expect(last).toContain(
+      'HEALTHCHECK --interval=5s --timeout=3s --retries=10 CMD ["node", "dist/holdfast.js", "--healthz"]',
+    );
+    expect(last).toContain('CMD ["server"]');
+  });
+
+  test('copies only what is there and not ignored', () => {
+    const allowed = new Set(
+      read('.dockerignore')
+        .split('\n')
+        .filter((line) => line.startsWith('!'))
+        .map((line) => line.slice(1)),
+    );
+    const sources = lines
+      .filter((line) => line.startsWith('COPY ') && !line.includes('--from='))
+      .flatMap((line) => line.split(/\s+/).slice(1, -1));
+    expect(sources.length).toBeGreaterThan(0);
+    for (const source of sources) {
+      expect({ source, allowed: allowed.has(source), there: existsSync(path.join(root, source)) }).toEqual({
+        source,
+        allowed: true,
+        there: true,
+      });
+    }
+  });
+});
+
+describe('what the image holds', () => {
+  let home: string;
+  let database: TestDatabase;
+  let environment: Record<string, string>;
+
+  beforeAll(async () => {
+    home = mkdtempSync(path.join(tmpdir(), 'holdfast-image-'));
+    const built = spawnSync('npm', ['run', '--silent', 'build', '--', '--outDir', path.join(home, 'dist')], {
+      cwd: root,
+      encoding: 'utf8',
+    });
+    if (built.status !== 0) throw new Error(`build failed: ${built.stdout}${built.stderr}`);
+    cpSync(path.join(root, 'migrations'), path.join(home, 'migrations'), { recursive: true });
+    cpSync(path.join(root, 'package.json'), path.join(home, 'package.json'));
+    symlinkSync(path.join(root, 'node_modules'), path.join(home, 'node_modules'));
+    database = await createTestDatabase();
+    environment = {
+      PATH: process.env['PATH'] ?? '',
+      HOLDFAST_LISTEN: `127.0.0.1:${await freePort()}`,
+      HOLDFAST_DATABASE_URL: database.url,
+      HOLDFAST_DATA_DIR: path.join(home, 'data'),
+      HOLDFAST_MASTER_KEYS: KeyRing.generate(),
+    };
+  }, 120_000);
+  afterAll(async () => {
+    await database[Symbol.asyncDispose]();
+    rmSync(home, { recursive: true, force: true });
+  });
+
+  const holdfast = (...args: string[]) =>
+    spawnSync(process.execPath, ['dist/holdfast.js', ...args], { cwd: home, env: environment, encoding: 'utf8' });
+
+  test('migrates, serves, says that it is well, and stops when told to', async () => {
+    expect(holdfast('migrate')).toMatchObject({ status: 0, stdout: 'The database is up to date.\n' });
+    expect(holdfast('--healthz').status).toBe(1);
+    const server = spawn(process.execPath, ['dist/holdfast.js', 'server'], { cwd: home, env: environment });
+    try {
+      const deadline = Date.now() + 60_000;
+      while (holdfast('--healthz').status !== 0) {
+        if (server.exitCode !== null || Date.now() > deadline) throw new Error('the server did not get well');
+      }
+    } finally {
+      server.kill('SIGTERM');
+    }
+    expect(await once(server, 'exit')).toEqual([0, null]);
+  }, 120_000);
+});
