@@ -30,7 +30,7 @@ export async function startRedisServer(options: { extraArgs?: readonly string[] 
 }
 
 /** Any answer will do: one that asks for a password comes from a Redis that is up. */
-async function answersPing(port: number): Promise<boolean> {
+export async function answersPing(port: number): Promise<boolean> {
   const socket = connect({ host: '127.0.0.1', port });
   const signal = AbortSignal.timeout(1_000);
   try {

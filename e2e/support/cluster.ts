@@ -1,0 +1,294 @@
+import { execFile } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { rmSync } from 'node:fs';
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+
+import { ensureToolchain } from '../toolchain/toolchain.ts';
+import { preparePostgres } from './cluster-postgres.ts';
+import { ClusterProcess, type ProcessSpec } from './cluster-process.ts';
+import { findFixedPorts } from './fixed-ports.ts';
+import { answersPing } from './redis-server.ts';
+import { type S3Access, s3Request } from './s3-request.ts';
+
+type Settings = Readonly<Record<string, string>>;
+
+/** What a cluster consists of; all of it on loopback. */
+export interface ClusterOptions {
+  apis?: number;
+  workers?: number;
+  /** Port of the proxy; any free one by default. */
+  port?: number;
+  /** A database of your own, which is migrated; by default the cluster has its own. */
+  databaseUrl?: string;
+  /** Settings of all Holdfast processes. */
+  settings?: Settings;
+  /** Settings of one API replica, on top of those. */
+  apiSettings?: (index: number) => Settings;
+  workerSettings?: (index: number) => Settings;
+  /** Told when a part ended by itself. */
+  onCrash?: (part: ClusterProcess) => void;
+  /** Told what is being started. */
+  onProgress?: (what: string) => void;
+}
+
+/** A running cluster: API replicas and workers as processes of their own, behind the proxy of `deploy/proxy`. */
+export interface Cluster extends AsyncDisposable {
+  /** Where the proxy listens. */
+  readonly url: string;
+  /** Of an admin of `organization`. */
+  readonly token: string;
+  readonly organization: string;
+  readonly databaseUrl: string;
+  readonly redisUrl: string;
+  readonly s3Access: S3Access & { readonly bucket: string; readonly dataDir: string };
+  /** null with a database of your own. */
+  readonly postgres: ClusterProcess | null;
+  readonly redis: ClusterProcess;
+  readonly s3: ClusterProcess;
+  readonly proxy: ClusterProcess;
+  readonly web: ClusterProcess;
+  readonly apis: readonly ClusterProcess[];
+  readonly workers: readonly ClusterProcess[];
+  /** Addresses of the API replicas themselves, in their order. */
+  readonly apiUrls: readonly string[];
+  readonly parts: readonly ClusterProcess[];
+  /** Stops and starts every API replica and worker in good order, one after another. */
+  rollingRestart(): Promise<void>;
+  /** Stops all parts in order and removes their data. */
+  stop(): Promise<void>;
+}
+
+const organization = 'dev-org';
+const bucket = 'holdfast-checkpoints';
+const region = 'us-east-1';
+const root = join(import.meta.dirname, '..', '..');
+const bin = join(root, 'bin', 'holdfast.js');
+
+/** How long a stopping replica goes on answering until the proxy has seen it on /readyz, which it asks every second. */
+const drainSeconds = '3';
+
+const run = promisify(execFile);
+
+/** Starts every part and waits until the proxy answers. What a failed start leaves behind is removed. */
+export async function startCluster(options: ClusterOptions = {}): Promise<Cluster> {
+  const home = await mkdtemp(join(tmpdir(), 'holdfast-cluster-'));
+  const removeHome = (): void => rmSync(home, { recursive: true, force: true });
+  process.once('exit', removeHome);
+  const parts: ClusterProcess[] = [];
+  const stop = async (): Promise<void> => {
+    // The outermost first, so that nothing is asked of what has ended.
+    for (const rank of stopRanks) {
+      await Promise.all(parts.filter(({ name }) => rank.test(name)).map((part) => part.stop()));
+    }
+    process.off('exit', removeHome);
+    await rm(home, { recursive: true, force: true, maxRetries: 5, retryDelay: 200 });
+  };
+  try {
+    const started = await startParts(home, options, parts);
+    return { ...started, parts, stop, [Symbol.asyncDispose]: stop };
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+}
+
+const stopRanks = [/^proxy$/, /^(api|web)/, /^worker/, /^(redis|s3|postgres)$/];
+
+async function startParts(
+  home: string,
+  options: ClusterOptions,
+  parts: ClusterProcess[],
+): Promise<Omit<Cluster, 'parts' | 'stop' | typeof Symbol.asyncDispose>> {
+  const { apis: apiCount = 3, workers: workerCount = 2, onProgress = () => {} } = options;
+  const tools = await ensureToolchain({ only: ['minio', 'redis-server', 'caddy'] });
+  const ports = await findFixedPorts(6 + apiCount + workerCount);
+  const nextPort = (): number => ports.pop() as number;
+  const onCrash = options.onCrash ?? (() => {});
+  const add = (spec: ProcessSpec): ClusterProcess => {
+    const part = new ClusterProcess(spec, onCrash);
+    parts.push(part);
+    return part;
+  };
+
+  onProgress('stores');
+  const postgresSpec = options.databaseUrl === undefined ? await preparePostgres(home, nextPort()) : null;
+  const databaseUrl = postgresSpec?.url ?? (options.databaseUrl as string);
+  const postgres = postgresSpec && add(postgresSpec);
+  const redisPort = nextPort();
+  const redis = add(redisSpec(tools['redis-server'], home, redisPort));
+  const access = {
+    endpoint: `http://127.0.0.1:${nextPort()}`,
+    accessKeyId: 'holdfast-cluster',
+    secretAccessKey: randomBytes(16).toString('hex'),
+    region,
+    bucket,
+    dataDir: join(home, 's3'),
+  };
+  const s3 = add(s3Spec(tools.minio, access, nextPort()));
+  await mkdir(access.dataDir);
+  await Promise.all([postgres?.start(), redis.start(), s3.start()]);
+
+  const token = `cluster-${randomBytes(20).toString('hex')}`;
+  const bootstrap = join(home, 'bootstrap.json');
+  const members = [{ login: 'ada', role: 'admin', token, siteAdmin: true }];
+  await writeFile(bootstrap, JSON.stringify({ organizations: [{ name: organization, members }] }), { mode: 0o600 });
+  const proxyPort = options.port ?? nextPort();
+  const url = `http://127.0.0.1:${proxyPort}`;
+  const settings: Settings = {
+    HOME: home,
+    HOLDFAST_PUBLIC_URL: url,
+    HOLDFAST_DATABASE_URL: databaseUrl,
+    HOLDFAST_REDIS_URL: `redis://127.0.0.1:${redisPort}`,
+    HOLDFAST_MASTER_KEYS: `cluster:${randomBytes(32).toString('base64')}`,
+    HOLDFAST_BOOTSTRAP: bootstrap,
+    HOLDFAST_S3_BUCKET: bucket,
+    HOLDFAST_S3_ENDPOINT: access.endpoint,
+    HOLDFAST_S3_REGION: region,
+    AWS_ACCESS_KEY_ID: access.accessKeyId,
+    AWS_SECRET_ACCESS_KEY: access.secretAccessKey,
+    ...options.settings,
+  };
+
+  onProgress('bucket and migrations');
+  for (const step of ['create-bucket', 'migrate']) {
+    await run(process.execPath, [bin, step], { env: { PATH: process.env['PATH'] ?? '', ...settings } });
+  }
+
+  onProgress('workers, API replicas and proxy');
+  const workers = Array.from({ length: workerCount }, (_, index) =>
+    add(workerSpec(index, nextPort(), { ...settings, ...options.workerSettings?.(index) })),
+  );
+  const apiPorts = Array.from({ length: apiCount }, nextPort);
+  const apis = apiPorts.map((port, index) =>
+    add(apiSpec(index, port, { ...settings, ...options.apiSettings?.(index) })),
+  );
+  const webPort = nextPort();
+  const web = add(webSpec(tools.caddy, home, webPort));
+  const proxy = add(proxySpec(tools.caddy, home, proxyPort, apiPorts, webPort));
+  await Promise.all([...workers, ...apis, web].map((part) => part.start()));
+  await proxy.start();
+
+  const rollingRestart = async (): Promise<void> => {
+    for (const part of [...apis, ...workers]) {
+      await part.restart();
+      // The proxy finds out within a second; the next replica must not go before.
+      if (apis.includes(part)) await new Promise((resolve) => setTimeout(resolve, 1_500));
+    }
+  };
+  return {
+    url,
+    token,
+    organization,
+    databaseUrl,
+    redisUrl: settings['HOLDFAST_REDIS_URL'] as string,
+    s3Access: access,
+    postgres,
+    redis,
+    s3,
+    proxy,
+    web,
+    apis,
+    workers,
+    apiUrls: apiPorts.map((port) => `http://127.0.0.1:${port}`),
+    rollingRestart,
+  };
+}
+
+function redisSpec(file: string, home: string, port: number): ProcessSpec {
+  const inMemory = ['--save', '', '--appendonly', 'no', '--maxmemory-policy', 'noeviction'];
+  return {
+    name: 'redis',
+    file,
+    args: ['--bind', '127.0.0.1', '--port', String(port), '--dir', home, ...inMemory],
+    env: {},
+    isReady: () => answersPing(port),
+  };
+}
+
+function s3Spec(file: string, access: S3Access & { dataDir: string }, consolePort: number): ProcessSpec {
+  const address = new URL(access.endpoint).host;
+  return {
+    name: 's3',
+    file,
+    args: [
+      ...['server', '--quiet', '--address', address, '--console-address', `127.0.0.1:${consolePort}`],
+      access.dataDir,
+    ],
+    env: {
+      HOME: access.dataDir,
+      MINIO_ROOT_USER: access.accessKeyId,
+      MINIO_ROOT_PASSWORD: access.secretAccessKey,
+      MINIO_BROWSER: 'off',
+      MINIO_UPDATE: 'off',
+    },
+    isReady: async () => (await s3Request(access, 'GET', '/')).ok,
+  };
+}
+
+function workerSpec(index: number, port: number, settings: Settings): ProcessSpec {
+  const address = `127.0.0.1:${port}`;
+  return {
+    name: `worker-${index + 1}`,
+    file: process.execPath,
+    args: [bin, 'worker'],
+    env: { ...settings, HOLDFAST_WORKER_LISTEN: address },
+    isReady: () => isOk(`http://${address}/readyz`),
+    stopGraceMs: 60_000,
+  };
+}
+
+function apiSpec(index: number, port: number, settings: Settings): ProcessSpec {
+  const address = `127.0.0.1:${port}`;
+  return {
+    name: `api-${index + 1}`,
+    file: process.execPath,
+    args: [bin, 'api'],
+    env: { HOLDFAST_DRAIN_SECONDS: drainSeconds, ...settings, HOLDFAST_LISTEN: address },
+    isReady: () => isOk(`http://${address}/readyz`),
+    stopGraceMs: 60_000,
+  };
+}
+
+function proxySpec(
+  file: string,
+  home: string,
+  port: number,
+  apiPorts: readonly number[],
+  webPort: number,
+): ProcessSpec {
+  return {
+    name: 'proxy',
+    file,
+    args: ['run', '--adapter', 'caddyfile', '--config', join(root, 'deploy', 'proxy', 'Caddyfile')],
+    env: {
+      HOME: home,
+      PROXY_BIND: '127.0.0.1',
+      PROXY_PORT: String(port),
+      PROXY_API_UPSTREAMS: apiPorts.map((each) => `127.0.0.1:${each}`).join(' '),
+      PROXY_WEB_UPSTREAM: `127.0.0.1:${webPort}`,
+    },
+    isReady: async () => (await isOk(`http://127.0.0.1:${port}/healthz`)) && isOk(`http://127.0.0.1:${port}/`),
+  };
+}
+
+function webSpec(file: string, home: string, port: number): ProcessSpec {
+  return {
+    name: 'web',
+    file,
+    args: ['run', '--adapter', 'caddyfile', '--config', join(root, 'deploy', 'web', 'Caddyfile')],
+    env: {
+      HOME: home,
+      WEB_BIND: '127.0.0.1',
+      WEB_PORT: String(port),
+      WEB_ROOT: join(root, 'deploy', 'web'),
+    },
+    isReady: () => isOk(`http://127.0.0.1:${port}/`),
+  };
+}
+
+async function isOk(url: string): Promise<boolean> {
+  return (await fetch(url, { signal: AbortSignal.timeout(3_000) })).ok;
+}
