@@ -40,6 +40,8 @@ export async function buildApi(context: ApiContext): Promise<App> {
     keepAliveTimeout: 75_000,
     requestTimeout: 0,
     forceCloseConnections: 'idle',
+    // What has come in is answered.
+    return503OnClosing: false,
   }) as unknown as App;
   app.setValidatorCompiler(TypeBoxValidatorCompiler);
   registerErrors(app);

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { FastifyInstance } from 'fastify';
 import type { ApiContext } from './api-context.ts';
 
@@ -6,10 +7,11 @@ const healthLimitMs = 2_000;
 
 /** Probes and metrics, outside the protocol: no Accept version, no token. */
 export function registerHealthRoutes(app: FastifyInstance, context: ApiContext): void {
-  const { db, blobs, dispatcher, handover, metrics } = context;
+  const { config, db, blobs, dispatcher, handover, lifecycle, metrics } = context;
   let draining = false;
-  app.addHook('preClose', async () => {
+  lifecycle.onClose('drain', 'readiness', async () => {
     draining = true;
+    await sleep(config.drainMs);
   });
   metrics.gauge('holdfast_jobs_waiting', 'Jobs waiting for a worker.', () => dispatcher.state().waiting);
   metrics.gauge('holdfast_jobs_active', 'Jobs running.', () => dispatcher.state().active);
@@ -40,9 +42,12 @@ export function registerHealthRoutes(app: FastifyInstance, context: ApiContext):
         faultOf(() => blobs.check(healthLimitMs)),
         faultOf(() => handover.check(healthLimitMs)),
       ]);
-      const ready = !draining && !database && !blobStore && !queue;
+      // Without blobs or queue most calls are still served, and every other replica lacks them too: a proxy that took all
+      // of them out would turn a part that fails into a service that is down.
+      const ready = !draining && !database;
+      const degraded = blobStore !== null || queue !== null;
       return reply.code(ready ? 200 : 503).send({
-        status: ready ? 'ready' : draining ? 'draining' : 'not ready',
+        status: ready ? (degraded ? 'degraded' : 'ready') : draining ? 'draining' : 'not ready',
         database: database ?? 'ok',
         blobs: blobStore ?? 'ok',
         queue: queue ?? 'ok',

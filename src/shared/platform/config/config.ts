@@ -41,6 +41,7 @@ export interface Config {
     readonly largeBytes: number;
   };
   readonly jobs: { readonly concurrency: number; readonly largeConcurrency: number; readonly waitSeconds: number };
+  readonly drainMs: number;
   readonly shutdownMs: number;
   readonly logLevel: string;
   /** null: jobs run in the server process. */
@@ -139,6 +140,7 @@ function toConfig(settings: Settings): Config {
       largeConcurrency: settings.HOLDFAST_LARGE_JOB_CONCURRENCY,
       waitSeconds: settings.HOLDFAST_JOB_WAIT_SECONDS,
     },
+    drainMs: settings.HOLDFAST_DRAIN_SECONDS * 1000,
     shutdownMs: settings.HOLDFAST_SHUTDOWN_SECONDS * 1000,
     logLevel: settings.HOLDFAST_LOG_LEVEL,
     redisUrl: settings.HOLDFAST_REDIS_URL ?? null,

@@ -135,6 +135,13 @@ export const Settings = Type.Object({
     120,
     3600,
   ),
+  HOLDFAST_DRAIN_SECONDS: Type.Integer({
+    description:
+      'Time from the signal to stop until no more requests are taken, in seconds. /readyz says 503 during it: give a proxy that asks it the time to notice.',
+    default: 0,
+    minimum: 0,
+    maximum: 300,
+  }),
   HOLDFAST_SHUTDOWN_SECONDS: positive('Limit for each part of a graceful shutdown, in seconds.', 30, 3600),
   HOLDFAST_LOG_LEVEL: Type.Union(
     (['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const).map((level) => Type.Literal(level)),

@@ -1,9 +1,12 @@
 import type { Logger } from '../logger/logger.ts';
 
-type Phase = 'intake' | 'work' | 'queues' | 'stores' | 'processes';
+type Phase = 'drain' | 'intake' | 'work' | 'queues' | 'stores' | 'processes';
 
-/** Order of shutdown: stop taking requests, finish work, close queues, close pools and stores, stop child processes. */
-const phases: readonly Phase[] = ['intake', 'work', 'queues', 'stores', 'processes'];
+/**
+ * Order of shutdown: tell the proxy to send no more, stop taking requests, finish work, close queues, close pools and
+ * stores, stop child processes.
+ */
+const phases: readonly Phase[] = ['drain', 'intake', 'work', 'queues', 'stores', 'processes'];
 
 interface Closer {
   readonly name: string;
