@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { Type } from 'typebox';
 import { Value } from 'typebox/value';
-import { parse as parseYaml } from 'yaml';
+import { parse as parseYaml, YAMLParseError } from 'yaml';
 import { hashToken } from '../platform/crypto/secret-token.ts';
 import type { Database } from '../platform/db/database.ts';
 import { isLogin, isOrganizationName } from '../stacks/names.ts';
@@ -46,11 +46,17 @@ export class BootstrapError extends Error {
 
 /** Reads JSON or YAML. Throws BootstrapError. */
 export function readBootstrapFile(file: string): BootstrapFile {
+  let text: string;
+  try {
+    text = readFileSync(file, 'utf8');
+  } catch (error) {
+    throw new BootstrapError(`HOLDFAST_BOOTSTRAP: cannot read ${file}: ${(error as Error).message}`);
+  }
   let content: unknown;
   try {
-    content = parseYaml(readFileSync(file, 'utf8'), { prettyErrors: false });
+    content = parseYaml(text, { logLevel: 'error' });
   } catch (error) {
-    throw new BootstrapError(`HOLDFAST_BOOTSTRAP: cannot read ${file}: ${(error as Error).message.split('\n')[0]}`);
+    throw new BootstrapError(`HOLDFAST_BOOTSTRAP: ${file} is neither JSON nor YAML: ${describeYamlFault(error)}`);
   }
   const problems = [...Value.Errors(BootstrapFile, content)].map(
     (issue) => `${issue.instancePath || '/'} ${issue.message}`,
@@ -70,6 +76,13 @@ export function readBootstrapFile(file: string): BootstrapFile {
     }
   }
   return bootstrap;
+}
+
+/** The parser's own sentences quote the text at fault, which may be a token. */
+function describeYamlFault(error: unknown): string {
+  if (!(error instanceof YAMLParseError)) return 'an alias cannot be resolved';
+  const place = error.linePos?.[0];
+  return place ? `${error.code} in line ${place.line}, column ${place.col}` : error.code;
 }
 
 /**

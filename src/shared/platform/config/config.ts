@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
+import type { TSchema } from 'typebox';
 import { Value } from 'typebox/value';
 import { Settings } from './settings.ts';
 
@@ -71,12 +72,18 @@ export function parseConfig(environment: Readonly<Record<string, string | undefi
     if (!known.includes(name)) problems.push(`${name}: there is no such setting`);
     else given[name] = value;
   }
-  const converted = Value.Convert(Settings, Value.Default(Settings, given));
-  for (const issue of Value.Errors(Settings, converted)) {
-    const name = issue.instancePath.split('/')[1];
-    if (name && !problems.some((problem) => problem.startsWith(`${name}:`))) {
-      problems.push(`${name}: ${describeProblem(name as keyof Settings, issue.message)}`);
-    }
+  for (const name of ['HOLDFAST_LISTEN', 'HOLDFAST_WORKER_LISTEN'] as const) {
+    const port = Number(/:(\d+)$/.exec(given[name] ?? '')?.[1]);
+    if (port > 65_535) problems.push(`${name}: port ${port} is above 65535`);
+  }
+  const converted = Value.Convert(Settings, Value.Default(Settings, { ...given })) as Partial<Settings>;
+  // One by one: asked for the whole object, TypeBox stops after a few errors.
+  for (const [name, value] of Object.entries(converted) as [keyof Settings, unknown][]) {
+    const schema: TSchema & { description?: string } = Settings.properties[name];
+    // Convert cuts fractions off without a word.
+    const isCut = typeof value === 'number' && given[name] !== undefined && Number(given[name]) !== value;
+    const [issue] = isCut ? [{ message: 'must be a whole number' }] : Value.Errors(schema, value);
+    if (issue) problems.push(`${name}: ${issue.message}. ${schema.description ?? ''}`.trim());
   }
   if (problems.length > 0) {
     throw new ConfigError(`These settings are wrong:\n${problems.map((problem) => `  ${problem}`).join('\n')}`);
@@ -85,22 +92,14 @@ export function parseConfig(environment: Readonly<Record<string, string | undefi
   return Object.freeze(config);
 }
 
-function describeProblem(name: keyof Settings, message: string): string {
-  const schema = Settings.properties[name] as { description?: string };
-  return `${message}. ${schema.description ?? ''}`.trim();
-}
-
 function toConfig(settings: Settings): Config {
   const dataDir = path.resolve(settings.HOLDFAST_DATA_DIR);
   const embedded = settings.HOLDFAST_DATABASE_URL === undefined;
-  const listen = parseListen(
-    'HOLDFAST_LISTEN',
-    settings.HOLDFAST_LISTEN ?? (embedded ? '127.0.0.1:9090' : '0.0.0.0:9090'),
-  );
+  const listen = parseListen(settings.HOLDFAST_LISTEN ?? (embedded ? '127.0.0.1:9090' : '0.0.0.0:9090'));
   const shownHost = ['0.0.0.0', '::', ''].includes(listen.host) ? 'localhost' : listen.host;
   return {
     listen,
-    workerListen: parseListen('HOLDFAST_WORKER_LISTEN', settings.HOLDFAST_WORKER_LISTEN),
+    workerListen: parseListen(settings.HOLDFAST_WORKER_LISTEN),
     publicUrl:
       settings.HOLDFAST_PUBLIC_URL ?? `http://${shownHost.includes(':') ? `[${shownHost}]` : shownHost}:${listen.port}`,
     dataDir,
@@ -148,10 +147,9 @@ function toConfig(settings: Settings): Config {
   };
 }
 
-function parseListen(name: string, text: string): { host: string; port: number } {
+function parseListen(text: string): { host: string; port: number } {
   const at = text.lastIndexOf(':');
   const port = Number(text.slice(at + 1));
-  if (port > 65_535) throw new ConfigError(`These settings are wrong:\n  ${name}: port ${port} is above 65535`);
   return { host: text.slice(0, at).replace(/^\[|\]$/g, '') || '0.0.0.0', port };
 }
 
