@@ -25,7 +25,10 @@ export async function openTcpProxy(target: string): Promise<TcpProxy> {
   let hanging = false;
   let refusing = false;
   const listener = createServer((client) => {
-    if (refusing) return client.resetAndDestroy();
+    if (refusing) {
+      client.resetAndDestroy();
+      return;
+    }
     const server = connect({ host: hostname.replace(/^\[|\]$/g, ''), port: Number(port || 5432) });
     const pair = [client, server] as const;
     pairs.add(pair);

@@ -1,0 +1,104 @@
+import { expect, test } from '@jest/globals';
+import { ConfigError, holdfastVersion, parseConfig } from './config.ts';
+import { Settings, secretSettings } from './settings.ts';
+
+function problemsOf(environment: Record<string, string>): string {
+  try {
+    parseConfig(environment);
+  } catch (error) {
+    expect(error).toBeInstanceOf(ConfigError);
+    return (error as Error).message;
+  }
+  throw new Error('The settings were taken');
+}
+
+const masterKey = `k1:${Buffer.alloc(32, 7).toString('base64')}`;
+
+test('without any setting there is a whole configuration, frozen', () => {
+  const config = parseConfig({});
+  expect(config.listen).toEqual({ host: '127.0.0.1', port: 9090 });
+  expect(config.database.url).toBeNull();
+  expect(config.blobs.kind).toBe('files');
+  expect(config.leaseSeconds).toBe(300);
+  expect(config.publicUrl).toBe('http://127.0.0.1:9090');
+  expect(Object.isFrozen(config)).toBe(true);
+});
+
+test('names every faulty variable at once, each with what it is for', () => {
+  const faulty = {
+    HOLDFAST_LISTEN: 'localhost:99999',
+    HOLDFAST_DATABASE_URL: 'mysql://x',
+    HOLDFAST_DATABASE_POOL_SIZE: '0',
+    HOLDFAST_LEASE_SECONDS: '60',
+    HOLDFAST_ORGANIZATION_CREATION: 'nobody',
+    HOLDFAST_CHECKPOINT_MODE: 'fast',
+    HOLDFAST_S3_PATH_STYLE: 'maybe',
+    HOLDFAST_INLINE_BYTES: '1.5',
+    HOLDFAST_LOG_LEVEL: 'loud',
+    HOLDFAST_MASTER_KEYS: 'k1:short',
+    HOLDFAST_JOB_CONCURRENCY: 'many',
+    HOLDFAST_SHUTDOWN_SECONDS: '-1',
+    HOLDFAST_NO_SUCH_SETTING: 'x',
+  };
+  const problems = problemsOf(faulty);
+  for (const name of Object.keys(faulty)) expect(problems.match(new RegExp(`^ {2}${name}: `, 'gm'))).toHaveLength(1);
+  expect(problems).toContain('Most connections to Postgres');
+});
+
+test.each(Object.keys(Settings.properties))('%s is described', (name) => {
+  expect((Settings.properties as Record<string, { description?: string }>)[name]?.description).toMatch(/\.$/);
+});
+
+test('values that must stay secret are not repeated', () => {
+  const problems = problemsOf({
+    HOLDFAST_DATABASE_URL: 'postgres//user:hunter2@host',
+    HOLDFAST_MASTER_KEYS: `${masterKey}hunter2`,
+  });
+  expect(problems).toContain('HOLDFAST_DATABASE_URL');
+  expect(problems).not.toContain('hunter2');
+  expect(problems).not.toContain(masterKey);
+  expect(secretSettings).toEqual(expect.arrayContaining(['HOLDFAST_DATABASE_URL', 'HOLDFAST_MASTER_KEYS']));
+});
+
+test('empty variables count as absent, and foreign ones are none of ours', () => {
+  expect(parseConfig({ HOLDFAST_LISTEN: '', HOLDFAST_S3_BUCKET: '', HOME: '/x', LEASE_SECONDS: '1' })).toEqual(
+    parseConfig({}),
+  );
+});
+
+test.each([
+  [':8080', '0.0.0.0', 8080, 'http://localhost:8080'],
+  ['127.0.0.1:80', '127.0.0.1', 80, 'http://127.0.0.1:80'],
+  ['[::1]:9090', '::1', 9090, 'http://[::1]:9090'],
+  ['[::]:9090', '::', 9090, 'http://localhost:9090'],
+  ['example.org:0', 'example.org', 0, 'http://example.org:0'],
+])('listens at %s', (text, host, port, publicUrl) => {
+  expect(parseConfig({ HOLDFAST_LISTEN: text })).toMatchObject({ listen: { host, port }, publicUrl });
+});
+
+test('with a database of its own it listens to this machine only, with another to all', () => {
+  expect(parseConfig({ HOLDFAST_DATABASE_URL: 'postgres://h/d' }).listen.host).toBe('0.0.0.0');
+  expect(parseConfig({}).listen.host).toBe('127.0.0.1');
+});
+
+test('a bucket turns the S3 store on', () => {
+  const config = parseConfig({
+    HOLDFAST_S3_BUCKET: 'b',
+    HOLDFAST_S3_ENDPOINT: 'http://s3:9000',
+    HOLDFAST_S3_PATH_STYLE: 'false',
+  });
+  expect(config.blobs).toMatchObject({ kind: 's3', bucket: 'b', endpoint: 'http://s3:9000', forcePathStyle: false });
+});
+
+test('several master keys are taken', () => {
+  const ring = `${masterKey},old.1:${Buffer.alloc(32).toString('base64')}`;
+  expect(parseConfig({ HOLDFAST_MASTER_KEYS: ring }).secrets.masterKeys).toBe(ring);
+});
+
+test.each(['5s', '-1', '0', '0.5', 'NaN', '99999999999999999999'])('%j is no number of ours', (value) => {
+  expect(problemsOf({ HOLDFAST_SWEEP_SECONDS: value })).toContain('HOLDFAST_SWEEP_SECONDS');
+});
+
+test('the version is that of package.json', () => {
+  expect(holdfastVersion).toMatch(/^\d+\.\d+\.\d+/);
+});
