@@ -48,6 +48,11 @@ export class ClusterProcess {
     return this.#child !== null && !hasEnded(this.#child);
   }
 
+  /** Of the process that runs now; 0 when none does. */
+  get pid(): number {
+    return (this.isRunning && this.#child?.pid) || 0;
+  }
+
   /** Its output so far, of earlier runs too. */
   get log(): string {
     return this.#output;
