@@ -71,6 +71,8 @@ export class StackRenaming {
     const { checkpoints, db, documents, states } = this.#context;
     const head = await states.readHead(from);
     if (!head) throw stackNotFound(from);
+    // What has ended was settled before; the head of a live update changes with every write.
+    if (head.stack.activeUpdateId !== null) throw new StackBusyError();
     const { checkpointId, resourceCount } = head.state;
     const checkpoint = checkpointId === null ? null : await checkpoints.find(checkpointId);
     if (head.stack.checkpointId !== checkpointId || (checkpointId !== null && !checkpoint)) return false;
