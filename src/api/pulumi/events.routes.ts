@@ -62,7 +62,9 @@ export function registerEventRoutes(app: RouteScope, context: ApiContext): void 
       const rows = await context.events.list(update.id, after, pageSize);
       const last = rows.at(-1);
       const token = last ? String(last.sequence) : isActive(update.status) ? String(after) : null;
-      const events = rows.map((row) => withType(row.event)).join(',');
+      // A page may thus be empty while its token leads on.
+      const wanted = query.urn === undefined ? rows : rows.filter((row) => urnOf(row.event) === query.urn);
+      const events = wanted.map((row) => withType(row.event)).join(',');
       return reply
         .type('application/json; charset=utf-8')
         .send(`{"events":[${events}],"continuationToken":${JSON.stringify(token)}}`);
@@ -78,6 +80,16 @@ function withType(event: string): string {
   if (payload === undefined) return event;
   const rest = event.slice(event.indexOf('{') + 1);
   return `{"type":${JSON.stringify(payload)},${rest}`;
+}
+
+/** The resource that an event is about, wherever its payload says so; undefined when it is about none. */
+function urnOf(event: string): string | undefined {
+  type Payload = { metadata?: { urn?: string } | null; urn?: string; resourceUrn?: string } | null;
+  for (const payload of Object.values(JSON.parse(event) as Record<string, Payload>)) {
+    const urn = payload?.metadata?.urn ?? payload?.urn ?? payload?.resourceUrn;
+    if (urn !== undefined) return urn;
+  }
+  return undefined;
 }
 
 /** The sequence number after which to go on; -1 for the beginning, since sequences start at 0. */

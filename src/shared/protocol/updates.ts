@@ -82,4 +82,7 @@ export const HistoryResponse = Type.Object({ updates: Type.Array(UpdateInfo) });
 export const LatestUpdateResponse = Type.Object({ info: UpdateInfo });
 export const PreviewListResponse = Type.Object({ updates: Type.Array(Type.Object({ updateID: Type.String() })) });
 
-export const EventsQuery = Type.Object({ continuationToken: Type.Optional(Type.String()) });
+export const EventsQuery = Type.Object({
+  continuationToken: Type.Optional(Type.String()),
+  urn: Type.Optional(Type.String()),
+});
