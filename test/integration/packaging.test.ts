@@ -1,6 +1,6 @@
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
+import { cpSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
@@ -124,6 +124,17 @@ describe('Dockerfile', () => {
       });
     }
   });
+});
+
+test('docs/architecture.md names files that are there', () => {
+  const named = [...read('docs/architecture.md').matchAll(/`((?:api|workers|shared)\/[\w./-]+|[\w-]+\.ts)`/g)].map(
+    ([, name]) => name as string,
+  );
+  const sources = readdirSync(path.join(root, 'src'), { recursive: true, encoding: 'utf8' });
+  const isThere = (name: string): boolean =>
+    sources.some((source) => source === name.replace(/\/$/, '') || source.endsWith(`/${name}`));
+  expect(named.length).toBeGreaterThan(20);
+  expect(named.filter((name) => !isThere(name))).toEqual([]);
 });
 
 describe('what the image holds', () => {
