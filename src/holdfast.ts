@@ -32,6 +32,7 @@ const plainErrors = new Set([
   'DataDirInUseError',
   'PendingMigrationsError',
   'RedisPolicyError',
+  'RedisUnreachableError',
 ]);
 
 async function main(args: string[]): Promise<number | undefined> {

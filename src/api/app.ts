@@ -5,6 +5,7 @@ import { TypeBoxValidatorCompiler } from '@fastify/type-provider-typebox';
 import Fastify, { type FastifyInstance, LogController } from 'fastify';
 import './request.ts';
 import { holdfastVersion } from '../shared/platform/config/config.ts';
+import { registerQueueRoutes } from './admin/queues.routes.ts';
 import type { ApiContext } from './api-context.ts';
 import { registerHealthRoutes } from './health.routes.ts';
 import { registerAccess } from './plugins/access.ts';
@@ -61,6 +62,7 @@ export async function buildApi(context: ApiContext): Promise<App> {
     },
   });
   registerHealthRoutes(app, context);
+  if (context.board) registerQueueRoutes(app, context, context.board);
   await app.register((scope, _options, done) => {
     registerProtocol(scope, context);
     done();

@@ -13,14 +13,6 @@ export function registerHealthRoutes(app: FastifyInstance, context: ApiContext):
     draining = true;
     await sleep(config.drainMs);
   });
-  metrics.gauge('holdfast_jobs_waiting', 'Jobs waiting for a worker.', () => dispatcher.state().waiting);
-  metrics.gauge('holdfast_jobs_active', 'Jobs running.', () => dispatcher.state().active);
-  metrics.gauge(
-    'holdfast_jobs_oldest_waiting_seconds',
-    'Age of the oldest waiting job.',
-    () => dispatcher.state().oldestWaitingMs / 1000,
-  );
-  metrics.gauge('holdfast_handover_bytes', 'Body bytes waiting for workers.', () => handover.bytesHeld());
 
   app.get(
     '/healthz',

@@ -13,6 +13,7 @@ import { createJournalRepository, type JournalRepository } from './journal/journ
 import { JournalWriter } from './journal/journal-writer.ts';
 import type { BlobStore } from './platform/blobs/blob-store.ts';
 import { openBlobStore } from './platform/blobs/blob-stores.ts';
+import { MeteredBlobStore } from './platform/blobs/metered-blob-store.ts';
 import type { Config } from './platform/config/config.ts';
 import { type Database, openDatabase } from './platform/db/database.ts';
 import { Lifecycle } from './platform/lifecycle/lifecycle.ts';
@@ -79,7 +80,7 @@ export async function createContext(
     statementTimeoutMs: config.database.statementTimeoutMs,
   });
   lifecycle.onClose('stores', 'database', () => db.close());
-  const blobs = overrides.blobs ?? (await openBlobs(config));
+  const blobs = new MeteredBlobStore(overrides.blobs ?? (await openBlobs(config)), metrics);
   lifecycle.onClose('stores', 'blobs', () => blobs.close());
 
   const stacks = createStackRepository(db);
@@ -99,6 +100,8 @@ export async function createContext(
   const events = createEventRepository(db);
   const { maxBodyBytes } = config.limits;
 
+  const handover = overrides.handover ?? new MemoryHandoverStore(config.limits.inFlightBytes);
+  metrics.gauge('holdfast_handover_bytes', 'Body bytes waiting for workers.', () => handover.bytesHeld());
   metrics.gauge('holdfast_database_connections_acquired', 'Pool connections in use.', () => db.poolState().acquired);
   metrics.gauge('holdfast_database_connections_idle', 'Pool connections idle.', () => db.poolState().idle);
   metrics.gauge('holdfast_database_waiting', 'Callers waiting for a pool connection.', () => db.poolState().waiting);
@@ -110,7 +113,7 @@ export async function createContext(
     lifecycle,
     db,
     blobs,
-    handover: overrides.handover ?? new MemoryHandoverStore(config.limits.inFlightBytes),
+    handover,
     identity: createIdentityRepository(db),
     stacks,
     updates,

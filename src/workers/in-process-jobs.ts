@@ -1,17 +1,20 @@
 import type { AppContext } from '../shared/context.ts';
 import { InProcessDispatcher } from '../shared/platform/queue/in-process-dispatcher.ts';
+import { registerLaneMetrics } from '../shared/platform/queue/queue-metrics.ts';
 import { dropHandover } from './handover.ts';
 import { createProcessors } from './registry.ts';
 
 /** The workers of a server that does its jobs itself. Closed with the context. */
 export function startInProcessJobs(context: AppContext): InProcessDispatcher {
-  const { config, lifecycle, logger } = context;
+  const { config, lifecycle, logger, metrics } = context;
   const dispatcher = new InProcessDispatcher(createProcessors(context), {
-    concurrency: config.jobs.concurrency,
+    concurrency: { small: config.jobs.concurrency, large: config.jobs.largeConcurrency },
+    largeBytes: config.limits.largeBytes,
     waitMs: config.jobs.waitSeconds * 1000,
     logger,
-    onGivenUp: (job) => dropHandover(context, job),
+    onEnded: (job) => dropHandover(context, job),
   });
+  registerLaneMetrics(metrics, () => dispatcher.state().lanes);
   lifecycle.onClose('work', 'jobs', () => dispatcher.close());
   return dispatcher;
 }

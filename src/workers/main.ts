@@ -2,6 +2,7 @@ import { type ClusterContext, createClusterContext } from '../shared/cluster-con
 import type { AppContext } from '../shared/context.ts';
 import type { Config } from '../shared/platform/config/config.ts';
 import type { Logger } from '../shared/platform/logger/logger.ts';
+import { dropHandover } from './handover.ts';
 import { startHealthServer } from './health-server.ts';
 import { startSweeper } from './maintenance/sweeper.ts';
 import { startQueueWorkers } from './queue-workers.ts';
@@ -31,6 +32,7 @@ export function startClusterJobs(context: ClusterContext): void {
     logger,
     metrics,
     concurrency: { small: config.jobs.concurrency, large: config.jobs.largeConcurrency },
+    onEnded: (job) => dropHandover(context, job),
   });
   lifecycle.onClose('work', 'workers', () => workers.close());
 }

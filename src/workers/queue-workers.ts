@@ -1,19 +1,22 @@
 import { type Job as QueuedJob, UnrecoverableError, Worker } from 'bullmq';
 import type { Redis } from 'ioredis';
 import { Value } from 'typebox/value';
+import { AppError } from '../shared/platform/errors/errors.ts';
 import { toRejection } from '../shared/platform/errors/outcome.ts';
 import type { Logger } from '../shared/platform/logger/logger.ts';
 import { HandoverMissingError } from '../shared/platform/queue/handover-store.ts';
 import type { Job, JobOutcome, JobProcessors } from '../shared/platform/queue/jobs.ts';
-import { JobData, type Lane, queueName, queuePrefix } from '../shared/platform/queue/queues.ts';
+import { type Lane, lanes } from '../shared/platform/queue/lanes.ts';
+import { JobData, queueName, queuePrefix } from '../shared/platform/queue/queues.ts';
 import type { ReceiptRepository } from '../shared/platform/queue/receipt-repository.ts';
 import type { Metrics } from '../shared/platform/telemetry/metrics.ts';
 
 /** A worker that says nothing for this long has lost its jobs to the others; in ms. */
-const lockMs = 30_000;
-const stalledCheckMs = 15_000;
+const defaultLockMs = 30_000;
 /** How often a job may take its worker down before it is given up. */
 const maxStalls = 3;
+/** Pause after Redis went away; BullMQ's own would keep a worker idle for 15 s after Redis is back. */
+const redisRetryMs = 1_000;
 
 export interface QueueWorkersOptions {
   readonly connect: () => Redis;
@@ -23,6 +26,9 @@ export interface QueueWorkersOptions {
   readonly logger: Logger;
   readonly metrics: Metrics;
   readonly concurrency: Readonly<Record<Lane, number>>;
+  /** Told of a job that has ended: committed, refused or given up. */
+  readonly onEnded: (job: Job) => Promise<void>;
+  readonly lockMs?: number;
 }
 
 export interface QueueWorkers {
@@ -32,68 +38,134 @@ export interface QueueWorkers {
 
 /** Takes jobs from both lanes. A job's end is written down in Postgres first and told afterwards. */
 export function startQueueWorkers(options: QueueWorkersOptions): QueueWorkers {
-  const workers = (['small', 'large'] as const).map((lane) => startLane(lane, options));
+  const started = lanes.map((lane) => new LaneWorker(lane, options));
   return {
     close: async () => {
-      await Promise.all(workers.map((worker) => worker.close()));
+      await Promise.all(started.map((worker) => worker.close()));
     },
   };
 }
 
-function startLane(lane: Lane, options: QueueWorkersOptions): Worker<JobData> {
-  const { concurrency, logger, publisher } = options;
-  const worker = new Worker<JobData>(queueName(lane), (job) => processJob(job, options), {
-    connection: options.connect(),
-    prefix: queuePrefix,
-    concurrency: concurrency[lane],
-    lockDuration: lockMs,
-    stalledInterval: stalledCheckMs,
-    maxStalledCount: maxStalls,
-  });
-  worker.on('error', (error) => logger.warn({ lane, err: error }, 'worker'));
-  worker.on('stalled', (jobId) => logger.warn({ lane, jobId }, 'job stalled: another worker takes it over'));
-  worker.on('failed', (job, error) => {
-    if (!job) return;
-    const final = job.finishedOn !== undefined;
-    logger[final ? 'error' : 'warn'](
-      { lane, jobId: job.id, job: job.name, attempt: job.attemptsMade, err: error },
-      final ? 'job given up' : 'job failed; trying again',
-    );
-    if (final) tell(publisher, job, 'failed', logger);
-  });
-  return worker;
-}
+class LaneWorker {
+  readonly #options: QueueWorkersOptions;
+  readonly #logger: Logger;
+  readonly #worker: Worker<JobData>;
+  readonly #givingUp = new Set<Promise<void>>();
+  #lastTrouble = '';
 
-async function processJob(queued: QueuedJob<JobData>, options: QueueWorkersOptions): Promise<JobOutcome> {
-  const { logger, metrics, processors, publisher, receipts } = options;
-  // A payload that this release does not know is left to one that does, for as many attempts as there are.
-  if (!Value.Check(JobData, queued.data))
-    throw new Error(`Job ${queued.name} has a payload that this release does not know`);
-  const { job } = queued.data;
-  const timer = metrics.jobSeconds.labels(job.name).startTimer();
-  const outcome = await outcomeOf(processors, job);
-  timer();
-  await receipts.insert(queued.id as string, outcome);
-  tell(publisher, queued, 'settled', logger);
-  return outcome;
-}
+  constructor(lane: Lane, options: QueueWorkersOptions) {
+    const { concurrency, logger, lockMs = defaultLockMs } = options;
+    this.#options = options;
+    this.#logger = logger.child({ lane });
+    this.#worker = new Worker<JobData>(queueName(lane), (queued) => this.#process(queued), {
+      connection: options.connect(),
+      prefix: queuePrefix,
+      concurrency: concurrency[lane],
+      lockDuration: lockMs,
+      stalledInterval: lockMs / 2,
+      maxStalledCount: maxStalls,
+      runRetryDelay: redisRetryMs,
+    });
+    this.#worker.on('error', (error) => this.#noteTrouble(error));
+    this.#worker.on('active', () => {
+      this.#lastTrouble = '';
+    });
+    this.#worker.on('stalled', (jobId) => this.#logger.warn({ jobId }, 'job stalled: another worker takes it over'));
+    this.#worker.on('failed', (queued, error) => {
+      if (queued?.finishedOn === undefined) return;
+      const ending = this.#giveUp(queued, error).finally(() => this.#givingUp.delete(ending));
+      this.#givingUp.add(ending);
+    });
+  }
 
-async function outcomeOf(processors: JobProcessors, job: Job): Promise<JobOutcome> {
-  const process = processors[job.name] as (job: Job) => Promise<void>;
-  try {
-    await process(job);
-    return { result: 'committed' };
-  } catch (error) {
-    const rejection = toRejection(error);
-    if (rejection) return { result: 'rejected', rejection };
-    // Nobody but the client has the body any more: no attempt of ours can help.
-    if (error instanceof HandoverMissingError) throw new UnrecoverableError(error.message);
-    throw error;
+  async close(): Promise<void> {
+    await this.#worker.close();
+    await Promise.all(this.#givingUp);
+  }
+
+  async #process(queued: QueuedJob<JobData>): Promise<JobOutcome['result']> {
+    const { metrics, receipts } = this.#options;
+    // A payload that this release does not know is left to one that does, for as many attempts as there are.
+    if (!Value.Check(JobData, queued.data)) throw new Error('This release does not know the payload');
+    const { job } = queued.data;
+    const jobId = queued.id as string;
+    try {
+      // A run before this one may have come to its end, and lost its worker before BullMQ knew.
+      let outcome = queued.attemptsStarted > 1 ? await receipts.find(jobId) : null;
+      if (!outcome) {
+        outcome = await this.#run(job);
+        await receipts.insert(jobId, outcome);
+        metrics.jobsEnded.labels(job.name, outcome.result).inc();
+      }
+      this.#tell(queued, 'settled');
+      await this.#end(job);
+      return outcome.result;
+    } catch (error) {
+      metrics.jobFaults.labels(job.name).inc();
+      this.#logger.warn({ jobId, job: job.name, attempt: queued.attemptsMade + 1, err: error }, 'job failed');
+      throw keepable(error);
+    }
+  }
+
+  async #run(job: Job): Promise<JobOutcome> {
+    const { metrics, processors } = this.#options;
+    const process = processors[job.name] as (job: Job) => Promise<void>;
+    const timer = metrics.jobSeconds.labels(job.name).startTimer();
+    try {
+      await process(job);
+      return { result: 'committed' };
+    } catch (error) {
+      const rejection = toRejection(error);
+      if (!rejection) throw error;
+      return { result: 'rejected', rejection };
+    } finally {
+      timer();
+    }
+  }
+
+  /** Tells of a job that no attempt could bring to an end. */
+  async #giveUp(queued: QueuedJob<JobData>, error: Error): Promise<void> {
+    const known = Value.Check(JobData, queued.data);
+    const name = known ? queued.data.job.name : 'unknown';
+    this.#options.metrics.jobsEnded.labels(name, 'failed').inc();
+    this.#logger.error({ jobId: queued.id, job: name, attempt: queued.attemptsMade, err: error }, 'job given up');
+    if (known) await this.#end(queued.data.job);
+    this.#tell(queued, 'failed');
+  }
+
+  async #end(job: Job): Promise<void> {
+    try {
+      await this.#options.onEnded(job);
+    } catch (error) {
+      this.#logger.debug({ job: job.name, err: error }, 'job not tidied up');
+    }
+  }
+
+  #tell({ id, data }: QueuedJob<JobData>, result: 'settled' | 'failed'): void {
+    const replyTo: unknown = data?.replyTo;
+    if (typeof replyTo !== 'string') return;
+    this.#options.publisher
+      .publish(replyTo, JSON.stringify({ jobId: id, result }))
+      .catch((error: unknown) => this.#logger.debug({ jobId: id, err: error }, 'completion not told'));
+  }
+
+  /** One line per kind of trouble: while Redis is away it comes again with every attempt to reach it. */
+  #noteTrouble(error: Error): void {
+    if (error.message === this.#lastTrouble) return;
+    this.#lastTrouble = error.message;
+    this.#logger.warn({ err: error }, 'worker');
   }
 }
 
-function tell(publisher: Redis, job: QueuedJob<JobData>, result: 'settled' | 'failed', logger: Logger): void {
-  publisher
-    .publish(job.data.replyTo, JSON.stringify({ jobId: job.id, result }))
-    .catch((error: unknown) => logger.debug({ err: error }, 'completion not told'));
+/**
+ * The fault as BullMQ may keep it in Redis: its kind alone, since a sentence may quote a body. The log has the rest. Nobody but
+ * the client has a missing body: no attempt of ours can help.
+ */
+function keepable(error: unknown): Error {
+  const code = error instanceof AppError ? error.code : (error as { code?: unknown } | null)?.code;
+  const name = error instanceof Error ? error.name : 'thrown value';
+  const text = `${name}${code === undefined ? '' : ` (${String(code)})`}; the worker's log says more`;
+  const kept = error instanceof HandoverMissingError ? new UnrecoverableError(text) : new Error(text);
+  kept.stack = text;
+  return kept;
 }

@@ -1,5 +1,6 @@
 import { UnavailableError } from '../errors/errors.ts';
 import type { Job } from './jobs.ts';
+import type { LaneStates } from './lanes.ts';
 
 /** The wait is over while the job is still queued or running; it may yet be committed. */
 export class JobPendingError extends UnavailableError {
@@ -21,6 +22,22 @@ export interface DispatcherState {
   readonly waiting: number;
   readonly active: number;
   readonly oldestWaitingMs: number;
+  readonly lanes: LaneStates;
+}
+
+/** The figures of all lanes together. */
+export function sumLanes(lanes: LaneStates): DispatcherState {
+  const each = Object.values(lanes);
+  return {
+    waiting: each.reduce((sum, lane) => sum + lane.waiting, 0),
+    active: each.reduce((sum, lane) => sum + lane.active, 0),
+    oldestWaitingMs: Math.max(...each.map((lane) => lane.oldestWaitingMs)),
+    lanes,
+  };
+}
+
+export function shuttingDown(): UnavailableError {
+  return new UnavailableError('The server is shutting down; please repeat the call', { retryAfterSeconds: 1 });
 }
 
 /** Hands jobs to workers, wherever these run. */
@@ -34,6 +51,6 @@ export interface JobDispatcher {
   /** Sees that the job runs at some time; resolves once it is accepted. */
   enqueue(job: Job, options?: DispatchOptions): Promise<void>;
   state(): DispatcherState;
-  /** Takes no more jobs and waits for those under way. */
+  /** Takes no more jobs and waits for the calls under way. */
   close(): Promise<void>;
 }

@@ -1,116 +1,173 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { UnavailableError } from '../errors/errors.ts';
+import { AppError, UnavailableError } from '../errors/errors.ts';
 import { toRejection } from '../errors/outcome.ts';
 import type { Logger } from '../logger/logger.ts';
-import { type DispatcherState, type JobDispatcher, JobPendingError } from './dispatcher.ts';
+import {
+  type DispatcherState,
+  type DispatchOptions,
+  type JobDispatcher,
+  JobPendingError,
+  shuttingDown,
+  sumLanes,
+} from './dispatcher.ts';
+import { HandoverMissingError } from './handover-store.ts';
 import type { Job, JobProcessors } from './jobs.ts';
+import { type Lane, type LaneState, laneOf } from './lanes.ts';
 
 interface Waiting {
   readonly job: Job;
   readonly since: number;
+  readonly share: string | undefined;
+  /** How many jobs of the same share came before it and have not ended; low ranks go first. */
+  readonly rank: number;
   readonly settle: (error: unknown) => void;
 }
 
-export interface InProcessDispatcherOptions {
+interface LaneQueue {
   readonly concurrency: number;
+  readonly waiting: Waiting[];
+  active: number;
+  failed: number;
+}
+
+export interface InProcessDispatcherOptions {
+  readonly concurrency: Readonly<Record<Lane, number>>;
+  /** Bodies from this size on go to the large lane. */
+  readonly largeBytes: number;
   readonly logger: Logger;
   /** Longest wait of `run`, in ms. */
   readonly waitMs: number;
-  /** Told of a job that no attempt could commit. */
-  readonly onGivenUp: (job: Job) => Promise<void>;
+  /** Told of a job that has ended: committed, refused or given up. */
+  readonly onEnded: (job: Job) => Promise<void>;
 }
 
 const attempts = 4;
 const firstBackoffMs = 100;
 
 /**
- * Runs jobs in this process, `concurrency` at a time, in order of arrival. A fault is tried again with a growing, jittered
- * pause; a refusal is final. Jobs live in memory only, which is enough: whoever waits is told when the process ends, and
- * what nobody waits for is found again by the sweep.
+ * Runs jobs in this process, as many at a time as the lane allows, in order of arrival, but those of a share that has much
+ * under way after the others. A fault is tried again with a growing, jittered pause; a refusal is final. Jobs live in memory
+ * only, which is enough: whoever waits is told when the process ends, and what nobody waits for is found again by the sweep.
  */
 export class InProcessDispatcher implements JobDispatcher {
   readonly #processors: JobProcessors;
-  readonly #concurrency: number;
-  readonly #logger: Logger;
-  readonly #waitMs: number;
-  readonly #onGivenUp: (job: Job) => Promise<void>;
-  readonly #queue: Waiting[] = [];
+  readonly #options: InProcessDispatcherOptions;
+  readonly #lanes: Readonly<Record<Lane, LaneQueue>>;
+  readonly #loads = new Map<string, number>();
   readonly #running = new Set<Promise<void>>();
   #closed = false;
 
   constructor(processors: JobProcessors, options: InProcessDispatcherOptions) {
     this.#processors = processors;
-    this.#concurrency = options.concurrency;
-    this.#logger = options.logger;
-    this.#waitMs = options.waitMs;
-    this.#onGivenUp = options.onGivenUp;
+    this.#options = options;
+    const lane = (concurrency: number): LaneQueue => ({ concurrency, waiting: [], active: 0, failed: 0 });
+    this.#lanes = { small: lane(options.concurrency.small), large: lane(options.concurrency.large) };
   }
 
-  run(job: Job): Promise<void> {
-    if (this.#closed)
-      return Promise.reject(
-        new UnavailableError('The server is shutting down; please repeat the call', { retryAfterSeconds: 1 }),
-      );
+  run(job: Job, options: DispatchOptions = {}): Promise<void> {
+    if (this.#closed) return Promise.reject(shuttingDown());
     const { promise, resolve, reject } = Promise.withResolvers<void>();
-    const timer = setTimeout(() => reject(new JobPendingError()), this.#waitMs);
-    const settle = (error: unknown): void => {
+    const timer = setTimeout(() => reject(new JobPendingError()), this.#options.waitMs);
+    this.#add(job, options, 0, (error) => {
       clearTimeout(timer);
       if (error === undefined) resolve();
       else reject(error);
-    };
-    this.#queue.push({ job, since: Date.now(), settle });
-    this.#next();
+    });
     return promise;
   }
 
-  async enqueue(job: Job): Promise<void> {
-    this.run(job).catch((error: unknown) => this.#logger.error({ job: job.name, err: error }, 'job failed'));
+  async enqueue(job: Job, options: DispatchOptions = {}): Promise<void> {
+    if (this.#closed) throw shuttingDown();
+    // Behind the first job of everyone that waits.
+    this.#add(job, options, 1, (error) => {
+      if (error !== undefined) this.#options.logger.error({ job: job.name, err: error }, 'job failed');
+    });
   }
 
   state(): DispatcherState {
-    const oldest = this.#queue[0];
-    return {
-      waiting: this.#queue.length,
-      active: this.#running.size,
-      oldestWaitingMs: oldest ? Date.now() - oldest.since : 0,
-    };
+    const now = Date.now();
+    const stateOf = ({ waiting, active, failed }: LaneQueue): LaneState => ({
+      waiting: waiting.length,
+      active,
+      failed,
+      oldestWaitingMs: waiting.reduce((oldest, { since }) => Math.max(oldest, now - since), 0),
+    });
+    return sumLanes({ small: stateOf(this.#lanes.small), large: stateOf(this.#lanes.large) });
   }
 
   async close(): Promise<void> {
     this.#closed = true;
-    while (this.#running.size > 0 || this.#queue.length > 0) await Promise.allSettled(this.#running);
+    while (this.#running.size > 0) await Promise.allSettled(this.#running);
   }
 
-  #next(): void {
-    while (this.#running.size < this.#concurrency) {
-      const waiting = this.#queue.shift();
+  #add(job: Job, { bytes = 0, share }: DispatchOptions, lowestRank: number, settle: (error: unknown) => void): void {
+    const lane = this.#lanes[laneOf(bytes, this.#options.largeBytes)];
+    const load = share === undefined ? 0 : (this.#loads.get(share) ?? 0);
+    if (share !== undefined) this.#loads.set(share, load + 1);
+    const rank = Math.max(load, lowestRank);
+    let at = lane.waiting.length;
+    while (at > 0 && (lane.waiting[at - 1] as Waiting).rank > rank) at--;
+    lane.waiting.splice(at, 0, { job, since: Date.now(), share, rank, settle });
+    this.#next(lane);
+  }
+
+  #next(lane: LaneQueue): void {
+    while (lane.active < lane.concurrency) {
+      const waiting = lane.waiting.shift();
       if (!waiting) return;
-      const run = this.#process(waiting.job).then(
-        () => waiting.settle(undefined),
-        (error: unknown) => waiting.settle(error),
-      );
+      lane.active++;
+      const run = this.#process(lane, waiting)
+        .then(
+          () => waiting.settle(undefined),
+          (error: unknown) => waiting.settle(error),
+        )
+        .finally(() => {
+          this.#running.delete(run);
+          lane.active--;
+          this.#lighten(waiting.share);
+          this.#next(lane);
+        });
       this.#running.add(run);
-      void run.finally(() => {
-        this.#running.delete(run);
-        this.#next();
-      });
     }
   }
 
-  async #process(job: Job): Promise<void> {
+  #lighten(share: string | undefined): void {
+    if (share === undefined) return;
+    const load = (this.#loads.get(share) ?? 1) - 1;
+    if (load > 0) this.#loads.set(share, load);
+    else this.#loads.delete(share);
+  }
+
+  async #process(lane: LaneQueue, { job }: Waiting): Promise<void> {
+    try {
+      await this.#attempt(lane, job);
+    } finally {
+      await this.#options
+        .onEnded(job)
+        .catch((error: unknown) => this.#options.logger.warn({ job: job.name, err: error }, 'job not tidied up'));
+    }
+  }
+
+  async #attempt(lane: LaneQueue, job: Job): Promise<void> {
     const process = this.#processors[job.name] as (job: Job) => Promise<void>;
     for (let attempt = 1; ; attempt++) {
       try {
         return await process(job);
       } catch (error) {
         if (toRejection(error) !== null) throw error;
-        if (attempt === attempts) {
-          await this.#onGivenUp(job);
-          throw error;
+        // Nobody but the client has a missing body: no attempt of ours can help.
+        if (attempt === attempts || error instanceof HandoverMissingError) {
+          lane.failed++;
+          this.#options.logger.error({ job: job.name, attempt, err: error }, 'job given up');
+          throw error instanceof AppError ? error : failedJob(error);
         }
-        this.#logger.warn({ job: job.name, attempt, err: error }, 'job failed; trying again');
+        this.#options.logger.warn({ job: job.name, attempt, err: error }, 'job failed; trying again');
         await sleep(firstBackoffMs * 2 ** (attempt - 1) * (0.5 + Math.random()));
       }
     }
   }
+}
+
+function failedJob(cause: unknown): UnavailableError {
+  return new UnavailableError('The write failed; please repeat the call', { cause, retryAfterSeconds: 1 });
 }

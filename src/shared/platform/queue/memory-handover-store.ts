@@ -32,7 +32,10 @@ export class MemoryHandoverStore implements HandoverStore {
       this.#budget.give(reserved);
       throw error;
     }
-    this.#bodies.set(key, { chunks, reserved });
+    // A body of unknown size took room for the largest one.
+    const held = Math.min(bytes, reserved);
+    if (held < reserved) this.#budget.give(reserved - held);
+    this.#bodies.set(key, { chunks, reserved: held });
     return { bytes };
   }
 

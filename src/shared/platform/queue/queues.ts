@@ -1,11 +1,9 @@
 import { type JobsOptions, Queue } from 'bullmq';
 import type { Redis } from 'ioredis';
 import { Type } from 'typebox';
+import type { Logger } from '../logger/logger.ts';
 import { Job } from './jobs.ts';
-
-/** Two lanes, so that imports of hundreds of MB do not hold up small writes. */
-export const lanes = ['small', 'large'] as const;
-export type Lane = (typeof lanes)[number];
+import type { Lane } from './lanes.ts';
 
 export const queuePrefix = 'holdfast';
 export const queueName = (lane: Lane): string => `writes-${lane}`;
@@ -22,21 +20,57 @@ export const Completion = Type.Object({
 export type Completion = Type.Static<typeof Completion>;
 
 /** Faults are tried again after about 0.2, 0.4, 0.8 … s, each with a quarter of jitter. */
-export const jobOptions: JobsOptions = {
+const jobOptions: JobsOptions = {
   attempts: 8,
   backoff: { type: 'exponential', delay: 200, jitter: 0.25 },
   removeOnComplete: { age: 600, count: 1000 },
   // Kept for people to look at.
   removeOnFail: { age: 7 * 24 * 3600, count: 10_000 },
-  stackTraceLimit: 3,
+  stackTraceLimit: 1,
 };
 
-export function openQueue(lane: Lane, connection: Redis): Queue<JobData> {
-  return new Queue<JobData>(queueName(lane), {
-    connection,
-    prefix: queuePrefix,
-    defaultJobOptions: jobOptions,
-    skipWaitingForReady: true,
-    streams: { events: { maxLen: 1000 } },
-  });
+/** The queues of a process, over one connection that is not theirs to close. */
+export class Queues {
+  readonly #connection: Redis;
+  readonly #logger: Logger;
+  readonly #open = new Map<Lane, Promise<Queue<JobData>>>();
+
+  constructor(connection: Redis, logger: Logger) {
+    this.#connection = connection;
+    this.#logger = logger;
+  }
+
+  /** The lane's queue. Rejects, at once, when Redis is away; a queue that could not be opened is opened anew by the next call. */
+  get(lane: Lane): Promise<Queue<JobData>> {
+    const open = this.#open.get(lane);
+    if (open) return open;
+    const opening = this.#openQueue(lane);
+    this.#open.set(lane, opening);
+    opening.catch(() => this.#open.delete(lane));
+    return opening;
+  }
+
+  async close(): Promise<void> {
+    const open = await Promise.allSettled(this.#open.values());
+    await Promise.all(open.map((queue) => (queue.status === 'fulfilled' ? queue.value.close() : undefined)));
+  }
+
+  async #openQueue(lane: Lane): Promise<Queue<JobData>> {
+    const queue = new Queue<JobData>(queueName(lane), {
+      connection: this.#connection,
+      prefix: queuePrefix,
+      defaultJobOptions: jobOptions,
+      skipWaitingForReady: true,
+      streams: { events: { maxLen: 1000 } },
+    });
+    queue.on('error', (error) => this.#logger.debug({ lane, err: error }, 'queue'));
+    try {
+      // BullMQ asks Redis for its version once; a queue whose question failed never works again.
+      await queue.waitUntilReady();
+      return queue;
+    } catch (error) {
+      await queue.close().catch(() => {});
+      throw error;
+    }
+  }
 }

@@ -2,20 +2,40 @@ import { randomUUID } from 'node:crypto';
 import type { Queue } from 'bullmq';
 import type { Redis } from 'ioredis';
 import { Value } from 'typebox/value';
-import { AppError, UnavailableError } from '../errors/errors.ts';
+import { UnavailableError } from '../errors/errors.ts';
 import { fromRejection } from '../errors/outcome.ts';
 import type { Logger } from '../logger/logger.ts';
-import { type DispatcherState, type DispatchOptions, type JobDispatcher, JobPendingError } from './dispatcher.ts';
-import type { Job } from './jobs.ts';
-import { Completion, type JobData, type Lane, lanes, openQueue } from './queues.ts';
+import {
+  type DispatcherState,
+  type DispatchOptions,
+  type JobDispatcher,
+  JobPendingError,
+  shuttingDown,
+  sumLanes,
+} from './dispatcher.ts';
+import type { Job, JobOutcome } from './jobs.ts';
+import { type LaneStates, laneOf } from './lanes.ts';
+import { Completion, type JobData, type Queues } from './queues.ts';
 import type { ReceiptRepository } from './receipt-repository.ts';
 import { redisCall } from './redis.ts';
 
 /** How often a waiting call looks for itself, in case the message of its job's end was lost; in ms. */
 const lookMs = [1_000, 2_000, 4_000, 5_000];
-const shareLifeSeconds = 900;
+/** Longer than a call waits: what a process that died held of its share is free again then. */
+const shareGraceMs = 10_000;
 const lowestPriority = 1_000;
-const stateEveryMs = 2_000;
+
+/**
+ * Adds one to a share and answers with its size. Members go by their time, so that those of processes that died do not
+ * count for ever.
+ */
+const joinShareScript = `
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', now)
+redis.call('ZADD', KEYS[1], now + ARGV[2], ARGV[1])
+redis.call('PEXPIRE', KEYS[1], ARGV[2])
+return redis.call('ZCARD', KEYS[1])`;
 
 /** A call that waits: woken by a message, even one that comes before it begins to wait. */
 interface Waiter {
@@ -26,6 +46,7 @@ interface Waiter {
 export interface RedisDispatcherOptions {
   /** Fails fast. */
   readonly producer: Redis;
+  readonly queues: Queues;
   /** For the reply channel; this connection can do nothing else. */
   readonly subscriber: Redis;
   readonly receipts: ReceiptRepository;
@@ -33,6 +54,8 @@ export interface RedisDispatcherOptions {
   /** Bodies from this size on go to the large lane. */
   readonly largeBytes: number;
   readonly waitMs: number;
+  /** Figures of the lanes, all processes together. */
+  readonly lanes: () => LaneStates;
 }
 
 /**
@@ -42,95 +65,96 @@ export interface RedisDispatcherOptions {
  */
 export class RedisDispatcher implements JobDispatcher {
   readonly #options: RedisDispatcherOptions;
-  readonly #queues: Record<Lane, Queue<JobData>>;
   readonly #channel = `holdfast:done:${randomUUID()}`;
   readonly #waiting = new Map<string, Waiter>();
-  readonly #stateTimer: NodeJS.Timeout;
-  #state: DispatcherState = { waiting: 0, active: 0, oldestWaitingMs: 0 };
+  readonly #calls = new Set<Promise<void>>();
   #closed = false;
 
   constructor(options: RedisDispatcherOptions) {
     this.#options = options;
-    this.#queues = { small: openQueue('small', options.producer), large: openQueue('large', options.producer) };
-    for (const queue of Object.values(this.#queues))
-      queue.on('error', (error) => options.logger.debug({ err: error }, 'queue'));
-    options.subscriber.on('message', (_channel: string, message: string) => this.#hear(message));
+    options.subscriber.on('message', this.#hear);
     // Taken up again by ioredis after every reconnection.
     options.subscriber
       .subscribe(this.#channel)
       .catch((error: unknown) => options.logger.warn({ err: error }, 'no completion messages'));
-    this.#stateTimer = setInterval(() => void this.#refreshState().catch(() => {}), stateEveryMs);
-    this.#stateTimer.unref();
   }
 
-  async run(job: Job, options: DispatchOptions = {}): Promise<void> {
-    const jobId = randomUUID();
-    const waiter: Waiter = { told: false, wake: () => {} };
-    this.#waiting.set(jobId, waiter);
-    try {
-      const { queue, release } = await this.#add(jobId, job, options);
-      await this.#await(jobId, queue, waiter).finally(release);
-    } finally {
-      this.#waiting.delete(jobId);
-    }
+  run(job: Job, options: DispatchOptions = {}): Promise<void> {
+    if (this.#closed) return Promise.reject(shuttingDown());
+    const call = this.#run(job, options).finally(() => this.#calls.delete(call));
+    this.#calls.add(call);
+    return call;
   }
 
   async enqueue(job: Job, options: DispatchOptions = {}): Promise<void> {
-    const { release } = await this.#add(randomUUID(), job, options);
-    await release();
+    if (this.#closed) throw shuttingDown();
+    const queue = await this.#queueFor(options);
+    // Behind the first job of everyone that waits.
+    await this.#add(queue, randomUUID(), job, 1);
   }
 
   state(): DispatcherState {
-    return this.#state;
+    return sumLanes(this.#options.lanes());
   }
 
   async close(): Promise<void> {
     this.#closed = true;
-    clearInterval(this.#stateTimer);
-    await Promise.all(Object.values(this.#queues).map((queue) => queue.close()));
+    await Promise.allSettled(this.#calls);
+    const { subscriber } = this.#options;
+    subscriber.off('message', this.#hear);
+    if (subscriber.status === 'ready') await subscriber.unsubscribe(this.#channel).catch(() => {});
   }
 
-  async #add(
-    jobId: string,
-    job: Job,
-    { bytes = 0, share }: DispatchOptions,
-  ): Promise<{ queue: Queue<JobData>; release: () => Promise<void> }> {
-    if (this.#closed)
-      throw new UnavailableError('The server is shutting down; please repeat the call', { retryAfterSeconds: 1 });
-    const { largeBytes, producer } = this.#options;
-    const queue = this.#queues[bytes >= largeBytes ? 'large' : 'small'];
-    const shareKey = share === undefined ? null : `holdfast:share:${share}`;
-    // Whoever has much in the queue already stands behind those who have little.
-    const load = shareKey ? await redisCall(() => producer.incr(shareKey)) : 1;
-    if (shareKey && load === 1) await redisCall(() => producer.expire(shareKey, shareLifeSeconds));
-    const release = async (): Promise<void> => {
-      if (shareKey) await producer.decr(shareKey).catch(() => {});
-    };
-    const priority = load > 1 ? Math.min(load - 1, lowestPriority) : 0;
+  async #run(job: Job, options: DispatchOptions): Promise<void> {
+    const jobId = randomUUID();
+    const waiter: Waiter = { told: false, wake: () => {} };
+    this.#waiting.set(jobId, waiter);
     try {
-      await redisCall(() => queue.add(job.name, { job, replyTo: this.#channel }, { jobId, priority }));
-    } catch (error) {
-      await release();
-      throw error;
+      const queue = await this.#queueFor(options);
+      const load = await this.#joinShare(jobId, options.share);
+      await this.#add(queue, jobId, job, load - 1);
+      await this.#await(jobId, queue, waiter);
+    } finally {
+      this.#waiting.delete(jobId);
+      this.#leaveShare(jobId, options.share);
     }
-    return { queue, release };
+  }
+
+  #queueFor({ bytes = 0 }: DispatchOptions): Promise<Queue<JobData>> {
+    return redisCall(() => this.#options.queues.get(laneOf(bytes, this.#options.largeBytes)));
+  }
+
+  /** Whoever has much in the queue already stands behind those who have little: the first job of a share is number 1. */
+  async #joinShare(jobId: string, share: string | undefined): Promise<number> {
+    if (share === undefined) return 1;
+    const { producer, waitMs } = this.#options;
+    const lifeMs = waitMs + shareGraceMs;
+    return (await redisCall(() => producer.eval(joinShareScript, 1, shareKey(share), jobId, lifeMs))) as number;
+  }
+
+  #leaveShare(jobId: string, share: string | undefined): void {
+    if (share === undefined) return;
+    const { logger, producer } = this.#options;
+    producer
+      .zrem(shareKey(share), jobId)
+      .catch((error: unknown) => logger.debug({ err: error }, 'share left to its expiry'));
+  }
+
+  async #add(queue: Queue<JobData>, jobId: string, job: Job, priority: number): Promise<void> {
+    const options = { jobId, priority: Math.min(priority, lowestPriority) };
+    await redisCall(() => queue.add(job.name, { job, replyTo: this.#channel }, options));
   }
 
   async #await(jobId: string, queue: Queue<JobData>, waiter: Waiter): Promise<void> {
-    const { receipts, waitMs } = this.#options;
-    const deadline = Date.now() + waitMs;
+    const deadline = Date.now() + this.#options.waitMs;
     for (let look = 0; ; look++) {
       const pause = Math.min(lookMs[Math.min(look, lookMs.length - 1)] as number, Math.max(deadline - Date.now(), 0));
       await untilTold(waiter, pause);
-      const outcome = await receipts.find(jobId);
-      if (outcome?.result === 'committed') return;
-      if (outcome?.result === 'rejected') throw fromRejection(outcome.rejection);
+      if (await this.#hasCommitted(jobId)) return;
       if (Date.now() >= deadline) throw new JobPendingError();
       if (await this.#isLost(jobId, queue)) {
         // It may have ended, and been cleared away, between the two questions.
-        const late = await receipts.find(jobId);
-        if (late?.result === 'committed') return;
-        if (late?.result === 'rejected') throw fromRejection(late.rejection);
+        if (await this.#hasCommitted(jobId)) return;
         throw new UnavailableError('The write failed on the worker, or was lost on its way; please repeat the call', {
           retryAfterSeconds: 1,
         });
@@ -138,36 +162,51 @@ export class RedisDispatcher implements JobDispatcher {
     }
   }
 
+  /** What the receipt says; throws the job's refusal. Without a receipt, or without Postgres to ask for it: not yet. */
+  async #hasCommitted(jobId: string): Promise<boolean> {
+    let outcome: JobOutcome | null;
+    try {
+      outcome = await this.#options.receipts.find(jobId);
+    } catch (error) {
+      if (this.#closed) throw shuttingDown();
+      this.#options.logger.debug({ jobId, err: error }, 'no look at the receipt');
+      return false;
+    }
+    if (outcome?.result === 'rejected') throw fromRejection(outcome.rejection);
+    return outcome !== null;
+  }
+
   async #isLost(jobId: string, queue: Queue<JobData>): Promise<boolean> {
     try {
-      const state = await redisCall(() => queue.getJobState(jobId));
+      const state = await queue.getJobState(jobId);
       return state === 'unknown' || state === 'failed' || state === 'completed';
     } catch (error) {
       // Redis is away: the job may still be running on a worker that has it in hand.
-      if (error instanceof AppError) return false;
-      throw error;
+      this.#options.logger.debug({ jobId, err: error }, 'no look at the job');
+      return false;
     }
   }
 
-  #hear(message: string): void {
-    const completion: unknown = JSON.parse(message);
+  readonly #hear = (_channel: string, message: string): void => {
+    const completion = parseJson(message);
     if (!Value.Check(Completion, completion)) return;
     const waiter = this.#waiting.get(completion.jobId);
     if (!waiter) return;
     waiter.told = true;
     waiter.wake();
-  }
+  };
+}
 
-  async #refreshState(): Promise<void> {
-    const state = { waiting: 0, active: 0, oldestWaitingMs: 0 };
-    for (const lane of lanes) {
-      const counts = await this.#queues[lane].getJobCounts('wait', 'prioritized', 'delayed', 'active');
-      state.waiting += (counts['wait'] ?? 0) + (counts['prioritized'] ?? 0) + (counts['delayed'] ?? 0);
-      state.active += counts['active'] ?? 0;
-      const [oldest] = await this.#queues[lane].getJobs(['wait'], 0, 0, true);
-      if (oldest) state.oldestWaitingMs = Math.max(state.oldestWaitingMs, Date.now() - oldest.timestamp);
-    }
-    this.#state = state;
+function shareKey(share: string): string {
+  return `holdfast:share:${share}`;
+}
+
+/** Undefined for what is no JSON: anyone can publish on a channel. */
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text) as unknown;
+  } catch {
+    return undefined;
   }
 }
 

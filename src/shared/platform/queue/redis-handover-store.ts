@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Redis } from 'ioredis';
 import { PayloadTooLargeError, UnavailableError } from '../errors/errors.ts';
 import { HandoverMissingError, type HandoverOptions, type HandoverStore } from './handover-store.ts';
-import { redisCall, untilReady } from './redis.ts';
+import { redisCall, untilReady, withinLimit } from './redis.ts';
 
 /** Measured: binary values of this size keep Redis responsive, larger ones stall it. */
 const chunkBytes = 512 * 1024;
@@ -17,24 +17,38 @@ const expiriesKey = `${prefix}:expiries`;
 
 /**
  * Takes room for a body unless that exceeds the capacity; the bodies of processes that died give theirs back when their time
- * is over. A body larger than the capacity gets in when it is alone.
+ * is over. A body larger than the capacity gets in when it is alone. The clock is that of Redis: those of the processes may
+ * differ. Both keys go when the last body has had its time.
  */
 const admitScript = `
-local now = tonumber(ARGV[1])
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
 for _, member in ipairs(redis.call('ZRANGEBYSCORE', KEYS[2], '-inf', now, 'LIMIT', 0, 100)) do
   redis.call('ZREM', KEYS[2], member)
   redis.call('DECRBY', KEYS[1], string.match(member, ':(%d+)$'))
 end
 local held = tonumber(redis.call('GET', KEYS[1]) or '0')
-local bytes = tonumber(ARGV[3])
-if held > 0 and held + bytes > tonumber(ARGV[4]) then return 0 end
-redis.call('ZADD', KEYS[2], ARGV[2], ARGV[5])
+local bytes = tonumber(ARGV[2])
+if held > 0 and held + bytes > tonumber(ARGV[3]) then return 0 end
+redis.call('ZADD', KEYS[2], now + ARGV[1], ARGV[4])
 redis.call('INCRBY', KEYS[1], bytes)
+redis.call('PEXPIRE', KEYS[1], ARGV[1])
+redis.call('PEXPIRE', KEYS[2], ARGV[1])
 return 1`;
 
 const releaseScript = `
 if redis.call('ZREM', KEYS[2], ARGV[1]) == 1 then
   redis.call('DECRBY', KEYS[1], string.match(ARGV[1], ':(%d+)$'))
+end
+return 1`;
+
+/** A body of unknown size took room for the largest one; it gives back what it did not need. */
+const shrinkScript = `
+local expiry = redis.call('ZSCORE', KEYS[2], ARGV[1])
+if expiry then
+  redis.call('ZREM', KEYS[2], ARGV[1])
+  redis.call('ZADD', KEYS[2], expiry, ARGV[2])
+  redis.call('DECRBY', KEYS[1], string.match(ARGV[1], ':(%d+)$') - string.match(ARGV[2], ':(%d+)$'))
 end
 return 1`;
 
@@ -53,7 +67,7 @@ export class RedisHandoverStore implements HandoverStore {
     const tooLarge = () =>
       new PayloadTooLargeError(`The body is larger than the ${options.maxBytes} bytes that this server takes`);
     if ((options.declaredBytes ?? 0) > options.maxBytes) throw tooLarge();
-    const reserved = options.declaredBytes ?? Math.min(options.maxBytes, this.#capacity);
+    let reserved = options.declaredBytes ?? Math.min(options.maxBytes, this.#capacity);
     await this.#admit(key, reserved, options.wait);
     let bytes = 0;
     let pieces = 0;
@@ -63,6 +77,10 @@ export class RedisHandoverStore implements HandoverStore {
         if (bytes > options.maxBytes) throw tooLarge();
         const at = pieces++;
         await redisCall(() => this.#redis.set(`${prefix}:${key}:${at}`, piece, 'EX', lifeSeconds));
+      }
+      if (bytes < reserved) {
+        await this.#shrink(key, reserved, bytes);
+        reserved = bytes;
       }
       await redisCall(() => this.#redis.set(`${prefix}:${key}`, `${pieces} ${reserved}`, 'EX', lifeSeconds));
     } catch (error) {
@@ -93,8 +111,10 @@ export class RedisHandoverStore implements HandoverStore {
 
   /** Also asks how much all processes together have in flight; `bytesHeld` is the last answer. */
   async check(limitMs: number): Promise<void> {
+    const deadline = Date.now() + limitMs;
     await untilReady(this.#redis, limitMs);
-    this.#held = Number((await redisCall(() => this.#redis.get(heldKey))) ?? 0);
+    const held = redisCall(() => this.#redis.get(heldKey));
+    this.#held = Number((await withinLimit(held, Math.max(deadline - Date.now(), 1))) ?? 0);
   }
 
   async #meta(key: string): Promise<{ pieces: number; reserved: number } | null> {
@@ -107,28 +127,23 @@ export class RedisHandoverStore implements HandoverStore {
   async #admit(key: string, bytes: number, wait: boolean): Promise<void> {
     const deadline = Date.now() + roomWaitMs;
     for (;;) {
-      const now = Date.now();
+      const member = `${key}:${bytes}`;
       const admitted = await redisCall(() =>
-        this.#redis.eval(
-          admitScript,
-          2,
-          heldKey,
-          expiriesKey,
-          now,
-          now + lifeSeconds * 1000,
-          bytes,
-          this.#capacity,
-          `${key}:${bytes}`,
-        ),
+        this.#redis.eval(admitScript, 2, heldKey, expiriesKey, lifeSeconds * 1000, bytes, this.#capacity, member),
       );
       if (admitted === 1) return;
-      if (!wait || now > deadline) {
+      if (!wait || Date.now() > deadline) {
         throw new UnavailableError('The queue holds as many bodies as it may; please repeat the call', {
           retryAfterSeconds: 1,
         });
       }
       await sleep(roomPollMs);
     }
+  }
+
+  async #shrink(key: string, from: number, to: number): Promise<void> {
+    const members = [`${key}:${from}`, `${key}:${to}`];
+    await redisCall(() => this.#redis.eval(shrinkScript, 2, heldKey, expiriesKey, ...members));
   }
 
   async #remove(key: string, pieces: number, reserved: number): Promise<void> {

@@ -7,6 +7,11 @@ export class RedisPolicyError extends Error {
   override readonly name = 'RedisPolicyError';
 }
 
+/** Redis did not answer while the process started. */
+export class RedisUnreachableError extends Error {
+  override readonly name = 'RedisUnreachableError';
+}
+
 /** An open connection, for those outside this folder. */
 export type RedisConnection = Redis;
 
@@ -48,6 +53,19 @@ export async function untilReady(redis: Redis, limitMs: number): Promise<void> {
   } finally {
     clearTimeout(timer);
     redis.off('ready', resolve);
+  }
+}
+
+/** The answer of `work`; rejects with UnavailableError when it has not come within `limitMs`. */
+export async function withinLimit<T>(work: Promise<T>, limitMs: number): Promise<T> {
+  const { promise, reject } = Promise.withResolvers<never>();
+  const late = () => reject(new UnavailableError(`No answer from Redis within ${limitMs} ms`));
+  const timer = setTimeout(late, limitMs);
+  try {
+    return await Promise.race([work, promise]);
+  } finally {
+    clearTimeout(timer);
+    work.catch(() => {});
   }
 }
 

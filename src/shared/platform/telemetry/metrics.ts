@@ -43,6 +43,31 @@ export function createMetrics() {
       buckets: [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120],
       registers,
     }),
+    jobsEnded: new Counter({
+      name: 'holdfast_jobs_ended_total',
+      help: 'Jobs ended on this worker: committed, rejected, or failed for good.',
+      labelNames: ['job', 'outcome'],
+      registers,
+    }),
+    jobFaults: new Counter({
+      name: 'holdfast_job_faults_total',
+      help: 'Attempts at a job that ended in a fault; most are tried again.',
+      labelNames: ['job'],
+      registers,
+    }),
+    blobSeconds: new Histogram({
+      name: 'holdfast_blob_seconds',
+      help: 'Time of one operation on the blob store; of a put until its body was stored, of an open until the first byte.',
+      labelNames: ['op'],
+      buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60],
+      registers,
+    }),
+    blobFaults: new Counter({
+      name: 'holdfast_blob_faults_total',
+      help: 'Operations that the blob store did not do, by its fault; `read` is a blob that broke off.',
+      labelNames: ['op', 'fault'],
+      registers,
+    }),
     commitBytes: new Counter({
       name: 'holdfast_commit_body_bytes_total',
       help: 'Bytes of write bodies as received.',
@@ -55,6 +80,17 @@ export function createMetrics() {
       registers,
     }),
     blobsSwept: new Counter({ name: 'holdfast_blobs_swept_total', help: 'Orphaned blobs deleted.', registers }),
+    /** A gauge with one label, read when the metrics are asked for. */
+    gaugeBy: (name: string, help: string, label: string, read: () => Readonly<Record<string, number>>) =>
+      new Gauge({
+        name,
+        help,
+        labelNames: [label],
+        registers,
+        collect() {
+          for (const [value, figure] of Object.entries(read())) this.set({ [label]: value }, figure);
+        },
+      }),
     /** A gauge read when the metrics are asked for. */
     gauge: (name: string, help: string, read: () => number) =>
       new Gauge({

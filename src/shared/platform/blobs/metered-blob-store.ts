@@ -1,0 +1,81 @@
+import type { Metrics } from '../telemetry/metrics.ts';
+import { type BlobPage, type BlobStore, BlobStoreUnavailableError } from './blob-store.ts';
+
+type Operation = 'put' | 'open' | 'read' | 'stat' | 'delete' | 'list' | 'sweep' | 'check';
+
+/** Measures another store. A missing blob, and faults of the caller's own body or signal, are no faults of the store. */
+export class MeteredBlobStore implements BlobStore {
+  readonly #store: BlobStore;
+  readonly #metrics: Metrics;
+
+  constructor(store: BlobStore, metrics: Metrics) {
+    this.#store = store;
+    this.#metrics = metrics;
+  }
+
+  put(key: string, body: AsyncIterable<Buffer>, options?: { signal?: AbortSignal }): Promise<{ storedBytes: number }> {
+    return this.#measure('put', () => this.#store.put(key, body, options));
+  }
+
+  async open(key: string, options?: { signal?: AbortSignal }): Promise<AsyncIterable<Buffer>> {
+    return this.#watch(await this.#measure('open', () => this.#store.open(key, options)));
+  }
+
+  stat(key: string): Promise<{ storedBytes: number; modifiedAt: Date } | null> {
+    return this.#measure('stat', () => this.#store.stat(key));
+  }
+
+  delete(key: string): Promise<void> {
+    return this.#measure('delete', () => this.#store.delete(key));
+  }
+
+  list(prefix: string, after?: string): Promise<BlobPage> {
+    return this.#measure('list', () => this.#store.list(prefix, after));
+  }
+
+  sweepUnfinished(olderThanMs: number): Promise<number> {
+    return this.#measure('sweep', () => this.#store.sweepUnfinished(olderThanMs));
+  }
+
+  check(timeoutMs: number): Promise<void> {
+    return this.#measure('check', () => this.#store.check(timeoutMs));
+  }
+
+  close(): Promise<void> {
+    return this.#store.close();
+  }
+
+  async #measure<T>(operation: Operation, work: () => Promise<T>): Promise<T> {
+    const timer = this.#metrics.blobSeconds.labels(operation).startTimer();
+    try {
+      return await work();
+    } catch (error) {
+      this.#count(operation, error);
+      throw error;
+    } finally {
+      timer();
+    }
+  }
+
+  /** Passes on whatever the reader does, so that an open body ends just as without us. */
+  #watch(body: AsyncIterable<Buffer>): AsyncIterable<Buffer> {
+    return {
+      [Symbol.asyncIterator]: () => {
+        const iterator = body[Symbol.asyncIterator]();
+        const next = async (): Promise<IteratorResult<Buffer>> => {
+          try {
+            return await iterator.next();
+          } catch (error) {
+            this.#count('read', error);
+            throw error;
+          }
+        };
+        return { next, return: async () => (await iterator.return?.()) ?? { done: true, value: undefined } };
+      },
+    };
+  }
+
+  #count(operation: Operation, error: unknown): void {
+    if (error instanceof BlobStoreUnavailableError) this.#metrics.blobFaults.labels(operation, error.fault).inc();
+  }
+}
