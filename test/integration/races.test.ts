@@ -163,20 +163,31 @@ describe('a checkpoint in flight', () => {
     expect(await exportedNames(app, stack, 1)).toEqual([]);
   });
 
-  test('whose blob the sweep took first is not committed; a repeat succeeds', async () => {
-    const stack = await createStack(app);
-    const update = await startUpdate(app, stack);
-    gated.shut();
-    const [answer] = await whileStored(1, [saveState(app, update, 3)], async () => {
-      await query(app, `update blobs set created_at = now() - interval '1 day'`);
-      expect(await sweepBlobs(app.context)).toBeGreaterThanOrEqual(1);
-    });
-    expect(answer?.status).toBe(503);
-    expect(answer?.headers['retry-after']).toBeDefined();
-    expect(await exportedNames(app, stack)).toEqual([]);
-    await ok(saveState(app, update, 3));
-    expect(await exportedNames(app, stack)).toHaveLength(3);
-  });
+  test.each(['condemned', 'deleted'])(
+    'whose blob the sweep has %s is not committed; a repeat succeeds',
+    async (how) => {
+      const stack = await createStack(app);
+      const update = await startUpdate(app, stack);
+      gated.shut();
+      const [answer] = await whileStored(1, [saveState(app, update, 3)], async () => {
+        // A sweep that stopped half-way, or a whole one.
+        if (how === 'condemned') {
+          await query(
+            app,
+            'update blobs set condemned_at = now() where not exists (select 1 from checkpoints where blob_key = key)',
+          );
+        } else {
+          await query(app, `update blobs set created_at = now() - interval '1 day'`);
+          expect(await sweepBlobs(app.context)).toBeGreaterThanOrEqual(1);
+        }
+      });
+      expect(answer?.status).toBe(503);
+      expect(answer?.headers['retry-after']).toBeDefined();
+      expect(await exportedNames(app, stack)).toEqual([]);
+      await ok(saveState(app, update, 3));
+      expect(await exportedNames(app, stack)).toHaveLength(3);
+    },
+  );
 });
 
 test('the sweep takes superseded blobs and no others', async () => {
