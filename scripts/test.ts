@@ -41,4 +41,12 @@ function npmRun(script: string, args: readonly string[] = []): boolean {
   return status === 0;
 }
 
-if (!((await makeTools()) && npmRun('check:static') && npmRun('jest', process.argv.slice(2)))) process.exitCode = 1;
+if (await makeTools()) {
+  // Both, whatever the first says: one run should tell all that is wrong.
+  const checked = npmRun('check:static');
+  const tested = npmRun('jest', process.argv.slice(2));
+  if (!checked) console.error('The static checks failed: see above, or run npm run check:static');
+  if (!checked || !tested) process.exitCode = 1;
+} else {
+  process.exitCode = 1;
+}
