@@ -53,8 +53,8 @@ export const GetUpdateResponse = Type.Object({
   continuationToken: Type.Union([Type.String(), Type.Null()]),
 });
 
-/** Values come back as they were sent, whatever they are. */
-const AnyMap = Type.Record(Type.String(), Type.Unknown());
+/** Not a Record of strings, whose pattern of keys `.*` knows no line breaks. */
+const IntegerMap = Type.Object({}, { additionalProperties: Type.Integer() });
 
 /** apitype.UpdateInfo. */
 export const UpdateInfo = Type.Object({
@@ -63,12 +63,13 @@ export const UpdateInfo = Type.Object({
   startTime: UnixSeconds,
   endTime: UnixSeconds,
   message: Type.String(),
-  environment: AnyMap,
-  config: AnyMap,
+  // As sent, whatever the values are.
+  environment: AnyObject,
+  config: AnyObject,
   result: Type.String(),
   status: Type.String(),
   version: Type.Integer(),
-  resourceChanges: Type.Record(Type.String(), Type.Integer()),
+  resourceChanges: IntegerMap,
   resourceCount: Type.Integer(),
 });
 
