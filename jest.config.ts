@@ -21,6 +21,8 @@ const withDatabase = {
 const config: Config = {
   // Every file has a database of its own, so all may run at once; the shared Postgres has connections for eight.
   maxWorkers: Math.min(availableParallelism(), 8),
+  // Not a measure of speed: a machine that does much else at once must not fail for it.
+  testTimeout: 60_000,
   projects: [
     { ...base, displayName: 'unit', testMatch: ['<rootDir>/src/**/*.test.ts'] },
     { ...base, ...withDatabase, displayName: 'integration', testMatch: ['<rootDir>/test/integration/**/*.test.ts'] },
