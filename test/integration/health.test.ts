@@ -52,17 +52,17 @@ describe('when Postgres hangs', () => {
       }
     }
     proxy.resume();
-    await until(healthy, 'healthy again', 8_000);
+    await until(healthy, 'healthy again');
     expect((await probe('/readyz')).status).toBe(200);
-  }, 30_000);
+  });
 
   test('and its connections never come back: healthy all the same, over new ones', async () => {
     proxy.hang();
     expect((await probe('/healthz')).status).toBe(503);
     proxy.cut();
     proxy.resume();
-    await until(healthy, 'healthy again', 8_000);
-  }, 30_000);
+    await until(healthy, 'healthy again');
+  });
 });
 
 test('refused connections are 503, at once, and over when they are taken again', async () => {
@@ -71,7 +71,7 @@ test('refused connections are 503, at once, and over when they are taken again',
   expect(result.status).toBe(503);
   expect(ms).toBeLessThan(2_900);
   proxy.accept();
-  await until(healthy, 'healthy again', 8_000);
+  await until(healthy, 'healthy again');
 });
 
 test('nothing of the place or the fault is told to strangers', async () => {
@@ -79,7 +79,7 @@ test('nothing of the place or the fault is told to strangers', async () => {
   const answers = [await probe('/healthz'), await probe('/readyz')];
   proxy.accept();
   for (const { text } of answers) expect(text).not.toMatch(/127\.0\.0\.1|postgres|ECONN|stack/i);
-  await until(healthy, 'healthy again', 8_000);
+  await until(healthy, 'healthy again');
 });
 
 describe('metrics', () => {

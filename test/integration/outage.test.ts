@@ -87,7 +87,7 @@ describe('without a database', () => {
     for (const call of calls) expectUnavailable(await whileRefused(call));
     for (const call of calls) await ok(call());
     expect(await exportedNames(beside, journaled)).toEqual(['a']);
-  }, 60_000);
+  });
 });
 
 describe('a connection that breaks in mid-call', () => {
@@ -159,4 +159,4 @@ test('hundreds of calls across cuts: what was acknowledged is there, and nothing
   await ok(complete(beside, update));
   const there = new Set(await exportedNames(beside, stack));
   expect(acknowledged.filter((name) => !there.has(name))).toEqual([]);
-}, 60_000);
+});

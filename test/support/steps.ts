@@ -136,7 +136,11 @@ export async function expire(app: TestApp, updateId: string): Promise<void> {
 }
 
 /** Waits until `condition` holds; fails after `limitMs`. */
-export async function until(condition: () => boolean | Promise<boolean>, what: string, limitMs = 5_000): Promise<void> {
+export async function until(
+  condition: () => boolean | Promise<boolean>,
+  what: string,
+  limitMs = 30_000,
+): Promise<void> {
   const deadline = Date.now() + limitMs;
   while (!(await condition())) {
     if (Date.now() > deadline) throw new Error(`Not within ${limitMs} ms: ${what}`);
