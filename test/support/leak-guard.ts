@@ -1,10 +1,7 @@
-import { afterEach, jest } from '@jest/globals';
+import { afterEach } from '@jest/globals';
 import { listOpenApps } from './test-app.ts';
 
 const settleLimitMs = 2_000;
-
-// A test makes databases and several apps; on a busy machine that alone takes longer than Jest's 5 s.
-jest.setTimeout(60_000);
 
 /** After each test no pool connection may be held and no body left in the hand-over store. */
 afterEach(async () => {
