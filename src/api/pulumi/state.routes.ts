@@ -74,5 +74,8 @@ export function registerStateRoutes(app: RouteScope, context: ApiContext): void 
 }
 
 function sendState(reply: FastifyReply, state: StateDocument): FastifyReply {
+  // So that an answer which breaks off cannot pass for a whole one: proxies end a chunked one as if nothing were missing.
+  // Taken away again when the answer is compressed; gzip has an end of its own.
+  void reply.header('content-length', state.sizeBytes);
   return reply.type('application/json; charset=utf-8').send(Readable.from(state.bytes, { objectMode: false }));
 }
