@@ -13,6 +13,11 @@ export function createBlobRepository(db: Queryable) {
   return {
     insert: (key: string) => db.query(sql.nothing`/* blobs.insert */ insert into blobs (key) values (${key})`),
 
+    /** Whether the sweep has not taken the blob for an orphan yet. */
+    isKept: (key: string) =>
+      db.exists(sql.rows(KeyRow)`
+        /* blobs.isKept */ select key from blobs where key = ${key} and condemned_at is null`),
+
     /**
      * Blobs older than the grace period that nothing refers to, locked against new references until the transaction
      * ends. Ask `condemn` with them in the same transaction: only it sees references made up to the lock.

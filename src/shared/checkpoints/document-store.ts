@@ -3,6 +3,7 @@ import { pipeline, Readable } from 'node:stream';
 import { promisify } from 'node:util';
 import { constants, createZstdCompress, createZstdDecompress, zstdCompress, zstdDecompress } from 'node:zlib';
 import type { BlobStore } from '../platform/blobs/blob-store.ts';
+import { UnavailableError } from '../platform/errors/errors.ts';
 import type { BlobRepository } from './blob-repository.ts';
 import type { ByteSource } from './byte-source.ts';
 
@@ -56,6 +57,11 @@ export class DocumentStore {
     const blobKey = `checkpoints/${hex.slice(0, 2)}/${hex}-${randomBytes(6).toString('hex')}`;
     await this.#blobRows.insert(blobKey);
     const { storedBytes } = await this.#blobs.put(blobKey, compressed(source));
+    if (!(await this.#blobRows.isKept(blobKey))) {
+      // The upload took longer than the grace period: the sweep has deleted what was not there yet.
+      await this.#blobs.delete(blobKey);
+      throw new UnavailableError('Storing the document took too long; please repeat the call');
+    }
     return { sha256: probe.sha256, sizeBytes: probe.sizeBytes, storedBytes, codec: 'zstd', inlineBytes: null, blobKey };
   }
 

@@ -15,6 +15,13 @@ export async function expireLeases({ db, folder, logger, metrics, updates }: App
     metrics.leasesExpired.inc();
     logger.info({ updateId }, 'lease expired: update ended');
   }
-  for (const updateId of await updates.listWithJournal(batchSize)) await folder.fold(updateId);
+  for (const updateId of await updates.listWithJournal(batchSize)) {
+    try {
+      await folder.fold(updateId);
+    } catch (error) {
+      // One whose base cannot be read must not hold up the others.
+      logger.warn({ updateId, err: error }, 'journal of an ended update not folded');
+    }
+  }
   return ended;
 }

@@ -13,6 +13,8 @@ export function startSweeper(context: AppContext): void {
   const sweeps: Record<string, () => Promise<unknown>> = {
     'expire-leases': () => expireLeases(context),
     'sweep-blobs': () => sweepBlobs(context),
+    // What a worker that was killed in mid-upload has left in the store.
+    'sweep-uploads': () => context.blobs.sweepUnfinished(config.blobGraceSeconds * 1000),
     'sweep-receipts': () => receipts.deleteOlderThan(receiptLifeSeconds),
   };
   let running: Promise<void> = Promise.resolve();
