@@ -35,7 +35,7 @@ export class ClusterProcess {
   readonly #spec: ProcessSpec;
   readonly #onCrash: (part: ClusterProcess) => void;
   #child: ChildProcess | null = null;
-  #expectedEnd = false;
+  #expectedEnd = true;
   #output = '';
 
   constructor(spec: ProcessSpec, onCrash: (part: ClusterProcess) => void) {
@@ -68,7 +68,8 @@ export class ClusterProcess {
       detached: true,
     });
     this.#child = child;
-    this.#expectedEnd = false;
+    // Until it answers, its end is told by the call that started it.
+    this.#expectedEnd = true;
     running.add(child);
     child.once('exit', () => {
       running.delete(child);
@@ -89,6 +90,7 @@ export class ClusterProcess {
       },
       { timeoutMs: readyTimeoutMs, everyMs: 50 },
     );
+    this.#expectedEnd = false;
   }
 
   /** Ends it with SIGKILL, its children too. */

@@ -25,9 +25,9 @@ export interface ClusterOptions {
   databaseUrl?: string;
   /** Settings of all Holdfast processes. */
   settings?: Settings;
-  /** Settings of one API replica, on top of those. */
-  apiSettings?: (index: number) => Settings;
-  workerSettings?: (index: number) => Settings;
+  /** Settings of one API replica, on top of those. `s3Endpoint` is what it would use by itself. */
+  apiSettings?: (index: number, s3Endpoint: string) => Settings;
+  workerSettings?: (index: number, s3Endpoint: string) => Settings;
   /** Told when a part ended by itself. */
   onCrash?: (part: ClusterProcess) => void;
   /** Told what is being started. */
@@ -159,11 +159,11 @@ async function startParts(
 
   onProgress('workers, API replicas and proxy');
   const workers = Array.from({ length: workerCount }, (_, index) =>
-    add(workerSpec(index, nextPort(), { ...settings, ...options.workerSettings?.(index) })),
+    add(workerSpec(index, nextPort(), { ...settings, ...options.workerSettings?.(index, access.endpoint) })),
   );
   const apiPorts = Array.from({ length: apiCount }, nextPort);
   const apis = apiPorts.map((port, index) =>
-    add(apiSpec(index, port, { ...settings, ...options.apiSettings?.(index) })),
+    add(apiSpec(index, port, { ...settings, ...options.apiSettings?.(index, access.endpoint) })),
   );
   const webPort = nextPort();
   const web = add(webSpec(tools.caddy, home, webPort));
