@@ -106,6 +106,8 @@ await suite('programs', {}, () => {
 
         await cloud.edit('a-1', { value: 'drifted' });
         await cloud.remove('d-1');
+        // What depends on it stays.
+        await cloud.remove('b-2');
         await expectFailure(
           workspace,
           ['refresh', '--preview-only', '--expect-no-changes', '--non-interactive'],
