@@ -27,7 +27,7 @@ export function createEventRepository(db: Queryable) {
         /* engineEvents.append */
         with fenced as (
           select id from updates where id = ${fence.updateId} and status = 'running' and epoch = ${fence.epoch}
-            and expires_at > clock_timestamp() for share
+            and expires_at > clock_timestamp() for update
         ),
         added as (
           insert into engine_events (update_id, sequence, event)

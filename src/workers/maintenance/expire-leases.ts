@@ -5,23 +5,28 @@ const batchSize = 100;
 
 /**
  * Ends updates whose lease, or whose time to be started, is over, and folds the journals of those that ended without it.
- * Safe on any number of replicas. Returns how many updates this run ended.
+ * One that cannot be helped does not hold up the others. Safe on any number of replicas. Returns how many updates this run
+ * ended.
  */
 export async function expireLeases({ db, folder, logger, metrics, updates }: AppContext): Promise<number> {
   let ended = 0;
+  const attempt = async (updateId: string, work: () => Promise<void>): Promise<void> => {
+    try {
+      await work();
+    } catch (error) {
+      logger.error({ updateId, err: error }, 'sweep: update passed over');
+    }
+  };
   for (const updateId of await updates.listExpired(batchSize)) {
-    if (!(await expireUpdate(db, updateId))) continue;
-    ended++;
-    metrics.leasesExpired.inc();
-    logger.info({ updateId }, 'lease expired: update ended');
+    await attempt(updateId, async () => {
+      if (!(await expireUpdate(db, updateId))) return;
+      ended++;
+      metrics.leasesExpired.inc();
+      logger.info({ updateId }, 'lease expired: update ended');
+    });
   }
   for (const updateId of await updates.listWithJournal(batchSize)) {
-    try {
-      await folder.fold(updateId);
-    } catch (error) {
-      // One whose base cannot be read must not hold up the others.
-      logger.warn({ updateId, err: error }, 'journal of an ended update not folded');
-    }
+    await attempt(updateId, () => folder.fold(updateId));
   }
   return ended;
 }
