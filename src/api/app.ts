@@ -4,10 +4,10 @@ import swagger from '@fastify/swagger';
 import { TypeBoxValidatorCompiler } from '@fastify/type-provider-typebox';
 import Fastify, { type FastifyInstance, LogController } from 'fastify';
 import './request.ts';
-import { holdfastVersion } from '../shared/platform/config/config.ts';
 import { registerQueueRoutes } from './admin/queues.routes.ts';
 import type { ApiContext } from './api-context.ts';
 import { registerHealthRoutes } from './health.routes.ts';
+import { openApiOptions } from './openapi.ts';
 import { registerAccess } from './plugins/access.ts';
 import { registerBody } from './plugins/body.ts';
 import { answerClientError } from './plugins/client-errors.ts';
@@ -49,18 +49,7 @@ export async function buildApi(context: ApiContext): Promise<App> {
   registerRequestRecords(app, context.metrics);
   registerBody(app, context.config.limits);
   await app.register(compress, { encodings: ['gzip'], threshold: 1024, globalDecompression: false });
-  await app.register(swagger, {
-    openapi: {
-      openapi: '3.1.0',
-      info: { title: 'Holdfast', version: holdfastVersion, description: 'State backend for the Pulumi CLI' },
-      components: {
-        securitySchemes: {
-          apiToken: { type: 'apiKey', in: 'header', name: 'Authorization', description: '`token <API token>`' },
-          leaseToken: { type: 'apiKey', in: 'header', name: 'Authorization', description: '`update-token <lease>`' },
-        },
-      },
-    },
-  });
+  await app.register(swagger, openApiOptions);
   registerHealthRoutes(app, context);
   if (context.board) registerQueueRoutes(app, context, context.board);
   await app.register((scope, _options, done) => {

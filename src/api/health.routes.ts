@@ -1,9 +1,12 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { FastifyInstance } from 'fastify';
+import { Type } from 'typebox';
 import type { ApiContext } from './api-context.ts';
 
 /** Below the 3 s that a container's health check waits. */
 const healthLimitMs = 2_000;
+
+const Status = Type.Object({ status: Type.String() }, { additionalProperties: true });
 
 /** Probes and metrics, outside the protocol: no Accept version, no token. */
 export function registerHealthRoutes(app: FastifyInstance, context: ApiContext): void {
@@ -16,7 +19,11 @@ export function registerHealthRoutes(app: FastifyInstance, context: ApiContext):
 
   app.get(
     '/healthz',
-    { logLevel: 'warn', schema: { summary: 'Whether the server and its database are healthy', tags: ['health'] } },
+    {
+      logLevel: 'warn',
+      config: { described: { answers: { 200: Status, 503: Status } } },
+      schema: { summary: 'Whether the server and its database are healthy', tags: ['health'] },
+    },
     async (_request, reply) => {
       const fault = await faultOf(() => db.ping(healthLimitMs));
       return reply
@@ -27,7 +34,11 @@ export function registerHealthRoutes(app: FastifyInstance, context: ApiContext):
 
   app.get(
     '/readyz',
-    { logLevel: 'warn', schema: { summary: 'Whether the server should be sent requests', tags: ['health'] } },
+    {
+      logLevel: 'warn',
+      config: { described: { answers: { 200: Status, 503: Status } } },
+      schema: { summary: 'Whether the server should be sent requests', tags: ['health'] },
+    },
     async (_request, reply) => {
       const [database, blobStore, queue] = await Promise.all([
         faultOf(() => db.ping(healthLimitMs)),
@@ -51,7 +62,11 @@ export function registerHealthRoutes(app: FastifyInstance, context: ApiContext):
 
   app.get(
     '/metrics',
-    { logLevel: 'warn', schema: { summary: 'Metrics for Prometheus', tags: ['health'] } },
+    {
+      logLevel: 'warn',
+      config: { described: { answers: { 200: Type.String() }, produces: ['text/plain'] } },
+      schema: { summary: 'Metrics for Prometheus', tags: ['health'] },
+    },
     async (_request, reply) => reply.type(metrics.registry.contentType).send(await metrics.registry.metrics()),
   );
 }

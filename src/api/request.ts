@@ -1,3 +1,4 @@
+import type { TSchema } from 'typebox';
 import type { Role } from '../shared/identity/roles.ts';
 import type { LeaseFence } from '../shared/updates/lease.ts';
 import type { UpdateStatus } from '../shared/updates/update-state.ts';
@@ -37,6 +38,14 @@ declare module 'fastify' {
     body?: 'payload';
     /** No protocol version is asked for in the Accept header. */
     anyAccept?: true;
+    /** For the API's description alone, where schemas that are enforced would be too much or not enough. */
+    described?: {
+      readonly body?: TSchema;
+      readonly answers?: Readonly<Record<number, TSchema>>;
+      readonly produces?: readonly string[];
+      /** Statuses of refusals besides those that follow from access and body. */
+      readonly refusals?: readonly number[];
+    };
   }
   interface FastifyRequest {
     /** Set on routes with access `user` or `organization`. */

@@ -1,4 +1,5 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { Type } from 'typebox';
 import { hashToken } from '../../shared/platform/crypto/secret-token.ts';
 import { ForbiddenError, UnauthenticatedError } from '../../shared/platform/errors/errors.ts';
 import type { QueueBoard } from '../../shared/platform/queue/queue-board.ts';
@@ -17,7 +18,15 @@ export function registerQueueRoutes(app: FastifyInstance, context: ApiContext, b
     '/admin/queues',
     {
       onRequest: (request, reply) => admitSiteAdmin(context, request, reply),
+      config: {
+        described: {
+          answers: { 200: Type.Unknown() },
+          produces: ['text/html', 'application/json'],
+          refusals: [401, 403],
+        },
+      },
       schema: {
+        security: [{ adminToken: [] }],
         summary: 'Queues and their jobs, for site admins (HTTP Basic, password: an API token)',
         tags: ['health'],
       },

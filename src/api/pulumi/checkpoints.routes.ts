@@ -1,7 +1,12 @@
-import { Type } from 'typebox';
+import { type TSchema, Type } from 'typebox';
 import type { CheckpointKind } from '../../shared/checkpoints/checkpoint-writer.ts';
 import { ConflictError } from '../../shared/platform/errors/errors.ts';
 import { UpdateParams } from '../../shared/protocol/core.ts';
+import {
+  CheckpointDeltaRequest,
+  CheckpointRequest,
+  VerbatimCheckpointRequest,
+} from '../../shared/protocol/payloads.ts';
 import type { ApiContext } from '../api-context.ts';
 import { commitPayload } from '../checkpoints/payload.ts';
 import type { Lease } from '../request.ts';
@@ -14,13 +19,23 @@ const paths: Record<CheckpointKind, string> = {
   delta: 'checkpointdelta',
 };
 
+const bodies: Record<CheckpointKind, TSchema> = {
+  full: CheckpointRequest,
+  verbatim: VerbatimCheckpointRequest,
+  delta: CheckpointDeltaRequest,
+};
+
 /** The three forms in which a CLI without journaling sends state. Bodies are not parsed here: their exact bytes count. */
 export function registerCheckpointRoutes(app: RouteScope, context: ApiContext): void {
   for (const kind of ['full', 'verbatim', 'delta'] as const) {
     app.patch(
       `${updatePath}/${paths[kind]}`,
       {
-        config: { access: { kind: 'lease' }, body: 'payload' },
+        config: {
+          access: { kind: 'lease' },
+          body: 'payload',
+          described: { body: bodies[kind], refusals: [409] },
+        },
         schema: {
           tags: ['checkpoints'],
           summary: `Save a ${kind} checkpoint`,

@@ -2,6 +2,7 @@ import { Type } from 'typebox';
 import { InvalidRequestError } from '../../shared/platform/errors/errors.ts';
 import { scanMembers } from '../../shared/platform/json/json-text.ts';
 import { UpdateParams } from '../../shared/protocol/core.ts';
+import { EventBatchRequest, EventsResponse } from '../../shared/protocol/payloads.ts';
 import { EventsQuery } from '../../shared/protocol/updates.ts';
 import { isActive } from '../../shared/updates/update-state.ts';
 import type { ApiContext } from '../api-context.ts';
@@ -21,7 +22,7 @@ export function registerEventRoutes(app: RouteScope, context: ApiContext): void 
   app.post(
     `${updatePath}/events/batch`,
     {
-      config: { access: { kind: 'lease' }, body: 'payload' },
+      config: { access: { kind: 'lease' }, body: 'payload', described: { body: EventBatchRequest } },
       schema: {
         tags,
         summary: 'Record engine events',
@@ -44,7 +45,7 @@ export function registerEventRoutes(app: RouteScope, context: ApiContext): void 
   app.get(
     `${updatePath}/events`,
     {
-      config: { access: { kind: 'organization', role: 'viewer' } },
+      config: { access: { kind: 'organization', role: 'viewer' }, described: { answers: { 200: EventsResponse } } },
       schema: {
         tags,
         summary: 'Read engine events',

@@ -1,6 +1,7 @@
 import { Type } from 'typebox';
 import { ConflictError } from '../../shared/platform/errors/errors.ts';
 import { UpdateParams } from '../../shared/protocol/core.ts';
+import { JournalEntriesRequest } from '../../shared/protocol/payloads.ts';
 import type { ApiContext } from '../api-context.ts';
 import { commitPayload } from '../checkpoints/payload.ts';
 import type { RouteScope } from '../route-scope.ts';
@@ -12,7 +13,11 @@ export function registerJournalRoutes(app: RouteScope, context: ApiContext): voi
   app.patch(
     `${updatePath}/journalentries`,
     {
-      config: { access: { kind: 'lease' }, body: 'payload' },
+      config: {
+        access: { kind: 'lease' },
+        body: 'payload',
+        described: { body: JournalEntriesRequest, refusals: [409] },
+      },
       schema: {
         tags: ['checkpoints'],
         summary: 'Append journal entries',

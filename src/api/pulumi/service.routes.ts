@@ -1,5 +1,6 @@
 import { Type } from 'typebox';
 import { NotFoundError } from '../../shared/platform/errors/errors.ts';
+import { AnyObject } from '../../shared/protocol/core.ts';
 import {
   CapabilitiesResponse,
   CliVersionResponse,
@@ -67,7 +68,7 @@ export function registerServiceRoutes(app: RouteScope, context: ApiContext): voi
   app.get(
     '/api/user/organizations/default',
     {
-      config: { access: user },
+      config: { access: user, described: { refusals: [404] } },
       schema: {
         tags,
         summary: 'The organization for unqualified stack names',
@@ -111,7 +112,10 @@ export function registerServiceRoutes(app: RouteScope, context: ApiContext): voi
 
   app.get(
     '/api/openapi.json',
-    { config: { access: { kind: 'public' }, anyAccept: true }, schema: { hide: true } },
+    {
+      config: { access: { kind: 'public' }, anyAccept: true, described: { answers: { 200: AnyObject } } },
+      schema: { tags, summary: 'This document' },
+    },
     async (_request, reply) => reply.type('application/json').send(JSON.stringify(app.swagger())),
   );
 }

@@ -38,7 +38,7 @@ export function registerStackRoutes(app: RouteScope, context: ApiContext): void 
     projectPath,
     {
       // The service decides on roles: the organization may not exist yet.
-      config: { access: { kind: 'user' } },
+      config: { access: { kind: 'user' }, described: { refusals: [403, 409] } },
       schema: {
         tags,
         summary: 'Create a stack',
@@ -71,7 +71,7 @@ export function registerStackRoutes(app: RouteScope, context: ApiContext): void 
   app.head(
     projectPath,
     {
-      config: viewer,
+      config: { ...viewer, swagger: { exposeHeadRoute: true } },
       schema: { tags, summary: 'Whether the project exists', security: apiToken, params: ProjectParams },
     },
     async ({ params }, reply) => {
@@ -162,7 +162,7 @@ export function registerStackRoutes(app: RouteScope, context: ApiContext): void 
   app.delete(
     stackPath,
     {
-      config: admin,
+      config: { ...admin, described: { refusals: [409] } },
       schema: {
         tags,
         summary: 'Delete a stack',
@@ -183,7 +183,7 @@ export function registerStackRoutes(app: RouteScope, context: ApiContext): void 
   app.post(
     `${stackPath}/rename`,
     {
-      config: member,
+      config: { ...member, described: { refusals: [409] } },
       schema: {
         tags,
         summary: 'Rename a stack',

@@ -4,6 +4,7 @@ import type { FastifyReply } from 'fastify';
 import type { StateDocument } from '../../shared/checkpoints/state-reader.ts';
 import { NotFoundError } from '../../shared/platform/errors/errors.ts';
 import { StackParams, VersionParams } from '../../shared/protocol/core.ts';
+import { UntypedDeployment } from '../../shared/protocol/payloads.ts';
 import { ImportResponse } from '../../shared/protocol/stacks.ts';
 import type { ApiContext } from '../api-context.ts';
 import { commitPayload } from '../checkpoints/payload.ts';
@@ -13,13 +14,17 @@ import { apiToken, stackPath } from './paths.ts';
 
 const tags = ['state'];
 const viewer = { access: { kind: 'organization', role: 'viewer' } } as const;
+const exporting = { ...viewer, described: { answers: { 200: UntypedDeployment } } } as const;
 const member = { access: { kind: 'organization', role: 'member' } } as const;
 
 /** Export and import of deployment documents, byte for byte. */
 export function registerStateRoutes(app: RouteScope, context: ApiContext): void {
   app.get(
     `${stackPath}/export`,
-    { config: viewer, schema: { tags, summary: 'Export the newest state', security: apiToken, params: StackParams } },
+    {
+      config: exporting,
+      schema: { tags, summary: 'Export the newest state', security: apiToken, params: StackParams },
+    },
     async ({ params }, reply) => {
       const head = await context.states.readHead(params);
       if (!head) throw stackNotFound(params);
@@ -30,7 +35,7 @@ export function registerStateRoutes(app: RouteScope, context: ApiContext): void 
   app.get(
     `${stackPath}/export/:stackVersion`,
     {
-      config: viewer,
+      config: exporting,
       schema: { tags, summary: 'Export the state of a version', security: apiToken, params: VersionParams },
     },
     async ({ params }, reply) => {
@@ -47,7 +52,7 @@ export function registerStateRoutes(app: RouteScope, context: ApiContext): void 
   app.post(
     `${stackPath}/import`,
     {
-      config: { ...member, body: 'payload' },
+      config: { ...member, body: 'payload', described: { body: UntypedDeployment, refusals: [409] } },
       schema: {
         tags,
         summary: 'Import a deployment as a new version',

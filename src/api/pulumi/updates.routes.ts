@@ -31,7 +31,7 @@ export function registerUpdateRoutes(app: RouteScope, context: ApiContext): void
     app.post(
       `${stackPath}/${kind}`,
       {
-        config: member,
+        config: { ...member, described: { refusals: [409] } },
         schema: {
           tags,
           summary: `Create an update of kind ${kind}`,
@@ -63,7 +63,7 @@ export function registerUpdateRoutes(app: RouteScope, context: ApiContext): void
   app.post(
     updatePath,
     {
-      config: member,
+      config: { ...member, described: { refusals: [409] } },
       schema: {
         tags,
         summary: 'Start an update',
@@ -163,7 +163,7 @@ export function registerUpdateRoutes(app: RouteScope, context: ApiContext): void
   app.post(
     `${updatePath}/complete`,
     {
-      config: { access: { kind: 'lease', ended: true } },
+      config: { access: { kind: 'lease', ended: true }, described: { refusals: [409] } },
       schema: {
         tags,
         summary: 'Complete an update',

@@ -1,0 +1,118 @@
+import type { FastifyDynamicSwaggerOptions } from '@fastify/swagger';
+import type { FastifyContextConfig, FastifySchema } from 'fastify';
+import { holdfastVersion } from '../shared/platform/config/config.ts';
+import { ErrorResponse } from '../shared/protocol/errors.ts';
+import { updateKinds } from './pulumi/paths.ts';
+
+/** Refusals by status. Which of them a route gives follows from its access and its body, and from `described.refusals`. */
+const refusals: Readonly<Record<string, string>> = {
+  400: 'The request is not well-formed, or asks for what cannot be',
+  401: 'There is no valid token',
+  403: 'The role is too low, or the lease is over',
+  404: 'There is no such thing, or the caller may not know of it',
+  409: 'The state of the stack or update does not allow it',
+  413: 'The body is too large, as sent or inflated',
+  414: 'A part of the path is longer than any name',
+  415: 'The Accept header names no version of the protocol, or the body has an encoding other than gzip',
+  '5XX': 'A fault of the server; with status 503 a repeat is safe and may succeed after Retry-After',
+};
+
+const refusalsKey = 'x-refusals';
+
+type Transform = NonNullable<FastifyDynamicSwaggerOptions['transform']>;
+type RouteSchema = FastifySchema & Record<string, unknown>;
+
+/** How @fastify/swagger makes the OpenAPI document: schemas of the routes, and what their options imply. */
+export const openApiOptions: FastifyDynamicSwaggerOptions = {
+  openapi: {
+    openapi: '3.1.0',
+    info: {
+      title: 'Holdfast',
+      version: holdfastVersion,
+      description:
+        'State backend for the Pulumi CLI. Calls under /api/ name a version of the protocol in the Accept header: ' +
+        '`application/vnd.pulumi+8` or later, or `application/vnd.service+8`. Bodies may be gzip. What is not HTTP, or has ' +
+        'too large a head, is answered 400, 408 or 431 without regard to its path.',
+      license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
+    },
+    components: {
+      securitySchemes: {
+        apiToken: { type: 'apiKey', in: 'header', name: 'Authorization', description: '`token <API token>`' },
+        leaseToken: { type: 'apiKey', in: 'header', name: 'Authorization', description: '`update-token <lease>`' },
+        adminToken: { type: 'http', scheme: 'basic', description: 'API token of a site admin as the password' },
+      },
+    },
+  },
+  transform: ({ schema, url, route }) => describeRoute((schema ?? {}) as RouteSchema, url, route.config ?? {}),
+  transformObject: (document) => {
+    if (!('openapiObject' in document)) return document.swaggerObject;
+    const { openapiObject } = document;
+    openapiObject.components = {
+      ...openapiObject.components,
+      schemas: { ErrorResponse: structuredClone(ErrorResponse) },
+      responses: Object.fromEntries(
+        Object.entries(refusals).map(([status, description]) => [
+          nameOf(status),
+          { description, content: { 'application/json': { schema: { $ref: '#/components/schemas/ErrorResponse' } } } },
+        ]),
+      ),
+    };
+    for (const path of Object.values(openapiObject.paths ?? {})) {
+      for (const [method, operation] of Object.entries(path ?? {})) describeRefusals(method, operation as Operation);
+    }
+    return openapiObject;
+  },
+};
+
+interface Operation {
+  responses: Record<string, object>;
+  requestBody?: { required?: boolean; content: Record<string, { schema?: { anyOf?: { type?: string }[] } }> };
+  [refusalsKey]?: string[];
+}
+
+function describeRoute(schema: RouteSchema, url: string, config: FastifyContextConfig): ReturnType<Transform> {
+  const { described = {} } = config;
+  const changed: RouteSchema = { ...schema, [refusalsKey]: refusalsOf(schema, url, config) };
+  if (described.body) changed['body'] = described.body;
+  if (described.produces) changed['produces'] = described.produces;
+  if (described.answers) changed['response'] = described.answers;
+  if (url.includes(':kind(')) {
+    const params = schema.params as { properties: object; required: string[] };
+    changed['params'] = {
+      ...params,
+      properties: { ...params.properties, kind: { type: 'string', enum: [...updateKinds] } },
+      required: [...params.required, 'kind'],
+    };
+  }
+  return { schema: changed, url };
+}
+
+function refusalsOf(schema: RouteSchema, url: string, config: FastifyContextConfig): string[] {
+  const { access, body, anyAccept, described = {} } = config;
+  const statuses = new Set(described.refusals?.map(String));
+  if (access) {
+    statuses.add('400').add('5XX');
+    if (!anyAccept) statuses.add('415');
+    if (access.kind !== 'public') statuses.add('401');
+    if (access.kind === 'organization' || access.kind === 'lease') statuses.add('403');
+    if (url.includes(':')) statuses.add('404').add('414');
+    if (body === 'payload' || schema.body) statuses.add('413');
+  }
+  return [...statuses];
+}
+
+function describeRefusals(method: string, operation: Operation): void {
+  for (const status of operation[refusalsKey] ?? []) {
+    operation.responses[status] =
+      method === 'head'
+        ? { description: refusals[status] ?? '' }
+        : { $ref: `#/components/responses/${nameOf(status)}` };
+  }
+  delete operation[refusalsKey];
+  const body = operation.requestBody;
+  if (body?.content['application/json']?.schema?.anyOf?.some(({ type }) => type === 'null')) body.required = false;
+}
+
+function nameOf(status: string): string {
+  return `Refusal${status}`;
+}

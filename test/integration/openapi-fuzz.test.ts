@@ -1,0 +1,185 @@
+import { spawn } from 'node:child_process';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals';
+import { CommandFailedError, ToolUnavailableError } from '../../e2e/toolchain/command.ts';
+import { ensureToolchain } from '../../e2e/toolchain/toolchain.ts';
+import { stackPath } from '../../src/api/pulumi/paths.ts';
+import { createStack, ok, startUpdate, type TestStack } from '../support/state.ts';
+import { cliAccept, createTestApp, type TestApp } from '../support/test-app.ts';
+import { settled, WireServer } from '../support/wire.ts';
+
+jest.setTimeout(600_000);
+
+/** Cases per operation; HOLDFAST_TEST_FUZZ_EXAMPLES asks for more, and then for others each time. */
+const wanted = process.env['HOLDFAST_TEST_FUZZ_EXAMPLES'];
+const examples = wanted ?? '8';
+const checks = [
+  'not_a_server_error',
+  'status_code_conformance',
+  'content_type_conformance',
+  'response_schema_conformance',
+];
+
+let app: TestApp;
+let server: WireServer;
+let directory: string;
+let schemathesis: string | null = null;
+const faults: string[] = [];
+
+beforeAll(async () => {
+  try {
+    schemathesis = (await ensureToolchain({ only: ['schemathesis'] })).schemathesis;
+  } catch (error) {
+    if (!(error instanceof ToolUnavailableError || error instanceof CommandFailedError) || process.env['CI'])
+      throw error;
+    process.stderr.write(`The API is not fuzzed: ${error.message}\n`);
+    return;
+  }
+  directory = mkdtempSync(path.join(tmpdir(), 'holdfast-fuzz-'));
+  app = await createTestApp({
+    log: {
+      write: (line) => {
+        if (line.includes('"level":"error"')) faults.push(line);
+      },
+    },
+  });
+  server = await WireServer.listen(app);
+});
+afterAll(async () => {
+  if (directory) rmSync(directory, { recursive: true, force: true });
+  await app?.[Symbol.asyncDispose]();
+});
+
+/** What calls to some operations are made with. */
+interface Aim {
+  /** Pattern of `METHOD /path`; all operations without it. A path and a method apart would each do. */
+  readonly operations?: string;
+  readonly auth: string;
+  readonly parameters: Readonly<Record<string, string>>;
+}
+
+function toToml(aims: readonly Aim[]): string {
+  const text = (value: string) => JSON.stringify(value);
+  const table = (entries: Readonly<Record<string, string>>) =>
+    `{ ${Object.entries(entries)
+      .map(([key, value]) => `${text(key)} = ${text(value)}`)
+      .join(', ')} }`;
+  return aims
+    .map(({ operations, auth, parameters }) =>
+      [
+        ...(operations === undefined ? [] : ['[[operations]]', `include-name-regex = ${text(operations)}`]),
+        `headers = ${table({ Accept: cliAccept, Authorization: auth })}`,
+        `parameters = ${table(parameters)}`,
+      ].join('\n'),
+    )
+    .join('\n\n');
+}
+
+async function fuzz(
+  aims: readonly Aim[],
+  options: readonly string[],
+): Promise<{ code: number | null; output: string }> {
+  const config = path.join(directory, `${Math.random().toString(36).slice(2)}.toml`);
+  writeFileSync(config, toToml(aims));
+  const seed = wanted === undefined ? ['--seed', '1'] : [];
+  const child = spawn(
+    schemathesis as string,
+    [
+      ...['--no-color', '--config-file', config, 'run', `${server.url}/api/openapi.json`],
+      ...['--phases', 'coverage,fuzzing', '--max-examples', examples, ...seed],
+      ...['--checks', checks.join(','), '--suppress-health-check', 'all', '--continue-on-failure', '--warnings', 'off'],
+      ...['--request-timeout', '30', ...options],
+    ],
+    { cwd: directory, stdio: ['ignore', 'pipe', 'pipe'] },
+  );
+  let output = '';
+  for (const stream of [child.stdout, child.stderr])
+    stream.setEncoding('utf8').on('data', (text: string) => (output += text));
+  const code = await new Promise<number | null>((resolve, reject) => {
+    child.once('error', reject);
+    child.once('close', resolve);
+  });
+  return { code, output };
+}
+
+async function expectConforming(aims: readonly Aim[], options: readonly string[] = []): Promise<void> {
+  if (schemathesis === null) return;
+  faults.length = 0;
+  const { code, output } = await fuzz(aims, options);
+  if (code !== 0) throw new Error(`schemathesis ended with ${code}:\n${output}\n${faults.slice(0, 5).join('')}`);
+  expect(faults).toEqual([]);
+  if (wanted !== undefined) process.stderr.write(output);
+  await settled(app);
+  expect((await server.request('GET', '/healthz'))?.status).toBe(200);
+}
+
+/** Operations that were called and never did what they are for. */
+async function listUnserved(): Promise<string[]> {
+  const { values } = await app.context.metrics.requestSeconds.get();
+  const served = new Map<string, boolean>();
+  for (const { labels } of values) {
+    if (labels.route === undefined || labels.route === 'none') continue;
+    const operation = `${labels.method} ${labels.route}`;
+    served.set(operation, served.get(operation) === true || String(labels.status).startsWith('2'));
+  }
+  return [...served].filter(([, isServed]) => !isServed).map(([operation]) => operation);
+}
+
+const at = (stack: TestStack, more: Readonly<Record<string, string>> = {}): Record<string, string> => ({
+  'path.organization': stack.organization,
+  'path.project': stack.project,
+  'path.stack': stack.stack,
+  ...more,
+});
+
+describe('generated calls are answered as the API’s description says', () => {
+  test('aimed at stacks and updates that are there, most are served', async () => {
+    if (schemathesis === null) return;
+    const idle = await createStack(app);
+    const { auth } = idle;
+    const named = async (stack: string): Promise<TestStack> => {
+      const created = { ...idle, stack, path: idle.path.replace(/dev$/, stack) };
+      await ok(app.call('POST', `/api/stacks/${idle.organization}/proj`, { auth, body: { stackName: stack } }));
+      return created;
+    };
+    const plain = await named('plain');
+    const plainUpdate = await startUpdate(app, plain);
+    const journal = await named('journal');
+    const journalUpdate = await startUpdate(app, journal, { journal: true });
+    const waiting = await named('waiting');
+    const created = await ok(app.call('POST', `${waiting.path}/update`, { auth, body: {} }));
+    const ending = await named('ending');
+    const endingUpdate = await startUpdate(app, ending);
+    const cancelled = await named('cancelled');
+    const cancelledUpdate = await startUpdate(app, cancelled);
+    const update = (stack: TestStack, id: string) => at(stack, { 'path.updateId': id, 'path.kind': 'update' });
+    await expectConforming([
+      { auth, parameters: at(idle, { 'path.updateId': plainUpdate.id, 'path.kind': 'update' }) },
+      {
+        operations: '/(checkpoint\\w*|renew_lease|events/batch)$',
+        auth: plainUpdate.lease,
+        parameters: update(plain, plainUpdate.id),
+      },
+      { operations: '/events$', auth, parameters: update(plain, plainUpdate.id) },
+      { operations: '^GET .*/\\{updateId\\}$', auth, parameters: update(plain, plainUpdate.id) },
+      { operations: '^POST .*/\\{updateId\\}$', auth, parameters: update(waiting, created.json.updateID) },
+      { operations: '/journalentries$', auth: journalUpdate.lease, parameters: update(journal, journalUpdate.id) },
+      { operations: '/complete$', auth: endingUpdate.lease, parameters: update(ending, endingUpdate.id) },
+      { operations: '/cancel$', auth, parameters: update(cancelled, cancelledUpdate.id) },
+      { operations: '/rename$', auth, parameters: at(await named('renamed')) },
+      { operations: '^DELETE .*/\\{stack\\}$', auth, parameters: at(await named('deleted')) },
+      { operations: '/(update|refresh|destroy)$', auth, parameters: at(await named('busy')) },
+    ]);
+    // Their valid arguments are too rare to be met by chance.
+    const rare = [`POST ${stackPath}/rename`, `GET ${stackPath}/export/:stackVersion`];
+    expect((await listUnserved()).filter((operation) => !rare.includes(operation))).toEqual([]);
+  });
+
+  test('aimed anywhere', async () => {
+    if (schemathesis === null) return;
+    const { auth } = await createStack(app);
+    await expectConforming([{ auth, parameters: {} }], ['--phases', 'fuzzing']);
+  });
+});

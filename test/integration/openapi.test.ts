@@ -1,0 +1,157 @@
+import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals';
+import { listRoutes } from '../support/routes.ts';
+import { createTestApp, type TestApp } from '../support/test-app.ts';
+
+jest.setTimeout(30_000);
+
+interface Parameter {
+  readonly name: string;
+  readonly in: string;
+  readonly required?: boolean;
+}
+interface Operation {
+  readonly parameters?: readonly Parameter[];
+  readonly requestBody?: { readonly required: boolean; readonly content: Record<string, { schema: object }> };
+  readonly responses: Record<string, { readonly $ref?: string; readonly description?: string }>;
+  readonly security?: readonly Record<string, readonly string[]>[];
+  readonly tags: readonly string[];
+  readonly summary: string;
+}
+interface Document {
+  readonly openapi: string;
+  readonly info: { readonly title: string; readonly version: string };
+  readonly paths: Record<string, Record<string, Operation>>;
+  readonly components: Record<string, Record<string, object>>;
+}
+
+let app: TestApp;
+let document: Document;
+let operations: {
+  readonly name: string;
+  readonly path: string;
+  readonly method: string;
+  readonly operation: Operation;
+}[];
+beforeAll(async () => {
+  app = await createTestApp();
+  const answer = await app.call('GET', '/api/openapi.json', { accept: null });
+  expect(answer.status).toBe(200);
+  expect(answer.headers['content-type']).toMatch(/^application\/json/);
+  document = answer.json;
+  operations = Object.entries(document.paths).flatMap(([path, methods]) =>
+    Object.entries(methods).map(([method, operation]) => ({
+      name: `${method.toUpperCase()} ${path}`,
+      path,
+      method,
+      operation,
+    })),
+  );
+});
+afterAll(() => app[Symbol.asyncDispose]());
+
+const find = (name: string): Operation => {
+  const found = operations.find((candidate) => candidate.name === name);
+  if (!found) throw new Error(`No operation ${name}`);
+  return found.operation;
+};
+
+describe('the OpenAPI document', () => {
+  test('is OpenAPI 3.1 with what its root needs', () => {
+    expect(document.openapi).toMatch(/^3\.1\.\d+$/);
+    expect(document.info).toMatchObject({ title: 'Holdfast', version: expect.stringMatching(/^\d+\.\d+\.\d+/) });
+    for (const part of Object.values(document.components)) {
+      for (const name of Object.keys(part)) expect(name).toMatch(/^[A-Za-z0-9._-]+$/);
+    }
+  });
+
+  test('has every route, and no other', () => {
+    const routes = listRoutes(app.app)
+      .map((route) => route.replace(/\(\^[^/]*\)(?=\/|$)/, '').replace(/:(\w+)/g, '{$1}'))
+      // Each GET is answered to HEAD as well; only a HEAD that stands for itself is written down.
+      .filter((route) => !route.startsWith('HEAD ') || route === 'HEAD /api/stacks/{organization}/{project}');
+    expect(operations.map(({ name }) => name).sort()).toEqual(routes.sort());
+  });
+
+  test('has legal paths, whose parameters are all declared, once', () => {
+    for (const { name, path, operation } of operations) {
+      expect(path).toMatch(/^(\/([A-Za-z0-9._-]+|\{\w+\}))+$/);
+      const declared = (operation.parameters ?? []).filter((parameter) => parameter.in === 'path');
+      const inPath = [...path.matchAll(/\{(\w+)\}/g)].map((match) => match[1]);
+      expect({ name, parameters: declared.map((parameter) => parameter.name).sort() }).toEqual({
+        name,
+        parameters: inPath.sort(),
+      });
+      expect(declared.every((parameter) => parameter.required === true)).toBe(true);
+    }
+  });
+
+  test('has references that lead somewhere only', () => {
+    const text = JSON.stringify(document);
+    const references = new Set([...text.matchAll(/"\$ref":"([^"]+)"/g)].map((match) => match[1] as string));
+    expect(references.size).toBeGreaterThan(5);
+    for (const reference of references) {
+      const found = reference
+        .replace(/^#\//, '')
+        .split('/')
+        .reduce<unknown>((at, key) => (at as Record<string, unknown> | undefined)?.[key], document);
+      expect({ reference, found: typeof found }).toEqual({ reference, found: 'object' });
+    }
+    expect(text).not.toContain('x-refusals');
+  });
+
+  test('tells of each operation what it is, who may call it and how it may end', () => {
+    for (const { name, path, operation } of operations) {
+      expect({ name, summary: operation.summary }).toEqual({ name, summary: expect.stringMatching(/./) });
+      expect(operation.tags).toHaveLength(1);
+      const statuses = Object.keys(operation.responses);
+      for (const status of statuses) expect(status).toMatch(/^([1-5]\d\d|5XX)$/);
+      expect({ name, ends: statuses.filter((status) => status.startsWith('2')).length }).toEqual({ name, ends: 1 });
+      for (const response of Object.values(operation.responses))
+        expect(response.$ref ?? response.description).toBeTruthy();
+      for (const [scheme] of (operation.security ?? []).map((needs) => Object.keys(needs))) {
+        expect(Object.keys(document.components['securitySchemes'] ?? {})).toContain(scheme);
+      }
+      if (operation.security?.length) expect(statuses).toContain('401');
+      if (path.startsWith('/api/') && path.includes('{'))
+        expect(statuses).toEqual(expect.arrayContaining(['400', '404', '415']));
+      if (operation.requestBody) expect(statuses).toEqual(expect.arrayContaining(['400', '413', '415']));
+    }
+  });
+
+  test('has a body for each call that takes one, though payloads are not validated by it', () => {
+    const update = '/api/stacks/{organization}/{project}/{stack}/{kind}/{updateId}';
+    const bodies: [string, string[]][] = [
+      [`PATCH ${update}/checkpoint`, ['version', 'deployment']],
+      [`PATCH ${update}/checkpointverbatim`, ['version', 'untypedDeployment', 'sequenceNumber']],
+      [`PATCH ${update}/checkpointdelta`, ['version', 'checkpointHash', 'sequenceNumber', 'deploymentDelta']],
+      [`PATCH ${update}/journalentries`, ['entries']],
+      [`POST ${update}/events/batch`, ['events']],
+      ['POST /api/stacks/{organization}/{project}/{stack}/import', ['version', 'deployment']],
+      ['POST /api/stacks/{organization}/{project}', ['stackName']],
+      ['PATCH /api/stacks/{organization}/{project}/{stack}/tags', []],
+    ];
+    for (const [name, required] of bodies) {
+      const schema = find(name).requestBody?.content['application/json']?.schema as { required?: string[] };
+      expect({ name, required: schema.required ?? [] }).toEqual({ name, required });
+    }
+    // What answers no body has none.
+    for (const { method, operation } of operations) {
+      if (method === 'get' || method === 'head') expect(operation.requestBody).toBeUndefined();
+    }
+    expect(find(`POST ${update}`).requestBody?.required).toBe(false);
+    expect(find(`POST ${update}/complete`).requestBody?.required).toBe(true);
+  });
+
+  test('names the kinds of update, and the token that each phase needs', () => {
+    const update = '/api/stacks/{organization}/{project}/{stack}/{kind}/{updateId}';
+    const kind = find(`GET ${update}`).parameters?.find((parameter) => parameter.name === 'kind');
+    expect(kind).toMatchObject({ schema: { enum: ['update', 'preview', 'refresh', 'destroy'] } });
+    expect(find(`PATCH ${update}/checkpoint`).security).toEqual([{ leaseToken: [] }]);
+    expect(find(`POST ${update}/cancel`).security).toEqual([{ apiToken: [] }]);
+    expect(find('GET /api/capabilities').security).toBeUndefined();
+  });
+
+  test('has nothing of any tool’s own in its schemas', () => {
+    expect(JSON.stringify(document)).not.toMatch(/\[Kind\]|\[Optional\]|~kind|"\$id"|Default Response undefined/);
+  });
+});
