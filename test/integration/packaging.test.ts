@@ -86,9 +86,59 @@ describe('docker-compose.yml', () => {
   test('has no secret of its own: all of them must be given', () => {
     const references = [...read('docker-compose.yml').matchAll(/\$\{(\w+)([^}]*)\}/g)];
     const optional = references.filter(([, , rest]) => !rest?.startsWith(':?')).map(([, name]) => name);
-    expect(new Set(optional)).toEqual(new Set(['IMAGE_TAG']));
+    const harmless = new Set(['IMAGE_TAG', 'WORKER_REPLICAS', 'REDIS_MEMORY']);
+    expect(new Set(optional)).toEqual(harmless);
     const example = read('.env.example');
-    for (const [, name] of references) if (name !== 'IMAGE_TAG') expect(example).toMatch(new RegExp(`^${name}=$`, 'm'));
+    for (const [, name] of references) {
+      if (!harmless.has(name as string)) expect(example).toMatch(new RegExp(`^${name}=$`, 'm'));
+    }
+  });
+
+  describe('profile cluster', () => {
+    const cluster = Object.fromEntries(
+      Object.entries(compose.services).filter(([, { profiles }]) => profiles?.includes('cluster')),
+    );
+    const apis = Object.entries(cluster).filter(([, { command }]) => command?.[0] === 'api');
+
+    test('runs three API replicas, workers, Redis, proxy and web, but no single server', () => {
+      expect(apis).toHaveLength(3);
+      expect(Object.keys(cluster)).toEqual(
+        expect.arrayContaining(['worker', 'redis', 'proxy', 'web', 'postgres', 's3']),
+      );
+      expect(cluster['server']).toBeUndefined();
+      expect(cluster['worker']).toMatchObject({ deploy: { replicas: expect.stringContaining('WORKER_REPLICAS:-2') } });
+    });
+
+    test('starts api and workers only after migrations and bucket are done', () => {
+      for (const [, service] of [...apis, ['worker', cluster['worker'] as Service] as const]) {
+        expect(service.depends_on).toMatchObject({
+          migrate: { condition: 'service_completed_successfully' },
+          'create-bucket': { condition: 'service_completed_successfully' },
+          redis: { condition: 'service_healthy' },
+        });
+        expect(service.environment).toMatchObject({
+          HOLDFAST_REDIS_URL: 'redis://redis:6379',
+          HOLDFAST_S3_BUCKET: 'holdfast-checkpoints',
+        });
+      }
+    });
+
+    test('lets Redis evict nothing', () => {
+      expect(cluster['redis']?.command?.join(' ')).toContain('--maxmemory-policy noeviction');
+    });
+
+    test('serves on 9090 through the proxy, with the configuration that is there', () => {
+      const published = Object.entries(cluster).filter(([, { ports }]) => ports?.includes('9090:9090'));
+      expect(published.map(([name]) => name)).toEqual(['proxy']);
+      expect(cluster['proxy']?.environment['PROXY_API_UPSTREAMS']?.split(' ')).toEqual(
+        apis.map(([name]) => `${name}:9090`),
+      );
+      for (const name of ['proxy', 'web']) {
+        for (const volume of cluster[name]?.volumes ?? []) {
+          expect(existsSync(path.join(root, volume.split(':')[0] as string))).toBe(true);
+        }
+      }
+    });
   });
 });
 
