@@ -1,0 +1,140 @@
+import { gzipSync } from 'node:zlib';
+import { describe, expect, test } from '@jest/globals';
+import fc from 'fast-check';
+import { InvalidRequestError, PayloadTooLargeError } from '../platform/errors/errors.ts';
+import { bytesOf, inflate, inflateWhole } from './byte-source.ts';
+
+const bytes = fc.oneof(
+  fc.uint8Array({ maxLength: 400 }).map((array) => Buffer.from(array)),
+  // Shrinks well, and is longer than the pieces in which it is inflated.
+  fc
+    .tuple(fc.integer({ min: 0, max: 300_000 }), fc.nat({ max: 255 }))
+    .map(([length, byte]) => Buffer.alloc(length, byte)),
+);
+const sizes = fc.array(fc.integer({ min: 1, max: 9 }), { maxLength: 30 });
+
+function cut(text: Buffer, lengths: readonly number[]): Buffer[] {
+  const pieces: Buffer[] = [];
+  let from = 0;
+  for (const length of lengths) {
+    pieces.push(text.subarray(from, from + length));
+    from += length;
+  }
+  pieces.push(text.subarray(from));
+  return pieces;
+}
+
+async function collect(source: AsyncIterable<Buffer>): Promise<Buffer> {
+  const chunks: Buffer[] = [];
+  for await (const chunk of source) chunks.push(chunk);
+  return Buffer.concat(chunks);
+}
+
+/** The inflated bytes, or the class of the refusal. */
+const outcome = (work: Promise<Buffer>): Promise<string> =>
+  work.then(
+    (inflated) => inflated.toString('hex'),
+    (error: unknown) => (error as Error).name,
+  );
+
+describe('inflating', () => {
+  test('gives back what was compressed, however it comes, up to the cap and not a byte beyond', async () => {
+    await fc.assert(
+      fc.asyncProperty(bytes, sizes, fc.integer({ min: -3, max: 3 }), async (text, lengths, slack) => {
+        const most = Math.max(1, text.length + slack);
+        const expected = text.length > most ? 'PayloadTooLargeError' : text.toString('hex');
+        const gzip = gzipSync(text);
+        expect(await outcome(collect(inflate(bytesOf(...cut(gzip, lengths)), 'gzip', most)))).toBe(expected);
+        expect(await outcome(inflateWhole(gzip, 'gzip', most))).toBe(expected);
+        expect(await outcome(collect(inflate(bytesOf(...cut(text, lengths)), 'identity', most)))).toBe(expected);
+        expect(await outcome(inflateWhole(text, 'identity', most))).toBe(expected);
+      }),
+      { numRuns: 150 },
+    );
+  });
+
+  test('hands out no more than one piece beyond the cap before it refuses', async () => {
+    let handedOut = 0;
+    const bomb = gzipSync(Buffer.alloc(20_000_000));
+    const read = async (): Promise<void> => {
+      for await (const chunk of inflate(bytesOf(bomb), 'gzip', 1_000_000)) handedOut += chunk.length;
+    };
+    await expect(read()).rejects.toThrow(PayloadTooLargeError);
+    expect(handedOut).toBeLessThanOrEqual(1_000_000);
+  });
+
+  test('takes several members for one text, wherever they are cut', async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.array(bytes, { minLength: 1, maxLength: 3 }), sizes, async (texts, lengths) => {
+        const gzip = Buffer.concat(texts.map((text) => gzipSync(text)));
+        const whole = Buffer.concat(texts).toString('hex');
+        expect(await outcome(inflateWhole(gzip, 'gzip', 1_000_000))).toBe(whole);
+        expect(await outcome(collect(inflate(bytesOf(...cut(gzip, lengths)), 'gzip', 1_000_000)))).toBe(whole);
+        const members = texts.map((text) => gzipSync(text));
+        expect(await outcome(collect(inflate(bytesOf(...members), 'gzip', 1_000_000)))).toBe(whole);
+      }),
+      { numRuns: 80 },
+    );
+  });
+
+  test('refuses what is cut short, whichever way it is read', async () => {
+    await fc.assert(
+      fc.asyncProperty(bytes, sizes, fc.nat(), async (text, lengths, at) => {
+        const gzip = gzipSync(text);
+        const part = gzip.subarray(0, at % gzip.length);
+        expect(await outcome(inflateWhole(part, 'gzip', 1_000_000))).toBe('InvalidRequestError');
+        expect(await outcome(collect(inflate(bytesOf(...cut(part, lengths)), 'gzip', 1_000_000)))).toBe(
+          'InvalidRequestError',
+        );
+      }),
+      { numRuns: 150 },
+    );
+  });
+
+  test('never takes garbage behind the end for part of the text', async () => {
+    await fc.assert(
+      fc.asyncProperty(bytes, fc.uint8Array({ minLength: 1, maxLength: 40 }), sizes, async (text, tail, lengths) => {
+        const gzip = Buffer.concat([gzipSync(text), tail]);
+        // Zeros behind a member are padding, as gzip itself has it.
+        const expected = tail.every((byte) => byte === 0) ? text.toString('hex') : 'InvalidRequestError';
+        expect(await outcome(inflateWhole(gzip, 'gzip', 1_000_000))).toBe(expected);
+        const streamed = await outcome(collect(inflate(bytesOf(...cut(gzip, lengths)), 'gzip', 1_000_000)));
+        expect([expected, text.toString('hex'), 'InvalidRequestError']).toContain(streamed);
+      }),
+      { numRuns: 150 },
+    );
+  });
+
+  test('a fault of the source comes out as it is', async () => {
+    const fault = new TypeError('the disk is gone');
+    for (const encoding of ['gzip', 'identity'] as const) {
+      const source = async function* (): AsyncGenerator<Buffer> {
+        yield gzipSync('x').subarray(0, 12);
+        throw fault;
+      };
+      await expect(collect(inflate(source, encoding, 100))).rejects.toBe(fault);
+    }
+  });
+
+  test('a reader that stops early leaves nothing running', async () => {
+    let ended = false;
+    const source = async function* (): AsyncGenerator<Buffer> {
+      try {
+        const gzip = gzipSync(Buffer.alloc(5_000_000), { level: 0 });
+        for (let at = 0; at < gzip.length; at += 65_536) yield gzip.subarray(at, at + 65_536);
+      } finally {
+        ended = true;
+      }
+    };
+    for await (const chunk of inflate(source, 'gzip', 10_000_000)) {
+      expect(chunk.length).toBeGreaterThan(0);
+      break;
+    }
+    for (let turn = 0; turn < 50 && !ended; turn++) await new Promise((resolve) => setTimeout(resolve, 2));
+    expect(ended).toBe(true);
+  });
+
+  test('refusals are those that a client is told of', async () => {
+    await expect(inflateWhole(Buffer.from('no gzip'), 'gzip', 10)).rejects.toThrow(InvalidRequestError);
+  });
+});

@@ -1,0 +1,92 @@
+import { createHash, randomBytes } from 'node:crypto';
+import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals';
+import fc from 'fast-check';
+import type { StoredDocument } from '../../src/shared/checkpoints/document-store.ts';
+import { createTestApp, type TestApp } from '../support/test-app.ts';
+
+jest.setTimeout(60_000);
+
+const inlineLimit = 2_000;
+
+let app: TestApp;
+beforeAll(async () => {
+  app = await createTestApp({ settings: { HOLDFAST_INLINE_BYTES: String(inlineLimit) } });
+});
+afterAll(() => app[Symbol.asyncDispose]());
+
+/** Documents small and large, that shrink well or not at all; around the limits of a row and of one compression call. */
+const document = fc
+  .record({
+    bytes: fc.oneof(
+      fc.integer({ min: 0, max: 5_000 }),
+      fc.constantFrom(
+        inlineLimit - 20,
+        inlineLimit,
+        inlineLimit + 1,
+        1024 * 1024 - 1,
+        1024 * 1024,
+        1024 * 1024 + 1,
+        3_000_000,
+      ),
+    ),
+    isNoise: fc.boolean(),
+  })
+  .map(({ bytes, isNoise }) => (isNoise ? randomBytes(bytes) : Buffer.alloc(bytes, '{"a":[1,2,3]},')));
+const pieceBytes = fc.constantFrom(1_000, 4_096, 65_536, 1_000_000, 10_000_000);
+
+function inPieces(text: Buffer, size: number): () => AsyncIterable<Buffer> {
+  return async function* () {
+    for (let at = 0; at < text.length; at += size) yield text.subarray(at, at + size);
+  };
+}
+
+async function readAll(source: AsyncIterable<Buffer>): Promise<Buffer> {
+  const parts: Buffer[] = [];
+  for await (const part of source) parts.push(part);
+  return Buffer.concat(parts);
+}
+
+describe('documents', () => {
+  test('come back as they were, from the row or the blob store', async () => {
+    const places = new Set<string>();
+    await fc.assert(
+      fc.asyncProperty(document, pieceBytes, async (text, size) => {
+        const { documents } = app.context;
+        let verified: Buffer | null = null;
+        const stored: StoredDocument = await documents.save(inPieces(text, size), (sha256) => {
+          verified = sha256;
+        });
+        const sha256 = createHash('sha256').update(text).digest();
+        expect(stored.sha256.equals(sha256)).toBe(true);
+        expect((verified as Buffer | null)?.equals(sha256)).toBe(true);
+        expect(stored.sizeBytes).toBe(text.length);
+        // In exactly one of the two places, and in the row only what is small there.
+        expect((stored.inlineBytes === null) !== (stored.blobKey === null)).toBe(true);
+        if (stored.inlineBytes) {
+          expect(stored.inlineBytes.length).toBeLessThanOrEqual(inlineLimit);
+          expect(stored.storedBytes).toBe(stored.inlineBytes.length);
+        } else expect(stored.storedBytes).toBeGreaterThan(Math.min(inlineLimit, 100));
+        places.add(stored.inlineBytes ? 'row' : 'blob');
+        expect((await documents.read(stored)).equals(text)).toBe(true);
+        expect((await readAll(documents.open(stored))).equals(text)).toBe(true);
+        // A reader may stop early.
+        for await (const part of documents.open(stored)) {
+          expect(text.subarray(0, part.length).equals(part)).toBe(true);
+          break;
+        }
+      }),
+      { numRuns: 60 },
+    );
+    expect([...places].sort()).toEqual(['blob', 'row']);
+  });
+
+  test('that are refused by the hash leave nothing behind', async () => {
+    const { documents, db } = app.context;
+    const before = db.poolState();
+    const refuse = documents.save(inPieces(randomBytes(10_000), 1_000), () => {
+      throw new RangeError('not this one');
+    });
+    await expect(refuse).rejects.toThrow(RangeError);
+    expect(db.poolState().acquired).toBe(before.acquired);
+  });
+});
