@@ -77,35 +77,36 @@ await suite('operations that fail', {}, () => {
     async () => {
       await expectSameAsFileBackend(await server(), async (scenario) => {
         const { cloud } = scenario.workspace;
-        const things = (on: string): { [name: string]: ThingInputs } => ({
-          a: { value: '1', replaceOn: on },
+        // What fails must be the only change: independent steps come in any order.
+        const things = (a: string, c: string): { [name: string]: ThingInputs } => ({
+          a: { value: '1', replaceOn: a },
           b: { value: reference('a', 'value') },
-          c: { value: '3', replaceOn: on, deleteBeforeReplace: true },
+          c: { value: '3', replaceOn: c, deleteBeforeReplace: true },
           d: { value: reference('c', 'value'), replaceOn: reference('c', 'replaceOn') },
         });
-        await upWith(scenario, things('one'));
-        await upWith(scenario, things('two'));
+        await upWith(scenario, things('one', 'one'));
+        await upWith(scenario, things('two', 'two'));
         await scenario.keep('replaced');
 
         await cloud.control({ failDelete: ['a'] });
-        await failUpWith(scenario, things('three'), 'delete of a told to fail');
+        await failUpWith(scenario, things('three', 'two'), 'delete of a told to fail');
         await scenario.keep('the old one could not be deleted');
-        await failUpWith(scenario, things('four'), 'delete of a told to fail');
+        await failUpWith(scenario, things('four', 'two'), 'delete of a told to fail');
         await scenario.keep('two old ones wait');
         await cloud.control({});
-        await upWith(scenario, things('four'));
+        await upWith(scenario, things('four', 'two'));
         await scenario.keep('the old ones are gone');
         expect([...(await cloud.objects()).keys()].filter((id) => id.startsWith('a-'))).toHaveLength(1);
 
         await cloud.control({ failCreate: ['c'] });
-        await failUpWith(scenario, things('five'), 'create of c told to fail');
+        await failUpWith(scenario, things('four', 'five'), 'create of c told to fail');
         await scenario.keep('deleted, not yet created again');
         await cloud.control({});
-        await upWith(scenario, things('five'));
+        await upWith(scenario, things('four', 'five'));
         await scenario.keep('created again');
 
         await cloud.control({ failCreate: ['a.create'] });
-        await failUpWith(scenario, things('six'), 'create of a told to fail');
+        await failUpWith(scenario, things('six', 'five'), 'create of a told to fail');
         await scenario.keep('the new one could not be created');
         await cloud.control({});
         await scenario.workspace.runOk([
@@ -116,7 +117,7 @@ await suite('operations that fail', {}, () => {
           '--target-dependents',
         ]);
         await scenario.keep('one target replaced');
-        await upWith(scenario, things('six'));
+        await upWith(scenario, things('six', 'five'));
       });
     },
     scenarioTimeoutMs,
