@@ -146,6 +146,13 @@ export function describeBlobStore(name: string, start: () => Promise<StoreUnderT
       expect(getEventListeners(abort.signal, 'abort')).toHaveLength(0);
     });
 
+    it('forgets the signal of a put that is done, and of a read that ended', async () => {
+      const { signal } = new AbortController();
+      await store.put('forgotten', chunksOf(Buffer.from('x')), { signal });
+      await readAll(await store.open('forgotten', { signal }));
+      expect(getEventListeners(signal, 'abort')).toHaveLength(0);
+    });
+
     it('does not touch the body when the signal fired before', async () => {
       const body = chunksOf(Buffer.from('x'));
       const reason = new Error('too late');

@@ -63,6 +63,15 @@ describe('file blob store', () => {
     expect(seen).toEqual([false, true]);
   });
 
+  it('a signal during the last flush is not too late', async () => {
+    const abort = new AbortController();
+    const reason = new Error('the lease is lost');
+    jest.spyOn(handles, 'sync').mockImplementation(async () => abort.abort(reason));
+    await expect(store.put('key', chunksOf(Buffer.from('x')), { signal: abort.signal })).rejects.toBe(reason);
+    expect(await store.stat('key')).toBeNull();
+    expect(await unfinished()).toEqual([]);
+  });
+
   it('reports a read that fails, and a file that became shorter', async () => {
     await put('key', 'some bytes');
     jest.spyOn(handles, 'read').mockRejectedValue(fail('EIO'));

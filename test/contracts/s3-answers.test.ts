@@ -61,7 +61,7 @@ describe('S3 answers that are no answer', () => {
   it.each(failures)(
     '%s is never taken for a missing blob, nor for success',
     async (_label, fault, answer) => {
-      const { store } = await start(answer, { requestTimeoutMs: 200, attemptTimeoutMs: 400 });
+      const { store } = await start(answer, fault === 'timeout' ? { requestTimeoutMs: 300 } : {});
       const calls = [
         () => store.open('some/key'),
         () => store.stat('some/key'),
@@ -102,6 +102,15 @@ describe('S3 answers that are no answer', () => {
     );
     expect((await readAll(await store.open('some/key'))).toString()).toBe('found');
   });
+
+  it('asks again when no answer comes', async () => {
+    let asked = 0;
+    const { store } = await start((response) => void (++asked > 1 && response.end('found')), {
+      requestTimeoutMs: 500,
+      maxAttempts: 2,
+    });
+    expect((await readAll(await store.open('some/key'))).toString()).toBe('found');
+  });
 });
 
 describe('S3 bodies on their way out', () => {
@@ -118,7 +127,7 @@ describe('S3 bodies on their way out', () => {
     ['is cut', 'unreachable', cutAfterHalf],
     ['stops', 'timeout', half],
   ])('a body that %s is an error, not an end', async (_label, fault, answer) => {
-    const { store } = await start(answer, { requestTimeoutMs: 300 });
+    const { store } = await start(answer, { requestTimeoutMs: 500 });
     const body = await store.open('some/key');
     await expect(readAll(body)).rejects.toMatchObject({ name: 'BlobStoreUnavailableError', fault });
   });
@@ -136,11 +145,11 @@ describe('S3 bodies on their way out', () => {
         response.writeHead(200, { 'content-length': '10' });
         for (let index = 0; index < 10; index++) {
           response.write(String(index));
-          await sleep(100);
+          await sleep(150);
         }
         response.end();
       },
-      { requestTimeoutMs: 400, attemptTimeoutMs: 600 },
+      { requestTimeoutMs: 1_000, attemptTimeoutMs: 1_200 },
     );
     expect((await readAll(await store.open('some/key'))).toString()).toBe('0123456789');
   });
@@ -148,12 +157,11 @@ describe('S3 bodies on their way out', () => {
   it('a slow reader loses nothing', async () => {
     const bytes = Buffer.alloc(8 * mib, 7);
     const { store } = await start((response) => void response.end(bytes), {
-      requestTimeoutMs: 200,
-      attemptTimeoutMs: 300,
+      requestTimeoutMs: 500,
     });
     let found = 0;
     for await (const chunk of await store.open('some/key')) {
-      if (found === 0) await sleep(1_000);
+      if (found === 0) await sleep(1_500);
       found += chunk.length;
     }
     expect(found).toBe(bytes.length);
@@ -161,13 +169,14 @@ describe('S3 bodies on their way out', () => {
 });
 
 describe('S3 puts that go wrong', () => {
-  /** Answers soundly, but holds the requests of one kind until they are let go. */
-  const holding = (held: Operation) => {
+  /** Answers soundly, but holds the requests of one kind until they are let go; `arrived` once `count` of them came. */
+  const holding = (held: Operation, count = 1) => {
     const arrived = Promise.withResolvers<void>();
     const gate = Promise.withResolvers<void>();
+    let waiting = 0;
     const answer: Answer = async (response, operation) => {
       if (operation === held) {
-        arrived.resolve();
+        if (++waiting === count) arrived.resolve();
         await gate.promise;
       }
       sendPutAnswer(response, operation);
@@ -189,22 +198,23 @@ describe('S3 puts that go wrong', () => {
     expect(await done).toEqual({ storedBytes: size });
   });
 
-  it.each<[Operation]>([['Create'], ['Part']])(
-    'a signal during %s gives the upload up after the answer',
-    async (held) => {
-      const { answer, arrived, letGo } = holding(held);
-      const { store, operations } = await start(answer);
-      const abort = new AbortController();
-      const reason = new Error('the lease is lost');
-      const done = store.put('some/key', chunksOf(Buffer.alloc(12 * mib)), { signal: abort.signal });
-      await arrived;
-      abort.abort(reason);
-      letGo();
-      await expect(done).rejects.toBe(reason);
-      expect(operations.at(-1)).toBe('GiveUp');
-      expect(operations).not.toContain('Complete');
-    },
-  );
+  it.each<[string, Operation, number, number]>([
+    ['the first request', 'Create', 1, 12 * mib],
+    ['a part', 'Part', 1, 12 * mib],
+    ['the last parts, after the end of the body,', 'Part', 2, 6 * mib],
+  ])('a signal during %s gives the upload up after the answer', async (_label, held, count, size) => {
+    const { answer, arrived, letGo } = holding(held, count);
+    const { store, operations } = await start(answer);
+    const abort = new AbortController();
+    const reason = new Error('the lease is lost');
+    const done = store.put('some/key', chunksOf(Buffer.alloc(size)), { signal: abort.signal });
+    await arrived;
+    abort.abort(reason);
+    letGo();
+    await expect(done).rejects.toBe(reason);
+    expect(operations.at(-1)).toBe('GiveUp');
+    expect(operations).not.toContain('Complete');
+  });
 
   it('a part that fails ends the put although the body waits', async () => {
     const { store, operations } = await start((response, operation) =>
@@ -222,7 +232,7 @@ describe('S3 puts that go wrong', () => {
     const { store } = await start(
       (response, operation, request) =>
         operation === 'GiveUp' ? answer(response, operation, request) : sendPutAnswer(response, operation),
-      { requestTimeoutMs: 200 },
+      { requestTimeoutMs: 500 },
     );
     const error = new Error('the client went away');
     await expect(store.put('some/key', failingBody(Buffer.alloc(6 * mib), error))).rejects.toBe(error);

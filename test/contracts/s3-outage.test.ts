@@ -10,8 +10,11 @@ import { describeOnS3 } from './s3-under-test.ts';
 
 shareErrorWithCore();
 
-/** Two attempts of half a second each, the pause between, and the same again to give an upload up. */
-const limitMs = 5_000;
+/** Two attempts of a second each, the pause between, and the same again to give an upload up. */
+const limitMs = 8_000;
+
+/** For calls that are to be answered, however busy the machine is. */
+const patience = { requestTimeoutMs: 10_000 };
 
 function describeOutages(name: string, server: () => S3Server): void {
   describe(`outages of ${name}`, () => {
@@ -20,7 +23,7 @@ function describeOutages(name: string, server: () => S3Server): void {
 
     const newStore = (options: Partial<S3Options> = {}): S3BlobStore => {
       const { endpoint, region, accessKeyId, secretAccessKey } = server();
-      const limits = { requestTimeoutMs: 500, connectTimeoutMs: 500, maxAttempts: 2 };
+      const limits = { requestTimeoutMs: 1_000, connectTimeoutMs: 1_000, maxAttempts: 2 };
       const where = { endpoint, region, accessKeyId, secretAccessKey, bucket: 'outages', forcePathStyle: true };
       const opened = new S3BlobStore({ ...where, ...limits, ...options });
       stores.push(opened);
@@ -29,8 +32,9 @@ function describeOutages(name: string, server: () => S3Server): void {
 
     beforeEach(async () => {
       store = newStore();
-      await store.createBucketIfMissing();
-      await store.put('there', chunksOf(Buffer.from('bytes')));
+      const patient = newStore(patience);
+      await patient.createBucketIfMissing();
+      await patient.put('there', chunksOf(Buffer.from('bytes')));
     });
     afterEach(async () => {
       await Promise.all(stores.splice(0).map((opened) => opened.close()));
@@ -46,7 +50,7 @@ function describeOutages(name: string, server: () => S3Server): void {
         delete: () => on.delete('not/there'),
         list: () => on.list(''),
         sweep: () => on.sweepUnfinished(3_600_000),
-        check: () => on.check(1_000),
+        check: () => on.check(3_000),
         'put of one part': () => on.put('new', chunksOf(Buffer.from('x'))),
         'put of many parts': () => on.put('new', chunksOf(Buffer.alloc(12 * mib))),
       };
@@ -72,9 +76,10 @@ function describeOutages(name: string, server: () => S3Server): void {
       } finally {
         server().resume();
       }
-      expect((await readAll(await store.open('there'))).toString()).toBe('bytes');
-      expect(await store.stat('not/there')).toBeNull();
-      await store.check(2_000);
+      const patient = newStore(patience);
+      expect((await readAll(await patient.open('there'))).toString()).toBe('bytes');
+      expect(await patient.stat('not/there')).toBeNull();
+      await patient.check(5_000);
     }, 30_000);
 
     it('a server that hangs during a put leaves nothing but what a sweep finds', async () => {
@@ -88,7 +93,7 @@ function describeOutages(name: string, server: () => S3Server): void {
       } finally {
         server().resume();
       }
-      const patient = newStore({ requestTimeoutMs: 5_000 });
+      const patient = newStore(patience);
       expect(await patient.stat('hung')).toBeNull();
       // The server may have taken the request to give up from its socket meanwhile.
       await patient.sweepUnfinished(-60_000);
@@ -96,7 +101,7 @@ function describeOutages(name: string, server: () => S3Server): void {
     }, 30_000);
 
     it('a server that hangs during a read is an error, not an end', async () => {
-      const patient = newStore({ requestTimeoutMs: 5_000 });
+      const patient = newStore(patience);
       await patient.put('long', chunksOf(randomBytes(40 * mib)));
       const body = await store.open('long');
       const reading = (async () => {
@@ -110,25 +115,25 @@ function describeOutages(name: string, server: () => S3Server): void {
     }, 30_000);
 
     it('a missing bucket is no missing blob', async () => {
-      expect(await callAll(newStore({ bucket: 'no-such-bucket' }))).toEqual(allAre('misconfigured'));
+      expect(await callAll(newStore({ ...patience, bucket: 'no-such-bucket' }))).toEqual(allAre('misconfigured'));
     }, 30_000);
 
     it('refused credentials are no missing blob', async () => {
-      expect(await callAll(newStore({ secretAccessKey: 'another-secret' }))).toEqual(allAre('denied'));
-      const denied = newStore({ secretAccessKey: 'another-secret' });
+      expect(await callAll(newStore({ ...patience, secretAccessKey: 'another-secret' }))).toEqual(allAre('denied'));
+      const denied = newStore({ ...patience, secretAccessKey: 'another-secret' });
       await expect(denied.createBucketIfMissing()).rejects.toMatchObject({ fault: 'denied' });
     }, 30_000);
 
     it('makes the bucket once, when many ask for it', async () => {
-      const others = Array.from({ length: 5 }, () => newStore({ bucket: 'made-by-many', requestTimeoutMs: 5_000 }));
+      const others = Array.from({ length: 5 }, () => newStore({ bucket: 'made-by-many', ...patience }));
       await Promise.all(others.map((other) => other.createBucketIfMissing()));
       await store.createBucketIfMissing();
       for (const other of others) await other.check(2_000);
     }, 30_000);
 
     it('sweeps below its own prefix only', async () => {
-      const mine = newStore({ prefix: 'mine/', requestTimeoutMs: 5_000 });
-      const other = newStore({ prefix: 'other/', requestTimeoutMs: 5_000 });
+      const mine = newStore({ prefix: 'mine/', ...patience });
+      const other = newStore({ prefix: 'other/', ...patience });
       const source = waitingBody(Buffer.alloc(12 * mib));
       const done = other.put('key', source.body);
       await source.waiting;
@@ -140,7 +145,7 @@ function describeOutages(name: string, server: () => S3Server): void {
     }, 30_000);
 
     it('a server that is killed is reported in time', async () => {
-      const patient = newStore({ requestTimeoutMs: 5_000 });
+      const patient = newStore(patience);
       await patient.put('long', chunksOf(randomBytes(40 * mib)));
       const body = await patient.open('long');
       const source = waitingBody(Buffer.alloc(12 * mib), Buffer.alloc(12 * mib));
@@ -152,7 +157,7 @@ function describeOutages(name: string, server: () => S3Server): void {
       await expect(readAll(body)).rejects.toMatchObject({ name: 'BlobStoreUnavailableError', fault: 'unreachable' });
       expect(await callAll(store)).toEqual(allAre('unreachable'));
       await server().restart();
-      expect((await readAll(await store.open('there'))).toString()).toBe('bytes');
+      expect((await readAll(await patient.open('there'))).toString()).toBe('bytes');
       expect(await patient.stat('cut')).toBeNull();
     }, 30_000);
   });

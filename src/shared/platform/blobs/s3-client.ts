@@ -49,7 +49,7 @@ export function createS3Clients(options: S3Options): S3Clients {
   const shared = {
     region: options.region,
     forcePathStyle: options.forcePathStyle,
-    maxAttempts: 1,
+    maxAttempts,
     retryMode: 'standard',
     // Compatible servers refuse or ignore the newer checksums; SigV4 signs the SHA-256 of every body anyway.
     requestChecksumCalculation: 'WHEN_REQUIRED',
