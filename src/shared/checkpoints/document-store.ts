@@ -2,8 +2,8 @@ import { createHash, randomBytes } from 'node:crypto';
 import { pipeline, Readable } from 'node:stream';
 import { promisify } from 'node:util';
 import { constants, createZstdCompress, createZstdDecompress, zstdCompress, zstdDecompress } from 'node:zlib';
-import type { BlobStore } from '../platform/blobs/blob-store.ts';
-import { UnavailableError } from '../platform/errors/errors.ts';
+import { BlobNotFoundError, type BlobStore } from '../platform/blobs/blob-store.ts';
+import { UnavailableError, UnavailableError } from '../platform/errors/errors.ts';
 import type { BlobRepository } from './blob-repository.ts';
 import type { ByteSource } from './byte-source.ts';
 
@@ -27,6 +27,12 @@ export interface StoredDocument {
 
 /** What is needed to read one back. */
 export type DocumentPlace = Pick<StoredDocument, 'codec' | 'inlineBytes' | 'blobKey' | 'sizeBytes'>;
+
+/** A row points at bytes that the blob store does not have: superseded just now, or lost. Never "not found" to a client. */
+export class DocumentMissingError extends UnavailableError {
+  override readonly name = 'DocumentMissingError';
+  override readonly code = 'document-missing';
+}
 
 /**
  * Keeps the bytes of documents: small ones (compressed) for the row, larger ones in the blob store under a new key that
@@ -65,13 +71,13 @@ export class DocumentStore {
     return { sha256: probe.sha256, sizeBytes: probe.sizeBytes, storedBytes, codec: 'zstd', inlineBytes: null, blobKey };
   }
 
-  /** The document's bytes. Throws what the blob store throws. */
+  /** The document's bytes. Throws DocumentMissingError, and BlobStoreUnavailableError. */
   async *open(place: DocumentPlace): AsyncGenerator<Buffer> {
     if (place.inlineBytes && place.sizeBytes <= wholeLimitBytes) {
       yield await decompressWhole(place.inlineBytes);
       return;
     }
-    const encoded = place.inlineBytes ? [place.inlineBytes] : await this.#blobs.open(place.blobKey as string);
+    const encoded = place.inlineBytes ? [place.inlineBytes] : await this.#openBlob(place.blobKey as string);
     const decoder = createZstdDecompress();
     // The caller may stop early; its return() ends this generator, which must not leave the blob's socket open.
     const stream = pipeline(Readable.from(encoded), decoder, () => {});
@@ -87,6 +93,15 @@ export class DocumentStore {
     const parts: Buffer[] = [];
     for await (const chunk of this.open(place)) parts.push(chunk);
     return parts.length === 1 ? (parts[0] as Buffer) : Buffer.concat(parts);
+  }
+
+  async #openBlob(key: string): Promise<AsyncIterable<Buffer>> {
+    try {
+      return await this.#blobs.open(key);
+    } catch (error) {
+      if (!(error instanceof BlobNotFoundError)) throw error;
+      throw new DocumentMissingError('The bytes of a stored state are missing in the blob store', { cause: error });
+    }
   }
 
   /** Hash and size; and the compressed bytes, unless they turn out too large for a row. */

@@ -1,11 +1,10 @@
 import type { JournalFolder } from '../journal/journal-folder.ts';
-import { BlobNotFoundError } from '../platform/blobs/blob-store.ts';
 import { UnavailableError } from '../platform/errors/errors.ts';
 import type { StackRef } from '../stacks/names.ts';
 import type { StackRepository, StackRow } from '../stacks/stack-repository.ts';
 import type { UpdateRepository, UpdateRow } from '../updates/update-repository.ts';
 import type { CheckpointRepository } from './checkpoint-repository.ts';
-import type { DocumentStore } from './document-store.ts';
+import { DocumentMissingError, type DocumentStore } from './document-store.ts';
 
 /** A stack without state, as the contract has it: `resources` null and no manifest. */
 export const emptyDocument = Buffer.from('{"version":3,"deployment":{"resources":null}}');
@@ -52,42 +51,53 @@ export class StateReader {
   }
 
   /** The stack's state as last written; null when there is no such stack. */
-  async readHead(ref: StackRef): Promise<{ stack: StackRow; state: StateDocument } | null> {
-    for (let attempt = 1; attempt <= attempts; attempt++) {
+  readHead(ref: StackRef): Promise<{ stack: StackRow; state: StateDocument } | null> {
+    return this.#untilStill(async () => {
       const stack = await this.#stacks.find(ref);
       if (!stack) return null;
       const withTail = await this.#updates.findWithTail(stack.id);
       const state = withTail ? await this.#fold(withTail) : await this.#open(stack.checkpointId);
-      if (state) return { stack, state };
-    }
-    throw new UnavailableError('The state changes too quickly to be read; please repeat the call', {
-      retryAfterSeconds: 1,
+      return state === 'moved' ? state : { stack, state };
     });
   }
 
   /** The state as the update that owns this version left it; null when no update does. */
-  async readVersion(stackId: string, stackVersion: number): Promise<StateDocument | null> {
-    for (let attempt = 1; attempt <= attempts; attempt++) {
+  readVersion(stackId: string, stackVersion: number): Promise<StateDocument | null> {
+    return this.#untilStill(async () => {
       const update = await this.#updates.findByVersion(stackId, stackVersion);
       if (!update) return null;
-      const state = update.hasTail ? await this.#fold(update) : await this.#open(update.checkpointId);
-      if (state) return state;
-    }
-    throw new UnavailableError('The state changes too quickly to be read; please repeat the call', {
-      retryAfterSeconds: 1,
+      return update.hasTail ? this.#fold(update) : this.#open(update.checkpointId);
     });
   }
 
+  /** Asks again while the state moves under the reader. Throws UnavailableError when it never stands still. */
+  async #untilStill<T>(read: () => Promise<T | 'moved'>): Promise<T> {
+    let missing: DocumentMissingError | null = null;
+    for (let attempt = 1; attempt <= attempts; attempt++) {
+      try {
+        const result = await read();
+        if (result !== 'moved') return result;
+      } catch (error) {
+        if (!(error instanceof DocumentMissingError)) throw error;
+        missing = error;
+      }
+    }
+    throw (
+      missing ??
+      new UnavailableError('The state changes too quickly to be read; please repeat the call', { retryAfterSeconds: 1 })
+    );
+  }
+
   /** A short journal over a small state is replayed for the occasion; otherwise a worker makes a checkpoint of it first. */
-  async #fold(update: UpdateRow): Promise<StateDocument | null> {
+  async #fold(update: UpdateRow): Promise<StateDocument | 'moved'> {
     const base = update.baseCheckpointId ? await this.#checkpoints.find(update.baseCheckpointId) : null;
     if (update.entryCount > replayedHereEntries || (base?.sizeBytes ?? 0) > replayedHereBytes) {
       await this.#foldLarge(update.id);
       const folded = await this.#updates.find(update.id);
-      return folded ? this.#open(folded.checkpointId) : null;
+      return folded ? this.#open(folded.checkpointId) : 'moved';
     }
     const folded = await this.#folder.replay(update);
-    if (!folded) return null;
+    if (!folded) return 'moved';
     return {
       sizeBytes: folded.document.length,
       bytes: once(folded.document),
@@ -96,19 +106,15 @@ export class StateReader {
     };
   }
 
-  async #open(checkpointId: string | null): Promise<StateDocument | null> {
+  async #open(checkpointId: string | null): Promise<StateDocument | 'moved'> {
     if (checkpointId === null) {
       return { sizeBytes: emptyDocument.length, bytes: once(emptyDocument), resourceCount: 0, checkpointId };
     }
     const checkpoint = await this.#checkpoints.find(checkpointId);
-    if (!checkpoint) return null;
+    if (!checkpoint) return 'moved';
     const bytes = this.#documents.open(checkpoint);
     // The first piece is fetched here, so that a blob which is gone can still be answered by asking again.
-    const first = await bytes.next().catch((error: unknown) => {
-      if (error instanceof BlobNotFoundError) return null;
-      throw error;
-    });
-    if (!first) return null;
+    const first = await bytes.next();
     return {
       sizeBytes: checkpoint.sizeBytes,
       resourceCount: checkpoint.resourceCount,
