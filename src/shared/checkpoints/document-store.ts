@@ -3,7 +3,8 @@ import { pipeline, Readable } from 'node:stream';
 import { promisify } from 'node:util';
 import { constants, createZstdCompress, createZstdDecompress, zstdCompress, zstdDecompress } from 'node:zlib';
 import { BlobNotFoundError, type BlobStore } from '../platform/blobs/blob-store.ts';
-import { UnavailableError, UnavailableError } from '../platform/errors/errors.ts';
+import { UnavailableError } from '../platform/errors/errors.ts';
+import type { BlobRepository } from './blob-repository.ts';
 import type { ByteSource } from './byte-source.ts';
 
 const compressWhole = promisify(zstdCompress);
