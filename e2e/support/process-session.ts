@@ -2,6 +2,8 @@ import { execFile } from 'node:child_process';
 import { readdir, readFile } from 'node:fs/promises';
 import { promisify } from 'node:util';
 
+import { hasErrorCode } from '../toolchain/error-code.ts';
+
 /**
  * The processes started from any of `leaders`, each of which leads a session of its own (spawned with `detached`).
  * The CLI's plugins lead process groups of their own and are adopted by init when the CLI is killed, so neither the
@@ -34,7 +36,7 @@ export function sendSignal(pid: number, signal: NodeJS.Signals): boolean {
     process.kill(pid, signal);
     return true;
   } catch (error) {
-    if (error instanceof Error && 'code' in error && error.code === 'ESRCH') return false;
+    if (hasErrorCode(error, 'ESRCH')) return false;
     throw error;
   }
 }

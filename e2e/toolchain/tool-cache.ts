@@ -6,6 +6,7 @@ import { join, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 
 import { report, withProgress } from './command.ts';
+import { hasErrorCode } from './error-code.ts';
 
 const lockPollMs = 250;
 const heartbeatMs = 5_000;
@@ -105,7 +106,7 @@ async function tryLock(path: string, content: string): Promise<boolean> {
     await link(own, path);
     return true;
   } catch (error) {
-    if (error instanceof Error && 'code' in error && error.code === 'EEXIST') return false;
+    if (hasErrorCode(error, 'EEXIST')) return false;
     throw error;
   } finally {
     await rm(own, { force: true });
@@ -117,7 +118,7 @@ async function readLock(path: string): Promise<{ content: string; touchedAt: num
     const [content, info] = await Promise.all([readFile(path, 'utf8'), stat(path)]);
     return { content, touchedAt: info.mtimeMs };
   } catch (error) {
-    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return null;
+    if (hasErrorCode(error, 'ENOENT')) return null;
     throw error;
   }
 }
@@ -138,6 +139,6 @@ function isAlive(pid: number): boolean {
     process.kill(pid, 0);
     return true;
   } catch (error) {
-    return error instanceof Error && 'code' in error && error.code === 'EPERM';
+    return hasErrorCode(error, 'EPERM');
   }
 }
