@@ -27,6 +27,7 @@ const config: Config = {
     { ...base, displayName: 'unit', testMatch: ['<rootDir>/src/**/*.test.ts'] },
     { ...base, ...withDatabase, displayName: 'integration', testMatch: ['<rootDir>/test/integration/**/*.test.ts'] },
     { ...base, ...withDatabase, displayName: 'contracts', testMatch: ['<rootDir>/test/contracts/**/*.test.ts'] },
+    { ...base, displayName: 'faults', testMatch: ['<rootDir>/test/faults/**/*.test.ts'] },
     { ...base, displayName: 'e2e', testMatch: ['<rootDir>/e2e/**/*.test.ts'] },
   ],
 };

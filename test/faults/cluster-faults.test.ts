@@ -1,0 +1,281 @@
+import { randomUUID } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { Queue } from 'bullmq';
+import { Redis } from 'ioredis';
+import { AnswerError, RawClient } from '../../bench/support/raw-client.ts';
+import { pollUntil } from '../../e2e/support/poll.ts';
+import { findLostWrites, inspectBlobs, query } from './support/audit.ts';
+import { documentOf, sha256 } from './support/documents.ts';
+import { readState } from './support/pipelines.ts';
+import type { Held, S3Gate } from './support/s3-gate.ts';
+import { type Storm, startStorm } from './support/storm.ts';
+
+// A cluster under the load of many pipelines, whose parts are broken at random and at chosen points. HOLDFAST_TEST_FAULT_SECONDS
+// makes the storm longer, HOLDFAST_TEST_FAULT_SEED repeats its
+// choices, HOLDFAST_TEST_FAULT_S3=versitygw takes the other S3 server, HOLDFAST_TEST_FAULT_LOGS keeps the logs in a folder.
+
+const stormSeconds = Number(process.env['HOLDFAST_TEST_FAULT_SECONDS'] ?? 10);
+const seed = Number(process.env['HOLDFAST_TEST_FAULT_SEED'] ?? Date.now() % 1_000_000);
+/** Large enough for the blob store and for a worker, with the first replica. */
+const documentBytes = 60_000;
+
+let storm: Storm;
+beforeAll(async () => {
+  storm = await startStorm(seed);
+}, 180_000);
+afterAll(async () => {
+  await storm?.[Symbol.asyncDispose]();
+}, 120_000);
+
+/** A client of the replica that hands nearly everything to the workers. */
+const queueing = (): RawClient => new RawClient(storm.cluster.apiUrls[0] as string, storm.cluster.token);
+
+const newStack = (client: RawClient): Promise<string> =>
+  client.createStack(storm.cluster.organization, 'points', `s-${randomUUID().slice(0, 8)}`);
+
+const stateOf = async (path: string): Promise<string> => sha256(await readState(storm.cluster, `${path}/export`));
+
+/** Holds the upload of a document at whichever worker has it. */
+async function holdUpload(
+  document: Buffer,
+  when: 'before' | 'after',
+): Promise<{ held: Promise<Held & { worker: number }> }> {
+  const holds = storm.workerGates.map((gate: S3Gate) => gate.holdPut(sha256(document), when));
+  const first = Promise.race(holds.map(({ held }, worker) => held.then((each) => ({ ...each, worker }))));
+  const held = first.then((found) => {
+    for (const hold of holds) hold.giveUp();
+    return found;
+  });
+  return { held };
+}
+
+describe('at chosen points', () => {
+  test('a worker that stalls between upload and commit is refused once the update was cancelled', async () => {
+    const client = queueing();
+    const path = await newStack(client);
+    const update = await client.startUpdate(path);
+    const [kept, late] = [documentOf(documentBytes, `kept ${path}`), documentOf(documentBytes, `late ${path}`)];
+    await client.verbatim(update, kept, 1);
+    const { held } = await holdUpload(late, 'after');
+    const write = client.verbatim(update, late, 2).catch((error: unknown) => error);
+    const { worker, release } = await held;
+    storm.cluster.workers[worker]?.pause();
+    await client.call('POST', `${update.path}/cancel`);
+    release();
+    await sleep(100);
+    storm.cluster.workers[worker]?.resume();
+    expect(await write).toMatchObject({ name: 'AnswerError', status: 403 });
+    expect(await stateOf(path)).toBe(sha256(kept));
+  }, 60_000);
+
+  /** Each begins a write; `end` what is left to do after it. */
+  const writes: Record<string, (client: RawClient, path: string, document: Buffer) => Promise<Begun>> = {
+    verbatim: async (client, path, document) => {
+      const update = await client.startUpdate(path);
+      return { write: client.verbatim(update, document, 1), end: () => client.complete(update) };
+    },
+    full: async (client, path, document) => {
+      const update = await client.startUpdate(path);
+      return { write: client.checkpoint(update, document), end: () => client.complete(update) };
+    },
+    import: async (client, path, document) => ({
+      write: client.once('POST', `${path}/import`, document, { gzip: true }),
+      end: async () => '',
+    }),
+  };
+  test('a job that two workers run at once is committed once', async () => {
+    const outcomes = Object.entries(writes).map(async ([name, begin]) => {
+      const client = queueing();
+      const path = await newStack(client);
+      const document = documentOf(documentBytes, `twice ${path}`);
+      const { held } = await holdUpload(document, 'after');
+      const { write, end } = await begin(client, path, document);
+      const { release } = await held;
+      await runAgain(path);
+      release();
+      await write;
+      await end();
+      expect({ [name]: await stateOf(path) }).toEqual({ [name]: sha256(document) });
+      const rows = await query<{ checkpoints: number; updates: number }>(
+        storm.cluster,
+        `select count(distinct c.id)::integer as checkpoints, count(distinct u.id)::integer as updates
+         from updates u left join checkpoints c on c.update_id = u.id where u.stack_id = $1`,
+        [await stackIdOf(path)],
+      );
+      expect({ [name]: rows }).toEqual({ [name]: [{ checkpoints: 1, updates: 1 }] });
+    });
+    await Promise.all(outcomes);
+  }, 60_000);
+
+  const inLongForm = stormSeconds >= 60 ? test : test.skip;
+  inLongForm(
+    'a job whose worker says nothing goes to another one, and is committed once when the first wakes',
+    async () => {
+      const client = queueing();
+      const path = await newStack(client);
+      const update = await client.startUpdate(path);
+      const documents = [1, 2].map((at) => documentOf(documentBytes, `stalled ${at} ${path}`)) as [Buffer, Buffer];
+      const { held } = await holdUpload(documents[0], 'after');
+      const write = client.verbatim(update, documents[0], 1);
+      const { worker, release } = await held;
+      storm.cluster.workers[worker]?.pause();
+      release();
+      // After the lock of 30 s is over, at the next look for such jobs.
+      await write;
+      await client.verbatim(update, documents[1], 2);
+      storm.cluster.workers[worker]?.resume();
+      await sleep(2_000);
+      expect(await stateOf(path)).toBe(sha256(documents[1]));
+      await client.complete(update);
+    },
+    120_000,
+  );
+});
+
+interface Begun {
+  readonly write: Promise<string>;
+  readonly end: () => Promise<string>;
+}
+
+interface QueuedWrite {
+  readonly job: { readonly stackId?: string; readonly fence?: { readonly stackId: string } };
+}
+
+/** Runs the job that is in hand for a stack once more, beside itself, and waits until that run has succeeded. */
+async function runAgain(path: string): Promise<void> {
+  const stackId = await stackIdOf(path);
+  const connection = new Redis(storm.cluster.redisUrl, { maxRetriesPerRequest: null });
+  const queue = new Queue<QueuedWrite>('writes-small', { connection, prefix: 'holdfast' });
+  try {
+    const active = await queue.getActive();
+    const inHand = active.filter(({ data: { job } }) => (job.stackId ?? job.fence?.stackId) === stackId);
+    expect(inHand).toHaveLength(1);
+    for (const { name, data } of inHand) {
+      const again = await queue.add(name, data, { jobId: randomUUID(), attempts: 1 });
+      await pollUntil('the second run has succeeded', () => again.isCompleted(), { timeoutMs: 30_000 });
+    }
+  } finally {
+    await queue.close();
+    connection.disconnect();
+  }
+}
+
+async function stackIdOf(path: string): Promise<string | undefined> {
+  const name = path.split('/').at(-1);
+  const [row] = await query<{ id: string }>(storm.cluster, 'select id from stacks where name = $1', [name]);
+  return row?.id;
+}
+
+describe('in a storm', () => {
+  test(
+    'every kind of fault strikes while the pipelines go on',
+    async () => {
+      const { chaos, pipelines } = storm;
+      const before = pipelines.reduce((sum, { figures }) => sum + figures.acknowledged, 0);
+      for (const fault of chaos.faults) {
+        // A part that is broken already is waited for.
+        while (!(await chaos.inject(fault))) await sleep(100);
+        await sleep(400);
+      }
+      await chaos.rage(Date.now() + stormSeconds * 1_000);
+      await chaos.settle();
+      const after = pipelines.reduce((sum, { figures }) => sum + figures.acknowledged, 0);
+      expect([...chaos.counts.keys()].sort()).toEqual([...chaos.faults].sort());
+      expect(after).toBeGreaterThan(before);
+    },
+    (stormSeconds + 150) * 1_000,
+  );
+
+  test('a rolling restart of every process fails no call', async () => {
+    const calls = (): string[] => storm.pipelines.flatMap(({ figures }) => figures.failedCalls);
+    const before = calls();
+    await storm.cluster.rollingRestart();
+    expect(calls().filter((call) => !before.includes(call))).toEqual([]);
+  }, 240_000);
+});
+
+describe('afterwards', () => {
+  test('the pipelines come to their end, and no answer was wrong', async () => {
+    await Promise.all([...storm.pipelines, ...storm.cliPipelines].map((pipeline) => pipeline.stop()));
+    expect(storm.pipelines.flatMap(({ figures }) => figures.wrongAnswers)).toEqual([]);
+    expect(storm.crashes).toEqual([]);
+  }, 180_000);
+
+  test('every acknowledged write is there', async () => {
+    const lost = await findLostWrites(storm.cluster, storm.pipelines, storm.cliPipelines);
+    report(lost.length);
+    expect(lost).toEqual([]);
+  }, 120_000);
+
+  test('no stack is locked for longer than a lease', async () => {
+    const client = new RawClient(storm.cluster.url, storm.cluster.token);
+    const stuck = await query(storm.cluster, 'select name from stacks where active_update_id is not null');
+    const [free, ...others] = storm.pipelines.map(({ stackPath }) => stackPath);
+    const abandoned = await client.startUpdate(free as string);
+    await expect(client.startUpdate(free as string)).rejects.toThrow(AnswerError);
+    await query(
+      storm.cluster,
+      `update updates set expires_at = clock_timestamp() - interval '1 second' where id = $1`,
+      [abandoned.id],
+    );
+    for (const path of [free as string, ...others]) await client.complete(await client.startUpdate(path), 'failed');
+    expect(stuck).toEqual([]);
+  }, 60_000);
+
+  test('every blob that a row needs is there, and after the sweep nothing else', async () => {
+    const { cluster } = storm;
+    const inspect = () => inspectBlobs(cluster);
+    expect((await inspect()).missing).toEqual([]);
+    await Promise.all(
+      cluster.workers.map((worker) =>
+        worker.restart({
+          HOLDFAST_SWEEP_SECONDS: '1',
+          HOLDFAST_BLOB_GRACE_SECONDS: '1',
+          HOLDFAST_S3_TIMEOUT_MS: '20000',
+        }),
+      ),
+    );
+    // An upload that outlives the grace period: the sweep deletes an object that is not there yet.
+    const client = queueing();
+    const path = await newStack(client);
+    const update = await client.startUpdate(path);
+    const document = documentOf(documentBytes, `slow ${path}`);
+    const { held } = await holdUpload(document, 'before');
+    const write = client.verbatim(update, document, 1);
+    const { release } = await held;
+    const isKnown = async () =>
+      (await query(cluster, 'select 1 from blobs where key like $1', [`%${sha256(document)}%`])).length > 0;
+    await pollUntil('the sweep deletes the blob', async () => !(await isKnown()), { timeoutMs: 20_000 });
+    release();
+    await write;
+    await client.complete(update);
+    expect(await stateOf(path)).toBe(sha256(document));
+    const deadline = Date.now() + 30_000;
+    let report = await inspect();
+    while (report.orphans.length + report.idleRows + report.unfinishedUploads > 0 && Date.now() < deadline) {
+      await sleep(500);
+      report = await inspect();
+    }
+    expect(report).toEqual({ missing: [], orphans: [], idleRows: 0, unfinishedUploads: 0 });
+  }, 120_000);
+});
+
+function report(lost: number): void {
+  const { chaos, pipelines } = storm;
+  const sum = (figure: (pipeline: (typeof pipelines)[number]) => number): number =>
+    pipelines.reduce((total, pipeline) => total + figure(pipeline), 0);
+  const cliRuns = (what: 'succeeded' | 'begun'): number =>
+    storm.cliPipelines.reduce((total, cli) => total + cli.runs[what], 0);
+  const faults = [...chaos.counts].map(([name, times]) => `${name} ${times}`).join(', ');
+  process.stderr.write(
+    [
+      `faults (seed ${seed}): ${[...chaos.counts.values()].reduce((total, times) => total + times, 0)} (${faults})`,
+      `pipelines: ${pipelines.length}, updates: ${sum(({ figures }) => figures.updates)}, repeated calls: ${sum(({ client }) => client.retries)}`,
+      `runs of the CLI that succeeded: ${cliRuns('succeeded')} of ${cliRuns('begun')}`,
+      `calls that failed for good: ${sum(({ figures }) => figures.failedCalls.length)}`,
+      `acknowledged writes: ${sum(({ figures }) => figures.acknowledged)}, lost: ${lost}`,
+      '',
+    ].join('\n'),
+  );
+}

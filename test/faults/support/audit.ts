@@ -1,0 +1,150 @@
+import { ListMultipartUploadsCommand, S3Client } from '@aws-sdk/client-s3';
+import pg from 'pg';
+import type { Cluster } from '../../../e2e/support/cluster.ts';
+import type { BlobStore } from '../../../src/shared/platform/blobs/blob-store.ts';
+import { openBlobStore } from '../../../src/shared/platform/blobs/blob-stores.ts';
+import type { CliPipeline } from './cli-pipeline.ts';
+import { sha256 } from './documents.ts';
+import { DocumentPipeline, ImportPipeline, JournalPipeline, type Pipeline, readState } from './pipelines.ts';
+
+/** What is missing after the storm, each with a sentence. */
+export async function findLostWrites(
+  cluster: Cluster,
+  pipelines: readonly Pipeline[],
+  cliPipelines: readonly CliPipeline[],
+): Promise<string[]> {
+  const lost: string[] = [];
+  for (const pipeline of pipelines) {
+    const text = await readState(cluster, `${pipeline.stackPath}/export`);
+    if (pipeline instanceof JournalPipeline) {
+      lost.push(...(await lostResources(pipeline, text)), ...(await lostEvents(cluster, pipeline)));
+    }
+    if (pipeline instanceof DocumentPipeline || pipeline instanceof ImportPipeline) {
+      const { ledger, name } = pipeline;
+      if (!ledger.isEmpty && !ledger.mayBe().has(sha256(text)))
+        lost.push(`${name}: its state is not the last acknowledged one`);
+      // The newest are as good as any: each was made in the storm.
+      for (const { version, mayBe } of ledger.versions.slice(-10)) {
+        const state = await readState(cluster, `${pipeline.stackPath}/export/${version}`);
+        if (!mayBe.has(sha256(state))) lost.push(`${name}: version ${version} is not the state that was acknowledged`);
+      }
+    }
+  }
+  for (const cli of cliPipelines) {
+    const rounds = await cli.rounds();
+    const lostRound = rounds.some((round) => round < cli.succeeded || round > cli.begun);
+    if (lostRound || (cli.succeeded > 0 && rounds.length === 0)) {
+      lost.push(
+        `${cli.name}: round ${cli.succeeded} succeeded and ${cli.begun} was begun, its resources are of ${rounds}`,
+      );
+    }
+  }
+  return lost;
+}
+
+async function lostResources({ ledger, name }: JournalPipeline, exported: string): Promise<string[]> {
+  const { deployment } = JSON.parse(exported) as { deployment: { resources: { urn: string }[] | null } };
+  const found = (deployment.resources ?? []).map(({ urn }) => urn.split('::').at(-1) as string);
+  const names = new Set(found);
+  const missing = [...ledger.acknowledged].filter((each) => !names.has(each));
+  const foreign = found.filter((each) => !ledger.attempted.has(each));
+  return [
+    ...(missing.length > 0
+      ? [`${name}: ${missing.length} acknowledged resources are missing: ${missing.slice(0, 5)}`]
+      : []),
+    ...(foreign.length > 0 ? [`${name}: resources that were never sent: ${foreign.slice(0, 5)}`] : []),
+    ...(names.size < found.length ? [`${name}: ${found.length - names.size} resources are there twice`] : []),
+  ];
+}
+
+async function lostEvents(cluster: Cluster, { events, name }: JournalPipeline): Promise<string[]> {
+  const rows = await query<{ update_id: string; sequence: string }>(
+    cluster,
+    'select update_id, sequence from engine_events where update_id = any($1::uuid[])',
+    [[...events.keys()]],
+  );
+  const found = new Set(rows.map((row) => `${row.update_id} ${row.sequence}`));
+  const missing = [...events]
+    .flatMap(([id, numbers]) => numbers.map((number) => `${id} ${number}`))
+    .filter((each) => !found.has(each));
+  return missing.length > 0
+    ? [`${name}: ${missing.length} acknowledged events are missing: ${missing.slice(0, 3)}`]
+    : [];
+}
+
+/** Blobs by what points at them. */
+export interface BlobReport {
+  /** Referred to by a row, and not there. */
+  readonly missing: string[];
+  /** There, and nothing refers to it. */
+  readonly orphans: string[];
+  /** Rows of blobs that nothing refers to. */
+  readonly idleRows: number;
+  readonly unfinishedUploads: number;
+}
+
+export async function inspectBlobs(cluster: Cluster): Promise<BlobReport> {
+  const store = await openStore(cluster);
+  try {
+    const stored = new Set<string>();
+    let after: string | undefined;
+    do {
+      const page = await store.list('', after);
+      for (const { key } of page.blobs) stored.add(key);
+      after = page.next ?? undefined;
+    } while (after !== undefined);
+    const referred = new Set(
+      (
+        await query<{ key: string }>(
+          cluster,
+          `select blob_key as key from checkpoints where blob_key is not null
+           union select blob_key from journal_fold_points where blob_key is not null`,
+        )
+      ).map(({ key }) => key),
+    );
+    const rows = (await query<{ key: string }>(cluster, 'select key from blobs')).map(({ key }) => key);
+    return {
+      missing: [...referred].filter((key) => !stored.has(key)),
+      orphans: [...stored].filter((key) => !referred.has(key)),
+      idleRows: rows.filter((key) => !referred.has(key)).length,
+      unfinishedUploads: await countUploads(cluster),
+    };
+  } finally {
+    await store.close();
+  }
+}
+
+/** MinIO does not list those from before it was killed: it removes them itself, after a day. */
+async function countUploads({ s3Access }: Cluster): Promise<number> {
+  const { accessKeyId, bucket, endpoint, region, secretAccessKey } = s3Access;
+  const client = new S3Client({
+    endpoint,
+    region,
+    forcePathStyle: true,
+    credentials: { accessKeyId, secretAccessKey },
+  });
+  try {
+    const { Uploads = [] } = await client.send(new ListMultipartUploadsCommand({ Bucket: bucket }));
+    return Uploads.length;
+  } finally {
+    client.destroy();
+  }
+}
+
+function openStore({ s3Access }: Cluster): Promise<BlobStore> {
+  return openBlobStore({ kind: 's3', ...s3Access, forcePathStyle: true, requestTimeoutMs: 10_000 });
+}
+
+export async function query<R extends pg.QueryResultRow>(
+  cluster: Pick<Cluster, 'databaseUrl'>,
+  text: string,
+  values: readonly unknown[] = [],
+): Promise<R[]> {
+  const client = new pg.Client({ connectionString: cluster.databaseUrl });
+  await client.connect();
+  try {
+    return (await client.query<R>(text, [...values])).rows;
+  } finally {
+    await client.end();
+  }
+}

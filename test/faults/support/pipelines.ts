@@ -1,0 +1,277 @@
+import { connect } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { AnswerError, RawClient, type Update } from '../../../bench/support/raw-client.ts';
+import { creation } from '../../support/steps.ts';
+import { deltaTo, documentOf, sha256 } from './documents.ts';
+import { DocumentLedger, type EventLedger, JournalLedger } from './ledger.ts';
+
+/** Where the pipelines work. */
+export interface Target {
+  readonly url: string;
+  readonly token: string;
+  readonly organization: string;
+}
+
+export interface PipelineFigures {
+  updates: number;
+  acknowledged: number;
+  /** Calls that failed although they were repeated as the CLI would. */
+  failedCalls: string[];
+  /** Answers that no fault explains. */
+  wrongAnswers: string[];
+}
+
+/** One CI pipeline that speaks the protocol: update after update of one stack, until it is told to stop. */
+export abstract class Pipeline {
+  readonly name: string;
+  readonly client: RawClient;
+  readonly figures: PipelineFigures = { updates: 0, acknowledged: 0, failedCalls: [], wrongAnswers: [] };
+  readonly target: Target;
+  readonly project = 'faults';
+  stackPath = '';
+  protected stopping = false;
+  #run: Promise<void> = Promise.resolve();
+
+  constructor(target: Target, name: string) {
+    this.target = target;
+    this.name = name;
+    this.client = new RawClient(target.url, target.token);
+  }
+
+  async start(): Promise<void> {
+    this.stackPath = await this.client.createStack(this.target.organization, this.project, this.name);
+    this.#run = this.#loop();
+  }
+
+  /** Resolves when the update at hand is over. */
+  async stop(): Promise<void> {
+    this.stopping = true;
+    await this.#run;
+  }
+
+  /** One update, or whatever the pipeline does. Throws when a call failed for good. */
+  protected abstract once(): Promise<void>;
+
+  async #loop(): Promise<void> {
+    while (!this.stopping) {
+      try {
+        await this.once();
+        this.figures.updates++;
+      } catch (error) {
+        this.note(error);
+        await this.free();
+      }
+      await sleep(20 + Math.random() * 100);
+    }
+  }
+
+  /** Cancels what holds the stack, as a person would after a failed run. */
+  protected async free(): Promise<void> {
+    for (let attempt = 1; attempt <= 30; attempt++) {
+      try {
+        const { activeUpdate } = JSON.parse(await this.client.call('GET', this.stackPath)) as { activeUpdate: string };
+        if (activeUpdate === '') return;
+        await this.client.call('POST', `${this.stackPath}/update/${activeUpdate}/cancel`);
+        return;
+      } catch {
+        await sleep(500);
+      }
+    }
+    this.figures.wrongAnswers.push(`${this.name}: its stack could not be freed`);
+  }
+
+  protected note(error: unknown): void {
+    const text =
+      error instanceof Error ? `${error.message} ${(error.cause as Error | undefined)?.message ?? ''}` : String(error);
+    const line = `${new Date().toISOString()} ${this.name}: ${text.trim()}`;
+    // 409: a create whose answer was lost has taken the lock; the next one finds it taken.
+    const explained = !(error instanceof AnswerError) || error.status >= 500 || error.status === 409;
+    (explained ? this.figures.failedCalls : this.figures.wrongAnswers).push(line);
+  }
+
+  protected pause(): Promise<void> {
+    return sleep(20 + Math.random() * 180);
+  }
+
+  /** Sends half of a body and goes, as a killed client does. */
+  protected async breakOff(path: string, lease: string): Promise<void> {
+    const { hostname, port } = new URL(this.target.url);
+    const socket = connect({ host: hostname, port: Number(port) });
+    socket.on('error', () => {});
+    const length = 50_000;
+    const head = [
+      `PATCH ${path} HTTP/1.1`,
+      `Host: ${hostname}`,
+      `Authorization: ${lease}`,
+      'Accept: application/vnd.pulumi+9',
+      'Content-Type: application/json',
+      `Content-Length: ${length}`,
+    ];
+    socket.write(`${head.join('\r\n')}\r\n\r\n{"version":3,"untypedDeployment":${' '.repeat(length / 2)}`);
+    await sleep(50);
+    socket.destroy();
+  }
+}
+
+/** Sends whole documents: as full checkpoints, or verbatim with deltas in between. */
+export class DocumentPipeline extends Pipeline {
+  readonly ledger = new DocumentLedger();
+  readonly #mode: 'full' | 'delta';
+  readonly #bytes: number;
+  #mark = 0;
+
+  constructor(target: Target, name: string, mode: 'full' | 'delta', bytes: number) {
+    super(target, name);
+    this.#mode = mode;
+    this.#bytes = bytes;
+  }
+
+  protected override async once(): Promise<void> {
+    const update = await this.client.startUpdate(this.stackPath);
+    const writes = 2 + Math.floor(Math.random() * 5);
+    for (let at = 1; at <= writes; at++) {
+      const mark = `${this.name} ${++this.#mark}`;
+      const document = documentOf(this.#bytes, mark);
+      if (Math.random() < 0.05) await this.breakOff(`${update.path}/checkpointverbatim`, update.lease);
+      this.ledger.attempt(document);
+      if (this.#mode === 'full') await this.client.checkpoint(update, document);
+      else if (at === 1) await this.client.verbatim(update, document, at);
+      else await this.#delta(update, document, mark, at);
+      this.ledger.acknowledge(document);
+      this.figures.acknowledged++;
+      await this.#look(0.1);
+      await this.pause();
+    }
+    await this.client.complete(update);
+    this.ledger.keepVersion(update.version);
+    await this.#look(0.3);
+  }
+
+  async #delta(update: Update, document: Buffer, mark: string, at: number): Promise<void> {
+    const options = { auth: update.lease, gzip: true };
+    try {
+      await this.client.call('PATCH', `${update.path}/checkpointdelta`, deltaTo(document, mark, at), options);
+    } catch {
+      // As the CLI does after any failed delta: the whole document under the same number.
+      await this.client.verbatim(update, document, at);
+    }
+  }
+
+  /** Now and then: nobody else writes to this stack, so its state is what was acknowledged last. */
+  async #look(share: number): Promise<void> {
+    if (Math.random() > share) return;
+    const exported = await readState(this.target, `${this.stackPath}/export`);
+    if (this.ledger.mayBe().has(sha256(exported))) return;
+    const what = `${exported.length} bytes: ${exported.slice(0, 120)} … ${exported.slice(-40)}`;
+    this.figures.wrongAnswers.push(`${this.name}: the export is not the last state, but ${what}`);
+  }
+}
+
+/**
+ * Reads a state as it is stored; asks again after faults. Not compressed: Node takes a compressed body for whole that was
+ * cut off, and a proxy may end such a one as if it were.
+ */
+export async function readState(target: Pick<Target, 'url' | 'token'>, path: string): Promise<string> {
+  const headers = {
+    accept: 'application/vnd.pulumi+9',
+    authorization: `token ${target.token}`,
+    'accept-encoding': 'identity',
+  };
+  for (let attempt = 1; ; attempt++) {
+    try {
+      const response = await fetch(`${target.url}${path}`, { headers });
+      const text = await response.text();
+      if (response.ok) return text;
+      throw new AnswerError(response.status, text);
+    } catch (error) {
+      const final = error instanceof AnswerError && error.status < 500;
+      if (final || attempt === 10) throw error;
+      await sleep(500);
+    }
+  }
+}
+
+/** Imports a document again and again; the CLI does not repeat this call. */
+export class ImportPipeline extends Pipeline {
+  readonly ledger = new DocumentLedger();
+  readonly #bytes: number;
+  #mark = 0;
+
+  constructor(target: Target, name: string, bytes: number) {
+    super(target, name);
+    this.#bytes = bytes;
+  }
+
+  protected override async once(): Promise<void> {
+    const document = documentOf(this.#bytes, `${this.name} ${++this.#mark}`);
+    this.ledger.attempt(document);
+    await this.client.once('POST', `${this.stackPath}/import`, document, { gzip: true });
+    this.ledger.acknowledge(document);
+    this.figures.acknowledged++;
+    await this.pause();
+  }
+}
+
+/** Sends a journal and events, as today's CLI does. */
+export class JournalPipeline extends Pipeline {
+  readonly ledger = new JournalLedger();
+  readonly events: EventLedger = new Map();
+  readonly #resourcesPerBatch: number;
+  #resource = 0;
+
+  constructor(target: Target, name: string, resourcesPerBatch: number) {
+    super(target, name);
+    this.#resourcesPerBatch = resourcesPerBatch;
+  }
+
+  protected override async once(): Promise<void> {
+    const update = await this.client.startUpdate(this.stackPath, { journal: true });
+    const options = { auth: update.lease, gzip: true };
+    const batches = 2 + Math.floor(Math.random() * 6);
+    let sequence = 1;
+    for (let at = 0; at < batches; at++) {
+      const names = Array.from({ length: this.#resourcesPerBatch }, () => `r${++this.#resource}`);
+      const entries = names.flatMap((name) => {
+        const made = creation(sequence, name, { project: this.project, stack: this.name });
+        sequence += made.length;
+        return made;
+      });
+      for (const name of names) this.ledger.attempted.add(name);
+      await this.client.call('PATCH', `${update.path}/journalentries`, { entries }, options);
+      for (const name of names) this.ledger.acknowledged.add(name);
+      this.figures.acknowledged += entries.length;
+      if (at % 2 === 0) await this.#sendEvents(update, at * 10);
+      await this.pause();
+    }
+    await this.client.complete(update);
+  }
+
+  async #sendEvents(update: Update, from: number): Promise<void> {
+    const numbers = Array.from({ length: 10 }, (_, at) => from + at);
+    const events = numbers.map((sequence) => ({
+      sequence,
+      timestamp: 1_700_000_000,
+      diagnosticEvent: { message: `event ${sequence} of ${this.name}`, severity: 'info', color: 'never' },
+    }));
+    await this.client.call('POST', `${update.path}/events/batch`, { events }, { auth: update.lease, gzip: true });
+    this.events.set(update.id, [...(this.events.get(update.id) ?? []), ...numbers]);
+    this.figures.acknowledged += numbers.length;
+  }
+}
+
+/** The usual mix: small and large, by every way of sending state. */
+export function pipelineMix(target: Target): Pipeline[] {
+  const journals = [1, 1, 1, 2, 5, 25, 60].map(
+    (size, at) => new JournalPipeline(target, `journal-${at}-${size}`, size),
+  );
+  const deltas = [2_000, 20_000, 60_000, 300_000, 1_500_000].map(
+    (bytes) => new DocumentPipeline(target, `delta-${bytes}`, 'delta', bytes),
+  );
+  const fulls = [2_000, 30_000, 150_000, 800_000].map(
+    (bytes) => new DocumentPipeline(target, `full-${bytes}`, 'full', bytes),
+  );
+  // Above one part of a multipart upload.
+  const large = [new DocumentPipeline(target, 'large-full', 'full', 9_000_000)];
+  const imports = [4_000, 80_000, 500_000].map((bytes) => new ImportPipeline(target, `import-${bytes}`, bytes));
+  return [...journals, ...deltas, ...fulls, ...large, ...imports];
+}

@@ -1,0 +1,94 @@
+import { mkdir, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { type Cluster, startCluster } from '../../../e2e/support/cluster.ts';
+import { ToolUnavailableError } from '../../../e2e/toolchain/command.ts';
+import { Chaos, randomOf } from './chaos.ts';
+import { CliPipeline } from './cli-pipeline.ts';
+import { type Pipeline, pipelineMix } from './pipelines.ts';
+import { S3Gate } from './s3-gate.ts';
+
+/** A cluster under load, each of its processes with a way of its own to S3. */
+export interface Storm extends AsyncDisposable {
+  readonly cluster: Cluster;
+  readonly chaos: Chaos;
+  readonly pipelines: readonly Pipeline[];
+  /** None where the CLI cannot be had. */
+  readonly cliPipelines: readonly CliPipeline[];
+  readonly apiGates: readonly S3Gate[];
+  readonly workerGates: readonly S3Gate[];
+  /** Parts that ended without being told to. */
+  readonly crashes: string[];
+}
+
+/** Sizes from which on a body goes to the workers: with the first replica nearly all do, with the last only large ones. */
+const directBytes = ['256', '16384', '262144'];
+
+export async function startStorm(seed: number): Promise<Storm> {
+  const gates = await Promise.all(Array.from({ length: 5 }, () => S3Gate.open()));
+  const apiGates = gates.slice(0, 3);
+  const workerGates = gates.slice(3);
+  const through = (gate: S3Gate | undefined, endpoint: string): Record<string, string> => {
+    gate?.leadTo(endpoint);
+    return gate ? { HOLDFAST_S3_ENDPOINT: gate.url } : {};
+  };
+  const crashes: string[] = [];
+  const cluster = await startCluster({
+    apis: apiGates.length,
+    workers: workerGates.length,
+    s3Kind: process.env['HOLDFAST_TEST_FAULT_S3'] === 'versitygw' ? 'versitygw' : 'minio',
+    settings: {
+      HOLDFAST_INLINE_BYTES: '4096',
+      HOLDFAST_LARGE_BYTES: '1048576',
+      HOLDFAST_S3_TIMEOUT_MS: '3000',
+      HOLDFAST_SWEEP_SECONDS: '2',
+      HOLDFAST_BLOB_GRACE_SECONDS: '20',
+      HOLDFAST_DRAIN_SECONDS: '2',
+    },
+    apiSettings: (index, endpoint) => ({
+      HOLDFAST_DIRECT_BYTES: directBytes[index] ?? '262144',
+      ...through(apiGates[index], endpoint),
+    }),
+    workerSettings: (index, endpoint) => through(workerGates[index], endpoint),
+    onCrash: (part) => crashes.push(`${part.name}:\n${part.log.slice(-2_000)}`),
+  });
+  const pipelines = pipelineMix(cluster);
+  await Promise.all(pipelines.map((pipeline) => pipeline.start()));
+  const cliPipelines = await startCli(cluster);
+  return {
+    cluster,
+    chaos: new Chaos(cluster, gates, randomOf(seed)),
+    pipelines,
+    cliPipelines,
+    apiGates,
+    workerGates,
+    crashes,
+    [Symbol.asyncDispose]: async () => {
+      await Promise.all(cliPipelines.map((cli) => cli[Symbol.asyncDispose]()));
+      await writeLogs(cluster);
+      await cluster.stop();
+      await Promise.all(gates.map((gate) => gate[Symbol.asyncDispose]()));
+    },
+  };
+}
+
+/** For a look at what went wrong: HOLDFAST_TEST_FAULT_LOGS names a folder. */
+async function writeLogs({ parts }: Cluster): Promise<void> {
+  const folder = process.env['HOLDFAST_TEST_FAULT_LOGS'];
+  if (!folder) return;
+  await mkdir(folder, { recursive: true });
+  await Promise.all(parts.map(({ name, log }) => writeFile(path.join(folder, `${name}.log`), log)));
+}
+
+/** One that sends journals, and one that sends whole documents. */
+async function startCli(cluster: Cluster): Promise<CliPipeline[]> {
+  try {
+    return await Promise.all([
+      CliPipeline.start(cluster, 'journal'),
+      CliPipeline.start(cluster, 'documents', { PULUMI_DISABLE_JOURNALING: 'true' }),
+    ]);
+  } catch (error) {
+    if (!(error instanceof ToolUnavailableError)) throw error;
+    process.stderr.write(`faults: without the real CLI: ${error.message}\n`);
+    return [];
+  }
+}
