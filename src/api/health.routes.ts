@@ -40,6 +40,8 @@ export function registerHealthRoutes(app: FastifyInstance, context: ApiContext):
       schema: { summary: 'Whether the server should be sent requests', tags: ['health'] },
     },
     async (_request, reply) => {
+      // At once: a proxy has to learn it before the listening ends, and the checks may take their time.
+      if (draining) return reply.code(503).send({ status: 'draining' });
       const [database, blobStore, queue] = await Promise.all([
         faultOf(() => db.ping(healthLimitMs)),
         faultOf(() => blobs.check(healthLimitMs)),
@@ -47,10 +49,10 @@ export function registerHealthRoutes(app: FastifyInstance, context: ApiContext):
       ]);
       // Without blobs or queue most calls are still served, and every other replica lacks them too: a proxy that took all
       // of them out would turn a part that fails into a service that is down.
-      const ready = !draining && !database;
+      const ready = !database;
       const degraded = blobStore !== null || queue !== null;
       return reply.code(ready ? 200 : 503).send({
-        status: ready ? (degraded ? 'degraded' : 'ready') : draining ? 'draining' : 'not ready',
+        status: ready ? (degraded ? 'degraded' : 'ready') : 'not ready',
         database: database ?? 'ok',
         blobs: blobStore ?? 'ok',
         queue: queue ?? 'ok',
