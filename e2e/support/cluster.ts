@@ -4,6 +4,7 @@ import { rmSync } from 'node:fs';
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
 
 import { ensureToolchain } from '../toolchain/toolchain.ts';
@@ -12,6 +13,7 @@ import { ClusterProcess, type ProcessSpec } from './cluster-process.ts';
 import { findFixedPorts } from './fixed-ports.ts';
 import { answersPing } from './redis-server.ts';
 import { type S3Access, s3Request } from './s3-request.ts';
+import type { S3ServerKind } from './s3-server.ts';
 
 type Settings = Readonly<Record<string, string>>;
 
@@ -21,6 +23,7 @@ export interface ClusterOptions {
   workers?: number;
   /** Port of the proxy; any free one by default. */
   port?: number;
+  s3Kind?: S3ServerKind;
   /** A database of your own, which is migrated; by default the cluster has its own. */
   databaseUrl?: string;
   /** Settings of all Holdfast processes. */
@@ -55,7 +58,7 @@ export interface Cluster extends AsyncDisposable {
   /** Addresses of the API replicas themselves, in their order. */
   readonly apiUrls: readonly string[];
   readonly parts: readonly ClusterProcess[];
-  /** Stops and starts every API replica and worker in good order, one after another. */
+  /** Stops and starts every API replica in good order, one after another, and beside them every worker. */
   rollingRestart(): Promise<void>;
   /** Stops all parts in order and removes their data. */
   stop(): Promise<void>;
@@ -102,8 +105,8 @@ async function startParts(
   options: ClusterOptions,
   parts: ClusterProcess[],
 ): Promise<Omit<Cluster, 'parts' | 'stop' | typeof Symbol.asyncDispose>> {
-  const { apis: apiCount = 3, workers: workerCount = 2, onProgress = () => {} } = options;
-  const tools = await ensureToolchain({ only: ['minio', 'redis-server', 'caddy'] });
+  const { apis: apiCount = 3, workers: workerCount = 2, s3Kind = 'minio', onProgress = () => {} } = options;
+  const tools = await ensureToolchain({ only: ['redis-server', 'caddy', s3Kind] });
   const ports = await findFixedPorts(6 + apiCount + workerCount);
   const nextPort = (): number => ports.pop() as number;
   const onCrash = options.onCrash ?? (() => {});
@@ -127,7 +130,9 @@ async function startParts(
     bucket,
     dataDir: join(home, 's3'),
   };
-  const s3 = add(s3Spec(tools.minio, access, nextPort()));
+  const s3 = add(
+    s3Kind === 'minio' ? minioSpec(tools[s3Kind], access, nextPort()) : versitygwSpec(tools[s3Kind], access),
+  );
   await mkdir(access.dataDir);
   await Promise.all([postgres?.start(), redis.start(), s3.start()]);
 
@@ -172,11 +177,14 @@ async function startParts(
   await proxy.start();
 
   const rollingRestart = async (): Promise<void> => {
-    for (const part of [...apis, ...workers]) {
-      await part.restart();
-      // The proxy finds out within a second; the next replica must not go before.
-      if (apis.includes(part)) await new Promise((resolve) => setTimeout(resolve, 1_500));
-    }
+    const oneByOne = async (group: readonly ClusterProcess[], pauseMs: number): Promise<void> => {
+      for (const part of group) {
+        await part.restart();
+        await sleep(pauseMs);
+      }
+    };
+    // The proxy finds out within a second that a replica is back; the next one must not go before.
+    await Promise.all([oneByOne(apis, 1_500), oneByOne(workers, 0)]);
   };
   return {
     url,
@@ -208,7 +216,7 @@ function redisSpec(file: string, home: string, port: number): ProcessSpec {
   };
 }
 
-function s3Spec(file: string, access: S3Access & { dataDir: string }, consolePort: number): ProcessSpec {
+function minioSpec(file: string, access: S3Access & { dataDir: string }, consolePort: number): ProcessSpec {
   const address = new URL(access.endpoint).host;
   return {
     name: 's3',
@@ -224,6 +232,16 @@ function s3Spec(file: string, access: S3Access & { dataDir: string }, consolePor
       MINIO_BROWSER: 'off',
       MINIO_UPDATE: 'off',
     },
+    isReady: async () => (await s3Request(access, 'GET', '/')).ok,
+  };
+}
+
+function versitygwSpec(file: string, access: S3Access & { dataDir: string }): ProcessSpec {
+  return {
+    name: 's3',
+    file,
+    args: ['--port', new URL(access.endpoint).host, '--region', access.region, '--quiet', 'posix', access.dataDir],
+    env: { HOME: access.dataDir, ROOT_ACCESS_KEY: access.accessKeyId, ROOT_SECRET_KEY: access.secretAccessKey },
     isReady: async () => (await s3Request(access, 'GET', '/')).ok,
   };
 }
