@@ -11,6 +11,7 @@ import { createReceiptRepository, type ReceiptRepository } from './platform/queu
 import {
   assertNoEviction,
   connectRedis,
+  disconnectRedis,
   type RedisConnection,
   RedisUnreachableError,
   untilReady,
@@ -65,7 +66,7 @@ export async function createClusterContext(
       { databaseUrl: database.url, masterKeys: secrets.masterKeys },
       { logger, handover, ...overrides },
     );
-    context.lifecycle.onClose('stores', 'redis', async () => producer.disconnect());
+    context.lifecycle.onClose('stores', 'redis', async () => disconnectRedis(producer));
     const timer = setInterval(() => void handover.check(heldEveryMs).catch(() => {}), heldEveryMs);
     context.lifecycle.onClose('queues', 'hand-over figures', async () => clearInterval(timer));
     const queues = new Queues(producer, logger);
@@ -76,13 +77,13 @@ export async function createClusterContext(
     registerRedisMetrics(context.metrics, () => monitor.redis);
     const connectWorker = (): RedisConnection => {
       const connection = connectRedis(redisUrl, 'worker', logger);
-      context.lifecycle.onClose('stores', 'redis worker connection', async () => connection.disconnect());
+      context.lifecycle.onClose('stores', 'redis worker connection', async () => disconnectRedis(connection));
       return connection;
     };
     const receipts = createReceiptRepository(context.db);
     return { ...context, producer, connectWorker, receipts, queues, monitor, board: new QueueBoard(queues, monitor) };
   } catch (error) {
-    producer.disconnect();
+    disconnectRedis(producer);
     throw error;
   }
 }

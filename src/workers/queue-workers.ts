@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { type Job as QueuedJob, UnrecoverableError, Worker } from 'bullmq';
 import type { Redis } from 'ioredis';
 import { Value } from 'typebox/value';
@@ -9,6 +10,7 @@ import type { Job, JobOutcome, JobProcessors } from '../shared/platform/queue/jo
 import { type Lane, lanes } from '../shared/platform/queue/lanes.ts';
 import { JobData, queueName, queuePrefix } from '../shared/platform/queue/queues.ts';
 import type { ReceiptRepository } from '../shared/platform/queue/receipt-repository.ts';
+import { disconnectRedis } from '../shared/platform/queue/redis.ts';
 import type { Metrics } from '../shared/platform/telemetry/metrics.ts';
 
 /** A worker that says nothing for this long has lost its jobs to the others; in ms. */
@@ -17,8 +19,12 @@ const defaultLockMs = 30_000;
 const maxStalls = 3;
 /** Pause after Redis went away; BullMQ's own would keep a worker idle for 15 s after Redis is back. */
 const redisRetryMs = 1_000;
+/** How long an idle worker may take to part from Redis. */
+const closeGraceMs = 2_000;
+const closePollMs = 10;
 
 export interface QueueWorkersOptions {
+  /** A connection for BullMQ to duplicate; ended by `close`. */
   readonly connect: () => Redis;
   readonly publisher: Redis;
   readonly processors: JobProcessors;
@@ -38,10 +44,23 @@ export interface QueueWorkers {
 
 /** Takes jobs from both lanes. A job's end is written down in Postgres first and told afterwards. */
 export function startQueueWorkers(options: QueueWorkersOptions): QueueWorkers {
-  const started = lanes.map((lane) => new LaneWorker(lane, options));
+  const connection = options.connect();
+  const workers = lanes.map((lane) => new LaneWorker(lane, connection, options));
   return {
     close: async () => {
-      await Promise.all(started.map((worker) => worker.close()));
+      const closing = Promise.all(workers.map((worker) => worker.close()));
+      let closed = false;
+      void closing.finally(() => {
+        closed = true;
+      });
+      // BullMQ waits for Redis to come back, however long; what was to be done is done without it.
+      let idleSince = Date.now();
+      while (!closed && Date.now() - idleSince < closeGraceMs) {
+        if (workers.some((worker) => worker.inHand > 0)) idleSince = Date.now();
+        await sleep(closePollMs);
+      }
+      disconnectRedis(connection);
+      await closing;
     },
   };
 }
@@ -51,14 +70,15 @@ class LaneWorker {
   readonly #logger: Logger;
   readonly #worker: Worker<JobData>;
   readonly #givingUp = new Set<Promise<void>>();
+  #inHand = 0;
   #lastTrouble = '';
 
-  constructor(lane: Lane, options: QueueWorkersOptions) {
+  constructor(lane: Lane, connection: Redis, options: QueueWorkersOptions) {
     const { concurrency, logger, lockMs = defaultLockMs } = options;
     this.#options = options;
     this.#logger = logger.child({ lane });
-    this.#worker = new Worker<JobData>(queueName(lane), (queued) => this.#process(queued), {
-      connection: options.connect(),
+    this.#worker = new Worker<JobData>(queueName(lane), (queued) => this.#take(queued), {
+      connection,
       prefix: queuePrefix,
       concurrency: concurrency[lane],
       lockDuration: lockMs,
@@ -78,9 +98,23 @@ class LaneWorker {
     });
   }
 
+  /** Jobs that are being done. */
+  get inHand(): number {
+    return this.#inHand;
+  }
+
   async close(): Promise<void> {
     await this.#worker.close();
     await Promise.all(this.#givingUp);
+  }
+
+  async #take(queued: QueuedJob<JobData>): Promise<JobOutcome['result']> {
+    this.#inHand++;
+    try {
+      return await this.#process(queued);
+    } finally {
+      this.#inHand--;
+    }
   }
 
   async #process(queued: QueuedJob<JobData>): Promise<JobOutcome['result']> {

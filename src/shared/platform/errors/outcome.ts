@@ -7,7 +7,9 @@ import {
   NotFoundError,
   PayloadTooLargeError,
   TooManyRequestsError,
+  UnauthenticatedError,
   UnavailableError,
+  UnsupportedMediaTypeError,
 } from './errors.ts';
 
 /** A refusal as data: classes do not survive a queue. */
@@ -24,23 +26,18 @@ export function toRejection(error: unknown): Rejection | null {
   return { code: error.code, status: error.status, message: error.message };
 }
 
-/** The typed error that a rejection stands for. */
-export function fromRejection(rejection: Rejection): AppError {
-  const { message } = rejection;
-  switch (rejection.status) {
-    case 400:
-      return new InvalidRequestError(message);
-    case 403:
-      return new ForbiddenError(message);
-    case 404:
-      return new NotFoundError(message);
-    case 409:
-      return new ConflictError(message);
-    case 413:
-      return new PayloadTooLargeError(message);
-    case 429:
-      return new TooManyRequestsError(message);
-    default:
-      return new UnavailableError(message);
-  }
+/** The typed error that a rejection stands for, with the code that it had. */
+export function fromRejection({ code, message, status }: Rejection): AppError {
+  return Object.assign(new (errorTypes[status] ?? UnavailableError)(message), { code });
 }
+
+const errorTypes: Readonly<Record<number, new (message: string) => AppError>> = {
+  400: InvalidRequestError,
+  401: UnauthenticatedError,
+  403: ForbiddenError,
+  404: NotFoundError,
+  409: ConflictError,
+  413: PayloadTooLargeError,
+  415: UnsupportedMediaTypeError,
+  429: TooManyRequestsError,
+};

@@ -20,8 +20,8 @@ export const Completion = Type.Object({
 export type Completion = Type.Static<typeof Completion>;
 
 /** Faults are tried again after about 0.2, 0.4, 0.8 … s, each with a quarter of jitter. */
+const jobAttempts = 8;
 const jobOptions: JobsOptions = {
-  attempts: 8,
   backoff: { type: 'exponential', delay: 200, jitter: 0.25 },
   removeOnComplete: { age: 600, count: 1000 },
   // Kept for people to look at.
@@ -33,11 +33,13 @@ const jobOptions: JobsOptions = {
 export class Queues {
   readonly #connection: Redis;
   readonly #logger: Logger;
+  readonly #attempts: number | undefined;
   readonly #open = new Map<Lane, Promise<Queue<JobData>>>();
 
-  constructor(connection: Redis, logger: Logger) {
+  constructor(connection: Redis, logger: Logger, options: { attempts?: number } = {}) {
     this.#connection = connection;
     this.#logger = logger;
+    this.#attempts = options.attempts;
   }
 
   /** The lane's queue. Rejects, at once, when Redis is away; a queue that could not be opened is opened anew by the next call. */
@@ -59,7 +61,7 @@ export class Queues {
     const queue = new Queue<JobData>(queueName(lane), {
       connection: this.#connection,
       prefix: queuePrefix,
-      defaultJobOptions: jobOptions,
+      defaultJobOptions: { ...jobOptions, attempts: this.#attempts ?? jobAttempts },
       skipWaitingForReady: true,
       streams: { events: { maxLen: 1000 } },
     });

@@ -102,7 +102,8 @@ export class RedisDispatcher implements JobDispatcher {
     await Promise.allSettled(this.#calls);
     const { subscriber } = this.#options;
     subscriber.off('message', this.#hear);
-    if (subscriber.status === 'ready') await subscriber.unsubscribe(this.#channel).catch(() => {});
+    // Not waited for: it would wait for Redis to come back.
+    subscriber.unsubscribe(this.#channel).catch(() => {});
   }
 
   async #run(job: Job, options: DispatchOptions): Promise<void> {
@@ -150,11 +151,15 @@ export class RedisDispatcher implements JobDispatcher {
     for (let look = 0; ; look++) {
       const pause = Math.min(lookMs[Math.min(look, lookMs.length - 1)] as number, Math.max(deadline - Date.now(), 0));
       await untilTold(waiter, pause);
-      if (await this.#hasCommitted(jobId)) return;
+      if ((await this.#fateOf(jobId)) === 'committed') return;
       if (Date.now() >= deadline) throw new JobPendingError();
-      if (await this.#isLost(jobId, queue)) {
-        // It may have ended, and been cleared away, between the two questions.
-        if (await this.#hasCommitted(jobId)) return;
+      const state = await this.#stateOf(jobId, queue);
+      if (state === 'under way') continue;
+      // It may have ended, and been cleared away, between the two questions.
+      const fate = await this.#fateOf(jobId);
+      if (fate === 'committed') return;
+      // While Postgres cannot be asked, only a failed job is certain not to have ended well.
+      if (fate === 'open' || state === 'failed') {
         throw new UnavailableError('The write failed on the worker, or was lost on its way; please repeat the call', {
           retryAfterSeconds: 1,
         });
@@ -162,28 +167,29 @@ export class RedisDispatcher implements JobDispatcher {
     }
   }
 
-  /** What the receipt says; throws the job's refusal. Without a receipt, or without Postgres to ask for it: not yet. */
-  async #hasCommitted(jobId: string): Promise<boolean> {
+  /** What the receipt says; throws the job's refusal. `open`: there is none yet, `unknown`: Postgres could not be asked. */
+  async #fateOf(jobId: string): Promise<'committed' | 'open' | 'unknown'> {
     let outcome: JobOutcome | null;
     try {
       outcome = await this.#options.receipts.find(jobId);
     } catch (error) {
       if (this.#closed) throw shuttingDown();
       this.#options.logger.debug({ jobId, err: error }, 'no look at the receipt');
-      return false;
+      return 'unknown';
     }
     if (outcome?.result === 'rejected') throw fromRejection(outcome.rejection);
-    return outcome !== null;
+    return outcome === null ? 'open' : 'committed';
   }
 
-  async #isLost(jobId: string, queue: Queue<JobData>): Promise<boolean> {
+  async #stateOf(jobId: string, queue: Queue<JobData>): Promise<'under way' | 'failed' | 'gone'> {
     try {
       const state = await queue.getJobState(jobId);
-      return state === 'unknown' || state === 'failed' || state === 'completed';
+      if (state === 'failed') return 'failed';
+      return state === 'unknown' || state === 'completed' ? 'gone' : 'under way';
     } catch (error) {
       // Redis is away: the job may still be running on a worker that has it in hand.
       this.#options.logger.debug({ jobId, err: error }, 'no look at the job');
-      return false;
+      return 'under way';
     }
   }
 

@@ -19,10 +19,17 @@ export type RedisConnection = Redis;
 export type RedisUse = 'producer' | 'worker';
 
 const commandTimeoutMs = 5_000;
+const longestRetryMs = 2_000;
 
-/** Opens a connection that reconnects by itself for ever. Nothing is sent until it is first used. */
+/** Connections that must not be opened again. */
+const parted = new WeakSet<Redis>();
+/** BullMQ works on duplicates of the connection that it is given, and does not end them while Redis is away. */
+const duplicates = new WeakMap<Redis, Redis[]>();
+
+/** Opens a connection that reconnects by itself until `disconnectRedis`, and so do its duplicates. */
 export function connectRedis(url: string, use: RedisUse, logger: Logger): Redis {
-  const retryStrategy = (times: number): number => Math.min(50 * 2 ** Math.min(times, 6), 2_000);
+  const retryStrategy = (times: number): number | null =>
+    parted.has(redis) ? null : Math.min(50 * 2 ** Math.min(times, 6), longestRetryMs);
   const options: RedisOptions = { lazyConnect: false, connectTimeout: commandTimeoutMs, retryStrategy };
   if (use === 'producer') {
     Object.assign(options, { maxRetriesPerRequest: 1, enableOfflineQueue: false, commandTimeout: commandTimeoutMs });
@@ -30,6 +37,14 @@ export function connectRedis(url: string, use: RedisUse, logger: Logger): Redis 
     Object.assign(options, { maxRetriesPerRequest: null });
   }
   const redis = new Redis(url, options);
+  const made: Redis[] = [];
+  duplicates.set(redis, made);
+  const duplicate = redis.duplicate.bind(redis);
+  redis.duplicate = (override) => {
+    const connection = duplicate(override);
+    made.push(connection);
+    return connection;
+  };
   let lastMessage = '';
   redis.on('error', (error: Error) => {
     // Repeated on every attempt to reconnect; one line per kind of trouble is enough.
@@ -40,6 +55,23 @@ export function connectRedis(url: string, use: RedisUse, logger: Logger): Redis 
     lastMessage = '';
   });
   return redis;
+}
+
+/**
+ * Ends a connection and its duplicates. ioredis says so, and rejects the commands that wait, only when a connection breaks: one
+ * that is between two attempts to reconnect makes one more.
+ */
+export function disconnectRedis(redis: Redis): void {
+  parted.add(redis);
+  for (const connection of [redis, ...(duplicates.get(redis) ?? [])]) {
+    const between = connection.status === 'reconnecting';
+    connection.disconnect();
+    if (!between) continue;
+    connection.connect().then(
+      () => connection.disconnect(),
+      () => {},
+    );
+  }
 }
 
 /** Resolves when the connection is ready; rejects with UnavailableError after `limitMs`. */

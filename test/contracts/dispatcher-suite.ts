@@ -1,0 +1,343 @@
+import { randomUUID } from 'node:crypto';
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import {
+  ConflictError,
+  ForbiddenError,
+  PayloadTooLargeError,
+  UnavailableError,
+} from '../../src/shared/platform/errors/errors.ts';
+import { type JobDispatcher, JobPendingError } from '../../src/shared/platform/queue/dispatcher.ts';
+import { HandoverMissingError } from '../../src/shared/platform/queue/handover-store.ts';
+import type { Job, JobProcessors } from '../../src/shared/platform/queue/jobs.ts';
+import { until } from '../support/steps.ts';
+
+/** A dispatcher with workers, all of which do `work` for every job. */
+export interface DispatcherUnderTest {
+  readonly dispatcher: JobDispatcher;
+  /** Makes the figures of `state` new. */
+  look(): Promise<void>;
+  close(): Promise<void>;
+}
+
+export interface DispatcherUnderTestOptions {
+  readonly work: (job: Job) => Promise<void>;
+  readonly onEnded?: (job: Job) => Promise<void>;
+  readonly waitMs?: number;
+  readonly concurrency?: number;
+}
+
+/** Bodies from this size on go to the large lane. */
+export const largeBytes = 1_000_000;
+
+class LeaseGoneError extends ForbiddenError {
+  override readonly code = 'lease-gone';
+}
+
+/** The job that has least to it; the id is the test's. */
+export function foldJob(updateId: string = randomUUID()): Job {
+  return { name: 'fold-journal', schema: 1, updateId };
+}
+
+export function idOf(job: Job): string {
+  return 'updateId' in job ? job.updateId : '';
+}
+
+export function processorsFor(work: (job: Job) => Promise<void>): JobProcessors {
+  return {
+    'apply-checkpoint': work,
+    'import-deployment': work,
+    'append-journal': work,
+    'append-events': work,
+    'fold-journal': work,
+    'advance-fold': work,
+  };
+}
+
+/** A gate that work waits at. */
+export function gate(): { readonly arrived: () => number; pass(): Promise<void>; open(): void } {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  let arrived = 0;
+  return {
+    arrived: () => arrived,
+    pass: () => {
+      arrived++;
+      return promise;
+    },
+    open: resolve,
+  };
+}
+
+/** The behaviour that every JobDispatcher shares. */
+export function describeDispatcher(
+  name: string,
+  start: (options: DispatcherUnderTestOptions) => Promise<DispatcherUnderTest>,
+): void {
+  describe(`jobs by ${name}`, () => {
+    const subjects: DispatcherUnderTest[] = [];
+    const open = async (options: DispatcherUnderTestOptions): Promise<DispatcherUnderTest> => {
+      const subject = await start({ waitMs: 30_000, ...options });
+      subjects.push(subject);
+      return subject;
+    };
+    const unhandled: unknown[] = [];
+    const note = (error: unknown): void => void unhandled.push(error);
+    beforeEach(() => {
+      process.on('unhandledRejection', note);
+    });
+    afterEach(async () => {
+      await Promise.all(subjects.splice(0).map((subject) => subject.close()));
+      process.off('unhandledRejection', note);
+      expect(unhandled.splice(0)).toEqual([]);
+    });
+
+    it('resolves once the work is done, not before', async () => {
+      const held = gate();
+      const { dispatcher } = await open({ work: held.pass });
+      let resolved = false;
+      const run = dispatcher.run(foldJob()).then(() => {
+        resolved = true;
+      });
+      await until(() => held.arrived() === 1, 'the job runs');
+      expect(resolved).toBe(false);
+      held.open();
+      await run;
+    });
+
+    it('hands over the job as it was given, and each job once', async () => {
+      const seen: Job[] = [];
+      const { dispatcher } = await open({ work: async (job) => void seen.push(job) });
+      const fence = { updateId: randomUUID(), stackId: randomUUID(), epoch: 3 };
+      const jobs: Job[] = [
+        {
+          name: 'apply-checkpoint',
+          schema: 1,
+          kind: 'full',
+          fence,
+          fullOrder: 7,
+          handoverKey: 'key',
+          encoding: 'gzip',
+        },
+        { name: 'append-journal', schema: 1, fence, handoverKey: 'key', encoding: 'identity' },
+        ...Array.from({ length: 20 }, () => foldJob()),
+      ];
+      await Promise.all(jobs.map((job) => dispatcher.run(job)));
+      const byText = (job: Job) => JSON.stringify(job);
+      expect(seen.map(byText).sort()).toEqual(jobs.map(byText).sort());
+    });
+
+    it.each([
+      ['its status', new ConflictError('Another update is in progress'), 409, 'conflict'],
+      ['a code of its own', new LeaseGoneError('The lease is gone'), 403, 'lease-gone'],
+      ['the status of a body too large', new PayloadTooLargeError('Too large'), 413, 'payload-too-large'],
+    ])('a refusal comes back with %s, and is final', async (_label, error, status, code) => {
+      let runs = 0;
+      const work = async (): Promise<void> => {
+        runs++;
+        throw error;
+      };
+      const { dispatcher } = await open({ work });
+      await expect(dispatcher.run(foldJob())).rejects.toMatchObject({ status, code, message: error.message });
+      expect(runs).toBe(1);
+    });
+
+    it('a fault is tried again, after a pause that grows', async () => {
+      const at: number[] = [];
+      const { dispatcher } = await open({
+        work: async () => {
+          at.push(performance.now());
+          if (at.length < 3) throw new Error('the database is away');
+        },
+      });
+      await dispatcher.run(foldJob());
+      expect(at).toHaveLength(3);
+      const [first, second, third] = at as [number, number, number];
+      expect(second - first).toBeGreaterThanOrEqual(40);
+      expect(third - second).toBeGreaterThanOrEqual(90);
+    }, 20_000);
+
+    it('a fault that stays ends as one to repeat the call for', async () => {
+      let runs = 0;
+      const ended: string[] = [];
+      const { dispatcher } = await open({
+        work: async () => {
+          runs++;
+          throw new TypeError('the worker has a bug');
+        },
+        onEnded: async (job) => void ended.push(idOf(job)),
+      });
+      const job = foldJob();
+      const run = dispatcher.run(job);
+      await expect(run).rejects.toThrow(UnavailableError);
+      await expect(run).rejects.not.toThrow(JobPendingError);
+      expect(runs).toBeGreaterThan(2);
+      expect(ended).toEqual([idOf(job)]);
+    }, 20_000);
+
+    it('a body that is gone is not looked for again', async () => {
+      let runs = 0;
+      const { dispatcher } = await open({
+        work: async () => {
+          runs++;
+          throw new HandoverMissingError();
+        },
+      });
+      await expect(dispatcher.run(foldJob())).rejects.toThrow(UnavailableError);
+      expect(runs).toBe(1);
+    });
+
+    it('a call waits no longer than it may, and its job is committed all the same', async () => {
+      const held = gate();
+      let done = false;
+      const { dispatcher } = await open({
+        waitMs: 700,
+        work: async () => {
+          await held.pass();
+          done = true;
+        },
+      });
+      const run = dispatcher.run(foldJob());
+      await expect(run).rejects.toThrow(JobPendingError);
+      await expect(run).rejects.toMatchObject({ status: 503, code: 'job-pending', retryAfterSeconds: 5 });
+      expect(done).toBe(false);
+      held.open();
+      await until(() => done, 'the job goes on');
+    });
+
+    it('enqueue is over once the job is accepted, whatever becomes of it', async () => {
+      const held = gate();
+      const done: string[] = [];
+      const { dispatcher } = await open({
+        work: async (job) => {
+          await held.pass();
+          if (done.length === 0) {
+            done.push(idOf(job));
+            throw new ConflictError('no');
+          }
+          done.push(idOf(job));
+        },
+      });
+      await dispatcher.enqueue(foldJob());
+      await dispatcher.enqueue(foldJob());
+      expect(done).toEqual([]);
+      held.open();
+      await until(() => done.length === 2, 'both ran');
+    });
+
+    it.each([
+      ['committed', async () => {}],
+      [
+        'refused',
+        async () => {
+          throw new ConflictError('no');
+        },
+      ],
+    ])('tells of the end of a job that was %s, once, after the work', async (_label, work) => {
+      const events: string[] = [];
+      const { dispatcher } = await open({
+        work: async () => {
+          events.push('worked');
+          return work();
+        },
+        onEnded: async () => {
+          events.push('ended');
+          throw new Error('tidying up fails');
+        },
+      });
+      await dispatcher.run(foldJob()).catch(() => {});
+      await until(() => events.length === 2, 'the end is told');
+      expect(events).toEqual(['worked', 'ended']);
+    });
+
+    it('close lets the calls under way end, and takes no more', async () => {
+      const held = gate();
+      const subject = await open({ work: held.pass, concurrency: 1 });
+      const runs = [subject.dispatcher.run(foldJob()), subject.dispatcher.run(foldJob())];
+      await until(() => held.arrived() === 1, 'one runs');
+      let closed = false;
+      const closing = subject.dispatcher.close().then(() => {
+        closed = true;
+      });
+      await expect(subject.dispatcher.run(foldJob())).rejects.toThrow(UnavailableError);
+      await expect(subject.dispatcher.enqueue(foldJob())).rejects.toThrow(UnavailableError);
+      expect(closed).toBe(false);
+      held.open();
+      await Promise.all([...runs, closing]);
+    });
+
+    it('a flood of one organization holds up the job of another by a few at most', async () => {
+      const order: string[] = [];
+      const held = gate();
+      const { dispatcher } = await open({
+        concurrency: 1,
+        work: async (job) => {
+          await held.pass();
+          order.push(idOf(job));
+        },
+      });
+      const flood = [dispatcher.run(foldJob('flood'), { share: 'many' })];
+      await until(() => held.arrived() === 1, 'the worker is busy');
+      for (let index = 0; index < 40; index++) flood.push(dispatcher.run(foldJob('flood'), { share: 'many' }));
+      // Sent, though not answered: what comes after this comes later.
+      await dispatcher.enqueue(foldJob('later'));
+      await Promise.all([...Array(3)].map(() => dispatcher.enqueue(foldJob('later'))));
+      const others = ['a', 'b', 'c'].map((share) => dispatcher.run(foldJob(share), { share }));
+      await new Promise((resolve) => setTimeout(resolve, 300));
+      held.open();
+      await Promise.all(others);
+      const before = order.slice(0, Math.max(...['a', 'b', 'c'].map((share) => order.indexOf(share))));
+      expect(before.filter((id) => id === 'flood').length).toBeLessThanOrEqual(3);
+      await Promise.all(flood);
+    }, 20_000);
+
+    it('large jobs do not hold up small ones', async () => {
+      const held = gate();
+      const { dispatcher } = await open({
+        concurrency: 1,
+        work: async (job) => {
+          if (idOf(job) === 'large') await held.pass();
+        },
+      });
+      const large = Array.from({ length: 5 }, () => dispatcher.run(foldJob('large'), { bytes: largeBytes }));
+      await until(() => held.arrived() === 1, 'a large one runs');
+      await dispatcher.run(foldJob('small'), { bytes: largeBytes - 1 });
+      await dispatcher.run(foldJob('small'));
+      expect(held.arrived()).toBe(1);
+      held.open();
+      await Promise.all(large);
+    });
+
+    it('tells how many jobs wait, run and were given up in each lane, and since when', async () => {
+      const held = gate();
+      const { dispatcher, look } = await open({
+        concurrency: 1,
+        work: async (job) => {
+          if (idOf(job) === 'bad') throw new HandoverMissingError();
+          await held.pass();
+        },
+      });
+      await expect(dispatcher.run(foldJob('bad'))).rejects.toThrow(UnavailableError);
+      const runs = [1, 2, 3].map(() => dispatcher.run(foldJob()));
+      runs.push(dispatcher.run(foldJob(), { bytes: largeBytes }));
+      const settled = async (): Promise<boolean> => {
+        await look();
+        const { lanes } = dispatcher.state();
+        return lanes.small.active === 1 && lanes.small.waiting === 2 && lanes.large.active === 1;
+      };
+      await until(settled, 'all are there');
+      await new Promise((resolve) => setTimeout(resolve, 50));
+      await look();
+      const state = dispatcher.state();
+      expect(state).toMatchObject({ waiting: 2, active: 2, lanes: { small: { failed: 1 }, large: { failed: 0 } } });
+      expect(state.lanes.small.oldestWaitingMs).toBeGreaterThanOrEqual(50);
+      expect(state.lanes.large.oldestWaitingMs).toBe(0);
+      expect(state.oldestWaitingMs).toBe(state.lanes.small.oldestWaitingMs);
+      held.open();
+      await Promise.all(runs);
+      await until(async () => {
+        await look();
+        return dispatcher.state().active === 0;
+      }, 'none is left');
+      expect(dispatcher.state()).toMatchObject({ waiting: 0, active: 0, oldestWaitingMs: 0 });
+    });
+  });
+}

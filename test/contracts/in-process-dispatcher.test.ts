@@ -1,0 +1,14 @@
+import { createLogger } from '../../src/shared/platform/logger/logger.ts';
+import { InProcessDispatcher } from '../../src/shared/platform/queue/in-process-dispatcher.ts';
+import { describeDispatcher, largeBytes, processorsFor } from './dispatcher-suite.ts';
+
+describeDispatcher('the process itself', async ({ work, onEnded, waitMs = 30_000, concurrency = 4 }) => {
+  const dispatcher = new InProcessDispatcher(processorsFor(work), {
+    concurrency: { small: concurrency, large: concurrency },
+    largeBytes,
+    waitMs,
+    logger: createLogger({ level: 'silent' }),
+    onEnded: onEnded ?? (async () => {}),
+  });
+  return { dispatcher, look: async () => {}, close: () => dispatcher.close() };
+});

@@ -1,0 +1,655 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { Redis } from 'ioredis';
+import { Type } from 'typebox';
+import { type Database, openDatabase } from '../../src/shared/platform/db/database.ts';
+import { sql } from '../../src/shared/platform/db/sql.ts';
+import { ConflictError, UnavailableError } from '../../src/shared/platform/errors/errors.ts';
+import { createLogger } from '../../src/shared/platform/logger/logger.ts';
+import { JobPendingError } from '../../src/shared/platform/queue/dispatcher.ts';
+import type { Job } from '../../src/shared/platform/queue/jobs.ts';
+import { QueueBoard } from '../../src/shared/platform/queue/queue-board.ts';
+import { createReceiptRepository, type ReceiptRepository } from '../../src/shared/platform/queue/receipt-repository.ts';
+import { assertNoEviction, RedisPolicyError, untilReady } from '../../src/shared/platform/queue/redis.ts';
+import { until } from '../support/steps.ts';
+import { openTcpProxy } from '../support/tcp-proxy.ts';
+import { createTestDatabase, type TestDatabase } from '../support/test-app.ts';
+import { describeDispatcher, foldJob, gate, idOf } from './dispatcher-suite.ts';
+import { type ApiSide, openApiSide, openWorkerSide, type WorkerSide } from './redis-queue.ts';
+import { describeOnRedis } from './redis-under-test.ts';
+
+const silent = createLogger({ level: 'silent' });
+/** Well below the 30 s that the calls of these tests may wait. */
+const soonMs = 9_000;
+
+await describeOnRedis((server) => {
+  let database: TestDatabase;
+  let db: Database;
+  let receipts: ReceiptRepository;
+  let redis: Redis;
+  const open: { close(): Promise<void> }[] = [];
+  const unhandled: unknown[] = [];
+  const note = (error: unknown): void => void unhandled.push(error);
+
+  beforeAll(async () => {
+    database = await createTestDatabase();
+    db = await openDatabase({ url: database.url, poolSize: 20, statementTimeoutMs: 10_000 });
+    receipts = createReceiptRepository(db);
+  });
+  afterAll(async () => {
+    await db.close();
+    await database[Symbol.asyncDispose]();
+  });
+  beforeEach(async () => {
+    redis = new Redis(server().url);
+    await redis.flushall();
+    process.on('unhandledRejection', note);
+  });
+  afterEach(async () => {
+    for (const part of open.splice(0).reverse()) await part.close();
+    redis.disconnect();
+    process.off('unhandledRejection', note);
+    expect(unhandled.splice(0)).toEqual([]);
+  });
+
+  const track = <T extends { close(): Promise<void> }>(part: T): T => {
+    open.push(part);
+    return part;
+  };
+  const api = async (options: Partial<Parameters<typeof openApiSide>[0]> = {}): Promise<ApiSide> =>
+    track(await openApiSide({ url: server().url, receipts, ...options }));
+  const worker = (
+    work: (job: Job) => Promise<void>,
+    options: Partial<Parameters<typeof openWorkerSide>[0]> = {},
+  ): WorkerSide => track(openWorkerSide({ url: server().url, receipts, work, ...options }));
+
+  describeDispatcher('worker processes', async ({ work, onEnded, waitMs = 30_000, concurrency = 4 }) => {
+    const side = await openApiSide({ url: server().url, receipts, waitMs });
+    const workers = openWorkerSide({
+      url: server().url,
+      receipts,
+      work,
+      concurrency,
+      ...(onEnded === undefined ? {} : { onEnded }),
+    });
+    const close = async (): Promise<void> => {
+      await side.close();
+      await workers.close();
+    };
+    return { dispatcher: side.dispatcher, look: () => side.monitor.look(), close };
+  });
+
+  describe('a call whose message is lost', () => {
+    it('finds the receipt when the worker cannot publish', async () => {
+      const { dispatcher } = await api();
+      const { publisher } = worker(async () => {});
+      await untilReady(publisher, 5_000);
+      publisher.disconnect();
+      expect(await timed(() => dispatcher.run(foldJob()))).toMatchObject({ outcome: 'resolved', soon: true });
+    });
+
+    it('finds a refusal likewise', async () => {
+      const { dispatcher, subscriber } = await api();
+      await until(() => subscriber.status === 'ready', 'subscribed');
+      subscriber.disconnect();
+      worker(async () => {
+        throw new ConflictError('no');
+      });
+      await expect(dispatcher.run(foldJob())).rejects.toThrow(ConflictError);
+    });
+
+    it('hears again after the subscription was cut', async () => {
+      await using proxy = await openTcpProxy(server().url);
+      const { dispatcher, subscriber } = await api({ url: proxy.url.replace(/\/$/, '') });
+      worker(async () => {});
+      await dispatcher.run(foldJob());
+      proxy.cut();
+      await until(() => subscriber.status !== 'ready', 'cut');
+      await until(() => subscriber.status === 'ready', 'there again', soonMs);
+      await until(
+        async () => ((await redis.pubsub('CHANNELS', 'holdfast:done:*')) as string[]).length === 1,
+        'subscribed',
+      );
+      await dispatcher.run(foldJob());
+      const { ms } = await timed(() => dispatcher.run(foldJob()));
+      expect(ms).toBeLessThan(900);
+    }, 20_000);
+
+    it('is not led astray by what others publish on the channel', async () => {
+      const held = gate();
+      const { dispatcher } = await api();
+      worker(held.pass);
+      let resolved = false;
+      const run = dispatcher.run(foldJob()).then(() => {
+        resolved = true;
+      });
+      await until(() => held.arrived() === 1, 'it runs');
+      const [channel] = (await redis.pubsub('CHANNELS', 'holdfast:done:*')) as [string];
+      const [jobId] = await jobIds(redis);
+      for (const message of [
+        '',
+        '{',
+        'null',
+        '{"jobId":5}',
+        JSON.stringify({ jobId: randomUUID(), result: 'settled' }),
+      ])
+        await redis.publish(channel, message);
+      for (const result of ['settled', 'failed']) await redis.publish(channel, JSON.stringify({ jobId, result }));
+      await new Promise((resolve) => setTimeout(resolve, 200));
+      expect(resolved).toBe(false);
+      held.open();
+      await run;
+    });
+  });
+
+  describe('a job that Redis loses', () => {
+    it('while it waits for a worker is told of soon', async () => {
+      const { dispatcher } = await api();
+      const run = timed(() => dispatcher.run(foldJob()));
+      await until(async () => (await jobIds(redis)).length === 1, 'it waits');
+      await redis.flushall();
+      expect(await run).toMatchObject({ outcome: 'UnavailableError', soon: true });
+    }, 15_000);
+
+    it('while it runs is told of soon, too, and the worker goes on to take others', async () => {
+      const held = gate();
+      const { dispatcher } = await api();
+      worker(held.pass);
+      const run = timed(() => dispatcher.run(foldJob()));
+      await until(() => held.arrived() === 1, 'it runs');
+      await redis.flushall();
+      expect(await run).toMatchObject({ outcome: 'UnavailableError', soon: true });
+      held.open();
+      await dispatcher.run(foldJob());
+    }, 15_000);
+
+    it('by a restart of Redis is told of soon, and what is sent then is done', async () => {
+      const { dispatcher, producer } = await api();
+      const done: string[] = [];
+      const held = gate();
+      worker(
+        async (job) => {
+          if (idOf(job) === 'held') await held.pass();
+          done.push(idOf(job));
+        },
+        { concurrency: 1 },
+      );
+      const first = timed(() => dispatcher.run(foldJob('held')));
+      await until(() => held.arrived() === 1, 'one runs');
+      const second = timed(() => dispatcher.run(foldJob('waits')));
+      await until(async () => (await jobIds(redis)).length === 2, 'one waits');
+      await server().kill();
+      await server().restart();
+      // The one in hand is committed, whatever Redis knows of it.
+      held.open();
+      await untilReady(producer, 5_000);
+      await until(() => done.length === 1, 'committed');
+      expect((await first).outcome).toMatch(/^(resolved|UnavailableError)$/);
+      expect(await second).toMatchObject({ outcome: 'UnavailableError', soon: true });
+      expect(await timed(() => dispatcher.run(foldJob('after')))).toMatchObject({ outcome: 'resolved', soon: true });
+      expect(done).toEqual(['held', 'after']);
+    }, 40_000);
+  });
+
+  it('a call waits on while Postgres is away, and learns the end when it is back', async () => {
+    let away = true;
+    const faulty: ReceiptRepository = {
+      ...receipts,
+      find: async (jobId) => {
+        if (away) throw new Error('connection refused');
+        return receipts.find(jobId);
+      },
+    };
+    const { dispatcher } = await api({ receipts: faulty });
+    worker(async () => {});
+    setTimeout(() => {
+      away = false;
+    }, 1_500);
+    await dispatcher.run(foldJob());
+  }, 15_000);
+
+  it('a job waits for the worker that starts later', async () => {
+    const { dispatcher } = await api();
+    const run = dispatcher.run(foldJob());
+    await until(async () => (await jobIds(redis)).length === 1, 'it waits');
+    worker(async () => {});
+    await run;
+  });
+
+  describe('a job delivered twice', () => {
+    it('is taken over when its worker hangs, and told of once', async () => {
+      const held = gate();
+      const runs: string[] = [];
+      const receiptsBefore = await countReceipts(db);
+      await using proxy = await openTcpProxy(server().url);
+      const { dispatcher } = await api();
+      const stalled = worker(
+        async () => {
+          runs.push('stalled');
+          await held.pass();
+        },
+        { url: proxy.url, lockMs: 600 },
+      );
+      const run = timed(() => dispatcher.run(foldJob()));
+      await until(() => held.arrived() === 1, 'it runs');
+      proxy.hang();
+      worker(async () => void runs.push('second'), { lockMs: 600 });
+      expect(await run).toMatchObject({ outcome: 'resolved', soon: true });
+      expect(runs).toEqual(['stalled', 'second']);
+      proxy.resume();
+      held.open();
+      expect(await countReceipts(db)).toBe(receiptsBefore + 1);
+      // It lost its lock, not its use.
+      await until(async () => {
+        await dispatcher.run(foldJob());
+        return runs.filter((run_) => run_ === 'stalled').length > 1;
+      }, 'it takes jobs again');
+      await stalled.close();
+    }, 30_000);
+
+    it('is not run again when the first worker wrote its end down before it went', async () => {
+      let runs = 0;
+      const ended: string[] = [];
+      const written = Promise.withResolvers<void>();
+      const never = new Promise<void>(() => {});
+      const dying: ReceiptRepository = {
+        ...receipts,
+        insert: async (jobId, outcome) => {
+          const result = await receipts.insert(jobId, outcome);
+          written.resolve();
+          await never;
+          return result;
+        },
+      };
+      await using proxy = await openTcpProxy(server().url);
+      const { dispatcher, monitor } = await api();
+      const died = openWorkerSide({
+        url: proxy.url,
+        receipts: dying,
+        lockMs: 600,
+        work: async () => void runs++,
+      });
+      const run = dispatcher.run(foldJob());
+      await written.promise;
+      proxy.hang();
+      worker(async () => void runs++, { lockMs: 600, onEnded: async (job) => void ended.push(idOf(job)) });
+      await run;
+      await until(() => ended.length === 1, 'tidied up');
+      expect(runs).toBe(1);
+      await until(async () => {
+        await monitor.look();
+        return monitor.lanes.small.active === 0;
+      }, 'none is left');
+      proxy.cut();
+      died.close().catch(() => {});
+    }, 30_000);
+
+    it('that takes its workers down again and again is given up', async () => {
+      const held = gate();
+      const ended: string[] = [];
+      await using proxy = await openTcpProxy(server().url);
+      const { dispatcher, monitor } = await api();
+      worker(held.pass, { url: proxy.url, lockMs: 600 });
+      const run = timed(() => dispatcher.run(foldJob('killer')));
+      await until(() => held.arrived() === 1, 'it runs');
+      const [jobId] = (await jobIds(redis)) as [string];
+      // As if it had stalled three times before.
+      await redis.hset(`holdfast:writes-small:${jobId}`, 'stc', 3);
+      proxy.hang();
+      worker(async () => {}, { lockMs: 600, onEnded: async (job) => void ended.push(idOf(job)) });
+      expect(await run).toMatchObject({ outcome: 'UnavailableError', soon: true });
+      expect(ended).toEqual(['killer']);
+      await monitor.look();
+      expect(monitor.lanes.small).toMatchObject({ failed: 1, active: 0, waiting: 0 });
+      proxy.resume();
+      held.open();
+    }, 30_000);
+  });
+
+  describe('a job that cannot be done', () => {
+    it('ends as failed, told to the caller at once, and stays to be seen', async () => {
+      const { dispatcher, monitor, queues } = await api();
+      const { metrics } = worker(async () => {
+        throw Object.assign(new Error('row (42, topsecret) violates'), { code: '23514' });
+      });
+      const job = foldJob();
+      expect(await timed(() => dispatcher.run(job))).toMatchObject({ outcome: 'UnavailableError', soon: true });
+      const { lanes } = await new QueueBoard(queues, monitor).overview(10);
+      expect(lanes[0]).toMatchObject({ lane: 'small', failed: 1, workers: 1 });
+      expect(lanes[0]?.jobs).toMatchObject([
+        { name: 'fold-journal', state: 'failed', updateId: idOf(job), attempts: 3, endedAt: expect.any(Date) },
+      ]);
+      expect(lanes[0]?.jobs[0]?.fault).toMatch(/^Error \(23514\)/);
+      const figures = await metrics.registry.metrics();
+      expect(figures).toContain('holdfast_jobs_ended_total{job="fold-journal",outcome="failed"} 1');
+      expect(figures).toContain('holdfast_job_faults_total{job="fold-journal"} 3');
+      // It holds up nobody.
+      await expect(dispatcher.run(foldJob())).rejects.toThrow(UnavailableError);
+    }, 20_000);
+
+    it('with a payload of another release is left to that, not dropped', async () => {
+      const { dispatcher, queues, monitor } = await api({ attempts: 8 });
+      const seen: Job[] = [];
+      worker(async (job) => void seen.push(job));
+      const queue = await queues.get('small');
+      const newer = { ...foldJob('newer'), schema: 2, more: true };
+      const data = { job: newer as unknown as Job, replyTo: 'nobody' };
+      const added = await queue.add('fold-journal', data, { jobId: randomUUID() });
+      await until(async () => ((await queue.getJob(added.id as string))?.attemptsMade ?? 0) >= 2, 'tried twice');
+      expect(seen).toEqual([]);
+      await monitor.look();
+      expect(monitor.lanes.small).toMatchObject({ failed: 0 });
+      // Here comes the release that knows it.
+      await (await queue.getJob(added.id as string))?.updateData({ job: foldJob('newer'), replyTo: 'nobody' });
+      await until(() => seen.length === 1, 'done', soonMs);
+      await dispatcher.run(foldJob());
+    }, 20_000);
+
+    it('whose payload nobody can read ends as failed, and the worker lives', async () => {
+      const { dispatcher, monitor, queues } = await api();
+      const queue = await queues.get('small');
+      for (const data of [null, {}, { job: null, replyTo: 7 }, 'text', [1]])
+        await queue.add('fold-journal', data as never);
+      worker(async () => {});
+      await until(
+        async () => {
+          await monitor.look();
+          return monitor.lanes.small.failed === 5;
+        },
+        'all failed',
+        soonMs,
+      );
+      await dispatcher.run(foldJob());
+      const { lanes } = await new QueueBoard(queues, monitor).overview(10);
+      expect(lanes[0]?.jobs).toHaveLength(5);
+      expect(lanes[0]?.jobs[0]).toMatchObject({ updateId: null, stackId: null });
+    }, 20_000);
+
+    it('whose record is broken in Redis does not stop the worker', async () => {
+      const { dispatcher } = await api();
+      const run = timed(() => dispatcher.run(foldJob('broken')));
+      await until(async () => (await jobIds(redis)).length === 1, 'it waits');
+      const [jobId] = (await jobIds(redis)) as [string];
+      await redis.hset(`holdfast:writes-small:${jobId}`, 'data', '{"job":');
+      const seen: string[] = [];
+      worker(async (job) => void seen.push(idOf(job)), { concurrency: 1, lockMs: 600 });
+      await dispatcher.run(foldJob('well'));
+      expect(seen).toEqual(['well']);
+      void run.catch(() => {});
+      await redis.flushall();
+      expect(await run).toMatchObject({ outcome: 'UnavailableError' });
+    }, 30_000);
+  });
+
+  it('Redis never holds a payload, a token, a secret or what a fault said of them', async () => {
+    const { dispatcher } = await api();
+    worker(async (job) => {
+      if (idOf(job) === 'refused') throw new ConflictError('the body says topsecret');
+      if (idOf(job) === 'fails') throw new SyntaxError('Unexpected token in "topsecret"');
+    });
+    const fence = { updateId: 'u', stackId: 's', epoch: 1 };
+    const key = randomUUID();
+    await dispatcher.run(
+      { name: 'append-journal', schema: 1, fence, handoverKey: key, encoding: 'gzip' },
+      { share: 'org' },
+    );
+    await dispatcher.run(foldJob('refused')).catch(() => {});
+    await dispatcher.run(foldJob('fails')).catch(() => {});
+    const everything = await dump(redis);
+    expect(everything).toContain(key);
+    expect(everything).toContain('SyntaxError');
+    expect(everything).not.toMatch(/topsecret|token|worker.*\.ts/i);
+    const data = await Promise.all(
+      (await jobIds(redis)).map(async (id) =>
+        JSON.parse((await redis.hget(`holdfast:writes-small:${id}`, 'data')) ?? '{}'),
+      ),
+    );
+    const journal = data.find(({ job }) => job.name === 'append-journal');
+    expect(journal).toEqual({
+      job: { name: 'append-journal', schema: 1, fence, handoverKey: key, encoding: 'gzip' },
+      replyTo: expect.stringMatching(/^holdfast:done:[0-9a-f-]{36}$/),
+    });
+  }, 20_000);
+
+  describe('shares', () => {
+    it('end with their calls', async () => {
+      const { dispatcher } = await api();
+      worker(async () => {});
+      await Promise.all([1, 2, 3].map(() => dispatcher.run(foldJob(), { share: 'org' })));
+      await until(async () => (await redis.exists('holdfast:share:org')) === 0, 'no share is left');
+    });
+
+    it('of processes that died do not count for ever', async () => {
+      const died = await openApiSide({ url: server().url, receipts, waitMs: 30_000 });
+      const abandoned = [1, 2, 3, 4].map(() => died.dispatcher.run(foldJob(), { share: 'org' }).catch(() => {}));
+      await until(async () => (await jobIds(redis)).length === 4, 'they wait');
+      died.producer.disconnect();
+      expect(await redis.zcard('holdfast:share:org')).toBe(4);
+      expect(await redis.pttl('holdfast:share:org')).toBeLessThanOrEqual(40_000);
+      for (const member of await redis.zrange('holdfast:share:org', 0, -1))
+        await redis.zadd('holdfast:share:org', Date.now() - 1, member);
+      const { dispatcher, queues } = await api();
+      const run = dispatcher.run(foldJob('next'), { share: 'org' });
+      await until(async () => (await jobIds(redis)).length === 5, 'it waits');
+      const queue = await queues.get('small');
+      const next = (await queue.getJobs(['wait', 'prioritized'])).find((job) => idOf(job.data.job) === 'next');
+      expect(next?.priority).toBe(0);
+      worker(async () => {});
+      await run;
+      await Promise.all(abandoned);
+      died.subscriber.disconnect();
+      await died.close();
+    }, 20_000);
+  });
+
+  describe('while Redis is away', () => {
+    it('a call fails at once, and works when Redis is back', async () => {
+      const { dispatcher, producer } = await api();
+      worker(async () => {});
+      await dispatcher.run(foldJob());
+      await server().kill();
+      try {
+        for (const call of [() => dispatcher.run(foldJob(), { share: 'org' }), () => dispatcher.enqueue(foldJob())]) {
+          const { outcome, ms } = await timed(call);
+          expect(outcome).toBe('UnavailableError');
+          expect(ms).toBeLessThan(1_000);
+        }
+      } finally {
+        await server().restart();
+      }
+      await untilReady(producer, soonMs);
+      expect(await timed(() => dispatcher.run(foldJob()))).toMatchObject({ outcome: 'resolved', soon: true });
+    }, 30_000);
+
+    it('a dispatcher can be opened, and works when Redis is back', async () => {
+      await server().kill();
+      let opened: ApiSide;
+      try {
+        opened = await api({ evenIfAway: true });
+        expect(await timed(() => opened.dispatcher.run(foldJob()))).toMatchObject({ outcome: 'UnavailableError' });
+      } finally {
+        await server().restart();
+      }
+      await untilReady(opened.producer, soonMs);
+      worker(async () => {});
+      expect(await timed(() => opened.dispatcher.run(foldJob()))).toMatchObject({ outcome: 'resolved', soon: true });
+    }, 30_000);
+
+    it('a call ends within seconds when Redis hangs', async () => {
+      const { dispatcher } = await api();
+      await dispatcher.enqueue(foldJob());
+      server().pause();
+      try {
+        const { outcome, ms } = await timed(() => dispatcher.run(foldJob(), { share: 'org' }));
+        expect(outcome).toBe('UnavailableError');
+        expect(ms).toBeLessThan(7_000);
+      } finally {
+        server().resume();
+      }
+    }, 20_000);
+
+    it('the job in hand is committed, and its caller learns it from the receipt', async () => {
+      const held = gate();
+      await using proxy = await openTcpProxy(server().url);
+      const { dispatcher } = await api({ url: proxy.url });
+      worker(held.pass);
+      const run = timed(() => dispatcher.run(foldJob()));
+      await until(() => held.arrived() === 1, 'it runs');
+      proxy.refuse();
+      held.open();
+      expect(await run).toMatchObject({ outcome: 'resolved', soon: true });
+      proxy.accept();
+    }, 20_000);
+
+    it('figures say so', async () => {
+      const { monitor } = await api();
+      await monitor.look();
+      expect(monitor.redis).toMatchObject({ up: true, memoryLimitBytes: 0 });
+      expect(monitor.redis.memoryBytes).toBeGreaterThan(100_000);
+      await server().kill();
+      try {
+        await monitor.look();
+        expect(monitor.redis.up).toBe(false);
+      } finally {
+        await server().restart();
+      }
+      await until(
+        async () => {
+          await monitor.look();
+          return monitor.redis.up;
+        },
+        'up again',
+        soonMs,
+      );
+    }, 20_000);
+  });
+
+  describe('an end', () => {
+    it('of a worker waits for the jobs in hand and leaves the others', async () => {
+      const held = gate();
+      const done: string[] = [];
+      const { dispatcher } = await api();
+      const first = openWorkerSide({
+        url: server().url,
+        receipts,
+        concurrency: 1,
+        work: async (job) => {
+          await held.pass();
+          done.push(idOf(job));
+        },
+      });
+      const runs = ['in hand', 'waits'].map((id) => dispatcher.run(foldJob(id)));
+      await until(() => held.arrived() === 1, 'one runs');
+      const closing = first.close();
+      await new Promise((resolve) => setTimeout(resolve, 100));
+      held.open();
+      await closing;
+      await runs[0];
+      expect(done).toEqual(['in hand']);
+      worker(async () => {});
+      await runs[1];
+    });
+
+    it('of a worker is over within seconds when Redis is away', async () => {
+      const { dispatcher } = await api();
+      const side = openWorkerSide({ url: server().url, receipts, work: async () => {} });
+      await dispatcher.run(foldJob());
+      await server().kill();
+      try {
+        const { ms } = await timed(() => side.close());
+        expect(ms).toBeLessThan(3_000);
+      } finally {
+        await server().restart();
+      }
+    }, 30_000);
+
+    it('leaves no connection, no listener and no subscription', async () => {
+      const clients = async (): Promise<number> => ((await redis.client('LIST')) as string).trim().split('\n').length;
+      const before = await clients();
+      for (let round = 0; round < 3; round++) {
+        const side = await openApiSide({ url: server().url, receipts });
+        const { producer, subscriber } = side;
+        const listeners = () =>
+          [producer, subscriber].map((one) => one.eventNames().map((name) => one.listenerCount(name)));
+        const workers = openWorkerSide({ url: server().url, receipts, work: async () => {} });
+        await side.dispatcher.run(foldJob());
+        await side.dispatcher.run(foldJob(), { bytes: 2_000_000 });
+        const first = listeners();
+        await Promise.all([...Array(100)].map(() => side.dispatcher.run(foldJob(), { share: 'org' })));
+        expect(listeners()).toEqual(first);
+        await side.close();
+        await workers.close();
+        expect(subscriber.listenerCount('message')).toBe(0);
+      }
+      await until(async () => (await clients()) === before, 'all connections are gone');
+    }, 30_000);
+
+    it('of the wait leaves the job to the worker, and its caller to the next call', async () => {
+      const held = gate();
+      const before = await countReceipts(db);
+      const { dispatcher } = await api({ waitMs: 500 });
+      worker(held.pass);
+      await expect(dispatcher.run(foldJob())).rejects.toThrow(JobPendingError);
+      held.open();
+      await until(async () => (await countReceipts(db)) === before + 1, 'committed');
+    });
+  });
+
+  describe('a Redis that would drop what it is given', () => {
+    afterEach(() => redis.config('SET', 'maxmemory-policy', 'noeviction'));
+
+    it.each(['allkeys-lru', 'volatile-ttl'])('is refused: %s', async (policy) => {
+      await redis.config('SET', 'maxmemory-policy', policy);
+      await expect(assertNoEviction(redis, silent)).rejects.toThrow(RedisPolicyError);
+      await expect(assertNoEviction(redis, silent)).rejects.toThrow(policy);
+    });
+
+    it('is taken with noeviction, and when it does not tell', async () => {
+      await assertNoEviction(redis, silent);
+      await redis.call('ACL', 'SETUSER', 'limited', 'on', 'nopass', '+@all', '-config', '~*', '&*');
+      const limited = new Redis(server().url, { username: 'limited', password: 'any' });
+      await assertNoEviction(limited, silent);
+      limited.disconnect();
+    });
+  });
+});
+
+/** Ids of the jobs that BullMQ knows. */
+async function jobIds(redis: Redis): Promise<string[]> {
+  const keys = await redis.keys('holdfast:writes-*:*');
+  return keys.flatMap((key) => /:([0-9a-f-]{36})$/.exec(key)?.[1] ?? []);
+}
+
+async function countReceipts(db: Database): Promise<number> {
+  const { count } = await db.one(
+    sql.rows(Type.Object({ count: Type.Integer() }))`/* test.countReceipts */ select count(*) as count from receipts`,
+  );
+  return count;
+}
+
+/** Everything in Redis as text. */
+async function dump(redis: Redis): Promise<string> {
+  const texts: unknown[] = [];
+  for (const key of await redis.keys('*')) {
+    const type = await redis.type(key);
+    texts.push(key);
+    if (type === 'string') texts.push(await redis.get(key));
+    else if (type === 'hash') texts.push(await redis.hgetall(key));
+    else if (type === 'list') texts.push(await redis.lrange(key, 0, -1));
+    else if (type === 'set') texts.push(await redis.smembers(key));
+    else if (type === 'zset') texts.push(await redis.zrange(key, 0, -1));
+    else if (type === 'stream') texts.push(await redis.xrange(key, '-', '+'));
+  }
+  return JSON.stringify(texts);
+}
+
+/** What came of the call, and whether it did within `soonMs`. */
+async function timed(call: () => Promise<void>): Promise<{ outcome: string; ms: number; soon: boolean }> {
+  const startedAt = performance.now();
+  const outcome = await call().then(
+    () => 'resolved',
+    (error: Error) => error.name,
+  );
+  const ms = performance.now() - startedAt;
+  return { outcome, ms, soon: ms < soonMs };
+}

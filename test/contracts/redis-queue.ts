@@ -1,0 +1,98 @@
+import type { Redis } from 'ioredis';
+import { createLogger, type Logger } from '../../src/shared/platform/logger/logger.ts';
+import type { Job } from '../../src/shared/platform/queue/jobs.ts';
+import { QueueMonitor } from '../../src/shared/platform/queue/queue-monitor.ts';
+import { Queues } from '../../src/shared/platform/queue/queues.ts';
+import type { ReceiptRepository } from '../../src/shared/platform/queue/receipt-repository.ts';
+import { connectRedis, disconnectRedis, untilReady } from '../../src/shared/platform/queue/redis.ts';
+import { RedisDispatcher } from '../../src/shared/platform/queue/redis-dispatcher.ts';
+import { createMetrics, type Metrics } from '../../src/shared/platform/telemetry/metrics.ts';
+import { type QueueWorkers, startQueueWorkers } from '../../src/workers/queue-workers.ts';
+import { largeBytes, processorsFor } from './dispatcher-suite.ts';
+
+/** Three attempts, so that a fault that stays is over within a second. */
+const attempts = 3;
+
+export interface ApiSide {
+  readonly dispatcher: RedisDispatcher;
+  readonly producer: Redis;
+  readonly subscriber: Redis;
+  readonly queues: Queues;
+  readonly monitor: QueueMonitor;
+  close(): Promise<void>;
+}
+
+/** What an API process has of the queue. */
+export async function openApiSide(options: {
+  readonly url: string;
+  readonly receipts: ReceiptRepository;
+  readonly waitMs?: number;
+  /** Opens at once, whether or not Redis is there. */
+  readonly evenIfAway?: true;
+  readonly logger?: Logger;
+  readonly attempts?: number;
+}): Promise<ApiSide> {
+  const logger = options.logger ?? createLogger({ level: 'silent' });
+  const producer = connectRedis(options.url, 'producer', logger);
+  const subscriber = connectRedis(options.url, 'worker', logger);
+  if (!options.evenIfAway) await untilReady(producer, 5_000);
+  const queues = new Queues(producer, logger, { attempts: options.attempts ?? attempts });
+  const monitor = new QueueMonitor(producer, queues, logger);
+  const dispatcher = new RedisDispatcher({
+    producer,
+    subscriber,
+    queues,
+    receipts: options.receipts,
+    logger,
+    largeBytes,
+    waitMs: options.waitMs ?? 30_000,
+    lanes: () => monitor.lanes,
+  });
+  const close = async (): Promise<void> => {
+    await dispatcher.close();
+    await monitor.close();
+    await queues.close();
+    disconnectRedis(producer);
+    disconnectRedis(subscriber);
+  };
+  return { dispatcher, producer, subscriber, queues, monitor, close };
+}
+
+export interface WorkerSide {
+  readonly workers: QueueWorkers;
+  readonly publisher: Redis;
+  readonly metrics: Metrics;
+  close(): Promise<void>;
+}
+
+/** A worker process that does `work` for every job. */
+export function openWorkerSide(options: {
+  readonly url: string;
+  readonly receipts: ReceiptRepository;
+  readonly work: (job: Job) => Promise<void>;
+  readonly onEnded?: (job: Job) => Promise<void>;
+  readonly concurrency?: number;
+  readonly lockMs?: number;
+  readonly logger?: Logger;
+}): WorkerSide {
+  const logger = options.logger ?? createLogger({ level: 'silent' });
+  const metrics = createMetrics();
+  const publisher = connectRedis(options.url, 'producer', logger);
+  const concurrency = options.concurrency ?? 4;
+  const workers = startQueueWorkers({
+    connect: () => connectRedis(options.url, 'worker', logger),
+    publisher,
+    processors: processorsFor(options.work),
+    receipts: options.receipts,
+    logger,
+    metrics,
+    concurrency: { small: concurrency, large: concurrency },
+    onEnded: options.onEnded ?? (async () => {}),
+    ...(options.lockMs === undefined ? {} : { lockMs: options.lockMs }),
+  });
+  const close = async (): Promise<void> => {
+    await workers.close();
+    disconnectRedis(publisher);
+  };
+  return { workers, publisher, metrics, close };
+}
