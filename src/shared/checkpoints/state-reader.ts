@@ -53,9 +53,10 @@ export class StateReader {
   /** The stack's state as last written; null when there is no such stack. */
   readHead(ref: StackRef): Promise<{ stack: StackRow; state: StateDocument } | null> {
     return this.#untilStill(async () => {
-      const stack = await this.#stacks.find(ref);
+      const stack = await this.#stacks.findHead(ref);
       if (!stack) return null;
-      const withTail = await this.#updates.findWithTail(stack.id);
+      const withTail = stack.tailUpdateId === null ? null : await this.#updates.find(stack.tailUpdateId);
+      if (stack.tailUpdateId !== null && !withTail?.hasTail) return 'moved';
       const state = withTail ? await this.#fold(withTail) : await this.#open(stack.checkpointId);
       return state === 'moved' ? state : { stack, state };
     });

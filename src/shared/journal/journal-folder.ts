@@ -96,7 +96,7 @@ export class JournalFolder {
   }
 
   /**
-   * Base and entries as one document, without storing it; null when the base was deleted meanwhile.
+   * Base and entries as one document, without storing it; null when they were folded and deleted meanwhile.
    * Throws UnsoundJournalError.
    */
   async replay(update: UpdateRow): Promise<ReplayedState | null> {
@@ -136,7 +136,10 @@ export class JournalFolder {
           if (replay.apply({ sequenceId, text: Buffer.from(entry) })) entries++;
         }
       });
-      if (page.length < pageEntries) return { replay, entries };
+      if (page.length < pageEntries) {
+        // Fewer than the update counted: another fold has committed them meanwhile, and the journal was deleted.
+        return entries < update.entryCount ? null : { replay, entries };
+      }
       // A large journal must not hold up everything else in this process.
       await nextTurn();
     }

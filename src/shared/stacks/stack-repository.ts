@@ -18,6 +18,8 @@ const StackRow = Type.Object({
 });
 export type StackRow = Row<typeof StackRow>;
 
+const HeadRow = Type.Object({ ...StackRow.properties, tailUpdateId: Nullable(Type.String()) });
+
 const OperationRow = Type.Object({ kind: Type.String(), author: Type.String(), startedAt: Timestamp });
 
 const StackListRow = Type.Object({
@@ -63,6 +65,17 @@ export function createStackRepository(db: Queryable) {
     find: (ref: StackRef) =>
       db.maybeOne(sql.prepared('stacks_find', StackRow)`
         /* stacks.find */ select ${columns} from ${joins}
+        where o.name = ${ref.organization} and p.name = ${ref.project} and s.name = ${ref.stack}`),
+
+    /**
+     * The stack, and its update whose journal is not yet all in a checkpoint. In one statement: asked for one after the other,
+     * a fold committed in between would show neither in the journal nor in the head.
+     */
+    findHead: (ref: StackRef) =>
+      db.maybeOne(sql.prepared('stacks_find_head', HeadRow)`
+        /* stacks.findHead */ select ${columns},
+          (select u.id from updates u where u.stack_id = s.id and u.has_tail order by u.stack_version desc limit 1) as "tailUpdateId"
+        from ${joins}
         where o.name = ${ref.organization} and p.name = ${ref.project} and s.name = ${ref.stack}`),
 
     /** As `find`, holding the stack's row until the end of the transaction. */
