@@ -68,15 +68,16 @@ export class StackRenaming {
 
   /** False when the state changed between reading and committing. */
   async #tryRename(from: StackRef, to: StackRef, caller: Caller): Promise<boolean> {
-    const { checkpoints, db, documents, states } = this.#context;
+    const { db, documents, states } = this.#context;
     const head = await states.readHead(from);
     if (!head) throw stackNotFound(from);
+    const pieces: Buffer[] = [];
+    for await (const piece of head.state.bytes) pieces.push(piece);
     // What has ended was settled before; the head of a live update changes with every write.
     if (head.stack.activeUpdateId !== null) throw new StackBusyError();
     const { checkpointId, resourceCount } = head.state;
-    const checkpoint = checkpointId === null ? null : await checkpoints.find(checkpointId);
-    if (head.stack.checkpointId !== checkpointId || (checkpointId !== null && !checkpoint)) return false;
-    const renamed = checkpoint ? renameDeployment(await documents.read(checkpoint), { from, to }) : null;
+    if (head.stack.checkpointId !== checkpointId) return false;
+    const renamed = checkpointId === null ? null : renameDeployment(Buffer.concat(pieces), { from, to });
     const document = renamed ? await documents.save(bytesOf(renamed)) : null;
     try {
       return await db.inTransaction(async (tx) => {

@@ -18,6 +18,7 @@ const replayedHereBytes = 512 * 1024;
 /** A state document, ready to be sent. */
 export interface StateDocument {
   readonly sizeBytes: number;
+  /** To be read once, or begun and left: until then a blob stays open. */
   readonly bytes: AsyncIterable<Buffer>;
   readonly resourceCount: number;
   /** Null: there is no checkpoint behind it (empty, or folded on demand). */
@@ -129,8 +130,17 @@ async function* once(bytes: Buffer): AsyncGenerator<Buffer> {
   yield bytes;
 }
 
-async function* resume(first: IteratorResult<Buffer>, rest: AsyncGenerator<Buffer>): AsyncGenerator<Buffer> {
-  if (first.done) return;
-  yield first.value;
-  yield* rest;
+/** The piece that was read already, and the rest. No generator: one that nobody has begun to read would not end the rest. */
+function resume(first: IteratorResult<Buffer>, rest: AsyncGenerator<Buffer>): AsyncIterable<Buffer> {
+  let taken: IteratorResult<Buffer> | null = first;
+  return {
+    [Symbol.asyncIterator]: () => ({
+      next: async () => {
+        const step = taken ?? (await rest.next());
+        taken = null;
+        return step;
+      },
+      return: () => rest.return(undefined),
+    }),
+  };
 }

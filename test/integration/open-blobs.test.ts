@@ -1,0 +1,80 @@
+import { readdirSync, readlinkSync } from 'node:fs';
+import { Readable } from 'node:stream';
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { deploymentOf } from '../../bench/support/raw-client.ts';
+import { createStack, gzipped, ok, type TestStack } from '../support/state.ts';
+import { until } from '../support/steps.ts';
+import { createTestApp, type TestApp } from '../support/test-app.ts';
+
+// A blob that is opened and not read to its end must be closed: a leaked descriptor lives until it is collected as garbage, a
+// leaked connection to S3 for ever.
+
+let app: TestApp;
+beforeAll(async () => {
+  app = await createTestApp({ settings: { HOLDFAST_INLINE_BYTES: '1' } });
+});
+afterAll(() => app[Symbol.asyncDispose]());
+
+const onLinux = process.platform === 'linux' ? test : test.skip;
+
+/** A stack whose state is a blob, of more than one piece. */
+async function createLargeStack(): Promise<TestStack> {
+  const stack = await createStack(app);
+  const body = gzipped(deploymentOf(3_000_000));
+  await ok(app.call('POST', `${stack.path}/import`, { auth: stack.auth, ...body }));
+  return stack;
+}
+
+function openBlobs(): string[] {
+  const targets = readdirSync('/proc/self/fd').map((name) => {
+    try {
+      return readlinkSync(`/proc/self/fd/${name}`);
+    } catch {
+      // The descriptor with which the folder was listed.
+      return '';
+    }
+  });
+  return targets.filter((target) => target.startsWith(app.dataDir) && !target.endsWith('server.pid'));
+}
+
+const untilClosed = () => until(() => openBlobs().length === 0, 'all blobs are closed', 2_000);
+
+onLinux('a rename leaves no blob open', async () => {
+  const stack = await createLargeStack();
+  await ok(app.call('POST', `${stack.path}/rename`, { auth: stack.auth, body: { newName: 'other' } }));
+  await untilClosed();
+});
+
+onLinux('a rename that is refused leaves no blob open', async () => {
+  const stack = await createLargeStack();
+  await ok(app.call('POST', `${stack.path}/update`, { auth: stack.auth, body: {} }));
+  const refused = await app.call('POST', `${stack.path}/rename`, { auth: stack.auth, body: { newName: 'other' } });
+  expect(refused.status).toBe(409);
+  await untilClosed();
+});
+
+onLinux('an export whose client has gone leaves no blob open', async () => {
+  const stack = await createLargeStack();
+  const head = await app.context.states.readHead(stack);
+  expect(openBlobs()).toHaveLength(1);
+  // As Fastify does it with the answer.
+  Readable.from(head?.state.bytes ?? []).destroy();
+  await untilClosed();
+});
+
+onLinux('an export that is not read to its end leaves no blob open', async () => {
+  const stack = await createLargeStack();
+  const head = await app.context.states.readHead(stack);
+  for await (const chunk of head?.state.bytes ?? []) {
+    expect(chunk.length).toBeGreaterThan(0);
+    break;
+  }
+  await untilClosed();
+});
+
+onLinux('an export that is only asked for its head leaves no blob open', async () => {
+  const stack = await createLargeStack();
+  const answer = await app.call('HEAD', `${stack.path}/export`, { auth: stack.auth });
+  expect([200, 404]).toContain(answer.status);
+  await untilClosed();
+});
