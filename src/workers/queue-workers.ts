@@ -13,8 +13,12 @@ import type { ReceiptRepository } from '../shared/platform/queue/receipt-reposit
 import { disconnectRedis } from '../shared/platform/queue/redis.ts';
 import type { Metrics } from '../shared/platform/telemetry/metrics.ts';
 
-/** A worker that says nothing for this long has lost its jobs to the others; in ms. */
-const defaultLockMs = 30_000;
+/**
+ * A worker that says nothing for this long has lost its jobs to the others, which look for such jobs after every half of it;
+ * in ms. One and a half times this is how long a call waits whose worker was killed: less than an API takes to shut
+ * down. A worker that was only slow does no harm: the fence refuses what comes late.
+ */
+const defaultLockMs = 15_000;
 /** How often a job may take its worker down before it is given up. */
 const maxStalls = 3;
 /** Pause after Redis went away; BullMQ's own would keep a worker idle for 15 s after Redis is back. */
