@@ -91,12 +91,6 @@ export function thingProgram(options: ThingProgramOptions): PulumiProgram {
   };
 }
 
-/** `count` equal things for load: `thing-00000` and so on. */
-export function manyThings(count: number, inputs: ThingInputs = {}): { [name: string]: ThingInputs } {
-  const name = (index: number): string => `thing-${String(index).padStart(5, '0')}`;
-  return Object.fromEntries(Array.from({ length: count }, (_, index) => [name(index), { value: 'v', ...inputs }]));
-}
-
 /** Refers to a resource, or with a path to one of its outputs: `reference('a', 'value')`. */
 export function reference(resource: string, output?: string): string {
   return output === undefined ? `\${${resource}}` : `\${${resource}.${output}}`;
