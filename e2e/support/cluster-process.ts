@@ -2,6 +2,7 @@ import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 
+import { hasErrorCode } from '../toolchain/error-code.ts';
 import { pollUntil } from './poll.ts';
 
 /** How a process of the cluster is started. */
@@ -144,7 +145,7 @@ function signalFamily(child: ChildProcess, signal: NodeJS.Signals): void {
     try {
       process.kill(pid, signal);
     } catch (error) {
-      if (!(error instanceof Error && 'code' in error && error.code === 'ESRCH')) throw error;
+      if (!hasErrorCode(error, 'ESRCH')) throw error;
     }
   }
 }
