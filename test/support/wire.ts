@@ -1,6 +1,7 @@
 import { connect, type Socket } from 'node:net';
 import { expect } from '@jest/globals';
-import pg from 'pg';
+import { Type } from 'typebox';
+import { sql } from '../../src/shared/platform/db/sql.ts';
 import type { TestApp } from './test-app.ts';
 
 /** An answer as it came over the wire. */
@@ -208,37 +209,25 @@ function takeChunks(rest: Buffer): { body: Buffer; bytes: number } | null {
   }
 }
 
-/** Tables whose rows a refused call must leave as they are. */
-const tables = [
-  'organizations',
-  'memberships',
-  'projects',
-  'stacks',
-  'former_stack_names',
-  'updates',
-  'checkpoints',
-  'journal_entries',
-  'engine_events',
-  'encryption_keys',
-];
+const DigestRow = Type.Object({ name: Type.String(), digest: Type.String() });
 
 /** A digest of all rows that calls may change, by table; but for a counter that is no more than a ticket. */
 export async function digestRows(app: TestApp): Promise<Record<string, string>> {
-  const client = new pg.Client({ connectionString: app.database.url });
-  await client.connect();
-  try {
-    const digests: Record<string, string> = {};
-    for (const table of tables) {
-      const { rows } = await client.query<{ digest: string }>(
-        `select count(*) || ':' || md5(coalesce(string_agg(row::text, '|' order by row::text), '')) as digest
-         from (select to_jsonb(t) - 'full_assigned' as row from ${table} t) rows`,
-      );
-      digests[table] = rows[0]?.digest ?? '';
-    }
-    return digests;
-  } finally {
-    await client.end();
-  }
+  // Over the app's own pool: to log in anew takes longer than most of the calls under test.
+  const rows = await app.context.db.any(sql.rows(DigestRow)`
+    select name, count(*) || ':' || md5(string_agg(row::text, '|' order by row::text)) as digest from (
+    select 'organizations' as name, to_jsonb(t) - 'full_assigned' as row from organizations t
+    union all select 'memberships' as name, to_jsonb(t) - 'full_assigned' as row from memberships t
+    union all select 'projects' as name, to_jsonb(t) - 'full_assigned' as row from projects t
+    union all select 'stacks' as name, to_jsonb(t) - 'full_assigned' as row from stacks t
+    union all select 'former_stack_names' as name, to_jsonb(t) - 'full_assigned' as row from former_stack_names t
+    union all select 'updates' as name, to_jsonb(t) - 'full_assigned' as row from updates t
+    union all select 'checkpoints' as name, to_jsonb(t) - 'full_assigned' as row from checkpoints t
+    union all select 'journal_entries' as name, to_jsonb(t) - 'full_assigned' as row from journal_entries t
+    union all select 'engine_events' as name, to_jsonb(t) - 'full_assigned' as row from engine_events t
+    union all select 'encryption_keys' as name, to_jsonb(t) - 'full_assigned' as row from encryption_keys t
+    ) rows group by name order by name`);
+  return Object.fromEntries(rows.map(({ name, digest }) => [name, digest]));
 }
 
 /** The answer is the CLI's error shape: JSON whose `code` is the status. */
