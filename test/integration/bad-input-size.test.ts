@@ -1,5 +1,5 @@
 import { gzipSync } from 'node:zlib';
-import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import {
   allRouteNames,
   bomb,
@@ -11,8 +11,6 @@ import {
 } from '../support/every-body-route.ts';
 import { createTestApp, type TestApp } from '../support/test-app.ts';
 import { expectNothingChanged, expectRefusal, head, settled, type WireAnswer, WireServer } from '../support/wire.ts';
-
-jest.setTimeout(60_000);
 
 const mib = 1024 * 1024;
 

@@ -1,9 +1,7 @@
-import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { createStack, gzipped, ok, startUpdate, type TestStack } from '../support/state.ts';
 import { createTestApp, type TestApp, type TestResponse } from '../support/test-app.ts';
 import { settled } from '../support/wire.ts';
-
-jest.setTimeout(30_000);
 
 let app: TestApp;
 let stack: TestStack;

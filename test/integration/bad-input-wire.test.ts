@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { gzipSync } from 'node:zlib';
-import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import {
   allRouteNames,
   type BodyRoute,
@@ -12,8 +12,6 @@ import {
 } from '../support/every-body-route.ts';
 import { createTestApp, type TestApp } from '../support/test-app.ts';
 import { digestRows, expectNothingChanged, expectRefusal, head, settled, WireServer } from '../support/wire.ts';
-
-jest.setTimeout(60_000);
 
 const mib = 1024 * 1024;
 

@@ -1,10 +1,8 @@
 import { createHash, randomBytes } from 'node:crypto';
-import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import type { StoredDocument } from '../../src/shared/checkpoints/document-store.ts';
 import { createTestApp, type TestApp } from '../support/test-app.ts';
-
-jest.setTimeout(60_000);
 
 const inlineLimit = 2_000;
 

@@ -1,8 +1,6 @@
-import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { listRoutes } from '../support/routes.ts';
 import { createTestApp, type TestApp } from '../support/test-app.ts';
-
-jest.setTimeout(30_000);
 
 interface Parameter {
   readonly name: string;
