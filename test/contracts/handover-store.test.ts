@@ -1,7 +1,6 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import type { Redis } from 'ioredis';
-import type { RedisServer } from '../../e2e/support/redis-server.ts';
 import { UnavailableError } from '../../src/shared/platform/errors/errors.ts';
 import { createLogger } from '../../src/shared/platform/logger/logger.ts';
 import { HandoverMissingError } from '../../src/shared/platform/queue/handover-store.ts';

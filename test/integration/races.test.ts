@@ -22,7 +22,7 @@ import {
   saveVerbatim,
   until,
 } from '../support/steps.ts';
-import { createTestApp, type TestApp } from '../support/test-app.ts';
+import { createTestApp, isClustered, type TestApp } from '../support/test-app.ts';
 
 const directory = mkdtempSync(path.join(tmpdir(), 'holdfast-races-'));
 let gated: Awaited<ReturnType<typeof openGatedBlobs>>;
@@ -181,10 +181,15 @@ describe('a checkpoint in flight', () => {
           expect(await sweepBlobs(app.context)).toBeGreaterThanOrEqual(1);
         }
       });
-      expect(answer?.status).toBe(503);
-      expect(answer?.headers['retry-after']).toBeDefined();
-      expect(await exportedNames(app, stack)).toEqual([]);
-      await ok(saveState(app, update, 3));
+      // A worker repeats its job by itself.
+      if (isClustered()) {
+        expect(answer?.status).toBe(204);
+      } else {
+        expect(answer?.status).toBe(503);
+        expect(answer?.headers['retry-after']).toBeDefined();
+        expect(await exportedNames(app, stack)).toEqual([]);
+        await ok(saveState(app, update, 3));
+      }
       expect(await exportedNames(app, stack)).toHaveLength(3);
     },
   );

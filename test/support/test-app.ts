@@ -10,7 +10,7 @@ import { type ContextOverrides, createContext } from '../../src/shared/context.t
 import type { Role } from '../../src/shared/identity/roles.ts';
 import { parseConfig } from '../../src/shared/platform/config/config.ts';
 import { mintToken } from '../../src/shared/platform/crypto/secret-token.ts';
-import { createLogger } from '../../src/shared/platform/logger/logger.ts';
+import { createLogger, type Logger } from '../../src/shared/platform/logger/logger.ts';
 import { KeyRing } from '../../src/shared/secrets/key-ring.ts';
 import { startInProcessJobs } from '../../src/workers/in-process-jobs.ts';
 import { templateDatabase, withDatabase } from './global-setup.ts';
@@ -24,7 +24,8 @@ export interface TestDatabase extends AsyncDisposable {
   readonly url: string;
 }
 
-const masterKeys = KeyRing.generate();
+/** Of all apps of a test file, so that they can share a database. */
+export const masterKeys = KeyRing.generate();
 const openApps = new Set<TestApp>();
 
 /** Clones the template. Drop it with `await using` or in afterAll. */
@@ -92,27 +93,54 @@ export interface CallOptions {
   readonly headers?: Readonly<Record<string, string>>;
 }
 
+/** The roles of one app, started. */
+export interface Roles {
+  readonly context: ApiContext;
+  /** Closes what the API's own lifecycle does not. */
+  readonly close: () => Promise<void>;
+}
+
+/** What roles are started with. */
+export interface RoleParts {
+  readonly settings: Readonly<Record<string, string>>;
+  readonly database: TestDatabase;
+  readonly logger: Logger;
+  readonly overrides: ContextOverrides;
+}
+
+let startRoles: (parts: RoleParts) => Promise<Roles> = startEmbedded;
+
+/** Lets `createTestApp` start its roles in another way, in this test file from now on. */
+export function startRolesBy(start: (parts: RoleParts) => Promise<Roles>): void {
+  startRoles = start;
+}
+
+/** Whether apps of this test file hand bodies to workers through Redis. */
+export function isClustered(): boolean {
+  return startRoles !== startEmbedded;
+}
+
+async function startEmbedded({ settings, database, logger, overrides }: RoleParts): Promise<Roles> {
+  const secrets = { databaseUrl: database.url, masterKeys };
+  const shared = await createContext(parseConfig(settings), secrets, { logger, ...overrides });
+  return { context: createApiContext(shared, startInProcessJobs(shared)), close: async () => {} };
+}
+
 /** Starts an app on a fresh database, or on the one given. Everything is closed by `await using`, or by disposing. */
 export async function createTestApp(options: TestAppOptions = {}): Promise<TestApp> {
   const database = options.database ?? (await createTestDatabase());
   const dataDir = options.dataDir ?? mkdtempSync(path.join(tmpdir(), 'holdfast-test-'));
-  const config = parseConfig({
+  const settings = {
     HOLDFAST_DATABASE_URL: database.url,
     HOLDFAST_DATA_DIR: dataDir,
     HOLDFAST_DATABASE_POOL_SIZE: '8',
     HOLDFAST_SHUTDOWN_SECONDS: '5',
     ...options.settings,
-  });
+  };
   const logger = createLogger({ level: options.log ? 'trace' : 'silent' }, options.log ?? { write: () => {} });
-  const shared = await createContext(
-    config,
-    { databaseUrl: database.url, masterKeys: options.masterKeys ?? masterKeys },
-    { logger, ...options.overrides },
-  );
-  const dispatcher = startInProcessJobs(shared);
-  const context = createApiContext(shared, dispatcher);
+  const { context, close } = await startRoles({ settings, database, logger, overrides: options.overrides ?? {} });
   const app = await buildApi(context);
-  shared.lifecycle.onClose('intake', 'http', () => app.close());
+  context.lifecycle.onClose('intake', 'http', () => app.close());
   await app.ready();
   const testApp: TestApp = {
     app,
@@ -123,7 +151,8 @@ export async function createTestApp(options: TestAppOptions = {}): Promise<TestA
     call: (method, url, callOptions) => call(app, method, url, callOptions),
     [Symbol.asyncDispose]: async () => {
       openApps.delete(testApp);
-      await shared.lifecycle.close();
+      await context.lifecycle.close();
+      await close();
       if (!options.database) await database[Symbol.asyncDispose]();
       if (!options.dataDir) rmSync(dataDir, { recursive: true, force: true });
     },

@@ -35,6 +35,7 @@ export class QueueMonitor {
     this.#redis = { ...redisAway, up: producer.status === 'ready' };
     this.#timer = setInterval(() => void this.look(), everyMs);
     this.#timer.unref();
+    void this.look();
   }
 
   /** As of the last look; while Redis is away, the last that was seen. */

@@ -64,6 +64,7 @@ export function connectRedis(url: string, use: RedisUse, logger: Logger): Redis 
 export function disconnectRedis(redis: Redis): void {
   parted.add(redis);
   for (const connection of [redis, ...(duplicates.get(redis) ?? [])]) {
+    if (connection.status === 'end') continue;
     const between = connection.status === 'reconnecting';
     connection.disconnect();
     if (!between) continue;
