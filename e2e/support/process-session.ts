@@ -1,4 +1,5 @@
 import { execFile } from 'node:child_process';
+import { readdirSync, readFileSync } from 'node:fs';
 import { readdir, readFile } from 'node:fs/promises';
 import { promisify } from 'node:util';
 
@@ -38,6 +39,30 @@ export function sendSignal(pid: number, signal: NodeJS.Signals): boolean {
   } catch (error) {
     if (hasErrorCode(error, 'ESRCH')) return false;
     throw error;
+  }
+}
+
+/**
+ * Stops a process with SIGSTOP and returns once all its threads stand still: on a busy machine the signal alone may come
+ * after the next answer. Without /proc it only sends the signal.
+ */
+export function pauseProcess(pid: number): void {
+  if (!sendSignal(pid, 'SIGSTOP') || process.platform !== 'linux') return;
+  const deadline = Date.now() + 5_000;
+  while (Date.now() < deadline && !threadStates(pid).every((state) => 'TtZ'.includes(state))) {
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 5);
+  }
+}
+
+function threadStates(pid: number): string[] {
+  try {
+    return readdirSync(`/proc/${pid}/task`).map((thread) => {
+      const text = readFileSync(`/proc/${pid}/task/${thread}/stat`, 'utf8');
+      return text[text.lastIndexOf(')') + 2] ?? 'Z';
+    });
+  } catch {
+    // A thread ended between the listing and the read: look again.
+    return ['?'];
   }
 }
 

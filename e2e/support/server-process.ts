@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 
 import { pollUntil } from './poll.ts';
+import { pauseProcess } from './process-session.ts';
 
 /** A server that tests start, obstruct and stop. */
 export interface ServerHandle extends AsyncDisposable {
@@ -102,7 +103,9 @@ export async function startServer(spec: ServerSpec): Promise<ServerHandle> {
   }
   return {
     stop,
-    pause: () => void child.kill('SIGSTOP'),
+    pause: () => {
+      if (child.pid !== undefined) pauseProcess(child.pid);
+    },
     resume: () => void child.kill('SIGCONT'),
     kill: () => end('SIGKILL'),
     restart: start,

@@ -95,8 +95,8 @@ describe('inflating', () => {
     await fc.assert(
       fc.asyncProperty(bytes, fc.uint8Array({ minLength: 1, maxLength: 40 }), sizes, async (text, tail, lengths) => {
         const gzip = Buffer.concat([gzipSync(text), tail]);
-        // Zeros behind a member are padding, as gzip itself has it.
-        const expected = tail.every((byte) => byte === 0) ? text.toString('hex') : 'InvalidRequestError';
+        // A zero behind a member begins padding, as gzip itself has it; zlib does not look at what follows.
+        const expected = tail[0] === 0 ? text.toString('hex') : 'InvalidRequestError';
         expect(await outcome(inflateWhole(gzip, 'gzip', 1_000_000))).toBe(expected);
         const streamed = await outcome(collect(inflate(bytesOf(...cut(gzip, lengths)), 'gzip', 1_000_000)));
         expect([expected, text.toString('hex'), 'InvalidRequestError']).toContain(streamed);
