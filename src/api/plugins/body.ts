@@ -17,6 +17,9 @@ const maxControlDepth = 500;
  */
 const maxControlValues = 1_000_000;
 
+/** Longest silence in the middle of a body, in ms. */
+const bodyStallMs = 60_000;
+
 /** JSON bodies of all routes but those that read their payload themselves. */
 export function registerBody(app: FastifyInstance, limits: { maxControlBodyBytes: number }): void {
   app.decorateRequest('rawBody', null as unknown as Buffer);
@@ -48,11 +51,7 @@ export function declaredBytes(request: FastifyRequest): number | null {
 }
 
 /** The whole body as it came. Throws PayloadTooLargeError, as soon as that is certain, and InvalidRequestError when it breaks off. */
-export async function collectBody(
-  payload: AsyncIterable<Buffer>,
-  declared: number | null,
-  maxBytes: number,
-): Promise<Buffer> {
+export async function collectBody(payload: IncomingBody, declared: number | null, maxBytes: number): Promise<Buffer> {
   const tooLarge = () => new PayloadTooLargeError(`The body is larger than the ${maxBytes} bytes that this call takes`);
   if (declared !== null && declared > maxBytes) throw tooLarge();
   const chunks: Buffer[] = [];
@@ -65,14 +64,24 @@ export async function collectBody(
   return chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks);
 }
 
-/** Passes the body on; one that the client breaks off ends in InvalidRequestError, never as if it were whole. */
-export async function* unbroken(payload: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
+/**
+ * Passes the body on; one that the client breaks off ends in InvalidRequestError, never as if it were whole. A client that
+ * sends nothing for `bodyStallMs` is cut off: what it has sent takes up room that others wait for.
+ */
+export async function* unbroken(payload: IncomingBody): AsyncGenerator<Buffer> {
+  payload.setTimeout?.(bodyStallMs);
   try {
     yield* payload;
   } catch (error) {
     throw new InvalidRequestError('The body broke off', { cause: error });
+  } finally {
+    // The wait for the commit has its own limit.
+    payload.setTimeout?.(0);
   }
 }
+
+/** A request's body; the time limit is the socket's, which Node closes when it is over. */
+type IncomingBody = AsyncIterable<Buffer> & { setTimeout?: (ms: number) => unknown };
 
 function parseJson(body: Buffer): unknown {
   assertFewValues(body);
