@@ -1,4 +1,4 @@
-import { afterAll } from '@jest/globals';
+import { afterAll, test } from '@jest/globals';
 import { type RedisServer, startRedisServer } from '../../e2e/support/redis-server.ts';
 import { type S3Server, startS3Server } from '../../e2e/support/s3-server.ts';
 import { createApiContext } from '../../src/api/api-context.ts';
@@ -7,6 +7,7 @@ import { S3BlobStore } from '../../src/shared/platform/blobs/s3-blob-store.ts';
 import { parseConfig } from '../../src/shared/platform/config/config.ts';
 import { startClusterJobs } from '../../src/workers/main.ts';
 import { masterKeys, type RoleParts, type Roles, startRolesBy, type TestDatabase } from './test-app.ts';
+import { hasTools } from './tools.ts';
 
 export interface ClusterOptions {
   /** On the settings of every app, which come after. */
@@ -73,8 +74,12 @@ function openS3({ endpoint, region, accessKeyId, secretAccessKey }: S3Server, bu
   return new S3BlobStore({ ...where, requestTimeoutMs: 10_000 });
 }
 
-/** Runs the tests of another file in a cluster. */
+/** Runs the tests of another file in a cluster; leaves them out where its servers cannot be had. */
 export async function runInCluster(options: ClusterOptions, importTests: () => Promise<unknown>): Promise<void> {
+  if (!(await hasTools(['redis-server', ...(options.s3 ? [options.s3] : [])]))) {
+    test.skip('in a cluster', () => {});
+    return;
+  }
   const cluster = await startCluster(options);
   await importTests();
   // Registered last, so that it comes after the apps of those tests are closed.

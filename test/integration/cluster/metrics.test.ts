@@ -10,126 +10,129 @@ import { type Cluster, startCluster } from '../../support/cluster-app.ts';
 import { createStack, ok, startUpdate } from '../../support/state.ts';
 import { append, creation, saveState, saveVerbatim, until } from '../../support/steps.ts';
 import { createTestApp, masterKeys, type TestApp } from '../../support/test-app.ts';
+import { describeWithTools } from '../../support/tools.ts';
 
-shareErrorWithCore();
+await describeWithTools('metrics of a cluster', ['redis-server', 'versitygw'], () => {
+  shareErrorWithCore();
 
-let cluster: Cluster;
-let app: TestApp;
-let worker: Awaited<ReturnType<typeof startWorker>>;
-let api: Awaited<ReturnType<typeof startApi>>;
+  let cluster: Cluster;
+  let app: TestApp;
+  let worker: Awaited<ReturnType<typeof startWorker>>;
+  let api: Awaited<ReturnType<typeof startApi>>;
 
-beforeAll(async () => {
-  cluster = await startCluster({ s3: 'versitygw', settings: { HOLDFAST_INLINE_BYTES: '1' } });
-  app = await createTestApp();
-  const config = parseConfig({
-    HOLDFAST_DATABASE_URL: app.database.url,
-    HOLDFAST_DATA_DIR: app.dataDir,
-    HOLDFAST_REDIS_URL: cluster.redisUrl(app.database),
-    HOLDFAST_MASTER_KEYS: masterKeys,
-    HOLDFAST_LISTEN: '127.0.0.1:0',
-    HOLDFAST_WORKER_LISTEN: '127.0.0.1:0',
-    HOLDFAST_SHUTDOWN_SECONDS: '5',
+  beforeAll(async () => {
+    cluster = await startCluster({ s3: 'versitygw', settings: { HOLDFAST_INLINE_BYTES: '1' } });
+    app = await createTestApp();
+    const config = parseConfig({
+      HOLDFAST_DATABASE_URL: app.database.url,
+      HOLDFAST_DATA_DIR: app.dataDir,
+      HOLDFAST_REDIS_URL: cluster.redisUrl(app.database),
+      HOLDFAST_MASTER_KEYS: masterKeys,
+      HOLDFAST_LISTEN: '127.0.0.1:0',
+      HOLDFAST_WORKER_LISTEN: '127.0.0.1:0',
+      HOLDFAST_SHUTDOWN_SECONDS: '5',
+    });
+    const logger = createLogger({ level: 'silent' });
+    worker = await startWorker(config, logger);
+    api = await startApi(config, logger);
   });
-  const logger = createLogger({ level: 'silent' });
-  worker = await startWorker(config, logger);
-  api = await startApi(config, logger);
-});
-afterAll(async () => {
-  await api.context.lifecycle.close();
-  await worker.context.lifecycle.close();
-  await app[Symbol.asyncDispose]();
-  await cluster.stop();
-});
+  afterAll(async () => {
+    await api.context.lifecycle.close();
+    await worker.context.lifecycle.close();
+    await app[Symbol.asyncDispose]();
+    await cluster.stop();
+  });
 
-async function figures(url: string): Promise<(name: string) => number | undefined> {
-  const response = await fetch(`${url}/metrics`);
-  expect(response.headers.get('content-type')).toMatch(/^text\/plain/);
-  const lines = (await response.text()).split('\n');
-  return (name) => {
-    const line = lines.find((one) => one.startsWith(`${name} `));
-    return line === undefined ? undefined : Number(line.slice(name.length + 1));
-  };
-}
-
-test('api and worker tell of both lanes, of Redis and of bytes in flight', async () => {
-  for (const url of [api.url, worker.url]) {
-    await until(async () => ((await figures(url))('holdfast_redis_memory_bytes') ?? 0) > 100_000, 'a look was had');
-    const figure = await figures(url);
-    for (const lane of ['small', 'large']) {
-      for (const name of ['waiting', 'active', 'failed', 'oldest_waiting_seconds'])
-        expect([name, figure(`holdfast_jobs_${name}{lane="${lane}"}`)]).toEqual([name, 0]);
-    }
-    expect(figure('holdfast_handover_bytes')).toBe(0);
-    expect(figure('holdfast_redis_up')).toBe(1);
-    expect(figure('holdfast_redis_memory_limit_bytes')).toBe(0);
-    expect(figure('holdfast_redis_round_trip_seconds')).toBeGreaterThan(0);
-    expect(figure('holdfast_database_connections_idle')).toBeGreaterThanOrEqual(0);
+  async function figures(url: string): Promise<(name: string) => number | undefined> {
+    const response = await fetch(`${url}/metrics`);
+    expect(response.headers.get('content-type')).toMatch(/^text\/plain/);
+    const lines = (await response.text()).split('\n');
+    return (name) => {
+      const line = lines.find((one) => one.startsWith(`${name} `));
+      return line === undefined ? undefined : Number(line.slice(name.length + 1));
+    };
   }
-});
 
-test('commits are counted by kind, in the API that answered them', async () => {
-  const stack = await createStack(app);
-  const update = await startUpdate(app, stack);
-  await ok(saveState(app, update, 1));
-  await ok(saveVerbatim(app, update, 1));
-  await ok(saveVerbatim(app, update, 2));
-  const journaled = await startUpdate(app, await createStack(app), { journal: true });
-  await ok(append(app, journaled, creation(1, 'r', stack)));
-  const text = await app.context.metrics.registry.metrics();
-  for (const [kind, count] of [
-    ['full', 1],
-    ['verbatim', 2],
-    ['journal', 1],
-  ])
-    expect(text).toContain(`holdfast_commit_seconds_count{kind="${kind}"} ${count}\n`);
-});
-
-test('blob operations are counted by what they do', async () => {
-  const { blobs, metrics } = app.context;
-  const counts = async (): Promise<(number | undefined)[]> => {
-    const text = await metrics.registry.metrics();
-    return ['put', 'open', 'stat', 'delete'].map((op) =>
-      Number(new RegExp(`holdfast_blob_seconds_count{op="${op}"} (\\d+)`).exec(text)?.[1] ?? 0),
-    );
-  };
-  const before = await counts();
-  await blobs.put('metered', chunksOf(Buffer.from('bytes')));
-  expect((await readAll(await blobs.open('metered'))).toString()).toBe('bytes');
-  await blobs.stat('metered');
-  await blobs.delete('metered');
-  await expect(blobs.open('metered')).rejects.toThrow();
-  const after = await counts();
-  expect(after.map((count, index) => Number(count) - Number(before[index]))).toEqual([1, 2, 1, 1]);
-  // What is not there is no fault.
-  expect(await metrics.registry.metrics()).not.toMatch(/^holdfast_blob_faults_total\{/m);
-});
-
-test('what the blob store does not do is counted by its fault', async () => {
-  await cluster.s3?.kill();
-  try {
-    await expect(app.context.blobs.stat('any')).rejects.toThrow(BlobStoreUnavailableError);
-    await expect(app.context.blobs.check(1_000)).rejects.toThrow(BlobStoreUnavailableError);
-  } finally {
-    await cluster.s3?.restart();
-  }
-  const text = await app.context.metrics.registry.metrics();
-  expect(text).toMatch(/^holdfast_blob_faults_total\{op="stat",fault="unreachable"\} 1$/m);
-  expect(text).toMatch(/^holdfast_blob_faults_total\{op="check",fault="(unreachable|timeout)"\} 1$/m);
-});
-
-test('while Redis is away both say so, and stay well themselves', async () => {
-  await cluster.redis.kill();
-  try {
+  test('api and worker tell of both lanes, of Redis and of bytes in flight', async () => {
     for (const url of [api.url, worker.url]) {
-      await until(async () => (await figures(url))('holdfast_redis_up') === 0, 'away', 10_000);
-      expect((await fetch(`${url}/healthz`)).status).toBe(200);
-      expect(await (await fetch(`${url}/readyz`)).json()).toMatchObject(
-        url === worker.url ? { redis: 'unreachable' } : { queue: 'unreachable' },
-      );
+      await until(async () => ((await figures(url))('holdfast_redis_memory_bytes') ?? 0) > 100_000, 'a look was had');
+      const figure = await figures(url);
+      for (const lane of ['small', 'large']) {
+        for (const name of ['waiting', 'active', 'failed', 'oldest_waiting_seconds'])
+          expect([name, figure(`holdfast_jobs_${name}{lane="${lane}"}`)]).toEqual([name, 0]);
+      }
+      expect(figure('holdfast_handover_bytes')).toBe(0);
+      expect(figure('holdfast_redis_up')).toBe(1);
+      expect(figure('holdfast_redis_memory_limit_bytes')).toBe(0);
+      expect(figure('holdfast_redis_round_trip_seconds')).toBeGreaterThan(0);
+      expect(figure('holdfast_database_connections_idle')).toBeGreaterThanOrEqual(0);
     }
-  } finally {
-    await cluster.redis.restart();
-  }
-  for (const url of [api.url, worker.url])
-    await until(async () => (await figures(url))('holdfast_redis_up') === 1, 'up again', 10_000);
-}, 60_000);
+  });
+
+  test('commits are counted by kind, in the API that answered them', async () => {
+    const stack = await createStack(app);
+    const update = await startUpdate(app, stack);
+    await ok(saveState(app, update, 1));
+    await ok(saveVerbatim(app, update, 1));
+    await ok(saveVerbatim(app, update, 2));
+    const journaled = await startUpdate(app, await createStack(app), { journal: true });
+    await ok(append(app, journaled, creation(1, 'r', stack)));
+    const text = await app.context.metrics.registry.metrics();
+    for (const [kind, count] of [
+      ['full', 1],
+      ['verbatim', 2],
+      ['journal', 1],
+    ])
+      expect(text).toContain(`holdfast_commit_seconds_count{kind="${kind}"} ${count}\n`);
+  });
+
+  test('blob operations are counted by what they do', async () => {
+    const { blobs, metrics } = app.context;
+    const counts = async (): Promise<(number | undefined)[]> => {
+      const text = await metrics.registry.metrics();
+      return ['put', 'open', 'stat', 'delete'].map((op) =>
+        Number(new RegExp(`holdfast_blob_seconds_count{op="${op}"} (\\d+)`).exec(text)?.[1] ?? 0),
+      );
+    };
+    const before = await counts();
+    await blobs.put('metered', chunksOf(Buffer.from('bytes')));
+    expect((await readAll(await blobs.open('metered'))).toString()).toBe('bytes');
+    await blobs.stat('metered');
+    await blobs.delete('metered');
+    await expect(blobs.open('metered')).rejects.toThrow();
+    const after = await counts();
+    expect(after.map((count, index) => Number(count) - Number(before[index]))).toEqual([1, 2, 1, 1]);
+    // What is not there is no fault.
+    expect(await metrics.registry.metrics()).not.toMatch(/^holdfast_blob_faults_total\{/m);
+  });
+
+  test('what the blob store does not do is counted by its fault', async () => {
+    await cluster.s3?.kill();
+    try {
+      await expect(app.context.blobs.stat('any')).rejects.toThrow(BlobStoreUnavailableError);
+      await expect(app.context.blobs.check(1_000)).rejects.toThrow(BlobStoreUnavailableError);
+    } finally {
+      await cluster.s3?.restart();
+    }
+    const text = await app.context.metrics.registry.metrics();
+    expect(text).toMatch(/^holdfast_blob_faults_total\{op="stat",fault="unreachable"\} 1$/m);
+    expect(text).toMatch(/^holdfast_blob_faults_total\{op="check",fault="(unreachable|timeout)"\} 1$/m);
+  });
+
+  test('while Redis is away both say so, and stay well themselves', async () => {
+    await cluster.redis.kill();
+    try {
+      for (const url of [api.url, worker.url]) {
+        await until(async () => (await figures(url))('holdfast_redis_up') === 0, 'away', 10_000);
+        expect((await fetch(`${url}/healthz`)).status).toBe(200);
+        expect(await (await fetch(`${url}/readyz`)).json()).toMatchObject(
+          url === worker.url ? { redis: 'unreachable' } : { queue: 'unreachable' },
+        );
+      }
+    } finally {
+      await cluster.redis.restart();
+    }
+    for (const url of [api.url, worker.url])
+      await until(async () => (await figures(url))('holdfast_redis_up') === 1, 'up again', 10_000);
+  }, 60_000);
+});

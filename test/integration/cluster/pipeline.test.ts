@@ -10,263 +10,266 @@ import { type Cluster, startCluster } from '../../support/cluster-app.ts';
 import { createStack, deployment, gzipped, ok, startUpdate } from '../../support/state.ts';
 import { append, complete, creation, exportedNames, getStack, query, saveState, until } from '../../support/steps.ts';
 import { createTestApp, type TestApp } from '../../support/test-app.ts';
+import { describeWithTools } from '../../support/tools.ts';
 
-/** Puts that can be held up one by one, in the order in which they come. */
-class HeldPuts {
-  #hold = 0;
-  readonly held: (() => void)[] = [];
+await describeWithTools('writes through the queue', ['redis-server'], () => {
+  /** Puts that can be held up one by one, in the order in which they come. */
+  class HeldPuts {
+    #hold = 0;
+    readonly held: (() => void)[] = [];
 
-  /** Holds up the next `count` puts. */
-  hold(count: number): void {
-    this.#hold = count;
+    /** Holds up the next `count` puts. */
+    hold(count: number): void {
+      this.#hold = count;
+    }
+
+    letGo(index: number): void {
+      this.held[index]?.();
+    }
+
+    reset(): void {
+      this.#hold = 0;
+      for (const letGo of this.held.splice(0)) letGo();
+    }
+
+    over(store: BlobStore): BlobStore {
+      const put: BlobStore['put'] = async (key, body, options) => {
+        const stored = await store.put(key, body, options);
+        if (this.#hold === 0) return stored;
+        this.#hold--;
+        const { promise, resolve } = Promise.withResolvers<void>();
+        this.held.push(resolve);
+        await promise;
+        return stored;
+      };
+      return new Proxy(store, {
+        get: (target, name) => {
+          if (name === 'put') return put;
+          const member: unknown = Reflect.get(target, name);
+          return typeof member === 'function' ? member.bind(target) : member;
+        },
+      });
+    }
   }
 
-  letGo(index: number): void {
-    this.held[index]?.();
+  const puts = new HeldPuts();
+  let cluster: Cluster;
+  let app: TestApp;
+  let redis: Redis;
+
+  beforeAll(async () => {
+    cluster = await startCluster({ settings: { HOLDFAST_INLINE_BYTES: '1', HOLDFAST_BLOB_GRACE_SECONDS: '3600' } });
+    const directory = `/tmp/holdfast-pipeline-${process.pid}`;
+    const blobs = puts.over(await openBlobStore({ kind: 'files', directory }));
+    app = await createTestApp({ overrides: { blobs } });
+    redis = new Redis(cluster.redisUrl(app.database));
+  });
+  afterAll(async () => {
+    puts.reset();
+    redis.disconnect();
+    await app[Symbol.asyncDispose]();
+    await cluster.stop();
+  });
+
+  /** Sends a request on a socket of its own, for a client that leaves. */
+  async function sendRaw(options: { method: string; path: string; auth: string; body: Buffer; sent?: number }) {
+    if (!app.app.server.listening) await app.app.listen({ host: '127.0.0.1', port: 0 });
+    const address = app.app.server.address() as { port: number };
+    const socket = connect(address.port, '127.0.0.1');
+    await once(socket, 'connect');
+    const head = [
+      `${options.method} ${options.path} HTTP/1.1`,
+      'host: test',
+      'accept: application/vnd.pulumi+9',
+      'content-type: application/json',
+      'content-encoding: gzip',
+      `authorization: ${options.auth}`,
+      `content-length: ${options.body.length}`,
+    ];
+    socket.write(`${head.join('\r\n')}\r\n\r\n`);
+    socket.write(options.body.subarray(0, options.sent ?? options.body.length));
+    return socket;
   }
 
-  reset(): void {
-    this.#hold = 0;
-    for (const letGo of this.held.splice(0)) letGo();
-  }
-
-  over(store: BlobStore): BlobStore {
-    const put: BlobStore['put'] = async (key, body, options) => {
-      const stored = await store.put(key, body, options);
-      if (this.#hold === 0) return stored;
-      this.#hold--;
-      const { promise, resolve } = Promise.withResolvers<void>();
-      this.held.push(resolve);
-      await promise;
-      return stored;
-    };
-    return new Proxy(store, {
-      get: (target, name) => {
-        if (name === 'put') return put;
-        const member: unknown = Reflect.get(target, name);
-        return typeof member === 'function' ? member.bind(target) : member;
-      },
+  describe('a client that goes', () => {
+    test('while it waits has its write committed all the same', async () => {
+      const stack = await createStack(app);
+      const update = await startUpdate(app, stack);
+      puts.hold(1);
+      const body = gzipSync(JSON.stringify(deployment(3)));
+      const socket = await sendRaw({ method: 'PATCH', path: `${update.path}/checkpoint`, auth: update.lease, body });
+      await until(() => puts.held.length === 1, 'the worker has it');
+      socket.destroy();
+      puts.reset();
+      await until(async () => (await exportedNames(app, stack)).length === 3, 'committed');
     });
-  }
-}
 
-const puts = new HeldPuts();
-let cluster: Cluster;
-let app: TestApp;
-let redis: Redis;
+    test('in the middle of its body leaves nothing: no job, no bytes', async () => {
+      const stack = await createStack(app);
+      const update = await startUpdate(app, stack);
+      const body = gzipSync(JSON.stringify(deployment(2_000)), { level: 1 });
+      const before = await redis.keys('holdfast:writes-*');
+      const request = { method: 'PATCH', path: `${update.path}/checkpoint`, auth: update.lease, body, sent: 1_000 };
+      const socket = await sendRaw(request);
+      await until(async () => (await redis.zcard('holdfast:body:expiries')) === 1, 'room is taken');
+      socket.destroy();
+      await until(async () => (await redis.zcard('holdfast:body:expiries')) === 0, 'room is given back');
+      expect((await redis.keys('holdfast:body:*')).filter((key) => !key.endsWith(':held'))).toEqual([]);
+      expect(await redis.keys('holdfast:writes-*')).toEqual(before);
+      expect(await exportedNames(app, stack)).toEqual([]);
+    });
+  });
 
-beforeAll(async () => {
-  cluster = await startCluster({ settings: { HOLDFAST_INLINE_BYTES: '1', HOLDFAST_BLOB_GRACE_SECONDS: '3600' } });
-  const directory = `/tmp/holdfast-pipeline-${process.pid}`;
-  const blobs = puts.over(await openBlobStore({ kind: 'files', directory }));
-  app = await createTestApp({ overrides: { blobs } });
-  redis = new Redis(cluster.redisUrl(app.database));
-});
-afterAll(async () => {
-  puts.reset();
-  redis.disconnect();
-  await app[Symbol.asyncDispose]();
-  await cluster.stop();
-});
+  describe('full checkpoints', () => {
+    test('a late one never overwrites a newer one', async () => {
+      const stack = await createStack(app);
+      const update = await startUpdate(app, stack);
+      puts.hold(1);
+      const late = saveState(app, update, 1, 'late');
+      await until(() => puts.held.length === 1, 'the first is on its way');
+      await ok(saveState(app, update, 2, 'newer'));
+      puts.reset();
+      expect((await late).status).toBe(204);
+      expect(await exportedNames(app, stack)).toHaveLength(2);
+      await ok(saveState(app, update, 3, 'newest'));
+      await ok(complete(app, update));
+      expect(await exportedNames(app, stack)).toHaveLength(3);
+    });
 
-/** Sends a request on a socket of its own, for a client that leaves. */
-async function sendRaw(options: { method: string; path: string; auth: string; body: Buffer; sent?: number }) {
-  if (!app.app.server.listening) await app.app.listen({ host: '127.0.0.1', port: 0 });
-  const address = app.app.server.address() as { port: number };
-  const socket = connect(address.port, '127.0.0.1');
-  await once(socket, 'connect');
-  const head = [
-    `${options.method} ${options.path} HTTP/1.1`,
-    'host: test',
-    'accept: application/vnd.pulumi+9',
-    'content-type: application/json',
-    'content-encoding: gzip',
-    `authorization: ${options.auth}`,
-    `content-length: ${options.body.length}`,
-  ];
-  socket.write(`${head.join('\r\n')}\r\n\r\n`);
-  socket.write(options.body.subarray(0, options.sent ?? options.body.length));
-  return socket;
-}
+    test('many at once end with the one that came last', async () => {
+      const stack = await createStack(app);
+      const update = await startUpdate(app, stack);
+      puts.hold(3);
+      const sent = [];
+      for (let count = 1; count <= 3; count++) {
+        sent.push(saveState(app, update, count));
+        await until(() => puts.held.length === count, 'it is on its way');
+      }
+      for (const index of [2, 0, 1]) puts.letGo(index);
+      for (const answer of await Promise.all(sent)) expect(answer.status).toBe(204);
+      puts.reset();
+      expect(await exportedNames(app, stack)).toHaveLength(3);
+    });
+  });
 
-describe('a client that goes', () => {
-  test('while it waits has its write committed all the same', async () => {
+  test('a lease lost between upload and commit is told to the client as such', async () => {
     const stack = await createStack(app);
     const update = await startUpdate(app, stack);
     puts.hold(1);
-    const body = gzipSync(JSON.stringify(deployment(3)));
-    const socket = await sendRaw({ method: 'PATCH', path: `${update.path}/checkpoint`, auth: update.lease, body });
-    await until(() => puts.held.length === 1, 'the worker has it');
-    socket.destroy();
+    const flying = saveState(app, update, 4);
+    await until(() => puts.held.length === 1, 'stored');
+    await ok(app.call('POST', `${update.path}/cancel`, { auth: stack.auth }));
     puts.reset();
-    await until(async () => (await exportedNames(app, stack)).length === 3, 'committed');
-  });
-
-  test('in the middle of its body leaves nothing: no job, no bytes', async () => {
-    const stack = await createStack(app);
-    const update = await startUpdate(app, stack);
-    const body = gzipSync(JSON.stringify(deployment(2_000)), { level: 1 });
-    const before = await redis.keys('holdfast:writes-*');
-    const request = { method: 'PATCH', path: `${update.path}/checkpoint`, auth: update.lease, body, sent: 1_000 };
-    const socket = await sendRaw(request);
-    await until(async () => (await redis.zcard('holdfast:body:expiries')) === 1, 'room is taken');
-    socket.destroy();
-    await until(async () => (await redis.zcard('holdfast:body:expiries')) === 0, 'room is given back');
-    expect((await redis.keys('holdfast:body:*')).filter((key) => !key.endsWith(':held'))).toEqual([]);
-    expect(await redis.keys('holdfast:writes-*')).toEqual(before);
+    const answer = await flying;
+    expect([answer.status, answer.json.code]).toEqual([403, 403]);
     expect(await exportedNames(app, stack)).toEqual([]);
   });
-});
 
-describe('full checkpoints', () => {
-  test('a late one never overwrites a newer one', async () => {
+  test('a journal sent through the queue in any order is the same journal', async () => {
     const stack = await createStack(app);
-    const update = await startUpdate(app, stack);
-    puts.hold(1);
-    const late = saveState(app, update, 1, 'late');
-    await until(() => puts.held.length === 1, 'the first is on its way');
-    await ok(saveState(app, update, 2, 'newer'));
-    puts.reset();
-    expect((await late).status).toBe(204);
-    expect(await exportedNames(app, stack)).toHaveLength(2);
-    await ok(saveState(app, update, 3, 'newest'));
+    const update = await startUpdate(app, stack, { journal: true });
+    const batches = Array.from({ length: 20 }, (_, index) => creation(index * 2 + 1, `r${index}`, stack));
+    await Promise.all(
+      batches.map((batch) => append(app, update, batch).then((answer) => expect(answer.status).toBe(204))),
+    );
+    // Once more, as a client does that lost the answers.
+    await Promise.all(
+      batches.map((batch) => append(app, update, batch).then((answer) => expect(answer.status).toBe(204))),
+    );
     await ok(complete(app, update));
-    expect(await exportedNames(app, stack)).toHaveLength(3);
+    expect((await exportedNames(app, stack)).sort()).toEqual(
+      Array.from({ length: 20 }, (_, index) => `r${index}`).sort(),
+    );
   });
 
-  test('many at once end with the one that came last', async () => {
-    const stack = await createStack(app);
-    const update = await startUpdate(app, stack);
-    puts.hold(3);
-    const sent = [];
-    for (let count = 1; count <= 3; count++) {
-      sent.push(saveState(app, update, count));
-      await until(() => puts.held.length === count, 'it is on its way');
-    }
-    for (const index of [2, 0, 1]) puts.letGo(index);
-    for (const answer of await Promise.all(sent)) expect(answer.status).toBe(204);
-    puts.reset();
-    expect(await exportedNames(app, stack)).toHaveLength(3);
-  });
-});
+  describe('an import', () => {
+    test('through the queue is one version', async () => {
+      const stack = await createStack(app);
+      await ok(app.call('POST', `${stack.path}/import`, { auth: stack.auth, ...gzipped(deployment(4)) }));
+      expect(await exportedNames(app, stack)).toHaveLength(4);
+      expect((await getStack(app, stack)).version).toBe(1);
+    });
 
-test('a lease lost between upload and commit is told to the client as such', async () => {
-  const stack = await createStack(app);
-  const update = await startUpdate(app, stack);
-  puts.hold(1);
-  const flying = saveState(app, update, 4);
-  await until(() => puts.held.length === 1, 'stored');
-  await ok(app.call('POST', `${update.path}/cancel`, { auth: stack.auth }));
-  puts.reset();
-  const answer = await flying;
-  expect([answer.status, answer.json.code]).toEqual([403, 403]);
-  expect(await exportedNames(app, stack)).toEqual([]);
-});
-
-test('a journal sent through the queue in any order is the same journal', async () => {
-  const stack = await createStack(app);
-  const update = await startUpdate(app, stack, { journal: true });
-  const batches = Array.from({ length: 20 }, (_, index) => creation(index * 2 + 1, `r${index}`, stack));
-  await Promise.all(
-    batches.map((batch) => append(app, update, batch).then((answer) => expect(answer.status).toBe(204))),
-  );
-  // Once more, as a client does that lost the answers.
-  await Promise.all(
-    batches.map((batch) => append(app, update, batch).then((answer) => expect(answer.status).toBe(204))),
-  );
-  await ok(complete(app, update));
-  expect((await exportedNames(app, stack)).sort()).toEqual(
-    Array.from({ length: 20 }, (_, index) => `r${index}`).sort(),
-  );
-});
-
-describe('an import', () => {
-  test('through the queue is one version', async () => {
-    const stack = await createStack(app);
-    await ok(app.call('POST', `${stack.path}/import`, { auth: stack.auth, ...gzipped(deployment(4)) }));
-    expect(await exportedNames(app, stack)).toHaveLength(4);
-    expect((await getStack(app, stack)).version).toBe(1);
-  });
-
-  test('whose job is delivered again is not done again', async () => {
-    const stack = await createStack(app);
-    puts.hold(1);
-    const sent = app.call('POST', `${stack.path}/import`, { auth: stack.auth, ...gzipped(deployment(4)) });
-    await until(() => puts.held.length === 1, 'the first run is on its way');
-    const [data] = await activeJobs();
-    // What a worker does that takes the job over, while the first is still at it.
-    await app.context.dispatcher.run((data as { job: Parameters<typeof app.context.dispatcher.run>[0] }).job);
-    puts.reset();
-    expect((await sent).status).toBeLessThan(300);
-    expect((await getStack(app, stack)).version).toBe(1);
-    const [{ count }] = (await query(
-      app,
-      `select count(*)::int as count from updates u join stacks s on s.id = u.stack_id
+    test('whose job is delivered again is not done again', async () => {
+      const stack = await createStack(app);
+      puts.hold(1);
+      const sent = app.call('POST', `${stack.path}/import`, { auth: stack.auth, ...gzipped(deployment(4)) });
+      await until(() => puts.held.length === 1, 'the first run is on its way');
+      const [data] = await activeJobs();
+      // What a worker does that takes the job over, while the first is still at it.
+      await app.context.dispatcher.run((data as { job: Parameters<typeof app.context.dispatcher.run>[0] }).job);
+      puts.reset();
+      expect((await sent).status).toBeLessThan(300);
+      expect((await getStack(app, stack)).version).toBe(1);
+      const [{ count }] = (await query(
+        app,
+        `select count(*)::int as count from updates u join stacks s on s.id = u.stack_id
        join projects p on p.id = s.project_id join organizations o on o.id = p.organization_id
        where o.name = $1 and u.kind = 'import'`,
-      [stack.organization],
-    )) as [{ count: number }];
-    expect(count).toBe(1);
+        [stack.organization],
+      )) as [{ count: number }];
+      expect(count).toBe(1);
+    });
   });
-});
 
-test.each([
-  ['no gzip', () => Buffer.from('plain'), 400],
-  ['gzip cut short', () => gzipSync(JSON.stringify(deployment(500))).subarray(0, 200), 400],
-  ['no JSON', () => gzipSync('{"deployment":'), 400],
-  ['a version of a later CLI', () => gzipSync('{"version":99,"deployment":{}}'), 400],
-  ['nothing', () => gzipSync(''), 400],
-])('what a worker refuses comes to the client as its own fault: %s', async (_label, body, status) => {
-  const stack = await createStack(app);
-  const update = await startUpdate(app, stack);
-  const headers = { 'content-encoding': 'gzip' };
-  const answer = await app.call('PATCH', `${update.path}/checkpoint`, { auth: update.lease, body: body(), headers });
-  expect([answer.status, answer.json.code]).toEqual([status, status]);
-  await until(async () => (await redis.zcard('holdfast:body:expiries')) === 0, 'nothing is left');
-});
+  test.each([
+    ['no gzip', () => Buffer.from('plain'), 400],
+    ['gzip cut short', () => gzipSync(JSON.stringify(deployment(500))).subarray(0, 200), 400],
+    ['no JSON', () => gzipSync('{"deployment":'), 400],
+    ['a version of a later CLI', () => gzipSync('{"version":99,"deployment":{}}'), 400],
+    ['nothing', () => gzipSync(''), 400],
+  ])('what a worker refuses comes to the client as its own fault: %s', async (_label, body, status) => {
+    const stack = await createStack(app);
+    const update = await startUpdate(app, stack);
+    const headers = { 'content-encoding': 'gzip' };
+    const answer = await app.call('PATCH', `${update.path}/checkpoint`, { auth: update.lease, body: body(), headers });
+    expect([answer.status, answer.json.code]).toEqual([status, status]);
+    await until(async () => (await redis.zcard('holdfast:body:expiries')) === 0, 'nothing is left');
+  });
 
-test('what lies in Redis while a write is on its way names ids only', async () => {
-  const stack = await createStack(app);
-  const update = await startUpdate(app, stack);
-  puts.hold(1);
-  const note = `note-${randomUUID()}`;
-  const flying = saveState(app, update, 1, note);
-  await until(() => puts.held.length === 1, 'on its way');
-  const jobs = await activeJobs();
-  const text = JSON.stringify(jobs);
-  expect(text).toContain(update.id);
-  expect(text).not.toContain(note);
-  expect(text).not.toContain(update.lease.split(' ')[1]);
-  expect(text).not.toContain(stack.auth.split(' ')[1]);
-  puts.reset();
-  await ok(flying);
-});
+  test('what lies in Redis while a write is on its way names ids only', async () => {
+    const stack = await createStack(app);
+    const update = await startUpdate(app, stack);
+    puts.hold(1);
+    const note = `note-${randomUUID()}`;
+    const flying = saveState(app, update, 1, note);
+    await until(() => puts.held.length === 1, 'on its way');
+    const jobs = await activeJobs();
+    const text = JSON.stringify(jobs);
+    expect(text).toContain(update.id);
+    expect(text).not.toContain(note);
+    expect(text).not.toContain(update.lease.split(' ')[1]);
+    expect(text).not.toContain(stack.auth.split(' ')[1]);
+    puts.reset();
+    await ok(flying);
+  });
 
-test('while Redis is away small calls work, writes answer 503 with Retry-After, and all is well again after', async () => {
-  const stack = await createStack(app);
-  const update = await startUpdate(app, stack);
-  await ok(saveState(app, update, 1));
-  await cluster.redis.kill();
-  try {
-    const answer = await saveState(app, update, 2);
-    expect([answer.status, answer.json.code]).toEqual([503, 503]);
-    expect(answer.headers['retry-after']).toBeDefined();
-    expect(await exportedNames(app, stack)).toHaveLength(1);
-    await createStack(app);
-    expect((await app.call('GET', '/readyz')).json).toMatchObject({ status: 'degraded', queue: 'unreachable' });
-    expect((await app.call('GET', '/healthz')).status).toBe(200);
-  } finally {
-    await cluster.redis.restart();
+  test('while Redis is away small calls work, writes answer 503 with Retry-After, and all is well again after', async () => {
+    const stack = await createStack(app);
+    const update = await startUpdate(app, stack);
+    await ok(saveState(app, update, 1));
+    await cluster.redis.kill();
+    try {
+      const answer = await saveState(app, update, 2);
+      expect([answer.status, answer.json.code]).toEqual([503, 503]);
+      expect(answer.headers['retry-after']).toBeDefined();
+      expect(await exportedNames(app, stack)).toHaveLength(1);
+      await createStack(app);
+      expect((await app.call('GET', '/readyz')).json).toMatchObject({ status: 'degraded', queue: 'unreachable' });
+      expect((await app.call('GET', '/healthz')).status).toBe(200);
+    } finally {
+      await cluster.redis.restart();
+    }
+    await until(async () => (await saveState(app, update, 2)).status === 204, 'writes work again', 20_000);
+    expect(await exportedNames(app, stack)).toHaveLength(2);
+    await ok(complete(app, update));
+  });
+
+  /** Data of the jobs that workers have in hand. */
+  async function activeJobs(): Promise<unknown[]> {
+    const ids = await redis.lrange('holdfast:writes-small:active', 0, -1);
+    return Promise.all(
+      ids.map(async (id) => JSON.parse((await redis.hget(`holdfast:writes-small:${id}`, 'data')) ?? 'null') as unknown),
+    );
   }
-  await until(async () => (await saveState(app, update, 2)).status === 204, 'writes work again', 20_000);
-  expect(await exportedNames(app, stack)).toHaveLength(2);
-  await ok(complete(app, update));
 });
-
-/** Data of the jobs that workers have in hand. */
-async function activeJobs(): Promise<unknown[]> {
-  const ids = await redis.lrange('holdfast:writes-small:active', 0, -1);
-  return Promise.all(
-    ids.map(async (id) => JSON.parse((await redis.hget(`holdfast:writes-small:${id}`, 'data')) ?? 'null') as unknown),
-  );
-}

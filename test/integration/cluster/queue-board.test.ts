@@ -3,108 +3,111 @@ import { type Cluster, startCluster } from '../../support/cluster-app.ts';
 import { createStack, ok, startUpdate } from '../../support/state.ts';
 import { saveState, until } from '../../support/steps.ts';
 import { createTestApp, type TestApp } from '../../support/test-app.ts';
+import { describeWithTools } from '../../support/tools.ts';
 
-const url = '/admin/queues';
-let cluster: Cluster;
-let app: TestApp;
-let admin: string;
+await describeWithTools('queues for admins', ['redis-server'], () => {
+  const url = '/admin/queues';
+  let cluster: Cluster;
+  let app: TestApp;
+  let admin: string;
 
-beforeAll(async () => {
-  cluster = await startCluster();
-  app = await createTestApp();
-  const token = await app.createUser('operators', 'viewer', 'operator');
-  const { identity } = app.context;
-  const user = await identity.findUser('operator');
-  await identity.setSiteAdmin(user?.id as string, true);
-  admin = basic('operator', token);
-});
-afterAll(async () => {
-  await app[Symbol.asyncDispose]();
-  await cluster.stop();
-});
-
-function basic(user: string, password: string): string {
-  return `Basic ${Buffer.from(`${user}:${password}`).toString('base64')}`;
-}
-
-const look = (auth?: string, accept = 'text/html') =>
-  app.call('GET', url, { accept, ...(auth === undefined ? {} : { auth }) });
-
-describe('the queue page', () => {
-  test.each([
-    ['nothing', undefined],
-    ['an empty password', basic('operator', '')],
-    ['a password that is no token', basic('operator', 'guess')],
-    ['what is no Basic credential', 'Basic !!!'],
-    ['a token without Basic', 'token abc'],
-  ])('asks for a login when given %s', async (_label, auth) => {
-    const answer = await look(auth);
-    expect([answer.status, answer.json.code]).toEqual([401, 401]);
-    expect(answer.headers['www-authenticate']).toMatch(/^Basic realm=/);
+  beforeAll(async () => {
+    cluster = await startCluster();
+    app = await createTestApp();
+    const token = await app.createUser('operators', 'viewer', 'operator');
+    const { identity } = app.context;
+    const user = await identity.findUser('operator');
+    await identity.setSiteAdmin(user?.id as string, true);
+    admin = basic('operator', token);
+  });
+  afterAll(async () => {
+    await app[Symbol.asyncDispose]();
+    await cluster.stop();
   });
 
-  test('is forbidden to admins of an organization', async () => {
-    const token = await app.createUser('operators', 'admin');
-    expect((await look(basic('x', token))).status).toBe(403);
-    expect((await look(basic('x', token), 'application/json')).status).toBe(403);
-  });
+  function basic(user: string, password: string): string {
+    return `Basic ${Buffer.from(`${user}:${password}`).toString('base64')}`;
+  }
 
-  test('is shown to site admins, whatever their user name, and never kept', async () => {
-    const token = Buffer.from(admin.slice(6), 'base64').toString().split(':')[1] as string;
-    for (const auth of [admin, basic('', token), basic('any:one'.slice(0, 3), token)]) {
+  const look = (auth?: string, accept = 'text/html') =>
+    app.call('GET', url, { accept, ...(auth === undefined ? {} : { auth }) });
+
+  describe('the queue page', () => {
+    test.each([
+      ['nothing', undefined],
+      ['an empty password', basic('operator', '')],
+      ['a password that is no token', basic('operator', 'guess')],
+      ['what is no Basic credential', 'Basic !!!'],
+      ['a token without Basic', 'token abc'],
+    ])('asks for a login when given %s', async (_label, auth) => {
       const answer = await look(auth);
-      expect(answer.status).toBe(200);
-      expect(answer.headers).toMatchObject({
-        'content-type': 'text/html; charset=utf-8',
-        'cache-control': 'no-store',
-        'content-security-policy': expect.stringContaining("default-src 'none'"),
-      });
-      expect(answer.text).toContain('Lane small');
-      expect(answer.text).not.toContain(token);
-    }
+      expect([answer.status, answer.json.code]).toEqual([401, 401]);
+      expect(answer.headers['www-authenticate']).toMatch(/^Basic realm=/);
+    });
+
+    test('is forbidden to admins of an organization', async () => {
+      const token = await app.createUser('operators', 'admin');
+      expect((await look(basic('x', token))).status).toBe(403);
+      expect((await look(basic('x', token), 'application/json')).status).toBe(403);
+    });
+
+    test('is shown to site admins, whatever their user name, and never kept', async () => {
+      const token = Buffer.from(admin.slice(6), 'base64').toString().split(':')[1] as string;
+      for (const auth of [admin, basic('', token), basic('any:one'.slice(0, 3), token)]) {
+        const answer = await look(auth);
+        expect(answer.status).toBe(200);
+        expect(answer.headers).toMatchObject({
+          'content-type': 'text/html; charset=utf-8',
+          'cache-control': 'no-store',
+          'content-security-policy': expect.stringContaining("default-src 'none'"),
+        });
+        expect(answer.text).toContain('Lane small');
+        expect(answer.text).not.toContain(token);
+      }
+    });
+
+    test('only reads', async () => {
+      for (const method of ['POST', 'PUT', 'PATCH', 'DELETE'])
+        expect((await app.call(method, url, { auth: admin })).status).toBe(404);
+    });
+
+    test('tells of lanes, workers and jobs by their ids', async () => {
+      const stack = await createStack(app);
+      const update = await startUpdate(app, stack);
+      await ok(saveState(app, update, 1, 'a-value-of-the-state'));
+      const { json } = await look(admin, 'application/json');
+      expect(json.redis).toMatchObject({ up: true });
+      expect(json.lanes.map(({ lane, workers }: { lane: string; workers: number }) => [lane, workers])).toEqual([
+        ['small', 1],
+        ['large', 1],
+      ]);
+    });
+
+    test('shows a job that failed, with the kind of its fault and no content', async () => {
+      const { context } = app;
+      const updateId = '<b>no-update</b>';
+      await expect(context.dispatcher.run({ name: 'fold-journal', schema: 1, updateId })).rejects.toThrow();
+      await until(async () => (await look(admin, 'application/json')).json.lanes[0].failed === 1, 'given up', 50_000);
+      const [job] = (await look(admin, 'application/json')).json.lanes[0].jobs;
+      expect(Object.keys(job).sort()).toEqual(
+        [
+          ...['addedAt', 'attempts', 'endedAt', 'fault', 'id', 'name'],
+          ...['stackId', 'stalls', 'startedAt', 'state', 'updateId'],
+        ].sort(),
+      );
+      expect(job).toMatchObject({ name: 'fold-journal', state: 'failed', updateId, attempts: 8 });
+      const page = await look(admin);
+      expect(page.text).toContain('&#60;b&#62;no-update');
+      expect(page.text).not.toContain('<b>');
+    }, 60_000);
   });
 
-  test('only reads', async () => {
-    for (const method of ['POST', 'PUT', 'PATCH', 'DELETE'])
-      expect((await app.call(method, url, { auth: admin })).status).toBe(404);
+  test('without Redis there is no such page', async () => {
+    // The embedded shape is what other test files start: here its routes are enough.
+    const { buildApi } = await import('../../../src/api/app.ts');
+    const { board: _board, ...context } = app.context;
+    const bare = await buildApi(context);
+    expect((await bare.inject({ method: 'GET', url, headers: { authorization: admin } })).statusCode).toBe(404);
+    await bare.close();
   });
-
-  test('tells of lanes, workers and jobs by their ids', async () => {
-    const stack = await createStack(app);
-    const update = await startUpdate(app, stack);
-    await ok(saveState(app, update, 1, 'a-value-of-the-state'));
-    const { json } = await look(admin, 'application/json');
-    expect(json.redis).toMatchObject({ up: true });
-    expect(json.lanes.map(({ lane, workers }: { lane: string; workers: number }) => [lane, workers])).toEqual([
-      ['small', 1],
-      ['large', 1],
-    ]);
-  });
-
-  test('shows a job that failed, with the kind of its fault and no content', async () => {
-    const { context } = app;
-    const updateId = '<b>no-update</b>';
-    await expect(context.dispatcher.run({ name: 'fold-journal', schema: 1, updateId })).rejects.toThrow();
-    await until(async () => (await look(admin, 'application/json')).json.lanes[0].failed === 1, 'given up', 50_000);
-    const [job] = (await look(admin, 'application/json')).json.lanes[0].jobs;
-    expect(Object.keys(job).sort()).toEqual(
-      [
-        ...['addedAt', 'attempts', 'endedAt', 'fault', 'id', 'name'],
-        ...['stackId', 'stalls', 'startedAt', 'state', 'updateId'],
-      ].sort(),
-    );
-    expect(job).toMatchObject({ name: 'fold-journal', state: 'failed', updateId, attempts: 8 });
-    const page = await look(admin);
-    expect(page.text).toContain('&#60;b&#62;no-update');
-    expect(page.text).not.toContain('<b>');
-  }, 60_000);
-});
-
-test('without Redis there is no such page', async () => {
-  // The embedded shape is what other test files start: here its routes are enough.
-  const { buildApi } = await import('../../../src/api/app.ts');
-  const { board: _board, ...context } = app.context;
-  const bare = await buildApi(context);
-  expect((await bare.inject({ method: 'GET', url, headers: { authorization: admin } })).statusCode).toBe(404);
-  await bare.close();
 });

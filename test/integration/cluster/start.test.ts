@@ -7,57 +7,60 @@ import { createLogger } from '../../../src/shared/platform/logger/logger.ts';
 import { RedisPolicyError, RedisUnreachableError } from '../../../src/shared/platform/queue/redis.ts';
 import { startWorker } from '../../../src/workers/main.ts';
 import { createTestDatabase, masterKeys, type TestDatabase } from '../../support/test-app.ts';
+import { describeWithTools } from '../../support/tools.ts';
 
-let database: TestDatabase;
-let redis: RedisServer | undefined;
-beforeEach(async () => {
-  database = await createTestDatabase();
-});
-afterEach(async () => {
-  await redis?.stop();
-  redis = undefined;
-  await database[Symbol.asyncDispose]();
-});
-
-const configFor = (redisUrl: string) =>
-  parseConfig({
-    HOLDFAST_DATABASE_URL: database.url,
-    HOLDFAST_REDIS_URL: redisUrl,
-    HOLDFAST_MASTER_KEYS: masterKeys,
-    HOLDFAST_LISTEN: '127.0.0.1:0',
-    HOLDFAST_WORKER_LISTEN: '127.0.0.1:0',
-    HOLDFAST_SHUTDOWN_SECONDS: '5',
+await describeWithTools('the start of a cluster', ['redis-server'], () => {
+  let database: TestDatabase;
+  let redis: RedisServer | undefined;
+  beforeEach(async () => {
+    database = await createTestDatabase();
+  });
+  afterEach(async () => {
+    await redis?.stop();
+    redis = undefined;
+    await database[Symbol.asyncDispose]();
   });
 
-test.each([
-  ['api', startApi],
-  ['worker', startWorker],
-])('an %s started before Redis says so, waits, and works once Redis is there', async (_role, start) => {
-  const lines: string[] = [];
-  const logger = createLogger({ level: 'warn' }, { write: (line) => void lines.push(line) });
-  redis = await startRedisServer();
-  await redis.kill();
-  const starting = start(configFor(redis.url), logger);
-  await new Promise((resolve) => setTimeout(resolve, 1_500));
-  expect(lines.join('')).toContain('waiting for Redis');
-  await redis.restart();
-  const { context, url } = await starting;
-  expect((await fetch(`${url}/readyz`)).status).toBe(200);
-  await context.lifecycle.close();
-});
+  const configFor = (redisUrl: string) =>
+    parseConfig({
+      HOLDFAST_DATABASE_URL: database.url,
+      HOLDFAST_REDIS_URL: redisUrl,
+      HOLDFAST_MASTER_KEYS: masterKeys,
+      HOLDFAST_LISTEN: '127.0.0.1:0',
+      HOLDFAST_WORKER_LISTEN: '127.0.0.1:0',
+      HOLDFAST_SHUTDOWN_SECONDS: '5',
+    });
 
-test('without a Redis the start ends, in a sentence that names the setting and no password', async () => {
-  const logger = createLogger({ level: 'silent' });
-  const url = `redis://user:hunter2@127.0.0.1:${await findFreePort()}`;
-  const error: unknown = await startApi(configFor(url), logger).catch((thrown: unknown) => thrown);
-  expect(error).toBeInstanceOf(RedisUnreachableError);
-  expect((error as Error).message).toMatch(/127\.0\.0\.1:\d+ \(HOLDFAST_REDIS_URL\)/);
-  expect((error as Error).message).not.toContain('hunter2');
-}, 30_000);
+  test.each([
+    ['api', startApi],
+    ['worker', startWorker],
+  ])('an %s started before Redis says so, waits, and works once Redis is there', async (_role, start) => {
+    const lines: string[] = [];
+    const logger = createLogger({ level: 'warn' }, { write: (line) => void lines.push(line) });
+    redis = await startRedisServer();
+    await redis.kill();
+    const starting = start(configFor(redis.url), logger);
+    await new Promise((resolve) => setTimeout(resolve, 1_500));
+    expect(lines.join('')).toContain('waiting for Redis');
+    await redis.restart();
+    const { context, url } = await starting;
+    expect((await fetch(`${url}/readyz`)).status).toBe(200);
+    await context.lifecycle.close();
+  });
 
-test('a Redis that evicts is refused', async () => {
-  redis = await startRedisServer({ extraArgs: ['--maxmemory-policy', 'allkeys-lru'] });
-  const logger = createLogger({ level: 'silent' });
-  await expect(startApi(configFor(redis.url), logger)).rejects.toThrow(RedisPolicyError);
-  await expect(startWorker(configFor(redis.url), logger)).rejects.toThrow('noeviction');
+  test('without a Redis the start ends, in a sentence that names the setting and no password', async () => {
+    const logger = createLogger({ level: 'silent' });
+    const url = `redis://user:hunter2@127.0.0.1:${await findFreePort()}`;
+    const error: unknown = await startApi(configFor(url), logger).catch((thrown: unknown) => thrown);
+    expect(error).toBeInstanceOf(RedisUnreachableError);
+    expect((error as Error).message).toMatch(/127\.0\.0\.1:\d+ \(HOLDFAST_REDIS_URL\)/);
+    expect((error as Error).message).not.toContain('hunter2');
+  }, 30_000);
+
+  test('a Redis that evicts is refused', async () => {
+    redis = await startRedisServer({ extraArgs: ['--maxmemory-policy', 'allkeys-lru'] });
+    const logger = createLogger({ level: 'silent' });
+    await expect(startApi(configFor(redis.url), logger)).rejects.toThrow(RedisPolicyError);
+    await expect(startWorker(configFor(redis.url), logger)).rejects.toThrow('noeviction');
+  });
 });

@@ -46,8 +46,9 @@ return 1`;
 const shrinkScript = `
 local expiry = redis.call('ZSCORE', KEYS[2], ARGV[1])
 if expiry then
-  redis.call('ZREM', KEYS[2], ARGV[1])
+  -- In this order: a set that is empty for a moment loses its expiry.
   redis.call('ZADD', KEYS[2], expiry, ARGV[2])
+  redis.call('ZREM', KEYS[2], ARGV[1])
   redis.call('DECRBY', KEYS[1], string.match(ARGV[1], ':(%d+)$') - string.match(ARGV[2], ':(%d+)$'))
 end
 return 1`;
