@@ -12,6 +12,7 @@ const tools: readonly ToolName[] = [
   'versitygw',
   'minio',
   'redis-server',
+  'caddy',
   'schemathesis',
 ];
 const inCi = (process.env['CI'] ?? '') !== '';
