@@ -6,7 +6,7 @@ import { createClusterContext, createClusterDispatcher } from '../../src/shared/
 import { S3BlobStore } from '../../src/shared/platform/blobs/s3-blob-store.ts';
 import { parseConfig } from '../../src/shared/platform/config/config.ts';
 import { startClusterJobs } from '../../src/workers/main.ts';
-import { masterKeys, type RoleParts, type Roles, startRolesBy, type TestDatabase } from './test-app.ts';
+import { type RoleParts, type Roles, startRolesBy, type TestDatabase } from './test-app.ts';
 import { hasTools } from './tools.ts';
 
 export interface ClusterOptions {
@@ -43,7 +43,7 @@ export async function startCluster({ settings = {}, s3: kind }: ClusterOptions =
     return `${redis.url}/${databases.indexOf(url)}`;
   };
 
-  const start = async ({ settings: own, database, logger, overrides }: RoleParts): Promise<Roles> => {
+  const start = async ({ settings: own, database, masterKeys, logger, overrides }: RoleParts): Promise<Roles> => {
     const config = parseConfig({
       HOLDFAST_DIRECT_BYTES: '1',
       HOLDFAST_REDIS_URL: redisUrl(database),

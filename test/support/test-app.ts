@@ -25,7 +25,7 @@ export interface TestDatabase extends AsyncDisposable {
 }
 
 /** Of all apps of a test file, so that they can share a database. */
-export const masterKeys = KeyRing.generate();
+const masterKeys = KeyRing.generate();
 const openApps = new Set<TestApp>();
 
 /** Clones the template. Drop it with `await using` or in afterAll. */
@@ -104,6 +104,7 @@ export interface Roles {
 export interface RoleParts {
   readonly settings: Readonly<Record<string, string>>;
   readonly database: TestDatabase;
+  readonly masterKeys: string;
   readonly logger: Logger;
   readonly overrides: ContextOverrides;
 }
@@ -120,7 +121,7 @@ export function isClustered(): boolean {
   return startRoles !== startEmbedded;
 }
 
-async function startEmbedded({ settings, database, logger, overrides }: RoleParts): Promise<Roles> {
+async function startEmbedded({ settings, database, masterKeys, logger, overrides }: RoleParts): Promise<Roles> {
   const secrets = { databaseUrl: database.url, masterKeys };
   const shared = await createContext(parseConfig(settings), secrets, { logger, ...overrides });
   return { context: createApiContext(shared, startInProcessJobs(shared)), close: async () => {} };
@@ -138,7 +139,13 @@ export async function createTestApp(options: TestAppOptions = {}): Promise<TestA
     ...options.settings,
   };
   const logger = createLogger({ level: options.log ? 'trace' : 'silent' }, options.log ?? { write: () => {} });
-  const { context, close } = await startRoles({ settings, database, logger, overrides: options.overrides ?? {} });
+  const { context, close } = await startRoles({
+    settings,
+    database,
+    masterKeys: options.masterKeys ?? masterKeys,
+    logger,
+    overrides: options.overrides ?? {},
+  });
   const app = await buildApi(context);
   context.lifecycle.onClose('intake', 'http', () => app.close());
   await app.ready();
