@@ -25,7 +25,7 @@ export interface TestDatabase extends AsyncDisposable {
 }
 
 /** Of all apps of a test file, so that they can share a database. */
-const masterKeys = KeyRing.generate();
+export const masterKeys = KeyRing.generate();
 const openApps = new Set<TestApp>();
 
 /** Clones the template. Drop it with `await using` or in afterAll. */
