@@ -39,7 +39,7 @@ export async function startStorm(seed: number): Promise<Storm> {
     settings: {
       HOLDFAST_INLINE_BYTES: '4096',
       HOLDFAST_LARGE_BYTES: '1048576',
-      HOLDFAST_S3_TIMEOUT_MS: '3000',
+      HOLDFAST_S3_TIMEOUT_MS: '10000',
       HOLDFAST_SWEEP_SECONDS: '2',
       HOLDFAST_BLOB_GRACE_SECONDS: '20',
       HOLDFAST_DRAIN_SECONDS: '2',

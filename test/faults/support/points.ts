@@ -1,0 +1,108 @@
+import { randomUUID } from 'node:crypto';
+import { Queue } from 'bullmq';
+import { Redis } from 'ioredis';
+import pg from 'pg';
+import type { RawClient } from '../../../bench/support/raw-client.ts';
+import type { Cluster } from '../../../e2e/support/cluster.ts';
+import { pollUntil } from '../../../e2e/support/poll.ts';
+import { creation } from '../../support/steps.ts';
+import { query } from './audit.ts';
+
+/** Makes all ready for one write to a stack. */
+export type Begin = (client: RawClient, path: string, document: Buffer) => Promise<PreparedWrite>;
+
+export interface PreparedWrite {
+  readonly write: () => Promise<string>;
+  /** What is left to do after it. */
+  readonly end: () => Promise<string>;
+}
+
+/** Writes of a whole document. */
+export const documentWrites: Readonly<Record<string, Begin>> = {
+  verbatim: async (client, path, document) => {
+    const update = await client.startUpdate(path);
+    return { write: () => client.verbatim(update, document, 1), end: () => client.complete(update) };
+  },
+  full: async (client, path, document) => {
+    const update = await client.startUpdate(path);
+    return { write: () => client.checkpoint(update, document), end: () => client.complete(update) };
+  },
+  import: async (client, path, document) => ({
+    write: () => client.once('POST', `${path}/import`, document, { gzip: true }),
+    end: async () => '',
+  }),
+};
+
+export const writeJournal: Begin = async (client, path) => {
+  const update = await client.startUpdate(path, { journal: true });
+  const stack = path.split('/').at(-1) as string;
+  const entries = Array.from({ length: 20 }, (_, at) => creation(at * 2 + 1, `r${at}`, { project: 'points', stack }));
+  const body = { entries: entries.flat() };
+  return {
+    write: () => client.call('PATCH', `${update.path}/journalentries`, body, { auth: update.lease, gzip: true }),
+    end: () => client.complete(update),
+  };
+};
+
+interface QueuedWrite {
+  readonly job: { readonly stackId?: string; readonly fence?: { readonly stackId: string } };
+}
+
+/** Runs the job that is in hand for a stack once more, beside itself, and waits until that run has succeeded. */
+export async function runAgain(cluster: Cluster, path: string): Promise<void> {
+  const stackId = await stackIdOf(cluster, path);
+  const connection = new Redis(cluster.redisUrl, { maxRetriesPerRequest: null });
+  const queue = new Queue<QueuedWrite>('writes-small', { connection, prefix: 'holdfast' });
+  try {
+    // On a busy machine the first attempt may have failed by now: it is in hand again after its pause.
+    const inHand = await pollUntil(
+      'the job is in hand',
+      async () => {
+        const active = await queue.getActive();
+        return active.find(({ data: { job } }) => (job.stackId ?? job.fence?.stackId) === stackId) ?? false;
+      },
+      { timeoutMs: 20_000 },
+    );
+    const again = await queue.add(inHand.name, inHand.data, { jobId: randomUUID(), attempts: 1 });
+    await pollUntil('the second run has succeeded', () => again.isCompleted(), { timeoutMs: 30_000 });
+  } finally {
+    await queue.close();
+    connection.disconnect();
+  }
+}
+
+/** Rows of a stack that are held, so that nothing can be committed to it. */
+export interface StackLock extends AsyncDisposable {
+  [Symbol.asyncDispose](): Promise<void>;
+  /** Resolves when a commit has come as far as the lock. */
+  untilSomeoneWaits(): Promise<void>;
+  release(): Promise<void>;
+}
+
+export async function lockStack(cluster: Cluster, path: string): Promise<StackLock> {
+  const id = await stackIdOf(cluster, path);
+  const client = new pg.Client({ connectionString: cluster.databaseUrl });
+  await client.connect();
+  await client.query('begin');
+  await client.query('select 1 from stacks where id = $1 for update', [id]);
+  await client.query('select 1 from updates where stack_id = $1 for update', [id]);
+  const [own] = (await client.query<{ pid: number }>('select pg_backend_pid() as pid')).rows;
+  const waiters = 'select pid from pg_stat_activity where $1 = any(pg_blocking_pids(pid))';
+  return {
+    untilSomeoneWaits: async () => {
+      const isAwaited = async () => (await query(cluster, waiters, [own?.pid])).length > 0;
+      await pollUntil(`a commit waits for ${path}`, isAwaited, { timeoutMs: 30_000, everyMs: 50 });
+    },
+    release: async () => {
+      await client.query('rollback');
+    },
+    [Symbol.asyncDispose]: () => client.end(),
+  };
+}
+
+/** The id of the stack at this path of the API; its name must be its own. */
+export async function stackIdOf(cluster: Cluster, path: string): Promise<string | undefined> {
+  const name = path.split('/').at(-1);
+  const [row] = await query<{ id: string }>(cluster, 'select id from stacks where name = $1', [name]);
+  return row?.id;
+}
