@@ -72,7 +72,12 @@ async function handOver(
     await dispatcher.run(await work.job({ handoverKey, encoding: payload.encoding }), { bytes, share });
   } catch (error) {
     // A job that is still under way needs its body.
-    if (!(error instanceof JobPendingError)) await handover.delete(handoverKey);
+    if (!(error instanceof JobPendingError)) {
+      // What became of the job is what the client must hear; a body that stays behind expires.
+      await handover
+        .delete(handoverKey)
+        .catch((fault: unknown) => request.log.debug({ err: fault }, 'body left to its expiry'));
+    }
     throw error;
   }
 }
