@@ -1,6 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
+import { mkdtemp, rm } from 'node:fs/promises';
 import { connect } from 'node:net';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { Redis } from 'ioredis';
@@ -56,10 +59,11 @@ await describeWithTools('writes through the queue', ['redis-server'], () => {
   let cluster: Cluster;
   let app: TestApp;
   let redis: Redis;
+  let directory: string;
 
   beforeAll(async () => {
     cluster = await startCluster({ settings: { HOLDFAST_INLINE_BYTES: '1', HOLDFAST_BLOB_GRACE_SECONDS: '3600' } });
-    const directory = `/tmp/holdfast-pipeline-${process.pid}`;
+    directory = await mkdtemp(path.join(tmpdir(), 'holdfast-pipeline-'));
     const blobs = puts.over(await openBlobStore({ kind: 'files', directory }));
     app = await createTestApp({ overrides: { blobs } });
     redis = new Redis(cluster.redisUrl(app.database));
@@ -69,6 +73,7 @@ await describeWithTools('writes through the queue', ['redis-server'], () => {
     redis.disconnect();
     await app[Symbol.asyncDispose]();
     await cluster.stop();
+    await rm(directory, { recursive: true, force: true });
   });
 
   /** Sends a request on a socket of its own, for a client that leaves. */
