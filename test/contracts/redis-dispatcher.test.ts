@@ -565,7 +565,10 @@ await describeOnRedis((server) => {
 
     it('leaves no connection, no listener and no subscription', async () => {
       const clients = async (): Promise<string[]> =>
-        ((await redis.client('LIST')) as string).trim().split('\n').map((line) => line.split(' ', 1)[0] as string);
+        ((await redis.client('LIST')) as string)
+          .trim()
+          .split('\n')
+          .map((line) => line.split(' ', 1)[0] as string);
       const before = new Set(await clients());
       for (let round = 0; round < 3; round++) {
         const side = await openApiSide({ url: server().url, receipts });
