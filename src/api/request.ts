@@ -1,14 +1,16 @@
 import type { TSchema } from 'typebox';
 import type { Role } from '../shared/identity/roles.ts';
-import type { LeaseFence } from '../shared/updates/lease.ts';
-import type { UpdateStatus } from '../shared/updates/update-state.ts';
+import type { KnownLease } from './updates/known-leases.ts';
 
-/** Who may call a route. `lease`: the holder of the update's lease; with `ended`, also just after the update has ended. */
+/**
+ * Who may call a route. `lease`: the holder of the update's lease; with `ended`, also just after the update has ended; with
+ * `fenced`, the statement that commits checks the lease itself, so that a lease seen before need not be looked up.
+ */
 export type Access =
   | { readonly kind: 'public' }
   | { readonly kind: 'user' }
   | { readonly kind: 'organization'; readonly role: Role }
-  | { readonly kind: 'lease'; readonly ended?: true };
+  | { readonly kind: 'lease'; readonly ended?: true; readonly fenced?: true };
 
 /** The shapes that an answer takes: the CLI's, or those of the contract. */
 export type Dialect = 'pulumi' | 'contract';
@@ -25,11 +27,7 @@ export interface Caller {
 }
 
 /** The lease that admitted an execution-phase call. */
-export interface Lease extends LeaseFence {
-  readonly status: UpdateStatus;
-  readonly journalVersion: number;
-  readonly exclusive: boolean;
-}
+export type Lease = KnownLease;
 
 declare module 'fastify' {
   interface FastifyContextConfig {

@@ -1,6 +1,14 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { expireLeases } from '../../src/workers/maintenance/expire-leases.ts';
-import { createStack, deployment, gzipped, ok, startUpdate, type TestStack } from '../support/state.ts';
+import {
+  createStack,
+  deployment,
+  gzipped,
+  ok,
+  type RunningUpdate,
+  startUpdate,
+  type TestStack,
+} from '../support/state.ts';
 import {
   append,
   cancel,
@@ -11,6 +19,8 @@ import {
   getStack,
   getUpdate,
   query,
+  saveState,
+  saveVerbatim,
 } from '../support/steps.ts';
 import { createTestApp, createTestDatabase, type TestApp, type TestDatabase } from '../support/test-app.ts';
 
@@ -192,6 +202,54 @@ test('a whole run whose every step goes to the other replica', async () => {
     expect(read.json.events).toHaveLength(3);
   }
   expect(await query(one, 'select 1 from journal_entries')).toEqual([]);
+});
+
+describe.each(['cancelled', 'completed', 'expired'])('a lease whose update the other replica saw %s', (how) => {
+  const end = async (stack: TestStack, update: RunningUpdate): Promise<void> => {
+    if (how === 'cancelled') await ok(cancel(two, stack, update));
+    else if (how === 'completed') await ok(complete(two, update));
+    else await expire(two, update.id);
+  };
+
+  test('takes no journal entries and no events where it took some before', async () => {
+    const stack = await createStack(one);
+    const update = await startUpdate(one, stack, { journal: true });
+    const events = (sequence: number) =>
+      one.call('POST', `${update.path}/events/batch`, {
+        auth: update.lease,
+        body: { events: [{ sequence, timestamp: 1, cancelEvent: {} }] },
+      });
+    await ok(append(one, update, creation(1, 'kept', stack)));
+    await ok(events(0));
+    await end(stack, update);
+    const late = await Promise.all([
+      append(one, update, creation(1, 'kept', stack)),
+      append(one, update, creation(3, 'late', stack)),
+      append(one, update, []),
+      events(0),
+      events(1),
+    ]);
+    expect(count(late)).toEqual([403, 403, 403, 403, 403]);
+    expect(await exportedNames(one, stack)).toEqual(['kept']);
+    const read = await ok(one.call('GET', `${update.path}/events`, { auth: stack.auth }));
+    expect(read.json.events).toHaveLength(1);
+  });
+
+  test('takes no checkpoint where it took one before, not even that one again', async () => {
+    const stack = await createStack(one);
+    const update = await startUpdate(one, stack);
+    const base = { version: 3, checkpointHash: 'x', sequenceNumber: 3, deploymentDelta: [] };
+    await ok(saveVerbatim(one, update, 1));
+    await end(stack, update);
+    const late = await Promise.all([
+      saveVerbatim(one, update, 1),
+      saveVerbatim(one, update, 2, deployment(5)),
+      saveState(one, update, 5),
+      one.call('PATCH', `${update.path}/checkpointdelta`, { auth: update.lease, body: base }),
+    ]);
+    expect(count(late)).toEqual([403, 403, 403, 403]);
+    expect(await exportedNames(one, stack)).toEqual(['r0']);
+  });
 });
 
 test('secrets encrypted by one replica are decrypted by the other, from the very first', async () => {

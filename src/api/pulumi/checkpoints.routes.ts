@@ -32,7 +32,7 @@ export function registerCheckpointRoutes(app: RouteScope, context: ApiContext): 
       `${updatePath}/${paths[kind]}`,
       {
         config: {
-          access: { kind: 'lease' },
+          access: { kind: 'lease', fenced: true },
           body: 'payload',
           described: { body: bodies[kind], refusals: [409] },
         },

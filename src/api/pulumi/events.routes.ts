@@ -22,7 +22,7 @@ export function registerEventRoutes(app: RouteScope, context: ApiContext): void 
   app.post(
     `${updatePath}/events/batch`,
     {
-      config: { access: { kind: 'lease' }, body: 'payload', described: { body: EventBatchRequest } },
+      config: { access: { kind: 'lease', fenced: true }, body: 'payload', described: { body: EventBatchRequest } },
       schema: {
         tags,
         summary: 'Record engine events',

@@ -14,7 +14,7 @@ export function registerJournalRoutes(app: RouteScope, context: ApiContext): voi
     `${updatePath}/journalentries`,
     {
       config: {
-        access: { kind: 'lease' },
+        access: { kind: 'lease', fenced: true },
         body: 'payload',
         described: { body: JournalEntriesRequest, refusals: [409] },
       },

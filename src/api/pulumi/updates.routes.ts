@@ -13,7 +13,7 @@ import {
 } from '../../shared/protocol/updates.ts';
 import { isActive } from '../../shared/updates/update-state.ts';
 import type { ApiContext } from '../api-context.ts';
-import { isUpdateId } from '../plugins/access.ts';
+import { isUpdateId } from '../plugins/lease-access.ts';
 import type { RouteScope } from '../route-scope.ts';
 import { UpdateService, updateNotFound } from '../updates/update-service.ts';
 import { expirationAnswer, historyResult, startVersionAnswer, unixSeconds } from './answers.ts';

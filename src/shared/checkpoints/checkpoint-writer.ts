@@ -1,7 +1,7 @@
 import { ConflictError, InvalidRequestError, UnavailableError } from '../platform/errors/errors.ts';
 import type { Span } from '../platform/json/json-scanner.ts';
 import { type LeaseFence, LeaseLostError } from '../updates/lease.ts';
-import type { UpdateRepository } from '../updates/update-repository.ts';
+import type { UpdateRepository, UpdateRow } from '../updates/update-repository.ts';
 import { isActive } from '../updates/update-state.ts';
 import { type BodyEncoding, type ByteSource, inflate } from './byte-source.ts';
 import type { CheckpointOrder, CheckpointRepository } from './checkpoint-repository.ts';
@@ -107,7 +107,7 @@ export class CheckpointWriter {
   /** Whether a write with this sequence number, or a later one, was accepted. Throws LeaseLostError for a dead lease. */
   async #isDuplicate(fence: LeaseFence, sequenceNumber: number): Promise<boolean> {
     const update = await this.#updates.find(fence.updateId);
-    if (!update) throw new LeaseLostError();
+    if (!update || !isHeld(update, fence)) throw new LeaseLostError();
     return update.checkpointSequence >= sequenceNumber;
   }
 
@@ -118,8 +118,7 @@ export class CheckpointWriter {
     onConflict: 'conflict-is-retried' | 'conflict-is-final',
   ): Promise<void> {
     const update = await this.#updates.find(fence.updateId);
-    if (!update || !isActive(update.status) || update.expired || update.epoch !== fence.epoch)
-      throw new LeaseLostError();
+    if (!update || !isHeld(update, fence)) throw new LeaseLostError();
     if (!update.exclusive || update.dryRun || update.kind === 'preview')
       throw new ConflictError('A preview writes no state');
     if (write.sequenceNumber !== null && update.checkpointSequence >= write.sequenceNumber) return;
@@ -128,6 +127,11 @@ export class CheckpointWriter {
     if (onConflict === 'conflict-is-retried') return;
     throw new UnavailableError('The checkpoint could not be committed; please repeat the call');
   }
+}
+
+/** Whether the lease that admitted the write still lives. */
+function isHeld(update: UpdateRow, fence: LeaseFence): boolean {
+  return isActive(update.status) && !update.expired && update.epoch === fence.epoch;
 }
 
 /** Whole documents are scanned as they pass; nothing of them is kept. */
