@@ -85,9 +85,10 @@ describe('bodies that break off', () => {
 
   test('a client that has sent all and goes is served all the same', async () => {
     const { plain } = scene;
-    const route = routeNamed(scene, 'checkpoint');
+    const route = routeNamed(scene, 'checkpointverbatim');
     const marker = randomBytes(12).toString('hex');
-    const body = `{"version":3,"deployment":{"marker":"${marker}","x":"${randomBytes(600 * 1024).toString('base64')}"}}`;
+    const document = `{"version":3,"deployment":{"marker":"${marker}","x":"${randomBytes(600 * 1024).toString('base64')}"}}`;
+    const body = `{"version":3,"untypedDeployment":${document},"sequenceNumber":99}`;
     const connection = server.connect();
     await connection.write(head(route.method, route.url, { headers: headersOf(route), length: body.length }));
     await connection.write(body);

@@ -1,6 +1,9 @@
 import { randomUUID } from 'node:crypto';
+import type { IncomingMessage } from 'node:http';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { FastifyRequest } from 'fastify';
 import { type BodyEncoding, type ByteSource, bytesOf, inflateWhole } from '../../shared/checkpoints/byte-source.ts';
+import { InvalidRequestError } from '../../shared/platform/errors/errors.ts';
 import { JobPendingError } from '../../shared/platform/queue/dispatcher.ts';
 import type { Job } from '../../shared/platform/queue/jobs.ts';
 import type { ApiContext } from '../api-context.ts';
@@ -25,6 +28,11 @@ export interface PayloadWork {
   readonly job: (handover: { handoverKey: string; encoding: BodyEncoding }) => Job | Promise<Job>;
   /** For calls that the CLI does not repeat: wait for room instead of answering 503. */
   readonly waitForRoom?: true;
+  /**
+   * Do nothing for a client that is gone when its body is here: it may have repeated the call elsewhere, and this one has
+   * no number by which to tell.
+   */
+  readonly onlyWhileAwaited?: boolean;
 }
 
 /**
@@ -39,6 +47,7 @@ export async function commitPayload(context: ApiContext, request: FastifyRequest
   if (declared !== null) metrics.commitBytes.labels(work.kind).inc(declared);
   if (declared !== null && declared <= config.limits.directBytes) {
     const body = await collectBody(request.raw, declared, config.limits.directBytes);
+    if (work.onlyWhileAwaited) await assertAwaited(request.raw);
     if (claimedBytes(body, encoding) <= maxDirectInflatedBytes) {
       await work.direct({
         source: bytesOf(body),
@@ -66,8 +75,9 @@ async function handOver(
     declaredBytes: payload.declared,
     wait: work.waitForRoom === true,
   });
-  // From here on the client may go: what it sent is committed all the same.
   try {
+    if (work.onlyWhileAwaited) await assertAwaited(request.raw);
+    // From here on the client may go: what it sent is committed all the same.
     const share = (request.params as { organization: string }).organization;
     await dispatcher.run(await work.job({ handoverKey, encoding: payload.encoding }), { bytes, share });
   } catch (error) {
@@ -80,6 +90,13 @@ async function handOver(
     }
     throw error;
   }
+}
+
+/** Throws when the client has closed the connection. */
+async function assertAwaited({ socket }: IncomingMessage): Promise<void> {
+  // The end of the connection stands behind the body in the kernel's buffer: one turn may end with the body.
+  for (let turn = 0; turn < 2; turn++) await nextTurn();
+  if (socket.destroyed || socket.readableEnded) throw new InvalidRequestError('The client has gone');
 }
 
 /** Size that a gzip body states at its end (modulo 4 GiB); a body that turns out larger is refused. */

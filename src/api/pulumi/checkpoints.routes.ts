@@ -47,18 +47,15 @@ export function registerCheckpointRoutes(app: RouteScope, context: ApiContext): 
       async (request, reply) => {
         const { lease } = request;
         assertWritesState(lease);
+        const fence = fenceOf(lease);
+        // Before the body, which may be long on its way: the order is that of the coming.
+        const fullOrder = kind === 'full' ? await context.updates.assignFullOrder(lease.updateId) : null;
         await commitPayload(context, request, {
           kind,
-          direct: ({ source, encoding }) =>
-            context.writer.write({ kind, fence: fenceOf(lease), fullOrder: null, body: source, encoding }),
-          job: async (handover) => ({
-            name: 'apply-checkpoint',
-            schema: 1,
-            kind,
-            fence: fenceOf(lease),
-            fullOrder: kind === 'full' ? await context.updates.assignFullOrder(lease.updateId) : null,
-            ...handover,
-          }),
+          direct: ({ source, encoding }) => context.writer.write({ kind, fence, fullOrder, body: source, encoding }),
+          job: (handover) => ({ name: 'apply-checkpoint', schema: 1, kind, fence, fullOrder, ...handover }),
+          // A process that was frozen gives an old call a new place, after the repeat of that call.
+          onlyWhileAwaited: kind === 'full',
         });
         return reply.code(204).send(null);
       },

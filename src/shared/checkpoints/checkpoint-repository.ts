@@ -28,8 +28,8 @@ export interface NewCheckpoint {
 export interface CheckpointOrder {
   /** Of verbatim and delta writes: must be above the last accepted one. */
   readonly sequenceNumber: number | null;
-  /** Of full writes: must be above the last committed one; `next` takes the next place itself. */
-  readonly fullOrder: number | 'next' | null;
+  /** Of full writes: must be above the last committed one. */
+  readonly fullOrder: number | null;
   /** Of delta writes: the state they were computed against. */
   readonly baseCheckpointId: string | null;
 }
@@ -62,8 +62,6 @@ export function createCheckpointRepository(db: Queryable) {
      * update, checkpoint. Returns the new checkpoint's id, or null when nothing was changed.
      */
     commit: async (fence: LeaseFence, checkpoint: NewCheckpoint, write: CheckpointOrder): Promise<string | null> => {
-      const takesNext = write.fullOrder === 'next';
-      const fullOrder = write.fullOrder === 'next' ? null : write.fullOrder;
       const row = await db.maybeOne(sql.rows(IdRow)`
         /* checkpoints.commit */
         with stack as (select id from stacks where id = ${fence.stackId} for update),
@@ -73,7 +71,7 @@ export function createCheckpointRepository(db: Queryable) {
           where u.id = ${fence.updateId} and u.status = 'running' and u.epoch = ${fence.epoch}
             and u.expires_at > clock_timestamp() and u.exclusive and not u.dry_run and u.kind <> 'preview'
             and (${write.sequenceNumber}::integer is null or u.checkpoint_sequence < ${write.sequenceNumber}::integer)
-            and (${fullOrder}::integer is null or u.full_committed < ${fullOrder}::integer)
+            and (${write.fullOrder}::integer is null or u.full_committed < ${write.fullOrder}::integer)
             and (${write.baseCheckpointId}::uuid is null or u.checkpoint_id = ${write.baseCheckpointId}::uuid)
             and (${checkpoint.document.blobKey}::text is null or exists (select 1 from blob))
           for update of u
@@ -85,8 +83,7 @@ export function createCheckpointRepository(db: Queryable) {
         ),
         moved as (
           update updates u set checkpoint_id = w.id, checkpoint_sequence = coalesce(${write.sequenceNumber}::integer, u.checkpoint_sequence),
-            full_assigned = u.full_assigned + ${takesNext ? 1 : 0},
-            full_committed = case when ${takesNext} then u.full_assigned + 1 else coalesce(${fullOrder}::integer, u.full_committed) end
+            full_committed = coalesce(${write.fullOrder}::integer, u.full_committed)
           from written w, fenced f where u.id = f.id
         ),
         head as (

@@ -19,7 +19,7 @@ export type CheckpointKind = 'full' | 'verbatim' | 'delta';
 /** One checkpoint call: the body as it came, readable more than once. */
 export interface CheckpointWrite {
   readonly kind: CheckpointKind;
-  /** Place of a full checkpoint that was queued, in the order of their coming; null: it takes the next. */
+  /** Of full checkpoints: the place in the order of their coming (`updates.assignFullOrder`). */
   readonly fullOrder: number | null;
   readonly fence: LeaseFence;
   readonly body: ByteSource;
@@ -66,10 +66,9 @@ export class CheckpointWriter {
       write.kind === 'verbatim'
         ? cutOut(inflated, [scan.members.get('untypedDeployment') as ScannedMember])
         : cutOut(inflated, fullDocumentParts(scan, version));
-    const fullOrder = write.kind === 'full' ? (write.fullOrder ?? 'next') : null;
     await this.#commit(write.fence, document, scan.resourceCount, {
       sequenceNumber,
-      fullOrder,
+      fullOrder: write.fullOrder,
       baseCheckpointId: null,
     });
   }
@@ -123,7 +122,7 @@ export class CheckpointWriter {
       throw new ConflictError('A preview writes no state');
     if (write.sequenceNumber !== null && update.checkpointSequence >= write.sequenceNumber) return;
     // A newer full checkpoint was committed while this one was on its way.
-    if (typeof write.fullOrder === 'number' && update.fullCommitted >= write.fullOrder) return;
+    if (write.fullOrder !== null && update.fullCommitted >= write.fullOrder) return;
     if (onConflict === 'conflict-is-retried') return;
     throw new UnavailableError('The checkpoint could not be committed; please repeat the call');
   }
