@@ -3,9 +3,13 @@ import { parseArgs } from 'node:util';
 import { createIdentityRepository } from './shared/identity/identity-repository.ts';
 import { type Role, roles } from './shared/identity/roles.ts';
 import { type Config, ConfigError } from './shared/platform/config/config.ts';
+import { readMasterKeys } from './shared/platform/config/data-dir.ts';
 import { mintToken } from './shared/platform/crypto/secret-token.ts';
-import { openDatabase } from './shared/platform/db/database.ts';
+import { type Database, openDatabase } from './shared/platform/db/database.ts';
 import { readRunningUrl } from './shared/platform/db/embedded-postgres.ts';
+import { createEncryptionKeyRepository } from './shared/secrets/encryption-key-repository.ts';
+import { KeyRing } from './shared/secrets/key-ring.ts';
+import { rewrapKeys } from './shared/secrets/rewrap-keys.ts';
 import { isLogin, isOrganizationName } from './shared/stacks/names.ts';
 
 const usage = `Usage: holdfast admin <command>
@@ -15,6 +19,7 @@ const usage = `Usage: holdfast admin <command>
   create-token <login> [--description <text>] [--days <days>]
   list                     organizations with members, and tokens
   revoke <token id>
+  rewrap-keys              wraps the keys of all stacks by the first master key, so that the others can be retired
 
 The commands talk to the database: HOLDFAST_DATABASE_URL, or the embedded one of a running server (HOLDFAST_DATA_DIR).`;
 
@@ -42,7 +47,10 @@ export async function runAdmin(config: Config, args: string[]): Promise<number> 
   if (!url) throw new ConfigError(`There is neither HOLDFAST_DATABASE_URL nor a server running on ${config.dataDir}`);
   const db = await openDatabase({ url, poolSize: 2, statementTimeoutMs: 30_000 });
   try {
-    const problem = await runCommand(createIdentityRepository(db), command, positionals[0] ?? '', values);
+    const problem =
+      command === 'rewrap-keys'
+        ? await rewrap(db, config)
+        : await runCommand(createIdentityRepository(db), command, positionals[0] ?? '', values);
     if (problem === null) return 0;
     console.error(`holdfast: ${problem}`);
     return 1;
@@ -78,6 +86,16 @@ async function runCommand(identity: Identity, command: string, name: string, val
     default:
       return `there is no admin command ${JSON.stringify(command)}\n\n${usage}`;
   }
+}
+
+async function rewrap(db: Database, config: Config): Promise<string | null> {
+  const text = config.secrets.masterKeys ?? readMasterKeys(config.dataDir);
+  if (text === null) return 'there are no master keys: set HOLDFAST_MASTER_KEYS as the servers have it';
+  const ring = new KeyRing(text);
+  const { rewrapped, failures } = await rewrapKeys(createEncryptionKeyRepository(db), ring);
+  console.log(`Rewrapped the keys of ${rewrapped} stacks by master key ${ring.currentId}.`);
+  if (failures.length === 0) return null;
+  return [`${failures.length} keys were left as they are:`, ...new Set(failures)].slice(0, 20).join('\n  ');
 }
 
 async function createOrganization(identity: Identity, name: string): Promise<string | null> {

@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { mkdirSync } from 'node:fs';
 import path from 'node:path';
 import { createApiContext } from './api/api-context.ts';
 import { buildApi } from './api/app.ts';
@@ -7,7 +7,7 @@ import { type AppContext, type ContextOverrides, createContext } from './shared/
 import { applyBootstrap, readBootstrapFile } from './shared/identity/bootstrap.ts';
 import { createIdentityRepository } from './shared/identity/identity-repository.ts';
 import { type Config, ConfigError } from './shared/platform/config/config.ts';
-import { claimDataDir } from './shared/platform/config/data-dir.ts';
+import { claimDataDir, makeMasterKeys, readMasterKeys } from './shared/platform/config/data-dir.ts';
 import { mintToken } from './shared/platform/crypto/secret-token.ts';
 import { startEmbeddedPostgres } from './shared/platform/db/embedded-postgres.ts';
 import { assertMigrated, migrate } from './shared/platform/db/migrate.ts';
@@ -88,7 +88,8 @@ async function startEmbedded(
   mkdirSync(config.dataDir, { recursive: true });
   const release = claimDataDir(config.dataDir);
   try {
-    const masterKeys = config.secrets.masterKeys ?? readOrMakeMasterKeys(config.dataDir);
+    const masterKeys =
+      config.secrets.masterKeys ?? readMasterKeys(config.dataDir) ?? makeMasterKeys(config.dataDir, KeyRing.generate());
     const postgres = await startEmbeddedPostgres(path.join(config.dataDir, 'postgres'), logger);
     const stop = async (): Promise<void> => {
       await postgres.stop();
@@ -105,12 +106,6 @@ async function startEmbedded(
     release();
     throw error;
   }
-}
-
-function readOrMakeMasterKeys(dataDir: string): string {
-  const file = path.join(dataDir, 'master-keys');
-  if (!existsSync(file)) writeFileSync(file, `${KeyRing.generate()}\n`, { mode: 0o600, flag: 'wx' });
-  return readFileSync(file, 'utf8').trim();
 }
 
 async function createFirstLogin({ db }: AppContext): Promise<RunningServer['firstLogin']> {

@@ -1,5 +1,8 @@
+import { randomBytes, randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { createEncryptionKeyRepository } from '../../src/shared/secrets/encryption-key-repository.ts';
 import { KeyRing } from '../../src/shared/secrets/key-ring.ts';
+import { rewrapKeys } from '../../src/shared/secrets/rewrap-keys.ts';
 import { createStack, gzipped, ok, type TestStack } from '../support/state.ts';
 import { query } from '../support/steps.ts';
 import { createTestApp, createTestDatabase, type TestApp } from '../support/test-app.ts';
@@ -157,6 +160,65 @@ describe('master keys', () => {
       expect(lost.status).toBe(500);
       expect(lost.text).not.toContain('old');
     }
+  });
+});
+
+describe('rewrapping keys', () => {
+  const ringOf = (id: string) => KeyRing.generate().replace(/^[^:]+/, id);
+  const rewrap = (on: TestApp, ring: string, pageSize?: number) =>
+    rewrapKeys(createEncryptionKeyRepository(on.context.db), new KeyRing(ring), pageSize);
+
+  test('lets the old master key go: what was encrypted before is decrypted by the new one alone', async () => {
+    await using database = await createTestDatabase();
+    const [oldKey, newKey] = [ringOf('old'), ringOf('new')];
+    await using before = await createTestApp({ database, masterKeys: oldKey });
+    const stacks: [TestStack, string][] = [];
+    for (let index = 0; index < 3; index++) {
+      const stack = await createStack(before);
+      stacks.push([stack, await encrypt(stack, `kept-${index}`, before)]);
+    }
+    expect(await rewrap(before, `${newKey},${oldKey}`)).toEqual({ rewrapped: 3, failures: [] });
+    expect(await rewrap(before, `${newKey},${oldKey}`)).toEqual({ rewrapped: 0, failures: [] });
+    await using after = await createTestApp({ database, masterKeys: newKey });
+    for (const [index, [stack, ciphertext]] of stacks.entries()) {
+      expect(await decrypt(stack, ciphertext, after)).toBe(`kept-${index}`);
+    }
+  });
+
+  test('goes over many, and leaves those whose master key it lacks', async () => {
+    await using database = await createTestDatabase();
+    const [lostKey, oldKey, newKey] = [ringOf('lost'), ringOf('old'), ringOf('new')];
+    await using lost = await createTestApp({ database, masterKeys: lostKey });
+    await encrypt(await createStack(lost), 'x', lost);
+    await using app = await createTestApp({ database, masterKeys: oldKey });
+    const stack = await createStack(app);
+    const ciphertext = await encrypt(stack, 'y', app);
+    const old = new KeyRing(oldKey);
+    for (let index = 0; index < 6; index++) {
+      const stackId = randomUUID();
+      await query(app, `insert into stacks (id, project_id, name) select $1, project_id, $2 from stacks limit 1`, [
+        stackId,
+        `many-${index}`,
+      ]);
+      const { masterKeyId, wrappedKey } = old.wrap(randomBytes(32), stackId);
+      await query(app, 'insert into encryption_keys (stack_id, master_key_id, wrapped_key) values ($1, $2, $3)', [
+        stackId,
+        masterKeyId,
+        wrappedKey,
+      ]);
+    }
+    const outcome = await rewrap(app, `${newKey},${oldKey}`, 2);
+    expect(outcome).toEqual({ rewrapped: 7, failures: ['Master key "lost" is not in HOLDFAST_MASTER_KEYS'] });
+    const left = await query(
+      app,
+      'select master_key_id as id, count(*)::int from encryption_keys group by 1 order by 1',
+    );
+    expect(left).toEqual([
+      { id: 'lost', count: 1 },
+      { id: 'new', count: 7 },
+    ]);
+    await using after = await createTestApp({ database, masterKeys: newKey });
+    expect(await decrypt(stack, ciphertext, after)).toBe('y');
   });
 });
 

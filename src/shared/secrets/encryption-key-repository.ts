@@ -39,6 +39,22 @@ export function createEncryptionKeyRepository(db: Queryable) {
         /* encryptionKeys.getByStack */ select ${columns} from encryption_keys where stack_id = ${key.stackId}`);
     },
 
+    /** Keys that another master key than this one wraps, in order of id. */
+    listWrappedByOthers: (masterKeyId: string, after: string | null, limit: number) =>
+      db.any(sql.rows(EncryptionKeyRow)`
+        /* encryptionKeys.listWrappedByOthers */
+        select ${columns} from encryption_keys
+        where master_key_id <> ${masterKeyId} and (${after}::uuid is null or id > ${after}::uuid) order by id limit ${limit}`),
+
+    /** Replaces the wrapping of a key as it was read; false when it changed or went meanwhile. */
+    rewrap: async (read: EncryptionKeyRow, wrapped: { masterKeyId: string; wrappedKey: Buffer }): Promise<boolean> => {
+      const row = await db.maybeOne(sql.rows(Type.Object({ id: Type.String() }))`
+        /* encryptionKeys.rewrap */
+        update encryption_keys set master_key_id = ${wrapped.masterKeyId}, wrapped_key = ${sql.binary(wrapped.wrappedKey)}
+        where id = ${read.id} and wrapped_key = ${sql.binary(read.wrappedKey)} returning id`);
+      return row !== null;
+    },
+
     /** Stacks that have, or once had, this name in the organization. */
     listStackIdsByName: async (organizationId: string, project: string, stack: string): Promise<string[]> => {
       const rows = await db.any(sql.rows(Type.Object({ id: Type.String() }))`

@@ -29,7 +29,8 @@ export function unseal(key: Buffer, sealed: Buffer, context: Buffer): Buffer | n
 /** The master keys, by id. The first wraps new data keys; all unwrap, so that keys can be rotated one by one. */
 export class KeyRing {
   readonly #keys: ReadonlyMap<string, Buffer>;
-  readonly #currentId: string;
+  /** Id of the key that wraps new data keys. */
+  readonly currentId: string;
 
   /** `text`: `id:base64,id:base64…`, 32 bytes each. Throws Error naming the id that is wrong (never the key). */
   constructor(text: string) {
@@ -43,7 +44,7 @@ export class KeyRing {
       keys.set(id, key);
     }
     this.#keys = keys;
-    this.#currentId = keys.keys().next().value as string;
+    this.currentId = keys.keys().next().value as string;
   }
 
   /** A ring text with one new random key. */
@@ -53,8 +54,8 @@ export class KeyRing {
 
   /** Wraps a data key for the stack; bound to the stack's id. */
   wrap(dataKey: Buffer, stackId: string): { masterKeyId: string; wrappedKey: Buffer } {
-    const key = this.#keys.get(this.#currentId) as Buffer;
-    return { masterKeyId: this.#currentId, wrappedKey: seal(key, dataKey, Buffer.from(stackId)) };
+    const key = this.#keys.get(this.currentId) as Buffer;
+    return { masterKeyId: this.currentId, wrappedKey: seal(key, dataKey, Buffer.from(stackId)) };
   }
 
   /** The data key. Throws Error when the ring lacks the master key or the bytes were not wrapped by it. */

@@ -1,4 +1,4 @@
-import { readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 
 /** Another server is running on the same data folder. */
@@ -29,6 +29,20 @@ export function claimDataDir(directory: string): () => void {
   }
   throw new DataDirInUseError(`The data folder ${directory} is being taken by another server`);
 }
+
+/** The key ring kept in the data folder; null when there is none. */
+export function readMasterKeys(directory: string): string | null {
+  const file = masterKeysFile(directory);
+  return existsSync(file) ? readFileSync(file, 'utf8').trim() : null;
+}
+
+/** Keeps the new key ring in the data folder, for nobody else to read, and returns it. */
+export function makeMasterKeys(directory: string, ring: string): string {
+  writeFileSync(masterKeysFile(directory), `${ring}\n`, { mode: 0o600, flag: 'wx' });
+  return ring;
+}
+
+const masterKeysFile = (directory: string): string => path.join(directory, 'master-keys');
 
 function isAlive(pid: number): boolean {
   try {
