@@ -56,6 +56,7 @@ export class PulumiWorkspace implements AsyncDisposable {
   readonly cloud: TestCloud;
   readonly #options: WorkspaceOptions;
   readonly #processes = new Set<CliProcess>();
+  #disposed = false;
 
   private constructor(dir: string, options: WorkspaceOptions) {
     this.dir = dir;
@@ -89,6 +90,8 @@ export class PulumiWorkspace implements AsyncDisposable {
     const file = (await ensureToolchain({ only: [tool] }))[tool];
     const env = this.#environment(dirname(file), options.env ?? {});
     const input = options.input === undefined ? {} : { input: options.input };
+    // Nothing may begin behind the back of `dispose`.
+    if (this.#disposed) throw new Error(`pulumi ${args.join(' ')}: the workspace is disposed of`);
     const started = new CliProcess({ file, args, cwd: this.programDir, env, ...input });
     this.#processes.add(started);
     // One that was killed may have left its plugins behind; the others must be forgotten, since pids come round again.
@@ -132,6 +135,7 @@ export class PulumiWorkspace implements AsyncDisposable {
 
   /** Ends what still runs and removes the workspace. */
   async dispose(): Promise<void> {
+    this.#disposed = true;
     const left = [...this.#processes];
     await killSession(left.map((each) => each.pid));
     await Promise.allSettled(left.map((each) => each.done));

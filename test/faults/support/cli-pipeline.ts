@@ -1,4 +1,4 @@
-import { PulumiWorkspace } from '../../../e2e/support/pulumi-cli.ts';
+import { CliError, PulumiWorkspace } from '../../../e2e/support/pulumi-cli.ts';
 import { stashProgram } from '../../../e2e/support/stash-program.ts';
 import type { Target } from './pipelines.ts';
 
@@ -17,6 +17,7 @@ export class CliPipeline {
   readonly #workspace: PulumiWorkspace;
   readonly #organization: string;
   #stopping = false;
+  #disposing = false;
   #run: Promise<void> = Promise.resolve();
 
   private constructor(name: string, workspace: PulumiWorkspace, organization: string) {
@@ -28,8 +29,13 @@ export class CliPipeline {
   static async start(target: Target, name: string, env: Record<string, string> = {}): Promise<CliPipeline> {
     const workspace = await PulumiWorkspace.create({ backendUrl: target.url, accessToken: target.token, env });
     const pipeline = new CliPipeline(name, workspace, target.organization);
-    await pipeline.#writeRound(0);
-    await workspace.runOk(['stack', 'init', `${pipeline.#organization}/${project}/${name}`, '--non-interactive']);
+    try {
+      await pipeline.#writeRound(0);
+      await workspace.runOk(['stack', 'init', `${pipeline.#organization}/${project}/${name}`, '--non-interactive']);
+    } catch (error) {
+      await workspace.dispose();
+      throw error;
+    }
     pipeline.#run = pipeline.#loop();
     return pipeline;
   }
@@ -46,27 +52,47 @@ export class CliPipeline {
     return stashes.map((stash) => Number(/round (\d+)/.exec(JSON.stringify(stash['inputs']))?.[1]));
   }
 
+  /** Kills the CLI that runs, if one does, and begins no other. */
   async [Symbol.asyncDispose](): Promise<void> {
+    this.#stopping = true;
+    this.#disposing = true;
     await this.#workspace.dispose();
+    await this.#run;
   }
 
   async #loop(): Promise<void> {
     while (!this.#stopping) {
-      const round = ++this.begun;
-      this.runs.begun++;
-      await this.#writeRound(round);
-      const result = await this.#workspace.run(['up', ...unattended]);
-      if (result.exitCode === 0) {
-        this.succeeded = round;
-        this.runs.succeeded++;
-        continue;
+      try {
+        if (await this.#up()) continue;
+        // What a person does then; it fails when nothing runs any more.
+        if (!this.#disposing) await this.#workspace.run(['cancel', '--yes']);
+      } catch (error) {
+        this.#note(String(error));
       }
-      this.failures.push(
-        `${this.name}: up ended with ${result.exitCode}: ${result.stderr.slice(-1_000)}${result.stdout.slice(-1_000)}`,
-      );
-      // What a person does then; it fails when nothing runs any more.
-      await this.#workspace.run(['cancel', '--yes']);
     }
+  }
+
+  async #up(): Promise<boolean> {
+    const round = ++this.begun;
+    this.runs.begun++;
+    await this.#writeRound(round);
+    const result = await this.#workspace.run(['up', ...unattended]).catch((error: unknown) => {
+      // It did not end, and was killed; its lease is alive.
+      if (error instanceof CliError) return error.result;
+      throw error;
+    });
+    if (result.exitCode === 0) {
+      this.succeeded = round;
+      this.runs.succeeded++;
+      return true;
+    }
+    const { exitCode, signal, stderr, stdout } = result;
+    this.#note(`up ended with ${signal ?? exitCode}: ${stderr.slice(-1_000)}${stdout.slice(-1_000)}`);
+    return false;
+  }
+
+  #note(text: string): void {
+    if (!this.#disposing) this.failures.push(`${this.name}: ${text}`);
   }
 
   #writeRound(round: number): Promise<void> {

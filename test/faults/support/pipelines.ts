@@ -30,6 +30,7 @@ export abstract class Pipeline {
   readonly project = 'faults';
   stackPath = '';
   protected stopping = false;
+  #abandoned = false;
   #run: Promise<void> = Promise.resolve();
 
   constructor(target: Target, name: string) {
@@ -47,6 +48,12 @@ export abstract class Pipeline {
   async stop(): Promise<void> {
     this.stopping = true;
     await this.#run;
+  }
+
+  /** As `stop`, for a run that has failed: what the pipeline holds is left as it is. */
+  abandon(): Promise<void> {
+    this.#abandoned = true;
+    return this.stop();
   }
 
   /** One update, or whatever the pipeline does. Throws when a call failed for good. */
@@ -68,6 +75,7 @@ export abstract class Pipeline {
   /** Cancels what holds the stack, as a person would after a failed run. */
   protected async free(): Promise<void> {
     for (let attempt = 1; attempt <= 30; attempt++) {
+      if (this.#abandoned) return;
       try {
         const { activeUpdate } = JSON.parse(await this.client.call('GET', this.stackPath)) as { activeUpdate: string };
         if (activeUpdate === '') return;

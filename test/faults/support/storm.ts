@@ -1,5 +1,6 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { type Cluster, startCluster } from '../../../e2e/support/cluster.ts';
 import { ToolUnavailableError } from '../../../e2e/toolchain/command.ts';
 import { Chaos, randomOf } from './chaos.ts';
@@ -22,6 +23,9 @@ export interface Storm extends AsyncDisposable {
 
 /** Sizes from which on a body goes to the workers: with the first replica nearly all do, with the last only large ones. */
 const directBytes = ['256', '16384', '262144'];
+
+/** How long the pipelines of a failed run may take to come to an end. */
+const abandonMs = 15_000;
 
 export async function startStorm(seed: number): Promise<Storm> {
   const gates = await Promise.all(Array.from({ length: 5 }, () => S3Gate.open()));
@@ -52,22 +56,38 @@ export async function startStorm(seed: number): Promise<Storm> {
     onCrash: (part) => crashes.push(`${part.name}:\n${part.log.slice(-2_000)}`),
   });
   const pipelines = pipelineMix(cluster);
-  await Promise.all(pipelines.map((pipeline) => pipeline.start()));
-  const cliPipelines = await startCli(cluster);
+  const cliPipelines: CliPipeline[] = [];
+  const chaos = new Chaos(cluster, gates, randomOf(seed));
+  const dispose = async (): Promise<void> => {
+    // After a failure all of them still run, and parts may be about to be mended.
+    await Promise.allSettled([
+      chaos.settle(),
+      ...cliPipelines.map((cli) => cli[Symbol.asyncDispose]()),
+      Promise.race([
+        Promise.all(pipelines.map((pipeline) => pipeline.abandon())),
+        sleep(abandonMs, undefined, { ref: false }),
+      ]),
+    ]);
+    await writeLogs(cluster);
+    await cluster.stop();
+    await Promise.all(gates.map((gate) => gate[Symbol.asyncDispose]()));
+  };
+  try {
+    await Promise.all(pipelines.map((pipeline) => pipeline.start()));
+    await startCli(cluster, cliPipelines);
+  } catch (error) {
+    await dispose();
+    throw error;
+  }
   return {
     cluster,
-    chaos: new Chaos(cluster, gates, randomOf(seed)),
+    chaos,
     pipelines,
     cliPipelines,
     apiGates,
     workerGates,
     crashes,
-    [Symbol.asyncDispose]: async () => {
-      await Promise.all(cliPipelines.map((cli) => cli[Symbol.asyncDispose]()));
-      await writeLogs(cluster);
-      await cluster.stop();
-      await Promise.all(gates.map((gate) => gate[Symbol.asyncDispose]()));
-    },
+    [Symbol.asyncDispose]: dispose,
   };
 }
 
@@ -80,15 +100,12 @@ async function writeLogs({ parts }: Cluster): Promise<void> {
 }
 
 /** One that sends journals, and one that sends whole documents. */
-async function startCli(cluster: Cluster): Promise<CliPipeline[]> {
+async function startCli(cluster: Cluster, started: CliPipeline[]): Promise<void> {
+  const kinds = { journal: {}, documents: { PULUMI_DISABLE_JOURNALING: 'true' } };
   try {
-    return await Promise.all([
-      CliPipeline.start(cluster, 'journal'),
-      CliPipeline.start(cluster, 'documents', { PULUMI_DISABLE_JOURNALING: 'true' }),
-    ]);
+    for (const [name, env] of Object.entries(kinds)) started.push(await CliPipeline.start(cluster, name, env));
   } catch (error) {
     if (!(error instanceof ToolUnavailableError)) throw error;
     process.stderr.write(`faults: without the real CLI: ${error.message}\n`);
-    return [];
   }
 }
