@@ -47,6 +47,14 @@ const openConnections = (): Promise<number> =>
     app.app.server.getConnections((error, count) => (error ? reject(error) : resolve(count))),
   );
 
+/** Requests on record so far, by status. */
+async function recorded(): Promise<{ all: number; left: number }> {
+  const { values } = await app.context.metrics.requestSeconds.get();
+  const counts = values.filter(({ metricName }) => metricName?.endsWith('_count'));
+  const sum = (of: typeof counts) => of.reduce((total, { value }) => total + value, 0);
+  return { all: sum(counts), left: sum(counts.filter(({ labels }) => String(labels.status) === '499')) };
+}
+
 describe('bodies that break off', () => {
   const ways = ['declared, small', 'declared, large', 'chunked', 'gzip, large'] as const;
 
@@ -59,6 +67,7 @@ describe('bodies that break off', () => {
         way === 'declared, small' ? Buffer.from(route.valid) : way === 'gzip, large' ? gzipSync(large) : large;
       const extra = { ...(way === 'gzip, large' ? { 'Content-Encoding': 'gzip' } : {}) };
       await expectNothingChanged(server, async () => {
+        const before = await recorded();
         for (const part of [0, 0.5, 1]) {
           const connection = server.connect();
           // All but the last byte at most: a whole body counts, even when its sender has gone.
@@ -79,6 +88,8 @@ describe('bodies that break off', () => {
         }
         await until('the server has seen them go', async () => (await openConnections()) === 0);
         await new Promise((resolve) => setTimeout(resolve, 20));
+        const after = await recorded();
+        expect({ all: after.all - before.all, left: after.left - before.left }).toEqual({ all: 3, left: 3 });
       });
     },
   );
