@@ -11,6 +11,8 @@ import { createFoldPointRepository } from './journal/fold-point-repository.ts';
 import { JournalFolder } from './journal/journal-folder.ts';
 import { createJournalRepository, type JournalRepository } from './journal/journal-repository.ts';
 import { JournalWriter } from './journal/journal-writer.ts';
+import type { ReplayRunner } from './journal/replay-runner.ts';
+import { ThreadedReplayRunner } from './journal/threaded-replay-runner.ts';
 import type { BlobStore } from './platform/blobs/blob-store.ts';
 import { openBlobStore } from './platform/blobs/blob-stores.ts';
 import { MeteredBlobStore } from './platform/blobs/metered-blob-store.ts';
@@ -59,6 +61,7 @@ export interface ContextOverrides {
   readonly logger?: Logger;
   readonly blobs?: BlobStore;
   readonly handover?: HandoverStore;
+  readonly largeReplays?: ReplayRunner;
 }
 
 /**
@@ -90,12 +93,15 @@ export async function createContext(
   const journal = createJournalRepository(db);
   const encryptionKeys = createEncryptionKeyRepository(db);
   const documents = new DocumentStore(blobs, blobRows, config.limits.inlineBytes);
+  const replayThread = new ThreadedReplayRunner();
+  lifecycle.onClose('stores', 'replay thread', () => replayThread.close());
   const folder = new JournalFolder({
     updates,
     checkpoints,
     documents,
     journal,
     foldPoints: createFoldPointRepository(db),
+    largeReplays: overrides.largeReplays ?? replayThread,
   });
   const events = createEventRepository(db);
   const { maxBodyBytes } = config.limits;

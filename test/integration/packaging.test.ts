@@ -1,6 +1,15 @@
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { cpSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
+import {
+  cpSync,
+  existsSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
@@ -233,4 +242,16 @@ describe('what the image holds', () => {
     }
     expect(await once(server, 'exit')).toEqual([0, null]);
   }, 120_000);
+
+  test('replays large journals in a thread', () => {
+    const script = `
+      import { ThreadedReplayRunner } from './dist/shared/journal/threaded-replay-runner.js';
+      const runner = new ThreadedReplayRunner();
+      const replay = await runner.open({ base: null, point: null });
+      console.log((await replay.write({ time: '', version: '' })).resourceCount);
+      await runner.close();`;
+    writeFileSync(path.join(home, 'replay.js'), script);
+    const run = spawnSync(process.execPath, ['--enable-source-maps', 'replay.js'], { cwd: home, encoding: 'utf8' });
+    expect({ status: run.status, stdout: run.stdout }).toEqual({ status: 0, stdout: '0\n' });
+  });
 });

@@ -1,19 +1,20 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { pipeline, Readable } from 'node:stream';
 import { promisify } from 'node:util';
-import { constants, createZstdCompress, createZstdDecompress, zstdCompress, zstdDecompress } from 'node:zlib';
+import { createZstdCompress, createZstdDecompress, zstdCompress, zstdDecompress } from 'node:zlib';
 import { BlobNotFoundError, type BlobStore } from '../platform/blobs/blob-store.ts';
 import { UnavailableError } from '../platform/errors/errors.ts';
 import type { BlobRepository } from './blob-repository.ts';
-import type { ByteSource } from './byte-source.ts';
+import { type ByteSource, bytesOf } from './byte-source.ts';
+import { type EncodedDocument, zstdOptions } from './document-codec.ts';
 
 const compressWhole = promisify(zstdCompress);
 const decompressWhole = promisify(zstdDecompress);
 
-/** Level 3 takes about 3 ms/MB here; higher levels win little on state documents. */
-const zstdOptions = { params: { [constants.ZSTD_c_compressionLevel]: 3 } };
 /** Documents up to this size are compressed in one call rather than as a stream. */
 const wholeLimitBytes = 1024 * 1024;
+/** Of decoded bytes. Node's 16 KiB would cost a large document a thousand turns of the event loop. */
+const openChunkBytes = 128 * 1024;
 
 /** Where the encoded bytes of a document lie, and what they are. */
 export interface StoredDocument {
@@ -59,16 +60,18 @@ export class DocumentStore {
     if (probe.inlineBytes) {
       return { ...probe, storedBytes: probe.inlineBytes.length, codec: 'zstd', blobKey: null };
     }
-    const hex = probe.sha256.toString('hex');
-    const blobKey = `checkpoints/${hex.slice(0, 2)}/${hex}-${randomBytes(6).toString('hex')}`;
-    await this.#blobRows.insert(blobKey);
-    const { storedBytes } = await this.#blobs.put(blobKey, compressed(source));
-    if (!(await this.#blobRows.isKept(blobKey))) {
-      // The upload took longer than the grace period: the sweep has deleted what was not there yet.
-      await this.#blobs.delete(blobKey);
-      throw new UnavailableError('Storing the document took too long; please repeat the call');
+    const { sha256, sizeBytes } = probe;
+    return { sha256, sizeBytes, ...(await this.#put(sha256, compressed(source))) };
+  }
+
+  /** Stores a document that has been encoded elsewhere. */
+  async saveEncoded(document: EncodedDocument): Promise<StoredDocument> {
+    const { sizeBytes } = document;
+    const [sha256, bytes] = [asBuffer(document.sha256), asBuffer(document.bytes)];
+    if (bytes.length <= this.#inlineLimit) {
+      return { sha256, sizeBytes, storedBytes: bytes.length, codec: 'zstd', inlineBytes: bytes, blobKey: null };
     }
-    return { sha256: probe.sha256, sizeBytes: probe.sizeBytes, storedBytes, codec: 'zstd', inlineBytes: null, blobKey };
+    return { sha256, sizeBytes, ...(await this.#put(sha256, bytesOf(bytes)())) };
   }
 
   /** The document's bytes. Throws DocumentMissingError, and BlobStoreUnavailableError. */
@@ -78,7 +81,7 @@ export class DocumentStore {
       return;
     }
     const encoded = place.inlineBytes ? [place.inlineBytes] : await this.#openBlob(place.blobKey as string);
-    const decoder = createZstdDecompress();
+    const decoder = createZstdDecompress({ chunkSize: openChunkBytes });
     // The caller may stop early; its return() ends this generator, which must not leave the blob's socket open.
     const stream = pipeline(Readable.from(encoded), decoder, () => {});
     try {
@@ -93,6 +96,25 @@ export class DocumentStore {
     const parts: Buffer[] = [];
     for await (const chunk of this.open(place)) parts.push(chunk);
     return parts.length === 1 ? (parts[0] as Buffer) : Buffer.concat(parts);
+  }
+
+  /** The document as it is stored, in memory of its own. */
+  async readEncoded(place: DocumentPlace): Promise<Buffer> {
+    if (place.inlineBytes) return place.inlineBytes;
+    return Buffer.concat(await Array.fromAsync(await this.#openBlob(place.blobKey as string)));
+  }
+
+  async #put(sha256: Buffer, encoded: AsyncIterable<Buffer>): Promise<Omit<StoredDocument, 'sha256' | 'sizeBytes'>> {
+    const hex = sha256.toString('hex');
+    const blobKey = `checkpoints/${hex.slice(0, 2)}/${hex}-${randomBytes(6).toString('hex')}`;
+    await this.#blobRows.insert(blobKey);
+    const { storedBytes } = await this.#blobs.put(blobKey, encoded);
+    if (!(await this.#blobRows.isKept(blobKey))) {
+      // The upload took longer than the grace period: the sweep has deleted what was not there yet.
+      await this.#blobs.delete(blobKey);
+      throw new UnavailableError('Storing the document took too long; please repeat the call');
+    }
+    return { storedBytes, codec: 'zstd', inlineBytes: null, blobKey };
   }
 
   async #openBlob(key: string): Promise<AsyncIterable<Buffer>> {
@@ -130,4 +152,8 @@ async function* compressed(source: ByteSource): AsyncGenerator<Buffer> {
   } finally {
     stream.destroy();
   }
+}
+
+function asBuffer({ buffer, byteOffset, byteLength }: Uint8Array): Buffer {
+  return Buffer.from(buffer, byteOffset, byteLength);
 }

@@ -1,4 +1,5 @@
 import type { JournalFolder } from '../journal/journal-folder.ts';
+import { isShortReplay } from '../journal/replay-runner.ts';
 import { UnavailableError } from '../platform/errors/errors.ts';
 import type { StackRef } from '../stacks/names.ts';
 import type { StackRepository, StackRow } from '../stacks/stack-repository.ts';
@@ -11,9 +12,6 @@ export const emptyDocument = Buffer.from('{"version":3,"deployment":{"resources"
 
 /** A superseded checkpoint can vanish between finding and opening it; then the head has moved and is asked again. */
 const attempts = 5;
-/** Replays above either limit take more than a few ms, in which a process answers nobody. */
-const replayedHereEntries = 500;
-const replayedHereBytes = 512 * 1024;
 
 /** A state document, ready to be sent. */
 export interface StateDocument {
@@ -93,16 +91,17 @@ export class StateReader {
   /** A short journal over a small state is replayed for the occasion; otherwise a worker makes a checkpoint of it first. */
   async #fold(update: UpdateRow): Promise<StateDocument | 'moved'> {
     const base = update.baseCheckpointId ? await this.#checkpoints.find(update.baseCheckpointId) : null;
-    if (update.entryCount > replayedHereEntries || (base?.sizeBytes ?? 0) > replayedHereBytes) {
+    if (!isShortReplay({ entries: update.entryCount, bytes: base?.sizeBytes ?? 0 })) {
       await this.#foldLarge(update.id);
       const folded = await this.#updates.find(update.id);
       return folded ? this.#open(folded.checkpointId) : 'moved';
     }
     const folded = await this.#folder.replay(update);
     if (!folded) return 'moved';
+    const { buffer, byteOffset, byteLength } = folded.document;
     return {
-      sizeBytes: folded.document.length,
-      bytes: once(folded.document),
+      sizeBytes: byteLength,
+      bytes: once(Buffer.from(buffer, byteOffset, byteLength)),
       resourceCount: folded.resourceCount,
       checkpointId: null,
     };

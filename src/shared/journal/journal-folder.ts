@@ -1,37 +1,20 @@
 import { createHash } from 'node:crypto';
-import { setImmediate as nextTurn } from 'node:timers/promises';
-import { bytesOf } from '../checkpoints/byte-source.ts';
 import type { CheckpointRepository } from '../checkpoints/checkpoint-repository.ts';
 import type { DocumentStore } from '../checkpoints/document-store.ts';
-import { InvalidRequestError, UnavailableError } from '../platform/errors/errors.ts';
+import { UnavailableError } from '../platform/errors/errors.ts';
 import type { UpdateRepository, UpdateRow } from '../updates/update-repository.ts';
 import { isActive } from '../updates/update-state.ts';
 import type { FoldPointRepository } from './fold-point-repository.ts';
 import type { JournalRepository } from './journal-repository.ts';
-import { JournalReplay } from './replay.ts';
-import { JournalReplayError } from './replay-error.ts';
-import { ReplaySnapshotError } from './replay-snapshot.ts';
+import { isShortReplay, type OpenReplay, type ReplayRunner, replayHere, UnsoundJournalError } from './replay-runner.ts';
+import type { ReplayedText, ReplayProgress } from './replay-work.ts';
+import type { ManifestSource } from './write-document.ts';
 
 const attempts = 10;
-/** Entries read and applied in one turn of the event loop. */
-const pageEntries = 1_000;
-
-/** What a replay came to, before it is stored. */
-export interface ReplayedState {
-  readonly document: Buffer;
-  readonly resourceCount: number;
-}
-
-/** The journal cannot be replayed. Its entries are kept; the state stays as it was before them. */
-export class UnsoundJournalError extends InvalidRequestError {
-  override readonly name = 'UnsoundJournalError';
-  override readonly code = 'unsound-journal';
-}
 
 interface CaughtUp {
-  readonly replay: JournalReplay;
-  /** Entries applied since the base. */
-  readonly entries: number;
+  readonly replay: OpenReplay;
+  readonly progress: ReplayProgress;
 }
 
 /**
@@ -44,6 +27,7 @@ export class JournalFolder {
   readonly #documents: DocumentStore;
   readonly #journal: JournalRepository;
   readonly #points: FoldPointRepository;
+  readonly #largeReplays: ReplayRunner;
 
   constructor(parts: {
     updates: UpdateRepository;
@@ -51,12 +35,15 @@ export class JournalFolder {
     documents: DocumentStore;
     journal: JournalRepository;
     foldPoints: FoldPointRepository;
+    /** For replays that would hold up this thread. */
+    largeReplays: ReplayRunner;
   }) {
     this.#updates = parts.updates;
     this.#checkpoints = parts.checkpoints;
     this.#documents = parts.documents;
     this.#journal = parts.journal;
     this.#points = parts.foldPoints;
+    this.#largeReplays = parts.largeReplays;
   }
 
   /**
@@ -89,73 +76,82 @@ export class JournalFolder {
   async advance(updateId: string): Promise<void> {
     const update = await this.#updates.find(updateId);
     if (!update || !isActive(update.status)) return;
-    const caughtUp = await this.#catchUp(update);
-    if (!caughtUp || caughtUp.replay.hasGap) return;
-    const place = await this.#documents.save(bytesOf(caughtUp.replay.snapshot()));
-    await this.#points.upsert(updateId, caughtUp.entries, place);
+    await this.#caughtUp(update, async ({ replay, progress }) => {
+      if (progress.hasGap) return;
+      const place = await this.#documents.saveEncoded(await replay.snapshot());
+      await this.#points.upsert(updateId, progress.entries, place);
+    });
   }
 
   /**
    * Base and entries as one document, without storing it; null when they were folded and deleted meanwhile.
    * Throws UnsoundJournalError.
    */
-  async replay(update: UpdateRow): Promise<ReplayedState | null> {
-    const caughtUp = await this.#catchUp(update);
-    return caughtUp ? this.#generate(update.id, caughtUp) : null;
+  replay(update: UpdateRow): Promise<ReplayedText | null> {
+    return this.#caughtUp(update, async ({ replay }) => replay.write(await this.#manifest(update.id)));
   }
 
   async #commitFold(update: UpdateRow): Promise<void> {
-    const caughtUp = await this.#catchUp(update);
-    if (!caughtUp) return;
-    const { document, resourceCount } = await this.#generate(update.id, caughtUp);
-    await this.#checkpoints.commitFold(
-      {
-        updateId: update.id,
-        stackId: update.stackId,
-        foundCheckpointId: update.checkpointId,
-        foldedEntries: caughtUp.entries,
-      },
-      { document: await this.#documents.save(bytesOf(document)), resourceCount },
-    );
+    await this.#caughtUp(update, async ({ replay, progress }) => {
+      const { document, resourceCount } = await replay.encode(await this.#manifest(update.id));
+      await this.#checkpoints.commitFold(
+        {
+          updateId: update.id,
+          stackId: update.stackId,
+          foundCheckpointId: update.checkpointId,
+          foldedEntries: progress.entries,
+        },
+        { document: await this.#documents.saveEncoded(document), resourceCount },
+      );
+    });
   }
 
-  async #generate(updateId: string, { replay }: CaughtUp): Promise<ReplayedState> {
-    const version = await this.#updates.findClientVersion(updateId);
-    return refuseUnsound(() => replay.generate({ time: new Date().toISOString(), version }));
+  async #manifest(updateId: string): Promise<ManifestSource> {
+    return { time: new Date().toISOString(), version: await this.#updates.findClientVersion(updateId) };
   }
 
-  async #catchUp(update: UpdateRow): Promise<CaughtUp | null> {
-    const base = update.baseCheckpointId ? await this.#checkpoints.find(update.baseCheckpointId) : null;
+  /** Does `work` where all entries have been applied; null when they were folded and deleted meanwhile. */
+  async #caughtUp<T>(update: UpdateRow, work: (caughtUp: CaughtUp) => Promise<T>): Promise<T | null> {
+    const [base, point] = await Promise.all([
+      update.baseCheckpointId ? this.#checkpoints.find(update.baseCheckpointId) : null,
+      this.#points.find(update.id),
+    ]);
     if (update.baseCheckpointId && !base) return null;
-    const document = base ? await this.#documents.read(base) : null;
-    let { replay, entries } = await this.#resume(update.id, document);
-    for (;;) {
-      const page = await this.#journal.list(update.id, replay.lastSequenceId, pageEntries);
-      refuseUnsound(() => {
-        for (const { sequenceId, entry } of page) {
-          if (replay.apply({ sequenceId, text: Buffer.from(entry) })) entries++;
-        }
-      });
-      if (page.length < pageEntries) {
-        // Fewer than the update counted: another fold has committed them meanwhile, and the journal was deleted.
-        return entries < update.entryCount ? null : { replay, entries };
+    // Without gaps, as a fold point is, the last sequenceID is the number of entries.
+    const expected = point?.entries ?? 0;
+    const [baseBytes, pointBytes, firstPage] = await Promise.all([
+      base && this.#documents.readEncoded(base),
+      point && this.#documents.readEncoded(point),
+      this.#journal.readPage(update.id, expected),
+    ]);
+    const size = {
+      entries: firstPage.isLast ? firstPage.lengths.length : Number.POSITIVE_INFINITY,
+      bytes: (base?.sizeBytes ?? 0) + (point?.sizeBytes ?? 0) + firstPage.text.byteLength,
+    };
+    const replay = await (isShortReplay(size) ? replayHere : this.#largeReplays).open({
+      base: baseBytes,
+      point: point && pointBytes && { bytes: pointBytes, entries: point.entries },
+    });
+    try {
+      let progress = replay.begun;
+      let page =
+        progress.lastSequenceId === expected
+          ? firstPage
+          : await this.#journal.readPage(update.id, progress.lastSequenceId);
+      while (page.lengths.length > 0) {
+        const { isLast } = page;
+        const next = isLast ? null : this.#journal.readPage(update.id, page.sequenceIds.at(-1) as number);
+        // Read ahead while this page is applied.
+        const [applied, nextPage] = await Promise.all([replay.apply(page), next]);
+        progress = applied;
+        if (!nextPage) break;
+        page = nextPage;
       }
-      // A large journal must not hold up everything else in this process.
-      await nextTurn();
+      // Fewer than the update counted: another fold has committed them meanwhile, and the journal was deleted.
+      return progress.entries < update.entryCount ? null : await work({ replay, progress });
+    } finally {
+      replay.close();
     }
-  }
-
-  async #resume(updateId: string, base: Buffer | null): Promise<CaughtUp> {
-    const point = await this.#points.find(updateId);
-    if (point) {
-      try {
-        return { replay: JournalReplay.restore(base, await this.#documents.read(point)), entries: point.entries };
-      } catch (error) {
-        // Written by another release, or over another base: the journal itself has everything.
-        if (!(error instanceof ReplaySnapshotError)) throw error;
-      }
-    }
-    return { replay: refuseUnsound(() => new JournalReplay(base)), entries: 0 };
   }
 
   async #deleteJournal(update: UpdateRow): Promise<void> {
@@ -171,14 +167,5 @@ export class JournalFolder {
       }
     }
     await this.#journal.deleteFolded(update.id);
-  }
-}
-
-function refuseUnsound<T>(work: () => T): T {
-  try {
-    return work();
-  } catch (error) {
-    if (error instanceof JournalReplayError) throw new UnsoundJournalError(error.message, { cause: error });
-    throw error;
   }
 }
