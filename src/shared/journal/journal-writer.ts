@@ -5,8 +5,12 @@ import type { JournalRepository } from './journal-repository.ts';
 
 /** Largest batch in entries: above it the CLI is told 413 and halves the batch (httpstate/journal/snapshot.go). */
 const maxBatchEntries = 10_000;
-/** A fold point is due after every so many entries: what remains to be replayed at the end stays bounded. */
+/**
+ * A fold point is due after every so many entries, and of a long journal after every quarter more: what remains to be replayed
+ * at the end is bounded, and so is what the points cost, each of which holds all that changed since the update began.
+ */
 const entriesPerFoldPoint = 5_000;
+const foldPointGrowth = 1.25;
 
 /** Takes batches of journal entries in: cut apart, never parsed, committed in one statement. */
 export class JournalWriter {
@@ -34,7 +38,19 @@ export class JournalWriter {
     const appended = await this.#journal.append(fence, entries);
     if (!appended) throw new LeaseLostError();
     const { added, entryCount } = appended;
-    const pointsOf = (count: number): number => Math.floor(count / entriesPerFoldPoint);
-    return { foldPointDue: pointsOf(entryCount) > pointsOf(entryCount - added) };
+    return { foldPointDue: isFoldPointDue(entryCount, added) };
   }
+}
+
+/** Whether a batch of `added` entries brought a journal to, or past, the place of a fold point. */
+export function isFoldPointDue(entryCount: number, added: number): boolean {
+  return foldPointsWithin(entryCount) > foldPointsWithin(entryCount - added);
+}
+
+/** How many fold points a journal of so many entries has come by. */
+function foldPointsWithin(entryCount: number): number {
+  // From here on a quarter is more than the fixed step.
+  const even = entriesPerFoldPoint / (foldPointGrowth - 1);
+  const further = Math.log(Math.max(entryCount / even, 1)) / Math.log(foldPointGrowth);
+  return Math.floor(Math.min(entryCount, even) / entriesPerFoldPoint) + Math.floor(further);
 }
