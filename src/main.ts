@@ -55,7 +55,7 @@ export async function startServer(
       startClusterJobs(cluster);
       return await serve(cluster, createClusterDispatcher(cluster), embedded !== null);
     }
-    await assertMigrated(databaseUrl);
+    await assertMigrated(databaseUrl, logger);
     const context = await createContext(config, { databaseUrl, masterKeys }, { logger, ...overrides });
     if (embedded) context.lifecycle.onClose('processes', 'postgres', embedded.stop);
     return await serve(context, startInProcessJobs(context), embedded !== null);

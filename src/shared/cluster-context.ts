@@ -55,7 +55,7 @@ export async function createClusterContext(
       `These settings are wrong:\n${missing.map((name) => `  ${name}: needed by this role`).join('\n')}`,
     );
   }
-  await assertMigrated(database.url);
+  await assertMigrated(database.url, logger);
   const producer = connectRedis(redisUrl, 'producer', logger);
   try {
     await untilStarted(producer, redisUrl, logger);

@@ -146,6 +146,7 @@ export async function createContext(
       documents,
       fold: (updateId) => folder.fold(updateId),
       maxBodyBytes,
+      leaseSeconds: config.leaseSeconds,
     }),
     journalWriter: new JournalWriter(journal),
     eventWriter: new EventWriter(events),

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type Job as QueuedJob, UnrecoverableError, Worker } from 'bullmq';
+import { DelayedError, type Job as QueuedJob, UnrecoverableError, Worker } from 'bullmq';
 import type { Redis } from 'ioredis';
 import { Value } from 'typebox/value';
 import { AppError } from '../shared/platform/errors/errors.ts';
@@ -8,7 +8,7 @@ import type { Logger } from '../shared/platform/logger/logger.ts';
 import { HandoverMissingError } from '../shared/platform/queue/handover-store.ts';
 import type { Job, JobOutcome, JobProcessors } from '../shared/platform/queue/jobs.ts';
 import { type Lane, lanes } from '../shared/platform/queue/lanes.ts';
-import { JobData, queueName, queuePrefix } from '../shared/platform/queue/queues.ts';
+import { JobData, JobHead, queueName, queuePrefix } from '../shared/platform/queue/queues.ts';
 import type { ReceiptRepository } from '../shared/platform/queue/receipt-repository.ts';
 import { disconnectRedis } from '../shared/platform/queue/redis.ts';
 import type { Metrics } from '../shared/platform/telemetry/metrics.ts';
@@ -21,6 +21,10 @@ import type { Metrics } from '../shared/platform/telemetry/metrics.ts';
 const defaultLockMs = 15_000;
 /** How often a job may take its worker down before it is given up. */
 const maxStalls = 3;
+/** Pause of a job that this release does not know, before it is offered again; in ms. */
+const leftPauseMs = 250;
+/** For as long as this, newer releases may come up that know it; in ms. Whoever waits for it has given up long before. */
+const leftLimitMs = 600_000;
 /** Pause after Redis went away; BullMQ's own would keep a worker idle for 15 s after Redis is back. */
 const redisRetryMs = 1_000;
 /** How long an idle worker may take to part from Redis. */
@@ -58,9 +62,9 @@ export function startQueueWorkers(options: QueueWorkersOptions): QueueWorkers {
         closed = true;
       });
       // BullMQ waits for Redis to come back, however long; what was to be done is done without it.
-      let idleSince = Date.now();
-      while (!closed && Date.now() - idleSince < closeGraceMs) {
-        if (workers.some((worker) => worker.inHand > 0)) idleSince = Date.now();
+      let idleSince = performance.now();
+      while (!closed && performance.now() - idleSince < closeGraceMs) {
+        if (workers.some((worker) => worker.inHand > 0)) idleSince = performance.now();
         await sleep(closePollMs);
       }
       disconnectRedis(connection);
@@ -81,7 +85,7 @@ class LaneWorker {
     const { concurrency, logger, lockMs = defaultLockMs } = options;
     this.#options = options;
     this.#logger = logger.child({ lane });
-    this.#worker = new Worker<JobData>(queueName(lane), (queued) => this.#take(queued), {
+    this.#worker = new Worker<JobData>(queueName(lane), (queued, token) => this.#take(queued, token), {
       connection,
       prefix: queuePrefix,
       concurrency: concurrency[lane],
@@ -112,19 +116,30 @@ class LaneWorker {
     await Promise.all(this.#givingUp);
   }
 
-  async #take(queued: QueuedJob<JobData>): Promise<JobOutcome['result']> {
+  async #take(queued: QueuedJob<JobData>, token: string | undefined): Promise<JobOutcome['result']> {
     this.#inHand++;
     try {
+      if (!Value.Check(JobData, queued.data)) await this.#leave(queued, token);
       return await this.#process(queued);
     } finally {
       this.#inHand--;
     }
   }
 
+  /** Puts a job of another release back, without counting an attempt: a worker of that release may be idle. Always throws. */
+  async #leave(queued: QueuedJob<JobData>, token: string | undefined): Promise<never> {
+    const { data, id: jobId, attemptsStarted, timestamp } = queued;
+    if (!Value.Check(JobHead, data) || Date.now() - timestamp > leftLimitMs)
+      throw new Error('This release does not know the payload');
+    const { name, schema } = data.job;
+    if (attemptsStarted <= 1)
+      this.#logger.info({ jobId, job: name, schema }, 'job left to a worker of another release');
+    await queued.moveToDelayed(Date.now() + leftPauseMs, token);
+    throw new DelayedError();
+  }
+
   async #process(queued: QueuedJob<JobData>): Promise<JobOutcome['result']> {
     const { metrics, receipts } = this.#options;
-    // A payload that this release does not know is left to one that does, for as many attempts as there are.
-    if (!Value.Check(JobData, queued.data)) throw new Error('This release does not know the payload');
     const { job } = queued.data;
     const jobId = queued.id as string;
     try {

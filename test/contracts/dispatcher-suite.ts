@@ -213,6 +213,27 @@ export function describeDispatcher(
       await until(() => done, 'the job goes on');
     });
 
+    it('a clock that is set back does not make a call wait longer', async () => {
+      const held = gate();
+      let begun = false;
+      const work = async () => {
+        begun = true;
+        await held.pass();
+      };
+      const { dispatcher } = await open({ waitMs: 2_000, work });
+      const { now } = Date;
+      const run = dispatcher.run(foldJob());
+      run.catch(() => {});
+      await until(() => begun, 'the call waits for its job');
+      Date.now = () => now() - 3_600_000;
+      try {
+        await expect(run).rejects.toThrow(JobPendingError);
+      } finally {
+        Date.now = now;
+        held.open();
+      }
+    }, 15_000);
+
     it('enqueue is over once the job is accepted, whatever becomes of it', async () => {
       const held = gate();
       const done: string[] = [];

@@ -154,6 +154,45 @@ describe('an expired lease', () => {
   });
 });
 
+describe('after the clock of the database was set back by an hour', () => {
+  const setBack = (updateId: string) =>
+    query(app, `update updates set expires_at = expires_at + interval '1 hour' where id = $1`, [updateId]);
+
+  test.each(['running', 'not started'])('the sweep leaves one lease of an update that is %s', async (status) => {
+    const stack = await createStack(app);
+    const update = await startUpdate(app, stack);
+    await query(app, 'update updates set status = $2 where id = $1', [update.id, status]);
+    await setBack(update.id);
+    await expireLeases(app.context);
+    expect(await secondsLeft(update)).toBeLessThanOrEqual(300);
+    expect(await secondsLeft(update)).toBeGreaterThan(250);
+    expect((await getStack(app, stack)).activeUpdate).toBe(update.id);
+  });
+
+  test('the next create leaves one lease, and goes on being refused while it lives', async () => {
+    const stack = await createStack(app);
+    const update = await startUpdate(app, stack);
+    await setBack(update.id);
+    const create = () => app.call('POST', `${stack.path}/update`, { auth: stack.auth, body: {} });
+    expect((await create()).status).toBe(409);
+    expect(await secondsLeft(update)).toBeLessThanOrEqual(300);
+    // Those who ask again and again must not keep it alive.
+    await setSecondsLeft(update, 100);
+    expect((await create()).status).toBe(409);
+    expect(await secondsLeft(update)).toBeLessThanOrEqual(100);
+    await ok(saveState(app, update, 1));
+    await expire(app, update.id);
+    expect((await create()).status).toBe(200);
+  });
+
+  test('a lease that is not longer than it may be is left alone', async () => {
+    const update = await startUpdate(app, await createStack(app));
+    await setSecondsLeft(update, 200);
+    await expireLeases(app.context);
+    expect(await secondsLeft(update)).toBeLessThanOrEqual(200);
+  });
+});
+
 describe('an update that nobody starts', () => {
   const create = async (stack: TestStack) => {
     const { json } = await ok(app.call('POST', `${stack.path}/update`, { auth: stack.auth, body: {} }));

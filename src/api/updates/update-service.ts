@@ -13,7 +13,7 @@ import type { ApiContext } from '../api-context.ts';
 import type { Caller, Dialect, Lease } from '../request.ts';
 import { stackNotFound } from '../stacks/stack-errors.ts';
 
-/** How long a created update may wait for its start, in seconds: the CLI starts it at once. */
+/** How long a created update may wait for its start, in seconds, and never longer than a lease: the CLI starts it at once. */
 const startWaitSeconds = 300;
 const completeAttempts = 5;
 
@@ -49,7 +49,7 @@ export class UpdateService {
    * its users expect them to run beside an update. Throws StackBusyError.
    */
   async create(ref: StackRef, caller: Caller, dialect: Dialect, request: NewUpdateRequest): Promise<string> {
-    const { db, stacks } = this.#context;
+    const { config, db, stacks } = this.#context;
     // Everything else of the request is kept as JSON, in which these can be escaped.
     if (!request.message.isWellFormed() || request.message.includes('\0')) {
       throw new InvalidRequestError('metadata.message is not text: it has a NUL or half a surrogate pair');
@@ -76,7 +76,7 @@ export class UpdateService {
           config: JSON.stringify(request.config),
           program: JSON.stringify(request.program),
           requestedBy: caller.userId,
-          waitSeconds: startWaitSeconds,
+          waitSeconds: Math.min(startWaitSeconds, config.leaseSeconds),
         })
         .catch((error: unknown) => {
           throw violatedConstraint(error) === 'updates_one_active_per_stack' ? new StackBusyError() : error;
@@ -193,8 +193,9 @@ export class UpdateService {
 
   /** Makes the stack ready for its next change: see settleStack. */
   settle(stackId: string): Promise<void> {
-    const { db, dispatcher } = this.#context;
-    return settleStack(db, stackId, (updateId) => dispatcher.run({ name: 'fold-journal', schema: 1, updateId }));
+    const { config, db, dispatcher } = this.#context;
+    const fold = (updateId: string): Promise<void> => dispatcher.run({ name: 'fold-journal', schema: 1, updateId });
+    return settleStack(db, stackId, config.leaseSeconds, fold);
   }
 
   /** What is committed stays so when the queue is away: the sweep finds the journal, too. */

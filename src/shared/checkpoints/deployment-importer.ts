@@ -34,6 +34,7 @@ export class DeploymentImporter {
   readonly #documents: DocumentStore;
   readonly #fold: (updateId: string) => Promise<void>;
   readonly #maxBytes: number;
+  readonly #leaseSeconds: number;
 
   constructor(parts: {
     db: Database;
@@ -41,12 +42,14 @@ export class DeploymentImporter {
     documents: DocumentStore;
     fold: (updateId: string) => Promise<void>;
     maxBodyBytes: number;
+    leaseSeconds: number;
   }) {
     this.#db = parts.db;
     this.#updates = parts.updates;
     this.#documents = parts.documents;
     this.#fold = parts.fold;
     this.#maxBytes = parts.maxBodyBytes;
+    this.#leaseSeconds = parts.leaseSeconds;
   }
 
   /**
@@ -61,7 +64,7 @@ export class DeploymentImporter {
     const scan = scanner.end();
     assertDeploymentVersion(scan.document.get('version')?.text);
     const document = await this.#documents.save(cutOut(inflated, [scan.root]));
-    await settleStack(this.#db, request.stackId, this.#fold);
+    await settleStack(this.#db, request.stackId, this.#leaseSeconds, this.#fold);
     await this.#db.inTransaction(async (tx) => {
       const stacks = createStackRepository(tx);
       const stack = await stacks.lockById(request.stackId);

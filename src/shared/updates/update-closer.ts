@@ -41,17 +41,13 @@ export async function endUpdate(
   return step;
 }
 
-/**
- * Frees a locked stack of an update whose lease or waiting time is over. Returns the stack's active update that is left:
- * null when the stack is free.
- */
-export async function reclaimExpired(tx: Queryable, stack: StackRow): Promise<UpdateRow | null> {
-  if (stack.activeUpdateId === null) return null;
-  const update = await createUpdateRepository(tx).lock(stack.activeUpdateId);
-  if (!update) return null;
-  if (!update.expired) return update;
-  await endUpdate(tx, { update, stack }, { type: 'expire' });
-  return null;
+/** Frees a locked stack of an update whose lease or waiting time is over; sees to it that what is left is no more than a lease. */
+async function reclaimExpired(tx: Queryable, stack: StackRow, leaseSeconds: number): Promise<void> {
+  if (stack.activeUpdateId === null) return;
+  const updates = createUpdateRepository(tx);
+  const update = await updates.lock(stack.activeUpdateId);
+  if (update?.expired) await endUpdate(tx, { update, stack }, { type: 'expire' });
+  else if (update && update.secondsLeft > leaseSeconds) await updates.clipLeases(leaseSeconds, stack.id);
 }
 
 /** Ends the update if it has expired by now; safe to run on any number of replicas. Returns whether this call ended it. */
@@ -66,16 +62,17 @@ export async function expireUpdate(db: Database, updateId: string): Promise<bool
 
 /**
  * Makes a stack ready for its next change: an update whose lease is over is ended, and the journal of an ended one is folded
- * by `fold`, so that the head is whole. Does nothing to a live update.
+ * by `fold`, so that the head is whole. A live update goes on, for one more lease at most without being renewed.
  */
 export async function settleStack(
   db: Database,
   stackId: string,
+  leaseSeconds: number,
   fold: (updateId: string) => Promise<void>,
 ): Promise<void> {
   await db.inTransaction(async (tx) => {
     const stack = await createStackRepository(tx).lockById(stackId);
-    if (stack) await reclaimExpired(tx, stack);
+    if (stack) await reclaimExpired(tx, stack, leaseSeconds);
   });
   const withTail = await createUpdateRepository(db).findWithTail(stackId);
   if (withTail && !isActive(withTail.status)) await fold(withTail.id);

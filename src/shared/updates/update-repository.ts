@@ -20,6 +20,8 @@ const UpdateRow = Type.Object({
   leaseHash: Nullable(Bytes),
   expiresAt: Timestamp,
   expired: Type.Boolean(),
+  /** Of the lease, or of the wait for the start. */
+  secondsLeft: Type.Number(),
   epoch: Type.Integer(),
   journalVersion: Type.Integer(),
   hasTail: Type.Boolean(),
@@ -77,7 +79,8 @@ export function createUpdateRepository(db: Queryable) {
   const columns = sql.fragment`
     u.id, u.stack_id as "stackId", u.kind, u.dry_run as "dryRun", u.exclusive, u.status, u.stack_version as "stackVersion",
     u.base_stack_version as "baseStackVersion", u.lease_hash as "leaseHash", u.expires_at as "expiresAt",
-    u.expires_at <= clock_timestamp() as expired, u.epoch, u.journal_version as "journalVersion", u.has_tail as "hasTail",
+    u.expires_at <= clock_timestamp() as expired,
+    extract(epoch from u.expires_at - clock_timestamp())::float8 as "secondsLeft", u.epoch, u.journal_version as "journalVersion", u.has_tail as "hasTail",
     u.base_checkpoint_id as "baseCheckpointId", u.checkpoint_id as "checkpointId",
     u.checkpoint_sequence as "checkpointSequence", u.entry_count as "entryCount",
     u.folded_entries as "foldedEntries", u.fold_error as "foldError",
@@ -184,6 +187,23 @@ export function createUpdateRepository(db: Queryable) {
         where id = ${id} and epoch = ${epoch} and status = 'running' and expires_at > clock_timestamp()
         returning expires_at as "expiresAt"`);
       return row?.expiresAt ?? null;
+    },
+
+    /**
+     * Cuts what is left of leases to `seconds`: more than a whole lease is left only when the database's clock was set back.
+     * Of all active updates, or of one stack's. Returns the ids of those updates.
+     */
+    clipLeases: async (seconds: number, stackId: string | null = null): Promise<string[]> => {
+      const rows = await db.any(sql.rows(IdRow)`
+        /* updates.clipLeases */
+        update updates set expires_at = clock_timestamp() + make_interval(secs => ${seconds})
+        where id in (
+          select id from updates
+          where status in ('not started', 'running') and expires_at > clock_timestamp() + make_interval(secs => ${seconds})
+            and (${stackId}::uuid is null or stack_id = ${stackId}::uuid)
+          for update skip locked)
+        returning id`);
+      return rows.map((row) => row.id);
     },
 
     /** Ends an active update. `keepLease`: the hash stays, so that a repeated complete can be told from a foreign one. */

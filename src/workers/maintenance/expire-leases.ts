@@ -8,7 +8,7 @@ const batchSize = 100;
  * One that cannot be helped does not hold up the others. Safe on any number of replicas. Returns how many updates this run
  * ended.
  */
-export async function expireLeases({ db, folder, logger, metrics, updates }: AppContext): Promise<number> {
+export async function expireLeases({ config, db, folder, logger, metrics, updates }: AppContext): Promise<number> {
   let ended = 0;
   const attempt = async (updateId: string, work: () => Promise<void>): Promise<void> => {
     try {
@@ -17,6 +17,9 @@ export async function expireLeases({ db, folder, logger, metrics, updates }: App
       logger.error({ updateId, err: error }, 'sweep: update passed over');
     }
   };
+  for (const updateId of await updates.clipLeases(config.leaseSeconds)) {
+    logger.warn({ updateId }, 'lease cut to its full length from now: the clock of the database was set back');
+  }
   for (const updateId of await updates.listExpired(batchSize)) {
     await attempt(updateId, async () => {
       if (!(await expireUpdate(db, updateId))) return;

@@ -1,8 +1,10 @@
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
+import pg from 'pg';
 import { type RedisServer, startRedisServer } from '../../../e2e/support/redis-server.ts';
 import { findFreePort } from '../../../e2e/support/server-process.ts';
 import { startApi } from '../../../src/api/main.ts';
 import { parseConfig } from '../../../src/shared/platform/config/config.ts';
+import { migrate } from '../../../src/shared/platform/db/migrate.ts';
 import { createLogger } from '../../../src/shared/platform/logger/logger.ts';
 import { RedisPolicyError, RedisUnreachableError } from '../../../src/shared/platform/queue/redis.ts';
 import { startWorker } from '../../../src/workers/main.ts';
@@ -46,6 +48,24 @@ await describeWithTools('the start of a cluster', ['redis-server'], () => {
     const { context, url } = await starting;
     expect((await fetch(`${url}/readyz`)).status).toBe(200);
     await context.lifecycle.close();
+  });
+
+  test.each([
+    ['api', startApi],
+    ['worker', startWorker],
+  ])('an %s starts on a database that a newer release has migrated, and says so', async (_role, start) => {
+    const client = new pg.Client({ connectionString: database.url });
+    await client.connect();
+    await client.query(`insert into holdfast_migrations (name, run_on) values ('9999_newer', now())`);
+    await client.end();
+    const lines: string[] = [];
+    const logger = createLogger({ level: 'warn' }, { write: (line) => void lines.push(line) });
+    redis = await startRedisServer();
+    const { context, url } = await start(configFor(redis.url), logger);
+    expect((await fetch(`${url}/readyz`)).status).toBe(200);
+    await context.lifecycle.close();
+    expect(lines.filter((line) => line.includes('9999_newer'))).toHaveLength(1);
+    expect(await migrate(database.url, logger)).toEqual([]);
   });
 
   test('without a Redis the start ends, in a sentence that names the setting and no password', async () => {

@@ -34,8 +34,11 @@ export async function migrate(databaseUrl: string, logger: Logger): Promise<stri
   return applied.map((migration) => migration.name);
 }
 
-/** Throws PendingMigrationsError naming the migrations that the database lacks. */
-export async function assertMigrated(databaseUrl: string): Promise<void> {
+/**
+ * Throws PendingMigrationsError naming the migrations that the database lacks. Those that this release does not know are a
+ * newer one's, and only add to the schema.
+ */
+export async function assertMigrated(databaseUrl: string, logger: Logger): Promise<void> {
   const client = new pg.Client({ connectionString: databaseUrl, connectionTimeoutMillis: 5_000 });
   await client.connect();
   try {
@@ -46,7 +49,10 @@ export async function assertMigrated(databaseUrl: string): Promise<void> {
       ? (await client.query<{ name: string }>(`select name from ${migrationsTable}`)).rows
       : [];
     const applied = new Set(rows.map((row) => row.name));
-    const pending = migrationNames().filter((name) => !applied.has(name));
+    const known = migrationNames();
+    const unknown = [...applied].filter((name) => !known.includes(name)).sort();
+    if (unknown.length > 0) logger.warn({ migrations: unknown }, 'the database has migrations of a newer release');
+    const pending = known.filter((name) => !applied.has(name));
     if (pending.length > 0) {
       throw new PendingMigrationsError(
         `The database lacks ${pending.length} migration(s): ${pending.join(', ')}. Run \`holdfast migrate\` first.`,

@@ -85,7 +85,7 @@ export class InProcessDispatcher implements JobDispatcher {
   }
 
   state(): DispatcherState {
-    const now = Date.now();
+    const now = performance.now();
     const stateOf = ({ waiting, active, failed }: LaneQueue): LaneState => ({
       waiting: waiting.length,
       active,
@@ -107,7 +107,7 @@ export class InProcessDispatcher implements JobDispatcher {
     const rank = Math.max(load, lowestRank);
     let at = lane.waiting.length;
     while (at > 0 && (lane.waiting[at - 1] as Waiting).rank > rank) at--;
-    lane.waiting.splice(at, 0, { job, since: Date.now(), share, rank, settle });
+    lane.waiting.splice(at, 0, { job, since: performance.now(), share, rank, settle });
     this.#next(lane);
   }
 

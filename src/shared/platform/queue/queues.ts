@@ -12,6 +12,12 @@ export const queueName = (lane: Lane): string => `writes-${lane}`;
 export const JobData = Type.Object({ job: Job, replyTo: Type.String() });
 export type JobData = Type.Static<typeof JobData>;
 
+/** What job data of all releases have in common. */
+export const JobHead = Type.Object({
+  job: Type.Object({ name: Type.String(), schema: Type.Integer() }),
+  replyTo: Type.String(),
+});
+
 /** A job's end, as told on the reply channel: a hint. */
 export const Completion = Type.Object({
   jobId: Type.String(),

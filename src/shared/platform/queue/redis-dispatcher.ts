@@ -147,12 +147,15 @@ export class RedisDispatcher implements JobDispatcher {
   }
 
   async #await(jobId: string, queue: Queue<JobData>, waiter: Waiter): Promise<void> {
-    const deadline = Date.now() + this.#options.waitMs;
+    const deadline = performance.now() + this.#options.waitMs;
     for (let look = 0; ; look++) {
-      const pause = Math.min(lookMs[Math.min(look, lookMs.length - 1)] as number, Math.max(deadline - Date.now(), 0));
+      const pause = Math.min(
+        lookMs[Math.min(look, lookMs.length - 1)] as number,
+        Math.max(deadline - performance.now(), 0),
+      );
       await untilTold(waiter, pause);
       if ((await this.#fateOf(jobId)) === 'committed') return;
-      if (Date.now() >= deadline) throw new JobPendingError();
+      if (performance.now() >= deadline) throw new JobPendingError();
       const state = await this.#stateOf(jobId, queue);
       if (state === 'under way') continue;
       // It may have ended, and been cleared away, between the two questions.

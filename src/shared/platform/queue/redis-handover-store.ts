@@ -112,10 +112,10 @@ export class RedisHandoverStore implements HandoverStore {
 
   /** Also asks how much all processes together have in flight; `bytesHeld` is the last answer. */
   async check(limitMs: number): Promise<void> {
-    const deadline = Date.now() + limitMs;
+    const deadline = performance.now() + limitMs;
     await untilReady(this.#redis, limitMs);
     const held = redisCall(() => this.#redis.get(heldKey));
-    this.#held = Number((await withinLimit(held, Math.max(deadline - Date.now(), 1))) ?? 0);
+    this.#held = Number((await withinLimit(held, Math.max(deadline - performance.now(), 1))) ?? 0);
   }
 
   async #meta(key: string): Promise<{ pieces: number; reserved: number } | null> {
@@ -126,14 +126,14 @@ export class RedisHandoverStore implements HandoverStore {
   }
 
   async #admit(key: string, bytes: number, wait: boolean): Promise<void> {
-    const deadline = Date.now() + roomWaitMs;
+    const deadline = performance.now() + roomWaitMs;
     for (;;) {
       const member = `${key}:${bytes}`;
       const admitted = await redisCall(() =>
         this.#redis.eval(admitScript, 2, heldKey, expiriesKey, lifeSeconds * 1000, bytes, this.#capacity, member),
       );
       if (admitted === 1) return;
-      if (!wait || Date.now() > deadline) {
+      if (!wait || performance.now() > deadline) {
         throw new UnavailableError('The queue holds as many bodies as it may; please repeat the call', {
           retryAfterSeconds: 1,
         });
