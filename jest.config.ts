@@ -29,6 +29,16 @@ const config: Config = {
     { ...base, ...withDatabase, displayName: 'contracts', testMatch: ['<rootDir>/test/contracts/**/*.test.ts'] },
     { ...base, displayName: 'faults', testMatch: ['<rootDir>/test/faults/**/*.test.ts'] },
     { ...base, displayName: 'e2e', testMatch: ['<rootDir>/e2e/**/*.test.ts'] },
+    {
+      ...base,
+      displayName: 'e2e-cluster',
+      globalSetup: '<rootDir>/e2e/cluster/global-setup.ts',
+      globalTeardown: '<rootDir>/e2e/cluster/global-teardown.ts',
+      setupFiles: ['<rootDir>/e2e/cluster/environment.ts'],
+      testMatch: ['<rootDir>/e2e/**/*.test.ts'],
+      // They end the server they test, or choose its settings; test/faults does that to a cluster.
+      testPathIgnorePatterns: ['/killed-server\\.test\\.ts$', '/checkpoint-modes\\.test\\.ts$'],
+    },
   ],
 };
 

@@ -36,7 +36,8 @@ const droppedMembers = new Set(['created', 'modified', 'sourcePosition', 'stackT
 /**
  * The state without what may differ between two backends or runs: times, positions, ciphertexts, the secrets provider
  * and random ids. Plaintexts stay, so export with `showSecrets` to compare them. Resources are ordered by URN, since
- * parallel steps finish in any order; `keepOrder` leaves the order alone.
+ * parallel steps finish in any order; `keepOrder` leaves it alone but for the stack itself, which comes first here: it and
+ * the default providers are registered side by side.
  */
 export function normaliseState(state: ExportedState, options: { keepOrder?: boolean } = {}): Json {
   const plain = normalise(JSON.parse(JSON.stringify(state)) as Json, '') as { [key: string]: Json };
@@ -44,7 +45,7 @@ export function normaliseState(state: ExportedState, options: { keepOrder?: bool
   const { time: _time, ...manifest } = (deployment['manifest'] ?? {}) as { [key: string]: Json };
   deployment['manifest'] = manifest;
   const resources = deployment['resources'];
-  if (Array.isArray(resources) && options.keepOrder !== true) resources.sort(byText);
+  if (Array.isArray(resources)) resources.sort(options.keepOrder === true ? stackFirst : byText);
   return plain;
 }
 
@@ -66,6 +67,14 @@ function normalise(value: Json, key: string): Json {
     kept[name] = isSecret && name === 'ciphertext' ? '[ciphertext]' : normalise(member, name);
   }
   return kept;
+}
+
+function stackFirst(a: Json, b: Json): number {
+  const [left, right] = [a, b].map((each) => (each as StateResource).type === 'pulumi:pulumi:Stack') as [
+    boolean,
+    boolean,
+  ];
+  return Number(right) - Number(left);
 }
 
 /** The URN is not unique while a replacement is under way, so the whole text decides after it. */

@@ -22,6 +22,8 @@ export async function suite(name: string, needs: SuiteNeeds, declare: () => void
   if (needs.ownServer === true && hasExternalServer()) {
     return leaveOut(name, 'they need a server of their own, and HOLDFAST_TEST_URL is set', declare);
   }
+  const reason = process.env['HOLDFAST_TEST_LEFT_OUT'];
+  if (reason !== undefined) return leaveOut(name, reason, declare);
   try {
     await ensureToolchain({ only: needs.tools ?? ['pulumi-3.255', 'test-provider'] });
   } catch (error) {

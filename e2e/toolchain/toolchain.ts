@@ -59,4 +59,8 @@ async function main(names: readonly string[]): Promise<number> {
   }
 }
 
-if (import.meta.main) process.exitCode = await main(process.argv.slice(2));
+// Without top-level await: Jest's set-up of a run loads this by `require`.
+if (import.meta.main)
+  void main(process.argv.slice(2)).then((code) => {
+    process.exitCode = code;
+  });

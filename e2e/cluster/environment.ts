@@ -1,0 +1,12 @@
+import { clusterVariables } from './running-cluster.ts';
+
+// Before each test file of the project `e2e-cluster`: its server is the cluster.
+
+const { env } = process;
+const missing = env[clusterVariables.missing];
+if (missing === undefined) {
+  env['HOLDFAST_TEST_URL'] = env[clusterVariables.url];
+  env['HOLDFAST_TEST_TOKEN'] = env[clusterVariables.token];
+} else {
+  env['HOLDFAST_TEST_LEFT_OUT'] = missing;
+}

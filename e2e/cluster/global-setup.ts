@@ -1,0 +1,19 @@
+import { startCluster } from '../support/cluster.ts';
+import { ToolUnavailableError } from '../toolchain/command.ts';
+import { clusterVariables, runningCluster } from './running-cluster.ts';
+
+/** Starts the cluster through whose proxy the project `e2e-cluster` runs the end-to-end tests. */
+export default async function globalSetup(): Promise<void> {
+  try {
+    const cluster = await startCluster({
+      onCrash: (part) => console.error(`cluster: ${part.name} has ended by itself:\n${part.log.slice(-3_000)}`),
+    });
+    runningCluster.set(cluster);
+    process.env[clusterVariables.url] = cluster.url;
+    process.env[clusterVariables.token] = cluster.token;
+  } catch (error) {
+    const inCi = (process.env['CI'] ?? '') !== '';
+    if (!(error instanceof ToolUnavailableError) || inCi) throw error;
+    process.env[clusterVariables.missing] = error.message;
+  }
+}

@@ -1,0 +1,19 @@
+import type { Cluster } from '../support/cluster.ts';
+
+const key = Symbol.for('holdfast.e2e.cluster');
+const holder = globalThis as unknown as Record<symbol, Cluster | undefined>;
+
+/** What the run's set-up hands to its tear-down: Jest loads their modules apart, so it lies on the global object. */
+export const runningCluster = {
+  set: (cluster: Cluster): void => {
+    holder[key] = cluster;
+  },
+  get: (): Cluster | undefined => holder[key],
+};
+
+/** Where the set-up tells the tests, which run in other processes, of the cluster. */
+export const clusterVariables = {
+  url: 'HOLDFAST_E2E_CLUSTER_URL',
+  token: 'HOLDFAST_E2E_CLUSTER_TOKEN',
+  missing: 'HOLDFAST_E2E_CLUSTER_MISSING',
+} as const;
