@@ -1,4 +1,5 @@
 import { parseArgs } from 'node:util';
+import { startCluster } from '../e2e/support/cluster.ts';
 import { startOwnHoldfast } from '../e2e/support/holdfast-server.ts';
 import { PulumiWorkspace } from '../e2e/support/pulumi-cli.ts';
 import { stashProgram } from '../e2e/support/stash-program.ts';
@@ -8,13 +9,16 @@ import { median, printTable } from './support/figures.ts';
 /**
  * The real CLI against the null server, Holdfast and the file backend, in turn within each round: wall time of up, no-op up,
  * preview and destroy of N Stash resources, and the ratio of up to the null server's.
- * Usage: node bench/cli.ts [--counts 20,100,500] [--rounds 3] [--tuned] [--modes journal,delta,full] [--url URL --token TOKEN]
+ * Usage: node bench/cli.ts [--counts 20,100,500] [--rounds 3] [--tuned] [--targets null,file,embedded,cluster]
+ *   [--modes auto,journal,delta,full] [--url URL --token TOKEN]
+ * `cluster` starts one as `npm run cluster` does, unless --url names one that runs.
  */
 const { values } = parseArgs({
   options: {
     counts: { type: 'string', default: '20,100,500' },
     rounds: { type: 'string', default: '3' },
     tuned: { type: 'boolean', default: false },
+    targets: { type: 'string', default: 'null,file,embedded' },
     modes: { type: 'string', default: 'auto' },
     url: { type: 'string' },
     token: { type: 'string' },
@@ -34,20 +38,23 @@ const parallel = values.tuned ? ['--parallel', '64'] : [];
 async function main(): Promise<void> {
   await using nullServer = await startNullServer();
   await using resources = new AsyncDisposableStack();
+  const wanted = values.targets.split(',');
   const targets: Target[] = [
     {
       name: 'null',
       keeps: false,
       open: () => PulumiWorkspace.create({ backendUrl: nullServer.url, accessToken: 'x', env: tuning }),
     },
-    { name: 'file backend', keeps: true, open: () => PulumiWorkspace.create({ env: tuning }) },
   ];
-  for (const mode of values.modes.split(',')) {
+  if (wanted.includes('file')) {
+    targets.push({ name: 'file backend', keeps: true, open: () => PulumiWorkspace.create({ env: tuning }) });
+  }
+  for (const mode of wanted.includes('embedded') ? values.modes.split(',') : []) {
     const server = resources.use(await startOwnHoldfast({ HOLDFAST_CHECKPOINT_MODE: mode }));
     targets.push({ name: `embedded (${mode})`, keeps: true, open: () => server.workspace({ env: tuning }) });
   }
-  const { url, token } = values;
-  if (url !== undefined && token !== undefined) {
+  if (wanted.includes('cluster')) {
+    const { url, token } = await openCluster(resources);
     targets.push({
       name: 'cluster',
       keeps: true,
@@ -55,6 +62,12 @@ async function main(): Promise<void> {
     });
   }
   for (const count of values.counts.split(',').map(Number)) await compare(targets, count, () => nullServer.take());
+}
+
+async function openCluster(resources: AsyncDisposableStack): Promise<{ url: string; token: string }> {
+  const { url, token } = values;
+  if (url !== undefined && token !== undefined) return { url, token };
+  return resources.use(await startCluster());
 }
 
 async function compare(
