@@ -1,5 +1,8 @@
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { expect, test } from '@jest/globals';
-import type { ExportedState } from './support/pulumi-state.ts';
+import { pollUntil } from './support/poll.ts';
+import { type ExportedState, resourcesOfType } from './support/pulumi-state.ts';
 import {
   expectFailure,
   expectNothingToDo,
@@ -111,6 +114,66 @@ await suite('a CLI that is killed', {}, () => {
       scenarioTimeoutMs,
     );
   }
+
+  test.concurrent(
+    'in the middle of 500 resources loses sight of nothing that was made, and the next runs make the rest once',
+    async () => {
+      await using scenario = await Scenario.create(await server());
+      const { workspace, project } = scenario;
+      const { cloud } = workspace;
+      const names = Array.from({ length: 500 }, (_, at) => `t${at}`);
+      const things = Object.fromEntries(names.map((name) => [name, { value: name }]));
+      await workspace.writeProgram(thingProgram({ project, things }));
+      // Of these the engine is not told: one comes to be, the others do not.
+      const [made, notMade] = ['t240', ['t230', 't250']];
+      await cloud.control({
+        slowAfterMs: { [`${made}.create`]: longMs },
+        slowMs: Object.fromEntries(notMade.map((name) => [`${name}.create`, longMs])),
+      });
+      const cli = await workspace.spawn(['up', ...unattended, '--parallel', '64']);
+      for (const name of [made, ...notMade]) await cloud.waitStarted(name, 'create', 120_000);
+      await pollUntil('it is made', async () => (await cloud.objects()).has(`${made}-1`), { timeoutMs: 30_000 });
+      await cli.killAll();
+      await cloud.control({});
+      await workspace.runOk(['cancel', '--yes']);
+
+      const inCloud = new Map([...(await cloud.objects()).values()].map(({ name, id }) => [name, id]));
+      expect(inCloud.size).toBeGreaterThan(100);
+      expect(inCloud.size).toBeLessThan(500);
+      const state = await workspace.exportState();
+      const inState = new Map(
+        resourcesOfType(state, 'holdfast:index:Thing').map(({ urn, id }) => [urn.split('::').pop() as string, id]),
+      );
+      const pending = pendingOperations(state).map((operation) => operation.replace('creating ', ''));
+      expect(pending).toEqual(expect.arrayContaining([made, ...notMade]));
+      const unknown = [...inCloud].filter(([name, id]) => inState.get(name) !== id && !pending.includes(name));
+      expect(unknown).toEqual([]);
+      expect([...inState].filter(([name, id]) => inCloud.get(name) !== id)).toEqual([]);
+
+      const reminded = await workspace.runOk(['up', ...unattended, '--target', scenario.thing('t0')]);
+      expect(outputOf(reminded)).toContain(`${pending.length} pending operations`);
+      // What came to be is taken in, the rest is made.
+      await workspace.runOk(['refresh', ...unattended, '--clear-pending-creates']);
+      const found = pending.filter((name) => inCloud.has(name));
+      const resources = found.map((name) => ({ type: 'holdfast:index:Thing', name, id: inCloud.get(name) }));
+      const file = join(workspace.dir, 'found.json');
+      await writeFile(file, JSON.stringify({ resources }));
+      const imported = ['import', '--file', file, '--protect=false', '--generate-code=false'];
+      await workspace.runOk([...imported, ...unattended]);
+      await workspace.runOk(['up', ...unattended, '--parallel', '64']);
+      const after = await workspace.exportState();
+      expect(pendingOperations(after)).toEqual([]);
+      const objects = [...(await cloud.objects()).values()];
+      expect(objects.map(({ name }) => name).sort()).toEqual([...names].sort());
+      expect(
+        resourcesOfType(after, 'holdfast:index:Thing')
+          .map(({ id }) => id)
+          .sort(),
+      ).toEqual(objects.map(({ id }) => id).sort());
+      await expectNothingToDo(workspace);
+    },
+    scenarioTimeoutMs,
+  );
 
   test.concurrent(
     'finds that its writes are refused once another user has cancelled it',

@@ -2,7 +2,7 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, test } from '@jest/globals';
 
-import { type ExportedState, resourcesOfType } from './support/pulumi-state.ts';
+import { type ExportedState, resourcesOfType, type StateResource } from './support/pulumi-state.ts';
 import {
   expectFailure,
   expectNothingToDo,
@@ -12,7 +12,7 @@ import {
   Scenario,
   unattended,
 } from './support/scenario.ts';
-import { reference, secret, thingProgram } from './support/stash-program.ts';
+import { reference, secret, type ThingInputs, thingProgram } from './support/stash-program.ts';
 import { fileServer, scenarioTimeoutMs, suite } from './support/suite.ts';
 
 function thingNames(state: ExportedState): (string | undefined)[] {
@@ -69,6 +69,53 @@ await suite('commands for state', {}, () => {
         await state('delete', scenario.thing('b'), '--target-dependents');
         await scenario.keepInOrder('repaired');
         await workspace.runOk(['up', ...inOrder]);
+      });
+    },
+    scenarioTimeoutMs,
+  );
+
+  test.concurrent(
+    'an update goes on from a state that was edited by hand',
+    async () => {
+      await expectSameAsFileBackend(await server(), async (scenario) => {
+        const { workspace, project } = scenario;
+        const chain = (value: string): { [name: string]: ThingInputs } => ({
+          a: { value, secretValue: secret('hush') },
+          b: { value: reference('a', 'value'), replaceOn: reference('a', 'value') },
+          c: { value: reference('b', 'value') },
+          d: { value: reference('c', 'value') },
+        });
+        const up = async (things: { [name: string]: ThingInputs }, label: string): Promise<void> => {
+          await workspace.writeProgram(thingProgram({ project, things }));
+          await workspace.runOk(['up', ...inOrder]);
+          await scenario.keepInOrder(label);
+        };
+        await up(chain('1'), 'created');
+
+        // Positions in the journal are those of the state that the update starts from.
+        await workspace.runOk(['state', 'delete', scenario.thing('d'), '--yes']);
+        await workspace.runOk(['state', 'protect', scenario.thing('b'), '--yes']);
+        const edited = await workspace.exportState();
+        for (const { urn, inputs, outputs } of resourcesOfType(edited, 'holdfast:index:Thing')) {
+          if (urn !== scenario.thing('a') || !inputs || !outputs) continue;
+          [inputs['value'], outputs['value']] = ['by hand', 'by hand'];
+        }
+        const resources = edited.deployment.resources ?? [];
+        // One that only the state knows, in front of the others.
+        const at = resources.findIndex(({ urn }) => urn === scenario.thing('a'));
+        const template = resources[at] as StateResource;
+        resources.splice(at, 0, { ...template, urn: scenario.thing('stray'), id: 'stray-1' });
+        const file = join(workspace.dir, 'edited.json');
+        await writeFile(file, JSON.stringify(edited));
+        await workspace.runOk(['stack', 'import', '--file', file]);
+        await scenario.keepInOrder('edited');
+        await workspace.runOk(['state', 'unprotect', scenario.thing('b'), '--yes']);
+        await workspace.runOk(['state', 'rename', scenario.thing('c'), 'renamed', '--yes']);
+        const { c, d, ...rest } = chain('2');
+        const after = { ...rest, renamed: c as ThingInputs, e: { value: reference('renamed', 'value') } };
+        await up(after, 'what was edited is changed, what is gone is made again, the stray is deleted');
+        const objects = [...(await workspace.cloud.objects()).values()];
+        expect(objects.map(({ name }) => name).sort()).toEqual(['a', 'b', 'c', 'd', 'e']);
       });
     },
     scenarioTimeoutMs,
