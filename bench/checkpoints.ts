@@ -1,9 +1,8 @@
 import { createHash } from 'node:crypto';
-import { readFile } from 'node:fs/promises';
 import { parseArgs } from 'node:util';
 import { type Cluster, startCluster } from '../e2e/support/cluster.ts';
 import type { ClusterProcess } from '../e2e/support/cluster-process.ts';
-import { median, memoryOf, percentile, printTable } from './support/figures.ts';
+import { cpuSecondsOf, loopDelayOf, median, memoryOf, percentile, printTable } from './support/figures.ts';
 import { deploymentOf, RawClient, type Update } from './support/raw-client.ts';
 
 /**
@@ -21,22 +20,6 @@ const { values } = parseArgs({
     'direct-bytes': { type: 'string' },
   },
 });
-
-const ticksPerSecond = 100;
-
-async function cpuSecondsOf(part: ClusterProcess): Promise<number> {
-  const stat = await readFile(`/proc/${part.pid}/stat`, 'utf8');
-  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
-  return (Number(fields[11]) + Number(fields[12])) / ticksPerSecond;
-}
-
-/** Highest delay of the event loop since the last scrape, in ms. */
-async function loopDelayOf(url: string): Promise<{ p99: number; max: number }> {
-  const text = await (await fetch(`${url}/metrics`)).text();
-  const read = (name: string): number =>
-    Number(new RegExp(`^${name} (\\S+)`, 'm').exec(text)?.[1] ?? Number.NaN) * 1000;
-  return { p99: read('nodejs_eventloop_lag_p99_seconds'), max: read('nodejs_eventloop_lag_max_seconds') };
-}
 
 async function openUpdate(
   client: RawClient,
@@ -95,7 +78,7 @@ async function small(cluster: Cluster, callers: number, seconds: number, label: 
   const roles = { api: cluster.apis, worker: cluster.workers };
   const before = await Promise.all(
     Object.values(roles).map(async (parts) =>
-      (await Promise.all(parts.map(cpuSecondsOf))).reduce((sum, value) => sum + value, 0),
+      (await Promise.all(parts.map(({ pid }) => cpuSecondsOf(pid)))).reduce((sum, value) => sum + value, 0),
     ),
   );
   const end = performance.now() + seconds * 1000;
@@ -112,7 +95,7 @@ async function small(cluster: Cluster, callers: number, seconds: number, label: 
   const elapsed = (performance.now() - began) / 1000;
   const after = await Promise.all(
     Object.values(roles).map(async (parts) =>
-      (await Promise.all(parts.map(cpuSecondsOf))).reduce((sum, value) => sum + value, 0),
+      (await Promise.all(parts.map(({ pid }) => cpuSecondsOf(pid)))).reduce((sum, value) => sum + value, 0),
     ),
   );
   const perThousand = after.map((value, at) => ((value - (before[at] as number)) / latencies.length) * 1000);

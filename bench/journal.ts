@@ -1,68 +1,204 @@
+import { createHash } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
-import { startOwnHoldfast } from '../e2e/support/holdfast-server.ts';
-import { median, printTable } from './support/figures.ts';
-import { RawClient } from './support/raw-client.ts';
+import { gzipSync } from 'node:zlib';
+import { type OwnHoldfastServer, startOwnHoldfast } from '../e2e/support/holdfast-server.ts';
+import { cpuSecondsOf, loadAverage, loopDelayOf, median, memoryOf, printTable, resetPeak } from './support/figures.ts';
+import { DataFolder } from './support/footprint.ts';
+import { RawClient, type Update } from './support/raw-client.ts';
 
 /**
- * Cost of journaling on the server's side, without the CLI: append time per entry, time of complete (the last fold), and
- * bytes kept, for updates of growing size. Each resource takes two entries (begin, success).
- * Usage: node bench/journal.ts [--entries 100,1000,10000,50000] [--batch 100]
+ * Cost of journaling on the server's side, without the CLI; each resource takes two entries (begin, success).
+ * Whole updates of growing size: CPU per entry (fold points and the last fold included; small updates several times), time of
+ * complete (the last fold) and delay of the event loop meanwhile, memory, and what is kept before and after the journal is
+ * gone. Then the last 1,000 entries of updates of these sizes, batch
+ * by batch in turn, so that they meet the same load: the time per entry and its ratio to that of the smallest.
+ * Usage: node bench/journal.ts [--entries 100,1000,10000,20000,50000] [--batch 100] [--rounds 5]
  */
 const { values } = parseArgs({
-  options: { entries: { type: 'string', default: '100,1000,10000,50000' }, batch: { type: 'string', default: '100' } },
+  options: {
+    entries: { type: 'string', default: '100,1000,10000,20000,50000' },
+    batch: { type: 'string', default: '100' },
+    rounds: { type: 'string', default: '5' },
+  },
 });
 
 const organization = 'dev-org';
+const batch = Number(values.batch);
+const sizes = values.entries.split(',').map(Number);
+const sliceEntries = 1_000;
 
+/** About 1.8 kB of state per resource, of which a tenth is ids that do not compress. */
 function entry(sequenceID: number): object {
   const operationID = Math.ceil(sequenceID / 2);
-  const urn = `urn:pulumi:dev::bench::pulumi:index:Stash::r${operationID}`;
+  const urn = `urn:pulumi:dev::bench::aws:ec2/instance:Instance::r${operationID}`;
   const common = { version: 1, sequenceID, operationID, removeOld: null, removeNew: null };
-  if (sequenceID % 2 === 1) return { ...common, kind: 0 };
-  const text = `value of resource ${operationID} `.repeat(40);
-  return {
-    ...common,
-    kind: 1,
-    state: { urn, custom: false, type: 'pulumi:index:Stash', inputs: { input: text }, outputs: { output: text } },
+  const id = createHash('sha256').update(urn).digest('hex');
+  const inputs = {
+    ami: `ami-${id.slice(0, 17)}`,
+    instanceType: 't3.medium',
+    subnetId: `subnet-${id.slice(20, 37)}`,
+    tags: { Name: `r${operationID}`, environment: 'production', owner: 'platform-team', 'managed-by': 'pulumi' },
+    userData: '#!/bin/sh\nset -e\nyum install -y docker\nsystemctl enable --now docker\n'.repeat(6),
   };
+  const resource = { urn, custom: true, type: 'aws:ec2/instance:Instance', inputs };
+  if (sequenceID % 2 === 1) return { ...common, kind: 0, operation: { type: 'creating', resource } };
+  const outputs = { ...inputs, id: `i-${id.slice(40, 57)}`, arn: `arn:aws:ec2:eu-west-1:1234:instance/${id}` };
+  return { ...common, kind: 1, state: { ...resource, id: outputs.id, outputs } };
 }
 
-await using server = await startOwnHoldfast();
-const client = new RawClient(server.url, server.token);
-const rows: (string | number)[][] = [];
-for (const [index, count] of [200, ...values.entries.split(',').map(Number)].entries()) {
-  const stack = await client.createStack(organization, 'bench', `journal-${index}-${count}`);
-  const update = await client.startUpdate(stack, { journal: true });
-  const batch = Number(values.batch);
-  const latencies: number[] = [];
-  const began = performance.now();
-  for (let from = 1; from <= count; from += batch) {
-    const entries = Array.from({ length: Math.min(batch, count - from + 1) }, (_, at) => entry(from + at));
-    const body = Buffer.from(JSON.stringify({ entries }));
-    const sent = performance.now();
-    await client.call('PATCH', `${update.path}/journalentries`, body, { auth: update.lease, gzip: true });
-    latencies.push(performance.now() - sent);
-  }
-  const appended = performance.now() - began;
-  const completing = performance.now();
-  await client.complete(update);
-  const completed = performance.now() - completing;
-  const exporting = performance.now();
-  const state = await client.export(stack);
-  // The first, short run only warms the server up.
-  if (index === 0) continue;
-  const total = latencies.reduce((sum, value) => sum + value, 0);
-  rows.push([
-    String(count),
-    (total / count) * 1000,
-    median(latencies),
-    appended / 1000,
-    completed,
-    performance.now() - exporting,
-    state.length / 1e6,
-  ]);
+function bodyOf(from: number, to: number): Buffer {
+  const entries = Array.from({ length: to - from }, (_, at) => entry(from + at));
+  return gzipSync(JSON.stringify({ entries }), { level: 1 });
 }
+
+class Journal {
+  readonly #client: RawClient;
+  readonly stack: string;
+  readonly update: Update;
+  #next = 1;
+
+  private constructor(client: RawClient, stack: string, update: Update) {
+    this.#client = client;
+    this.stack = stack;
+    this.update = update;
+  }
+
+  static async begin(client: RawClient, name: string): Promise<Journal> {
+    const stack = await client.createStack(organization, 'bench', name);
+    return new Journal(client, stack, await client.startUpdate(stack, { journal: true }));
+  }
+
+  /** Appends up to entry `end`, in batches; how long each took, in ms. */
+  async append(end: number): Promise<number[]> {
+    const latencies: number[] = [];
+    while (this.#next <= end) {
+      const to = Math.min(this.#next + batch, end + 1);
+      const body = bodyOf(this.#next, to);
+      const sent = performance.now();
+      await this.#client.call('PATCH', `${this.update.path}/journalentries`, body, {
+        auth: this.update.lease,
+        gzip: 'done',
+      });
+      latencies.push(performance.now() - sent);
+      this.#next = to;
+    }
+    return latencies;
+  }
+}
+
+/** CPU time per entry in µs, over as many updates as it takes to tell. */
+async function cpuOf(server: OwnHoldfastServer, client: RawClient, count: number): Promise<number> {
+  const updates = Math.min(10, Math.ceil(20_000 / count));
+  const before = await cpuSecondsOf(server.pid());
+  for (let at = 0; at < updates; at++) {
+    const journal = await Journal.begin(client, `cpu-${count}-${at}-${Date.now()}`);
+    await journal.append(count);
+    await client.complete(journal.update);
+  }
+  return (((await cpuSecondsOf(server.pid())) - before) / updates / count) * 1e6;
+}
+
+/** Waits until journals are deleted and blobs that nothing refers to are swept. */
+async function tidied(folder: DataFolder): Promise<void> {
+  const deadline = Date.now() + 120_000;
+  while ((await folder.leftovers()) > 0) {
+    if (Date.now() > deadline) throw new Error('The server does not tidy up');
+    await sleep(200);
+  }
+}
+
+async function wholeUpdate(server: OwnHoldfastServer, client: RawClient, count: number): Promise<(string | number)[]> {
+  const folder = new DataFolder(server.dataDir);
+  const cpu = await cpuOf(server, client, count);
+  await tidied(folder);
+  const journal = await Journal.begin(client, `whole-${count}-${Date.now()}`);
+  const start = await folder.footprint();
+  const pid = server.pid();
+  const { now: memoryBefore } = await memoryOf(pid);
+  await journal.append(count);
+  const appended = await folder.footprint();
+  await resetPeak(pid);
+  await loopDelayOf(server.url);
+  const completing = performance.now();
+  await client.complete(journal.update);
+  const completed = performance.now() - completing;
+  const delay = await loopDelayOf(server.url);
+  const { peak } = await memoryOf(pid);
+  const exporting = performance.now();
+  const state = await client.export(journal.stack);
+  const exported = performance.now() - exporting;
+  await tidied(folder);
+  const compacted = await folder.footprint();
+  const grown = (end: typeof start): number => (end.tables + end.blobs - start.tables - start.blobs) / 1e6;
+  return [
+    String(count),
+    cpu,
+    completed,
+    delay.max,
+    exported,
+    memoryBefore,
+    peak,
+    Buffer.byteLength(state) / 1e6,
+    grown(appended),
+    grown(compacted),
+  ];
+}
+
+/** Times of batches at the end of updates of each size, taken in turn. */
+async function slices(client: RawClient, rounds: number): Promise<Map<number, number[]>> {
+  const latencies = new Map<number, number[]>(sizes.filter((size) => size >= sliceEntries).map((size) => [size, []]));
+  for (let round = 0; round < rounds; round++) {
+    const journals: [number, Journal][] = [];
+    for (const size of latencies.keys()) {
+      const journal = await Journal.begin(client, `slice-${size}-${round}-${Date.now()}`);
+      await journal.append(size - sliceEntries);
+      journals.push([size, journal]);
+    }
+    for (let done = batch; done <= sliceEntries; done += batch) {
+      for (const [size, journal] of journals) {
+        latencies.get(size)?.push(...(await journal.append(size - sliceEntries + done)));
+      }
+      journals.reverse();
+    }
+    for (const [, { update }] of journals) await client.complete(update);
+  }
+  return latencies;
+}
+
+await using server = await startOwnHoldfast({ HOLDFAST_SWEEP_SECONDS: '1', HOLDFAST_BLOB_GRACE_SECONDS: '5' });
+const client = new RawClient(server.url, server.token);
+// The first, short updates only warm the server up.
+await wholeUpdate(server, client, 2_000);
+const rows: (string | number)[][] = [];
+for (const size of sizes) rows.push(await wholeUpdate(server, client, size));
+console.log(`Load ${await loadAverage()}`);
 printTable(
-  ['entries', 'append µs/entry', 'batch p50 ms', 'all appends s', 'complete ms', 'export ms', 'state MB'],
+  [
+    'entries',
+    'server CPU µs/entry',
+    'complete ms',
+    'event loop max ms',
+    'export ms',
+    'RSS MB before',
+    'RSS MB peak in complete',
+    'state MB',
+    'kept MB with journal',
+    'kept MB after',
+  ],
   rows,
+);
+const latencies = await slices(client, Number(values.rounds));
+const base = latencies.get(Math.min(...latencies.keys())) ?? [];
+const mean = (list: readonly number[]): number => list.reduce((sum, value) => sum + value, 0) / list.length;
+console.log(`\nThe last ${sliceEntries} entries, in turn, ${base.length} batches each; load ${await loadAverage()}`);
+printTable(
+  ['entries', 'µs/entry p50', 'µs/entry mean', 'p50 ratio', 'mean ratio'],
+  [...latencies].map(([size, list]) => [
+    String(size),
+    (median(list) / batch) * 1000,
+    (mean(list) / batch) * 1000,
+    median(list) / median(base),
+    mean(list) / mean(base),
+  ]),
 );

@@ -1,4 +1,4 @@
-import { readFile } from 'node:fs/promises';
+import { readFile, writeFile } from 'node:fs/promises';
 
 /** The middle value; NaN of none. */
 export function median(values: readonly number[]): number {
@@ -26,4 +26,31 @@ export async function memoryOf(pid: number): Promise<{ now: number; peak: number
   const read = (name: string): number =>
     Number(new RegExp(`${name}:\\s+(\\d+) kB`).exec(status)?.[1] ?? Number.NaN) / 1024;
   return { now: read('VmRSS'), peak: read('VmHWM') };
+}
+
+/** Lets the peak of `memoryOf` count anew (Linux). */
+export async function resetPeak(pid: number): Promise<void> {
+  await writeFile(`/proc/${pid}/clear_refs`, '5');
+}
+
+const ticksPerSecond = 100;
+
+/** CPU time that a process and its threads have used, in seconds (Linux). */
+export async function cpuSecondsOf(pid: number): Promise<number> {
+  const stat = await readFile(`/proc/${pid}/stat`, 'utf8');
+  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+  return (Number(fields[11]) + Number(fields[12])) / ticksPerSecond;
+}
+
+/** Delay of a server's event loop since this was last asked, in ms. */
+export async function loopDelayOf(url: string): Promise<{ p99: number; max: number }> {
+  const text = await (await fetch(`${url}/metrics`)).text();
+  const read = (name: string): number =>
+    Number(new RegExp(`^${name} (\\S+)`, 'm').exec(text)?.[1] ?? Number.NaN) * 1000;
+  return { p99: read('nodejs_eventloop_lag_p99_seconds'), max: read('nodejs_eventloop_lag_max_seconds') };
+}
+
+/** The load average of the last minute (Linux). */
+export async function loadAverage(): Promise<string> {
+  return (await readFile('/proc/loadavg', 'utf8')).split(' ')[0] as string;
 }

@@ -17,6 +17,12 @@ export interface Update {
   readonly version: number;
 }
 
+interface CallOptions {
+  readonly auth?: string;
+  /** `done`: the body is gzip already. */
+  readonly gzip?: boolean | 'done';
+}
+
 /** Statuses after which the CLI repeats a call; network errors count too. */
 const retryable = (status: number): boolean => status >= 500 || status === 429;
 const pausesMs = [250, 500, 1_000, 2_000, 4_000, 8_000];
@@ -34,14 +40,9 @@ export class RawClient {
   }
 
   /** One call without repeats. Resolves with the text of a 2xx; throws AnswerError, or what fetch throws. */
-  async once(
-    method: string,
-    path: string,
-    body?: Buffer | object,
-    options: { auth?: string; gzip?: boolean } = {},
-  ): Promise<string> {
+  async once(method: string, path: string, body?: Buffer | object, options: CallOptions = {}): Promise<string> {
     const bytes = body === undefined || Buffer.isBuffer(body) ? body : Buffer.from(JSON.stringify(body));
-    const payload = bytes && options.gzip ? gzipSync(bytes, { level: 1 }) : bytes;
+    const payload = bytes && options.gzip === true ? gzipSync(bytes, { level: 1 }) : bytes;
     const response = await fetch(`${this.#url}${path}`, {
       method,
       headers: {
@@ -58,12 +59,7 @@ export class RawClient {
   }
 
   /** As `once`, repeated after faults as the CLI repeats its idempotent calls. */
-  async call(
-    method: string,
-    path: string,
-    body?: Buffer | object,
-    options: { auth?: string; gzip?: boolean } = {},
-  ): Promise<string> {
+  async call(method: string, path: string, body?: Buffer | object, options: CallOptions = {}): Promise<string> {
     for (let attempt = 0; ; attempt++) {
       try {
         return await this.once(method, path, body, options);

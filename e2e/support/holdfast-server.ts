@@ -28,6 +28,9 @@ export interface HoldfastServer extends AsyncDisposable {
 
 /** A server of the test's own, which it may end. */
 export interface OwnHoldfastServer extends HoldfastServer {
+  readonly dataDir: string;
+  /** Of the process that runs now. */
+  readonly pid: () => number;
   /** Ends it in good order and keeps its data. */
   stop(): Promise<void>;
   /** Kills the server alone with SIGKILL and keeps its data; its Postgres lives on, as it would. */
@@ -143,7 +146,8 @@ export async function startOwnHoldfast(settings: Record<string, string> = {}): P
   const log = (): string => output;
   const faults = (): string[] => output.split('\n').filter((line) => /^\{"level":"(error|fatal)"/.test(line));
   const server = withHelpers({ url, token, organization, faults, [Symbol.asyncDispose]: dispose });
-  return { ...server, stop, kill, restart, log };
+  const pid = (): number => child.pid as number;
+  return { ...server, dataDir, pid, stop, kill, restart, log };
 }
 
 function withHelpers(server: Omit<HoldfastServer, 'workspace' | 'requestCounts'>): HoldfastServer {

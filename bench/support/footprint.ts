@@ -1,0 +1,68 @@
+import { readdir, readFile, stat } from 'node:fs/promises';
+import path from 'node:path';
+import pg from 'pg';
+
+/** Bytes that a server keeps: rows with their indexes, and blobs. */
+export interface Footprint {
+  readonly tables: number;
+  readonly blobs: number;
+}
+
+/** Looks into the data folder of an embedded server. */
+export class DataFolder {
+  readonly #dataDir: string;
+
+  constructor(dataDir: string) {
+    this.#dataDir = dataDir;
+  }
+
+  /** With room that deleted rows have left given back. */
+  async footprint(): Promise<Footprint> {
+    const tables = ['journal_entries', 'journal_fold_points', 'checkpoints', 'updates', 'blobs'];
+    for (const table of tables) await this.#query(`vacuum ${table}`);
+    const sizes = tables.map((table) => `pg_total_relation_size('${table}')`).join(' + ');
+    const [row] = await this.#query(`select (${sizes})::float8 as bytes`);
+    return { tables: row?.['bytes'] as number, blobs: await this.#blobBytes() };
+  }
+
+  /** How many journal entries there are, and blobs that nothing refers to any more. */
+  async leftovers(): Promise<number> {
+    const [row] = await this.#query(`
+      select (select count(*) from journal_entries)::int + (select count(*) from journal_fold_points)::int
+        + (select count(*) from blobs b where not exists (select 1 from checkpoints c where c.blob_key = b.key))::int as count`);
+    return row?.['count'] as number;
+  }
+
+  async #blobBytes(): Promise<number> {
+    // Beside it are uploads that come and go.
+    const folder = path.join(this.#dataDir, 'blobs', 'blobs');
+    let bytes = 0;
+    for (const entry of await readdir(folder, { recursive: true, withFileTypes: true })) {
+      if (entry.isFile()) bytes += await sizeOf(path.join(entry.parentPath, entry.name));
+    }
+    return bytes;
+  }
+
+  async #query(statement: string): Promise<Record<string, unknown>[]> {
+    const folder = path.join(this.#dataDir, 'postgres');
+    const password = (await readFile(path.join(folder, 'password'), 'utf8')).trim();
+    const port = (await readFile(path.join(folder, 'cluster', 'postmaster.pid'), 'utf8')).split('\n')[3];
+    const client = new pg.Client({ connectionString: `postgres://holdfast:${password}@127.0.0.1:${port}/postgres` });
+    await client.connect();
+    try {
+      return (await client.query<Record<string, unknown>>(statement)).rows;
+    } finally {
+      await client.end();
+    }
+  }
+}
+
+/** 0 for a file that the sweep has just taken. */
+async function sizeOf(file: string): Promise<number> {
+  try {
+    return (await stat(file)).size;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return 0;
+    throw error;
+  }
+}
