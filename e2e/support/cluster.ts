@@ -24,6 +24,8 @@ export interface ClusterOptions {
   /** Port of the proxy; any free one by default. */
   port?: number;
   s3Kind?: S3ServerKind;
+  /** What Node runs for each role: `bin/holdfast.js`, which takes the sources, or a build's `dist/holdfast.js`. */
+  entry?: string;
   /** A database of your own, which is migrated; by default the cluster has its own. */
   databaseUrl?: string;
   /** Settings of all Holdfast processes. */
@@ -69,6 +71,8 @@ const bucket = 'holdfast-checkpoints';
 const region = 'us-east-1';
 const root = join(import.meta.dirname, '..', '..');
 const bin = join(root, 'bin', 'holdfast.js');
+/** As in the image and in `npm start`. */
+const nodeFlags = ['--max-semi-space-size=2'];
 
 /** How long a stopping replica goes on answering until the proxy has seen it on /readyz, which it asks every second. */
 const drainSeconds = '3';
@@ -105,7 +109,13 @@ async function startParts(
   options: ClusterOptions,
   parts: ClusterProcess[],
 ): Promise<Omit<Cluster, 'parts' | 'stop' | typeof Symbol.asyncDispose>> {
-  const { apis: apiCount = 3, workers: workerCount = 2, s3Kind = 'minio', onProgress = () => {} } = options;
+  const {
+    apis: apiCount = 3,
+    workers: workerCount = 2,
+    s3Kind = 'minio',
+    entry = bin,
+    onProgress = () => {},
+  } = options;
   const tools = await ensureToolchain({ only: ['redis-server', 'caddy', s3Kind] });
   const ports = await findFixedPorts(6 + apiCount + workerCount);
   const nextPort = (): number => ports.pop() as number;
@@ -159,16 +169,16 @@ async function startParts(
 
   onProgress('bucket and migrations');
   for (const step of ['create-bucket', 'migrate']) {
-    await run(process.execPath, [bin, step], { env: { PATH: process.env['PATH'] ?? '', ...settings } });
+    await run(process.execPath, [entry, step], { env: { PATH: process.env['PATH'] ?? '', ...settings } });
   }
 
   onProgress('workers, API replicas and proxy');
   const workers = Array.from({ length: workerCount }, (_, index) =>
-    add(workerSpec(index, nextPort(), { ...settings, ...options.workerSettings?.(index, access.endpoint) })),
+    add(workerSpec(entry, index, nextPort(), { ...settings, ...options.workerSettings?.(index, access.endpoint) })),
   );
   const apiPorts = Array.from({ length: apiCount }, nextPort);
   const apis = apiPorts.map((port, index) =>
-    add(apiSpec(index, port, { ...settings, ...options.apiSettings?.(index, access.endpoint) })),
+    add(apiSpec(entry, index, port, { ...settings, ...options.apiSettings?.(index, access.endpoint) })),
   );
   const webPort = nextPort();
   const web = add(webSpec(tools.caddy, home, webPort));
@@ -246,24 +256,24 @@ function versitygwSpec(file: string, access: S3Access & { dataDir: string }): Pr
   };
 }
 
-function workerSpec(index: number, port: number, settings: Settings): ProcessSpec {
+function workerSpec(entry: string, index: number, port: number, settings: Settings): ProcessSpec {
   const address = `127.0.0.1:${port}`;
   return {
     name: `worker-${index + 1}`,
     file: process.execPath,
-    args: [bin, 'worker'],
+    args: [...nodeFlags, entry, 'worker'],
     env: { ...settings, HOLDFAST_WORKER_LISTEN: address },
     isReady: () => isOk(`http://${address}/readyz`),
     stopGraceMs: 60_000,
   };
 }
 
-function apiSpec(index: number, port: number, settings: Settings): ProcessSpec {
+function apiSpec(entry: string, index: number, port: number, settings: Settings): ProcessSpec {
   const address = `127.0.0.1:${port}`;
   return {
     name: `api-${index + 1}`,
     file: process.execPath,
-    args: [bin, 'api'],
+    args: [...nodeFlags, entry, 'api'],
     env: { HOLDFAST_DRAIN_SECONDS: drainSeconds, ...settings, HOLDFAST_LISTEN: address },
     isReady: () => isOk(`http://${address}/readyz`),
     stopGraceMs: 60_000,

@@ -52,6 +52,23 @@ await describeOnRedis((server) => {
         if ((await redis.type(key)) === 'string') expect(await redis.strlen(key)).toBeLessThanOrEqual(512 * 1024);
     });
 
+    it('takes a body in without memory in the size of the body', async () => {
+      const store = new RedisHandoverStore(redis, 64 * mib);
+      const key = randomUUID();
+      const chunk = randomBytes(64 * 1024);
+      const before = process.memoryUsage().arrayBuffers;
+      let most = before;
+      async function* body(): AsyncGenerator<Buffer> {
+        for (let sent = 0; sent < 32 * mib; sent += chunk.length) {
+          most = Math.max(most, process.memoryUsage().arrayBuffers);
+          yield chunk;
+        }
+      }
+      expect(await store.put(key, body(), options)).toEqual({ bytes: 32 * mib });
+      expect(most - before).toBeLessThan(4 * mib);
+      await store.delete(key);
+    });
+
     it('leaves no key behind once the bodies are gone', async () => {
       const store = new RedisHandoverStore(redis, 64 * mib);
       const key = randomUUID();

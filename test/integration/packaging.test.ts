@@ -164,6 +164,15 @@ describe('Dockerfile', () => {
     expect(last).toContain('CMD ["server"]');
   });
 
+  test('starts Node with the flags of the other ways to start', () => {
+    const flag = '--max-semi-space-size=2';
+    expect(last).toContain(`ENTRYPOINT ["node", "--enable-source-maps", "${flag}", "dist/holdfast.js"]`);
+    expect(read('bin/holdfast.js').split('\n')[0]).toBe(`#!/usr/bin/env -S node ${flag}`);
+    const { scripts } = JSON.parse(read('package.json')) as { scripts: Record<string, string> };
+    for (const [name, role] of Object.entries({ start: 'server', 'start:api': 'api', 'start:worker': 'worker' }))
+      expect(scripts[name]).toBe(`exec node ${flag} bin/holdfast.js ${role}`);
+  });
+
   test('copies only what is there and not ignored', () => {
     const allowed = new Set(
       read('.dockerignore')
