@@ -4,6 +4,7 @@ import { CheckpointWriter } from './checkpoints/checkpoint-writer.ts';
 import { DeploymentImporter } from './checkpoints/deployment-importer.ts';
 import { DocumentStore } from './checkpoints/document-store.ts';
 import { StateReader } from './checkpoints/state-reader.ts';
+import { WholeBodies } from './checkpoints/whole-bodies.ts';
 import { createEventRepository, type EventRepository } from './events/event-repository.ts';
 import { EventWriter } from './events/event-writer.ts';
 import { createIdentityRepository, type IdentityRepository } from './identity/identity-repository.ts';
@@ -51,6 +52,7 @@ export interface AppContext extends AsyncDisposable {
   readonly states: StateReader;
   readonly folder: JournalFolder;
   readonly writer: CheckpointWriter;
+  readonly wholeBodies: WholeBodies;
   readonly importer: DeploymentImporter;
   readonly journalWriter: JournalWriter;
   readonly eventWriter: EventWriter;
@@ -104,7 +106,8 @@ export async function createContext(
     largeReplays: overrides.largeReplays ?? replayThread,
   });
   const events = createEventRepository(db);
-  const { maxBodyBytes } = config.limits;
+  const { maxBatchBytes, maxBodyBytes } = config.limits;
+  const wholeBodies = new WholeBodies(Math.min(maxBatchBytes, maxBodyBytes));
 
   const handover = overrides.handover ?? new MemoryHandoverStore(config.limits.inFlightBytes);
   metrics.gauge('holdfast_handover_bytes', 'Body bytes waiting for workers.', () => handover.bytesHeld());
@@ -139,7 +142,8 @@ export async function createContext(
       folder,
       foldLarge: (updateId) => folder.fold(updateId),
     }),
-    writer: new CheckpointWriter({ updates, checkpoints, documents, maxBodyBytes }),
+    writer: new CheckpointWriter({ updates, checkpoints, documents, wholeBodies, maxBodyBytes }),
+    wholeBodies,
     importer: new DeploymentImporter({
       db,
       updates,

@@ -154,6 +154,11 @@ export function describeHandoverStore(name: string, open: OpenHandoverStore): vo
         expect(await waiting).toEqual({ bytes: 2 * mib });
       });
 
+      it('counts all of a body of unknown size that is larger than itself', async () => {
+        await put(5 * mib + 7, { key, declaredBytes: null });
+        expect(await held(store)).toBe(5 * mib + 7);
+      });
+
       it('takes a body larger than itself, alone', async () => {
         await put(6 * mib, { key });
         await expect(put(1)).rejects.toThrow(UnavailableError);

@@ -13,6 +13,7 @@ import {
   type ScannedMember,
 } from './deployment-scan.ts';
 import type { DocumentStore } from './document-store.ts';
+import type { WholeBodies } from './whole-bodies.ts';
 
 export type CheckpointKind = 'full' | 'verbatim' | 'delta';
 
@@ -37,17 +38,20 @@ export class CheckpointWriter {
   readonly #updates: UpdateRepository;
   readonly #checkpoints: CheckpointRepository;
   readonly #documents: DocumentStore;
+  readonly #wholeBodies: WholeBodies;
   readonly #maxBytes: number;
 
   constructor(parts: {
     updates: UpdateRepository;
     checkpoints: CheckpointRepository;
     documents: DocumentStore;
+    wholeBodies: WholeBodies;
     maxBodyBytes: number;
   }) {
     this.#updates = parts.updates;
     this.#checkpoints = parts.checkpoints;
     this.#documents = parts.documents;
+    this.#wholeBodies = parts.wholeBodies;
     this.#maxBytes = parts.maxBodyBytes;
   }
 
@@ -56,8 +60,12 @@ export class CheckpointWriter {
    * and PayloadTooLargeError, which change nothing; anything else is a fault after which a repeat is safe.
    */
   async write(write: CheckpointWrite): Promise<void> {
+    if (write.kind === 'delta') {
+      return this.#wholeBodies.use(write.body, write.encoding, (body) =>
+        this.#writeDelta(write.fence, parseDelta(body)),
+      );
+    }
     const inflated: ByteSource = () => inflate(write.body, write.encoding, this.#maxBytes);
-    if (write.kind === 'delta') return this.#writeDelta(write.fence, parseDelta(await collect(inflated)));
     const scan = await scanStream(inflated, write.kind === 'verbatim' ? 'untypedDeployment' : null);
     const version = assertDeploymentVersion(scan.document.get('version')?.text);
     const sequenceNumber = write.kind === 'verbatim' ? readSequenceNumber(scan.members.get('sequenceNumber')) : null;
@@ -181,10 +189,4 @@ function readSequenceNumber(member: ScannedMember | undefined): number {
     throw new InvalidRequestError('sequenceNumber is not an integer from 0 to 2147483647');
   }
   return number;
-}
-
-async function collect(source: ByteSource): Promise<Buffer> {
-  const chunks: Buffer[] = [];
-  for await (const chunk of source()) chunks.push(chunk);
-  return Buffer.concat(chunks);
 }

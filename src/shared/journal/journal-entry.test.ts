@@ -1,5 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
+import { PayloadTooLargeError } from '../platform/errors/errors.ts';
 import { InvalidJournalBatchError, splitJournalBatch } from './journal-entry.ts';
 
 function split(body: string): [number, string][] {
@@ -45,6 +46,18 @@ describe('splitJournalBatch', () => {
   test.each(['{}', 'null', '[1]', '{"x":{"sequenceID":1}}'])('refuses the entry %s', (entry) => {
     const body = `{"entries":[{"sequenceID":1},{"sequenceID":2},${entry}]}`;
     expect(() => split(body)).toThrow(expect.objectContaining({ name: 'InvalidJournalBatchError', index: 2 }));
+  });
+
+  test('refuses the entry after the ten-thousandth, without a look at what follows', () => {
+    const entries = (count: number): string => Array(count).fill('{"sequenceID":1}').join(',');
+    expect(split(`{"entries":[${entries(10_000)}]}`)).toHaveLength(10_000);
+    expect(() => split(`{"entries":[${entries(10_001)}, no JSON`)).toThrow(PayloadTooLargeError);
+  });
+
+  test('refuses several entries of more than 16 MiB together, but not one', () => {
+    const entry = `{"sequenceID":1,"newSnapshot":"${'x'.repeat(16 * 1024 * 1024)}"}`;
+    expect(split(`{"entries":[${entry}]}`)).toHaveLength(1);
+    expect(() => split(`{"entries":[${entry},{"sequenceID":2}, no JSON`)).toThrow(PayloadTooLargeError);
   });
 
   test('fails in no other way', () => {

@@ -19,8 +19,12 @@ export class InvalidJournalBatchError extends InvalidRequestError {
   }
 }
 
-/** The CLI sends 100 unless told otherwise, and halves a batch that gets a 413; a small body can hold millions. */
-const maxEntries = 100_000;
+/**
+ * The CLI sends 100 unless told otherwise, and halves a batch that gets a 413 (httpstate/journal/snapshot.go). A small body can
+ * hold millions of entries, and 100 entries of any size; one alone, which may be a whole snapshot, is not held to the second limit.
+ */
+const maxEntries = 10_000;
+const maxSharedBytes = 16 * 1024 * 1024;
 const positiveInteger = /^[1-9][0-9]*$/;
 
 /**
@@ -44,6 +48,8 @@ export function splitJournalBatch(body: Buffer): JournalEntryText[] {
         if (kind !== 'object') throw new InvalidJournalBatchError('must be an object', found.length);
         if (sequenceId === null) throw new InvalidJournalBatchError('"sequenceID" is missing', found.length);
         if (found.length === maxEntries) throw new PayloadTooLargeError(`A batch has at most ${maxEntries} entries`);
+        if (found.length === 1 && body.length > maxSharedBytes)
+          throw new PayloadTooLargeError(`A batch of several entries has at most ${maxSharedBytes} bytes`);
         found.push({ sequenceId, text: body.subarray(start, end) });
         sequenceId = null;
       } else if (path[2] === 'sequenceID') {

@@ -1,10 +1,7 @@
-import { PayloadTooLargeError } from '../platform/errors/errors.ts';
 import { type LeaseFence, LeaseLostError } from '../updates/lease.ts';
 import { splitJournalBatch } from './journal-entry.ts';
 import type { JournalRepository } from './journal-repository.ts';
 
-/** Largest batch in entries: above it the CLI is told 413 and halves the batch (httpstate/journal/snapshot.go). */
-const maxBatchEntries = 10_000;
 /**
  * A fold point is due after every so many entries, and of a long journal after every quarter more: what remains to be replayed
  * at the end is bounded, and so is what the points cost, each of which holds all that changed since the update began.
@@ -30,11 +27,6 @@ export class JournalWriter {
       sequenceId: entry.sequenceId,
       text: entry.text.toString('utf8'),
     }));
-    if (entries.length > maxBatchEntries) {
-      throw new PayloadTooLargeError(
-        `The batch has ${entries.length} entries; at most ${maxBatchEntries} are taken at once`,
-      );
-    }
     const appended = await this.#journal.append(fence, entries);
     if (!appended) throw new LeaseLostError();
     const { added, entryCount } = appended;

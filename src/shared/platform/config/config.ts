@@ -34,6 +34,7 @@ export interface Config {
   readonly blobGraceSeconds: number;
   readonly limits: {
     readonly maxBodyBytes: number;
+    readonly maxBatchBytes: number;
     readonly maxControlBodyBytes: number;
     readonly inlineBytes: number;
     readonly directBytes: number;
@@ -127,6 +128,7 @@ function toConfig(settings: Settings): Config {
     blobGraceSeconds: settings.HOLDFAST_BLOB_GRACE_SECONDS,
     limits: {
       maxBodyBytes: settings.HOLDFAST_MAX_BODY_BYTES,
+      maxBatchBytes: settings.HOLDFAST_MAX_BATCH_BYTES,
       maxControlBodyBytes: settings.HOLDFAST_MAX_CONTROL_BODY_BYTES,
       inlineBytes: settings.HOLDFAST_INLINE_BYTES,
       directBytes: settings.HOLDFAST_DIRECT_BYTES,

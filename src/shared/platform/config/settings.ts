@@ -103,9 +103,12 @@ export const Settings = Type.Object({
     86_400,
   ),
   HOLDFAST_BLOB_GRACE_SECONDS: positive('Age before a blob that nothing refers to is deleted, in seconds.', 3600),
-  HOLDFAST_MAX_BODY_BYTES: positive(
-    'Largest inflated checkpoint, import or journal body, in bytes.',
-    1024 * 1024 * 1024,
+  HOLDFAST_MAX_BODY_BYTES: positive('Largest inflated checkpoint or import, in bytes.', 1024 * 1024 * 1024),
+  HOLDFAST_MAX_BATCH_BYTES: positive(
+    'Largest inflated batch of journal entries or events, and largest delta, in bytes. They are held in memory, those above 8 MiB one at a time per process. The CLI halves a batch of entries that is refused, and sends the whole checkpoint for a delta.',
+    128 * 1024 * 1024,
+    // A single entry becomes a string, of which V8 makes none beyond 512 MiB.
+    256 * 1024 * 1024,
   ),
   HOLDFAST_MAX_CONTROL_BODY_BYTES: positive('Largest inflated body of any other call, in bytes.', 64 * 1024 * 1024),
   HOLDFAST_INLINE_BYTES: positive(

@@ -33,6 +33,11 @@ export class ByteBudget {
     await promise;
   }
 
+  /** Counts bytes that are there already, room or not. */
+  add(bytes: number): void {
+    this.#used += bytes;
+  }
+
   give(bytes: number): void {
     this.#used -= bytes;
     for (;;) {

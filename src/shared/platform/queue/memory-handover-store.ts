@@ -4,7 +4,7 @@ import { HandoverMissingError, type HandoverOptions, type HandoverStore } from '
 
 /** Hand-over within one process: bodies stay in memory, within a budget of `capacityBytes`. */
 export class MemoryHandoverStore implements HandoverStore {
-  readonly #bodies = new Map<string, { chunks: Buffer[]; reserved: number }>();
+  readonly #bodies = new Map<string, { chunks: Buffer[]; bytes: number }>();
   readonly #budget: ByteBudget;
   readonly #capacity: number;
 
@@ -18,7 +18,7 @@ export class MemoryHandoverStore implements HandoverStore {
       new PayloadTooLargeError(`The body is larger than the ${options.maxBytes} bytes that this server takes`);
     if ((options.declaredBytes ?? 0) > options.maxBytes) throw tooLarge();
     // Room is taken for the whole body at once: bodies that each hold a part and wait for more would block each other.
-    const reserved = options.declaredBytes ?? Math.min(options.maxBytes, this.#capacity);
+    let reserved = options.declaredBytes ?? Math.min(options.maxBytes, this.#capacity);
     await this.#budget.take(reserved, { wait: options.wait });
     const chunks: Buffer[] = [];
     let bytes = 0;
@@ -26,6 +26,10 @@ export class MemoryHandoverStore implements HandoverStore {
       for await (const chunk of body) {
         bytes += chunk.length;
         if (bytes > options.maxBytes) throw tooLarge();
+        if (bytes > reserved) {
+          this.#budget.add(bytes - reserved);
+          reserved = bytes;
+        }
         chunks.push(chunk);
       }
     } catch (error) {
@@ -33,9 +37,8 @@ export class MemoryHandoverStore implements HandoverStore {
       throw error;
     }
     // A body of unknown size took room for the largest one.
-    const held = Math.min(bytes, reserved);
-    if (held < reserved) this.#budget.give(reserved - held);
-    this.#bodies.set(key, { chunks, reserved: held });
+    if (bytes < reserved) this.#budget.give(reserved - bytes);
+    this.#bodies.set(key, { chunks, bytes });
     return { bytes };
   }
 
@@ -49,7 +52,7 @@ export class MemoryHandoverStore implements HandoverStore {
     const body = this.#bodies.get(key);
     if (!body) return;
     this.#bodies.delete(key);
-    this.#budget.give(body.reserved);
+    this.#budget.give(body.bytes);
   }
 
   async check(): Promise<void> {}

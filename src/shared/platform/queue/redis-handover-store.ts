@@ -43,8 +43,8 @@ if redis.call('ZREM', KEYS[2], ARGV[1]) == 1 then
 end
 return 1`;
 
-/** A body of unknown size took room for the largest one; it gives back what it did not need. */
-const shrinkScript = `
+/** A body of unknown size took room for as much as there may be: it gives back what it did not need, or takes more. */
+const resizeScript = `
 local expiry = redis.call('ZSCORE', KEYS[2], ARGV[1])
 if expiry then
   -- In this order: a set that is empty for a moment loses its expiry.
@@ -77,11 +77,15 @@ export class RedisHandoverStore implements HandoverStore {
       for await (const piece of inPieces(body, Math.min(reserved, chunkBytes))) {
         bytes += piece.length;
         if (bytes > options.maxBytes) throw tooLarge();
+        if (bytes > reserved) {
+          await this.#resize(key, reserved, bytes);
+          reserved = bytes;
+        }
         const command = new SetPieceCommand(`${prefix}:${key}:${pieces++}`, piece, lifeSeconds);
         await redisCall(() => this.#redis.sendCommand(command) as Promise<unknown>);
       }
       if (bytes < reserved) {
-        await this.#shrink(key, reserved, bytes);
+        await this.#resize(key, reserved, bytes);
         reserved = bytes;
       }
       await redisCall(() => this.#redis.set(`${prefix}:${key}`, `${pieces} ${reserved}`, 'EX', lifeSeconds));
@@ -143,9 +147,9 @@ export class RedisHandoverStore implements HandoverStore {
     }
   }
 
-  async #shrink(key: string, from: number, to: number): Promise<void> {
+  async #resize(key: string, from: number, to: number): Promise<void> {
     const members = [`${key}:${from}`, `${key}:${to}`];
-    await redisCall(() => this.#redis.eval(shrinkScript, 2, heldKey, expiriesKey, ...members));
+    await redisCall(() => this.#redis.eval(resizeScript, 2, heldKey, expiriesKey, ...members));
   }
 
   async #remove(key: string, pieces: number, reserved: number): Promise<void> {
