@@ -1,11 +1,10 @@
-import { type BodyEncoding, type ByteSource, inflate } from '../shared/checkpoints/byte-source.ts';
+import type { BodyEncoding, ByteSource } from '../shared/checkpoints/byte-source.ts';
 import type { AppContext } from '../shared/context.ts';
 import type { Job } from '../shared/platform/queue/jobs.ts';
 
 interface HandedOver {
   readonly body: ByteSource;
   readonly encoding: BodyEncoding;
-  readonly inflated: (maxBytes: number) => Promise<Buffer>;
 }
 
 /**
@@ -14,12 +13,7 @@ interface HandedOver {
  */
 export function handedOver(context: AppContext, job: { handoverKey: string; encoding: BodyEncoding }): HandedOver {
   const body: ByteSource = () => context.handover.open(job.handoverKey);
-  const inflated = async (maxBytes: number): Promise<Buffer> => {
-    const chunks: Buffer[] = [];
-    for await (const chunk of inflate(body, job.encoding, maxBytes)) chunks.push(chunk);
-    return Buffer.concat(chunks);
-  };
-  return { body, encoding: job.encoding, inflated };
+  return { body, encoding: job.encoding };
 }
 
 /** Lets go of the body of a job that has ended. */

@@ -4,8 +4,7 @@ import { handedOver } from './handover.ts';
 
 /** What each job does. A job without an entry does not compile. */
 export function createProcessors(context: AppContext): JobProcessors {
-  const { config, eventWriter, folder, importer, journalWriter, writer } = context;
-  const { maxBodyBytes } = config.limits;
+  const { eventWriter, folder, importer, journalWriter, wholeBodies, writer } = context;
   return {
     'apply-checkpoint': (job) => {
       const { body, encoding } = handedOver(context, job);
@@ -17,12 +16,15 @@ export function createProcessors(context: AppContext): JobProcessors {
       return importer.import({ stackId, updateId, requestedBy, body, encoding });
     },
     'append-journal': async (job) => {
-      const entries = await handedOver(context, job).inflated(maxBodyBytes);
-      const { foldPointDue } = await journalWriter.append(job.fence, entries);
+      const { body, encoding } = handedOver(context, job);
+      const append = (entries: Buffer) => journalWriter.append(job.fence, entries);
+      const { foldPointDue } = await wholeBodies.use(body, encoding, append);
       if (foldPointDue) await folder.advance(job.fence.updateId);
     },
-    'append-events': async (job) =>
-      eventWriter.append(job.fence, await handedOver(context, job).inflated(maxBodyBytes)),
+    'append-events': (job) => {
+      const { body, encoding } = handedOver(context, job);
+      return wholeBodies.use(body, encoding, (events) => eventWriter.append(job.fence, events));
+    },
     'fold-journal': (job) => folder.fold(job.updateId),
     'advance-fold': (job) => folder.advance(job.updateId),
   };

@@ -48,11 +48,12 @@ export async function commitPayload(context: ApiContext, request: FastifyRequest
   if (declared !== null && declared <= config.limits.directBytes) {
     const body = await collectBody(request.raw, declared, config.limits.directBytes);
     if (work.onlyWhileAwaited) await assertAwaited(request.raw);
+    const { maxBatchBytes, maxBodyBytes } = config.limits;
     if (claimedBytes(body, encoding) <= maxDirectInflatedBytes) {
       await work.direct({
         source: bytesOf(body),
         encoding,
-        inflated: () => inflateWhole(body, encoding, Math.min(config.limits.maxBodyBytes, maxDirectInflatedBytes)),
+        inflated: () => inflateWhole(body, encoding, Math.min(maxBatchBytes, maxBodyBytes, maxDirectInflatedBytes)),
       });
     } else {
       await handOver(context, request, work, { body: bytesOf(body)(), encoding, declared });
