@@ -31,12 +31,15 @@ const pausesMs = [250, 500, 1_000, 2_000, 4_000, 8_000];
 export class RawClient {
   readonly #url: string;
   readonly #token: string;
+  readonly #timeoutMs: number | null;
   /** Calls that were repeated. */
   retries = 0;
 
-  constructor(url: string, token: string) {
+  /** `timeoutMs`: a call that takes longer is broken off. */
+  constructor(url: string, token: string, options: { timeoutMs?: number } = {}) {
     this.#url = url;
     this.#token = token;
+    this.#timeoutMs = options.timeoutMs ?? null;
   }
 
   /** One call without repeats. Resolves with the text of a 2xx; throws AnswerError, or what fetch throws. */
@@ -52,6 +55,7 @@ export class RawClient {
         ...(options.gzip ? { 'content-encoding': 'gzip' } : {}),
       },
       ...(payload === undefined ? {} : { body: payload }),
+      ...(this.#timeoutMs === null ? {} : { signal: AbortSignal.timeout(this.#timeoutMs) }),
     });
     const text = await response.text();
     if (!response.ok) throw new AnswerError(response.status, text);
@@ -92,11 +96,7 @@ export class RawClient {
   }
 
   verbatim(update: Update, document: Buffer, sequenceNumber: number): Promise<string> {
-    const body = Buffer.concat([
-      Buffer.from('{"version":3,"untypedDeployment":'),
-      document,
-      Buffer.from(`,"sequenceNumber":${sequenceNumber}}`),
-    ]);
+    const body = verbatimBody(document, sequenceNumber);
     return this.call('PATCH', `${update.path}/checkpointverbatim`, body, { auth: update.lease, gzip: true });
   }
 
@@ -107,6 +107,12 @@ export class RawClient {
   export(stackPath: string): Promise<string> {
     return this.call('GET', `${stackPath}/export`);
   }
+}
+
+/** The body of a verbatim checkpoint. */
+export function verbatimBody(document: Buffer, sequenceNumber: number): Buffer {
+  const [head, tail] = ['{"version":3,"untypedDeployment":', `,"sequenceNumber":${sequenceNumber}}`];
+  return Buffer.concat([Buffer.from(head), document, Buffer.from(tail)]);
 }
 
 /** A deployment document of about `bytes` bytes, not too easy to compress. */

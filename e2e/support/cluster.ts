@@ -4,7 +4,6 @@ import { rmSync } from 'node:fs';
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
 
 import { ensureToolchain } from '../toolchain/toolchain.ts';
@@ -33,6 +32,12 @@ export interface ClusterOptions {
   /** Settings of one API replica, on top of those. `s3Endpoint` is what it would use by itself. */
   apiSettings?: (index: number, s3Endpoint: string) => Settings;
   workerSettings?: (index: number, s3Endpoint: string) => Settings;
+  /** Environment of the cluster's own Postgres. */
+  postgresEnv?: Settings;
+  /** An empty folder for what the S3 server keeps; by default one of the cluster's. */
+  s3DataDir?: string;
+  /** The program of an API replica or worker, by its name and asked at each start; `entry` by default. */
+  program?: (name: string) => string;
   /** Told when a part ended by itself. */
   onCrash?: (part: ClusterProcess) => void;
   /** Told what is being started. */
@@ -60,8 +65,6 @@ export interface Cluster extends AsyncDisposable {
   /** Addresses of the API replicas themselves, in their order. */
   readonly apiUrls: readonly string[];
   readonly parts: readonly ClusterProcess[];
-  /** Stops and starts every API replica in good order, one after another, and beside them every worker. */
-  rollingRestart(): Promise<void>;
   /** Stops all parts in order and removes their data. */
   stop(): Promise<void>;
 }
@@ -127,7 +130,8 @@ async function startParts(
   };
 
   onProgress('stores');
-  const postgresSpec = options.databaseUrl === undefined ? await preparePostgres(home, nextPort()) : null;
+  const postgresSpec =
+    options.databaseUrl === undefined ? await preparePostgres(home, nextPort(), options.postgresEnv) : null;
   const databaseUrl = postgresSpec?.url ?? (options.databaseUrl as string);
   const postgres = postgresSpec && add(postgresSpec);
   const redisPort = nextPort();
@@ -138,12 +142,12 @@ async function startParts(
     secretAccessKey: randomBytes(16).toString('hex'),
     region,
     bucket,
-    dataDir: join(home, 's3'),
+    dataDir: options.s3DataDir ?? join(home, 's3'),
   };
   const s3 = add(
     s3Kind === 'minio' ? minioSpec(tools[s3Kind], access, nextPort()) : versitygwSpec(tools[s3Kind], access),
   );
-  await mkdir(access.dataDir);
+  await mkdir(access.dataDir, { recursive: true });
   await Promise.all([postgres?.start(), redis.start(), s3.start()]);
 
   const token = `cluster-${randomBytes(20).toString('hex')}`;
@@ -173,12 +177,13 @@ async function startParts(
   }
 
   onProgress('workers, API replicas and proxy');
+  const program = options.program ?? (() => entry);
   const workers = Array.from({ length: workerCount }, (_, index) =>
-    add(workerSpec(entry, index, nextPort(), { ...settings, ...options.workerSettings?.(index, access.endpoint) })),
+    add(workerSpec(program, index, nextPort(), { ...settings, ...options.workerSettings?.(index, access.endpoint) })),
   );
   const apiPorts = Array.from({ length: apiCount }, nextPort);
   const apis = apiPorts.map((port, index) =>
-    add(apiSpec(entry, index, port, { ...settings, ...options.apiSettings?.(index, access.endpoint) })),
+    add(apiSpec(program, index, port, { ...settings, ...options.apiSettings?.(index, access.endpoint) })),
   );
   const webPort = nextPort();
   const web = add(webSpec(tools.caddy, home, webPort));
@@ -186,16 +191,6 @@ async function startParts(
   await Promise.all([...workers, ...apis, web].map((part) => part.start()));
   await proxy.start();
 
-  const rollingRestart = async (): Promise<void> => {
-    const oneByOne = async (group: readonly ClusterProcess[], pauseMs: number): Promise<void> => {
-      for (const part of group) {
-        await part.restart();
-        await sleep(pauseMs);
-      }
-    };
-    // The proxy finds out within a second that a replica is back; the next one must not go before.
-    await Promise.all([oneByOne(apis, 1_500), oneByOne(workers, 0)]);
-  };
   return {
     url,
     token,
@@ -211,7 +206,6 @@ async function startParts(
     apis,
     workers,
     apiUrls: apiPorts.map((port) => `http://127.0.0.1:${port}`),
-    rollingRestart,
   };
 }
 
@@ -256,24 +250,26 @@ function versitygwSpec(file: string, access: S3Access & { dataDir: string }): Pr
   };
 }
 
-function workerSpec(entry: string, index: number, port: number, settings: Settings): ProcessSpec {
+function workerSpec(program: (name: string) => string, index: number, port: number, settings: Settings): ProcessSpec {
+  const name = `worker-${index + 1}`;
   const address = `127.0.0.1:${port}`;
   return {
-    name: `worker-${index + 1}`,
+    name,
     file: process.execPath,
-    args: [...nodeFlags, entry, 'worker'],
+    args: () => [...nodeFlags, program(name), 'worker'],
     env: { ...settings, HOLDFAST_WORKER_LISTEN: address },
     isReady: () => isOk(`http://${address}/readyz`),
     stopGraceMs: 60_000,
   };
 }
 
-function apiSpec(entry: string, index: number, port: number, settings: Settings): ProcessSpec {
+function apiSpec(program: (name: string) => string, index: number, port: number, settings: Settings): ProcessSpec {
+  const name = `api-${index + 1}`;
   const address = `127.0.0.1:${port}`;
   return {
-    name: `api-${index + 1}`,
+    name,
     file: process.execPath,
-    args: [...nodeFlags, entry, 'api'],
+    args: () => [...nodeFlags, program(name), 'api'],
     env: { HOLDFAST_DRAIN_SECONDS: drainSeconds, ...settings, HOLDFAST_LISTEN: address },
     isReady: () => isOk(`http://${address}/readyz`),
     stopGraceMs: 60_000,

@@ -9,6 +9,7 @@ const providers = {
   versitygw: () => buildS3Server('versitygw'),
   minio: () => buildS3Server('minio'),
   'redis-server': () => ensureSystemProgram(['redis-server'], 'redis-server'),
+  faketime: () => ensureSystemProgram(['faketime'], 'faketime'),
   caddy: () => ensureSystemProgram(['caddy'], 'caddy'),
   schemathesis: buildSchemathesis,
   chromium: () => ensureSystemProgram(['chromium', 'chromium-browser', 'google-chrome'], 'chromium'),

@@ -1,10 +1,14 @@
+import { execFile } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { AnswerError, RawClient } from '../../bench/support/raw-client.ts';
+import { AnswerError, RawClient, verbatimBody } from '../../bench/support/raw-client.ts';
+import type { ClusterProcess } from '../../e2e/support/cluster-process.ts';
 import { pollUntil } from '../../e2e/support/poll.ts';
 import { findLostWrites, inspectBlobs, query } from './support/audit.ts';
 import { documentOf, sha256 } from './support/documents.ts';
+import { NextRelease } from './support/next-release.ts';
 import { readState } from './support/pipelines.ts';
 import { documentWrites, lockStack, runAgain, stackIdOf, writeJournal } from './support/points.ts';
 import type { Held, S3Gate } from './support/s3-gate.ts';
@@ -20,6 +24,8 @@ const seed = Number(process.env['HOLDFAST_TEST_FAULT_SEED'] ?? Date.now() % 1_00
 const documentBytes = 60_000;
 
 let storm: Storm;
+/** Acknowledged while processes of two releases ran. */
+let mixedWrites = 0;
 beforeAll(async () => {
   storm = await startStorm(seed);
 }, 180_000);
@@ -118,6 +124,76 @@ describe('at chosen points', () => {
     await Promise.all(checks);
   }, 90_000);
 
+  test('a replica that was frozen does not overwrite what was repeated elsewhere', async () => {
+    const elsewhere = new RawClient(storm.cluster.apiUrls[1] as string, storm.cluster.token);
+    const checks = Object.entries({ queued: 0, direct: 2 }).map(async ([way, replica]) => {
+      const [url, api] = [storm.cluster.apiUrls[replica] as string, storm.cluster.apis[replica]];
+      const impatient = new RawClient(url, storm.cluster.token, { timeoutMs: 700 });
+      const begun = await Promise.all(
+        (['checkpoint', 'checkpointverbatim'] as const).map(async (kind) => {
+          const path = await newStack(elsewhere);
+          const update = await elsewhere.startUpdate(path);
+          // Some of it is still in the socket when the head is read.
+          const [old, newer] = [1, 2].map((at) => documentOf(150_000, `frozen ${way} ${kind} ${at} ${path}`));
+          const sendOnce = (client: RawClient, document: Buffer, at: number): Promise<string> => {
+            const body = kind === 'checkpointverbatim' ? verbatimBody(document, at) : document;
+            return client.once('PATCH', `${update.path}/${kind}`, body, { auth: update.lease });
+          };
+          return { path, update, old: old as Buffer, newer: newer as Buffer, sendOnce };
+        }),
+      );
+      api?.pause();
+      try {
+        const givenUp = begun.map(({ old, sendOnce }) =>
+          sendOnce(impatient, old, 1).then(
+            () => 'answered',
+            () => 'given up',
+          ),
+        );
+        expect(await Promise.all(givenUp)).toEqual(['given up', 'given up']);
+        for (const { old, newer, sendOnce } of begun) {
+          await sendOnce(elsewhere, old, 1);
+          await sendOnce(elsewhere, newer, 2);
+        }
+      } finally {
+        api?.resume();
+      }
+      // It answers again, so what was in its sockets is being dealt with.
+      await pollUntil('the replica answers', async () => (await fetch(`${url}/healthz`)).ok, { timeoutMs: 20_000 });
+      await sleep(1_500);
+      for (const { path, newer, update } of begun) {
+        expect({ way, state: await stateOf(path) }).toEqual({ way, state: sha256(newer) });
+        await elsewhere.complete(update);
+      }
+    });
+    await Promise.all(checks);
+  }, 60_000);
+
+  test('while the disk of the blob store is full, writes are refused and nothing is half there', async () => {
+    const { disk } = storm;
+    if (!disk) {
+      process.stderr.write('faults: without a full disk: this process may not mount one\n');
+      return;
+    }
+    const client = new RawClient(storm.cluster.apiUrls[2] as string, storm.cluster.token);
+    const path = await newStack(client);
+    const update = await client.startUpdate(path);
+    const [kept, refused] = [documentOf(documentBytes, `kept ${path}`), documentOf(documentBytes, `full ${path}`)];
+    await client.verbatim(update, kept, 1);
+    disk.fill();
+    try {
+      const body = verbatimBody(refused, 2);
+      const write = client.once('PATCH', `${update.path}/checkpointverbatim`, body, { auth: update.lease });
+      await expect(write).rejects.toMatchObject({ name: 'AnswerError', status: 503 });
+      expect(await stateOf(path)).toBe(sha256(kept));
+    } finally {
+      disk.makeRoom();
+    }
+    await client.verbatim(update, refused, 2);
+    expect(await stateOf(path)).toBe(sha256(refused));
+    await client.complete(update);
+  }, 60_000);
+
   // Takes the better part of a minute by itself: only the long form has it.
   const longForm = stormSeconds >= 60 ? test : null;
   longForm?.(
@@ -163,22 +239,76 @@ describe('in a storm', () => {
     },
     (stormSeconds + 150) * 1_000,
   );
+});
 
-  test('a rolling restart of every process fails no call', async () => {
-    const calls = (): string[] => storm.pipelines.flatMap(({ figures }) => figures.failedCalls);
-    const before = calls();
-    // Calls that the CLI does not repeat, without a pause.
+describe('two releases side by side', () => {
+  const acknowledged = (): number => storm.pipelines.reduce((sum, { figures }) => sum + figures.acknowledged, 0);
+  const failedCalls = (): string[] => storm.pipelines.flatMap(({ figures }) => figures.failedCalls);
+  let next: NextRelease;
+  beforeAll(() => {
+    next = new NextRelease();
+  });
+  afterAll(() => next[Symbol.dispose]());
+
+  /** Restarts the parts in good order, one after another, with this program or with this checkout's. */
+  const become = async (program: string | null, parts: readonly ClusterProcess[]): Promise<void> => {
+    for (const part of parts) {
+      if (program === null) storm.programs.delete(part.name);
+      else storm.programs.set(part.name, program);
+      await part.restart();
+      // The proxy finds out within a second that a replica is back; the next one must not go before.
+      if (part.name.startsWith('api')) await sleep(1_500);
+    }
+  };
+
+  /** Does `work` under calls that the CLI does not repeat, without a pause; no call may fail for good. */
+  const failingNoCall = async (work: () => Promise<void>): Promise<void> => {
+    const before = failedCalls();
     const failed: string[] = [];
-    let restarting = true;
+    let working = true;
     const hammers = Array.from({ length: 3 }, async () => {
       const client = new RawClient(storm.cluster.url, storm.cluster.token);
-      while (restarting) await newStack(client).catch((error: unknown) => failed.push(String(error)));
+      while (working) await newStack(client).catch((error: unknown) => failed.push(String(error)));
     });
-    await storm.cluster.rollingRestart();
-    restarting = false;
-    await Promise.all(hammers);
+    try {
+      await work();
+    } finally {
+      working = false;
+      await Promise.all(hammers);
+    }
     expect(failed).toEqual([]);
-    expect(calls().filter((call) => !before.includes(call))).toEqual([]);
+    expect(failedCalls().filter((call) => !before.includes(call))).toEqual([]);
+  };
+
+  test('an upgrade, one process after another, fails no call', async () => {
+    await promisify(execFile)(process.execPath, [next.program, 'migrate'], {
+      env: { PATH: process.env['PATH'], HOLDFAST_DATABASE_URL: storm.cluster.databaseUrl },
+    });
+    const [[worker, ...workers], [api, ...apis]] = [[...storm.cluster.workers], [...storm.cluster.apis]];
+    await failingNoCall(async () => {
+      // This replica hands nearly everything to the workers, from now on with the new schema.
+      await Promise.all([
+        become(next.program, [worker as ClusterProcess]),
+        become(next.program, [api as ClusterProcess]),
+      ]);
+      const from = acknowledged();
+      const isLeft = () => workers.some(({ log }) => log.includes('job left to a worker of another release'));
+      await pollUntil('an old worker has met a new job', async () => isLeft(), { timeoutMs: 60_000 });
+      await pollUntil('the pipelines go on', async () => acknowledged() > from + 100, { timeoutMs: 60_000 });
+      mixedWrites = acknowledged() - from;
+      await Promise.all([become(next.program, workers), become(next.program, apis)]);
+    });
+  }, 240_000);
+
+  test('the way back, on the new schema of the database, fails no call', async () => {
+    const { apis, workers } = storm.cluster;
+    await failingNoCall(async () => {
+      // First those who make jobs of the new schema.
+      await become(null, apis);
+      await become(null, workers);
+    });
+    const silent = [...apis, ...workers].filter(({ log }) => !log.includes(next.migration));
+    expect(silent.map(({ name }) => name)).toEqual([]);
   }, 240_000);
 });
 
@@ -238,6 +368,8 @@ describe('afterwards', () => {
     await write;
     await client.complete(update);
     expect(await stateOf(path)).toBe(sha256(document));
+    // Those made while the clock of Postgres was ahead would be kept for as long as it was.
+    await query(cluster, 'update blobs set created_at = now() where created_at > now()');
     const deadline = Date.now() + 30_000;
     let report = await inspect();
     while (report.orphans.length + report.idleRows + report.unfinishedUploads > 0 && Date.now() < deadline) {
@@ -260,6 +392,8 @@ function report(lost: number): void {
       `faults (seed ${seed}): ${[...chaos.counts.values()].reduce((total, times) => total + times, 0)} (${faults})`,
       `pipelines: ${pipelines.length}, updates: ${sum(({ figures }) => figures.updates)}, repeated calls: ${sum(({ client }) => client.retries)}`,
       `runs of the CLI that succeeded: ${cliRuns('succeeded')} of ${cliRuns('begun')}`,
+      `leases that a clock ended: ${sum(({ figures }) => figures.lostLeases)}`,
+      `writes acknowledged with two releases side by side: ${mixedWrites}`,
       `calls that failed for good: ${sum(({ figures }) => figures.failedCalls.length)}`,
       `acknowledged writes: ${sum(({ figures }) => figures.acknowledged)}, lost: ${lost}`,
       '',

@@ -2,7 +2,9 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { Redis } from 'ioredis';
 import type { Cluster } from '../../../e2e/support/cluster.ts';
 import type { ClusterProcess } from '../../../e2e/support/cluster-process.ts';
+import type { Clock } from './clocks.ts';
 import type { S3Gate, Weather } from './s3-gate.ts';
+import type { SmallDisk } from './small-disk.ts';
 
 /** Random numbers that a seed repeats. */
 export type RandomSource = () => number;
@@ -17,25 +19,48 @@ export function randomOf(seed: number): RandomSource {
   };
 }
 
+/** What can be broken beside the processes themselves. */
+export interface Fragile {
+  readonly gates: readonly S3Gate[];
+  readonly apiClocks: readonly Clock[];
+  readonly workerClocks: readonly Clock[];
+  /** null where it cannot be set. */
+  readonly postgresClock: Clock | null;
+  /** Where the S3 server keeps its data; null where it cannot be filled. */
+  readonly disk: SmallDisk | null;
+}
+
+type Part = ClusterProcess | S3Gate | Clock | SmallDisk;
+
+/** Longer than the lock of a job and the look for those whose lock is over. */
+const workerFreezeMs = 23_500;
+
 /** Breaks parts of a cluster at random and mends them again. */
 export class Chaos {
   readonly counts = new Map<string, number>();
+  /** When the clock of Postgres was set last; 0 when never. */
+  clockSetAt = 0;
   readonly #cluster: Cluster;
-  readonly #gates: readonly S3Gate[];
+  readonly #fragile: Fragile;
   readonly #random: RandomSource;
   /** Parts that are broken at the moment. */
-  readonly #broken = new Set<ClusterProcess | S3Gate>();
+  readonly #broken = new Set<Part>();
   readonly #mending = new Set<Promise<void>>();
 
-  constructor(cluster: Cluster, gates: readonly S3Gate[], random: RandomSource) {
+  constructor(cluster: Cluster, fragile: Fragile, random: RandomSource) {
     this.#cluster = cluster;
-    this.#gates = gates;
+    this.#fragile = fragile;
     this.#random = random;
   }
 
-  /** Names of all faults, so that each can be injected at least once. */
+  /** Names of all faults, so that each can be injected at least once: the longest first. */
   get faults(): string[] {
-    return Object.keys(this.#repertoire);
+    const { disk, postgresClock } = this.#fragile;
+    const impossible = new Set([
+      ...(disk ? [] : ['s3 disk full']),
+      ...(postgresClock ? [] : ['postgres clock ahead', 'postgres clock behind']),
+    ]);
+    return Object.keys(this.#repertoire).filter((name) => !impossible.has(name));
   }
 
   /** Injects the fault; false when what it would break is broken already. It is mended in the background. */
@@ -50,7 +75,8 @@ export class Chaos {
   /** Injects faults one after another until `deadline`. */
   async rage(deadline: number): Promise<void> {
     while (Date.now() < deadline) {
-      const { faults } = this;
+      const isTimeFor = (name: string): boolean => name !== 'worker frozen' || Date.now() + workerFreezeMs < deadline;
+      const faults = this.faults.filter(isTimeFor);
       await this.inject(faults[Math.floor(this.#random() * faults.length)] as string);
       await sleep(200 + this.#random() * 1_000);
     }
@@ -62,6 +88,9 @@ export class Chaos {
   }
 
   readonly #repertoire: Record<string, () => Promise<boolean> | boolean> = {
+    'worker frozen': () => this.#pause(this.#pick(this.#cluster.workers), workerFreezeMs),
+    // Longer than the hasty clients wait.
+    'api frozen': () => this.#pause(this.#pick(this.#cluster.apis), 5_000 + this.#random() * 2_000),
     'api killed': () => this.#kill(this.#pick(this.#cluster.apis)),
     'worker killed': () => this.#kill(this.#pick(this.#cluster.workers)),
     'redis killed': () => this.#kill(this.#cluster.redis),
@@ -75,6 +104,11 @@ export class Chaos {
     'worker paused': () => this.#pause(this.#pick(this.#cluster.workers), 500 + this.#random() * 2_500),
     'redis paused': () => this.#pause(this.#cluster.redis, 500 + this.#random() * 2_000),
     'postgres paused': () => this.#pause(this.#cluster.postgres as ClusterProcess, 500 + this.#random() * 1_500),
+    'api clock jumps': () => this.#shift(this.#pick(this.#fragile.apiClocks), this.#pick([-3_600, 3_600])),
+    'worker clock jumps': () => this.#shift(this.#pick(this.#fragile.workerClocks), this.#pick([-3_600, 3_600])),
+    'postgres clock ahead': () => this.#shift(this.#fragile.postgresClock as Clock, 3_600),
+    'postgres clock behind': () => this.#shift(this.#fragile.postgresClock as Clock, -3_600),
+    's3 disk full': () => this.#fill(this.#fragile.disk as SmallDisk),
     'worker stopped in order': () => this.#restart(this.#pick(this.#cluster.workers)),
   };
 
@@ -113,13 +147,40 @@ export class Chaos {
   }
 
   #cloud(weather: Weather): boolean {
-    const gate = this.#pick(this.#gates);
+    const gate = this.#pick(this.#fragile.gates);
     if (!this.#claim(gate)) return false;
     gate.weather = weather;
     const ms = 500 + this.#random() * 2_000;
     this.#mend(gate, async () => {
       await sleep(ms);
       gate.weather = 'fine';
+    });
+    return true;
+  }
+
+  #shift(clock: Clock, seconds: number): boolean {
+    if (!this.#claim(clock)) return false;
+    const ms = 500 + this.#random() * 2_000;
+    this.#set(clock, seconds);
+    this.#mend(clock, async () => {
+      await sleep(ms);
+      this.#set(clock, 0);
+    });
+    return true;
+  }
+
+  #set(clock: Clock, seconds: number): void {
+    clock.set(seconds);
+    if (clock === this.#fragile.postgresClock) this.clockSetAt = Date.now();
+  }
+
+  #fill(disk: SmallDisk): boolean {
+    if (!this.#claim(disk)) return false;
+    disk.fill();
+    const ms = 500 + this.#random() * 1_500;
+    this.#mend(disk, async () => {
+      await sleep(ms);
+      disk.makeRoom();
     });
     return true;
   }
@@ -143,13 +204,13 @@ export class Chaos {
     }
   }
 
-  #claim(part: ClusterProcess | S3Gate): boolean {
+  #claim(part: Part): boolean {
     if (this.#broken.has(part)) return false;
     this.#broken.add(part);
     return true;
   }
 
-  #mend(part: ClusterProcess | S3Gate, work: () => Promise<void>): void {
+  #mend(part: Part, work: () => Promise<void>): void {
     const mending = work().finally(() => {
       this.#broken.delete(part);
       this.#mending.delete(mending);

@@ -5,13 +5,19 @@ import { type Cluster, startCluster } from '../../../e2e/support/cluster.ts';
 import { ToolUnavailableError } from '../../../e2e/toolchain/command.ts';
 import { Chaos, randomOf } from './chaos.ts';
 import { CliPipeline } from './cli-pipeline.ts';
+import { ClockShop } from './clocks.ts';
 import { type Pipeline, pipelineMix } from './pipelines.ts';
 import { S3Gate } from './s3-gate.ts';
+import { SmallDisk } from './small-disk.ts';
 
 /** A cluster under load, each of its processes with a way of its own to S3. */
 export interface Storm extends AsyncDisposable {
   readonly cluster: Cluster;
   readonly chaos: Chaos;
+  /** What the S3 server writes to; null where none can be mounted. */
+  readonly disk: SmallDisk | null;
+  /** Programs of parts, by name, that are to be of another release when they start next. */
+  readonly programs: Map<string, string>;
   readonly pipelines: readonly Pipeline[];
   /** None where the CLI cannot be had. */
   readonly cliPipelines: readonly CliPipeline[];
@@ -23,6 +29,9 @@ export interface Storm extends AsyncDisposable {
 
 /** Sizes from which on a body goes to the workers: with the first replica nearly all do, with the last only large ones. */
 const directBytes = ['256', '16384', '262144'];
+
+const diskBytes = 4 * 1024 ** 3;
+const thisRelease = path.join(import.meta.dirname, '../../../bin/holdfast.js');
 
 /** How long the pipelines of a failed run may take to come to an end. */
 const abandonMs = 15_000;
@@ -36,6 +45,12 @@ export async function startStorm(seed: number): Promise<Storm> {
     return gate ? { HOLDFAST_S3_ENDPOINT: gate.url } : {};
   };
   const crashes: string[] = [];
+  const clocks = await ClockShop.open();
+  const apiClocks = apiGates.map(() => clocks.ofNode());
+  const workerClocks = workerGates.map(() => clocks.ofNode());
+  const postgresClock = clocks.ofProgram();
+  const disk = SmallDisk.mount(diskBytes);
+  const programs = new Map<string, string>();
   const cluster = await startCluster({
     apis: apiGates.length,
     workers: workerGates.length,
@@ -48,16 +63,21 @@ export async function startStorm(seed: number): Promise<Storm> {
       HOLDFAST_BLOB_GRACE_SECONDS: '20',
       HOLDFAST_DRAIN_SECONDS: '2',
     },
+    ...(postgresClock ? { postgresEnv: postgresClock.env } : {}),
+    ...(disk ? { s3DataDir: disk.directory } : {}),
+    program: (name) => programs.get(name) ?? thisRelease,
     apiSettings: (index, endpoint) => ({
       HOLDFAST_DIRECT_BYTES: directBytes[index] ?? '262144',
       ...through(apiGates[index], endpoint),
+      ...apiClocks[index]?.env,
     }),
-    workerSettings: (index, endpoint) => through(workerGates[index], endpoint),
+    workerSettings: (index, endpoint) => ({ ...through(workerGates[index], endpoint), ...workerClocks[index]?.env }),
     onCrash: (part) => crashes.push(`${part.name}:\n${part.log.slice(-2_000)}`),
   });
-  const pipelines = pipelineMix(cluster);
+  const chaos = new Chaos(cluster, { gates, apiClocks, workerClocks, postgresClock, disk }, randomOf(seed));
+  const { url, token, organization } = cluster;
+  const pipelines = pipelineMix({ url, token, organization, clockSetAt: () => chaos.clockSetAt });
   const cliPipelines: CliPipeline[] = [];
-  const chaos = new Chaos(cluster, gates, randomOf(seed));
   const dispose = async (): Promise<void> => {
     // After a failure all of them still run, and parts may be about to be mended.
     await Promise.allSettled([
@@ -71,6 +91,8 @@ export async function startStorm(seed: number): Promise<Storm> {
     await writeLogs(cluster);
     await cluster.stop();
     await Promise.all(gates.map((gate) => gate[Symbol.asyncDispose]()));
+    disk?.[Symbol.dispose]();
+    await clocks[Symbol.asyncDispose]();
   };
   try {
     await Promise.all(pipelines.map((pipeline) => pipeline.start()));
@@ -82,6 +104,8 @@ export async function startStorm(seed: number): Promise<Storm> {
   return {
     cluster,
     chaos,
+    disk,
+    programs,
     pipelines,
     cliPipelines,
     apiGates,

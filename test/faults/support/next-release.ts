@@ -1,0 +1,56 @@
+import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+
+const root = path.join(import.meta.dirname, '../../..');
+
+/** A release after this one: checkpoint jobs have a new schema, in which a field has another name, and there is a migration. */
+export class NextRelease implements Disposable {
+  readonly directory: string;
+  readonly migration = '9999_next_release';
+
+  constructor() {
+    this.directory = mkdtempSync(path.join(tmpdir(), 'holdfast-next-'));
+    for (const part of ['src', 'bin', 'migrations', 'package.json']) {
+      cpSync(path.join(root, part), path.join(this.directory, part), { recursive: true });
+    }
+    symlinkSync(path.join(root, 'node_modules'), path.join(this.directory, 'node_modules'));
+    this.#edit('src/shared/platform/queue/jobs.ts', [
+      ['schema: Type.Literal(1),\n  kind:', 'schema: Type.Union([Type.Literal(1), Type.Literal(2)]),\n  kind:'],
+      [
+        'fullOrder: Type.Union([Type.Integer(), Type.Null()]),',
+        'fullOrder: Type.Optional(Type.Union([Type.Integer(), Type.Null()])),\n  place: Type.Optional(Type.Union([Type.Integer(), Type.Null()])),',
+      ],
+    ]);
+    this.#edit('src/workers/registry.ts', [
+      ['fullOrder: job.fullOrder', 'fullOrder: job.schema === 2 ? job.place : job.fullOrder'],
+    ]);
+    this.#edit('src/api/pulumi/checkpoints.routes.ts', [
+      ['schema: 1, kind, fence, fullOrder,', 'schema: 2, kind, fence, place: fullOrder,'],
+    ]);
+    writeFileSync(
+      path.join(this.directory, 'migrations', `${this.migration}.sql`),
+      `alter table updates add column next_note text not null default '';
+       create table next_release (id bigint generated always as identity primary key);
+      `,
+    );
+  }
+
+  get program(): string {
+    return path.join(this.directory, 'bin', 'holdfast.js');
+  }
+
+  [Symbol.dispose](): void {
+    rmSync(this.directory, { recursive: true, force: true });
+  }
+
+  #edit(file: string, changes: readonly [string, string][]): void {
+    const at = path.join(this.directory, file);
+    let text = readFileSync(at, 'utf8');
+    for (const [from, to] of changes) {
+      if (text.split(from).length !== 2) throw new Error(`${file} has not once: ${from}`);
+      text = text.replace(from, to);
+    }
+    writeFileSync(at, text);
+  }
+}

@@ -1,0 +1,57 @@
+import { execFileSync } from 'node:child_process';
+import { mkdtempSync, rmSync, statfsSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+
+const mebibyte = 1024 * 1024;
+
+/** A file system in memory that can run full, without taking that memory. Linux, root. */
+export class SmallDisk implements Disposable {
+  readonly directory: string;
+  readonly #bytes: number;
+
+  private constructor(directory: string, bytes: number) {
+    this.directory = directory;
+    this.#bytes = bytes;
+  }
+
+  /** null where this process may not mount. */
+  static mount(bytes: number): SmallDisk | null {
+    const directory = mkdtempSync(path.join(tmpdir(), 'holdfast-disk-'));
+    try {
+      execFileSync('mount', ['-t', 'tmpfs', '-o', `size=${bytes}`, 'tmpfs', directory], { stdio: 'pipe' });
+      return new SmallDisk(directory, bytes);
+    } catch {
+      rmSync(directory, { recursive: true });
+      return null;
+    }
+  }
+
+  /** Takes away what is free. */
+  fill(): void {
+    // Others may be writing meanwhile: it cannot be made smaller than what is in it.
+    for (let attempt = 1; ; attempt++) {
+      const { bsize, blocks, bfree } = statfsSync(this.directory);
+      try {
+        this.#resize(Math.max((blocks - bfree) * bsize, bsize) + (attempt > 20 ? mebibyte : 0));
+        return;
+      } catch (error) {
+        if (attempt > 40) throw error;
+      }
+    }
+  }
+
+  /** Gives it back. */
+  makeRoom(): void {
+    this.#resize(this.#bytes);
+  }
+
+  [Symbol.dispose](): void {
+    execFileSync('umount', ['--lazy', this.directory], { stdio: 'pipe' });
+    rmSync(this.directory, { recursive: true, force: true });
+  }
+
+  #resize(bytes: number): void {
+    execFileSync('mount', ['-o', `remount,size=${bytes}`, this.directory], { stdio: 'pipe' });
+  }
+}
