@@ -2,9 +2,9 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { Redis } from 'ioredis';
 import type { Cluster } from '../../../e2e/support/cluster.ts';
 import type { ClusterProcess } from '../../../e2e/support/cluster-process.ts';
+import type { SmallDisk } from '../../support/small-disk.ts';
 import type { Clock } from './clocks.ts';
 import type { S3Gate, Weather } from './s3-gate.ts';
-import type { SmallDisk } from './small-disk.ts';
 
 /** Random numbers that a seed repeats. */
 export type RandomSource = () => number;

@@ -3,12 +3,12 @@ import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Cluster, startCluster } from '../../../e2e/support/cluster.ts';
 import { ToolUnavailableError } from '../../../e2e/toolchain/command.ts';
+import { SmallDisk } from '../../support/small-disk.ts';
 import { Chaos, randomOf } from './chaos.ts';
 import { CliPipeline } from './cli-pipeline.ts';
 import { ClockShop } from './clocks.ts';
 import { type Pipeline, pipelineMix } from './pipelines.ts';
 import { S3Gate } from './s3-gate.ts';
-import { SmallDisk } from './small-disk.ts';
 
 /** A cluster under load, each of its processes with a way of its own to S3. */
 export interface Storm extends AsyncDisposable {

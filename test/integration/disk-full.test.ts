@@ -1,0 +1,57 @@
+import { randomBytes } from 'node:crypto';
+import { readdirSync } from 'node:fs';
+import path from 'node:path';
+import { afterAll, expect, test } from '@jest/globals';
+import { SmallDisk } from '../support/small-disk.ts';
+import { createStack, deployment, ok, startUpdate } from '../support/state.ts';
+import { cancel, complete, exportState, query, saveVerbatim } from '../support/steps.ts';
+import { createTestApp } from '../support/test-app.ts';
+
+// The file store; S3 with a full disk is among the faults of the cluster.
+
+const disk = SmallDisk.mount(64 * 1024 * 1024);
+afterAll(() => disk?.[Symbol.dispose]());
+const withDisk = disk ? test : test.skip;
+
+withDisk(
+  'a full disk refuses writes for now, leaves nothing half there, and all goes on when there is room',
+  async () => {
+    const { directory } = disk as SmallDisk;
+    await using app = await createTestApp({ dataDir: directory, settings: { HOLDFAST_INLINE_BYTES: '1' } });
+    const filesBelow = (folder: string) =>
+      readdirSync(path.join(directory, 'blobs', folder), { recursive: true, withFileTypes: true })
+        .filter((entry) => entry.isFile())
+        .map(({ name }) => name);
+    const stack = await createStack(app);
+    const update = await startUpdate(app, stack);
+    await ok(saveVerbatim(app, update, 1, deployment(1)));
+    const kept = (await exportState(app, stack)).text;
+    const stored = filesBelow('blobs');
+    expect(stored).toHaveLength(1);
+
+    // Too much for the rest of a page, in the process itself and through the queue.
+    const large = [200_000, 400_000].map((bytes) => deployment(1, randomBytes(bytes).toString('base64')));
+    const other = await createStack(app);
+    disk?.fill();
+    try {
+      for (const document of large) {
+        const refused = await saveVerbatim(app, update, 2, document);
+        expect([refused.status, refused.headers['retry-after']]).toEqual([503, expect.any(String)]);
+      }
+      const imported = await app.call('POST', `${other.path}/import`, { auth: other.auth, body: large[0] as object });
+      expect(imported.status).toBe(503);
+      expect((await exportState(app, stack)).text).toBe(kept);
+      expect(await query(app, `select 1 from updates where kind = 'import'`)).toEqual([]);
+      expect(filesBelow('unfinished')).toEqual([]);
+      expect(filesBelow('blobs')).toEqual(stored);
+      // What needs no room goes on.
+      await ok(cancel(app, other, await startUpdate(app, other)));
+    } finally {
+      disk?.makeRoom();
+    }
+    await ok(saveVerbatim(app, update, 2, large[1] as object));
+    expect(JSON.parse((await exportState(app, stack)).text)).toEqual(large[1]);
+    await ok(complete(app, update));
+  },
+  120_000,
+);
