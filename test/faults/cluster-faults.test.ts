@@ -390,7 +390,7 @@ function report(lost: number): void {
   process.stderr.write(
     [
       `faults (seed ${seed}): ${[...chaos.counts.values()].reduce((total, times) => total + times, 0)} (${faults})`,
-      `pipelines: ${pipelines.length}, updates: ${sum(({ figures }) => figures.updates)}, repeated calls: ${sum(({ client }) => client.retries)}`,
+      `pipelines: ${pipelines.length}, updates: ${sum(({ figures }) => figures.updates)}, repeated calls: ${sum(({ client, writer }) => client.retries + (writer === client ? 0 : writer.retries))}`,
       `runs of the CLI that succeeded: ${cliRuns('succeeded')} of ${cliRuns('begun')}`,
       `leases that a clock ended: ${sum(({ figures }) => figures.lostLeases)}`,
       `writes acknowledged with two releases side by side: ${mixedWrites}`,
