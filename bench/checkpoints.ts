@@ -1,14 +1,21 @@
 import { createHash } from 'node:crypto';
+import { readFile } from 'node:fs/promises';
+import path from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
+import { gzipSync } from 'node:zlib';
 import { type Cluster, startCluster } from '../e2e/support/cluster.ts';
 import type { ClusterProcess } from '../e2e/support/cluster-process.ts';
-import { cpuSecondsOf, loopDelayOf, median, memoryOf, percentile, printTable } from './support/figures.ts';
-import { deploymentOf, RawClient, type Update } from './support/raw-client.ts';
+import { bareUploads } from './support/bare-upload.ts';
+import { median, percentile, printTable } from './support/figures.ts';
+import { MemoryWatch } from './support/memory-watch.ts';
+import { deploymentOf, RawClient, type Update, verbatimBody } from './support/raw-client.ts';
 
 /**
- * Checkpoints through the clustered shape: large ones (memory and event-loop delay of each role), small ones at growing
- * numbers of callers (direct and queued), and the workers' share.
- * Usage: node bench/checkpoints.ts [--large-mb 100] [--at-once 1,4] [--callers 1,16,64] [--seconds 5] [--workers 2]
+ * Checkpoints through the clustered shape: large ones (memory and event-loop delay of each role, time against a bare upload),
+ * small ones at growing numbers of callers (direct and queued), by number of workers.
+ * Usage: node bench/checkpoints.ts [--large-mb 100] [--at-once 1,4] [--callers 1,16,64] [--seconds 5] [--apis 1]
+ *   [--workers 1,2,4] [--built]      --built runs dist/, which `npm run build` makes
  */
 const { values } = parseArgs({
   options: {
@@ -16,73 +23,110 @@ const { values } = parseArgs({
     'at-once': { type: 'string', default: '1,4' },
     callers: { type: 'string', default: '1,16,64' },
     seconds: { type: 'string', default: '5' },
-    workers: { type: 'string', default: '2' },
-    'direct-bytes': { type: 'string' },
+    apis: { type: 'string', default: '1' },
+    workers: { type: 'string', default: '1,2,4' },
+    built: { type: 'boolean', default: false },
   },
 });
 
-async function openUpdate(
-  client: RawClient,
-  cluster: Cluster,
-  name: string,
-): Promise<{ stack: string; update: Update }> {
-  const stack = await client.createStack(cluster.organization, 'bench', name);
-  return { stack, update: await client.startUpdate(stack) };
+type Role = 'api' | 'worker';
+const roles: readonly Role[] = ['api', 'worker'];
+const ticksPerSecond = 100;
+const settleMs = 3_000;
+/** MB; the targets are 200 for an API and 300 for a worker. */
+const levels = [150, 200, 250, 300];
+
+const listOf = (text: string): number[] => text.split(',').filter(Boolean).map(Number);
+const partsOf = (cluster: Cluster, role: Role) => (role === 'api' ? cluster.apis : cluster.workers);
+const urlsOf = (cluster: Cluster, role: Role) => (role === 'api' ? cluster.apiUrls : cluster.workerUrls);
+
+async function cpuSecondsOf(parts: readonly ClusterProcess[]): Promise<number> {
+  let seconds = 0;
+  for (const { pid } of parts) {
+    const stat = await readFile(`/proc/${pid}/stat`, 'utf8');
+    const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+    seconds += (Number(fields[11]) + Number(fields[12])) / ticksPerSecond;
+  }
+  return seconds;
 }
 
-async function large(cluster: Cluster, megabytes: number, atOnce: number): Promise<void> {
+/** Delays of the event loops since the last time that this was asked, in ms; 10 of them are the timer's own. */
+async function loopDelayOf(urls: readonly string[]): Promise<{ p99: number; max: number }> {
+  const texts = await Promise.all(urls.map(async (url) => (await fetch(`${url}/metrics`)).text()));
+  const read = (name: string): number =>
+    Math.max(...texts.map((text) => Number(new RegExp(`^${name} (\\S+)`, 'm').exec(text)?.[1] ?? Number.NaN) * 1000));
+  return { p99: read('nodejs_eventloop_lag_p99_seconds'), max: read('nodejs_eventloop_lag_max_seconds') };
+}
+
+async function openUpdates(
+  cluster: Cluster,
+  count: number,
+  name: string,
+): Promise<{ stack: string; update: Update }[]> {
+  const client = new RawClient(cluster.url, cluster.token);
+  return Promise.all(
+    Array.from({ length: count }, async (_, at) => {
+      const stack = await client.createStack(cluster.organization, 'bench', `${name}-${at}-${Date.now()}`);
+      return { stack, update: await client.startUpdate(stack) };
+    }),
+  );
+}
+
+/** Resolves with the seconds that saving took, without the client's gzip. */
+async function large(cluster: Cluster, megabytes: number, atOnce: number): Promise<number> {
   const client = new RawClient(cluster.url, cluster.token);
   const document = deploymentOf(megabytes * 1e6);
   const digest = createHash('sha256').update(document).digest('hex');
-  const targets = await Promise.all(
-    Array.from({ length: atOnce }, (_, at) => openUpdate(client, cluster, `large-${atOnce}-${at}-${Date.now()}`)),
-  );
-  for (const url of cluster.apiUrls) await loopDelayOf(url);
+  const body = gzipSync(verbatimBody(document, 1), { level: 1 });
+  const targets = await openUpdates(cluster, atOnce, `large-${atOnce}`);
+  const bareSeconds = await bareUploads(cluster, document, atOnce);
+  await sleep(settleMs);
+  for (const role of roles) await loopDelayOf(urlsOf(cluster, role));
+  const watches = await Promise.all(roles.map(async (role) => MemoryWatch.begin(partsOf(cluster, role))));
   const began = performance.now();
-  await Promise.all(targets.map(({ update }) => client.verbatim(update, document, 1)));
+  await Promise.all(targets.map(({ update }) => client.verbatimGzipped(update, body)));
   const seconds = (performance.now() - began) / 1000;
-  const delays = await Promise.all(cluster.apiUrls.map(loopDelayOf));
-  for (const { stack } of targets) {
-    const exported = createHash('sha256')
-      .update(await client.export(stack))
-      .digest('hex');
-    if (exported !== digest) throw new Error('the export differs from what was sent');
-  }
-  const memory = async (parts: readonly ClusterProcess[]): Promise<number> =>
-    Math.max(...(await Promise.all(parts.map(async (part) => (await memoryOf(part.pid)).peak))));
-  console.log(`\n${atOnce} × ${megabytes} MB verbatim, client's gzip included (retries: ${client.retries})`);
-  printTable(
-    ['seconds', 'MB/s', 'api peak RSS MB', 'worker peak RSS MB', 'api loop p99 ms', 'api loop max ms'],
-    [
-      [
-        seconds,
-        (atOnce * megabytes) / seconds,
-        await memory(cluster.apis),
-        await memory(cluster.workers),
-        Math.max(...delays.map(({ p99 }) => p99)),
-        Math.max(...delays.map(({ max }) => max)),
-      ],
-    ],
+  const delays = await Promise.all(roles.map((role) => loopDelayOf(urlsOf(cluster, role))));
+  const exportBegan = performance.now();
+  const digests = await Promise.all(targets.map(({ stack }) => client.exportDigest(stack)));
+  const exportSeconds = (performance.now() - exportBegan) / 1000;
+  if (digests.some((each) => each !== digest)) throw new Error('the export differs from what was sent');
+  await Promise.all(targets.map(({ update }) => client.complete(update)));
+  await sleep(settleMs);
+  const memory = await Promise.all(watches.map((watch) => watch.end()));
+
+  console.log(
+    `\n${atOnce} × ${megabytes} MB verbatim, ${cluster.workers.length} workers (retries: ${client.retries})\n`,
   );
+  const total = (atOnce * document.length) / 1e6;
+  printTable(
+    ['save s', 'save MB/s', 'bare upload MB/s', 'export s'],
+    [[seconds, total / seconds, total / bareSeconds, exportSeconds]],
+  );
+  console.log();
+  printTable(
+    ['role', 'RSS idle', 'peak', 'after', ...levels.map((level) => `s > ${level}`), 'loop p99 ms', 'loop max ms'],
+    roles.map((role, at) => {
+      const { first, highest, last } = memory[at] as (typeof memory)[number];
+      const watch = watches[at] as MemoryWatch;
+      const delay = delays[at] as (typeof delays)[number];
+      return [role, first, highest, last, ...levels.map((level) => watch.secondsAbove(level)), delay.p99, delay.max];
+    }),
+  );
+  console.log();
+  for (const [at, role] of roles.entries()) console.log(`${role} RSS: ${watches[at]?.curve(12)}`);
+  return seconds;
 }
 
 async function small(cluster: Cluster, callers: number, seconds: number, label: string): Promise<(string | number)[]> {
   const client = new RawClient(cluster.url, cluster.token);
   const document = deploymentOf(20_000);
-  const targets = await Promise.all(
-    Array.from({ length: callers }, (_, at) =>
-      openUpdate(client, cluster, `small-${label}-${callers}-${at}-${Date.now()}`),
-    ),
-  );
+  const targets = await openUpdates(cluster, callers, `small-${label}-${callers}`);
   const latencies: number[] = [];
-  const roles = { api: cluster.apis, worker: cluster.workers };
-  const before = await Promise.all(
-    Object.values(roles).map(async (parts) =>
-      (await Promise.all(parts.map(({ pid }) => cpuSecondsOf(pid)))).reduce((sum, value) => sum + value, 0),
-    ),
-  );
-  const end = performance.now() + seconds * 1000;
+  const cpu = () => Promise.all(roles.map((role) => cpuSecondsOf(partsOf(cluster, role))));
+  const before = await cpu();
   const began = performance.now();
+  const end = began + seconds * 1000;
   await Promise.all(
     targets.map(async ({ update }) => {
       for (let sequence = 1; performance.now() < end; sequence++) {
@@ -93,47 +137,62 @@ async function small(cluster: Cluster, callers: number, seconds: number, label: 
     }),
   );
   const elapsed = (performance.now() - began) / 1000;
-  const after = await Promise.all(
-    Object.values(roles).map(async (parts) =>
-      (await Promise.all(parts.map(({ pid }) => cpuSecondsOf(pid)))).reduce((sum, value) => sum + value, 0),
-    ),
-  );
-  const perThousand = after.map((value, at) => ((value - (before[at] as number)) / latencies.length) * 1000);
+  const perThousand = (await cpu()).map((value, at) => ((value - (before[at] as number)) / latencies.length) * 1000);
   await Promise.all(targets.map(({ update }) => client.complete(update)));
   return [
     label,
+    String(cluster.workers.length),
     String(callers),
     median(latencies),
     percentile(latencies, 0.99),
     latencies.length / elapsed,
-    perThousand[0] as number,
-    perThousand[1] as number,
+    ...perThousand,
     String(client.retries),
   ];
 }
 
-async function withCluster(settings: Record<string, string>, work: (cluster: Cluster) => Promise<void>): Promise<void> {
+async function withCluster(
+  workers: number,
+  settings: Record<string, string>,
+  work: (cluster: Cluster) => Promise<void>,
+): Promise<void> {
   await using cluster = await startCluster({
-    workers: Number(values.workers),
+    apis: Number(values.apis),
+    workers,
     settings: { HOLDFAST_LOG_LEVEL: 'warn', ...settings },
+    ...(values.built ? { entry: path.join(import.meta.dirname, '..', 'dist', 'holdfast.js') } : {}),
   });
+  await sleep(settleMs);
   await work(cluster);
 }
 
 const smallRows: (string | number)[][] = [];
-const callers = values.callers.split(',').filter(Boolean).map(Number);
-await withCluster({}, async (cluster) => {
-  for (const atOnce of values['at-once'].split(',').filter(Boolean).map(Number))
-    await large(cluster, Number(values['large-mb']), atOnce);
-  for (const count of callers) smallRows.push(await small(cluster, count, Number(values.seconds), 'direct'));
-});
-if (callers.length > 0) {
-  await withCluster({ HOLDFAST_DIRECT_BYTES: '1' }, async (cluster) => {
+const largeRows: (string | number)[][] = [];
+const callers = listOf(values.callers);
+const megabytes = Number(values['large-mb']);
+for (const [round, workers] of listOf(values.workers).entries()) {
+  await withCluster(workers, {}, async (cluster) => {
+    for (const atOnce of listOf(values['at-once'])) {
+      const seconds = await large(cluster, megabytes, atOnce);
+      largeRows.push([String(workers), `${atOnce} × ${megabytes} MB`, seconds, (atOnce * megabytes) / seconds]);
+    }
+    // The workers have no part in these.
+    if (round > 0) return;
+    for (const count of callers) smallRows.push(await small(cluster, count, Number(values.seconds), 'direct'));
+  });
+  if (callers.length === 0) continue;
+  await withCluster(workers, { HOLDFAST_DIRECT_BYTES: '1' }, async (cluster) => {
     for (const count of callers) smallRows.push(await small(cluster, count, Number(values.seconds), 'queued'));
   });
-  console.log(`\n20 KB verbatim checkpoints, ${values.workers} workers`);
+}
+if (largeRows.length > 0) {
+  console.log('\nLarge checkpoints by number of workers\n');
+  printTable(['workers', 'what', 'save s', 'MB/s'], largeRows);
+}
+if (smallRows.length > 0) {
+  console.log('\n20 KB verbatim checkpoints\n');
   printTable(
-    ['path', 'callers', 'p50 ms', 'p99 ms', 'per second', 'api CPU s/1000', 'worker CPU s/1000', 'retries'],
+    ['path', 'workers', 'callers', 'p50 ms', 'p99 ms', 'per second', 'api CPU s/1000', 'worker CPU s/1000', 'retries'],
     smallRows,
   );
 }

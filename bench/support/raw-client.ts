@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { gzipSync } from 'node:zlib';
 
 /** An answer other than the one hoped for. */
@@ -96,8 +97,12 @@ export class RawClient {
   }
 
   verbatim(update: Update, document: Buffer, sequenceNumber: number): Promise<string> {
-    const body = verbatimBody(document, sequenceNumber);
-    return this.call('PATCH', `${update.path}/checkpointverbatim`, body, { auth: update.lease, gzip: true });
+    return this.verbatimGzipped(update, gzipSync(verbatimBody(document, sequenceNumber), { level: 1 }));
+  }
+
+  /** As `verbatim`, with a body that is compressed already. */
+  verbatimGzipped(update: Update, body: Buffer): Promise<string> {
+    return this.call('PATCH', `${update.path}/checkpointverbatim`, body, { auth: update.lease, gzip: 'done' });
   }
 
   complete(update: Update, status = 'succeeded'): Promise<string> {
@@ -106,6 +111,17 @@ export class RawClient {
 
   export(stackPath: string): Promise<string> {
     return this.call('GET', `${stackPath}/export`);
+  }
+
+  /** SHA-256 of the exported document, which is not kept. */
+  async exportDigest(stackPath: string): Promise<string> {
+    const response = await fetch(`${this.#url}${stackPath}/export`, {
+      headers: { accept: 'application/vnd.pulumi+9', authorization: `token ${this.#token}` },
+    });
+    if (!response.ok || !response.body) throw new AnswerError(response.status, await response.text());
+    const hash = createHash('sha256');
+    for await (const chunk of response.body) hash.update(chunk);
+    return hash.digest('hex');
   }
 }
 

@@ -64,6 +64,8 @@ export interface Cluster extends AsyncDisposable {
   readonly workers: readonly ClusterProcess[];
   /** Addresses of the API replicas themselves, in their order. */
   readonly apiUrls: readonly string[];
+  /** Where the workers tell their health and metrics, in their order. */
+  readonly workerUrls: readonly string[];
   readonly parts: readonly ClusterProcess[];
   /** Stops all parts in order and removes their data. */
   stop(): Promise<void>;
@@ -178,8 +180,9 @@ async function startParts(
 
   onProgress('workers, API replicas and proxy');
   const program = options.program ?? (() => entry);
-  const workers = Array.from({ length: workerCount }, (_, index) =>
-    add(workerSpec(program, index, nextPort(), { ...settings, ...options.workerSettings?.(index, access.endpoint) })),
+  const workerPorts = Array.from({ length: workerCount }, nextPort);
+  const workers = workerPorts.map((port, index) =>
+    add(workerSpec(program, index, port, { ...settings, ...options.workerSettings?.(index, access.endpoint) })),
   );
   const apiPorts = Array.from({ length: apiCount }, nextPort);
   const apis = apiPorts.map((port, index) =>
@@ -205,6 +208,7 @@ async function startParts(
     web,
     apis,
     workers,
+    workerUrls: workerPorts.map((port) => `http://127.0.0.1:${port}`),
     apiUrls: apiPorts.map((port) => `http://127.0.0.1:${port}`),
   };
 }
