@@ -18,7 +18,7 @@ import { type Storm, startStorm } from './support/storm.ts';
 // makes the storm longer, HOLDFAST_TEST_FAULT_SEED repeats its
 // choices, HOLDFAST_TEST_FAULT_S3=versitygw takes the other S3 server, HOLDFAST_TEST_FAULT_LOGS keeps the logs in a folder.
 
-const stormSeconds = Number(process.env['HOLDFAST_TEST_FAULT_SECONDS'] ?? 10);
+const stormSeconds = Number(process.env['HOLDFAST_TEST_FAULT_SECONDS'] ?? 6);
 const seed = Number(process.env['HOLDFAST_TEST_FAULT_SEED'] ?? Date.now() % 1_000_000);
 /** Large enough for the blob store and for a worker, with the first replica. */
 const documentBytes = 60_000;
@@ -192,6 +192,37 @@ describe('at chosen points', () => {
     await client.verbatim(update, refused, 2);
     expect(await stateOf(path)).toBe(sha256(refused));
     await client.complete(update);
+  }, 60_000);
+
+  test('a clock that jumps ahead ends leases, one that is set back does not make them last', async () => {
+    const { chaos, cluster, postgresClock } = storm;
+    if (!postgresClock) return;
+    const client = queueing();
+    const path = await newStack(client);
+    const documents = ['kept', 'late', 'ahead', 'back'].map((mark) => documentOf(documentBytes, `${mark} ${path}`));
+    const [kept, late, ahead, back] = documents as [Buffer, Buffer, Buffer, Buffer];
+    const first = await client.startUpdate(path);
+    await client.verbatim(first, kept, 1);
+    chaos.set(postgresClock, 3_600);
+    try {
+      await expect(client.verbatim(first, late, 2)).rejects.toMatchObject({ name: 'AnswerError', status: 403 });
+      expect(await stateOf(path)).toBe(sha256(kept));
+      const second = await client.startUpdate(path);
+      await client.verbatim(second, ahead, 1);
+      chaos.set(postgresClock, 0);
+      const secondsLeft = async (): Promise<number> => {
+        const left =
+          'select extract(epoch from expires_at - clock_timestamp())::float8 as left from updates where id = $1';
+        return (await query<{ left: number }>(cluster, left, [second.id]))[0]?.left ?? 0;
+      };
+      await pollUntil('the lease is cut', async () => (await secondsLeft()) <= 300, { timeoutMs: 20_000 });
+      expect(await secondsLeft()).toBeGreaterThan(200);
+      await client.verbatim(second, back, 2);
+      await client.complete(second);
+      expect(await stateOf(path)).toBe(sha256(back));
+    } finally {
+      chaos.set(postgresClock, 0);
+    }
   }, 60_000);
 
   // Takes the better part of a minute by itself: only the long form has it.

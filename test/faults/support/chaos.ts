@@ -63,6 +63,12 @@ export class Chaos {
     return Object.keys(this.#repertoire).filter((name) => !impossible.has(name));
   }
 
+  /** Sets a clock; leases from before Postgres's was set may be over. */
+  set(clock: Clock, seconds: number): void {
+    clock.set(seconds);
+    if (clock === this.#fragile.postgresClock) this.clockSetAt = Date.now();
+  }
+
   /** Injects the fault; false when what it would break is broken already. It is mended in the background. */
   async inject(name: string): Promise<boolean> {
     const fault = this.#repertoire[name];
@@ -161,17 +167,12 @@ export class Chaos {
   #shift(clock: Clock, seconds: number): boolean {
     if (!this.#claim(clock)) return false;
     const ms = 500 + this.#random() * 2_000;
-    this.#set(clock, seconds);
+    this.set(clock, seconds);
     this.#mend(clock, async () => {
       await sleep(ms);
-      this.#set(clock, 0);
+      this.set(clock, 0);
     });
     return true;
-  }
-
-  #set(clock: Clock, seconds: number): void {
-    clock.set(seconds);
-    if (clock === this.#fragile.postgresClock) this.clockSetAt = Date.now();
   }
 
   #fill(disk: SmallDisk): boolean {

@@ -6,7 +6,7 @@ import { ToolUnavailableError } from '../../../e2e/toolchain/command.ts';
 import { SmallDisk } from '../../support/small-disk.ts';
 import { Chaos, randomOf } from './chaos.ts';
 import { CliPipeline } from './cli-pipeline.ts';
-import { ClockShop } from './clocks.ts';
+import { type Clock, ClockShop } from './clocks.ts';
 import { type Pipeline, pipelineMix } from './pipelines.ts';
 import { S3Gate } from './s3-gate.ts';
 
@@ -14,6 +14,8 @@ import { S3Gate } from './s3-gate.ts';
 export interface Storm extends AsyncDisposable {
   readonly cluster: Cluster;
   readonly chaos: Chaos;
+  /** null where it cannot be set. */
+  readonly postgresClock: Clock | null;
   /** What the S3 server writes to; null where none can be mounted. */
   readonly disk: SmallDisk | null;
   /** Programs of parts, by name, that are to be of another release when they start next. */
@@ -104,6 +106,7 @@ export async function startStorm(seed: number): Promise<Storm> {
   return {
     cluster,
     chaos,
+    postgresClock,
     disk,
     programs,
     pipelines,
