@@ -8,7 +8,8 @@ import { median, printTable } from './support/figures.ts';
 
 /**
  * The real CLI against the null server, Holdfast and the file backend, in turn within each round: wall time of up, no-op up,
- * preview and destroy of N Stash resources, and the ratio of up to the null server's.
+ * preview and destroy of N Stash resources, and the ratio of up to the null server's. Chained, each resource waits for the one
+ * before: then every write is waited for, too.
  * Usage: node bench/cli.ts [--counts 20,100,500] [--rounds 3] [--tuned] [--targets null,file,embedded,cluster]
  *   [--modes auto,journal,delta,full] [--url URL --token TOKEN]
  * `cluster` starts one as `npm run cluster` does, unless --url names one that runs.
@@ -18,6 +19,7 @@ const { values } = parseArgs({
     counts: { type: 'string', default: '20,100,500' },
     rounds: { type: 'string', default: '3' },
     tuned: { type: 'boolean', default: false },
+    chained: { type: 'boolean', default: false },
     targets: { type: 'string', default: 'null,file,embedded' },
     modes: { type: 'string', default: 'auto' },
     url: { type: 'string' },
@@ -85,7 +87,7 @@ async function compare(
   for (let round = 0; round < Number(values.rounds); round++) {
     for (const target of targets) {
       await using workspace = await target.open();
-      await workspace.writeProgram(stashProgram({ project: 'bench', count }));
+      await workspace.writeProgram(stashProgram({ project: 'bench', count, chained: values.chained }));
       await workspace.runOk(['login']);
       await workspace.runOk(['stack', 'init', target.name === 'file backend' ? 'dev' : `dev-org/bench/b${Date.now()}`]);
       const figures = seconds.get(target.name) as NonNullable<ReturnType<typeof seconds.get>>;
@@ -104,7 +106,7 @@ async function compare(
   }
   const base = median(seconds.get('null')?.up ?? []);
   console.log(
-    `\nN = ${count}${values.tuned ? ' (tuned client)' : ''}; null server: ${floor.requests} requests, ${floor.bytes} bytes sent`,
+    `\nN = ${count}${values.tuned ? ' (tuned client)' : ''}${values.chained ? ' (chained)' : ''}; null server: ${floor.requests} requests, ${floor.bytes} bytes sent`,
   );
   printTable(
     ['target', 'up s', '× null', 'no-op up s', 'preview s', 'destroy s'],

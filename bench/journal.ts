@@ -120,9 +120,11 @@ async function wholeUpdate(server: OwnHoldfastServer, client: RawClient, count: 
   const appended = await folder.footprint();
   await resetPeak(pid);
   await loopDelayOf(server.url);
+  const cpuBefore = await cpuSecondsOf(pid);
   const completing = performance.now();
   await client.complete(journal.update);
   const completed = performance.now() - completing;
+  const cpuOfComplete = (await cpuSecondsOf(pid)) - cpuBefore;
   const delay = await loopDelayOf(server.url);
   const { peak } = await memoryOf(pid);
   const exporting = performance.now();
@@ -135,6 +137,7 @@ async function wholeUpdate(server: OwnHoldfastServer, client: RawClient, count: 
     String(count),
     cpu,
     completed,
+    cpuOfComplete * 1000,
     delay.max,
     exported,
     memoryBefore,
@@ -178,6 +181,7 @@ printTable(
     'entries',
     'server CPU µs/entry',
     'complete ms',
+    'its CPU ms',
     'event loop max ms',
     'export ms',
     'RSS MB before',

@@ -48,7 +48,7 @@ export const replayHere: ReplayRunner = {
   },
 };
 
-/** Bounds of what is replayed without another thread, or worker: about 6 ms here, in which a process answers nobody. */
+/** Bounds of what is replayed without another thread, or worker: 6 to 9 ms of CPU, in which a process answers nobody. */
 const shortEntries = 500;
 const shortBytes = 512 * 1024;
 
