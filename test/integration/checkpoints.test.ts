@@ -1,6 +1,8 @@
 import { createHash } from 'node:crypto';
+import { gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { createStack, deployment, gzipped, ok, startUpdate } from '../support/state.ts';
+import { exportedNames } from '../support/steps.ts';
 import { createTestApp, type TestApp } from '../support/test-app.ts';
 
 let app: TestApp;
@@ -37,6 +39,18 @@ describe('verbatim checkpoints', () => {
     const exported = await ok(app.call('GET', `${stack.path}/export`, { auth: stack.auth }));
     expect(exported.json.deployment.resources).toHaveLength(3);
   });
+});
+
+test('a small body of several gzip members, of which the last claims little, is taken whole', async () => {
+  const stack = await createStack(app);
+  const update = await startUpdate(app, stack);
+  const text = JSON.stringify({ version: 3, untypedDeployment: deployment(2), sequenceNumber: 1 });
+  const padded = `{${' '.repeat(9 * 1024 * 1024)}${text.slice(1)}`;
+  const body = Buffer.concat([gzipSync(padded.slice(0, -10)), gzipSync(padded.slice(-10))]);
+  expect(body.length).toBeLessThan(16 * 1024);
+  const headers = { 'content-encoding': 'gzip' };
+  await ok(app.call('PATCH', `${update.path}/checkpointverbatim`, { auth: update.lease, body, headers }));
+  expect(await exportedNames(app, stack)).toEqual(['r0', 'r1']);
 });
 
 describe('delta checkpoints', () => {

@@ -3,7 +3,7 @@ import type { IncomingMessage } from 'node:http';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { FastifyRequest } from 'fastify';
 import { type BodyEncoding, type ByteSource, bytesOf, inflateWhole } from '../../shared/checkpoints/byte-source.ts';
-import { InvalidRequestError } from '../../shared/platform/errors/errors.ts';
+import { InvalidRequestError, PayloadTooLargeError } from '../../shared/platform/errors/errors.ts';
 import { JobPendingError } from '../../shared/platform/queue/dispatcher.ts';
 import type { Job } from '../../shared/platform/queue/jobs.ts';
 import type { ApiContext } from '../api-context.ts';
@@ -14,9 +14,9 @@ const maxDirectInflatedBytes = 8 * 1024 * 1024;
 
 /** A small body, for the API itself to commit. */
 export interface DirectPayload {
-  readonly source: ByteSource;
-  readonly encoding: BodyEncoding;
-  /** The inflated body. Throws PayloadTooLargeError, InvalidRequestError. */
+  /** The body to be read several times: inflated once for all, unless it turns out larger than it claims. */
+  readonly opened: () => Promise<{ body: ByteSource; encoding: BodyEncoding }>;
+  /** The inflated body of a batch. Throws PayloadTooLargeError, InvalidRequestError. */
   readonly inflated: () => Promise<Buffer>;
 }
 
@@ -51,8 +51,7 @@ export async function commitPayload(context: ApiContext, request: FastifyRequest
     const { maxBatchBytes, maxBodyBytes } = config.limits;
     if (claimedBytes(body, encoding) <= maxDirectInflatedBytes) {
       await work.direct({
-        source: bytesOf(body),
-        encoding,
+        opened: () => openWhole(body, encoding),
         inflated: () => inflateWhole(body, encoding, Math.min(maxBatchBytes, maxBodyBytes, maxDirectInflatedBytes)),
       });
     } else {
@@ -98,6 +97,16 @@ async function assertAwaited({ socket }: IncomingMessage): Promise<void> {
   // The end of the connection stands behind the body in the kernel's buffer: one turn may end with the body.
   for (let turn = 0; turn < 2; turn++) await nextTurn();
   if (socket.destroyed || socket.readableEnded) throw new InvalidRequestError('The client has gone');
+}
+
+async function openWhole(bytes: Buffer, encoding: BodyEncoding): Promise<{ body: ByteSource; encoding: BodyEncoding }> {
+  try {
+    return { body: bytesOf(await inflateWhole(bytes, encoding, maxDirectInflatedBytes)), encoding: 'identity' };
+  } catch (error) {
+    if (!(error instanceof PayloadTooLargeError)) throw error;
+    // Of several gzip members only the last one's size is known: to be read as a stream, then, like any large body.
+    return { body: bytesOf(bytes), encoding };
+  }
 }
 
 /** Size that a gzip body states at its end (modulo 4 GiB); a body that turns out larger is refused. */

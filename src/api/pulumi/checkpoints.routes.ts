@@ -52,7 +52,7 @@ export function registerCheckpointRoutes(app: RouteScope, context: ApiContext): 
         const fullOrder = kind === 'full' ? await context.updates.assignFullOrder(lease.updateId) : null;
         await commitPayload(context, request, {
           kind,
-          direct: ({ source, encoding }) => context.writer.write({ kind, fence, fullOrder, body: source, encoding }),
+          direct: async ({ opened }) => context.writer.write({ kind, fence, fullOrder, ...(await opened()) }),
           job: (handover) => ({ name: 'apply-checkpoint', schema: 1, kind, fence, fullOrder, ...handover }),
           // A process that was frozen gives an old call a new place, after the repeat of that call.
           onlyWhileAwaited: kind === 'full',

@@ -68,7 +68,7 @@ export function registerStateRoutes(app: RouteScope, context: ApiContext): void 
       const target = { stackId: stack.id, updateId: randomUUID(), requestedBy: caller.userId };
       await commitPayload(context, request, {
         kind: 'import',
-        direct: ({ source, encoding }) => context.importer.import({ ...target, body: source, encoding }),
+        direct: async ({ opened }) => context.importer.import({ ...target, ...(await opened()) }),
         job: (handover) => ({ name: 'import-deployment', schema: 1, ...target, ...handover }),
         waitForRoom: true,
       });
