@@ -12,6 +12,7 @@ const tools: readonly ToolName[] = [
   'versitygw',
   'minio',
   'redis-server',
+  'faketime',
   'caddy',
   'schemathesis',
 ];
