@@ -73,10 +73,9 @@ export class RedisDispatcher implements JobDispatcher {
   constructor(options: RedisDispatcherOptions) {
     this.#options = options;
     options.subscriber.on('message', this.#hear);
-    // Taken up again by ioredis after every reconnection.
-    options.subscriber
-      .subscribe(this.#channel)
-      .catch((error: unknown) => options.logger.warn({ err: error }, 'no completion messages'));
+    // With every connection anew: ioredis itself loses a subscription that is broken off before it is answered.
+    options.subscriber.on('ready', this.#subscribe);
+    if (options.subscriber.status === 'ready') this.#subscribe();
   }
 
   run(job: Job, options: DispatchOptions = {}): Promise<void> {
@@ -102,6 +101,7 @@ export class RedisDispatcher implements JobDispatcher {
     await Promise.allSettled(this.#calls);
     const { subscriber } = this.#options;
     subscriber.off('message', this.#hear);
+    subscriber.off('ready', this.#subscribe);
     // Not waited for: it would wait for Redis to come back.
     subscriber.unsubscribe(this.#channel).catch(() => {});
   }
@@ -195,6 +195,13 @@ export class RedisDispatcher implements JobDispatcher {
       return 'under way';
     }
   }
+
+  readonly #subscribe = (): void => {
+    const { logger, subscriber } = this.#options;
+    subscriber
+      .subscribe(this.#channel)
+      .catch((error: unknown) => logger.warn({ err: error }, 'no completion messages for now'));
+  };
 
   readonly #hear = (_channel: string, message: string): void => {
     const completion = parseJson(message);
