@@ -186,7 +186,7 @@ await suite('a CLI that is killed', {}, () => {
         c: { value: reference('b', 'value') },
       };
       await workspace.writeProgram(thingProgram({ project, things }));
-      await workspace.cloud.control({ slowMs: { 'b.create': 4_000 } });
+      await workspace.cloud.control({ slowMs: { 'b.create': 15_000 } });
       const cli = await workspace.spawn(['up', ...unattended]);
       await workspace.cloud.waitStarted('b', 'create', 60_000);
       await workspace.runOk(['cancel', '--yes']);
