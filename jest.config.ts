@@ -27,7 +27,9 @@ const config: Config = {
     { ...base, displayName: 'unit', testMatch: ['<rootDir>/src/**/*.test.ts'] },
     { ...base, ...withDatabase, displayName: 'integration', testMatch: ['<rootDir>/test/integration/**/*.test.ts'] },
     { ...base, ...withDatabase, displayName: 'contracts', testMatch: ['<rootDir>/test/contracts/**/*.test.ts'] },
+    { ...base, displayName: 'durability', testMatch: ['<rootDir>/test/durability/**/*.test.ts'] },
     { ...base, displayName: 'faults', testMatch: ['<rootDir>/test/faults/**/*.test.ts'] },
+    { ...base, displayName: 'abuse', testMatch: ['<rootDir>/test/abuse/**/*.test.ts'] },
     { ...base, displayName: 'e2e', testMatch: ['<rootDir>/e2e/**/*.test.ts'] },
     {
       ...base,
@@ -37,7 +39,7 @@ const config: Config = {
       setupFiles: ['<rootDir>/e2e/cluster/environment.ts'],
       testMatch: ['<rootDir>/e2e/**/*.test.ts'],
       // They end the server they test, or choose its settings; test/faults does that to a cluster.
-      testPathIgnorePatterns: ['/killed-server\\.test\\.ts$', '/checkpoint-modes\\.test\\.ts$'],
+      testPathIgnorePatterns: ['/(killed-server|checkpoint-modes|revoked-token)\\.test\\.ts$'],
     },
   ],
 };

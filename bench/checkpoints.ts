@@ -38,7 +38,7 @@ const levels = [150, 200, 250, 300];
 
 const listOf = (text: string): number[] => text.split(',').filter(Boolean).map(Number);
 const partsOf = (cluster: Cluster, role: Role) => (role === 'api' ? cluster.apis : cluster.workers);
-const urlsOf = (cluster: Cluster, role: Role) => (role === 'api' ? cluster.apiUrls : cluster.workerUrls);
+const urlsOf = (cluster: Cluster, role: Role) => (role === 'api' ? cluster.apiManagementUrls : cluster.workerUrls);
 
 async function cpuSecondsOf(parts: readonly ClusterProcess[]): Promise<number> {
   let seconds = 0;

@@ -119,13 +119,13 @@ async function wholeUpdate(server: OwnHoldfastServer, client: RawClient, count: 
   await journal.append(count);
   const appended = await folder.footprint();
   await resetPeak(pid);
-  await loopDelayOf(server.url);
+  await loopDelayOf(server.managementUrl);
   const cpuBefore = await cpuSecondsOf(pid);
   const completing = performance.now();
   await client.complete(journal.update);
   const completed = performance.now() - completing;
   const cpuOfComplete = (await cpuSecondsOf(pid)) - cpuBefore;
-  const delay = await loopDelayOf(server.url);
+  const delay = await loopDelayOf(server.managementUrl);
   const { peak } = await memoryOf(pid);
   const exporting = performance.now();
   const state = await client.export(journal.stack);
@@ -169,7 +169,11 @@ async function slices(client: RawClient, rounds: number): Promise<Map<number, nu
   return latencies;
 }
 
-await using server = await startOwnHoldfast({ HOLDFAST_SWEEP_SECONDS: '1', HOLDFAST_BLOB_GRACE_SECONDS: '5' });
+await using server = await startOwnHoldfast({
+  HOLDFAST_SWEEP_SECONDS: '1',
+  HOLDFAST_BLOB_GRACE_SECONDS: '5',
+  HOLDFAST_BLOB_RETENTION_SECONDS: '5',
+});
 const client = new RawClient(server.url, server.token);
 // The first, short updates only warm the server up.
 await wholeUpdate(server, client, 2_000);

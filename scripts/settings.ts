@@ -16,6 +16,10 @@ const composeVariables = [
   ['S3_ACCESS_KEY', 'Key id of the S3 server that compose runs.'],
   ['S3_SECRET_KEY', 'Secret key of the S3 server that compose runs.'],
   [
+    'REDIS_PASSWORD',
+    'Password of the Redis that compose runs for a cluster. Letters and digits: it becomes part of a URL.',
+  ],
+  [
     'HOLDFAST_MASTER_KEYS',
     'Key ring as described in the README, e.g. k1: and the output of `openssl rand -base64 32`. Secrets in states cannot be read without it: keep a copy elsewhere.',
   ],

@@ -10,6 +10,7 @@ const tools: readonly ToolName[] = [
   'pulumi-3.255',
   'pulumi-3.200',
   'versitygw',
+  'lossy-disk',
   'minio',
   'redis-server',
   'faketime',

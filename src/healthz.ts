@@ -1,20 +1,42 @@
+import { get as getOverHttp } from 'node:http';
+import { get as getOverTls } from 'node:https';
 import type { Config } from './shared/platform/config/config.ts';
 
 const limitMs = 3_000;
 
-/** Asks the server of this configuration for its health: 0 when it is well, else 1 with the reason on stderr. */
-export async function checkHealth({ listen }: Config): Promise<number> {
-  const host = listen.host === '0.0.0.0' ? '127.0.0.1' : listen.host === '::' ? '::1' : listen.host;
-  const url = `http://${host.includes(':') ? `[${host}]` : host}:${listen.port}/healthz`;
+/**
+ * Asks the server of this configuration for its health: 0 when it is well, else 1 with the reason on stderr. The management
+ * listener is asked where there is one: strangers do not hold that up.
+ */
+export async function checkHealth({ front, listen, managementListen }: Config): Promise<number> {
+  const address = managementListen ?? listen;
+  const host = address.host === '0.0.0.0' ? '127.0.0.1' : address.host === '::' ? '::1' : address.host;
+  const isTls = managementListen === null && front.tls !== null;
+  const url = `${isTls ? 'https' : 'http'}://${host.includes(':') ? `[${host}]` : host}:${address.port}/healthz`;
   try {
-    const response = await fetch(url, { signal: AbortSignal.timeout(limitMs) });
-    const body = await response.text();
-    if (response.status === 200) return 0;
-    console.error(`unhealthy: ${response.status} ${body}`);
+    const { status, body } = await ask(url, isTls);
+    if (status === 200) return 0;
+    console.error(`unhealthy: ${status} ${body}`);
   } catch (error) {
-    console.error(
-      `unhealthy: no answer from ${url}: ${((error as Error).cause as Error | undefined)?.message ?? (error as Error).message}`,
-    );
+    console.error(`unhealthy: no answer from ${url}: ${(error as Error).message}`);
   }
   return 1;
+}
+
+function ask(url: string, isTls: boolean): Promise<{ status: number; body: string }> {
+  return new Promise((resolve, reject) => {
+    // The certificate is for the name that users know, not for this address; nothing secret is sent.
+    const options = {
+      signal: AbortSignal.timeout(limitMs),
+      agent: false,
+      ...(isTls ? { rejectUnauthorized: false } : {}),
+    };
+    const request = (isTls ? getOverTls : getOverHttp)(url, options, (response) => {
+      let body = '';
+      response.setEncoding('utf8').on('data', (text: string) => (body += text));
+      response.on('end', () => resolve({ status: response.statusCode ?? 0, body }));
+      response.on('error', reject);
+    });
+    request.on('error', reject);
+  });
 }

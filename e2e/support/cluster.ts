@@ -27,6 +27,8 @@ export interface ClusterOptions {
   entry?: string;
   /** A database of your own, which is migrated; by default the cluster has its own. */
   databaseUrl?: string;
+  /** Another way to the database for the Holdfast processes, by its URL. */
+  databaseThrough?: (databaseUrl: string) => Promise<string>;
   /** Settings of all Holdfast processes. */
   settings?: Settings;
   /** Settings of one API replica, on top of those. `s3Endpoint` is what it would use by itself. */
@@ -64,6 +66,8 @@ export interface Cluster extends AsyncDisposable {
   readonly workers: readonly ClusterProcess[];
   /** Addresses of the API replicas themselves, in their order. */
   readonly apiUrls: readonly string[];
+  /** Where they tell their health and metrics, in their order. */
+  readonly apiManagementUrls: readonly string[];
   /** Where the workers tell their health and metrics, in their order. */
   readonly workerUrls: readonly string[];
   readonly parts: readonly ClusterProcess[];
@@ -77,7 +81,7 @@ const region = 'us-east-1';
 const root = join(import.meta.dirname, '..', '..');
 const bin = join(root, 'bin', 'holdfast.js');
 /** As in the image and in `npm start`. */
-const nodeFlags = ['--max-semi-space-size=2'];
+const nodeFlags = ['--max-semi-space-size=2', '--heap-growing-percent=50'];
 
 /** How long a stopping replica goes on answering until the proxy has seen it on /readyz, which it asks every second. */
 const drainSeconds = '3';
@@ -122,7 +126,7 @@ async function startParts(
     onProgress = () => {},
   } = options;
   const tools = await ensureToolchain({ only: ['redis-server', 'caddy', s3Kind] });
-  const ports = await findFixedPorts(6 + apiCount + workerCount);
+  const ports = await findFixedPorts(6 + 2 * apiCount + workerCount);
   const nextPort = (): number => ports.pop() as number;
   const onCrash = options.onCrash ?? (() => {});
   const add = (spec: ProcessSpec): ClusterProcess => {
@@ -161,10 +165,11 @@ async function startParts(
   const settings: Settings = {
     HOME: home,
     HOLDFAST_PUBLIC_URL: url,
-    HOLDFAST_DATABASE_URL: databaseUrl,
+    HOLDFAST_DATABASE_URL: (await options.databaseThrough?.(databaseUrl)) ?? databaseUrl,
     HOLDFAST_REDIS_URL: `redis://127.0.0.1:${redisPort}`,
     HOLDFAST_MASTER_KEYS: `cluster:${randomBytes(32).toString('base64')}`,
     HOLDFAST_BOOTSTRAP: bootstrap,
+    HOLDFAST_TRUSTED_PROXIES: '127.0.0.1',
     HOLDFAST_S3_BUCKET: bucket,
     HOLDFAST_S3_ENDPOINT: access.endpoint,
     HOLDFAST_S3_REGION: region,
@@ -185,8 +190,15 @@ async function startParts(
     add(workerSpec(program, index, port, { ...settings, ...options.workerSettings?.(index, access.endpoint) })),
   );
   const apiPorts = Array.from({ length: apiCount }, nextPort);
+  const apiManagementPorts = Array.from({ length: apiCount }, nextPort);
   const apis = apiPorts.map((port, index) =>
-    add(apiSpec(program, index, port, { ...settings, ...options.apiSettings?.(index, access.endpoint) })),
+    add(
+      apiSpec(program, index, port, {
+        ...settings,
+        HOLDFAST_MANAGEMENT_LISTEN: `127.0.0.1:${apiManagementPorts[index]}`,
+        ...options.apiSettings?.(index, access.endpoint),
+      }),
+    ),
   );
   const webPort = nextPort();
   const web = add(webSpec(tools.caddy, home, webPort));
@@ -210,6 +222,7 @@ async function startParts(
     workers,
     workerUrls: workerPorts.map((port) => `http://127.0.0.1:${port}`),
     apiUrls: apiPorts.map((port) => `http://127.0.0.1:${port}`),
+    apiManagementUrls: apiManagementPorts.map((port) => `http://127.0.0.1:${port}`),
   };
 }
 
@@ -248,7 +261,7 @@ function versitygwSpec(file: string, access: S3Access & { dataDir: string }): Pr
   return {
     name: 's3',
     file,
-    args: ['--port', new URL(access.endpoint).host, '--region', access.region, '--quiet', 'posix', access.dataDir],
+    args: ['--listen', new URL(access.endpoint).host, '--region', access.region, '--quiet', access.dataDir],
     env: { HOME: access.dataDir, ROOT_ACCESS_KEY: access.accessKeyId, ROOT_SECRET_KEY: access.secretAccessKey },
     isReady: async () => (await s3Request(access, 'GET', '/')).ok,
   };

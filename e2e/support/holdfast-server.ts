@@ -16,6 +16,8 @@ import { findFreePort } from './server-process.ts';
 /** A Holdfast server that tests talk to. */
 export interface HoldfastServer extends AsyncDisposable {
   readonly url: string;
+  /** Where it tells its metrics. */
+  readonly managementUrl: string;
   readonly token: string;
   readonly organization: string;
   /** A machine that is logged in to this server. */
@@ -45,6 +47,8 @@ const organization = 'dev-org';
 const readyTimeoutMs = 60_000;
 const stopGraceMs = 30_000;
 const bin = join(import.meta.dirname, '..', '..', 'bin', 'holdfast.js');
+/** As `npm start` has them. */
+const nodeFlags = ['--max-semi-space-size=2', '--heap-growing-percent=50'];
 
 const running = new Set<ChildProcess>();
 // It stops its Postgres before it leaves.
@@ -63,7 +67,9 @@ export async function startHoldfast(): Promise<HoldfastServer> {
   const url = process.env['HOLDFAST_TEST_URL'] as string;
   const token = process.env['HOLDFAST_TEST_TOKEN'] ?? '';
   if (token === '') throw new Error('HOLDFAST_TEST_URL needs HOLDFAST_TEST_TOKEN, a token of an admin of dev-org');
-  return withHelpers({ url, token, organization, faults: () => [], [Symbol.asyncDispose]: async () => undefined });
+  const managementUrl = process.env['HOLDFAST_TEST_MANAGEMENT_URL'] ?? url;
+  const external = { url, managementUrl, token, organization };
+  return withHelpers({ ...external, faults: () => [], [Symbol.asyncDispose]: async () => undefined });
 }
 
 /** Starts a server as the README says, with an empty data folder, and waits until it is healthy. */
@@ -75,13 +81,14 @@ export async function startOwnHoldfast(settings: Record<string, string> = {}): P
   const members = [{ login: 'ada', role: 'admin', token }];
   await mkdir(dataDir);
   await writeFile(bootstrap, JSON.stringify({ organizations: [{ name: organization, members }] }));
-  const port = await findFreePort();
+  const [port, managementPort] = [await findFreePort(), await findFreePort()];
   const url = `http://127.0.0.1:${port}`;
   const env = {
     PATH: process.env['PATH'] ?? '/usr/bin:/bin',
     HOME: home,
     TMPDIR: tmpdir(),
     HOLDFAST_LISTEN: `127.0.0.1:${port}`,
+    HOLDFAST_MANAGEMENT_LISTEN: `127.0.0.1:${managementPort}`,
     HOLDFAST_DATA_DIR: dataDir,
     HOLDFAST_BOOTSTRAP: bootstrap,
     ...settings,
@@ -90,7 +97,7 @@ export async function startOwnHoldfast(settings: Record<string, string> = {}): P
   let child: ChildProcess;
 
   const restart = async (): Promise<void> => {
-    const started = spawn(process.execPath, [bin, 'server'], { env, stdio: ['ignore', 'pipe', 'pipe'] });
+    const started = spawn(process.execPath, [...nodeFlags, bin, 'server'], { env, stdio: ['ignore', 'pipe', 'pipe'] });
     child = started;
     running.add(started);
     started.once('exit', () => running.delete(started));
@@ -145,7 +152,9 @@ export async function startOwnHoldfast(settings: Record<string, string> = {}): P
   }
   const log = (): string => output;
   const faults = (): string[] => output.split('\n').filter((line) => /^\{"level":"(error|fatal)"/.test(line));
-  const server = withHelpers({ url, token, organization, faults, [Symbol.asyncDispose]: dispose });
+  const managementUrl = `http://127.0.0.1:${managementPort}`;
+  const own = { url, managementUrl, token, organization, faults };
+  const server = withHelpers({ ...own, [Symbol.asyncDispose]: dispose });
   const pid = (): number => child.pid as number;
   return { ...server, dataDir, pid, stop, kill, restart, log };
 }
@@ -155,7 +164,7 @@ function withHelpers(server: Omit<HoldfastServer, 'workspace' | 'requestCounts'>
     ...server,
     workspace: (options = {}) =>
       PulumiWorkspace.create({ ...options, backendUrl: server.url, accessToken: server.token }),
-    requestCounts: () => readRequestCounts(server.url),
+    requestCounts: () => readRequestCounts(server.managementUrl),
   };
 }
 

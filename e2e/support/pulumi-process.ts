@@ -23,6 +23,7 @@ export interface CliStart {
 }
 
 const outputGraceMs = 2_000;
+const longOutputGraceMs = 60_000;
 
 /** A run of the CLI under way. */
 export class CliProcess {
@@ -106,8 +107,10 @@ export class CliProcess {
       this.#child.once('exit', (code, sig) => resolve([code, sig]));
     });
     const durationMs = performance.now() - startedAt;
-    // A plugin that outlives a killed CLI may hold the pipes open.
-    await Promise.race([closed, sleep(outputGraceMs, undefined, { ref: false })]);
+    // A plugin that outlives a killed CLI may hold the pipes open. What one has printed that came to its own end is read to the end,
+    // which takes its time on a busy machine.
+    const graceMs = signal === null ? longOutputGraceMs : outputGraceMs;
+    await Promise.race([closed, sleep(graceMs, undefined, { ref: false })]);
     return { exitCode, signal, stdout: this.#stdout, stderr: this.#stderr, durationMs };
   }
 }

@@ -1,14 +1,40 @@
 import { once } from 'node:events';
 import { connect } from 'node:net';
+import path from 'node:path';
 
 import { ensureToolchain } from '../toolchain/toolchain.ts';
 import { type ServerHandle, startOnFreePort, startServer } from './server-process.ts';
 
 /** A running Redis on loopback. */
 export interface RedisServer extends ServerHandle {
+  /** As Holdfast uses it. */
   url: string;
+  /** As a user who may do everything. */
+  adminUrl: string;
   host: string;
   port: number;
+}
+
+const shippedScript = path.join(import.meta.dirname, '../../deploy/redis/start.sh');
+
+/** Starts Redis as the compose file does, with a user for Holdfast who may do little. */
+export async function startRestrictedRedis(options: { extraArgs?: readonly string[] } = {}): Promise<RedisServer> {
+  await ensureToolchain({ only: ['redis-server'] });
+  return startOnFreePort(async (port) => {
+    const server = await startServer({
+      name: 'redis',
+      file: '/bin/sh',
+      args: (dataDir) => [
+        ...[shippedScript, '--bind', '127.0.0.1', '--port', String(port), '--dir', dataDir],
+        ...(options.extraArgs ?? []),
+      ],
+      env: { REDIS_PASSWORD: 'for holdfast', REDIS_ADMIN_PASSWORD: 'for-admins' },
+      isReady: () => answersPing(port),
+    });
+    const address = `127.0.0.1:${port}`;
+    const url = `redis://holdfast:${encodeURIComponent('for holdfast')}@${address}`;
+    return { url, adminUrl: `redis://admin:for-admins@${address}`, host: '127.0.0.1', port, ...server };
+  });
 }
 
 /** Starts a Redis that evicts nothing and keeps nothing on disk, as our queues ask for. */
@@ -25,7 +51,8 @@ export async function startRedisServer(options: { extraArgs?: readonly string[] 
       ],
       isReady: () => answersPing(port),
     });
-    return { url: `redis://127.0.0.1:${port}`, host: '127.0.0.1', port, ...server };
+    const url = `redis://127.0.0.1:${port}`;
+    return { url, adminUrl: url, host: '127.0.0.1', port, ...server };
   });
 }
 

@@ -30,7 +30,7 @@ export class RequestCounts {
 
 const line = /^holdfast_http_request_seconds_count\{(.*)\} (\d+)$/;
 
-/** Reads the counts from the server's metrics. */
+/** Reads the counts from the metrics at the management URL. */
 export async function readRequestCounts(url: string): Promise<RequestCounts> {
   const answer = await fetch(`${url}/metrics`);
   if (!answer.ok) throw new Error(`GET /metrics: ${answer.status}`);

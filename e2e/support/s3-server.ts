@@ -13,8 +13,8 @@ export interface S3Server extends ServerHandle, S3Access {
 
 const credentials = { accessKeyId: 'holdfast-e2e', secretAccessKey: 'holdfast-e2e-secret', region: 'us-east-1' };
 
-/** Starts MinIO or versitygw with an empty data directory. */
-export async function startS3Server(kind: S3ServerKind): Promise<S3Server> {
+/** Starts MinIO or versitygw with an empty data directory, made under `parentDir` or the system's temporary folder. */
+export async function startS3Server(kind: S3ServerKind, parentDir?: string): Promise<S3Server> {
   const file = (await ensureToolchain({ only: [kind] }))[kind];
   return startOnFreePort(async (port) => {
     const access: S3Access = { endpoint: `http://127.0.0.1:${port}`, ...credentials };
@@ -23,6 +23,7 @@ export async function startS3Server(kind: S3ServerKind): Promise<S3Server> {
       name: kind,
       file,
       ...command,
+      ...(parentDir === undefined ? {} : { parentDir }),
       // Listing the buckets shows that requests are authenticated and the store behind them answers.
       isReady: async () => (await s3Request(access, 'GET', '/')).ok,
     });
@@ -61,7 +62,7 @@ async function minioCommand(port: number): Promise<ServerCommand> {
 function versitygwCommand(port: number): ServerCommand {
   const { accessKeyId, secretAccessKey, region } = credentials;
   return {
-    args: (dataDir) => ['--port', `127.0.0.1:${port}`, '--region', region, '--quiet', 'posix', dataDir],
+    args: (dataDir) => ['--listen', `127.0.0.1:${port}`, '--region', region, '--quiet', dataDir],
     env: { ROOT_ACCESS_KEY: accessKeyId, ROOT_SECRET_KEY: secretAccessKey },
   };
 }

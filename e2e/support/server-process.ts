@@ -31,6 +31,8 @@ export interface ServerSpec {
   file: string;
   args(dataDir: string): readonly string[];
   env?: Record<string, string>;
+  /** Where the data directory is made; the system's temporary folder by default. */
+  parentDir?: string;
   /** Whether it answers by now; a throw counts as no. */
   isReady(): Promise<boolean>;
   readyTimeoutMs?: number;
@@ -46,7 +48,7 @@ process.on('exit', () => {
 
 /** Starts a server with a data directory of its own and waits until it answers. */
 export async function startServer(spec: ServerSpec): Promise<ServerHandle> {
-  const dataDir = await mkdtemp(join(tmpdir(), `holdfast-${spec.name}-`));
+  const dataDir = await mkdtemp(join(spec.parentDir ?? tmpdir(), `holdfast-${spec.name}-`));
   let output = '';
   let child: ChildProcess;
 

@@ -1,10 +1,12 @@
 import { chmod, link, mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
-import { basename, dirname, join } from 'node:path';
+import { basename, dirname, join, resolve } from 'node:path';
 
 import { CommandFailedError, findOnPath, runCommand, ToolUnavailableError } from './command.ts';
 import { type CachedBuild, ensureBuilt } from './tool-cache.ts';
 
 const goModules = join(import.meta.dirname, 'go');
+/** Source of the S3 server that the compose file builds and runs. */
+const shippedS3Server = join(import.meta.dirname, '../../deploy/s3');
 
 /** The version that Pulumi's CLI reports; its go.mod in go/pulumi-<minor> must require the same. */
 const pulumiVersions = { '3.255': '3.255.0', '3.200': '3.200.0' } as const;
@@ -49,11 +51,26 @@ export async function buildTestProvider(): Promise<string> {
   return join(dir, 'bin', 'pulumi-resource-holdfast');
 }
 
-/** Builds an S3 server at the version that its go.mod pins. For tests only: it stays in the cache and is never shipped. */
-export async function buildS3Server(name: 'minio' | 'versitygw'): Promise<string> {
-  const packagePath = { minio: 'github.com/minio/minio', versitygw: 'github.com/versity/versitygw/cmd/versitygw' };
-  const dir = await ensureBuilt(await goBuild({ label: name, module: name, packagePath: packagePath[name] }));
-  return join(dir, 'bin', name);
+/** Builds MinIO at the version that its go.mod pins. For tests only: it stays in the cache and is never shipped. */
+export async function buildMinio(): Promise<string> {
+  const dir = await ensureBuilt(
+    await goBuild({ label: 'minio', module: 'minio', packagePath: 'github.com/minio/minio' }),
+  );
+  return join(dir, 'bin', 'minio');
+}
+
+/** Builds the S3 server that the compose file runs: versitygw with a store that syncs. */
+export async function buildVersitygw(): Promise<string> {
+  const dir = await ensureBuilt(
+    await goBuild({ label: 'versitygw-synced', module: shippedS3Server, packagePath: '.' }),
+  );
+  return join(dir, 'bin', 'versitygw-synced');
+}
+
+/** Builds our own file system for tests, `lossy-disk`, which loses what was not synced. */
+export async function buildLossyDisk(): Promise<string> {
+  const dir = await ensureBuilt(await goBuild({ label: 'lossy-disk', module: 'lossy-disk', packagePath: '.' }));
+  return join(dir, 'bin', 'lossy-disk');
 }
 
 /** Installs schemathesis into a Python environment of its own; returns an executable that takes its arguments. */
@@ -85,7 +102,7 @@ async function buildVenv(dir: string): Promise<void> {
 
 interface GoBuild {
   label: string;
-  /** Directory under go/ whose go.mod and go.sum pin everything. */
+  /** Directory whose go.mod and go.sum pin everything; relative to go/. */
   module: string;
   packagePath: string;
   ldflags?: string;
@@ -94,7 +111,7 @@ interface GoBuild {
 }
 
 async function goBuild(recipe: GoBuild): Promise<CachedBuild> {
-  const moduleDir = join(goModules, recipe.module);
+  const moduleDir = resolve(goModules, recipe.module);
   const names = (await readdir(moduleDir)).sort();
   const files = await Promise.all(names.map((name) => readFile(join(moduleDir, name))));
   const ldflags = `-s -w ${recipe.ldflags ?? ''}`.trim();

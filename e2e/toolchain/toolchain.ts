@@ -1,13 +1,21 @@
 import { CommandFailedError, report, ToolUnavailableError } from './command.ts';
-import { buildPulumi, buildS3Server, buildSchemathesis, buildTestProvider } from './recipes.ts';
+import {
+  buildLossyDisk,
+  buildMinio,
+  buildPulumi,
+  buildSchemathesis,
+  buildTestProvider,
+  buildVersitygw,
+} from './recipes.ts';
 import { ensureSystemProgram } from './system-package.ts';
 
 const providers = {
   'test-provider': buildTestProvider,
   'pulumi-3.255': () => buildPulumi('3.255'),
   'pulumi-3.200': () => buildPulumi('3.200'),
-  versitygw: () => buildS3Server('versitygw'),
-  minio: () => buildS3Server('minio'),
+  versitygw: buildVersitygw,
+  'lossy-disk': buildLossyDisk,
+  minio: buildMinio,
   'redis-server': () => ensureSystemProgram(['redis-server'], 'redis-server'),
   faketime: () => ensureSystemProgram(['faketime'], 'faketime'),
   caddy: () => ensureSystemProgram(['caddy'], 'caddy'),

@@ -2,10 +2,19 @@ import { StateReader } from '../shared/checkpoints/state-reader.ts';
 import type { AppContext } from '../shared/context.ts';
 import type { JobDispatcher } from '../shared/platform/queue/dispatcher.ts';
 import type { QueueBoard } from '../shared/platform/queue/queue-board.ts';
+import type { ProcessHealth } from '../shared/platform/telemetry/status-server.ts';
+import { type CredentialGuard, createCredentialGuard } from './credentials/credential-guard.ts';
+import { createHealth } from './health.ts';
+import { JournalFolding } from './updates/journal-folding.ts';
 
 /** What the API role needs besides the shared context: a way to its workers. */
 export interface ApiContext extends AppContext {
   readonly dispatcher: JobDispatcher;
+  readonly health: ProcessHealth;
+  /** Folds an update's journal before the call goes on; see JournalFolding. */
+  readonly foldJournal: (updateId: string) => Promise<void>;
+  /** Asks for API tokens and leases. */
+  readonly credentials: CredentialGuard;
   /** Only where jobs go through Redis. */
   readonly board?: QueueBoard;
 }
@@ -15,6 +24,9 @@ export function createApiContext(
   context: AppContext & { readonly board?: QueueBoard },
   dispatcher: JobDispatcher,
 ): ApiContext {
-  const foldLarge = (updateId: string): Promise<void> => dispatcher.run({ name: 'fold-journal', schema: 1, updateId });
-  return { ...context, dispatcher, states: new StateReader({ ...context, foldLarge }) };
+  const folding = new JournalFolding(context, dispatcher);
+  const foldJournal = (updateId: string): Promise<void> => folding.fold(updateId);
+  const states = new StateReader({ ...context, foldLarge: foldJournal });
+  const credentials = createCredentialGuard(context);
+  return { ...context, dispatcher, foldJournal, credentials, states, health: createHealth(context, dispatcher) };
 }

@@ -10,9 +10,9 @@ import { registerHealthRoutes } from './health.routes.ts';
 import { openApiOptions } from './openapi.ts';
 import { registerAccess } from './plugins/access.ts';
 import { registerBody } from './plugins/body.ts';
-import { answerClientError } from './plugins/client-errors.ts';
 import { registerDialect } from './plugins/dialect.ts';
 import { registerErrors, sendError } from './plugins/errors.ts';
+import { registerRequestRate } from './plugins/request-rate.ts';
 import { registerRequestRecords } from './plugins/request-records.ts';
 import { registerCheckpointRoutes } from './pulumi/checkpoints.routes.ts';
 import { registerEventRoutes } from './pulumi/events.routes.ts';
@@ -24,6 +24,7 @@ import { registerStackRoutes } from './pulumi/stacks.routes.ts';
 import { registerStateRoutes } from './pulumi/state.routes.ts';
 import { registerUpdateRoutes } from './pulumi/updates.routes.ts';
 import { toRouteScope } from './route-scope.ts';
+import { createFront } from './server/front.ts';
 
 export type App = FastifyInstance;
 
@@ -36,18 +37,17 @@ export async function buildApi(context: ApiContext): Promise<App> {
     // Long enough for every valid name and id; what is longer is not found.
     routerOptions: { maxParamLength: 200 },
     frameworkErrors: (error, request, reply) => void sendError(error, request, reply),
-    clientErrorHandler: answerClientError,
-    // The CLI keeps connections open between steps; the proxy in front should be the one that closes.
-    keepAliveTimeout: 75_000,
-    requestTimeout: 0,
+    serverFactory: createFront(context),
+    // The server below the app answers them.
+    clientErrorHandler: () => {},
     forceCloseConnections: 'idle',
     // What has come in is answered.
     return503OnClosing: false,
   }) as unknown as App;
   app.setValidatorCompiler(TypeBoxValidatorCompiler);
-  registerErrors(app);
   registerRequestRecords(app, context.metrics);
-  registerBody(app, context.config.limits);
+  registerErrors(app);
+  registerBody(app, context);
   await app.register(compress, { encodings: ['gzip'], threshold: 1024, globalDecompression: false });
   await app.register(swagger, openApiOptions);
   registerHealthRoutes(app, context);
@@ -63,6 +63,7 @@ export async function buildApi(context: ApiContext): Promise<App> {
 function registerProtocol(scope: FastifyInstance, context: ApiContext): void {
   registerDialect(scope);
   registerAccess(scope, context);
+  registerRequestRate(scope, context);
   const routes = toRouteScope(scope);
   registerServiceRoutes(routes, context);
   registerStackRoutes(routes, context);

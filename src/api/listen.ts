@@ -1,10 +1,40 @@
+import type { Config } from '../shared/platform/config/config.ts';
+import { ListenError, startStatusServer } from '../shared/platform/telemetry/status-server.ts';
+import type { ApiContext } from './api-context.ts';
 import type { App } from './app.ts';
+import { warnOfPlainHttp } from './server/public-url.ts';
 
-/** Listens and returns the base URL with the port that was taken (0 asks for any free one). */
-export async function listen(app: App, address: { host: string; port: number }): Promise<string> {
-  await app.listen(address);
+/** Base URLs with the ports that were taken (0 asks for any free one). */
+export interface Listening {
+  readonly url: string;
+  /** null: on the port of the service. */
+  readonly management: string | null;
+}
+
+/** Opens the management listener, then that of the service, and has both closed in their order. Throws ListenError. */
+export async function listen(app: App, context: ApiContext): Promise<Listening> {
+  const { config, health, lifecycle, logger, metrics } = context;
+  warnOfPlainHttp(config, logger);
+  lifecycle.onClose('intake', 'http', () => app.close());
+  let management: string | null = null;
+  if (config.managementListen) {
+    const parts = { health, registry: metrics.registry, setting: 'HOLDFAST_MANAGEMENT_LISTEN' };
+    const server = await startStatusServer(config.managementListen, parts);
+    // While requests and jobs in hand are finished, somebody may want to look.
+    lifecycle.onClose('queues', 'management', async () => server.close());
+    management = server.url;
+  }
+  return { url: await listenForClients(app, config), management };
+}
+
+async function listenForClients(app: App, { front, listen: address }: Config): Promise<string> {
+  try {
+    await app.listen(address);
+  } catch (error) {
+    throw new ListenError('HOLDFAST_LISTEN', address, error);
+  }
   const bound = app.server.address();
   const port = typeof bound === 'object' && bound ? bound.port : address.port;
   const host = ['0.0.0.0', '::'].includes(address.host) ? 'localhost' : address.host;
-  return `http://${host.includes(':') ? `[${host}]` : host}:${port}`;
+  return `${front.tls ? 'https' : 'http'}://${host.includes(':') ? `[${host}]` : host}:${port}`;
 }

@@ -18,6 +18,7 @@ export type Dialect = 'pulumi' | 'contract';
 /** The owner of the API token. */
 export interface Caller {
   readonly userId: string;
+  readonly tokenId: string;
   readonly login: string;
   readonly displayName: string;
   readonly email: string;
@@ -51,7 +52,5 @@ declare module 'fastify' {
     /** Set on routes with access `lease`. */
     lease: Lease;
     dialect: Dialect;
-    /** The JSON body's bytes, inflated; empty when there was none. */
-    rawBody: Buffer;
   }
 }

@@ -2,6 +2,7 @@ import { type AppContext, type ContextOverrides, createContext } from './context
 import { type Config, ConfigError } from './platform/config/config.ts';
 import { assertMigrated } from './platform/db/migrate.ts';
 import type { Logger } from './platform/logger/logger.ts';
+import { type AdmissionRepository, createAdmissionRepository } from './platform/queue/admission-repository.ts';
 import type { JobDispatcher } from './platform/queue/dispatcher.ts';
 import { QueueBoard } from './platform/queue/queue-board.ts';
 import { registerLaneMetrics, registerRedisMetrics } from './platform/queue/queue-metrics.ts';
@@ -13,20 +14,20 @@ import {
   connectRedis,
   disconnectRedis,
   type RedisConnection,
-  RedisUnreachableError,
-  untilReady,
+  untilStarted,
 } from './platform/queue/redis.ts';
 import { RedisDispatcher } from './platform/queue/redis-dispatcher.ts';
 import { RedisHandoverStore } from './platform/queue/redis-handover-store.ts';
 
-const redisStartLimitMs = 10_000;
-const redisNoticeMs = 1_000;
 const heldEveryMs = 5_000;
+/** A job that nobody waits for any more may still run, and finds its body, for as long as this. */
+const jobLifeBeyondWaitMs = 600_000;
 
 /** The context of a process that shares its work with others through Redis. */
 export interface ClusterContext extends AppContext {
   /** Fails fast when Redis is away. */
   readonly producer: RedisConnection;
+  readonly admissions: AdmissionRepository;
   readonly receipts: ReceiptRepository;
   readonly queues: Queues;
   readonly monitor: QueueMonitor;
@@ -36,31 +37,33 @@ export interface ClusterContext extends AppContext {
 }
 
 /**
- * Opens database, blob store and Redis. Throws ConfigError naming the settings that a cluster needs and that are missing,
- * PendingMigrationsError, RedisPolicyError, and RedisUnreachableError when Redis does not answer for 10 s.
+ * Opens database, blob store and Redis. A process that does not open secrets needs no master keys, unless documents are sealed. Throws ConfigError naming the settings that a cluster needs and that are missing,
+ * PendingMigrationsError, RedisPolicyError, and PartUnavailableError when a part refuses this process or stays away.
  */
 export async function createClusterContext(
   config: Config,
   logger: Logger,
   overrides: ContextOverrides = {},
+  { opensSecrets = true }: { readonly opensSecrets?: boolean } = {},
 ): Promise<ClusterContext> {
   const { database, redisUrl, secrets } = config;
   const missing = [
     ...(database.url === null ? ['HOLDFAST_DATABASE_URL'] : []),
     ...(redisUrl === null ? ['HOLDFAST_REDIS_URL'] : []),
-    ...(secrets.masterKeys === null ? ['HOLDFAST_MASTER_KEYS'] : []),
+    ...(secrets.masterKeys === null && opensSecrets ? ['HOLDFAST_MASTER_KEYS'] : []),
   ];
-  if (database.url === null || redisUrl === null || secrets.masterKeys === null) {
+  if (database.url === null || redisUrl === null || missing.length > 0) {
     throw new ConfigError(
       `These settings are wrong:\n${missing.map((name) => `  ${name}: needed by this role`).join('\n')}`,
     );
   }
-  await assertMigrated(database.url, logger);
+  const wait = { waitMs: config.startWaitMs, logger };
+  await assertMigrated({ ...wait, url: database.url, connectMs: database.connectTimeoutMs });
   const producer = connectRedis(redisUrl, 'producer', logger);
   try {
-    await untilStarted(producer, redisUrl, logger);
+    await untilStarted(producer, redisUrl, wait);
     await assertNoEviction(producer, logger);
-    const handover = new RedisHandoverStore(producer, config.limits.redisInFlightBytes);
+    const handover = new RedisHandoverStore(producer, config.limits.redisInFlight, { jobLifeMs: jobLifeMs(config) });
     const context = await createContext(
       config,
       { databaseUrl: database.url, masterKeys: secrets.masterKeys },
@@ -80,8 +83,10 @@ export async function createClusterContext(
       context.lifecycle.onClose('stores', 'redis worker connection', async () => disconnectRedis(connection));
       return connection;
     };
+    const admissions = createAdmissionRepository(context.db);
     const receipts = createReceiptRepository(context.db);
-    return { ...context, producer, connectWorker, receipts, queues, monitor, board: new QueueBoard(queues, monitor) };
+    const board = new QueueBoard(queues, monitor, admissions);
+    return { ...context, producer, connectWorker, admissions, receipts, queues, monitor, board };
   } catch (error) {
     disconnectRedis(producer);
     throw error;
@@ -90,33 +95,23 @@ export async function createClusterContext(
 
 /** The way to the workers of the cluster. Closed with the context. */
 export function createClusterDispatcher(context: ClusterContext): JobDispatcher {
-  const { config, connectWorker, lifecycle, logger, monitor, producer, queues, receipts } = context;
+  const { admissions, config, connectWorker, lifecycle, logger, monitor, producer, queues, receipts } = context;
   const dispatcher = new RedisDispatcher({
     producer,
     queues,
     lanes: () => monitor.lanes,
     subscriber: connectWorker(),
+    admissions,
     receipts,
     logger,
     largeBytes: config.limits.largeBytes,
     waitMs: config.jobs.waitSeconds * 1000,
+    jobLifeMs: jobLifeMs(config),
   });
   lifecycle.onClose('queues', 'dispatcher', () => dispatcher.close());
   return dispatcher;
 }
 
-/** Containers start in any order: Redis may come up a little later. */
-async function untilStarted(redis: RedisConnection, url: string, logger: Logger): Promise<void> {
-  const { host } = new URL(url);
-  const notice = setTimeout(() => logger.warn({ redis: host }, 'waiting for Redis'), redisNoticeMs);
-  try {
-    await untilReady(redis, redisStartLimitMs);
-  } catch (error) {
-    throw new RedisUnreachableError(
-      `Redis at ${host} (HOLDFAST_REDIS_URL) does not answer, or refuses this client; gave up after ${redisStartLimitMs / 1000} s.`,
-      { cause: error },
-    );
-  } finally {
-    clearTimeout(notice);
-  }
+function jobLifeMs({ jobs }: Config): number {
+  return jobs.waitSeconds * 1000 + jobLifeBeyondWaitMs;
 }

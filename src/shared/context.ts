@@ -2,18 +2,27 @@ import { type BlobRepository, createBlobRepository } from './checkpoints/blob-re
 import { type CheckpointRepository, createCheckpointRepository } from './checkpoints/checkpoint-repository.ts';
 import { CheckpointWriter } from './checkpoints/checkpoint-writer.ts';
 import { DeploymentImporter } from './checkpoints/deployment-importer.ts';
+import {
+  createDocumentCheckRepository,
+  type DocumentCheckRepository,
+} from './checkpoints/document-check-repository.ts';
+import { DocumentGuard } from './checkpoints/document-guard.ts';
+import { DocumentRepair } from './checkpoints/document-repair.ts';
 import { DocumentStore } from './checkpoints/document-store.ts';
+import { StackRenamer } from './checkpoints/stack-renamer.ts';
 import { StateReader } from './checkpoints/state-reader.ts';
 import { WholeBodies } from './checkpoints/whole-bodies.ts';
 import { createEventRepository, type EventRepository } from './events/event-repository.ts';
 import { EventWriter } from './events/event-writer.ts';
 import { createIdentityRepository, type IdentityRepository } from './identity/identity-repository.ts';
-import { createFoldPointRepository } from './journal/fold-point-repository.ts';
+import { createFoldPointRepository, type FoldPointRepository } from './journal/fold-point-repository.ts';
+import { createFoldRepository, type FoldRepository } from './journal/fold-repository.ts';
 import { JournalFolder } from './journal/journal-folder.ts';
 import { createJournalRepository, type JournalRepository } from './journal/journal-repository.ts';
 import { JournalWriter } from './journal/journal-writer.ts';
 import type { ReplayRunner } from './journal/replay-runner.ts';
 import { ThreadedReplayRunner } from './journal/threaded-replay-runner.ts';
+import { untilBlobStore } from './platform/blobs/blob-start.ts';
 import type { BlobStore } from './platform/blobs/blob-store.ts';
 import { openBlobStore } from './platform/blobs/blob-stores.ts';
 import { MeteredBlobStore } from './platform/blobs/metered-blob-store.ts';
@@ -21,14 +30,23 @@ import type { Config } from './platform/config/config.ts';
 import { type Database, openDatabase } from './platform/db/database.ts';
 import { Lifecycle } from './platform/lifecycle/lifecycle.ts';
 import { createLogger, type Logger } from './platform/logger/logger.ts';
+import { ByteBudget } from './platform/queue/byte-budget.ts';
 import type { HandoverStore } from './platform/queue/handover-store.ts';
 import { MemoryHandoverStore } from './platform/queue/memory-handover-store.ts';
 import { createMetrics, type Metrics } from './platform/telemetry/metrics.ts';
+import { registerQuotaGauges } from './quotas/quota-metrics.ts';
+import { Quotas } from './quotas/quota-service.ts';
+import { type QuotaName, quotaOptions } from './quotas/quotas.ts';
+import { DataKeys } from './secrets/data-keys.ts';
 import { createEncryptionKeyRepository, type EncryptionKeyRepository } from './secrets/encryption-key-repository.ts';
-import { KeyRing } from './secrets/key-ring.ts';
+import { openKeyRing } from './secrets/open-key-ring.ts';
 import { StackCipher } from './secrets/stack-cipher.ts';
 import { createStackRepository, type StackRepository } from './stacks/stack-repository.ts';
+import { AdmittedChanges } from './updates/admitted-changes.ts';
+import { createHistoryRepository, type HistoryRepository } from './updates/history-repository.ts';
 import { createUpdateRepository, type UpdateRepository } from './updates/update-repository.ts';
+
+const blobCheckMs = 5_000;
 
 /** Everything that both roles share, made once per process and passed by hand. */
 export interface AppContext extends AsyncDisposable {
@@ -42,20 +60,30 @@ export interface AppContext extends AsyncDisposable {
   readonly identity: IdentityRepository;
   readonly stacks: StackRepository;
   readonly updates: UpdateRepository;
+  readonly history: HistoryRepository;
   readonly checkpoints: CheckpointRepository;
   readonly blobRows: BlobRepository;
   readonly journal: JournalRepository;
+  readonly folds: FoldRepository;
   readonly events: EventRepository;
   readonly encryptionKeys: EncryptionKeyRepository;
   readonly cipher: StackCipher;
   readonly documents: DocumentStore;
+  readonly documentChecks: DocumentCheckRepository;
+  readonly foldPoints: FoldPointRepository;
+  readonly guard: DocumentGuard;
   readonly states: StateReader;
   readonly folder: JournalFolder;
   readonly writer: CheckpointWriter;
   readonly wholeBodies: WholeBodies;
+  readonly changes: AdmittedChanges;
+  /** What inflated bodies take of this process's memory. */
+  readonly inflatedBytes: ByteBudget;
   readonly importer: DeploymentImporter;
+  readonly renamer: StackRenamer;
   readonly journalWriter: JournalWriter;
   readonly eventWriter: EventWriter;
+  readonly quotas: Quotas;
 }
 
 /** Parts that a caller brings itself, e.g. a test. */
@@ -68,24 +96,28 @@ export interface ContextOverrides {
 
 /**
  * Opens database and stores and wires the shared services. `databaseUrl` and `masterKeys` come beside the configuration
- * since the embedded shape makes them. Disposing closes everything in phases.
+ * since the embedded shape makes them; a process that opens no secret and no sealed document needs no master keys. Throws
+ * ConfigError when it has none and needs them. Disposing closes everything in phases.
  */
 export async function createContext(
   config: Config,
-  secrets: { databaseUrl: string; masterKeys: string },
+  secrets: { databaseUrl: string; masterKeys: string | null },
   overrides: ContextOverrides = {},
 ): Promise<AppContext> {
   const logger = overrides.logger ?? createLogger({ level: config.logLevel });
   const metrics = createMetrics();
   const lifecycle = new Lifecycle(logger, config.shutdownMs);
-  const ring = new KeyRing(secrets.masterKeys);
-  const db = await openDatabase({
-    url: secrets.databaseUrl,
-    poolSize: config.database.poolSize,
-    statementTimeoutMs: config.database.statementTimeoutMs,
-  });
+  const db = await openDatabase({ ...config.database, url: secrets.databaseUrl });
   lifecycle.onClose('stores', 'database', () => db.close());
-  const blobs = new MeteredBlobStore(overrides.blobs ?? (await openBlobs(config)), metrics);
+  const encryptionKeys = createEncryptionKeyRepository(db);
+  const ring = await openKeyRing(config, secrets.masterKeys, { encryptionKeys, logger }).catch(
+    async (error: unknown) => {
+      await db.close();
+      throw error;
+    },
+  );
+  const dataKeys = new DataKeys(encryptionKeys, ring, config.encryption.dataKeySeconds);
+  const blobs = new MeteredBlobStore(overrides.blobs ?? (await openBlobs(config, logger)), metrics);
   lifecycle.onClose('stores', 'blobs', () => blobs.close());
 
   const stacks = createStackRepository(db);
@@ -93,27 +125,67 @@ export async function createContext(
   const checkpoints = createCheckpointRepository(db);
   const blobRows = createBlobRepository(db);
   const journal = createJournalRepository(db);
-  const encryptionKeys = createEncryptionKeyRepository(db);
-  const documents = new DocumentStore(blobs, blobRows, config.limits.inlineBytes);
+  const folds = createFoldRepository(db);
+  const sealing = { isOn: config.encryption.sealsDocuments, keys: dataKeys };
+  const documents = new DocumentStore(blobs, blobRows, config.limits.inlineBytes, sealing);
+  const documentChecks = createDocumentCheckRepository(db);
+  const foldPoints = createFoldPointRepository(db);
+  // The folder needs the guard, and is asked by it only once something is damaged.
+  const rebuild = (updateId: string): Promise<boolean> => folder.rebuild(updateId);
+  const repair = new DocumentRepair({ documentChecks, checkpoints, documents, rebuild, logger });
+  const guard = new DocumentGuard({ documentChecks, checkpoints, documents, foldPoints, repair, logger });
   const replayThread = new ThreadedReplayRunner();
   lifecycle.onClose('stores', 'replay thread', () => replayThread.close());
-  const folder = new JournalFolder({
+  const folder: JournalFolder = new JournalFolder({
     updates,
     checkpoints,
     documents,
+    guard,
     journal,
-    foldPoints: createFoldPointRepository(db),
+    foldPoints,
+    folds,
     largeReplays: overrides.largeReplays ?? replayThread,
+    graceSeconds: config.journalGraceSeconds,
+    logger,
   });
   const events = createEventRepository(db);
   const { maxBatchBytes, maxBodyBytes } = config.limits;
-  const wholeBodies = new WholeBodies(Math.min(maxBatchBytes, maxBodyBytes));
+  const changes = new AdmittedChanges(db, config.jobs.waitSeconds);
+  const inflatedBytes = new ByteBudget(config.limits.inflatedBytes);
+  const wholeBodies = new WholeBodies(
+    Math.min(maxBatchBytes, maxBodyBytes),
+    inflatedBytes,
+    // As they come, bodies are smaller than inflated.
+    Math.ceil(config.limits.inflatedBytes / 2),
+  );
 
-  const handover = overrides.handover ?? new MemoryHandoverStore(config.limits.inFlightBytes);
+  const handover = overrides.handover ?? new MemoryHandoverStore(config.limits.inFlight);
+  lifecycle.onClose('queues', 'hand-over', () => handover.close());
   metrics.gauge('holdfast_handover_bytes', 'Body bytes waiting for workers.', () => handover.bytesHeld());
+  // Before the figures that are asked of the database: those of the pool are not to count the questions.
   metrics.gauge('holdfast_database_connections_acquired', 'Pool connections in use.', () => db.poolState().acquired);
   metrics.gauge('holdfast_database_connections_idle', 'Pool connections idle.', () => db.poolState().idle);
   metrics.gauge('holdfast_database_waiting', 'Callers waiting for a pool connection.', () => db.poolState().waiting);
+  metrics.gaugeByQuery(
+    'holdfast_stacks_with_journal_faults',
+    'Stacks with a state that lacks journal entries: `error` takes no updates until an operator has decided.',
+    'fault',
+    async () => {
+      const { error, unknownKind } = await folds.countFaultyStacks();
+      return { error, 'unknown-kind': unknownKind };
+    },
+  );
+  metrics.gauge('holdfast_inflated_bytes', 'Memory taken for inflated bodies.', () => inflatedBytes.used);
+  metrics.gauge(
+    'holdfast_control_body_bytes',
+    'Bytes of control bodies above 64 KiB that have come in.',
+    () => wholeBodies.bytesArrived,
+  );
+  metrics.gauge('holdfast_inflated_waiting', 'Bodies waiting to be inflated.', () => inflatedBytes.waiting);
+
+  const onRefused = (quota: QuotaName): void => metrics.quotaRefusals.labels(quotaOptions[quota]).inc();
+  const quotas = new Quotas({ db, defaults: config.quotas, logger, onRefused });
+  registerQuotaGauges(metrics, db, quotas);
 
   return {
     config,
@@ -126,47 +198,55 @@ export async function createContext(
     identity: createIdentityRepository(db),
     stacks,
     updates,
+    history: createHistoryRepository(db),
     checkpoints,
     blobRows,
     journal,
+    folds,
     events,
     encryptionKeys,
-    cipher: new StackCipher(encryptionKeys, ring),
+    cipher: new StackCipher(dataKeys),
     documents,
+    documentChecks,
+    foldPoints,
+    guard,
     folder,
     states: new StateReader({
       stacks,
       updates,
       checkpoints,
-      documents,
+      guard,
       folder,
+      folds,
       foldLarge: (updateId) => folder.fold(updateId),
     }),
-    writer: new CheckpointWriter({ updates, checkpoints, documents, wholeBodies, maxBodyBytes }),
+    writer: new CheckpointWriter({ updates, checkpoints, documents, guard, wholeBodies, maxBodyBytes }),
     wholeBodies,
-    importer: new DeploymentImporter({
-      db,
-      updates,
-      documents,
-      fold: (updateId) => folder.fold(updateId),
-      maxBodyBytes,
-      leaseSeconds: config.leaseSeconds,
-    }),
+    inflatedBytes,
+    changes,
+    importer: new DeploymentImporter({ changes, documents, maxBodyBytes }),
+    renamer: new StackRenamer({ changes, checkpoints, documents, guard }),
     journalWriter: new JournalWriter(journal),
-    eventWriter: new EventWriter(events),
+    eventWriter: new EventWriter(events, config.limits.maxEventBytes),
+    quotas,
     [Symbol.asyncDispose]: () => lifecycle.close(),
   };
 }
 
-function openBlobs(config: Config): Promise<BlobStore> {
+/**
+ * Opens the blob store of the configuration. Waits for it: a process that outlives an outage of S3 is useful all the same, but one
+ * that starts during it may have been told the wrong place.
+ */
+export async function openBlobs(config: Config, logger: Logger): Promise<BlobStore> {
   if (config.blobs.kind === 'files') return openBlobStore({ kind: 'files', directory: config.blobs.directory });
   const { bucket, endpoint, region, forcePathStyle, requestTimeoutMs } = config.blobs;
-  return openBlobStore({
-    kind: 's3',
-    bucket,
-    region,
-    forcePathStyle,
-    requestTimeoutMs,
-    ...(endpoint === null ? {} : { endpoint }),
-  });
+  const options = { bucket, region, forcePathStyle, requestTimeoutMs, ...(endpoint === null ? {} : { endpoint }) };
+  const store = await openBlobStore({ kind: 's3', ...options });
+  try {
+    await untilBlobStore(options, () => store.check(blobCheckMs), { waitMs: config.startWaitMs, logger });
+  } catch (error) {
+    await store.close();
+    throw error;
+  }
+  return store;
 }

@@ -1,5 +1,6 @@
 import type { BodyEncoding, ByteSource } from '../shared/checkpoints/byte-source.ts';
 import type { AppContext } from '../shared/context.ts';
+import type { BodySeal } from '../shared/platform/queue/handover-store.ts';
 import type { Job } from '../shared/platform/queue/jobs.ts';
 
 interface HandedOver {
@@ -11,8 +12,12 @@ interface HandedOver {
  * The body that was handed over for a job. It stays until the job's end is written down: a job that is run again, after a fault
  * or by another worker, must find it.
  */
-export function handedOver(context: AppContext, job: { handoverKey: string; encoding: BodyEncoding }): HandedOver {
-  const body: ByteSource = () => context.handover.open(job.handoverKey);
+export function handedOver(
+  context: AppContext,
+  job: { handoverKey: string; encoding: BodyEncoding },
+  seal: BodySeal | null,
+): HandedOver {
+  const body: ByteSource = () => context.handover.open(job.handoverKey, seal);
   return { body, encoding: job.encoding };
 }
 

@@ -4,16 +4,18 @@ import type { Config } from '../shared/platform/config/config.ts';
 import type { Logger } from '../shared/platform/logger/logger.ts';
 import { dropHandover } from './handover.ts';
 import { startHealthServer } from './health-server.ts';
+import { startScrub } from './maintenance/scrub-loop.ts';
 import { startSweeper } from './maintenance/sweeper.ts';
 import { startQueueWorkers } from './queue-workers.ts';
 import { createProcessors } from './registry.ts';
 
 /** Starts a worker process: it takes jobs from both lanes, and sweeps. */
 export async function startWorker(config: Config, logger: Logger): Promise<{ context: AppContext; url: string }> {
-  const context = await createClusterContext(config, logger);
+  const context = await createClusterContext(config, logger, {}, { opensSecrets: false });
   try {
     startClusterJobs(context);
     startSweeper(context);
+    startScrub(context);
     return { context, url: await startHealthServer(context) };
   } catch (error) {
     await context.lifecycle.close();
@@ -23,11 +25,12 @@ export async function startWorker(config: Config, logger: Logger): Promise<{ con
 
 /** Takes jobs in this process; those in hand are finished when the context closes. */
 export function startClusterJobs(context: ClusterContext): void {
-  const { config, connectWorker, lifecycle, logger, metrics, producer, receipts } = context;
+  const { admissions, config, connectWorker, lifecycle, logger, metrics, producer, receipts } = context;
   const workers = startQueueWorkers({
     connect: connectWorker,
     publisher: producer,
     processors: createProcessors(context),
+    admissions,
     receipts,
     logger,
     metrics,

@@ -4,14 +4,17 @@ import type { Redis } from 'ioredis';
 import { Value } from 'typebox/value';
 import { AppError } from '../shared/platform/errors/errors.ts';
 import { toRejection } from '../shared/platform/errors/outcome.ts';
+import { LimitedWarning } from '../shared/platform/logger/limited-warning.ts';
 import type { Logger } from '../shared/platform/logger/logger.ts';
-import { HandoverMissingError } from '../shared/platform/queue/handover-store.ts';
-import type { Job, JobOutcome, JobProcessors } from '../shared/platform/queue/jobs.ts';
+import type { AdmissionRepository } from '../shared/platform/queue/admission-repository.ts';
+import { type BodySeal, HandoverMissingError, HandoverTamperedError } from '../shared/platform/queue/handover-store.ts';
+import { Job, JobHead, type JobOutcome, type JobProcessors } from '../shared/platform/queue/jobs.ts';
 import { type Lane, lanes } from '../shared/platform/queue/lanes.ts';
-import { JobData, JobHead, queueName, queuePrefix } from '../shared/platform/queue/queues.ts';
+import { type JobData, keptFailures, queueName, queuePrefix } from '../shared/platform/queue/queues.ts';
 import type { ReceiptRepository } from '../shared/platform/queue/receipt-repository.ts';
 import { disconnectRedis } from '../shared/platform/queue/redis.ts';
 import type { Metrics } from '../shared/platform/telemetry/metrics.ts';
+import { AdmittedJobs, NotAdmittedError, replyChannelOf, shown } from './admitted-jobs.ts';
 
 /**
  * A worker that says nothing for this long has lost its jobs to the others, which look for such jobs after every half of it;
@@ -23,8 +26,6 @@ const defaultLockMs = 15_000;
 const maxStalls = 3;
 /** Pause of a job that this release does not know, before it is offered again; in ms. */
 const leftPauseMs = 250;
-/** For as long as this, newer releases may come up that know it; in ms. Whoever waits for it has given up long before. */
-const leftLimitMs = 600_000;
 /** Pause after Redis went away; BullMQ's own would keep a worker idle for 15 s after Redis is back. */
 const redisRetryMs = 1_000;
 /** How long an idle worker may take to part from Redis. */
@@ -36,6 +37,7 @@ export interface QueueWorkersOptions {
   readonly connect: () => Redis;
   readonly publisher: Redis;
   readonly processors: JobProcessors;
+  readonly admissions: AdmissionRepository;
   readonly receipts: ReceiptRepository;
   readonly logger: Logger;
   readonly metrics: Metrics;
@@ -56,7 +58,10 @@ export function startQueueWorkers(options: QueueWorkersOptions): QueueWorkers {
   const workers = lanes.map((lane) => new LaneWorker(lane, connection, options));
   return {
     close: async () => {
-      const closing = Promise.all(workers.map((worker) => worker.close()));
+      // What BullMQ still had to say to Redis may be refused as the connection ends: there is nothing left to do about it.
+      const noteFault = (error: unknown): void =>
+        options.logger.debug({ err: error }, 'worker not parted from Redis in order');
+      const closing = Promise.all(workers.map((worker) => worker.close().catch(noteFault)));
       let closed = false;
       void closing.finally(() => {
         closed = true;
@@ -73,9 +78,19 @@ export function startQueueWorkers(options: QueueWorkersOptions): QueueWorkers {
   };
 }
 
+/** A job that nothing is done for, now or later; BullMQ keeps the message in Redis. */
+class RefusedError extends UnrecoverableError {
+  constructor(message: string) {
+    super(message);
+    this.stack = message;
+  }
+}
+
 class LaneWorker {
   readonly #options: QueueWorkersOptions;
   readonly #logger: Logger;
+  readonly #warning: LimitedWarning;
+  readonly #admitted: AdmittedJobs;
   readonly #worker: Worker<JobData>;
   readonly #givingUp = new Set<Promise<void>>();
   #inHand = 0;
@@ -85,6 +100,8 @@ class LaneWorker {
     const { concurrency, logger, lockMs = defaultLockMs } = options;
     this.#options = options;
     this.#logger = logger.child({ lane });
+    this.#warning = new LimitedWarning(this.#logger);
+    this.#admitted = new AdmittedJobs({ ...options, logger: this.#logger });
     this.#worker = new Worker<JobData>(queueName(lane), (queued, token) => this.#take(queued, token), {
       connection,
       prefix: queuePrefix,
@@ -93,12 +110,16 @@ class LaneWorker {
       stalledInterval: lockMs / 2,
       maxStalledCount: maxStalls,
       runRetryDelay: redisRetryMs,
+      // Also of jobs that come without a word of this.
+      removeOnFail: keptFailures,
     });
     this.#worker.on('error', (error) => this.#noteTrouble(error));
     this.#worker.on('active', () => {
       this.#lastTrouble = '';
     });
-    this.#worker.on('stalled', (jobId) => this.#logger.warn({ jobId }, 'job stalled: another worker takes it over'));
+    this.#worker.on('stalled', (jobId) =>
+      this.#warning.warn('stalled', { jobId: shown(jobId) }, 'job stalled: another worker takes it over'),
+    );
     this.#worker.on('failed', (queued, error) => {
       if (queued?.finishedOn === undefined) return;
       const ending = this.#giveUp(queued, error).finally(() => this.#givingUp.delete(ending));
@@ -119,53 +140,57 @@ class LaneWorker {
   async #take(queued: QueuedJob<JobData>, token: string | undefined): Promise<JobOutcome['result']> {
     this.#inHand++;
     try {
-      if (!Value.Check(JobData, queued.data)) await this.#leave(queued, token);
-      return await this.#process(queued);
+      return await this.#process(queued, token);
     } finally {
       this.#inHand--;
     }
   }
 
   /** Puts a job of another release back, without counting an attempt: a worker of that release may be idle. Always throws. */
-  async #leave(queued: QueuedJob<JobData>, token: string | undefined): Promise<never> {
-    const { data, id: jobId, attemptsStarted, timestamp } = queued;
-    if (!Value.Check(JobHead, data) || Date.now() - timestamp > leftLimitMs)
-      throw new Error('This release does not know the payload');
-    const { name, schema } = data.job;
+  async #leave(queued: QueuedJob<JobData>, job: unknown, token: string | undefined): Promise<never> {
+    const { id: jobId, attemptsStarted } = queued;
+    if (!Value.Check(JobHead, job)) throw new Error('This release does not know the payload');
+    const { name, schema } = job;
     if (attemptsStarted <= 1)
       this.#logger.info({ jobId, job: name, schema }, 'job left to a worker of another release');
     await queued.moveToDelayed(Date.now() + leftPauseMs, token);
     throw new DelayedError();
   }
 
-  async #process(queued: QueuedJob<JobData>): Promise<JobOutcome['result']> {
+  async #process(queued: QueuedJob<JobData>, token: string | undefined): Promise<JobOutcome['result']> {
     const { metrics, receipts } = this.#options;
-    const { job } = queued.data;
     const jobId = queued.id as string;
+    let name = 'unknown';
     try {
+      const { job, seal, outcome: earlier } = await this.#admitted.find(queued);
+      if (!Value.Check(Job, job)) return await this.#leave(queued, job, token);
+      name = job.name;
       // A run before this one may have come to its end, and lost its worker before BullMQ knew.
-      let outcome = queued.attemptsStarted > 1 ? await receipts.find(jobId) : null;
+      let outcome = earlier;
       if (!outcome) {
-        outcome = await this.#run(job);
+        outcome = await this.#run(job, seal);
         await receipts.insert(jobId, outcome);
-        metrics.jobsEnded.labels(job.name, outcome.result).inc();
+        metrics.jobsEnded.labels(name, outcome.result).inc();
       }
       this.#tell(queued, 'settled');
       await this.#end(job);
       return outcome.result;
     } catch (error) {
-      metrics.jobFaults.labels(job.name).inc();
-      this.#logger.warn({ jobId, job: job.name, attempt: queued.attemptsMade + 1, err: error }, 'job failed');
+      if (error instanceof DelayedError) throw error;
+      if (error instanceof NotAdmittedError) throw new RefusedError(error.message);
+      if (error instanceof HandoverTamperedError) this.#admitted.distrust('body', jobId);
+      metrics.jobFaults.labels(name).inc();
+      this.#logger.warn({ jobId, job: name, attempt: queued.attemptsMade + 1, err: error }, 'job failed');
       throw keepable(error);
     }
   }
 
-  async #run(job: Job): Promise<JobOutcome> {
+  async #run(job: Job, seal: BodySeal | null): Promise<JobOutcome> {
     const { metrics, processors } = this.#options;
-    const process = processors[job.name] as (job: Job) => Promise<void>;
+    const process = processors[job.name] as (job: Job, seal: BodySeal | null) => Promise<void>;
     const timer = metrics.jobSeconds.labels(job.name).startTimer();
     try {
-      await process(job);
+      await process(job, seal);
       return { result: 'committed' };
     } catch (error) {
       const rejection = toRejection(error);
@@ -176,13 +201,22 @@ class LaneWorker {
     }
   }
 
-  /** Tells of a job that no attempt could bring to an end. */
+  /** Tells of a job that no attempt could bring to an end. What Redis alone knows of is not worth a word. */
   async #giveUp(queued: QueuedJob<JobData>, error: Error): Promise<void> {
-    const known = Value.Check(JobData, queued.data);
-    const name = known ? queued.data.job.name : 'unknown';
+    if (error instanceof RefusedError) return;
+    let job: unknown;
+    try {
+      // First, so that nobody can have it run again once its caller was told.
+      job = await this.#admitted.revoke(queued);
+      if (job === null) return this.#admitted.distrust('unknown', queued.id);
+    } catch (fault) {
+      this.#logger.debug({ jobId: queued.id, err: fault }, 'admission left to its expiry');
+    }
+    const known = Value.Check(Job, job) ? job : null;
+    const name = known?.name ?? 'unknown';
     this.#options.metrics.jobsEnded.labels(name, 'failed').inc();
     this.#logger.error({ jobId: queued.id, job: name, attempt: queued.attemptsMade, err: error }, 'job given up');
-    if (known) await this.#end(queued.data.job);
+    if (known) await this.#end(known);
     this.#tell(queued, 'failed');
   }
 
@@ -194,31 +228,32 @@ class LaneWorker {
     }
   }
 
-  #tell({ id, data }: QueuedJob<JobData>, result: 'settled' | 'failed'): void {
-    const replyTo: unknown = data?.replyTo;
-    if (typeof replyTo !== 'string') return;
+  #tell(queued: QueuedJob<JobData>, result: 'settled' | 'failed'): void {
+    const channel = replyChannelOf(queued);
+    if (channel === null) return;
     this.#options.publisher
-      .publish(replyTo, JSON.stringify({ jobId: id, result }))
-      .catch((error: unknown) => this.#logger.debug({ jobId: id, err: error }, 'completion not told'));
+      .publish(channel, JSON.stringify({ jobId: queued.id, result }))
+      .catch((error: unknown) => this.#logger.debug({ jobId: queued.id, err: error }, 'completion not told'));
   }
 
   /** One line per kind of trouble: while Redis is away it comes again with every attempt to reach it. */
   #noteTrouble(error: Error): void {
     if (error.message === this.#lastTrouble) return;
     this.#lastTrouble = error.message;
-    this.#logger.warn({ err: error }, 'worker');
+    this.#warning.warn('worker', { err: error }, 'worker');
   }
 }
 
 /**
  * The fault as BullMQ may keep it in Redis: its kind alone, since a sentence may quote a body. The log has the rest. Nobody but
- * the client has a missing body: no attempt of ours can help.
+ * the client has a body that is missing or was changed: no attempt of ours can help.
  */
 function keepable(error: unknown): Error {
   const code = error instanceof AppError ? error.code : (error as { code?: unknown } | null)?.code;
   const name = error instanceof Error ? error.name : 'thrown value';
   const text = `${name}${code === undefined ? '' : ` (${String(code)})`}; the worker's log says more`;
-  const kept = error instanceof HandoverMissingError ? new UnrecoverableError(text) : new Error(text);
+  const isLost = error instanceof HandoverMissingError || error instanceof HandoverTamperedError;
+  const kept = isLost ? new UnrecoverableError(text) : new Error(text);
   kept.stack = text;
   return kept;
 }

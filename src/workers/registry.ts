@@ -4,26 +4,28 @@ import { handedOver } from './handover.ts';
 
 /** What each job does. A job without an entry does not compile. */
 export function createProcessors(context: AppContext): JobProcessors {
-  const { eventWriter, folder, importer, journalWriter, wholeBodies, writer } = context;
+  const { eventWriter, folder, importer, journalWriter, renamer, wholeBodies, writer } = context;
   return {
-    'apply-checkpoint': (job) => {
-      const { body, encoding } = handedOver(context, job);
+    'apply-checkpoint': (job, seal) => {
+      const { body, encoding } = handedOver(context, job, seal);
       return writer.write({ kind: job.kind, fence: job.fence, fullOrder: job.fullOrder, body, encoding });
     },
-    'import-deployment': (job) => {
-      const { body, encoding } = handedOver(context, job);
-      const { stackId, updateId, requestedBy } = job;
-      return importer.import({ stackId, updateId, requestedBy, body, encoding });
+    'import-deployment': (job, seal) => {
+      const { body, encoding } = handedOver(context, job, seal);
+      const { stackId, updateId, admission, requestedBy } = job;
+      return importer.import({ stackId, updateId, admission, requestedBy, body, encoding });
     },
-    'append-journal': async (job) => {
-      const { body, encoding } = handedOver(context, job);
+    'rename-stack': (job) => renamer.rename(job),
+    'append-journal': async (job, seal) => {
+      const { body, encoding } = handedOver(context, job, seal);
       const append = (entries: Buffer) => journalWriter.append(job.fence, entries);
-      const { foldPointDue } = await wholeBodies.use(body, encoding, append);
+      const { foldPointDue } = await wholeBodies.use(body, encoding, append, job.fence.stackId);
       if (foldPointDue) await folder.advance(job.fence.updateId);
     },
-    'append-events': (job) => {
-      const { body, encoding } = handedOver(context, job);
-      return wholeBodies.use(body, encoding, (events) => eventWriter.append(job.fence, events));
+    'append-events': (job, seal) => {
+      const { body, encoding } = handedOver(context, job, seal);
+      const append = (events: Buffer) => eventWriter.append(job.fence, events);
+      return wholeBodies.use(body, encoding, append, job.fence.stackId);
     },
     'fold-journal': (job) => folder.fold(job.updateId),
     'advance-fold': (job) => folder.advance(job.updateId),

@@ -217,6 +217,18 @@ export function describeBlobStore(name: string, start: () => Promise<StoreUnderT
       expect(await store.list('no-such-prefix/')).toEqual({ blobs: [], next: null });
     });
 
+    it('tells which of some keys are not there, with others between and around them', async () => {
+      const keys = Array.from({ length: 23 }, (_, index) => `absent/${String(index).padStart(2, '0')}/key`);
+      const there = keys.filter((_, index) => index % 3 !== 1);
+      await Promise.all([...there, 'absent/0', 'absent/07/kex', 'absent/zz'].map((key) => put(key, Buffer.from(key))));
+      for (const asked of [subject.smallPages, store]) {
+        const absent = await asked.findAbsent(keys.toReversed());
+        expect(absent.sort()).toEqual(keys.filter((key) => !there.includes(key)));
+        expect(await asked.findAbsent(there.slice(0, 1))).toEqual([]);
+        expect(await asked.findAbsent([])).toEqual([]);
+      }
+    });
+
     it('keeps one whole blob when many put the same key at once', async () => {
       const bodies = Array.from({ length: 6 }, (_, index) => Buffer.alloc(6 * mib + index, index));
       await Promise.all(bodies.map((bytes) => put('contended', bytes)));

@@ -46,6 +46,7 @@ export function processorsFor(work: (job: Job) => Promise<void>): JobProcessors 
   return {
     'apply-checkpoint': work,
     'import-deployment': work,
+    'rename-stack': work,
     'append-journal': work,
     'append-events': work,
     'fold-journal': work,

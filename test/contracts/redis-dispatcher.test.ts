@@ -2,10 +2,15 @@ import { randomUUID } from 'node:crypto';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import { Redis } from 'ioredis';
 import { Type } from 'typebox';
+import { parseConfig } from '../../src/shared/platform/config/config.ts';
 import { type Database, openDatabase } from '../../src/shared/platform/db/database.ts';
 import { sql } from '../../src/shared/platform/db/sql.ts';
 import { ConflictError, UnavailableError } from '../../src/shared/platform/errors/errors.ts';
 import { createLogger } from '../../src/shared/platform/logger/logger.ts';
+import {
+  type AdmissionRepository,
+  createAdmissionRepository,
+} from '../../src/shared/platform/queue/admission-repository.ts';
 import { JobPendingError } from '../../src/shared/platform/queue/dispatcher.ts';
 import type { Job } from '../../src/shared/platform/queue/jobs.ts';
 import { QueueBoard } from '../../src/shared/platform/queue/queue-board.ts';
@@ -25,6 +30,7 @@ const soonMs = 9_000;
 await describeOnRedis((server) => {
   let database: TestDatabase;
   let db: Database;
+  let admissions: AdmissionRepository;
   let receipts: ReceiptRepository;
   let redis: Redis;
   const open: { close(): Promise<void> }[] = [];
@@ -33,7 +39,8 @@ await describeOnRedis((server) => {
 
   beforeAll(async () => {
     database = await createTestDatabase();
-    db = await openDatabase({ url: database.url, poolSize: 20, statementTimeoutMs: 10_000 });
+    db = await openDatabase({ ...parseConfig({}).database, url: database.url, poolSize: 20 });
+    admissions = createAdmissionRepository(db);
     receipts = createReceiptRepository(db);
   });
   afterAll(async () => {
@@ -58,16 +65,17 @@ await describeOnRedis((server) => {
     return part;
   };
   const api = async (options: Partial<Parameters<typeof openApiSide>[0]> = {}): Promise<ApiSide> =>
-    track(await openApiSide({ url: server().url, receipts, ...options }));
+    track(await openApiSide({ url: server().url, admissions, receipts, ...options }));
   const worker = (
     work: (job: Job) => Promise<void>,
     options: Partial<Parameters<typeof openWorkerSide>[0]> = {},
-  ): WorkerSide => track(openWorkerSide({ url: server().url, receipts, work, ...options }));
+  ): WorkerSide => track(openWorkerSide({ url: server().url, admissions, receipts, work, ...options }));
 
   describeDispatcher('worker processes', async ({ work, onEnded, waitMs = 30_000, concurrency = 4 }) => {
-    const side = await openApiSide({ url: server().url, receipts, waitMs });
+    const side = await openApiSide({ url: server().url, admissions, receipts, waitMs });
     const workers = openWorkerSide({
       url: server().url,
+      admissions,
       receipts,
       work,
       concurrency,
@@ -259,6 +267,7 @@ await describeOnRedis((server) => {
       const { dispatcher, monitor } = await api();
       const died = openWorkerSide({
         url: proxy.url,
+        admissions,
         receipts: dying,
         lockMs: 600,
         work: async () => void runs++,
@@ -309,7 +318,7 @@ await describeOnRedis((server) => {
       });
       const job = foldJob();
       expect(await timed(() => dispatcher.run(job))).toMatchObject({ outcome: 'UnavailableError', soon: true });
-      const { lanes } = await new QueueBoard(queues, monitor).overview(10);
+      const { lanes } = await new QueueBoard(queues, monitor, admissions).overview(10);
       expect(lanes[0]).toMatchObject({ lane: 'small', failed: 1, workers: 1 });
       expect(lanes[0]?.jobs).toMatchObject([
         { name: 'fold-journal', state: 'failed', updateId: idOf(job), attempts: 3, endedAt: expect.any(Date) },
@@ -327,21 +336,34 @@ await describeOnRedis((server) => {
       const seen: Job[] = [];
       worker(async (job) => void seen.push(job));
       const queue = await queues.get('small');
+      const id = randomUUID();
       const newer = { ...foldJob('newer'), schema: 2, more: true };
-      const data = { job: newer as unknown as Job, replyTo: 'nobody' };
-      const added = await queue.add('fold-journal', data, { jobId: randomUUID() });
+      await admissions.insert(id, newer as unknown as Job, null, 60);
+      await queue.add('fold-journal', { replyTo: `holdfast:done:${randomUUID()}` }, { jobId: id });
       // More often than a fault is tried again, without counting as one.
-      const look = () => queue.getJob(added.id as string);
+      const look = () => queue.getJob(id);
       await until(async () => ((await look())?.attemptsStarted ?? 0) >= 5, 'offered five times', soonMs);
       expect((await look())?.attemptsMade).toBe(0);
       expect(seen).toEqual([]);
       await monitor.look();
       expect(monitor.lanes.small).toMatchObject({ failed: 0 });
       // Here comes the release that knows it.
-      await (await queue.getJob(added.id as string))?.updateData({ job: foldJob('newer'), replyTo: 'nobody' });
+      await db.query(sql.nothing`update job_admissions set job = ${JSON.stringify(foldJob('newer'))} where id = ${id}`);
       await until(() => seen.length === 1, 'done', soonMs);
       await dispatcher.run(foldJob());
     }, 20_000);
+
+    it('with a payload that no release knows is offered until its time is over, then dropped', async () => {
+      const { queues } = await api();
+      const { metrics } = worker(async () => {});
+      const id = randomUUID();
+      await admissions.insert(id, { ...foldJob(), schema: 3 } as unknown as Job, null, 1);
+      const queue = await queues.get('small');
+      await queue.add('fold-journal', { replyTo: `holdfast:done:${randomUUID()}` }, { jobId: id });
+      await until(async () => (await queue.getJobState(id)) === 'failed', 'dropped');
+      expect((await queue.getJob(id))?.failedReason).toMatch(/^not admitted \(expired\)/);
+      expect(await metrics.registry.metrics()).toContain('holdfast_queue_distrusted_total{reason="expired"} 1');
+    });
 
     it('whose payload nobody can read ends as failed, and the worker lives', async () => {
       const { dispatcher, monitor, queues } = await api();
@@ -358,7 +380,7 @@ await describeOnRedis((server) => {
         soonMs,
       );
       await dispatcher.run(foldJob());
-      const { lanes } = await new QueueBoard(queues, monitor).overview(10);
+      const { lanes } = await new QueueBoard(queues, monitor, admissions).overview(10);
       expect(lanes[0]?.jobs).toHaveLength(5);
       expect(lanes[0]?.jobs[0]).toMatchObject({ updateId: null, stackId: null });
     }, 20_000);
@@ -385,29 +407,34 @@ await describeOnRedis((server) => {
       if (idOf(job) === 'refused') throw new ConflictError('the body says topsecret');
       if (idOf(job) === 'fails') throw new SyntaxError('Unexpected token in "topsecret"');
     });
-    const fence = { updateId: 'u', stackId: 's', epoch: 1 };
-    const key = randomUUID();
+    const fence = { updateId: 'the-update', stackId: 'the-stack', epoch: 1 };
+    const handoverKey = randomUUID();
     await dispatcher.run(
-      { name: 'append-journal', schema: 1, fence, handoverKey: key, encoding: 'gzip' },
-      { share: 'org' },
+      { name: 'append-journal', schema: 1, fence, handoverKey, encoding: 'gzip' },
+      { share: 'org', seal: { key: Buffer.alloc(32, 'sealing-key'), pieces: 1, bytes: 1 } },
     );
     await dispatcher.run(foldJob('refused')).catch(() => {});
     await dispatcher.run(foldJob('fails')).catch(() => {});
     const everything = await dump(redis);
-    expect(everything).toContain(key);
     expect(everything).toContain('SyntaxError');
-    expect(everything).not.toMatch(/topsecret|token|worker.*\.ts/i);
-    const data = await Promise.all(
-      (await jobIds(redis)).map(async (id) =>
-        JSON.parse((await redis.hget(`holdfast:writes-small:${id}`, 'data')) ?? '{}'),
-      ),
-    );
-    const journal = data.find(({ job }) => job.name === 'append-journal');
-    expect(journal).toEqual({
-      job: { name: 'append-journal', schema: 1, fence, handoverKey: key, encoding: 'gzip' },
-      replyTo: expect.stringMatching(/^holdfast:done:[0-9a-f-]{36}$/),
-    });
+    expect(everything).not.toMatch(/topsecret|token|worker.*\.ts|sealing-key|the-update|the-stack/i);
+    expect(everything).not.toContain(handoverKey);
+    for (const id of await jobIds(redis)) {
+      const { data } = (await redis.hgetall(`holdfast:writes-small:${id}`)) as { data: string };
+      expect(JSON.parse(data)).toEqual({ replyTo: expect.stringMatching(/^holdfast:done:[0-9a-f-]{36}$/) });
+    }
   }, 20_000);
+
+  it('keeps the receipt of a job that may still be run, whatever its age', async () => {
+    const [kept, over] = [randomUUID(), randomUUID()];
+    await admissions.insert(kept, foldJob(), null, 3600);
+    await admissions.insert(over, foldJob(), null, -7200);
+    for (const id of [kept, over]) await receipts.insert(id, { result: 'committed' });
+    await admissions.deleteExpired(3600);
+    await receipts.deleteOlderThan(-60);
+    expect([await receipts.find(kept), await receipts.find(over)]).toEqual([{ result: 'committed' }, null]);
+    expect([...(await admissions.findJobs([kept, over])).keys()]).toEqual([kept]);
+  });
 
   describe('shares', () => {
     it('end with their calls', async () => {
@@ -418,7 +445,7 @@ await describeOnRedis((server) => {
     });
 
     it('of processes that died do not count for ever', async () => {
-      const died = await openApiSide({ url: server().url, receipts, waitMs: 30_000 });
+      const died = await openApiSide({ url: server().url, admissions, receipts, waitMs: 30_000 });
       const abandoned = [1, 2, 3, 4].map(() => died.dispatcher.run(foldJob(), { share: 'org' }).catch(() => {}));
       await until(async () => (await jobIds(redis)).length === 4, 'they wait');
       died.producer.disconnect();
@@ -430,7 +457,9 @@ await describeOnRedis((server) => {
       const run = dispatcher.run(foldJob('next'), { share: 'org' });
       await until(async () => (await jobIds(redis)).length === 5, 'it waits');
       const queue = await queues.get('small');
-      const next = (await queue.getJobs(['wait', 'prioritized'])).find((job) => idOf(job.data.job) === 'next');
+      const waiting = await queue.getJobs(['wait', 'prioritized']);
+      const jobs = await admissions.findJobs(waiting.map(({ id }) => id as string));
+      const next = waiting.find(({ id }) => idOf(jobs.get(id as string) as Job) === 'next');
       expect(next?.priority).toBe(0);
       worker(async () => {});
       await run;
@@ -449,7 +478,7 @@ await describeOnRedis((server) => {
       try {
         for (const call of [() => dispatcher.run(foldJob(), { share: 'org' }), () => dispatcher.enqueue(foldJob())]) {
           const { outcome, ms } = await timed(call);
-          expect(outcome).toBe('UnavailableError');
+          expect(outcome).toBe('QueueAwayError');
           expect(ms).toBeLessThan(soonMs);
         }
       } finally {
@@ -464,7 +493,7 @@ await describeOnRedis((server) => {
       let opened: ApiSide;
       try {
         opened = await api({ evenIfAway: true });
-        expect(await timed(() => opened.dispatcher.run(foldJob()))).toMatchObject({ outcome: 'UnavailableError' });
+        expect(await timed(() => opened.dispatcher.run(foldJob()))).toMatchObject({ outcome: 'QueueAwayError' });
       } finally {
         await server().restart();
       }
@@ -479,11 +508,24 @@ await describeOnRedis((server) => {
       server().pause();
       try {
         const { outcome, ms } = await timed(() => dispatcher.run(foldJob(), { share: 'org' }));
-        expect(outcome).toBe('UnavailableError');
+        expect(outcome).toBe('QueueAwayError');
         expect(ms).toBeLessThan(15_000);
       } finally {
         server().resume();
       }
+    }, 20_000);
+
+    it('a call that has another way does not wait for the job in hand', async () => {
+      const held = gate();
+      await using proxy = await openTcpProxy(server().url);
+      const { dispatcher } = await api({ url: proxy.url });
+      worker(held.pass);
+      const run = timed(() => dispatcher.run(foldJob(), { onlyWhileReachable: true }));
+      await until(() => held.arrived() === 1, 'it runs');
+      proxy.refuse();
+      expect(await run).toMatchObject({ outcome: 'QueueAwayError' });
+      held.open();
+      proxy.accept();
     }, 20_000);
 
     it('the job in hand is committed, and its caller learns it from the receipt', async () => {
@@ -529,6 +571,7 @@ await describeOnRedis((server) => {
       const { dispatcher } = await api();
       const first = openWorkerSide({
         url: server().url,
+        admissions,
         receipts,
         concurrency: 1,
         work: async (job) => {
@@ -536,8 +579,10 @@ await describeOnRedis((server) => {
           done.push(idOf(job));
         },
       });
-      const runs = ['in hand', 'waits'].map((id) => dispatcher.run(foldJob(id)));
+      const runs = [dispatcher.run(foldJob('in hand'))];
       await until(() => held.arrived() === 1, 'one runs');
+      runs.push(dispatcher.run(foldJob('waits')));
+      await until(async () => (await jobIds(redis)).length === 2, 'one waits');
       const closing = first.close();
       await new Promise((resolve) => setTimeout(resolve, 100));
       held.open();
@@ -550,7 +595,7 @@ await describeOnRedis((server) => {
 
     it('of a worker is over within seconds when Redis is away', async () => {
       const { dispatcher } = await api();
-      const side = openWorkerSide({ url: server().url, receipts, work: async () => {} });
+      const side = openWorkerSide({ url: server().url, admissions, receipts, work: async () => {} });
       await dispatcher.run(foldJob());
       await server().kill();
       try {
@@ -569,11 +614,11 @@ await describeOnRedis((server) => {
           .map((line) => line.split(' ', 1)[0] as string);
       const before = new Set(await clients());
       for (let round = 0; round < 3; round++) {
-        const side = await openApiSide({ url: server().url, receipts });
+        const side = await openApiSide({ url: server().url, admissions, receipts });
         const { producer, subscriber } = side;
         const listeners = () =>
           [producer, subscriber].map((one) => one.eventNames().map((name) => one.listenerCount(name)));
-        const workers = openWorkerSide({ url: server().url, receipts, work: async () => {} });
+        const workers = openWorkerSide({ url: server().url, admissions, receipts, work: async () => {} });
         await side.dispatcher.run(foldJob());
         await side.dispatcher.run(foldJob(), { bytes: 2_000_000 });
         const first = listeners();
@@ -609,7 +654,7 @@ await describeOnRedis((server) => {
 
     it('is taken with noeviction, and when it does not tell', async () => {
       await assertNoEviction(redis, silent);
-      await redis.call('ACL', 'SETUSER', 'limited', 'on', 'nopass', '+@all', '-config', '~*', '&*');
+      await redis.call('ACL', 'SETUSER', 'limited', 'on', 'nopass', '+@all', '-config', '-info', '~*', '&*');
       const limited = new Redis(server().url, { username: 'limited', password: 'any' });
       await assertNoEviction(limited, silent);
       limited.disconnect();

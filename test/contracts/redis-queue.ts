@@ -1,5 +1,6 @@
 import type { Redis } from 'ioredis';
 import { createLogger, type Logger } from '../../src/shared/platform/logger/logger.ts';
+import type { AdmissionRepository } from '../../src/shared/platform/queue/admission-repository.ts';
 import type { Job } from '../../src/shared/platform/queue/jobs.ts';
 import { QueueMonitor } from '../../src/shared/platform/queue/queue-monitor.ts';
 import { Queues } from '../../src/shared/platform/queue/queues.ts';
@@ -25,8 +26,10 @@ export interface ApiSide {
 /** What an API process has of the queue. */
 export async function openApiSide(options: {
   readonly url: string;
+  readonly admissions: AdmissionRepository;
   readonly receipts: ReceiptRepository;
   readonly waitMs?: number;
+  readonly jobLifeMs?: number;
   /** Opens at once, whether or not Redis is there. */
   readonly evenIfAway?: true;
   readonly logger?: Logger;
@@ -42,10 +45,12 @@ export async function openApiSide(options: {
     producer,
     subscriber,
     queues,
+    admissions: options.admissions,
     receipts: options.receipts,
     logger,
     largeBytes,
     waitMs: options.waitMs ?? 30_000,
+    jobLifeMs: options.jobLifeMs ?? 60_000,
     lanes: () => monitor.lanes,
   });
   const close = async (): Promise<void> => {
@@ -68,6 +73,7 @@ export interface WorkerSide {
 /** A worker process that does `work` for every job. */
 export function openWorkerSide(options: {
   readonly url: string;
+  readonly admissions: AdmissionRepository;
   readonly receipts: ReceiptRepository;
   readonly work: (job: Job) => Promise<void>;
   readonly onEnded?: (job: Job) => Promise<void>;
@@ -83,6 +89,7 @@ export function openWorkerSide(options: {
     connect: () => connectRedis(options.url, 'worker', logger),
     publisher,
     processors: processorsFor(options.work),
+    admissions: options.admissions,
     receipts: options.receipts,
     logger,
     metrics,

@@ -6,7 +6,7 @@ import { settled } from '../support/wire.ts';
 let app: TestApp;
 let stack: TestStack;
 beforeAll(async () => {
-  app = await createTestApp();
+  app = await createTestApp({ settings: { HOLDFAST_ORGANIZATION_CREATION: 'anyone' } });
   stack = await createStack(app);
 });
 afterAll(() => app[Symbol.asyncDispose]());
@@ -386,32 +386,41 @@ describe('journal entries of an unknown or impossible kind', () => {
     ['an operation of another', '{"kind":1,"sequenceID":1,"operationID":1,"removeNew":77}'],
     ['a snapshot that is none', '{"kind":5,"sequenceID":1,"newSnapshot":[]}'],
     ['members of __proto__', `{"kind":0,"sequenceID":1,"operationID":1,"operation":${pollution}}`],
-  ])('%s: taken or refused, the stack goes on and keeps its state', async (_what, entry) => {
-    const fresh = await createStack(app);
-    const document = '{"version":3,"deployment":{"resources":[]}}';
-    await ok(app.call('POST', `${fresh.path}/import`, { auth: fresh.auth, body: document }));
-    const update = await startUpdate(app, fresh, { journal: true });
-    const appended = await app.call('PATCH', `${update.path}/journalentries`, {
-      auth: update.lease,
-      body: `{"entries":[${entry}]}`,
-    });
-    expect([204, 400]).toContain(appended.status);
-    const completed = await app.call('POST', `${update.path}/complete`, {
-      auth: update.lease,
-      body: { status: 'failed' },
-    });
-    expect(completed.status).toBeLessThan(500);
-    if (completed.status >= 300) {
-      await ok(app.call('POST', `${update.path}/cancel`, { auth: fresh.auth }));
-    }
-    // The fold that tells it cannot be done comes a little later.
-    await settled(app);
-    const exported = await ok(app.call('GET', `${fresh.path}/export`, { auth: fresh.auth }));
-    expect(exported.json.deployment.resources ?? []).toEqual([]);
-    const next = await startUpdate(app, fresh, { journal: true });
-    await ok(app.call('POST', `${next.path}/complete`, { auth: next.lease, body: { status: 'succeeded' } }));
-    expectClean();
-  });
+  ])(
+    '%s: taken or refused, the stack keeps its state and goes on, at fault once an operator says so',
+    async (_what, entry) => {
+      const fresh = await createStack(app);
+      const document = '{"version":3,"deployment":{"resources":[]}}';
+      await ok(app.call('POST', `${fresh.path}/import`, { auth: fresh.auth, body: document }));
+      const update = await startUpdate(app, fresh, { journal: true });
+      const appended = await app.call('PATCH', `${update.path}/journalentries`, {
+        auth: update.lease,
+        body: `{"entries":[${entry}]}`,
+      });
+      expect([204, 400]).toContain(appended.status);
+      const completed = await app.call('POST', `${update.path}/complete`, {
+        auth: update.lease,
+        body: { status: 'failed' },
+      });
+      expect(completed.status).toBeLessThan(500);
+      if (completed.status >= 300) {
+        await ok(app.call('POST', `${update.path}/cancel`, { auth: fresh.auth }));
+      }
+      // The fold that tells it cannot be done comes a little later.
+      await settled(app);
+      const exported = await ok(app.call('GET', `${fresh.path}/export`, { auth: fresh.auth }));
+      expect(exported.json.deployment.resources ?? []).toEqual([]);
+      if (completed.status >= 300) {
+        const refused = await app.call('POST', `${fresh.path}/update`, { auth: fresh.auth, body: {} });
+        expect(refused).toMatchObject({ status: 409, text: expect.stringContaining('holdfast admin accept') });
+        const found = await app.context.stacks.find(fresh);
+        await app.context.folds.acceptFaults(found?.id ?? '');
+      }
+      const next = await startUpdate(app, fresh, { journal: true });
+      await ok(app.call('POST', `${next.path}/complete`, { auth: next.lease, body: { status: 'succeeded' } }));
+      expectClean();
+    },
+  );
 });
 
 describe('engine events', () => {

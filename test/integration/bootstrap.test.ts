@@ -1,10 +1,14 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { applyBootstrap, BootstrapError, readBootstrapFile } from '../../src/shared/identity/bootstrap.ts';
-import { ok } from '../support/state.ts';
-import { query } from '../support/steps.ts';
+import { applyBootstrap } from '../../src/shared/identity/bootstrap.ts';
+import { BootstrapError, readBootstrapFile } from '../../src/shared/identity/bootstrap-file.ts';
+import { bootstrapAtStart } from '../../src/shared/identity/bootstrap-start.ts';
+import { hashToken } from '../../src/shared/platform/crypto/secret-token.ts';
+import { describeWeakToken } from '../../src/shared/platform/crypto/weak-secrets.ts';
+import { ok, startUpdate } from '../support/state.ts';
+import { append, creation, exportedNames, query } from '../support/steps.ts';
 import { createTestApp, type TestApp } from '../support/test-app.ts';
 
 let app: TestApp;
@@ -116,6 +120,15 @@ organizations:
     expect((await app.call('GET', '/api/user', { auth: `token ${token('roy')}` })).status).toBe(401);
   });
 
+  test('any other token of 16 characters goes, older ones of our own among them', async () => {
+    const older = `hf-${'aB3_-'.repeat(8)}xyz`;
+    const other = `hf-${'q7Tz0LmX2vKd'.repeat(4)}`;
+    const members = `[{ login: old, role: viewer, token: ${older} }, { login: oth, role: viewer, token: ${other} }]`;
+    await apply(`organizations: [{ name: acme, members: ${members} }]`);
+    expect((await rolesOf(older)).login).toBe('old');
+    expect((await rolesOf(other)).login).toBe('oth');
+  });
+
   test('JSON is taken as well', async () => {
     const json = JSON.stringify({ organizations: [{ name: 'json', members: [] }] });
     await applyBootstrap(app.context.db, read(json, 'bootstrap.json'));
@@ -142,6 +155,11 @@ describe('a file that is wrong', () => {
     ['a list', '[]', '/'],
     ['nothing', '', '/'],
     ['an invalid organization name', `organizations: [{ name: "a b" }]`, '"a b"'],
+    [
+      'a token of our own form that is mistyped',
+      member(`{ login: ben, role: admin, token: hf-${'tooshort'.repeat(6)}x }`),
+      'token of ben',
+    ],
     ['an invalid login', member(`{ login: "a/b", role: admin, token: ${secret} }`), '"a/b"'],
   ])('%s: the message names the setting, the file and the place, and no token', (_name, content, place) => {
     const problem = problemOf(content);
@@ -176,4 +194,202 @@ describe('a file that is wrong', () => {
       /HOLDFAST_BOOTSTRAP.*none\.yaml.*ENOENT/,
     );
   });
+});
+
+describe('a file that manages', () => {
+  const org = 'managed';
+  const list = (members: string, more = '') =>
+    `organizations: [{ name: ${org}, manage: true${more}, members: [${members}] }]`;
+  const ann = (secret = token('ann-m')) => `{ login: ann-m, role: admin, token: ${secret}, siteAdmin: true }`;
+  const ben = (secret = token('ben-m')) => `{ login: ben-m, role: member, token: ${secret} }`;
+  // By Postgres alone: what a replica has refused just now, it refuses for 2 s more.
+  const status = async (secret: string) =>
+    (await app.context.identity.findCaller(hashToken(secret), null)) ? 200 : 401;
+  const membersOf = async (name: string) =>
+    (
+      await query<{ login: string }>(
+        app,
+        `select u.login from memberships m join users u on u.id = m.user_id join organizations o on o.id = m.organization_id
+         where o.name = $1 order by u.login`,
+        [name],
+      )
+    ).map(({ login }) => login);
+
+  test('takes away members, tokens and site admin that it lists no more, once', async () => {
+    await apply(list(`${ann()}, ${ben()}, { login: sue-m, role: admin, token: ${token('sue-m')}, siteAdmin: true }`));
+    const byHand = await app.createUser(org, 'member', 'hand-m');
+    const elsewhere = await app.createUser('unlisted', 'member', 'ben-m');
+    const result = await apply(list(ann()));
+    expect(result.removed).toHaveLength(6);
+    expect(result.removed.join()).not.toContain('token-0123456789');
+    expect(await membersOf(org)).toEqual(['ann-m']);
+    expect(await membersOf('unlisted')).toEqual(['ben-m']);
+    expect([await status(token('ben-m')), await status(token('sue-m')), await status(token('ann-m'))]).toEqual([
+      401, 401, 200,
+    ]);
+    // A token that did not come from the file lives, and has no more rights here.
+    expect([await status(byHand), await status(elsewhere)]).toEqual([200, 200]);
+    expect((await app.call('GET', `/api/stacks/${org}/p/s`, { auth: `token ${byHand}` })).status).toBe(404);
+    expect(await query(app, `select login from users where site_admin and login like '%-m'`)).toEqual([
+      { login: 'ann-m' },
+    ]);
+    expect(await apply(list(ann()))).toEqual({ removed: [], warnings: [] });
+    // The file that lists them again brings them back.
+    await apply(list(`${ann()}, ${ben()}`));
+    expect(await status(token('ben-m'))).toBe(200);
+  });
+
+  test('a changed token takes the place of the old one, and the update under it is cancelled', async () => {
+    await apply(list(`${ann()}, ${ben()}`));
+    const [auth, owner] = [`token ${token('ben-m')}`, `token ${token('ann-m')}`];
+    const made = `/api/stacks/${org}/proj`;
+    await ok(app.call('POST', made, { auth, body: { stackName: 'dev' } }));
+    const stack = { auth, path: `${made}/dev`, organization: org, project: 'proj', stack: 'dev' };
+    const update = await startUpdate(app, stack, { journal: true });
+    await ok(append(app, update, creation(1, 'r0', stack)));
+    const file = path.join(directory, 'changed.yaml');
+    writeFileSync(file, list(`${ann()}, ${ben(token('ben-2'))}`));
+    const config = { ...app.context.config, bootstrapFile: file };
+    await bootstrapAtStart({ ...app.context, config });
+    expect([await status(token('ben-m')), await status(token('ben-2'))]).toEqual([401, 200]);
+    expect((await append(app, update, creation(7, 'late', stack))).status).toBe(403);
+    const [row] = await query(app, 'select status, end_reason from updates where id = $1', [update.id]);
+    expect(row).toEqual({ status: 'cancelled', end_reason: 'token-revoked' });
+    expect(await exportedNames(app, { ...stack, auth: owner })).toEqual(['r0']);
+  });
+
+  test('without it a changed token is added, and the old one is told of', async () => {
+    const plain = (secret: string) =>
+      `organizations: [{ name: plain, members: [{ login: pat, role: admin, token: ${secret} }] }]`;
+    await apply(plain(token('pat')));
+    const { removed, warnings } = await apply(plain(token('pat-2')));
+    expect(removed).toEqual([]);
+    expect(warnings).toEqual([
+      expect.stringMatching(/token of pat .*still works.*holdfast admin revoke [0-9a-f-]{36}$/),
+    ]);
+    expect([await status(token('pat')), await status(token('pat-2'))]).toEqual([200, 200]);
+    const managed = await apply(`manage: true\n${plain(token('pat-2'))}`);
+    expect(managed.removed).toContainEqual(expect.stringMatching(/of pat was revoked/));
+    expect([await status(token('pat')), await status(token('pat-2'))]).toEqual([401, 200]);
+  });
+
+  test('as a whole takes back what files have made elsewhere, and nothing else', async () => {
+    await apply(`organizations:
+  - { name: gone, members: [{ login: guy, role: member, token: ${token('guy')}, siteAdmin: true }] }
+  - { name: kept, members: [{ login: kay, role: admin, token: ${token('kay')}, siteAdmin: true }] }`);
+    await app.createUser('gone', 'viewer', 'byhand');
+    await apply(
+      `{ manage: true, organizations: [{ name: kept, members: [{ login: kay, role: admin, token: ${token('kay')}, siteAdmin: true }] }] }`,
+    );
+    expect([await membersOf('gone'), await membersOf('kept')]).toEqual([['byhand'], ['kay']]);
+    expect([await status(token('guy')), await status(token('kay'))]).toEqual([401, 200]);
+    expect(await query(app, 'select login from users where site_admin')).toEqual([{ login: 'kay' }]);
+  });
+
+  test('old and new file, at once and many times, end as one of them', async () => {
+    const files = [
+      list(`${ann()}, ${ben(token('ben-x'))}`),
+      list(`${ann()}, ${ben(token('ben-y'))}, { login: new-m, role: viewer }`),
+    ];
+    for (let round = 0; round < 3; round++) {
+      await Promise.all([0, 1, 0, 1, 0, 1].map((at) => apply(files[at] as string)));
+      const now = [await status(token('ben-x')), await status(token('ben-y')), (await membersOf(org)).length];
+      expect([
+        [200, 401, 2],
+        [401, 200, 3],
+      ]).toContainEqual(now);
+    }
+    // Whoever starts last has the say, even where its token was taken away in between.
+    await apply(files[0] as string);
+    await apply(files[1] as string);
+    expect([await status(token('ben-x')), await status(token('ben-y'))]).toEqual([401, 200]);
+  });
+
+  test('with a revision is not undone by an older one', async () => {
+    await using own = await createTestApp();
+    const applyHere = (content: string) => applyBootstrap(own.context.db, read(content));
+    await applyHere(`revision: 7\n${list(ann())}`);
+    for (const older of [`revision: 6\n${list(`${ann()}, ${ben()}`)}`, list(`${ann()}, ${ben()}`)]) {
+      const { warnings } = await applyHere(older);
+      expect(warnings).toEqual([expect.stringMatching(/passed over: revision 7/)]);
+    }
+    expect(await query(own, `select 1 from users where login = 'ben-m'`)).toEqual([]);
+    await applyHere(`revision: 8\n${list(`${ann()}, ${ben()}`)}`);
+    expect(await query(own, `select 1 from users where login = 'ben-m'`)).toHaveLength(1);
+  });
+
+  test('a token that an operator has revoked stays so; a deactivated user gets none', async () => {
+    await apply(list(`${ann()}, ${ben(token('ben-r'))}`));
+    await query(app, `update api_tokens set revoked_at = now() where token_hash = sha256($1::bytea)`, [token('ben-r')]);
+    await query(app, `update users set deactivated_at = now() where login = 'ann-m'`);
+    const { warnings } = await apply(list(`${ann(token('ann-new'))}, ${ben(token('ben-r'))}`));
+    expect(warnings).toEqual([
+      expect.stringMatching(/ann-m is deactivated/),
+      expect.stringMatching(/token of ben-m was revoked by an operator/),
+      expect.stringMatching(/managed has no admin/),
+    ]);
+    await query(app, `update users set deactivated_at = null where login = 'ann-m'`);
+    expect([await status(token('ben-r')), await status(token('ann-new'))]).toEqual([401, 401]);
+    await apply(list(ann(token('ann-new'))));
+    expect(await status(token('ann-new'))).toBe(200);
+  });
+
+  test.each([
+    ['no members', list('')],
+    ['members left out', `organizations: [{ name: ${org}, manage: true }]`],
+    ['no members, managed from the top', `{ manage: true, organizations: [{ name: ${org}, members: [] }] }`],
+    ['no organizations', '{ manage: true, organizations: [] }'],
+  ])('is refused with %s, unless that is meant', (_, content) => {
+    expect(problemOf(content)).toMatch(/take everyone/);
+  });
+
+  test('with allowNoMembers empties an organization, and only that', async () => {
+    await app.createUser('emptied', 'admin', 'last');
+    await apply(
+      `{ manage: true, organizations: [{ name: emptied, allowNoMembers: true }, { name: ${org}, manage: false }] }`,
+    );
+    expect(await membersOf('emptied')).toEqual([]);
+  });
+
+  test.each([
+    ['two roles', list(`{ login: ann, role: admin }, { login: ann, role: viewer }`), /ann has two roles/],
+    ['an organization twice', `organizations: [{ name: acme }, { name: acme }]`, /"acme" is listed twice/],
+    [
+      'a site admin who is none',
+      `organizations: [{ name: a, members: [{ login: ann, role: admin, siteAdmin: true }] }, { name: b, members: [{ login: ann, role: admin, siteAdmin: false }] }]`,
+      /ann is a site admin in one place/,
+    ],
+    [
+      "the README's first token",
+      list('{ login: ann, role: admin, token: at-least-16-characters-of-randomness }'),
+      /one from an example/,
+    ],
+    [
+      "the README's other token",
+      list('{ login: ann, role: admin, token: another-long-random-string }'),
+      /one from an example/,
+    ],
+    [
+      'a token of one character',
+      list('{ login: ann, role: admin, token: "0000000000000000000" }'),
+      /hardly any different/,
+    ],
+    ['a token that counts', list('{ login: ann, role: admin, token: "abcdefghijklmnop" }'), /a sequence/],
+  ])('is refused with %s', (_, content, message) => {
+    const problem = problemOf(content);
+    expect(problem).toMatch(message);
+    for (const secret of ['at-least-16', 'another-long', '00000', 'abcdefgh']) expect(problem).not.toContain(secret);
+  });
+});
+
+test('no README, example or compose file has a token that would be let in', () => {
+  const root = path.join(import.meta.dirname, '../..');
+  const texts = ['README.md', '.env.example', 'docker-compose.yml'].map((name) =>
+    readFileSync(path.join(root, name), 'utf8'),
+  );
+  const tokens = texts.flatMap((text) =>
+    [...text.matchAll(/^\s*token: (\S{16,})$/gm)].map(([, found]) => found as string),
+  );
+  expect(tokens.length).toBeGreaterThan(0);
+  for (const found of tokens) expect(describeWeakToken(found)).not.toBeNull();
 });

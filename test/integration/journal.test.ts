@@ -18,8 +18,6 @@ import {
   expire,
   exportedNames,
   exportState,
-  getStack,
-  getUpdate,
   query,
   removal,
   saveState,
@@ -30,7 +28,8 @@ import { createTestApp, type TestApp } from '../support/test-app.ts';
 
 let app: TestApp;
 beforeAll(async () => {
-  app = await createTestApp();
+  // Journals are deleted as soon as they are folded.
+  app = await createTestApp({ settings: { HOLDFAST_JOURNAL_GRACE_SECONDS: '0' } });
 });
 afterAll(() => app[Symbol.asyncDispose]());
 
@@ -160,11 +159,12 @@ describe('folding', () => {
     await until(async () => (await entryCount(update)) === 0, 'journal entries deleted');
     const [row] = await query(
       app,
-      `select c.resource_count, u.has_tail, u.fold_error, s.checkpoint_id = c.id as is_head
+      `select c.resource_count, s.checkpoint_id = c.id as is_head,
+         exists (select 1 from journals where update_id = u.id) as has_journal
        from updates u join checkpoints c on c.id = u.checkpoint_id join stacks s on s.id = u.stack_id where u.id = $1`,
       [update.id],
     );
-    expect(row).toEqual({ resource_count: 1, has_tail: false, fold_error: null, is_head: true });
+    expect(row).toEqual({ resource_count: 1, has_journal: false, is_head: true });
     expect(await exportedNames(app, stack, 1)).toEqual(['one']);
   });
 
@@ -191,58 +191,5 @@ describe('folding', () => {
     await ok(append(app, update, []));
     await ok(complete(app, update));
     expect((await exportState(app, stack)).text).toBe(document);
-  });
-});
-
-describe('an unsound journal', () => {
-  const spoil = async () => {
-    const { stack, update } = await started();
-    await ok(append(app, update, [...creation(1, 'one', stack), beginning(3, 3), removal(4, 3, 99)]));
-    return { stack, update };
-  };
-
-  test('is told at complete and export, and blocks the stack no longer than the lease', async () => {
-    const { stack, update } = await spoil();
-    for (const response of [
-      await complete(app, update),
-      await app.call('GET', `${stack.path}/export`, { auth: stack.auth }),
-    ]) {
-      expect(response.status).toBe(400);
-      expect(response.json).toEqual({ code: 400, message: expect.stringMatching(/entry 4.*/) });
-    }
-    expect((await getUpdate(app, stack, update)).status).toBe('running');
-    await expire(app, update.id);
-    const next = await startUpdate(app, stack, { journal: true });
-    expect(await exportedNames(app, stack)).toEqual([]);
-    await ok(append(app, next, creation(1, 'again', stack)));
-    await ok(complete(app, next));
-    expect(await exportedNames(app, stack)).toEqual(['again']);
-  });
-
-  test.each(['cancel', 'sweep'])('frees the stack at %s; its entries are kept for a look', async (end) => {
-    const { stack, update } = await spoil();
-    if (end === 'cancel') await ok(cancel(app, stack, update));
-    else await expire(app, update.id);
-    await expireLeases(app.context);
-    const [row] = await query<{ fold_error: string; has_tail: boolean }>(
-      app,
-      'select fold_error, has_tail from updates where id = $1',
-      [update.id],
-    );
-    expect(row).toEqual({ fold_error: expect.stringContaining('entry 4'), has_tail: false });
-    expect(await entryCount(update)).toBe(4);
-    expect(await getStack(app, stack)).toMatchObject({ activeUpdate: '' });
-    await exportState(app, stack);
-  });
-
-  test('keeps its entries also when a part of them was folded before', async () => {
-    const { stack, update } = await started();
-    await ok(append(app, update, creation(1, 'one', stack)));
-    await app.context.folder.fold(update.id);
-    await ok(append(app, update, [beginning(3, 3), removal(4, 3, 99)]));
-    await ok(cancel(app, stack, update));
-    for (let time = 1; time <= 2; time++) await app.context.folder.fold(update.id);
-    expect(await entryCount(update)).toBe(4);
-    expect(await exportedNames(app, stack)).toEqual(['one']);
   });
 });

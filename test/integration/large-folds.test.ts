@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { expect, test } from '@jest/globals';
 import { type ReplayRunner, replayHere } from '../../src/shared/journal/replay-runner.ts';
 import type { ReplayStart } from '../../src/shared/journal/replay-work.ts';
@@ -77,8 +78,9 @@ test('a fold point that is none costs time only', async () => {
   });
   await query(
     app,
-    `insert into journal_fold_points (update_id, entries, size_bytes, codec, inline_bytes) values ($1, 700, 5, 'zstd', $2)`,
-    [update.id, point.inlineBytes],
+    `insert into journal_fold_points (update_id, entries, sha256, size_bytes, codec, inline_bytes)
+     values ($1, 700, $3, 5, 'zstd', $2)`,
+    [update.id, point.inlineBytes, createHash('sha256').update('hello').digest()],
   );
   await ok(complete(app, update));
   expect(await exportedNames(app, stack)).toHaveLength(600);

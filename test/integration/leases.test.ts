@@ -107,7 +107,9 @@ describe('an expired lease', () => {
     expect(await getStack(app, stack)).toMatchObject({ activeUpdate: '', version: 1 });
     expect((await getUpdate(app, stack, lost)).status).toBe('cancelled');
     expect(await exportedNames(app, stack)).toEqual(['r0']);
-    expect(await query(app, 'select 1 from journal_entries where update_id = $1', [lost.id])).toEqual([]);
+    expect(await query(app, 'select 1 from journals where update_id = $1 and folded_at is null', [lost.id])).toEqual(
+      [],
+    );
     const [row] = await query(app, 'select end_reason from updates where id = $1', [lost.id]);
     expect(row).toEqual({ end_reason: 'lease-expired' });
   });
@@ -225,17 +227,25 @@ describe('an update that nobody starts', () => {
 test('a failing fold of one stack does not keep the sweep from the others', async () => {
   const broken = await createStack(app);
   const sound = await createStack(app);
-  const [first, second] = [await startUpdate(app, broken), await startUpdate(app, sound, { journal: true })];
+  const [first, second] = [
+    await startUpdate(app, broken, { journal: true }),
+    await startUpdate(app, sound, { journal: true }),
+  ];
   await ok(append(app, second, creation(1, 'kept', sound)));
   // As if its checkpoint were lost: the fold of this one throws, each time.
   await query(
     app,
-    `update updates set entry_count = 1, status = 'failed', ended_at = 'epoch', environment = 'no JSON' where id = $1`,
+    `with counted as (update journals set entry_count = 1 where update_id = $1)
+     update updates set status = 'failed', ended_at = 'epoch', environment = 'no JSON' where id = $1`,
     [first.id],
   );
   await query(app, 'update stacks set active_update_id = null where active_update_id = $1', [first.id]);
   await expire(app, second.id);
   await expireLeases(app.context).catch(() => {});
-  const [row] = await query(app, 'select has_tail, status from updates where id = $1', [second.id]);
-  expect(row).toEqual({ has_tail: false, status: 'cancelled' });
+  const [row] = await query(
+    app,
+    'select u.status, j.folded_entries from updates u join journals j on j.update_id = u.id where u.id = $1',
+    [second.id],
+  );
+  expect(row).toEqual({ folded_entries: 2, status: 'cancelled' });
 });

@@ -23,6 +23,7 @@ const read = (name: string): string => readFileSync(path.join(root, name), 'utf8
 
 interface Service {
   readonly image: string;
+  readonly build?: string;
   readonly profiles?: readonly string[];
   readonly command?: readonly string[];
   readonly restart?: string;
@@ -81,6 +82,14 @@ describe('docker-compose.yml', () => {
     expect(service('s3').volumes).toEqual(['blobs:/data']);
   });
 
+  test('runs a Postgres and an S3 server that sync before they answer', () => {
+    for (const setting of ['fsync=on', 'synchronous_commit=on', 'full_page_writes=on'])
+      expect(service('postgres').command).toContain(setting);
+    // versitygw's own image never syncs: deploy/s3.
+    expect(service('s3')).toMatchObject({ image: expect.stringMatching(/^holdfast-s3:/), build: 'deploy/s3' });
+    expect(existsSync(path.join(root, 'deploy/s3/Dockerfile'))).toBe(true);
+  });
+
   test('listens on the promised ports', () => {
     expect(service('server').ports).toEqual(['9090:9090']);
     expect(service('s3').ports).toEqual(['127.0.0.1:9000:9000', '127.0.0.1:9001:9001']);
@@ -126,14 +135,15 @@ describe('docker-compose.yml', () => {
           redis: { condition: 'service_healthy' },
         });
         expect(service.environment).toMatchObject({
-          HOLDFAST_REDIS_URL: 'redis://redis:6379',
+          HOLDFAST_REDIS_URL: expect.stringContaining('@redis:6379'),
           HOLDFAST_S3_BUCKET: 'holdfast-checkpoints',
         });
       }
     });
 
     test('lets Redis evict nothing', () => {
-      expect(cluster['redis']?.command?.join(' ')).toContain('--maxmemory-policy noeviction');
+      expect(cluster['redis']?.volumes).toEqual(['./deploy/redis/start.sh:/etc/holdfast/start.sh:ro']);
+      expect(read('deploy/redis/start.sh')).toContain('--maxmemory-policy noeviction');
     });
 
     test('serves on 9090 through the proxy, with the configuration that is there', () => {
@@ -165,12 +175,13 @@ describe('Dockerfile', () => {
   });
 
   test('starts Node with the flags of the other ways to start', () => {
-    const flag = '--max-semi-space-size=2';
-    expect(last).toContain(`ENTRYPOINT ["node", "--enable-source-maps", "${flag}", "dist/holdfast.js"]`);
-    expect(read('bin/holdfast.js').split('\n')[0]).toBe(`#!/usr/bin/env -S node ${flag}`);
+    const flags = ['--max-semi-space-size=2', '--heap-growing-percent=50'];
+    const quoted = flags.map((flag) => JSON.stringify(flag)).join(', ');
+    expect(last).toContain(`ENTRYPOINT ["node", "--enable-source-maps", ${quoted}, "dist/holdfast.js"]`);
+    expect(read('bin/holdfast.js').split('\n')[0]).toBe(`#!/usr/bin/env -S node ${flags.join(' ')}`);
     const { scripts } = JSON.parse(read('package.json')) as { scripts: Record<string, string> };
     for (const [name, role] of Object.entries({ start: 'server', 'start:api': 'api', 'start:worker': 'worker' }))
-      expect(scripts[name]).toBe(`exec node ${flag} bin/holdfast.js ${role}`);
+      expect(scripts[name]).toBe(`exec bin/node ${flags.join(' ')} bin/holdfast.js ${role}`);
   });
 
   test('copies only what is there and not ignored', () => {
@@ -224,6 +235,7 @@ describe('what the image holds', () => {
     environment = {
       PATH: process.env['PATH'] ?? '',
       HOLDFAST_LISTEN: `127.0.0.1:${await freePort()}`,
+      HOLDFAST_MANAGEMENT_LISTEN: `127.0.0.1:${await freePort()}`,
       HOLDFAST_DATABASE_URL: database.url,
       HOLDFAST_DATA_DIR: path.join(home, 'data'),
       HOLDFAST_MASTER_KEYS: KeyRing.generate(),

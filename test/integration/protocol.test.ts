@@ -1,7 +1,6 @@
 import { request as httpRequest, type IncomingMessage } from 'node:http';
 import { gunzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { listen } from '../../src/api/listen.ts';
 import { createStack, gzipped, ok, startUpdate, type TestStack } from '../support/state.ts';
 import { cancel, complete, getStack, saveState } from '../support/steps.ts';
 import { cliAccept, contractAccept, createTestApp, type TestApp } from '../support/test-app.ts';
@@ -248,7 +247,7 @@ describe('gzip', () => {
   });
 
   test('is given when asked for, never on an empty body', async () => {
-    const url = await listen(app.app, { host: '127.0.0.1', port: 0 });
+    const url = await app.app.listen({ host: '127.0.0.1', port: 0 });
     const stack = await createStack(app);
     const update = await startUpdate(app, stack);
     await ok(saveState(app, update, 50));

@@ -5,6 +5,7 @@ import path from 'node:path';
 import { zstdCompressSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { sweepBlobs } from '../../src/workers/maintenance/sweep-blobs.ts';
+import { letBlobsAge } from '../support/blob-rows.ts';
 import { createStack, deployment, ok, type RunningUpdate, startUpdate } from '../support/state.ts';
 import {
   append,
@@ -31,7 +32,7 @@ beforeAll(async () => {
   gated = await openGatedBlobs(directory);
   app = await createTestApp({
     // Every state document goes to the blob store, so that its put can be held.
-    settings: { HOLDFAST_INLINE_BYTES: '1', HOLDFAST_BLOB_GRACE_SECONDS: '1' },
+    settings: { HOLDFAST_INLINE_BYTES: '1', HOLDFAST_BLOB_GRACE_SECONDS: '1', HOLDFAST_BLOB_RETENTION_SECONDS: '1' },
     overrides: { blobs: gated.blobs },
   });
 });
@@ -117,9 +118,9 @@ describe('two writers on one update', () => {
       query(
         app,
         `with c as (insert into checkpoints (stack_id, update_id, sha256, size_bytes, stored_bytes, codec, resource_count, inline_bytes)
-           select stack_id, id, '', 1, 1, 'zstd', 0, $2 from updates where id = $1 returning id)
+           select stack_id, id, sha256($3::bytea), length($3::bytea), length($2::bytea), 'zstd', 0, $2::bytea from updates where id = $1 returning id)
          update updates set checkpoint_id = c.id, checkpoint_sequence = 2 from c where updates.id = $1`,
-        [update.id, zstdCompressSync(text('other'))],
+        [update.id, zstdCompressSync(text('other')), Buffer.from(text('other'))],
       ),
     );
     expect(answer?.status).toBe(400);
@@ -174,10 +175,10 @@ describe('a checkpoint in flight', () => {
         if (how === 'condemned') {
           await query(
             app,
-            'update blobs set condemned_at = now() where not exists (select 1 from checkpoints where blob_key = key)',
+            'update blobs set condemned_at = now(), delete_at = now() where not exists (select 1 from checkpoints where blob_key = key)',
           );
         } else {
-          await query(app, `update blobs set created_at = now() - interval '1 day'`);
+          await letBlobsAge(app);
           expect(await sweepBlobs(app.context)).toBeGreaterThanOrEqual(1);
         }
       });
@@ -199,9 +200,11 @@ test('the sweep takes superseded blobs and no others', async () => {
   const stack = await createStack(app);
   const update = await startUpdate(app, stack);
   for (const count of [1, 2, 3]) await ok(saveState(app, update, count));
-  await query(app, `update blobs set created_at = now() - interval '1 day'`);
+  await letBlobsAge(app);
   await Promise.all([sweepBlobs(app.context), sweepBlobs(app.context)]);
   expect(await sweepBlobs(app.context)).toBe(0);
+  await letBlobsAge(app);
+  await sweepBlobs(app.context);
   const orphans = 'select key from blobs b where not exists (select 1 from checkpoints c where c.blob_key = b.key)';
   expect(await query(app, orphans)).toEqual([]);
   expect(await exportedNames(app, stack)).toHaveLength(3);
@@ -217,7 +220,8 @@ describe('folds', () => {
     await ok(append(app, update, creation(1, 'one', stack)));
     gated.shut();
     const folds = [1, 2].map(() => app.context.folder.fold(update.id));
-    await whileStored(2, folds, async () => {});
+    // The second waits for the first.
+    await whileStored(1, folds, async () => {});
     expect(await checkpointCount(update)).toBe(1);
     expect(await exportedNames(app, stack)).toEqual(['one']);
   });

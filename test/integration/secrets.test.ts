@@ -177,19 +177,20 @@ describe('rewrapping keys', () => {
       const stack = await createStack(before);
       stacks.push([stack, await encrypt(stack, `kept-${index}`, before)]);
     }
-    expect(await rewrap(before, `${newKey},${oldKey}`)).toEqual({ rewrapped: 3, failures: [] });
-    expect(await rewrap(before, `${newKey},${oldKey}`)).toEqual({ rewrapped: 0, failures: [] });
+    expect(await rewrap(before, `${newKey},${oldKey}`)).toEqual({ rewrapped: 3, lost: [] });
+    expect(await rewrap(before, `${newKey},${oldKey}`)).toEqual({ rewrapped: 0, lost: [] });
     await using after = await createTestApp({ database, masterKeys: newKey });
     for (const [index, [stack, ciphertext]] of stacks.entries()) {
       expect(await decrypt(stack, ciphertext, after)).toBe(`kept-${index}`);
     }
   });
 
-  test('goes over many, and leaves those whose master key it lacks', async () => {
+  test('goes over many, and leaves and names those whose master key it lacks', async () => {
     await using database = await createTestDatabase();
     const [lostKey, oldKey, newKey] = [ringOf('lost'), ringOf('old'), ringOf('new')];
     await using lost = await createTestApp({ database, masterKeys: lostKey });
-    await encrypt(await createStack(lost), 'x', lost);
+    const lostStack = await createStack(lost);
+    await encrypt(lostStack, 'x', lost);
     await using app = await createTestApp({ database, masterKeys: oldKey });
     const stack = await createStack(app);
     const ciphertext = await encrypt(stack, 'y', app);
@@ -208,7 +209,9 @@ describe('rewrapping keys', () => {
       ]);
     }
     const outcome = await rewrap(app, `${newKey},${oldKey}`, 2);
-    expect(outcome).toEqual({ rewrapped: 7, failures: ['Master key "lost" is not in HOLDFAST_MASTER_KEYS'] });
+    const reason = 'Master key "lost" is not in HOLDFAST_MASTER_KEYS';
+    const owner = `${lostStack.organization}/proj/dev`;
+    expect(outcome).toEqual({ rewrapped: 7, lost: [{ owner, version: 1, masterKeyId: 'lost', reason }] });
     const left = await query(
       app,
       'select master_key_id as id, count(*)::int from encryption_keys group by 1 order by 1',

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals';
 import { createStack, deployment, gzipped, ok, startUpdate, type TestStack } from '../support/state.ts';
 import {
   append,
@@ -182,4 +182,19 @@ describe('refusals change nothing', () => {
     await startUpdate(app, stack, { kind: 'preview' });
     await ok(rename(stack, { newName: 'prod' }));
   });
+});
+
+test('a large state is renamed by a worker', async () => {
+  const stack = await createStack(app);
+  const filler = 'x'.repeat(9 * 1024 * 1024);
+  const large = (at: TestStack) => document(at).replace('"big":', `"filler":"${filler}","big":`);
+  await load(stack, large(stack));
+  const run = jest.spyOn(app.context.dispatcher, 'run');
+  await ok(rename(stack, { newName: 'prod' }));
+  expect(run.mock.calls.map(([job]) => job.name)).toEqual(['rename-stack']);
+  run.mockRestore();
+  const next = moved(stack, 'proj', 'prod');
+  const kept = `"text":"urn:pulumi:dev::proj::pulumi:pulumi:Stack::proj-dev"`;
+  const wanted = large(next).replace('"text":"urn:pulumi:prod::proj::pulumi:pulumi:Stack::proj-prod"', kept);
+  expect((await exportState(app, next)).text === wanted).toBe(true);
 });

@@ -1,8 +1,13 @@
 import { afterAll, test } from '@jest/globals';
-import { type RedisServer, startRedisServer } from '../../e2e/support/redis-server.ts';
+import { Redis } from 'ioredis';
+import { type RedisServer, startRestrictedRedis } from '../../e2e/support/redis-server.ts';
 import { type S3Server, startS3Server } from '../../e2e/support/s3-server.ts';
 import { createApiContext } from '../../src/api/api-context.ts';
-import { createClusterContext, createClusterDispatcher } from '../../src/shared/cluster-context.ts';
+import {
+  type ClusterContext,
+  createClusterContext,
+  createClusterDispatcher,
+} from '../../src/shared/cluster-context.ts';
 import { S3BlobStore } from '../../src/shared/platform/blobs/s3-blob-store.ts';
 import { parseConfig } from '../../src/shared/platform/config/config.ts';
 import { startClusterJobs } from '../../src/workers/main.ts';
@@ -20,8 +25,12 @@ export interface ClusterOptions {
 export interface Cluster {
   readonly redis: RedisServer;
   readonly s3: S3Server | null;
+  /** Of the workers, by when they were started. */
+  readonly workers: readonly ClusterContext[];
   /** Redis as the apps on this database see it. */
   redisUrl(database: TestDatabase): string;
+  /** The same, for a user who may do everything. */
+  redisAdminUrl(database: TestDatabase): string;
   stop(): Promise<void>;
 }
 
@@ -33,15 +42,18 @@ const redisDatabases = 500;
  * the queue, however small. Call `stop` after everything else.
  */
 export async function startCluster({ settings = {}, s3: kind }: ClusterOptions = {}): Promise<Cluster> {
-  const redis = await startRedisServer({ extraArgs: ['--databases', String(redisDatabases)] });
+  const redis = await startRestrictedRedis({ extraArgs: ['--databases', String(redisDatabases)] });
   const s3 = kind === undefined ? null : await startS3Server(kind);
   const databases: string[] = [];
+  const workers: ClusterContext[] = [];
   let buckets = 0;
   // Each Postgres database with a Redis database of its own: jobs must not meet workers of another.
-  const redisUrl = ({ url }: TestDatabase): string => {
+  const numberOf = ({ url }: TestDatabase): number => {
     if (!databases.includes(url)) databases.push(url);
-    return `${redis.url}/${databases.indexOf(url)}`;
+    return databases.indexOf(url);
   };
+  const redisUrl = (database: TestDatabase): string => `${redis.url}/${numberOf(database)}`;
+  const redisAdminUrl = (database: TestDatabase): string => `${redis.adminUrl}/${numberOf(database)}`;
 
   const start = async ({ settings: own, database, masterKeys, logger, overrides }: RoleParts): Promise<Roles> => {
     const config = parseConfig({
@@ -58,15 +70,34 @@ export async function startCluster({ settings = {}, s3: kind }: ClusterOptions =
     const api = await createClusterContext(config, logger, { ...openBlobs(), ...overrides });
     const worker = await createClusterContext(config, logger, { ...openBlobs(), ...overrides });
     startClusterJobs(worker);
+    workers.push(worker);
     const context = createApiContext(api, createClusterDispatcher(api));
     return { context, close: () => worker.lifecycle.close() };
   };
   startRolesBy(start);
   const stop = async (): Promise<void> => {
-    await redis.stop();
+    try {
+      await assertNothingDenied(redis);
+    } finally {
+      await redis.stop();
+    }
     await s3?.stop();
   };
-  return { redis, s3, redisUrl, stop };
+  return { redis, s3, workers, redisUrl, redisAdminUrl, stop };
+}
+
+/** The user that Holdfast is given may do all that it did; a Redis that was stopped or started again has nothing to tell. */
+async function assertNothingDenied({ adminUrl }: RedisServer): Promise<void> {
+  const admin = new Redis(adminUrl, { lazyConnect: true, retryStrategy: () => null });
+  admin.on('error', () => {});
+  try {
+    await admin.connect();
+  } catch {
+    return;
+  }
+  const denied = await admin.call('ACL', 'LOG', '100');
+  admin.disconnect();
+  if ((denied as unknown[]).length > 0) throw new Error(`Redis has denied something: ${JSON.stringify(denied)}`);
 }
 
 function openS3({ endpoint, region, accessKeyId, secretAccessKey }: S3Server, bucket: string): S3BlobStore {

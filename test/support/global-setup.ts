@@ -23,11 +23,9 @@ async function start(): Promise<void> {
     shared.directory = temporaryClusterDir();
     // Throw-away data: speed matters, crash safety does not.
     const flags = ['fsync=off', 'synchronous_commit=off', 'full_page_writes=off', 'max_connections=400'];
-    shared.postgres = await startEmbeddedPostgres(
-      shared.directory,
-      logger,
-      flags.flatMap((flag) => ['-c', flag]),
-    );
+    shared.postgres = await startEmbeddedPostgres(shared.directory, logger, {
+      flags: flags.flatMap((flag) => ['-c', flag]),
+    });
     process.env['HOLDFAST_TEST_DATABASE_URL'] = shared.postgres.url;
   }
   const url = process.env['HOLDFAST_TEST_DATABASE_URL'] as string;
@@ -36,7 +34,7 @@ async function start(): Promise<void> {
   await client.query(`drop database if exists ${templateDatabase} with (force)`);
   await client.query(`create database ${templateDatabase}`);
   await client.end();
-  await migrate(withDatabase(url, templateDatabase), logger);
+  await migrate({ url: withDatabase(url, templateDatabase), connectMs: 30_000, waitMs: 0, logger });
 }
 
 /** The same server, another database. */

@@ -18,3 +18,15 @@ export function listRoutes(app: App): string[] {
   }
   return routes;
 }
+
+/** Bodies that routes take, by the last part of their path; the others take any object. */
+export const bodySamples: Readonly<Record<string, object>> = {
+  ':project': { stackName: 'dev' },
+  rename: { newName: 'renamed' },
+  encrypt: { plaintext: 'QQ==' },
+  decrypt: { ciphertext: 'QQ==' },
+  'batch-encrypt': { plaintexts: ['QQ=='] },
+  'batch-decrypt': { ciphertexts: ['QQ=='] },
+  complete: { status: 'succeeded' },
+  renew_lease: { duration: 300 },
+};

@@ -211,6 +211,7 @@ export async function openGatedBlobs(directory: string): Promise<{
     stat: (key) => store.stat(key),
     delete: (key) => store.delete(key),
     list: (prefix, after) => store.list(prefix, after),
+    findAbsent: (keys) => store.findAbsent(keys),
     sweepUnfinished: (olderThanMs) => store.sweepUnfinished(olderThanMs),
     check: (timeoutMs) => store.check(timeoutMs),
     close: () => store.close(),

@@ -10,6 +10,10 @@ export interface TcpProxy extends AsyncDisposable {
   hang(): void;
   /** Goes on, with what has waited. */
   resume(): void;
+  /** As `hang`, for good as far as open connections go: what they send is lost, and the client never learns of an end. */
+  vanish(): void;
+  /** After `vanish`: the target has long forgotten the old connections, new ones go through. */
+  reappear(): void;
   /** Breaks all open connections. */
   cut(): void;
   /** Refuses new connections until `accept`, and breaks the open ones. */
@@ -22,6 +26,8 @@ export interface TcpProxy extends AsyncDisposable {
 export async function openTcpProxy(target: string): Promise<TcpProxy> {
   const { hostname, port } = new URL(target);
   const pairs = new Set<readonly [client: Socket, server: Socket]>();
+  /** Clients that are to hear nothing more. */
+  const forsaken = new Set<Socket>();
   let hanging = false;
   let refusing = false;
   const listener = createServer((client) => {
@@ -37,7 +43,8 @@ export async function openTcpProxy(target: string): Promise<TcpProxy> {
       from.on('data', (chunk: Buffer) => to.write(chunk));
       from.on('close', () => {
         pairs.delete(pair);
-        to.destroy();
+        if (from === client) forsaken.delete(client);
+        if (!forsaken.has(to)) to.destroy();
       });
       if (hanging) from.pause();
     }
@@ -63,6 +70,22 @@ export async function openTcpProxy(target: string): Promise<TcpProxy> {
       hanging = false;
       for (const pair of pairs) for (const socket of pair) socket.resume();
     },
+    vanish: () => {
+      hanging = true;
+      for (const pair of pairs) for (const socket of pair) socket.pause();
+    },
+    reappear: () => {
+      hanging = false;
+      for (const [client, server] of [...pairs]) {
+        forsaken.add(client);
+        // Read on, or the client's own end would not be noticed.
+        client
+          .removeAllListeners('data')
+          .on('data', () => {})
+          .resume();
+        server.resetAndDestroy();
+      }
+    },
     cut,
     refuse: () => {
       refusing = true;
@@ -74,6 +97,7 @@ export async function openTcpProxy(target: string): Promise<TcpProxy> {
     connections: () => pairs.size,
     [Symbol.asyncDispose]: async () => {
       cut();
+      for (const client of forsaken) client.destroy();
       listener.close();
       await once(listener, 'close');
     },

@@ -28,12 +28,13 @@ export interface TestDatabase extends AsyncDisposable {
 export const masterKeys = KeyRing.generate();
 const openApps = new Set<TestApp>();
 
-/** Clones the template. Drop it with `await using` or in afterAll. */
-export async function createTestDatabase(): Promise<TestDatabase> {
+/** Clones the template, or a database without sessions, as it is. Drop it with `await using` or in afterAll. */
+export async function createTestDatabase(original?: TestDatabase): Promise<TestDatabase> {
   const server = process.env['HOLDFAST_TEST_DATABASE_URL'];
   if (server === undefined) throw new Error('No test database: run through the integration or contracts project');
   const name = `test_${process.pid}_${randomBytes(4).toString('hex')}`;
-  await runOnServer(server, `create database ${name} template ${templateDatabase}`);
+  const template = original ? new URL(original.url).pathname.slice(1) : templateDatabase;
+  await runOnServer(server, `create database ${name} template ${template}`);
   return {
     url: withDatabase(server, name),
     [Symbol.asyncDispose]: () => runOnServer(server, `drop database if exists ${name} with (force)`),
@@ -109,6 +110,13 @@ export interface RoleParts {
   readonly overrides: ContextOverrides;
 }
 
+let fileSettings: Readonly<Record<string, string>> = {};
+
+/** Settings of all apps of this test file from now on; those of an app's own come after. */
+export function setSettings(settings: Readonly<Record<string, string>>): void {
+  fileSettings = settings;
+}
+
 let startRoles: (parts: RoleParts) => Promise<Roles> = startEmbedded;
 
 /** Lets `createTestApp` start its roles in another way, in this test file from now on. */
@@ -136,6 +144,8 @@ export async function createTestApp(options: TestAppOptions = {}): Promise<TestA
     HOLDFAST_DATA_DIR: dataDir,
     HOLDFAST_DATABASE_POOL_SIZE: '8',
     HOLDFAST_SHUTDOWN_SECONDS: '5',
+    HOLDFAST_MANAGEMENT_LISTEN: 'same',
+    ...fileSettings,
     ...options.settings,
   };
   const logger = createLogger({ level: options.log ? 'trace' : 'silent' }, options.log ?? { write: () => {} });

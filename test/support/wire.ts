@@ -18,6 +18,8 @@ export interface WireConnection {
   write(data: string | Buffer): Promise<void>;
   /** The next answer; null when the server closes the connection without one. */
   answer(limitMs?: number): Promise<WireAnswer | null>;
+  /** The status of an interim answer such as 100; fails when something else comes. */
+  interim(): Promise<number>;
   /** Breaks the connection off, as a killed client does. */
   destroy(): void;
   /** Says that nothing more will come, and leaves the other direction open. */
@@ -45,8 +47,9 @@ export class WireServer {
     return `http://127.0.0.1:${this.port}`;
   }
 
-  connect(): WireConnection {
-    const socket = connect({ host: '127.0.0.1', port: this.port });
+  /** `stays`: the client leaves its own direction open when the server has closed the other. */
+  connect({ stays = false } = {}): WireConnection {
+    const socket = connect({ host: '127.0.0.1', port: this.port, allowHalfOpen: stays });
     return new SocketConnection(socket);
   }
 
@@ -139,6 +142,21 @@ class SocketConnection implements WireConnection {
       });
       // What comes in one go is looked at in one go.
       await new Promise((resolve) => setImmediate(resolve));
+    }
+  }
+
+  async interim(limitMs = 20_000): Promise<number> {
+    const deadline = Date.now() + limitMs;
+    for (;;) {
+      const received = Buffer.concat(this.#received);
+      const [whole, status] = /^HTTP\/1\.1 (1\d\d)[^\r]*\r\n\r\n/.exec(received.toString('latin1', 0, 200)) ?? [];
+      if (whole !== undefined) {
+        this.#received = [received.subarray(whole.length)];
+        return Number(status);
+      }
+      if (received.length >= 200 || this.#closed || Date.now() > deadline)
+        throw new Error(`No interim answer: ${received.toString('latin1', 0, 200)}`);
+      await new Promise((resolve) => setTimeout(resolve, 5));
     }
   }
 

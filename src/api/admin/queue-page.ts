@@ -48,7 +48,7 @@ function renderJob(job: ShownJob, now: Date): string {
     escapeHtml(job.name),
     `<code>${escapeHtml(job.id)}</code>`,
     `<code>${escapeHtml(job.updateId ?? '')}</code>`,
-    `<time>${escapeHtml(job.addedAt.toISOString())}</time>`,
+    `<time>${escapeHtml(job.addedAt?.toISOString() ?? '')}</time>`,
     took,
     attempts,
     escapeHtml(job.fault ?? ''),

@@ -1,6 +1,5 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
-import { hashToken } from '../../shared/platform/crypto/secret-token.ts';
 import { ForbiddenError, UnauthenticatedError } from '../../shared/platform/errors/errors.ts';
 import type { QueueBoard } from '../../shared/platform/queue/queue-board.ts';
 import type { ApiContext } from '../api-context.ts';
@@ -43,9 +42,13 @@ export function registerQueueRoutes(app: FastifyInstance, context: ApiContext, b
   );
 }
 
-async function admitSiteAdmin({ identity }: ApiContext, request: FastifyRequest, reply: FastifyReply): Promise<void> {
+async function admitSiteAdmin(
+  { credentials }: ApiContext,
+  request: FastifyRequest,
+  reply: FastifyReply,
+): Promise<void> {
   const token = basicPassword(request.headers.authorization ?? '');
-  const caller = token === null ? null : await identity.findCaller(hashToken(token), null);
+  const caller = token === null ? null : await credentials.findCaller(request.raw, token, null);
   if (!caller) {
     void reply.header('www-authenticate', 'Basic realm="Holdfast", charset="UTF-8"');
     throw new UnauthenticatedError('Log in with an API token of a site admin as the password');

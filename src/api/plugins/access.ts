@@ -1,6 +1,5 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { roleIncludes } from '../../shared/identity/roles.ts';
-import { hashToken } from '../../shared/platform/crypto/secret-token.ts';
 import { ForbiddenError, NotFoundError, UnauthenticatedError } from '../../shared/platform/errors/errors.ts';
 import type { ApiContext } from '../api-context.ts';
 import type { Access, Caller, Lease } from '../request.ts';
@@ -36,7 +35,7 @@ async function admitCaller(
   const token = credential(request, ['token', 'bearer']);
   if (token === null) throw new UnauthenticatedError('This call needs an API token: Authorization: token <token>');
   const organization = (request.params as { organization?: string }).organization ?? null;
-  const caller = await context.identity.findCaller(hashToken(token), organization);
+  const caller = await context.credentials.findCaller(request.raw, token, organization);
   if (!caller) throw new UnauthenticatedError('The API token is not valid: unknown, revoked or expired');
   if (caller.tokenStale) await context.identity.touchToken(caller.tokenId);
   if (access.kind === 'organization') {

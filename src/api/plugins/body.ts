@@ -1,37 +1,81 @@
-import type { IncomingMessage } from 'node:http';
+import type { Readable } from 'node:stream';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
-import { type BodyEncoding, inflateWhole } from '../../shared/checkpoints/byte-source.ts';
+import type { BodyEncoding } from '../../shared/checkpoints/byte-source.ts';
+import { type InflatedBody, takenApart } from '../../shared/checkpoints/whole-bodies.ts';
 import {
   InvalidRequestError,
   PayloadTooLargeError,
+  SlowRequestError,
   UnsupportedMediaTypeError,
 } from '../../shared/platform/errors/errors.ts';
-import { JsonScanner } from '../../shared/platform/json/json-scanner.ts';
+import { parseInTurns } from '../../shared/platform/json/parse-in-turns.ts';
+import type { ApiContext } from '../api-context.ts';
+import { inviteBody } from '../server/unread-bodies.ts';
 
-/** Nesting that a control body may have; deployments and events have their own, wider limit. */
-const maxControlDepth = 500;
+/** Control bodies may have as many bytes, unless the settings say more or less: the largest fields, and what is around them. */
+const ordinaryBytes = 4 * 1024 * 1024;
+const fieldsOfABody = 4;
 
-/**
- * Values that a control body may have: 64 MiB of `{},{},…` come as 64 KiB of gzip and take 2 GB and 9 s to parse.
- * A million of them take about 100 MB.
- */
-const maxControlValues = 1_000_000;
+/** Longest wait of a control call for a share of the memory for inflated bodies, in ms. */
+const inflateWaitMs = 30_000;
 
-/** Longest silence in the middle of a body, in ms. */
-const bodyStallMs = 60_000;
+/** How long a client may be slow: at first, and after it has sent much; in ms. The latter is also the longest silence. */
+const firstPatienceMs = 15_000;
+const longestPatienceMs = 60_000;
 
 /** JSON bodies of all routes but those that read their payload themselves. */
-export function registerBody(app: FastifyInstance, limits: { maxControlBodyBytes: number }): void {
-  app.decorateRequest('rawBody', null as unknown as Buffer);
+export function registerBody(app: FastifyInstance, context: ApiContext): void {
+  const { maxControlBodyBytes, maxFieldBytes } = context.config.limits;
+  const maxBytes = Math.min(maxControlBodyBytes, Math.max(ordinaryBytes, fieldsOfABody * maxFieldBytes));
   app.removeAllContentTypeParsers();
-  app.addContentTypeParser('*', async (request: FastifyRequest, payload: IncomingMessage) => {
-    if (request.routeOptions.config.body === 'payload') return undefined;
-    const encoding = bodyEncoding(request);
-    const encoded = await collectBody(payload, declaredBytes(request), limits.maxControlBodyBytes);
-    const body = await inflateWhole(encoded, encoding, limits.maxControlBodyBytes);
-    request.rawBody = body;
-    return body.length === 0 ? undefined : parseJson(body);
+  app.addContentTypeParser('*', async (request: FastifyRequest) => {
+    const { config: route, schema } = request.routeOptions;
+    // A body that the route does not ask for is not even read.
+    if (route.body === 'payload' || schema?.body === undefined) return undefined;
+    const { body, release } = await receiveBody(context, request, maxBytes);
+    try {
+      return body.length === 0 ? undefined : await parseInTurns(body);
+    } finally {
+      release();
+    }
   });
+}
+
+/**
+ * The body of a control call, inflated. What it takes of the memory for such bodies, from its first byte on, is held until it is
+ * released. Throws PayloadTooLargeError, InvalidRequestError, SlowRequestError, and UnavailableError when there is no room.
+ */
+export async function receiveBody(
+  { config, wholeBodies }: ApiContext,
+  request: FastifyRequest,
+  maxBytes: number,
+): Promise<InflatedBody> {
+  const encoding = bodyEncoding(request);
+  const share = (request.params as { organization?: string }).organization ?? '';
+  const bounds = { declaredBytes: declaredBytes(request), maxBytes, share };
+  assertMayCome(bounds.declaredBytes, maxBytes);
+  const arrived = await wholeBodies.receive(unbroken(request.raw, config.limits.minBodyBytesPerSecond), bounds);
+  try {
+    const options = { maxBytes, weight: takenApart, waitMs: inflateWaitMs, share };
+    const inflated = await wholeBodies.inflate(arrived.body, encoding, options);
+    if (encoding === 'gzip') {
+      arrived.release();
+      return inflated;
+    }
+    const release = (): void => {
+      inflated.release();
+      arrived.release();
+    };
+    return { body: inflated.body, release };
+  } catch (error) {
+    arrived.release();
+    throw error;
+  }
+}
+
+function assertMayCome(declared: number | null, maxBytes: number): void {
+  if (declared !== null && declared > maxBytes)
+    throw new PayloadTooLargeError(`The body has ${declared} bytes; this call takes at most ${maxBytes}`);
 }
 
 /** How the body is encoded. Throws UnsupportedMediaTypeError for encodings that we do not take. */
@@ -50,13 +94,20 @@ export function declaredBytes(request: FastifyRequest): number | null {
   return header === undefined ? null : Number(header);
 }
 
-/** The whole body as it came. Throws PayloadTooLargeError, as soon as that is certain, and InvalidRequestError when it breaks off. */
-export async function collectBody(payload: IncomingBody, declared: number | null, maxBytes: number): Promise<Buffer> {
+/**
+ * The whole body as it came. Throws PayloadTooLargeError, as soon as that is certain, InvalidRequestError when it breaks off, and
+ * SlowRequestError.
+ */
+export async function collectBody(
+  payload: IncomingBody,
+  declared: number | null,
+  { maxBytes, minBodyBytesPerSecond }: { maxBytes: number; minBodyBytesPerSecond: number },
+): Promise<Buffer> {
   const tooLarge = () => new PayloadTooLargeError(`The body is larger than the ${maxBytes} bytes that this call takes`);
-  if (declared !== null && declared > maxBytes) throw tooLarge();
+  assertMayCome(declared, maxBytes);
   const chunks: Buffer[] = [];
   let bytes = 0;
-  for await (const chunk of unbroken(payload)) {
+  for await (const chunk of unbroken(payload, minBodyBytesPerSecond)) {
     bytes += chunk.length;
     if (bytes > maxBytes) throw tooLarge();
     chunks.push(chunk);
@@ -65,40 +116,55 @@ export async function collectBody(payload: IncomingBody, declared: number | null
 }
 
 /**
- * Passes the body on; one that the client breaks off ends in InvalidRequestError, never as if it were whole. A client that
- * sends nothing for `bodyStallMs` is cut off: what it has sent takes up room that others wait for.
+ * Passes the body on; one that the client breaks off ends in InvalidRequestError, never as if it were whole. A client that sends
+ * less than `minBytesPerSecond` while it is waited for is cut off with SlowRequestError: what it has sent takes up room that
+ * others need. It has some seconds in hand at first, and up to a minute once it has sent more than it had to.
  */
-export async function* unbroken(payload: IncomingBody): AsyncGenerator<Buffer> {
-  payload.setTimeout?.(bodyStallMs);
+export async function* unbroken(payload: IncomingBody, minBytesPerSecond: number): AsyncGenerator<Buffer> {
+  const iterator = payload.iterator?.({ destroyOnReturn: false }) ?? payload[Symbol.asyncIterator]();
+  let patienceMs = firstPatienceMs;
+  let ended = false;
+  inviteBody(payload);
   try {
-    yield* payload;
+    for (;;) {
+      const askedAt = performance.now();
+      const next = await withinPatience(iterator.next(), patienceMs, minBytesPerSecond);
+      ended = next.done === true;
+      if (next.done) return;
+      const left = Math.max(patienceMs - (performance.now() - askedAt), 0);
+      patienceMs = Math.min(left + (next.value.length / minBytesPerSecond) * 1000, longestPatienceMs);
+      yield next.value;
+    }
   } catch (error) {
-    throw new InvalidRequestError('The body broke off', { cause: error });
+    ended = !(error instanceof SlowRequestError);
+    throw ended ? new InvalidRequestError('The body broke off', { cause: error }) : error;
   } finally {
-    // The wait for the commit has its own limit.
-    payload.setTimeout?.(0);
+    // The refusal is to reach the client: Node would close the connection, or wait for the rest before it sends the answer.
+    if (!ended) void stopReading(iterator, payload);
   }
 }
 
-/** A request's body; the time limit is the socket's, which Node closes when it is over. */
-type IncomingBody = AsyncIterable<Buffer> & { setTimeout?: (ms: number) => unknown };
-
-function parseJson(body: Buffer): unknown {
-  assertFewValues(body);
-  const scanner = new JsonScanner({ reportDepth: -1, onValue: () => {}, maxDepth: maxControlDepth });
-  scanner.write(body);
-  scanner.end();
-  return JSON.parse(body.toString('utf8')) as unknown;
+async function stopReading(iterator: AsyncIterator<Buffer>, payload: IncomingBody): Promise<void> {
+  payload.resume?.();
+  await iterator.return?.().catch(() => {});
+  payload.resume?.();
 }
 
-/** Counts what values begin with or are parted by; inside of strings too, which only errs on the safe side. */
-function assertFewValues(body: Buffer): void {
-  if (body.length <= maxControlValues) return;
-  let values = 1;
-  for (const mark of [0x2c, 0x5b, 0x7b]) {
-    for (let at = body.indexOf(mark); at >= 0; at = body.indexOf(mark, at + 1)) {
-      if (++values > maxControlValues)
-        throw new PayloadTooLargeError(`The body has more than the ${maxControlValues} values that this call takes`);
-    }
+/** A request's body, or any other stream of bytes. */
+type IncomingBody = AsyncIterable<Buffer> & Partial<Pick<Readable, 'iterator' | 'resume'>>;
+
+async function withinPatience<T>(next: Promise<T>, patienceMs: number, minBytesPerSecond: number): Promise<T> {
+  const { promise, reject } = Promise.withResolvers<never>();
+  const error = () =>
+    new SlowRequestError(
+      `The body came more slowly than the ${minBytesPerSecond} bytes per second that this server asks for`,
+    );
+  // After the sockets were looked at: a process that stood still finds there what came meanwhile.
+  const timer = setTimeout(() => setImmediate(() => reject(error())), patienceMs);
+  try {
+    return await Promise.race([next, promise]);
+  } finally {
+    clearTimeout(timer);
+    next.catch(() => {});
   }
 }

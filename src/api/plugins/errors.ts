@@ -1,7 +1,8 @@
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { mapDatabaseError } from '../../shared/platform/db/sqlstate.ts';
-import { AppError } from '../../shared/platform/errors/errors.ts';
+import { AppError, SlowRequestError } from '../../shared/platform/errors/errors.ts';
 import type { ErrorResponse } from '../../shared/protocol/errors.ts';
+import { mustClose } from '../server/unread-bodies.ts';
 
 /** The answer to an error: status, sentence, and when to come back. */
 interface Answer {
@@ -16,14 +17,25 @@ interface Answer {
  */
 export function registerErrors(app: FastifyInstance): void {
   app.setErrorHandler((error, request, reply) => sendError(error, request, reply));
-  app.setNotFoundHandler((request, reply) => {
-    const path = request.url.split('?')[0] ?? '';
-    return send(reply, {
-      status: 404,
-      message: `There is nothing at ${request.method} ${path.slice(0, 200)}`,
-      retryAfterSeconds: undefined,
-    });
+  app.setNotFoundHandler(sendNotFound);
+  // Before the body, which is nobody's: by itself Fastify has it parsed and then finds that there is no route.
+  app.addHook('onRequest', async (request, reply) => (request.is404 ? sendNotFound(request, reply) : undefined));
+  app.addHook('onSend', async (request, reply) => closeBehindUnread(request, reply));
+}
+
+function sendNotFound(request: FastifyRequest, reply: FastifyReply): FastifyReply {
+  const path = request.url.split('?')[0] ?? '';
+  return send(reply, {
+    status: 404,
+    message: `There is nothing at ${request.method} ${path.slice(0, 200)}`,
+    retryAfterSeconds: undefined,
   });
+}
+
+/** What is left of a body stands before the next request of its connection. */
+function closeBehindUnread({ raw }: FastifyRequest, reply: FastifyReply): void {
+  const isBegun = raw.readableDidRead && !raw.complete;
+  if (isBegun || mustClose(raw)) void reply.header('connection', 'close');
 }
 
 export function sendError(thrown: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
@@ -31,7 +43,10 @@ export function sendError(thrown: unknown, request: FastifyRequest, reply: Fasti
   void reply.header('x-pulumi-request-id', request.id);
   const error = mapDatabaseError(thrown);
   const answer = answerTo(error);
-  if (answer.status >= 500) request.log.error({ err: error }, 'request failed');
+  closeBehindUnread(request, reply);
+  // A slow client is no fault of the server's.
+  if (error instanceof SlowRequestError) request.log.info({ err: error }, 'request refused');
+  else if (answer.status >= 500) request.log.error({ err: error }, 'request failed');
   else request.log.debug({ err: error }, 'request refused');
   return send(reply, answer);
 }

@@ -1,12 +1,13 @@
 import type { FastifyRequest, RouteOptions } from 'fastify';
-import { hashToken, sameHash } from '../../shared/platform/crypto/secret-token.ts';
-import { UnauthenticatedError } from '../../shared/platform/errors/errors.ts';
+import { hashToken, sameHash, tokenForm } from '../../shared/platform/crypto/secret-token.ts';
+import { AppError, UnauthenticatedError } from '../../shared/platform/errors/errors.ts';
 import type { UpdateParams } from '../../shared/protocol/core.ts';
-import { LeaseLostError } from '../../shared/updates/lease.ts';
+import { isLeaseLoss, LeaseLostError, leaseLostCode } from '../../shared/updates/lease.ts';
 import { isActive } from '../../shared/updates/update-state.ts';
 import type { ApiContext } from '../api-context.ts';
 import type { Access, Lease } from '../request.ts';
 import { KnownLeases } from '../updates/known-leases.ts';
+import { leaseTakenAway } from '../updates/lost-lease.ts';
 import { declaredBytes } from './body.ts';
 import { credential } from './credential.ts';
 
@@ -35,26 +36,37 @@ export class LeaseAccess {
     const token = credential(request, ['update-token']);
     if (token === null) throw new UnauthenticatedError('This call needs a lease: Authorization: update-token <lease>');
     const { updateId, ...ref } = request.params as UpdateParams;
-    if (!isUpdateId(updateId)) throw new LeaseLostError();
-    const tokenHash = hashToken(token);
-    if (this.#mayAssume(request, route)) {
-      const lease = this.#known.find(updateId, ref, tokenHash);
-      if (lease) {
-        this.#assumed.add(request);
-        return lease;
-      }
+    const form = tokenForm(token, 'lease-');
+    if (!isUpdateId(updateId) || form === 'faulty' || form === 'other') {
+      this.#context.credentials.refuseLease(request.raw);
+      throw new LeaseLostError();
     }
-    const update = await this.#context.updates.findInStack(updateId, ref);
-    if (!update?.leaseHash || !sameHash(update.leaseHash, tokenHash)) throw new LeaseLostError();
+    const hash = hashToken(token);
+    const known = this.#known.find(updateId, ref, hash);
+    if (known && this.#mayAssume(request, route)) {
+      this.#assumed.add(request);
+      return known;
+    }
+    const path = `${ref.organization}/${ref.project}/${ref.stack}/${updateId}`;
+    const attempt = { updateId, hash, path, isKnown: known !== null };
+    const update = await this.#context.credentials.findByLease(request.raw, attempt, async () => {
+      const found = await this.#context.updates.findInStack(updateId, ref);
+      return found?.leaseHash && sameHash(found.leaseHash, hash) ? found : null;
+    });
+    if (!update) {
+      if (known) this.#known.forget(updateId);
+      throw new LeaseLostError();
+    }
+    if (isLeaseLoss(update.endReason)) throw await leaseTakenAway(this.#context, update, update.endReason);
     const alive = update.status === 'running' && !update.expired;
     if (!alive && !(route.ended && !isActive(update.status))) throw new LeaseLostError();
     const { stackId, epoch, journalVersion, exclusive } = update;
     const lease = { updateId, stackId, epoch, journalVersion, exclusive };
-    this.#known.remember(ref, tokenHash, lease);
+    this.#known.remember(ref, hash, lease);
     return lease;
   }
 
-  /** Lets a fenced route that refuses a call say first whether the lease is dead, whatever else is wrong with the call. */
+  /** Lets a fenced route that refuses a call say first whether and why the lease is dead, whatever else is wrong with the call. */
   guard(route: RouteOptions): void {
     const access = route.config?.access;
     if (access?.kind !== 'lease' || !access.fenced) return;
@@ -65,7 +77,9 @@ export class LeaseAccess {
       try {
         return await handler.call(this, request, reply);
       } catch (error) {
-        if (assumed.delete(request)) await admit(request, { kind: 'lease' });
+        // By its code, since the error may come from a worker.
+        const isLost = error instanceof AppError && error.code === leaseLostCode;
+        if (assumed.delete(request) || isLost) await admit(request, { kind: 'lease' });
         throw error;
       }
     };

@@ -1,5 +1,4 @@
 import type { StackListRow } from '../../shared/stacks/stack-repository.ts';
-import type { UpdateInfoRow } from '../../shared/updates/update-repository.ts';
 import type { UpdateStatus } from '../../shared/updates/update-state.ts';
 import type { Dialect } from '../request.ts';
 
@@ -45,22 +44,4 @@ export function historyResult(status: UpdateStatus): string {
     default:
       return 'failed';
   }
-}
-
-/** apitype.UpdateInfo, with the contract's `status` and the update's id beside. */
-export function updateInfoAnswer(update: UpdateInfoRow) {
-  return {
-    updateID: update.id,
-    kind: update.kind,
-    startTime: unixSeconds(update.startedAt ?? update.createdAt),
-    endTime: unixSeconds(update.endedAt),
-    message: update.message,
-    environment: JSON.parse(update.environment) as Record<string, unknown>,
-    config: JSON.parse(update.config) as Record<string, unknown>,
-    result: historyResult(update.status),
-    status: update.status,
-    version: update.stackVersion ?? update.baseStackVersion,
-    resourceChanges: JSON.parse(update.resourceChanges) as Record<string, number>,
-    resourceCount: update.resourceCount ?? 0,
-  };
 }

@@ -7,10 +7,11 @@ import {
   PreviewListResponse,
 } from '../../shared/protocol/updates.ts';
 import type { StackRef } from '../../shared/stacks/names.ts';
+import { stackNotFound } from '../../shared/stacks/stack-errors.ts';
 import type { ApiContext } from '../api-context.ts';
 import type { RouteScope } from '../route-scope.ts';
-import { stackNotFound } from '../stacks/stack-errors.ts';
-import { updateInfoAnswer } from './answers.ts';
+import { pieceBytes, sendPieces } from '../streamed-answer.ts';
+import { historyJson, updateInfoJson, wholeBytes } from '../updates/update-info.ts';
 import { apiToken, stackPath } from './paths.ts';
 
 const config = { access: { kind: 'organization', role: 'viewer' } } as const;
@@ -28,28 +29,38 @@ export function registerHistoryRoutes(app: RouteScope, context: ApiContext): voi
   app.get(
     `${stackPath}/updates`,
     {
-      config,
-      schema: {
-        ...common,
-        summary: 'History, newest first',
-        querystring: HistoryQuery,
-        response: { 200: HistoryResponse },
-      },
+      config: { ...config, described: { answers: { 200: HistoryResponse } } },
+      schema: { ...common, summary: 'History, newest first', querystring: HistoryQuery },
     },
-    async ({ params, query }) => {
+    async ({ params, query }, reply) => {
+      const page = readPage(query);
       const stackId = await getStackId(params);
-      const updates = await context.updates.listHistory(stackId, readPage(query));
-      return { updates: updates.map(updateInfoAnswer) };
+      const answer = async function* (): AsyncGenerator<string> {
+        yield '{"updates":[';
+        yield* historyJson(context.history, stackId, page);
+        yield ']}';
+      };
+      return sendPieces(reply, answer());
     },
   );
 
   app.get(
     `${stackPath}/updates/latest`,
-    { config, schema: { ...common, summary: 'The most recent update', response: { 200: LatestUpdateResponse } } },
-    async ({ params }) => {
-      const [latest] = await context.updates.listHistory(await getStackId(params), { limit: 1, offset: 0 });
+    {
+      config: { ...config, described: { answers: { 200: LatestUpdateResponse } } },
+      schema: { ...common, summary: 'The most recent update' },
+    },
+    async ({ params }, reply) => {
+      const newest = { before: null, offset: 0 };
+      const stackId = await getStackId(params);
+      const [latest] = await context.history.list(stackId, newest, { limit: 1, maxBytes: pieceBytes, wholeBytes });
       if (!latest) throw new NotFoundError('The stack has not been updated yet');
-      return { info: updateInfoAnswer(latest) };
+      const answer = async function* (): AsyncGenerator<string> {
+        yield '{"info":';
+        yield* updateInfoJson(context.history, latest);
+        yield '}';
+      };
+      return sendPieces(reply, answer());
     },
   );
 

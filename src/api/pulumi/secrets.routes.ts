@@ -1,5 +1,5 @@
-import { Type } from 'typebox';
-import { InvalidRequestError } from '../../shared/platform/errors/errors.ts';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import { type TSchema, Type } from 'typebox';
 import { AnyObject, StackParams } from '../../shared/protocol/core.ts';
 import {
   BatchDecryptRequest,
@@ -12,8 +12,11 @@ import {
   EncryptResponse,
 } from '../../shared/protocol/secrets.ts';
 import type { ApiContext } from '../api-context.ts';
+import { receiveBody } from '../plugins/body.ts';
 import type { RouteScope } from '../route-scope.ts';
+import { base64Pieces, type EncodedValues, readValue, readValues } from '../secrets/encoded-values.ts';
 import { SecretService } from '../secrets/secret-service.ts';
+import { sendPieces } from '../streamed-answer.ts';
 import { apiToken, stackPath } from './paths.ts';
 
 const tags = ['secrets'];
@@ -26,72 +29,72 @@ export function registerSecretRoutes(app: RouteScope, context: ApiContext): void
   const secrets = new SecretService(context);
   const common = { tags, security: apiToken, params: StackParams };
 
+  /** Reads the body, and holds what it takes of the memory until the answer is on its way, to its last piece. */
+  const answerFrom = async (
+    request: FastifyRequest,
+    reply: FastifyReply,
+    work: (body: Buffer) => Promise<AsyncGenerator<string>>,
+  ): Promise<FastifyReply> => {
+    const { body, release } = await receiveBody(context, request, context.config.limits.maxControlBodyBytes);
+    const answer = async function* (): AsyncGenerator<string> {
+      try {
+        yield* await work(body);
+      } finally {
+        release();
+      }
+    };
+    return sendPieces(reply, answer());
+  };
+
   app.post(
     `${stackPath}/encrypt`,
     {
-      config: member,
-      schema: { ...common, summary: 'Encrypt one value', body: EncryptRequest, response: { 200: EncryptResponse } },
+      config: { ...member, ...reading(EncryptRequest, EncryptResponse) },
+      schema: { ...common, summary: 'Encrypt one value' },
     },
-    async ({ params, body }) => {
-      const [ciphertext] = await secrets.encrypt(params, [decodeBase64('plaintext', body.plaintext)]);
-      return { ciphertext: (ciphertext as Buffer).toString('base64') };
-    },
+    async (request, reply) =>
+      answerFrom(request, reply, async (body) => {
+        const [ciphertext] = await secrets.encrypt(request.params, await readValue(body, 'plaintext'));
+        return valueJson('ciphertext', ciphertext as Buffer);
+      }),
   );
 
   app.post(
     `${stackPath}/decrypt`,
     {
-      config: viewer,
-      schema: { ...common, summary: 'Decrypt one value', body: DecryptRequest, response: { 200: DecryptResponse } },
+      config: { ...viewer, ...reading(DecryptRequest, DecryptResponse) },
+      schema: { ...common, summary: 'Decrypt one value' },
     },
-    async ({ params, body }) => {
-      const [plaintext] = await secrets.decrypt(params, [decodeBase64('ciphertext', body.ciphertext)]);
-      return { plaintext: (plaintext as Buffer).toString('base64') };
-    },
+    async (request, reply) =>
+      answerFrom(request, reply, async (body) => {
+        const plaintexts = await secrets.decrypt(request.params, await readValue(body, 'ciphertext'));
+        return valueJson('plaintext', plaintexts.get(0) as Buffer);
+      }),
   );
 
   app.post(
     `${stackPath}/batch-encrypt`,
     {
-      config: member,
-      schema: {
-        ...common,
-        summary: 'Encrypt values',
-        body: BatchEncryptRequest,
-        response: { 200: BatchEncryptResponse },
-      },
+      config: { ...member, ...reading(BatchEncryptRequest, BatchEncryptResponse) },
+      schema: { ...common, summary: 'Encrypt values' },
     },
-    async ({ params, body }) => {
-      const plaintexts = body.plaintexts.map((text, index) => decodeBase64(`plaintexts[${index}]`, text));
-      const ciphertexts = await secrets.encrypt(params, plaintexts);
-      return { ciphertexts: ciphertexts.map((ciphertext) => ciphertext.toString('base64')) };
-    },
+    async (request, reply) =>
+      answerFrom(request, reply, async (body) =>
+        ciphertextsJson(await secrets.encrypt(request.params, await readValues(body, 'plaintexts'))),
+      ),
   );
 
   app.post(
     `${stackPath}/batch-decrypt`,
     {
-      config: viewer,
-      schema: {
-        ...common,
-        summary: 'Decrypt values',
-        body: BatchDecryptRequest,
-        response: { 200: BatchDecryptResponse },
-      },
+      config: { ...viewer, ...reading(BatchDecryptRequest, BatchDecryptResponse) },
+      schema: { ...common, summary: 'Decrypt values' },
     },
-    async ({ params, body }) => {
-      // Answered under the request's own strings: the CLI panics when a key differs in one character.
-      const texts = [...new Set(body.ciphertexts)];
-      const plaintexts = await secrets.decrypt(
-        params,
-        texts.map((text, index) => decodeBase64(`ciphertexts[${index}]`, text)),
-      );
-      return {
-        plaintexts: Object.fromEntries(
-          texts.map((text, index) => [text, (plaintexts[index] as Buffer).toString('base64')]),
-        ),
-      };
-    },
+    async (request, reply) =>
+      answerFrom(request, reply, async (body) => {
+        const ciphertexts = await readValues(body, 'ciphertexts');
+        return plaintextsJson(ciphertexts, await secrets.decrypt(request.params, ciphertexts));
+      }),
   );
 
   for (const log of ['log-decryption', 'log-batch-decryption']) {
@@ -112,11 +115,40 @@ export function registerSecretRoutes(app: RouteScope, context: ApiContext): void
   }
 }
 
-// No group is repeated: the engine's stack would not hold the steps of a text of many MB.
-const base64Pattern = /^[A-Za-z0-9+/]*={0,2}$/;
+/** The route reads its body itself, of whatever size such calls may have. */
+function reading(body: TSchema, answer: TSchema) {
+  return { body: 'payload', described: { body, answers: { 200: answer } } } as const;
+}
 
-function decodeBase64(name: string, text: string): Buffer {
-  if (text.length % 4 !== 0 || !base64Pattern.test(text))
-    throw new InvalidRequestError(`${name} is not padded standard base64`);
-  return Buffer.from(text, 'base64');
+async function* valueJson(name: string, value: Buffer): AsyncGenerator<string> {
+  yield `{"${name}":"`;
+  yield* base64Pieces(value);
+  yield '"}';
+}
+
+async function* ciphertextsJson(ciphertexts: readonly Buffer[]): AsyncGenerator<string> {
+  yield '{"ciphertexts":[';
+  for (const [index, ciphertext] of ciphertexts.entries()) {
+    yield index === 0 ? '"' : ',"';
+    yield* base64Pieces(ciphertext);
+    yield '"';
+  }
+  yield ']}';
+}
+
+/** Under the request's own strings: the CLI panics when a key differs in one character. Base64 needs no escapes. */
+async function* plaintextsJson(
+  ciphertexts: EncodedValues,
+  plaintexts: ReadonlyMap<number, Buffer>,
+): AsyncGenerator<string> {
+  yield '{"plaintexts":{';
+  let separator = '"';
+  for (const [index, plaintext] of plaintexts) {
+    yield separator;
+    yield* ciphertexts.pieces(index);
+    yield '":"';
+    yield* base64Pieces(plaintext);
+    separator = '","';
+  }
+  yield plaintexts.size > 0 ? '"}}' : '}}';
 }

@@ -1,6 +1,7 @@
 import { Type } from 'typebox';
+import { asHeader, describeFault, warningHeader } from '../../shared/journal/journal-fault.ts';
+import { textInPieces } from '../../shared/platform/db/text-pieces.ts';
 import { NotFoundError } from '../../shared/platform/errors/errors.ts';
-import { scanMembers, sliceOf } from '../../shared/platform/json/json-text.ts';
 import { AnyObject, ProjectParams, StackParams } from '../../shared/protocol/core.ts';
 import {
   CreateStackRequest,
@@ -15,9 +16,13 @@ import {
 import { formatStackRef } from '../../shared/stacks/names.ts';
 import { parseTags, tagsOfRequest } from '../../shared/stacks/tags.ts';
 import type { ApiContext } from '../api-context.ts';
+import { assertAwaited } from '../plugins/awaited.ts';
+import { receiveBody } from '../plugins/body.ts';
 import type { RouteScope } from '../route-scope.ts';
+import { readCreateRequest } from '../stacks/create-request.ts';
 import { renameTarget, StackRenaming } from '../stacks/stack-renaming.ts';
 import { StackService } from '../stacks/stack-service.ts';
+import { sendPieces } from '../streamed-answer.ts';
 import { UpdateService } from '../updates/update-service.ts';
 import { lastUpdateAnswer, unixSeconds } from './answers.ts';
 import { apiToken, projectPath, stackPath } from './paths.ts';
@@ -30,7 +35,7 @@ const admin = { access: { kind: 'organization', role: 'admin' } } as const;
 /** Stacks as resources. */
 export function registerStackRoutes(app: RouteScope, context: ApiContext): void {
   const updates = new UpdateService(context);
-  const settle = (stackId: string) => updates.settle(stackId);
+  const settle: UpdateService['settle'] = (stackId, options) => updates.settle(stackId, options);
   const stacks = new StackService(context, settle);
   const renaming = new StackRenaming(context, settle);
 
@@ -38,24 +43,31 @@ export function registerStackRoutes(app: RouteScope, context: ApiContext): void 
     projectPath,
     {
       // The service decides on roles: the organization may not exist yet.
-      config: { access: { kind: 'user' }, described: { refusals: [403, 409] } },
+      config: {
+        access: { kind: 'user' },
+        body: 'payload',
+        described: { body: CreateStackRequest, refusals: [403, 409] },
+      },
       schema: {
         tags,
         summary: 'Create a stack',
         security: apiToken,
         params: ProjectParams,
-        body: CreateStackRequest,
         response: { 200: CreateStackResponse },
       },
     },
-    async ({ params, body, caller, rawBody }) => {
-      const state = scanMembers(rawBody)?.get('state');
-      const stack = await stacks.create(caller, {
-        ref: { ...params, stack: body.stackName },
-        tags: parseTags(body.tags ?? {}),
-        state: state?.kind === 'object' ? Buffer.from(sliceOf(rawBody, state)) : null,
-        remoteConfig: body.config ?? null,
-      });
+    async (raw) => {
+      const { params, caller } = raw;
+      const { body, release } = await receiveBody(context, raw, context.config.limits.maxControlBodyBytes);
+      const stack = await (async () => {
+        const { request, state } = await readCreateRequest(body);
+        return stacks.create(caller, {
+          ref: { ...params, stack: request.stackName },
+          tags: parseTags(request.tags ?? {}),
+          state,
+          remoteConfig: request.config ?? null,
+        });
+      })().finally(release);
       return {
         id: formatStackRef(stack),
         orgName: stack.organization,
@@ -134,10 +146,13 @@ export function registerStackRoutes(app: RouteScope, context: ApiContext): void 
         response: { 200: StackResponse },
       },
     },
-    async ({ params }) => {
+    async ({ params }, reply) => {
       const stack = await stacks.get(params);
+      const faults = await context.folds.findFaults(stack.id);
+      if (faults.length > 0) void reply.header(warningHeader, asHeader(faults.map(describeFault).join(' ')));
+      const error = faults.find(({ foldError }) => foldError !== null);
       const operation = stack.activeUpdateId === null ? null : await context.stacks.findCurrentOperation(stack.id);
-      return {
+      const answer = {
         id: stack.id,
         orgName: stack.organization,
         projectName: stack.project,
@@ -154,8 +169,15 @@ export function registerStackRoutes(app: RouteScope, context: ApiContext): void 
               },
             }
           : {}),
-        ...(stack.remoteConfig === null ? {} : { config: JSON.parse(stack.remoteConfig) as object }),
+        ...(error ? { foldError: describeFault(error) } : {}),
       };
+      if (stack.remoteConfigBytes === null) return answer;
+      const withConfig = async function* (): AsyncGenerator<string> {
+        yield `${JSON.stringify(answer).slice(0, -1)},"config":`;
+        yield* textInPieces((from, chars) => context.stacks.readRemoteConfig(stack.id, from, chars));
+        yield '}';
+      };
+      return sendPieces(reply, withConfig());
     },
   );
 
@@ -193,8 +215,8 @@ export function registerStackRoutes(app: RouteScope, context: ApiContext): void 
         response: { 204: Type.Null() },
       },
     },
-    async ({ params, body, caller }, reply) => {
-      await renaming.rename(params, renameTarget(params, body), caller);
+    async ({ params, body, caller, raw }, reply) => {
+      await renaming.rename(params, renameTarget(params, body), { caller, assertAwaited: () => assertAwaited(raw) });
       return reply.code(204).send(null);
     },
   );

@@ -2,14 +2,16 @@ import { randomUUID } from 'node:crypto';
 import { Readable } from 'node:stream';
 import type { FastifyReply } from 'fastify';
 import type { StateDocument } from '../../shared/checkpoints/state-reader.ts';
+import { asHeader, warningHeader } from '../../shared/journal/journal-fault.ts';
 import { NotFoundError } from '../../shared/platform/errors/errors.ts';
 import { StackParams, VersionParams } from '../../shared/protocol/core.ts';
 import { UntypedDeployment } from '../../shared/protocol/payloads.ts';
 import { ImportResponse } from '../../shared/protocol/stacks.ts';
+import { stackNotFound } from '../../shared/stacks/stack-errors.ts';
 import type { ApiContext } from '../api-context.ts';
 import { commitPayload } from '../checkpoints/payload.ts';
 import type { RouteScope } from '../route-scope.ts';
-import { stackNotFound } from '../stacks/stack-errors.ts';
+import { UpdateService } from '../updates/update-service.ts';
 import { apiToken, stackPath } from './paths.ts';
 
 const tags = ['state'];
@@ -19,6 +21,9 @@ const member = { access: { kind: 'organization', role: 'member' } } as const;
 
 /** Export and import of deployment documents, byte for byte. */
 export function registerStateRoutes(app: RouteScope, context: ApiContext): void {
+  const updates = new UpdateService(context);
+  const { changes, importer } = context;
+
   app.get(
     `${stackPath}/export`,
     {
@@ -65,12 +70,25 @@ export function registerStateRoutes(app: RouteScope, context: ApiContext): void 
       const { caller, params } = request;
       const stack = await context.stacks.find(params);
       if (!stack) throw stackNotFound(params);
+      await context.quotas.assertMayKeepMore(params.organization);
+      // Before the body, which may be long on its way: what is committed meanwhile is newer.
+      await updates.settle(stack.id);
+      const head = await changes.findHead(stack.id);
       const target = { stackId: stack.id, updateId: randomUUID(), requestedBy: caller.userId };
       await commitPayload(context, request, {
         kind: 'import',
-        direct: async ({ opened }) => context.importer.import({ ...target, ...(await opened()) }),
-        job: (handover) => ({ name: 'import-deployment', schema: 1, ...target, ...handover }),
+        direct: async ({ opened }) =>
+          importer.import({ ...target, admission: await changes.admit(head), ...(await opened()) }),
+        job: async (handover) => ({
+          name: 'import-deployment',
+          schema: 2,
+          ...target,
+          admission: await changes.admit(head),
+          ...handover,
+        }),
         waitForRoom: true,
+        onlyWhileAwaited: true,
+        settle: (error) => changes.settle(target.updateId, error),
       });
       // The CLI reads updateId, the contract says updateID.
       return { updateId: target.updateId, updateID: target.updateId };
@@ -79,6 +97,7 @@ export function registerStateRoutes(app: RouteScope, context: ApiContext): void 
 }
 
 function sendState(reply: FastifyReply, state: StateDocument): FastifyReply {
+  if (state.warning !== null) void reply.header(warningHeader, asHeader(state.warning));
   // So that an answer which breaks off cannot pass for a whole one: proxies end a chunked one as if nothing were missing.
   // Taken away again when the answer is compressed; gzip has an end of its own.
   void reply.header('content-length', state.sizeBytes);

@@ -15,6 +15,8 @@ import { isActive } from '../../shared/updates/update-state.ts';
 import type { ApiContext } from '../api-context.ts';
 import { isUpdateId } from '../plugins/lease-access.ts';
 import type { RouteScope } from '../route-scope.ts';
+import { jsonString, pieceBytes, sendPieces } from '../streamed-answer.ts';
+import { largeText } from '../updates/update-info.ts';
 import { UpdateService, updateNotFound } from '../updates/update-service.ts';
 import { expirationAnswer, historyResult, startVersionAnswer, unixSeconds } from './answers.ts';
 import { apiToken, leaseToken, stackPath, updateKinds, updatePath } from './paths.ts';
@@ -73,9 +75,9 @@ export function registerUpdateRoutes(app: RouteScope, context: ApiContext): void
         response: { 200: StartUpdateResponse },
       },
     },
-    async ({ params, body, dialect }) => {
+    async ({ params, body, caller, dialect }) => {
       assertUpdateId(params.updateId);
-      const started = await updates.start(params, params.updateId, {
+      const started = await updates.start(params, params.updateId, caller, {
         tags: body?.tags ?? null,
         journalVersion: body?.journalVersion ?? 0,
       });
@@ -91,20 +93,15 @@ export function registerUpdateRoutes(app: RouteScope, context: ApiContext): void
   app.get(
     updatePath,
     {
-      config: viewer,
-      schema: {
-        tags,
-        summary: 'Get an update',
-        security: apiToken,
-        params: UpdateParams,
-        response: { 200: GetUpdateResponse },
-      },
+      config: { ...viewer, described: { answers: { 200: GetUpdateResponse } } },
+      schema: { tags, summary: 'Get an update', security: apiToken, params: UpdateParams },
     },
-    async ({ params }) => {
+    async ({ params }, reply) => {
       assertUpdateId(params.updateId);
-      const update = await context.updates.findInfo(params.updateId, params);
+      const { history } = context;
+      const update = await history.find(params.updateId, params, pieceBytes);
       if (!update) throw updateNotFound(params.updateId);
-      return {
+      const answer = {
         updateID: update.id,
         status: update.status,
         kind: update.kind,
@@ -112,11 +109,17 @@ export function registerUpdateRoutes(app: RouteScope, context: ApiContext): void
         startTime: unixSeconds(update.startedAt ?? update.createdAt),
         endTime: unixSeconds(update.endedAt),
         version: update.stackVersion ?? update.baseStackVersion,
-        message: update.message,
         events: [],
         // The CLI polls until there is no token any more.
         continuationToken: isActive(update.status) ? '0' : null,
       };
+      const withMessage = async function* (): AsyncGenerator<string> {
+        yield `${JSON.stringify(answer).slice(0, -1)},"message":`;
+        if (update.message !== null) yield JSON.stringify(update.message);
+        else yield* jsonString(largeText(history, update.id, 'message'));
+        yield '}';
+      };
+      return sendPieces(reply, withMessage());
     },
   );
 

@@ -1,6 +1,13 @@
+import { createHash } from 'node:crypto';
+import { PayloadTooLargeError } from '../../shared/platform/errors/errors.ts';
+import { nextTurn, Turns, turnBytes } from '../../shared/platform/turns/turns.ts';
 import type { StackRef } from '../../shared/stacks/names.ts';
+import { stackNotFound } from '../../shared/stacks/stack-errors.ts';
 import type { ApiContext } from '../api-context.ts';
-import { stackNotFound } from '../stacks/stack-errors.ts';
+import type { EncodedValues } from './encoded-values.ts';
+
+/** What a value costs besides its bytes, as if it had so many more. */
+const valueBytes = 1024;
 
 /** Encrypts and decrypts for a stack named by its path. */
 export class SecretService {
@@ -10,23 +17,89 @@ export class SecretService {
     this.#context = context;
   }
 
-  async encrypt(ref: StackRef, plaintexts: readonly Buffer[]): Promise<Buffer[]> {
-    const stack = await this.#context.stacks.find(ref);
+  /** Ciphertexts in the order of the plaintexts. Throws PayloadTooLargeError for a plaintext that is too large. */
+  async encrypt(ref: StackRef, plaintexts: EncodedValues): Promise<Buffer[]> {
+    const { cipher, config, stacks } = this.#context;
+    const stack = await stacks.find(ref);
     if (!stack) throw stackNotFound(ref);
-    return this.#context.cipher.encrypt(stack.id, plaintexts);
+    const { maxSecretBytes } = config.limits;
+    const ciphertexts: Buffer[] = [];
+    await inGroups(plaintexts, everyIndex(plaintexts), async (group, indexes) => {
+      for (const [at, { length }] of group.entries()) {
+        if (length <= maxSecretBytes) continue;
+        throw new PayloadTooLargeError(
+          `${plaintexts.nameOf(indexes[at] as number)} has ${length} bytes; at most ${maxSecretBytes} are encrypted (HOLDFAST_MAX_SECRET_BYTES)`,
+        );
+      }
+      ciphertexts.push(...(await cipher.encrypt(stack.id, group)));
+    });
+    return ciphertexts;
   }
 
   /**
    * Decrypts what the stack at this path encrypted, or one that had the path before it was renamed: old checkpoints name
-   * the old path as the place to decrypt at. Throws InvalidRequestError for ciphertexts of other stacks.
+   * the old path as the place to decrypt at. The plaintexts by the index of their ciphertext, the first one of those that repeat.
+   * Throws InvalidRequestError for ciphertexts of other stacks.
    */
-  async decrypt(ref: StackRef, ciphertexts: readonly Buffer[]): Promise<Buffer[]> {
+  async decrypt(ref: StackRef, ciphertexts: EncodedValues): Promise<Map<number, Buffer>> {
     const { cipher, encryptionKeys, identity } = this.#context;
     const organization = await identity.findOrganization(ref.organization);
     const stackIds = organization
       ? await encryptionKeys.listStackIdsByName(organization.id, ref.project, ref.stack)
       : [];
     if (stackIds.length === 0) throw stackNotFound(ref);
-    return cipher.decrypt(stackIds, ciphertexts);
+    const plaintexts = new Map<number, Buffer>();
+    await inGroups(ciphertexts, distinctIndexes(ciphertexts), async (group, indexes) => {
+      const decrypted = await cipher.decrypt(stackIds, group);
+      for (const [at, plaintext] of decrypted.entries()) plaintexts.set(indexes[at] as number, plaintext);
+    });
+    return plaintexts;
+  }
+}
+
+/** Hands values to `work`, decoded, about 1 MiB of them in one turn of the event loop. */
+async function inGroups(
+  values: EncodedValues,
+  indexes: Iterable<number> | AsyncIterable<number>,
+  work: (group: Buffer[], indexes: readonly number[]) => Promise<void>,
+): Promise<void> {
+  let group: Buffer[] = [];
+  let members: number[] = [];
+  let bytes = 0;
+  for await (const index of indexes) {
+    const value = await values.decode(index);
+    group.push(value);
+    members.push(index);
+    bytes += value.length + valueBytes;
+    if (bytes < turnBytes) continue;
+    await work(group, members);
+    await nextTurn();
+    group = [];
+    members = [];
+    bytes = 0;
+  }
+  if (group.length > 0) await work(group, members);
+}
+
+function* everyIndex(values: EncodedValues): Generator<number> {
+  for (let index = 0; index < values.count; index++) yield index;
+}
+
+/** Of texts that repeat the first only. */
+async function* distinctIndexes(values: EncodedValues): AsyncGenerator<number> {
+  const seen = new Set<string>();
+  const turns = new Turns();
+  for (const index of everyIndex(values)) {
+    const hash = createHash('sha256');
+    let bytes = valueBytes;
+    for (const piece of values.pieces(index)) {
+      hash.update(piece);
+      bytes += piece.length;
+    }
+    await turns.spend(bytes);
+    const digest = hash.digest('base64');
+    if (seen.has(digest)) continue;
+    seen.add(digest);
+    yield index;
   }
 }

@@ -1,9 +1,11 @@
 import { bytesOf } from '../../shared/checkpoints/byte-source.ts';
 import { createCheckpointRepository } from '../../shared/checkpoints/checkpoint-repository.ts';
 import { StackBusyError } from '../../shared/checkpoints/deployment-importer.ts';
-import { assertDeploymentVersion, scanDeployment } from '../../shared/checkpoints/deployment-scan.ts';
+import { assertDeploymentVersion, DeploymentScanner } from '../../shared/checkpoints/deployment-scan.ts';
 import { createIdentityRepository, type IdentityRepository } from '../../shared/identity/identity-repository.ts';
 import { type Role, roleIncludes } from '../../shared/identity/roles.ts';
+import { assertNoFault } from '../../shared/journal/journal-fault.ts';
+import type { Queryable } from '../../shared/platform/db/sql.ts';
 import { violatedConstraint } from '../../shared/platform/db/sqlstate.ts';
 import {
   ForbiddenError,
@@ -11,12 +13,17 @@ import {
   NotFoundError,
   UnavailableError,
 } from '../../shared/platform/errors/errors.ts';
+import { assertFieldSize } from '../../shared/platform/errors/field-size.ts';
+import { scanInTurns } from '../../shared/platform/turns/turns.ts';
 import { assertStackRef, formatStackRef, parseQualifiedName, type StackRef } from '../../shared/stacks/names.ts';
+import { stackExists, stackNotFound } from '../../shared/stacks/stack-errors.ts';
 import { createStackRepository, type StackListRow, type StackRow } from '../../shared/stacks/stack-repository.ts';
 import { readTags, type Tags } from '../../shared/stacks/tags.ts';
+import { settleStack } from '../../shared/updates/update-closer.ts';
+import { createUpdateRepository } from '../../shared/updates/update-repository.ts';
 import type { ApiContext } from '../api-context.ts';
 import type { Caller } from '../request.ts';
-import { stackExists, stackNotFound } from './stack-errors.ts';
+import type { UpdateService } from '../updates/update-service.ts';
 
 export interface NewStack {
   readonly ref: StackRef;
@@ -35,26 +42,32 @@ export interface StackListQuery {
 }
 
 const pageSize = 200;
+const pageBytes = 1024 * 1024;
 
 /** Stacks as resources: create, find, list, tag, delete. */
 export class StackService {
   readonly #context: ApiContext;
-  readonly #settle: (stackId: string) => Promise<void>;
+  readonly #settle: UpdateService['settle'];
 
-  constructor(context: ApiContext, settle: (stackId: string) => Promise<void>) {
+  constructor(context: ApiContext, settle: UpdateService['settle']) {
     this.#context = context;
     this.#settle = settle;
   }
 
   /**
    * Creates the stack, and organization and project when they do not exist; who makes an organization becomes its admin.
-   * Throws ConflictError when the stack exists, ForbiddenError below the role member.
+   * Throws ConflictError when the stack exists, ForbiddenError below the role member, NotFoundError for strangers who may not
+   * make organizations, whether this one exists or not, and QuotaReachedError.
    */
   async create(caller: Caller, stack: NewStack): Promise<StackRow> {
     const { documents } = this.#context;
     const { ref } = stack;
     assertStackRef(ref);
     await this.#admitCreation(caller, ref.organization);
+    const { quotas } = this.#context;
+    await quotas.assertMayKeepMore(ref.organization);
+    const limits = await quotas.limitsOf(ref.organization);
+    const remoteConfig = stack.remoteConfig && this.#remoteConfig(stack.remoteConfig);
     const initial = stack.state ? await this.#checkState(stack.state) : null;
     const document = stack.state ? await documents.save(bytesOf(stack.state)) : null;
     try {
@@ -64,12 +77,13 @@ export class StackService {
         const organization = await identity.ensureOrganization(ref.organization);
         if (organization.created) await identity.setMembership(organization.id, caller.userId, 'admin');
         else if (caller.role === null) await admitLatecomer(identity, caller, ref.organization);
+        await quotas.assertMayAddStack(tx, { id: organization.id, name: ref.organization }, limits);
         const projectId = await stacks.ensureProject(organization.id, ref.project);
         const id = await stacks.insert({
           projectId,
           name: ref.stack,
           tags: JSON.stringify(stack.tags),
-          remoteConfig: stack.remoteConfig ? JSON.stringify(stack.remoteConfig) : null,
+          remoteConfig,
         });
         if (document && initial) {
           const checkpointId = await createCheckpointRepository(tx).insert(
@@ -100,13 +114,19 @@ export class StackService {
     query: StackListQuery,
   ): Promise<{ stacks: readonly StackListRow[]; continuationToken: string | null }> {
     const after = query.continuationToken === null ? null : decodeContinuation(query.continuationToken);
-    const rows = await this.#context.stacks.list({ ...query, userId: caller.userId, after, limit: pageSize + 1 });
+    const rows = await this.#context.stacks.list({
+      ...query,
+      userId: caller.userId,
+      after,
+      limit: pageSize + 1,
+      maxBytes: pageBytes,
+    });
     const page = rows.slice(0, pageSize);
     const last = page.at(-1);
     return {
       stacks: page,
       continuationToken:
-        rows.length > pageSize && last ? Buffer.from(formatStackRef(last)).toString('base64url') : null,
+        last && last.found > page.length ? Buffer.from(formatStackRef(last)).toString('base64url') : null,
     };
   }
 
@@ -116,28 +136,33 @@ export class StackService {
   }
 
   async setRemoteConfig(ref: StackRef, config: object): Promise<void> {
+    const text = this.#remoteConfig(config);
     const stack = await this.get(ref);
-    await this.#context.stacks.setRemoteConfig(stack.id, JSON.stringify(config));
+    await this.#context.stacks.setRemoteConfig(stack.id, text);
   }
 
   /**
-   * Deletes the stack with all that belongs to it. With `keepResources`, refuses while its state has resources, in the very
-   * words that the CLI looks for (pkg/backend/httpstate/client/client.go). Throws StackBusyError.
+   * Deletes the stack: it is gone for every caller, and its name is free, when this resolves. What belongs to it is deleted by
+   * a sweep. With `keepResources`, refuses while its state has resources, in the very words that the CLI looks for
+   * (pkg/backend/httpstate/client/client.go), and while its state is incomplete. Throws StackBusyError and JournalFaultError.
    */
   async delete(ref: StackRef, options: { keepResources: boolean }): Promise<void> {
     const found = await this.get(ref);
-    await this.#settle(found.id);
-    await this.#context.db.inTransaction(async (tx) => {
+    const { config, db } = this.#context;
+    if (options.keepResources) await this.#settle(found.id);
+    // A state that cannot be put together must not keep its stack from being deleted: nobody looks at it.
+    else await settleStack(db, found.id, config.leaseSeconds, async () => {}, { admitsFault: true });
+    await db.inTransaction(async (tx) => {
       const stacks = createStackRepository(tx);
       const stack = await stacks.lockById(found.id);
       if (!stack) throw stackNotFound(ref);
       if (stack.activeUpdateId !== null) throw new StackBusyError();
-      if (options.keepResources && stack.checkpointId !== null) {
-        const head = await createCheckpointRepository(tx).find(stack.checkpointId);
-        if (head && head.resourceCount > 0)
-          throw new InvalidRequestError('Bad Request: Stack still contains resources.');
+      if (options.keepResources) {
+        await assertNoFault(tx, stack.id);
+        await assertEmpty(tx, stack);
       }
-      await stacks.delete(stack.id);
+      await createUpdateRepository(tx).cancelAll(stack.id);
+      await stacks.markDeleted(stack.id);
     });
   }
 
@@ -145,20 +170,41 @@ export class StackService {
     return readTags(stack.tags);
   }
 
+  #remoteConfig(config: object): string {
+    const text = JSON.stringify(config);
+    assertFieldSize('The remote configuration', text, this.#context.config.limits.maxFieldBytes);
+    return text;
+  }
+
   async #admitCreation(caller: Caller, organization: string): Promise<void> {
     const { config, identity } = this.#context;
     if (caller.role !== null) return assertRole(caller.role, organization);
-    if (await identity.findOrganization(organization)) return admitLatecomer(identity, caller, organization);
+    // Without a look whether it exists: that is not for strangers to know.
     if (config.organizationCreation === 'site-admin' && !caller.siteAdmin) {
-      throw new ForbiddenError(`Organization ${organization} does not exist, and only site admins may create one here`);
+      throw organizationNotFound(organization, '; only site admins create organizations here');
     }
+    if (await identity.findOrganization(organization)) await admitLatecomer(identity, caller, organization);
   }
 
   async #checkState(state: Buffer): Promise<{ resourceCount: number }> {
-    const scan = scanDeployment(state, null);
+    const scanner = new DeploymentScanner({ nested: null });
+    await scanInTurns(scanner, state);
+    const scan = scanner.end();
     assertDeploymentVersion(scan.document.get('version')?.text);
     return { resourceCount: scan.resourceCount };
   }
+}
+
+/** Throws when the locked stack has resources, or it cannot be told yet. */
+async function assertEmpty(tx: Queryable, stack: StackRow): Promise<void> {
+  if (await createUpdateRepository(tx).findWithTail(stack.id)) {
+    throw new UnavailableError(
+      'The state of an interrupted update is still being put together; please repeat the call',
+      { retryAfterSeconds: 1 },
+    );
+  }
+  const head = stack.checkpointId === null ? null : await createCheckpointRepository(tx).find(stack.checkpointId);
+  if (head && head.resourceCount > 0) throw new InvalidRequestError('Bad Request: Stack still contains resources.');
 }
 
 function assertRole(role: Role, organization: string): void {
@@ -175,8 +221,8 @@ async function admitLatecomer(identity: IdentityRepository, caller: Caller, orga
   assertRole(own.role, organization);
 }
 
-function organizationNotFound(organization: string): NotFoundError {
-  return new NotFoundError(`Organization '${organization}' not found, or you are not a member of it`);
+function organizationNotFound(organization: string, hint = ''): NotFoundError {
+  return new NotFoundError(`Organization '${organization}' not found, or you are not a member of it${hint}`);
 }
 
 function decodeContinuation(token: string): StackRef {

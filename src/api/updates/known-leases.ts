@@ -37,4 +37,8 @@ export class KnownLeases {
     const [oldest] = this.#byUpdate.keys();
     if (this.#byUpdate.size > capacity && oldest !== undefined) this.#byUpdate.delete(oldest);
   }
+
+  forget(updateId: string): void {
+    this.#byUpdate.delete(updateId);
+  }
 }

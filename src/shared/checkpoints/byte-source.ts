@@ -1,7 +1,7 @@
 import { pipeline, Readable } from 'node:stream';
-import { promisify } from 'node:util';
-import { createGunzip, gunzip, gunzipSync } from 'node:zlib';
+import { createGunzip, gunzipSync } from 'node:zlib';
 import { InvalidRequestError, PayloadTooLargeError } from '../platform/errors/errors.ts';
+import { inTurns } from '../platform/turns/turns.ts';
 
 /** Bytes that can be read more than once, always the same. */
 export type ByteSource = () => AsyncIterable<Buffer>;
@@ -9,16 +9,13 @@ export type ByteSource = () => AsyncIterable<Buffer>;
 /** How the bytes of a request body were encoded on the wire. */
 export type BodyEncoding = 'gzip' | 'identity';
 
-const gunzipWhole = promisify(gunzip);
 /** Bodies as short as a batch of journal entries are inflated at once: the way to another thread and back takes longer. */
 const syncGunzipBytes = 16 * 1024;
 const syncInflatedBytes = 128 * 1024;
 
 /** A source over bytes in memory. */
 export function bytesOf(...parts: readonly Buffer[]): ByteSource {
-  return async function* () {
-    yield* parts;
-  };
+  return () => inTurns(parts);
 }
 
 /**
@@ -27,7 +24,8 @@ export function bytesOf(...parts: readonly Buffer[]): ByteSource {
  */
 export async function* inflate(source: ByteSource, encoding: BodyEncoding, maxBytes: number): AsyncGenerator<Buffer> {
   let total = 0;
-  for await (const chunk of encoding === 'gzip' ? gunzipStream(source) : source()) {
+  // Bodies in memory would otherwise be read to their end in one turn of the event loop.
+  for await (const chunk of inTurns(encoding === 'gzip' ? gunzipStream(source) : source())) {
     total += chunk.length;
     if (total > maxBytes) throw tooLarge(maxBytes);
     yield chunk;
@@ -45,11 +43,20 @@ export async function inflateWhole(body: Buffer, encoding: BodyEncoding, maxByte
       const inflated = gunzipShort(body, Math.min(maxBytes, syncInflatedBytes));
       if (inflated) return inflated;
     }
-    return await gunzipWhole(body, { maxOutputLength: maxBytes });
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ERR_BUFFER_TOO_LARGE') throw tooLarge(maxBytes);
     throw badGzip(error);
   }
+  // Pieces that are put together in the end would take twice the memory. What is not written to takes none.
+  const whole = Buffer.allocUnsafeSlow(maxBytes);
+  let bytes = 0;
+  for await (const chunk of inflate(bytesOf(body), encoding, maxBytes)) bytes += chunk.copy(whole, bytes);
+  return whole.subarray(0, bytes);
+}
+
+/** Size that a gzip body states at its end (modulo 4 GiB), for its last member; it may turn out larger. */
+export function claimedBytes(body: Buffer, encoding: BodyEncoding): number {
+  if (encoding === 'identity' || body.length < 18) return body.length;
+  return body.readUInt32LE(body.length - 4);
 }
 
 /** The inflated body; null when it is larger than `maxBytes`. */

@@ -14,6 +14,10 @@ const CheckpointRow = Type.Object({
   resourceCount: Type.Integer(),
   inlineBytes: Nullable(Bytes),
   blobKey: Nullable(Type.String()),
+  /** Its bytes are known not to be those that were written. */
+  damaged: Type.Boolean(),
+  /** It was read back, or found damaged, within the last minute. */
+  checkedJustNow: Type.Boolean(),
 });
 export type CheckpointRow = Row<typeof CheckpointRow>;
 
@@ -34,13 +38,27 @@ export interface CheckpointOrder {
   readonly baseCheckpointId: string | null;
 }
 
+/** What a fold came to. */
+export interface FoldOutcome {
+  /** Why the entries after the first ones could not be replayed; null when they all were. */
+  readonly error: string | null;
+  /** What was left out without failing. */
+  readonly warning: string | null;
+  /** Of an ended update: it may replace a fold of as many entries or more, while no other update runs. */
+  readonly isNew: boolean;
+}
+
 export type CheckpointRepository = ReturnType<typeof createCheckpointRepository>;
 
-/** Checkpoints. A row is never changed; writes add one and move the pointers of update and stack to it. */
+/**
+ * Checkpoints. Writes add a row and move the pointers of update and stack to it; only what is known of the bytes, and where they
+ * lie, ever changes in one (`DocumentCheckRepository`).
+ */
 export function createCheckpointRepository(db: Queryable) {
   const columns = sql.fragment`
     id, update_id as "updateId", sha256, size_bytes as "sizeBytes", stored_bytes as "storedBytes", codec,
-    resource_count as "resourceCount", inline_bytes as "inlineBytes", blob_key as "blobKey"`;
+    resource_count as "resourceCount", inline_bytes as "inlineBytes", blob_key as "blobKey",
+    damaged_at is not null as damaged, checked_at > now() - interval '1 minute' as "checkedJustNow"`;
 
   const values = ({ document, resourceCount }: NewCheckpoint) => sql.fragment`
     ${sql.binary(document.sha256)}, ${document.sizeBytes}::bigint, ${document.storedBytes}::bigint, ${document.codec}::text,
@@ -51,6 +69,12 @@ export function createCheckpointRepository(db: Queryable) {
   // Held against the sweep until the transaction ends; no row when the sweep was first.
   const liveBlob = (blobKey: string | null) => sql.fragment`
     (select key from blobs where key = ${blobKey}::text and condemned_at is null for key share)`;
+
+  // What runs has begun with the state as it is, and its writes follow it.
+  const noneRuns = sql.fragment`
+    not exists (
+      select 1 from updates r where r.stack_id = u.stack_id and r.id <> u.id and r.exclusive and r.status = 'running'
+    )`;
 
   return {
     find: (id: string) =>
@@ -64,7 +88,7 @@ export function createCheckpointRepository(db: Queryable) {
     commit: async (fence: LeaseFence, checkpoint: NewCheckpoint, write: CheckpointOrder): Promise<string | null> => {
       const row = await db.maybeOne(sql.rows(IdRow)`
         /* checkpoints.commit */
-        with stack as (select id from stacks where id = ${fence.stackId} for update),
+        with stack as (select id from stacks where id = ${fence.stackId} and deleted_at is null for update),
         blob as ${liveBlob(checkpoint.document.blobKey)},
         fenced as (
           select u.id, u.stack_id, u.checkpoint_id from updates u join stack on stack.id = u.stack_id
@@ -100,20 +124,75 @@ export function createCheckpointRepository(db: Queryable) {
     /**
      * Commits the fold of an update's journal: the first `foldedEntries` entries are in this checkpoint. Only if the update
      * still has the checkpoint that the fold found. Works for ended updates too: their journal was accepted before.
-     * The stack's head follows when it was this update's state.
+     * The stack's head follows when it was this update's state. The claim on the fold ends with it. What the fold found in
+     * place of a sound state stays for as long as other updates of the stack refer to it.
      */
     commitFold: async (
-      fold: { updateId: string; stackId: string; foundCheckpointId: string | null; foldedEntries: number },
+      fold: {
+        updateId: string;
+        stackId: string;
+        foundCheckpointId: string | null;
+        foldedEntries: number;
+        outcome: FoldOutcome;
+      },
       checkpoint: NewCheckpoint,
     ): Promise<string | null> => {
       const row = await db.maybeOne(sql.rows(IdRow)`
         /* checkpoints.commitFold */
-        with stack as (select id from stacks where id = ${fold.stackId} for update),
+        with stack as (select id from stacks where id = ${fold.stackId} and deleted_at is null for update),
         blob as ${liveBlob(checkpoint.document.blobKey)},
         fenced as (
-          select u.id, u.stack_id, u.checkpoint_id from updates u join stack on stack.id = u.stack_id
+          select u.id, u.stack_id, u.checkpoint_id
+          from updates u join stack on stack.id = u.stack_id join journals j on j.update_id = u.id
           where u.id = ${fold.updateId} and u.checkpoint_id is not distinct from ${fold.foundCheckpointId}::uuid
-            and u.folded_entries < ${fold.foldedEntries}
+            and case when ${fold.outcome.isNew} then ${noneRuns} else j.folded_entries < ${fold.foldedEntries} end
+            and (${checkpoint.document.blobKey}::text is null or exists (select 1 from blob))
+          for update of u, j
+        ),
+        written as (
+          insert into checkpoints (stack_id, update_id, ${valueColumns})
+          select f.stack_id, f.id, ${values(checkpoint)} from fenced f returning id
+        ),
+        moved as (
+          update updates u set checkpoint_id = w.id from written w, fenced f where u.id = f.id
+        ),
+        counted as (
+          update journals j set folded_entries = ${fold.foldedEntries}, fold_error = ${fold.outcome.error}::text,
+            fold_warning = ${fold.outcome.warning}::text, folded_at = null,
+            accepted_at = case when coalesce(${fold.outcome.error}::text, ${fold.outcome.warning}::text) is not null then j.accepted_at end,
+            fold_claim = null, fold_claimed_until = null
+          from written w, fenced f where j.update_id = f.id
+        ),
+        head as (
+          update stacks s set checkpoint_id = w.id, updated_at = now() from written w, fenced f
+          where s.id = f.stack_id and s.checkpoint_id is not distinct from f.checkpoint_id
+        ),
+        superseded as (
+          delete from checkpoints c using fenced f, written w where c.update_id = f.id and c.id <> w.id
+            and not exists (
+              select 1 from updates o where o.id <> f.id and o.exclusive and (o.base_checkpoint_id = c.id or o.checkpoint_id = c.id)
+            )
+        )
+        select id from written`);
+      return row?.id ?? null;
+    },
+
+    /**
+     * Puts another document of the same state in the place of a damaged one: wherever an update of the stack, or its head,
+     * refers to the checkpoint that `updateId` is thought to have. Null when it has another by now, or one that is not its own.
+     */
+    replace: async (
+      damaged: { updateId: string; stackId: string; foundCheckpointId: string },
+      checkpoint: NewCheckpoint,
+    ): Promise<string | null> => {
+      const row = await db.maybeOne(sql.rows(IdRow)`
+        /* checkpoints.replace */
+        with stack as (select id from stacks where id = ${damaged.stackId} for update),
+        blob as ${liveBlob(checkpoint.document.blobKey)},
+        fenced as (
+          select u.id, u.stack_id, u.checkpoint_id
+          from updates u join stack on stack.id = u.stack_id join checkpoints c on c.id = u.checkpoint_id and c.update_id = u.id
+          where u.id = ${damaged.updateId} and u.checkpoint_id = ${damaged.foundCheckpointId}::uuid
             and (${checkpoint.document.blobKey}::text is null or exists (select 1 from blob))
           for update of u
         ),
@@ -122,16 +201,18 @@ export function createCheckpointRepository(db: Queryable) {
           select f.stack_id, f.id, ${values(checkpoint)} from fenced f returning id
         ),
         moved as (
-          update updates u set checkpoint_id = w.id, folded_entries = ${fold.foldedEntries}
-          from written w, fenced f where u.id = f.id
+          update updates u set
+            checkpoint_id = case when u.checkpoint_id = f.checkpoint_id then w.id else u.checkpoint_id end,
+            base_checkpoint_id = case when u.base_checkpoint_id = f.checkpoint_id then w.id else u.base_checkpoint_id end
+          from written w, fenced f
+          where u.stack_id = f.stack_id and (u.checkpoint_id = f.checkpoint_id or u.base_checkpoint_id = f.checkpoint_id)
         ),
+        unread as (update journals j set folded_at = null from written w, fenced f where j.update_id = f.id),
         head as (
           update stacks s set checkpoint_id = w.id, updated_at = now() from written w, fenced f
-          where s.id = f.stack_id and s.checkpoint_id is not distinct from f.checkpoint_id
+          where s.id = f.stack_id and s.checkpoint_id = f.checkpoint_id
         ),
-        superseded as (
-          delete from checkpoints c using fenced f, written w where c.update_id = f.id and c.id <> w.id
-        )
+        superseded as (delete from checkpoints c using fenced f, written w where c.id = f.checkpoint_id)
         select id from written`);
       return row?.id ?? null;
     },

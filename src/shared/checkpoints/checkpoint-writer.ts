@@ -1,5 +1,6 @@
 import { ConflictError, InvalidRequestError, UnavailableError } from '../platform/errors/errors.ts';
 import type { Span } from '../platform/json/json-scanner.ts';
+import { inTurns } from '../platform/turns/turns.ts';
 import { type LeaseFence, LeaseLostError } from '../updates/lease.ts';
 import type { UpdateRepository, UpdateRow } from '../updates/update-repository.ts';
 import { isActive } from '../updates/update-state.ts';
@@ -12,6 +13,7 @@ import {
   DeploymentScanner,
   type ScannedMember,
 } from './deployment-scan.ts';
+import type { DocumentGuard } from './document-guard.ts';
 import type { DocumentStore } from './document-store.ts';
 import type { WholeBodies } from './whole-bodies.ts';
 
@@ -25,6 +27,8 @@ export interface CheckpointWrite {
   readonly fence: LeaseFence;
   readonly body: ByteSource;
   readonly encoding: BodyEncoding;
+  /** The body, when it is inflated and in memory already. */
+  readonly inflated?: Buffer | null;
 }
 
 /** A delta is computed again when another write of the same update came between; more often than this is a fault. */
@@ -38,6 +42,7 @@ export class CheckpointWriter {
   readonly #updates: UpdateRepository;
   readonly #checkpoints: CheckpointRepository;
   readonly #documents: DocumentStore;
+  readonly #guard: DocumentGuard;
   readonly #wholeBodies: WholeBodies;
   readonly #maxBytes: number;
 
@@ -45,12 +50,14 @@ export class CheckpointWriter {
     updates: UpdateRepository;
     checkpoints: CheckpointRepository;
     documents: DocumentStore;
+    guard: DocumentGuard;
     wholeBodies: WholeBodies;
     maxBodyBytes: number;
   }) {
     this.#updates = parts.updates;
     this.#checkpoints = parts.checkpoints;
     this.#documents = parts.documents;
+    this.#guard = parts.guard;
     this.#wholeBodies = parts.wholeBodies;
     this.#maxBytes = parts.maxBodyBytes;
   }
@@ -61,9 +68,9 @@ export class CheckpointWriter {
    */
   async write(write: CheckpointWrite): Promise<void> {
     if (write.kind === 'delta') {
-      return this.#wholeBodies.use(write.body, write.encoding, (body) =>
-        this.#writeDelta(write.fence, parseDelta(body)),
-      );
+      if (write.inflated) return this.#writeDelta(write.fence, await parseDelta(write.inflated));
+      const apply = async (body: Buffer) => this.#writeDelta(write.fence, await parseDelta(body));
+      return this.#wholeBodies.use(write.body, write.encoding, apply, write.fence.stackId);
     }
     const inflated: ByteSource = () => inflate(write.body, write.encoding, this.#maxBytes);
     const scan = await scanStream(inflated, write.kind === 'verbatim' ? 'untypedDeployment' : null);
@@ -90,7 +97,7 @@ export class CheckpointWriter {
       // The first write of an update is always whole: what came before it is another update's text.
       if (!base || base.updateId !== fence.updateId)
         throw new InvalidDeltaError('There is no checkpoint of this update to apply the delta to');
-      const result: ByteSource = () => spliceDelta(this.#documents.open(base), delta.edits);
+      const result: ByteSource = () => inTurns(spliceDelta(this.#guard.open(base), delta.edits));
       const document = await this.#documents.save(result, (sha256) => {
         if (sha256.toString('hex') === delta.checkpointHash) return;
         throw new InvalidDeltaError('The checkpoint with the delta applied does not have the hash given');

@@ -1,6 +1,8 @@
 import { InvalidRequestError } from '../platform/errors/errors.ts';
-import { type JsonSpan, scanJson, scanMembers, sliceOf } from '../platform/json/json-text.ts';
+import { type JsonSpan, sliceOf } from '../platform/json/json-text.ts';
 import { decodeJsonString } from '../platform/json/rewrite-strings.ts';
+import { decodeStringInTurns, scanJsonInTurns } from '../platform/json/scan-in-turns.ts';
+import { Turns } from '../platform/turns/turns.ts';
 
 /** What the column holds; one per checkpoint, so no update comes near. */
 const maxSequenceNumber = 2 ** 31 - 1;
@@ -28,16 +30,21 @@ export class InvalidDeltaError extends InvalidRequestError {
 }
 
 /** Throws InvalidDeltaError when the body is JSON of another shape, JsonSyntaxError when it is no JSON. */
-export function parseDelta(body: Buffer): CheckpointDelta {
-  const members = scanMembers(body);
-  if (!members) throw new InvalidDeltaError('The checkpoint delta is not an object');
+export async function parseDelta(body: Buffer): Promise<CheckpointDelta> {
+  const members = new Map<string, JsonSpan>();
+  let isObject = false;
+  await scanJsonInTurns(body, 1, (path, span) => {
+    if (path.length === 1) members.set(String(path[0]), span);
+    else isObject = span.kind === 'object';
+  });
+  if (!isObject) throw new InvalidDeltaError('The checkpoint delta is not an object');
   const hash = readString(body, members.get('checkpointHash'));
   if (hash === null || !/^[0-9a-f]{64}$/i.test(hash)) {
     throw new InvalidDeltaError('checkpointHash is not a SHA-256 in hexadecimal');
   }
   const list = members.get('deploymentDelta');
   if (list?.kind !== 'array') throw new InvalidDeltaError('deploymentDelta is not an array');
-  const edits = parseEdits(sliceOf(body, list));
+  const edits = await parseEdits(sliceOf(body, list));
   assertEdits(edits);
   return {
     deploymentVersion: readNatural(body, members.get('version'), 'version'),
@@ -127,16 +134,16 @@ function assertEdits(edits: readonly DeltaEdit[]): void {
 interface RawEdit {
   start?: number;
   end?: number;
-  newText?: Buffer;
+  newText?: JsonSpan;
 }
 
 /** Go takes field names in any case; here only gotextdiff's own spelling `Span`, `NewText` differs from the usual. */
-function parseEdits(list: Buffer): DeltaEdit[] {
-  const edits: DeltaEdit[] = [];
+async function parseEdits(list: Buffer): Promise<DeltaEdit[]> {
+  const edits: Required<RawEdit>[] = [];
   let raw: RawEdit = {};
-  scanJson(list, 4, (path, span) => {
+  await scanJsonInTurns(list, 4, (path, span) => {
     if (path.length === 1) {
-      edits.push(toEdit(raw, edits.length));
+      edits.push(assertWhole(raw, edits.length));
       raw = {};
       return;
     }
@@ -145,15 +152,20 @@ function parseEdits(list: Buffer): DeltaEdit[] {
       if (second === 'start') raw.start = readNatural(list, span, `The start of edit ${edits.length}`);
       else if (second === 'end') raw.end = readNatural(list, span, `The end of edit ${edits.length}`);
     } else if (path.length === 2 && first === 'newtext') {
-      const text = readString(list, span);
-      if (text === null) throw new InvalidDeltaError(`NewText of edit ${edits.length} is not a string`);
-      raw.newText = Buffer.from(text);
+      if (span.kind !== 'string') throw new InvalidDeltaError(`NewText of edit ${edits.length} is not a string`);
+      raw.newText = span;
     }
   });
-  return edits;
+  const turns = new Turns();
+  const parsed: DeltaEdit[] = [];
+  for (const { start, end, newText } of edits) {
+    parsed.push({ start, end, newText: await decodeStringInTurns(list, newText.start, newText.end) });
+    await turns.spend(newText.end - newText.start);
+  }
+  return parsed;
 }
 
-function toEdit({ start, end, newText }: RawEdit, position: number): DeltaEdit {
+function assertWhole({ start, end, newText }: RawEdit, position: number): Required<RawEdit> {
   if (start === undefined || end === undefined || newText === undefined) {
     throw new InvalidDeltaError(`Edit ${position} of the delta lacks Span.start.offset, Span.end.offset or NewText`);
   }

@@ -1,8 +1,9 @@
 import { InvalidRequestError } from '../platform/errors/errors.ts';
 import { type JsonKind, JsonScanner, type Span } from '../platform/json/json-scanner.ts';
 import type { JsonSpan } from '../platform/json/json-text.ts';
+import { RecentText } from '../platform/json/recent-text.ts';
 
-/** Longest raw text that is kept of a member; the spaces and the name before the value count. */
+/** Longest raw text that is kept of a member. */
 const maxTextBytes = 64 * 1024;
 
 /** Deployment schema versions that we know (pkg/resource/stack/deployment.go). */
@@ -53,7 +54,7 @@ export class DeploymentScanner {
   /** Depth of the document's members. */
   readonly #depth: number;
   readonly #scanner: JsonScanner;
-  readonly #texts = new TextKeeper();
+  readonly #texts = new RecentText(maxTextBytes);
   readonly #members = new Map<string, ScannedMember>();
   #rootKind: JsonKind = 'literal';
   #root: Span = { start: 0, end: 0 };
@@ -99,13 +100,13 @@ export class DeploymentScanner {
     } else if (depth === this.#depth && (depth === 1 || path[0] === this.#nested)) {
       const name = String(path[depth - 1]);
       const members = depth === 1 ? this.#members : this.#passedDocument;
-      members.set(name, this.#texts.member(kind, start, end));
+      members.set(name, this.#member(kind, start, end));
       if (name === 'deployment') {
         this.#deploymentResources = this.#passedResources;
         this.#passedResources = noResources;
       }
     } else if (depth === 1) {
-      this.#members.set(String(path[0]), this.#texts.member(kind, start, end));
+      this.#members.set(String(path[0]), this.#member(kind, start, end));
       if (path[0] === this.#nested) {
         this.#document = this.#passedDocument;
         this.#passedDocument = new Map();
@@ -120,6 +121,14 @@ export class DeploymentScanner {
     }
   }
 
+  /** The value that has just ended, with its raw text unless that is an object or too long. */
+  #member(kind: JsonKind, start: number, end: number): ScannedMember {
+    const text = kind === 'object' ? null : this.#texts.textOf(start, end);
+    const member = text === null ? { kind, start, end } : { kind, start, end, text: text.toString('utf8') };
+    this.#texts.pass(end);
+    return member;
+  }
+
   #isInResources(path: readonly (string | number)[]): boolean {
     const at = this.#depth - 1;
     return path[at] === 'deployment' && path[at + 1] === 'resources' && (at === 0 || path[0] === this.#nested);
@@ -129,51 +138,6 @@ export class DeploymentScanner {
     if (kind === 'array') return 'array';
     // Of the literals only null ends in an l, and its last byte is in the chunk at hand.
     return kind === 'literal' && this.#texts.byteAt(end - 1) === 0x6c ? 'null' : 'other';
-  }
-}
-
-/** Keeps just enough of a text that arrives in pieces to hand out the raw text of a short value when it ends. */
-class TextKeeper {
-  #chunk: Buffer = Buffer.alloc(0);
-  #chunkStart = 0;
-  /** Parts of earlier chunks, from the end of the last value on; null when they got too long. */
-  #parts: Buffer[] | null = [];
-  #partsBytes = 0;
-  #valueEnd = 0;
-
-  beginChunk(chunk: Buffer): void {
-    this.#chunk = chunk;
-  }
-
-  endChunk(): void {
-    const rest = this.#chunk.subarray(Math.max(this.#valueEnd - this.#chunkStart, 0));
-    this.#partsBytes += rest.length;
-    if (this.#partsBytes > maxTextBytes) this.#parts = null;
-    // A copy: the caller may reuse the chunk's memory.
-    else this.#parts?.push(Buffer.from(rest));
-    this.#chunkStart += this.#chunk.length;
-  }
-
-  /** The byte at `offset`, which lies in the chunk at hand. */
-  byteAt(offset: number): number | undefined {
-    return this.#chunk[offset - this.#chunkStart];
-  }
-
-  /** The value that has just ended, with its raw text unless that is an object or too long. */
-  member(kind: JsonKind, start: number, end: number): ScannedMember {
-    const text = kind === 'object' || end - start > maxTextBytes ? null : this.#textOf(start, end);
-    this.#valueEnd = end;
-    this.#parts = [];
-    this.#partsBytes = 0;
-    return text === null ? { kind, start, end } : { kind, start, end, text: text.toString('utf8') };
-  }
-
-  #textOf(start: number, end: number): Buffer | null {
-    const from = start - this.#chunkStart;
-    const to = end - this.#chunkStart;
-    if (from >= 0) return this.#chunk.subarray(from, to);
-    if (this.#parts === null || -from > this.#partsBytes) return null;
-    return Buffer.concat([...this.#parts, this.#chunk.subarray(0, to)]).subarray(this.#partsBytes + from);
   }
 }
 

@@ -4,17 +4,32 @@ import { promisify } from 'node:util';
 import { createZstdCompress, createZstdDecompress, zstdCompress, zstdDecompress } from 'node:zlib';
 import { BlobNotFoundError, type BlobStore } from '../platform/blobs/blob-store.ts';
 import { UnavailableError } from '../platform/errors/errors.ts';
+import type { DataKeys } from '../secrets/data-keys.ts';
 import type { BlobRepository } from './blob-repository.ts';
 import { type ByteSource, bytesOf } from './byte-source.ts';
-import { type EncodedDocument, zstdOptions } from './document-codec.ts';
+import {
+  asDamage,
+  checkText,
+  DamagedBytesError,
+  DigestCheck,
+  type DocumentDigest,
+  type EncodedDocument,
+  mostEncodedBytes,
+  zstdOptions,
+} from './document-codec.ts';
+import { sealBytes, unsealBytes } from './document-seal.ts';
 
 const compressWhole = promisify(zstdCompress);
 const decompressWhole = promisify(zstdDecompress);
 
-/** Documents up to this size are compressed in one call rather than as a stream. */
+/** Documents up to this size are compressed, and read, in one call rather than as a stream. */
 const wholeLimitBytes = 1024 * 1024;
 /** Of decoded bytes. Node's 16 KiB would cost a large document a thousand turns of the event loop. */
 const openChunkBytes = 128 * 1024;
+
+/** What `codec` says of how the stored bytes were made. Only objects in the blob store are sealed. */
+const plainCodec = 'zstd';
+const sealedCodec = 'zstd+sealed';
 
 /** Where the encoded bytes of a document lie, and what they are. */
 export interface StoredDocument {
@@ -27,7 +42,7 @@ export interface StoredDocument {
 }
 
 /** What is needed to read one back. */
-export type DocumentPlace = Pick<StoredDocument, 'codec' | 'inlineBytes' | 'blobKey' | 'sizeBytes'>;
+export type DocumentPlace = Pick<StoredDocument, 'codec' | 'inlineBytes' | 'blobKey' | keyof DocumentDigest>;
 
 /** A row points at bytes that the blob store does not have: superseded just now, or lost. Never "not found" to a client. */
 export class DocumentMissingError extends UnavailableError {
@@ -35,19 +50,27 @@ export class DocumentMissingError extends UnavailableError {
   override readonly code = 'document-missing';
 }
 
+/** Whether new objects are sealed, and the keys for those that are. */
+export interface Sealing {
+  readonly isOn: boolean;
+  readonly keys: DataKeys;
+}
+
 /**
- * Keeps the bytes of documents: small ones (compressed) for the row, larger ones in the blob store under a new key that
- * begins with their SHA-256. Saving makes nothing visible; that is for the row that will point here.
+ * Keeps the bytes of documents: small ones (compressed) for the row, larger ones in the blob store under a new key, sealed when
+ * that is turned on. Saving makes nothing visible; that is for the row that will point here.
  */
 export class DocumentStore {
   readonly #blobs: BlobStore;
   readonly #blobRows: BlobRepository;
   readonly #inlineLimit: number;
+  readonly #sealing: Sealing;
 
-  constructor(blobs: BlobStore, blobRows: BlobRepository, inlineLimitBytes: number) {
+  constructor(blobs: BlobStore, blobRows: BlobRepository, inlineLimitBytes: number, sealing: Sealing) {
     this.#blobs = blobs;
     this.#blobRows = blobRows;
     this.#inlineLimit = inlineLimitBytes;
+    this.#sealing = sealing;
   }
 
   /**
@@ -58,7 +81,7 @@ export class DocumentStore {
     const probe = await this.#probe(source);
     verify?.(probe.sha256);
     if (probe.inlineBytes) {
-      return { ...probe, storedBytes: probe.inlineBytes.length, codec: 'zstd', blobKey: null };
+      return { ...probe, storedBytes: probe.inlineBytes.length, codec: plainCodec, blobKey: null };
     }
     const { sha256, sizeBytes } = probe;
     return { sha256, sizeBytes, ...(await this.#put(sha256, compressed(source))) };
@@ -69,57 +92,96 @@ export class DocumentStore {
     const { sizeBytes } = document;
     const [sha256, bytes] = [asBuffer(document.sha256), asBuffer(document.bytes)];
     if (bytes.length <= this.#inlineLimit) {
-      return { sha256, sizeBytes, storedBytes: bytes.length, codec: 'zstd', inlineBytes: bytes, blobKey: null };
+      return { sha256, sizeBytes, storedBytes: bytes.length, codec: plainCodec, inlineBytes: bytes, blobKey: null };
     }
     return { sha256, sizeBytes, ...(await this.#put(sha256, bytesOf(bytes)())) };
   }
 
-  /** The document's bytes. Throws DocumentMissingError, and BlobStoreUnavailableError. */
+  /**
+   * The document's bytes, checked against its size and SHA-256: a small document before its first byte, a larger one before its
+   * last piece, so that a reader never gets to the end of other bytes. Throws DamagedBytesError, DocumentMissingError,
+   * BlobStoreUnavailableError, and MasterKeyError when it is sealed and cannot be opened.
+   */
   async *open(place: DocumentPlace): AsyncGenerator<Buffer> {
-    if (place.inlineBytes && place.sizeBytes <= wholeLimitBytes) {
-      yield await decompressWhole(place.inlineBytes);
+    if (place.sizeBytes <= wholeLimitBytes) {
+      const encoded = await this.#readWhole(place);
+      const options = { maxOutputLength: Math.max(1, place.sizeBytes) };
+      const text = await decompressWhole(encoded, options).catch((error: unknown) => {
+        throw asDamage(error);
+      });
+      checkText(text, place);
+      yield text;
       return;
     }
-    const encoded = place.inlineBytes ? [place.inlineBytes] : await this.#openBlob(place.blobKey as string);
+    const encoded = place.inlineBytes ? [place.inlineBytes] : await this.#openBlob(place);
     const decoder = createZstdDecompress({ chunkSize: openChunkBytes });
     // The caller may stop early; its return() ends this generator, which must not leave the blob's socket open.
     const stream = pipeline(Readable.from(encoded), decoder, () => {});
+    const check = new DigestCheck(place);
+    let held: Buffer | null = null;
     try {
-      for await (const chunk of stream) yield chunk as Buffer;
+      for await (const chunk of stream) {
+        check.update(chunk as Buffer);
+        if (held) yield held;
+        held = chunk as Buffer;
+      }
+      check.end();
+      if (held) yield held;
+    } catch (error) {
+      throw asDamage(error);
     } finally {
       stream.destroy();
     }
   }
 
-  /** The whole document in memory. */
+  /** The whole document in memory, checked as by `open`. */
   async read(place: DocumentPlace): Promise<Buffer> {
     const parts: Buffer[] = [];
     for await (const chunk of this.open(place)) parts.push(chunk);
     return parts.length === 1 ? (parts[0] as Buffer) : Buffer.concat(parts);
   }
 
-  /** The document as it is stored, in memory of its own. */
-  async readEncoded(place: DocumentPlace): Promise<Buffer> {
-    if (place.inlineBytes) return place.inlineBytes;
-    return Buffer.concat(await Array.fromAsync(await this.#openBlob(place.blobKey as string)));
+  /** The document as it was compressed, in memory of its own. It is checked where it is decoded (`decodeDocument`). */
+  async readEncoded(place: DocumentPlace): Promise<EncodedDocument> {
+    const { sha256, sizeBytes } = place;
+    return { sha256, sizeBytes, bytes: await this.#readWhole(place) };
+  }
+
+  /** Throws DamagedBytesError as soon as there is more than the document can take. */
+  async #readWhole(place: DocumentPlace): Promise<Buffer> {
+    const { inlineBytes, sizeBytes } = place;
+    if (inlineBytes) return inlineBytes;
+    const parts: Buffer[] = [];
+    let bytes = 0;
+    for await (const part of await this.#openBlob(place)) {
+      bytes += part.length;
+      if (bytes > mostEncodedBytes(sizeBytes)) {
+        throw new DamagedBytesError(`The stored bytes are more than a document of ${sizeBytes} bytes can take`);
+      }
+      parts.push(part);
+    }
+    return Buffer.concat(parts);
   }
 
   async #put(sha256: Buffer, encoded: AsyncIterable<Buffer>): Promise<Omit<StoredDocument, 'sha256' | 'sizeBytes'>> {
-    const hex = sha256.toString('hex');
-    const blobKey = `checkpoints/${hex.slice(0, 2)}/${hex}-${randomBytes(6).toString('hex')}`;
-    await this.#blobRows.insert(blobKey);
-    const { storedBytes } = await this.#blobs.put(blobKey, encoded);
+    const key = this.#sealing.isOn ? await this.#sealing.keys.current(null) : null;
+    const blobKey = key ? newSealedBlobKey() : newBlobKey(sha256);
+    await this.#blobRows.insert(blobKey, key?.id ?? null);
+    const { storedBytes } = await this.#blobs.put(blobKey, key ? sealBytes(key, blobKey, encoded) : encoded);
     if (!(await this.#blobRows.isKept(blobKey))) {
-      // The upload took longer than the grace period: the sweep has deleted what was not there yet.
-      await this.#blobs.delete(blobKey);
+      // The upload took longer than the sweep waits, which has deleted what was not there yet, and does it again.
+      await this.#blobRows.giveBack(blobKey);
       throw new UnavailableError('Storing the document took too long; please repeat the call');
     }
-    return { storedBytes, codec: 'zstd', inlineBytes: null, blobKey };
+    return { storedBytes, codec: key ? sealedCodec : plainCodec, inlineBytes: null, blobKey };
   }
 
-  async #openBlob(key: string): Promise<AsyncIterable<Buffer>> {
+  async #openBlob({ blobKey, codec }: DocumentPlace): Promise<AsyncIterable<Buffer>> {
+    const key = blobKey as string;
     try {
-      return await this.#blobs.open(key);
+      const stored = await this.#blobs.open(key);
+      if (codec !== sealedCodec) return stored;
+      return unsealBytes((id) => this.#sealing.keys.find(id), key, stored);
     } catch (error) {
       if (!(error instanceof BlobNotFoundError)) throw error;
       throw new DocumentMissingError('The bytes of a stored state are missing in the blob store', { cause: error });
@@ -142,6 +204,18 @@ export class DocumentStore {
     const encoded = await compressWhole(kept.length === 1 ? (kept[0] as Buffer) : Buffer.concat(kept), zstdOptions);
     return { sha256, sizeBytes, inlineBytes: encoded.length <= this.#inlineLimit ? encoded : null };
   }
+}
+
+/** The random part makes each upload an object of its own. */
+function newBlobKey(sha256: Buffer): string {
+  const hex = sha256.toString('hex');
+  return `checkpoints/${hex.slice(0, 2)}/${hex}-${randomBytes(6).toString('hex')}`;
+}
+
+/** Of a sealed object not even the name may tell what the document is. */
+function newSealedBlobKey(): string {
+  const hex = randomBytes(16).toString('hex');
+  return `checkpoints/${hex.slice(0, 2)}/${hex}`;
 }
 
 async function* compressed(source: ByteSource): AsyncGenerator<Buffer> {

@@ -1,11 +1,15 @@
+import type { FoldRepository } from '../journal/fold-repository.ts';
+import { describeFault, type JournalFault } from '../journal/journal-fault.ts';
 import type { JournalFolder } from '../journal/journal-folder.ts';
-import { isShortReplay } from '../journal/replay-runner.ts';
+import { isShortReplay, UnsoundJournalError } from '../journal/replay-runner.ts';
 import { UnavailableError } from '../platform/errors/errors.ts';
 import type { StackRef } from '../stacks/names.ts';
 import type { StackRepository, StackRow } from '../stacks/stack-repository.ts';
 import type { UpdateRepository, UpdateRow } from '../updates/update-repository.ts';
+import { isActive } from '../updates/update-state.ts';
 import type { CheckpointRepository } from './checkpoint-repository.ts';
-import { DocumentMissingError, type DocumentStore } from './document-store.ts';
+import type { DocumentGuard } from './document-guard.ts';
+import { DocumentMissingError } from './document-store.ts';
 
 /** A stack without state, as the contract has it: `resources` null and no manifest. */
 export const emptyDocument = Buffer.from('{"version":3,"deployment":{"resources":null}}');
@@ -21,31 +25,39 @@ export interface StateDocument {
   readonly resourceCount: number;
   /** Null: there is no checkpoint behind it (empty, or folded on demand). */
   readonly checkpointId: string | null;
+  /** What of the journal is not in it; null when everything is. */
+  readonly warning: string | null;
 }
 
-/** Reads states: the newest of a stack, and that of any version. Journal entries not yet folded are always included. */
+/**
+ * Reads states: the newest of a stack, and that of any version. Journal entries not yet folded are always included. What is
+ * damaged throws DocumentDamagedError, at the latest in place of the last piece.
+ */
 export class StateReader {
   readonly #stacks: StackRepository;
   readonly #updates: UpdateRepository;
   readonly #checkpoints: CheckpointRepository;
-  readonly #documents: DocumentStore;
+  readonly #guard: DocumentGuard;
   readonly #folder: JournalFolder;
+  readonly #folds: FoldRepository;
   readonly #foldLarge: (updateId: string) => Promise<void>;
 
   constructor(parts: {
     stacks: StackRepository;
     updates: UpdateRepository;
     checkpoints: CheckpointRepository;
-    documents: DocumentStore;
+    guard: DocumentGuard;
     folder: JournalFolder;
+    folds: FoldRepository;
     /** Folds where it holds up nobody. */
     foldLarge: (updateId: string) => Promise<void>;
   }) {
     this.#stacks = parts.stacks;
     this.#updates = parts.updates;
     this.#checkpoints = parts.checkpoints;
-    this.#documents = parts.documents;
+    this.#guard = parts.guard;
     this.#folder = parts.folder;
+    this.#folds = parts.folds;
     this.#foldLarge = parts.foldLarge;
   }
 
@@ -57,7 +69,9 @@ export class StateReader {
       const withTail = stack.tailUpdateId === null ? null : await this.#updates.find(stack.tailUpdateId);
       if (stack.tailUpdateId !== null && !withTail?.hasTail) return 'moved';
       const state = withTail ? await this.#fold(withTail) : await this.#open(stack.checkpointId);
-      return state === 'moved' ? state : { stack, state };
+      if (state === 'moved' || !stack.hasFaults) return state === 'moved' ? state : { stack, state };
+      const faults = await this.#folds.findFaults(stack.id);
+      return { stack, state: { ...state, warning: faults.map(describeFault).join(' ') || state.warning } };
     });
   }
 
@@ -66,7 +80,8 @@ export class StateReader {
     return this.#untilStill(async () => {
       const update = await this.#updates.findByVersion(stackId, stackVersion);
       if (!update) return null;
-      return update.hasTail ? this.#fold(update) : this.#open(update.checkpointId);
+      if (update.hasTail) return this.#fold(update);
+      return this.#openFolded(update);
     });
   }
 
@@ -94,9 +109,14 @@ export class StateReader {
     if (!isShortReplay({ entries: update.entryCount, bytes: base?.sizeBytes ?? 0 })) {
       await this.#foldLarge(update.id);
       const folded = await this.#updates.find(update.id);
-      return folded ? this.#open(folded.checkpointId) : 'moved';
+      return folded ? this.#openFolded(folded) : 'moved';
     }
-    const folded = await this.#folder.replay(update);
+    const folded = await this.#folder.replay(update).catch(async (error: unknown) => {
+      if (!(error instanceof UnsoundJournalError) || isActive(update.status)) throw error;
+      // Its longest sound prefix becomes the state of an ended update, and the next look finds that.
+      await this.#folder.fold(update.id);
+      return null;
+    });
     if (!folded) return 'moved';
     const { buffer, byteOffset, byteLength } = folded.document;
     return {
@@ -104,25 +124,45 @@ export class StateReader {
       bytes: once(Buffer.from(buffer, byteOffset, byteLength)),
       resourceCount: folded.resourceCount,
       checkpointId: null,
+      warning: folded.warning && describeFault({ ...asFault(update), foldError: null, foldWarning: folded.warning }),
     };
+  }
+
+  /** The update's checkpoint, with what its fold has left out. */
+  async #openFolded(update: UpdateRow): Promise<StateDocument | 'moved'> {
+    const state = await this.#open(update.checkpointId);
+    const isFaulty = update.foldError !== null || update.foldWarning !== null;
+    return state === 'moved' || !isFaulty ? state : { ...state, warning: describeFault(asFault(update)) };
   }
 
   async #open(checkpointId: string | null): Promise<StateDocument | 'moved'> {
     if (checkpointId === null) {
-      return { sizeBytes: emptyDocument.length, bytes: once(emptyDocument), resourceCount: 0, checkpointId };
+      return {
+        sizeBytes: emptyDocument.length,
+        bytes: once(emptyDocument),
+        resourceCount: 0,
+        checkpointId,
+        warning: null,
+      };
     }
     const checkpoint = await this.#checkpoints.find(checkpointId);
     if (!checkpoint) return 'moved';
-    const bytes = this.#documents.open(checkpoint);
-    // The first piece is fetched here, so that a blob which is gone can still be answered by asking again.
+    const bytes = this.#guard.open(checkpoint);
+    // The first piece is fetched here, so that a blob which is gone can still be answered by asking again, and a damaged one by an
+    // error; a small document has been checked by then.
     const first = await bytes.next();
     return {
       sizeBytes: checkpoint.sizeBytes,
       resourceCount: checkpoint.resourceCount,
       checkpointId,
       bytes: resume(first, bytes),
+      warning: null,
     };
   }
+}
+
+function asFault({ id, ...update }: UpdateRow): JournalFault {
+  return { updateId: id, ...update };
 }
 
 async function* once(bytes: Buffer): AsyncGenerator<Buffer> {

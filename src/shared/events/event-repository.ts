@@ -1,58 +1,138 @@
 import { Type } from 'typebox';
-import { type Queryable, sql } from '../platform/db/sql.ts';
+import { type Queryable, type Row, sql } from '../platform/db/sql.ts';
+import { inBatches } from '../platform/db/text-pieces.ts';
+import { Nullable } from '../platform/schema/standard-schema.ts';
 import type { LeaseFence } from '../updates/lease.ts';
 
-const EventRow = Type.Object({ sequence: Type.Integer(), event: Type.String() });
+const EventRow = Type.Object({
+  sequence: Type.Integer(),
+  /** Name of the payload; empty when the event says its type itself. */
+  type: Type.String(),
+  bytes: Type.Integer(),
+  /** Null when it is larger than was asked for: to be read by `readText` then. */
+  event: Nullable(Type.String()),
+});
+export type EventRow = Row<typeof EventRow>;
 
 export interface EngineEventText {
   readonly sequence: number;
   /** The event's JSON, as the client sent it. */
   readonly text: string;
+  /** Name of its payload; empty when the event says its type itself. */
+  readonly type: string;
+  /** The resource that it is about. */
+  readonly urn: string | null;
+}
+
+/** Which events to read. */
+export interface EventSelection {
+  /** Sequence after which to begin; -1 stands for the beginning. */
+  readonly after: number;
+  /** Events about this resource only. */
+  readonly urn: string | null;
+}
+
+/** The lease ended between the statements of one batch, of which none is to stay. */
+class FenceError extends Error {
+  override readonly name = 'FenceError';
 }
 
 export type EventRepository = ReturnType<typeof createEventRepository>;
 
 /** Engine events, as raw text, by (update, sequence). */
 export function createEventRepository(db: Queryable) {
+  const insert = async (
+    tx: Queryable,
+    fence: LeaseFence,
+    events: readonly EngineEventText[],
+    resourceChanges: string | null,
+  ): Promise<boolean> => {
+    const [name, lock] =
+      resourceChanges === null
+        ? (['engine_events_append', sql.fragment`for share`] as const)
+        : (['engine_events_append_summary', sql.fragment`for update`] as const);
+    const row = await tx.one(sql.prepared(name, Type.Object({ admitted: Type.Integer() }))`
+      /* engineEvents.append */
+      with fenced as (
+        select id from updates where id = ${fence.updateId} and status = 'running' and epoch = ${fence.epoch}
+          and expires_at > clock_timestamp() ${lock}
+      ),
+      added as (
+        insert into engine_events (update_id, sequence, event, type, urn)
+        select f.id, e.sequence, e.event, e.type, e.urn
+        from fenced f, unnest(${sql.array(
+          events.map((event) => event.sequence),
+          'int8',
+        )}, ${sql.array(
+          events.map((event) => event.text),
+          'text',
+        )}, ${sql.array(
+          events.map((event) => event.type),
+          'text',
+        )}, ${sql.array(
+          events.map((event) => event.urn),
+          'text',
+        )}) as e (sequence, event, type, urn)
+        on conflict (update_id, sequence) do nothing
+      ),
+      summed as (
+        update updates u set resource_changes = ${resourceChanges}::text from fenced f
+        where u.id = f.id and ${resourceChanges}::text is not null
+      )
+      select count(*)::integer as admitted from fenced`);
+    return row.admitted > 0;
+  };
+
   return {
     /**
-     * Adds events that are not there yet, if the lease still holds. Returns false when it does not.
+     * Adds events that are not there yet, if the lease still holds. Returns false when it does not. The update's row is only
+     * shared with other batches, so that events do not wait for journal entries; the one that has the summary writes to it.
      */
     append: async (
       fence: LeaseFence,
       events: readonly EngineEventText[],
       resourceChanges: string | null,
     ): Promise<boolean> => {
-      const row = await db.one(sql.prepared('engine_events_append', Type.Object({ admitted: Type.Integer() }))`
-        /* engineEvents.append */
-        with fenced as (
-          select id from updates where id = ${fence.updateId} and status = 'running' and epoch = ${fence.epoch}
-            and expires_at > clock_timestamp() for update
-        ),
-        added as (
-          insert into engine_events (update_id, sequence, event)
-          select f.id, e.sequence, e.event
-          from fenced f, unnest(${sql.array(
-            events.map((event) => event.sequence),
-            'int8',
-          )}, ${sql.array(
-            events.map((event) => event.text),
-            'text',
-          )}) as e (sequence, event)
-          on conflict (update_id, sequence) do nothing
-        ),
-        summed as (
-          update updates u set resource_changes = ${resourceChanges}::text from fenced f
-          where u.id = f.id and ${resourceChanges}::text is not null
-        )
-        select count(*)::integer as admitted from fenced`);
-      return row.admitted > 0;
+      const batches = inBatches(events, ({ text }) => text.length);
+      if (batches.length === 1) return insert(db, fence, events, resourceChanges);
+      try {
+        await db.transaction(async (tx) => {
+          for (const [index, batch] of batches.entries())
+            if (!(await insert(tx, fence, batch, index === 0 ? resourceChanges : null))) throw new FenceError();
+        });
+        return true;
+      } catch (error) {
+        if (error instanceof FenceError) return false;
+        throw error;
+      }
     },
 
-    /** Events after `after` in order of sequence; -1 stands for the beginning. */
-    list: (updateId: string, after: number, limit: number) =>
+    /** Events in order of sequence: as many as `limit` and `maxBytes` allow, and at least one if there is any. */
+    list: (
+      updateId: string,
+      { after, urn }: EventSelection,
+      { limit, maxBytes }: { limit: number; maxBytes: number },
+    ) =>
       db.any(sql.rows(EventRow)`
-        /* engineEvents.list */ select sequence, event from engine_events
-        where update_id = ${updateId} and sequence > ${after} order by sequence limit ${limit}`),
+        /* engineEvents.list */
+        select sequence, type, bytes, case when bytes <= ${maxBytes} then event end as event
+        from (
+          select *, sum(bytes) over (order by sequence) as total
+          from (
+            select sequence, type, event, octet_length(event) as bytes from engine_events
+            where update_id = ${updateId} and sequence > ${after} and (${urn}::text is null or urn = ${urn})
+            order by sequence limit ${limit}
+          ) next
+        ) measured
+        where total <= ${maxBytes} or total = bytes
+        order by sequence`),
+
+    /** `chars` characters of an event's text from the character `from` on, which counts from 1. */
+    readText: async (updateId: string, sequence: number, from: number, chars: number): Promise<string> => {
+      const row = await db.one(sql.rows(Type.Object({ text: Type.String() }))`
+        /* engineEvents.readText */ select substr(event, ${from}, ${chars}) as text from engine_events
+        where update_id = ${updateId} and sequence = ${sequence}`);
+      return row.text;
+    },
   };
 }

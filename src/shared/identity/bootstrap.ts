@@ -1,109 +1,113 @@
-import { readFileSync } from 'node:fs';
-import { Type } from 'typebox';
-import { Value } from 'typebox/value';
-import { parse as parseYaml, YAMLParseError } from 'yaml';
 import { hashToken } from '../platform/crypto/secret-token.ts';
 import type { Database } from '../platform/db/database.ts';
-import { isLogin, isOrganizationName } from '../stacks/names.ts';
+import { BootstrapError, type BootstrapFile, isManaged } from './bootstrap-file.ts';
+import { createBootstrapRepository } from './bootstrap-repository.ts';
 import { createIdentityRepository } from './identity-repository.ts';
-import { Role } from './roles.ts';
 
-const closed = { additionalProperties: false };
-
-/** The file of HOLDFAST_BOOTSTRAP. */
-export const BootstrapFile = Type.Object(
-  {
-    organizations: Type.Array(
-      Type.Object(
-        {
-          name: Type.String(),
-          members: Type.Optional(
-            Type.Array(
-              Type.Object(
-                {
-                  login: Type.String(),
-                  role: Role,
-                  token: Type.Optional(Type.String({ minLength: 16, maxLength: 512 })),
-                  siteAdmin: Type.Optional(Type.Boolean()),
-                },
-                closed,
-              ),
-            ),
-          ),
-        },
-        closed,
-      ),
-    ),
-  },
-  closed,
-);
-export type BootstrapFile = Type.Static<typeof BootstrapFile>;
-
-/** The bootstrap file cannot be used; the message says where it is wrong, and never quotes a token. */
-export class BootstrapError extends Error {
-  override readonly name = 'BootstrapError';
+/** What applying a file did, as sentences. */
+export interface BootstrapResult {
+  /** Taken away because the file no longer lists it. */
+  readonly removed: readonly string[];
+  /** What the operator should look at. */
+  readonly warnings: readonly string[];
 }
 
-/** Reads JSON or YAML. Throws BootstrapError. */
-export function readBootstrapFile(file: string): BootstrapFile {
-  let text: string;
-  try {
-    text = readFileSync(file, 'utf8');
-  } catch (error) {
-    throw new BootstrapError(`HOLDFAST_BOOTSTRAP: cannot read ${file}: ${(error as Error).message}`);
-  }
-  let content: unknown;
-  try {
-    content = parseYaml(text, { logLevel: 'error' });
-  } catch (error) {
-    throw new BootstrapError(`HOLDFAST_BOOTSTRAP: ${file} is neither JSON nor YAML: ${describeYamlFault(error)}`);
-  }
-  const problems = [...Value.Errors(BootstrapFile, content)].map(
-    (issue) => `${issue.instancePath || '/'} ${issue.message}`,
-  );
-  if (problems.length > 0)
-    throw new BootstrapError(`HOLDFAST_BOOTSTRAP: ${file} is wrong: ${problems.slice(0, 10).join('; ')}`);
-  const bootstrap = content as BootstrapFile;
-  for (const organization of bootstrap.organizations) {
-    if (!isOrganizationName(organization.name)) {
-      throw new BootstrapError(
-        `HOLDFAST_BOOTSTRAP: ${JSON.stringify(organization.name)} is not a valid organization name`,
-      );
-    }
-    for (const { login } of organization.members ?? []) {
-      if (!isLogin(login))
-        throw new BootstrapError(`HOLDFAST_BOOTSTRAP: ${JSON.stringify(login)} is not a valid login`);
-    }
-  }
-  return bootstrap;
-}
-
-/** The parser's own sentences quote the text at fault, which may be a token. */
-function describeYamlFault(error: unknown): string {
-  if (!(error instanceof YAMLParseError)) return 'an alias cannot be resolved';
-  const place = error.linePos?.[0];
-  return place ? `${error.code} in line ${place.line}, column ${place.col}` : error.code;
+interface ListedToken {
+  readonly login: string;
+  readonly userId: string;
+  readonly organizationId: string;
+  readonly hash: Buffer;
 }
 
 /**
- * Makes organizations, users, roles and tokens that are not there yet; roles that differ are set. Nothing is removed, so
- * that applying it at each start of each replica is safe. Throws BootstrapError when a token belongs to somebody else.
+ * Makes organizations, users, roles and tokens that are not there yet, sets roles that differ, and where the file manages, takes
+ * away what it does not list. One transaction, one at a time: applying it at each start of each replica is safe. What ends with a
+ * membership or a token ends in it, too; cancel those updates afterwards. Throws BootstrapError when a token belongs to somebody
+ * else; nothing is changed then.
  */
-export async function applyBootstrap(db: Database, bootstrap: BootstrapFile): Promise<void> {
-  await db.inTransaction(async (tx) => {
+export async function applyBootstrap(db: Database, file: BootstrapFile): Promise<BootstrapResult> {
+  return db.inTransaction(async (tx) => {
     const identity = createIdentityRepository(tx);
-    for (const { name, members } of bootstrap.organizations) {
-      const organization = await identity.ensureOrganization(name);
-      for (const member of members ?? []) {
-        const user = await identity.ensureUser(member.login);
-        await identity.setMembership(organization.id, user.id, member.role);
-        if (member.siteAdmin !== undefined) await identity.setSiteAdmin(user.id, member.siteAdmin);
-        if (member.token === undefined) continue;
-        const token = { userId: user.id, hash: hashToken(member.token), description: 'bootstrap', expiresAt: null };
-        if (!(await identity.insertToken(token))) {
-          throw new BootstrapError(`HOLDFAST_BOOTSTRAP: the token of ${member.login} belongs to another user`);
-        }
+    const bootstrap = createBootstrapRepository(tx);
+    const removed: string[] = [];
+    const warnings: string[] = [];
+    await bootstrap.lock();
+    const applied = await bootstrap.findRevision();
+    if (applied !== null && (file.revision ?? 0) < applied) {
+      const revision = file.revision === undefined ? 'has no revision' : `is revision ${file.revision}`;
+      return {
+        removed,
+        warnings: [`the file ${revision} and was passed over: revision ${applied} was applied before`],
+      };
+    }
+    if (file.revision !== undefined) await bootstrap.setRevision(file.revision);
+
+    const organizationIds = new Map<string, string>();
+    const managedIds: string[] = [];
+    const userIds = new Map<string, string>();
+    for (const organization of file.organizations) {
+      const { id } = await identity.ensureOrganization(organization.name);
+      organizationIds.set(organization.name, id);
+      if (isManaged(file, organization)) managedIds.push(id);
+      for (const { login } of organization.members ?? [])
+        if (!userIds.has(login)) userIds.set(login, (await identity.ensureUser(login)).id);
+    }
+    const scope = { managedIds, everywhere: file.manage === true };
+
+    // In this order everywhere, as in `identity.holdRole`: users, memberships, tokens.
+    const siteAdminIds: string[] = [];
+    const tokens = new Map<string, ListedToken>();
+    for (const { members = [], name } of file.organizations) {
+      const organizationId = organizationIds.get(name) as string;
+      for (const { login, siteAdmin, token } of members) {
+        const userId = userIds.get(login) as string;
+        if (siteAdmin) siteAdminIds.push(userId);
+        if (siteAdmin !== undefined) await bootstrap.setSiteAdmin(userId, siteAdmin, organizationId);
+        if (token === undefined) continue;
+        const hash = hashToken(token);
+        const listed = tokens.get(hash.toString('hex'));
+        if (listed && listed.userId !== userId) throw sharedToken(login);
+        tokens.set(hash.toString('hex'), listed ?? { login, userId, organizationId, hash });
       }
     }
+    for (const login of await bootstrap.withdrawSiteAdmins(scope, siteAdminIds))
+      removed.push(`${login} is no site admin any more`);
+
+    for (const { members = [], name } of file.organizations) {
+      const organizationId = organizationIds.get(name) as string;
+      const memberIds = members.map(({ login }) => userIds.get(login) as string);
+      for (const [at, { role }] of members.entries())
+        await bootstrap.setMembership(organizationId, memberIds[at] as string, role);
+      if (!managedIds.includes(organizationId)) continue;
+      for (const login of await bootstrap.removeOtherMembers(organizationId, memberIds))
+        removed.push(`${login} was taken out of ${name}`);
+    }
+    if (scope.everywhere) {
+      const listedIds = [...organizationIds.values()];
+      for (const { login, organization } of await bootstrap.removeMembersElsewhere(listedIds))
+        removed.push(`${login} was taken out of ${organization}, which the file no longer lists`);
+    }
+
+    for (const { login, ...token } of tokens.values()) {
+      const outcome = await bootstrap.listToken(token);
+      if (outcome === 'foreign') throw sharedToken(login);
+      if (outcome === 'deactivated') warnings.push(`${login} is deactivated: its token was not added`);
+      if (outcome === 'revoked') warnings.push(`the token of ${login} was revoked by an operator and stays so`);
+    }
+    const hashes = [...tokens.values()].map(({ hash }) => hash);
+    for (const { id, login } of await bootstrap.withdrawTokens(scope, hashes))
+      removed.push(`token ${id} of ${login} was revoked`);
+    for (const { id, login } of await bootstrap.listReplacedTokens(hashes))
+      warnings.push(
+        `an earlier token of ${login} from the bootstrap file still works, since the file does not manage it: holdfast admin revoke ${id}`,
+      );
+
+    for (const name of await bootstrap.listWithoutAdmin(managedIds)) warnings.push(`organization ${name} has no admin`);
+    if (scope.everywhere && siteAdminIds.length === 0) warnings.push('the file lists no site admin: there is none');
+    return { removed, warnings };
   });
+}
+
+function sharedToken(login: string): BootstrapError {
+  return new BootstrapError(`HOLDFAST_BOOTSTRAP: the token of ${login} belongs to another user`);
 }

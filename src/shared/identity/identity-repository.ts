@@ -1,6 +1,6 @@
 import { Type } from 'typebox';
 import { type Queryable, type Row, sql } from '../platform/db/sql.ts';
-import { Nullable, Timestamp } from '../platform/schema/standard-schema.ts';
+import { Nullable } from '../platform/schema/standard-schema.ts';
 import { Role } from './roles.ts';
 
 const CallerRow = Type.Object({
@@ -21,15 +21,6 @@ const OrganizationRow = Type.Object({ id: Type.String(), name: Type.String() });
 const MembershipRow = Type.Object({ name: Type.String(), role: Role });
 const UserRow = Type.Object({ id: Type.String(), login: Type.String() });
 const IdRow = Type.Object({ id: Type.String() });
-const TokenRow = Type.Object({
-  id: Type.String(),
-  login: Type.String(),
-  description: Type.String(),
-  createdAt: Timestamp,
-  expiresAt: Nullable(Timestamp),
-  lastUsedAt: Nullable(Timestamp),
-});
-export type TokenRow = Row<typeof TokenRow>;
 
 export type IdentityRepository = ReturnType<typeof createIdentityRepository>;
 
@@ -48,10 +39,28 @@ export function createIdentityRepository(db: Queryable) {
         left join organizations o on o.name = ${organization}
         left join memberships m on m.organization_id = o.id and m.user_id = u.id
         where t.token_hash = ${sql.binary(tokenHash)} and t.revoked_at is null
-          and (t.expires_at is null or t.expires_at > now())`),
+          and (t.expires_at is null or t.expires_at > now()) and u.deactivated_at is null`),
+
+    /**
+     * The role of the token's owner in the organization while the token lives, held until the end of the transaction: whoever
+     * takes away one of them waits, and then finds what this transaction has made. To be asked before any other lock is taken.
+     */
+    holdRole: async (tokenId: string, organization: string): Promise<Role | null> => {
+      const row = await db.maybeOne(sql.rows(Type.Object({ role: Role }))`
+        /* identity.holdRole */
+        select m.role from users u join api_tokens t on t.user_id = u.id
+        join memberships m on m.user_id = u.id join organizations o on o.id = m.organization_id
+        where t.id = ${tokenId} and t.revoked_at is null and (t.expires_at is null or t.expires_at > clock_timestamp())
+          and u.deactivated_at is null and o.name = ${organization}
+        for share of u, m, t`);
+      return row?.role ?? null;
+    },
 
     touchToken: (tokenId: string) =>
-      db.query(sql.nothing`/* identity.touchToken */ update api_tokens set last_used_at = now() where id = ${tokenId}`),
+      // Not while the start of an update holds the token: the next call will do.
+      db.query(sql.nothing`
+        /* identity.touchToken */ update api_tokens set last_used_at = now()
+        where id = (select id from api_tokens where id = ${tokenId} for no key update skip locked)`),
 
     listMemberships: (userId: string) =>
       db.any(sql.rows(MembershipRow)`
@@ -110,20 +119,6 @@ export function createIdentityRepository(db: Queryable) {
         /* identity.countUsers */ select count(*) as users from users`);
       return row.users;
     },
-
-    listTokens: () =>
-      db.any(sql.rows(TokenRow)`
-        /* identity.listTokens */
-        select t.id, u.login, t.description, t.created_at as "createdAt", t.expires_at as "expiresAt", t.last_used_at as "lastUsedAt"
-        from api_tokens t join users u on u.id = t.user_id where t.revoked_at is null order by t.created_at, t.id`),
-
-    listMembers: () =>
-      db.any(sql.rows(
-        Type.Object({ organization: Type.String(), login: Nullable(Type.String()), role: Nullable(Role) }),
-      )`
-        /* identity.listMembers */
-        select o.name as organization, u.login, m.role from organizations o
-        left join memberships m on m.organization_id = o.id left join users u on u.id = m.user_id order by o.name, u.login`),
 
     revokeToken: async (tokenId: string) => {
       const result = await db.query(sql.nothing`

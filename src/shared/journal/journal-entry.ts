@@ -1,5 +1,6 @@
 import { InvalidRequestError, PayloadTooLargeError } from '../platform/errors/errors.ts';
 import { JsonScanner, JsonSyntaxError } from '../platform/json/json-scanner.ts';
+import { scanInTurns } from '../platform/turns/turns.ts';
 
 /** One journal entry as the CLI sent it. */
 export interface JournalEntryText {
@@ -31,7 +32,7 @@ const positiveInteger = /^[1-9][0-9]*$/;
  * Cuts the body `{"entries": [...]}` into the entries it carries, in their order, repeated ones included. Of an entry
  * only `sequenceID` is read: kinds and fields of later CLIs pass through. The texts share memory with `body`.
  */
-export function splitJournalBatch(body: Buffer): JournalEntryText[] {
+export async function splitJournalBatch(body: Buffer): Promise<JournalEntryText[]> {
   let entries: JournalEntryText[] | null = null;
   let found: JournalEntryText[] = [];
   let sequenceId: number | null = null;
@@ -62,7 +63,7 @@ export function splitJournalBatch(body: Buffer): JournalEntryText[] {
     },
   });
   try {
-    scanner.write(body);
+    await scanInTurns(scanner, body);
     scanner.end();
   } catch (error) {
     if (error instanceof JsonSyntaxError) {

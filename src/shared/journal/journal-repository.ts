@@ -1,7 +1,9 @@
 import { Type } from 'typebox';
-import { type Queryable, sql } from '../platform/db/sql.ts';
+import { type Queryable, type Row, sql } from '../platform/db/sql.ts';
+import { inBatches } from '../platform/db/text-pieces.ts';
 import { Nullable } from '../platform/schema/standard-schema.ts';
 import type { LeaseFence } from '../updates/lease.ts';
+import type { JournalEntryText } from './journal-entry.ts';
 import type { JournalPage } from './replay-work.ts';
 
 /** Bounds of a page; what is read and decoded in one turn of the event loop. */
@@ -10,40 +12,73 @@ const pageBytes = 2 * 1024 * 1024;
 
 const PageRow = Type.Object({ index: Nullable(Type.String()), text: Nullable(Type.String()) });
 const AppendedRow = Type.Object({ entryCount: Type.Integer(), added: Type.Integer() });
+type Appended = Row<typeof AppendedRow>;
+
+/** The lease ended between the statements of one batch, of which none is to stay. */
+class FenceError extends Error {
+  override readonly name = 'FenceError';
+}
 
 export type JournalRepository = ReturnType<typeof createJournalRepository>;
 
 /** Journal entries as raw text, by (update, sequenceID). */
 export function createJournalRepository(db: Queryable) {
-  return {
+  const insert = (tx: Queryable, fence: LeaseFence, entries: readonly JournalEntryText[]): Promise<Appended | null> => {
+    const sequenceIds = sql.array(
+      entries.map((entry) => entry.sequenceId),
+      'int8',
+    );
+    const texts = sql.array(
+      entries.map(({ text }) => text.toString('utf8')),
+      'text',
+    );
+    return tx.maybeOne(sql.prepared('journal_append', AppendedRow)`
+      /* journalEntries.append */
+      with fenced as (
+        select id from updates where id = ${fence.updateId} and status = 'running' and epoch = ${fence.epoch}
+          and expires_at > clock_timestamp() and journal_version = 1 for share
+      ),
+      added as (
+        insert into journal_entries (update_id, sequence_id, entry)
+        select f.id, e.sequence_id, e.entry from fenced f, unnest(${sequenceIds}, ${texts}) as e (sequence_id, entry)
+        on conflict (update_id, sequence_id) do nothing returning 1
+      )
+      update journals j set entry_count = j.entry_count + (select count(*)::integer from added)
+      from fenced f where j.update_id = f.id
+      returning j.entry_count as "entryCount", (select count(*)::integer from added) as added`);
+  };
+
+  const repository = {
+    /** Begins the journal of an update that is being started. */
+    open: (updateId: string) =>
+      db.query(sql.nothing`
+        /* journals.open */
+        insert into journals (update_id, stack_id) select id, stack_id from updates where id = ${updateId}`),
+
     /**
-     * Adds entries that are not there yet, if the lease still holds and the update keeps a journal; one statement, whose cost
-     * does not depend on the state. The count goes up in the locked row itself, so that a fold which commits at the same time
-     * cannot miss entries. Returns the counts after the append, or null when nothing was admitted.
+     * Adds entries that are not there yet, if the lease still holds and the update keeps a journal; one statement, or one
+     * transaction of several above 1 MiB, whose cost does not depend on the state. The update's row is only shared, with other batches of entries and events; whoever ends the
+     * update waits for them. The count goes up in the journal's own row, so that a fold which commits at the same time cannot
+     * miss entries. Returns the counts after the append, or null when nothing was admitted.
      */
-    append: (fence: LeaseFence, entries: readonly { sequenceId: number; text: string }[]) => {
-      const sequenceIds = sql.array(
-        entries.map((entry) => entry.sequenceId),
-        'int8',
-      );
-      const texts = sql.array(
-        entries.map((entry) => entry.text),
-        'text',
-      );
-      return db.maybeOne(sql.prepared('journal_append', AppendedRow)`
-        /* journalEntries.append */
-        with fenced as (
-          select id from updates where id = ${fence.updateId} and status = 'running' and epoch = ${fence.epoch}
-            and expires_at > clock_timestamp() and journal_version = 1 for update
-        ),
-        added as (
-          insert into journal_entries (update_id, sequence_id, entry)
-          select f.id, e.sequence_id, e.entry from fenced f, unnest(${sequenceIds}, ${texts}) as e (sequence_id, entry)
-          on conflict (update_id, sequence_id) do nothing returning 1
-        )
-        update updates u set entry_count = u.entry_count + (select count(*)::integer from added)
-        from fenced f where u.id = f.id
-        returning u.entry_count as "entryCount", (select count(*)::integer from added) as added`);
+    append: async (fence: LeaseFence, entries: readonly JournalEntryText[]): Promise<Appended | null> => {
+      const batches = inBatches(entries, ({ text }) => text.length);
+      if (batches.length === 1) return insert(db, fence, entries);
+      try {
+        return await db.transaction(async (tx) => {
+          const total = { entryCount: 0, added: 0 };
+          for (const batch of batches) {
+            const appended = await insert(tx, fence, batch);
+            if (!appended) throw new FenceError();
+            total.entryCount = appended.entryCount;
+            total.added += appended.added;
+          }
+          return total;
+        });
+      } catch (error) {
+        if (error instanceof FenceError) return null;
+        throw error;
+      }
     },
 
     /**
@@ -75,16 +110,21 @@ export function createJournalRepository(db: Queryable) {
       return { ...page, isLast: page.lengths.length < pageEntries && text.length < pageBytes };
     },
 
-    /** Deletes the journal of an ended update that is wholly folded; one that could not be replayed is kept for a look. */
-    deleteFolded: (updateId: string) =>
-      db.query(sql.nothing`
-        /* journalEntries.deleteFolded */
-        with folded as (
-          update updates set entry_count = 0, folded_entries = 0
-          where id = ${updateId} and status not in ('not started', 'running') and fold_error is null and not has_tail
-          returning id
-        ),
-        points as (delete from journal_fold_points p using folded where p.update_id = folded.id)
-        delete from journal_entries j using folded where j.update_id = folded.id`),
+    /** The entries' texts in order, a page in memory at a time. */
+    async *readTexts(updateId: string): AsyncGenerator<string> {
+      let after = 0;
+      for (;;) {
+        const { sequenceIds, lengths, text, isLast } = await repository.readPage(updateId, after);
+        let end = 0;
+        for (const length of lengths) {
+          const start = end;
+          end += length;
+          yield Buffer.from(text.buffer, text.byteOffset + start, length).toString('utf8');
+        }
+        if (isLast || sequenceIds.length === 0) return;
+        after = sequenceIds.at(-1) as number;
+      }
+    },
   };
+  return repository;
 }

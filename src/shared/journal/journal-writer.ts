@@ -23,11 +23,7 @@ export class JournalWriter {
    * nothing.
    */
   async append(fence: LeaseFence, body: Buffer): Promise<{ foldPointDue: boolean }> {
-    const entries = splitJournalBatch(body).map((entry) => ({
-      sequenceId: entry.sequenceId,
-      text: entry.text.toString('utf8'),
-    }));
-    const appended = await this.#journal.append(fence, entries);
+    const appended = await this.#journal.append(fence, await splitJournalBatch(body));
     if (!appended) throw new LeaseLostError();
     const { added, entryCount } = appended;
     return { foldPointDue: isFoldPointDue(entryCount, added) };

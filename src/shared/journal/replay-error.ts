@@ -4,7 +4,8 @@ export type JournalReplayErrorCode =
   | 'position-out-of-range'
   | 'write-after-changes'
   | 'late-entry'
-  | 'alias-conflict';
+  | 'alias-conflict'
+  | 'unexpected';
 
 /**
  * The journal and the base cannot be made into a sound deployment. Nothing was changed by the failing call.

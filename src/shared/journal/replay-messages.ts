@@ -12,12 +12,13 @@ export type ReplayStep =
   | { readonly name: 'open'; readonly start: ReplayStart }
   | { readonly name: 'apply'; readonly page: JournalPage }
   | { readonly name: 'write' | 'encode'; readonly manifest: ManifestSource }
-  | { readonly name: 'snapshot' | 'close' };
+  | { readonly name: 'progress' | 'snapshot' | 'close' };
 
-/** `unsound` is the message of a JournalReplayError; `fault` is any other error. */
+/** `unsound` is the message of a JournalReplayError, `damaged` stands for a DamagedStartError; `fault` is any other error. */
 export type ReplayReply = { readonly call: number } & (
   | { readonly result: unknown }
   | { readonly unsound: string }
+  | { readonly damaged: { readonly part: keyof ReplayStart; readonly message: string } }
   | { readonly fault: unknown }
 );
 

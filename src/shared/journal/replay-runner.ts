@@ -18,7 +18,7 @@ export class UnsoundJournalError extends InvalidRequestError {
 
 /** Runs the computation of replays: in this thread, or in one that holds up nobody. */
 export interface ReplayRunner {
-  /** Bytes given are the replay's from then on. Rejects with UnsoundJournalError; anything else is worth a retry. */
+  /** Bytes given are the replay's from then on. Rejects with UnsoundJournalError and DamagedStartError; anything else is worth a retry. */
   open(start: ReplayStart): Promise<OpenReplay>;
 }
 
@@ -27,6 +27,8 @@ export interface OpenReplay {
   /** At the beginning: 0 entries, or those of the fold point. */
   readonly begun: ReplayProgress;
   apply(page: JournalPage): Promise<ReplayProgress>;
+  /** How far it has come; after an `apply` that was refused, the entries before the one at fault. */
+  progress(): Promise<ReplayProgress>;
   write(manifest: ManifestSource): Promise<ReplayedText>;
   encode(manifest: ManifestSource): Promise<ReplayedDocument>;
   snapshot(): Promise<ReplayedDocument['document']>;
@@ -40,6 +42,7 @@ export const replayHere: ReplayRunner = {
     return {
       begun: work.progress,
       apply: async (page) => soundly(() => work.apply(page)),
+      progress: async () => work.progress,
       write: async (manifest) => soundly(() => work.write(manifest)),
       encode: async (manifest) => soundly(() => work.encode(manifest)),
       snapshot: async () => work.snapshot(),

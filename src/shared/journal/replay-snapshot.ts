@@ -12,7 +12,7 @@ export class ReplaySnapshotError extends Error {
  * Format: signature, SHA-256 of all that follows, header length (uint32 BE), header (JSON), blobs end to end.
  * A resource is written as its position in the base document, or as -1 - n for the n-th row of `resources`.
  */
-const signature = Buffer.from('holdfast-replay-1\n');
+const signature = Buffer.from('holdfast-replay-2\n');
 const digestBytes = 32;
 const headerAt = signature.length + digestBytes + 4;
 

@@ -1,7 +1,7 @@
 import { parentPort } from 'node:worker_threads';
 import { JournalReplayError } from './replay-error.ts';
 import { type ReplayReply, type ReplayRequest, type ReplayStep, transferable } from './replay-messages.ts';
-import { ReplayWork } from './replay-work.ts';
+import { DamagedStartError, ReplayWork } from './replay-work.ts';
 
 /** What ThreadedReplayRunner starts: does the steps that it is sent, one after another. */
 const port = parentPort;
@@ -16,6 +16,7 @@ port.on('message', ({ call, replay, step }: ReplayRequest) => {
     reply({ call, result }, transferable(bytes));
   } catch (error) {
     if (error instanceof JournalReplayError) reply({ call, unsound: error.message });
+    else if (error instanceof DamagedStartError) reply({ call, damaged: { part: error.part, message: error.message } });
     else reply({ call, fault: error });
   }
 });
@@ -33,6 +34,8 @@ function run(replay: number, step: ReplayStep): { result: unknown; bytes?: Uint8
   const work = works.get(replay);
   if (!work) throw new Error('The replay was not opened, or is closed');
   switch (step.name) {
+    case 'progress':
+      return { result: work.progress };
     case 'apply':
       return { result: work.apply(step.page) };
     case 'write': {

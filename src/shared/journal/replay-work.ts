@@ -1,14 +1,31 @@
-import { decodeDocument, type EncodedDocument, encodeDocument } from '../checkpoints/document-codec.ts';
-import { JournalReplay } from './replay.ts';
+import {
+  DamagedBytesError,
+  decodeDocument,
+  type EncodedDocument,
+  encodeDocument,
+} from '../checkpoints/document-codec.ts';
+import { JsonSyntaxError } from '../platform/json/json-scanner.ts';
+import { JournalReplay, type UnknownKinds } from './replay.ts';
+import { JournalReplayError } from './replay-error.ts';
 import { ReplaySnapshotError } from './replay-snapshot.ts';
 import type { ManifestSource } from './write-document.ts';
 
 /** What a replay begins with. */
 export interface ReplayStart {
-  /** The stored bytes of the state that the update began with; null = none. */
-  readonly base: Uint8Array | null;
-  /** The stored bytes of a fold point, and how many entries are in it. */
-  readonly point: { readonly bytes: Uint8Array; readonly entries: number } | null;
+  /** The state that the update began with; null = none. */
+  readonly base: EncodedDocument | null;
+  /** A fold point, and how many entries are in it. */
+  readonly point: { readonly document: EncodedDocument; readonly entries: number } | null;
+}
+
+/** What a replay begins with is not what was written. */
+export class DamagedStartError extends DamagedBytesError {
+  override readonly name = 'DamagedStartError';
+  readonly part: keyof ReplayStart;
+  constructor(part: keyof ReplayStart, message: string) {
+    super(message);
+    this.part = part;
+  }
 }
 
 /** Entries that follow each other, in order: texts end to end, cut apart by `lengths` (in bytes). */
@@ -25,6 +42,8 @@ export interface ReplayProgress {
   readonly lastSequenceId: number;
   /** See JournalReplay. */
   readonly hasGap: boolean;
+  /** See JournalReplay. */
+  readonly unknownKinds: UnknownKinds | null;
 }
 
 export interface ReplayedText {
@@ -42,45 +61,70 @@ export class ReplayWork {
   readonly #replay: JournalReplay;
   #entries: number;
 
-  /** Throws JournalReplayError. A point that does not fit is left: the journal itself has everything. */
+  /**
+   * Throws DamagedStartError and JournalReplayError. A point that does not fit is left: the journal itself has everything.
+   */
   constructor({ base, point }: ReplayStart) {
-    const document = base && decodeDocument(base);
-    const restored = point && restore(document, decodeDocument(point.bytes));
+    const document = base && decode('base', base);
+    const restored = point && restore(document, decode('point', point.document));
     this.#replay = restored ?? new JournalReplay(document);
     this.#entries = restored && point ? point.entries : 0;
   }
 
   get progress(): ReplayProgress {
-    const { lastSequenceId, hasGap } = this.#replay;
-    return { entries: this.#entries, lastSequenceId, hasGap };
+    const { lastSequenceId, hasGap, unknownKinds } = this.#replay;
+    return { entries: this.#entries, lastSequenceId, hasGap, unknownKinds };
   }
 
-  /** Throws JournalReplayError. */
+  /** Throws JournalReplayError; the entries before the one at fault are applied then. */
   apply({ sequenceIds, lengths, text }: JournalPage): ReplayProgress {
     const bytes = Buffer.from(text.buffer, text.byteOffset, text.byteLength);
     let end = 0;
     sequenceIds.forEach((sequenceId, at) => {
       const start = end;
       end += lengths[at] as number;
-      if (this.#replay.apply({ sequenceId, text: bytes.subarray(start, end) })) this.#entries++;
+      const entry = { sequenceId, text: bytes.subarray(start, end) };
+      if (computing(sequenceId, () => this.#replay.apply(entry))) this.#entries++;
     });
     return this.progress;
   }
 
   /** Throws JournalReplayError. */
   write(manifest: ManifestSource): ReplayedText {
-    const { document, resourceCount } = this.#replay.generate(manifest);
+    const { document, resourceCount } = computing(null, () => this.#replay.generate(manifest));
     return { document, resourceCount };
   }
 
   /** As `write`, ready to be stored. */
   encode(manifest: ManifestSource): ReplayedDocument {
-    const { document, resourceCount } = this.#replay.generate(manifest);
+    const { document, resourceCount } = computing(null, () => this.#replay.generate(manifest));
     return { document: encodeDocument(document), resourceCount };
   }
 
   snapshot(): EncodedDocument {
     return encodeDocument(this.#replay.snapshot());
+  }
+}
+
+function decode(part: keyof ReplayStart, document: EncodedDocument): Buffer {
+  try {
+    return decodeDocument(document);
+  } catch (error) {
+    if (error instanceof DamagedBytesError) throw new DamagedStartError(part, error.message);
+    throw error;
+  }
+}
+
+/**
+ * Runs a computation that depends on the journal alone. An error that nobody foresaw comes back with every repeat, so it counts
+ * as one of the journal, or the stack could not be used before the next release.
+ */
+function computing<T>(sequenceId: number | null, work: () => T): T {
+  try {
+    return work();
+  } catch (error) {
+    if (!(error instanceof TypeError || error instanceof SyntaxError || error instanceof JsonSyntaxError)) throw error;
+    throw new JournalReplayError('unexpected', error.message, sequenceId, { cause: error });
   }
 }
 

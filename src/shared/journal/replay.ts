@@ -48,6 +48,14 @@ export function replayJournal(
   return { ...replay.generate(options.manifest), notes: replay.notes };
 }
 
+/** Entries of kinds that this release does not know, which a replay has left out. */
+export interface UnknownKinds {
+  readonly count: number;
+  /** The first of them, and its kind. */
+  readonly sequenceId: number;
+  readonly kind: number;
+}
+
 /**
  * A replay that can stop after any entry: look at the deployment so far, go on, or be put away and restored. A call
  * that throws leaves it as it was.
@@ -61,6 +69,7 @@ export class JournalReplay {
   readonly #base: Buffer | null;
   readonly #state: ReplayState;
   readonly #notes: ReplayNote[] = [];
+  #unknownKinds: UnknownKinds | null = null;
 
   constructor(base: Buffer | null, options?: JournalReplayOptions) {
     this.#base = base;
@@ -86,6 +95,11 @@ export class JournalReplay {
   /** Whether a sequence id below the last one has not been seen, so that its entry may still come. */
   get hasGap(): boolean {
     return this.#state.gaps.length > 0;
+  }
+
+  /** Since this object was made: take no snapshot when there are any, or a release that knows them would never see them. */
+  get unknownKinds(): UnknownKinds | null {
+    return this.#unknownKinds;
   }
 
   /** What was passed over since this object was made. */
@@ -123,7 +137,8 @@ export class JournalReplay {
 
   #applyKind(fields: EntryFields): void {
     const state = this.#state;
-    switch (fields.requiredInteger('kind')) {
+    const kind = fields.requiredInteger('kind');
+    switch (kind) {
       case JournalEntryKind.begin:
         state.open.set(fields.requiredInteger('operationID'), fields.operation());
         return;
@@ -163,8 +178,11 @@ export class JournalReplay {
       case JournalEntryKind.snippets:
         this.#setBaseMember('snippets', fields.raw('snippets'), false);
         return;
-      default:
+      default: {
+        const { count, ...first } = this.#unknownKinds ?? { count: 0, sequenceId: fields.sequenceId, kind };
+        this.#unknownKinds = { count: count + 1, ...first };
         this.#note(fields, 'unknown-kind');
+      }
     }
   }
 

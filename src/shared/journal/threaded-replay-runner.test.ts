@@ -30,12 +30,12 @@ function pageOf(entries: JournalCase['entries']): JournalPage {
 async function answers(runner: ReplayRunner, recorded: JournalCase): Promise<unknown> {
   const entries = [...recorded.entries].sort((a, b) => a.sequenceId - b.sequenceId);
   const half = Math.floor(entries.length / 2);
-  const base = recorded.base && encodeDocument(recorded.base).bytes;
-  const first = await runner.open({ base: base && Buffer.from(base), point: null });
+  const base = recorded.base && encodeDocument(recorded.base);
+  const first = await runner.open({ base: base && { ...base, bytes: Buffer.from(base.bytes) }, point: null });
   const atHalf = await first.apply(pageOf(entries.slice(0, half)));
   const point = await first.snapshot();
   first.close();
-  const second = await runner.open({ base, point: { bytes: Buffer.from(point.bytes), entries: half } });
+  const second = await runner.open({ base, point: { document: point, entries: half } });
   const atEnd = await second.apply(pageOf(entries.slice(half)));
   const written = await second.write(manifest);
   const encoded = await second.encode(manifest);
@@ -71,8 +71,13 @@ describe('a replay in the thread gives what one here gives', () => {
     const refused = replay.apply(pageOf([outside]));
     await expect(refused).rejects.toThrow(UnsoundJournalError);
     await expect(refused).rejects.toThrow('Journal entry 1: "removeOld" is 7, but the base has 0 resources');
-    expect(await replay.apply(pageOf([]))).toEqual({ entries: 0, lastSequenceId: 0, hasGap: false });
-    const noJson = encodeDocument(Buffer.from('{')).bytes;
+    expect(await replay.apply(pageOf([]))).toEqual({
+      entries: 0,
+      lastSequenceId: 0,
+      hasGap: false,
+      unknownKinds: null,
+    });
+    const noJson = encodeDocument(Buffer.from('{'));
     await expect(runner.open({ base: noJson, point: null })).rejects.toThrow(UnsoundJournalError);
     replay.close();
   });
@@ -80,9 +85,9 @@ describe('a replay in the thread gives what one here gives', () => {
   test.each(Object.entries({ threaded, replayHere }))(
     '%s starts again without a point that does not fit',
     async (_, runner) => {
-      const point = { bytes: encodeDocument(Buffer.from('of another release')).bytes, entries: 5 };
+      const point = { document: encodeDocument(Buffer.from('of another release')), entries: 5 };
       const replay = await runner.open({ base: null, point });
-      expect(replay.begun).toEqual({ entries: 0, lastSequenceId: 0, hasGap: false });
+      expect(replay.begun).toEqual({ entries: 0, lastSequenceId: 0, hasGap: false, unknownKinds: null });
       replay.close();
     },
   );
@@ -94,7 +99,7 @@ describe('a thread that dies', () => {
     const source = `
       import { parentPort } from 'node:worker_threads';
       parentPort.on('message', ({ call, step }) => {
-        const result = { entries: 0, lastSequenceId: 0, hasGap: false };
+        const result = { entries: 0, lastSequenceId: 0, hasGap: false, unknownKinds: null };
         if (step.name === 'open') parentPort.postMessage({ call, result });
         if (step.name === 'apply') { ${onApply} }
       });`;

@@ -3,7 +3,13 @@ import { Worker } from 'node:worker_threads';
 import { UnavailableError } from '../platform/errors/errors.ts';
 import { type ReplayReply, type ReplayRequest, type ReplayStep, transferable } from './replay-messages.ts';
 import { type OpenReplay, type ReplayRunner, UnsoundJournalError } from './replay-runner.ts';
-import type { ReplayedDocument, ReplayedText, ReplayProgress, ReplayStart } from './replay-work.ts';
+import {
+  DamagedStartError,
+  type ReplayedDocument,
+  type ReplayedText,
+  type ReplayProgress,
+  type ReplayStart,
+} from './replay-work.ts';
 
 // Beside this file, and like it a source or built from one.
 const threadFile = new URL(`./replay-thread${path.extname(import.meta.url)}`, import.meta.url);
@@ -27,10 +33,11 @@ export class ThreadedReplayRunner implements ReplayRunner {
     const replay = ++this.#replays;
     const call = <T>(step: ReplayStep, ...bytes: (Uint8Array | null | undefined)[]): Promise<T> =>
       thread.call(replay, step, transferable(...bytes)) as Promise<T>;
-    const begun = await call<ReplayProgress>({ name: 'open', start }, start.base, start.point?.bytes);
+    const begun = await call<ReplayProgress>({ name: 'open', start }, start.base?.bytes, start.point?.document.bytes);
     return {
       begun,
       apply: (page) => call<ReplayProgress>({ name: 'apply', page }, page.text),
+      progress: () => call<ReplayProgress>({ name: 'progress' }),
       write: (manifest) => call<ReplayedText>({ name: 'write', manifest }),
       encode: (manifest) => call<ReplayedDocument>({ name: 'encode', manifest }),
       snapshot: () => call<ReplayedDocument['document']>({ name: 'snapshot' }),
@@ -86,6 +93,7 @@ class ReplayThread {
     this.#calls.delete(reply.call);
     if ('result' in reply) call?.resolve(reply.result);
     else if ('unsound' in reply) call?.reject(new UnsoundJournalError(reply.unsound));
+    else if ('damaged' in reply) call?.reject(new DamagedStartError(reply.damaged.part, reply.damaged.message));
     else call?.reject(reply.fault);
   }
 

@@ -1,69 +1,136 @@
 import { Type } from 'typebox';
 import { type Queryable, type Row, sql } from '../platform/db/sql.ts';
-import { Bytes } from '../platform/schema/standard-schema.ts';
+import { Bytes, Nullable } from '../platform/schema/standard-schema.ts';
 
 const EncryptionKeyRow = Type.Object({
   id: Type.String(),
-  stackId: Type.String(),
+  /** Null: the key seals documents in the blob store. */
+  stackId: Nullable(Type.String()),
+  version: Type.Integer(),
   masterKeyId: Type.String(),
   wrappedKey: Bytes,
+  ageSeconds: Type.Number(),
 });
 export type EncryptionKeyRow = Row<typeof EncryptionKeyRow>;
 
+const IdRow = Type.Object({ id: Type.String() });
+const OwnerRow = Type.Object({
+  id: Type.String(),
+  organization: Type.String(),
+  project: Type.String(),
+  stack: Type.String(),
+});
+
+/** Whose keys are meant. */
+export type KeyScope =
+  | { readonly kind: 'stack'; readonly stackId: string }
+  | { readonly kind: 'organization'; readonly organizationId: string }
+  | { readonly kind: 'all-stacks' };
+
 export type EncryptionKeyRepository = ReturnType<typeof createEncryptionKeyRepository>;
 
-/** Wrapped data keys, one per stack. */
+/** Wrapped data keys. Of the keys of a stack, or of documents, the one with the highest version encrypts. */
 export function createEncryptionKeyRepository(db: Queryable) {
-  const columns = sql.fragment`id, stack_id as "stackId", master_key_id as "masterKeyId", wrapped_key as "wrappedKey"`;
+  const columns = sql.fragment`
+    k.id, k.stack_id as "stackId", k.version, k.master_key_id as "masterKeyId", k.wrapped_key as "wrappedKey",
+    extract(epoch from now() - k.created_at)::float8 as "ageSeconds"`;
+  const inScope = (scope: KeyScope) => {
+    if (scope.kind === 'stack') return sql.fragment`s.id = ${scope.stackId}::uuid`;
+    if (scope.kind === 'organization') return sql.fragment`p.organization_id = ${scope.organizationId}::uuid`;
+    return sql.fragment`true`;
+  };
+
   return {
-    findByStack: (stackId: string) =>
-      db.maybeOne(sql.rows(EncryptionKeyRow)`
-        /* encryptionKeys.findByStack */ select ${columns} from encryption_keys where stack_id = ${stackId}`),
+    /** The key that encrypts for the stack, or seals documents. */
+    findCurrent: (stackId: string | null) =>
+      stackId === null
+        ? db.maybeOne(sql.rows(EncryptionKeyRow)`
+            /* encryptionKeys.findCurrentOfDocuments */
+            select ${columns} from encryption_keys k where k.stack_id is null order by k.version desc limit 1`)
+        : db.maybeOne(sql.prepared('encryption_keys_find_current', EncryptionKeyRow)`
+            /* encryptionKeys.findCurrent */
+            select ${columns} from encryption_keys k where k.stack_id = ${stackId}::uuid order by k.version desc limit 1`),
 
     findById: (id: string) =>
       db.maybeOne(sql.rows(EncryptionKeyRow)`
-        /* encryptionKeys.findById */ select ${columns} from encryption_keys where id = ${id}`),
+        /* encryptionKeys.findById */ select ${columns} from encryption_keys k where k.id = ${id}`),
 
-    /** Stores the key unless the stack has one already; returns the one that counts. */
-    insertOrGet: async (key: {
-      stackId: string;
+    /** Adds a version; false when another was quicker, or the stack was deleted. */
+    insert: async (key: {
+      stackId: string | null;
+      version: number;
       masterKeyId: string;
       wrappedKey: Buffer;
-    }): Promise<EncryptionKeyRow> => {
-      await db.query(sql.nothing`
+    }): Promise<boolean> => {
+      const values = sql.fragment`${key.version}::integer, ${key.masterKeyId}::text, ${sql.binary(key.wrappedKey)}::bytea`;
+      const source =
+        key.stackId === null
+          ? sql.fragment`select null::uuid, ${values}`
+          : sql.fragment`select id, ${values} from stacks where id = ${key.stackId}::uuid and deleted_at is null for key share`;
+      const row = await db.maybeOne(sql.rows(IdRow)`
         /* encryptionKeys.insert */
-        insert into encryption_keys (stack_id, master_key_id, wrapped_key)
-        values (${key.stackId}, ${key.masterKeyId}, ${sql.binary(key.wrappedKey)})
-        on conflict on constraint encryption_keys_stack_key do nothing`);
-      return db.one(sql.rows(EncryptionKeyRow)`
-        /* encryptionKeys.getByStack */ select ${columns} from encryption_keys where stack_id = ${key.stackId}`);
+        insert into encryption_keys (stack_id, version, master_key_id, wrapped_key) ${source}
+        on conflict on constraint encryption_keys_stack_key do nothing returning id`);
+      return row !== null;
     },
+
+    /** Whether documents have ever been sealed. */
+    hasDocumentKeys: () =>
+      db.exists(
+        sql.rows(IdRow)`/* encryptionKeys.hasDocumentKeys */ select id from encryption_keys where stack_id is null`,
+      ),
+
+    /** All keys, of all versions, in order of id. */
+    listAfter: (after: string | null, limit: number) =>
+      db.any(sql.rows(EncryptionKeyRow)`
+        /* encryptionKeys.listAfter */
+        select ${columns} from encryption_keys k
+        where ${after}::uuid is null or k.id > ${after}::uuid order by k.id limit ${limit}`),
 
     /** Keys that another master key than this one wraps, in order of id. */
     listWrappedByOthers: (masterKeyId: string, after: string | null, limit: number) =>
       db.any(sql.rows(EncryptionKeyRow)`
         /* encryptionKeys.listWrappedByOthers */
-        select ${columns} from encryption_keys
-        where master_key_id <> ${masterKeyId} and (${after}::uuid is null or id > ${after}::uuid) order by id limit ${limit}`),
+        select ${columns} from encryption_keys k
+        where k.master_key_id <> ${masterKeyId} and (${after}::uuid is null or k.id > ${after}::uuid) order by k.id limit ${limit}`),
 
     /** Replaces the wrapping of a key as it was read; false when it changed or went meanwhile. */
     rewrap: async (read: EncryptionKeyRow, wrapped: { masterKeyId: string; wrappedKey: Buffer }): Promise<boolean> => {
-      const row = await db.maybeOne(sql.rows(Type.Object({ id: Type.String() }))`
+      const row = await db.maybeOne(sql.rows(IdRow)`
         /* encryptionKeys.rewrap */
         update encryption_keys set master_key_id = ${wrapped.masterKeyId}, wrapped_key = ${sql.binary(wrapped.wrappedKey)}
         where id = ${read.id} and wrapped_key = ${sql.binary(read.wrappedKey)} returning id`);
       return row !== null;
     },
 
+    /** Live stacks of the scope that have a key, in order of id. */
+    listStacksWithKeys: async (scope: KeyScope, after: string | null, limit: number): Promise<string[]> => {
+      const rows = await db.any(sql.rows(IdRow)`
+        /* encryptionKeys.listStacksWithKeys */
+        select s.id from stacks s join projects p on p.id = s.project_id
+        where s.deleted_at is null and ${inScope(scope)} and (${after}::uuid is null or s.id > ${after}::uuid)
+          and exists (select 1 from encryption_keys k where k.stack_id = s.id)
+        order by s.id limit ${limit}`);
+      return rows.map((row) => row.id);
+    },
+
+    /** Names of those of the stacks that are not deleted. */
+    listStackNames: (stackIds: readonly string[]) =>
+      db.any(sql.rows(OwnerRow)`
+        /* encryptionKeys.listStackNames */
+        select s.id, o.name as organization, p.name as project, s.name as stack
+        from stacks s join projects p on p.id = s.project_id join organizations o on o.id = p.organization_id
+        where s.id = any (${sql.array([...stackIds], 'uuid')}) and s.deleted_at is null`),
+
     /** Stacks that have, or once had, this name in the organization. */
     listStackIdsByName: async (organizationId: string, project: string, stack: string): Promise<string[]> => {
-      const rows = await db.any(sql.rows(Type.Object({ id: Type.String() }))`
+      const rows = await db.any(sql.rows(IdRow)`
         /* encryptionKeys.listStackIdsByName */
-        select f.stack_id as id from former_stack_names f
+        select f.stack_id as id from former_stack_names f join stacks s on s.id = f.stack_id and s.deleted_at is null
         where f.organization_id = ${organizationId} and f.project_name = ${project} and f.stack_name = ${stack}
         union
         select s.id from stacks s join projects p on p.id = s.project_id
-        where p.organization_id = ${organizationId} and p.name = ${project} and s.name = ${stack}`);
+        where p.organization_id = ${organizationId} and p.name = ${project} and s.name = ${stack} and s.deleted_at is null`);
       return rows.map((row) => row.id);
     },
   };

@@ -1,8 +1,11 @@
 import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
+import { OperatorError } from '../platform/errors/errors.ts';
 
 const algorithm = 'aes-256-gcm';
 const nonceBytes = 12;
 const tagBytes = 16;
+/** What the keys of documents are bound to, as those of a stack are to its id. */
+const documentsOwner = 'documents';
 
 /** Encrypts with AES-256-GCM, bound to `context`: nonce, ciphertext, tag. */
 export function seal(key: Buffer, plaintext: Buffer, context: Buffer): Buffer {
@@ -26,21 +29,33 @@ export function unseal(key: Buffer, sealed: Buffer, context: Buffer): Buffer | n
   }
 }
 
+/** The master keys of this process are malformed, or lack the one that is needed. Names ids, never keys. */
+export class MasterKeyError extends OperatorError {
+  override readonly name = 'MasterKeyError';
+}
+
 /** The master keys, by id. The first wraps new data keys; all unwrap, so that keys can be rotated one by one. */
 export class KeyRing {
   readonly #keys: ReadonlyMap<string, Buffer>;
   /** Id of the key that wraps new data keys. */
   readonly currentId: string;
 
-  /** `text`: `id:base64,id:base64…`, 32 bytes each. Throws Error naming the id that is wrong (never the key). */
+  /** `text`: `id:base64,id:base64…`, 32 bytes each. Throws MasterKeyError, which says which one is wrong. */
   constructor(text: string) {
     const keys = new Map<string, Buffer>();
-    for (const pair of text.split(',')) {
+    for (const [index, pair] of text.split(',').entries()) {
       const at = pair.indexOf(':');
+      // Without an id all of it may be a key, which must not be shown.
+      if (at < 1) throw new MasterKeyError(`Master key ${index + 1} of the list is not of the form id:base64`);
       const id = pair.slice(0, at).trim();
       const key = Buffer.from(pair.slice(at + 1), 'base64');
-      if (at < 1 || key.length !== 32) throw new Error(`Master key ${JSON.stringify(id)} is not 32 bytes of base64`);
-      if (keys.has(id)) throw new Error(`Master key id ${JSON.stringify(id)} occurs twice`);
+      if (key.length !== 32) {
+        throw new MasterKeyError(`Master key ${JSON.stringify(id)} has ${key.length} bytes; it must be 32, in base64`);
+      }
+      if (key.toString('base64') !== pair.slice(at + 1).trim()) {
+        throw new MasterKeyError(`Master key ${JSON.stringify(id)} is not proper base64`);
+      }
+      if (keys.has(id)) throw new MasterKeyError(`Master key id ${JSON.stringify(id)} occurs twice`);
       keys.set(id, key);
     }
     this.#keys = keys;
@@ -52,19 +67,19 @@ export class KeyRing {
     return `k${new Date().toISOString().slice(0, 10).replaceAll('-', '')}:${randomBytes(32).toString('base64')}`;
   }
 
-  /** Wraps a data key for the stack; bound to the stack's id. */
-  wrap(dataKey: Buffer, stackId: string): { masterKeyId: string; wrappedKey: Buffer } {
+  /** Wraps a data key, bound to the id of its stack; null: a key of documents. */
+  wrap(dataKey: Buffer, stackId: string | null): { masterKeyId: string; wrappedKey: Buffer } {
     const key = this.#keys.get(this.currentId) as Buffer;
-    return { masterKeyId: this.currentId, wrappedKey: seal(key, dataKey, Buffer.from(stackId)) };
+    return { masterKeyId: this.currentId, wrappedKey: seal(key, dataKey, Buffer.from(stackId ?? documentsOwner)) };
   }
 
-  /** The data key. Throws Error when the ring lacks the master key or the bytes were not wrapped by it. */
-  unwrap(masterKeyId: string, wrappedKey: Buffer, stackId: string): Buffer {
+  /** The data key. Throws MasterKeyError when the ring lacks the master key or the bytes were not wrapped by it. */
+  unwrap(masterKeyId: string, wrappedKey: Buffer, stackId: string | null): Buffer {
     const key = this.#keys.get(masterKeyId);
-    if (!key) throw new Error(`Master key ${JSON.stringify(masterKeyId)} is not in HOLDFAST_MASTER_KEYS`);
-    const dataKey = unseal(key, wrappedKey, Buffer.from(stackId));
-    if (!dataKey)
-      throw new Error(`Master key ${JSON.stringify(masterKeyId)} does not unwrap the key of stack ${stackId}`);
-    return dataKey;
+    if (!key) throw new MasterKeyError(`Master key ${JSON.stringify(masterKeyId)} is not in HOLDFAST_MASTER_KEYS`);
+    const dataKey = unseal(key, wrappedKey, Buffer.from(stackId ?? documentsOwner));
+    if (dataKey) return dataKey;
+    const owner = stackId === null ? 'documents' : `stack ${stackId}`;
+    throw new MasterKeyError(`Master key ${JSON.stringify(masterKeyId)} does not unwrap the data key of ${owner}`);
   }
 }

@@ -1,8 +1,18 @@
-import type { EncryptionKeyRepository } from './encryption-key-repository.ts';
-import type { KeyRing } from './key-ring.ts';
+import { formatStackRef } from '../stacks/names.ts';
+import type { EncryptionKeyRepository, EncryptionKeyRow } from './encryption-key-repository.ts';
+import { type KeyRing, MasterKeyError } from './key-ring.ts';
+
+/** A data key that the ring cannot unwrap. */
+export interface LostKey {
+  /** `organization/project/stack`, or what else the key is for. */
+  readonly owner: string;
+  readonly version: number;
+  readonly masterKeyId: string;
+  readonly reason: string;
+}
 
 /**
- * Wraps the data keys of all stacks by the ring's first master key, so that the others can leave the ring. The data keys
+ * Wraps all data keys, of every version, by the ring's first master key, so that the others can leave the ring. The data keys
  * themselves, and with them the ciphertexts inside states, stay what they are; servers may run meanwhile. Keys that the
  * ring cannot unwrap are left as they are, and told.
  */
@@ -10,21 +20,68 @@ export async function rewrapKeys(
   keys: EncryptionKeyRepository,
   ring: KeyRing,
   pageSize = 500,
-): Promise<{ rewrapped: number; failures: string[] }> {
+): Promise<{ rewrapped: number; lost: LostKey[] }> {
   let rewrapped = 0;
-  const failures: string[] = [];
-  let after: string | null = null;
-  for (;;) {
-    const page = await keys.listWrappedByOthers(ring.currentId, after, pageSize);
+  const page = (after: string | null) => keys.listWrappedByOthers(ring.currentId, after, pageSize);
+  const lost = await forEachKey(keys, page, async (row) => {
+    const dataKey = ring.unwrap(row.masterKeyId, row.wrappedKey, row.stackId);
+    if (await keys.rewrap(row, ring.wrap(dataKey, row.stackId))) rewrapped++;
+  });
+  return { rewrapped, lost };
+}
+
+/** Unwraps every data key and changes nothing: how many each master key has, and those that the ring cannot unwrap. */
+export async function checkKeys(
+  keys: EncryptionKeyRepository,
+  ring: KeyRing,
+  pageSize = 500,
+): Promise<{ byMasterKey: ReadonlyMap<string, number>; lost: LostKey[] }> {
+  const byMasterKey = new Map<string, number>();
+  const lost = await forEachKey(
+    keys,
+    (after) => keys.listAfter(after, pageSize),
+    async ({ masterKeyId, wrappedKey, stackId }) => {
+      byMasterKey.set(masterKeyId, (byMasterKey.get(masterKeyId) ?? 0) + 1);
+      ring.unwrap(masterKeyId, wrappedKey, stackId);
+    },
+  );
+  return { byMasterKey, lost };
+}
+
+async function forEachKey(
+  keys: EncryptionKeyRepository,
+  list: (after: string | null) => Promise<readonly EncryptionKeyRow[]>,
+  work: (row: EncryptionKeyRow) => Promise<void>,
+): Promise<LostKey[]> {
+  const lost: LostKey[] = [];
+  for (let after: string | null = null; ; ) {
+    const page: readonly EncryptionKeyRow[] = await list(after);
+    const failed: { row: EncryptionKeyRow; reason: string }[] = [];
     for (const row of page) {
       try {
-        const dataKey = ring.unwrap(row.masterKeyId, row.wrappedKey, row.stackId);
-        if (await keys.rewrap(row, ring.wrap(dataKey, row.stackId))) rewrapped++;
+        await work(row);
       } catch (error) {
-        failures.push((error as Error).message);
+        if (!(error instanceof MasterKeyError)) throw error;
+        failed.push({ row, reason: error.message });
       }
     }
+    lost.push(...(await nameOwners(keys, failed)));
     after = page.at(-1)?.id ?? null;
-    if (after === null) return { rewrapped, failures };
+    if (after === null) return lost;
   }
+}
+
+async function nameOwners(
+  keys: EncryptionKeyRepository,
+  failed: readonly { row: EncryptionKeyRow; reason: string }[],
+): Promise<LostKey[]> {
+  const stackIds = failed.flatMap(({ row }) => row.stackId ?? []);
+  const names = stackIds.length === 0 ? [] : await keys.listStackNames(stackIds);
+  const nameOf = new Map(names.map((stack) => [stack.id, formatStackRef(stack)]));
+  return failed.map(({ row: { stackId, version, masterKeyId }, reason }) => ({
+    owner: stackId === null ? 'documents in the blob store' : (nameOf.get(stackId) ?? `deleted stack ${stackId}`),
+    version,
+    masterKeyId,
+    reason,
+  }));
 }

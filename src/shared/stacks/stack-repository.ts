@@ -11,14 +11,19 @@ const StackRow = Type.Object({
   project: Type.String(),
   stack: Type.String(),
   tags: Type.String(),
-  remoteConfig: Nullable(Type.String()),
+  /** Null without one. */
+  remoteConfigBytes: Nullable(Type.Integer()),
   stackVersion: Type.Integer(),
   checkpointId: Nullable(Type.String()),
   activeUpdateId: Nullable(Type.String()),
 });
 export type StackRow = Row<typeof StackRow>;
 
-const HeadRow = Type.Object({ ...StackRow.properties, tailUpdateId: Nullable(Type.String()) });
+const HeadRow = Type.Object({
+  ...StackRow.properties,
+  tailUpdateId: Nullable(Type.String()),
+  hasFaults: Type.Boolean(),
+});
 
 const OperationRow = Type.Object({ kind: Type.String(), author: Type.String(), startedAt: Timestamp });
 
@@ -34,6 +39,8 @@ const StackListRow = Type.Object({
   lastKind: Nullable(Type.String()),
   lastStatus: Nullable(Type.String()),
   lastStartedAt: Nullable(Timestamp),
+  /** Stacks that were found, of which these are the first. */
+  found: Type.Integer(),
 });
 export type StackListRow = Row<typeof StackListRow>;
 
@@ -47,6 +54,8 @@ export interface StackFilter {
   /** Stacks after this one, in the order of their qualified names. */
   readonly after: StackRef | null;
   readonly limit: number;
+  /** Of tags and names, together; one stack is always listed. */
+  readonly maxBytes: number;
 }
 
 const IdRow = Type.Object({ id: Type.String() });
@@ -57,15 +66,18 @@ export type StackRepository = ReturnType<typeof createStackRepository>;
 export function createStackRepository(db: Queryable) {
   const columns = sql.fragment`
     s.id, o.id as "organizationId", p.id as "projectId", o.name as organization, p.name as project, s.name as stack,
-    s.tags, s.remote_config as "remoteConfig", s.stack_version as "stackVersion", s.checkpoint_id as "checkpointId",
+    s.tags, octet_length(s.remote_config) as "remoteConfigBytes", s.stack_version as "stackVersion", s.checkpoint_id as "checkpointId",
     s.active_update_id as "activeUpdateId"`;
   const joins = sql.fragment`stacks s join projects p on p.id = s.project_id join organizations o on o.id = p.organization_id`;
+  // A deleted stack is as good as gone from the moment of the call; its row stays until all that refers to it is deleted.
+  const named = (ref: StackRef) => sql.fragment`
+    o.name = ${ref.organization} and p.name = ${ref.project} and s.name = ${ref.stack} and s.deleted_at is null`;
 
   return {
     find: (ref: StackRef) =>
       db.maybeOne(sql.prepared('stacks_find', StackRow)`
         /* stacks.find */ select ${columns} from ${joins}
-        where o.name = ${ref.organization} and p.name = ${ref.project} and s.name = ${ref.stack}`),
+        where ${named(ref)}`),
 
     /**
      * The stack, and its update whose journal is not yet all in a checkpoint. In one statement: asked for one after the other,
@@ -74,19 +86,29 @@ export function createStackRepository(db: Queryable) {
     findHead: (ref: StackRef) =>
       db.maybeOne(sql.prepared('stacks_find_head', HeadRow)`
         /* stacks.findHead */ select ${columns},
-          (select u.id from updates u where u.stack_id = s.id and u.has_tail order by u.stack_version desc limit 1) as "tailUpdateId"
+          (select u.id from journals j join updates u on u.id = j.update_id
+           where j.stack_id = s.id and j.folded_at is null and j.entry_count > j.folded_entries and j.fold_error is null
+           order by u.stack_version desc limit 1) as "tailUpdateId",
+          exists (
+            select 1 from journals j
+            where j.stack_id = s.id and j.accepted_at is null and (j.fold_error is not null or j.fold_warning is not null)
+          ) as "hasFaults"
         from ${joins}
-        where o.name = ${ref.organization} and p.name = ${ref.project} and s.name = ${ref.stack}`),
+        where ${named(ref)}`),
+
+    findById: (id: string) =>
+      db.maybeOne(sql.rows(StackRow)`/* stacks.findById */ select ${columns} from ${joins} where s.id = ${id}`),
 
     /** As `find`, holding the stack's row until the end of the transaction. */
     lock: (ref: StackRef) =>
       db.maybeOne(sql.rows(StackRow)`
         /* stacks.lock */ select ${columns} from ${joins}
-        where o.name = ${ref.organization} and p.name = ${ref.project} and s.name = ${ref.stack} for update of s`),
+        where ${named(ref)} for update of s`),
 
     lockById: (id: string) =>
       db.maybeOne(
-        sql.rows(StackRow)`/* stacks.lockById */ select ${columns} from ${joins} where s.id = ${id} for update of s`,
+        sql.rows(StackRow)`
+          /* stacks.lockById */ select ${columns} from ${joins} where s.id = ${id} and s.deleted_at is null for update of s`,
       ),
 
     ensureProject: async (organizationId: string, name: string): Promise<string> => {
@@ -120,6 +142,13 @@ export function createStackRepository(db: Queryable) {
     setTags: (id: string, tags: string) =>
       db.query(sql.nothing`/* stacks.setTags */ update stacks set tags = ${tags}, updated_at = now() where id = ${id}`),
 
+    /** `chars` characters of the remote configuration's JSON from the character `from` on, which counts from 1. */
+    readRemoteConfig: async (id: string, from: number, chars: number): Promise<string> => {
+      const row = await db.maybeOne(sql.rows(Type.Object({ text: Nullable(Type.String()) }))`
+        /* stacks.readRemoteConfig */ select substr(remote_config, ${from}, ${chars}) as text from stacks where id = ${id}`);
+      return row?.text ?? '';
+    },
+
     setRemoteConfig: (id: string, config: string) =>
       db.query(
         sql.nothing`/* stacks.setRemoteConfig */ update stacks set remote_config = ${config}, updated_at = now() where id = ${id}`,
@@ -151,7 +180,14 @@ export function createStackRepository(db: Queryable) {
         insert into former_stack_names (stack_id, organization_id, project_name, stack_name)
         values (${stack.id}, ${stack.organizationId}, ${stack.project}, ${stack.stack}) on conflict do nothing`),
 
-    delete: (id: string) => db.query(sql.nothing`/* stacks.delete */ delete from stacks where id = ${id}`),
+    /**
+     * Puts the stack out of sight and frees its name; what belongs to it is deleted by a sweep. Without pointers, so that the
+     * deletion of checkpoints and updates need not touch this row.
+     */
+    markDeleted: (id: string) =>
+      db.query(sql.nothing`
+        /* stacks.markDeleted */
+        update stacks set deleted_at = clock_timestamp(), checkpoint_id = null, active_update_id = null where id = ${id}`),
 
     findCurrentOperation: (stackId: string) =>
       db.maybeOne(sql.rows(OperationRow)`
@@ -163,7 +199,9 @@ export function createStackRepository(db: Queryable) {
     list: (filter: StackFilter) =>
       db.any(sql.rows(StackListRow)`
         /* stacks.list */
-        select s.id, o.name as organization, p.name as project, s.name as stack, s.tags, s.stack_version as "stackVersion",
+        select * from (
+        select page.*, count(*) over () as found, sum(bytes) over (order by place) as total from (
+        select row_number() over (order by o.name, p.name, s.name) as place, octet_length(s.tags) + 1000 as bytes, s.id, o.name as organization, p.name as project, s.name as stack, s.tags, s.stack_version as "stackVersion",
                s.active_update_id as "activeUpdateId", c.resource_count as "resourceCount",
                u.kind as "lastKind", u.status as "lastStatus", coalesce(u.started_at, u.created_at) as "lastStartedAt"
         from memberships m
@@ -173,15 +211,16 @@ export function createStackRepository(db: Queryable) {
         left join checkpoints c on c.id = s.checkpoint_id
         left join lateral (
           select kind, status, started_at, created_at from updates
-          where stack_id = s.id and not dry_run and kind <> 'preview' order by created_at desc, id limit 1
+          where stack_id = s.id and not dry_run and kind <> 'preview' order by number desc limit 1
         ) u on true
-        where m.user_id = ${filter.userId}
+        where m.user_id = ${filter.userId} and s.deleted_at is null
           and (${filter.organization}::text is null or o.name = ${filter.organization})
           and (${filter.project}::text is null or p.name = ${filter.project})
           and (${filter.tagName}::text is null or (s.tags::json ->> ${filter.tagName}) is not null)
           and (${filter.tagValue}::text is null or (s.tags::json ->> ${filter.tagName}) = ${filter.tagValue})
           and (${filter.after === null} or (o.name, p.name, s.name) >
                (${filter.after?.organization ?? ''}, ${filter.after?.project ?? ''}, ${filter.after?.stack ?? ''}))
-        order by o.name, p.name, s.name limit ${filter.limit}`),
+        order by place limit ${filter.limit}) page
+        ) measured where total <= ${filter.maxBytes} or place = 1 order by place`),
   };
 }

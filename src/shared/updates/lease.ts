@@ -7,13 +7,35 @@ export interface LeaseFence {
   readonly epoch: number;
 }
 
+/** Why a lease ends although its holder renews it. The first four are set by triggers, with what the lease rests on. */
+const losses = {
+  'token-revoked': 'the API token under which it was started was revoked',
+  'token-expired': 'the API token under which it was started has expired',
+  'user-deactivated': 'the user who started it was deactivated',
+  'membership-ended': 'the user who started it may no longer update stacks of this organization',
+  'longest-life': 'it has run for as long as an update may (HOLDFAST_UPDATE_HOURS of the server)',
+} as const;
+export type LeaseLoss = keyof typeof losses;
+
+/** Whether an update's `endReason` is the loss of its lease. */
+export function isLeaseLoss(endReason: string | null): endReason is LeaseLoss {
+  return endReason !== null && Object.hasOwn(losses, endReason);
+}
+
+/** The loss as a part of a sentence about the update. */
+export function describeLoss(loss: LeaseLoss): string {
+  return losses[loss];
+}
+
+export const leaseLostCode = 'lease-lost';
+
 /**
  * The lease is dead or foreign. The CLI takes 403 as the end of its lease and stops; any other status it repeats
  * (pkg/backend/httpstate/state.go).
  */
 export class LeaseLostError extends ForbiddenError {
   override readonly name = 'LeaseLostError';
-  override readonly code = 'lease-lost';
+  override readonly code = leaseLostCode;
   constructor(reason = 'The lease of this update is no longer valid: it has ended, was cancelled or has expired') {
     super(reason);
   }

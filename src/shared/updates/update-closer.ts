@@ -1,6 +1,8 @@
+import { assertNoFault } from '../journal/journal-fault.ts';
 import type { Database } from '../platform/db/database.ts';
 import type { Queryable } from '../platform/db/sql.ts';
 import { createStackRepository, type StackRow } from '../stacks/stack-repository.ts';
+import { isLeaseLoss, type LeaseLoss } from './lease.ts';
 import { createUpdateRepository, type UpdateRow } from './update-repository.ts';
 import { isActive, type Transition, transition, type UpdateTrigger } from './update-state.ts';
 
@@ -33,47 +35,66 @@ export async function endUpdate(
 ): Promise<Transition> {
   const step = transition(update.status, trigger);
   if (step.outcome !== 'move') return step;
-  const reason = trigger.type === 'expire' ? 'lease-expired' : trigger.type === 'cancel' ? 'cancelled' : null;
-  await createUpdateRepository(tx).end(update.id, step.to, reason, trigger.type === 'complete');
+  const loss = isLeaseLoss(update.endReason) ? update.endReason : null;
+  const reason =
+    trigger.type === 'complete' ? null : (loss ?? (trigger.type === 'expire' ? 'lease-expired' : 'cancelled'));
+  // Who lost its lease can still be told why; it is let in by nothing.
+  await createUpdateRepository(tx).end(update.id, step.to, reason, trigger.type === 'complete' || loss !== null);
   const stacks = createStackRepository(tx);
   if (stack.activeUpdateId === update.id) await stacks.setActiveUpdate(stack.id, null);
   if (update.stackVersion !== null) await stacks.publishVersion(stack.id, update.stackVersion);
   return step;
 }
 
-/** Frees a locked stack of an update whose lease or waiting time is over; sees to it that what is left is no more than a lease. */
-async function reclaimExpired(tx: Queryable, stack: StackRow, leaseSeconds: number): Promise<void> {
-  if (stack.activeUpdateId === null) return;
-  const updates = createUpdateRepository(tx);
-  const update = await updates.lock(stack.activeUpdateId);
-  if (update?.expired) await endUpdate(tx, { update, stack }, { type: 'expire' });
-  else if (update && update.secondsLeft > leaseSeconds) await updates.clipLeases(leaseSeconds, stack.id);
+/** An update that was ended because its lease is over. */
+export interface ExpiredUpdate {
+  readonly updateId: string;
+  readonly reason: LeaseLoss | 'lease-expired';
 }
 
-/** Ends the update if it has expired by now; safe to run on any number of replicas. Returns whether this call ended it. */
-export async function expireUpdate(db: Database, updateId: string): Promise<boolean> {
+async function endExpired(tx: Queryable, { update, stack }: LockedUpdate): Promise<ExpiredUpdate | null> {
+  const step = await endUpdate(tx, { update, stack }, { type: 'expire' });
+  if (step.outcome !== 'move') return null;
+  return { updateId: update.id, reason: isLeaseLoss(update.endReason) ? update.endReason : 'lease-expired' };
+}
+
+/** Frees a locked stack of an update whose lease or waiting time is over; sees to it that what is left is no more than a lease. */
+async function reclaimExpired(tx: Queryable, stack: StackRow, leaseSeconds: number): Promise<ExpiredUpdate | null> {
+  if (stack.activeUpdateId === null) return null;
+  const updates = createUpdateRepository(tx);
+  const update = await updates.lock(stack.activeUpdateId);
+  if (update?.expired) return endExpired(tx, { update, stack });
+  if (update && update.secondsLeft > leaseSeconds) await updates.clipLeases(leaseSeconds, stack.id);
+  return null;
+}
+
+/** Ends the update if it has expired by now; safe to run on any number of replicas. Returns what this call ended, or null. */
+export async function expireUpdate(db: Database, updateId: string): Promise<ExpiredUpdate | null> {
   return db.inTransaction(async (tx) => {
     const locked = await lockUpdate(tx, updateId);
-    if (!locked?.update.expired) return false;
-    const step = await endUpdate(tx, locked, { type: 'expire' });
-    return step.outcome === 'move';
+    return locked?.update.expired ? endExpired(tx, locked) : null;
   });
 }
 
 /**
  * Makes a stack ready for its next change: an update whose lease is over is ended, and the journal of an ended one is folded
  * by `fold`, so that the head is whole. A live update goes on, for one more lease at most without being renewed.
+ * Returns the update that it ended. Throws JournalFaultError while the head lacks entries that could not be replayed, unless the
+ * change `admitsFault`.
  */
 export async function settleStack(
   db: Database,
   stackId: string,
   leaseSeconds: number,
   fold: (updateId: string) => Promise<void>,
-): Promise<void> {
-  await db.inTransaction(async (tx) => {
+  { admitsFault = false }: { readonly admitsFault?: boolean } = {},
+): Promise<ExpiredUpdate | null> {
+  const ended = await db.inTransaction(async (tx) => {
     const stack = await createStackRepository(tx).lockById(stackId);
-    if (stack) await reclaimExpired(tx, stack, leaseSeconds);
+    return stack ? reclaimExpired(tx, stack, leaseSeconds) : null;
   });
   const withTail = await createUpdateRepository(db).findWithTail(stackId);
   if (withTail && !isActive(withTail.status)) await fold(withTail.id);
+  if (!admitsFault) await assertNoFault(db, stackId);
+  return ended;
 }

@@ -1,6 +1,8 @@
 import { Type } from 'typebox';
+import { assertNoFault } from '../journal/journal-fault.ts';
 import { type Queryable, type Row, sql } from '../platform/db/sql.ts';
 import { Bytes, Nullable, Timestamp } from '../platform/schema/standard-schema.ts';
+import { turnBytes } from '../platform/turns/turns.ts';
 import type { StackRef } from '../stacks/names.ts';
 import type { UpdateKind, UpdateStatus } from './update-state.ts';
 
@@ -19,41 +21,32 @@ const UpdateRow = Type.Object({
   baseStackVersion: Type.Integer(),
   leaseHash: Nullable(Bytes),
   expiresAt: Timestamp,
+  /** Its time is over, or its lease was taken away. */
   expired: Type.Boolean(),
+  /** Why it ended when nobody completed it, or is to be ended: see lease.ts. */
+  endReason: Nullable(Type.String()),
   /** Of the lease, or of the wait for the start. */
   secondsLeft: Type.Number(),
   epoch: Type.Integer(),
   journalVersion: Type.Integer(),
+  /** Whether there is a journal, with entries or without: until it is folded and deleted. */
+  hasJournal: Type.Boolean(),
+  /** Whether entries are in the journal that no checkpoint holds, and that were not found to be at fault. */
   hasTail: Type.Boolean(),
   baseCheckpointId: Nullable(Type.String()),
   checkpointId: Nullable(Type.String()),
   checkpointSequence: Type.Integer(),
   entryCount: Type.Integer(),
   foldedEntries: Type.Integer(),
+  /** Why the entries after the first `foldedEntries` could not be replayed. */
   foldError: Nullable(Type.String()),
+  /** What the fold left out without failing. */
+  foldWarning: Nullable(Type.String()),
+  /** When the fold of the ended update was read back. */
+  foldedAt: Nullable(Timestamp),
   fullCommitted: Type.Integer(),
 });
 export type UpdateRow = Row<typeof UpdateRow>;
-
-/** What histories and the get call show. */
-const UpdateInfoRow = Type.Object({
-  id: Type.String(),
-  kind: Kind,
-  dryRun: Type.Boolean(),
-  status: Status,
-  stackVersion: Nullable(Type.Integer()),
-  baseStackVersion: Type.Integer(),
-  message: Type.String(),
-  environment: Type.String(),
-  config: Type.String(),
-  resourceChanges: Type.String(),
-  resourceCount: Nullable(Type.Integer()),
-  requestedBy: Nullable(Type.String()),
-  createdAt: Timestamp,
-  startedAt: Nullable(Timestamp),
-  endedAt: Nullable(Timestamp),
-});
-export type UpdateInfoRow = Row<typeof UpdateInfoRow>;
 
 const IdRow = Type.Object({ id: Type.String() });
 const ExpiryRow = Type.Object({ expiresAt: Timestamp });
@@ -69,6 +62,7 @@ export interface NewUpdate {
   readonly config: string;
   readonly program: string;
   readonly requestedBy: string;
+  readonly tokenId: string;
   readonly waitSeconds: number;
 }
 
@@ -79,60 +73,70 @@ export function createUpdateRepository(db: Queryable) {
   const columns = sql.fragment`
     u.id, u.stack_id as "stackId", u.kind, u.dry_run as "dryRun", u.exclusive, u.status, u.stack_version as "stackVersion",
     u.base_stack_version as "baseStackVersion", u.lease_hash as "leaseHash", u.expires_at as "expiresAt",
-    u.expires_at <= clock_timestamp() as expired,
-    extract(epoch from u.expires_at - clock_timestamp())::float8 as "secondsLeft", u.epoch, u.journal_version as "journalVersion", u.has_tail as "hasTail",
+    (u.expires_at <= clock_timestamp() or u.end_reason is not null) as expired,
+    coalesce(u.end_reason, case when u.status = 'running' and u.expires_at <= clock_timestamp() then case
+      when u.must_end_at <= u.expires_at then 'longest-life'
+      when exists (select 1 from api_tokens t where t.id = u.token_id and t.expires_at <= u.expires_at) then 'token-expired'
+    end end) as "endReason",
+    extract(epoch from u.expires_at - clock_timestamp())::float8 as "secondsLeft", u.epoch, u.journal_version as "journalVersion",
     u.base_checkpoint_id as "baseCheckpointId", u.checkpoint_id as "checkpointId",
-    u.checkpoint_sequence as "checkpointSequence", u.entry_count as "entryCount",
-    u.folded_entries as "foldedEntries", u.fold_error as "foldError",
-    u.full_committed as "fullCommitted"`;
-  const infoColumns = sql.fragment`
-    u.id, u.kind, u.dry_run as "dryRun", u.status, u.stack_version as "stackVersion", u.base_stack_version as "baseStackVersion",
-    u.message, u.environment, u.config, u.resource_changes as "resourceChanges", c.resource_count as "resourceCount",
-    a.login as "requestedBy", u.created_at as "createdAt", u.started_at as "startedAt", u.ended_at as "endedAt"`;
-  const infoJoins = sql.fragment`
-    updates u left join checkpoints c on c.id = u.checkpoint_id left join users a on a.id = u.requested_by`;
+    u.checkpoint_sequence as "checkpointSequence", u.full_committed as "fullCommitted",
+    j.update_id is not null as "hasJournal", coalesce(j.entry_count > j.folded_entries and j.fold_error is null, false) as "hasTail",
+    coalesce(j.entry_count, 0) as "entryCount", coalesce(j.folded_entries, 0) as "foldedEntries", j.fold_error as "foldError",
+    j.fold_warning as "foldWarning", j.folded_at as "foldedAt"`;
+  const withJournal = sql.fragment`updates u left join journals j on j.update_id = u.id`;
   const inStack = (id: string, ref: StackRef) => sql.fragment`
     u.id = ${id} and exists (
       select 1 from stacks s join projects p on p.id = s.project_id join organizations o on o.id = p.organization_id
-      where s.id = u.stack_id and o.name = ${ref.organization} and p.name = ${ref.project} and s.name = ${ref.stack})`;
+      where s.id = u.stack_id and o.name = ${ref.organization} and p.name = ${ref.project} and s.name = ${ref.stack}
+        and s.deleted_at is null)`;
+  const ofLiveStack = sql.fragment`exists (select 1 from stacks s where s.id = u.stack_id and s.deleted_at is null)`;
 
   return {
     /** The update, if it belongs to the stack named. Runs on every lease call. */
     findInStack: (id: string, ref: StackRef) =>
       db.maybeOne(sql.prepared('updates_find_in_stack', UpdateRow)`
-        /* updates.findInStack */ select ${columns} from updates u where ${inStack(id, ref)}`),
+        /* updates.findInStack */ select ${columns} from ${withJournal} where ${inStack(id, ref)}`),
 
     get: (id: string) =>
-      db.one(sql.rows(UpdateRow)`/* updates.get */ select ${columns} from updates u where u.id = ${id}`),
+      db.one(sql.rows(UpdateRow)`/* updates.get */ select ${columns} from ${withJournal} where u.id = ${id}`),
 
+    /** Null also when its stack was deleted. */
     find: (id: string) =>
-      db.maybeOne(sql.rows(UpdateRow)`/* updates.find */ select ${columns} from updates u where u.id = ${id}`),
+      db.maybeOne(sql.rows(UpdateRow)`
+        /* updates.find */ select ${columns} from ${withJournal} where u.id = ${id} and ${ofLiveStack}`),
 
-    lock: (id: string) =>
-      db.maybeOne(
-        sql.rows(UpdateRow)`/* updates.lock */ select ${columns} from updates u where u.id = ${id} for update of u`,
-      ),
+    /**
+     * Two statements: those that only share the row, as journal batches do, leave it as it is, and one that waited for them
+     * would go on with the counters from before its wait.
+     */
+    lock: async (id: string) => {
+      await db.query(sql.nothing`/* updates.lock */ select id from updates where id = ${id} for update`);
+      return db.maybeOne(sql.rows(UpdateRow)`
+        /* updates.readLocked */ select ${columns} from ${withJournal} where u.id = ${id}`);
+    },
 
     /** The update of this stack whose journal has entries that no checkpoint holds yet. */
     findWithTail: (stackId: string) =>
       db.maybeOne(sql.rows(UpdateRow)`
-        /* updates.findWithTail */ select ${columns} from updates u
-        where u.stack_id = ${stackId} and u.has_tail order by u.stack_version desc limit 1`),
+        /* updates.findWithTail */ select ${columns} from ${withJournal}
+        where j.stack_id = ${stackId} and j.folded_at is null and j.entry_count > j.folded_entries and j.fold_error is null
+        order by u.stack_version desc limit 1`),
 
     /** Violates `updates_one_active_per_stack` when another exclusive update is active. */
     insert: async (update: NewUpdate): Promise<string> => {
       const row = await db.one(sql.rows(IdRow)`
         /* updates.insert */
         insert into updates (stack_id, kind, dry_run, exclusive, status, base_stack_version, message, environment, config,
-                             program, requested_by, expires_at)
+                             program, requested_by, token_id, expires_at)
         values (${update.stackId}, ${update.kind}, ${update.dryRun}, ${update.exclusive}, 'not started',
                 ${update.baseStackVersion}, ${update.message}, ${update.environment}, ${update.config}, ${update.program},
-                ${update.requestedBy}, clock_timestamp() + make_interval(secs => ${update.waitSeconds}))
+                ${update.requestedBy}, ${update.tokenId}, clock_timestamp() + make_interval(secs => ${update.waitSeconds}))
         returning id`);
       return row.id;
     },
 
-    /** A record that is born ended: import and rename. */
+    /** A record that is born ended: import and rename. Ask it under the stack's lock. Throws JournalFaultError. */
     insertEnded: async (update: {
       id: string;
       stackId: string;
@@ -143,6 +147,7 @@ export function createUpdateRepository(db: Queryable) {
       requestedBy: string | null;
       baseCheckpointId: string | null;
     }): Promise<void> => {
+      await assertNoFault(db, update.stackId);
       await db.query(sql.nothing`
         /* updates.insertEnded */
         insert into updates (id, stack_id, kind, exclusive, status, stack_version, base_stack_version, message, environment,
@@ -152,8 +157,11 @@ export function createUpdateRepository(db: Queryable) {
                 ${update.baseCheckpointId}, ${update.baseCheckpointId})`);
     },
 
+    /** The lease rests on the token, and no renewal goes beyond `longestSeconds` from now. */
     start: async (update: {
       id: string;
+      tokenId: string;
+      longestSeconds: number;
       leaseHash: Buffer;
       leaseSeconds: number;
       stackVersion: number | null;
@@ -164,7 +172,9 @@ export function createUpdateRepository(db: Queryable) {
       const row = await db.one(sql.rows(ExpiryRow)`
         /* updates.start */
         update updates set status = 'running', started_at = clock_timestamp(), lease_hash = ${sql.binary(update.leaseHash)},
-          expires_at = clock_timestamp() + make_interval(secs => ${update.leaseSeconds}), epoch = epoch + 1,
+          token_id = ${update.tokenId}, must_end_at = clock_timestamp() + make_interval(secs => ${update.longestSeconds}),
+          expires_at = least(clock_timestamp() + make_interval(secs => least(${update.leaseSeconds}::float8, ${update.longestSeconds}::float8)),
+            (select t.expires_at from api_tokens t where t.id = ${update.tokenId}::uuid)), epoch = epoch + 1,
           stack_version = ${update.stackVersion}, base_stack_version = ${update.baseStackVersion},
           journal_version = ${update.journalVersion}, base_checkpoint_id = ${update.checkpointId}, checkpoint_id = ${update.checkpointId}
         where id = ${update.id} returning expires_at as "expiresAt"`);
@@ -179,13 +189,23 @@ export function createUpdateRepository(db: Queryable) {
       return row.fullOrder;
     },
 
-    /** Extends a live lease; null when it is dead. Never shortens it. */
+    /**
+     * Extends a live lease, no further than update and token may live; null when it is dead, or when what it rests on is gone.
+     * Never shortens it.
+     */
     renewLease: async (id: string, epoch: number, seconds: number): Promise<Date | null> => {
       const row = await db.maybeOne(sql.rows(ExpiryRow)`
         /* updates.renewLease */
-        update updates set expires_at = greatest(expires_at, clock_timestamp() + make_interval(secs => ${seconds}))
-        where id = ${id} and epoch = ${epoch} and status = 'running' and expires_at > clock_timestamp()
-        returning expires_at as "expiresAt"`);
+        update updates u
+        set expires_at = greatest(u.expires_at, least(clock_timestamp() + make_interval(secs => ${seconds}), u.must_end_at,
+          (select t.expires_at from api_tokens t where t.id = u.token_id)))
+        where u.id = ${id} and u.epoch = ${epoch} and u.status = 'running' and u.expires_at > clock_timestamp()
+          and (u.token_id is null or exists (
+            select 1 from api_tokens t join users a on a.id = t.user_id join memberships m on m.user_id = a.id
+            join projects p on p.organization_id = m.organization_id join stacks s on s.project_id = p.id
+            where t.id = u.token_id and t.revoked_at is null and a.deactivated_at is null and s.id = u.stack_id
+              and m.role in ('member', 'admin')))
+        returning u.expires_at as "expiresAt"`);
       return row?.expiresAt ?? null;
     },
 
@@ -206,7 +226,7 @@ export function createUpdateRepository(db: Queryable) {
       return rows.map((row) => row.id);
     },
 
-    /** Ends an active update. `keepLease`: the hash stays, so that a repeated complete can be told from a foreign one. */
+    /** Ends an active update. `keepLease`: the hash stays, so that its holder can be told from a foreign one. */
     end: (id: string, status: UpdateStatus, reason: string | null, keepLease: boolean) =>
       db.query(sql.nothing`
         /* updates.end */
@@ -214,61 +234,55 @@ export function createUpdateRepository(db: Queryable) {
           lease_hash = case when ${keepLease} then lease_hash end
         where id = ${id}`),
 
+    /** Ends all updates of a stack that is being deleted; only previews can be active then. */
+    cancelAll: (stackId: string) =>
+      db.query(sql.nothing`
+        /* updates.cancelAll */
+        update updates set status = 'cancelled', end_reason = 'cancelled', ended_at = clock_timestamp(), lease_hash = null
+        where id in (
+          select id from updates where stack_id = ${stackId} and status in ('not started', 'running') order by id for update)`),
+
     setResourceChanges: (id: string, changes: string) =>
       db.query(
         sql.nothing`/* updates.setResourceChanges */ update updates set resource_changes = ${changes} where id = ${id}`,
       ),
 
-    /** The state stays at the checkpoint it has; the journal is no longer waited for. */
-    setFoldError: (id: string, message: string) =>
-      db.query(sql.nothing`
-        /* updates.setFoldError */ update updates set fold_error = ${message}, folded_entries = entry_count where id = ${id}`),
-
-    /** The CLI's version as it told at the creation of the update; "" when it did not. */
+    /** The CLI's version as it told at the creation of the update; "" when it did not, or among more than 1 MiB. */
     findClientVersion: async (id: string): Promise<string> => {
       const row = await db.maybeOne(sql.rows(Type.Object({ environment: Type.String() }))`
-        /* updates.findEnvironment */ select environment from updates where id = ${id}`);
+        /* updates.findEnvironment */ select environment from updates
+        where id = ${id} and octet_length(environment) <= ${turnBytes}`);
       // Parsed here, not in SQL: Postgres refuses escapes such as \u0000 that the text may hold.
       const version = row ? (JSON.parse(row.environment) as Record<string, unknown>)['pulumi.version'] : '';
       return typeof version === 'string' ? version : '';
     },
 
-    listExpired: async (limit: number): Promise<string[]> => {
+    /** Active updates whose time is over, without those in `passedOver`. */
+    listExpired: async (limit: number, passedOver: readonly string[]): Promise<string[]> => {
       const rows = await db.any(sql.rows(IdRow)`
         /* updates.listExpired */
         select id from updates where status in ('not started', 'running') and expires_at <= clock_timestamp()
+          and id <> all(${sql.array(passedOver, 'uuid')})
         order by expires_at limit ${limit}`);
       return rows.map((row) => row.id);
     },
 
-    /** Ended updates whose journal is still to be folded or deleted. */
-    listWithJournal: async (limit: number): Promise<string[]> => {
+    /** Active updates whose lease was taken away, or whose wait for a start. */
+    listLost: async (limit: number): Promise<string[]> => {
       const rows = await db.any(sql.rows(IdRow)`
-        /* updates.listWithJournal */
-        select id from updates
-        where entry_count > 0 and fold_error is null and status not in ('not started', 'running') order by ended_at limit ${limit}`);
+        /* updates.listLost */
+        select id from updates where status in ('not started', 'running') and end_reason is not null order by id limit ${limit}`);
       return rows.map((row) => row.id);
     },
-
-    findInfo: (id: string, ref: StackRef) =>
-      db.maybeOne(sql.rows(UpdateInfoRow)`
-        /* updates.findInfo */ select ${infoColumns} from ${infoJoins} where ${inStack(id, ref)}`),
-
-    /** History, newest first, previews left out. */
-    listHistory: (stackId: string, page: { limit: number; offset: number } | null) =>
-      db.any(sql.rows(UpdateInfoRow)`
-        /* updates.listHistory */ select ${infoColumns} from ${infoJoins}
-        where u.stack_id = ${stackId} and not u.dry_run and u.kind <> 'preview'
-        order by u.created_at desc, u.id limit ${page?.limit ?? null} offset ${page?.offset ?? 0}`),
 
     findLatestPreviews: (stackId: string, limit: number) =>
       db.any(sql.rows(IdRow)`
         /* updates.findLatestPreviews */ select id from updates
-        where stack_id = ${stackId} and (dry_run or kind = 'preview') order by created_at desc, id limit ${limit}`),
+        where stack_id = ${stackId} and (dry_run or kind = 'preview') order by number desc limit ${limit}`),
 
     findByVersion: (stackId: string, stackVersion: number) =>
       db.maybeOne(sql.rows(UpdateRow)`
-        /* updates.findByVersion */ select ${columns} from updates u
-        where u.stack_id = ${stackId} and u.stack_version = ${stackVersion}`),
+        /* updates.findByVersion */ select ${columns} from ${withJournal}
+        where u.stack_id = ${stackId} and u.stack_version = ${stackVersion} and ${ofLiveStack}`),
   };
 }

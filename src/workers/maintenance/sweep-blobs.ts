@@ -3,38 +3,67 @@ import type { AppContext } from '../../shared/context.ts';
 
 const batchSize = 200;
 const deletesAtOnce = 8;
+/** A store that refuses so many in a row refuses all. */
+const faultLimit = 16;
+const faultPauseSeconds = 60;
 
 /**
- * Deletes blobs that no checkpoint refers to and that are older than the grace period. First they are condemned, under a lock
- * that no new reference can pass, then their objects go, then their rows: whatever stops in between is taken up by the next
- * run. Returns how many were deleted; throws the first fault after all others have been tried.
+ * Deletes blobs that nothing has referred to for long enough. First they are condemned, under a lock that no new reference can
+ * pass, then their objects go. The rows stay for the grace period, at whose end the objects are deleted once more: a
+ * request to store one may have been on its way all the time. Whatever stops in between is taken up by the next run. Returns
+ * how many objects were deleted for the first time; throws the first fault after the others have been tried.
  */
-export async function sweepBlobs({ blobRows, blobs, config, db, metrics }: AppContext): Promise<number> {
-  let deleted = 0;
+export async function sweepBlobs(context: AppContext, signal?: AbortSignal): Promise<number> {
+  const { blobRows, blobs, config, db, metrics } = context;
+  const { blobGraceSeconds, blobRetentionSeconds } = config;
+  await blobRows.clipWaits(Math.max(blobGraceSeconds, faultPauseSeconds));
+  await condemnUnreferenced(db, Math.max(blobGraceSeconds, blobRetentionSeconds), signal);
+  let swept = 0;
+  let faultsInRow = 0;
+  const faults: unknown[] = [];
   for (;;) {
-    await db.inTransaction(async (tx) => {
-      const rows = createBlobRepository(tx);
-      const orphans = await rows.lockOrphans(config.blobGraceSeconds, batchSize);
-      if (orphans.length > 0) await rows.condemn(orphans);
-    });
-    const condemned = await blobRows.listCondemned(batchSize);
-    const waiting = [...condemned];
-    const faults: unknown[] = [];
+    const deletions = await blobRows.listDeletions(batchSize);
+    const waiting = [...deletions];
     const deleteNext = async (): Promise<void> => {
-      for (let key = waiting.shift(); key !== undefined; key = waiting.shift()) {
+      for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) {
+        if (signal?.aborted || faultsInRow >= faultLimit) return;
+        const { deletedBefore, key } = next;
         try {
           await blobs.delete(key);
-          await blobRows.delete(key);
+          faultsInRow = 0;
+          if (deletedBefore) {
+            await blobRows.delete(key);
+            continue;
+          }
+          await blobRows.noteDeleted(key, blobGraceSeconds);
           metrics.blobsSwept.inc();
-          deleted++;
+          swept++;
         } catch (error) {
+          faultsInRow++;
           faults.push(error);
+          await blobRows.postponeDeletion(key, faultPauseSeconds).catch(() => {});
         }
       }
     };
     await Promise.all(Array.from({ length: deletesAtOnce }, deleteNext));
-    if (faults.length > 0) throw faults[0];
+    if (faults.length > 0 && (faultsInRow >= faultLimit || deletions.length < batchSize)) throw faults[0];
     // Every write of a large state leaves the one before behind: all must go, or they pile up under load.
-    if (condemned.length < batchSize) return deleted;
+    if (signal?.aborted || deletions.length < batchSize) return swept;
   }
+}
+
+async function condemnUnreferenced(
+  db: AppContext['db'],
+  seconds: number,
+  signal: AbortSignal | undefined,
+): Promise<void> {
+  let found: number;
+  do {
+    found = await db.inTransaction(async (tx) => {
+      const rows = createBlobRepository(tx);
+      const keys = await rows.lockUnreferenced(seconds, batchSize);
+      if (keys.length > 0) await rows.condemn(keys);
+      return keys.length;
+    });
+  } while (found === batchSize && !signal?.aborted);
 }

@@ -1,38 +1,48 @@
+import { randomUUID } from 'node:crypto';
 import type { AppContext } from '../../shared/context.ts';
+import { createFailedLookupRepository } from '../../shared/identity/failed-lookup-repository.ts';
+import { createRunRepository } from '../../shared/platform/maintenance/run-repository.ts';
+import { createAdmissionRepository } from '../../shared/platform/queue/admission-repository.ts';
 import { createReceiptRepository } from '../../shared/platform/queue/receipt-repository.ts';
-import { expireLeases } from './expire-leases.ts';
+import { createStackDeletion } from './delete-stacks.ts';
+import { deleteKeptJournals, endExpiredUpdates, foldEndedUpdates } from './expire-leases.ts';
+import { type Maintenance, startMaintenance } from './maintenance.ts';
+import { measureUsage } from './measure-usage.ts';
+import { reconcileInTurns } from './reconcile.ts';
 import { sweepBlobs } from './sweep-blobs.ts';
 
+/** The page of the queues tells of jobs that have ended for as long as this. */
+const admissionLifeSeconds = 3600;
 /** Nobody waits for a job as long as this. */
 const receiptLifeSeconds = 24 * 3600;
 
-/** Runs the sweeps every `config.sweepSeconds`, one at a time; a failed sweep is logged and comes round again. */
+/** Levels have drained off by then. */
+const failedLookupLifeSeconds = 600;
+
+/** Starts the sweeps and the reconciling job: each by itself, in one process of all at a time. */
 export function startSweeper(context: AppContext): void {
-  const { config, lifecycle, logger } = context;
-  const receipts = createReceiptRepository(context.db);
-  const sweeps: Record<string, () => Promise<unknown>> = {
-    'expire-leases': () => expireLeases(context),
-    'sweep-blobs': () => sweepBlobs(context),
+  const { blobs, config, db, lifecycle } = context;
+  const admissions = createAdmissionRepository(db);
+  const receipts = createReceiptRepository(db);
+  const failedLookups = createFailedLookupRepository(db);
+  const runs = createRunRepository(db);
+  const kinds: Maintenance[] = [
+    { name: 'expire-leases', run: (signal) => endExpiredUpdates(context, signal) },
+    { name: 'fold-journals', run: (signal) => foldEndedUpdates(context, signal) },
+    { name: 'sweep-journals', run: (signal) => deleteKeptJournals(context, signal) },
+    { name: 'delete-stacks', run: createStackDeletion(context) },
+    { name: 'sweep-blobs', run: (signal) => sweepBlobs(context, signal) },
     // What a worker that was killed in mid-upload has left in the store.
-    'sweep-uploads': () => context.blobs.sweepUnfinished(config.blobGraceSeconds * 1000),
-    'sweep-receipts': () => receipts.deleteOlderThan(receiptLifeSeconds),
-  };
-  let running: Promise<void> = Promise.resolve();
-  const sweep = async (): Promise<void> => {
-    for (const [name, work] of Object.entries(sweeps)) {
-      try {
-        await work();
-      } catch (error) {
-        logger.warn({ sweep: name, err: error }, 'sweep failed');
-      }
-    }
-  };
-  const timer = setInterval(() => {
-    running = running.then(sweep);
-  }, config.sweepSeconds * 1000);
-  timer.unref();
+    { name: 'sweep-uploads', run: () => blobs.sweepUnfinished(config.blobGraceSeconds * 1000) },
+    { name: 'sweep-admissions', run: () => admissions.deleteExpired(admissionLifeSeconds) },
+    { name: 'sweep-receipts', run: () => receipts.deleteOlderThan(receiptLifeSeconds) },
+    { name: 'sweep-failed-lookups', run: () => failedLookups.deleteOlderThan(failedLookupLifeSeconds) },
+    { name: 'measure-usage', everySeconds: 60, run: (signal) => measureUsage(context, signal) },
+    ...(config.reconcile.everySeconds > 0 ? [reconcileInTurns(context, runs)] : []),
+  ];
+  const holder = randomUUID();
+  const stop = kinds.map((kind) => startMaintenance(context, runs, holder, kind));
   lifecycle.onClose('work', 'sweeper', async () => {
-    clearInterval(timer);
-    await running;
+    await Promise.all(stop.map((each) => each()));
   });
 }

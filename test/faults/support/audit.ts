@@ -1,8 +1,13 @@
 import { ListMultipartUploadsCommand, S3Client } from '@aws-sdk/client-s3';
 import pg from 'pg';
 import type { Cluster } from '../../../e2e/support/cluster.ts';
+import { createBlobRepository } from '../../../src/shared/checkpoints/blob-repository.ts';
+import { beginReconcile, type ReconcileCounts, reconcile } from '../../../src/shared/checkpoints/reconcile-blobs.ts';
 import type { BlobStore } from '../../../src/shared/platform/blobs/blob-store.ts';
 import { openBlobStore } from '../../../src/shared/platform/blobs/blob-stores.ts';
+import { parseConfig } from '../../../src/shared/platform/config/config.ts';
+import { openDatabase } from '../../../src/shared/platform/db/database.ts';
+import { createLogger } from '../../../src/shared/platform/logger/logger.ts';
 import type { CliPipeline } from './cli-pipeline.ts';
 import { sha256 } from './documents.ts';
 import { DocumentPipeline, ImportPipeline, JournalPipeline, type Pipeline, readState } from './pipelines.ts';
@@ -76,8 +81,10 @@ async function lostEvents(cluster: Cluster, { events, name }: JournalPipeline): 
 export interface BlobReport {
   /** Referred to by a row, and not there. */
   readonly missing: string[];
-  /** There, and nothing refers to it. */
+  /** There, and without a row: the sweep would never find them. */
   readonly orphans: string[];
+  /** There, with a row, and nothing refers to them: the sweep will delete them. */
+  readonly released: string[];
   /** Rows of blobs that nothing refers to. */
   readonly idleRows: number;
   readonly unfinishedUploads: number;
@@ -89,7 +96,7 @@ export async function inspectBlobs(cluster: Cluster): Promise<BlobReport> {
     const stored = new Set<string>();
     let after: string | undefined;
     do {
-      const page = await store.list('', after);
+      const page = await store.list('checkpoints/', after);
       for (const { key } of page.blobs) stored.add(key);
       after = page.next ?? undefined;
     } while (after !== undefined);
@@ -102,14 +109,30 @@ export async function inspectBlobs(cluster: Cluster): Promise<BlobReport> {
         )
       ).map(({ key }) => key),
     );
-    const rows = (await query<{ key: string }>(cluster, 'select key from blobs')).map(({ key }) => key);
+    const rows = new Set((await query<{ key: string }>(cluster, 'select key from blobs')).map(({ key }) => key));
+    const unreferred = [...stored].filter((key) => !referred.has(key));
     return {
       missing: [...referred].filter((key) => !stored.has(key)),
-      orphans: [...stored].filter((key) => !referred.has(key)),
-      idleRows: rows.filter((key) => !referred.has(key)).length,
+      orphans: unreferred.filter((key) => !rows.has(key)),
+      released: unreferred.filter((key) => rows.has(key)),
+      idleRows: [...rows].filter((key) => !referred.has(key)).length,
       unfinishedUploads: await countUploads(cluster),
     };
   } finally {
+    await store.close();
+  }
+}
+
+/** Runs a whole reconciling round, as `holdfast admin reconcile` does. */
+export async function reconcileBlobs(cluster: Cluster): Promise<ReconcileCounts> {
+  const store = await openStore(cluster);
+  const db = await openDatabase({ ...parseConfig({}).database, url: cluster.databaseUrl, poolSize: 2 });
+  try {
+    const parts = { blobs: store, blobRows: createBlobRepository(db), logger: createLogger({ level: 'silent' }) };
+    const begun = await beginReconcile(parts, { adoptAll: true });
+    return (await reconcile(parts, begun, { objectsPerSecond: 1_000_000 })).counts;
+  } finally {
+    await db.close();
     await store.close();
   }
 }

@@ -3,8 +3,10 @@ import { Redis } from 'ioredis';
 import type { Cluster } from '../../../e2e/support/cluster.ts';
 import type { ClusterProcess } from '../../../e2e/support/cluster-process.ts';
 import type { SmallDisk } from '../../support/small-disk.ts';
+import { attackAtRandom } from './attack.ts';
 import type { Clock } from './clocks.ts';
 import type { S3Gate, Weather } from './s3-gate.ts';
+import type { WayToPostgres } from './way-to-postgres.ts';
 
 /** Random numbers that a seed repeats. */
 export type RandomSource = () => number;
@@ -22,6 +24,8 @@ export function randomOf(seed: number): RandomSource {
 /** What can be broken beside the processes themselves. */
 export interface Fragile {
   readonly gates: readonly S3Gate[];
+  /** Between all processes and Postgres. */
+  readonly wayToPostgres: WayToPostgres;
   readonly apiClocks: readonly Clock[];
   readonly workerClocks: readonly Clock[];
   /** null where it cannot be set. */
@@ -30,7 +34,7 @@ export interface Fragile {
   readonly disk: SmallDisk | null;
 }
 
-type Part = ClusterProcess | S3Gate | Clock | SmallDisk;
+type Part = ClusterProcess | S3Gate | Clock | SmallDisk | WayToPostgres;
 
 /** Longer than the lock of a job and the look for those whose lock is over. */
 const workerFreezeMs = 23_500;
@@ -103,12 +107,14 @@ export class Chaos {
     'postgres killed': () => this.#kill(this.#cluster.postgres as ClusterProcess),
     's3 killed': () => this.#kill(this.#cluster.s3),
     'redis flushed': () => this.#flush(),
+    'redis attacker': () => attackAtRandom(this.#cluster, this.#random),
     's3 failing': () => this.#cloud('failing'),
     's3 lying': () => this.#cloud('lying'),
     's3 slow': () => this.#cloud('slow'),
     's3 cut': () => this.#cloud('cut'),
     'worker paused': () => this.#pause(this.#pick(this.#cluster.workers), 500 + this.#random() * 2_500),
     'redis paused': () => this.#pause(this.#cluster.redis, 500 + this.#random() * 2_000),
+    'postgres silent': () => this.#silence(this.#fragile.wayToPostgres),
     'postgres paused': () => this.#pause(this.#cluster.postgres as ClusterProcess, 500 + this.#random() * 1_500),
     'api clock jumps': () => this.#shift(this.#pick(this.#fragile.apiClocks), this.#pick([-3_600, 3_600])),
     'worker clock jumps': () => this.#shift(this.#pick(this.#fragile.workerClocks), this.#pick([-3_600, 3_600])),
@@ -148,6 +154,18 @@ export class Chaos {
     this.#mend(part, async () => {
       await sleep(ms);
       part.resume();
+    });
+    return true;
+  }
+
+  /** As a host that vanishes: no connection breaks, none of them ever says anything again. */
+  #silence(way: WayToPostgres): boolean {
+    if (!this.#claim(way)) return false;
+    way.vanish();
+    const ms = 500 + this.#random() * 2_000;
+    this.#mend(way, async () => {
+      await sleep(ms);
+      way.reappear();
     });
     return true;
   }

@@ -44,26 +44,35 @@ export const writeJournal: Begin = async (client, path) => {
   };
 };
 
-interface QueuedWrite {
-  readonly job: { readonly stackId?: string; readonly fence?: { readonly stackId: string } };
-}
-
 /** Runs the job that is in hand for a stack once more, beside itself, and waits until that run has succeeded. */
 export async function runAgain(cluster: Cluster, path: string): Promise<void> {
   const stackId = await stackIdOf(cluster, path);
   const connection = new Redis(cluster.redisUrl, { maxRetriesPerRequest: null });
-  const queue = new Queue<QueuedWrite>('writes-small', { connection, prefix: 'holdfast' });
+  const queue = new Queue('writes-small', { connection, prefix: 'holdfast' });
   try {
-    // On a busy machine the first attempt may have failed by now: it is in hand again after its pause.
+    // On a busy machine the first attempt may have failed by now, and the next one may have come to its end: the job is run again all
+    // the same.
     const inHand = await pollUntil(
-      'the job is in hand',
+      'the job is there',
       async () => {
-        const active = await queue.getActive();
-        return active.find(({ data: { job } }) => (job.stackId ?? job.fence?.stackId) === stackId) ?? false;
+        const jobs = await queue.getJobs(['active', 'delayed', 'completed']);
+        const [row] = await query<{ id: string }>(
+          cluster,
+          `select id from job_admissions
+           where id = any($1) and coalesce(job ->> 'stackId', job -> 'fence' ->> 'stackId') = $2`,
+          [jobs.map(({ id }) => id), stackId],
+        );
+        return jobs.find(({ id }) => id === row?.id) ?? false;
       },
       { timeoutMs: 20_000 },
     );
-    const again = await queue.add(inHand.name, inHand.data, { jobId: randomUUID(), attempts: 1 });
+    const jobId = randomUUID();
+    await query(
+      cluster,
+      `insert into job_admissions select $1, job, body_key, body_pieces, body_bytes, expires_at from job_admissions where id = $2`,
+      [jobId, inHand.id],
+    );
+    const again = await queue.add(inHand.name, inHand.data, { jobId, attempts: 1 });
     await pollUntil('the second run has succeeded', () => again.isCompleted(), { timeoutMs: 30_000 });
   } finally {
     await queue.close();

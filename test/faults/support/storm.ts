@@ -9,6 +9,7 @@ import { CliPipeline } from './cli-pipeline.ts';
 import { type Clock, ClockShop } from './clocks.ts';
 import { type Pipeline, pipelineMix } from './pipelines.ts';
 import { S3Gate } from './s3-gate.ts';
+import { openWayToPostgres, type WayToPostgres } from './way-to-postgres.ts';
 
 /** A cluster under load, each of its processes with a way of its own to S3. */
 export interface Storm extends AsyncDisposable {
@@ -53,6 +54,7 @@ export async function startStorm(seed: number): Promise<Storm> {
   const postgresClock = clocks.ofProgram();
   const disk = SmallDisk.mount(diskBytes);
   const programs = new Map<string, string>();
+  let way: WayToPostgres | undefined;
   const cluster = await startCluster({
     apis: apiGates.length,
     workers: workerGates.length,
@@ -62,8 +64,15 @@ export async function startStorm(seed: number): Promise<Storm> {
       HOLDFAST_LARGE_BYTES: '1048576',
       HOLDFAST_S3_TIMEOUT_MS: '10000',
       HOLDFAST_SWEEP_SECONDS: '2',
-      HOLDFAST_BLOB_GRACE_SECONDS: '20',
+      HOLDFAST_BLOB_GRACE_SECONDS: '60',
+      HOLDFAST_BLOB_RETENTION_SECONDS: '60',
       HOLDFAST_DRAIN_SECONDS: '2',
+      HOLDFAST_DATABASE_TIMEOUT_MS: '10000',
+      HOLDFAST_DATABASE_CONNECT_MS: '3000',
+    },
+    databaseThrough: async (url) => {
+      way = await openWayToPostgres(url);
+      return way.url;
     },
     ...(postgresClock ? { postgresEnv: postgresClock.env } : {}),
     ...(disk ? { s3DataDir: disk.directory } : {}),
@@ -76,7 +85,9 @@ export async function startStorm(seed: number): Promise<Storm> {
     workerSettings: (index, endpoint) => ({ ...through(workerGates[index], endpoint), ...workerClocks[index]?.env }),
     onCrash: (part) => crashes.push(`${part.name}:\n${part.log.slice(-2_000)}`),
   });
-  const chaos = new Chaos(cluster, { gates, apiClocks, workerClocks, postgresClock, disk }, randomOf(seed));
+  const wayToPostgres = way as unknown as WayToPostgres;
+  const fragile = { gates, wayToPostgres, apiClocks, workerClocks, postgresClock, disk };
+  const chaos = new Chaos(cluster, fragile, randomOf(seed));
   const { url, token, organization } = cluster;
   const pipelines = pipelineMix({ url, token, organization, clockSetAt: () => chaos.clockSetAt });
   const cliPipelines: CliPipeline[] = [];
@@ -93,6 +104,7 @@ export async function startStorm(seed: number): Promise<Storm> {
     await writeLogs(cluster);
     await cluster.stop();
     await Promise.all(gates.map((gate) => gate[Symbol.asyncDispose]()));
+    await wayToPostgres[Symbol.asyncDispose]();
     disk?.[Symbol.dispose]();
     await clocks[Symbol.asyncDispose]();
   };

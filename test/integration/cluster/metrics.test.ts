@@ -29,6 +29,7 @@ await describeWithTools('metrics of a cluster', ['redis-server', 'versitygw'], (
       HOLDFAST_REDIS_URL: cluster.redisUrl(app.database),
       HOLDFAST_MASTER_KEYS: masterKeys,
       HOLDFAST_LISTEN: '127.0.0.1:0',
+      HOLDFAST_MANAGEMENT_LISTEN: '127.0.0.1:0',
       HOLDFAST_WORKER_LISTEN: '127.0.0.1:0',
       HOLDFAST_SHUTDOWN_SECONDS: '5',
     });
@@ -54,7 +55,7 @@ await describeWithTools('metrics of a cluster', ['redis-server', 'versitygw'], (
   }
 
   test('api and worker tell of both lanes, of Redis and of bytes in flight', async () => {
-    for (const url of [api.url, worker.url]) {
+    for (const url of [api.management as string, worker.url]) {
       await until(async () => ((await figures(url))('holdfast_redis_memory_bytes') ?? 0) > 100_000, 'a look was had');
       const figure = await figures(url);
       for (const lane of ['small', 'large']) {
@@ -122,7 +123,7 @@ await describeWithTools('metrics of a cluster', ['redis-server', 'versitygw'], (
   test('while Redis is away both say so, and stay well themselves', async () => {
     await cluster.redis.kill();
     try {
-      for (const url of [api.url, worker.url]) {
+      for (const url of [api.management as string, worker.url]) {
         await until(async () => (await figures(url))('holdfast_redis_up') === 0, 'away', 10_000);
         expect((await fetch(`${url}/healthz`)).status).toBe(200);
         expect(await (await fetch(`${url}/readyz`)).json()).toMatchObject(
@@ -132,7 +133,7 @@ await describeWithTools('metrics of a cluster', ['redis-server', 'versitygw'], (
     } finally {
       await cluster.redis.restart();
     }
-    for (const url of [api.url, worker.url])
+    for (const url of [api.management as string, worker.url])
       await until(async () => (await figures(url))('holdfast_redis_up') === 1, 'up again', 10_000);
   }, 60_000);
 });

@@ -7,54 +7,18 @@ import path from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { Redis } from 'ioredis';
-import type { BlobStore } from '../../../src/shared/platform/blobs/blob-store.ts';
+import type { ClusterContext } from '../../../src/shared/cluster-context.ts';
 import { openBlobStore } from '../../../src/shared/platform/blobs/blob-stores.ts';
+import type { JobAdmission } from '../../../src/shared/platform/queue/admission-repository.ts';
+import type { Job } from '../../../src/shared/platform/queue/jobs.ts';
 import { type Cluster, startCluster } from '../../support/cluster-app.ts';
+import { HeldPuts } from '../../support/held-puts.ts';
 import { createStack, deployment, gzipped, ok, startUpdate } from '../../support/state.ts';
 import { append, complete, creation, exportedNames, getStack, query, saveState, until } from '../../support/steps.ts';
 import { createTestApp, type TestApp } from '../../support/test-app.ts';
 import { describeWithTools } from '../../support/tools.ts';
 
 await describeWithTools('writes through the queue', ['redis-server'], () => {
-  /** Puts that can be held up one by one, in the order in which they come. */
-  class HeldPuts {
-    #hold = 0;
-    readonly held: (() => void)[] = [];
-
-    /** Holds up the next `count` puts. */
-    hold(count: number): void {
-      this.#hold = count;
-    }
-
-    letGo(index: number): void {
-      this.held[index]?.();
-    }
-
-    reset(): void {
-      this.#hold = 0;
-      for (const letGo of this.held.splice(0)) letGo();
-    }
-
-    over(store: BlobStore): BlobStore {
-      const put: BlobStore['put'] = async (key, body, options) => {
-        const stored = await store.put(key, body, options);
-        if (this.#hold === 0) return stored;
-        this.#hold--;
-        const { promise, resolve } = Promise.withResolvers<void>();
-        this.held.push(resolve);
-        await promise;
-        return stored;
-      };
-      return new Proxy(store, {
-        get: (target, name) => {
-          if (name === 'put') return put;
-          const member: unknown = Reflect.get(target, name);
-          return typeof member === 'function' ? member.bind(target) : member;
-        },
-      });
-    }
-  }
-
   const puts = new HeldPuts();
   let cluster: Cluster;
   let app: TestApp;
@@ -66,7 +30,7 @@ await describeWithTools('writes through the queue', ['redis-server'], () => {
     directory = await mkdtemp(path.join(tmpdir(), 'holdfast-pipeline-'));
     const blobs = puts.over(await openBlobStore({ kind: 'files', directory }));
     app = await createTestApp({ overrides: { blobs } });
-    redis = new Redis(cluster.redisUrl(app.database));
+    redis = new Redis(cluster.redisAdminUrl(app.database));
   });
   afterAll(async () => {
     puts.reset();
@@ -116,10 +80,10 @@ await describeWithTools('writes through the queue', ['redis-server'], () => {
       const before = await redis.keys('holdfast:writes-*');
       const request = { method: 'PATCH', path: `${update.path}/checkpoint`, auth: update.lease, body, sent: 1_000 };
       const socket = await sendRaw(request);
-      await until(async () => (await redis.zcard('holdfast:body:expiries')) === 1, 'room is taken');
+      await until(async () => (await redis.hlen('holdfast:room:writes:arriving')) === 1, 'room is taken');
       socket.destroy();
-      await until(async () => (await redis.zcard('holdfast:body:expiries')) === 0, 'room is given back');
-      expect((await redis.keys('holdfast:body:*')).filter((key) => !key.endsWith(':held'))).toEqual([]);
+      await until(async () => (await redis.hlen('holdfast:room:writes:arriving')) === 0, 'room is given back');
+      expect(await redis.keys('holdfast:body:*')).toEqual([]);
       expect(await redis.keys('holdfast:writes-*')).toEqual(before);
       expect(await exportedNames(app, stack)).toEqual([]);
     });
@@ -200,9 +164,11 @@ await describeWithTools('writes through the queue', ['redis-server'], () => {
       puts.hold(1);
       const sent = app.call('POST', `${stack.path}/import`, { auth: stack.auth, ...gzipped(deployment(4)) });
       await until(() => puts.held.length === 1, 'the first run is on its way');
-      const [data] = await activeJobs();
+      const [id] = (await redis.lrange('holdfast:writes-small:active', 0, -1)) as [string];
       // What a worker does that takes the job over, while the first is still at it.
-      await app.context.dispatcher.run((data as { job: Parameters<typeof app.context.dispatcher.run>[0] }).job);
+      const [worker] = cluster.workers as [ClusterContext];
+      const { job, seal } = (await worker.admissions.find(id)) as JobAdmission;
+      await app.context.dispatcher.run(job as Job, { seal });
       puts.reset();
       expect((await sent).status).toBeLessThan(300);
       expect((await getStack(app, stack)).version).toBe(1);
@@ -229,19 +195,20 @@ await describeWithTools('writes through the queue', ['redis-server'], () => {
     const headers = { 'content-encoding': 'gzip' };
     const answer = await app.call('PATCH', `${update.path}/checkpoint`, { auth: update.lease, body: body(), headers });
     expect([answer.status, answer.json.code]).toEqual([status, status]);
-    await until(async () => (await redis.zcard('holdfast:body:expiries')) === 0, 'nothing is left');
+    await until(async () => (await redis.zcard('holdfast:room:writes:lives')) === 0, 'nothing is left');
   });
 
-  test('what lies in Redis while a write is on its way names ids only', async () => {
+  test('what lies in Redis while a write is on its way is ids of the queue, and a body that cannot be read', async () => {
     const stack = await createStack(app);
     const update = await startUpdate(app, stack);
     puts.hold(1);
     const note = `note-${randomUUID()}`;
     const flying = saveState(app, update, 1, note);
     await until(() => puts.held.length === 1, 'on its way');
-    const jobs = await activeJobs();
-    const text = JSON.stringify(jobs);
-    expect(text).toContain(update.id);
+    const bodies = await Promise.all((await redis.keys('holdfast:body:*')).map((key) => redis.get(key)));
+    expect(bodies.length).toBeGreaterThan(1);
+    const text = JSON.stringify([await activeJobs(), bodies]);
+    expect(text).not.toContain(update.id);
     expect(text).not.toContain(note);
     expect(text).not.toContain(update.lease.split(' ')[1]);
     expect(text).not.toContain(stack.auth.split(' ')[1]);

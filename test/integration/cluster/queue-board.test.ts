@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { createMetrics } from '../../../src/shared/platform/telemetry/metrics.ts';
 import { type Cluster, startCluster } from '../../support/cluster-app.ts';
 import { createStack, ok, startUpdate } from '../../support/state.ts';
 import { saveState, until } from '../../support/steps.ts';
@@ -106,7 +107,8 @@ await describeWithTools('queues for admins', ['redis-server'], () => {
     // The embedded shape is what other test files start: here its routes are enough.
     const { buildApi } = await import('../../../src/api/app.ts');
     const { board: _board, ...context } = app.context;
-    const bare = await buildApi(context);
+    // Each process has figures of its own.
+    const bare = await buildApi({ ...context, metrics: createMetrics() });
     expect((await bare.inject({ method: 'GET', url, headers: { authorization: admin } })).statusCode).toBe(404);
     await bare.close();
   });

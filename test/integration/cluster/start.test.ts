@@ -1,14 +1,23 @@
+import { randomBytes, randomUUID } from 'node:crypto';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import pg from 'pg';
 import { type RedisServer, startRedisServer } from '../../../e2e/support/redis-server.ts';
 import { findFreePort } from '../../../e2e/support/server-process.ts';
 import { startApi } from '../../../src/api/main.ts';
+import { encodeDocument } from '../../../src/shared/checkpoints/document-codec.ts';
 import { parseConfig } from '../../../src/shared/platform/config/config.ts';
+import { mintToken } from '../../../src/shared/platform/crypto/secret-token.ts';
 import { migrate } from '../../../src/shared/platform/db/migrate.ts';
+import { PartUnavailableError } from '../../../src/shared/platform/lifecycle/start-wait.ts';
 import { createLogger } from '../../../src/shared/platform/logger/logger.ts';
-import { RedisPolicyError, RedisUnreachableError } from '../../../src/shared/platform/queue/redis.ts';
+import { RedisPolicyError } from '../../../src/shared/platform/queue/redis.ts';
 import { startWorker } from '../../../src/workers/main.ts';
-import { createTestDatabase, masterKeys, type TestDatabase } from '../../support/test-app.ts';
+import { deployment } from '../../support/state.ts';
+import { until } from '../../support/steps.ts';
+import { cliAccept, createTestDatabase, masterKeys, type TestDatabase } from '../../support/test-app.ts';
 import { describeWithTools } from '../../support/tools.ts';
 
 await describeWithTools('the start of a cluster', ['redis-server'], () => {
@@ -23,14 +32,18 @@ await describeWithTools('the start of a cluster', ['redis-server'], () => {
     await database[Symbol.asyncDispose]();
   });
 
-  const configFor = (redisUrl: string) =>
+  const waiting = (lines: readonly string[]): string[] =>
+    lines.map((line) => JSON.parse(line)).flatMap(({ msg, part }) => (msg === 'waiting' ? [part] : []));
+  const configFor = (redisUrl: string, settings: Readonly<Record<string, string>> = {}) =>
     parseConfig({
       HOLDFAST_DATABASE_URL: database.url,
       HOLDFAST_REDIS_URL: redisUrl,
       HOLDFAST_MASTER_KEYS: masterKeys,
       HOLDFAST_LISTEN: '127.0.0.1:0',
+      HOLDFAST_MANAGEMENT_LISTEN: '127.0.0.1:0',
       HOLDFAST_WORKER_LISTEN: '127.0.0.1:0',
       HOLDFAST_SHUTDOWN_SECONDS: '5',
+      ...settings,
     });
 
   test.each([
@@ -42,8 +55,8 @@ await describeWithTools('the start of a cluster', ['redis-server'], () => {
     redis = await startRedisServer();
     await redis.kill();
     const starting = start(configFor(redis.url), logger);
-    await new Promise((resolve) => setTimeout(resolve, 1_500));
-    expect(lines.join('')).toContain('waiting for Redis');
+    await until(() => waiting(lines).length > 0, 'it says that it waits');
+    expect(waiting(lines)).toEqual([expect.stringContaining('Redis')]);
     await redis.restart();
     const { context, url } = await starting;
     expect((await fetch(`${url}/readyz`)).status).toBe(200);
@@ -65,14 +78,73 @@ await describeWithTools('the start of a cluster', ['redis-server'], () => {
     expect((await fetch(`${url}/readyz`)).status).toBe(200);
     await context.lifecycle.close();
     expect(lines.filter((line) => line.includes('9999_newer'))).toHaveLength(1);
-    expect(await migrate(database.url, logger)).toEqual([]);
+    expect(await migrate({ url: database.url, connectMs: 30_000, waitMs: 0, logger })).toEqual([]);
+  });
+
+  const withoutKeys = { HOLDFAST_MASTER_KEYS: '' };
+  const refusalOf = (starting: Promise<unknown>): Promise<string> =>
+    starting.then(
+      () => 'started',
+      (error: Error) => `${error.name}: ${error.message}`,
+    );
+
+  test('a worker does its work without master keys; an api is refused without them', async () => {
+    const logger = createLogger({ level: 'silent' });
+    redis = await startRedisServer();
+    expect(await refusalOf(startApi(configFor(redis.url, withoutKeys), logger))).toBe(
+      'ConfigError: These settings are wrong:\n  HOLDFAST_MASTER_KEYS: needed by this role',
+    );
+    const directory = mkdtempSync(path.join(tmpdir(), 'holdfast-start-'));
+    const shared = { HOLDFAST_DATA_DIR: directory, HOLDFAST_DIRECT_BYTES: '1', HOLDFAST_INLINE_BYTES: '1' };
+    const worker = await startWorker(configFor(redis.url, { ...shared, ...withoutKeys }), logger);
+    const api = await startApi(configFor(redis.url, shared), logger);
+    try {
+      const { identity } = api.context;
+      const { id } = await identity.ensureOrganization('acme');
+      const user = await identity.ensureUser('eve');
+      await identity.setMembership(id, user.id, 'admin');
+      const { token, hash } = mintToken('test-');
+      await identity.insertToken({ userId: user.id, hash, description: 'test', expiresAt: null });
+      const call = (method: string, place: string, body?: object) =>
+        fetch(`${api.url}/api/stacks/acme/proj${place}`, {
+          method,
+          headers: { authorization: `token ${token}`, accept: cliAccept, 'content-type': 'application/json' },
+          ...(body ? { body: JSON.stringify(body) } : {}),
+        });
+      expect((await call('POST', '', { stackName: 'dev' })).status).toBe(200);
+      expect((await call('POST', '/dev/encrypt', { plaintext: 'QQ==' })).status).toBe(200);
+      expect((await call('POST', '/dev/import', deployment(3))).status).toBe(200);
+      expect(await (await call('GET', '/dev/export')).json()).toEqual(deployment(3));
+      await expect(worker.context.cipher.encrypt(randomUUID(), [])).rejects.toThrow('has no master keys');
+    } finally {
+      await api.context.lifecycle.close();
+      await worker.context.lifecycle.close();
+      rmSync(directory, { recursive: true, force: true });
+    }
+  }, 60_000);
+
+  test('a worker needs the master keys where documents are sealed, or have been, and says so', async () => {
+    const logger = createLogger({ level: 'silent' });
+    redis = await startRedisServer();
+    const sealed = configFor(redis.url, { ...withoutKeys, HOLDFAST_SEAL_DOCUMENTS: 'true' });
+    expect(await refusalOf(startWorker(sealed, logger))).toBe(
+      'ConfigError: These settings are wrong:\n  HOLDFAST_MASTER_KEYS: needed with HOLDFAST_SEAL_DOCUMENTS',
+    );
+    const { context } = await startWorker(configFor(redis.url, { HOLDFAST_SEAL_DOCUMENTS: 'true' }), logger);
+    await context.documents.saveEncoded(encodeDocument(randomBytes(100_000)));
+    await context.lifecycle.close();
+    expect(await refusalOf(startWorker(configFor(redis.url, withoutKeys), logger))).toContain(
+      'HOLDFAST_MASTER_KEYS: needed because documents in the blob store are sealed',
+    );
   });
 
   test('without a Redis the start ends, in a sentence that names the setting and no password', async () => {
     const logger = createLogger({ level: 'silent' });
     const url = `redis://user:hunter2@127.0.0.1:${await findFreePort()}`;
-    const error: unknown = await startApi(configFor(url), logger).catch((thrown: unknown) => thrown);
-    expect(error).toBeInstanceOf(RedisUnreachableError);
+    const error: unknown = await startApi(configFor(url, { HOLDFAST_START_WAIT_SECONDS: '1' }), logger).catch(
+      (thrown: unknown) => thrown,
+    );
+    expect(error).toBeInstanceOf(PartUnavailableError);
     expect((error as Error).message).toMatch(/127\.0\.0\.1:\d+ \(HOLDFAST_REDIS_URL\)/);
     expect((error as Error).message).not.toContain('hunter2');
   }, 30_000);

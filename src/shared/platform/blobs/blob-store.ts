@@ -23,7 +23,8 @@ export interface BlobStore {
    * The blob is visible only when whole, and durable once this resolves. Chunks are kept without a copy until
    * they are stored: the body must not change them. When the body throws or `signal` fires, nothing is visible
    * and no parts are left; a signal that comes after the last byte was handed over for good is too late, and the put ends as
-   * if there were none. After BlobStoreUnavailableError the blob may still be there, whole: the answer may be what was lost.
+   * if there were none. After BlobStoreUnavailableError the blob may still be there, whole, or come later, even after a delete:
+   * the answer may be what was lost, or the request still on its way.
    */
   put(key: string, body: AsyncIterable<Buffer>, options?: { signal?: AbortSignal }): Promise<{ storedBytes: number }>;
   /**
@@ -42,6 +43,8 @@ export interface BlobStore {
    * `after` is what the page before gave as `next`.
    */
   list(prefix: string, after?: string): Promise<BlobPage>;
+  /** Those of `keys`, up to some thousands, of which the store says for certain that they are not there. */
+  findAbsent(keys: readonly string[]): Promise<string[]>;
   /** Removes what puts of dead processes left behind, when older than `olderThanMs`; returns how many. */
   sweepUnfinished(olderThanMs: number): Promise<number>;
   /** Asks the store whether it is there, for at most `timeoutMs`. Throws BlobStoreUnavailableError. */

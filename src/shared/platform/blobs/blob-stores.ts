@@ -8,7 +8,7 @@ export type BlobStoreConfig =
 
 /**
  * Opens the store that `config` names. Files: the directory is made; throws BlobStoreUnavailableError when it cannot be
- * used. S3: nothing is sent, so that an outage of the store does not keep a process from starting.
+ * used. S3: nothing is sent.
  */
 export async function openBlobStore(config: BlobStoreConfig): Promise<BlobStore> {
   if (config.kind === 'files') return FileBlobStore.open(config);

@@ -2,6 +2,8 @@ import { createHash, randomUUID } from 'node:crypto';
 import { constants } from 'node:fs';
 import { access, type FileHandle, mkdir, open, readdir, rename, rm, stat, unlink } from 'node:fs/promises';
 import path from 'node:path';
+import { makeFolderDurably } from '../files/durable-files.ts';
+import { filterAbsent } from './absent-blobs.ts';
 import {
   assertBlobKey,
   assertBlobPrefix,
@@ -48,6 +50,7 @@ export class FileBlobStore implements BlobStore {
   static async open(options: FileBlobStoreOptions): Promise<FileBlobStore> {
     const store = new FileBlobStore(options);
     await io('preparing the directory', async () => {
+      makeFolderDurably(path.dirname(store.#blobs));
       await mkdir(store.#unfinished, { recursive: true });
       await mkdir(store.#blobs, { recursive: true });
       const present = new Set(await readdir(store.#blobs));
@@ -55,10 +58,9 @@ export class FileBlobStore implements BlobStore {
         (name) => !present.has(name),
       );
       for (const name of missing) await mkdir(path.join(store.#blobs, name), { recursive: true });
-      if (missing.length > 0) {
-        await syncDirectory(store.#blobs);
-        await syncDirectory(path.dirname(store.#blobs));
-      }
+      // Always: whoever made them may have been killed before this.
+      await syncDirectory(store.#blobs);
+      await syncDirectory(path.dirname(store.#blobs));
     });
     await store.sweepUnfinished(leftoverAgeMs);
     return store;
@@ -121,7 +123,11 @@ export class FileBlobStore implements BlobStore {
 
   async delete(key: string): Promise<void> {
     assertBlobKey(key);
-    await this.#unlessMissing(key, () => unlink(this.#pathOf(key)));
+    const target = this.#pathOf(key);
+    await this.#unlessMissing(key, () => unlink(target));
+    // Its row goes next, and nobody would look for it again if it came back. Also when it was missing: an earlier attempt
+    // may have stopped here.
+    await io('flushing a folder', () => syncDirectory(path.dirname(target)));
   }
 
   async list(prefix: string, after?: string): Promise<BlobPage> {
@@ -142,6 +148,10 @@ export class FileBlobStore implements BlobStore {
       }
     }
     return { blobs, next: null };
+  }
+
+  findAbsent(keys: readonly string[]): Promise<string[]> {
+    return filterAbsent(this, keys);
   }
 
   async sweepUnfinished(olderThanMs: number): Promise<number> {

@@ -33,6 +33,10 @@ export class MeteredBlobStore implements BlobStore {
     return this.#measure('list', () => this.#store.list(prefix, after));
   }
 
+  findAbsent(keys: readonly string[]): Promise<string[]> {
+    return this.#measure('list', () => this.#store.findAbsent(keys));
+  }
+
   sweepUnfinished(olderThanMs: number): Promise<number> {
     return this.#measure('sweep', () => this.#store.sweepUnfinished(olderThanMs));
   }

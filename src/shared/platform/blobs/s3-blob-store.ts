@@ -11,6 +11,7 @@ import {
   type ListMultipartUploadsCommandOutput,
   ListObjectsV2Command,
 } from '@aws-sdk/client-s3';
+import { filterAbsent } from './absent-blobs.ts';
 import {
   assertBlobKey,
   assertBlobPrefix,
@@ -105,6 +106,24 @@ export class S3BlobStore implements BlobStore {
       blobs: found.filter(({ key }) => isBlobKey(key)),
       next: page.IsTruncated === true ? (last?.key ?? null) : null,
     };
+  }
+
+  async findAbsent(keys: readonly string[]): Promise<string[]> {
+    const sorted = keys.toSorted();
+    const [first, last] = [sorted.at(0), sorted.at(-1)];
+    if (first === undefined || last === undefined) return [];
+    // Pages of a listing cost far less than a question for each; where a server lists in another order, those are asked.
+    const listed = new Set<string>();
+    let after: string | null = first.slice(0, -1);
+    do {
+      const page: BlobPage = await this.list('', after);
+      for (const { key } of page.blobs) listed.add(key);
+      after = page.next;
+    } while (after !== null && after < last);
+    return filterAbsent(
+      this,
+      keys.filter((key) => !listed.has(key)),
+    );
   }
 
   async sweepUnfinished(olderThanMs: number): Promise<number> {

@@ -1,4 +1,5 @@
 import { S3ServiceException } from '@aws-sdk/client-s3';
+import { tlsFaultOf } from '../tls/trust.ts';
 import { type BlobStoreFault, BlobStoreUnavailableError } from './blob-store.ts';
 
 const throttling = new Set([
@@ -36,6 +37,9 @@ export function isS3Error(error: unknown, name: string): error is S3ServiceExcep
 /** `error` of the SDK as one of the port; `doing` says what was asked. The text of the answer stays in `cause`. */
 export function toUnavailable(doing: string, error: unknown): BlobStoreUnavailableError {
   if (error instanceof BlobStoreUnavailableError) return error;
+  const tlsFault = tlsFaultOf(error);
+  if (tlsFault !== null)
+    return new BlobStoreUnavailableError('misconfigured', `${tlsFault} (${doing})`, { cause: error });
   const status = statusOf(error);
   const code = codeOf(error);
   const answer = status === undefined ? code : `${code}, HTTP ${status}`;

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { expect, test } from '@jest/globals';
 import { ConfigError, holdfastVersion, parseConfig } from './config.ts';
 import { Settings, secretSettings } from './settings.ts';
@@ -12,7 +13,7 @@ function problemsOf(environment: Record<string, string>): string {
   throw new Error('The settings were taken');
 }
 
-const masterKey = `k1:${Buffer.alloc(32, 7).toString('base64')}`;
+const masterKey = `k1:${createHash('sha256').update('k1').digest('base64')}`;
 
 test('without any setting there is a whole configuration, frozen', () => {
   const config = parseConfig({});
@@ -95,10 +96,30 @@ test('several master keys are taken', () => {
   expect(parseConfig({ HOLDFAST_MASTER_KEYS: ring }).secrets.masterKeys).toBe(ring);
 });
 
+test('secrets that come from an example, or were not made by chance, are refused and not quoted', () => {
+  const weak = Buffer.alloc(32, 7).toString('base64');
+  const problems = problemsOf({
+    HOLDFAST_MASTER_KEYS: `k1:${weak}`,
+    HOLDFAST_DATABASE_URL: 'postgres://holdfast:change-me@db/holdfast',
+    HOLDFAST_REDIS_URL: 'redis://:replace-me-first@redis:6379',
+  });
+  for (const name of ['HOLDFAST_MASTER_KEYS', 'HOLDFAST_DATABASE_URL', 'HOLDFAST_REDIS_URL'])
+    expect(problems).toContain(`${name}: the `);
+  for (const secret of [weak, 'change-me', 'replace-me']) expect(problems).not.toContain(secret);
+});
+
 test.each(['5s', '-1', '0', '0.5', 'NaN', '99999999999999999999'])('%j is no number of ours', (value) => {
   expect(problemsOf({ HOLDFAST_SWEEP_SECONDS: value })).toContain('HOLDFAST_SWEEP_SECONDS');
 });
 
 test('the version is that of package.json', () => {
   expect(holdfastVersion).toMatch(/^\d+\.\d+\.\d+/);
+});
+
+test('organizations are made by site admins, unless the database is embedded or the setting says otherwise', () => {
+  const HOLDFAST_DATABASE_URL = 'postgres://db/holdfast';
+  expect(parseConfig({}).organizationCreation).toBe('anyone');
+  expect(parseConfig({ HOLDFAST_DATABASE_URL }).organizationCreation).toBe('site-admin');
+  const asked = { HOLDFAST_DATABASE_URL, HOLDFAST_ORGANIZATION_CREATION: 'anyone' };
+  expect(parseConfig(asked).organizationCreation).toBe('anyone');
 });

@@ -1,13 +1,22 @@
 import { readFileSync } from 'node:fs';
+import type { BlockList } from 'node:net';
 import path from 'node:path';
 import type { TSchema } from 'typebox';
 import { Value } from 'typebox/value';
+import { OperatorError } from '../errors/errors.ts';
+import { trustAuthorities } from '../tls/trust.ts';
+import { type FrontConfig, frontConfig, frontProblems, trustedProxiesOf } from './front.ts';
 import { Settings } from './settings.ts';
+import { findWeakSecrets } from './weak-settings.ts';
 
 /** The process's configuration: parsed once, frozen, passed by hand. Sizes in bytes, times as their names say. */
 export interface Config {
   readonly listen: { readonly host: string; readonly port: number };
   readonly workerListen: { readonly host: string; readonly port: number };
+  /** null: on the address of the service. */
+  readonly managementListen: { readonly host: string; readonly port: number } | null;
+  readonly trustedProxies: BlockList;
+  readonly front: FrontConfig;
   readonly publicUrl: string;
   readonly dataDir: string;
   readonly database: {
@@ -15,7 +24,11 @@ export interface Config {
     readonly url: string | null;
     readonly poolSize: number;
     readonly statementTimeoutMs: number;
+    readonly connectTimeoutMs: number;
+    readonly acquireTimeoutMs: number;
   };
+  /** How long the parts that a process needs may be away when it starts. */
+  readonly startWaitMs: number;
   readonly blobs:
     | { readonly kind: 'files'; readonly directory: string }
     | {
@@ -26,21 +39,46 @@ export interface Config {
         readonly forcePathStyle: boolean;
         readonly requestTimeoutMs: number;
       };
+  /** `dataKeySeconds` 0: data keys do not age. */
+  readonly encryption: { readonly sealsDocuments: boolean; readonly dataKeySeconds: number };
   readonly bootstrapFile: string | null;
   readonly organizationCreation: 'anyone' | 'site-admin';
+  /** Wrong tokens and leases that an address has free, before they are looked up together. */
+  readonly wrongTokensPerMinute: number;
   readonly checkpointMode: 'auto' | 'journal' | 'delta' | 'full';
   readonly leaseSeconds: number;
+  /** Longest life of an update. */
+  readonly updateSeconds: number;
   readonly sweepSeconds: number;
   readonly blobGraceSeconds: number;
+  readonly scrub: { readonly bytesPerSecond: number; readonly periodSeconds: number };
+  readonly journalGraceSeconds: number;
+  readonly blobRetentionSeconds: number;
+  /** `everySeconds` 0: no rounds by themselves. */
+  readonly reconcile: { readonly everySeconds: number; readonly objectsPerSecond: number };
   readonly limits: {
     readonly maxBodyBytes: number;
     readonly maxBatchBytes: number;
     readonly maxControlBodyBytes: number;
+    readonly maxFieldBytes: number;
+    readonly maxEventBytes: number;
+    readonly maxSecretBytes: number;
     readonly inlineBytes: number;
     readonly directBytes: number;
-    readonly inFlightBytes: number;
-    readonly redisInFlightBytes: number;
+    /** Of bodies on their way to workers: in memory, and in Redis. */
+    readonly inFlight: { readonly writes: number; readonly imports: number };
+    readonly redisInFlight: { readonly writes: number; readonly imports: number };
+    readonly minBodyBytesPerSecond: number;
+    readonly inflatedBytes: number;
     readonly largeBytes: number;
+  };
+  /** Of each organization that has no limits of its own; 0 is no limit. */
+  readonly quotas: {
+    readonly stacks: number;
+    readonly keptBytes: number;
+    readonly inFlightBytes: number;
+    readonly updates: number;
+    readonly requestsPerSecond: number;
   };
   readonly jobs: { readonly concurrency: number; readonly largeConcurrency: number; readonly waitSeconds: number };
   readonly drainMs: number;
@@ -48,18 +86,25 @@ export interface Config {
   readonly logLevel: string;
   /** null: jobs run in the server process. */
   readonly redisUrl: string | null;
+  /** Authorities believed besides those of Node, in PEM. */
+  readonly caFile: string | null;
   /** Never logged. */
   readonly secrets: { readonly masterKeys: string | null };
 }
 
 /** The environment does not make a configuration; the message names every faulty variable. */
-export class ConfigError extends Error {
+export class ConfigError extends OperatorError {
   override readonly name = 'ConfigError';
 }
 
-/** Reads the process environment. Throws ConfigError naming all faulty variables at once. */
+/**
+ * Reads the process environment, and has the process believe the authorities that it names. Throws ConfigError naming all faulty
+ * variables at once, and CertificateFileError.
+ */
 export function loadConfig(): Config {
-  return parseConfig(process.env);
+  const config = parseConfig(process.env);
+  if (config.caFile !== null) trustAuthorities(config.caFile, 'HOLDFAST_CA_FILE');
+  return config;
 }
 
 /** Makes the configuration of environment variables. Throws ConfigError. */
@@ -73,7 +118,7 @@ export function parseConfig(environment: Readonly<Record<string, string | undefi
     if (!known.includes(name)) problems.push(`${name}: there is no such setting`);
     else given[name] = value;
   }
-  for (const name of ['HOLDFAST_LISTEN', 'HOLDFAST_WORKER_LISTEN'] as const) {
+  for (const name of ['HOLDFAST_LISTEN', 'HOLDFAST_WORKER_LISTEN', 'HOLDFAST_MANAGEMENT_LISTEN'] as const) {
     const port = Number(/:(\d+)$/.exec(given[name] ?? '')?.[1]);
     if (port > 65_535) problems.push(`${name}: port ${port} is above 65535`);
   }
@@ -86,6 +131,8 @@ export function parseConfig(environment: Readonly<Record<string, string | undefi
     const [issue] = isCut ? [{ message: 'must be a whole number' }] : Value.Errors(schema, value);
     if (issue) problems.push(`${name}: ${issue.message}. ${schema.description ?? ''}`.trim());
   }
+  problems.push(...frontProblems(converted));
+  problems.push(...findWeakSecrets(given));
   if (problems.length > 0) {
     throw new ConfigError(`These settings are wrong:\n${problems.map((problem) => `  ${problem}`).join('\n')}`);
   }
@@ -97,18 +144,32 @@ function toConfig(settings: Settings): Config {
   const dataDir = path.resolve(settings.HOLDFAST_DATA_DIR);
   const embedded = settings.HOLDFAST_DATABASE_URL === undefined;
   const listen = parseListen(settings.HOLDFAST_LISTEN ?? (embedded ? '127.0.0.1:9090' : '0.0.0.0:9090'));
+  const management = settings.HOLDFAST_MANAGEMENT_LISTEN ?? (embedded ? '127.0.0.1:9092' : '0.0.0.0:9092');
+  const managementListen = parseListen(management);
+  // Port 0 is any free one: never the same.
+  const isSame =
+    management === 'same' ||
+    (listen.port !== 0 && managementListen.port === listen.port && managementListen.host === listen.host);
+  const front = frontConfig(settings);
   const shownHost = ['0.0.0.0', '::', ''].includes(listen.host) ? 'localhost' : listen.host;
   return {
     listen,
     workerListen: parseListen(settings.HOLDFAST_WORKER_LISTEN),
+    managementListen: isSame ? null : managementListen,
+    trustedProxies: trustedProxiesOf(settings),
+    front,
     publicUrl:
-      settings.HOLDFAST_PUBLIC_URL ?? `http://${shownHost.includes(':') ? `[${shownHost}]` : shownHost}:${listen.port}`,
+      settings.HOLDFAST_PUBLIC_URL ??
+      `${front.tls ? 'https' : 'http'}://${shownHost.includes(':') ? `[${shownHost}]` : shownHost}:${listen.port}`,
     dataDir,
     database: {
       url: settings.HOLDFAST_DATABASE_URL ?? null,
       poolSize: settings.HOLDFAST_DATABASE_POOL_SIZE,
       statementTimeoutMs: settings.HOLDFAST_DATABASE_TIMEOUT_MS,
+      connectTimeoutMs: settings.HOLDFAST_DATABASE_CONNECT_MS,
+      acquireTimeoutMs: settings.HOLDFAST_DATABASE_ACQUIRE_MS,
     },
+    startWaitMs: settings.HOLDFAST_START_WAIT_SECONDS * 1000,
     blobs:
       settings.HOLDFAST_S3_BUCKET === undefined
         ? { kind: 'files', directory: path.join(dataDir, 'blobs') }
@@ -120,21 +181,52 @@ function toConfig(settings: Settings): Config {
             forcePathStyle: settings.HOLDFAST_S3_PATH_STYLE,
             requestTimeoutMs: settings.HOLDFAST_S3_TIMEOUT_MS,
           },
+    encryption: {
+      sealsDocuments: settings.HOLDFAST_SEAL_DOCUMENTS,
+      dataKeySeconds: settings.HOLDFAST_DATA_KEY_DAYS * 86_400,
+    },
     bootstrapFile: settings.HOLDFAST_BOOTSTRAP ?? null,
-    organizationCreation: settings.HOLDFAST_ORGANIZATION_CREATION,
+    organizationCreation: settings.HOLDFAST_ORGANIZATION_CREATION ?? (embedded ? 'anyone' : 'site-admin'),
+    wrongTokensPerMinute: settings.HOLDFAST_WRONG_TOKENS_PER_MINUTE,
     checkpointMode: settings.HOLDFAST_CHECKPOINT_MODE,
     leaseSeconds: settings.HOLDFAST_LEASE_SECONDS,
+    updateSeconds: settings.HOLDFAST_UPDATE_HOURS * 3600,
     sweepSeconds: settings.HOLDFAST_SWEEP_SECONDS,
     blobGraceSeconds: settings.HOLDFAST_BLOB_GRACE_SECONDS,
+    scrub: {
+      bytesPerSecond: settings.HOLDFAST_SCRUB_BYTES_PER_SECOND,
+      periodSeconds: settings.HOLDFAST_SCRUB_DAYS * 86_400,
+    },
+    journalGraceSeconds: settings.HOLDFAST_JOURNAL_GRACE_SECONDS,
+    blobRetentionSeconds: settings.HOLDFAST_BLOB_RETENTION_SECONDS,
+    reconcile: {
+      everySeconds: settings.HOLDFAST_RECONCILE_HOURS * 3600,
+      objectsPerSecond: settings.HOLDFAST_RECONCILE_OBJECTS_PER_SECOND,
+    },
     limits: {
       maxBodyBytes: settings.HOLDFAST_MAX_BODY_BYTES,
       maxBatchBytes: settings.HOLDFAST_MAX_BATCH_BYTES,
       maxControlBodyBytes: settings.HOLDFAST_MAX_CONTROL_BODY_BYTES,
+      maxFieldBytes: settings.HOLDFAST_MAX_FIELD_BYTES,
+      maxEventBytes: settings.HOLDFAST_MAX_EVENT_BYTES,
+      maxSecretBytes: settings.HOLDFAST_MAX_SECRET_BYTES,
       inlineBytes: settings.HOLDFAST_INLINE_BYTES,
       directBytes: settings.HOLDFAST_DIRECT_BYTES,
-      inFlightBytes: settings.HOLDFAST_IN_FLIGHT_BYTES,
-      redisInFlightBytes: settings.HOLDFAST_REDIS_IN_FLIGHT_BYTES,
+      inFlight: { writes: settings.HOLDFAST_IN_FLIGHT_BYTES, imports: settings.HOLDFAST_IMPORT_IN_FLIGHT_BYTES },
+      redisInFlight: {
+        writes: settings.HOLDFAST_REDIS_IN_FLIGHT_BYTES,
+        imports: settings.HOLDFAST_REDIS_IMPORT_IN_FLIGHT_BYTES,
+      },
+      minBodyBytesPerSecond: settings.HOLDFAST_MIN_BODY_BYTES_PER_SECOND,
+      inflatedBytes: settings.HOLDFAST_INFLATED_BYTES,
       largeBytes: settings.HOLDFAST_LARGE_BYTES,
+    },
+    quotas: {
+      stacks: settings.HOLDFAST_QUOTA_STACKS,
+      keptBytes: settings.HOLDFAST_QUOTA_BYTES,
+      inFlightBytes: settings.HOLDFAST_QUOTA_IN_FLIGHT_BYTES,
+      updates: settings.HOLDFAST_QUOTA_UPDATES,
+      requestsPerSecond: settings.HOLDFAST_QUOTA_REQUESTS_PER_SECOND,
     },
     jobs: {
       concurrency: settings.HOLDFAST_JOB_CONCURRENCY,
@@ -145,6 +237,7 @@ function toConfig(settings: Settings): Config {
     shutdownMs: settings.HOLDFAST_SHUTDOWN_SECONDS * 1000,
     logLevel: settings.HOLDFAST_LOG_LEVEL,
     redisUrl: settings.HOLDFAST_REDIS_URL ?? null,
+    caFile: settings.HOLDFAST_CA_FILE ?? null,
     secrets: { masterKeys: settings.HOLDFAST_MASTER_KEYS ?? null },
   };
 }

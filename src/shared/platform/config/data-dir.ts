@@ -1,16 +1,19 @@
 import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
+import { OperatorError } from '../errors/errors.ts';
+import { createFileDurably, makeFolderDurably, syncPath } from '../files/durable-files.ts';
 
 /** Another server is running on the same data folder. */
-export class DataDirInUseError extends Error {
+export class DataDirInUseError extends OperatorError {
   override readonly name = 'DataDirInUseError';
 }
 
 /**
- * Takes the data folder for this process, so that two servers cannot run on it at once. The claim of a killed process is
- * taken over. Returns what gives it back. Throws DataDirInUseError.
+ * Makes the data folder if need be and takes it for this process, so that two servers cannot run on it at once. The claim of
+ * a killed process is taken over. Returns what gives it back. Throws DataDirInUseError.
  */
 export function claimDataDir(directory: string): () => void {
+  makeFolderDurably(directory);
   const file = path.join(directory, 'server.pid');
   const mine = `${process.pid} ${startOf(process.pid) ?? ''}`.trim();
   for (let attempt = 1; attempt <= 2; attempt++) {
@@ -36,10 +39,17 @@ export function readMasterKeys(directory: string): string | null {
   return existsSync(file) ? readFileSync(file, 'utf8').trim() : null;
 }
 
-/** Keeps the new key ring in the data folder, for nobody else to read, and returns it. */
-export function makeMasterKeys(directory: string, ring: string): string {
-  writeFileSync(masterKeysFile(directory), `${ring}\n`, { mode: 0o600, flag: 'wx' });
-  return ring;
+/**
+ * The key ring kept in the data folder, for nobody else to read; `generate` makes one when there is none. It is on disk when
+ * this returns: what is encrypted by a ring that is lost can never be read again. Call it with the folder claimed.
+ */
+export function ensureMasterKeys(directory: string, generate: () => string): string {
+  const file = masterKeysFile(directory);
+  if (!existsSync(file)) createFileDurably(file, `${generate()}\n`, { mode: 0o600 });
+  // Also when it was there: the process that made it may have been killed before it was synced.
+  syncPath(file);
+  syncPath(directory);
+  return readFileSync(file, 'utf8').trim();
 }
 
 const masterKeysFile = (directory: string): string => path.join(directory, 'master-keys');

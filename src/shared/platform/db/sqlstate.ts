@@ -1,4 +1,5 @@
 import { AppError, InvalidRequestError, UnavailableError } from '../errors/errors.ts';
+import { tlsFaultOf } from '../tls/trust.ts';
 
 interface DatabaseFault {
   readonly code?: unknown;
@@ -24,22 +25,29 @@ export function sqlStateOf(error: unknown): string | null {
 }
 
 const retryableClasses = new Set(['08', '40', '53', '55', '57', '58']);
+/** A server that has become a standby; a transaction that was left idle for too long. The next connection is another one. */
+const retryableStates = new Set(['25006', '25P03']);
 const connectionErrors = new Set([
+  'AcquireTimeoutError',
   'BackendTerminatedError',
   'BackendTerminatedUnexpectedlyError',
   'ConnectionError',
-  'StatementTimeoutError',
-  'StatementCancelledError',
-  'IdleTransactionTimeoutError',
+  'NoPrimaryError',
+  'QueryDeadlineError',
 ]);
 const socketCodes = new Set([
+  'EAI_AGAIN',
+  'ECONNABORTED',
   'ECONNREFUSED',
   'ECONNRESET',
+  'EHOSTDOWN',
+  'EHOSTUNREACH',
+  'ENETDOWN',
+  'ENETUNREACH',
+  'ENOENT',
+  'ENOTFOUND',
   'EPIPE',
   'ETIMEDOUT',
-  'ENOENT',
-  'EHOSTUNREACH',
-  'ENOTFOUND',
 ]);
 
 /** character_not_in_repertoire: Postgres takes no NUL in text. */
@@ -58,18 +66,36 @@ export function mapDatabaseError(error: unknown): unknown {
       cause: error,
     });
   }
-  const passing = state !== null && retryableClasses.has(state.slice(0, 2));
-  const lost = [...faultChain(error)].some(
-    (fault) =>
-      connectionErrors.has(String(fault.name)) ||
-      socketCodes.has(String(fault.code)) ||
-      /timeout exceeded when trying to connect|Connection terminated/i.test(String((fault as Error).message ?? '')),
-  );
-  if (!passing && !lost) return error;
+  if (!isPassingState(state) && !isLost(error)) return error;
   return new UnavailableError('The database is not available at the moment; please repeat the call', {
     cause: error,
     retryAfterSeconds: 1,
   });
+}
+
+/**
+ * Why Postgres cannot be reached for now, in a few words: away, starting, a standby, full. null when waiting does not help,
+ * as with a wrong password, a database that does not exist or a certificate that is not trusted.
+ */
+export function passingReason(error: unknown): string | null {
+  const state = sqlStateOf(error);
+  if (tlsFaultOf(error) !== null) return null;
+  if (state === null ? !isLost(error) : !isPassingState(state)) return null;
+  const { message, code } = (error ?? {}) as { message?: unknown; code?: unknown };
+  return String(message || code || error);
+}
+
+function isPassingState(state: string | null): boolean {
+  return state !== null && (retryableStates.has(state) || retryableClasses.has(state.slice(0, 2)));
+}
+
+function isLost(error: unknown): boolean {
+  return [...faultChain(error)].some(
+    (fault) =>
+      connectionErrors.has(String(fault.name)) ||
+      socketCodes.has(String(fault.code)) ||
+      /Connection terminated/i.test(String((fault as Error).message ?? '')),
+  );
 }
 
 function* faultChain(error: unknown): Generator<DatabaseFault> {

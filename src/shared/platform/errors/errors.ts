@@ -1,3 +1,6 @@
+/** Its sentence is all that an operator needs: a setting, the machine or a part that the process needs is wrong. */
+export abstract class OperatorError extends Error {}
+
 /** What an error may carry besides its sentence. `details` are safe to show to the caller. */
 export interface AppErrorOptions extends ErrorOptions {
   readonly details?: Readonly<Record<string, unknown>>;
@@ -75,4 +78,17 @@ export class UnavailableError extends AppError {
   override readonly name: string = 'UnavailableError';
   readonly status = 503;
   readonly code: string = 'unavailable';
+}
+
+/** A fault of ours that a repeat does not mend: somebody has to look. */
+export class FaultError extends AppError {
+  override readonly name: string = 'FaultError';
+  readonly status = 500;
+  readonly code: string = 'fault';
+}
+
+/** The client took too long to send its request. Not 408: the CLI repeats a call after a 503 alone, and its network may be better then. */
+export class SlowRequestError extends UnavailableError {
+  override readonly name: string = 'SlowRequestError';
+  override readonly code: string = 'slow-request';
 }

@@ -2,6 +2,7 @@ import { Type } from 'typebox';
 import {
   AppError,
   ConflictError,
+  FaultError,
   ForbiddenError,
   InvalidRequestError,
   NotFoundError,
@@ -22,7 +23,7 @@ export type Rejection = Type.Static<typeof Rejection>;
 
 /** The error as data that can cross a process border; null for faults that are worth a retry. */
 export function toRejection(error: unknown): Rejection | null {
-  if (!(error instanceof AppError) || error.status >= 500 || error.status === 429) return null;
+  if (!(error instanceof AppError) || error.status > 500 || error.status === 429) return null;
   return { code: error.code, status: error.status, message: error.message };
 }
 
@@ -40,4 +41,5 @@ const errorTypes: Readonly<Record<number, new (message: string) => AppError>> = 
   413: PayloadTooLargeError,
   415: UnsupportedMediaTypeError,
   429: TooManyRequestsError,
+  500: FaultError,
 };

@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { decodeJsonString, encodeJsonString, StringRewriter } from './rewrite-strings.ts';
+import { decodeJsonString, encodeJsonString, rewriteStrings, StringPlaces } from './rewrite-strings.ts';
 
 function decode(json: string): string {
   const text = Buffer.from(`  ${json} `);
@@ -27,30 +27,44 @@ describe('JSON strings in the spelling of Go', () => {
   });
 });
 
-describe('StringRewriter', () => {
-  const text = Buffer.from('{"a":"x\\u0041","b":1.0,"c":"é"}');
-  const [a, c] = [
-    { start: 5, end: 14 },
-    { start: 27, end: 31 },
-  ];
+describe('rewriteStrings', () => {
+  const text = Buffer.from('{"a":"x\\u0041\\"","b":1.0,"c":"é"}');
+  const starts = (...places: number[]): Float64Array => {
+    const found = new StringPlaces();
+    for (const place of places) found.add(place);
+    return found.sorted();
+  };
+  const [a, c] = [5, 29];
 
-  test('changes only the strings that its rules change', () => {
-    const strings = new StringRewriter(text);
-    strings.add(a.start, a.end, (value) => value);
-    strings.add(c.start, c.end, (value) => `${value}<`);
-    expect(strings.apply().toString()).toBe('{"a":"x\\u0041","b":1.0,"c":"é\\u003c"}');
+  /** In pieces of every length. */
+  async function rewrite(places: Float64Array, rule: (value: string, start: number) => string): Promise<string> {
+    const results = new Set<string>();
+    for (let length = 1; length <= text.length; length++) {
+      const pieces = async function* () {
+        for (let at = 0; at < text.length; at += length) yield text.subarray(at, at + length);
+      };
+      const parts: Buffer[] = [];
+      for await (const part of rewriteStrings(pieces(), places, rule)) parts.push(part);
+      results.add(Buffer.concat(parts).toString());
+    }
+    expect(results.size).toBe(1);
+    return [...results][0] as string;
+  }
+
+  test('changes only the strings at its places', async () => {
+    expect(await rewrite(starts(c), (value) => `${value}<`)).toBe('{"a":"x\\u0041\\"","b":1.0,"c":"é\\u003c"}');
   });
 
-  test('takes places in any order', () => {
-    const strings = new StringRewriter(text);
-    strings.add(c.start, c.end, () => 'later and longer');
-    strings.add(a.start, a.end, () => '');
-    expect(strings.apply().toString()).toBe('{"a":"","b":1.0,"c":"later and longer"}');
+  test('takes places in any order, and tells the rule the value and the place', async () => {
+    expect(await rewrite(starts(c, a), (value, start) => `${value}${start}`)).toBe('{"a":"xA\\"5","b":1.0,"c":"é29"}');
   });
 
-  test('returns the same buffer when nothing changes', () => {
-    const strings = new StringRewriter(text);
-    strings.add(a.start, a.end, () => 'xA');
-    expect(strings.apply()).toBe(text);
+  test('passes the text on when there is no place', async () => {
+    expect(await rewrite(starts(), () => 'x')).toBe(text.toString());
+  });
+
+  test('keeps many places', () => {
+    const many = Array.from({ length: 5_000 }, (_, index) => 10_000 - index);
+    expect([...starts(...many)]).toEqual(many.toReversed());
   });
 });

@@ -1,6 +1,3 @@
-/** A string's new value; the same value leaves it alone. */
-export type StringRule = (value: string) => string;
-
 /** The value of the JSON string at [start, end), quotes included, as Go reads it: a lone surrogate is U+FFFD. */
 export function decodeJsonString(text: Buffer, start: number, end: number): string {
   const inner = text.toString('utf8', start + 1, end - 1);
@@ -16,62 +13,94 @@ function escapeUnit(unit: string): string {
   return `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`;
 }
 
-/**
- * Changes strings inside a JSON text and keeps every other byte. Feed it the places that a JsonScanner reports.
- * Places alone are kept, and `apply` runs the rules again: new values held in the meantime would weigh as much as the
- * text itself when most strings change.
- */
-export class StringRewriter {
-  readonly #text: Buffer;
-  readonly #starts: number[] = [];
-  readonly #ends: number[] = [];
-  readonly #rules: StringRule[] = [];
-  #newLength: number;
-  #isSorted = true;
+/** Where strings begin in a text, to be written anew: eight bytes each. In any order. */
+export class StringPlaces {
+  #starts = new Float64Array(1024);
+  #count = 0;
 
-  constructor(text: Buffer) {
-    this.#text = text;
-    this.#newLength = text.length;
+  get count(): number {
+    return this.#count;
   }
 
-  /** Puts the string at [start, end), quotes included, under `rule`. The order of calls does not matter. */
-  add(start: number, end: number, rule: StringRule): void {
-    const written = this.#rewrite(start, end, rule);
-    if (written === null) return;
-    this.#newLength += Buffer.byteLength(written) - (end - start);
-    if (start < (this.#starts.at(-1) ?? 0)) this.#isSorted = false;
-    this.#starts.push(start);
-    this.#ends.push(end);
-    this.#rules.push(rule);
-  }
-
-  /** The text with the new strings; the very same Buffer when none changed. */
-  apply(): Buffer {
-    if (this.#starts.length === 0) return this.#text;
-    const result = Buffer.allocUnsafe(this.#newLength);
-    let written = 0;
-    let from = 0;
-    for (const i of this.#order()) {
-      const start = this.#starts[i] as number;
-      const end = this.#ends[i] as number;
-      const rule = this.#rules[i] as StringRule;
-      written += this.#text.copy(result, written, from, start);
-      written += result.write(this.#rewrite(start, end, rule) ?? '', written);
-      from = end;
+  add(start: number): void {
+    if (this.#count === this.#starts.length) {
+      const longer = new Float64Array(this.#starts.length * 2);
+      longer.set(this.#starts);
+      this.#starts = longer;
     }
-    this.#text.copy(result, written, from);
-    return result;
+    this.#starts[this.#count++] = start;
   }
 
-  #order(): Iterable<number> {
-    const order = this.#starts.keys();
-    if (this.#isSorted) return order;
-    return [...order].sort((a, b) => (this.#starts[a] as number) - (this.#starts[b] as number));
+  /** In the order of the text. */
+  sorted(): Float64Array {
+    return this.#starts.subarray(0, this.#count).sort();
+  }
+}
+
+/**
+ * The JSON text with the strings that begin at `starts` (byte offsets of their quotes, ascending) replaced by what `rule` makes of
+ * their values; every other byte stays. Memory does not grow with the text, only with the longest such string.
+ */
+export async function* rewriteStrings(
+  text: AsyncIterable<Buffer>,
+  starts: Float64Array,
+  rule: (value: string, start: number) => string,
+): AsyncGenerator<Buffer> {
+  const string = new OpenString();
+  let offset = 0;
+  let next = 0;
+  for await (const chunk of text) {
+    const pieces: Buffer[] = [];
+    let at = 0;
+    while (at < chunk.length) {
+      if (string.isOpen) {
+        at = string.take(chunk, at);
+        if (string.isOpen) break;
+        pieces.push(Buffer.from(encodeJsonString(rule(string.value(), starts[next] as number))));
+        next++;
+      } else {
+        const start = next < starts.length ? (starts[next] as number) - offset : chunk.length;
+        const end = Math.min(start, chunk.length);
+        if (end > at) pieces.push(chunk.subarray(at, end));
+        at = end;
+        if (start < chunk.length) string.open();
+      }
+    }
+    offset += chunk.length;
+    if (pieces.length > 0) yield pieces.length === 1 ? (pieces[0] as Buffer) : Buffer.concat(pieces);
+  }
+}
+
+/** A string whose end may come in a later chunk. */
+class OpenString {
+  isOpen = false;
+  #parts: Buffer[] = [];
+  #seen = 0;
+  #isEscape = false;
+
+  open(): void {
+    this.isOpen = true;
+    this.#parts = [];
+    this.#seen = 0;
+    this.#isEscape = false;
   }
 
-  #rewrite(start: number, end: number, rule: StringRule): string | null {
-    const value = decodeJsonString(this.#text, start, end);
-    const newValue = rule(value);
-    return newValue === value ? null : encodeJsonString(newValue);
+  /** Takes the string's bytes from `at` on, its opening quote first. Returns where they end in the chunk. */
+  take(chunk: Buffer, at: number): number {
+    let end = at;
+    while (end < chunk.length && this.isOpen) {
+      const byte = chunk[end++];
+      if (this.#isEscape) this.#isEscape = false;
+      else if (byte === 0x5c) this.#isEscape = true;
+      else if (byte === 0x22 && this.#seen + (end - at) > 1) this.isOpen = false;
+    }
+    this.#seen += end - at;
+    // A copy: the next chunk may take the place of this one.
+    this.#parts.push(Buffer.from(chunk.subarray(at, end)));
+    return end;
+  }
+
+  value(): string {
+    return decodeJsonString(Buffer.concat(this.#parts), 0, this.#seen);
   }
 }

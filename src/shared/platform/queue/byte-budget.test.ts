@@ -7,7 +7,8 @@ const capacity = 100;
 const nextTurn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
 const step = fc.oneof(
-  fc.record({ kind: fc.constant('take' as const), bytes: fc.integer({ min: 0, max: 150 }), wait: fc.boolean() }),
+  fc.record({ kind: fc.constant('take' as const), bytes: fc.integer({ min: 0, max: 150 }) }),
+  fc.record({ kind: fc.constant('grow' as const), which: fc.nat(), bytes: fc.integer({ min: 0, max: 150 }) }),
   fc.record({ kind: fc.constant('give' as const), which: fc.nat() }),
 );
 
@@ -23,6 +24,7 @@ describe('a budget of bytes', () => {
         const check = async (): Promise<void> => {
           await nextTurn();
           expect(budget.used).toBe(held.reduce((sum, bytes) => sum + bytes, 0));
+          expect(budget.waiting).toBe(waiting.length);
           // More than the capacity is one body that is larger than it, with nothing but empty ones beside.
           if (budget.used > capacity) expect(held.filter((bytes) => bytes > 0)).toHaveLength(1);
           // The first in line has room as soon as there is some.
@@ -31,22 +33,20 @@ describe('a budget of bytes', () => {
         };
         for (const each of steps) {
           if (each.kind === 'take') {
-            const { bytes, wait } = each;
+            const { bytes } = each;
             const position = arrivals++;
-            const fits = waiting.length === 0 && (budget.used === 0 || budget.used + bytes <= capacity);
-            if (!wait && !fits) {
-              await expect(budget.take(bytes, { wait })).rejects.toThrow(UnavailableError);
-            } else {
-              if (!fits) waiting.push(bytes);
-              void budget.take(bytes, { wait }).then(() => {
-                if (!fits) expect(waiting.shift()).toBe(bytes);
-                held.push(bytes);
-                admitted.push(position);
-              });
-            }
+            const hasRoom = budget.used === 0 || budget.used + bytes <= capacity;
+            const fits = bytes === 0 || (waiting.length === 0 && hasRoom);
+            if (!fits) waiting.push(bytes);
+            void budget.take(bytes, null).then(() => {
+              if (!fits) expect(waiting.shift()).toBe(bytes);
+              held.push(bytes);
+              if (bytes > 0) admitted.push(position);
+            });
           } else if (held.length > 0) {
-            const [bytes] = held.splice(each.which % held.length, 1);
-            budget.give(bytes as number);
+            const at = each.which % held.length;
+            if (each.kind === 'give') budget.give(held.splice(at, 1)[0] as number);
+            else if (budget.tryGrow(held[at] as number, each.bytes)) held[at] = (held[at] as number) + each.bytes;
           }
           await check();
         }
@@ -58,6 +58,68 @@ describe('a budget of bytes', () => {
         expect(admitted).toEqual([...admitted].sort((one, other) => one - other));
       }),
       { numRuns: 200 },
+    );
+  });
+
+  test('ends a wait that takes too long, and lets those behind it in', async () => {
+    const budget = new ByteBudget(capacity);
+    await budget.take(60, null);
+    const large = budget.take(80, 20);
+    const small = budget.take(40, null);
+    await expect(large).rejects.toThrow(UnavailableError);
+    await small;
+    expect({ used: budget.used, waiting: budget.waiting, peak: budget.peak }).toEqual({
+      used: 100,
+      waiting: 0,
+      peak: 100,
+    });
+  });
+
+  test('lets a share with little in hand go before one with much, however many of that wait', async () => {
+    const budget = new ByteBudget(capacity);
+    const admitted: string[] = [];
+    const take = (name: string, bytes: number, share: string) =>
+      void budget.take(bytes, null, share).then(() => admitted.push(name));
+    take('much 1', 60, 'much');
+    for (let number = 2; number <= 5; number++) take(`much ${number}`, 40, 'much');
+    await nextTurn();
+    expect(admitted).toEqual(['much 1', 'much 2']);
+    take('little', 50, 'little');
+    budget.give(60, 'much');
+    await nextTurn();
+    expect(admitted).toEqual(['much 1', 'much 2', 'little']);
+    budget.give(50, 'little');
+    budget.give(40, 'much');
+    await nextTurn();
+    expect(admitted).toEqual(['much 1', 'much 2', 'little', 'much 3', 'much 4']);
+  });
+
+  test('lets nobody wait for ever, whatever the shares', async () => {
+    const request = fc.record({ bytes: fc.integer({ min: 1, max: 150 }), share: fc.constantFrom('a', 'b', 'c') });
+    await fc.assert(
+      fc.asyncProperty(fc.array(request, { minLength: 1, maxLength: 30 }), async (requests) => {
+        const budget = new ByteBudget(capacity);
+        const held: { bytes: number; share: string }[] = [];
+        let admitted = 0;
+        for (const each of requests) {
+          void budget.take(each.bytes, null, each.share).then(() => {
+            admitted++;
+            held.push(each);
+          });
+        }
+        for (let turn = 0; admitted < requests.length && turn < 2 * requests.length; turn++) {
+          await nextTurn();
+          expect(budget.used).toBe(held.reduce((sum, { bytes }) => sum + bytes, 0));
+          if (budget.used > capacity) expect(held).toHaveLength(1);
+          const done = held.shift();
+          if (done) budget.give(done.bytes, done.share);
+          // One share keeps coming back.
+          if (turn < 5) void budget.take(1, null, 'a').then(() => budget.give(1, 'a'));
+        }
+        await nextTurn();
+        expect(admitted).toBe(requests.length);
+      }),
+      { numRuns: 100 },
     );
   });
 });

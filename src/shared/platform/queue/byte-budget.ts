@@ -1,10 +1,21 @@
 import { UnavailableError } from '../errors/errors.ts';
 
-/** Counts bytes in flight against a limit; who must not be refused waits in order of arrival. */
+interface Waiting {
+  readonly bytes: number;
+  readonly share: string;
+  readonly admit: () => void;
+}
+
+/**
+ * Counts bytes against a limit. Who finds no room waits: the share that has least in hand is next, and within a share, or when two
+ * have as much, whoever came first. More than the limit goes alone.
+ */
 export class ByteBudget {
   readonly #capacity: number;
-  readonly #waiting: { bytes: number; admit: () => void }[] = [];
+  readonly #waiting: Waiting[] = [];
+  readonly #shares = new Map<string, number>();
   #used = 0;
+  #peak = 0;
 
   constructor(capacityBytes: number) {
     this.#capacity = capacityBytes;
@@ -14,38 +25,89 @@ export class ByteBudget {
     return this.#used;
   }
 
+  /** The most that was in use at any time. */
+  get peak(): number {
+    return this.#peak;
+  }
+
+  /** How many wait. */
+  get waiting(): number {
+    return this.#waiting.length;
+  }
+
   /**
-   * Takes `bytes`; more than the capacity only when nothing else is in flight. When there is no room it waits (`wait`), or
-   * rejects with UnavailableError, which the CLI answers by repeating the call.
+   * Takes `bytes` for a share, e.g. an organization, in its turn; none are had at once. Who holds bytes already must not ask for more in this way: such
+   * could wait for each other. Rejects with UnavailableError when the wait took `limitMs`; null is no limit.
    */
-  async take(bytes: number, options: { wait: boolean }): Promise<void> {
-    if (this.#waiting.length === 0 && (this.#used === 0 || this.#used + bytes <= this.#capacity)) {
-      this.#used += bytes;
+  async take(bytes: number, limitMs: number | null, share = ''): Promise<void> {
+    if (bytes === 0) return;
+    if (this.#waiting.length === 0 && this.#fits(bytes)) {
+      this.#add(bytes, share);
       return;
     }
-    if (!options.wait) {
-      throw new UnavailableError('The server holds as many bodies as it may; please repeat the call', {
-        retryAfterSeconds: 1,
-      });
+    const { promise, resolve, reject } = Promise.withResolvers<void>();
+    const waiting: Waiting = { bytes, share, admit: resolve };
+    this.#waiting.push(waiting);
+    // Its share may have less in hand than all that wait.
+    this.#admit();
+    const giveUp = (): void => {
+      this.#waiting.splice(this.#waiting.indexOf(waiting), 1);
+      reject(new UnavailableError('The server has as much in hand as it may; please repeat the call'));
+      // The next ones may need less.
+      this.#admit();
+    };
+    const timer = limitMs === null ? undefined : setTimeout(giveUp, limitMs);
+    try {
+      await promise;
+    } finally {
+      clearTimeout(timer);
     }
-    const { promise, resolve } = Promise.withResolvers<void>();
-    this.#waiting.push({ bytes, admit: resolve });
-    await promise;
   }
 
-  /** Counts bytes that are there already, room or not. */
-  add(bytes: number): void {
-    this.#used += bytes;
+  /** Takes `bytes` on top of the `held` that the caller has, unless there is no room: false then. Never waits. */
+  tryGrow(held: number, bytes: number, share = ''): boolean {
+    if (this.#used > held && this.#used + bytes > this.#capacity) return false;
+    this.#add(bytes, share);
+    return true;
   }
 
-  give(bytes: number): void {
-    this.#used -= bytes;
+  give(bytes: number, share = ''): void {
+    this.#add(-bytes, share);
+    this.#admit();
+  }
+
+  #admit(): void {
     for (;;) {
-      const next = this.#waiting[0];
-      if (!next || (this.#used > 0 && this.#used + next.bytes > this.#capacity)) return;
-      this.#waiting.shift();
-      this.#used += next.bytes;
+      const next = this.#next();
+      if (!next || !this.#fits(next.bytes)) return;
+      this.#waiting.splice(this.#waiting.indexOf(next), 1);
+      this.#add(next.bytes, next.share);
       next.admit();
     }
+  }
+
+  /** Who is next, whether there is room or not: no other passes by, or large ones would wait for ever. */
+  #next(): Waiting | undefined {
+    let next: Waiting | undefined;
+    for (const waiting of this.#waiting) {
+      if (!next || this.#usedBy(waiting.share) < this.#usedBy(next.share)) next = waiting;
+    }
+    return next;
+  }
+
+  #usedBy(share: string): number {
+    return this.#shares.get(share) ?? 0;
+  }
+
+  #fits(bytes: number): boolean {
+    return this.#used === 0 || this.#used + bytes <= this.#capacity;
+  }
+
+  #add(bytes: number, share: string): void {
+    this.#used += bytes;
+    this.#peak = Math.max(this.#peak, this.#used);
+    const used = this.#usedBy(share) + bytes;
+    if (used > 0) this.#shares.set(share, used);
+    else this.#shares.delete(share);
   }
 }

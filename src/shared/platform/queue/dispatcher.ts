@@ -1,4 +1,5 @@
 import { UnavailableError } from '../errors/errors.ts';
+import type { BodySeal } from './handover-store.ts';
 import type { Job } from './jobs.ts';
 import type { LaneStates } from './lanes.ts';
 
@@ -11,11 +12,24 @@ export class JobPendingError extends UnavailableError {
   }
 }
 
+/** The queue cannot be reached: whether it has taken the job is not known. */
+export class QueueAwayError extends UnavailableError {
+  override readonly name = 'QueueAwayError';
+  override readonly code = 'queue-away';
+  constructor(cause?: unknown) {
+    super('The queue is not available at the moment; please repeat the call', { cause, retryAfterSeconds: 1 });
+  }
+}
+
 export interface DispatchOptions {
   /** Size of the body handed over: decides the lane. */
   readonly bytes?: number;
+  /** How the body handed over is sealed. */
+  readonly seal?: BodySeal | null;
   /** Whose fair share of the workers the job counts to, e.g. the organization. */
   readonly share?: string;
+  /** For work that the caller can do in another way: QueueAwayError at once when the queue cannot be asked any more. */
+  readonly onlyWhileReachable?: boolean;
 }
 
 export interface DispatcherState {

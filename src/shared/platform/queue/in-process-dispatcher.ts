@@ -10,12 +10,13 @@ import {
   shuttingDown,
   sumLanes,
 } from './dispatcher.ts';
-import { HandoverMissingError } from './handover-store.ts';
+import { type BodySeal, HandoverMissingError } from './handover-store.ts';
 import type { Job, JobProcessors } from './jobs.ts';
 import { type Lane, type LaneState, laneOf } from './lanes.ts';
 
 interface Waiting {
   readonly job: Job;
+  readonly seal: BodySeal | null;
   readonly since: number;
   readonly share: string | undefined;
   /** How many jobs of the same share came before it and have not ended; low ranks go first. */
@@ -100,14 +101,19 @@ export class InProcessDispatcher implements JobDispatcher {
     while (this.#running.size > 0) await Promise.allSettled(this.#running);
   }
 
-  #add(job: Job, { bytes = 0, share }: DispatchOptions, lowestRank: number, settle: (error: unknown) => void): void {
+  #add(
+    job: Job,
+    { bytes = 0, seal = null, share }: DispatchOptions,
+    lowestRank: number,
+    settle: (error: unknown) => void,
+  ): void {
     const lane = this.#lanes[laneOf(bytes, this.#options.largeBytes)];
     const load = share === undefined ? 0 : (this.#loads.get(share) ?? 0);
     if (share !== undefined) this.#loads.set(share, load + 1);
     const rank = Math.max(load, lowestRank);
     let at = lane.waiting.length;
     while (at > 0 && (lane.waiting[at - 1] as Waiting).rank > rank) at--;
-    lane.waiting.splice(at, 0, { job, since: performance.now(), share, rank, settle });
+    lane.waiting.splice(at, 0, { job, seal, since: performance.now(), share, rank, settle });
     this.#next(lane);
   }
 
@@ -138,9 +144,9 @@ export class InProcessDispatcher implements JobDispatcher {
     else this.#loads.delete(share);
   }
 
-  async #process(lane: LaneQueue, { job }: Waiting): Promise<void> {
+  async #process(lane: LaneQueue, { job, seal }: Waiting): Promise<void> {
     try {
-      await this.#attempt(lane, job);
+      await this.#attempt(lane, job, seal);
     } finally {
       await this.#options
         .onEnded(job)
@@ -148,11 +154,11 @@ export class InProcessDispatcher implements JobDispatcher {
     }
   }
 
-  async #attempt(lane: LaneQueue, job: Job): Promise<void> {
-    const process = this.#processors[job.name] as (job: Job) => Promise<void>;
+  async #attempt(lane: LaneQueue, job: Job, seal: BodySeal | null): Promise<void> {
+    const process = this.#processors[job.name] as (job: Job, seal: BodySeal | null) => Promise<void>;
     for (let attempt = 1; ; attempt++) {
       try {
-        return await process(job);
+        return await process(job, seal);
       } catch (error) {
         if (toRejection(error) !== null) throw error;
         // Nobody but the client has a missing body: no attempt of ours can help.

@@ -1,5 +1,6 @@
 import { Type } from 'typebox';
 import { Rejection } from '../errors/outcome.ts';
+import type { BodySeal } from './handover-store.ts';
 
 /**
  * Jobs carry ids only: bodies lie in the hand-over store under `handoverKey`. `schema` is raised when a payload changes its
@@ -19,16 +20,40 @@ export const ApplyCheckpointJob = Type.Object({
 });
 export type ApplyCheckpointJob = Type.Static<typeof ApplyCheckpointJob>;
 
+/** The head that a change may replace, and until when. */
+const Admission = Type.Object({
+  stackVersion: Type.Integer(),
+  checkpointId: Type.Union([Type.String(), Type.Null()]),
+  deadline: Type.String(),
+});
+
 export const ImportDeploymentJob = Type.Object({
   name: Type.Literal('import-deployment'),
-  schema: Type.Literal(1),
+  schema: Type.Literal(2),
   stackId: Type.String(),
   /** Chosen before the job, so that a repeat of the job finds what the first run committed. */
   updateId: Type.String(),
+  /** Since schema 2: without, an import that waited long would undo what came after. */
+  admission: Admission,
   requestedBy: Type.String(),
   ...Handover,
 });
 export type ImportDeploymentJob = Type.Static<typeof ImportDeploymentJob>;
+
+const Place = Type.Object({ organization: Type.String(), project: Type.String(), stack: Type.String() });
+
+export const RenameStackJob = Type.Object({
+  name: Type.Literal('rename-stack'),
+  schema: Type.Literal(1),
+  stackId: Type.String(),
+  /** As of an import. */
+  updateId: Type.String(),
+  admission: Admission,
+  from: Place,
+  to: Place,
+  requestedBy: Type.String(),
+});
+export type RenameStackJob = Type.Static<typeof RenameStackJob>;
 
 export const AppendJournalJob = Type.Object({
   name: Type.Literal('append-journal'),
@@ -63,6 +88,7 @@ export type AdvanceFoldJob = Type.Static<typeof AdvanceFoldJob>;
 export const Job = Type.Union([
   ApplyCheckpointJob,
   ImportDeploymentJob,
+  RenameStackJob,
   AppendJournalJob,
   AppendEventsJob,
   FoldJournalJob,
@@ -71,6 +97,9 @@ export const Job = Type.Union([
 export type Job = Type.Static<typeof Job>;
 export type JobName = Job['name'];
 
+/** What jobs of all releases have in common. */
+export const JobHead = Type.Object({ name: Type.String(), schema: Type.Integer() });
+
 /** What a job came to: committed, or refused for good. Faults are thrown instead, and retried. */
 export const JobOutcome = Type.Union([
   Type.Object({ result: Type.Literal('committed') }),
@@ -78,5 +107,7 @@ export const JobOutcome = Type.Union([
 ]);
 export type JobOutcome = Type.Static<typeof JobOutcome>;
 
-/** Runs one job to its outcome. Total by type: a job without a processor does not compile. */
-export type JobProcessors = { readonly [N in JobName]: (job: Extract<Job, { name: N }>) => Promise<void> };
+/** Runs one job to its outcome; the seal is that of its body. Total by type: a job without a processor does not compile. */
+export type JobProcessors = {
+  readonly [N in JobName]: (job: Extract<Job, { name: N }>, seal: BodySeal | null) => Promise<void>;
+};

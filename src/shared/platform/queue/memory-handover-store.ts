@@ -1,45 +1,45 @@
-import { PayloadTooLargeError } from '../errors/errors.ts';
-import { ByteBudget } from './byte-budget.ts';
-import { HandoverMissingError, type HandoverOptions, type HandoverStore } from './handover-store.ts';
+import { arriving } from './arriving-body.ts';
+import { HandoverMissingError, type HandoverOptions, type HandoverStore, type RoomSizes } from './handover-store.ts';
+import { MemoryRoom } from './memory-room.ts';
+import { defaultRoomTimes, type RoomName, type RoomTimes } from './room-rules.ts';
 
-/** Hand-over within one process: bodies stay in memory, within a budget of `capacityBytes`. */
+/** Hand-over within one process: bodies stay in memory, writes and imports each in a room of their own. */
 export class MemoryHandoverStore implements HandoverStore {
-  readonly #bodies = new Map<string, { chunks: Buffer[]; bytes: number }>();
-  readonly #budget: ByteBudget;
-  readonly #capacity: number;
+  readonly #bodies = new Map<string, { chunks: Buffer[]; bytes: number; room: MemoryRoom; share: string }>();
+  readonly #rooms: Readonly<Record<RoomName, MemoryRoom>>;
+  readonly #sizes: RoomSizes;
 
-  constructor(capacityBytes: number) {
-    this.#capacity = capacityBytes;
-    this.#budget = new ByteBudget(capacityBytes);
+  constructor(sizes: RoomSizes, times: RoomTimes = defaultRoomTimes) {
+    this.#sizes = sizes;
+    this.#rooms = { writes: new MemoryRoom(sizes.writes, times), imports: new MemoryRoom(sizes.imports, times) };
   }
 
-  async put(key: string, body: AsyncIterable<Buffer>, options: HandoverOptions): Promise<{ bytes: number }> {
-    const tooLarge = () =>
-      new PayloadTooLargeError(`The body is larger than the ${options.maxBytes} bytes that this server takes`);
-    if ((options.declaredBytes ?? 0) > options.maxBytes) throw tooLarge();
-    // Room is taken for the whole body at once: bodies that each hold a part and wait for more would block each other.
-    let reserved = options.declaredBytes ?? Math.min(options.maxBytes, this.#capacity);
-    await this.#budget.take(reserved, { wait: options.wait });
+  async put(
+    key: string,
+    body: AsyncIterable<Buffer>,
+    options: HandoverOptions,
+  ): Promise<{ bytes: number; seal: null }> {
+    const room = this.#rooms[options.room];
+    const place = room.enter({
+      claim: options.declaredBytes,
+      waits: options.room === 'imports',
+      share: options.share ?? '',
+      shareLimit: options.shareLimit ?? null,
+    });
     const chunks: Buffer[] = [];
     let bytes = 0;
     try {
-      for await (const chunk of body) {
-        bytes += chunk.length;
-        if (bytes > options.maxBytes) throw tooLarge();
-        if (bytes > reserved) {
-          this.#budget.add(bytes - reserved);
-          reserved = bytes;
-        }
+      for await (const chunk of arriving(body, place, options, this.#sizes[options.room])) {
         chunks.push(chunk);
+        bytes += chunk.length;
       }
     } catch (error) {
-      this.#budget.give(reserved);
+      room.leave(place);
       throw error;
     }
-    // A body of unknown size took room for the largest one.
-    if (bytes < reserved) this.#budget.give(reserved - bytes);
-    this.#bodies.set(key, { chunks, bytes });
-    return { bytes };
+    room.keep(place, bytes);
+    this.#bodies.set(key, { chunks, bytes, room, share: place.share });
+    return { bytes, seal: null };
   }
 
   async *open(key: string): AsyncGenerator<Buffer> {
@@ -52,12 +52,14 @@ export class MemoryHandoverStore implements HandoverStore {
     const body = this.#bodies.get(key);
     if (!body) return;
     this.#bodies.delete(key);
-    this.#budget.give(body.bytes);
+    body.room.give(body.bytes, body.share);
   }
 
   async check(): Promise<void> {}
 
+  async close(): Promise<void> {}
+
   bytesHeld(): number {
-    return this.#budget.used;
+    return this.#rooms.writes.used + this.#rooms.imports.used;
   }
 }

@@ -1,22 +1,20 @@
-import { type JobsOptions, Queue } from 'bullmq';
+import { type JobsOptions, type KeepJobs, Queue } from 'bullmq';
 import type { Redis } from 'ioredis';
 import { Type } from 'typebox';
 import type { Logger } from '../logger/logger.ts';
-import { Job } from './jobs.ts';
 import type { Lane } from './lanes.ts';
 
 export const queuePrefix = 'holdfast';
 export const queueName = (lane: Lane): string => `writes-${lane}`;
 
-/** Job data: what to do, and the channel on which its end is told. Ids only; no payload, no secret. */
-export const JobData = Type.Object({ job: Job, replyTo: Type.String() });
-export type JobData = Type.Static<typeof JobData>;
+export const replyChannelPrefix = 'holdfast:done:';
 
-/** What job data of all releases have in common. */
-export const JobHead = Type.Object({
-  job: Type.Object({ name: Type.String(), schema: Type.Integer() }),
-  replyTo: Type.String(),
-});
+/**
+ * Job data: the channel on which the job's end is told. What is to be done stands in Postgres, under the job's id: whoever can write
+ * to Redis has no say in it.
+ */
+export const JobData = Type.Object({ replyTo: Type.String({ pattern: `^${replyChannelPrefix}[0-9a-f-]{36}$` }) });
+export type JobData = Type.Static<typeof JobData>;
 
 /** A job's end, as told on the reply channel: a hint. */
 export const Completion = Type.Object({
@@ -27,11 +25,12 @@ export type Completion = Type.Static<typeof Completion>;
 
 /** Faults are tried again after about 0.2, 0.4, 0.8 … s, each with a quarter of jitter. */
 const jobAttempts = 8;
+/** Kept for people to look at. */
+export const keptFailures: KeepJobs = { age: 7 * 24 * 3600, count: 10_000 };
 const jobOptions: JobsOptions = {
   backoff: { type: 'exponential', delay: 200, jitter: 0.25 },
   removeOnComplete: { age: 600, count: 1000 },
-  // Kept for people to look at.
-  removeOnFail: { age: 7 * 24 * 3600, count: 10_000 },
+  removeOnFail: keptFailures,
   stackTraceLimit: 1,
 };
 

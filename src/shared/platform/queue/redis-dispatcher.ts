@@ -5,17 +5,19 @@ import { Value } from 'typebox/value';
 import { UnavailableError } from '../errors/errors.ts';
 import { fromRejection } from '../errors/outcome.ts';
 import type { Logger } from '../logger/logger.ts';
+import type { AdmissionRepository } from './admission-repository.ts';
 import {
   type DispatcherState,
   type DispatchOptions,
   type JobDispatcher,
   JobPendingError,
+  QueueAwayError,
   shuttingDown,
   sumLanes,
 } from './dispatcher.ts';
 import type { Job, JobOutcome } from './jobs.ts';
 import { type LaneStates, laneOf } from './lanes.ts';
-import { Completion, type JobData, type Queues } from './queues.ts';
+import { Completion, type JobData, type Queues, replyChannelPrefix } from './queues.ts';
 import type { ReceiptRepository } from './receipt-repository.ts';
 import { redisCall } from './redis.ts';
 
@@ -49,23 +51,26 @@ export interface RedisDispatcherOptions {
   readonly queues: Queues;
   /** For the reply channel; this connection can do nothing else. */
   readonly subscriber: Redis;
+  readonly admissions: AdmissionRepository;
   readonly receipts: ReceiptRepository;
   readonly logger: Logger;
   /** Bodies from this size on go to the large lane. */
   readonly largeBytes: number;
   readonly waitMs: number;
+  /** How long a job may be run, from when it is queued. */
+  readonly jobLifeMs: number;
   /** Figures of the lanes, all processes together. */
   readonly lanes: () => LaneStates;
 }
 
 /**
- * Hands jobs to worker processes through BullMQ. A call waits for the message that its job has ended, which is only a hint to
+ * Hands jobs to worker processes through BullMQ: what a job may do is written to Postgres first, Redis gets its id. A call waits for the message that its job has ended, which is only a hint to
  * look: the receipt in Postgres says what became of it. When there is neither job nor receipt (Redis lost it), or the wait is
  * over, the call ends in UnavailableError and the client repeats it.
  */
 export class RedisDispatcher implements JobDispatcher {
   readonly #options: RedisDispatcherOptions;
-  readonly #channel = `holdfast:done:${randomUUID()}`;
+  readonly #channel = `${replyChannelPrefix}${randomUUID()}`;
   readonly #waiting = new Map<string, Waiter>();
   readonly #calls = new Set<Promise<void>>();
   #closed = false;
@@ -88,8 +93,10 @@ export class RedisDispatcher implements JobDispatcher {
   async enqueue(job: Job, options: DispatchOptions = {}): Promise<void> {
     if (this.#closed) throw shuttingDown();
     const queue = await this.#queueFor(options);
+    const jobId = randomUUID();
+    await this.#admit(jobId, job, options);
     // Behind the first job of everyone that waits.
-    await this.#add(queue, randomUUID(), job, 1);
+    await this.#add(queue, jobId, job, 1);
   }
 
   state(): DispatcherState {
@@ -98,7 +105,7 @@ export class RedisDispatcher implements JobDispatcher {
 
   async close(): Promise<void> {
     this.#closed = true;
-    await Promise.allSettled(this.#calls);
+    while (this.#calls.size > 0) await Promise.allSettled(this.#calls);
     const { subscriber } = this.#options;
     subscriber.off('message', this.#hear);
     subscriber.off('ready', this.#subscribe);
@@ -112,9 +119,9 @@ export class RedisDispatcher implements JobDispatcher {
     this.#waiting.set(jobId, waiter);
     try {
       const queue = await this.#queueFor(options);
-      const load = await this.#joinShare(jobId, options.share);
+      const [load] = await Promise.all([this.#joinShare(jobId, options.share), this.#admit(jobId, job, options)]);
       await this.#add(queue, jobId, job, load - 1);
-      await this.#await(jobId, queue, waiter);
+      await this.#await(jobId, queue, waiter, options);
     } finally {
       this.#waiting.delete(jobId);
       this.#leaveShare(jobId, options.share);
@@ -123,6 +130,25 @@ export class RedisDispatcher implements JobDispatcher {
 
   #queueFor({ bytes = 0 }: DispatchOptions): Promise<Queue<JobData>> {
     return redisCall(() => this.#options.queues.get(laneOf(bytes, this.#options.largeBytes)));
+  }
+
+  /** Throws the fault of Postgres: without this row no worker does anything. */
+  async #admit(jobId: string, job: Job, { seal = null }: DispatchOptions): Promise<void> {
+    const { admissions, jobLifeMs } = this.#options;
+    await admissions.insert(jobId, job, seal, jobLifeMs / 1000);
+  }
+
+  /** For a job that Redis lost: what is put back there in its place must not run when its caller has long repeated the call. */
+  #revoke(jobId: string): void {
+    const { admissions, logger } = this.#options;
+    const revoking = admissions
+      .revoke(jobId)
+      .then(
+        () => {},
+        (error: unknown) => logger.debug({ jobId, err: error }, 'admission left to its expiry'),
+      )
+      .finally(() => this.#calls.delete(revoking));
+    this.#calls.add(revoking);
   }
 
   /** Whoever has much in the queue already stands behind those who have little: the first job of a share is number 1. */
@@ -143,10 +169,16 @@ export class RedisDispatcher implements JobDispatcher {
 
   async #add(queue: Queue<JobData>, jobId: string, job: Job, priority: number): Promise<void> {
     const options = { jobId, priority: Math.min(priority, lowestPriority) };
-    await redisCall(() => queue.add(job.name, { job, replyTo: this.#channel }, options));
+    // The name is for people who look at the queue.
+    await redisCall(() => queue.add(job.name, { replyTo: this.#channel }, options));
   }
 
-  async #await(jobId: string, queue: Queue<JobData>, waiter: Waiter): Promise<void> {
+  async #await(
+    jobId: string,
+    queue: Queue<JobData>,
+    waiter: Waiter,
+    { onlyWhileReachable }: DispatchOptions,
+  ): Promise<void> {
     const deadline = performance.now() + this.#options.waitMs;
     for (let look = 0; ; look++) {
       const pause = Math.min(
@@ -157,12 +189,14 @@ export class RedisDispatcher implements JobDispatcher {
       if ((await this.#fateOf(jobId)) === 'committed') return;
       if (performance.now() >= deadline) throw new JobPendingError();
       const state = await this.#stateOf(jobId, queue);
-      if (state === 'under way') continue;
+      if (state === 'under way' || (state === 'unreachable' && !onlyWhileReachable)) continue;
       // It may have ended, and been cleared away, between the two questions.
       const fate = await this.#fateOf(jobId);
       if (fate === 'committed') return;
+      if (state === 'unreachable') throw new QueueAwayError();
       // While Postgres cannot be asked, only a failed job is certain not to have ended well.
       if (fate === 'open' || state === 'failed') {
+        this.#revoke(jobId);
         throw new UnavailableError('The write failed on the worker, or was lost on its way; please repeat the call', {
           retryAfterSeconds: 1,
         });
@@ -184,7 +218,7 @@ export class RedisDispatcher implements JobDispatcher {
     return outcome === null ? 'open' : 'committed';
   }
 
-  async #stateOf(jobId: string, queue: Queue<JobData>): Promise<'under way' | 'failed' | 'gone'> {
+  async #stateOf(jobId: string, queue: Queue<JobData>): Promise<'under way' | 'failed' | 'gone' | 'unreachable'> {
     try {
       const state = await queue.getJobState(jobId);
       if (state === 'failed') return 'failed';
@@ -192,7 +226,7 @@ export class RedisDispatcher implements JobDispatcher {
     } catch (error) {
       // Redis is away: the job may still be running on a worker that has it in hand.
       this.#options.logger.debug({ jobId, err: error }, 'no look at the job');
-      return 'under way';
+      return 'unreachable';
     }
   }
 

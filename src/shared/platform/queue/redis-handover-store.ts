@@ -1,114 +1,176 @@
+import { randomBytes } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Redis } from 'ioredis';
-import { PayloadTooLargeError, UnavailableError } from '../errors/errors.ts';
-import { HandoverMissingError, type HandoverOptions, type HandoverStore } from './handover-store.ts';
+import { openPiece, pieceKeyBytes, sealPiece, tagBytes } from '../crypto/sealed-piece.ts';
+import { arriving, Pace, type Place } from './arriving-body.ts';
+import {
+  type BodySeal,
+  HandoverMissingError,
+  type HandoverOptions,
+  type HandoverStore,
+  HandoverTamperedError,
+  NoRoomError,
+  RoomLostError,
+  type RoomSizes,
+} from './handover-store.ts';
 import { redisCall, untilReady, withinLimit } from './redis.ts';
+import { RedisRoom, type RedisRoomTimes } from './redis-room.ts';
+import { defaultRoomTimes, type RoomName, type RoomTimes, roomNames } from './room-rules.ts';
 import { SetPieceCommand } from './set-piece-command.ts';
 
 /** Measured: binary values of this size keep Redis responsive, larger ones stall it. */
 const chunkBytes = 512 * 1024;
-/** Longer than any call waits for its job. What is older belongs to nobody. */
-const lifeSeconds = 3600;
 const roomPollMs = 200;
-const roomWaitMs = 120_000;
-
+/** More than any body has. What Redis says of a body is a hint, and must not cost more than this. */
+const maxPieces = 65_536;
+const maxMetaBytes = 100;
 const prefix = 'holdfast:body';
-const heldKey = `${prefix}:held`;
-const expiriesKey = `${prefix}:expiries`;
+
+const leaveFormerScript = `
+local member = ARGV[1] .. ':' .. ARGV[2]
+if redis.call('ZREM', KEYS[2], member) == 1 then redis.call('DECRBY', KEYS[1], ARGV[2]) end
+return 1`;
+
+export interface RedisHandoverTimes extends RoomTimes, RedisRoomTimes {
+  /** How often a process says that it lives. */
+  readonly renewMs: number;
+}
+
+const defaultTimes: RedisHandoverTimes = {
+  ...defaultRoomTimes,
+  lifeMs: 15_000,
+  renewMs: 2_000,
+  jobLifeMs: 720_000,
+};
+
+/** A body that this process has taken in, or is taking in. */
+class OwnBody implements Place {
+  readonly key: string;
+  readonly claim: number | null;
+  readonly waits: boolean;
+  readonly share: string;
+  readonly shareLimit: number | null;
+  readonly room: RedisRoom;
+  readonly pace = new Pace();
+  readonly #times: RedisHandoverTimes;
+  isInside = false;
+  isWhole = false;
+  lost = false;
+  pieces = 0;
+  bytes = 0;
+  onLost: (error: Error) => void = () => {};
+
+  constructor(key: string, room: RedisRoom, options: HandoverOptions, times: RedisHandoverTimes) {
+    this.key = key;
+    this.room = room;
+    this.claim = options.declaredBytes;
+    this.waits = options.room === 'imports';
+    this.share = options.share ?? '';
+    this.shareLimit = options.shareLimit ?? null;
+    this.#times = times;
+  }
+
+  async take(bytes: number): Promise<void> {
+    const { waitMs, yieldingWaitMs } = this.#times;
+    const deadline = performance.now() + (this.waits ? waitMs : yieldingWaitMs);
+    for (;;) {
+      const answer = this.lost ? 'lost' : await this.room.take(this, bytes, this.isInside);
+      if (answer === 'lost') throw new RoomLostError();
+      if (answer === 'refused') throw new NoRoomError();
+      // Who waits to get in has a place in the line from here on.
+      this.isInside = true;
+      if (answer === 'taken') return;
+      if (performance.now() >= deadline) throw new NoRoomError(answer === 'no share');
+      await sleep(roomPollMs);
+    }
+  }
+
+  get stalled(): boolean {
+    const { stallMs } = this.#times;
+    return this.pace.waitedMs >= (this.waits && this.claim !== null ? stallMs.withOthers : stallMs.withYielding);
+  }
+
+  lose(): void {
+    this.lost = true;
+    this.onLost(new RoomLostError());
+  }
+}
 
 /**
- * Takes room for a body unless that exceeds the capacity; the bodies of processes that died give theirs back when their time
- * is over. A body larger than the capacity gets in when it is alone. The clock is that of Redis: those of the processes may
- * differ. Both keys go when the last body has had its time.
+ * Hand-over through Redis: a body lies there in binary pieces, outside the jobs, and goes when it is done with or expires. Each piece is
+ * sealed under a key of the body's own, which Redis never has, with its number and name: what was changed there does not open. Until
+ * it is whole its process renews it; what is left of a process that died is gone within seconds. A whole body stays for as long
+ * as its job may wait, whatever becomes of the process.
  */
-const admitScript = `
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
-for _, member in ipairs(redis.call('ZRANGEBYSCORE', KEYS[2], '-inf', now, 'LIMIT', 0, 100)) do
-  redis.call('ZREM', KEYS[2], member)
-  redis.call('DECRBY', KEYS[1], string.match(member, ':(%d+)$'))
-end
-local held = tonumber(redis.call('GET', KEYS[1]) or '0')
-local bytes = tonumber(ARGV[2])
-if held > 0 and held + bytes > tonumber(ARGV[3]) then return 0 end
-redis.call('ZADD', KEYS[2], now + ARGV[1], ARGV[4])
-redis.call('INCRBY', KEYS[1], bytes)
-redis.call('PEXPIRE', KEYS[1], ARGV[1])
-redis.call('PEXPIRE', KEYS[2], ARGV[1])
-return 1`;
-
-const releaseScript = `
-if redis.call('ZREM', KEYS[2], ARGV[1]) == 1 then
-  redis.call('DECRBY', KEYS[1], string.match(ARGV[1], ':(%d+)$'))
-end
-return 1`;
-
-/** A body of unknown size took room for as much as there may be: it gives back what it did not need, or takes more. */
-const resizeScript = `
-local expiry = redis.call('ZSCORE', KEYS[2], ARGV[1])
-if expiry then
-  -- In this order: a set that is empty for a moment loses its expiry.
-  redis.call('ZADD', KEYS[2], expiry, ARGV[2])
-  redis.call('ZREM', KEYS[2], ARGV[1])
-  redis.call('DECRBY', KEYS[1], string.match(ARGV[1], ':(%d+)$') - string.match(ARGV[2], ':(%d+)$'))
-end
-return 1`;
-
-/** Hand-over through Redis: a body lies there in binary pieces, outside the jobs, and goes when it is done with or expires. */
 export class RedisHandoverStore implements HandoverStore {
   readonly #redis: Redis;
-  readonly #capacity: number;
+  readonly #rooms: Readonly<Record<RoomName, RedisRoom>>;
+  readonly #sizes: RoomSizes;
+  readonly #times: RedisHandoverTimes;
+  readonly #own = new Map<string, OwnBody>();
+  #renewal: NodeJS.Timeout | undefined;
   #held = 0;
 
-  constructor(redis: Redis, capacityBytes: number) {
+  constructor(redis: Redis, sizes: RoomSizes, times: Partial<RedisHandoverTimes> = {}) {
     this.#redis = redis;
-    this.#capacity = capacityBytes;
+    this.#sizes = sizes;
+    this.#times = { ...defaultTimes, ...times };
+    this.#rooms = {
+      writes: new RedisRoom(redis, 'writes', sizes.writes, this.#times),
+      imports: new RedisRoom(redis, 'imports', sizes.imports, this.#times),
+    };
   }
 
-  async put(key: string, body: AsyncIterable<Buffer>, options: HandoverOptions): Promise<{ bytes: number }> {
-    const tooLarge = () =>
-      new PayloadTooLargeError(`The body is larger than the ${options.maxBytes} bytes that this server takes`);
-    if ((options.declaredBytes ?? 0) > options.maxBytes) throw tooLarge();
-    let reserved = options.declaredBytes ?? Math.min(options.maxBytes, this.#capacity);
-    await this.#admit(key, reserved, options.wait);
-    let bytes = 0;
-    let pieces = 0;
+  async put(
+    key: string,
+    body: AsyncIterable<Buffer>,
+    options: HandoverOptions,
+  ): Promise<{ bytes: number; seal: BodySeal }> {
+    const sealKey = randomBytes(pieceKeyBytes);
+    const own = new OwnBody(key, this.#rooms[options.room], options, this.#times);
+    this.#adopt(own);
     try {
-      for await (const piece of inPieces(body, Math.min(reserved, chunkBytes))) {
-        bytes += piece.length;
-        if (bytes > options.maxBytes) throw tooLarge();
-        if (bytes > reserved) {
-          await this.#resize(key, reserved, bytes);
-          reserved = bytes;
-        }
-        const command = new SetPieceCommand(`${prefix}:${key}:${pieces++}`, piece, lifeSeconds);
+      const pieceBytes = Math.min(options.declaredBytes ?? chunkBytes, chunkBytes);
+      for await (const piece of inPieces(arriving(body, own, options, this.#sizes[options.room]), pieceBytes)) {
+        const at = own.pieces++;
+        const name = pieceKey(key, at);
+        const command = new SetPieceCommand(name, piece, sealPiece(sealKey, at, name, piece), this.#times.lifeMs);
         await redisCall(() => this.#redis.sendCommand(command) as Promise<unknown>);
+        own.bytes += piece.length;
       }
-      if (bytes < reserved) {
-        await this.#resize(key, reserved, bytes);
-        reserved = bytes;
-      }
-      await redisCall(() => this.#redis.set(`${prefix}:${key}`, `${pieces} ${reserved}`, 'EX', lifeSeconds));
+      const meta = { key: bodyKey(key), text: `${own.pieces} ${own.bytes} ${options.room}` };
+      // A body of no bytes has taken none.
+      if (!own.isInside) await own.take(0);
+      if (!(await own.room.keep(key, own.bytes, meta, pieceKeys(key, own.pieces)))) throw new RoomLostError();
+      own.isWhole = true;
     } catch (error) {
-      await this.#remove(key, pieces, reserved).catch(() => {});
+      this.#disown(key);
+      const isOutside = error instanceof NoRoomError && !own.isInside;
+      if (!isOutside) await this.#remove(own).catch(() => {});
       throw error;
     }
-    return { bytes };
+    return { bytes: own.bytes, seal: { key: sealKey, pieces: own.pieces, bytes: own.bytes } };
   }
 
-  async *open(key: string): AsyncGenerator<Buffer> {
-    const meta = await this.#meta(key);
-    if (!meta) throw new HandoverMissingError();
-    for (let at = 0; at < meta.pieces; at++) {
-      const piece = await redisCall(() => this.#redis.getBuffer(`${prefix}:${key}:${at}`));
-      if (!piece) throw new HandoverMissingError();
+  async *open(key: string, seal: BodySeal | null): AsyncGenerator<Buffer> {
+    if (!seal) throw new HandoverMissingError();
+    let bytes = 0;
+    for (let at = 0; at < seal.pieces; at++) {
+      const name = pieceKey(key, at);
+      const piece = openPiece(seal.key, at, name, await this.#readPiece(name));
+      if (!piece) throw new HandoverTamperedError();
+      bytes += piece.length;
       yield piece;
     }
+    if (bytes !== seal.bytes) throw new HandoverTamperedError();
   }
 
   async delete(key: string): Promise<void> {
+    const own = this.#own.get(key);
+    this.#disown(key);
     const meta = await this.#meta(key);
-    if (meta) await this.#remove(key, meta.pieces, meta.reserved);
+    if (meta) await this.#remove({ key, ...meta });
+    else if (own) await own.room.leave(key, own.bytes);
   }
 
   bytesHeld(): number {
@@ -119,52 +181,102 @@ export class RedisHandoverStore implements HandoverStore {
   async check(limitMs: number): Promise<void> {
     const deadline = performance.now() + limitMs;
     await untilReady(this.#redis, limitMs);
-    const held = redisCall(() => this.#redis.get(heldKey));
-    this.#held = Number((await withinLimit(held, Math.max(deadline - performance.now(), 1))) ?? 0);
+    const held = Promise.all([this.#rooms.writes.held(), this.#rooms.imports.held()]);
+    const [writes, imports] = await withinLimit(held, Math.max(deadline - performance.now(), 1));
+    this.#held = writes + imports;
   }
 
-  async #meta(key: string): Promise<{ pieces: number; reserved: number } | null> {
-    const meta = await redisCall(() => this.#redis.get(`${prefix}:${key}`));
-    if (meta === null) return null;
-    const [pieces, reserved] = meta.split(' ').map(Number);
-    return { pieces: pieces as number, reserved: reserved as number };
+  async close(): Promise<void> {
+    clearInterval(this.#renewal);
+    this.#renewal = undefined;
+    this.#own.clear();
   }
 
-  async #admit(key: string, bytes: number, wait: boolean): Promise<void> {
-    const deadline = performance.now() + roomWaitMs;
-    for (;;) {
-      const member = `${key}:${bytes}`;
-      const admitted = await redisCall(() =>
-        this.#redis.eval(admitScript, 2, heldKey, expiriesKey, lifeSeconds * 1000, bytes, this.#capacity, member),
-      );
-      if (admitted === 1) return;
-      if (!wait || performance.now() > deadline) {
-        throw new UnavailableError('The queue holds as many bodies as it may; please repeat the call', {
-          retryAfterSeconds: 1,
-        });
-      }
-      await sleep(roomPollMs);
+  #adopt(own: OwnBody): void {
+    this.#own.set(own.key, own);
+    this.#renewal ??= setInterval(() => void this.#renewAll(), this.#times.renewMs).unref();
+  }
+
+  #disown(key: string): void {
+    this.#own.delete(key);
+    if (this.#own.size === 0) {
+      clearInterval(this.#renewal);
+      this.#renewal = undefined;
     }
   }
 
-  async #resize(key: string, from: number, to: number): Promise<void> {
-    const members = [`${key}:${from}`, `${key}:${to}`];
-    await redisCall(() => this.#redis.eval(resizeScript, 2, heldKey, expiriesKey, ...members));
+  async #renewAll(): Promise<void> {
+    for (const own of [...this.#own.values()]) {
+      // Redis may be away: what is not renewed in time is lost, and whoever needs it is told.
+      await this.#renew(own).catch(() => {});
+    }
   }
 
-  async #remove(key: string, pieces: number, reserved: number): Promise<void> {
-    const keys = Array.from({ length: pieces }, (_, at) => `${prefix}:${key}:${at}`);
-    await redisCall(() => this.#redis.unlink(`${prefix}:${key}`, ...keys));
-    await redisCall(() => this.#redis.eval(releaseScript, 2, heldKey, expiriesKey, `${key}:${reserved}`));
+  async #renew(own: OwnBody): Promise<void> {
+    if (!own.isWhole) {
+      if (!own.isInside) return;
+      const renewed = await own.room.renew(own.key, pieceKeys(own.key, own.pieces), own.stalled);
+      if (!renewed && !own.isWhole) own.lose();
+      return;
+    }
+    // A worker that is done with a body gives its room back, unless it is of another release or Redis did not hear it.
+    if ((await redisCall(() => this.#redis.exists(bodyKey(own.key)))) === 1) return;
+    this.#disown(own.key);
+    await own.room.leave(own.key, own.bytes);
+  }
+
+  /** A piece as Redis has it, of which no more than a byte too much is ever read. */
+  async #readPiece(name: string): Promise<Buffer> {
+    const sealed = await redisCall(() => this.#redis.getrangeBuffer(name, 0, chunkBytes + tagBytes).catch(ofWrongType));
+    if (sealed === null) throw new HandoverTamperedError();
+    if (sealed.length === 0) throw new HandoverMissingError();
+    return sealed;
+  }
+
+  async #meta(key: string): Promise<{ pieces: number; bytes: number; room: Pick<RedisRoom, 'leave'> } | null> {
+    const text = await redisCall(() => this.#redis.getrange(bodyKey(key), 0, maxMetaBytes).catch(ofWrongType));
+    const [, pieces, bytes, room] = /^(\d{1,5}) (\d{1,15})(?: (\w+))?$/.exec(text ?? '') ?? [];
+    if (Number(pieces ?? maxPieces) >= maxPieces) return null;
+    const at = roomNames.find((name) => name === room);
+    return { pieces: Number(pieces), bytes: Number(bytes), room: at ? this.#rooms[at] : { leave: this.#leaveFormer } };
+  }
+
+  /** Bodies of the release before count elsewhere, and their processes still ask there for room. */
+  readonly #leaveFormer = async (key: string, bytes: number): Promise<void> => {
+    await redisCall(() => this.#redis.eval(leaveFormerScript, 2, `${prefix}:held`, `${prefix}:expiries`, key, bytes));
+  };
+
+  async #remove(body: { key: string; pieces: number; bytes: number; room: Pick<RedisRoom, 'leave'> }): Promise<void> {
+    const { key, pieces, bytes, room } = body;
+    await redisCall(() => this.#redis.unlink(bodyKey(key), ...pieceKeys(key, pieces)));
+    await room.leave(key, bytes);
   }
 }
 
+/** Null where something else than a text lies under a key; other faults are thrown on. */
+function ofWrongType(error: unknown): null {
+  if (error instanceof Error && error.message.startsWith('WRONGTYPE')) return null;
+  throw error;
+}
+
+function bodyKey(key: string): string {
+  return `${prefix}:${key}`;
+}
+
+function pieceKey(key: string, at: number): string {
+  return `${prefix}:${key}:${at}`;
+}
+
+function pieceKeys(key: string, pieces: number): string[] {
+  return Array.from({ length: pieces }, (_, at) => pieceKey(key, at));
+}
+
 /**
- * The body in pieces of `chunkBytes`, which share one buffer: a piece is overwritten when the next one is asked for. Buffers
+ * The body in pieces of `pieceBytes`, which share one buffer: a piece is overwritten when the next one is asked for. Buffers
  * of their own would wait for the garbage collector, 30 to 60 MB of them with four bodies at once.
  */
-async function* inPieces(body: AsyncIterable<Buffer>, expectedBytes: number): AsyncGenerator<Buffer> {
-  const piece = Buffer.allocUnsafeSlow(Math.max(expectedBytes, 1));
+async function* inPieces(body: AsyncIterable<Buffer>, pieceBytes: number): AsyncGenerator<Buffer> {
+  const piece = Buffer.allocUnsafeSlow(Math.max(pieceBytes, 1));
   let filled = 0;
   for await (const chunk of body) {
     for (let at = 0; at < chunk.length; ) {

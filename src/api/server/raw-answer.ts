@@ -1,0 +1,12 @@
+import { STATUS_CODES } from 'node:http';
+import type { ErrorResponse } from '../../shared/protocol/errors.ts';
+
+/** An answer as bytes, in the shape of all other errors, for what never becomes a request; the connection ends with it. */
+export function rawAnswer({ code, message }: ErrorResponse): string {
+  const body = JSON.stringify({ code, message });
+  const retry = code === 503 ? 'Retry-After: 1\r\n' : '';
+  return (
+    `HTTP/1.1 ${code} ${STATUS_CODES[code]}\r\nContent-Type: application/json; charset=utf-8\r\n${retry}` +
+    `Content-Length: ${Buffer.byteLength(body)}\r\nConnection: close\r\n\r\n${body}`
+  );
+}

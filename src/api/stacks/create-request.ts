@@ -1,0 +1,45 @@
+import type { Static } from 'typebox';
+import { Compile } from 'typebox/compile';
+import { InvalidRequestError, PayloadTooLargeError } from '../../shared/platform/errors/errors.ts';
+import { JsonScanner, type Span } from '../../shared/platform/json/json-scanner.ts';
+import { parseInTurns } from '../../shared/platform/json/parse-in-turns.ts';
+import { scanInTurns } from '../../shared/platform/turns/turns.ts';
+import { CreateStackRequest } from '../../shared/protocol/stacks.ts';
+
+const checked = Compile(CreateStackRequest);
+
+/** Most bytes of the request besides the state. */
+const maxOtherBytes = 4 * 1024 * 1024;
+
+/** The request to create a stack, and the bytes of the state in it, which share memory with the body. */
+export interface CreateRequest {
+  readonly request: Static<typeof CreateStackRequest>;
+  readonly state: Buffer | null;
+}
+
+/** Takes the request apart; the state is not parsed. Throws InvalidRequestError, JsonSyntaxError, PayloadTooLargeError. */
+export async function readCreateRequest(body: Buffer): Promise<CreateRequest> {
+  let found: Span | null = null;
+  const scanner = new JsonScanner({
+    reportDepth: 1,
+    onValue: (path, kind, start, end) => {
+      // Of a repeated member the last counts.
+      if (path[0] === 'state') found = kind === 'object' ? { start, end } : null;
+    },
+  });
+  await scanInTurns(scanner, body);
+  scanner.end();
+  const state = found as Span | null;
+  const parts = state ? [body.subarray(0, state.start), Buffer.from('{}'), body.subarray(state.end)] : [body];
+  const bytes = parts.reduce((sum, { length }) => sum + length, 0);
+  if (bytes > maxOtherBytes)
+    throw new PayloadTooLargeError(
+      `The request has ${bytes} bytes besides its state; at most ${maxOtherBytes} are taken`,
+    );
+  const request = await parseInTurns(Buffer.concat(parts));
+  if (!checked.Check(request)) {
+    const [issue] = checked.Errors(request);
+    throw new InvalidRequestError(`body${issue?.instancePath ?? ''} ${issue?.message ?? 'is not valid'}`);
+  }
+  return { request, state: state && body.subarray(state.start, state.end) };
+}

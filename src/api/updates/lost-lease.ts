@@ -1,0 +1,25 @@
+import { describeLoss, type LeaseLoss, LeaseLostError } from '../../shared/updates/lease.ts';
+import { noteEnded } from '../../shared/updates/lost-leases.ts';
+import { expireUpdate } from '../../shared/updates/update-closer.ts';
+import type { UpdateRow } from '../../shared/updates/update-repository.ts';
+import { isActive } from '../../shared/updates/update-state.ts';
+import type { ApiContext } from '../api-context.ts';
+import { foldSoon } from './fold-soon.ts';
+
+/**
+ * Cancels the update whose lease was taken away, unless somebody has, so that its stack is free when the holder learns of it.
+ * Returns the error to refuse the call with.
+ */
+export async function leaseTakenAway(context: ApiContext, update: UpdateRow, loss: LeaseLoss): Promise<LeaseLostError> {
+  if (isActive(update.status)) {
+    try {
+      const ended = await expireUpdate(context.db, update.id);
+      if (ended) noteEnded(context, ended);
+      if (ended && update.journalVersion > 0) await foldSoon(context, update.id);
+    } catch (error) {
+      // The call is refused in any case; the sweep ends the update.
+      context.logger.warn({ updateId: update.id, err: error }, 'update whose lease was taken away left to the sweep');
+    }
+  }
+  return new LeaseLostError(`This update was cancelled: ${describeLoss(loss)}. What it has saved is kept`);
+}

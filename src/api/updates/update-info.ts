@@ -1,0 +1,73 @@
+import { textInPieces } from '../../shared/platform/db/text-pieces.ts';
+import type { HistoryRepository, UpdateInfoRow, UpdateText } from '../../shared/updates/history-repository.ts';
+import { historyResult, unixSeconds } from '../pulumi/answers.ts';
+import { jsonString, pieceBytes } from '../streamed-answer.ts';
+
+/** Updates that are read at once, however small they are. */
+const pieceRows = 100;
+
+/** Texts of one update that are read at once; larger ones come piece by piece, so that memory does not follow their size. */
+export const wholeBytes = 256 * 1024;
+
+/** A stack's history, newest first, as JSON objects with commas between; read piece by piece. `limit` null means all. */
+export async function* historyJson(
+  history: HistoryRepository,
+  stackId: string,
+  page: { readonly limit: number; readonly offset: number } | null,
+): AsyncGenerator<string> {
+  let before: number | null = null;
+  let left = page?.limit ?? Number.POSITIVE_INFINITY;
+  for (let offset = page?.offset ?? 0; left > 0; offset = 0) {
+    const limit = Math.min(left, pieceRows);
+    const rows: readonly UpdateInfoRow[] = await history.list(
+      stackId,
+      { before, offset },
+      { limit, maxBytes: pieceBytes, wholeBytes },
+    );
+    for (const row of rows) {
+      if (before !== null) yield ',';
+      yield* updateInfoJson(history, row);
+      before = row.number;
+    }
+    if (rows.length === 0) return;
+    left -= rows.length;
+  }
+}
+
+/** apitype.UpdateInfo, with the contract's `status` and the update's id beside. The texts are JSON as it was kept. */
+export async function* updateInfoJson(history: HistoryRepository, row: UpdateInfoRow): AsyncGenerator<string> {
+  const { message, environment, config, resourceChanges } = row;
+  const [head, tail] = plainParts(row);
+  if (message !== null) {
+    yield `${head},"message":${JSON.stringify(message)},"environment":${environment},"config":${config},"resourceChanges":${resourceChanges},${tail}`;
+    return;
+  }
+  yield `${head},"message":`;
+  yield* jsonString(largeText(history, row.id, 'message'));
+  for (const text of ['environment', 'config', 'resourceChanges'] as const) {
+    yield `,${JSON.stringify(text)}:`;
+    yield* largeText(history, row.id, text);
+  }
+  yield `,${tail}`;
+}
+
+/** A text of an update, read piece by piece. */
+export function largeText(history: HistoryRepository, updateId: string, text: UpdateText): AsyncGenerator<string> {
+  return textInPieces((from, chars) => history.readText(updateId, text, from, chars));
+}
+
+function plainParts(row: UpdateInfoRow): [string, string] {
+  const head = JSON.stringify({
+    updateID: row.id,
+    kind: row.kind,
+    startTime: unixSeconds(row.startedAt ?? row.createdAt),
+    endTime: unixSeconds(row.endedAt),
+  });
+  const tail = JSON.stringify({
+    result: historyResult(row.status),
+    status: row.status,
+    version: row.stackVersion ?? row.baseStackVersion,
+    resourceCount: row.resourceCount ?? 0,
+  });
+  return [head.slice(0, -1), tail.slice(1)];
+}

@@ -1,0 +1,140 @@
+import { Type } from 'typebox';
+import { type Queryable, sql } from '../platform/db/sql.ts';
+import { Nullable } from '../platform/schema/standard-schema.ts';
+import type { CheckpointRow } from './checkpoint-repository.ts';
+import type { StoredDocument } from './document-store.ts';
+
+const IdRow = Type.Object({ id: Type.String() });
+const ClaimedRow = Type.Object({ id: Type.String(), storedBytes: Type.Integer() });
+const FiguresRow = Type.Object({ damaged: Type.Integer(), oldestSeconds: Type.Number() });
+const OwnerRow = Type.Object({
+  organization: Type.String(),
+  project: Type.String(),
+  stack: Type.String(),
+  stackVersion: Nullable(Type.Integer()),
+});
+const QuarantinedRow = Type.Object({ isNew: Type.Boolean() });
+
+/** Of which documents, and how many, a claim may take. */
+export interface CheckClaim {
+  /** Documents that were read back within this time are left. */
+  readonly periodSeconds: number;
+  /** No document is taken once those before it have this many stored bytes; the first always is. */
+  readonly bytes: number;
+  readonly limit: number;
+  /** A document that is claimed and not read to its end is due again after this time. */
+  readonly claimSeconds: number;
+}
+
+/** Documents that are known to be damaged are read again after this time: somebody may have put them back. */
+const damagedPeriodSeconds = 3600;
+
+export type DocumentCheckRepository = ReturnType<typeof createDocumentCheckRepository>;
+
+/** What is known of the bytes of checkpoints: when they were read back, and which are damaged. */
+export function createDocumentCheckRepository(db: Queryable) {
+  /** The row still points at the bytes that were looked at. */
+  const samePlace = ({ id, blobKey, inlineBytes }: CheckpointRow) => sql.fragment`
+    c.id = ${id} and c.blob_key is not distinct from ${blobKey}::text
+    and c.inline_bytes is not distinct from ${inlineBytes ? sql.binary(inlineBytes) : null}::bytea`;
+
+  return {
+    /**
+     * Takes documents that are due, those known to be damaged and those longest unread first. Nobody else gets them meanwhile;
+     * nothing stays locked.
+     */
+    claim: async ({ periodSeconds, bytes, limit, claimSeconds }: CheckClaim) =>
+      db.any(sql.rows(ClaimedRow)`
+        /* documentChecks.claim */
+        with damaged as materialized (
+          select id, checked_at, stored_bytes from checkpoints
+          where damaged_at is not null and checked_at < now() - make_interval(secs => ${damagedPeriodSeconds})
+          order by checked_at limit ${limit} for no key update skip locked
+        ),
+        due as materialized (
+          select id, checked_at, stored_bytes from checkpoints
+          where checked_at < now() - make_interval(secs => ${periodSeconds}) and damaged_at is null
+          order by checked_at limit ${limit} for no key update skip locked
+        ),
+        measured as (
+          select id, sum(stored_bytes) over (order by place, checked_at, id) - stored_bytes as before,
+            row_number() over (order by place, checked_at, id) as number
+          from (select 1 as place, * from damaged union all select 2, * from due) as found
+        )
+        update checkpoints c set checked_at = case when c.damaged_at is null
+          then now() - make_interval(secs => ${periodSeconds}) + make_interval(secs => ${claimSeconds}) else now() end
+        from measured m where c.id = m.id and m.number <= ${limit} and (m.before < ${bytes} or m.number = 1)
+        returning c.id, c.stored_bytes as "storedBytes"`),
+
+    /** Ids after this one, in their order, of one stack's documents or of all. */
+    listAfter: async (after: string, stackId: string | null, limit: number): Promise<string[]> => {
+      const rows = await db.any(sql.rows(IdRow)`
+        /* documentChecks.listAfter */
+        select id from checkpoints where id > ${after}::uuid and (${stackId}::uuid is null or stack_id = ${stackId}::uuid)
+        order by id limit ${limit}`);
+      return rows.map((row) => row.id);
+    },
+
+    /** Notes that the bytes were read back whole. */
+    markWhole: (checkpoint: CheckpointRow) =>
+      db.query(sql.nothing`
+        /* documentChecks.markWhole */
+        update checkpoints c set checked_at = now(), damaged_at = null where ${samePlace(checkpoint)}`),
+
+    /** Notes that the bytes are damaged. Null when the row is gone, or points at others by now. */
+    quarantine: (checkpoint: CheckpointRow) =>
+      db.maybeOne(sql.rows(QuarantinedRow)`
+        /* documentChecks.quarantine */
+        with before as (select damaged_at from checkpoints c where ${samePlace(checkpoint)} for no key update)
+        update checkpoints c set checked_at = now(), damaged_at = coalesce(c.damaged_at, now())
+        from before where ${samePlace(checkpoint)}
+        returning before.damaged_at is null as "isNew"`),
+
+    /** The stack, and the version that the checkpoint is the state of; null when it is gone. */
+    findOwner: (id: string) =>
+      db.maybeOne(sql.rows(OwnerRow)`
+        /* documentChecks.findOwner */
+        select o.name as organization, p.name as project, s.name as stack, u.stack_version as "stackVersion"
+        from checkpoints c join stacks s on s.id = c.stack_id join projects p on p.id = s.project_id
+        join organizations o on o.id = p.organization_id left join updates u on u.id = c.update_id
+        where c.id = ${id}`),
+
+    /** Other checkpoints that should have the same bytes. */
+    listCopies: async ({ id, sha256 }: CheckpointRow, limit: number): Promise<string[]> => {
+      const rows = await db.any(sql.rows(IdRow)`
+        /* documentChecks.listCopies */
+        select id from checkpoints
+        where sha256 = ${sql.binary(sha256)} and id <> ${id} and damaged_at is null
+        order by checked_at desc limit ${limit}`);
+      return rows.map((row) => row.id);
+    },
+
+    /**
+     * Puts another document in place of a damaged one, if the row still points at the damaged bytes and the new blob is not
+     * condemned. It must have the same hash. Returns whether it did.
+     */
+    replace: async (damaged: CheckpointRow, document: StoredDocument): Promise<boolean> => {
+      const row = await db.maybeOne(sql.rows(IdRow)`
+        /* documentChecks.replace */
+        with blob as (
+          select key from blobs where key = ${document.blobKey}::text and condemned_at is null for key share
+        )
+        update checkpoints c set stored_bytes = ${document.storedBytes}::bigint, codec = ${document.codec},
+          inline_bytes = ${document.inlineBytes ? sql.binary(document.inlineBytes) : null}::bytea,
+          blob_key = ${document.blobKey}::text, damaged_at = null, checked_at = now()
+        where ${samePlace(damaged)} and c.damaged_at is not null
+          and c.sha256 = ${sql.binary(document.sha256)}
+          and (${document.blobKey}::text is null or exists (select 1 from blob))
+        returning c.id`);
+      return row !== null;
+    },
+
+    /** How many documents are damaged, and the time since the one that was read back longest ago. */
+    readFigures: () =>
+      db.one(sql.rows(FiguresRow)`
+        /* documentChecks.readFigures */
+        select (select count(*)::integer from checkpoints where damaged_at is not null) as damaged,
+          coalesce((select extract(epoch from now() - checked_at)::float8 from checkpoints order by checked_at limit 1), 0)
+            as "oldestSeconds"`),
+  };
+}

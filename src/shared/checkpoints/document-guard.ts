@@ -1,0 +1,184 @@
+import type { FoldPointRepository, FoldPointRow } from '../journal/fold-point-repository.ts';
+import { FaultError, UnavailableError } from '../platform/errors/errors.ts';
+import type { Logger } from '../platform/logger/logger.ts';
+import { formatStackRef, type StackRef } from '../stacks/names.ts';
+import type { CheckpointRepository, CheckpointRow } from './checkpoint-repository.ts';
+import type { DocumentCheckRepository } from './document-check-repository.ts';
+import { DamagedBytesError, type EncodedDocument } from './document-codec.ts';
+import type { DocumentRepair } from './document-repair.ts';
+import { DocumentMissingError, type DocumentPlace, type DocumentStore } from './document-store.ts';
+
+/** What a check of a document came to. `restored`: it was damaged, and is as it was written again. */
+export type CheckOutcome = 'whole' | 'restored' | 'repaired' | 'damaged' | 'gone';
+
+const attempts = 3;
+
+/** A stored state is not what was written, and nothing to put in its place was found. No repeat helps. */
+export class DocumentDamagedError extends FaultError {
+  override readonly name = 'DocumentDamagedError';
+  override readonly code = 'document-damaged';
+
+  constructor(owner: (StackRef & { stackVersion: number | null }) | null, options?: ErrorOptions) {
+    const what = owner
+      ? `the state of stack ${formatStackRef(owner)} at version ${owner.stackVersion ?? 0}`
+      : 'a state of this stack';
+    super(
+      `The server's copy of ${what} is damaged and is not used. Ask an administrator to run "holdfast admin scrub" and to see ` +
+        '"Damaged documents" in its operations guide; other versions can still be exported.',
+      options,
+    );
+  }
+}
+
+/**
+ * Reads the documents of checkpoints. One whose bytes are not those that were written is marked as damaged, reported and, where
+ * a second copy or the journal allows it, replaced; what cannot be replaced is refused. A damaged document stays referred to, so
+ * that what is left of it is kept.
+ */
+export class DocumentGuard {
+  readonly #checks: DocumentCheckRepository;
+  readonly #checkpoints: CheckpointRepository;
+  readonly #documents: DocumentStore;
+  readonly #foldPoints: FoldPointRepository;
+  readonly #repair: DocumentRepair;
+  readonly #logger: Logger;
+
+  constructor(parts: {
+    documentChecks: DocumentCheckRepository;
+    checkpoints: CheckpointRepository;
+    documents: DocumentStore;
+    foldPoints: FoldPointRepository;
+    repair: DocumentRepair;
+    logger: Logger;
+  }) {
+    this.#checks = parts.documentChecks;
+    this.#checkpoints = parts.checkpoints;
+    this.#documents = parts.documents;
+    this.#foldPoints = parts.foldPoints;
+    this.#repair = parts.repair;
+    this.#logger = parts.logger;
+  }
+
+  /**
+   * The document's bytes, as `DocumentStore.open` checks them. Throws DocumentDamagedError; DocumentMissingError when the
+   * checkpoint is gone; BlobStoreUnavailableError.
+   */
+  async *open(checkpoint: CheckpointRow): AsyncGenerator<Buffer> {
+    const usable = await this.#usable(checkpoint);
+    let isBegun = false;
+    try {
+      for await (const chunk of this.#documents.open(usable)) {
+        isBegun = true;
+        yield chunk;
+      }
+      return;
+    } catch (error) {
+      if (!isDamage(error)) throw error;
+      const mended = await this.#recovered(usable.id, error);
+      // The reader has had some of the other bytes already.
+      if (isBegun) throw new UnavailableError('The state was read wrongly; please repeat the call', { cause: error });
+      yield* this.#documents.open(mended);
+    }
+  }
+
+  /** The document as it is stored; whoever decodes it checks it, and calls `recover` when it is damaged. Throws as `open`. */
+  async readEncoded(checkpoint: CheckpointRow): Promise<EncodedDocument> {
+    const usable = await this.#usable(checkpoint);
+    try {
+      return await this.#documents.readEncoded(usable);
+    } catch (error) {
+      if (!isDamage(error)) throw error;
+      return this.#documents.readEncoded(await this.#recovered(usable.id, error));
+    }
+  }
+
+  /**
+   * After a reader found the document damaged: checks it, repairs it, and returns the row to read from; null when the checkpoint
+   * is gone, as one is that was replaced by another. Throws DocumentDamagedError.
+   */
+  async recover(checkpointId: string, cause?: unknown): Promise<CheckpointRow | null> {
+    if ((await this.check(checkpointId)) === 'damaged') {
+      throw new DocumentDamagedError(await this.#checks.findOwner(checkpointId), { cause });
+    }
+    return this.#checkpoints.find(checkpointId);
+  }
+
+  /** Reads the document, in bounded memory, and does what is to be done. Throws what the blob store throws, and `signal`'s reason. */
+  async check(checkpointId: string, signal?: AbortSignal): Promise<CheckOutcome> {
+    for (let attempt = 1; attempt <= attempts; attempt++) {
+      const checkpoint = await this.#checkpoints.find(checkpointId);
+      if (!checkpoint) return 'gone';
+      let damage = await this.#damageOf(checkpoint, signal);
+      // What is read wrongly once need not be stored wrongly.
+      if (damage) damage = await this.#damageOf(checkpoint, signal);
+      if (!damage) {
+        await this.#checks.markWhole(checkpoint);
+        return checkpoint.damaged ? 'restored' : 'whole';
+      }
+      const quarantined = await this.#checks.quarantine(checkpoint);
+      // Superseded, or repaired by another, while it was read.
+      if (!quarantined) continue;
+      await this.#report(checkpoint, quarantined.isNew, damage);
+      if (await this.#repair.repair(checkpoint)) return 'repaired';
+      const now = await this.#checkpoints.find(checkpointId);
+      if (now?.damaged) return 'damaged';
+    }
+    throw new UnavailableError('The document keeps changing while it is checked');
+  }
+
+  /** Reads a fold point; one that is damaged is dropped. It is a cache: the journal has everything. */
+  async checkFoldPoint(updateId: string, signal?: AbortSignal): Promise<'whole' | 'repaired' | 'gone'> {
+    const point = await this.#foldPoints.find(updateId);
+    if (!point) return 'gone';
+    const damage = await this.#damageOf(point, signal);
+    if (damage) await this.dropFoldPoint(updateId, point, damage);
+    else await this.#foldPoints.markWhole(updateId, point.sha256);
+    return damage ? 'repaired' : 'whole';
+  }
+
+  async dropFoldPoint(updateId: string, point: FoldPointRow, cause: unknown): Promise<void> {
+    this.#logger.error({ updateId, blobKey: point.blobKey, err: cause }, 'fold point is damaged: dropped');
+    await this.#foldPoints.delete(updateId, point.sha256);
+  }
+
+  /** A row that is not known to be damaged. One that is gets another look, at most once a minute. */
+  async #usable(checkpoint: CheckpointRow): Promise<CheckpointRow> {
+    if (!checkpoint.damaged) return checkpoint;
+    if (!checkpoint.checkedJustNow) return this.#recovered(checkpoint.id);
+    throw new DocumentDamagedError(await this.#checks.findOwner(checkpoint.id));
+  }
+
+  async #recovered(checkpointId: string, cause?: unknown): Promise<CheckpointRow> {
+    const checkpoint = await this.recover(checkpointId, cause);
+    if (checkpoint) return checkpoint;
+    throw new DocumentMissingError('The state was replaced while it was read; please repeat the call');
+  }
+
+  async #damageOf(place: DocumentPlace, signal: AbortSignal | undefined): Promise<Error | null> {
+    try {
+      for await (const _ of this.#documents.open(place)) signal?.throwIfAborted();
+      return null;
+    } catch (error) {
+      if (isDamage(error)) return error;
+      throw error;
+    }
+  }
+
+  async #report(checkpoint: CheckpointRow, isNew: boolean, damage: Error): Promise<void> {
+    const owner = await this.#checks.findOwner(checkpoint.id);
+    const facts = {
+      checkpointId: checkpoint.id,
+      blobKey: checkpoint.blobKey,
+      stack: owner && formatStackRef(owner),
+      stackVersion: owner?.stackVersion,
+      err: damage,
+    };
+    if (isNew) this.#logger.error(facts, 'stored document is damaged');
+    else this.#logger.warn(facts, 'stored document is still damaged');
+  }
+}
+
+/** Whether the bytes are wrong, or not there; not when the store could not be asked. */
+export function isDamage(error: unknown): error is DamagedBytesError | DocumentMissingError {
+  return error instanceof DamagedBytesError || error instanceof DocumentMissingError;
+}

@@ -1,0 +1,117 @@
+import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from 'node:crypto';
+import type { DataKey } from '../secrets/data-keys.ts';
+import { keyIdBytes, keyIdOf, keyIdText } from '../secrets/key-id.ts';
+import { DamagedBytesError } from './document-codec.ts';
+
+/**
+ * Sealed bytes: a header (format byte, id of the data key, salt), then chunks of 64 KiB, the last one shorter or as long, each
+ * encrypted by AES-256-GCM with its tag behind it. The key is of this object alone: HKDF of the data key and the salt. The nonce is
+ * the chunk's number and whether it is the last; the context is the header and the object's place. So chunks cannot be changed,
+ * left out, repeated or put in another order, the end cannot be cut off, and no object can take another's place.
+ */
+const algorithm = 'aes-256-gcm';
+const formatByte = 1;
+const saltBytes = 32;
+const headerBytes = 1 + keyIdBytes + saltBytes;
+const chunkBytes = 64 * 1024;
+const tagBytes = 16;
+
+/** Seals `source` for the object `place`, in bounded memory. */
+export async function* sealBytes(
+  { id, bytes }: DataKey,
+  place: string,
+  source: AsyncIterable<Buffer>,
+): AsyncGenerator<Buffer> {
+  const header = Buffer.concat([Buffer.from([formatByte]), keyIdOf(id), randomBytes(saltBytes)]);
+  const key = keyOfObject(bytes, header);
+  const context = Buffer.concat([header, Buffer.from(place)]);
+  yield header;
+  let number = 0;
+  for await (const { chunk, isLast } of inChunks(source, chunkBytes, chunkBytes)) {
+    const cipher = createCipheriv(algorithm, key, nonceOf(number++, isLast), { authTagLength: tagBytes });
+    cipher.setAAD(context);
+    yield Buffer.concat([cipher.update(chunk), cipher.final(), cipher.getAuthTag()]);
+  }
+}
+
+/**
+ * Undoes `sealBytes`, chunk by chunk; nothing is handed out that was not sealed for this place. `findKey` gives the data key with
+ * an id, or null. Throws DamagedBytesError, and what `findKey` and `source` throw.
+ */
+export async function* unsealBytes(
+  findKey: (id: string) => Promise<DataKey | null>,
+  place: string,
+  source: AsyncIterable<Buffer>,
+): AsyncGenerator<Buffer> {
+  let key: Buffer = Buffer.alloc(0);
+  let context: Buffer = Buffer.alloc(0);
+  let number = 0;
+  for await (const { chunk, isLast } of inChunks(source, headerBytes + chunkBytes + tagBytes, chunkBytes + tagBytes)) {
+    let sealed = chunk;
+    if (number === 0) {
+      const header = chunk.subarray(0, headerBytes);
+      key = keyOfObject(await dataKeyOf(header, findKey), header);
+      context = Buffer.concat([header, Buffer.from(place)]);
+      sealed = chunk.subarray(headerBytes);
+    }
+    if (sealed.length < tagBytes) throw new DamagedBytesError('The stored bytes end within a sealed chunk');
+    const decipher = createDecipheriv(algorithm, key, nonceOf(number, isLast), { authTagLength: tagBytes });
+    decipher.setAAD(context);
+    decipher.setAuthTag(sealed.subarray(sealed.length - tagBytes));
+    const text = decipher.update(sealed.subarray(0, sealed.length - tagBytes));
+    try {
+      decipher.final();
+    } catch (error) {
+      throw new DamagedBytesError(`Chunk ${number} of the stored bytes is not what was sealed here`, { cause: error });
+    }
+    number++;
+    yield text;
+  }
+}
+
+async function dataKeyOf(header: Buffer, findKey: (id: string) => Promise<DataKey | null>): Promise<Buffer> {
+  if (header.length < headerBytes || header[0] !== formatByte) {
+    throw new DamagedBytesError('The stored bytes do not begin as sealed ones do');
+  }
+  const id = keyIdText(header.subarray(1, 1 + keyIdBytes));
+  const key = await findKey(id);
+  if (key && key.stackId === null) return key.bytes;
+  throw new DamagedBytesError(`The stored bytes name the data key ${id}, which does not exist`);
+}
+
+function keyOfObject(dataKey: Buffer, header: Buffer): Buffer {
+  return Buffer.from(hkdfSync('sha256', dataKey, header.subarray(1 + keyIdBytes), 'holdfast document', 32));
+}
+
+function nonceOf(number: number, isLast: boolean): Buffer {
+  const nonce = Buffer.alloc(12);
+  nonce.writeUIntBE(number, 5, 6);
+  nonce[11] = isLast ? 1 : 0;
+  return nonce;
+}
+
+/** Pieces of exactly these sizes, apart from the last, which may be shorter and is empty only when all is. */
+async function* inChunks(
+  source: AsyncIterable<Buffer>,
+  firstBytes: number,
+  otherBytes: number,
+): AsyncGenerator<{ chunk: Buffer; isLast: boolean }> {
+  let size = firstBytes;
+  let parts: Buffer[] = [];
+  let bytes = 0;
+  for await (const part of source) {
+    parts.push(part);
+    bytes += part.length;
+    // A chunk that is full waits until there is more: it may be the last.
+    if (bytes <= size) continue;
+    const all = parts.length === 1 ? part : Buffer.concat(parts, bytes);
+    let at = 0;
+    for (; all.length - at > size; size = otherBytes) {
+      yield { chunk: all.subarray(at, at + size), isLast: false };
+      at += size;
+    }
+    parts = [all.subarray(at)];
+    bytes = all.length - at;
+  }
+  yield { chunk: Buffer.concat(parts, bytes), isLast: true };
+}

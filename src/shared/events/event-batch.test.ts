@@ -1,0 +1,100 @@
+import { describe, expect, test } from '@jest/globals';
+import fc from 'fast-check';
+import { InvalidRequestError } from '../platform/errors/errors.ts';
+import { splitEventBatch as splitBatch } from './event-batch.ts';
+
+const splitEventBatch = (body: Buffer, maxEventBytes = 1024 * 1024) => splitBatch(body, maxEventBytes);
+
+const space = fc.stringMatching(/^[ \t\r\n]{0,2}$/);
+const payload = fc.oneof(
+  fc.constantFrom(
+    '{}',
+    '{"message":"\\ud800 \\u0000"}',
+    '{"n":1e400,"n":2}',
+    'null',
+    '"text"',
+    '[1,{}]',
+    '{"events":[{"sequence":9}]}',
+  ),
+  fc.json({ maxDepth: 3 }),
+);
+const member = fc
+  .tuple(fc.constantFrom('stdoutEvent', 'timestamp', '__proto__', 'type', 'summaryEvent', 'sequences'), payload)
+  .map(([name, text]) => `"${name}":${text}`);
+/** An event's own text, with its sequence among the members. */
+const event = fc
+  .tuple(fc.nat({ max: 999_999 }), fc.array(member, { maxLength: 3 }), fc.array(member, { maxLength: 2 }), space)
+  .map(([sequence, before, after, blank]) => ({
+    sequence,
+    text: `{${[...before, `${blank}"sequence"${blank}:${blank}${sequence}`, ...after].join(`,${blank}`)}${blank}}`,
+  }));
+
+describe('splitting a batch of events', () => {
+  test('gives each event its own bytes and its sequence, in their order', async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(event, { maxLength: 6 }),
+        fc.array(member, { maxLength: 2 }),
+        space,
+        async (events, others, blank) => {
+          const list = `"events":${blank}[${blank}${events.map(({ text }) => text).join(`${blank},${blank}`)}${blank}]`;
+          const body = Buffer.from(`${blank}{${[...others, list, ...others].join(',')}}${blank}`);
+          const split = await splitEventBatch(body);
+          expect(split.events).toEqual(events.map(({ sequence, text }) => expect.objectContaining({ sequence, text })));
+        },
+      ),
+      { numRuns: 500 },
+    );
+  });
+
+  test('refuses a batch with one event that has no usable sequence', async () => {
+    const bad = fc.constantFrom(
+      '{}',
+      'null',
+      '1',
+      '[]',
+      '{"sequence":-1}',
+      '{"sequence":1.0}',
+      '{"sequence":"1"}',
+      '{"sequence":1e3}',
+      '{"sequence":null}',
+      '{"Sequence":1}',
+      '{"nested":{"sequence":1}}',
+      '{"sequence":9007199254740992}',
+    );
+    const some = fc.array(event, { maxLength: 4 });
+    await fc.assert(
+      fc.asyncProperty(some, bad, some, async (before, wrong, after) => {
+        const texts = [...before.map(({ text }) => text), wrong, ...after.map(({ text }) => text)];
+        const body = Buffer.from(`{"events":[${texts.join(',')}]}`);
+        await expect(splitEventBatch(body)).rejects.toThrow(InvalidRequestError);
+      }),
+    );
+  });
+
+  test('of a sequence that repeats within an event the last counts, and is that event’s alone', async () => {
+    const body = Buffer.from('{"events":[{"sequence":1,"sequence":2},{"a":{"sequence":5},"sequence":3}]}');
+    expect((await splitEventBatch(body)).events.map(({ sequence }) => sequence)).toEqual([2, 3]);
+    const second = Buffer.from('{"events":[{"sequence":1},{"a":1}]}');
+    await expect(splitEventBatch(second)).rejects.toThrow(InvalidRequestError);
+  });
+
+  test('takes whole numbers from the changes of a summary, under any name', async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        fc.dictionary(fc.string(), fc.oneof(fc.maxSafeInteger(), fc.double(), fc.string(), fc.constant(null))),
+        async (changes) => {
+          const text = JSON.stringify({ events: [{ sequence: 0, summaryEvent: { resourceChanges: changes } }] });
+          const { resourceChanges } = await splitEventBatch(Buffer.from(text));
+          const sent = (JSON.parse(text) as { events: [{ summaryEvent: { resourceChanges: object } }] }).events[0]
+            .summaryEvent.resourceChanges;
+          const whole = Object.entries(sent).filter(([, count]) => Number.isSafeInteger(count));
+          expect(Object.entries(JSON.parse(resourceChanges ?? 'null') as object)).toEqual(
+            JSON.parse(JSON.stringify(whole)),
+          );
+        },
+      ),
+    );
+    expect(await splitEventBatch(Buffer.from('{"events":[]}'))).toEqual({ events: [], resourceChanges: null });
+  });
+});

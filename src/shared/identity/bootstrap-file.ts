@@ -1,0 +1,126 @@
+import { readFileSync } from 'node:fs';
+import { Type } from 'typebox';
+import { Value } from 'typebox/value';
+import { parse as parseYaml, YAMLParseError } from 'yaml';
+import { tokenForm } from '../platform/crypto/secret-token.ts';
+import { describeWeakToken } from '../platform/crypto/weak-secrets.ts';
+import { OperatorError } from '../platform/errors/errors.ts';
+import { isLogin, isOrganizationName } from '../stacks/names.ts';
+import { Role } from './roles.ts';
+
+const closed = { additionalProperties: false };
+
+const Member = Type.Object(
+  {
+    login: Type.String(),
+    role: Role,
+    token: Type.Optional(Type.String({ minLength: 16, maxLength: 512 })),
+    siteAdmin: Type.Optional(Type.Boolean()),
+  },
+  closed,
+);
+
+/** The file of HOLDFAST_BOOTSTRAP. */
+export const BootstrapFile = Type.Object(
+  {
+    /** A file with a lower one than was applied before is passed over. */
+    revision: Type.Optional(Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER })),
+    /** What the file no longer lists is taken away; of all organizations unless one says otherwise, and of those it lists no more. */
+    manage: Type.Optional(Type.Boolean()),
+    organizations: Type.Array(
+      Type.Object(
+        {
+          name: Type.String(),
+          manage: Type.Optional(Type.Boolean()),
+          /** Lets a managed organization have no members at all. */
+          allowNoMembers: Type.Optional(Type.Boolean()),
+          members: Type.Optional(Type.Array(Member)),
+        },
+        closed,
+      ),
+    ),
+  },
+  closed,
+);
+export type BootstrapFile = Type.Static<typeof BootstrapFile>;
+
+/** The bootstrap file cannot be used; the message says where it is wrong, and never quotes a token. */
+export class BootstrapError extends OperatorError {
+  override readonly name = 'BootstrapError';
+}
+
+/** Reads JSON or YAML. Throws BootstrapError. */
+export function readBootstrapFile(file: string): BootstrapFile {
+  let text: string;
+  try {
+    text = readFileSync(file, 'utf8');
+  } catch (error) {
+    throw new BootstrapError(`HOLDFAST_BOOTSTRAP: cannot read ${file}: ${(error as Error).message}`);
+  }
+  let content: unknown;
+  try {
+    content = parseYaml(text, { logLevel: 'error' });
+  } catch (error) {
+    throw new BootstrapError(`HOLDFAST_BOOTSTRAP: ${file} is neither JSON nor YAML: ${describeYamlFault(error)}`);
+  }
+  const problems = [...Value.Errors(BootstrapFile, content)].map(
+    (issue) => `${issue.instancePath || '/'} ${issue.message}`,
+  );
+  if (problems.length === 0) problems.push(...findContradictions(content as BootstrapFile));
+  if (problems.length > 0)
+    throw new BootstrapError(`HOLDFAST_BOOTSTRAP: ${file} is wrong: ${problems.slice(0, 10).join('; ')}`);
+  return content as BootstrapFile;
+}
+
+/** Whether members that the file does not list are taken out of the organization. */
+export function isManaged(file: BootstrapFile, organization: BootstrapFile['organizations'][number]): boolean {
+  return organization.manage ?? file.manage ?? false;
+}
+
+/** What is wrong with the names, tokens and statements of a file that has the right shape. */
+function findContradictions(file: BootstrapFile): string[] {
+  const problems: string[] = [];
+  const names = new Set<string>();
+  const siteAdmins = new Map<string, boolean>();
+  if (file.manage && file.organizations.length === 0)
+    problems.push('/organizations is empty, which with manage: true would take everyone away');
+  for (const [at, organization] of file.organizations.entries()) {
+    const place = `/organizations/${at}`;
+    const { members = [], name } = organization;
+    if (!isOrganizationName(name)) problems.push(`${place}: ${JSON.stringify(name)} is not a valid organization name`);
+    if (names.has(name)) problems.push(`${place}: ${JSON.stringify(name)} is listed twice`);
+    names.add(name);
+    if (members.length === 0 && isManaged(file, organization) && !organization.allowNoMembers)
+      problems.push(
+        `${place}: ${JSON.stringify(name)} is managed and has no members, which would take everyone out of it; say allowNoMembers: true if that is meant`,
+      );
+    const roles = new Map<string, Role>();
+    for (const [index, { login, role, siteAdmin, token }] of members.entries()) {
+      const memberPlace = `${place}/members/${index}`;
+      if (!isLogin(login)) problems.push(`${memberPlace}: ${JSON.stringify(login)} is not a valid login`);
+      const weakness = token === undefined ? null : describeWeakToken(token);
+      if (weakness !== null)
+        problems.push(`${memberPlace}: the token ${weakness}; make one with: openssl rand -hex 24`);
+      // It would never be let in.
+      if (token !== undefined && tokenForm(token, 'hf-') === 'faulty') {
+        problems.push(
+          `${memberPlace}: the token of ${login} has the form of our own (hf- and 49 letters and digits), but its checksum is wrong`,
+        );
+      }
+      if ((roles.get(login) ?? role) !== role) problems.push(`${memberPlace}: ${login} has two roles`);
+      roles.set(login, role);
+      if (siteAdmin === undefined) continue;
+      if ((siteAdmins.get(login) ?? siteAdmin) !== siteAdmin)
+        problems.push(`${memberPlace}: ${login} is a site admin in one place and none in another`);
+      siteAdmins.set(login, siteAdmin);
+    }
+  }
+  return problems;
+}
+
+/** The parser's own sentences quote the text at fault, which may be a token. */
+function describeYamlFault(error: unknown): string {
+  if (!(error instanceof YAMLParseError)) return 'an alias cannot be resolved';
+  const place = error.linePos?.[0];
+  return place ? `${error.code} in line ${place.line}, column ${place.col}` : error.code;
+}

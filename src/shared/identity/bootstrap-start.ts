@@ -1,0 +1,22 @@
+import type { AppContext } from '../context.ts';
+import { repeatAtStart } from '../platform/db/postgres-start.ts';
+import { endLostUpdates, noteEnded } from '../updates/lost-leases.ts';
+import { applyBootstrap } from './bootstrap.ts';
+import { readBootstrapFile } from './bootstrap-file.ts';
+
+/**
+ * Applies the file of HOLDFAST_BOOTSTRAP, if there is one, at the start of a process that serves the API; cancels the updates that
+ * lose their lease by it. Throws BootstrapError and PartUnavailableError.
+ */
+export async function bootstrapAtStart(
+  context: Pick<AppContext, 'config' | 'db' | 'logger' | 'metrics'>,
+): Promise<void> {
+  const { config, db, logger } = context;
+  if (config.bootstrapFile === null) return;
+  const file = readBootstrapFile(config.bootstrapFile);
+  const wait = { waitMs: config.startWaitMs, logger };
+  const { removed, warnings } = await repeatAtStart(() => applyBootstrap(db, file), wait);
+  for (const sentence of removed) logger.warn(`bootstrap file: ${sentence}`);
+  for (const sentence of warnings) logger.warn(`bootstrap file: ${sentence}`);
+  for (const update of await repeatAtStart(() => endLostUpdates(db), wait)) noteEnded(context, update);
+}

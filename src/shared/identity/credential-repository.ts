@@ -1,0 +1,39 @@
+import { Type } from 'typebox';
+import { type Queryable, type Row, sql } from '../platform/db/sql.ts';
+import { Bytes } from '../platform/schema/standard-schema.ts';
+
+const TokenRow = Type.Object({ hash: Bytes });
+const LeaseRow = Type.Object({ updateId: Type.String(), hash: Bytes });
+export type LeaseQuestion = Row<typeof LeaseRow>;
+
+export type CredentialRepository = ReturnType<typeof createCredentialRepository>;
+
+/** Which of many tokens or leases are worth a look: one statement for all of them. It admits nobody. */
+export function createCredentialRepository(db: Queryable) {
+  return {
+    /** Those of the hashes that belong to a token. */
+    listTokens: async (hashes: readonly Buffer[]): Promise<readonly Buffer[]> => {
+      const rows = await db.any(sql.rows(TokenRow)`
+        /* credentials.listTokens */
+        select token_hash as hash from api_tokens
+        where token_hash = any(${sql.array([...hashes], 'bytea')}) and revoked_at is null`);
+      return rows.map(({ hash }) => hash);
+    },
+
+    /** Those whose update has a lease of that hash, dead or alive. */
+    listLeases: (leases: readonly LeaseQuestion[]): Promise<readonly LeaseQuestion[]> => {
+      const ids = sql.array(
+        leases.map(({ updateId }) => updateId),
+        'uuid',
+      );
+      const hashes = sql.array(
+        leases.map(({ hash }) => hash),
+        'bytea',
+      );
+      return db.any(sql.rows(LeaseRow)`
+        /* credentials.listLeases */
+        select u.id as "updateId", u.lease_hash as hash from unnest(${ids}, ${hashes}) as l (id, hash)
+        join updates u on u.id = l.id and u.lease_hash = l.hash`);
+    },
+  };
+}

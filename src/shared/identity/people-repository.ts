@@ -1,0 +1,114 @@
+import { Type } from 'typebox';
+import { type Queryable, type Row, sql } from '../platform/db/sql.ts';
+import { Nullable, Timestamp } from '../platform/schema/standard-schema.ts';
+import { lockPeople } from './bootstrap-repository.ts';
+import { Role } from './roles.ts';
+
+const PersonRow = Type.Object({
+  id: Type.String(),
+  login: Type.String(),
+  siteAdmin: Type.Boolean(),
+  isActive: Type.Boolean(),
+});
+export type PersonRow = Row<typeof PersonRow>;
+
+const MembershipRow = Type.Object({
+  role: Role,
+  /** The bootstrap file made it, or sets it. */
+  isListed: Type.Boolean(),
+});
+const NameRow = Type.Object({ name: Type.String() });
+const TokenRow = Type.Object({
+  id: Type.String(),
+  login: Type.String(),
+  description: Type.String(),
+  createdAt: Timestamp,
+  expiresAt: Nullable(Timestamp),
+  lastUsedAt: Nullable(Timestamp),
+});
+const MemberRow = Type.Object({
+  organization: Nullable(Type.String()),
+  login: Nullable(Type.String()),
+  role: Nullable(Role),
+});
+
+/** What operators do with users, memberships and tokens. Where it is more than one statement: in a transaction, after `lock`. */
+export function createPeopleRepository(db: Queryable) {
+  const person = sql.fragment`id, login, site_admin as "siteAdmin", deactivated_at is null as "isActive"`;
+  return {
+    lock: () => lockPeople(db),
+
+    find: (login: string) =>
+      db.maybeOne(sql.rows(PersonRow)`/* people.find */ select ${person} from users where login = ${login}`),
+
+    findMembership: (organizationId: string, userId: string) =>
+      db.maybeOne(sql.rows(MembershipRow)`
+        /* people.findMembership */ select role, is_listed as "isListed" from memberships
+        where organization_id = ${organizationId} and user_id = ${userId}`),
+
+    removeMembership: (organizationId: string, userId: string) =>
+      db.query(sql.nothing`
+        /* people.removeMembership */ delete from memberships where organization_id = ${organizationId} and user_id = ${userId}`),
+
+    setActive: (userId: string, isActive: boolean) =>
+      db.query(sql.nothing`
+        /* people.setActive */
+        update users set deactivated_at = case when ${isActive} then null else now() end where id = ${userId}`),
+
+    setSiteAdmin: (userId: string, siteAdmin: boolean) =>
+      db.query(sql.nothing`
+        /* people.setSiteAdmin */
+        update users set site_admin = ${siteAdmin}, site_admin_listed_in = null where id = ${userId}`),
+
+    isLastSiteAdmin: async (userId: string): Promise<boolean> => {
+      const others = await db.any(sql.rows(PersonRow)`
+        /* people.findOtherSiteAdmin */
+        select ${person} from users where site_admin and deactivated_at is null and id <> ${userId} limit 1`);
+      return others.length === 0;
+    },
+
+    /** Names of the organizations of which the user is an admin, and no other active user is. */
+    listOnlyAdminOf: async (userId: string): Promise<string[]> => {
+      const rows = await db.any(sql.rows(NameRow)`
+        /* people.listOnlyAdminOf */
+        select o.name from memberships m join organizations o on o.id = m.organization_id
+        where m.user_id = ${userId} and m.role = 'admin' and not exists (
+          select 1 from memberships n join users u on u.id = n.user_id
+          where n.organization_id = m.organization_id and n.user_id <> m.user_id and n.role = 'admin' and u.deactivated_at is null)
+        order by o.name`);
+      return rows.map(({ name }) => name);
+    },
+
+    /** Revokes the live tokens of the user; returns how many they were. */
+    revokeTokens: async (userId: string): Promise<number> => {
+      const result = await db.query(sql.nothing`
+        /* people.revokeTokens */ update api_tokens set revoked_at = now() where user_id = ${userId} and revoked_at is null`);
+      return result.rowCount;
+    },
+
+    /** By organization, those without members included; then users who are in none. Of one user, or of all. */
+    listMembers: (login: string | null) =>
+      db.any(sql.rows(MemberRow)`
+        /* people.listMembers */
+        select o.name as organization, u.login, m.role
+        from organizations o left join memberships m on m.organization_id = o.id
+        full join users u on u.id = m.user_id
+        where ${login}::text is null or u.login = ${login} order by o.name nulls last, u.login`),
+
+    /** Users with something to say about them: site admins, and those deactivated. Of one user, or of all. */
+    listMarked: (login: string | null) =>
+      db.any(sql.rows(PersonRow)`
+        /* people.listMarked */
+        select ${person} from users where (site_admin or deactivated_at is not null) and (${login}::text is null or login = ${login})
+        order by login`),
+
+    /** Tokens that are not revoked. Of one user, or of all. */
+    listTokens: (login: string | null) =>
+      db.any(sql.rows(TokenRow)`
+        /* people.listTokens */
+        select t.id, u.login, t.description, t.created_at as "createdAt", t.expires_at as "expiresAt", t.last_used_at as "lastUsedAt"
+        from api_tokens t join users u on u.id = t.user_id
+        where t.revoked_at is null and (${login}::text is null or u.login = ${login}) order by t.created_at, t.id`),
+  };
+}
+export type PeopleRepository = ReturnType<typeof createPeopleRepository>;

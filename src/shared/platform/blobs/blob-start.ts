@@ -1,0 +1,23 @@
+import { type StartWait, untilAvailable, type Verdict } from '../lifecycle/start-wait.ts';
+import { type BlobStoreFault, BlobStoreUnavailableError } from './blob-store.ts';
+
+/** Faults of a server that is away or still starting. */
+const passing: ReadonlySet<BlobStoreFault> = new Set(['unreachable', 'timeout', 'throttled', 'faulty']);
+
+/**
+ * Tries until the S3 server has done what a start needs of it. Throws PartUnavailableError, at once when it refuses these
+ * credentials or has no such bucket.
+ */
+export function untilBlobStore<T>(
+  where: { readonly bucket: string; readonly endpoint?: string | null },
+  attempt: () => Promise<T>,
+  wait: StartWait,
+): Promise<T> {
+  const server = where.endpoint ? new URL(where.endpoint).host : 'AWS';
+  return untilAvailable({ name: `S3 at ${server}, bucket ${where.bucket} (HOLDFAST_S3_*)`, attempt, judge }, wait);
+}
+
+function judge(error: unknown): Verdict | null {
+  if (!(error instanceof BlobStoreUnavailableError)) return null;
+  return passing.has(error.fault) ? { passing: error.message } : { final: error.message };
+}

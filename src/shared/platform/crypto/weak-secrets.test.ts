@@ -1,0 +1,49 @@
+import { randomBytes } from 'node:crypto';
+import { expect, test } from '@jest/globals';
+import { describeWeakToken, isPlaceholder, isWeakKey } from './weak-secrets.ts';
+
+test.each([
+  'at-least-16-characters-of-randomness',
+  'Another-Long-Random-String',
+  'aaaaaaaaaaaaaaaa',
+  '0000000000000000000000000000',
+  'abababababababab',
+  'abcdabcdabcdabcd',
+  'correct-correct-correct-',
+  '0123456789012345',
+  'abcdefghijklmnopqrstuvwxyz',
+  '9876543210987654',
+  'change-me-please-now',
+  'CHANGEME12345678',
+  'replace-with-a-token',
+  'your-token-goes-here',
+  '<put a token here>',
+  'placeholder-placeholder',
+])('%s is weak', (token) => {
+  expect(describeWeakToken(token)).not.toBeNull();
+});
+
+test('random tokens are not, in any of the usual spellings', () => {
+  for (let round = 0; round < 2_000; round++) {
+    for (const token of [
+      randomBytes(8).toString('hex'),
+      randomBytes(24).toString('hex'),
+      randomBytes(12).toString('base64'),
+      `hf-${randomBytes(32).toString('base64url')}`,
+      String(randomBytes(8).readBigUInt64BE()).padStart(20, '7'),
+    ])
+      expect([token, describeWeakToken(token)]).toEqual([token, null]);
+    expect(isWeakKey(randomBytes(32))).toBe(false);
+  }
+});
+
+test('a key that was not made by chance is weak', () => {
+  for (const key of [Buffer.alloc(32), Buffer.alloc(32, 'k'), Buffer.alloc(32, 'abcdefgh')])
+    expect(isWeakKey(key)).toBe(true);
+});
+
+test('a password is a placeholder only when it says so', () => {
+  for (const text of ['changeme', 'change-me', 'replace-this', '<password>', 'example-password'])
+    expect(isPlaceholder(text)).toBe(true);
+  for (const text of ['password', 'holdfast', 'exchange', 'replaced', '']) expect(isPlaceholder(text)).toBe(false);
+});

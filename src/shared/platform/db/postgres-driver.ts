@@ -1,0 +1,127 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
+import { createDriverFactory, type DriverClientEventEmitter, type DriverFactory } from '@slonik/driver';
+import type { QueryConfig } from 'pg';
+import { BackendTerminatedError } from 'slonik';
+import { type PostgresConnection, type PostgresConnector, readOnlyState } from './postgres-connector.ts';
+
+/** Postgres did not answer a statement in time; whether it took effect is unknown. */
+export class QueryDeadlineError extends Error {
+  override readonly name = 'QueryDeadlineError';
+
+  constructor(limitMs: number) {
+    super(`no answer from Postgres within ${limitMs} ms`);
+  }
+}
+
+/** A shorter limit, in milliseconds, for the statements of what runs in it. */
+export const queryLimit = new AsyncLocalStorage<number>();
+
+interface Member {
+  readonly host: string;
+  readonly drop: (reason: Error) => void;
+}
+
+/** Postgres closes the connection after these: shutting down, crashed, starting, database dropped, session or transaction too idle. */
+const fatalStates = new Set(['57P01', '57P02', '57P03', '57P04', '57P05', '25P03', '25P04']);
+
+/**
+ * slonik's driver over connections that `connector` opens. A statement that has no answer within `queryMs`, a lost connection, or
+ * one to a server that takes no writes, is the end of that connection and of all idle ones to the same server.
+ */
+export function createPostgresDriver(connector: PostgresConnector, queryMs: number): DriverFactory {
+  const idle = new Set<Member>();
+
+  /** What is broken for one connection mostly is for the others too; each would find out for itself only by a call that fails. */
+  const dropIdle = (host: string, reason: Error): void => {
+    for (const member of [...idle]) if (member.host === host) member.drop(reason);
+  };
+
+  return createDriverFactory(async () => ({
+    createPoolClient: async ({ clientEventEmitter }) => {
+      let open: PostgresConnection | undefined;
+      const connection = (): PostgresConnection => {
+        if (!open) throw new Error('the connection is not open');
+        return open;
+      };
+      return {
+        connect: async () => {
+          open = await connector.connect();
+          watch(open, clientEventEmitter, idle, dropIdle);
+        },
+        end: () => connection().end(),
+        query: async (text, values, options) => {
+          const { client, host, destroy } = connection();
+          const limitMs = Math.min(queryLimit.getStore() ?? queryMs, queryMs);
+          const { promise: late, reject } = Promise.withResolvers<never>();
+          let answered = false;
+          const expire = (): void => {
+            if (answered) return;
+            const error = new BackendTerminatedError(new QueryDeadlineError(limitMs));
+            reject(error);
+            report(clientEventEmitter, error);
+            destroy();
+            dropIdle(host.name, error);
+          };
+          // A process that was busy or frozen reads first what has come meanwhile.
+          const timer = setTimeout(() => setImmediate(expire), limitMs);
+          try {
+            // The extended protocol takes one statement only, with or without values.
+            const query: QueryConfig & { queryMode: 'extended' } = {
+              text,
+              values: values ?? [],
+              queryMode: 'extended',
+              ...(options?.name === undefined ? {} : { name: options.name }),
+            };
+            const { command, fields, rowCount, rows } = await Promise.race([client.query(query), late]);
+            return {
+              command: command as 'SELECT',
+              fields: fields.map(({ dataTypeID, name }) => ({ dataTypeId: dataTypeID, name })),
+              rowCount,
+              rows,
+            };
+          } catch (error) {
+            const { code } = error as { code?: unknown };
+            const isFatal = fatalStates.has(String(code));
+            if (code === readOnlyState || isFatal) dropIdle(host.name, error as Error);
+            throw isFatal ? new BackendTerminatedError(error as Error) : error;
+          } finally {
+            answered = true;
+            clearTimeout(timer);
+          }
+        },
+        stream: () => {
+          throw new Error('rows are not streamed');
+        },
+      };
+    },
+  }));
+}
+
+/** Keeps `idle` up to date, and gives the connection up when it breaks. */
+function watch(
+  { client, destroy, host }: PostgresConnection,
+  events: DriverClientEventEmitter,
+  idle: Set<Member>,
+  dropIdle: (host: string, reason: Error) => void,
+): void {
+  const drop = (reason: Error): void => {
+    idle.delete(member);
+    destroy();
+    report(events, reason);
+  };
+  const member: Member = { host: host.name, drop };
+  events.on('acquire', () => idle.delete(member));
+  events.on('release', () => idle.add(member));
+  events.on('destroy', () => idle.delete(member));
+  client.on('error', (error) => {
+    const lost = new BackendTerminatedError(error);
+    drop(lost);
+    dropIdle(host.name, lost);
+  });
+}
+
+/** slonik gives the connection up for it; it would otherwise try to roll back on it first. */
+function report(events: DriverClientEventEmitter, error: Error): void {
+  // It listens for as long as the connection is its own.
+  if (events.listenerCount('error') > 0) events.emit('error', error);
+}

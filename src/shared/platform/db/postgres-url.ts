@@ -1,0 +1,87 @@
+import type { ConnectionOptions } from 'node:tls';
+import { ConfigError } from '../config/config.ts';
+import { takeTlsFiles } from '../tls/trust.ts';
+
+/** One of the servers that a database URL names. */
+export interface PostgresHost {
+  /** For logs and sentences; without user and password. */
+  readonly name: string;
+  /** A URL of this server alone, as node-postgres takes it. */
+  readonly url: string;
+}
+
+/** How connections are made secure; false: not at all. */
+export type PostgresTls = ConnectionOptions | false;
+
+/** What a database URL says, read as libpq reads it. */
+export interface PostgresTarget {
+  /** In the order of the URL; at least one. */
+  readonly hosts: readonly PostgresHost[];
+  /** Whether a server that takes no writes is passed over. */
+  readonly mustTakeWrites: boolean;
+  readonly tls: PostgresTls;
+}
+
+const parts =
+  /^(?<scheme>postgres(?:ql)?:\/\/)(?<login>[^/?#]*@)?(?<hosts>[^/?#]*)(?<path>[^?#]*)(?:\?(?<query>[^#]*))?$/;
+const hostRule = /^(?:\[[0-9A-Fa-f:.%]+\]|[^:\s[\]]*)(?::(?<port>\d{1,5}))?$/;
+const attribute = 'target_session_attrs';
+
+/**
+ * Splits `postgres://user:password@a:5432,b:5432/name?target_session_attrs=read-write` into one URL for each server.
+ * Holdfast writes, so `read-write` is the default; `primary` is the same here, and `any` takes the first server that answers.
+ * Throws ConfigError, which never repeats the URL, and CertificateFileError.
+ */
+export function parsePostgresUrl(url: string): PostgresTarget {
+  const groups = parts.exec(url)?.groups;
+  if (!groups) throw wrong('is not of the form postgres://user:password@host:5432/name');
+  const query = new URLSearchParams(groups['query'] ?? '');
+  const wanted = query.get(attribute) ?? 'read-write';
+  if (!['read-write', 'primary', 'any'].includes(wanted))
+    throw wrong(`${attribute} must be read-write, primary or any: Holdfast writes`);
+  query.delete(attribute);
+  const tls = takeTls(query);
+  const rest = `${groups['path'] ?? ''}${query.size > 0 ? `?${query}` : ''}`;
+  const names = (groups['hosts'] ?? '').split(',');
+  for (const name of names) {
+    const port = hostRule.exec(name)?.groups?.['port'];
+    if (!hostRule.test(name) || (name === '' && names.length > 1) || Number(port ?? 1) > 65_535)
+      throw wrong(`${JSON.stringify(name)} is not host or host:port`);
+  }
+  const hosts = names.map((name) => ({
+    name: name || query.get('host') || 'localhost',
+    url: `${groups['scheme']}${groups['login'] ?? ''}${name}${rest}`,
+  }));
+  return { hosts, mustTakeWrites: wanted !== 'any', tls };
+}
+
+/**
+ * Takes `sslmode` and its kin out of the query, with libpq's meaning: node-postgres has others. Without a mode there is no TLS.
+ * `prefer` and `allow` are refused: whoever is in between could switch TLS off.
+ */
+function takeTls(query: URLSearchParams): PostgresTls {
+  const given = ['sslmode', 'sslrootcert', 'sslcert', 'sslkey'].some((name) => query.has(name));
+  const mode = query.get('sslmode') ?? (given ? 'verify-full' : 'disable');
+  query.delete('sslmode');
+  for (const name of ['ssl', 'uselibpqcompat', 'sslnegotiation'])
+    if (query.has(name)) throw wrong(`${name} is not known here: sslmode says whether to use TLS`);
+  const files = takeTlsFiles(query, 'HOLDFAST_DATABASE_URL');
+  const anyName = { checkServerIdentity: () => undefined };
+  switch (mode) {
+    case 'disable':
+      return false;
+    case 'require':
+      // With an authority at hand libpq asks for it also here.
+      return files.ca === undefined ? { ...files, rejectUnauthorized: false } : { ...files, ...anyName };
+    case 'verify-ca':
+      return { ...files, ...anyName };
+    case 'verify-full':
+      return files;
+    default:
+      throw wrong('sslmode must be disable, require, verify-ca or verify-full');
+  }
+}
+
+function wrong(what: string): ConfigError {
+  return new ConfigError(`These settings are wrong:\n  HOLDFAST_DATABASE_URL: ${what}`);
+}

@@ -1,0 +1,55 @@
+import { nextTurn, scanInTurns, turnBytes } from '../turns/turns.ts';
+import { JsonScanner } from './json-scanner.ts';
+import type { JsonSpan } from './json-text.ts';
+import { decodeJsonString } from './rewrite-strings.ts';
+
+const backslash = 0x5c;
+const unicode = 0x75;
+const surrogatePair = /^\\ud[89ab]..\\ud[c-f]/i;
+
+/** As `scanJson`, about 1 MiB in one turn of the event loop. Throws JsonSyntaxError. */
+export async function scanJsonInTurns(
+  text: Buffer,
+  reportDepth: number,
+  onValue: (path: readonly (string | number)[], span: JsonSpan) => void,
+): Promise<void> {
+  const scanner = new JsonScanner({
+    reportDepth,
+    onValue: (path, kind, start, end) => onValue(path, { kind, start, end }),
+  });
+  await scanInTurns(scanner, text);
+  scanner.end();
+}
+
+/** What `decodeJsonString` makes of the string at [start, end), in UTF-8; about 1 MiB in one turn of the event loop. */
+export async function decodeStringInTurns(text: Buffer, start: number, end: number): Promise<Buffer> {
+  if (end - start <= turnBytes) return Buffer.from(decodeJsonString(text, start, end));
+  const inner = text.subarray(start + 1, end - 1);
+  const parts: Buffer[] = [];
+  for (let from = 0; from < inner.length; ) {
+    const to = endOfPiece(inner, from, Math.min(from + turnBytes, inner.length));
+    parts.push(Buffer.from(decodeJsonString(inner, from - 1, to + 1)));
+    from = to;
+    await nextTurn();
+  }
+  return Buffer.concat(parts);
+}
+
+/** The last place up to `to` at which neither an escape, nor a pair of them, nor a character is cut. */
+function endOfPiece(inner: Buffer, from: number, to: number): number {
+  if (to === inner.length) return to;
+  const piece = inner.subarray(0, to);
+  for (let at = piece.indexOf(backslash, from); at >= 0; ) {
+    const next = at + escapeBytes(inner, at);
+    if (next > to) return at;
+    at = piece.indexOf(backslash, next);
+  }
+  let end = to;
+  while (((inner[end] as number) & 0xc0) === 0x80) end -= 1;
+  return end;
+}
+
+function escapeBytes(inner: Buffer, at: number): number {
+  if (inner[at + 1] !== unicode) return 2;
+  return surrogatePair.test(inner.toString('latin1', at, at + 12)) ? 12 : 6;
+}

@@ -1,0 +1,73 @@
+import { Type } from 'typebox';
+import { type Queryable, sql } from '../db/sql.ts';
+import { Nullable } from '../schema/standard-schema.ts';
+
+const ClaimRow = Type.Object({ place: Nullable(Type.String()) });
+
+const ResultRow = Type.Object({ result: Nullable(Type.String()) });
+const NameRow = Type.Object({ name: Type.String() });
+
+export type RunRepository = ReturnType<typeof createRunRepository>;
+
+/** Who does which maintenance, by the clock of the database: one row per kind. */
+export function createRunRepository(db: Queryable) {
+  const until = (seconds: number) => sql.fragment`clock_timestamp() + make_interval(secs => ${seconds})`;
+  return {
+    /**
+     * Claims a kind of maintenance for `claimSeconds`, if nobody else has it and either its last run began `everySeconds` ago
+     * or has left a place to go on from. Times ahead of the clock, which has been set back then, do not count. Null when it
+     * is not to be done now.
+     */
+    claim: (name: string, holder: string, times: { claimSeconds: number; everySeconds: number }) =>
+      db.maybeOne(sql.rows(ClaimRow)`
+        /* maintenanceRuns.claim */
+        insert into maintenance_runs as m (name, claimed_by, claimed_until, last_started_at)
+        values (${name}, ${holder}::uuid, ${until(times.claimSeconds)}, clock_timestamp())
+        on conflict (name) do update set claimed_by = excluded.claimed_by, claimed_until = excluded.claimed_until,
+          last_started_at = case when m.place is null then excluded.last_started_at else m.last_started_at end
+        where (m.claimed_until is null or m.claimed_until <= clock_timestamp() or m.claimed_until > ${until(times.claimSeconds)})
+          and (m.place is not null or m.last_started_at is null or m.last_started_at > clock_timestamp()
+            or m.last_started_at <= ${until(-times.everySeconds)})
+        returning place`),
+
+    /** Holds on to a claim; false when it was lost. */
+    renew: async (name: string, holder: string, claimSeconds: number): Promise<boolean> => {
+      const row = await db.maybeOne(sql.rows(NameRow)`
+        /* maintenanceRuns.renew */
+        update maintenance_runs set claimed_until = ${until(claimSeconds)}
+        where name = ${name} and claimed_by = ${holder}::uuid returning name`);
+      return row !== null;
+    },
+
+    /** Notes where a run that goes on has come to; false when the claim was lost. */
+    savePlace: async (name: string, holder: string, place: string): Promise<boolean> => {
+      const row = await db.maybeOne(sql.rows(NameRow)`
+        /* maintenanceRuns.savePlace */
+        update maintenance_runs set place = ${place}
+        where name = ${name} and claimed_by = ${holder}::uuid returning name`);
+      return row !== null;
+    },
+
+    /** Notes what a whole run has found, and that the next one begins anew. */
+    saveResult: (name: string, result: string) =>
+      db.query(sql.nothing`
+        /* maintenanceRuns.saveResult */
+        insert into maintenance_runs (name, last_ended_at, result) values (${name}, clock_timestamp(), ${result})
+        on conflict (name) do update set place = null, last_ended_at = excluded.last_ended_at, result = excluded.result`),
+
+    /** Gives a claim back. */
+    release: (name: string, holder: string) =>
+      db.query(sql.nothing`
+        /* maintenanceRuns.release */
+        update maintenance_runs set claimed_by = null, claimed_until = null,
+          last_ended_at = case when place is null then clock_timestamp() else last_ended_at end
+        where name = ${name} and claimed_by = ${holder}::uuid`),
+
+    /** What the last whole run found. */
+    findResult: async (name: string): Promise<string | null> => {
+      const row = await db.maybeOne(sql.rows(ResultRow)`
+        /* maintenanceRuns.findResult */ select result from maintenance_runs where name = ${name}`);
+      return row?.result ?? null;
+    },
+  };
+}

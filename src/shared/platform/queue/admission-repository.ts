@@ -1,0 +1,89 @@
+import { Type } from 'typebox';
+import { Value } from 'typebox/value';
+import { type Queryable, sql } from '../db/sql.ts';
+import type { BodySeal } from './handover-store.ts';
+import { type Job, JobOutcome } from './jobs.ts';
+
+const nullable = <T extends Parameters<typeof Type.Array>[0]>(type: T) => Type.Union([type, Type.Null()]);
+const Bytes = Type.Unsafe<Buffer>(Type.Unknown());
+
+const AdmissionRow = Type.Object({
+  job: Type.String(),
+  bodyKey: nullable(Bytes),
+  bodyPieces: nullable(Type.Integer()),
+  bodyBytes: nullable(Type.Integer()),
+  expired: Type.Boolean(),
+  outcome: nullable(Type.String()),
+});
+const JobRow = Type.Object({ job: Type.String() });
+const ShownRow = Type.Object({ id: Type.String(), job: Type.String() });
+const NoRow = Type.Object({});
+
+/** What a queued job may do. */
+export interface JobAdmission {
+  /** As it was written: by this release or by another, whose payload may be unknown here. */
+  readonly job: unknown;
+  readonly seal: BodySeal | null;
+  /** Its time is over, or it was revoked: nothing may be done for it any more. */
+  readonly expired: boolean;
+  /** What it came to, when it has ended. */
+  readonly outcome: JobOutcome | null;
+}
+
+export type AdmissionRepository = ReturnType<typeof createAdmissionRepository>;
+
+/** What queued jobs may do, each by its id, which is all that Redis is believed. */
+export function createAdmissionRepository(db: Queryable) {
+  return {
+    /** Admits a job for so many seconds from now on. */
+    insert: async (id: string, job: Job, seal: BodySeal | null, seconds: number): Promise<void> => {
+      await db.maybeOne(sql.prepared('admissions_insert', NoRow)`
+        /* admissions.insert */
+        insert into job_admissions (id, job, body_key, body_pieces, body_bytes, expires_at)
+        values (${id}::uuid, ${JSON.stringify(job)}::json, ${seal ? sql.binary(seal.key) : null}::bytea,
+          ${seal?.pieces ?? null}::integer, ${seal?.bytes ?? null}::bigint,
+          clock_timestamp() + make_interval(secs => ${seconds}::float8))`);
+    },
+
+    /** `id` must be a UUID. */
+    find: async (id: string): Promise<JobAdmission | null> => {
+      const row = await db.maybeOne(sql.prepared('admissions_find', AdmissionRow)`
+        /* admissions.find */
+        select a.job::text as job, a.body_key as "bodyKey", a.body_pieces as "bodyPieces", a.body_bytes as "bodyBytes",
+          a.expires_at <= clock_timestamp() as expired, r.outcome
+        from job_admissions a left join receipts r on r.job_id = a.id
+        where a.id = ${id}::uuid`);
+      if (!row) return null;
+      const { bodyKey: key, bodyPieces: pieces, bodyBytes: bytes, expired } = row;
+      return {
+        job: JSON.parse(row.job) as unknown,
+        seal: key === null || pieces === null || bytes === null ? null : { key, pieces, bytes },
+        expired,
+        outcome: row.outcome === null ? null : Value.Parse(JobOutcome, JSON.parse(row.outcome)),
+      };
+    },
+
+    /** Sees that nothing is done for the job any more, but by whoever has it in hand. The job; null when there is none. */
+    revoke: async (id: string): Promise<unknown> => {
+      const row = await db.maybeOne(sql.rows(JobRow)`
+        /* admissions.revoke */
+        update job_admissions set expires_at = least(expires_at, clock_timestamp()) where id = ${id}::uuid
+        returning job::text as job`);
+      return row ? (JSON.parse(row.job) as unknown) : null;
+    },
+
+    /** The jobs of those ids that are known, ended ones of late included. */
+    findJobs: async (ids: readonly string[]): Promise<ReadonlyMap<string, unknown>> => {
+      const rows = await db.any(sql.rows(ShownRow)`
+        /* admissions.findJobs */
+        select id, job::text as job from job_admissions where id = any(${sql.array([...ids], 'uuid')})`);
+      return new Map(rows.map(({ id, job }) => [id, JSON.parse(job) as unknown]));
+    },
+
+    /** Deletes what has been over for so many seconds. */
+    deleteExpired: (seconds: number) =>
+      db.query(sql.nothing`
+        /* admissions.deleteExpired */
+        delete from job_admissions where expires_at < clock_timestamp() - make_interval(secs => ${seconds})`),
+  };
+}

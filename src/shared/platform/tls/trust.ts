@@ -1,0 +1,108 @@
+import { X509Certificate } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import tls from 'node:tls';
+import { OperatorError } from '../errors/errors.ts';
+
+/** A file with certificates or a key cannot be used. */
+export class CertificateFileError extends OperatorError {
+  override readonly name = 'CertificateFileError';
+}
+
+/** What one connection believes and shows of itself, beside what every connection of the process believes. PEM texts. */
+export interface TlsFiles {
+  /** Believed instead of all other authorities. */
+  readonly ca?: string;
+  readonly cert?: string;
+  readonly key?: string;
+}
+
+const certificate = /-----BEGIN CERTIFICATE-----[\s\S]+?-----END CERTIFICATE-----/g;
+
+/**
+ * From here on, every TLS connection that this process opens believes the authorities in a PEM file, besides those that it believes
+ * already. `setting` names the file in errors. Throws CertificateFileError.
+ */
+export function trustAuthorities(file: string, setting: string): void {
+  const own = readPem(file, setting, 'certificate').match(certificate) ?? [];
+  tls.setDefaultCACertificates([...tls.getCACertificates('default'), ...own]);
+}
+
+/**
+ * Takes `sslrootcert`, `sslcert` and `sslkey`, paths as libpq has them, out of the query of a URL, and reads those files.
+ * `setting` names the URL in errors. Throws CertificateFileError.
+ */
+export function takeTlsFiles(query: URLSearchParams, setting: string): TlsFiles {
+  const take = (name: string, what: 'certificate' | 'private key'): string | undefined => {
+    const file = query.get(name);
+    query.delete(name);
+    return file === null ? undefined : readPem(file, `${setting}: ${name}`, what);
+  };
+  // As in libpq: the authorities of the system.
+  if (query.get('sslrootcert') === 'system') query.delete('sslrootcert');
+  const ca = take('sslrootcert', 'certificate');
+  const cert = take('sslcert', 'certificate');
+  const key = take('sslkey', 'private key');
+  if ((cert === undefined) !== (key === undefined))
+    throw new CertificateFileError(`${setting}: sslcert and sslkey go together`);
+  return { ...(ca === undefined ? {} : { ca }), ...(cert === undefined ? {} : { cert, key }) } as TlsFiles;
+}
+
+function readPem(file: string, setting: string, what: 'certificate' | 'private key'): string {
+  let text: string;
+  try {
+    text = readFileSync(file, 'utf8');
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    throw new CertificateFileError(`${setting}: ${file} cannot be read (${code})`, { cause: error });
+  }
+  const found =
+    what === 'certificate' ? (text.match(certificate) ?? []) : (text.match(/-----BEGIN [A-Z ]*PRIVATE KEY-----/) ?? []);
+  if (found.length === 0) throw new CertificateFileError(`${setting}: ${file} holds no ${what} in PEM`);
+  if (what === 'certificate') {
+    for (const pem of found) {
+      try {
+        new X509Certificate(pem);
+      } catch (error) {
+        throw new CertificateFileError(`${setting}: ${file} holds a certificate that cannot be read`, { cause: error });
+      }
+    }
+  }
+  return text;
+}
+
+/** What OpenSSL calls a certificate that does not lead to an authority that is believed, or is not valid. */
+const untrusted = new Set([
+  'CERT_CHAIN_TOO_LONG',
+  'CERT_HAS_EXPIRED',
+  'CERT_NOT_YET_VALID',
+  'CERT_REJECTED',
+  'CERT_REVOKED',
+  'CERT_SIGNATURE_FAILURE',
+  'CERT_UNTRUSTED',
+  'DEPTH_ZERO_SELF_SIGNED_CERT',
+  'INVALID_CA',
+  'INVALID_PURPOSE',
+  'PATH_LENGTH_EXCEEDED',
+  'SELF_SIGNED_CERT_IN_CHAIN',
+  'UNABLE_TO_GET_ISSUER_CERT',
+  'UNABLE_TO_GET_ISSUER_CERT_LOCALLY',
+  'UNABLE_TO_VERIFY_LEAF_SIGNATURE',
+]);
+
+/** The other side speaks no TLS, wants a certificate of ours, or shares no version with us; what may pass is left out. */
+const noCommonGround = /^(?:EPROTO|ERR_SSL_(?!.*(?:INTERNAL_ERROR|UNEXPECTED_EOF)))/;
+
+/** Why no TLS connection can be made, in one sentence for an operator; null when this error, however deep, does not say so. */
+export function tlsFaultOf(error: unknown): string | null {
+  let current = error as { code?: unknown; message?: unknown; cause?: unknown } | null | undefined;
+  for (let depth = 0; depth < 8 && typeof current === 'object' && current !== null; depth++) {
+    const code = String(current.code);
+    const said = `${String(current.message).split('\n')[0]} (${code})`;
+    if (code === 'ERR_TLS_CERT_ALTNAME_INVALID') return `its certificate is one for another name: ${current.message}`;
+    if (untrusted.has(code))
+      return `its certificate is not trusted: ${said}. HOLDFAST_CA_FILE names authorities of your own`;
+    if (noCommonGround.test(code)) return `no TLS connection can be made: ${said}`;
+    current = current.cause as typeof current;
+  }
+  return null;
+}

@@ -1,0 +1,108 @@
+import { describe, expect, test } from '@jest/globals';
+import fc from 'fast-check';
+import { parseInTurns } from '../json/parse-in-turns.ts';
+import { decodeJsonString } from '../json/rewrite-strings.ts';
+import { decodeStringInTurns } from '../json/scan-in-turns.ts';
+import { inTurns, scanInTurns, turnBytes } from './turns.ts';
+
+/** What `work` comes to, and how often others had their turn meanwhile. */
+async function countTurns<T>(work: () => Promise<T>): Promise<{ result: T; turns: number }> {
+  let turns = 0;
+  let next = setImmediate(function count() {
+    turns += 1;
+    next = setImmediate(count);
+  });
+  try {
+    return { result: await work(), turns };
+  } finally {
+    clearImmediate(next);
+  }
+}
+
+describe('work over many bytes', () => {
+  test('is done in turns of 1 MiB', async () => {
+    const pieces: number[] = [];
+    const bytes = Buffer.alloc(5 * turnBytes + 1);
+    const { turns } = await countTurns(() => scanInTurns({ write: ({ length }) => pieces.push(length) }, bytes));
+    expect(Math.max(...pieces)).toBe(turnBytes);
+    expect(pieces.reduce((sum, length) => sum + length)).toBe(bytes.length);
+    expect(turns).toBeGreaterThanOrEqual(5);
+  });
+
+  test('that come in many pieces or in one, as a stream', async () => {
+    for (const parts of [
+      [Buffer.alloc(4 * turnBytes)],
+      Array.from({ length: 64 }, () => Buffer.alloc(turnBytes / 16)),
+    ]) {
+      const { turns } = await countTurns(async () => {
+        for await (const piece of inTurns(parts)) expect(piece.length).toBeLessThanOrEqual(turnBytes);
+      });
+      expect(turns).toBeGreaterThanOrEqual(3);
+    }
+  });
+
+  test('leaves small work in the turn that it is in', async () => {
+    const { turns } = await countTurns(() => parseInTurns(Buffer.from('{"a":[1,2]}')));
+    expect(turns).toBe(0);
+  });
+});
+
+describe('parsing in turns', () => {
+  const filler = 'x'.repeat(turnBytes / 2);
+  test.each([
+    [
+      'an object of many members',
+      JSON.stringify(Object.fromEntries(Array.from({ length: 9 }, (_, i) => [`k${i}`, filler]))),
+    ],
+    [
+      'an object in an object',
+      JSON.stringify({ first: 1, config: { a: filler, b: [filler], c: { d: filler } }, last: null }),
+    ],
+    ['an array with one large element', JSON.stringify([1, { a: filler, b: filler, c: [filler] }, [], 'z'])],
+    [
+      'names that have escapes, and blanks',
+      ` { "a\\"\\\\" : {"é":"${filler}${filler}","__proto__":{"x":1}} ,\n"__proto__" : [1] , "b":[ ] } `,
+    ],
+    ['a string', JSON.stringify(filler + filler + filler)],
+    ['members that repeat', `{"a":"${filler}","a":{"b":"${filler}${filler}"},"c":1,"a":2}`],
+  ])('gives what JSON.parse gives: %s', async (_name, text) => {
+    const { result } = await countTurns(() => parseInTurns(Buffer.from(text)));
+    expect(JSON.stringify(result)).toBe(JSON.stringify(JSON.parse(text)));
+  });
+
+  test('gives way between the members of a large body', async () => {
+    const text = Buffer.from(
+      JSON.stringify({ metadata: Object.fromEntries(Array.from({ length: 8 }, (_, i) => [i, filler])) }),
+    );
+    const { turns } = await countTurns(() => parseInTurns(text));
+    // Counted, scanned twice and parsed.
+    expect(turns).toBeGreaterThanOrEqual(12);
+  });
+});
+
+test('a large string is decoded in turns to what it is decoded to at once', async () => {
+  const parts = [
+    'a',
+    'é',
+    '日',
+    '😀',
+    '\\n',
+    '\\u00e9',
+    '\\ud83d\\ude00',
+    '\\ud83d',
+    '\\\\',
+    '\\"',
+    'plain text of some length',
+  ];
+  await fc.assert(
+    fc.asyncProperty(fc.array(fc.constantFrom(...parts), { minLength: 1, maxLength: 12 }), async (pattern) => {
+      const unit = pattern.join('');
+      const inner = unit.repeat(Math.ceil((2.2 * turnBytes) / Buffer.byteLength(unit)));
+      const text = Buffer.from(`"${inner}"`);
+      const { result, turns } = await countTurns(() => decodeStringInTurns(text, 0, text.length));
+      expect(result.equals(Buffer.from(decodeJsonString(text, 0, text.length)))).toBe(true);
+      expect(turns).toBeGreaterThanOrEqual(2);
+    }),
+    { numRuns: 12 },
+  );
+});

@@ -1,0 +1,45 @@
+import type { Database } from '../platform/db/database.ts';
+import type { Metrics } from '../platform/telemetry/metrics.ts';
+import { createQuotaRepository } from './quota-repository.ts';
+import type { Quotas } from './quota-service.ts';
+import { type QuotaName, quotaNames, quotaOptions } from './quotas.ts';
+
+/** Organizations with limits of their own that have figures, at most. */
+const mostOrganizations = 200;
+
+interface Figure {
+  readonly labels: { readonly organization: string; readonly quota: string };
+  readonly limit: number;
+  /** Null where it is not counted. */
+  readonly used: number | null;
+}
+
+/** Figures of the organizations that have limits of their own, by the first 200 names. */
+export function registerQuotaGauges(metrics: Metrics, db: Database, quotas: Quotas): void {
+  const read = async (): Promise<Figure[]> => {
+    const rows = await createQuotaRepository(db).listUsage({ onlyOwnLimits: true, limit: mostOrganizations });
+    const figures: Figure[] = [];
+    for (const row of rows) {
+      const { organization } = row;
+      const limits = await quotas.limitsOf(organization);
+      const used: Partial<Record<QuotaName, number | null>> = row;
+      for (const name of quotaNames) {
+        const limit = limits[name];
+        const labels = { organization, quota: quotaOptions[name] };
+        if (limit !== null) figures.push({ labels, limit, used: used[name] ?? null });
+      }
+    }
+    return figures;
+  };
+  const labelNames = ['organization', 'quota'] as const;
+  const limits = async () => (await read()).map(({ labels, limit }) => ({ labels, figure: limit }));
+  const uses = async () =>
+    (await read()).flatMap(({ labels, used }) => (used === null ? [] : [{ labels, figure: used }]));
+  metrics.gaugeByLabels('holdfast_quota_limit', 'Limits of organizations that have their own.', labelNames, limits);
+  metrics.gaugeByLabels(
+    'holdfast_quota_used',
+    'What these organizations use: stacks, updates, and bytes kept as measured last.',
+    labelNames,
+    uses,
+  );
+}

@@ -1,0 +1,76 @@
+import { randomBytes } from 'node:crypto';
+import type { EncryptionKeyRepository, EncryptionKeyRow } from './encryption-key-repository.ts';
+import { type KeyRing, MasterKeyError } from './key-ring.ts';
+
+const maxCachedKeys = 10_000;
+
+/** An unwrapped data key. */
+export interface DataKey {
+  readonly id: string;
+  /** Null: it seals documents. */
+  readonly stackId: string | null;
+  readonly bytes: Buffer;
+}
+
+/**
+ * The data keys of stacks and of documents, unwrapped and kept in memory by id. Which one encrypts is asked of the database each
+ * time, so that no process goes on with a key that was rotated.
+ */
+export class DataKeys {
+  readonly #keys: EncryptionKeyRepository;
+  readonly #ring: KeyRing | null;
+  readonly #maxAgeSeconds: number;
+  readonly #cache = new Map<string, DataKey>();
+
+  /** Without a ring every key is refused. A current key that is older than `maxAgeSeconds` is rotated when it is asked for; 0: never. */
+  constructor(keys: EncryptionKeyRepository, ring: KeyRing | null, maxAgeSeconds: number) {
+    this.#keys = keys;
+    this.#ring = ring;
+    this.#maxAgeSeconds = maxAgeSeconds;
+  }
+
+  /** The key that encrypts now, made when there is none; null when the stack was deleted. Throws MasterKeyError. */
+  async current(stackId: string | null): Promise<DataKey | null> {
+    let row = await this.#keys.findCurrent(stackId);
+    if (!row || (this.#maxAgeSeconds > 0 && row.ageSeconds >= this.#maxAgeSeconds)) {
+      await addVersion(this.#keys, this.#requireRing(), { stackId, version: row?.version ?? 0 });
+      row = await this.#keys.findCurrent(stackId);
+    }
+    return row && this.#open(row);
+  }
+
+  /** The key with this id, of whatever version; null when there is none. Throws MasterKeyError. */
+  async find(id: string): Promise<DataKey | null> {
+    const cached = this.#cache.get(id);
+    if (cached) return cached;
+    const row = await this.#keys.findById(id);
+    return row && this.#open(row);
+  }
+
+  #open({ id, stackId, masterKeyId, wrappedKey }: EncryptionKeyRow): DataKey {
+    const cached = this.#cache.get(id);
+    if (cached) return cached;
+    const key = { id, stackId, bytes: this.#requireRing().unwrap(masterKeyId, wrappedKey, stackId) };
+    if (this.#cache.size >= maxCachedKeys) this.#cache.clear();
+    this.#cache.set(id, key);
+    return key;
+  }
+
+  #requireRing(): KeyRing {
+    if (this.#ring) return this.#ring;
+    throw new MasterKeyError('This process has no master keys: HOLDFAST_MASTER_KEYS is not set');
+  }
+}
+
+/**
+ * Puts a new random key after the version given (0: none). False when another did so first, and its key is as new, or the stack
+ * was deleted.
+ */
+export function addVersion(
+  keys: EncryptionKeyRepository,
+  ring: KeyRing,
+  last: { readonly stackId: string | null; readonly version: number },
+): Promise<boolean> {
+  const { stackId, version } = last;
+  return keys.insert({ stackId, version: version + 1, ...ring.wrap(randomBytes(32), stackId) });
+}

@@ -1,0 +1,181 @@
+import { Type } from 'typebox';
+import { type Queryable, type Row, sql } from '../platform/db/sql.ts';
+import { Nullable } from '../platform/schema/standard-schema.ts';
+
+const DeletedStackRow = Type.Object({
+  id: Type.String(),
+  organization: Type.String(),
+  project: Type.String(),
+  stack: Type.String(),
+  /** Since the call that deleted it. */
+  secondsAgo: Type.Number(),
+});
+export type DeletedStackRow = Row<typeof DeletedStackRow>;
+
+const IdRow = Type.Object({ id: Type.String() });
+const CountRow = Type.Object({ count: Type.Integer() });
+const HistoryBatchRow = Type.Object({
+  count: Type.Integer(),
+  lastUpdateId: Nullable(Type.String()),
+  lastSequence: Nullable(Type.Integer()),
+});
+const UpdateBatchRow = Type.Object({
+  updates: Type.Integer(),
+  checkpoints: Type.Integer(),
+  journal_fold_points: Type.Integer(),
+});
+
+/** What one statement deletes at most, of rows that may be many and large. */
+export interface BatchBound {
+  readonly rows: number;
+  /** As stored; a first row above it is deleted alone. */
+  readonly bytes: number;
+}
+
+/** From where to look for events or journal entries: of `updateIds[0]` those above `after`, of the others all. */
+export interface HistoryCursor {
+  readonly updateIds: readonly string[];
+  readonly after: number;
+}
+
+/** Tables with rows by (update, sequence). */
+const histories = {
+  engine_events: {
+    table: sql.fragment`engine_events`,
+    sequence: sql.fragment`sequence`,
+    text: sql.fragment`event`,
+  },
+  journal_entries: {
+    table: sql.fragment`journal_entries`,
+    sequence: sql.fragment`sequence_id`,
+    text: sql.fragment`entry`,
+  },
+};
+export type HistoryTable = keyof typeof histories;
+
+/** Before every sequence. */
+export const beforeAll = Number.MIN_SAFE_INTEGER;
+
+/** What is left of deleted stacks. Every delete is bounded; call them in a transaction that holds the stack's `lock`. */
+export function createDeletedStackRepository(db: Queryable) {
+  return {
+    count: async (): Promise<number> => {
+      const row = await db.one(sql.rows(CountRow)`
+        /* deletedStacks.count */ select count(*)::integer as count from stacks where deleted_at is not null`);
+      return row.count;
+    },
+
+    list: (limit: number) =>
+      db.any(sql.rows(DeletedStackRow)`
+        /* deletedStacks.list */
+        select s.id, o.name as organization, p.name as project, s.name as stack,
+          extract(epoch from clock_timestamp() - s.deleted_at)::float8 as "secondsAgo"
+        from stacks s join projects p on p.id = s.project_id join organizations o on o.id = p.organization_id
+        where s.deleted_at is not null order by s.deleted_at limit ${limit}`),
+
+    /**
+     * Holds the stack's row until the end of the transaction; false when it is gone, or another holds it. Also keeps the
+     * transaction to plans that follow an index: where the statistics do not know of many new rows yet, Postgres would read and
+     * sort all that are left for each batch.
+     */
+    lock: async (id: string): Promise<boolean> => {
+      const row = await db.maybeOne(sql.rows(IdRow)`
+        /* deletedStacks.lock */
+        select id, set_config('enable_bitmapscan', 'off', true), set_config('enable_seqscan', 'off', true),
+          set_config('enable_sort', 'off', true)
+        from stacks where id = ${id} and deleted_at is not null for update skip locked`);
+      return row !== null;
+    },
+
+    /** Newest first: updates refer to checkpoints of older ones, so these are referred to by nothing when it is their turn. */
+    listUpdates: async (stackId: string, limit: number): Promise<string[]> => {
+      const rows = await db.any(sql.rows(IdRow)`
+        /* deletedStacks.listUpdates */
+        select id from updates where stack_id = ${stackId} order by number desc limit ${limit}`);
+      return rows.map((row) => row.id);
+    },
+
+    /**
+     * Deletes the next rows of these updates, and tells how many and which was the last. Without the cursor each batch would
+     * pass over the index entries of all that was deleted before.
+     */
+    deleteHistory: async (
+      name: HistoryTable,
+      cursor: HistoryCursor,
+      bound: BatchBound,
+    ): Promise<{ count: number; last: { updateId: string; sequence: number } | null }> => {
+      const { table, sequence, text } = histories[name];
+      const row = await db.one(sql.rows(HistoryBatchRow)`
+        /* deletedStacks.deleteHistory */
+        with next as (
+          select h.place, u.at, u.id, h.sequence, h.bytes
+          from unnest(${sql.array([...cursor.updateIds], 'uuid')}) with ordinality as u (id, at)
+          cross join lateral (
+            select ctid as place, ${sequence} as sequence, pg_column_size(${text}) as bytes from ${table}
+            where update_id = u.id and ${sequence} > case when u.at = 1 then ${cursor.after}::bigint else ${beforeAll}::bigint end
+            order by ${sequence} limit ${bound.rows}
+          ) h
+          limit ${bound.rows}
+        ),
+        measured as (select *, sum(bytes) over (order by at, sequence) - bytes as bytes_before from next),
+        batch as materialized (select * from measured where bytes_before < ${bound.bytes}),
+        deleted as (delete from ${table} where ctid = any (array(select place from batch)) returning 1),
+        last as (select id, sequence from batch order by at desc, sequence desc limit 1)
+        select (select count(*)::integer from deleted) as count,
+          (select id from last) as "lastUpdateId", (select sequence from last) as "lastSequence"`);
+      const { count, lastUpdateId, lastSequence } = row;
+      const last =
+        lastUpdateId === null || lastSequence === null ? null : { updateId: lastUpdateId, sequence: lastSequence };
+      return { count, last };
+    },
+
+    /** Deletes updates that have no events and entries any more, with their checkpoints and fold points. */
+    deleteUpdates: (ids: readonly string[]) =>
+      db.one(sql.rows(UpdateBatchRow)`
+        /* deletedStacks.deleteUpdates */
+        with emptied as materialized (
+          select u.id from updates u where u.id = any (${sql.array([...ids], 'uuid')})
+            and not exists (select 1 from engine_events e where e.update_id = u.id)
+            and not exists (select 1 from journal_entries j where j.update_id = u.id)
+        ),
+        counters as (delete from journals where update_id in (select id from emptied)),
+        points as (delete from journal_fold_points where update_id in (select id from emptied) returning 1),
+        states as (delete from checkpoints where update_id in (select id from emptied) returning 1),
+        deleted as (delete from updates where id in (select id from emptied) returning 1)
+        select (select count(*)::integer from deleted) as updates, (select count(*)::integer from states) as checkpoints,
+          (select count(*)::integer from points) as journal_fold_points`),
+
+    /** The state that the stack was created with. */
+    deleteCheckpoints: async (stackId: string, limit: number): Promise<number> => {
+      const rows = await db.any(sql.rows(IdRow)`
+        /* deletedStacks.deleteCheckpoints */
+        delete from checkpoints where ctid = any (array(select ctid from checkpoints where stack_id = ${stackId} limit ${limit}))
+        returning id`);
+      return rows.length;
+    },
+
+    deleteFormerNames: async (stackId: string, limit: number): Promise<number> => {
+      const rows = await db.any(sql.rows(IdRow)`
+        /* deletedStacks.deleteFormerNames */
+        delete from former_stack_names
+        where ctid = any (array(select ctid from former_stack_names where stack_id = ${stackId} limit ${limit}))
+        returning stack_id as id`);
+      return rows.length;
+    },
+
+    /** Deletes the stack's row and its data key; false when there is something left that belongs to it. */
+    deleteRow: async (id: string): Promise<boolean> => {
+      const row = await db.maybeOne(sql.rows(IdRow)`
+        /* deletedStacks.deleteRow */
+        with emptied as materialized (
+          select id from stacks s where s.id = ${id}
+            and not exists (select 1 from updates u where u.stack_id = s.id)
+            and not exists (select 1 from checkpoints c where c.stack_id = s.id)
+            and not exists (select 1 from former_stack_names f where f.stack_id = s.id)
+        ),
+        keys as (delete from encryption_keys where stack_id in (select id from emptied))
+        delete from stacks where id in (select id from emptied) returning id`);
+      return row !== null;
+    },
+  };
+}

@@ -1,0 +1,108 @@
+import { Type } from 'typebox';
+import { type Queryable, type Row, sql } from '../platform/db/sql.ts';
+import { Nullable, Timestamp } from '../platform/schema/standard-schema.ts';
+import type { StackRef } from '../stacks/names.ts';
+import type { UpdateKind, UpdateStatus } from './update-state.ts';
+
+const Text = Nullable(Type.String());
+
+/** What histories and the get call show. The four texts are null together when they are larger than was asked for. */
+const UpdateInfoRow = Type.Object({
+  id: Type.String(),
+  number: Type.Integer(),
+  kind: Type.Unsafe<UpdateKind>(Type.String()),
+  dryRun: Type.Boolean(),
+  status: Type.Unsafe<UpdateStatus>(Type.String()),
+  stackVersion: Nullable(Type.Integer()),
+  baseStackVersion: Type.Integer(),
+  message: Text,
+  environment: Text,
+  config: Text,
+  resourceChanges: Text,
+  resourceCount: Nullable(Type.Integer()),
+  createdAt: Timestamp,
+  startedAt: Nullable(Timestamp),
+  endedAt: Nullable(Timestamp),
+});
+export type UpdateInfoRow = Row<typeof UpdateInfoRow>;
+
+const UpdateStatusRow = Type.Object({ id: Type.String(), status: Type.Unsafe<UpdateStatus>(Type.String()) });
+const TextRow = Type.Object({ text: Type.String() });
+
+/** A text of an update that its maker chose, and that may be large. */
+export type UpdateText = 'message' | 'environment' | 'config' | 'resourceChanges';
+
+const textColumns = {
+  message: sql.fragment`message`,
+  environment: sql.fragment`environment`,
+  config: sql.fragment`config`,
+  resourceChanges: sql.fragment`resource_changes`,
+} as const;
+
+/** What a row has besides its texts, in bytes. */
+const rowBytes = 500;
+
+export type HistoryRepository = ReturnType<typeof createHistoryRepository>;
+
+/** Updates as they are shown. */
+export function createHistoryRepository(db: Queryable) {
+  const columns = sql.fragment`
+    u.id, u.number, u.kind, u.dry_run, u.status, u.stack_version, u.base_stack_version, u.message, u.environment, u.config,
+    u.resource_changes, u.checkpoint_id, u.created_at, u.started_at, u.ended_at,
+    octet_length(u.message) + octet_length(u.environment) + octet_length(u.config) + octet_length(u.resource_changes)
+      + ${rowBytes}::integer as bytes`;
+  const shown = (maxBytes: number) => sql.fragment`
+    m.id, m.number, m.kind, m.dry_run as "dryRun", m.status, m.stack_version as "stackVersion",
+    m.base_stack_version as "baseStackVersion", case when m.bytes <= ${maxBytes} then m.message end as message,
+    case when m.bytes <= ${maxBytes} then m.environment end as environment,
+    case when m.bytes <= ${maxBytes} then m.config end as config,
+    case when m.bytes <= ${maxBytes} then m.resource_changes end as "resourceChanges", c.resource_count as "resourceCount",
+    m.created_at as "createdAt", m.started_at as "startedAt", m.ended_at as "endedAt"`;
+  const inStack = (id: string, ref: StackRef) => sql.fragment`
+    u.id = ${id} and exists (
+      select 1 from stacks s join projects p on p.id = s.project_id join organizations o on o.id = p.organization_id
+      where s.id = u.stack_id and o.name = ${ref.organization} and p.name = ${ref.project} and s.name = ${ref.stack}
+        and s.deleted_at is null)`;
+
+  return {
+    /**
+     * A stack's history, newest first, previews left out: updates before the one with the number `before`, of which `offset` are
+     * passed over; as many as `limit` and `maxBytes` allow, and at least one if there is any. Texts above `wholeBytes` are left out.
+     */
+    list: (
+      stackId: string,
+      { before, offset }: { before: number | null; offset: number },
+      { limit, maxBytes, wholeBytes }: { limit: number; maxBytes: number; wholeBytes: number },
+    ) =>
+      db.any(sql.rows(UpdateInfoRow)`
+        /* history.list */ select ${shown(wholeBytes)}
+        from (
+          select *, sum(bytes) over (order by number desc) as total
+          from (
+            select ${columns} from updates u
+            where u.stack_id = ${stackId} and not u.dry_run and u.kind <> 'preview'
+              and (${before}::bigint is null or u.number < ${before}::bigint)
+            order by u.number desc limit ${limit} offset ${offset}
+          ) next
+        ) m left join checkpoints c on c.id = m.checkpoint_id
+        where m.total <= ${maxBytes} or m.total = m.bytes
+        order by m.number desc`),
+
+    /** The update, if it belongs to the stack named. */
+    find: (id: string, ref: StackRef, maxBytes: number) =>
+      db.maybeOne(sql.rows(UpdateInfoRow)`
+        /* history.find */ select ${shown(maxBytes)}
+        from (select ${columns} from updates u where ${inStack(id, ref)}) m left join checkpoints c on c.id = m.checkpoint_id`),
+
+    findStatus: (id: string, ref: StackRef) =>
+      db.maybeOne(sql.rows(UpdateStatusRow)`
+        /* history.findStatus */ select u.id, u.status from updates u where ${inStack(id, ref)}`),
+
+    /** `chars` characters of a text from the character `from` on, which counts from 1. */
+    readText: async (id: string, text: UpdateText, from: number, chars: number): Promise<string> => {
+      const row = await db.maybeOne(sql.rows(TextRow)`
+        /* history.readText */ select substr(${textColumns[text]}, ${from}, ${chars}) as text from updates where id = ${id}`);
+      return row?.text ?? '';
+    },
+  };
+}

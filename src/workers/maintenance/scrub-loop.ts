@@ -1,0 +1,50 @@
+import type { AppContext } from '../../shared/context.ts';
+import { Scrubber } from './scrub.ts';
+
+const tickMs = 5_000;
+
+/** Scrubs at the configured rate until the context closes, and keeps the figures of damaged documents for the metrics. */
+export function startScrub(context: AppContext): void {
+  const { config, documentChecks, lifecycle, logger, metrics } = context;
+  const { bytesPerSecond, periodSeconds } = config.scrub;
+  const scrubber = new Scrubber(context, { bytesPerSecond, periodSeconds });
+  let figures = { damaged: 0, oldestSeconds: 0 };
+  metrics.gauge(
+    'holdfast_documents_damaged',
+    'Stored documents that are known to be damaged and could not be replaced.',
+    () => figures.damaged,
+  );
+  if (bytesPerSecond > 0) {
+    metrics.gauge(
+      'holdfast_documents_unread_seconds',
+      'Time since the stored document that was read back longest ago was read, or written.',
+      () => figures.oldestSeconds,
+    );
+  }
+
+  const stop = new AbortController();
+  let running: Promise<void> | null = null;
+  let since = performance.now();
+  const tick = async (): Promise<void> => {
+    const now = performance.now();
+    const elapsedMs = now - since;
+    since = now;
+    try {
+      if (bytesPerSecond > 0) await scrubber.run(elapsedMs, stop.signal);
+      figures = await documentChecks.readFigures();
+    } catch (error) {
+      logger.warn({ err: error }, 'scrub failed');
+    }
+  };
+  const timer = setInterval(() => {
+    running ??= tick().finally(() => {
+      running = null;
+    });
+  }, tickMs);
+  timer.unref();
+  lifecycle.onClose('work', 'scrub', async () => {
+    clearInterval(timer);
+    stop.abort();
+    await running;
+  });
+}

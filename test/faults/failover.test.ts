@@ -1,0 +1,64 @@
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { RawClient } from '../../bench/support/raw-client.ts';
+import { type Cluster, startCluster } from '../../e2e/support/cluster.ts';
+import { pollUntil } from '../../e2e/support/poll.ts';
+import { joinUrls, type PostgresPair, startPostgresPair } from '../../e2e/support/postgres-pair.ts';
+import { findLostWrites, query } from './support/audit.ts';
+import { type Pipeline, pipelineMix } from './support/pipelines.ts';
+
+// A small cluster on two Postgres servers, of which the second becomes the first. Every commit waits for both.
+
+let pair: PostgresPair;
+let cluster: Cluster;
+let pipelines: Pipeline[] = [];
+const crashes: string[] = [];
+beforeAll(async () => {
+  pair = await startPostgresPair();
+  cluster = await startCluster({
+    apis: 1,
+    workers: 1,
+    s3Kind: 'versitygw',
+    databaseUrl: joinUrls(pair.primaryUrl, pair.standbyUrl, '?target_session_attrs=read-write'),
+    settings: { HOLDFAST_INLINE_BYTES: '4096', HOLDFAST_DIRECT_BYTES: '16384', HOLDFAST_SWEEP_SECONDS: '2' },
+    onCrash: (part) => crashes.push(`${part.name}:\n${part.log.slice(-2_000)}`),
+  });
+  const mix = pipelineMix(cluster);
+  pipelines = mix.filter(({ name }) =>
+    /^(journal-[0-5]|delta-(2000|60000)$|full-(2000|150000)$|import-4000$)/.test(name),
+  );
+  await Promise.all(pipelines.map((pipeline) => pipeline.start()));
+}, 180_000);
+afterAll(async () => {
+  await Promise.allSettled(pipelines.map((pipeline) => pipeline.abandon()));
+  await cluster?.stop();
+  await pair?.[Symbol.asyncDispose]();
+}, 60_000);
+
+const acknowledged = (): number => pipelines.reduce((sum, { figures }) => sum + figures.acknowledged, 0);
+const goOn = async (): Promise<void> => {
+  const from = acknowledged();
+  await pollUntil('the pipelines go on', () => acknowledged() > from + 100, { timeoutMs: 90_000 });
+};
+
+test('the primary dies in the middle of it, and the standby takes over', async () => {
+  await goOn();
+  await pair.primary.kill();
+  await pair.promote();
+  await goOn();
+  await Promise.all(pipelines.map((pipeline) => pipeline.stop()));
+  expect(pipelines.flatMap(({ figures }) => figures.wrongAnswers)).toEqual([]);
+  expect(crashes).toEqual([]);
+}, 240_000);
+
+test('every acknowledged write is on the new primary', async () => {
+  expect(await findLostWrites({ ...cluster, databaseUrl: pair.standbyUrl }, pipelines, [])).toEqual([]);
+  process.stderr.write(`fail-over: ${acknowledged()} acknowledged writes, none lost\n`);
+}, 60_000);
+
+test('no stack is locked for longer than a lease', async () => {
+  const now = { databaseUrl: pair.standbyUrl };
+  await query(now, `update updates set expires_at = clock_timestamp() - interval '1 second' where status = 'running'`);
+  const client = new RawClient(cluster.url, cluster.token);
+  for (const { stackPath } of pipelines) await client.complete(await client.startUpdate(stackPath), 'failed');
+  expect(await query(now, 'select name from stacks where active_update_id is not null')).toEqual([]);
+}, 60_000);

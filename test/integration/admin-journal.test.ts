@@ -1,0 +1,196 @@
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { expireLeases } from '../../src/workers/maintenance/expire-leases.ts';
+import { runAdminVerb } from '../support/admin.ts';
+import { createStack, deployment, ok, type RunningUpdate, startUpdate, type TestStack } from '../support/state.ts';
+import {
+  append,
+  beginning,
+  cancel,
+  complete,
+  creation,
+  exportedNames,
+  exportState,
+  getStack,
+  query,
+  removal,
+} from '../support/steps.ts';
+import { createTestApp, type TestApp } from '../support/test-app.ts';
+
+let app: TestApp;
+beforeAll(async () => {
+  app = await createTestApp();
+});
+afterAll(() => app[Symbol.asyncDispose]());
+
+const ref = ({ organization, project, stack }: TestStack): string => `${organization}/${project}/${stack}`;
+
+/** Version 1 has r0; version 2 is a cancelled update with `one`, an entry that cannot be replayed, and `two`. */
+async function faulty(): Promise<{ stack: TestStack; update: RunningUpdate }> {
+  const stack = await createStack(app);
+  await ok(app.call('POST', `${stack.path}/import`, { auth: stack.auth, body: deployment(1) }));
+  const update = await startUpdate(app, stack, { journal: true });
+  const entries = [...creation(1, 'one', stack), beginning(3, 3), removal(4, 3, 99), ...creation(5, 'two', stack)];
+  await ok(append(app, update, entries));
+  await ok(cancel(app, stack, update));
+  await app.context.folder.fold(update.id);
+  expect(await exportedNames(app, stack)).toEqual(['one', 'r0']);
+  return { stack, update };
+}
+
+/** What a newer release would understand otherwise. */
+const mend = (update: RunningUpdate, sequenceId: number, kind = 1) =>
+  query(
+    app,
+    `update journal_entries set entry = replace(replace(entry, '"removeOld":99', '"removeOld":0'), '"kind":77', $3)
+     where update_id = $1 and sequence_id = $2`,
+    [update.id, sequenceId, `"kind":${kind}`],
+  );
+
+async function takesUpdates(stack: TestStack): Promise<void> {
+  expect((await getStack(app, stack)).foldError).toBeUndefined();
+  expect((await exportState(app, stack)).headers['x-pulumi-warning']).toBeUndefined();
+  await ok(complete(app, await startUpdate(app, stack, { journal: true })));
+}
+
+describe('refold', () => {
+  test('says why when nothing has changed, and the stack still waits', async () => {
+    const { stack } = await faulty();
+    const run = await runAdminVerb(app, 'refold', ref(stack));
+    expect([run.code, run.stderr]).toEqual([1, expect.stringContaining('Journal entry 4: "removeOld" is 99')]);
+    expect(run.stderr).toContain('3 of 6 entries can be replayed');
+    expect((await getStack(app, stack)).foldError).toContain('Journal entry 4');
+  });
+
+  test('puts the whole journal into the state once all of it can be replayed', async () => {
+    const { stack, update } = await faulty();
+    await mend(update, 4);
+    const run = await runAdminVerb(app, 'refold', ref(stack));
+    expect([run.code, run.stdout]).toEqual([0, expect.stringContaining('has all 6 entries')]);
+    expect(run.stderr).toContain('"audit":"refold"');
+    expect(await exportedNames(app, stack)).toEqual(['one', 'two']);
+    expect(await exportedNames(app, stack, 2)).toEqual(['one', 'two']);
+    await takesUpdates(stack);
+  });
+
+  test('goes as far as it can, and says what stands in the way now', async () => {
+    const { stack, update } = await faulty();
+    await mend(update, 4);
+    await query(
+      app,
+      `update journal_entries set entry = replace(entry, '"kind":1', '"kind":"x"') where update_id = $1 and sequence_id = 6`,
+      [update.id],
+    );
+    const run = await runAdminVerb(app, 'refold', ref(stack));
+    expect([run.code, run.stderr]).toEqual([1, expect.stringContaining('Journal entry 6')]);
+    expect(await exportedNames(app, stack)).toEqual(['one']);
+    expect((await getStack(app, stack)).foldError).toContain('Journal entry 6');
+  });
+
+  test('takes up entries of a kind that was not known; versions made since stay as they are', async () => {
+    const stack = await createStack(app);
+    const update = await startUpdate(app, stack, { journal: true });
+    const [begin, success] = creation(3, 'two', stack) as [object, object];
+    await ok(append(app, update, [...creation(1, 'one', stack), begin, { ...success, kind: 77 }]));
+    await ok(complete(app, update));
+    const next = await startUpdate(app, stack, { journal: true });
+    await ok(append(app, next, [...creation(1, 'three', stack), beginning(3, 3), removal(4, 3, 0)]));
+    await mend(update, 4);
+    const busy = await runAdminVerb(app, 'refold', ref(stack));
+    expect([busy.code, busy.stderr]).toEqual([1, expect.stringContaining('an update is running')]);
+    await ok(complete(app, next));
+    const run = await runAdminVerb(app, 'refold', ref(stack));
+    expect([run.code, run.stdout]).toEqual([0, expect.stringContaining('Newer versions')]);
+    expect(await exportedNames(app, stack, 1)).toEqual(['one', 'two']);
+    expect(await exportedNames(app, stack, 2)).toEqual(['three']);
+    // What the newer version was made from is still there for it.
+    await app.context.folder.rebuild(next.id);
+    expect(await exportedNames(app, stack)).toEqual(['three']);
+    await takesUpdates(stack);
+  });
+});
+
+test('accept takes the prefix for the state; the journal goes when its time is over', async () => {
+  const { stack, update } = await faulty();
+  const run = await runAdminVerb(app, 'accept', ref(stack));
+  expect([run.code, run.stdout]).toEqual([0, expect.stringContaining('The first 3 of 6 journal entries are in it')]);
+  expect(run.stderr).toContain('"audit":"accept"');
+  expect(await exportedNames(app, stack)).toEqual(['one', 'r0']);
+  await takesUpdates(stack);
+  const entries = () => query(app, 'select 1 from journal_entries where update_id = $1', [update.id]);
+  await query(app, `update journals set folded_at = 'epoch' where update_id = $1`, [update.id]);
+  await expireLeases(app.context);
+  expect(await entries()).toHaveLength(6);
+  await query(app, `update journals set accepted_at = 'epoch' where update_id = $1`, [update.id]);
+  await expireLeases(app.context);
+  expect(await entries()).toEqual([]);
+  const again = await runAdminVerb(app, 'accept', ref(stack));
+  expect([again.code, again.stderr]).toEqual([1, expect.stringContaining('no journal')]);
+});
+
+describe('restore', () => {
+  test('makes an earlier state a new version, and the stack takes updates again', async () => {
+    const { stack } = await faulty();
+    const run = await runAdminVerb(app, 'restore', ref(stack), '1');
+    expect([run.code, run.stdout]).toEqual([0, expect.stringContaining('is version 3')]);
+    expect((await exportState(app, stack)).text).toBe((await exportState(app, stack, 1)).text);
+    const { json } = await ok(app.call('GET', `${stack.path}/updates`, { auth: stack.auth }));
+    expect(json.updates[0]).toMatchObject({ kind: 'import', version: 3, message: 'Restored version 1' });
+    await takesUpdates(stack);
+  });
+
+  test.each([
+    ['9', 'no version 9'],
+    ['x', 'a version is a number'],
+  ])('changes nothing for version %s', async (version, problem) => {
+    const { stack } = await faulty();
+    const run = await runAdminVerb(app, 'restore', ref(stack), version);
+    expect([run.code, run.stderr]).toEqual([1, expect.stringContaining(problem)]);
+    expect((await getStack(app, stack)).foldError).toContain('Journal entry 4');
+  });
+
+  test('is refused while an update runs', async () => {
+    const stack = await createStack(app);
+    await ok(app.call('POST', `${stack.path}/import`, { auth: stack.auth, body: deployment(1) }));
+    await startUpdate(app, stack);
+    const run = await runAdminVerb(app, 'restore', ref(stack), '1');
+    expect([run.code, run.stderr]).toEqual([1, expect.stringContaining('in progress')]);
+  });
+});
+
+describe('journal', () => {
+  test('prints every entry as a line of JSON, of the newest journal or of a version', async () => {
+    const { stack } = await faulty();
+    for (const args of [[], ['--version', '2']]) {
+      const run = await runAdminVerb(app, 'journal', ref(stack), ...args);
+      expect(run.code).toBe(0);
+      const entries = run.stdout
+        .trimEnd()
+        .split('\n')
+        .map((line) => JSON.parse(line));
+      expect(entries.map(({ sequenceID }) => sequenceID)).toEqual([1, 2, 3, 4, 5, 6]);
+      expect(entries[3]).toMatchObject({ removeOld: 99 });
+      expect(run.stderr).toContain('6 entries, 3 in the state');
+    }
+    const none = await runAdminVerb(app, 'journal', ref(stack), '--version', '1');
+    expect([none.code, none.stderr]).toEqual([1, expect.stringContaining('no journal of version 1')]);
+  });
+
+  test('prints a long one whole, entries with line ends on one line', async () => {
+    const stack = await createStack(app);
+    const update = await startUpdate(app, stack, { journal: true });
+    const names = Array.from({ length: 2_500 }, (_, at) => `é${at}`);
+    const entries = names.flatMap((name, at) => creation(1 + 2 * at, name, stack));
+    const body = JSON.stringify({ entries }, null, 2);
+    await ok(app.call('PATCH', `${update.path}/journalentries`, { auth: update.lease, body }));
+    const run = await runAdminVerb(app, 'journal', ref(stack));
+    const lines = run.stdout.trimEnd().split('\n');
+    expect(lines.map((line) => JSON.parse(line))).toEqual(entries.map((entry) => JSON.parse(JSON.stringify(entry))));
+  });
+});
+
+test('the commands are in the help, and want a stack that exists', async () => {
+  const help = await runAdminVerb(app, 'help');
+  for (const command of ['refold', 'accept', 'restore', 'journal']) expect(help.stdout).toContain(`  ${command} <org`);
+  const run = await runAdminVerb(app, 'refold', 'no/such/stack');
+  expect([run.code, run.stderr]).toEqual([1, expect.stringContaining('there is no stack "no/such/stack"')]);
+});

@@ -1,0 +1,180 @@
+import { createHash, randomBytes } from 'node:crypto';
+import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals';
+import { runAdmin } from '../../src/admin.ts';
+import { type AdminRun, runAdminVerb } from '../support/admin.ts';
+import { createStack, ok, type RunningUpdate, startUpdate, type TestStack } from '../support/state.ts';
+import { append, creation, exportedNames, getUpdate, query, until } from '../support/steps.ts';
+import { createTestApp, type TestApp } from '../support/test-app.ts';
+
+let app: TestApp;
+beforeAll(async () => {
+  app = await createTestApp();
+});
+afterAll(() => app[Symbol.asyncDispose]());
+
+/** Like a process of its own, which most of these tests can do without: `runAdmin` with what it prints. */
+async function admin(...args: string[]): Promise<AdminRun> {
+  const printed = { log: '', error: '' };
+  const spies = (['log', 'error'] as const).map((stream) =>
+    jest.spyOn(console, stream).mockImplementation((text: unknown) => {
+      printed[stream] += `${text}\n`;
+    }),
+  );
+  try {
+    const code = await runAdmin({ ...app.context.config, logLevel: 'silent' }, args);
+    return { code, stdout: printed.log, stderr: printed.error };
+  } finally {
+    for (const spy of spies) spy.mockRestore();
+  }
+}
+
+/** Runs what must succeed; returns what it printed. */
+async function done(...args: string[]): Promise<string> {
+  const run = await admin(...args);
+  if (run.code !== 0) throw new Error(`${run.code}: ${run.stderr}`);
+  return run.stdout;
+}
+
+/** Runs what must be refused with the exit code; returns the sentence. */
+async function refused(code: number, ...args: string[]): Promise<string> {
+  const run = await admin(...args);
+  expect([run.code, run.stdout]).toEqual([code, '']);
+  return run.stderr;
+}
+
+const status = async (token: string) => (await app.call('GET', '/api/user', { auth: `token ${token}` })).status;
+
+async function roleOf(login: string, organization: string): Promise<string | null> {
+  const rows = await query<{ role: string }>(
+    app,
+    `select m.role from memberships m join users u on u.id = m.user_id join organizations o on o.id = m.organization_id
+     where u.login = $1 and o.name = $2`,
+    [login, organization],
+  );
+  return rows[0]?.role ?? null;
+}
+
+/** A member with a running update that has saved `r0`. */
+async function leaveRunning(): Promise<{ login: string; token: string; owner: TestStack; update: RunningUpdate }> {
+  const owner = await createStack(app);
+  const login = `member-${randomBytes(4).toString('hex')}`;
+  const token = await app.createUser(owner.organization, 'member', login);
+  const stack = { ...owner, auth: `token ${token}` };
+  const update = await startUpdate(app, stack, { journal: true });
+  await ok(append(app, update, creation(1, 'r0', stack)));
+  return { login, token, owner, update };
+}
+
+test('creates organizations, users and tokens, and changes none that exist', async () => {
+  expect(await done('create-organization', 'acme')).toBe('Made organization acme.\n');
+  expect(await done('create-user', 'ada', '--organization', 'acme', '--role', 'admin', '--site-admin')).toBe(
+    'Made user ada, site admin, admin in acme.\n',
+  );
+  const token = (await done('create-token', 'ada', '--description', 'laptop')).trim();
+  expect(await status(token)).toBe(200);
+  expect(await done('create-user', 'ada', '--organization', 'acme')).toBe('User ada exists.\n');
+  expect(await roleOf('ada', 'acme')).toBe('admin');
+  await done('create-organization', 'other');
+  const asked = await refused(1, 'create-user', 'ada', '--organization', 'acme', '--role', 'viewer');
+  expect(asked).toContain('is admin in acme: holdfast admin set-role ada viewer --organization acme');
+  expect(await refused(1, 'create-user', 'ada', '--organization', 'other')).toContain(
+    'is not in other: holdfast admin add-member ada --organization other --role member',
+  );
+  expect([await roleOf('ada', 'acme'), await roleOf('ada', 'other')]).toEqual(['admin', null]);
+  await done('create-user', 'bob');
+  expect(await refused(1, 'create-user', 'bob', '--site-admin')).toContain('holdfast admin set-site-admin bob');
+  expect(await query(app, `select login from users where site_admin`)).toEqual([{ login: 'ada' }]);
+});
+
+describe('an update that runs ends as cancelled at once with', () => {
+  const tokenId = async (token: string): Promise<string> => {
+    const hash = createHash('sha256').update(token).digest();
+    return (await query<{ id: string }>(app, 'select id from api_tokens where token_hash = $1', [hash]))[0]?.id ?? '';
+  };
+  type Left = Awaited<ReturnType<typeof leaveRunning>>;
+  const commands: readonly [string, (left: Left) => Promise<string[]> | string[], number][] = [
+    ['revoke', async ({ token }) => ['revoke', await tokenId(token)], 401],
+    ['revoke --user', ({ login }) => ['revoke', '--user', login], 401],
+    ['deactivate-user', ({ login }) => ['deactivate-user', login], 401],
+    ['remove-member', ({ login, owner }) => ['remove-member', login, '--organization', owner.organization], 200],
+    ['set-role', ({ login, owner }) => ['set-role', login, 'viewer', '--organization', owner.organization], 200],
+  ];
+
+  test.each(commands)('%s', async (_, command, then) => {
+    const left = await leaveRunning();
+    const run = await runAdminVerb(app, ...(await command(left)));
+    expect([run.code, run.stdout]).toEqual([
+      0,
+      expect.stringContaining(`Update ${left.update.id} was cancelled: the `),
+    ]);
+    expect(run.stderr).toContain('"audit"');
+    expect(await getUpdate(app, left.owner, left.update)).toMatchObject({ status: 'cancelled', result: 'failed' });
+    expect(await status(left.token)).toBe(then);
+    const late = await append(app, left.update, creation(7, 'late', left.owner));
+    expect([late.status, late.json.message]).toEqual([403, expect.stringMatching(/^This update was cancelled: the /)]);
+    expect(await exportedNames(app, left.owner)).toEqual(['r0']);
+    await startUpdate(app, left.owner);
+  });
+});
+
+test('a deactivated user is let in by no token, gets no new one, and comes back as it was', async () => {
+  const token = await app.createUser('deactivation', 'viewer', 'dan');
+  await done('deactivate-user', 'dan');
+  expect(await status(token)).toBe(401);
+  expect(await refused(1, 'create-token', 'dan')).toContain('holdfast admin reactivate-user dan');
+  expect(await refused(1, 'create-user', 'dan')).toContain('is deactivated');
+  expect(await done('list', '--user', 'dan')).toMatch(/deactivation {2}dan {2}viewer\n(.*\n)*.*dan {2}deactivated/);
+  await done('reactivate-user', 'dan');
+  // What was refused just now, a replica refuses for 2 s more.
+  await until(async () => (await status(token)) === 200, 'the token is let in');
+});
+
+test('roles are changed by name; the last admin and the last site admin go only with --force', async () => {
+  const [boss] = [await app.createUser('firm', 'admin', 'boss'), await app.createUser('firm', 'member', 'eve')];
+  await query(app, `update users set site_admin = login = 'boss'`);
+  const inFirm = ['--organization', 'firm'];
+  for (const command of [
+    ['remove-member', 'boss', ...inFirm],
+    ['set-role', 'boss', 'member', ...inFirm],
+    ['deactivate-user', 'boss'],
+  ])
+    expect(await refused(1, ...command)).toContain('boss is the last admin of firm');
+  expect(await refused(1, 'unset-site-admin', 'boss')).toContain('boss is the last site admin');
+  expect([await roleOf('boss', 'firm'), await status(boss)]).toEqual(['admin', 200]);
+
+  expect(await done('set-role', 'eve', 'admin', ...inFirm)).toBe('User eve is admin in firm now; it was member.\n');
+  await done('set-site-admin', 'eve');
+  await done('unset-site-admin', 'boss');
+  await done('remove-member', 'boss', ...inFirm);
+  expect(await roleOf('boss', 'firm')).toBeNull();
+  expect(await refused(1, 'deactivate-user', 'eve')).toContain('last admin');
+  await done('deactivate-user', 'eve', '--force');
+  expect(await done('add-member', 'boss', ...inFirm, '--role', 'viewer')).toBe('User boss is viewer in firm.\n');
+});
+
+test('the process leaves with 2 where a command was not understood, with 1 where it is refused', async () => {
+  const [misspelt, unknown] = [
+    await runAdminVerb(app, 'remove-member'),
+    await runAdminVerb(app, 'create-token', 'nobody'),
+  ];
+  expect([misspelt.code, misspelt.stderr]).toEqual([2, expect.stringContaining('<login> is missing')]);
+  expect([unknown.code, unknown.stderr]).toEqual([1, 'holdfast: there is no user "nobody"\n']);
+});
+
+test('what is not there, and what was written wrongly, is said in a sentence', async () => {
+  for (const [code, sentence, ...command] of [
+    [1, 'there is no user "nobody"', 'deactivate-user', 'nobody'],
+    [1, 'there is no organization "nowhere"', 'remove-member', 'nobody', '--organization', 'nowhere'],
+    [1, 'there is no live token', 'revoke', 'abc'],
+    [1, 'there is no role "owner"', 'set-role', 'nobody', 'owner', '--organization', 'x'],
+    [2, '<login> is missing', 'remove-member'],
+    [2, 'there is no --role here', 'list', '--role', 'admin'],
+    [2, "Unknown option '--orgnization'", 'add-member', 'ada', '--orgnization', 'acme'],
+    [2, 'one argument too many', 'deactivate-user', 'a', 'b'],
+    [2, 'there is no admin command "remove"', 'remove', 'a'],
+  ] as const)
+    expect(await refused(code, ...command)).toContain(sentence);
+  const help = await done('help');
+  for (const command of ['remove-member', 'reactivate-user', 'unset-site-admin', 'revoke --user', 'rewrap-keys'])
+    expect(help).toContain(command);
+});

@@ -1,0 +1,96 @@
+import { randomBytes } from 'node:crypto';
+import { connect } from 'node:net';
+import path from 'node:path';
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { Redis } from 'ioredis';
+import { type ServerHandle, startOnFreePort, startServer } from '../../../e2e/support/server-process.ts';
+import { type Cluster, startCluster } from '../../support/cluster-app.ts';
+import { createStack, deployment, ok, startUpdate } from '../../support/state.ts';
+import { exportedNames, until } from '../../support/steps.ts';
+import { createTestApp, masterKeys, type TestApp } from '../../support/test-app.ts';
+import { describeWithTools } from '../../support/tools.ts';
+import { head } from '../../support/wire.ts';
+
+const mib = 1024 * 1024;
+const root = path.join(import.meta.dirname, '../../..');
+
+await describeWithTools('an API that is killed in the middle of uploads', ['redis-server'], () => {
+  let cluster: Cluster;
+  let app: TestApp;
+  let redis: Redis;
+  let victim: ServerHandle & { port: number };
+  const settings = {
+    HOLDFAST_REDIS_IN_FLIGHT_BYTES: String(4 * mib),
+    HOLDFAST_REDIS_IMPORT_IN_FLIGHT_BYTES: String(4 * mib),
+  };
+
+  beforeAll(async () => {
+    cluster = await startCluster({ settings });
+    app = await createTestApp();
+    redis = new Redis(cluster.redisAdminUrl(app.database));
+    victim = await startOnFreePort(async (port) => {
+      const server = await startServer({
+        name: 'api',
+        file: process.execPath,
+        args: () => [path.join(root, 'bin/holdfast.js'), 'api'],
+        env: {
+          ...settings,
+          HOLDFAST_LISTEN: `127.0.0.1:${port}`,
+          HOLDFAST_MANAGEMENT_LISTEN: '127.0.0.1:0',
+          HOLDFAST_DATABASE_URL: app.database.url,
+          HOLDFAST_DATA_DIR: app.dataDir,
+          HOLDFAST_REDIS_URL: cluster.redisUrl(app.database),
+          HOLDFAST_MASTER_KEYS: masterKeys,
+        },
+        isReady: async () => (await fetch(`http://127.0.0.1:${port}/readyz`)).status === 200,
+        readyTimeoutMs: 90_000,
+      });
+      return Object.assign(server, { port });
+    });
+  }, 180_000);
+  afterAll(async () => {
+    await victim?.stop();
+    redis?.disconnect();
+    await app?.[Symbol.asyncDispose]();
+    await cluster?.stop();
+  });
+
+  async function held(): Promise<number> {
+    await app.context.handover.check(5_000);
+    return app.context.handover.bytesHeld();
+  }
+
+  test('has its room, and the pieces of its bodies, given back within seconds', async () => {
+    const [stack, other] = [await createStack(app), await createStack(app)];
+    const update = await startUpdate(app, stack);
+    const document = Buffer.from(JSON.stringify(deployment(1, randomBytes(1.5 * mib).toString('hex'))));
+    const sent = document.subarray(0, -1);
+    const uploads = [
+      ['POST', `${other.path}/import`, other.auth],
+      ['PATCH', `${update.path}/checkpoint`, update.lease],
+    ].map(([method, target, auth]) => {
+      const socket = connect({ host: '127.0.0.1', port: victim.port });
+      socket.on('error', () => {});
+      const headers = {
+        Authorization: auth as string,
+        Accept: 'application/vnd.pulumi+9',
+        'Content-Type': 'application/json',
+      };
+      socket.write(head(method as string, target as string, { headers, length: document.length }));
+      socket.write(sent);
+      return socket;
+    });
+    await until(async () => (await held()) >= 2 * sent.length, 'both bodies are there but for a byte', 60_000);
+    const save = () => app.call('PATCH', `${update.path}/checkpoint`, { auth: update.lease, body: document });
+    expect((await save()).status).toBe(503);
+
+    await victim.kill();
+    const killedAt = performance.now();
+    await until(async () => (await held()) === 0, 'all room is free', 90_000);
+    await until(async () => (await redis.keys('holdfast:body:*')).length === 0, 'all pieces are gone', 90_000);
+    process.stderr.write(`room and pieces were free ${Math.round(performance.now() - killedAt)} ms after the kill\n`);
+    await ok(save());
+    expect(await exportedNames(app, stack)).toHaveLength(1);
+    for (const socket of uploads) socket.destroy();
+  }, 180_000);
+});

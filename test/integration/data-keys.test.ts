@@ -1,0 +1,259 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals';
+import { runKeyCommand } from '../../src/admin/key-commands.ts';
+import { parseConfig } from '../../src/shared/platform/config/config.ts';
+import { createEncryptionKeyRepository } from '../../src/shared/secrets/encryption-key-repository.ts';
+import { KeyRing } from '../../src/shared/secrets/key-ring.ts';
+import { rewrapKeys } from '../../src/shared/secrets/rewrap-keys.ts';
+import { rotateKey, rotateStackKeys } from '../../src/shared/secrets/rotate-data-keys.ts';
+import { createDeletedStackRepository } from '../../src/shared/stacks/deleted-stack-repository.ts';
+import { createStackDeletion } from '../../src/workers/maintenance/delete-stacks.ts';
+import { runAdminWith } from '../support/admin.ts';
+import { createStack, ok, type TestStack } from '../support/state.ts';
+import { query } from '../support/steps.ts';
+import { createTestApp, createTestDatabase, masterKeys, type TestApp } from '../support/test-app.ts';
+
+let app: TestApp;
+let replica: TestApp;
+beforeAll(async () => {
+  app = await createTestApp();
+  replica = await createTestApp({ database: app.database, dataDir: app.dataDir });
+});
+afterAll(async () => {
+  await replica[Symbol.asyncDispose]();
+  await app[Symbol.asyncDispose]();
+});
+
+const ring = new KeyRing(masterKeys);
+const base64 = (text: string) => Buffer.from(text).toString('base64');
+const post = (on: TestApp, stack: TestStack, place: string, body: object) =>
+  ok(on.call('POST', `${stack.path}/${place}`, { auth: stack.auth, body }));
+
+async function encrypt(stack: TestStack, text: string, on = app): Promise<string> {
+  return (await post(on, stack, 'encrypt', { plaintext: base64(text) })).json.ciphertext;
+}
+
+async function decrypt(stack: TestStack, ciphertext: string, on = app): Promise<string> {
+  return Buffer.from((await post(on, stack, 'decrypt', { ciphertext })).json.plaintext, 'base64').toString();
+}
+
+/** Id of the data key that a ciphertext names. */
+const keyOf = (ciphertext: string): string => Buffer.from(ciphertext, 'base64').subarray(1, 17).toString('hex');
+
+const nameOf = ({ organization, project, stack }: TestStack): string => `${organization}/${project}/${stack}`;
+
+/** Runs `holdfast admin` in this process, with the master keys given. */
+async function admin(on: TestApp, keys: string, command: string, ...args: string[]) {
+  const [printed, refused]: [string[], string[]] = [[], []];
+  jest.spyOn(console, 'error').mockImplementation((line: string) => void refused.push(line));
+  const config = parseConfig({
+    HOLDFAST_DATABASE_URL: on.database.url,
+    HOLDFAST_DATA_DIR: on.dataDir,
+    HOLDFAST_MASTER_KEYS: keys,
+    HOLDFAST_LOG_LEVEL: 'silent',
+  });
+  try {
+    const code = await runKeyCommand(config, command, args, (line) => void printed.push(line));
+    return { code, printed, refused: refused.join('\n') };
+  } finally {
+    jest.restoreAllMocks();
+  }
+}
+const keysOf = (on: TestApp) => createEncryptionKeyRepository(on.context.db);
+
+async function idOf(stack: TestStack): Promise<string> {
+  const row = await app.context.stacks.find(stack);
+  return (row as { id: string }).id;
+}
+
+describe('a rotated data key', () => {
+  test('is used by every replica from then on, and what was encrypted before stays readable', async () => {
+    const [stack, other] = [await createStack(app), await createStack(app)];
+    const replicas = [app, replica];
+    const before = await Promise.all(replicas.map((on) => encrypt(stack, 'before', on)));
+    const untouched = await encrypt(other, 'other');
+    expect(new Set(before.map(keyOf)).size).toBe(1);
+    const run = await runAdminWith(
+      { HOLDFAST_MASTER_KEYS: masterKeys },
+      app,
+      'rotate-data-keys',
+      '--stack',
+      nameOf(stack),
+    );
+    expect(run).toMatchObject({ code: 0, stdout: 'New data keys for 1 stacks.\n' });
+    const after = await Promise.all(replicas.map((on) => encrypt(stack, 'after', on)));
+    expect(new Set(after.map(keyOf)).size).toBe(1);
+    expect(after.map(keyOf)).not.toContain(keyOf(before[0] as string));
+    for (const on of replicas) {
+      for (const ciphertext of before) expect(await decrypt(stack, ciphertext, on)).toBe('before');
+      for (const ciphertext of after) expect(await decrypt(stack, ciphertext, on)).toBe('after');
+    }
+    expect(keyOf(await encrypt(other, 'x'))).toBe(keyOf(untouched));
+  });
+
+  test('comes while two replicas encrypt and decrypt, and no ciphertext is lost', async () => {
+    const stack = await createStack(app);
+    const id = await idOf(stack);
+    const rotations = 25;
+    let isRotating = true;
+    const made: { text: string; ciphertext: string }[] = [];
+    const work = async (on: TestApp, reader: TestApp, name: string): Promise<void> => {
+      for (let at = 0; isRotating; at++) {
+        const text = `${name}-${at}`;
+        const { json } = await post(on, stack, 'batch-encrypt', { plaintexts: [base64(text), base64(text)] });
+        for (const ciphertext of json.ciphertexts as string[]) made.push({ text, ciphertext });
+        expect(await decrypt(stack, json.ciphertexts[0], reader)).toBe(text);
+      }
+    };
+    const rotate = async (): Promise<void> => {
+      // The first encryption on each replica makes version 1 at the same time.
+      while (made.length < 8) await new Promise(setImmediate);
+      const repositories = [keysOf(app), keysOf(replica)];
+      for (let at = 0; at < rotations; at++) {
+        // Two at once: one of them may find the other's.
+        const both = await Promise.all(repositories.map((keys) => rotateKey(keys, ring, id)));
+        expect(both).toEqual([true, true]);
+        const found = made.length;
+        while (made.length < found + 2) await new Promise(setImmediate);
+      }
+    };
+    const workers = [app, replica].flatMap((on, at) => [work(on, replica, `a${at}`), work(on, app, `b${at}`)]);
+    await Promise.all([rotate().finally(() => (isRotating = false)), ...workers]);
+    expect(new Set(made.map(({ ciphertext }) => keyOf(ciphertext))).size).toBeGreaterThan(rotations / 2);
+    // A process that has cached nothing reads them all.
+    await using fresh = await createTestApp({ database: app.database, dataDir: app.dataDir });
+    const ciphertexts = made.map(({ ciphertext }) => ciphertext);
+    const { json } = await post(fresh, stack, 'batch-decrypt', { ciphertexts });
+    for (const { text, ciphertext } of made) expect(json.plaintexts[ciphertext]).toBe(base64(text));
+    const versions = await query<{ version: number }>(
+      app,
+      'select version from encryption_keys where stack_id = $1 order by version',
+      [id],
+    );
+    expect(versions.map(({ version }) => version)).toEqual(versions.map((_, at) => at + 1));
+  }, 60_000);
+
+  test('is given to one stack, an organization, or all; those without a key get none', async () => {
+    await using database = await createTestDatabase();
+    await using own = await createTestApp({ database });
+    const stacks = [await createStack(own), await createStack(own), await createStack(own)] as const;
+    for (const stack of stacks.slice(0, 2)) await encrypt(stack, 'x', own);
+    const keys = keysOf(own);
+    const versions = async (): Promise<(number | null)[]> =>
+      Promise.all(
+        stacks.map(
+          async (stack) =>
+            (await keys.findCurrent((await own.context.stacks.find(stack))?.id as string))?.version ?? null,
+        ),
+      );
+    const { identity } = own.context;
+    const organization = await identity.findOrganization(stacks[1].organization);
+    const scope = { kind: 'organization', organizationId: organization?.id as string } as const;
+    expect(await rotateStackKeys(keys, ring, scope, 1)).toBe(1);
+    expect(await versions()).toEqual([1, 2, null]);
+    expect(await rotateStackKeys(keys, ring, { kind: 'all-stacks' }, 1)).toBe(2);
+    expect(await versions()).toEqual([2, 3, null]);
+    expect(await rotateKey(keys, ring, null)).toBe(false);
+    expect(await rotateKey(keys, ring, randomUUID())).toBe(false);
+  });
+
+  test('is wrapped anew with all versions before it when the master key changes', async () => {
+    await using database = await createTestDatabase();
+    const [oldKey, newKey] = [KeyRing.generate().replace(/^[^:]+/, 'old'), KeyRing.generate().replace(/^[^:]+/, 'new')];
+    await using before = await createTestApp({ database, masterKeys: oldKey });
+    const stack = await createStack(before);
+    const ciphertexts: string[] = [];
+    for (let version = 1; version <= 3; version++) {
+      ciphertexts.push(await encrypt(stack, `v${version}`, before));
+      await rotateStackKeys(keysOf(before), new KeyRing(oldKey), { kind: 'all-stacks' });
+    }
+    const outcome = await rewrapKeys(keysOf(before), new KeyRing(`${newKey},${oldKey}`), 2);
+    expect(outcome).toEqual({ rewrapped: 4, lost: [] });
+    await using after = await createTestApp({ database, masterKeys: newKey });
+    for (const [at, ciphertext] of ciphertexts.entries())
+      expect(await decrypt(stack, ciphertext, after)).toBe(`v${at + 1}`);
+    expect(await decrypt(stack, await encrypt(stack, 'new', after), after)).toBe('new');
+  });
+
+  test('goes with its stack, and so do all versions before it', async () => {
+    const stack = await createStack(app);
+    const id = await idOf(stack);
+    const ciphertext = await encrypt(stack, 'x');
+    await rotateKey(keysOf(app), ring, id);
+    await encrypt(stack, 'y');
+    await ok(app.call('DELETE', `${stack.path}?force=true`, { auth: stack.auth }));
+    // Not between the deletion and the sweep either.
+    const late = { stackId: id, version: 3, ...ring.wrap(Buffer.alloc(32), id) };
+    expect(await keysOf(app).insert(late)).toBe(false);
+    expect(await rotateStackKeys(keysOf(app), ring, { kind: 'stack', stackId: id })).toBe(0);
+    await createStackDeletion(app.context)();
+    expect(await createDeletedStackRepository(app.context.db).count()).toBe(0);
+    expect(await query(app, 'select id from encryption_keys where stack_id = $1', [id])).toEqual([]);
+    expect((await app.call('POST', `${stack.path}/decrypt`, { auth: stack.auth, body: { ciphertext } })).status).toBe(
+      404,
+    );
+  });
+});
+
+test('a data key that is older than HOLDFAST_DATA_KEY_DAYS is followed by a new one with the next encryption', async () => {
+  await using aging = await createTestApp({
+    database: app.database,
+    dataDir: app.dataDir,
+    settings: { HOLDFAST_DATA_KEY_DAYS: '30' },
+  });
+  const stack = await createStack(app);
+  const id = await idOf(stack);
+  const age = (days: number) =>
+    query(app, `update encryption_keys set created_at = now() - make_interval(days => $2) where stack_id = $1`, [
+      id,
+      days,
+    ]);
+  const first = await encrypt(stack, 'first', aging);
+  await age(29);
+  expect(keyOf(await encrypt(stack, 'x', aging))).toBe(keyOf(first));
+  await age(31);
+  // Off by default.
+  expect(keyOf(await encrypt(stack, 'x'))).toBe(keyOf(first));
+  const [second, third] = await Promise.all([encrypt(stack, 'second', aging), encrypt(stack, 'third', aging)]);
+  expect(keyOf(second)).toBe(keyOf(third));
+  expect(keyOf(second)).not.toBe(keyOf(first));
+  expect(keyOf(await encrypt(stack, 'x'))).toBe(keyOf(second));
+  for (const [text, ciphertext] of Object.entries({ first, second, third }))
+    expect(await decrypt(stack, ciphertext, replica)).toBe(text);
+});
+
+describe('the admin commands', () => {
+  test('refuse what they cannot do, in a sentence', async () => {
+    const stack = await createStack(app);
+    const refusals: [string[], string][] = [
+      [[], 'give one of --stack'],
+      [['--all', '--documents'], 'give one of --stack'],
+      [['--stack', 'nonsense'], 'not of the form organization/project/stack'],
+      [['--stack', `${stack.organization}/proj/none`], 'there is no stack'],
+      [['--organization', 'nobodys'], 'there is no organization'],
+    ];
+    for (const [args, sentence] of refusals) {
+      const { code, refused } = await admin(app, masterKeys, 'rotate-data-keys', ...args);
+      expect([code, refused]).toEqual([1, expect.stringContaining(sentence)]);
+    }
+    await expect(admin(app, '', 'check-keys')).rejects.toThrow('set HOLDFAST_MASTER_KEYS as the servers have it');
+  });
+
+  test('name the stacks whose master key is lost, and show no key', async () => {
+    await using database = await createTestDatabase();
+    await using lost = await createTestApp({ database, masterKeys: KeyRing.generate().replace(/^[^:]+/, 'lost') });
+    await using own = await createTestApp({ database });
+    const [gone, kept] = [await createStack(lost), await createStack(own)];
+    await encrypt(gone, 'x', lost);
+    await encrypt(kept, 'y', own);
+    const { code, printed, refused } = await admin(own, masterKeys, 'check-keys');
+    expect(code).toBe(1);
+    expect(printed.sort()).toEqual(
+      [`Master key ${ring.currentId}: 1 data keys.`, 'Master key lost: 1 data keys.'].sort(),
+    );
+    expect(refused).toBe(
+      'holdfast: 1 data keys cannot be unwrapped:\n' +
+        `  ${nameOf(gone)}, version 1: Master key "lost" is not in HOLDFAST_MASTER_KEYS`,
+    );
+  });
+});

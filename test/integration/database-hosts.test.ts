@@ -1,0 +1,122 @@
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { joinUrls, type PostgresPair, startPostgresPair } from '../../e2e/support/postgres-pair.ts';
+import { findFreePort } from '../../e2e/support/server-process.ts';
+import { ConfigError, parseConfig } from '../../src/shared/platform/config/config.ts';
+import { type Database, openDatabase } from '../../src/shared/platform/db/database.ts';
+import { migrate } from '../../src/shared/platform/db/migrate.ts';
+import { parsePostgresUrl } from '../../src/shared/platform/db/postgres-url.ts';
+import { sql } from '../../src/shared/platform/db/sql.ts';
+import { mapDatabaseError } from '../../src/shared/platform/db/sqlstate.ts';
+import { UnavailableError } from '../../src/shared/platform/errors/errors.ts';
+import { createLogger } from '../../src/shared/platform/logger/logger.ts';
+import { createStack, ok, startUpdate } from '../support/state.ts';
+import { append, complete, creation, exportedNames, until } from '../support/steps.ts';
+import { openTcpProxy } from '../support/tcp-proxy.ts';
+import { createTestApp } from '../support/test-app.ts';
+
+let pair: PostgresPair;
+beforeAll(async () => {
+  pair = await startPostgresPair();
+  await migrate({
+    url: joinUrls(pair.standbyUrl, pair.primaryUrl),
+    connectMs: 10_000,
+    waitMs: 0,
+    logger: createLogger({ level: 'silent' }),
+  });
+}, 120_000);
+afterAll(() => pair?.[Symbol.asyncDispose]());
+
+const open = async (url: string): Promise<Database & AsyncDisposable> => {
+  const db = await openDatabase({ ...parseConfig({}).database, url, connectTimeoutMs: 3_000, poolSize: 4 });
+  return Object.assign(db, { [Symbol.asyncDispose]: () => db.close() });
+};
+const write = (db: Database): Promise<unknown> =>
+  db.query(sql.nothing`insert into users (login) values (${`user-${crypto.randomUUID()}`})`);
+
+test('a standby before the primary is passed over', async () => {
+  await using db = await open(joinUrls(pair.standbyUrl, pair.primaryUrl, '?target_session_attrs=read-write'));
+  await Promise.all(Array.from({ length: 8 }, () => write(db)));
+});
+
+test('so are a host that refuses and one that hangs', async () => {
+  await using silent = await openTcpProxy(pair.primaryUrl);
+  silent.hang();
+  const refused = new URL(pair.primaryUrl);
+  refused.port = String(await findFreePort());
+  for (const first of [refused.toString(), silent.url]) {
+    await using db = await open(joinUrls(first, pair.primaryUrl));
+    await write(db);
+  }
+});
+
+test('a standby alone is unavailable, unless any server will do', async () => {
+  await using strict = await open(pair.standbyUrl);
+  const error: unknown = await write(strict).catch((thrown: unknown) => thrown);
+  expect(mapDatabaseError(error)).toBeInstanceOf(UnavailableError);
+  await using lenient = await open(`${pair.standbyUrl}?target_session_attrs=any`);
+  await lenient.query(sql.nothing`select 1`);
+  const refused: unknown = await write(lenient).catch((thrown: unknown) => thrown);
+  expect(mapDatabaseError(refused)).toBeInstanceOf(UnavailableError);
+});
+
+test.each([
+  ['postgres://u:p@a:1,b:2/db?target_session_attrs=standby', 'target_session_attrs'],
+  ['postgres://u:p@a:1,b:99999/db', '"b:99999"'],
+  ['postgres://u:p@a:1,/db', '""'],
+  ['http://u:p@a/db', 'postgres://'],
+])('%s is refused, without telling the password', (url, what) => {
+  expect(() => parsePostgresUrl(url)).toThrow(ConfigError);
+  expect(() => parsePostgresUrl(url)).toThrow(what);
+  expect(() => parsePostgresUrl(url)).not.toThrow('p@');
+});
+
+test('a URL is taken apart as libpq does it', () => {
+  const { hosts, mustTakeWrites, tls } = parsePostgresUrl(
+    'postgresql://u:p%40w@[::1]:1,b,c.example:3/db?sslmode=require&application_name=x&target_session_attrs=any',
+  );
+  expect(mustTakeWrites).toBe(false);
+  expect(tls).toEqual({ rejectUnauthorized: false });
+  expect(hosts).toEqual([
+    { name: '[::1]:1', url: 'postgresql://u:p%40w@[::1]:1/db?application_name=x' },
+    { name: 'b', url: 'postgresql://u:p%40w@b/db?application_name=x' },
+    { name: 'c.example:3', url: 'postgresql://u:p%40w@c.example:3/db?application_name=x' },
+  ]);
+  expect(parsePostgresUrl('postgres://u@/db?host=/run/postgresql').hosts).toEqual([
+    { name: '/run/postgresql', url: 'postgres://u@/db?host=%2Frun%2Fpostgresql' },
+  ]);
+});
+
+// The last one: the pair is none after it.
+test('the primary falls silent, the standby is promoted: what was acknowledged is there, and calls go on', async () => {
+  await using proxy = await openTcpProxy(pair.primaryUrl);
+  await using app = await createTestApp({
+    database: { url: joinUrls(proxy.url, pair.standbyUrl), [Symbol.asyncDispose]: async () => {} },
+    settings: {
+      HOLDFAST_DATABASE_TIMEOUT_MS: '1500',
+      HOLDFAST_DATABASE_CONNECT_MS: '1500',
+      HOLDFAST_DATABASE_ACQUIRE_MS: '5000',
+    },
+  });
+  const stack = await createStack(app);
+  const update = await startUpdate(app, stack, { journal: true });
+  const acknowledged: string[] = [];
+  let index = 0;
+  const writeOne = async (): Promise<number> => {
+    const name = `n${index}`;
+    const { status } = await append(app, update, creation(1 + 2 * index, name, stack));
+    if (status === 204) {
+      acknowledged.push(name);
+      index++;
+    }
+    return status;
+  };
+  while (acknowledged.length < 20) expect(await writeOne()).toBe(204);
+  proxy.hang();
+  expect(await writeOne()).toBe(503);
+  await pair.promote();
+  await until(async () => (await writeOne()) === 204, 'the new primary is found');
+  await ok(complete(app, update));
+  const there = new Set(await exportedNames(app, stack));
+  expect(acknowledged.filter((name) => !there.has(name))).toEqual([]);
+  await startUpdate(app, stack);
+}, 120_000);

@@ -1,0 +1,144 @@
+import { randomBytes, randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { mintToken } from '../../src/shared/platform/crypto/secret-token.ts';
+import { bodySamples, listRoutes } from '../support/routes.ts';
+import { ok, type RunningUpdate, startUpdate, type TestStack } from '../support/state.ts';
+import { type NotedStatements, noteStatements } from '../support/statement-count.ts';
+import { createTestApp, type TestApp } from '../support/test-app.ts';
+
+/** Names of one length, so that no answer differs by its length. */
+const newName = () => `n${randomBytes(6).toString('hex')}`;
+
+interface Place {
+  readonly organization: string;
+  readonly project: string;
+  readonly stack: string;
+  readonly updateId: string;
+}
+
+let app: TestApp;
+let statements: NotedStatements;
+let existing: Place;
+let absent: Record<string, Place>;
+const held: Record<string, string> = {};
+beforeAll(async () => {
+  app = await createTestApp({ settings: { HOLDFAST_WRONG_TOKENS_PER_MINUTE: '100000' } });
+  const there = await createStack(newName());
+  const update = await startUpdate(app, there);
+  existing = placeOf(there, update);
+  absent = {
+    organization: { ...existing, organization: newName() },
+    project: { ...existing, project: newName() },
+    stack: { ...existing, stack: newName() },
+    update: { ...existing, updateId: randomUUID() },
+    all: { organization: newName(), project: newName(), stack: newName(), updateId: randomUUID() },
+  };
+  const own = await createStack(newName());
+  held['a token from elsewhere'] = own.auth;
+  held['a live lease from elsewhere'] = (await startUpdate(app, own)).lease;
+  const other = await createStack(newName());
+  const dead = await startUpdate(app, other);
+  await ok(app.call('POST', `${dead.path}/cancel`, { auth: other.auth }));
+  held['a dead lease'] = dead.lease;
+  // Notes when it was used last.
+  await ok(app.call('GET', '/api/user', { auth: own.auth }));
+  statements = noteStatements(app);
+});
+afterAll(() => app[Symbol.asyncDispose]());
+
+async function createStack(organization: string): Promise<TestStack> {
+  const auth = `token ${await app.createUser(organization, 'admin')}`;
+  const [project, stack] = [newName(), newName()];
+  await ok(app.call('POST', `/api/stacks/${organization}/${project}`, { auth, body: { stackName: stack } }));
+  return { auth, organization, project, stack, path: `/api/stacks/${organization}/${project}/${stack}` };
+}
+
+function placeOf({ organization, project, stack }: TestStack, { id }: RunningUpdate): Place {
+  return { organization, project, stack, updateId: id };
+}
+
+/** Each with a value of its own for each call, where that makes a difference to what is remembered. */
+const strangers: Record<string, () => string | undefined> = {
+  nobody: () => undefined,
+  'a wrong token': () => `token ${mintToken('hf-').token}`,
+  'a wrong token of an operator': () => `token ${newName()}-${newName()}`,
+  'a mistyped token': () => `token hf-${'x'.repeat(49)}`,
+  'a wrong lease': () => `update-token ${mintToken('lease-').token}`,
+  'a mistyped lease': () => `update-token lease-${'x'.repeat(49)}`,
+  'a token from elsewhere': () => held['a token from elsewhere'],
+  'the same, as a lease': () => held['a token from elsewhere']?.replace('token', 'update-token'),
+  'a live lease from elsewhere': () => held['a live lease from elsewhere'],
+  'a dead lease': () => held['a dead lease'],
+  'a dead lease, as a token': () => held['a dead lease']?.replace('update-token', 'token'),
+};
+/** What is refused twice costs less the second time, and leases are tried at the same places by several routes. */
+const isRemembered = (stranger: string) => /lease from|dead lease/.test(stranger);
+
+async function ask(route: string, place: Place, auth: string | undefined) {
+  const [method, pattern] = route.split(' ') as [string, string];
+  const url = pattern
+    .replace(/:kind\(.*\)\//, 'update/')
+    .replace(':organization', place.organization)
+    .replace(':project', place.project)
+    .replace(':stackVersion', '1')
+    .replace(':stack', place.stack)
+    .replace(':updateId', place.updateId);
+  const hasBody = !['GET', 'HEAD', 'DELETE'].includes(method);
+  statements.begun.length = 0;
+  const response = await app.call(method, url, {
+    ...(auth === undefined ? {} : { auth }),
+    ...(hasBody ? { body: bodySamples[pattern.split('/').at(-1) ?? ''] ?? {} } : {}),
+  });
+  const { 'x-pulumi-request-id': _id, date: _date, ...headers } = response.headers;
+  let body = response.text;
+  for (const [name, value] of Object.entries(place)) body = body.replaceAll(value, `<${name}>`);
+  return { status: response.status, headers, body, statements: [...statements.begun] };
+}
+
+test.each(Object.keys(strangers))(
+  'what exists is the same as what does not, on every route, to %s',
+  async (stranger) => {
+    const routes = listRoutes(app.app).filter((route) => route.includes(':organization'));
+    expect(routes.length).toBeGreaterThan(40);
+    const told: object[] = [];
+    for (const route of routes) {
+      const auth = strangers[stranger] as () => string | undefined;
+      const there = await ask(route, existing, auth());
+      if (there.status < 400) told.push({ route, status: there.status });
+      for (const [missing, place] of Object.entries(absent)) {
+        const not = await ask(route, place, auth());
+        if (isRemembered(stranger)) for (const answer of [there, not]) answer.statements.length = 0;
+        if (JSON.stringify(not) !== JSON.stringify(there)) told.push({ route, missing, there, not });
+      }
+    }
+    expect(told).toEqual([]);
+  },
+);
+
+describe('what a stranger asks for by name', () => {
+  test('lists are as empty for what exists', async () => {
+    const auth = held['a token from elsewhere'] as string;
+    const list = (search: string) => app.call('GET', `/api/user/stacks?${search}`, { auth });
+    for (const search of ['organization', 'project'] as const) {
+      const there = await ok(list(`${search}=${existing[search]}`));
+      expect(there.json).toEqual({ stacks: [] });
+      expect((await list(`${search}=${newName()}`)).text).toBe(there.text);
+    }
+  });
+
+  test('a stack cannot be created in an organization that exists, nor in one that does not', async () => {
+    const auth = held['a token from elsewhere'] as string;
+    const create = (organization: string, body: object) =>
+      app.call('POST', `/api/stacks/${organization}/proj`, { auth, body });
+    for (const body of [{ stackName: 'dev' }, { stackName: 'a/b' }, {}, { stackName: 'dev', tags: { '': 'x' } }]) {
+      const organization = newName();
+      const there = await create(existing.organization, body);
+      const not = await create(organization, body);
+      expect(there.status).toBeGreaterThanOrEqual(400);
+      expect({ status: not.status, text: not.text.replaceAll(organization, existing.organization) }).toEqual({
+        status: there.status,
+        text: there.text,
+      });
+    }
+  });
+});

@@ -1,0 +1,300 @@
+import type { IncomingMessage } from 'node:http';
+import type { Socket } from 'node:net';
+import { gzipSync } from 'node:zlib';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { createStack, type TestStack } from '../support/state.ts';
+import { until } from '../support/steps.ts';
+import { createTestApp, type TestApp } from '../support/test-app.ts';
+import { expectRefusal, type WireAnswer, type WireConnection, WireServer } from '../support/wire.ts';
+
+const accept = 'application/vnd.pulumi+9';
+const mib = 1024 * 1024;
+
+let app: TestApp;
+let server: WireServer;
+let stack: TestStack;
+beforeAll(async () => {
+  app = await createTestApp({ settings: { HOLDFAST_HEAD_SECONDS: '1', HOLDFAST_IDLE_SECONDS: '1' } });
+  server = await WireServer.listen(app);
+  stack = await createStack(app);
+});
+afterAll(() => app[Symbol.asyncDispose]());
+
+/** A head that keeps its connection, unless `headers` say otherwise. */
+function keeping(method: string, target: string, headers: Readonly<Record<string, string | number>> = {}): string {
+  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`);
+  return `${method} ${target} HTTP/1.1\r\nHost: localhost\r\n${lines.join('')}\r\n`;
+}
+
+/** Resolves once the server has closed the connection, without another answer. */
+async function expectClosed(connection: WireConnection): Promise<void> {
+  expect(await connection.answer()).toBeNull();
+}
+
+const refusals: [string, number, string, string, Record<string, string>][] = [
+  ['an unknown path', 404, 'POST', '/x', {}],
+  ['the root', 404, 'PUT', '/', {}],
+  ['a method that a path does not have', 404, 'POST', '/healthz', {}],
+  ['an unknown path of the API', 404, 'POST', '/api/nothing', { Accept: accept }],
+  ['a method that the API does not have', 404, 'PATCH', '/api/user', { Accept: accept }],
+  ['a path that is none', 400, 'POST', '/api/%zz', { Accept: accept }],
+  ['no version of the protocol', 415, 'POST', '/api/stacks/o/p', {}],
+  ['no token', 401, 'POST', '/api/stacks/o/p', { Accept: accept }],
+  ['a wrong token', 401, 'POST', '/api/stacks/o/p', { Accept: accept, Authorization: 'token no' }],
+  ['an import without a token', 401, 'POST', '/api/stacks/o/p/s/import', { Accept: accept }],
+  [
+    'a lease that is none',
+    403,
+    'PATCH',
+    `/api/stacks/o/p/s/update/${crypto.randomUUID()}/checkpoint`,
+    {
+      Accept: accept,
+      Authorization: 'update-token no',
+    },
+  ],
+];
+
+describe.each(refusals)('%s: %i', (_what, status, method, target, headers) => {
+  test('from the head, without a byte of the body', async () => {
+    for (const framing of [{ 'Content-Length': '100000' }, { 'Transfer-Encoding': 'chunked' }]) {
+      const connection = server.connect();
+      await connection.write(keeping(method, target, { ...headers, ...framing, 'Content-Type': 'application/json' }));
+      const answer = await connection.answer();
+      expectRefusal(answer, status);
+      expect(answer?.headers.get('connection')).toBe('close');
+      // It may send on for a moment, and is then cut off.
+      await expectClosed(connection);
+    }
+  });
+
+  test('before a client that asks first sends its body', async () => {
+    const connection = server.connect();
+    await connection.write(keeping(method, target, { ...headers, 'Content-Length': 20, Expect: '100-continue' }));
+    const answer = await connection.answer();
+    expectRefusal(answer, status);
+    expect(answer?.headers.get('connection')).toBe('close');
+    connection.destroy();
+  });
+
+  test('keeps the connection when little is left, and drops that', async () => {
+    const connection = server.connect();
+    const body = 'x'.repeat(60_000);
+    await connection.write(keeping(method, target, { ...headers, 'Content-Length': body.length }));
+    expectRefusal(await connection.answer(), status);
+    await connection.write(body);
+    await connection.write(keeping('GET', '/healthz'));
+    expect((await connection.answer())?.status).toBe(200);
+    connection.destroy();
+  });
+
+  test('reaches a client that first sends all it has', async () => {
+    const connection = server.connect();
+    await connection.write(keeping(method, target, { ...headers, 'Content-Length': 4 * mib }));
+    for (let sent = 0; sent < 4; sent++) await connection.write(Buffer.alloc(mib));
+    expectRefusal(await connection.answer(), status);
+    connection.destroy();
+  });
+});
+
+test('a client that asks first is told to go on once its call is let in', async () => {
+  const connection = server.connect();
+  const body = JSON.stringify({ stackName: 'asked' });
+  await connection.write(
+    keeping('POST', `/api/stacks/${stack.organization}/proj`, {
+      Accept: accept,
+      Authorization: stack.auth,
+      'Content-Type': 'application/json',
+      'Content-Length': body.length,
+      Expect: '100-continue',
+    }),
+  );
+  expect(await connection.interim()).toBe(100);
+  await connection.write(body);
+  expect((await connection.answer())?.status).toBe(200);
+  connection.destroy();
+});
+
+test('other expectations are refused', async () => {
+  expectRefusal(await server.request('GET', '/healthz', { headers: { Expect: 'a miracle' } }), 417);
+});
+
+describe('what trickles in is cut off', () => {
+  /** Sends a byte every 50 ms until the connection is closed. */
+  async function trickle(...starts: string[]): Promise<void> {
+    const connection = server.connect({ stays: true });
+    for (const start of starts) await connection.write(start);
+    let isClosed = false;
+    const closed = (async () => {
+      while ((await connection.answer(30_000)) !== null);
+      isClosed = true;
+    })();
+    const timer = setInterval(() => void connection.write('a'), 50);
+    try {
+      await closed;
+    } finally {
+      clearInterval(timer);
+    }
+    expect(isClosed).toBe(true);
+  }
+  const small = { 'Content-Length': 60_000 };
+  const large = { 'Content-Length': 600_000_000 };
+
+  test.each([
+    ['a small body that nobody reads', () => keeping('POST', '/x', small)],
+    ['a large body that nobody reads', () => keeping('POST', '/x', large)],
+    ['the body of a GET', () => keeping('GET', '/healthz', small)],
+    ['the large body of a GET', () => keeping('GET', '/healthz', large)],
+    ['the body of a call without a token', () => keeping('POST', '/api/stacks/o/p', { ...small, Accept: accept })],
+    [
+      'the body of a call that takes none',
+      () => keeping('GET', '/api/user', { ...small, Accept: accept, Authorization: stack.auth }),
+    ],
+    ['a head', () => 'GET /healthz HTTP/1.1\r\nHost: localhost\r\nX-A: '],
+    ['a line', () => 'GET /'],
+    ['the head of a second request', () => `${keeping('GET', '/healthz')}GET /healthz HTTP/1.1\r\nX-A: `],
+  ])('%s', (_what, start) => trickle(start()));
+
+  test('a connection on which nothing ever comes', async () => {
+    const connection = server.connect();
+    const answer = await connection.answer(30_000);
+    if (answer) expectRefusal(answer, 408);
+    await expectClosed(connection);
+  });
+
+  test('a connection between two requests', async () => {
+    const connection = server.connect();
+    await connection.write(keeping('GET', '/healthz'));
+    expect((await connection.answer())?.status).toBe(200);
+    await expectClosed(connection);
+  });
+});
+
+describe('several requests on one connection', () => {
+  const inUse = () => ({ Accept: accept, Authorization: stack.auth });
+
+  test('what stands behind a refused body is not served', async () => {
+    const victim = await createStack(app);
+    const body = 'x'.repeat(100_000);
+    const connection = server.connect();
+    await connection.write(
+      keeping('POST', '/x', { 'Content-Length': body.length }) +
+        body +
+        keeping('DELETE', victim.path, { Accept: accept, Authorization: victim.auth }),
+    );
+    expectRefusal(await connection.answer(), 404);
+    await expectClosed(connection);
+    expect((await app.call('GET', victim.path, { auth: victim.auth })).status).toBe(200);
+  });
+
+  test('a broken one behind a good one does not take its answer', async () => {
+    const connection = server.connect();
+    await connection.write(`${keeping('GET', '/api/user', inUse())}BROKEN\r\n\r\n`);
+    expect((await connection.answer())?.status).toBe(200);
+    await expectClosed(connection);
+  });
+
+  test('a broken one behind an answer that is on its way is not put into it', async () => {
+    const { auth, path } = stack;
+    const filler = Buffer.alloc(6 * mib, 'y').toString();
+    const document = JSON.stringify({ version: 3, deployment: { filler } });
+    const imported = await app.call('POST', `${path}/import`, { auth, body: document });
+    expect(imported.status).toBe(200);
+    const connection = server.connect();
+    await connection.write(keeping('GET', `${path}/export`, { Accept: accept, Authorization: auth }));
+    await connection.write('BROKEN\r\n\r\n');
+    const answer = await connection.answer();
+    expect(answer?.status).toBe(200);
+    expect(answer?.json.deployment.filler).toHaveLength(filler.length);
+    connection.destroy();
+  });
+});
+
+test('more headers than a request can need are refused, not left out', async () => {
+  const many = (count: number) => Object.fromEntries(Array.from({ length: count }, (_, at) => [`X-${at}`, 'y']));
+  expectRefusal(await server.request('GET', '/healthz', { headers: many(300) }), 431);
+  expect((await server.request('GET', '/healthz', { headers: many(150) }))?.status).toBe(200);
+});
+
+test('a route that takes no body does not look at one', async () => {
+  const broken = gzipSync(Buffer.alloc(10_000)).subarray(0, 30);
+  const other = await createStack(app);
+  const headers = { Accept: accept, Authorization: other.auth, 'Content-Encoding': 'gzip' };
+  const answer = await server.request('DELETE', other.path, { headers, body: broken });
+  expect(answer?.status).toBe(204);
+});
+
+describe('connections', () => {
+  const refused = async (limited: TestApp): Promise<Record<string, number>> => {
+    const { values } = await limited.context.metrics.connectionsRefused.get();
+    return Object.fromEntries(values.map(({ labels, value }) => [labels.limit, value]));
+  };
+  const ask = async (connection: WireConnection, headers = {}): Promise<WireAnswer | null> => {
+    await connection.write(keeping('GET', '/healthz', headers));
+    return connection.answer();
+  };
+
+  test.each([
+    ['from one address', 'address', { HOLDFAST_MAX_CONNECTIONS_PER_ADDRESS: '5' }],
+    ['in all', 'total', { HOLDFAST_MAX_CONNECTIONS: '5' }],
+    [
+      'of trusted proxies',
+      'total',
+      {
+        HOLDFAST_MAX_CONNECTIONS: '5',
+        HOLDFAST_MAX_CONNECTIONS_PER_ADDRESS: '2',
+        HOLDFAST_TRUSTED_PROXIES: '127.0.0.0/8',
+      },
+    ],
+  ])('%s: as many as the limit, again and again; the others get 503', async (_what, limit, settings) => {
+    const lines: string[] = [];
+    await using limited = await createTestApp({ settings, log: { write: (line) => void lines.push(line) } });
+    const front = await WireServer.listen(limited);
+    for (let round = 1; round <= 2; round++) {
+      const connections = Array.from({ length: 5 }, () => front.connect());
+      for (const connection of connections) expect((await ask(connection))?.status).toBe(200);
+      for (let more = 0; more < 2; more++) {
+        const answer = await ask(front.connect());
+        expectRefusal(answer, 503);
+        expect(answer?.headers.get('retry-after')).toBe('1');
+      }
+      // Some close, some break off.
+      for (const [at, connection] of connections.entries()) at % 2 === 0 ? connection.end() : connection.destroy();
+      await until(async () => {
+        const text = await limited.context.metrics.registry.metrics();
+        return /^holdfast_connections 0$/m.test(text);
+      }, 'all are closed');
+    }
+    expect(await refused(limited)).toEqual({ [limit]: 4 });
+    expect(lines.filter((line) => line.includes('connections refused'))).toHaveLength(1);
+  });
+
+  test('those that send nothing do not hold up the end of the server', async () => {
+    const lines: string[] = [];
+    const settings = { HOLDFAST_HEAD_SECONDS: '3600', HOLDFAST_SHUTDOWN_SECONDS: '20' };
+    const limited = await createTestApp({ settings, log: { write: (line) => void lines.push(line) } });
+    const front = await WireServer.listen(limited);
+    const connections = [front.connect(), front.connect()];
+    await connections[0]?.write('GET / HTTP/1.1\r\n');
+    await until(async () => /^holdfast_connections 2$/m.test(await limited.context.metrics.registry.metrics()), 'open');
+    await limited[Symbol.asyncDispose]();
+    expect(lines.filter((line) => line.includes('gave up waiting'))).toEqual([]);
+  });
+});
+
+test('a connection keeps nothing of the bodies that were refused on it', async () => {
+  const sockets: Socket[] = [];
+  app.app.server.prependOnceListener('request', ({ socket }: IncomingMessage) => sockets.push(socket));
+  const connection = server.connect();
+  const refused = async (): Promise<void> => {
+    await connection.write(keeping('POST', '/x', { 'Content-Length': 20 }));
+    expectRefusal(await connection.answer(), 404);
+    await connection.write('x'.repeat(20));
+  };
+  await refused();
+  await refused();
+  const [socket] = sockets;
+  const before = socket?.listenerCount('close');
+  for (let call = 0; call < 20; call++) await refused();
+  expect(socket?.listenerCount('close')).toBe(before);
+  connection.destroy();
+});

@@ -1,0 +1,99 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import path from 'node:path';
+import { expect, test } from '@jest/globals';
+import { createStack, ok, type RunningUpdate, startUpdate, type TestStack } from '../support/state.ts';
+import { append, cancel, complete, creation, exportedNames, query, until } from '../support/steps.ts';
+import { createTestApp, masterKeys, type TestApp } from '../support/test-app.ts';
+
+// All documents go to the blob store, so that each fold that is stored leaves a row in `blobs`.
+const settings = { HOLDFAST_INLINE_BYTES: '1' };
+const resources = 400;
+
+async function journaled(app: TestApp): Promise<{ stack: TestStack; update: RunningUpdate; names: string[] }> {
+  const stack = await createStack(app);
+  const update = await startUpdate(app, stack, { journal: true });
+  const names = Array.from({ length: resources }, (_, at) => `r${at}`);
+  await ok(
+    append(
+      app,
+      update,
+      names.flatMap((name, at) => creation(1 + 2 * at, name, stack)),
+    ),
+  );
+  return { stack, update, names };
+}
+
+const count = async (app: TestApp, table: string): Promise<number> =>
+  (await query(app, `select 1 from ${table}`)).length;
+
+test.each(['cancelled', 'running'])(
+  'twelve folds of a %s update, in two processes, make one checkpoint',
+  async (status) => {
+    await using app = await createTestApp({ settings });
+    await using other = await createTestApp({ settings, database: app.database, dataDir: app.dataDir });
+    const { stack, update, names } = await journaled(app);
+    if (status === 'cancelled') await ok(cancel(app, stack, update));
+    const folders = Array.from({ length: 12 }, (_, at) => (at % 2 === 0 ? app : other).context.folder);
+    await Promise.all(folders.map((folder) => folder.fold(update.id)));
+    expect([await count(app, 'checkpoints'), await count(app, 'blobs')]).toEqual([1, 1]);
+    if (status === 'running') await ok(complete(other, update));
+    expect(await exportedNames(other, stack)).toEqual(names);
+    expect(await count(app, 'blobs')).toBe(1);
+  },
+);
+
+test('a journal that another has folded and deleted meanwhile is done', async () => {
+  await using app = await createTestApp({ settings: { ...settings, HOLDFAST_JOURNAL_GRACE_SECONDS: '0' } });
+  const { stack, update, names } = await journaled(app);
+  await ok(cancel(app, stack, update));
+  await Promise.all(Array.from({ length: 6 }, () => app.context.folder.fold(update.id)));
+  await until(async () => (await count(app, 'journals')) === 0, 'journal deleted');
+  await app.context.folder.fold(update.id);
+  expect([await exportedNames(app, stack), await count(app, 'blobs')]).toEqual([names, 1]);
+});
+
+/** A process that claims the fold of a journal, and then computes for ever. */
+function startStuckFolder(app: TestApp, update: RunningUpdate): ChildProcess {
+  const source = (file: string): string => JSON.stringify(path.join(import.meta.dirname, '../../src', file));
+  const script = `
+    import { createContext } from ${source('shared/context.ts')};
+    import { parseConfig } from ${source('shared/platform/config/config.ts')};
+    const config = parseConfig(JSON.parse(process.env.SETTINGS));
+    const largeReplays = { open: () => new Promise(() => {}) };
+    const secrets = { databaseUrl: config.database.url, masterKeys: process.env.KEYS };
+    const context = await createContext(config, secrets, { largeReplays });
+    setInterval(() => {}, 1_000);
+    await context.folder.fold(${JSON.stringify(update.id)});`;
+  const SETTINGS = JSON.stringify({ HOLDFAST_DATABASE_URL: app.database.url, HOLDFAST_DATA_DIR: app.dataDir });
+  const env = { PATH: process.env['PATH'], SETTINGS, KEYS: masterKeys };
+  return spawn(process.execPath, ['--input-type=module', '-e', script], { env, stdio: 'inherit' });
+}
+
+test('the fold of a process that is killed is taken over, and nobody folds while that process lives', async () => {
+  await using app = await createTestApp({ settings });
+  const { stack, update, names } = await journaled(app);
+  const stuck = startStuckFolder(app, update);
+  try {
+    const claimed = async () => {
+      const [row] = await query<{ claim: string | null; until: Date }>(
+        app,
+        'select fold_claim as claim, fold_claimed_until as until from journals where update_id = $1',
+        [update.id],
+      );
+      return row?.claim ? row : null;
+    };
+    await until(async () => (await claimed()) !== null, 'the process claims the fold');
+    const first = await claimed();
+    let ended = false;
+    const completing = complete(app, update).finally(() => {
+      ended = true;
+    });
+    await until(async () => Number((await claimed())?.until) > Number(first?.until), 'the claim is renewed');
+    expect([(await claimed())?.claim, ended, await count(app, 'checkpoints')]).toEqual([first?.claim, false, 0]);
+    stuck.kill('SIGKILL');
+    await ok(completing);
+    expect([await exportedNames(app, stack), await count(app, 'blobs')]).toEqual([names, 1]);
+  } finally {
+    stuck.kill('SIGKILL');
+  }
+});

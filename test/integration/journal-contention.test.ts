@@ -1,0 +1,101 @@
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { lockUpdate } from '../../src/shared/updates/update-closer.ts';
+import { createStack, ok, startUpdate } from '../support/state.ts';
+import { append, complete, creation, exportedNames, holdInserts, query, until } from '../support/steps.ts';
+import { createTestApp, type TestApp } from '../support/test-app.ts';
+
+let app: TestApp;
+beforeAll(async () => {
+  app = await createTestApp();
+});
+afterAll(() => app[Symbol.asyncDispose]());
+
+const eventBatch = (sequence: number, event: object = { stdoutEvent: { message: 'x', color: 'raw' } }) => ({
+  events: [{ sequence, timestamp: 1, ...event }],
+});
+
+const sendEvents = (update: { path: string; lease: string }, batch: object) =>
+  app.call('POST', `${update.path}/events/batch`, { auth: update.lease, body: batch });
+
+interface Counts extends Record<string, unknown> {
+  updated: number;
+  hot: number;
+}
+
+/** Row versions that updates of a table have made so far, and how many of them touched no index. */
+async function countUpdates(table: string): Promise<Counts> {
+  const [row] = await query<Counts>(
+    app,
+    `select n_tup_upd::integer as updated, n_tup_hot_upd::integer as hot from pg_stat_user_tables where relname = $1`,
+    [table],
+  );
+  return row as Counts;
+}
+
+test('a batch of entries changes no index, and not the row of its update', async () => {
+  const stack = await createStack(app);
+  const update = await startUpdate(app, stack, { journal: true });
+  const [journalsBefore, updatesBefore] = [await countUpdates('journals'), await countUpdates('updates')];
+  const batches = 60;
+  for (let at = 0; at < batches; at++) await ok(append(app, update, creation(at * 2 + 1, `r${at}`, stack)));
+  // Postgres tells its figures with a delay.
+  let journals = await countUpdates('journals');
+  await until(async () => {
+    journals = await countUpdates('journals');
+    return journals.updated - journalsBefore.updated >= batches;
+  }, 'the figures are told');
+  // A full page makes an exception now and then.
+  expect(journals.hot - journalsBefore.hot).toBeGreaterThan(batches * 0.8);
+  expect((await countUpdates('updates')).updated - updatesBefore.updated).toBeLessThan(batches / 2);
+  await ok(complete(app, update));
+});
+
+test('events do not wait for journal entries, nor entries for events', async () => {
+  const stack = await createStack(app);
+  const update = await startUpdate(app, stack, { journal: true });
+  await ok(append(app, update, creation(1, 'first', stack)));
+  {
+    await using gate = await holdInserts(app, 'journal_entries');
+    const held = append(app, update, creation(3, 'second', stack));
+    await gate.reached(1);
+    await ok(sendEvents(update, eventBatch(0)));
+    await gate.release();
+    await ok(held);
+  }
+  {
+    await using gate = await holdInserts(app, 'engine_events');
+    const held = sendEvents(update, eventBatch(1));
+    await gate.reached(1);
+    await ok(append(app, update, creation(5, 'third', stack)));
+    await gate.release();
+    await ok(held);
+  }
+  await ok(complete(app, update));
+  expect(await exportedNames(app, stack)).toEqual(['first', 'second', 'third']);
+});
+
+test('whoever locks an update to end it waits for the batches that were let in, and counts their entries', async () => {
+  const stack = await createStack(app);
+  const update = await startUpdate(app, stack, { journal: true });
+  await using gate = await holdInserts(app, 'journal_entries');
+  const held = append(app, update, creation(1, 'late', stack));
+  await gate.reached(1);
+  const locked = app.context.db.inTransaction((tx) => lockUpdate(tx, update.id));
+  await gate.reached(2);
+  await gate.release();
+  await ok(held);
+  expect((await locked)?.update).toMatchObject({ entryCount: 2, hasTail: true });
+  await ok(complete(app, update));
+  expect(await exportedNames(app, stack)).toEqual(['late']);
+});
+
+test('batches of events with a summary do not lock each other out', async () => {
+  const stack = await createStack(app);
+  const update = await startUpdate(app, stack);
+  const summary = { summaryEvent: { resourceChanges: { create: 1 } } };
+  await Promise.all(
+    Array.from({ length: 40 }, async (_, at) => ok(sendEvents(update, eventBatch(at, at % 2 ? summary : undefined)))),
+  );
+  const [row] = await query(app, 'select resource_changes from updates where id = $1', [update.id]);
+  expect(row).toEqual({ resource_changes: '{"create":1}' });
+});

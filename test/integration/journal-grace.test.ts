@@ -1,0 +1,151 @@
+import { readdirSync, truncateSync } from 'node:fs';
+import path from 'node:path';
+import { expect, test } from '@jest/globals';
+import type { BlobStore } from '../../src/shared/platform/blobs/blob-store.ts';
+import { openBlobStore } from '../../src/shared/platform/blobs/blob-stores.ts';
+import { expireLeases } from '../../src/workers/maintenance/expire-leases.ts';
+import { createStack, deployment, ok, type RunningUpdate, startUpdate, type TestStack } from '../support/state.ts';
+import {
+  append,
+  beginning,
+  cancel,
+  complete,
+  creation,
+  exportedNames,
+  query,
+  removal,
+  until,
+} from '../support/steps.ts';
+import { createTestApp, type TestApp } from '../support/test-app.ts';
+
+const inBlobs = { HOLDFAST_INLINE_BYTES: '1' };
+
+const entryCount = async (app: TestApp, update: RunningUpdate): Promise<number> =>
+  (await query(app, 'select 1 from journal_entries where update_id = $1', [update.id])).length;
+
+async function readBack(app: TestApp, update: RunningUpdate): Promise<void> {
+  await until(
+    async () =>
+      (await query(app, 'select 1 from journals where update_id = $1 and folded_at is not null', [update.id]))
+        .length === 1,
+    'the fold was read back',
+  );
+}
+
+/** A stack with `base` (r0, r1) and an update of it that adds `new` and takes r0 away. */
+async function updated(app: TestApp): Promise<{ stack: TestStack; update: RunningUpdate }> {
+  const stack = await createStack(app);
+  await ok(app.call('POST', `${stack.path}/import`, { auth: stack.auth, body: deployment(2) }));
+  const update = await startUpdate(app, stack, { journal: true });
+  await ok(append(app, update, [...creation(1, 'new', stack), beginning(3, 3), removal(4, 3, 0)]));
+  await ok(complete(app, update));
+  await readBack(app, update);
+  return { stack, update };
+}
+
+/** Makes the update's checkpoint unreadable, as a power cut may do to a file that was not synced. */
+async function damage(app: TestApp, update: RunningUpdate): Promise<void> {
+  const [row] = await query<{ blob_key: string }>(
+    app,
+    'select c.blob_key from updates u join checkpoints c on c.id = u.checkpoint_id where u.id = $1',
+    [update.id],
+  );
+  const name = row?.blob_key.replaceAll('/', '~');
+  const file = readdirSync(app.dataDir, { recursive: true, encoding: 'utf8' }).find(
+    (each) => path.basename(each) === name,
+  );
+  truncateSync(path.join(app.dataDir, file as string), 20);
+}
+
+test('a folded journal stays for the grace period, and is not folded again meanwhile', async () => {
+  await using app = await createTestApp({ settings: { HOLDFAST_JOURNAL_GRACE_SECONDS: '600' } });
+  const { update } = await updated(app);
+  const empty = await createStack(app);
+  const idle = await startUpdate(app, empty, { journal: true });
+  await ok(cancel(app, empty, idle));
+  await until(async () => (await query(app, 'select 1 from journals')).length === 1, 'nothing is kept without entries');
+  await expireLeases(app.context);
+  expect([await entryCount(app, update), await app.context.folds.claimUnfolded(10)]).toEqual([4, []]);
+  await query(app, `update journals set folded_at = folded_at - interval '590 seconds'`);
+  await expireLeases(app.context);
+  expect(await entryCount(app, update)).toBe(4);
+  await query(app, `update journals set folded_at = folded_at - interval '20 seconds'`);
+  await expireLeases(app.context);
+  expect([await entryCount(app, update), await query(app, 'select 1 from journals')]).toEqual([0, []]);
+});
+
+test('a damaged state is made anew from its base and its journal, wherever the stack refers to it', async () => {
+  await using app = await createTestApp({ settings: inBlobs });
+  const { stack, update } = await updated(app);
+  const next = await startUpdate(app, stack, { journal: true });
+  await ok(append(app, next, [beginning(1, 1), removal(2, 1, 1)]));
+  await damage(app, update);
+  expect(await app.context.folder.rebuild(update.id)).toBe(true);
+  expect(await exportedNames(app, stack, 2)).toEqual(['new', 'r1']);
+  await ok(complete(app, next));
+  expect(await exportedNames(app, stack)).toEqual(['new']);
+  expect(await exportedNames(app, stack, 1)).toEqual(['r0', 'r1']);
+  const dangling = await query(
+    app,
+    `select 1 from updates where kind <> 'import' and (base_checkpoint_id is null or checkpoint_id is null)`,
+  );
+  expect(dangling).toEqual([]);
+});
+
+test('the newest state, damaged, is the newest again; that of a prefix gets no more entries', async () => {
+  await using app = await createTestApp({ settings: inBlobs });
+  const stack = await createStack(app);
+  const update = await startUpdate(app, stack, { journal: true });
+  await ok(append(app, update, [...creation(1, 'one', stack), removal(3, 3, 9), ...creation(4, 'two', stack)]));
+  await ok(cancel(app, stack, update));
+  await readBack(app, update);
+  await damage(app, update);
+  expect(await app.context.folder.rebuild(update.id)).toBe(true);
+  expect(await exportedNames(app, stack)).toEqual(['one']);
+});
+
+test('there is nothing to make a state anew from when the journal is gone, or holds none of it', async () => {
+  await using app = await createTestApp({ settings: { HOLDFAST_JOURNAL_GRACE_SECONDS: '0' } });
+  const stack = await createStack(app);
+  const update = await startUpdate(app, stack, { journal: true });
+  await ok(append(app, update, creation(1, 'one', stack)));
+  expect(await app.context.folder.rebuild(update.id)).toBe(false);
+  await ok(complete(app, update));
+  await until(async () => (await query(app, 'select 1 from journals')).length === 0, 'journal deleted');
+  expect(await app.context.folder.rebuild(update.id)).toBe(false);
+  expect(await exportedNames(app, stack)).toEqual(['one']);
+});
+
+test('a state that does not read back as it was written is made anew before its journal may go', async () => {
+  const tearing: { next: boolean } = { next: false };
+  await using database = await createTestApp({ settings: inBlobs });
+  const files = await openBlobStore({ kind: 'files', directory: path.join(database.dataDir, 'torn') });
+  const blobs: BlobStore = new Proxy(files, {
+    get: (store, name) => {
+      if (name !== 'put' || !tearing.next) {
+        const value = Reflect.get(store, name) as unknown;
+        return typeof value === 'function' ? value.bind(store) : value;
+      }
+      tearing.next = false;
+      return (key: string, body: AsyncIterable<Buffer>) =>
+        store.put(
+          key,
+          (async function* () {
+            for await (const chunk of body) yield chunk.subarray(0, 30);
+          })(),
+        );
+    },
+  });
+  await using app = await createTestApp({
+    settings: { ...inBlobs, HOLDFAST_JOURNAL_GRACE_SECONDS: '0' },
+    database: database.database,
+    overrides: { blobs },
+  });
+  const stack = await createStack(app);
+  const update = await startUpdate(app, stack, { journal: true });
+  await ok(append(app, update, creation(1, 'one', stack)));
+  tearing.next = true;
+  await ok(cancel(app, stack, update));
+  await until(async () => (await entryCount(app, update)) === 0, 'the journal has served');
+  expect([tearing.next, await exportedNames(app, stack)]).toEqual([false, ['one']]);
+});

@@ -1,0 +1,331 @@
+import { randomUUID } from 'node:crypto';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
+import pg from 'pg';
+import { bytesOf } from '../../src/shared/checkpoints/byte-source.ts';
+import { openBlobStore } from '../../src/shared/platform/blobs/blob-stores.ts';
+import { UnavailableError } from '../../src/shared/platform/errors/errors.ts';
+import { HeldPuts } from '../support/held-puts.ts';
+import { createStack, deployment, gzipped, ok, startUpdate, type TestStack } from '../support/state.ts';
+import { complete, exportedNames, getStack, query, saveState, until } from '../support/steps.ts';
+import { createTestApp, isClustered, type TestApp, type TestResponse } from '../support/test-app.ts';
+import { head, WireServer } from '../support/wire.ts';
+
+// Imports and renames have no number by which a late one could be told. `app` is any replica; at `hasty` all bodies become
+// jobs, and calls wait for 1 s. Documents are put into the blob store, where single ones can be held up.
+
+const directory = mkdtempSync(path.join(tmpdir(), 'holdfast-late-'));
+const puts = new HeldPuts();
+let app: TestApp;
+let hasty: TestApp;
+beforeAll(async () => {
+  const blobs = puts.over(await openBlobStore({ kind: 'files', directory }));
+  const settings = { HOLDFAST_INLINE_BYTES: '1', HOLDFAST_LARGE_BYTES: '1000', HOLDFAST_LARGE_JOB_CONCURRENCY: '1' };
+  app = await createTestApp({ settings, overrides: { blobs } });
+  hasty = await createTestApp({
+    settings: { ...settings, HOLDFAST_DIRECT_BYTES: '1', HOLDFAST_JOB_WAIT_SECONDS: '1' },
+    database: app.database,
+    dataDir: app.dataDir,
+    overrides: { blobs },
+  });
+});
+afterEach(() => puts.reset());
+afterAll(async () => {
+  await hasty[Symbol.asyncDispose]();
+  await app[Symbol.asyncDispose]();
+  rmSync(directory, { recursive: true, force: true });
+});
+
+/** Large enough for the lane of large bodies. */
+const sent = deployment(60, 'imported');
+
+function sendImport(to: TestApp, stack: TestStack): Promise<TestResponse> {
+  return to.call('POST', `${stack.path}/import`, { auth: stack.auth, body: sent });
+}
+
+/** A whole update through `app`, which leaves two resources. */
+async function up(stack: TestStack): Promise<void> {
+  const update = await startUpdate(app, stack);
+  await ok(saveState(app, update, 2, 'newer'));
+  await ok(complete(app, update));
+}
+
+async function expectState(stack: TestStack, version: number, resources: number): Promise<void> {
+  expect((await getStack(app, stack)).version).toBe(version);
+  expect(await exportedNames(app, stack)).toHaveLength(resources);
+}
+
+/** Waits until the workers have nothing in hand and nothing before them. */
+async function untilIdle(imports: number): Promise<void> {
+  if (!isClustered()) {
+    await until(() => hasty.context.dispatcher.state().active === 0, 'the jobs are over');
+    return;
+  }
+  const ended = `select 1 from receipts r where r.outcome like '%"given-up"%' and r.created_at > now() - interval '60 seconds'
+    and r.job_id not in (select id from updates)`;
+  // One line for what the caller was told, one for the end of the job.
+  await until(async () => (await query(app, ended)).length >= imports * 2, 'the jobs are over');
+}
+
+async function bodiesHeld(): Promise<number> {
+  await hasty.context.handover.check(5_000);
+  return hasty.context.handover.bytesHeld();
+}
+
+describe('an import that was answered 503', () => {
+  test('is never a version, though a worker had it in hand and goes on, and the newer state stays', async () => {
+    await query(app, 'delete from receipts');
+    const stack = await createStack(app);
+    puts.hold(1);
+    const answer = await sendImport(hasty, stack);
+    expect([answer.status, answer.json.code, puts.held.length]).toEqual([503, 503, 1]);
+    expect(answer.json.message).toMatch(/given up: nothing was changed/);
+    expect(answer.headers['retry-after']).toBeDefined();
+    expect(await bodiesHeld()).toBe(0);
+    await up(stack);
+    puts.reset();
+    await untilIdle(1);
+    await expectState(stack, 1, 2);
+    expect(await query(app, `select id from updates where kind = 'import'`)).toEqual([]);
+  });
+
+  test('is never a version, though it is queued and a worker comes to it later', async () => {
+    await query(app, 'delete from receipts');
+    const stacks = await Promise.all([1, 2, 3].map(() => createStack(app)));
+    // In a cluster there are two workers.
+    const inHand = isClustered() ? 2 : 1;
+    puts.hold(inHand);
+    const calls = stacks.slice(0, inHand).map((stack) => sendImport(hasty, stack));
+    await until(() => puts.held.length === inHand, 'the lane is full');
+    calls.push(...stacks.slice(inHand).map((stack) => sendImport(hasty, stack)));
+    expect((await Promise.all(calls)).map(({ status }) => status)).toEqual([503, 503, 503]);
+    expect(await bodiesHeld()).toBe(0);
+    await up(stacks[2] as TestStack);
+    puts.reset();
+    await untilIdle(3);
+    await expectState(stacks[0] as TestStack, 0, 0);
+    await expectState(stacks[1] as TestStack, 0, 0);
+    await expectState(stacks[2] as TestStack, 1, 2);
+    // The stack is free for the next one.
+    await ok(sendImport(app, stacks[2] as TestStack));
+    await expectState(stacks[2] as TestStack, 2, 60);
+  });
+});
+
+describe('what was admitted against an older head', () => {
+  test('as an import: 409, and the newer state stays', async () => {
+    const stack = await createStack(app);
+    puts.hold(1);
+    const late = sendImport(app, stack);
+    await until(() => puts.held.length === 1, 'the import is held');
+    await up(stack);
+    puts.reset();
+    const answer = await late;
+    expect([answer.status, answer.json.code]).toEqual([409, 409]);
+    expect(answer.json.message).toMatch(/changed by someone else/);
+    await expectState(stack, 1, 2);
+  });
+
+  test('as an import before a rename: 409', async () => {
+    const stack = await createStack(app);
+    puts.hold(1);
+    const late = sendImport(app, stack);
+    await until(() => puts.held.length === 1, 'the import is held');
+    await ok(app.call('POST', `${stack.path}/rename`, { auth: stack.auth, body: { newName: 'moved' } }));
+    puts.reset();
+    expect((await late).status).toBe(409);
+    await expectState({ ...stack, path: stack.path.replace(/dev$/, 'moved') }, 1, 0);
+  });
+
+  test('as a rename: 409, and the stack keeps its name', async () => {
+    const stack = await createStack(app);
+    await ok(sendImport(app, stack));
+    puts.hold(1);
+    const late = app.call('POST', `${stack.path}/rename`, { auth: stack.auth, body: { newName: 'moved' } });
+    await until(() => puts.held.length === 1, 'the rename is held');
+    await up(stack);
+    puts.reset();
+    const answer = await late;
+    expect([answer.status, answer.json.code]).toEqual([409, 409]);
+    await expectState(stack, 2, 2);
+  });
+
+  test('tags may change meanwhile', async () => {
+    const stack = await createStack(app);
+    puts.hold(1);
+    const late = sendImport(app, stack);
+    await until(() => puts.held.length === 1, 'the import is held');
+    await ok(app.call('PATCH', `${stack.path}/tags`, { auth: stack.auth, body: { a: 'b' } }));
+    puts.reset();
+    await ok(late);
+    await expectState(stack, 1, 60);
+  });
+});
+
+describe('an import as a worker does it', () => {
+  async function admitted(stack: TestStack, seconds = 120) {
+    const { changes, importer } = app.context;
+    const [row] = await query<{ id: string }>(
+      app,
+      `select s.id from stacks s join projects p on p.id = s.project_id join organizations o on o.id = p.organization_id
+       where o.name = $1`,
+      [stack.organization],
+    );
+    const [clock] = await query<{ deadline: Date }>(
+      app,
+      'select clock_timestamp() + make_interval(secs => $1) as deadline',
+      [seconds],
+    );
+    const [user] = await query<{ id: string }>(app, 'select id from users limit 1');
+    const { id: stackId } = row as { id: string };
+    const change = {
+      stackId,
+      updateId: randomUUID(),
+      admission: {
+        ...(await changes.findHead(stackId)),
+        deadline: (clock as { deadline: Date }).deadline.toISOString(),
+      },
+    };
+    const body = bytesOf(Buffer.from(JSON.stringify(sent)));
+    const requestedBy = (user as { id: string }).id;
+    return { change, run: () => importer.import({ ...change, requestedBy, body, encoding: 'identity' }) };
+  }
+
+  /** What the caller of the change is told after a fault. */
+  async function told(updateId: string): Promise<'committed' | 'failed'> {
+    const fault = new UnavailableError('a fault');
+    return app.context.changes.settle(updateId, fault).then(
+      () => 'committed',
+      (error: unknown) => {
+        if (error !== fault) throw error;
+        return 'failed';
+      },
+    );
+  }
+
+  test('is one version when it is run twice, at once or later', async () => {
+    const stack = await createStack(app);
+    const { change, run } = await admitted(stack);
+    await Promise.all([run(), run()]);
+    await run();
+    await expectState(stack, 1, 60);
+    expect(await told(change.updateId)).toBe('committed');
+    await up(stack);
+    await run();
+    await expectState(stack, 2, 2);
+  });
+
+  test('is refused each time once its caller was told that it failed', async () => {
+    const stack = await createStack(app);
+    const { change, run } = await admitted(stack);
+    expect(await told(change.updateId)).toBe('failed');
+    expect(await told(change.updateId)).toBe('failed');
+    await expect(run()).rejects.toMatchObject({ status: 409, code: 'given-up' });
+    await expect(run()).rejects.toMatchObject({ status: 409, code: 'given-up' });
+    await expectState(stack, 0, 0);
+  });
+
+  test('is refused after its deadline, by the clock of the database', async () => {
+    const stack = await createStack(app);
+    const { change, run } = await admitted(stack, 2);
+    puts.hold(1);
+    const late = run().catch((error: unknown) => error);
+    await until(() => puts.held.length === 1, 'it is held');
+    const over = 'select 1 where clock_timestamp() > $1::timestamptz';
+    await until(async () => (await query(app, over, [change.admission.deadline])).length > 0, 'the deadline is over');
+    puts.reset();
+    expect(await late).toMatchObject({ status: 409, code: 'given-up' });
+    await expectState(stack, 0, 0);
+  });
+
+  test('ends as its caller is told, however commit and fault meet', async () => {
+    const seen = new Set<string>();
+    for (let round = 0; round < 40; round++) {
+      const stack = await createStack(app);
+      const { change, run } = await admitted(stack);
+      const ran = run().then(
+        () => 'committed',
+        () => 'failed',
+      );
+      for (let turn = 0; turn < round; turn++) await app.context.db.ping(5_000);
+      const answer = await told(change.updateId);
+      expect(await ran).toBe(answer);
+      await expectState(stack, answer === 'committed' ? 1 : 0, answer === 'committed' ? 60 : 0);
+      seen.add(answer);
+    }
+    expect(seen).toContain('failed');
+  });
+});
+
+describe('over the wire', () => {
+  let server: WireServer;
+  beforeAll(async () => {
+    server = await WireServer.listen(app);
+  });
+  const headersOf = (stack: TestStack) => ({
+    Authorization: stack.auth,
+    Accept: 'application/vnd.pulumi+9',
+    'Content-Type': 'application/json',
+  });
+
+  test('an import during an update is refused before its body is sent', async () => {
+    const stack = await createStack(app);
+    await startUpdate(app, stack);
+    for (const length of [100, 10_000_000]) {
+      const connection = server.connect();
+      await connection.write(head('POST', `${stack.path}/import`, { headers: headersOf(stack), length }));
+      expect((await connection.answer())?.status).toBe(409);
+      connection.destroy();
+    }
+  });
+
+  /** Sends the call while the stack is locked, and leaves before it is free. */
+  async function leave(stack: TestStack, call: string, body: string): Promise<void> {
+    const blocker = new pg.Client({ connectionString: app.database.url });
+    await blocker.connect();
+    await blocker.query('begin');
+    await blocker.query(
+      `select 1 from stacks s join projects p on p.id = s.project_id join organizations o on o.id = p.organization_id
+       where o.name = $1 for update of s`,
+      [stack.organization],
+    );
+    try {
+      const connection = server.connect();
+      await connection.write(head('POST', `${stack.path}/${call}`, { headers: headersOf(stack), length: body.length }));
+      await connection.write(body);
+      const waiting = `select 1 from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()`;
+      await until(async () => (await query(app, waiting)).length === 1, 'the call waits for the stack');
+      connection.destroy();
+    } finally {
+      await blocker.query('commit');
+      await blocker.end();
+    }
+    const connections = (): Promise<number> =>
+      new Promise((resolve, reject) =>
+        app.app.server.getConnections((error, count) => (error ? reject(error) : resolve(count))),
+      );
+    await until(async () => (await connections()) === 0, 'the call is over');
+    const busy = `select 1 from pg_stat_activity where state <> 'idle' and datname = current_database() and pid <> pg_backend_pid()`;
+    // Three times in a row: a call that goes on is between two statements now and then.
+    let quiet = 0;
+    await until(async () => {
+      quiet = (await query(app, busy)).length === 0 ? quiet + 1 : 0;
+      return quiet >= 30;
+    }, 'nothing goes on');
+  }
+
+  test.each([100, 300_000])('an import whose client has gone changes nothing (%p bytes more)', async (bytes) => {
+    const stack = await createStack(app);
+    await leave(stack, 'import', JSON.stringify({ ...sent, note: 'x'.repeat(bytes) }));
+    await expectState(stack, 0, 0);
+  });
+
+  test('a rename whose client has gone changes nothing', async () => {
+    const stack = await createStack(app);
+    await ok(app.call('POST', `${stack.path}/import`, { auth: stack.auth, ...gzipped(sent) }));
+    await leave(stack, 'rename', JSON.stringify({ newName: 'moved' }));
+    await expectState(stack, 1, 60);
+  });
+});

@@ -1,0 +1,201 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import type { BlobStore } from '../../src/shared/platform/blobs/blob-store.ts';
+import { createRunRepository } from '../../src/shared/platform/maintenance/run-repository.ts';
+import { expireLeases } from '../../src/workers/maintenance/expire-leases.ts';
+import { startMaintenance } from '../../src/workers/maintenance/maintenance.ts';
+import { startSweeper } from '../../src/workers/maintenance/sweeper.ts';
+import { openLateBlobs } from '../support/late-blobs.ts';
+import { createStack, ok, startUpdate } from '../support/state.ts';
+import { append, creation, expire, exportedNames, getUpdate, query, saveState, until } from '../support/steps.ts';
+import { createTestApp, type TestApp } from '../support/test-app.ts';
+
+const directory = mkdtempSync(path.join(tmpdir(), 'holdfast-maintenance-'));
+/** Deletions wait while it is set. */
+let deletions: PromiseWithResolvers<void> | null = null;
+let app: TestApp;
+beforeAll(async () => {
+  const { blobs } = await openLateBlobs(directory);
+  const gated: BlobStore = {
+    ...blobs,
+    delete: async (key) => {
+      await deletions?.promise;
+      await blobs.delete(key);
+    },
+  };
+  app = await createTestApp({
+    settings: {
+      HOLDFAST_INLINE_BYTES: '1',
+      HOLDFAST_SWEEP_SECONDS: '1',
+      HOLDFAST_BLOB_GRACE_SECONDS: '1',
+      HOLDFAST_BLOB_RETENTION_SECONDS: '1',
+      HOLDFAST_RECONCILE_HOURS: '1',
+      HOLDFAST_JOURNAL_GRACE_SECONDS: '0',
+    },
+    overrides: { blobs: gated },
+  });
+});
+afterAll(async () => {
+  await app[Symbol.asyncDispose]();
+  rmSync(directory, { recursive: true, force: true });
+});
+
+const one = '11111111-1111-4111-8111-111111111111';
+const two = '22222222-2222-4222-8222-222222222222';
+const times = { claimSeconds: 30, everySeconds: 10 };
+
+describe('a claim', () => {
+  beforeEach(() => query(app, 'truncate maintenance_runs'));
+  const runs = () => createRunRepository(app.context.db);
+
+  test('is of one process, until it is given back and the time has come again', async () => {
+    const claims = await Promise.all([one, two].map((holder) => runs().claim('x', holder, times)));
+    expect(claims.filter((claim) => claim !== null)).toHaveLength(1);
+    const [holder, other] = claims[0] ? [one, two] : [two, one];
+    expect(await runs().claim('x', other, { ...times, everySeconds: 0 })).toBeNull();
+    expect([await runs().renew('x', holder, 30), await runs().renew('x', other, 30)]).toEqual([true, false]);
+    await runs().release('x', holder);
+    expect(await runs().claim('x', other, times)).toBeNull();
+    expect(await runs().claim('x', other, { ...times, everySeconds: 0 })).not.toBeNull();
+  });
+
+  test('of a process that died is over with its time, and one from before the clock was set back at once', async () => {
+    for (const until of [`- interval '1 second'`, `+ interval '1 day'`]) {
+      await query(
+        app,
+        `insert into maintenance_runs (name, claimed_by, claimed_until, last_started_at)
+         values ('x', $1, clock_timestamp() ${until}, clock_timestamp() ${until} - interval '1 minute')
+         on conflict (name) do update set claimed_by = excluded.claimed_by, claimed_until = excluded.claimed_until,
+           last_started_at = excluded.last_started_at`,
+        [one],
+      );
+      expect(await runs().claim('x', two, times)).not.toBeNull();
+      expect(await runs().savePlace('x', one, '{}')).toBe(false);
+    }
+  });
+
+  test('of a run that has come to a place hands it on, at once', async () => {
+    await runs().claim('x', one, times);
+    expect(await runs().savePlace('x', one, '{"at":1}')).toBe(true);
+    await runs().release('x', one);
+    expect(await runs().claim('x', two, times)).toEqual({ place: '{"at":1}' });
+    await runs().saveResult('x', '{"found":2}');
+    await runs().release('x', two);
+    expect(await runs().claim('x', one, times)).toBeNull();
+    expect(await runs().findResult('x')).toBe('{"found":2}');
+  });
+
+  test('keeps a slow run the only one, in its own process and in others', async () => {
+    const gate = Promise.withResolvers<void>();
+    let running = 0;
+    let most = 0;
+    let done = 0;
+    const kind = {
+      name: 'slow',
+      run: async () => {
+        most = Math.max(most, ++running);
+        await gate.promise;
+        running--;
+        done++;
+      },
+    };
+    // Each asks every second whether it may.
+    const asked: string[] = [];
+    const repository = runs();
+    const counting = {
+      ...repository,
+      claim: (...args: Parameters<typeof repository.claim>) => {
+        asked.push(args[1]);
+        return repository.claim(...args);
+      },
+    };
+    const stops = [one, two].map((holder) => startMaintenance(app.context, counting, holder, kind));
+    await until(() => asked.filter((holder) => holder === asked[0]).length >= 1 && asked.length >= 4, 'four turns');
+    expect([running, most]).toEqual([1, 1]);
+    gate.resolve();
+    await until(() => done >= 3, 'more runs');
+    await Promise.all(stops.map((stop) => stop()));
+    expect(most).toBe(1);
+  });
+});
+
+test('a blob sweep that hangs holds up neither the end of leases, nor folds, nor the reconciling job', async () => {
+  const stack = await createStack(app);
+  const update = await startUpdate(app, stack, { journal: true });
+  await ok(append(app, update, creation(1, 'kept', stack)));
+  deletions = Promise.withResolvers();
+  try {
+    await app.context.blobRows.insert('checkpoints/aa/superseded', null);
+    await query(
+      app,
+      `update blobs set unreferenced_since = now() - interval '1 day' where unreferenced_since is not null`,
+    );
+    startSweeper(app.context);
+    const isCondemned = async () => (await query(app, 'select 1 from blobs where condemned_at is not null')).length > 0;
+    await until(isCondemned, 'the sweep hangs');
+    await expire(app, update.id);
+    await until(async () => (await getUpdate(app, stack, update)).status !== 'running', 'the lease is ended');
+    const hasJournal = async () =>
+      (await query(app, 'select 1 from journals where update_id = $1', [update.id])).length > 0;
+    await until(async () => !(await hasJournal()), 'the journal is folded');
+    const reconciled = () => createRunRepository(app.context.db).findResult('reconcile');
+    await until(async () => (await reconciled()) !== null, 'store and database are compared');
+  } finally {
+    deletions.resolve();
+    deletions = null;
+  }
+  await until(
+    async () => (await query(app, 'select 1 from blobs where condemned_at is not null')).length === 0,
+    'swept',
+  );
+  expect(await exportedNames(app, stack)).toEqual(['kept']);
+});
+
+describe('journals that cannot be folded', () => {
+  test('hold up no other, and are tried again after pauses that grow', async () => {
+    await using other = await createTestApp({
+      settings: { HOLDFAST_INLINE_BYTES: '1', HOLDFAST_JOURNAL_GRACE_SECONDS: '0' },
+    });
+    const first = await startUpdate(other, await createStack(other));
+    await ok(saveState(other, first, 1));
+    // Their base is lost; all of them ended before the sound one.
+    await query(
+      other,
+      `with lost as (
+         insert into blobs (key) values ('checkpoints/aa/lost') returning key
+       ), base as (
+         insert into checkpoints (stack_id, sha256, size_bytes, stored_bytes, codec, resource_count, blob_key)
+         select stack_id, '', 1, 1, 'zstd', 0, (select key from lost) from updates where id = $1 returning id, stack_id
+       ), broken as (
+         insert into updates (stack_id, kind, exclusive, status, expires_at, ended_at, journal_version, base_checkpoint_id)
+         select stack_id, 'update', false, 'cancelled', now(), now() - interval '1 day', 1, base.id
+         from base, generate_series(1, 110) returning id, stack_id
+       ), entries as (
+         insert into journal_entries (update_id, sequence_id, entry) select id, 1, '{}' from broken
+       )
+       insert into journals (update_id, stack_id, entry_count) select id, stack_id, 1 from broken`,
+      [first.id],
+    );
+    const stack = await createStack(other);
+    const sound = await startUpdate(other, stack, { journal: true });
+    await ok(append(other, sound, creation(1, 'kept', stack)));
+    await expire(other, sound.id);
+    await expireLeases(other.context);
+    expect(await exportedNames(other, stack)).toEqual(['kept']);
+    expect(await query(other, 'select 1 from journals where update_id = $1', [sound.id])).toEqual([]);
+
+    const tried = () =>
+      query(other, 'select fold_attempts, count(*)::int from journals group by fold_attempts order by fold_attempts');
+    expect(await tried()).toEqual([{ fold_attempts: 1, count: 110 }]);
+    await expireLeases(other.context);
+    expect(await tried()).toEqual([{ fold_attempts: 1, count: 110 }]);
+    for (const minutes of [1, 2]) {
+      await query(other, `update journals set next_fold_at = next_fold_at - make_interval(mins => $1)`, [minutes]);
+      await expireLeases(other.context);
+    }
+    const pauses = await query(other, `select min(next_fold_at) > now() + interval '1 minute' as grown from journals`);
+    expect([await tried(), pauses]).toEqual([[{ fold_attempts: 3, count: 110 }], [{ grown: true }]]);
+  });
+});

@@ -1,0 +1,101 @@
+import { spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { createServer } from 'node:net';
+import path from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { type ServerChild, startServerChild } from '../support/server-child.ts';
+import { createTestApp, createTestDatabase, masterKeys, type TestDatabase } from '../support/test-app.ts';
+
+const bin = path.join(import.meta.dirname, '../../bin/holdfast.js');
+
+let database: TestDatabase;
+let server: ServerChild;
+beforeAll(async () => {
+  database = await createTestDatabase();
+  server = await startServerChild(database);
+}, 120_000);
+afterAll(async () => {
+  await server?.[Symbol.asyncDispose]();
+  await database[Symbol.asyncDispose]();
+});
+
+const get = async (base: string, target: string): Promise<{ status: number; text: string }> => {
+  const answer = await fetch(`${base}${target}`);
+  return { status: answer.status, text: await answer.text() };
+};
+
+test('the port of the service says no more than a proxy needs', async () => {
+  const service = `http://127.0.0.1:${server.port}`;
+  expect(await get(service, '/healthz')).toEqual({ status: 200, text: '{"status":"healthy"}' });
+  expect(await get(service, '/readyz')).toEqual({ status: 200, text: '{"status":"ready"}' });
+  expect((await get(service, '/metrics')).status).toBe(404);
+  expect((await get(service, '/api/openapi.json')).text).not.toContain('/metrics');
+});
+
+test('the management port has the figures, and nothing of the service', async () => {
+  expect((await get(server.management, '/metrics')).text).toMatch(/^holdfast_connections \d+$/m);
+  const { status, text } = await get(server.management, '/readyz');
+  expect(status).toBe(200);
+  expect(JSON.parse(text)).toMatchObject({
+    status: 'ready',
+    database: 'ok',
+    blobs: 'ok',
+    queue: 'ok',
+    jobs: { waiting: 0, active: 0 },
+    handoverBytes: 0,
+  });
+  expect(await get(server.management, '/healthz')).toEqual({ status: 200, text: '{"status":"healthy"}' });
+  for (const target of ['/', '/api/capabilities', '/admin/queues'])
+    expect((await get(server.management, target)).status).toBe(404);
+});
+
+test('both on one port where that is said', async () => {
+  await using app = await createTestApp({ settings: { HOLDFAST_MANAGEMENT_LISTEN: 'same' } });
+  expect((await app.call('GET', '/metrics')).status).toBe(200);
+  await using apart = await createTestApp({ settings: { HOLDFAST_MANAGEMENT_LISTEN: '127.0.0.1:0' } });
+  expect((await apart.call('GET', '/metrics')).status).toBe(404);
+});
+
+describe('at the start', () => {
+  const run = (verb: string, settings: Readonly<Record<string, string>>) =>
+    spawnSync(process.execPath, [bin, verb], {
+      encoding: 'utf8',
+      env: {
+        PATH: process.env['PATH'],
+        HOLDFAST_DATABASE_URL: database.url,
+        HOLDFAST_MASTER_KEYS: masterKeys,
+        HOLDFAST_LISTEN: '127.0.0.1:0',
+        HOLDFAST_MANAGEMENT_LISTEN: '127.0.0.1:0',
+        ...settings,
+      },
+    });
+
+  test.each(['HOLDFAST_MANAGEMENT_LISTEN', 'HOLDFAST_LISTEN'])(
+    '%s that is in use ends it with a sentence',
+    async (name) => {
+      const taken = createServer().listen(0, '127.0.0.1');
+      await once(taken, 'listening');
+      const { port } = taken.address() as { port: number };
+      const { status, stderr } = run('server', { [name]: `127.0.0.1:${port}` });
+      taken.close();
+      expect(stderr).toBe(`holdfast: ${name}: 127.0.0.1:${port} is in use by another process\n`);
+      expect(status).toBe(1);
+    },
+  );
+
+  test('an address of another machine too', () => {
+    const { status, stderr } = run('server', { HOLDFAST_MANAGEMENT_LISTEN: '192.0.2.1:9092' });
+    expect(stderr).toBe('holdfast: HOLDFAST_MANAGEMENT_LISTEN: 192.0.2.1:9092 is no address of this machine\n');
+    expect(status).toBe(1);
+  });
+
+  test('--healthz asks the management port, and says who did not answer', () => {
+    const management = new URL(server.management).host;
+    expect(run('--healthz', { HOLDFAST_MANAGEMENT_LISTEN: management, HOLDFAST_LISTEN: '127.0.0.1:1' }).status).toBe(0);
+    const here = { HOLDFAST_MANAGEMENT_LISTEN: 'same', HOLDFAST_LISTEN: `127.0.0.1:${server.port}` };
+    expect(run('--healthz', here).status).toBe(0);
+    const { status, stderr } = run('--healthz', { HOLDFAST_MANAGEMENT_LISTEN: '127.0.0.1:1' });
+    expect(stderr).toMatch(/^unhealthy: no answer from http:\/\/127\.0\.0\.1:1\/healthz: .*ECONNREFUSED/);
+    expect(status).toBe(1);
+  });
+});

@@ -1,0 +1,250 @@
+import { randomBytes } from 'node:crypto';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { createIdentityRepository } from '../../src/shared/identity/identity-repository.ts';
+import { createQuotaRepository } from '../../src/shared/quotas/quota-repository.ts';
+import { noOverrides, type QuotaOverrides } from '../../src/shared/quotas/quotas.ts';
+import { measureUsage } from '../../src/workers/maintenance/measure-usage.ts';
+import { runAdminVerb } from '../support/admin.ts';
+import { createStack, deployment, ok, startUpdate, type TestStack } from '../support/state.ts';
+import {
+  append,
+  cancel,
+  complete,
+  creation,
+  exportedNames,
+  openGatedBlobs,
+  saveState,
+  until,
+} from '../support/steps.ts';
+import {
+  createTestApp,
+  createTestDatabase,
+  type TestApp,
+  type TestDatabase,
+  type TestResponse,
+} from '../support/test-app.ts';
+
+let database: TestDatabase;
+let directory: string;
+let gated: Awaited<ReturnType<typeof openGatedBlobs>>;
+/** Two replicas on one database. */
+let app: TestApp;
+let other: TestApp;
+
+beforeAll(async () => {
+  database = await createTestDatabase();
+  directory = await mkdtemp(path.join(tmpdir(), 'holdfast-quotas-'));
+  gated = await openGatedBlobs(directory);
+  app = await createTestApp({ database, overrides: { blobs: gated.blobs } });
+  other = await createTestApp({ database });
+});
+afterAll(async () => {
+  await app[Symbol.asyncDispose]();
+  await other[Symbol.asyncDispose]();
+  await database[Symbol.asyncDispose]();
+  await rm(directory, { recursive: true, force: true });
+});
+
+async function limit(stack: TestStack, limits: Partial<QuotaOverrides>): Promise<void> {
+  const organization = await createIdentityRepository(app.context.db).findOrganization(stack.organization);
+  await createQuotaRepository(app.context.db).setOverrides(organization?.id as string, { ...noOverrides, ...limits });
+  for (const each of [app, other]) each.context.quotas.forget();
+}
+
+/** A further stack in the organization of `stack`. */
+async function addStack(on: TestApp, stack: TestStack, name: string): Promise<TestResponse> {
+  return on.call('POST', `/api/stacks/${stack.organization}/proj`, { auth: stack.auth, body: { stackName: name } });
+}
+
+function named(stack: TestStack, name: string): TestStack {
+  return { ...stack, stack: name, path: `/api/stacks/${stack.organization}/proj/${name}` };
+}
+
+function statuses(answers: readonly TestResponse[]): number[] {
+  return answers.map(({ status }) => status).sort();
+}
+
+test('stacks: as many as allowed are created, on two replicas at once, and one more once one is gone', async () => {
+  const stack = await createStack(app);
+  await limit(stack, { stacks: 4 });
+  const names = Array.from({ length: 10 }, (_, index) => `dev${index}`);
+  const answers = await Promise.all(names.map((name, index) => addStack(index % 2 ? app : other, stack, name)));
+  expect(statuses(answers)).toEqual([200, 200, 200, ...Array.from({ length: 7 }, () => 409)]);
+  const refused = answers.find(({ status }) => status === 409);
+  // The CLI looks for these words.
+  expect(refused?.json).toMatchObject({ code: 409, message: expect.stringContaining('you are using 4') });
+  expect(refused?.json.message).toContain(`admin set-quota ${stack.organization} --stacks`);
+  await ok(app.call('DELETE', `${stack.path}?force=true`, { auth: stack.auth }));
+  await ok(addStack(other, stack, 'again'));
+  expect((await addStack(app, stack, 'more')).status).toBe(409);
+  // Nobody else is held up.
+  await createStack(app);
+});
+
+test('updates: as many as allowed at once, on two replicas, and the next when one has ended', async () => {
+  const stack = await createStack(app);
+  const stacks = Array.from({ length: 8 }, (_, index) => named(stack, `dev${index}`));
+  for (const each of stacks) await ok(addStack(app, stack, each.stack));
+  await limit(stack, { updates: 3 });
+  const create = (on: TestApp, at: TestStack) => on.call('POST', `${at.path}/update`, { auth: stack.auth, body: {} });
+  const answers = await Promise.all(stacks.map((each, index) => create(index % 2 ? app : other, each)));
+  expect(statuses(answers)).toEqual([200, 200, 200, 409, 409, 409, 409, 409]);
+  const refused = answers.find(({ status }) => status === 409);
+  expect(refused?.json.message).toContain(`${stack.organization} may run 3 updates at once, and 3 are under way`);
+  const at = answers.findIndex(({ status }) => status === 200);
+  const running = stacks[at] as TestStack;
+  const id = answers[at]?.json.updateID as string;
+  // What was let in is started, and ended.
+  await ok(app.call('POST', `${running.path}/update/${id}`, { auth: stack.auth, body: {} }));
+  await ok(cancel(app, running, { path: `${running.path}/update/${id}` }));
+  await ok(create(other, running));
+  expect((await create(app, stack)).status).toBe(409);
+});
+
+test('bytes kept: nothing new is begun above the limit; what runs is saved to its end', async () => {
+  const stack = await createStack(app);
+  await ok(addStack(app, stack, 'running'));
+  await ok(addStack(app, stack, 'journaled'));
+  const update = await startUpdate(app, named(stack, 'running'));
+  const journaled = await startUpdate(app, named(stack, 'journaled'), { journal: true });
+  await ok(saveState(app, update, 200, randomBytes(20).toString('hex')));
+  await limit(stack, { keptBytes: 1_000 });
+  await measureUsage(app.context);
+  const begin = (kind: string) => app.call('POST', `${stack.path}/${kind}`, { auth: stack.auth, body: {} });
+  const refused = await begin('update');
+  expect([refused.status, refused.json.message]).toEqual([409, expect.stringContaining('may keep 1000 bytes')]);
+  expect((await addStack(app, stack, 'more')).status).toBe(409);
+  expect((await app.call('POST', `${stack.path}/import`, { auth: stack.auth, body: deployment(1) })).status).toBe(409);
+  expect((await begin('preview')).status).toBe(200);
+  expect((await begin('destroy')).status).toBe(200);
+  await ok(saveState(app, update, 201));
+  await ok(append(app, journaled, creation(1, 'r1', named(stack, 'journaled'))));
+  await ok(complete(app, update));
+  await ok(complete(app, journaled));
+  expect(await exportedNames(app, named(stack, 'running'))).toHaveLength(201);
+  expect(await exportedNames(app, named(stack, 'journaled'))).toHaveLength(1);
+  for (const name of ['running', 'journaled'])
+    await ok(app.call('DELETE', `${named(stack, name).path}?force=true`, { auth: stack.auth }));
+  const { id } = (await createIdentityRepository(app.context.db).findOrganization(stack.organization)) ?? {};
+  await createQuotaRepository(app.context.db).measure(id as string);
+  await ok(addStack(app, stack, 'more'));
+});
+
+test('requests a second: 429 with a time, for one organization; an update that runs loses nothing', async () => {
+  const [stack, neighbour] = [await createStack(app), await createStack(app)];
+  await ok(addStack(app, stack, 'idle'));
+  const update = await startUpdate(app, stack);
+  await limit(stack, { requestsPerSecond: 1 });
+  // Outsiders use up nothing of it.
+  for (let call = 0; call < 30; call++)
+    expect((await app.call('GET', named(stack, 'idle').path, { auth: neighbour.auth })).status).toBe(404);
+  const look = (at: TestStack) => app.call('GET', at.path, { auth: at.auth });
+  expect((await look(named(stack, 'idle'))).status).toBe(200);
+  let refused: TestResponse | null = null;
+  await until(async () => {
+    const answer = await look(named(stack, 'idle'));
+    if (answer.status === 429) refused = answer;
+    return refused !== null;
+  }, 'the bucket is empty');
+  const { headers, json } = refused as unknown as TestResponse;
+  expect(Number(headers['retry-after'])).toBeGreaterThanOrEqual(1);
+  expect(json).toMatchObject({ code: 429, message: expect.stringContaining('may make 1 requests a second') });
+  const encrypt = (at: TestStack) =>
+    app.call('POST', `${at.path}/encrypt`, { auth: at.auth, body: { plaintext: 'c2VjcmV0' } });
+  for (let round = 1; round <= 30; round++) {
+    await ok(app.call('POST', `${update.path}/renew_lease`, { auth: update.lease, body: { duration: 300 } }));
+    await ok(saveState(app, update, round));
+    await ok(encrypt(stack));
+  }
+  await until(async () => (await encrypt(named(stack, 'idle'))).status === 429, 'others are still refused');
+  await ok(complete(app, update));
+  expect((await look(neighbour)).status).toBe(200);
+  const statusesOfCancel = [];
+  for (let call = 0; call < 30; call++) statusesOfCancel.push((await cancel(app, stack, update)).status);
+  expect(new Set(statusesOfCancel)).toEqual(new Set([204]));
+});
+
+test('bytes in flight: the bodies of an organization wait for each other, and no others for them', async () => {
+  const [stack, neighbour] = [await createStack(app), await createStack(app)];
+  await ok(addStack(app, stack, 'second'));
+  await limit(stack, { inFlightBytes: 1_000_000 });
+  const save = async (at: TestStack) => {
+    const update = await startUpdate(app, at);
+    const body = Buffer.from(JSON.stringify(deployment(1, randomBytes(350_000).toString('hex'))));
+    return app.call('PATCH', `${update.path}/checkpoint`, { auth: update.lease, body });
+  };
+  const held = () => app.context.handover.bytesHeld();
+  gated.shut();
+  try {
+    const first = save(stack);
+    await until(() => gated.waiting() === 1, 'the first one is on its way');
+    const before = held();
+    const second = save(named(stack, 'second'));
+    const third = save(neighbour);
+    await until(() => gated.waiting() === 2, 'that of the neighbour is, too');
+    expect(held()).toBe(2 * before);
+    gated.open();
+    expect(statuses(await Promise.all([first, second, third]))).toEqual([204, 204, 204]);
+  } finally {
+    gated.open();
+  }
+}, 60_000);
+
+test('the operator sets limits and sees them with what is used; the metrics have both', async () => {
+  const stack = await createStack(app);
+  const { organization } = stack;
+  const update = await startUpdate(app, stack);
+  await ok(saveState(app, update, 50));
+  const set = await runAdminVerb(
+    app,
+    'set-quota',
+    organization,
+    '--stacks',
+    '1',
+    '--updates',
+    '7',
+    '--bytes',
+    '1000000',
+  );
+  expect(set).toMatchObject({ code: 0, stderr: '' });
+  expect(set.stdout).toContain('stacks 1, bytes 1000000, in-flight-bytes default, updates 7');
+  const shown = await runAdminVerb(app, 'quotas', organization);
+  expect(shown.stdout).toMatch(
+    new RegExp(
+      `^${organization}: stacks 1 of 1, bytes \\d{3,} of 1000000, in-flight-bytes unlimited \\(default\\), updates 1 of 7,`,
+    ),
+  );
+  // Running servers take it up by themselves.
+  await until(
+    async () => (await addStack(app, stack, `s${randomBytes(4).toString('hex')}`)).status === 409,
+    'the limit holds',
+  );
+  const metrics = (await app.call('GET', '/metrics', { accept: null })).text;
+  expect(metrics).toContain(`holdfast_quota_limit{organization="${organization}",quota="updates"} 7`);
+  expect(metrics).toContain(`holdfast_quota_used{organization="${organization}",quota="updates"} 1`);
+  expect(metrics).toMatch(/holdfast_quota_refusals_total\{quota="stacks"\} [1-9]/);
+
+  await runAdminVerb(
+    app,
+    'set-quota',
+    organization,
+    '--stacks',
+    'unlimited',
+    '--updates',
+    'default',
+    '--bytes',
+    'default',
+  );
+  expect((await runAdminVerb(app, 'quotas', organization)).stdout).toMatch(
+    /stacks \d+ of unlimited, .* updates 1 of unlimited \(default\)/,
+  );
+  for (const [args, message] of [
+    [['set-quota', 'nobody', '--stacks', '1'], 'there is no organization "nobody"'],
+    [['set-quota', organization, '--stacks', '0'], '--stacks must be a whole number from 1 on'],
+  ] as const) {
+    expect(await runAdminVerb(app, ...args)).toMatchObject({ code: 1, stderr: expect.stringContaining(message) });
+  }
+}, 180_000);

@@ -1,0 +1,121 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { afterEach, beforeEach, expect, test } from '@jest/globals';
+import { reconcileOnce } from '../../src/admin/reconcile.ts';
+import { bytesOf } from '../../src/shared/checkpoints/byte-source.ts';
+import { sweepBlobs } from '../../src/workers/maintenance/sweep-blobs.ts';
+import { letBlobsAge, storedKeys } from '../support/blob-rows.ts';
+import { createStack, deployment, ok, startUpdate, type TestStack } from '../support/state.ts';
+import { complete, exportState, query, saveState } from '../support/steps.ts';
+import { createTestApp, createTestDatabase, type TestApp, type TestDatabase } from '../support/test-app.ts';
+
+/** One bucket, which nobody sets back. */
+let dataDir: string;
+/** The database that goes on, and its backup. */
+let original: TestDatabase;
+let backup: TestDatabase | null;
+beforeEach(async () => {
+  dataDir = mkdtempSync(path.join(tmpdir(), 'holdfast-restore-'));
+  original = await createTestDatabase();
+  backup = null;
+});
+afterEach(async () => {
+  await original[Symbol.asyncDispose]();
+  await backup?.[Symbol.asyncDispose]();
+  rmSync(dataDir, { recursive: true, force: true });
+});
+
+function openApp(database: TestDatabase, retentionSeconds = 86_400): Promise<TestApp> {
+  return createTestApp({
+    database,
+    dataDir,
+    settings: {
+      HOLDFAST_INLINE_BYTES: '1',
+      HOLDFAST_BLOB_GRACE_SECONDS: '1',
+      HOLDFAST_BLOB_RETENTION_SECONDS: String(retentionSeconds),
+    },
+  });
+}
+
+/** One update that writes `count` resources. */
+async function update(app: TestApp, stack: TestStack, count: number): Promise<void> {
+  const running = await startUpdate(app, stack);
+  await ok(saveState(app, running, count));
+  await ok(complete(app, running));
+}
+
+const exportAll = (app: TestApp, stacks: TestStack[]): Promise<string[]> =>
+  Promise.all(stacks.map(async (stack) => (await exportState(app, stack)).text));
+
+async function sweepAfter(app: TestApp, hours: number): Promise<void> {
+  await letBlobsAge(app, hours);
+  await sweepBlobs(app.context);
+  await letBlobsAge(app, 0.01);
+  await sweepBlobs(app.context);
+}
+
+/** Two stacks of two versions, backed up in the middle of a third; then all of it superseded or deleted, and swept. */
+async function writeOn(retentionSeconds: number): Promise<{ stacks: TestStack[]; before: string[]; after: string }> {
+  let stacks: TestStack[];
+  let before: string[];
+  let upload: Awaited<ReturnType<TestApp['context']['documents']['save']>>;
+  {
+    await using app = await openApp(original, retentionSeconds);
+    stacks = [await createStack(app), await createStack(app)];
+    for (const stack of stacks) for (const count of [1, 2]) await update(app, stack, count);
+    before = await exportAll(app, stacks);
+    const text = JSON.stringify(deployment(5));
+    upload = await app.context.documents.save(bytesOf(Buffer.from(text)));
+  }
+  backup = await createTestDatabase(original);
+  await using app = await openApp(original, retentionSeconds);
+  const [kept, deleted] = stacks as [TestStack, TestStack];
+  await ok(app.call('DELETE', `${deleted.path}?force=true`, { auth: deleted.auth }));
+  const running = await startUpdate(app, kept);
+  for (const count of [3, 4]) await ok(saveState(app, running, count));
+  // As the commit of the upload that was under way.
+  await query(
+    app,
+    `update checkpoints c set blob_key = $1, sha256 = $2, size_bytes = $3, stored_bytes = $4
+     from updates u where u.id = $5 and c.id = u.checkpoint_id`,
+    [upload.blobKey, upload.sha256, upload.sizeBytes, upload.storedBytes, running.id],
+  );
+  await ok(complete(app, running));
+  await query(app, 'delete from updates where stack_version < 3');
+  await sweepAfter(app, 12);
+  return { stacks, before, after: (await exportState(app, kept)).text };
+}
+
+async function reconcileNow(app: TestApp): Promise<string | null> {
+  return reconcileOnce(app.context.db, app.context.config, {
+    adoptAll: false,
+    print: () => {},
+    log: { write: () => {} },
+  });
+}
+
+test('a database restored to a point within the retention finds every state in the bucket as it is now', async () => {
+  const { stacks, before, after } = await writeOn(86_400);
+  {
+    await using restored = await openApp(backup as TestDatabase);
+    expect(await exportAll(restored, stacks)).toEqual(before);
+    expect(await reconcileNow(restored)).toBeNull();
+    // The objects written since the backup wait as long, and so does what was under way: a better point may be found.
+    const objects = await storedKeys(restored);
+    await sweepAfter(restored, 11);
+    expect(await storedKeys(restored)).toEqual(objects);
+    expect(await exportAll(restored, stacks)).toEqual(before);
+  }
+  await using better = await openApp(original);
+  expect((await exportState(better, stacks[0] as TestStack)).text).toBe(after);
+  expect(await reconcileNow(better)).toBeNull();
+});
+
+test('beyond the retention, states are missing, and the reconciling command says so', async () => {
+  const { stacks } = await writeOn(1);
+  await using restored = await openApp(backup as TestDatabase, 1);
+  const [kept] = stacks as [TestStack];
+  expect((await restored.call('GET', `${kept.path}/export`, { auth: kept.auth })).status).toBeGreaterThanOrEqual(500);
+  expect(await reconcileNow(restored)).toMatch(/^[1-9] blobs are missing/);
+});

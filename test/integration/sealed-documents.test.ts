@@ -1,0 +1,183 @@
+import { createHash, randomBytes } from 'node:crypto';
+import { readdir, readFile } from 'node:fs/promises';
+import path from 'node:path';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
+import { deploymentOf } from '../../bench/support/raw-client.ts';
+import { createEncryptionKeyRepository } from '../../src/shared/secrets/encryption-key-repository.ts';
+import { KeyRing } from '../../src/shared/secrets/key-ring.ts';
+import { rewrapKeys } from '../../src/shared/secrets/rewrap-keys.ts';
+import { rotateKey } from '../../src/shared/secrets/rotate-data-keys.ts';
+import { Scrubber } from '../../src/workers/maintenance/scrub.ts';
+import { storedKeys } from '../support/blob-rows.ts';
+import { headOf, storedBytes } from '../support/damage.ts';
+import { createStack, deployment, ok, startUpdate, type TestStack } from '../support/state.ts';
+import { append, complete, creation, exportedNames, exportState, query } from '../support/steps.ts';
+import { createTestApp, createTestDatabase, masterKeys, type TestApp, type TestDatabase } from '../support/test-app.ts';
+
+const open: TestApp[] = [];
+let database: TestDatabase;
+let first: TestApp;
+beforeAll(async () => {
+  database = await createTestDatabase();
+  first = await createTestApp({ database, settings: settingsOf('true') });
+});
+afterEach(async () => {
+  for (const app of open.splice(0).reverse()) await app[Symbol.asyncDispose]();
+});
+afterAll(async () => {
+  await first[Symbol.asyncDispose]();
+  await database[Symbol.asyncDispose]();
+});
+
+function settingsOf(seals: string): Record<string, string> {
+  return { HOLDFAST_SEAL_DOCUMENTS: seals, HOLDFAST_INLINE_BYTES: '100' };
+}
+
+/** Another process on the same database and blobs. */
+async function another(seals: 'true' | 'false', keys = masterKeys): Promise<TestApp> {
+  const app = await createTestApp({ database, dataDir: first.dataDir, settings: settingsOf(seals), masterKeys: keys });
+  open.push(app);
+  return app;
+}
+
+async function importText(app: TestApp, text: string): Promise<TestStack> {
+  const stack = await createStack(app);
+  await ok(app.call('POST', `${stack.path}/import`, { auth: stack.auth, body: text }));
+  return stack;
+}
+
+async function exported(app: TestApp, stack: TestStack, version?: number): Promise<string> {
+  return (await exportState(app, stack, version)).text;
+}
+
+async function codecOf(app: TestApp, stack: TestStack): Promise<{ codec: string; version: number | null }> {
+  const [row] = await query<{ codec: string; version: number | null }>(
+    app,
+    `select c.codec, k.version from checkpoints c join blobs b on b.key = c.blob_key
+     left join encryption_keys k on k.id = b.sealing_key_id where c.id = $1`,
+    [await headOf(app, stack)],
+  );
+  return row as { codec: string; version: number | null };
+}
+
+const markedState = (marker: string): string =>
+  JSON.stringify(deployment(20, `${marker}-${randomBytes(400).toString('base64')}`));
+const keysOf = (app: TestApp) => createEncryptionKeyRepository(app.context.db);
+
+/** All that somebody sees who reads the store: names, then contents. */
+async function readStore(app: TestApp): Promise<{ names: string; files: Buffer[] }> {
+  const directory = path.join(app.dataDir, 'blobs');
+  const found = await readdir(directory, { recursive: true, withFileTypes: true });
+  const paths = found.filter((entry) => entry.isFile()).map((entry) => path.join(entry.parentPath, entry.name));
+  return { names: paths.join('\n'), files: await Promise.all(paths.map((file) => readFile(file))) };
+}
+
+describe('the blob store', () => {
+  test('shows neither a document nor which document it is', async () => {
+    const text = markedState('visible');
+    const stack = await importText(first, text);
+    expect(await exported(first, stack)).toBe(text);
+    const sha256 = createHash('sha256').update(text).digest('hex');
+    const zstdMagic = Buffer.from([0x28, 0xb5, 0x2f, 0xfd]);
+    const sealed = await readStore(first);
+    expect(sealed.names).not.toContain(sha256.slice(0, 12));
+    expect(sealed.files.some((file) => file.includes('visible') || file.includes(zstdMagic))).toBe(false);
+    // The same document a second time is another object with other bytes.
+    const before = await storedKeys(first);
+    await importText(first, text);
+    expect(await storedKeys(first)).toHaveLength(before.length + 1);
+    // Without sealing the search finds what is there.
+    await importText(await another('false'), text);
+    const plain = await readStore(first);
+    expect(plain.names).toContain(sha256);
+    expect(plain.files.some((file) => file.subarray(0, 4).equals(zstdMagic))).toBe(true);
+  });
+
+  test('keeps large documents as they were', async () => {
+    const text = deploymentOf(5_000_000).toString();
+    const stack = await importText(first, text);
+    expect((await codecOf(first, stack)).codec).toBe('zstd+sealed');
+    expect((await exported(first, stack)) === text).toBe(true);
+  });
+});
+
+test('sealed documents and others are read side by side, whether sealing is on or off', async () => {
+  const off = await another('false');
+  const apps = [first, off];
+  const texts = [markedState('a'), markedState('b')];
+  const stacks = [await importText(first, texts[0] as string), await importText(off, texts[1] as string)];
+  const codecs = await Promise.all(stacks.map((stack) => codecOf(first, stack)));
+  expect(codecs.map(({ codec }) => codec)).toEqual(['zstd+sealed', 'zstd']);
+  for (const app of apps) {
+    for (const [at, stack] of stacks.entries()) expect(await exported(app, stack)).toBe(texts[at]);
+  }
+  // A journal over a sealed base, folded by a process that does not seal, and the other way round.
+  for (const [at, stack] of stacks.entries()) {
+    const [app, names] = [apps[1 - at] as TestApp, await exportedNames(first, stack)];
+    const update = await startUpdate(app, stack, { journal: true });
+    await ok(append(app, update, creation(1, 'added', stack)));
+    await ok(complete(app, update));
+    expect((await codecOf(app, stack)).codec).toBe(at === 0 ? 'zstd' : 'zstd+sealed');
+    for (const reader of apps) expect(await exportedNames(reader, stack)).toEqual(['added', ...names]);
+    expect(await exported(app, stack, 1)).toBe(texts[at]);
+  }
+});
+
+test('the key of documents is rotated while processes run, and wrapped anew with the others', async () => {
+  const other = await another('true');
+  const texts = [markedState('one'), markedState('two')];
+  const ring = new KeyRing(masterKeys);
+  const before = await importText(other, texts[0] as string);
+  const { version } = await codecOf(other, before);
+  expect(await rotateKey(keysOf(first), ring, null)).toBe(true);
+  const after = await importText(other, texts[1] as string);
+  expect((await codecOf(other, after)).version).toBe((version as number) + 1);
+  const newKeys = `${KeyRing.generate().replace(/^[^:]+/, 'next')},${masterKeys}`;
+  expect((await rewrapKeys(keysOf(first), new KeyRing(newKeys))).lost).toEqual([]);
+  const renewed = await another('true', newKeys.split(',')[0] as string);
+  expect(await exported(renewed, before)).toBe(texts[0]);
+  expect(await exported(renewed, after)).toBe(texts[1]);
+  await rewrapKeys(keysOf(first), new KeyRing(`${masterKeys},${newKeys.split(',')[0]}`));
+});
+
+test('without the right master key a document is refused and not taken for damaged', async () => {
+  const text = markedState('locked');
+  const stack = await importText(first, text);
+  const update = await startUpdate(first, stack, { journal: true });
+  await ok(append(first, update, Array.from({ length: 30 }, (_, at) => creation(1 + 2 * at, `n${at}`, stack)).flat()));
+  await first.context.folder.advance(update.id);
+  const foreign = await another('true', KeyRing.generate());
+  const refused = await foreign.call('GET', `${stack.path}/export/1`, { auth: stack.auth });
+  expect([refused.status, refused.text.includes('master key')]).toEqual([500, false]);
+  expect((await complete(foreign, update)).status).toBeGreaterThanOrEqual(500);
+  await query(first, `update checkpoints set checked_at = now() - interval '31 days'`);
+  await query(first, `update journal_fold_points set checked_at = now() - interval '31 days'`);
+  await new Scrubber(foreign.context, { bytesPerSecond: 1e9, periodSeconds: 30 * 86_400 }).run(1_000);
+  const { values } = await foreign.context.metrics.documentsChecked.get();
+  expect(values.filter(({ labels }) => labels.outcome !== 'whole').map(({ labels }) => labels.outcome)).toEqual([
+    'unread',
+  ]);
+  expect(await query(first, 'select id from checkpoints where damaged_at is not null')).toEqual([]);
+  expect(await query(first, 'select entries from journal_fold_points where update_id = $1', [update.id])).toHaveLength(
+    1,
+  );
+  // Nothing was sealed by the foreign process either: the current key of documents is not its own.
+  await expect(importText(foreign, text)).rejects.toThrow('500');
+  await ok(complete(first, update));
+  expect(await exported(first, stack, 1)).toBe(text);
+});
+
+test('objects that were exchanged are found to be damaged, and repaired once they are back', async () => {
+  const texts = [markedState('mine'), markedState('theirs')];
+  const stacks = [await importText(first, texts[0] as string), await importText(first, texts[1] as string)] as const;
+  const stored = await Promise.all(stacks.map(async (stack) => storedBytes(first, await headOf(first, stack))));
+  const [mine, theirs] = stored as [(typeof stored)[0], (typeof stored)[0]];
+  // Plain bytes in the place of sealed ones are no way in either.
+  for (const bytes of [theirs.bytes, Buffer.from(texts[0] as string), mine.bytes.subarray(0, 49)]) {
+    await mine.overwrite(bytes);
+    expect((await first.call('GET', `${stacks[0].path}/export`, { auth: stacks[0].auth })).status).toBe(500);
+    expect(await query(first, 'select id from checkpoints where damaged_at is not null')).toEqual([{ id: mine.id }]);
+    await mine.restore();
+    expect(await exported(first, stacks[0])).toBe(texts[0]);
+  }
+});

@@ -1,0 +1,266 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
+import pg from 'pg';
+import { findFreePort } from '../../e2e/support/server-process.ts';
+import { startEmbeddedPostgres, temporaryClusterDir } from '../../src/shared/platform/db/embedded-postgres.ts';
+import { createLogger } from '../../src/shared/platform/logger/logger.ts';
+import { until } from '../support/steps.ts';
+import { openTcpProxy } from '../support/tcp-proxy.ts';
+import { createTestDatabase, masterKeys, type TestDatabase } from '../support/test-app.ts';
+
+const bin = path.join(import.meta.dirname, '../../bin/holdfast.js');
+
+let database: TestDatabase;
+let dataDir: string;
+const children = new Set<ChildProcess>();
+beforeAll(async () => {
+  database = await createTestDatabase();
+  dataDir = mkdtempSync(path.join(tmpdir(), 'holdfast-start-'));
+});
+afterEach(async () => {
+  for (const child of children) {
+    if (child.exitCode !== null || child.signalCode !== null) continue;
+    const exit = once(child, 'exit');
+    child.kill('SIGTERM');
+    await exit;
+  }
+  children.clear();
+});
+afterAll(async () => {
+  await database[Symbol.asyncDispose]();
+  rmSync(dataDir, { recursive: true, force: true });
+});
+
+interface Started {
+  readonly child: ChildProcess;
+  /** Log lines so far. */
+  lines(): { msg: string; reason?: string }[];
+  /** The exit code and what was written to standard error. */
+  ended(): Promise<{ code: number; stderr: string }>;
+}
+
+/** Runs a verb of Holdfast as a process. */
+function start(words: string[], settings: Readonly<Record<string, string>>): Started {
+  const child = spawn(process.execPath, [bin, ...words], {
+    env: {
+      PATH: process.env['PATH'],
+      HOME: dataDir,
+      HOLDFAST_DATA_DIR: dataDir,
+      HOLDFAST_LISTEN: '127.0.0.1:0',
+      HOLDFAST_MANAGEMENT_LISTEN: '127.0.0.1:0',
+      HOLDFAST_MASTER_KEYS: masterKeys,
+      ...settings,
+    },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  children.add(child);
+  let stdout = '';
+  let stderr = '';
+  child.stdout.setEncoding('utf8').on('data', (text: string) => (stdout += text));
+  child.stderr.setEncoding('utf8').on('data', (text: string) => (stderr += text));
+  const closed = once(child, 'close');
+  const lines = (): { msg: string; reason?: string }[] =>
+    `${stdout}\n${stderr}`.split('\n').flatMap((line) => (line.startsWith('{') ? [JSON.parse(line)] : []));
+  const ended = async (): Promise<{ code: number; stderr: string }> => {
+    const [code] = (await closed) as [number];
+    return { code, stderr: stderr.replace(/^\{.*\n/gm, '') };
+  };
+  return { child, lines, ended };
+}
+
+const waits = ({ lines }: Started): string[] =>
+  lines().flatMap(({ msg, reason }) => (msg === 'waiting' ? [reason ?? ''] : []));
+const isListening = ({ lines, child }: Started): boolean => {
+  if (child.exitCode !== null) throw new Error(`it ended with ${child.exitCode}`);
+  return lines().some(({ msg }) => msg === 'listening');
+};
+
+async function expectSentence(started: Started, sentence: RegExp): Promise<void> {
+  const { code, stderr } = await started.ended();
+  expect(stderr).toMatch(sentence);
+  // One line, without a trace of the stack.
+  expect(stderr.trim().split('\n')).toHaveLength(1);
+  expect(code).toBe(1);
+}
+
+const away = async (): Promise<string> => `postgres://user:hunter2@127.0.0.1:${await findFreePort()}/none`;
+
+describe('without Postgres', () => {
+  test.each([['server'], ['migrate'], ['admin', 'list']])(
+    '%s %s waits as it was told, says so once, and ends',
+    async (...words) => {
+      const url = await away();
+      const started = start(
+        words.filter((word) => word !== undefined),
+        { HOLDFAST_DATABASE_URL: url, HOLDFAST_START_WAIT_SECONDS: '2' },
+      );
+      await expectSentence(started, /^holdfast: Postgres at 127\.0\.0\.1:\d+ .*ECONNREFUSED.*; gave up after 2 s$/m);
+      expect(waits(started)).toHaveLength(1);
+      expect(JSON.stringify(started.lines())).not.toContain('hunter2');
+    },
+  );
+
+  test('0 does not wait', async () => {
+    const started = start(['migrate'], { HOLDFAST_DATABASE_URL: await away(), HOLDFAST_START_WAIT_SECONDS: '0' });
+    await expectSentence(started, /is not there: .*ECONNREFUSED/);
+    expect(waits(started)).toEqual([]);
+  });
+
+  test('a server starts as soon as Postgres is there', async () => {
+    await using proxy = await openTcpProxy(database.url);
+    proxy.refuse();
+    const started = start(['server'], { HOLDFAST_DATABASE_URL: proxy.url });
+    await until(() => waits(started).length > 0, 'it says that it waits');
+    proxy.accept();
+    await until(() => isListening(started), 'it listens');
+    expect(started.lines().map(({ msg }) => msg)).toContain('there now');
+  });
+
+  test('one that hangs is away too', async () => {
+    await using proxy = await openTcpProxy(database.url);
+    proxy.hang();
+    const settings = { HOLDFAST_DATABASE_CONNECT_MS: '500', HOLDFAST_START_WAIT_SECONDS: '1' };
+    const started = start(['server'], { HOLDFAST_DATABASE_URL: proxy.url, ...settings });
+    await expectSentence(started, /no answer within 500 ms; gave up/);
+  });
+});
+
+describe('what waiting does not mend ends the start at once', () => {
+  const wrong = (change: (url: URL) => void): string => {
+    const url = new URL(database.url);
+    change(url);
+    return url.toString();
+  };
+
+  test('a wrong password', async () => {
+    const url = wrong((each) => {
+      each.password = 'wrong';
+    });
+    const started = start(['server'], { HOLDFAST_DATABASE_URL: url, HOLDFAST_START_WAIT_SECONDS: '3600' });
+    await expectSentence(started, /cannot be used: password authentication failed/);
+    expect(waits(started)).toEqual([]);
+  });
+
+  test('a wrong password, with a second host that is away', async () => {
+    const url = wrong((each) => {
+      each.password = 'wrong';
+    }).replace(/@([^/]+)/, `@127.0.0.1:${await findFreePort()},$1`);
+    const started = start(['migrate'], { HOLDFAST_DATABASE_URL: url, HOLDFAST_START_WAIT_SECONDS: '3600' });
+    await expectSentence(started, /cannot be used: .*password authentication failed/);
+  });
+
+  test('a database that does not exist', async () => {
+    const url = wrong((each) => {
+      each.pathname = '/nowhere';
+    });
+    const started = start(['migrate'], { HOLDFAST_DATABASE_URL: url, HOLDFAST_START_WAIT_SECONDS: '3600' });
+    await expectSentence(started, /cannot be used: database "nowhere" does not exist/);
+  });
+
+  test('pending migrations', async () => {
+    const admin = new pg.Client({ connectionString: database.url });
+    await admin.connect();
+    const name = `empty_${process.pid}`;
+    await admin.query(`create database ${name}`);
+    try {
+      const url = wrong((each) => {
+        each.pathname = `/${name}`;
+      });
+      const started = start(['server'], { HOLDFAST_DATABASE_URL: url, HOLDFAST_START_WAIT_SECONDS: '3600' });
+      await expectSentence(started, /The database lacks \d+ migration\(s\): 0001_init/);
+    } finally {
+      await admin.query(`drop database ${name} with (force)`);
+      await admin.end();
+    }
+  });
+
+  test('a URL that is none', async () => {
+    const url = 'postgres://user:hunter2@host:5432/name?target_session_attrs=standby';
+    const { code, stderr } = await start(['server'], { HOLDFAST_DATABASE_URL: url }).ended();
+    expect(stderr).toMatch(/^holdfast: These settings are wrong:\n {2}HOLDFAST_DATABASE_URL: target_session_attrs/);
+    expect(stderr).not.toContain('hunter2');
+    expect(code).toBe(1);
+  });
+});
+
+describe('without S3', () => {
+  /** Answers a look for the bucket with this status. */
+  async function openBucket(): Promise<AsyncDisposable & { url: string; status: number }> {
+    const server = createServer((_request, response) => {
+      response.writeHead(bucket.status).end();
+    });
+    server.listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    const bucket = {
+      url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+      status: 503,
+      [Symbol.asyncDispose]: async () => {
+        server.closeAllConnections();
+        server.close();
+      },
+    };
+    return bucket;
+  }
+
+  const settings = (endpoint: string) => ({
+    HOLDFAST_DATABASE_URL: database.url,
+    HOLDFAST_S3_BUCKET: 'states',
+    HOLDFAST_S3_ENDPOINT: endpoint,
+    AWS_ACCESS_KEY_ID: 'key',
+    AWS_SECRET_ACCESS_KEY: 'secret',
+  });
+
+  test.each(['server', 'create-bucket'])('%s waits, and ends with a sentence', async (verb) => {
+    const endpoint = `http://127.0.0.1:${await findFreePort()}`;
+    const started = start([verb], { ...settings(endpoint), HOLDFAST_START_WAIT_SECONDS: '1' });
+    await expectSentence(
+      started,
+      /^holdfast: S3 at 127\.0\.0\.1:\d+, bucket states .*cannot be reached.*; gave up after 1 s$/m,
+    );
+  });
+
+  test('a server starts as soon as S3 is there, and an outage later does not end it', async () => {
+    await using bucket = await openBucket();
+    const started = start(['server'], settings(bucket.url));
+    await until(() => waits(started).length > 0, 'it says that it waits');
+    bucket.status = 200;
+    await until(() => isListening(started), 'it listens');
+    bucket.status = 503;
+    const url = (started.lines().find(({ msg }) => msg === 'listening') as unknown as { management: string })
+      .management;
+    const ready = await fetch(`${url}/readyz`);
+    expect(ready.status).toBe(200);
+    expect(await ready.json()).toMatchObject({ status: 'degraded', blobs: 'unreachable' });
+  });
+
+  test('a bucket that is not there ends it at once', async () => {
+    await using bucket = await openBucket();
+    bucket.status = 404;
+    const started = start(['server'], { ...settings(bucket.url), HOLDFAST_START_WAIT_SECONDS: '3600' });
+    await expectSentence(started, /bucket states .* cannot be used/);
+    expect(waits(started)).toEqual([]);
+  });
+});
+
+test('the embedded Postgres is waited for while it recovers from a crash', async () => {
+  const directory = temporaryClusterDir();
+  const lines: string[] = [];
+  const logger = createLogger({ level: 'info' }, { write: (line) => void lines.push(line) });
+  try {
+    const first = await startEmbeddedPostgres(directory, logger);
+    const pid = Number(readFileSync(path.join(directory, 'cluster', 'postmaster.pid'), 'utf8').split('\n')[0]);
+    process.kill(pid, 'SIGKILL');
+    await first.stop();
+    const second = await startEmbeddedPostgres(directory, logger);
+    await second.stop();
+    expect(lines.filter((line) => line.includes('it recovers'))).toHaveLength(1);
+  } finally {
+    rmSync(directory, { recursive: true, force: true });
+  }
+});

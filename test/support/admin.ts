@@ -1,0 +1,42 @@
+import { execFile } from 'node:child_process';
+import path from 'node:path';
+import type { TestApp } from './test-app.ts';
+
+const entry = path.join(import.meta.dirname, '../../bin/holdfast.js');
+
+export interface AdminRun {
+  readonly code: number;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+/** Runs `holdfast admin` as a process of its own on the app's database and data folder, without master keys. */
+export function runAdminVerb(app: TestApp, ...args: string[]): Promise<AdminRun> {
+  return runAdminWith({}, app, ...args);
+}
+
+/** The same with further settings. */
+export function runAdminWith(
+  settings: Readonly<Record<string, string>>,
+  app: TestApp,
+  ...args: string[]
+): Promise<AdminRun> {
+  const env = {
+    PATH: process.env['PATH'],
+    HOLDFAST_DATABASE_URL: app.database.url,
+    HOLDFAST_DATA_DIR: app.dataDir,
+    HOLDFAST_DATABASE_POOL_SIZE: '2',
+    ...settings,
+  };
+  return new Promise((resolve) => {
+    execFile(
+      process.execPath,
+      [entry, 'admin', ...args],
+      { env, maxBuffer: 64 * 1024 * 1024 },
+      (error, stdout, stderr) => {
+        const code = error === null ? 0 : typeof error.code === 'number' ? error.code : -1;
+        resolve({ code, stdout, stderr });
+      },
+    );
+  });
+}

@@ -1,0 +1,127 @@
+import { readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { get } from 'node:http';
+import path from 'node:path';
+import { gunzipSync } from 'node:zlib';
+import { query } from './steps.ts';
+import type { TestApp } from './test-app.ts';
+
+/** A stored document of a test, whose bytes can be damaged behind the server's back. */
+export interface StoredBytes {
+  readonly id: string;
+  readonly bytes: Buffer;
+  /** Null: in the row. */
+  readonly blobKey: string | null;
+  /** Writes other bytes in place of what is stored. */
+  overwrite(bytes: Buffer): Promise<void>;
+  /** Puts back what was stored, and lets the server forget that it was damaged. */
+  restore(): Promise<void>;
+  /** Takes the object away; only of documents in the blob store. */
+  remove(): Promise<void>;
+}
+
+/** The stored bytes of a checkpoint, or of an update's fold point. */
+export async function storedBytes(
+  app: TestApp,
+  id: string,
+  table: 'checkpoints' | 'journal_fold_points' = 'checkpoints',
+): Promise<StoredBytes> {
+  const key = table === 'checkpoints' ? 'id' : 'update_id';
+  const [row] = await query<{ inline_bytes: Buffer | null; blob_key: string | null }>(
+    app,
+    `select inline_bytes, blob_key from ${table} where ${key} = $1`,
+    [id],
+  );
+  if (!row) throw new Error(`There is no row ${id} in ${table}`);
+  const file = row.blob_key === null ? null : await blobFile(app, row.blob_key);
+  const bytes = file === null ? (row.inline_bytes as Buffer) : await readFile(file);
+  const overwrite = async (other: Buffer): Promise<void> => {
+    if (file !== null) await writeFile(file, other);
+    else await query(app, `update ${table} set inline_bytes = $2 where ${key} = $1`, [id, other]);
+  };
+  return {
+    id,
+    bytes,
+    blobKey: row.blob_key,
+    overwrite,
+    restore: async () => {
+      await overwrite(bytes);
+      if (table === 'checkpoints') await forgetDamage(app, id);
+    },
+    remove: async () => rm(file as string),
+  };
+}
+
+/** Id of the stack's newest checkpoint. */
+export async function headOf(app: TestApp, stack: { organization: string }): Promise<string> {
+  const [row] = await query<{ checkpoint_id: string }>(
+    app,
+    `select s.checkpoint_id from stacks s join projects p on p.id = s.project_id
+     join organizations o on o.id = p.organization_id where o.name = $1`,
+    [stack.organization],
+  );
+  if (!row?.checkpoint_id) throw new Error('The stack has no checkpoint');
+  return row.checkpoint_id;
+}
+
+export function flipBit(bytes: Buffer, position: number, bit: number): Buffer {
+  const flipped = Buffer.from(bytes);
+  flipped[position] = (flipped[position] as number) ^ (1 << bit);
+  return flipped;
+}
+
+/** Positions spread over all of `length` bytes, both ends included. */
+export function spread(length: number, count: number): number[] {
+  return Array.from({ length: count }, (_, at) => Math.floor((at * (length - 1)) / (count - 1)));
+}
+
+export async function blobFile(app: TestApp, key: string): Promise<string> {
+  const name = key.replaceAll('/', '~');
+  const files = await readdir(path.join(app.dataDir, 'blobs'), { recursive: true });
+  const file = files.find((found) => path.basename(found) === name);
+  if (file === undefined) throw new Error(`There is no file of ${key}`);
+  return path.join(app.dataDir, 'blobs', file);
+}
+
+async function forgetDamage(app: TestApp, id: string): Promise<void> {
+  await query(app, 'update checkpoints set damaged_at = null where id = $1', [id]);
+}
+
+/** An answer as a strict HTTP client takes it. */
+export interface StrictAnswer {
+  readonly status: number;
+  /** Whether the answer came to a well-formed end. */
+  readonly isWhole: boolean;
+  readonly isChunked: boolean;
+  /** Inflated; null when it is not whole gzip. */
+  readonly body: Buffer | null;
+}
+
+/** GET over a socket of its own, with gzip or without. */
+export function getStrictly(url: string, auth: string, encoding: 'gzip' | 'identity'): Promise<StrictAnswer> {
+  return new Promise((resolve, reject) => {
+    const headers = { authorization: auth, accept: 'application/vnd.pulumi+9', 'accept-encoding': encoding };
+    const request = get(url, { headers, agent: false }, (response) => {
+      const parts: Buffer[] = [];
+      response.on('data', (part: Buffer) => parts.push(part));
+      response.on('error', () => {});
+      response.on('close', () => {
+        const bytes = Buffer.concat(parts);
+        resolve({
+          status: response.statusCode as number,
+          isWhole: response.complete,
+          isChunked: response.headers['transfer-encoding'] === 'chunked',
+          body: response.headers['content-encoding'] === 'gzip' ? gunzipOrNull(bytes) : bytes,
+        });
+      });
+    });
+    request.on('error', reject);
+  });
+}
+
+function gunzipOrNull(bytes: Buffer): Buffer | null {
+  try {
+    return gunzipSync(bytes);
+  } catch {
+    return null;
+  }
+}

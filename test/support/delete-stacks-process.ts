@@ -1,0 +1,12 @@
+import { createContext } from '../../src/shared/context.ts';
+import { parseConfig } from '../../src/shared/platform/config/config.ts';
+import { KeyRing } from '../../src/shared/secrets/key-ring.ts';
+import { createStackDeletion } from '../../src/workers/maintenance/delete-stacks.ts';
+
+// A process that deletes what belongs to deleted stacks, slowly, for a test to kill.
+
+const config = parseConfig(process.env);
+const databaseUrl = process.env['HOLDFAST_DATABASE_URL'] ?? '';
+const context = await createContext(config, { databaseUrl, masterKeys: KeyRing.generate() });
+await createStackDeletion(context, { batchRows: 10, pauseMs: 5, runMs: 600_000 })();
+await context.lifecycle.close();

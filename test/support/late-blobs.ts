@@ -1,0 +1,62 @@
+import type { BlobStore } from '../../src/shared/platform/blobs/blob-store.ts';
+import { BlobStoreUnavailableError } from '../../src/shared/platform/blobs/blob-store.ts';
+import { openBlobStore } from '../../src/shared/platform/blobs/blob-stores.ts';
+
+/** A file blob store on a way that can be frozen: a put then fails for the caller, and its request is still on the way. */
+export interface LateBlobs {
+  readonly blobs: BlobStore;
+  /** Requests on the way. */
+  readonly onTheWay: () => number;
+  /** Puts from now on fail with a time-out, and arrive later. */
+  freeze(): void;
+  /** Puts from now on arrive at once; those on the way stay there. */
+  thaw(): void;
+  /** Lets all that is on the way arrive. */
+  arrive(): Promise<void>;
+}
+
+/** Opens one in `directory`. */
+export async function openLateBlobs(directory: string): Promise<LateBlobs> {
+  const store = await openBlobStore({ kind: 'files', directory });
+  let frozen = false;
+  let late: (() => Promise<unknown>)[] = [];
+  const put: BlobStore['put'] = async (key, body, options) => {
+    if (!frozen) return store.put(key, body, options);
+    const chunks = await Array.fromAsync(body, (chunk) => Buffer.from(chunk));
+    late.push(() =>
+      store.put(
+        key,
+        (async function* () {
+          yield* chunks;
+        })(),
+      ),
+    );
+    throw new BlobStoreUnavailableError('timeout', 'blob store did not answer in time (put)');
+  };
+  const blobs: BlobStore = {
+    put,
+    open: (key, options) => store.open(key, options),
+    stat: (key) => store.stat(key),
+    delete: (key) => store.delete(key),
+    list: (prefix, after) => store.list(prefix, after),
+    findAbsent: (keys) => store.findAbsent(keys),
+    sweepUnfinished: (olderThanMs) => store.sweepUnfinished(olderThanMs),
+    check: (timeoutMs) => store.check(timeoutMs),
+    close: () => store.close(),
+  };
+  return {
+    blobs,
+    onTheWay: () => late.length,
+    freeze: () => {
+      frozen = true;
+    },
+    thaw: () => {
+      frozen = false;
+    },
+    arrive: async () => {
+      const requests = late;
+      late = [];
+      for (const request of requests) await request();
+    },
+  };
+}

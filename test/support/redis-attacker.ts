@@ -1,0 +1,96 @@
+import { randomBytes, randomUUID } from 'node:crypto';
+import { Queue } from 'bullmq';
+import { Redis, type RedisOptions } from 'ioredis';
+
+const pieceBytes = 512 * 1024 + 16;
+
+/** Someone who may do everything in Redis, and has nothing else. */
+export class RedisAttacker {
+  readonly redis: Redis;
+  readonly queue: Queue;
+
+  constructor(url: string, options: RedisOptions = {}) {
+    this.redis = new Redis(url, { maxRetriesPerRequest: null, ...options });
+    this.redis.on('error', () => {});
+    this.queue = new Queue('writes-small', { connection: this.redis, prefix: 'holdfast' });
+    this.queue.on('error', () => {});
+  }
+
+  /** Adds a job with what the queue of a trusting server would ask for. */
+  async forge(name: string, data: object, jobId: string = randomUUID()): Promise<string> {
+    await this.queue.add(name, { replyTo: `holdfast:done:${randomUUID()}`, ...data }, { jobId, attempts: 1 });
+    return jobId;
+  }
+
+  /** Puts a body where a worker would look for it. */
+  async plant(body: Buffer, key: string = randomUUID()): Promise<string> {
+    const pieces = Math.ceil(body.length / pieceBytes);
+    for (let at = 0; at < pieces; at++)
+      await this.redis.set(pieceKey(key, at), body.subarray(at * pieceBytes, (at + 1) * pieceBytes));
+    await this.redis.set(`holdfast:body:${key}`, `${pieces} ${body.length} imports`);
+    return key;
+  }
+
+  /** Keys of the bodies that lie there whole. */
+  async bodies(): Promise<string[]> {
+    const names = await this.redis.keys('holdfast:body:*');
+    return names.flatMap((name) => /^holdfast:body:([^:]+)$/.exec(name)?.[1] ?? []).sort();
+  }
+
+  async piece(key: string, at: number): Promise<Buffer> {
+    const piece = await this.redis.getBuffer(pieceKey(key, at));
+    if (!piece) throw new Error(`There is no piece ${at} of ${key}`);
+    return piece;
+  }
+
+  async setPiece(key: string, at: number, piece: Buffer): Promise<void> {
+    await this.redis.set(pieceKey(key, at), piece, 'KEEPTTL');
+  }
+
+  /** Ids of the jobs that wait for a worker. */
+  async waiting(): Promise<string[]> {
+    const jobs = await this.queue.getJobs(['wait', 'prioritized', 'delayed']);
+    return jobs.flatMap((job) => job?.id ?? []);
+  }
+
+  /** Whether the job is over, well or not. */
+  async isOver(jobId: string): Promise<boolean> {
+    return ['failed', 'completed', 'unknown'].includes(await this.queue.getJobState(jobId));
+  }
+
+  async close(): Promise<void> {
+    await this.queue.close();
+    this.redis.disconnect();
+  }
+}
+
+export const pieceKey = (key: string, at: number): string => `holdfast:body:${key}:${at}`;
+
+/** What can be done to a body of several pieces. */
+export const tamperings: Readonly<Record<string, (attacker: RedisAttacker, key: string) => Promise<void>>> = {
+  'a bit changed': async (attacker, key) => {
+    const piece = await attacker.piece(key, 1);
+    piece[1000] = (piece[1000] as number) ^ 1;
+    await attacker.setPiece(key, 1, piece);
+  },
+  'a piece cut short': async (attacker, key) =>
+    attacker.setPiece(key, 1, (await attacker.piece(key, 1)).subarray(0, -100)),
+  'a piece made longer': async (attacker, key) =>
+    attacker.setPiece(key, 0, Buffer.concat([await attacker.piece(key, 0), randomBytes(100)])),
+  'a piece of a hundred megabytes': async (attacker, key) => {
+    await attacker.redis.setrange(pieceKey(key, 0), 100_000_000, 'x');
+  },
+  'two pieces changed about': async (attacker, key) => {
+    const [first, second] = [await attacker.piece(key, 0), await attacker.piece(key, 1)];
+    await attacker.setPiece(key, 0, second);
+    await attacker.setPiece(key, 1, first);
+  },
+  'a piece in place of another': async (attacker, key) => attacker.setPiece(key, 1, await attacker.piece(key, 0)),
+  'a piece that is no text': async (attacker, key) => {
+    await attacker.redis.del(pieceKey(key, 1));
+    await attacker.redis.rpush(pieceKey(key, 1), 'one', 'two');
+  },
+  'a body of its own in place': async (attacker, key) => {
+    await attacker.plant(Buffer.from('{"version":3,"deployment":{"resources":[]}}'), key);
+  },
+};

@@ -1,0 +1,37 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+
+const bin = path.join(import.meta.dirname, '../../bin/holdfast.js');
+
+/** A verb of Holdfast that runs as a process of its own. */
+export interface RunningVerb {
+  /** All that it has written so far. */
+  output(): string;
+  /** Resolves when it has ended by itself. */
+  ended(): Promise<{ readonly code: number | null; readonly stderr: string }>;
+  stop(): Promise<void>;
+}
+
+/** Starts a verb with these settings and no others; whoever calls stops it. */
+export function startVerb(words: readonly string[], settings: Readonly<Record<string, string>>): RunningVerb {
+  const env = { PATH: process.env['PATH'], HOME: tmpdir(), ...settings };
+  const child = spawn(process.execPath, [bin, ...words], { env, stdio: ['ignore', 'pipe', 'pipe'] });
+  let stdout = '';
+  let stderr = '';
+  child.stdout.setEncoding('utf8').on('data', (text: string) => (stdout += text));
+  child.stderr.setEncoding('utf8').on('data', (text: string) => (stderr += text));
+  const closed = once(child, 'close');
+  return {
+    output: () => stdout + stderr,
+    ended: async () => {
+      const [code] = (await closed) as [number | null];
+      return { code, stderr: stderr.replace(/^\{.*\n/gm, '') };
+    },
+    stop: async () => {
+      if (child.exitCode === null && child.signalCode === null) child.kill('SIGTERM');
+      await closed;
+    },
+  };
+}
