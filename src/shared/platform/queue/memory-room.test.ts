@@ -127,12 +127,38 @@ describe('a room for bodies', () => {
           await nextTurn();
           expect(room.used).toBeLessThanOrEqual(Math.max(capacity, ...senders.map(({ place }) => place.held)));
         }
-        // One that does not say how much it will be makes room for another share, be it the oldest.
-        const mustEnd = bodies[0]?.isDeclared || new Set(bodies.map(({ share }) => share)).size === 1;
-        if (mustEnd) expect(senders[0]?.outcome).toBe('whole');
+        // One that does not say how much it will be makes room for another share, and for those that do, be it the oldest.
+        const areAlike = bodies.every(({ isDeclared, share }) => !isDeclared && share === bodies[0]?.share);
+        if (bodies[0]?.isDeclared || areAlike) expect(senders[0]?.outcome).toBe('whole');
         expect(room.used).toBe(0);
       }),
       { numRuns: 300 },
     );
+  });
+
+  test('a share leaves a quarter free, counting what its bodies on their way in will be', async () => {
+    const room = new MemoryRoom(capacity, patient);
+    const senders = Array.from({ length: 8 }, () => send(room, [5, 15], 20, 'a'));
+    for (let turn = 0; turn < 4; turn++) {
+      for (const sender of senders) goOn(room, sender);
+      await nextTurn();
+    }
+    expect(senders.filter(({ outcome }) => outcome === 'whole')).toHaveLength(3);
+    expect(room.used).toBe(60);
+    const other = send(room, [25], 25, 'b');
+    goOn(room, other);
+    await nextTurn();
+    goOn(room, other);
+    expect(other.outcome).toBe('whole');
+  });
+
+  test('an import of known size does not wait for ever for one that does not say how much it will be', async () => {
+    const room = new MemoryRoom(capacity, { ...patient, patience: { withYielding: 0, withOthers: 1e9 } });
+    const [growing, declared] = [send(room, [50, 10], null, 'a'), send(room, [40, 11], 51, 'a')];
+    for (let turn = 0; turn < 4; turn++) {
+      for (const sender of [growing, declared]) goOn(room, sender);
+      await nextTurn();
+    }
+    expect([growing.outcome, declared.outcome]).toEqual(['refused', 'whole']);
   });
 });

@@ -106,11 +106,14 @@ function canAllEnd({ capacity, arriving }: RoomState, body: ArrivingBody, bytes:
 
 /**
  * Whether a body that is not in yet may wait for room although its client would repeat the call: when it waits for its own share
- * alone, or has not got its fair part, while others have more than theirs or have stalled.
+ * alone, whose other bodies are still coming in or have a limit, or has not got its fair part, while others have more than theirs or
+ * have stalled.
  */
 export function mayWait(room: RoomState, body: ArrivingBody, bytes: number): boolean {
   if (isOverLimit(room, body, bytes, nobody)) return true;
   const used = usedByShare(room, nobody);
+  // What its share has yet to send may come to its end, and be gone, before long.
+  if (claimedBy(room, body, nobody) > (used.get(body.share) ?? 0)) return true;
   const part = fairPart(room, body);
   if ((used.get(body.share) ?? 0) + needOf(room, body, bytes) > part) return false;
   const isOpening = room.arriving.some((each) => each !== body && each.held > 0 && (each.stalled || each.leaves));
@@ -119,7 +122,8 @@ export function mayWait(room: RoomState, body: ArrivingBody, bytes: number): boo
 
 /**
  * The bodies that have to make room for `body`, which waits; none when that would not be enough. First those that have stalled;
- * then, when `body` has not got its fair part, the youngest of the share that has most; at last, when it is the oldest, the youngest.
+ * then, when `body` has not got its fair part, the youngest of the share that has most; at last, when it is the oldest, the youngest,
+ * and when it does not yield, the youngest that does.
  */
 export function whoGivesWay<B extends ArrivingBody>(
   room: RoomState<B>,
@@ -171,7 +175,10 @@ function nextToLeave<B extends ArrivingBody>(
     const found = youngest(above.filter(({ share }) => used.get(share) === most));
     if (found) return found;
   }
-  return body === room.arriving[0] ? youngest(holding) : undefined;
+  if (body === room.arriving[0]) return youngest(holding);
+  // Bodies that do not yield could all end if those that do were not there, whoever came first.
+  const comesFirst = body.held > 0 || body === room.arriving.find(({ yields }) => !yields);
+  return !body.yields && comesFirst ? youngest(holding.filter(({ yields }) => yields)) : undefined;
 }
 
 /** Whether the body can only wait for others of its share. */
@@ -179,12 +186,23 @@ function standsBack(room: RoomState, body: ArrivingBody, gone: Bodies): boolean 
   return body.held === 0 && (isOverPart(room, body, 1, gone) || isOverLimit(room, body, 1, gone));
 }
 
-/** Whether the share would leave too little for others if the body came in. */
+/** Whether the share would leave too little for others if the body came in, and those of its bodies that are on their way. */
 function isOverPart(room: RoomState, body: ArrivingBody, bytes: number, gone: Bodies): boolean {
+  const claimed = claimedBy(room, body, gone);
+  if (claimed === 0) return false;
   const used = usedByShare(room, gone).get(body.share) ?? 0;
-  if (used === 0) return false;
   const need = needOf(room, body, bytes);
-  return used + need > shareRules.timesFree * (room.capacity - totalOf(room, gone) - need);
+  return claimed + need > shareRules.timesFree * (room.capacity - totalOf(room, gone) + used - claimed - need);
+}
+
+/** Bytes that the share of `body` has, or will have once its other bodies are in. */
+function claimedBy({ capacity, whole, arriving }: RoomState, body: ArrivingBody, gone: Bodies): number {
+  let claimed = whole.get(body.share) ?? 0;
+  for (const each of arriving) {
+    if (each === body || each.held === 0 || each.share !== body.share || gone.has(each)) continue;
+    claimed += Math.max(each.held, Math.min(each.claim ?? 0, capacity));
+  }
+  return claimed;
 }
 
 /** Whether the share has a limit of its own and would pass it. Bodies of known size count whole, so that those which are in never wait. */

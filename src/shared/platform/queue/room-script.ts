@@ -56,11 +56,22 @@ local function isOverLimit(room, body, bytes, gone)
   return used > 0 and used + body.held + needOf(room, body, bytes) > body.limit
 end
 
+local function claimedBy(room, body, gone)
+  local claimed = room.whole[body.share] or 0
+  for _, each in ipairs(room.arriving) do
+    if each ~= body and each.held > 0 and each.share == body.share and not gone[each] then
+      claimed = claimed + math.max(each.held, math.min(each.claim, room.capacity))
+    end
+  end
+  return claimed
+end
+
 local function isOverPart(room, body, bytes, gone)
+  local claimed = claimedBy(room, body, gone)
+  if claimed == 0 then return false end
   local used = usedByShare(room, gone)[body.share] or 0
-  if used == 0 then return false end
   local need = needOf(room, body, bytes)
-  return used + need > timesFree * (room.capacity - totalOf(room, gone) - need)
+  return claimed + need > timesFree * (room.capacity - totalOf(room, gone) + used - claimed - need)
 end
 
 local function standsBack(room, body, gone)
@@ -108,6 +119,7 @@ local function mayWait(room, body, bytes)
   local nobody = {}
   if isOverLimit(room, body, bytes, nobody) then return true end
   local used, part = usedByShare(room, nobody), fairPart(room, body)
+  if claimedBy(room, body, nobody) > (used[body.share] or 0) then return true end
   if (used[body.share] or 0) + needOf(room, body, bytes) > part then return false end
   for _, each in ipairs(room.arriving) do
     if each ~= body and each.held > 0 and (each.stalled or each.leaves) then return true end
@@ -154,6 +166,17 @@ local function nextToLeave(room, body, bytes, gone, waited, withYielding, withOt
     if found then return found end
   end
   if body == room.arriving[1] then return youngest(function() return true end) end
+  if body.yields then return end
+  local comesFirst = body.held > 0
+  if not comesFirst then
+    for _, each in ipairs(room.arriving) do
+      if not each.yields then
+        comesFirst = each == body
+        break
+      end
+    end
+  end
+  if comesFirst then return youngest(function(each) return each.yields end) end
 end
 
 local function whoGivesWay(room, body, bytes, now, withYielding, withOthers)
