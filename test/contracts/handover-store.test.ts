@@ -27,7 +27,7 @@ await describeOnRedis((server) => {
   const connect = async (): Promise<Redis> => {
     const redis = connectRedis(server().url, 'producer', logger);
     connections.push(redis);
-    await untilReady(redis, 5_000);
+    await untilReady(redis, 30_000);
     return redis;
   };
   let redis: Redis;
@@ -285,7 +285,7 @@ await describeOnRedis((server) => {
         } finally {
           await server().restart();
         }
-        await untilReady(redis, 5_000);
+        await untilReady(redis, 30_000);
         await store.check(1_000);
       },
       20_000,
@@ -329,7 +329,7 @@ await describeOnRedis((server) => {
       } finally {
         await server().restart();
       }
-      await untilReady(redis, 5_000);
+      await untilReady(redis, 30_000);
       expect(await held(store)).toBe(0);
     }, 20_000);
 

@@ -92,7 +92,7 @@ await describeOnRedis((server) => {
     it('finds the receipt when the worker cannot publish', async () => {
       const { dispatcher } = await api();
       const { publisher } = worker(async () => {});
-      await untilReady(publisher, 5_000);
+      await untilReady(publisher, 30_000);
       publisher.disconnect();
       expect(await timed(() => dispatcher.run(foldJob()))).toMatchObject({ outcome: 'resolved', soon: true });
     });
@@ -186,7 +186,7 @@ await describeOnRedis((server) => {
       await server().restart();
       // The one in hand is committed, whatever Redis knows of it.
       held.open();
-      await untilReady(producer, 5_000);
+      await untilReady(producer, 30_000);
       await until(() => done.length === 1, 'committed');
       expect((await first).outcome).toMatch(/^(resolved|UnavailableError)$/);
       expect(await second).toMatchObject({ outcome: 'UnavailableError', soon: true });

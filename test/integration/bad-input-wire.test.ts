@@ -34,7 +34,7 @@ function largeBody(route: BodyRoute): Buffer {
 const chunk = (data: string | Buffer): Buffer =>
   Buffer.concat([Buffer.from(`${Buffer.byteLength(data).toString(16)}\r\n`), Buffer.from(data), Buffer.from('\r\n')]);
 
-async function until(what: string, holds: () => boolean | Promise<boolean>, limitMs = 10_000): Promise<void> {
+async function until(what: string, holds: () => boolean | Promise<boolean>, limitMs = 30_000): Promise<void> {
   const deadline = Date.now() + limitMs;
   while (!(await holds())) {
     if (Date.now() > deadline) throw new Error(`Not in time: ${what}`);
