@@ -1,12 +1,12 @@
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
-import { VersionRestorer } from '../shared/checkpoints/version-restorer.ts';
 import type { AppContext } from '../shared/context.ts';
-import { createFoldRepository } from '../shared/journal/fold-repository.ts';
+import { createFoldRepository } from '../shared/journal/compaction-repository.ts';
 import { describeFault } from '../shared/journal/journal-fault.ts';
 import { AppError } from '../shared/platform/errors/errors.ts';
 import { formatStackRef, parseQualifiedName } from '../shared/stacks/names.ts';
 import { createStackRepository, type StackRow } from '../shared/stacks/stack-repository.ts';
+import { VersionRestorer } from '../shared/states/version-restorer.ts';
 import { settleStack } from '../shared/updates/update-closer.ts';
 import { operator } from './operator.ts';
 

@@ -1,8 +1,8 @@
-import { StateReader } from '../shared/checkpoints/state-reader.ts';
 import type { AppContext } from '../shared/context.ts';
 import type { JobDispatcher } from '../shared/platform/queue/dispatcher.ts';
 import type { QueueBoard } from '../shared/platform/queue/queue-board.ts';
 import type { ProcessHealth } from '../shared/platform/telemetry/status-server.ts';
+import { StateReader } from '../shared/states/state-reader.ts';
 import { type CredentialGuard, createCredentialGuard } from './credentials/credential-guard.ts';
 import { createHealth } from './health.ts';
 import { JournalFolding } from './updates/journal-folding.ts';

@@ -1,27 +1,24 @@
-import { type BlobRepository, createBlobRepository } from './checkpoints/blob-repository.ts';
 import { type CheckpointRepository, createCheckpointRepository } from './checkpoints/checkpoint-repository.ts';
 import { CheckpointWriter } from './checkpoints/checkpoint-writer.ts';
-import { DeploymentImporter } from './checkpoints/deployment-importer.ts';
 import {
   createDocumentCheckRepository,
   type DocumentCheckRepository,
 } from './checkpoints/document-check-repository.ts';
 import { DocumentGuard } from './checkpoints/document-guard.ts';
 import { DocumentRepair } from './checkpoints/document-repair.ts';
-import { DocumentStore } from './checkpoints/document-store.ts';
-import { StackRenamer } from './checkpoints/stack-renamer.ts';
-import { StateReader } from './checkpoints/state-reader.ts';
-import { WholeBodies } from './checkpoints/whole-bodies.ts';
+import { type BlobRepository, createBlobRepository } from './documents/blob-repository.ts';
+import { WholeBodies } from './documents/body-buffer.ts';
+import { DocumentStore } from './documents/document-store.ts';
 import { createEventRepository, type EventRepository } from './events/event-repository.ts';
 import { EventWriter } from './events/event-writer.ts';
 import { createIdentityRepository, type IdentityRepository } from './identity/identity-repository.ts';
-import { createFoldPointRepository, type FoldPointRepository } from './journal/fold-point-repository.ts';
-import { createFoldRepository, type FoldRepository } from './journal/fold-repository.ts';
-import { JournalFolder } from './journal/journal-folder.ts';
+import { createFoldRepository, type FoldRepository } from './journal/compaction-repository.ts';
+import { JournalFolder } from './journal/journal-compactor.ts';
 import { createJournalRepository, type JournalRepository } from './journal/journal-repository.ts';
+import { createFoldPointRepository, type FoldPointRepository } from './journal/journal-snapshot-repository.ts';
 import { JournalWriter } from './journal/journal-writer.ts';
-import type { ReplayRunner } from './journal/replay-runner.ts';
-import { ThreadedReplayRunner } from './journal/threaded-replay-runner.ts';
+import type { ReplayRunner } from './journal/replay/runner/replay-runner.ts';
+import { ThreadedReplayRunner } from './journal/replay/runner/threaded-replay-runner.ts';
 import { untilBlobStore } from './platform/blobs/blob-start.ts';
 import type { BlobStore } from './platform/blobs/blob-store.ts';
 import { openBlobStore } from './platform/blobs/blob-stores.ts';
@@ -42,6 +39,9 @@ import { createEncryptionKeyRepository, type EncryptionKeyRepository } from './s
 import { openKeyRing } from './secrets/open-key-ring.ts';
 import { StackCipher } from './secrets/stack-cipher.ts';
 import { createStackRepository, type StackRepository } from './stacks/stack-repository.ts';
+import { DeploymentImporter } from './states/deployment-importer.ts';
+import { StackRenamer } from './states/stack-renamer.ts';
+import { StateReader } from './states/state-reader.ts';
 import { AdmittedChanges } from './updates/admitted-changes.ts';
 import { createHistoryRepository, type HistoryRepository } from './updates/history-repository.ts';
 import { createUpdateRepository, type UpdateRepository } from './updates/update-repository.ts';

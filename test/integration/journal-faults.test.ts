@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { replayJournal } from '../../src/shared/journal/replay.ts';
+import { replayJournal } from '../../src/shared/journal/replay/rules/replay.ts';
 import { expireLeases } from '../../src/workers/maintenance/expire-leases.ts';
 import { comparable, loadSmallCases } from '../fixtures/journal/journal-cases.ts';
 import { createStack, deployment, ok, type RunningUpdate, startUpdate, type TestStack } from '../support/state.ts';

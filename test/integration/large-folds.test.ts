@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { expect, test } from '@jest/globals';
-import { type ReplayRunner, replayHere } from '../../src/shared/journal/replay-runner.ts';
-import type { ReplayStart } from '../../src/shared/journal/replay-work.ts';
+import { type ReplayRunner, replayHere } from '../../src/shared/journal/replay/runner/replay-runner.ts';
+import type { ReplayStart } from '../../src/shared/journal/replay/runner/replay-work.ts';
 import { UnavailableError } from '../../src/shared/platform/errors/errors.ts';
 import { createStack, ok, type RunningUpdate, startUpdate, type TestStack } from '../support/state.ts';
 import { append, complete, creation, exportedNames, query, until } from '../support/steps.ts';

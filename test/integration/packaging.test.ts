@@ -266,7 +266,7 @@ describe('what the image holds', () => {
 
   test('replays large journals in a thread', () => {
     const script = `
-      import { ThreadedReplayRunner } from './dist/shared/journal/threaded-replay-runner.js';
+      import { ThreadedReplayRunner } from './dist/shared/journal/replay/runner/threaded-replay-runner.js';
       const runner = new ThreadedReplayRunner();
       const replay = await runner.open({ base: null, point: null });
       console.log((await replay.write({ time: '', version: '' })).resourceCount);

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { FastifyRequest } from 'fastify';
-import { type BodyEncoding, type ByteSource, bytesOf, claimedBytes } from '../../shared/checkpoints/byte-source.ts';
-import { keptAsBytes, takenApart } from '../../shared/checkpoints/whole-bodies.ts';
+import { keptAsBytes, takenApart } from '../../shared/documents/body-buffer.ts';
+import { type BodyEncoding, type ByteSource, bytesOf, claimedBytes } from '../../shared/documents/byte-source.ts';
 import { PayloadTooLargeError } from '../../shared/platform/errors/errors.ts';
 import { JobPendingError } from '../../shared/platform/queue/dispatcher.ts';
 import { NoRoomError } from '../../shared/platform/queue/handover-store.ts';

@@ -1,7 +1,7 @@
 import type { Readable } from 'node:stream';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
-import type { BodyEncoding } from '../../shared/checkpoints/byte-source.ts';
-import { type InflatedBody, takenApart } from '../../shared/checkpoints/whole-bodies.ts';
+import { type InflatedBody, takenApart } from '../../shared/documents/body-buffer.ts';
+import type { BodyEncoding } from '../../shared/documents/byte-source.ts';
 import {
   InvalidRequestError,
   PayloadTooLargeError,

@@ -1,7 +1,6 @@
-import { bytesOf } from '../../shared/checkpoints/byte-source.ts';
 import { createCheckpointRepository } from '../../shared/checkpoints/checkpoint-repository.ts';
-import { StackBusyError } from '../../shared/checkpoints/deployment-importer.ts';
-import { assertDeploymentVersion, DeploymentScanner } from '../../shared/checkpoints/deployment-scan.ts';
+import { assertDeploymentVersion, DeploymentScanner } from '../../shared/deployments/deployment-scanner.ts';
+import { bytesOf } from '../../shared/documents/byte-source.ts';
 import { createIdentityRepository, type IdentityRepository } from '../../shared/identity/identity-repository.ts';
 import { type Role, roleIncludes } from '../../shared/identity/roles.ts';
 import { assertNoFault } from '../../shared/journal/journal-fault.ts';
@@ -19,6 +18,7 @@ import { assertStackRef, formatStackRef, parseQualifiedName, type StackRef } fro
 import { stackExists, stackNotFound } from '../../shared/stacks/stack-errors.ts';
 import { createStackRepository, type StackListRow, type StackRow } from '../../shared/stacks/stack-repository.ts';
 import { readTags, type Tags } from '../../shared/stacks/tags.ts';
+import { StackBusyError } from '../../shared/states/deployment-importer.ts';
 import { settleStack } from '../../shared/updates/update-closer.ts';
 import { createUpdateRepository } from '../../shared/updates/update-repository.ts';
 import type { ApiContext } from '../api-context.ts';

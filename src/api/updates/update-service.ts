@@ -1,4 +1,3 @@
-import { StackBusyError } from '../../shared/checkpoints/deployment-importer.ts';
 import { createIdentityRepository } from '../../shared/identity/identity-repository.ts';
 import { roleIncludes } from '../../shared/identity/roles.ts';
 import { assertNoFault, JournalFaultError } from '../../shared/journal/journal-fault.ts';
@@ -18,6 +17,7 @@ import type { StackRef } from '../../shared/stacks/names.ts';
 import { stackNotFound } from '../../shared/stacks/stack-errors.ts';
 import { createStackRepository } from '../../shared/stacks/stack-repository.ts';
 import { parseTags } from '../../shared/stacks/tags.ts';
+import { StackBusyError } from '../../shared/states/deployment-importer.ts';
 import { describeLoss, isLeaseLoss, LeaseLostError } from '../../shared/updates/lease.ts';
 import { noteEnded } from '../../shared/updates/lost-leases.ts';
 import { endUpdate, lockUpdate, settleStack } from '../../shared/updates/update-closer.ts';

@@ -1,21 +1,21 @@
+import {
+  assertDeploymentVersion,
+  type DeploymentScan,
+  DeploymentScanner,
+  type ScannedMember,
+} from '../deployments/deployment-scanner.ts';
+import type { WholeBodies } from '../documents/body-buffer.ts';
+import { type BodyEncoding, type ByteSource, inflate } from '../documents/byte-source.ts';
+import type { DocumentStore } from '../documents/document-store.ts';
 import { ConflictError, InvalidRequestError, UnavailableError } from '../platform/errors/errors.ts';
 import type { Span } from '../platform/json/json-scanner.ts';
 import { inTurns } from '../platform/turns/turns.ts';
 import { type LeaseFence, LeaseLostError } from '../updates/lease.ts';
 import type { UpdateRepository, UpdateRow } from '../updates/update-repository.ts';
 import { isActive } from '../updates/update-state.ts';
-import { type BodyEncoding, type ByteSource, inflate } from './byte-source.ts';
 import type { CheckpointOrder, CheckpointRepository } from './checkpoint-repository.ts';
 import { type CheckpointDelta, InvalidDeltaError, parseDelta, spliceDelta } from './delta.ts';
-import {
-  assertDeploymentVersion,
-  type DeploymentScan,
-  DeploymentScanner,
-  type ScannedMember,
-} from './deployment-scan.ts';
 import type { DocumentGuard } from './document-guard.ts';
-import type { DocumentStore } from './document-store.ts';
-import type { WholeBodies } from './whole-bodies.ts';
 
 export type CheckpointKind = 'full' | 'verbatim' | 'delta';
 

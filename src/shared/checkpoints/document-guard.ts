@@ -1,12 +1,12 @@
-import type { FoldPointRepository, FoldPointRow } from '../journal/fold-point-repository.ts';
+import { DamagedBytesError, type EncodedDocument } from '../documents/document-codec.ts';
+import { DocumentMissingError, type DocumentPlace, type DocumentStore } from '../documents/document-store.ts';
+import type { FoldPointRepository, FoldPointRow } from '../journal/journal-snapshot-repository.ts';
 import { FaultError, UnavailableError } from '../platform/errors/errors.ts';
 import type { Logger } from '../platform/logger/logger.ts';
 import { formatStackRef, type StackRef } from '../stacks/names.ts';
 import type { CheckpointRepository, CheckpointRow } from './checkpoint-repository.ts';
 import type { DocumentCheckRepository } from './document-check-repository.ts';
-import { DamagedBytesError, type EncodedDocument } from './document-codec.ts';
 import type { DocumentRepair } from './document-repair.ts';
-import { DocumentMissingError, type DocumentPlace, type DocumentStore } from './document-store.ts';
 
 /** What a check of a document came to. `restored`: it was damaged, and is as it was written again. */
 export type CheckOutcome = 'whole' | 'restored' | 'repaired' | 'damaged' | 'gone';

@@ -1,7 +1,7 @@
 import type { Queryable } from '../platform/db/sql.ts';
 import { ConflictError } from '../platform/errors/errors.ts';
-import { createFoldRepository, type JournalFaultRow } from './fold-repository.ts';
-import type { UnknownKinds } from './replay.ts';
+import { createFoldRepository, type JournalFaultRow } from './compaction-repository.ts';
+import type { UnknownKinds } from './replay/rules/replay.ts';
 
 /** A part of the stack's state could not be made from its journal: nothing may build on it until an operator has decided. */
 export class JournalFaultError extends ConflictError {

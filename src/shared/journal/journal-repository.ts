@@ -3,8 +3,8 @@ import { type Queryable, type Row, sql } from '../platform/db/sql.ts';
 import { inBatches } from '../platform/db/text-pieces.ts';
 import { Nullable } from '../platform/schema/standard-schema.ts';
 import type { LeaseFence } from '../updates/lease.ts';
-import type { JournalEntryText } from './journal-entry.ts';
-import type { JournalPage } from './replay-work.ts';
+import type { JournalEntryText } from './journal-batch.ts';
+import type { JournalPage } from './replay/runner/replay-work.ts';
 
 /** Bounds of a page; what is read and decoded in one turn of the event loop. */
 const pageEntries = 1_000;

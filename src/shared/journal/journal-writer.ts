@@ -1,5 +1,5 @@
 import { type LeaseFence, LeaseLostError } from '../updates/lease.ts';
-import { splitJournalBatch } from './journal-entry.ts';
+import { splitJournalBatch } from './journal-batch.ts';
 import type { JournalRepository } from './journal-repository.ts';
 
 /**

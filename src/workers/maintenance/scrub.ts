@@ -1,6 +1,6 @@
 import type { DocumentCheckRepository } from '../../shared/checkpoints/document-check-repository.ts';
 import type { CheckOutcome, DocumentGuard } from '../../shared/checkpoints/document-guard.ts';
-import type { FoldPointRepository } from '../../shared/journal/fold-point-repository.ts';
+import type { FoldPointRepository } from '../../shared/journal/journal-snapshot-repository.ts';
 import { BlobStoreUnavailableError } from '../../shared/platform/blobs/blob-store.ts';
 import type { Logger } from '../../shared/platform/logger/logger.ts';
 import type { Metrics } from '../../shared/platform/telemetry/metrics.ts';
