@@ -26,7 +26,7 @@ export function createApiContext(
 ): ApiContext {
   const folding = new JournalFolding(context, dispatcher);
   const foldJournal = (updateId: string): Promise<void> => folding.fold(updateId);
-  const states = new StateReader({ ...context, foldLarge: foldJournal });
+  const states = new StateReader({ ...context, compactLarge: foldJournal });
   const credentials = createCredentialGuard(context);
   return { ...context, dispatcher, foldJournal, credentials, states, health: createHealth(context, dispatcher) };
 }

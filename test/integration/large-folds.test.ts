@@ -62,7 +62,7 @@ test('a fold goes on from the last fold point', async () => {
   await appendResources(app, stack, update, 2_600, 2_700);
   const [point] = await points();
   await ok(complete(app, update));
-  expect(runner.starts.at(-1)?.point?.entries).toBe(point?.entries);
+  expect(runner.starts.at(-1)?.snapshot?.entries).toBe(point?.entries);
   expect(await exportedNames(app, stack)).toEqual(Array.from({ length: 2_700 }, (_, at) => `r${at}`));
 });
 

@@ -73,7 +73,7 @@ test('two processes at once read each document once and find all damage: in rows
   await ok(
     append(app, update, [...creation(1, 'a', stacks[0] as TestStack), ...creation(3, 'b', stacks[0] as TestStack)]),
   );
-  await app.context.folder.advance(update.id);
+  await app.context.compactor.takeSnapshot(update.id);
   const point = await storedBytes(app, update.id, 'journal_fold_points');
   await point.overwrite(flipBit(point.bytes, 20, 1));
   const inRow = await damage(app, stacks[4] as TestStack);

@@ -77,7 +77,7 @@ export async function commitPayload(context: ApiContext, request: FastifyRequest
 
 /** Commits a body in this process; what it takes of the memory for inflated bodies is held until it is committed. */
 async function commitDirectly(
-  { config, wholeBodies }: ApiContext,
+  { config, bodyBuffer }: ApiContext,
   work: PayloadWork,
   { body, encoding, share }: { body: Buffer; encoding: BodyEncoding; share: string },
 ): Promise<void> {
@@ -86,7 +86,7 @@ async function commitDirectly(
   const waitMs = work.waitForRoom ? patientWaitMs : repeatedWaitMs;
   let release = (): void => {};
   const inflate = async (maxBytes: number, weight: number): Promise<Buffer> => {
-    const inflated = await wholeBodies.inflate(body, encoding, { maxBytes, weight, waitMs, share });
+    const inflated = await bodyBuffer.inflate(body, encoding, { maxBytes, weight, waitMs, share });
     release = inflated.release;
     return inflated.body;
   };

@@ -197,7 +197,7 @@ export class StackService {
 
 /** Throws when the locked stack has resources, or it cannot be told yet. */
 async function assertEmpty(tx: Queryable, stack: StackRow): Promise<void> {
-  if (await createUpdateRepository(tx).findWithTail(stack.id)) {
+  if (await createUpdateRepository(tx).findWithPendingEntries(stack.id)) {
     throw new UnavailableError(
       'The state of an interrupted update is still being put together; please repeat the call',
       { retryAfterSeconds: 1 },

@@ -215,14 +215,14 @@ export class UpdateService {
     for (let attempt = 1; attempt <= completeAttempts; attempt++) {
       const before = await updates.find(lease.updateId);
       if (!before) throw new LeaseLostError();
-      if (before.status === 'running' && before.hasTail) await foldJournal(lease.updateId);
+      if (before.status === 'running' && before.hasPendingEntries) await foldJournal(lease.updateId);
       const outcome = await db.inTransaction(async (tx) => {
         const locked = await lockUpdate(tx, lease.updateId);
         if (!locked || locked.update.epoch !== lease.epoch) throw new LeaseLostError();
         const { update } = locked;
         if (update.status === 'running' && update.expired) return 'expired';
         // More entries were accepted since the fold: fold again, or they would be missing from the version.
-        if (update.status === 'running' && update.hasTail) return 'tail';
+        if (update.status === 'running' && update.hasPendingEntries) return 'tail';
         const step = await endUpdate(tx, locked, { type: 'complete', status });
         if (step.outcome === 'lease-dead' || step.outcome === 'conflict') throw new LeaseLostError();
         return step.outcome;
@@ -252,9 +252,9 @@ export class UpdateService {
 
   /** Makes the stack ready for its next change: see settleStack. */
   async settle(stackId: string, options: { readonly admitsFault?: boolean } = {}): Promise<void> {
-    const { config, db, foldJournal, folder } = this.#context;
+    const { compactor, config, db, foldJournal } = this.#context;
     const fold = (updateId: string): Promise<void> =>
-      foldJournal(updateId).catch((error: unknown) => folder.setAside(updateId, error));
+      foldJournal(updateId).catch((error: unknown) => compactor.setAside(updateId, error));
     const ended = await settleStack(db, stackId, config.leaseSeconds, fold, options);
     if (ended && ended.reason !== 'lease-expired') noteEnded(this.#context, ended);
   }

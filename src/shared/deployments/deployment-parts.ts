@@ -12,7 +12,7 @@ export interface PendingOperation {
 }
 
 /** A deployment cut into the parts that a replay moves about. */
-export interface DeploymentText {
+export interface DeploymentParts {
   readonly resources: readonly ResourceText[];
   readonly pendingOperations: readonly PendingOperation[];
   /** Every other member but the manifest, raw: secrets providers, metadata, snippets, extensions, unknown ones. */
@@ -20,8 +20,8 @@ export interface DeploymentText {
 }
 
 /** An untyped deployment document, `{version, features, deployment}`. */
-export interface DocumentText {
-  readonly deployment: DeploymentText;
+export interface DocumentParts {
+  readonly deployment: DeploymentParts;
   readonly features: readonly string[];
   /** Members that we do not know, raw. */
   readonly members: ReadonlyMap<string, Buffer>;
@@ -32,7 +32,7 @@ export class MalformedDeploymentError extends Error {
   override readonly name = 'MalformedDeploymentError';
 }
 
-const emptyDeployment: DeploymentText = { resources: [], pendingOperations: [], members: new Map() };
+const emptyDeployment: DeploymentParts = { resources: [], pendingOperations: [], members: new Map() };
 
 /** Collects a deployment that a scan passes at depth `depth`. Of repeated members the last counts. */
 class DeploymentReader {
@@ -75,7 +75,7 @@ class DeploymentReader {
     }
   }
 
-  finish(kind: JsonKind, start: number): DeploymentText {
+  finish(kind: JsonKind, start: number): DeploymentParts {
     if (kind !== 'object' && !isNull(this.#source, start)) throw new MalformedDeploymentError('Not an object');
     return { resources: this.#resources, pendingOperations: this.#operations, members: this.#members };
   }
@@ -92,7 +92,7 @@ class DeploymentReader {
 }
 
 /** Reads a bare deployment, such as the one inside a write entry. Throws MalformedDeploymentError. */
-export function readDeployment(text: Buffer): DeploymentText {
+export function readDeployment(text: Buffer): DeploymentParts {
   const reader = new DeploymentReader(text, 0, false);
   let deployment = emptyDeployment;
   const scanner = new JsonScanner({
@@ -108,7 +108,7 @@ export function readDeployment(text: Buffer): DeploymentText {
 }
 
 /** Reads the document a fold starts from, in one pass. Throws JournalReplayError. */
-export function readBaseDocument(text: Buffer | null): DocumentText {
+export function readBaseDocument(text: Buffer | null): DocumentParts {
   const members = new Map<string, Buffer>();
   let deployment = emptyDeployment;
   let features: readonly string[] = [];

@@ -4,7 +4,7 @@ import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { InvalidRequestError, PayloadTooLargeError, UnavailableError } from '../platform/errors/errors.ts';
 import { ByteBudget } from '../platform/queue/byte-budget.ts';
-import { keptAsBytes, takenApart, WholeBodies } from './body-buffer.ts';
+import { BodyBuffer, keptAsBytes, takenApart } from './body-buffer.ts';
 import { bytesOf } from './byte-source.ts';
 
 const mib = 1024 * 1024;
@@ -13,7 +13,7 @@ const options = { maxBytes: 16 * mib, weight: takenApart, waitMs: 60_000 };
 
 function open(capacity: number, maxBytes = 16 * mib) {
   const budget = new ByteBudget(capacity);
-  return { budget, bodies: new WholeBodies(maxBytes, budget, capacity) };
+  return { budget, bodies: new BodyBuffer(maxBytes, budget, capacity) };
 }
 
 describe('inflating bodies of jobs', () => {

@@ -30,7 +30,7 @@ export interface InflatedBody {
 }
 
 /** Takes in and inflates bodies that are held in memory whole, within the process's budgets for all of them. */
-export class WholeBodies {
+export class BodyBuffer {
   readonly #maxBytes: number;
   readonly #budget: ByteBudget;
   readonly #room: MemoryRoom;

@@ -1,17 +1,17 @@
 import { randomUUID } from 'node:crypto';
 import type { Logger } from '../platform/logger/logger.ts';
-import type { FoldRepository } from './compaction-repository.ts';
+import type { CompactionRepository } from './compaction-repository.ts';
 
 /** How long a claim holds without being renewed: a process that was killed keeps others waiting for no longer. */
 const claimSeconds = 15;
 
 /** Sees to it that a journal is folded once at a time, whatever processes want it folded. */
-export class FoldClaims {
-  readonly #folds: FoldRepository;
+export class CompactionClaims {
+  readonly #compactions: CompactionRepository;
   readonly #logger: Logger;
 
-  constructor(folds: FoldRepository, logger: Logger) {
-    this.#folds = folds;
+  constructor(compactions: CompactionRepository, logger: Logger) {
+    this.#compactions = compactions;
     this.#logger = logger;
   }
 
@@ -21,10 +21,10 @@ export class FoldClaims {
    */
   async run(updateId: string, work: () => Promise<boolean>): Promise<boolean> {
     const claim = randomUUID();
-    if (!(await this.#folds.claim(updateId, claim, claimSeconds))) return false;
+    if (!(await this.#compactions.claim(updateId, claim, claimSeconds))) return false;
     const renewal = setInterval(() => {
       // Lost claims do no harm: what was folded without one is not committed, or is as good.
-      this.#folds.renewClaim(updateId, claim, claimSeconds).catch((error: unknown) => {
+      this.#compactions.renewClaim(updateId, claim, claimSeconds).catch((error: unknown) => {
         this.#logger.warn({ updateId, err: error }, 'claim on a fold not renewed');
       });
     }, claimSeconds * 300);
@@ -41,7 +41,7 @@ export class FoldClaims {
 
   async #release(updateId: string, claim: string): Promise<void> {
     try {
-      await this.#folds.releaseClaim(updateId, claim);
+      await this.#compactions.releaseClaim(updateId, claim);
     } catch (error) {
       this.#logger.warn({ updateId, err: error }, 'claim on a fold left to run out');
     }

@@ -12,16 +12,16 @@ const JournalFaultRow = Type.Object({
   stack: Type.String(),
   stackVersion: Nullable(Type.Integer()),
   entryCount: Type.Integer(),
-  foldedEntries: Type.Integer(),
-  foldError: Nullable(Type.String()),
-  foldWarning: Nullable(Type.String()),
+  compactedEntries: Type.Integer(),
+  compactionError: Nullable(Type.String()),
+  compactionWarning: Nullable(Type.String()),
 });
 export type JournalFaultRow = Row<typeof JournalFaultRow>;
 
-export type FoldRepository = ReturnType<typeof createFoldRepository>;
+export type CompactionRepository = ReturnType<typeof createCompactionRepository>;
 
 /** What becomes of journals: who folds them, what came of it, and how long they are kept. Time is the database's. */
-export function createFoldRepository(db: Queryable) {
+export function createCompactionRepository(db: Queryable) {
   const isFaulty = sql.fragment`j.accepted_at is null and (j.fold_error is not null or j.fold_warning is not null)`;
   // As in the index journals_kept.
   const mayGo = sql.fragment`
@@ -106,9 +106,9 @@ export function createFoldRepository(db: Queryable) {
           and j.entry_count > j.folded_entries and j.fold_error is null`),
 
     /** Records that the state of an ended update was read back as `checkpointId`; its fold points have served then. */
-    markFolded: (updateId: string, checkpointId: string | null) =>
+    markCompacted: (updateId: string, checkpointId: string | null) =>
       db.query(sql.nothing`
-        /* journals.markFolded */
+        /* journals.markCompacted */
         with marked as (
           update journals j set folded_at = clock_timestamp() from updates u
           where j.update_id = ${updateId} and u.id = j.update_id and u.status not in ('not started', 'running')
@@ -123,9 +123,9 @@ export function createFoldRepository(db: Queryable) {
      * that begins at 20 s and doubles up to an hour. The pause is noted before the attempt, so one that ends the process
      * counts too.
      */
-    claimUnfolded: async (limit: number): Promise<string[]> => {
+    claimUncompacted: async (limit: number): Promise<string[]> => {
       const rows = await db.any(sql.rows(IdRow)`
-        /* journals.claimUnfolded */
+        /* journals.claimUncompacted */
         with due as (
           select j.update_id from journals j join updates u on u.id = j.update_id join stacks s on s.id = j.stack_id
           where j.folded_at is null and s.deleted_at is null and u.status not in ('not started', 'running')
@@ -163,8 +163,8 @@ export function createFoldRepository(db: Queryable) {
       db.any(sql.rows(JournalFaultRow)`
         /* journals.findFaults */
         select j.update_id as "updateId", o.name as organization, p.name as project, s.name as stack,
-          u.stack_version as "stackVersion", j.entry_count as "entryCount", j.folded_entries as "foldedEntries",
-          j.fold_error as "foldError", j.fold_warning as "foldWarning"
+          u.stack_version as "stackVersion", j.entry_count as "entryCount", j.folded_entries as "compactedEntries",
+          j.fold_error as "compactionError", j.fold_warning as "compactionWarning"
         from journals j join updates u on u.id = j.update_id join stacks s on s.id = j.stack_id
           join projects p on p.id = s.project_id join organizations o on o.id = p.organization_id
         where j.stack_id = ${stackId} and ${isFaulty} order by u.stack_version desc`),

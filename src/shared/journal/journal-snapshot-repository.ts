@@ -3,7 +3,7 @@ import type { StoredDocument } from '../documents/document-store.ts';
 import { type Queryable, type Row, sql } from '../platform/db/sql.ts';
 import { Bytes, Nullable } from '../platform/schema/standard-schema.ts';
 
-const FoldPointRow = Type.Object({
+const JournalSnapshotRow = Type.Object({
   entries: Type.Integer(),
   sha256: Bytes,
   sizeBytes: Type.Integer(),
@@ -11,16 +11,16 @@ const FoldPointRow = Type.Object({
   inlineBytes: Nullable(Bytes),
   blobKey: Nullable(Type.String()),
 });
-export type FoldPointRow = Row<typeof FoldPointRow>;
+export type JournalSnapshotRow = Row<typeof JournalSnapshotRow>;
 const ClaimedRow = Type.Object({ updateId: Type.String(), sizeBytes: Type.Integer() });
 
-export type FoldPointRepository = ReturnType<typeof createFoldPointRepository>;
+export type JournalSnapshotRepository = ReturnType<typeof createJournalSnapshotRepository>;
 
 /** Where the fold of an update's journal can go on. A cache: losing one costs time, not state. */
-export function createFoldPointRepository(db: Queryable) {
+export function createJournalSnapshotRepository(db: Queryable) {
   return {
     find: (updateId: string) =>
-      db.maybeOne(sql.rows(FoldPointRow)`
+      db.maybeOne(sql.rows(JournalSnapshotRow)`
         /* journalFoldPoints.find */
         select entries, sha256, size_bytes as "sizeBytes", codec, inline_bytes as "inlineBytes", blob_key as "blobKey"
         from journal_fold_points where update_id = ${updateId}`),

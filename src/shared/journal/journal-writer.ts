@@ -6,8 +6,8 @@ import type { JournalRepository } from './journal-repository.ts';
  * A fold point is due after every so many entries, and of a long journal after every quarter more: what remains to be replayed
  * at the end is bounded, and so is what the points cost, each of which holds all that changed since the update began.
  */
-const entriesPerFoldPoint = 5_000;
-const foldPointGrowth = 1.25;
+const entriesPerSnapshot = 5_000;
+const snapshotGrowth = 1.25;
 
 /** Takes batches of journal entries in: cut apart, never parsed, committed in one statement. */
 export class JournalWriter {
@@ -22,23 +22,23 @@ export class JournalWriter {
    * Says whether a fold point is due. Throws InvalidJournalBatchError, PayloadTooLargeError and LeaseLostError, which change
    * nothing.
    */
-  async append(fence: LeaseFence, body: Buffer): Promise<{ foldPointDue: boolean }> {
+  async append(fence: LeaseFence, body: Buffer): Promise<{ snapshotDue: boolean }> {
     const appended = await this.#journal.append(fence, await splitJournalBatch(body));
     if (!appended) throw new LeaseLostError();
     const { added, entryCount } = appended;
-    return { foldPointDue: isFoldPointDue(entryCount, added) };
+    return { snapshotDue: isSnapshotDue(entryCount, added) };
   }
 }
 
 /** Whether a batch of `added` entries brought a journal to, or past, the place of a fold point. */
-export function isFoldPointDue(entryCount: number, added: number): boolean {
-  return foldPointsWithin(entryCount) > foldPointsWithin(entryCount - added);
+export function isSnapshotDue(entryCount: number, added: number): boolean {
+  return snapshotsWithin(entryCount) > snapshotsWithin(entryCount - added);
 }
 
 /** How many fold points a journal of so many entries has come by. */
-function foldPointsWithin(entryCount: number): number {
+function snapshotsWithin(entryCount: number): number {
   // From here on a quarter is more than the fixed step.
-  const even = entriesPerFoldPoint / (foldPointGrowth - 1);
-  const further = Math.log(Math.max(entryCount / even, 1)) / Math.log(foldPointGrowth);
-  return Math.floor(Math.min(entryCount, even) / entriesPerFoldPoint) + Math.floor(further);
+  const even = entriesPerSnapshot / (snapshotGrowth - 1);
+  const further = Math.log(Math.max(entryCount / even, 1)) / Math.log(snapshotGrowth);
+  return Math.floor(Math.min(entryCount, even) / entriesPerSnapshot) + Math.floor(further);
 }

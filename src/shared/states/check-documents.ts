@@ -1,6 +1,6 @@
 import type { DocumentCheckRepository } from '../checkpoints/document-check-repository.ts';
 import type { CheckOutcome, DocumentGuard } from '../checkpoints/document-guard.ts';
-import type { FoldPointRepository } from '../journal/journal-snapshot-repository.ts';
+import type { JournalSnapshots } from '../journal/journal-snapshots.ts';
 
 /** What a check of many documents came to. Documents that vanished meanwhile count nowhere. */
 export interface CheckSummary {
@@ -19,10 +19,10 @@ const lowestId = '00000000-0000-0000-0000-000000000000';
 
 /** Reads all documents, or those of one stack, one after another, whenever they were last read. Safe beside a running server. */
 export async function checkDocuments(
-  parts: { documentChecks: DocumentCheckRepository; foldPoints: FoldPointRepository; guard: DocumentGuard },
+  parts: { documentChecks: DocumentCheckRepository; journalSnapshots: JournalSnapshots; guard: DocumentGuard },
   stackId: string | null,
 ): Promise<CheckSummary> {
-  const { documentChecks, foldPoints, guard } = parts;
+  const { documentChecks, journalSnapshots, guard } = parts;
   const summary: CheckSummary = { checked: 0, damaged: 0, repaired: 0, unrepaired: [], unread: [] };
   const check = async (id: string, run: () => Promise<CheckOutcome>): Promise<void> => {
     try {
@@ -39,8 +39,8 @@ export async function checkDocuments(
   for await (const id of inPages((after) => documentChecks.listAfter(after, stackId, pageSize))) {
     await check(id, () => guard.check(id));
   }
-  for await (const id of inPages((after) => foldPoints.listAfter(after, stackId, pageSize))) {
-    await check(id, () => guard.checkFoldPoint(id));
+  for await (const id of inPages((after) => journalSnapshots.listAfter(after, stackId, pageSize))) {
+    await check(id, () => journalSnapshots.check(id));
   }
   return summary;
 }

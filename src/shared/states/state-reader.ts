@@ -1,10 +1,10 @@
 import type { CheckpointRepository } from '../checkpoints/checkpoint-repository.ts';
 import type { DocumentGuard } from '../checkpoints/document-guard.ts';
 import { DocumentMissingError } from '../documents/document-store.ts';
-import type { FoldRepository } from '../journal/compaction-repository.ts';
-import type { JournalFolder } from '../journal/journal-compactor.ts';
+import type { CompactionRepository } from '../journal/compaction-repository.ts';
+import type { JournalCompactor } from '../journal/journal-compactor.ts';
 import { describeFault, type JournalFault } from '../journal/journal-fault.ts';
-import { isShortReplay, UnsoundJournalError } from '../journal/replay/runner/replay-runner.ts';
+import { InvalidJournalError, isShortReplay } from '../journal/replay/runner/replay-runner.ts';
 import { UnavailableError } from '../platform/errors/errors.ts';
 import type { StackRef } from '../stacks/names.ts';
 import type { StackRepository, StackRow } from '../stacks/stack-repository.ts';
@@ -38,27 +38,27 @@ export class StateReader {
   readonly #updates: UpdateRepository;
   readonly #checkpoints: CheckpointRepository;
   readonly #guard: DocumentGuard;
-  readonly #folder: JournalFolder;
-  readonly #folds: FoldRepository;
-  readonly #foldLarge: (updateId: string) => Promise<void>;
+  readonly #compactor: JournalCompactor;
+  readonly #compactions: CompactionRepository;
+  readonly #compactLarge: (updateId: string) => Promise<void>;
 
   constructor(parts: {
     stacks: StackRepository;
     updates: UpdateRepository;
     checkpoints: CheckpointRepository;
     guard: DocumentGuard;
-    folder: JournalFolder;
-    folds: FoldRepository;
+    compactor: JournalCompactor;
+    compactions: CompactionRepository;
     /** Folds where it holds up nobody. */
-    foldLarge: (updateId: string) => Promise<void>;
+    compactLarge: (updateId: string) => Promise<void>;
   }) {
     this.#stacks = parts.stacks;
     this.#updates = parts.updates;
     this.#checkpoints = parts.checkpoints;
     this.#guard = parts.guard;
-    this.#folder = parts.folder;
-    this.#folds = parts.folds;
-    this.#foldLarge = parts.foldLarge;
+    this.#compactor = parts.compactor;
+    this.#compactions = parts.compactions;
+    this.#compactLarge = parts.compactLarge;
   }
 
   /** The stack's state as last written; null when there is no such stack. */
@@ -66,11 +66,11 @@ export class StateReader {
     return this.#untilStill(async () => {
       const stack = await this.#stacks.findHead(ref);
       if (!stack) return null;
-      const withTail = stack.tailUpdateId === null ? null : await this.#updates.find(stack.tailUpdateId);
-      if (stack.tailUpdateId !== null && !withTail?.hasTail) return 'moved';
-      const state = withTail ? await this.#fold(withTail) : await this.#open(stack.checkpointId);
+      const pending = stack.pendingUpdateId === null ? null : await this.#updates.find(stack.pendingUpdateId);
+      if (stack.pendingUpdateId !== null && !pending?.hasPendingEntries) return 'moved';
+      const state = pending ? await this.#fold(pending) : await this.#open(stack.checkpointId);
       if (state === 'moved' || !stack.hasFaults) return state === 'moved' ? state : { stack, state };
-      const faults = await this.#folds.findFaults(stack.id);
+      const faults = await this.#compactions.findFaults(stack.id);
       return { stack, state: { ...state, warning: faults.map(describeFault).join(' ') || state.warning } };
     });
   }
@@ -80,7 +80,7 @@ export class StateReader {
     return this.#untilStill(async () => {
       const update = await this.#updates.findByVersion(stackId, stackVersion);
       if (!update) return null;
-      if (update.hasTail) return this.#fold(update);
+      if (update.hasPendingEntries) return this.#fold(update);
       return this.#openFolded(update);
     });
   }
@@ -107,14 +107,14 @@ export class StateReader {
   async #fold(update: UpdateRow): Promise<StateDocument | 'moved'> {
     const base = update.baseCheckpointId ? await this.#checkpoints.find(update.baseCheckpointId) : null;
     if (!isShortReplay({ entries: update.entryCount, bytes: base?.sizeBytes ?? 0 })) {
-      await this.#foldLarge(update.id);
+      await this.#compactLarge(update.id);
       const folded = await this.#updates.find(update.id);
       return folded ? this.#openFolded(folded) : 'moved';
     }
-    const folded = await this.#folder.replay(update).catch(async (error: unknown) => {
-      if (!(error instanceof UnsoundJournalError) || isActive(update.status)) throw error;
+    const folded = await this.#compactor.replay(update).catch(async (error: unknown) => {
+      if (!(error instanceof InvalidJournalError) || isActive(update.status)) throw error;
       // Its longest sound prefix becomes the state of an ended update, and the next look finds that.
-      await this.#folder.fold(update.id);
+      await this.#compactor.compact(update.id);
       return null;
     });
     if (!folded) return 'moved';
@@ -124,14 +124,16 @@ export class StateReader {
       bytes: once(Buffer.from(buffer, byteOffset, byteLength)),
       resourceCount: folded.resourceCount,
       checkpointId: null,
-      warning: folded.warning && describeFault({ ...asFault(update), foldError: null, foldWarning: folded.warning }),
+      warning:
+        folded.warning &&
+        describeFault({ ...asFault(update), compactionError: null, compactionWarning: folded.warning }),
     };
   }
 
   /** The update's checkpoint, with what its fold has left out. */
   async #openFolded(update: UpdateRow): Promise<StateDocument | 'moved'> {
     const state = await this.#open(update.checkpointId);
-    const isFaulty = update.foldError !== null || update.foldWarning !== null;
+    const isFaulty = update.compactionError !== null || update.compactionWarning !== null;
     return state === 'moved' || !isFaulty ? state : { ...state, warning: describeFault(asFault(update)) };
   }
 

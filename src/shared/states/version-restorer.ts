@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { createCheckpointRepository } from '../checkpoints/checkpoint-repository.ts';
 import { bytesOf } from '../documents/byte-source.ts';
 import type { DocumentStore } from '../documents/document-store.ts';
-import { createFoldRepository } from '../journal/compaction-repository.ts';
+import { createCompactionRepository } from '../journal/compaction-repository.ts';
 import type { Database } from '../platform/db/database.ts';
 import { NotFoundError, UnavailableError } from '../platform/errors/errors.ts';
 import { createStackRepository } from '../stacks/stack-repository.ts';
@@ -37,10 +37,10 @@ export class VersionRestorer {
       const stack = await stacks.lockById(stackId);
       if (!stack) throw new NotFoundError('The stack was deleted meanwhile');
       if (stack.activeUpdateId !== null) throw new StackBusyError();
-      if (await updates.findWithTail(stackId)) {
+      if (await updates.findWithPendingEntries(stackId)) {
         throw new UnavailableError('The state of an interrupted update is still being put together; please try again');
       }
-      await createFoldRepository(tx).acceptFaults(stackId);
+      await createCompactionRepository(tx).acceptFaults(stackId);
       const updateId = randomUUID();
       const newVersion = stack.stackVersion + 1;
       await updates.insertEnded({

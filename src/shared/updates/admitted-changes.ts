@@ -123,7 +123,7 @@ export class AdmittedChanges {
       // Another run of the same change would hold the stack's row.
       if (await wasCommitted(receipts, change)) return;
       assertUnchanged(stack, change.admission);
-      if (await createUpdateRepository(tx).findWithTail(stack.id)) {
+      if (await createUpdateRepository(tx).findWithPendingEntries(stack.id)) {
         throw new UnavailableError(
           'The state of an interrupted update is still being put together; please repeat the call',
           { retryAfterSeconds: 1 },

@@ -93,8 +93,8 @@ export async function settleStack(
     const stack = await createStackRepository(tx).lockById(stackId);
     return stack ? reclaimExpired(tx, stack, leaseSeconds) : null;
   });
-  const withTail = await createUpdateRepository(db).findWithTail(stackId);
-  if (withTail && !isActive(withTail.status)) await fold(withTail.id);
+  const pending = await createUpdateRepository(db).findWithPendingEntries(stackId);
+  if (pending && !isActive(pending.status)) await fold(pending.id);
   if (!admitsFault) await assertNoFault(db, stackId);
   return ended;
 }

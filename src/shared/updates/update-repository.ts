@@ -32,18 +32,18 @@ const UpdateRow = Type.Object({
   /** Whether there is a journal, with entries or without: until it is folded and deleted. */
   hasJournal: Type.Boolean(),
   /** Whether entries are in the journal that no checkpoint holds, and that were not found to be at fault. */
-  hasTail: Type.Boolean(),
+  hasPendingEntries: Type.Boolean(),
   baseCheckpointId: Nullable(Type.String()),
   checkpointId: Nullable(Type.String()),
   checkpointSequence: Type.Integer(),
   entryCount: Type.Integer(),
-  foldedEntries: Type.Integer(),
-  /** Why the entries after the first `foldedEntries` could not be replayed. */
-  foldError: Nullable(Type.String()),
+  compactedEntries: Type.Integer(),
+  /** Why the entries after the first `compactedEntries` could not be replayed. */
+  compactionError: Nullable(Type.String()),
   /** What the fold left out without failing. */
-  foldWarning: Nullable(Type.String()),
+  compactionWarning: Nullable(Type.String()),
   /** When the fold of the ended update was read back. */
-  foldedAt: Nullable(Timestamp),
+  compactedAt: Nullable(Timestamp),
   fullCommitted: Type.Integer(),
 });
 export type UpdateRow = Row<typeof UpdateRow>;
@@ -81,9 +81,9 @@ export function createUpdateRepository(db: Queryable) {
     extract(epoch from u.expires_at - clock_timestamp())::float8 as "secondsLeft", u.epoch, u.journal_version as "journalVersion",
     u.base_checkpoint_id as "baseCheckpointId", u.checkpoint_id as "checkpointId",
     u.checkpoint_sequence as "checkpointSequence", u.full_committed as "fullCommitted",
-    j.update_id is not null as "hasJournal", coalesce(j.entry_count > j.folded_entries and j.fold_error is null, false) as "hasTail",
-    coalesce(j.entry_count, 0) as "entryCount", coalesce(j.folded_entries, 0) as "foldedEntries", j.fold_error as "foldError",
-    j.fold_warning as "foldWarning", j.folded_at as "foldedAt"`;
+    j.update_id is not null as "hasJournal", coalesce(j.entry_count > j.folded_entries and j.fold_error is null, false) as "hasPendingEntries",
+    coalesce(j.entry_count, 0) as "entryCount", coalesce(j.folded_entries, 0) as "compactedEntries", j.fold_error as "compactionError",
+    j.fold_warning as "compactionWarning", j.folded_at as "compactedAt"`;
   const withJournal = sql.fragment`updates u left join journals j on j.update_id = u.id`;
   const inStack = (id: string, ref: StackRef) => sql.fragment`
     u.id = ${id} and exists (
@@ -117,9 +117,9 @@ export function createUpdateRepository(db: Queryable) {
     },
 
     /** The update of this stack whose journal has entries that no checkpoint holds yet. */
-    findWithTail: (stackId: string) =>
+    findWithPendingEntries: (stackId: string) =>
       db.maybeOne(sql.rows(UpdateRow)`
-        /* updates.findWithTail */ select ${columns} from ${withJournal}
+        /* updates.findWithPendingEntries */ select ${columns} from ${withJournal}
         where j.stack_id = ${stackId} and j.folded_at is null and j.entry_count > j.folded_entries and j.fold_error is null
         order by u.stack_version desc limit 1`),
 
@@ -182,11 +182,11 @@ export function createUpdateRepository(db: Queryable) {
     },
 
     /** The next place in the order of full checkpoints. */
-    assignFullOrder: async (id: string): Promise<number> => {
-      const row = await db.one(sql.rows(Type.Object({ fullOrder: Type.Integer() }))`
-        /* updates.assignFullOrder */
-        update updates set full_assigned = full_assigned + 1 where id = ${id} returning full_assigned as "fullOrder"`);
-      return row.fullOrder;
+    assignArrivalSequence: async (id: string): Promise<number> => {
+      const row = await db.one(sql.rows(Type.Object({ arrivalSequence: Type.Integer() }))`
+        /* updates.assignArrivalSequence */
+        update updates set full_assigned = full_assigned + 1 where id = ${id} returning full_assigned as "arrivalSequence"`);
+      return row.arrivalSequence;
     },
 
     /**

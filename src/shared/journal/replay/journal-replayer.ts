@@ -1,16 +1,18 @@
 import type { CheckpointRepository } from '../../checkpoints/checkpoint-repository.ts';
-import { type DocumentGuard, isDamage } from '../../checkpoints/document-guard.ts';
+import type { DocumentGuard } from '../../checkpoints/document-guard.ts';
 import type { ManifestSource } from '../../deployments/write-document.ts';
-import { DocumentMissingError, type DocumentStore } from '../../documents/document-store.ts';
+import { isDamage } from '../../documents/document-damage.ts';
+import { DocumentMissingError } from '../../documents/document-store.ts';
 import type { UpdateRepository, UpdateRow } from '../../updates/update-repository.ts';
 import type { JournalRepository } from '../journal-repository.ts';
-import type { FoldPointRepository, FoldPointRow } from '../journal-snapshot-repository.ts';
+import type { JournalSnapshotRow } from '../journal-snapshot-repository.ts';
+import type { JournalSnapshots } from '../journal-snapshots.ts';
 import {
+  InvalidJournalError,
   isShortReplay,
   type OpenReplay,
   type ReplayRunner,
   replayHere,
-  UnsoundJournalError,
 } from './runner/replay-runner.ts';
 import {
   DamagedStartError,
@@ -25,13 +27,13 @@ export interface CaughtUp {
   readonly replay: OpenReplay;
   readonly progress: ReplayProgress;
   /** Why it could go no further; null at the end. */
-  readonly fault: UnsoundJournalError | null;
+  readonly fault: InvalidJournalError | null;
 }
 
 export interface ReplayBounds {
   /** Stop after so many entries, counted from the first. */
   readonly entries?: number;
-  /** Leave fold points alone: they may be of a release that knew less. */
+  /** Start from the base, not from a snapshot: that may be of a release that knew less. */
   readonly fromBase?: boolean;
 }
 
@@ -41,7 +43,7 @@ export interface LongestPrefix {
   readonly progress: ReplayProgress;
   readonly replayed: ReplayedDocument | null;
   /** Why the journal does not go on after it; null when it is all there. */
-  readonly fault: UnsoundJournalError | null;
+  readonly fault: InvalidJournalError | null;
 }
 
 const attempts = 3;
@@ -51,28 +53,25 @@ const nothing: ReplayProgress = { entries: 0, lastSequenceId: 0, hasGap: false, 
 export class JournalReplayer {
   readonly #updates: UpdateRepository;
   readonly #checkpoints: CheckpointRepository;
-  readonly #documents: DocumentStore;
   readonly #guard: DocumentGuard;
   readonly #journal: JournalRepository;
-  readonly #points: FoldPointRepository;
+  readonly #snapshots: JournalSnapshots;
   readonly #largeReplays: ReplayRunner;
 
   constructor(parts: {
     updates: UpdateRepository;
     checkpoints: CheckpointRepository;
-    documents: DocumentStore;
     guard: DocumentGuard;
     journal: JournalRepository;
-    foldPoints: FoldPointRepository;
+    journalSnapshots: JournalSnapshots;
     /** For replays that would hold up this thread. */
     largeReplays: ReplayRunner;
   }) {
     this.#updates = parts.updates;
     this.#checkpoints = parts.checkpoints;
-    this.#documents = parts.documents;
     this.#guard = parts.guard;
     this.#journal = parts.journal;
-    this.#points = parts.foldPoints;
+    this.#snapshots = parts.journalSnapshots;
     this.#largeReplays = parts.largeReplays;
   }
 
@@ -81,8 +80,8 @@ export class JournalReplayer {
   }
 
   /**
-   * Does `work` where all entries have been applied, or all up to the one that cannot be; null when they were folded and
-   * deleted meanwhile. A damaged fold point is dropped, a damaged base repaired. Throws UnsoundJournalError when not even the
+   * Does `work` where all entries have been applied, or all up to the one that cannot be; null when they were compacted and
+   * deleted meanwhile. A damaged snapshot is dropped, a damaged base repaired. Throws InvalidJournalError when not even the
    * base can be read, DocumentDamagedError when it is damaged for good.
    */
   async catchUp<T>(
@@ -104,9 +103,9 @@ export class JournalReplayer {
 
   /** Whether the replay may begin again as it is. Throws DocumentDamagedError. */
   async #mend(update: UpdateRow, damage: DamagedStartError): Promise<boolean> {
-    if (damage.part === 'point') {
-      const point = await this.#points.find(update.id);
-      if (point) await this.#guard.dropFoldPoint(update.id, point, damage);
+    if (damage.part === 'snapshot') {
+      const snapshot = await this.#snapshots.find(update.id);
+      if (snapshot) await this.#snapshots.drop(update.id, snapshot, damage);
       return true;
     }
     const { baseCheckpointId } = update;
@@ -120,31 +119,31 @@ export class JournalReplayer {
   ): Promise<T | null> {
     const [base, found] = await Promise.all([
       update.baseCheckpointId ? this.#checkpoints.find(update.baseCheckpointId) : null,
-      fromBase ? null : this.#points.find(update.id),
+      fromBase ? null : this.#snapshots.find(update.id),
     ]);
     if (update.baseCheckpointId && !base) return null;
-    const point = found && found.entries <= limit ? found : null;
-    // Without gaps, as a fold point is, the last sequenceID is the number of entries.
-    const expected = point?.entries ?? 0;
-    const [baseBytes, pointBytes, firstPage] = await Promise.all([
+    const snapshot = found && found.entries <= limit ? found : null;
+    // A snapshot has no gaps, so the last sequenceID is the number of its entries.
+    const expected = snapshot?.entries ?? 0;
+    const [baseBytes, snapshotBytes, firstPage] = await Promise.all([
       base && this.#guard.readEncoded(base),
-      point && this.#readPoint(point),
+      snapshot && this.#readSnapshot(snapshot),
       this.#journal.readPage(update.id, expected),
     ]);
     const size = {
       entries: firstPage.isLast ? firstPage.lengths.length : Number.POSITIVE_INFINITY,
-      bytes: (base?.sizeBytes ?? 0) + (point?.sizeBytes ?? 0) + firstPage.text.byteLength,
+      bytes: (base?.sizeBytes ?? 0) + (snapshot?.sizeBytes ?? 0) + firstPage.text.byteLength,
     };
     const replay = await (isShortReplay(size) ? replayHere : this.#largeReplays).open({
       base: baseBytes,
-      point: point && pointBytes && { document: pointBytes, entries: point.entries },
+      snapshot: snapshot && snapshotBytes && { document: snapshotBytes, entries: snapshot.entries },
     });
     try {
       const begun = replay.begun;
       const page =
         begun.lastSequenceId === expected ? firstPage : await this.#journal.readPage(update.id, begun.lastSequenceId);
       const { progress, fault } = await this.#applyAll(update.id, replay, page, limit);
-      // Fewer than the update counted: another fold has committed them meanwhile, and the journal was deleted.
+      // Fewer than the update counted: another compaction has committed them meanwhile, and the journal was deleted.
       if (!fault && progress.entries < Math.min(update.entryCount, limit)) return null;
       return await work({ replay, progress, fault });
     } finally {
@@ -166,7 +165,7 @@ export class JournalReplayer {
           try {
             return { progress, replayed: await replay.encode(manifest), fault };
           } catch (error) {
-            if (!(error instanceof UnsoundJournalError)) throw error;
+            if (!(error instanceof InvalidJournalError)) throw error;
             return { progress, replayed: null, fault: error };
           }
         },
@@ -178,7 +177,7 @@ export class JournalReplayer {
     try {
       failing = await upTo(Number.POSITIVE_INFINITY);
     } catch (error) {
-      if (!(error instanceof UnsoundJournalError)) throw error;
+      if (!(error instanceof InvalidJournalError)) throw error;
       return { ...best, fault: error };
     }
     if (!failing || failing.replayed || failing.progress.entries === 0) return failing;
@@ -193,15 +192,15 @@ export class JournalReplayer {
     }
     const at = `Journal entry ${failing.progress.lastSequenceId}: `;
     const message = failing.fault?.message ?? '';
-    const fault = new UnsoundJournalError(message.startsWith(at) ? message : at + message, { cause: failing.fault });
+    const fault = new InvalidJournalError(message.startsWith(at) ? message : at + message, { cause: failing.fault });
     return { ...best, fault };
   }
 
-  async #readPoint(point: FoldPointRow): Promise<ReplayStart['base']> {
+  async #readSnapshot(snapshot: JournalSnapshotRow): Promise<ReplayStart['base']> {
     try {
-      return await this.#documents.readEncoded(point);
+      return await this.#snapshots.readEncoded(snapshot);
     } catch (error) {
-      if (isDamage(error)) throw new DamagedStartError('point', error.message);
+      if (isDamage(error)) throw new DamagedStartError('snapshot', error.message);
       throw error;
     }
   }
@@ -220,7 +219,7 @@ export class JournalReplayer {
       // Both are waited for whatever becomes of one, so that nothing of this replay is under way when it is closed.
       const [applied, read] = await Promise.allSettled([replay.apply(cut(page, limit - progress.entries)), next]);
       if (applied.status === 'rejected') {
-        if (!(applied.reason instanceof UnsoundJournalError)) throw applied.reason;
+        if (!(applied.reason instanceof InvalidJournalError)) throw applied.reason;
         return { progress: await replay.progress(), fault: applied.reason };
       }
       progress = applied.value;

@@ -1,4 +1,4 @@
-import type { DeploymentText, PendingOperation } from '../../../deployments/deployment-parts.ts';
+import type { DeploymentParts, PendingOperation } from '../../../deployments/deployment-parts.ts';
 import { flagResource, isFilled, ResourceFeature, type ResourceText } from '../../../deployments/resource.ts';
 import { editMembers, joinParts, nameText } from '../../../platform/json/member-edits.ts';
 import { pruneReferences } from './prune-references.ts';
@@ -6,7 +6,7 @@ import type { ReplayState } from './replay-state.ts';
 import { resolveAliases } from './resolve-aliases.ts';
 
 export interface RebuiltDeployment {
-  readonly deployment: DeploymentText;
+  readonly deployment: DeploymentParts;
   /** Sorted. */
   readonly features: readonly string[];
 }

@@ -1,9 +1,9 @@
-import type { DeploymentText, DocumentText, PendingOperation } from '../../../deployments/deployment-parts.ts';
+import type { DeploymentParts, DocumentParts, PendingOperation } from '../../../deployments/deployment-parts.ts';
 import type { ResourceText } from '../../../deployments/resource.ts';
 
 /** What a replay remembers between entries. Positions count the base's resources from 0. */
 export interface ReplayState {
-  base: DeploymentText;
+  base: DeploymentParts;
   /** Unknown members of the document around the deployment. */
   documentMembers: ReadonlyMap<string, Buffer>;
   /** Resources that the journal added, in order; null = removed again (a tombstone, later places do not move). */
@@ -24,7 +24,7 @@ export interface ReplayState {
   gaps: [from: number, to: number][];
 }
 
-export function createReplayState(document: DocumentText, keepByteString: boolean): ReplayState {
+export function createReplayState(document: DocumentParts, keepByteString: boolean): ReplayState {
   return {
     base: document.deployment,
     documentMembers: document.members,

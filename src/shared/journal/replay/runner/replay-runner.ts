@@ -11,20 +11,20 @@ import {
 } from './replay-work.ts';
 
 /** The journal cannot be replayed. Its entries are kept; the state stays as it was before them. */
-export class UnsoundJournalError extends InvalidRequestError {
-  override readonly name = 'UnsoundJournalError';
-  override readonly code = 'unsound-journal';
+export class InvalidJournalError extends InvalidRequestError {
+  override readonly name = 'InvalidJournalError';
+  override readonly code = 'invalid-journal';
 }
 
 /** Runs the computation of replays: in this thread, or in one that holds up nobody. */
 export interface ReplayRunner {
-  /** Bytes given are the replay's from then on. Rejects with UnsoundJournalError and DamagedStartError; anything else is worth a retry. */
+  /** Bytes given are the replay's from then on. Rejects with InvalidJournalError and DamagedStartError; anything else is worth a retry. */
   open(start: ReplayStart): Promise<OpenReplay>;
 }
 
 /** One replay; see ReplayWork for what the steps do. They are done in the order of the calls and fail as `open` does. */
 export interface OpenReplay {
-  /** At the beginning: 0 entries, or those of the fold point. */
+  /** At the beginning: 0 entries, or those of the snapshot. */
   readonly begun: ReplayProgress;
   apply(page: JournalPage): Promise<ReplayProgress>;
   /** How far it has come; after an `apply` that was refused, the entries before the one at fault. */
@@ -63,7 +63,7 @@ function soundly<T>(work: () => T): T {
   try {
     return work();
   } catch (error) {
-    if (error instanceof JournalReplayError) throw new UnsoundJournalError(error.message, { cause: error });
+    if (error instanceof JournalReplayError) throw new InvalidJournalError(error.message, { cause: error });
     throw error;
   }
 }

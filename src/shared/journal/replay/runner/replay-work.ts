@@ -14,8 +14,8 @@ import { ReplaySnapshotError } from '../rules/replay-snapshot.ts';
 export interface ReplayStart {
   /** The state that the update began with; null = none. */
   readonly base: EncodedDocument | null;
-  /** A fold point, and how many entries are in it. */
-  readonly point: { readonly document: EncodedDocument; readonly entries: number } | null;
+  /** A journal snapshot, and how many entries are in it. */
+  readonly snapshot: { readonly document: EncodedDocument; readonly entries: number } | null;
 }
 
 /** What a replay begins with is not what was written. */
@@ -56,19 +56,19 @@ export interface ReplayedDocument {
   readonly resourceCount: number;
 }
 
-/** The part of a fold that is computation alone: no I/O, so that it can be done in any thread. */
+/** The part of a compaction that only computes: no I/O, so any thread can do it. */
 export class ReplayWork {
   readonly #replay: JournalReplay;
   #entries: number;
 
   /**
-   * Throws DamagedStartError and JournalReplayError. A point that does not fit is left: the journal itself has everything.
+   * Throws DamagedStartError and JournalReplayError. A snapshot that does not fit is left out: the journal itself has everything.
    */
-  constructor({ base, point }: ReplayStart) {
+  constructor({ base, snapshot }: ReplayStart) {
     const document = base && decode('base', base);
-    const restored = point && restore(document, decode('point', point.document));
+    const restored = snapshot && restore(document, decode('snapshot', snapshot.document));
     this.#replay = restored ?? new JournalReplay(document);
-    this.#entries = restored && point ? point.entries : 0;
+    this.#entries = restored && snapshot ? snapshot.entries : 0;
   }
 
   get progress(): ReplayProgress {
@@ -128,10 +128,10 @@ function computing<T>(sequenceId: number | null, work: () => T): T {
   }
 }
 
-/** Null when the point is of another release, or was taken over another base. */
-function restore(base: Buffer | null, point: Buffer): JournalReplay | null {
+/** Null when the snapshot is of another release, or was taken over another base. */
+function restore(base: Buffer | null, snapshot: Buffer): JournalReplay | null {
   try {
-    return JournalReplay.restore(base, point);
+    return JournalReplay.restore(base, snapshot);
   } catch (error) {
     if (error instanceof ReplaySnapshotError) return null;
     throw error;

@@ -6,7 +6,7 @@ import {
   loadSmallCases,
 } from '../../../../../test/fixtures/journal/journal-cases.ts';
 import { encodeDocument } from '../../../documents/document-codec.ts';
-import { type ReplayRunner, replayHere, UnsoundJournalError } from './replay-runner.ts';
+import { InvalidJournalError, type ReplayRunner, replayHere } from './replay-runner.ts';
 import type { JournalPage } from './replay-work.ts';
 import { ThreadedReplayRunner } from './threaded-replay-runner.ts';
 
@@ -31,11 +31,11 @@ async function answers(runner: ReplayRunner, recorded: JournalCase): Promise<unk
   const entries = [...recorded.entries].sort((a, b) => a.sequenceId - b.sequenceId);
   const half = Math.floor(entries.length / 2);
   const base = recorded.base && encodeDocument(recorded.base);
-  const first = await runner.open({ base: base && { ...base, bytes: Buffer.from(base.bytes) }, point: null });
+  const first = await runner.open({ base: base && { ...base, bytes: Buffer.from(base.bytes) }, snapshot: null });
   const atHalf = await first.apply(pageOf(entries.slice(0, half)));
-  const point = await first.snapshot();
+  const snapshot = await first.snapshot();
   first.close();
-  const second = await runner.open({ base, point: { document: point, entries: half } });
+  const second = await runner.open({ base, snapshot: { document: snapshot, entries: half } });
   const atEnd = await second.apply(pageOf(entries.slice(half)));
   const written = await second.write(manifest);
   const encoded = await second.encode(manifest);
@@ -45,7 +45,7 @@ async function answers(runner: ReplayRunner, recorded: JournalCase): Promise<unk
     [first.begun, atHalf, second.begun, atEnd],
     [written.resourceCount, Buffer.from(written.document).toString()],
     [encoded.resourceCount, encoded.document.sizeBytes, hex(encoded.document.sha256), hex(encoded.document.bytes)],
-    [point.sizeBytes, hex(point.sha256), hex(point.bytes)],
+    [snapshot.sizeBytes, hex(snapshot.sha256), hex(snapshot.bytes)],
   ];
 }
 
@@ -66,10 +66,10 @@ describe('a replay in the thread gives what one here gives', () => {
   });
 
   test.each(Object.entries({ threaded, replayHere }))('%s refuses what is unsound and goes on', async (_, runner) => {
-    const replay = await runner.open({ base: null, point: null });
+    const replay = await runner.open({ base: null, snapshot: null });
     const outside = { sequenceId: 1, text: Buffer.from('{"kind":1,"operationID":1,"removeOld":7}') };
     const refused = replay.apply(pageOf([outside]));
-    await expect(refused).rejects.toThrow(UnsoundJournalError);
+    await expect(refused).rejects.toThrow(InvalidJournalError);
     await expect(refused).rejects.toThrow('Journal entry 1: "removeOld" is 7, but the base has 0 resources');
     expect(await replay.apply(pageOf([]))).toEqual({
       entries: 0,
@@ -78,15 +78,15 @@ describe('a replay in the thread gives what one here gives', () => {
       unknownKinds: null,
     });
     const noJson = encodeDocument(Buffer.from('{'));
-    await expect(runner.open({ base: noJson, point: null })).rejects.toThrow(UnsoundJournalError);
+    await expect(runner.open({ base: noJson, snapshot: null })).rejects.toThrow(InvalidJournalError);
     replay.close();
   });
 
   test.each(Object.entries({ threaded, replayHere }))(
-    '%s starts again without a point that does not fit',
+    '%s starts again without a snapshot that does not fit',
     async (_, runner) => {
-      const point = { document: encodeDocument(Buffer.from('of another release')), entries: 5 };
-      const replay = await runner.open({ base: null, point });
+      const snapshot = { document: encodeDocument(Buffer.from('of another release')), entries: 5 };
+      const replay = await runner.open({ base: null, snapshot });
       expect(replay.begun).toEqual({ entries: 0, lastSequenceId: 0, hasGap: false, unknownKinds: null });
       replay.close();
     },
@@ -112,7 +112,7 @@ describe('a thread that dies', () => {
     async (_, death) => {
       const runner = mortal(death);
       for (let time = 1; time <= 2; time++) {
-        const replay = await runner.open({ base: null, point: null });
+        const replay = await runner.open({ base: null, snapshot: null });
         const inHand = [replay.snapshot(), replay.apply(pageOf([])), replay.write(manifest)];
         for (const result of await Promise.allSettled(inHand))
           expect(result).toMatchObject({ status: 'rejected', reason: { code: 'unavailable', status: 503 } });
@@ -124,7 +124,7 @@ describe('a thread that dies', () => {
 
   test('because it is closed does not keep anybody waiting', async () => {
     const runner = mortal('');
-    const replay = await runner.open({ base: null, point: null });
+    const replay = await runner.open({ base: null, snapshot: null });
     const inHand = expect(replay.snapshot()).rejects.toThrow('has ended');
     await runner.close();
     await inHand;

@@ -2,7 +2,7 @@ import path from 'node:path';
 import { Worker } from 'node:worker_threads';
 import { UnavailableError } from '../../../platform/errors/errors.ts';
 import { type ReplayReply, type ReplayRequest, type ReplayStep, transferable } from './replay-messages.ts';
-import { type OpenReplay, type ReplayRunner, UnsoundJournalError } from './replay-runner.ts';
+import { InvalidJournalError, type OpenReplay, type ReplayRunner } from './replay-runner.ts';
 import {
   DamagedStartError,
   type ReplayedDocument,
@@ -33,7 +33,11 @@ export class ThreadedReplayRunner implements ReplayRunner {
     const replay = ++this.#replays;
     const call = <T>(step: ReplayStep, ...bytes: (Uint8Array | null | undefined)[]): Promise<T> =>
       thread.call(replay, step, transferable(...bytes)) as Promise<T>;
-    const begun = await call<ReplayProgress>({ name: 'open', start }, start.base?.bytes, start.point?.document.bytes);
+    const begun = await call<ReplayProgress>(
+      { name: 'open', start },
+      start.base?.bytes,
+      start.snapshot?.document.bytes,
+    );
     return {
       begun,
       apply: (page) => call<ReplayProgress>({ name: 'apply', page }, page.text),
@@ -92,7 +96,7 @@ class ReplayThread {
     const call = this.#calls.get(reply.call);
     this.#calls.delete(reply.call);
     if ('result' in reply) call?.resolve(reply.result);
-    else if ('unsound' in reply) call?.reject(new UnsoundJournalError(reply.unsound));
+    else if ('unsound' in reply) call?.reject(new InvalidJournalError(reply.unsound));
     else if ('damaged' in reply) call?.reject(new DamagedStartError(reply.damaged.part, reply.damaged.message));
     else call?.reject(reply.fault);
   }
