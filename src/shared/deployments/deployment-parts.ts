@@ -1,4 +1,3 @@
-import { JournalReplayError } from '../journal/replay/rules/replay-error.ts';
 import { type JsonKind, JsonScanner, JsonSyntaxError } from '../platform/json/json-scanner.ts';
 import { scanMembers, sliceOf } from '../platform/json/json-text.ts';
 import { ResourceReader, type ResourceText, readResource } from './resource.ts';
@@ -107,8 +106,8 @@ export function readDeployment(text: Buffer): DeploymentParts {
   return deployment;
 }
 
-/** Reads the document a fold starts from, in one pass. Throws JournalReplayError. */
-export function readBaseDocument(text: Buffer | null): DocumentParts {
+/** Reads a document, in one pass; null is an empty one. Throws MalformedDeploymentError. */
+export function readDocument(text: Buffer | null): DocumentParts {
   const members = new Map<string, Buffer>();
   let deployment = emptyDeployment;
   let features: readonly string[] = [];
@@ -137,10 +136,8 @@ export function readBaseDocument(text: Buffer | null): DocumentParts {
     scanner.write(text);
     scanner.end();
   } catch (error) {
-    if (!(error instanceof JsonSyntaxError || error instanceof MalformedDeploymentError)) throw error;
-    throw new JournalReplayError('malformed-base', `The base is no deployment: ${error.message}`, null, {
-      cause: error,
-    });
+    if (!(error instanceof JsonSyntaxError)) throw error;
+    throw new MalformedDeploymentError(error.message, { cause: error });
   }
   return { deployment, features, members };
 }

@@ -3,23 +3,37 @@ import { scanElements, sliceOf } from '../platform/json/json-text.ts';
 import { joinParts, listMembers } from '../platform/json/member-edits.ts';
 import type { ResourceText } from './resource.ts';
 
-/** The URNs that a resource names. An absent or ill-typed field reads as empty. */
-export interface ResourceReferences {
-  readonly urn: string;
-  readonly parent: string;
-  readonly provider: string;
-  readonly deletedWith: string;
-  readonly viewOf: string;
-  readonly aliases: readonly string[];
-  readonly dependencies: readonly string[];
-  readonly replaceWith: readonly string[];
-  readonly propertyDependencies: readonly (readonly string[])[];
-}
+/** Each field of a resource that names others by their URNs, and how deep below the resource the URNs stand. */
+const referenceDepths = {
+  urn: 1,
+  parent: 1,
+  provider: 1,
+  deletedWith: 1,
+  viewOf: 1,
+  aliases: 2,
+  dependencies: 2,
+  replaceWith: 2,
+  propertyDependencies: 3,
+} as const;
+type Depths = typeof referenceDepths;
 
-const referenceNames = new Set([
-  ...['urn', 'parent', 'provider', 'deletedWith', 'viewOf'],
-  ...['aliases', 'dependencies', 'replaceWith', 'propertyDependencies'],
-]);
+/** A field with URNs: one, a list, or lists by property. `provider` has a provider reference. */
+export type ReferenceField = keyof Depths;
+
+/** The URNs that a resource names. An absent or ill-typed field reads as empty. */
+export type ResourceReferences = {
+  readonly [Field in ReferenceField]: {
+    1: string;
+    2: readonly string[];
+    3: readonly (readonly string[])[];
+  }[Depths[Field]];
+};
+
+/** The field whose URN stands at `path`, which has the resource's member at index `at`; null when no URN stands there. */
+export function referenceFieldAt(path: readonly (string | number)[], at = 0): ReferenceField | null {
+  const field = path[at];
+  return isReferenceField(field) && path.length - at === referenceDepths[field] ? field : null;
+}
 
 /** Up to this size a resource is parsed whole, which is three times as fast as a scan but builds all of it. */
 const maxParsedBytes = 64 * 1024;
@@ -47,12 +61,16 @@ function scanReferences(text: Buffer): [string, unknown][] {
     reportDepth: 1,
     onValue: (path, _, start, end) => {
       const name = String(path[0]);
-      if (referenceNames.has(name)) values.push([name, JSON.parse(text.toString('utf8', start, end))]);
+      if (isReferenceField(name)) values.push([name, JSON.parse(text.toString('utf8', start, end))]);
     },
   });
   scanner.write(text);
   scanner.end();
   return values;
+}
+
+function isReferenceField(name: string | number | undefined): name is ReferenceField {
+  return name !== undefined && Object.hasOwn(referenceDepths, name);
 }
 
 /** The array in `text` with only the strings that pass, each as it was spelled; null when none does. */

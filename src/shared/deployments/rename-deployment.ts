@@ -1,9 +1,9 @@
-import type { ByteSource } from '../documents/byte-source.ts';
 import { InvalidRequestError } from '../platform/errors/errors.ts';
 import { type JsonKind, JsonScanner } from '../platform/json/json-scanner.ts';
 import { RecentText } from '../platform/json/recent-text.ts';
 import { decodeJsonString, rewriteStrings, StringPlaces } from '../platform/json/rewrite-strings.ts';
 import type { StackRef } from '../stacks/names.ts';
+import { referenceFieldAt } from './references.ts';
 import { renameUrn, type StackRename } from './urn.ts';
 
 /** Values that need more than JSON's kinds are objects which say under this key what they are. */
@@ -46,7 +46,10 @@ interface NamedPart {
  * which are encrypted. Reads the document once here, and once for each reading of the result, a chunk at a time; returns the very
  * same source when nothing changes. Throws JsonSyntaxError, InvalidRequestError.
  */
-export async function renameDeployment(document: ByteSource, change: StackRename): Promise<ByteSource> {
+export async function renameDeployment(
+  document: () => AsyncIterable<Buffer>,
+  change: StackRename,
+): Promise<() => AsyncIterable<Buffer>> {
   const mentions = new Mentions(change);
   for await (const chunk of document()) mentions.write(chunk);
   const { starts, rule } = mentions.end();
@@ -113,27 +116,15 @@ class Mentions {
 
   /** `path[at]` is the resource's member. */
   #takeResource(path: Path, at: number, kind: JsonKind, start: number, end: number): void {
-    const depth = path.length - at;
+    if (referenceFieldAt(path, at) !== null) {
+      this.#takeUrn(kind, start, end);
+      return;
+    }
     switch (path[at]) {
-      case 'urn':
-      case 'parent':
-      case 'provider':
-      case 'deletedWith':
-      case 'viewOf':
-        if (depth === 1) this.#takeUrn(kind, start, end);
-        break;
-      case 'dependencies':
-      case 'replaceWith':
-      case 'aliases':
-        if (depth === 2) this.#takeUrn(kind, start, end);
-        break;
-      case 'propertyDependencies':
-        if (depth === 3) this.#takeUrn(kind, start, end);
-        break;
       // The map of all inputs or outputs is no value itself, whatever its keys are.
       case 'inputs':
       case 'outputs':
-        this.#takeProperty(path, depth > 1, kind, start, end);
+        this.#takeProperty(path, path.length - at > 1, kind, start, end);
         break;
       case 'replacementTrigger':
         this.#takeProperty(path, true, kind, start, end);

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
-import type { RebuiltDeployment } from '../journal/replay/rules/rebuild-deployment.ts';
 import { nameText } from '../platform/json/member-edits.ts';
+import type { DocumentParts } from './deployment-parts.ts';
 
 export interface ManifestSource {
   /** RFC 3339. */
@@ -14,14 +14,9 @@ const bracket = Buffer.from('[');
 const comma = Buffer.from(',');
 
 /**
- * Writes the untyped deployment document: known members in the CLI's order, then those we do not know. `unknown` are
- * members of the document around the deployment.
+ * Writes the untyped deployment document: known members in the CLI's order, then those we do not know.
  */
-export function writeDocument(
-  { deployment, features }: RebuiltDeployment,
-  manifest: ManifestSource,
-  unknown: ReadonlyMap<string, Buffer>,
-): Buffer {
+export function writeDocument({ deployment, features, members }: DocumentParts, manifest: ManifestSource): Buffer {
   const head = { version: features.length > 0 ? 4 : 3, ...(features.length > 0 && { features }) };
   const pieces: Buffer[] = [
     Buffer.from(`${JSON.stringify(head).slice(0, -1)},"deployment":{"manifest":${JSON.stringify(seal(manifest))}`),
@@ -46,7 +41,7 @@ export function writeDocument(
     }
   }
   pieces.push(Buffer.from('}'));
-  for (const [name, value] of unknown) pieces.push(comma, nameText(name), value);
+  for (const [name, value] of members) pieces.push(comma, nameText(name), value);
   pieces.push(Buffer.from('}'));
   return Buffer.concat(pieces);
 }

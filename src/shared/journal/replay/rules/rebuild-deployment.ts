@@ -1,15 +1,12 @@
-import type { DeploymentParts, PendingOperation } from '../../../deployments/deployment-parts.ts';
+import type { DocumentParts, PendingOperation } from '../../../deployments/deployment-parts.ts';
 import { flagResource, isFilled, ResourceFeature, type ResourceText } from '../../../deployments/resource.ts';
 import { editMembers, joinParts, nameText } from '../../../platform/json/member-edits.ts';
 import { pruneReferences } from './prune-references.ts';
 import type { ReplayState } from './replay-state.ts';
 import { resolveAliases } from './resolve-aliases.ts';
 
-export interface RebuiltDeployment {
-  readonly deployment: DeploymentParts;
-  /** Sorted. */
-  readonly features: readonly string[];
-}
+/** `features` are sorted. */
+export type RebuiltDeployment = Pick<DocumentParts, 'deployment' | 'features'>;
 
 /** The deployment that `state` amounts to now; `state` stays as it is. Throws AliasConflictError. */
 export function rebuildDeployment(state: ReplayState): RebuiltDeployment {

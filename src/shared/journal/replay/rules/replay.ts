@@ -1,4 +1,9 @@
-import { readBaseDocument, readDeployment } from '../../../deployments/deployment-parts.ts';
+import {
+  type DocumentParts,
+  MalformedDeploymentError,
+  readDeployment,
+  readDocument,
+} from '../../../deployments/deployment-parts.ts';
 import { flagResource, type ResourceText } from '../../../deployments/resource.ts';
 import { type ManifestSource, writeDocument } from '../../../deployments/write-document.ts';
 import type { JournalEntryText } from '../../journal-batch.ts';
@@ -73,7 +78,7 @@ export class JournalReplay {
 
   constructor(base: Buffer | null, options?: JournalReplayOptions) {
     this.#base = base;
-    this.#state = createReplayState(readBaseDocument(base), options?.keepByteString ?? true);
+    this.#state = createReplayState(readBase(base), options?.keepByteString ?? true);
   }
 
   /** Continues from `snapshot`, which must have been taken over the same base. Throws ReplaySnapshotError. */
@@ -128,7 +133,7 @@ export class JournalReplay {
   generate(manifest: ManifestSource): ReplayedDocument {
     const rebuilt = this.#rebuild(null);
     return {
-      document: writeDocument(rebuilt, manifest, this.#state.documentMembers),
+      document: writeDocument({ ...rebuilt, members: this.#state.documentMembers }, manifest),
       features: rebuilt.features,
       resourceCount: rebuilt.deployment.resources.length,
       pendingOperationCount: rebuilt.deployment.pendingOperations.length,
@@ -278,5 +283,15 @@ export class JournalReplay {
 
   #note({ sequenceId }: EntryFields, reason: ReplayNote['reason']): void {
     this.#notes.push({ sequenceId, reason });
+  }
+}
+
+function readBase(base: Buffer | null): DocumentParts {
+  try {
+    return readDocument(base);
+  } catch (error) {
+    if (!(error instanceof MalformedDeploymentError)) throw error;
+    const message = `The base is no deployment: ${error.message}`;
+    throw new JournalReplayError('malformed-base', message, null, { cause: error });
   }
 }

@@ -1,5 +1,11 @@
-import { type ResourceReferences, readReferences } from '../../../deployments/references.ts';
+import {
+  type ReferenceField,
+  type ResourceReferences,
+  readReferences,
+  referenceFieldAt,
+} from '../../../deployments/references.ts';
 import { editResource, type ResourceText, readResource } from '../../../deployments/resource.ts';
+import { formatUrn, parseUrn, providerUrn, rootStackType } from '../../../deployments/urn.ts';
 import { JsonScanner } from '../../../platform/json/json-scanner.ts';
 import { type Replacement, replaceRanges } from '../../../platform/json/member-edits.ts';
 
@@ -54,30 +60,13 @@ function mapAliases(references: readonly ResourceReferences[]): Map<string, stri
   return newUrns;
 }
 
-const urnPrefix = 'urn:pulumi:';
-const rootStackType = 'pulumi:pulumi:Stack';
-
 /** The URN of a resource whose parent has the URN `parent` now, or null when that changes nothing. */
 function moveUnder(urn: string, parent: string): string | null {
-  const parts = splitUrn(urn);
-  const parentType = splitUrn(parent)?.type;
+  const parts = parseUrn(urn);
+  const parentType = parseUrn(parent)?.type;
   if (!parts || parentType === undefined || parentType === rootStackType) return null;
   const ownType = parts.type.slice(parts.type.lastIndexOf('$') + 1);
-  return `${parts.prefix}${parentType}$${ownType}::${parts.name}`;
-}
-
-/** `urn:pulumi:stack::project::` + `types` + `::` + `name`; a name may itself hold `::`. */
-function splitUrn(urn: string): { prefix: string; type: string; name: string } | null {
-  if (!urn.startsWith(urnPrefix)) return null;
-  const stackEnd = urn.indexOf('::', urnPrefix.length);
-  const projectEnd = stackEnd < 0 ? -1 : urn.indexOf('::', stackEnd + 2);
-  const typeEnd = projectEnd < 0 ? -1 : urn.indexOf('::', projectEnd + 2);
-  if (typeEnd < 0) return null;
-  return {
-    prefix: urn.slice(0, projectEnd + 2),
-    type: urn.slice(projectEnd + 2, typeEnd),
-    name: urn.slice(typeEnd + 2),
-  };
+  return formatUrn({ ...parts, type: `${parentType}$${ownType}` });
 }
 
 function namesAny(references: ResourceReferences, urns: ReadonlyMap<string, string>): boolean {
@@ -93,29 +82,15 @@ function namesAny(references: ResourceReferences, urns: ReadonlyMap<string, stri
   );
 }
 
-/** A provider reference is `<urn>::<id>`. */
-function providerUrn(reference: string): string {
-  return reference.slice(0, Math.max(reference.lastIndexOf('::'), 0));
-}
+/** Fields whose URNs stay: aliases are what is resolved, and Pulumi leaves `replaceWith`. */
+const unresolvedFields: ReadonlySet<ReferenceField> = new Set(['aliases', 'replaceWith']);
 
 type UrnKind = 'urn' | 'provider' | null;
 
 function resourceUrnKind(path: readonly (string | number)[]): UrnKind {
-  switch (path[0]) {
-    case 'urn':
-    case 'parent':
-    case 'deletedWith':
-    case 'viewOf':
-      return path.length === 1 ? 'urn' : null;
-    case 'provider':
-      return path.length === 1 ? 'provider' : null;
-    case 'dependencies':
-      return path.length === 2 ? 'urn' : null;
-    case 'propertyDependencies':
-      return path.length === 3 ? 'urn' : null;
-    default:
-      return null;
-  }
+  const field = referenceFieldAt(path);
+  if (field === null || unresolvedFields.has(field)) return null;
+  return field === 'provider' ? 'provider' : 'urn';
 }
 
 function snippetUrnKind(path: readonly (string | number)[]): UrnKind {
