@@ -6,8 +6,8 @@ import { describeFault } from '../shared/journal/journal-fault.ts';
 import { AppError } from '../shared/platform/errors/errors.ts';
 import { formatStackRef, parseQualifiedName } from '../shared/stacks/names.ts';
 import { createStackRepository, type StackRow } from '../shared/stacks/stack-repository.ts';
+import { reclaimStack } from '../shared/states/reclaim-stack.ts';
 import { VersionRestorer } from '../shared/states/version-restorer.ts';
-import { settleStack } from '../shared/updates/update-closer.ts';
 import { operator } from './operator.ts';
 
 export const journalUsage = `  refold <organization/project/stack>              replays a journal at fault again, from its beginning
@@ -129,7 +129,7 @@ async function printJournal(context: AppContext, stack: StackRow, version: numbe
 /** The stack's journals at fault, after what has ended was put into its state. */
 async function findFaults({ compactions, compactor, config, db }: AppContext, stack: StackRow) {
   const fold = (updateId: string): Promise<void> => compactor.compact(updateId);
-  await settleStack(db, stack.id, config.leaseSeconds, fold, { admitsFault: true });
+  await reclaimStack(db, stack.id, config.leaseSeconds, fold, { admitsFault: true });
   return compactions.findFaults(stack.id);
 }
 

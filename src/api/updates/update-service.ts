@@ -17,10 +17,11 @@ import type { StackRef } from '../../shared/stacks/names.ts';
 import { stackNotFound } from '../../shared/stacks/stack-errors.ts';
 import { createStackRepository } from '../../shared/stacks/stack-repository.ts';
 import { parseTags } from '../../shared/stacks/tags.ts';
-import { StackBusyError } from '../../shared/states/deployment-importer.ts';
+import { reclaimStack } from '../../shared/states/reclaim-stack.ts';
+import { StackBusyError } from '../../shared/updates/admitted-changes.ts';
 import { describeLoss, isLeaseLoss, LeaseLostError } from '../../shared/updates/lease.ts';
 import { noteEnded } from '../../shared/updates/lost-leases.ts';
-import { endUpdate, lockUpdate, settleStack } from '../../shared/updates/update-closer.ts';
+import { endUpdate, lockUpdate } from '../../shared/updates/update-closer.ts';
 import { createUpdateRepository } from '../../shared/updates/update-repository.ts';
 import type { EndStatus, UpdateKind } from '../../shared/updates/update-state.ts';
 import type { ApiContext } from '../api-context.ts';
@@ -250,12 +251,12 @@ export class UpdateService {
     if (found.journalVersion > 0) await foldSoon(this.#context, updateId);
   }
 
-  /** Makes the stack ready for its next change: see settleStack. */
+  /** Makes the stack ready for its next change: see reclaimStack. */
   async settle(stackId: string, options: { readonly admitsFault?: boolean } = {}): Promise<void> {
     const { compactor, config, db, foldJournal } = this.#context;
     const fold = (updateId: string): Promise<void> =>
       foldJournal(updateId).catch((error: unknown) => compactor.setAside(updateId, error));
-    const ended = await settleStack(db, stackId, config.leaseSeconds, fold, options);
+    const ended = await reclaimStack(db, stackId, config.leaseSeconds, fold, options);
     if (ended && ended.reason !== 'lease-expired') noteEnded(this.#context, ended);
   }
 

@@ -5,7 +5,7 @@ import {
   type ScannedMember,
 } from '../deployments/deployment-scanner.ts';
 import type { BodyBuffer } from '../documents/body-buffer.ts';
-import { type BodyEncoding, type ByteSource, inflate } from '../documents/byte-source.ts';
+import { type BodyEncoding, type ByteSource, cutOut, inflate } from '../documents/byte-source.ts';
 import type { DocumentStore } from '../documents/document-store.ts';
 import { ConflictError, InvalidRequestError, UnavailableError } from '../platform/errors/errors.ts';
 import type { Span } from '../platform/json/json-scanner.ts';
@@ -167,27 +167,6 @@ function fullDocumentParts(scan: DeploymentScan, version: number): (Buffer | Spa
     scan.document.get('deployment') as ScannedMember,
     Buffer.from('}'),
   ];
-}
-
-/** The parts one after another, members being cut out of `source`. Members must be in the order of the text. */
-export function cutOut(source: ByteSource, parts: readonly (Buffer | Span)[]): ByteSource {
-  return async function* () {
-    for (const part of parts) {
-      if (Buffer.isBuffer(part)) yield part;
-      else yield* range(source, part.start, part.end);
-    }
-  };
-}
-
-async function* range(source: ByteSource, start: number, end: number): AsyncGenerator<Buffer> {
-  let offset = 0;
-  for await (const chunk of source()) {
-    const from = Math.max(start - offset, 0);
-    const to = Math.min(end - offset, chunk.length);
-    if (from < to) yield chunk.subarray(from, to);
-    offset += chunk.length;
-    if (offset >= end) return;
-  }
 }
 
 function readSequenceNumber(member: ScannedMember | undefined): number {

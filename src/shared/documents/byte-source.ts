@@ -1,6 +1,7 @@
 import { pipeline, Readable } from 'node:stream';
 import { createGunzip, gunzipSync } from 'node:zlib';
 import { InvalidRequestError, PayloadTooLargeError } from '../platform/errors/errors.ts';
+import type { Span } from '../platform/json/json-scanner.ts';
 import { inTurns } from '../platform/turns/turns.ts';
 
 /** Bytes that can be read more than once, always the same. */
@@ -16,6 +17,16 @@ const syncInflatedBytes = 128 * 1024;
 /** A source over bytes in memory. */
 export function bytesOf(...parts: readonly Buffer[]): ByteSource {
   return () => inTurns(parts);
+}
+
+/** The parts one after another, ranges being cut out of `source`. They must be in the order of its bytes. */
+export function cutOut(source: ByteSource, parts: readonly (Buffer | Span)[]): ByteSource {
+  return async function* () {
+    for (const part of parts) {
+      if (Buffer.isBuffer(part)) yield part;
+      else yield* range(source, part.start, part.end);
+    }
+  };
 }
 
 /**
@@ -88,6 +99,17 @@ async function* gunzipStream(source: ByteSource): AsyncGenerator<Buffer> {
     throw sourceError ?? badGzip(error);
   } finally {
     stream.destroy();
+  }
+}
+
+async function* range(source: ByteSource, start: number, end: number): AsyncGenerator<Buffer> {
+  let offset = 0;
+  for await (const chunk of source()) {
+    const from = Math.max(start - offset, 0);
+    const to = Math.min(end - offset, chunk.length);
+    if (from < to) yield chunk.subarray(from, to);
+    offset += chunk.length;
+    if (offset >= end) return;
   }
 }
 

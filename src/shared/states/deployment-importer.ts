@@ -1,15 +1,9 @@
-import { createCheckpointRepository, type NewCheckpoint } from '../checkpoints/checkpoint-repository.ts';
-import { cutOut } from '../checkpoints/checkpoint-writer.ts';
-import { assertDeploymentVersion, DeploymentScanner } from '../deployments/deployment-scanner.ts';
 import { type BodyEncoding, type ByteSource, inflate } from '../documents/byte-source.ts';
 import type { DocumentStore } from '../documents/document-store.ts';
-import { UnavailableError } from '../platform/errors/errors.ts';
 import { HandoverMissingError } from '../platform/queue/handover-store.ts';
-import { createStackRepository } from '../stacks/stack-repository.ts';
 import type { AdmittedChange, AdmittedChanges } from '../updates/admitted-changes.ts';
-import { createUpdateRepository } from '../updates/update-repository.ts';
-
-export { StackBusyError } from '../updates/admitted-changes.ts';
+import { recordVersion } from './record-version.ts';
+import { storeDeployment } from './store-deployment.ts';
 
 /** The same import run twice commits once. */
 export interface DeploymentImport extends AdmittedChange {
@@ -36,42 +30,16 @@ export class DeploymentImporter {
    */
   async import(request: DeploymentImport): Promise<void> {
     if (await this.#changes.isCommitted(request)) return;
-    const stored = await this.#store(request).catch(async (error: unknown) => {
+    const source: ByteSource = () => inflate(request.body, request.encoding, this.#maxBytes);
+    const state = await storeDeployment(this.#documents, source).catch(async (error: unknown) => {
       // Dropped, under the reader's hands, when the import was given up, or another run of it was done.
       if (error instanceof HandoverMissingError && (await this.#changes.isCommitted(request))) return null;
       throw error;
     });
-    if (!stored) return;
+    if (!state) return;
     await this.#changes.commit(request, async (tx, stack) => {
-      const stacks = createStackRepository(tx);
-      const stackVersion = stack.stackVersion + 1;
-      await createUpdateRepository(tx).insertEnded({
-        id: request.updateId,
-        stackId: stack.id,
-        kind: 'import',
-        stackVersion,
-        message: '',
-        environment: '{}',
-        requestedBy: request.requestedBy,
-        baseCheckpointId: stack.checkpointId,
-      });
-      const checkpointId = await createCheckpointRepository(tx).insert(
-        { stackId: stack.id, updateId: request.updateId },
-        stored,
-      );
-      if (checkpointId === null)
-        throw new UnavailableError('The stored document was swept away; please repeat the call');
-      await stacks.setHead(stack.id, checkpointId);
-      await stacks.publishVersion(stack.id, stackVersion);
+      const { updateId, requestedBy } = request;
+      await recordVersion(tx, stack, { updateId, kind: 'import', message: '', requestedBy, state });
     });
-  }
-
-  async #store({ body, encoding }: DeploymentImport): Promise<NewCheckpoint> {
-    const inflated: ByteSource = () => inflate(body, encoding, this.#maxBytes);
-    const scanner = new DeploymentScanner({ nested: null });
-    for await (const chunk of inflated()) scanner.write(chunk);
-    const scan = scanner.end();
-    assertDeploymentVersion(scan.document.get('version')?.text);
-    return { document: await this.#documents.save(cutOut(inflated, [scan.root])), resourceCount: scan.resourceCount };
   }
 }

@@ -1,20 +1,15 @@
-import {
-  type CheckpointRepository,
-  createCheckpointRepository,
-  type NewCheckpoint,
-} from '../checkpoints/checkpoint-repository.ts';
+import type { CheckpointRepository, NewCheckpoint } from '../checkpoints/checkpoint-repository.ts';
 import type { DocumentGuard } from '../checkpoints/document-guard.ts';
 import { renameDeployment } from '../deployments/rename-deployment.ts';
 import type { DocumentStore } from '../documents/document-store.ts';
 import type { Queryable } from '../platform/db/sql.ts';
 import { violatedConstraint } from '../platform/db/sqlstate.ts';
-import { UnavailableError } from '../platform/errors/errors.ts';
 import { formatStackRef, type StackRef } from '../stacks/names.ts';
 import { stackExists, stackNotFound } from '../stacks/stack-errors.ts';
 import { createStackRepository, type StackRow } from '../stacks/stack-repository.ts';
 import { readTags } from '../stacks/tags.ts';
 import { type AdmittedChange, type AdmittedChanges, StackChangedError } from '../updates/admitted-changes.ts';
-import { createUpdateRepository } from '../updates/update-repository.ts';
+import { recordVersion } from './record-version.ts';
 
 /** The same rename run twice commits once. */
 export interface StackRenaming extends AdmittedChange {
@@ -75,27 +70,17 @@ async function commit(
   tx: Queryable,
   stack: StackRow,
   { updateId, from, to, requestedBy }: StackRenaming,
-  renamed: NewCheckpoint | null,
+  state: NewCheckpoint | null,
 ): Promise<void> {
   if (formatStackRef(stack) !== formatStackRef(from)) throw stackNotFound(from);
-  const stacks = createStackRepository(tx);
-  const stackVersion = stack.stackVersion + 1;
-  await createUpdateRepository(tx).insertEnded({
-    id: updateId,
-    stackId: stack.id,
+  await recordVersion(tx, stack, {
+    updateId,
     kind: 'rename',
-    stackVersion,
     message: `Renamed ${formatStackRef(from)} to ${formatStackRef(to)}`,
-    environment: '{}',
     requestedBy,
-    baseCheckpointId: stack.checkpointId,
+    state,
   });
-  if (renamed) {
-    const id = await createCheckpointRepository(tx).insert({ stackId: stack.id, updateId }, renamed);
-    if (id === null) throw new UnavailableError('The renamed state was swept away; please repeat the call');
-    await stacks.setHead(stack.id, id);
-  }
-  await stacks.publishVersion(stack.id, stackVersion);
+  const stacks = createStackRepository(tx);
   await stacks.insertFormerName(stack);
   await stacks.rename(stack.id, await stacks.ensureProject(stack.organizationId, to.project), to.stack);
   const tags = readTags(stack.tags);

@@ -1,13 +1,11 @@
 import { randomUUID } from 'node:crypto';
-import { createCheckpointRepository } from '../checkpoints/checkpoint-repository.ts';
 import { bytesOf } from '../documents/byte-source.ts';
 import type { DocumentStore } from '../documents/document-store.ts';
 import { createCompactionRepository } from '../journal/compaction-repository.ts';
 import type { Database } from '../platform/db/database.ts';
-import { NotFoundError, UnavailableError } from '../platform/errors/errors.ts';
+import { NotFoundError } from '../platform/errors/errors.ts';
 import { createStackRepository } from '../stacks/stack-repository.ts';
-import { createUpdateRepository } from '../updates/update-repository.ts';
-import { StackBusyError } from './deployment-importer.ts';
+import { recordVersion } from './record-version.ts';
 import type { StateReader } from './state-reader.ts';
 
 /** Makes the state of an earlier version of a stack its newest one. */
@@ -32,35 +30,16 @@ export class VersionRestorer {
     const bytes = Buffer.concat(await Array.fromAsync(state.bytes));
     const document = await this.#documents.save(bytesOf(bytes));
     return this.#db.inTransaction(async (tx) => {
-      const stacks = createStackRepository(tx);
-      const updates = createUpdateRepository(tx);
-      const stack = await stacks.lockById(stackId);
+      const stack = await createStackRepository(tx).lockById(stackId);
       if (!stack) throw new NotFoundError('The stack was deleted meanwhile');
-      if (stack.activeUpdateId !== null) throw new StackBusyError();
-      if (await updates.findWithPendingEntries(stackId)) {
-        throw new UnavailableError('The state of an interrupted update is still being put together; please try again');
-      }
       await createCompactionRepository(tx).acceptFaults(stackId);
-      const updateId = randomUUID();
-      const newVersion = stack.stackVersion + 1;
-      await updates.insertEnded({
-        id: updateId,
-        stackId,
+      return recordVersion(tx, stack, {
+        updateId: randomUUID(),
         kind: 'import',
-        stackVersion: newVersion,
         message: `Restored version ${stackVersion}`,
-        environment: '{}',
         requestedBy: null,
-        baseCheckpointId: stack.checkpointId,
+        state: { document, resourceCount: state.resourceCount },
       });
-      const checkpointId = await createCheckpointRepository(tx).insert(
-        { stackId, updateId },
-        { document, resourceCount: state.resourceCount },
-      );
-      if (checkpointId === null) throw new UnavailableError('The stored document was swept away; please try again');
-      await stacks.setHead(stackId, checkpointId);
-      await stacks.publishVersion(stackId, newVersion);
-      return newVersion;
     });
   }
 }

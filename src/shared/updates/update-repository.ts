@@ -1,5 +1,4 @@
 import { Type } from 'typebox';
-import { assertNoFault } from '../journal/journal-fault.ts';
 import { type Queryable, type Row, sql } from '../platform/db/sql.ts';
 import { Bytes, Nullable, Timestamp } from '../platform/schema/standard-schema.ts';
 import { turnBytes } from '../platform/turns/turns.ts';
@@ -136,7 +135,7 @@ export function createUpdateRepository(db: Queryable) {
       return row.id;
     },
 
-    /** A record that is born ended: import and rename. Ask it under the stack's lock. Throws JournalFaultError. */
+    /** An update that has ended: the record of an import or a rename. */
     insertEnded: async (update: {
       id: string;
       stackId: string;
@@ -147,7 +146,6 @@ export function createUpdateRepository(db: Queryable) {
       requestedBy: string | null;
       baseCheckpointId: string | null;
     }): Promise<void> => {
-      await assertNoFault(db, update.stackId);
       await db.query(sql.nothing`
         /* updates.insertEnded */
         insert into updates (id, stack_id, kind, exclusive, status, stack_version, base_stack_version, message, environment,
