@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { FastifyRequest } from 'fastify';
-import { keptAsBytes, takenApart } from '../../shared/documents/body-buffer.ts';
+import { parsedWeight, rawWeight } from '../../shared/documents/body-buffer.ts';
 import { type BodyEncoding, type ByteSource, bytesOf, claimedBytes } from '../../shared/documents/byte-source.ts';
 import { PayloadTooLargeError } from '../../shared/platform/errors/errors.ts';
 import { JobPendingError } from '../../shared/platform/queue/dispatcher.ts';
@@ -93,8 +93,8 @@ async function commitDirectly(
   const opened: DirectPayload['opened'] = async () => {
     try {
       const inflated = await (work.kind === 'delta'
-        ? inflate(maxInflatedBytes, takenApart)
-        : inflate(maxDirectInflatedBytes, keptAsBytes));
+        ? inflate(maxInflatedBytes, parsedWeight)
+        : inflate(maxDirectInflatedBytes, rawWeight));
       return { body: bytesOf(inflated), encoding: 'identity', inflated };
     } catch (error) {
       if (!(error instanceof PayloadTooLargeError)) throw error;
@@ -104,7 +104,7 @@ async function commitDirectly(
     }
   };
   try {
-    await work.direct({ opened, inflated: () => inflate(maxInflatedBytes, takenApart) });
+    await work.direct({ opened, inflated: () => inflate(maxInflatedBytes, parsedWeight) });
   } finally {
     release();
   }

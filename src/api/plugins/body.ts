@@ -1,6 +1,6 @@
 import type { Readable } from 'node:stream';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
-import { type InflatedBody, takenApart } from '../../shared/documents/body-buffer.ts';
+import { type InflatedBody, parsedWeight } from '../../shared/documents/body-buffer.ts';
 import type { BodyEncoding } from '../../shared/documents/byte-source.ts';
 import {
   InvalidRequestError,
@@ -56,7 +56,7 @@ export async function receiveBody(
   assertMayCome(bounds.declaredBytes, maxBytes);
   const arrived = await bodyBuffer.receive(unbroken(request.raw, config.limits.minBodyBytesPerSecond), bounds);
   try {
-    const options = { maxBytes, weight: takenApart, waitMs: inflateWaitMs, share };
+    const options = { maxBytes, weight: parsedWeight, waitMs: inflateWaitMs, share };
     const inflated = await bodyBuffer.inflate(arrived.body, encoding, options);
     if (encoding === 'gzip') {
       arrived.release();

@@ -38,13 +38,13 @@ export interface CheckpointOrder {
   readonly baseCheckpointId: string | null;
 }
 
-/** What a fold came to. */
+/** The outcome of a compaction. */
 export interface CompactionOutcome {
   /** Why the entries after the first ones could not be replayed; null when they all were. */
   readonly error: string | null;
   /** What was left out without failing. */
   readonly warning: string | null;
-  /** Of an ended update: it may replace a fold of as many entries or more, while no other update runs. */
+  /** Of an ended update: it may replace a compaction of as many entries or more, while no other update runs. */
   readonly isNew: boolean;
 }
 
@@ -122,13 +122,13 @@ export function createCheckpointRepository(db: Queryable) {
     },
 
     /**
-     * Commits the fold of an update's journal: the first `compactedEntries` entries are in this checkpoint. Only if the update
-     * still has the checkpoint that the fold found. Works for ended updates too: their journal was accepted before.
-     * The stack's head follows when it was this update's state. The claim on the fold ends with it. What the fold found in
-     * place of a sound state stays for as long as other updates of the stack refer to it.
+     * Commits the compaction of an update's journal: the first `compactedEntries` entries are in this checkpoint. Only if the
+     * update still has the checkpoint that the compaction found. Works for ended updates too: their journal was accepted before.
+     * The stack's head follows when it was this update's state. The claim on the compaction ends with it. The checkpoint that it
+     * found stays for as long as other updates of the stack refer to it.
      */
     commitCompaction: async (
-      fold: {
+      compaction: {
         updateId: string;
         stackId: string;
         foundCheckpointId: string | null;
@@ -139,13 +139,13 @@ export function createCheckpointRepository(db: Queryable) {
     ): Promise<string | null> => {
       const row = await db.maybeOne(sql.rows(IdRow)`
         /* checkpoints.commitCompaction */
-        with stack as (select id from stacks where id = ${fold.stackId} and deleted_at is null for update),
+        with stack as (select id from stacks where id = ${compaction.stackId} and deleted_at is null for update),
         blob as ${liveBlob(checkpoint.document.blobKey)},
         fenced as (
           select u.id, u.stack_id, u.checkpoint_id
           from updates u join stack on stack.id = u.stack_id join journals j on j.update_id = u.id
-          where u.id = ${fold.updateId} and u.checkpoint_id is not distinct from ${fold.foundCheckpointId}::uuid
-            and case when ${fold.outcome.isNew} then ${noneRuns} else j.folded_entries < ${fold.compactedEntries} end
+          where u.id = ${compaction.updateId} and u.checkpoint_id is not distinct from ${compaction.foundCheckpointId}::uuid
+            and case when ${compaction.outcome.isNew} then ${noneRuns} else j.folded_entries < ${compaction.compactedEntries} end
             and (${checkpoint.document.blobKey}::text is null or exists (select 1 from blob))
           for update of u, j
         ),
@@ -157,9 +157,9 @@ export function createCheckpointRepository(db: Queryable) {
           update updates u set checkpoint_id = w.id from written w, fenced f where u.id = f.id
         ),
         counted as (
-          update journals j set folded_entries = ${fold.compactedEntries}, fold_error = ${fold.outcome.error}::text,
-            fold_warning = ${fold.outcome.warning}::text, folded_at = null,
-            accepted_at = case when coalesce(${fold.outcome.error}::text, ${fold.outcome.warning}::text) is not null then j.accepted_at end,
+          update journals j set folded_entries = ${compaction.compactedEntries}, fold_error = ${compaction.outcome.error}::text,
+            fold_warning = ${compaction.outcome.warning}::text, folded_at = null,
+            accepted_at = case when coalesce(${compaction.outcome.error}::text, ${compaction.outcome.warning}::text) is not null then j.accepted_at end,
             fold_claim = null, fold_claimed_until = null
           from written w, fenced f where j.update_id = f.id
         ),

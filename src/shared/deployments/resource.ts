@@ -22,7 +22,7 @@ const memberFeatures = new Map<string | number | undefined, number>([
   ['snippetID', ResourceFeature['snippets-prototype']],
 ]);
 
-/** One resource as its raw JSON, with the little that every fold has to know about it. */
+/** One resource as its raw JSON, with the little that every replay has to know about it. */
 export interface ResourceText {
   readonly text: Buffer;
   /** Bits of ResourceFeature. */

@@ -4,12 +4,12 @@ import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { InvalidRequestError, PayloadTooLargeError, UnavailableError } from '../platform/errors/errors.ts';
 import { ByteBudget } from '../platform/queue/byte-budget.ts';
-import { BodyBuffer, keptAsBytes, takenApart } from './body-buffer.ts';
+import { BodyBuffer, parsedWeight, rawWeight } from './body-buffer.ts';
 import { bytesOf } from './byte-source.ts';
 
 const mib = 1024 * 1024;
 const heavy = gzipSync(Buffer.alloc(9 * mib, 'x'));
-const options = { maxBytes: 16 * mib, weight: takenApart, waitMs: 60_000 };
+const options = { maxBytes: 16 * mib, weight: parsedWeight, waitMs: 60_000 };
 
 function open(capacity: number, maxBytes = 16 * mib) {
   const budget = new ByteBudget(capacity);
@@ -92,7 +92,7 @@ describe('inflating bodies of jobs', () => {
 describe('inflating a body that is in memory', () => {
   test('takes what the gzip claims, by its weight, before it inflates', async () => {
     const { budget, bodies } = open(64 * mib);
-    for (const [weight, share] of [[takenApart, 27 * mib] as const, [keptAsBytes, 9 * mib] as const]) {
+    for (const [weight, share] of [[parsedWeight, 27 * mib] as const, [rawWeight, 9 * mib] as const]) {
       const { body, release } = await bodies.inflate(heavy, 'gzip', { ...options, weight });
       expect([body.length, budget.used]).toEqual([9 * mib, share]);
       release();
@@ -105,7 +105,7 @@ describe('inflating a body that is in memory', () => {
   test('is not deceived by a claim: the whole of what came out is counted', async () => {
     const { budget, bodies } = open(64 * mib);
     const twoMembers = Buffer.concat([heavy, gzipSync('x')]);
-    const { body, release } = await bodies.inflate(twoMembers, 'gzip', { ...options, weight: keptAsBytes });
+    const { body, release } = await bodies.inflate(twoMembers, 'gzip', { ...options, weight: rawWeight });
     expect([body.length, budget.used, budget.peak]).toEqual([9 * mib + 1, 9 * mib + 1, 9 * mib + 1]);
     release();
   });

@@ -9,13 +9,13 @@ const freeBytes = 64 * 1024;
 /** Steps in which a body of unknown size takes more of the budget. */
 const stepBytes = 1024 * 1024;
 
-/** Memory that a body takes while it is in hand, by its size: what is taken apart is there as bytes, as text and as rows. */
-export const takenApart = 3;
-export const keptAsBytes = 1;
+/** Memory that a body takes, by its size: one that is parsed is there as bytes, as text and as rows. */
+export const parsedWeight = 3;
+export const rawWeight = 1;
 
 export interface InflateOptions {
   readonly maxBytes: number;
-  /** `takenApart` or `keptAsBytes`. */
+  /** `parsedWeight` or `rawWeight`. */
   readonly weight: number;
   /** Longest wait for a share of the budget, in ms. */
   readonly waitMs: number;
@@ -139,7 +139,7 @@ export class BodyBuffer {
     encoding: BodyEncoding,
     { expected, share }: { expected: number; share: string },
   ): Promise<InflatedBody | number> {
-    let held = costOf(expected, takenApart);
+    let held = costOf(expected, parsedWeight);
     await this.#budget.take(held, null, share);
     let chunks: Buffer[] | null = [];
     let bytes = 0;
@@ -148,9 +148,9 @@ export class BodyBuffer {
         bytes += chunk.length;
         if (chunks === null) continue;
         chunks.push(chunk);
-        const more = costOf(bytes, takenApart) - held;
+        const more = costOf(bytes, parsedWeight) - held;
         if (more <= 0) continue;
-        const step = Math.max(more, Math.min(stepBytes, this.#maxBytes) * takenApart);
+        const step = Math.max(more, Math.min(stepBytes, this.#maxBytes) * parsedWeight);
         if (this.#budget.tryGrow(held, step, share)) {
           held += step;
         } else {
@@ -165,7 +165,7 @@ export class BodyBuffer {
     }
     if (chunks === null) return bytes;
     const body = chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks);
-    const actual = costOf(bytes, takenApart);
+    const actual = costOf(bytes, parsedWeight);
     this.#budget.give(held - actual, share);
     return { body, release: once(() => this.#budget.give(actual, share)) };
   }

@@ -14,7 +14,7 @@ export interface ReconcileCounts {
   readonly held: number;
   /** Rows that the sweep would have overlooked. */
   readonly marked: number;
-  /** Blobs that a state or a fold point needs and that the store says it does not have. */
+  /** Blobs that a state or a journal snapshot needs and that the store says it does not have. */
   readonly missing: number;
 }
 

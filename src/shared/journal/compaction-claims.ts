@@ -5,7 +5,7 @@ import type { CompactionRepository } from './compaction-repository.ts';
 /** How long a claim holds without being renewed: a process that was killed keeps others waiting for no longer. */
 const claimSeconds = 15;
 
-/** Sees to it that a journal is folded once at a time, whatever processes want it folded. */
+/** Lets one process at a time compact a journal, however many want to. */
 export class CompactionClaims {
   readonly #compactions: CompactionRepository;
   readonly #logger: Logger;
@@ -16,16 +16,16 @@ export class CompactionClaims {
   }
 
   /**
-   * Does `work` while this caller alone may fold the journal; false, without doing it, when another may at present. `work` says
-   * whether it has committed a fold, which ends the claim.
+   * Does `work` while this caller alone may compact the journal; false, without doing it, when another may at present. `work`
+   * returns whether it has committed a compaction, which ends the claim.
    */
   async run(updateId: string, work: () => Promise<boolean>): Promise<boolean> {
     const claim = randomUUID();
     if (!(await this.#compactions.claim(updateId, claim, claimSeconds))) return false;
     const renewal = setInterval(() => {
-      // Lost claims do no harm: what was folded without one is not committed, or is as good.
+      // Lost claims do no harm: what was compacted without one is not committed, or is as good.
       this.#compactions.renewClaim(updateId, claim, claimSeconds).catch((error: unknown) => {
-        this.#logger.warn({ updateId, err: error }, 'claim on a fold not renewed');
+        this.#logger.warn({ updateId, err: error }, 'claim on a compaction not renewed');
       });
     }, claimSeconds * 300);
     renewal.unref();
@@ -43,7 +43,7 @@ export class CompactionClaims {
     try {
       await this.#compactions.releaseClaim(updateId, claim);
     } catch (error) {
-      this.#logger.warn({ updateId, err: error }, 'claim on a fold left to run out');
+      this.#logger.warn({ updateId, err: error }, 'claim on a compaction left to expire');
     }
   }
 }

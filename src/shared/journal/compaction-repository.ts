@@ -4,7 +4,7 @@ import { Nullable } from '../platform/schema/standard-schema.ts';
 
 const IdRow = Type.Object({ id: Type.String() });
 
-/** A journal whose fold left something out, and that no operator has accepted. */
+/** A journal whose compaction left something out, and that no operator has accepted. */
 const JournalFaultRow = Type.Object({
   updateId: Type.String(),
   organization: Type.String(),
@@ -20,7 +20,7 @@ export type JournalFaultRow = Row<typeof JournalFaultRow>;
 
 export type CompactionRepository = ReturnType<typeof createCompactionRepository>;
 
-/** What becomes of journals: who folds them, what came of it, and how long they are kept. Time is the database's. */
+/** What becomes of journals: who compacts them, with what outcome, and how long they are kept. Time is the database's. */
 export function createCompactionRepository(db: Queryable) {
   const isFaulty = sql.fragment`j.accepted_at is null and (j.fold_error is not null or j.fold_warning is not null)`;
   // As in the index journals_kept.
@@ -29,7 +29,7 @@ export function createCompactionRepository(db: Queryable) {
 
   return {
     /**
-     * Takes the right to fold the journal for `seconds`; false when another has it, or there is no journal. A claim that is
+     * Takes the right to compact the journal for `seconds`; false when another has it, or there is no journal. A claim that is
      * longer than that was made before the database's clock was set back, and does not count.
      */
     claim: async (updateId: string, claim: string, seconds: number): Promise<boolean> => {
@@ -56,9 +56,9 @@ export function createCompactionRepository(db: Queryable) {
 
     /**
      * Records that no entry of an ended update can be replayed: its state is the one that it began with. Only if the update
-     * still has the checkpoint that the fold found.
+     * still has the checkpoint that the compaction found.
      */
-    revertToBase: async (fold: {
+    revertToBase: async (compaction: {
       updateId: string;
       stackId: string;
       foundCheckpointId: string | null;
@@ -66,11 +66,11 @@ export function createCompactionRepository(db: Queryable) {
     }): Promise<boolean> => {
       const row = await db.maybeOne(sql.rows(IdRow)`
         /* journals.revertToBase */
-        with stack as (select id from stacks where id = ${fold.stackId} for update),
+        with stack as (select id from stacks where id = ${compaction.stackId} for update),
         fenced as (
           select u.id, u.stack_id, u.checkpoint_id, u.base_checkpoint_id
           from updates u join stack on stack.id = u.stack_id join journals j on j.update_id = u.id
-          where u.id = ${fold.updateId} and u.checkpoint_id is not distinct from ${fold.foundCheckpointId}::uuid
+          where u.id = ${compaction.updateId} and u.checkpoint_id is not distinct from ${compaction.foundCheckpointId}::uuid
             and not exists (
               select 1 from updates r where r.stack_id = u.stack_id and r.id <> u.id and r.exclusive and r.status = 'running'
             )
@@ -91,7 +91,7 @@ export function createCompactionRepository(db: Queryable) {
               select 1 from updates o where o.id <> f.id and o.exclusive and (o.base_checkpoint_id = c.id or o.checkpoint_id = c.id)
             )
         )
-        update journals j set folded_entries = 0, fold_error = ${fold.error}, fold_warning = null, folded_at = null,
+        update journals j set folded_entries = 0, fold_error = ${compaction.error}, fold_warning = null, folded_at = null,
           fold_claim = null, fold_claimed_until = null
         from fenced f where j.update_id = f.id returning f.id`);
       return row !== null;
@@ -105,7 +105,7 @@ export function createCompactionRepository(db: Queryable) {
         where j.update_id = ${updateId} and u.id = j.update_id and u.status not in ('not started', 'running')
           and j.entry_count > j.folded_entries and j.fold_error is null`),
 
-    /** Records that the state of an ended update was read back as `checkpointId`; its fold points have served then. */
+    /** Records that the state of an ended update was read back as `checkpointId`; its snapshots are no longer needed then. */
     markCompacted: (updateId: string, checkpointId: string | null) =>
       db.query(sql.nothing`
         /* journals.markCompacted */
@@ -119,7 +119,7 @@ export function createCompactionRepository(db: Queryable) {
         delete from journal_fold_points p using marked m where p.update_id = m.update_id`),
 
     /**
-     * Claims ended updates whose journal is still to be folded or read back: those never tried first, the others after a pause
+     * Claims ended updates whose journal is still to be compacted or read back: those never tried first, the others after a pause
      * that begins at 20 s and doubles up to an hour. The pause is noted before the attempt, so one that ends the process
      * counts too.
      */
@@ -150,7 +150,7 @@ export function createCompactionRepository(db: Queryable) {
       return rows.map((row) => row.id);
     },
 
-    /** Deletes a folded journal; none that has entries which are in no state, unless an operator has accepted that. */
+    /** Deletes a compacted journal; none that has entries which are in no state, unless an operator has accepted that. */
     delete: (updateId: string) =>
       db.query(sql.nothing`
         /* journals.delete */

@@ -25,7 +25,7 @@ export function describeFault(fault: JournalFault): string {
   );
 }
 
-/** What the fold is to remember of entries that it left out. */
+/** What the compaction records of entries that it left out. */
 export function describeUnknownKinds({ count, kind, sequenceId }: UnknownKinds): string {
   const what = count === 1 ? 'a journal entry' : `${count} journal entries`;
   return `this release does not know the kind of ${what} and left it out (first: entry ${sequenceId}, kind ${kind})`;

@@ -16,7 +16,7 @@ const ClaimedRow = Type.Object({ updateId: Type.String(), sizeBytes: Type.Intege
 
 export type JournalSnapshotRepository = ReturnType<typeof createJournalSnapshotRepository>;
 
-/** Where the fold of an update's journal can go on. A cache: losing one costs time, not state. */
+/** Snapshots from which the replay of an update's journal can go on. A cache: losing one costs time, not state. */
 export function createJournalSnapshotRepository(db: Queryable) {
   return {
     find: (updateId: string) =>
@@ -25,7 +25,7 @@ export function createJournalSnapshotRepository(db: Queryable) {
         select entries, sha256, size_bytes as "sizeBytes", codec, inline_bytes as "inlineBytes", blob_key as "blobKey"
         from journal_fold_points where update_id = ${updateId}`),
 
-    /** Puts the point in place of an earlier one; does nothing when there is a later one or its blob is condemned. */
+    /** Puts the snapshot in place of an earlier one; does nothing when there is a later one or its blob is condemned. */
     upsert: (updateId: string, entries: number, place: StoredDocument) =>
       db.query(sql.nothing`
         /* journalFoldPoints.upsert */
@@ -38,7 +38,7 @@ export function createJournalSnapshotRepository(db: Queryable) {
           codec = excluded.codec, inline_bytes = excluded.inline_bytes, blob_key = excluded.blob_key, checked_at = now()
         where journal_fold_points.entries < excluded.entries`),
 
-    /** Takes points that were not read back within `periodSeconds`; they are due again after `claimSeconds`. */
+    /** Takes snapshots that were not read back within `periodSeconds`; they are due again after `claimSeconds`. */
     claimChecks: async (periodSeconds: number, claimSeconds: number, limit: number) =>
       db.any(sql.rows(ClaimedRow)`
         /* journalFoldPoints.claimChecks */
@@ -48,7 +48,7 @@ export function createJournalSnapshotRepository(db: Queryable) {
           order by checked_at limit ${limit} for no key update skip locked)
         returning update_id as "updateId", size_bytes as "sizeBytes"`),
 
-    /** Updates that have a point, of one stack or of all; in the order of their ids, after this one. */
+    /** Updates that have a snapshot, of one stack or of all; in the order of their ids, after this one. */
     listAfter: async (after: string, stackId: string | null, limit: number): Promise<string[]> => {
       const rows = await db.any(sql.rows(ClaimedRow)`
         /* journalFoldPoints.listAfter */
@@ -59,13 +59,13 @@ export function createJournalSnapshotRepository(db: Queryable) {
       return rows.map((row) => row.updateId);
     },
 
-    /** Notes that the point was read back whole. */
+    /** Notes that the snapshot was read back whole. */
     markWhole: (updateId: string, sha256: Buffer) =>
       db.query(sql.nothing`
         /* journalFoldPoints.markWhole */
         update journal_fold_points set checked_at = now() where update_id = ${updateId} and sha256 = ${sql.binary(sha256)}`),
 
-    /** Drops the point, if it still is the one with this hash. */
+    /** Drops the snapshot, if it still is the one with this hash. */
     delete: (updateId: string, sha256: Buffer) =>
       db.query(sql.nothing`
         /* journalFoldPoints.delete */

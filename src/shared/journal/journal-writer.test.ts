@@ -1,7 +1,7 @@
 import { expect, test } from '@jest/globals';
 import { isSnapshotDue } from './journal-writer.ts';
 
-test('fold points are 5,000 entries apart, and of a long journal a quarter of it', () => {
+test('snapshots are 5,000 entries apart, and of a long journal a quarter of it', () => {
   const places: number[] = [];
   for (let count = 100; count <= 80_000; count += 100) if (isSnapshotDue(count, 100)) places.push(count);
   expect(places).toEqual([5_000, 10_000, 15_000, 20_000, 25_000, 31_300, 39_100, 48_900, 61_100, 76_300]);

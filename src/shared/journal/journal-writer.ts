@@ -3,8 +3,8 @@ import { splitJournalBatch } from './journal-batch.ts';
 import type { JournalRepository } from './journal-repository.ts';
 
 /**
- * A fold point is due after every so many entries, and of a long journal after every quarter more: what remains to be replayed
- * at the end is bounded, and so is what the points cost, each of which holds all that changed since the update began.
+ * A snapshot is due after every so many entries, and in a long journal after every quarter more: that bounds what remains to be
+ * replayed at the end, and what the snapshots cost, each of which holds all that changed since the update began.
  */
 const entriesPerSnapshot = 5_000;
 const snapshotGrowth = 1.25;
@@ -19,7 +19,7 @@ export class JournalWriter {
 
   /**
    * Resolves once all entries of the batch (an inflated PATCH body) are committed; entries that are there already are left.
-   * Says whether a fold point is due. Throws InvalidJournalBatchError, PayloadTooLargeError and LeaseLostError, which change
+   * Returns whether a snapshot is due. Throws InvalidJournalBatchError, PayloadTooLargeError and LeaseLostError, which change
    * nothing.
    */
   async append(fence: LeaseFence, body: Buffer): Promise<{ snapshotDue: boolean }> {
@@ -30,12 +30,12 @@ export class JournalWriter {
   }
 }
 
-/** Whether a batch of `added` entries brought a journal to, or past, the place of a fold point. */
+/** Whether a batch of `added` entries brought a journal to, or past, the place of a snapshot. */
 export function isSnapshotDue(entryCount: number, added: number): boolean {
   return snapshotsWithin(entryCount) > snapshotsWithin(entryCount - added);
 }
 
-/** How many fold points a journal of so many entries has come by. */
+/** How many snapshots are due within so many entries. */
 function snapshotsWithin(entryCount: number): number {
   // From here on a quarter is more than the fixed step.
   const even = entriesPerSnapshot / (snapshotGrowth - 1);

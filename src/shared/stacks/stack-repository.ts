@@ -81,7 +81,7 @@ export function createStackRepository(db: Queryable) {
 
     /**
      * The stack, and its update whose journal is not yet all in a checkpoint. In one statement: asked for one after the other,
-     * a fold committed in between would show neither in the journal nor in the head.
+     * a compaction committed in between would show neither in the journal nor in the head.
      */
     findHead: (ref: StackRef) =>
       db.maybeOne(sql.prepared('stacks_find_head', HeadRow)`

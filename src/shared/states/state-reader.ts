@@ -23,14 +23,14 @@ export interface StateDocument {
   /** To be read once, or begun and left: until then a blob stays open. */
   readonly bytes: AsyncIterable<Buffer>;
   readonly resourceCount: number;
-  /** Null: there is no checkpoint behind it (empty, or folded on demand). */
+  /** Null: there is no checkpoint behind it (empty, or replayed on demand). */
   readonly checkpointId: string | null;
   /** What of the journal is not in it; null when everything is. */
   readonly warning: string | null;
 }
 
 /**
- * Reads states: the newest of a stack, and that of any version. Journal entries not yet folded are always included. What is
+ * Reads states: the newest of a stack, and that of any version. Pending journal entries are always included. What is
  * damaged throws DocumentDamagedError, at the latest in place of the last piece.
  */
 export class StateReader {
@@ -49,7 +49,7 @@ export class StateReader {
     guard: DocumentGuard;
     compactor: JournalCompactor;
     compactions: CompactionRepository;
-    /** Folds where it holds up nobody. */
+    /** Compacts where it holds up nobody. */
     compactLarge: (updateId: string) => Promise<void>;
   }) {
     this.#stacks = parts.stacks;
@@ -68,7 +68,7 @@ export class StateReader {
       if (!stack) return null;
       const pending = stack.pendingUpdateId === null ? null : await this.#updates.find(stack.pendingUpdateId);
       if (stack.pendingUpdateId !== null && !pending?.hasPendingEntries) return 'moved';
-      const state = pending ? await this.#fold(pending) : await this.#open(stack.checkpointId);
+      const state = pending ? await this.#replay(pending) : await this.#open(stack.checkpointId);
       if (state === 'moved' || !stack.hasFaults) return state === 'moved' ? state : { stack, state };
       const faults = await this.#compactions.findFaults(stack.id);
       return { stack, state: { ...state, warning: faults.map(describeFault).join(' ') || state.warning } };
@@ -80,8 +80,8 @@ export class StateReader {
     return this.#untilStill(async () => {
       const update = await this.#updates.findByVersion(stackId, stackVersion);
       if (!update) return null;
-      if (update.hasPendingEntries) return this.#fold(update);
-      return this.#openFolded(update);
+      if (update.hasPendingEntries) return this.#replay(update);
+      return this.#openCompacted(update);
     });
   }
 
@@ -104,34 +104,34 @@ export class StateReader {
   }
 
   /** A short journal over a small state is replayed for the occasion; otherwise a worker makes a checkpoint of it first. */
-  async #fold(update: UpdateRow): Promise<StateDocument | 'moved'> {
+  async #replay(update: UpdateRow): Promise<StateDocument | 'moved'> {
     const base = update.baseCheckpointId ? await this.#checkpoints.find(update.baseCheckpointId) : null;
     if (!isShortReplay({ entries: update.entryCount, bytes: base?.sizeBytes ?? 0 })) {
       await this.#compactLarge(update.id);
-      const folded = await this.#updates.find(update.id);
-      return folded ? this.#openFolded(folded) : 'moved';
+      const compacted = await this.#updates.find(update.id);
+      return compacted ? this.#openCompacted(compacted) : 'moved';
     }
-    const folded = await this.#compactor.replay(update).catch(async (error: unknown) => {
+    const replayed = await this.#compactor.replay(update).catch(async (error: unknown) => {
       if (!(error instanceof InvalidJournalError) || isActive(update.status)) throw error;
-      // Its longest sound prefix becomes the state of an ended update, and the next look finds that.
+      // Its longest valid prefix becomes the state of an ended update, and the next look finds that.
       await this.#compactor.compact(update.id);
       return null;
     });
-    if (!folded) return 'moved';
-    const { buffer, byteOffset, byteLength } = folded.document;
+    if (!replayed) return 'moved';
+    const { buffer, byteOffset, byteLength } = replayed.document;
     return {
       sizeBytes: byteLength,
       bytes: once(Buffer.from(buffer, byteOffset, byteLength)),
-      resourceCount: folded.resourceCount,
+      resourceCount: replayed.resourceCount,
       checkpointId: null,
       warning:
-        folded.warning &&
-        describeFault({ ...asFault(update), compactionError: null, compactionWarning: folded.warning }),
+        replayed.warning &&
+        describeFault({ ...asFault(update), compactionError: null, compactionWarning: replayed.warning }),
     };
   }
 
-  /** The update's checkpoint, with what its fold has left out. */
-  async #openFolded(update: UpdateRow): Promise<StateDocument | 'moved'> {
+  /** The update's checkpoint, with what its compaction has left out. */
+  async #openCompacted(update: UpdateRow): Promise<StateDocument | 'moved'> {
     const state = await this.#open(update.checkpointId);
     const isFaulty = update.compactionError !== null || update.compactionWarning !== null;
     return state === 'moved' || !isFaulty ? state : { ...state, warning: describeFault(asFault(update)) };

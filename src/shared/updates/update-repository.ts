@@ -28,7 +28,7 @@ const UpdateRow = Type.Object({
   secondsLeft: Type.Number(),
   epoch: Type.Integer(),
   journalVersion: Type.Integer(),
-  /** Whether there is a journal, with entries or without: until it is folded and deleted. */
+  /** Whether there is a journal, with entries or without: until it is compacted and deleted. */
   hasJournal: Type.Boolean(),
   /** Whether entries are in the journal that no checkpoint holds, and that were not found to be at fault. */
   hasPendingEntries: Type.Boolean(),
@@ -39,9 +39,9 @@ const UpdateRow = Type.Object({
   compactedEntries: Type.Integer(),
   /** Why the entries after the first `compactedEntries` could not be replayed. */
   compactionError: Nullable(Type.String()),
-  /** What the fold left out without failing. */
+  /** What the compaction left out without failing. */
   compactionWarning: Nullable(Type.String()),
-  /** When the fold of the ended update was read back. */
+  /** When the compaction of the ended update was read back. */
   compactedAt: Nullable(Timestamp),
   fullCommitted: Type.Integer(),
 });

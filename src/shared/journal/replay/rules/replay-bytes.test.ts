@@ -18,7 +18,7 @@ function entry(sequenceId: number, fields: string): JournalEntryText {
   return { sequenceId, text: Buffer.from(`{"version":1,"sequenceID":${sequenceId},${fields}}`) };
 }
 
-function fold(base: string | null, ...entries: JournalEntryText[]): string {
+function replayed(base: string | null, ...entries: JournalEntryText[]): string {
   return replayJournal(base === null ? null : Buffer.from(base), entries, { manifest }).document.toString('utf8');
 }
 
@@ -30,7 +30,7 @@ describe('bytes of resources', () => {
   const resource = `{ ${odd},\n "urn":"u", "inputs" : {"x":-0.0 , "x":0} }`;
 
   test('stay in the base, in states, swaps and pending operations', () => {
-    const document = fold(
+    const document = replayed(
       withResources(resource.replace('"u"', '"base"'), resource.replace('"u"', '"gone"')),
       entry(1, `"kind":1,"operationID":1,"state":${resource.replace('"u"', '"new"')}`),
       entry(2, `"kind":4,"operationID":2,"removeOld":1,"state":${resource.replace('"u"', '"swapped"')}`),
@@ -42,7 +42,7 @@ describe('bytes of resources', () => {
   });
 
   test('a mark is added, the rest stays', () => {
-    const document = fold(
+    const document = replayed(
       withResources(`{${odd},"urn":"u"}`, '{"urn":"v","pendingReplacement":false,"x":1.0}', '{ "delete": true }'),
       entry(1, '"kind":1,"operationID":1,"deleteOld":0,"pendingReplacementOld":0'),
       entry(2, '"kind":1,"operationID":2,"pendingReplacementOld":1'),
@@ -55,7 +55,7 @@ describe('bytes of resources', () => {
   });
 
   test.each(sizes)('a refresh takes dangling references away, the rest stays: %s resource', (_, filler) => {
-    const document = fold(
+    const document = replayed(
       withResources(
         `{"urn":"a\\u002fb"}`,
         `{${odd}${filler},"dependencies":[ "gone" , "a\\/b", "gone"],"urn":"u","deletedWith":"gone","parent":"gone","z":1.0}`,
@@ -74,7 +74,7 @@ describe('bytes of resources', () => {
 
   test.each(sizes)('an alias is resolved in place, the rest stays: %s resource', (_, filler) => {
     const urn = (types: string, name: string): string => `urn:pulumi:dev::p::${types}::${name}`;
-    const document = fold(
+    const document = replayed(
       withResources(
         `{"urn":"${urn('new', 'a::b')}","aliases":["${urn('old', 'a::b')}"],${odd}${filler}}`,
         `{"urn":"${urn('old$t', 'c')}","parent":"${urn('old', 'a::b')}", "type" : "t"}`,
@@ -94,7 +94,7 @@ describe('bytes of resources', () => {
     const urn = (name: string): string => `"urn:pulumi:dev::p::t::${name}"`;
     const snippet = (name: string): string =>
       `{${odd},"code":${urn('old')},"references":{ "__proto__" : ${name},"x":"y"}}`;
-    const document = fold(
+    const document = replayed(
       `{"deployment":{"resources":[{"urn":${urn('new')},"aliases":[${urn('old')}]}],"snippets":[ ${snippet(urn('old'))}]}}`,
     );
     expect(document).toContain(`"snippets":[ ${snippet(urn('new'))}]`);
@@ -103,7 +103,7 @@ describe('bytes of resources', () => {
   test('the children of a renamed stack resource keep their URN', () => {
     const urn = (type: string, name: string): string => `urn:pulumi:dev::p::${type}::${name}`;
     const child = `{"urn":"${urn('t', 'c')}","parent":"${urn('pulumi:pulumi:Stack', 'old')}"}`;
-    const document = fold(
+    const document = replayed(
       withResources(
         `{"urn":"${urn('pulumi:pulumi:Stack', 'new')}","aliases":["${urn('pulumi:pulumi:Stack', 'old')}"]}`,
         child,
@@ -113,7 +113,7 @@ describe('bytes of resources', () => {
   });
 
   test('an alias is resolved one hop only', () => {
-    const document = fold(
+    const document = replayed(
       withResources('{"urn":"b","aliases":["a"]}', '{"urn":"c","aliases":["b"]}', '{"urn":"d","parent":"a"}'),
     );
     expect(document).toContain('[{"urn":"c"},{"urn":"c"},{"urn":"d","parent":"b"}]');
@@ -137,7 +137,7 @@ describe('bytes of resources', () => {
 describe('other members', () => {
   test('those of the base stay as they are, also unknown ones', () => {
     const known = `"secrets_providers":{ "type":"b64","state":1.0},"metadata":{"x":1e400},"snippets":[],"extensions":{ }`;
-    const document = fold(
+    const document = replayed(
       `{"later":1.0,"version":9,"features":["x"],"deployment":{"manifest":{"plugins":[]},"odd":{${odd}},${known}}}`,
     );
     expect(document).toBe(
@@ -147,7 +147,7 @@ describe('other members', () => {
   });
 
   test('an extension of the base wins, others are added beside it', () => {
-    const document = fold(
+    const document = replayed(
       '{"version":3,"deployment":{"extensions":{ "a": {"value":1.0} }}}',
       entry(1, '"kind":8,"operationID":1,"extensionRef":"a","extension":{"value":2}'),
       entry(2, '"kind":8,"operationID":2,"extensionRef":"__proto__","extension":{"value" : 3.0}'),
@@ -156,7 +156,7 @@ describe('other members', () => {
   });
 
   test('a write entry replaces them', () => {
-    const document = fold(
+    const document = replayed(
       '{"version":3,"deployment":{"metadata":{"a":1},"snippets":[1],"resources":[{"urn":"old"}]}}',
       entry(1, `"kind":5,"newSnapshot":{"resources":[{${odd}}],"metadata":{"b" : 1.0},"odd":1.0}`),
       entry(2, '"kind":1,"operationID":1,"deleteOld":0'),
@@ -167,7 +167,7 @@ describe('other members', () => {
 
 describe('of repeated members the last counts, as for the CLI', () => {
   test('in a base', () => {
-    const document = fold(
+    const document = replayed(
       '{"deployment":{"metadata":{"a":1},"resources":[{"urn":"no"}]},' +
         '"deployment":{"resources":[{"urn":"no"}],"resources":[{"taint":true,"taint":false}]}}',
     );
@@ -178,7 +178,7 @@ describe('of repeated members the last counts, as for the CLI', () => {
   });
 
   test('in an entry', () => {
-    const document = fold(
+    const document = replayed(
       null,
       entry(1, '"kind":9,"kind":1,"operationID":1,"state":{"viewOf":"x"},"state":{"urn":"a","delete":1,"delete":2}'),
       entry(2, '"kind":1,"operationID":2,"deleteNew":1'),

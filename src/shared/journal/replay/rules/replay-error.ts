@@ -8,7 +8,7 @@ export type JournalReplayErrorCode =
   | 'unexpected';
 
 /**
- * The journal and the base cannot be made into a sound deployment. Nothing was changed by the failing call.
+ * The journal and the base cannot be made into a valid deployment. Nothing was changed by the failing call.
  * `sequenceId` is the entry at fault, or null when the base itself is.
  */
 export class JournalReplayError extends Error {

@@ -17,7 +17,7 @@ function urnsAfter(...entries: JournalEntryText[]): string[] {
   return (resources ?? []).map(({ urn }: { urn: string }) => urn);
 }
 
-describe('an entry that cannot be sound', () => {
+describe('an entry that cannot be valid', () => {
   test.each([
     ['position-out-of-range', '"kind":1,"operationID":1,"removeOld":2'],
     ['position-out-of-range', '"kind":1,"operationID":1,"deleteOld":2'],

@@ -3,7 +3,7 @@ import type { PendingOperation } from '../../../deployments/deployment-parts.ts'
 import type { ResourceText } from '../../../deployments/resource.ts';
 import type { ReplayState } from './replay-state.ts';
 
-/** The bytes are no snapshot of a replay over this base, or of another format: fold from the beginning instead. */
+/** The bytes are no snapshot of a replay over this base, or of another format: replay from the beginning instead. */
 export class ReplaySnapshotError extends Error {
   override readonly name = 'ReplaySnapshotError';
 }

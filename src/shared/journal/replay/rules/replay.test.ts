@@ -17,12 +17,12 @@ const smallCases = loadSmallCases();
 const largeNames: LargeCaseName[] = ['10000-create', '2500-create-cut', '2500-refresh-and-change'];
 
 /** As Pulumi computes it, which forgets byteString. */
-function fold({ base }: JournalCase, entries: readonly JournalEntryText[]): Buffer {
+function replayed({ base }: JournalCase, entries: readonly JournalEntryText[]): Buffer {
   return replayJournal(base, entries, { manifest, keepByteString: false }).document;
 }
 
-function foldParsed(recorded: JournalCase, entries: readonly JournalEntryText[]): JournalDocument {
-  return JSON.parse(fold(recorded, entries).toString('utf8'));
+function replayedParsed(recorded: JournalCase, entries: readonly JournalEntryText[]): JournalDocument {
+  return JSON.parse(replayed(recorded, entries).toString('utf8'));
 }
 
 function inOrder(entries: readonly JournalEntryText[]): JournalEntryText[] {
@@ -34,10 +34,10 @@ const anyCase = fc.constantFrom(...smallCases);
 describe('recorded journals', () => {
   test.each(smallCases.map((recorded) => [recorded.name, recorded] as const))('%s', (_, recorded) => {
     const { entries, expected, expectedBySequence, expectedPrefixes, arrivalOutOfOrder } = recorded;
-    expect(comparable(foldParsed(recorded, entries))).toEqual(comparable(expectedBySequence ?? expected));
+    expect(comparable(replayedParsed(recorded, entries))).toEqual(comparable(expectedBySequence ?? expected));
     for (const { upTo, deployment } of expectedPrefixes) {
       const options = { ignoresResourceOrder: arrivalOutOfOrder };
-      const actual = foldParsed(recorded, entries.slice(0, upTo));
+      const actual = replayedParsed(recorded, entries.slice(0, upTo));
       expect({ upTo, ...comparable(actual, options) }).toEqual({ upTo, ...comparable(deployment, options) });
     }
   });
@@ -46,11 +46,11 @@ describe('recorded journals', () => {
   test.each(largeNames)('%s', (name) => {
     const recorded = loadLargeCase(name);
     const { entries, expected, expectedBySequence, expectedPrefixes } = recorded;
-    const actual = foldParsed(recorded, entries);
+    const actual = replayedParsed(recorded, entries);
     expect(isDeepStrictEqual(comparable(actual), comparable(expectedBySequence ?? expected))).toBe(true);
     for (const { upTo, deployment } of expectedPrefixes) {
       const options = { ignoresResourceOrder: true };
-      const prefix = comparable(foldParsed(recorded, entries.slice(0, upTo)), options);
+      const prefix = comparable(replayedParsed(recorded, entries.slice(0, upTo)), options);
       expect(isDeepStrictEqual(prefix, comparable(deployment, options))).toBe(true);
     }
   });
@@ -67,7 +67,7 @@ describe('order and repetition', () => {
     });
     fc.assert(
       fc.property(withArrival, ([recorded, arrivals]) => {
-        expect(fold(recorded, arrivals).equals(fold(recorded, recorded.entries))).toBe(true);
+        expect(replayed(recorded, arrivals).equals(replayed(recorded, recorded.entries))).toBe(true);
       }),
       { numRuns: 300 },
     );
@@ -81,13 +81,13 @@ describe('order and repetition', () => {
 });
 
 describe('a replay in steps', () => {
-  test('shows after every entry what a fold of the entries so far gives', () => {
+  test('shows after every entry what a replay of the entries so far gives', () => {
     for (const recorded of smallCases) {
       const entries = inOrder(recorded.entries);
       const replay = new JournalReplay(recorded.base, { keepByteString: false });
       entries.forEach((entry, i) => {
         expect(replay.apply(entry)).toBe(true);
-        const expected = fold(recorded, entries.slice(0, i + 1));
+        const expected = replayed(recorded, entries.slice(0, i + 1));
         expect(replay.generate(manifest).document.equals(expected)).toBe(true);
       });
     }
@@ -96,7 +96,7 @@ describe('a replay in steps', () => {
   test('goes on from a snapshot taken after any entry as if it had not stopped', () => {
     for (const recorded of smallCases) {
       const entries = inOrder(recorded.entries);
-      const expected = fold(recorded, entries);
+      const expected = replayed(recorded, entries);
       const stopped = new JournalReplay(recorded.base, { keepByteString: false });
       for (let applied = 0; applied <= entries.length; applied++) {
         const restored = JournalReplay.restore(recorded.base, stopped.snapshot());
@@ -116,7 +116,7 @@ describe('a replay in steps', () => {
       replay.apply(entry);
       if (i % 1000 === 0) replay = JournalReplay.restore(recorded.base, replay.snapshot());
     });
-    expect(replay.generate(manifest).document.equals(fold(recorded, entries))).toBe(true);
+    expect(replay.generate(manifest).document.equals(replayed(recorded, entries))).toBe(true);
   });
 
   test('takes an entry once and tells so', () => {
@@ -142,7 +142,7 @@ test('neither base nor entries are written to', () => {
   for (const recorded of smallCases) {
     const base = recorded.base && Buffer.from(recorded.base);
     const texts = recorded.entries.map(({ text }) => Buffer.from(text));
-    fold(recorded, recorded.entries);
+    replayed(recorded, recorded.entries);
     expect(recorded.base === base || recorded.base?.equals(base as Buffer)).toBe(true);
     expect(recorded.entries.every(({ text }, i) => text.equals(texts[i] as Buffer))).toBe(true);
   }

@@ -114,7 +114,7 @@ export class JournalReplay {
 
   /**
    * Applies the next entry; false when one with its sequence id already was. An entry that comes after a later one is
-   * refused (`late-entry`): the fold has to start again from a point before the gap. Throws JournalReplayError.
+   * refused (`late-entry`): the replay has to start again from before the gap. Throws JournalReplayError.
    */
   apply(entry: JournalEntryText): boolean {
     const { sequenceId } = entry;

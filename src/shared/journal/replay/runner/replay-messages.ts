@@ -14,10 +14,10 @@ export type ReplayStep =
   | { readonly name: 'write' | 'encode'; readonly manifest: ManifestSource }
   | { readonly name: 'progress' | 'snapshot' | 'close' };
 
-/** `unsound` is the message of a JournalReplayError, `damaged` stands for a DamagedStartError; `fault` is any other error. */
+/** `invalid` is the message of a JournalReplayError, `damaged` stands for a DamagedStartError; `fault` is any other error. */
 export type ReplayReply = { readonly call: number } & (
   | { readonly result: unknown }
-  | { readonly unsound: string }
+  | { readonly invalid: string }
   | { readonly damaged: { readonly part: keyof ReplayStart; readonly message: string } }
   | { readonly fault: unknown }
 );

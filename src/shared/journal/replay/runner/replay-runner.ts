@@ -38,13 +38,13 @@ export interface OpenReplay {
 /** For replays that take a few ms at most. */
 export const replayHere: ReplayRunner = {
   open: async (start) => {
-    const work = soundly(() => new ReplayWork(start));
+    const work = asInvalidJournal(() => new ReplayWork(start));
     return {
       begun: work.progress,
-      apply: async (page) => soundly(() => work.apply(page)),
+      apply: async (page) => asInvalidJournal(() => work.apply(page)),
       progress: async () => work.progress,
-      write: async (manifest) => soundly(() => work.write(manifest)),
-      encode: async (manifest) => soundly(() => work.encode(manifest)),
+      write: async (manifest) => asInvalidJournal(() => work.write(manifest)),
+      encode: async (manifest) => asInvalidJournal(() => work.encode(manifest)),
       snapshot: async () => work.snapshot(),
       close: () => {},
     };
@@ -59,7 +59,7 @@ export function isShortReplay(size: { entries: number; bytes: number }): boolean
   return size.entries <= shortEntries && size.bytes <= shortBytes;
 }
 
-function soundly<T>(work: () => T): T {
+function asInvalidJournal<T>(work: () => T): T {
   try {
     return work();
   } catch (error) {

@@ -15,7 +15,7 @@ port.on('message', ({ call, replay, step }: ReplayRequest) => {
     const { result, bytes } = run(replay, step);
     reply({ call, result }, transferable(bytes));
   } catch (error) {
-    if (error instanceof JournalReplayError) reply({ call, unsound: error.message });
+    if (error instanceof JournalReplayError) reply({ call, invalid: error.message });
     else if (error instanceof DamagedStartError) reply({ call, damaged: { part: error.part, message: error.message } });
     else reply({ call, fault: error });
   }

@@ -65,7 +65,7 @@ describe('a replay in the thread gives what one here gives', () => {
     expect(JSON.stringify(there) === JSON.stringify(here)).toBe(true);
   });
 
-  test.each(Object.entries({ threaded, replayHere }))('%s refuses what is unsound and goes on', async (_, runner) => {
+  test.each(Object.entries({ threaded, replayHere }))('%s refuses what is invalid and goes on', async (_, runner) => {
     const replay = await runner.open({ base: null, snapshot: null });
     const outside = { sequenceId: 1, text: Buffer.from('{"kind":1,"operationID":1,"removeOld":7}') };
     const refused = replay.apply(pageOf([outside]));

@@ -96,7 +96,7 @@ class ReplayThread {
     const call = this.#calls.get(reply.call);
     this.#calls.delete(reply.call);
     if ('result' in reply) call?.resolve(reply.result);
-    else if ('unsound' in reply) call?.reject(new InvalidJournalError(reply.unsound));
+    else if ('invalid' in reply) call?.reject(new InvalidJournalError(reply.invalid));
     else if ('damaged' in reply) call?.reject(new DamagedStartError(reply.damaged.part, reply.damaged.message));
     else call?.reject(reply.fault);
   }
