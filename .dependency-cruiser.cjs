@@ -14,7 +14,9 @@ Visitor.prototype.visitStatement = function (statement) {
  * @type {import('dependency-cruiser').IConfiguration}
  */
 const compositionRoots = '^src/(main|holdfast|admin|create-bucket)\\.ts$';
-const nouns = '^src/shared/(checkpoints|events|identity|journal|secrets|stacks|updates)/';
+const nouns =
+  '^src/shared/(checkpoints|deployments|documents|events|identity|journal|quotas|secrets|stacks|states|updates)/';
+const bytesOnly = ['^src/shared/deployments/', '^src/shared/journal/replay/rules/'];
 const test = '\\.test\\.ts$';
 
 /** A package may be imported from these places only. */
@@ -24,6 +26,29 @@ const onlyIn = (name, packages, places) => ({
   from: { path: '^src/', pathNot: [...places, test] },
   to: { path: `^node_modules/(${packages})(/|$)` },
 });
+
+/**
+ * What each folder of a noun may import of the others, lower ones first. An arrow that is not here would make a circle sooner or
+ * later; what two nouns need belongs below both.
+ */
+const nounOrder = {
+  stacks: [],
+  // Bytes alone; of stacks their names.
+  deployments: ['stacks/names\\.ts$'],
+  secrets: ['stacks/'],
+  documents: ['deployments/', 'secrets/'],
+  updates: ['stacks/'],
+  events: ['updates/'],
+  checkpoints: ['deployments/', 'documents/', 'stacks/', 'updates/'],
+  journal: ['checkpoints/', 'deployments/', 'documents/', 'stacks/', 'updates/'],
+  states: ['checkpoints/', 'deployments/', 'documents/', 'journal/', 'stacks/', 'updates/'],
+};
+const nounRules = Object.entries(nounOrder).map(([noun, lower]) => ({
+  name: `${noun}-imports-lower-nouns-only`,
+  severity: 'error',
+  from: { path: `^src/shared/${noun}/`, pathNot: test },
+  to: { path: nouns, pathNot: [`${noun}/`, ...lower].map((path) => `^src/shared/${path}`) },
+}));
 
 module.exports = {
   forbidden: [
@@ -59,6 +84,27 @@ module.exports = {
       from: { path: '^src/shared/platform/' },
       to: { path: [nouns, '^src/shared/(protocol/|context\\.ts$)'] },
     },
+    ...nounRules,
+    {
+      name: 'deployments-are-bytes',
+      comment: 'Rules about texts: any thread can use them, and none of them waits for anything.',
+      severity: 'error',
+      from: { path: bytesOnly, pathNot: test },
+      to: {
+        path: '^src/',
+        pathNot: [
+          '^src/shared/(deployments|platform/json|platform/errors)/',
+          '^src/shared/journal/(replay/rules/|journal-batch\\.ts$)',
+          '^src/shared/stacks/names\\.ts$',
+        ],
+      },
+    },
+    {
+      name: 'deployments-do-no-io',
+      severity: 'error',
+      from: { path: bytesOnly, pathNot: test },
+      to: { dependencyTypes: ['core'], pathNot: '^(node:)?crypto$' },
+    },
     {
       name: 'protocol-stands-alone',
       severity: 'error',
@@ -77,7 +123,7 @@ module.exports = {
       name: 'repositories-hold-statements-only',
       severity: 'error',
       from: { path: '-repository\\.ts$' },
-      to: { path: '(^src/shared/context|-(writer|reader|importer|folder|closer|cipher|service))\\.ts$' },
+      to: { path: '(^src/shared/context|-(writer|reader|importer|renamer|restorer|compactor|closer|cipher|service))\\.ts$' },
     },
     onlyIn('fastify-in-api', '@?fastify', ['^src/api/']),
     onlyIn('redis-in-queue', 'bullmq|ioredis', ['^src/shared/platform/queue/', '^src/workers/queue-workers\\.ts$']),

@@ -1,13 +1,13 @@
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
-import { VersionRestorer } from '../shared/checkpoints/version-restorer.ts';
 import type { AppContext } from '../shared/context.ts';
-import { createFoldRepository } from '../shared/journal/fold-repository.ts';
+import { createCompactionRepository } from '../shared/journal/compaction-repository.ts';
 import { describeFault } from '../shared/journal/journal-fault.ts';
 import { AppError } from '../shared/platform/errors/errors.ts';
 import { formatStackRef, parseQualifiedName } from '../shared/stacks/names.ts';
 import { createStackRepository, type StackRow } from '../shared/stacks/stack-repository.ts';
-import { settleStack } from '../shared/updates/update-closer.ts';
+import { reclaimStack } from '../shared/states/reclaim-stack.ts';
+import { VersionRestorer } from '../shared/states/version-restorer.ts';
 import { operator } from './operator.ts';
 
 export const journalUsage = `  refold <organization/project/stack>              replays a journal at fault again, from its beginning
@@ -50,7 +50,7 @@ async function refold(context: AppContext, stack: StackRow): Promise<string | nu
   const problems: string[] = [];
   for (const fault of faults) {
     const version = `Version ${fault.stackVersion} (update ${fault.updateId})`;
-    const refolded = await context.folder.refold(fault.updateId);
+    const refolded = await context.compactor.recompact(fault.updateId);
     audit(context, stack, 'refold', { updateId: fault.updateId, outcome: refolded });
     if (!refolded) {
       problems.push(`${version}: its journal is gone, or another process folds it now; try again`);
@@ -76,10 +76,14 @@ async function accept(context: AppContext, stack: StackRow): Promise<string | nu
   if (faults.length === 0) return `no journal of ${formatStackRef(stack)} is at fault`;
   await context.db.inTransaction(async (tx) => {
     await createStackRepository(tx).lockById(stack.id);
-    await createFoldRepository(tx).acceptFaults(stack.id);
+    await createCompactionRepository(tx).acceptFaults(stack.id);
   });
   for (const fault of faults) {
-    audit(context, stack, 'accept', { updateId: fault.updateId, entries: fault.foldedEntries, of: fault.entryCount });
+    audit(context, stack, 'accept', {
+      updateId: fault.updateId,
+      entries: fault.compactedEntries,
+      of: fault.entryCount,
+    });
     console.log(`Accepted: ${describeFault(fault)}`);
   }
   console.log(
@@ -98,11 +102,11 @@ async function restore(context: AppContext, stack: StackRow, version: number | n
 }
 
 async function printJournal(context: AppContext, stack: StackRow, version: number | null): Promise<string | null> {
-  const found = await context.folds.findWithJournal(stack.id, version);
+  const found = await context.compactions.findWithJournal(stack.id, version);
   const update = found && (await context.updates.find(found.id));
   if (!update) return `${formatStackRef(stack)} has no journal${version === null ? '' : ` of version ${version}`}`;
   console.error(
-    `Journal of version ${update.stackVersion} (update ${update.id}): ${update.entryCount} entries, ${update.foldedEntries} in the state.`,
+    `Journal of version ${update.stackVersion} (update ${update.id}): ${update.entryCount} entries, ${update.compactedEntries} in the state.`,
   );
   let entries = 0;
   const lines = async function* (): AsyncGenerator<string> {
@@ -123,10 +127,10 @@ async function printJournal(context: AppContext, stack: StackRow, version: numbe
 }
 
 /** The stack's journals at fault, after what has ended was put into its state. */
-async function findFaults({ config, db, folder, folds }: AppContext, stack: StackRow) {
-  const fold = (updateId: string): Promise<void> => folder.fold(updateId);
-  await settleStack(db, stack.id, config.leaseSeconds, fold, { admitsFault: true });
-  return folds.findFaults(stack.id);
+async function findFaults({ compactions, compactor, config, db }: AppContext, stack: StackRow) {
+  const fold = (updateId: string): Promise<void> => compactor.compact(updateId);
+  await reclaimStack(db, stack.id, config.leaseSeconds, fold, { admitsFault: true });
+  return compactions.findFaults(stack.id);
 }
 
 function audit({ logger }: AppContext, stack: StackRow, action: string, facts: object): void {

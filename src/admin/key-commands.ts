@@ -1,5 +1,5 @@
 import { parseArgs } from 'node:util';
-import { createBlobRepository } from '../shared/checkpoints/blob-repository.ts';
+import { createBlobRepository } from '../shared/documents/blob-repository.ts';
 import { createIdentityRepository } from '../shared/identity/identity-repository.ts';
 import { type Config, ConfigError } from '../shared/platform/config/config.ts';
 import { readMasterKeys } from '../shared/platform/config/data-dir.ts';

@@ -1,7 +1,7 @@
 import { parseArgs } from 'node:util';
-import { createBlobRepository } from '../shared/checkpoints/blob-repository.ts';
-import { beginReconcile, reconcile } from '../shared/checkpoints/reconcile-blobs.ts';
 import { openBlobs } from '../shared/context.ts';
+import { createBlobRepository } from '../shared/documents/blob-repository.ts';
+import { beginReconcile, reconcile } from '../shared/documents/reconcile-blobs.ts';
 import type { Config } from '../shared/platform/config/config.ts';
 import { type Database, openDatabase } from '../shared/platform/db/database.ts';
 import { mapDatabaseError } from '../shared/platform/db/sqlstate.ts';

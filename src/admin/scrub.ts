@@ -1,10 +1,10 @@
 import { parseArgs } from 'node:util';
-import { checkDocuments } from '../shared/checkpoints/check-documents.ts';
 import { createContext } from '../shared/context.ts';
 import type { Config } from '../shared/platform/config/config.ts';
 import { readMasterKeys } from '../shared/platform/config/data-dir.ts';
 import { createLogger } from '../shared/platform/logger/logger.ts';
 import { formatStackRef, parseQualifiedName } from '../shared/stacks/names.ts';
+import { checkDocuments } from '../shared/states/check-documents.ts';
 import { reachDatabase } from './admin-database.ts';
 
 /**

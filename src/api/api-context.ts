@@ -1,8 +1,8 @@
-import { StateReader } from '../shared/checkpoints/state-reader.ts';
 import type { AppContext } from '../shared/context.ts';
 import type { JobDispatcher } from '../shared/platform/queue/dispatcher.ts';
 import type { QueueBoard } from '../shared/platform/queue/queue-board.ts';
 import type { ProcessHealth } from '../shared/platform/telemetry/status-server.ts';
+import { StateReader } from '../shared/states/state-reader.ts';
 import { type CredentialGuard, createCredentialGuard } from './credentials/credential-guard.ts';
 import { createHealth } from './health.ts';
 import { JournalFolding } from './updates/journal-folding.ts';
@@ -26,7 +26,7 @@ export function createApiContext(
 ): ApiContext {
   const folding = new JournalFolding(context, dispatcher);
   const foldJournal = (updateId: string): Promise<void> => folding.fold(updateId);
-  const states = new StateReader({ ...context, foldLarge: foldJournal });
+  const states = new StateReader({ ...context, compactLarge: foldJournal });
   const credentials = createCredentialGuard(context);
   return { ...context, dispatcher, foldJournal, credentials, states, health: createHealth(context, dispatcher) };
 }

@@ -1,27 +1,25 @@
-import { type BlobRepository, createBlobRepository } from './checkpoints/blob-repository.ts';
 import { type CheckpointRepository, createCheckpointRepository } from './checkpoints/checkpoint-repository.ts';
 import { CheckpointWriter } from './checkpoints/checkpoint-writer.ts';
-import { DeploymentImporter } from './checkpoints/deployment-importer.ts';
 import {
   createDocumentCheckRepository,
   type DocumentCheckRepository,
 } from './checkpoints/document-check-repository.ts';
 import { DocumentGuard } from './checkpoints/document-guard.ts';
 import { DocumentRepair } from './checkpoints/document-repair.ts';
-import { DocumentStore } from './checkpoints/document-store.ts';
-import { StackRenamer } from './checkpoints/stack-renamer.ts';
-import { StateReader } from './checkpoints/state-reader.ts';
-import { WholeBodies } from './checkpoints/whole-bodies.ts';
+import { type BlobRepository, createBlobRepository } from './documents/blob-repository.ts';
+import { BodyBuffer } from './documents/body-buffer.ts';
+import { DocumentStore } from './documents/document-store.ts';
 import { createEventRepository, type EventRepository } from './events/event-repository.ts';
 import { EventWriter } from './events/event-writer.ts';
 import { createIdentityRepository, type IdentityRepository } from './identity/identity-repository.ts';
-import { createFoldPointRepository, type FoldPointRepository } from './journal/fold-point-repository.ts';
-import { createFoldRepository, type FoldRepository } from './journal/fold-repository.ts';
-import { JournalFolder } from './journal/journal-folder.ts';
+import { type CompactionRepository, createCompactionRepository } from './journal/compaction-repository.ts';
+import { JournalCompactor } from './journal/journal-compactor.ts';
 import { createJournalRepository, type JournalRepository } from './journal/journal-repository.ts';
+import { createJournalSnapshotRepository } from './journal/journal-snapshot-repository.ts';
+import { JournalSnapshots } from './journal/journal-snapshots.ts';
 import { JournalWriter } from './journal/journal-writer.ts';
-import type { ReplayRunner } from './journal/replay-runner.ts';
-import { ThreadedReplayRunner } from './journal/threaded-replay-runner.ts';
+import type { ReplayRunner } from './journal/replay/runner/replay-runner.ts';
+import { ThreadedReplayRunner } from './journal/replay/runner/threaded-replay-runner.ts';
 import { untilBlobStore } from './platform/blobs/blob-start.ts';
 import type { BlobStore } from './platform/blobs/blob-store.ts';
 import { openBlobStore } from './platform/blobs/blob-stores.ts';
@@ -42,6 +40,9 @@ import { createEncryptionKeyRepository, type EncryptionKeyRepository } from './s
 import { openKeyRing } from './secrets/open-key-ring.ts';
 import { StackCipher } from './secrets/stack-cipher.ts';
 import { createStackRepository, type StackRepository } from './stacks/stack-repository.ts';
+import { DeploymentImporter } from './states/deployment-importer.ts';
+import { StackRenamer } from './states/stack-renamer.ts';
+import { StateReader } from './states/state-reader.ts';
 import { AdmittedChanges } from './updates/admitted-changes.ts';
 import { createHistoryRepository, type HistoryRepository } from './updates/history-repository.ts';
 import { createUpdateRepository, type UpdateRepository } from './updates/update-repository.ts';
@@ -64,18 +65,18 @@ export interface AppContext extends AsyncDisposable {
   readonly checkpoints: CheckpointRepository;
   readonly blobRows: BlobRepository;
   readonly journal: JournalRepository;
-  readonly folds: FoldRepository;
+  readonly compactions: CompactionRepository;
   readonly events: EventRepository;
   readonly encryptionKeys: EncryptionKeyRepository;
   readonly cipher: StackCipher;
   readonly documents: DocumentStore;
   readonly documentChecks: DocumentCheckRepository;
-  readonly foldPoints: FoldPointRepository;
+  readonly journalSnapshots: JournalSnapshots;
   readonly guard: DocumentGuard;
   readonly states: StateReader;
-  readonly folder: JournalFolder;
+  readonly compactor: JournalCompactor;
   readonly writer: CheckpointWriter;
-  readonly wholeBodies: WholeBodies;
+  readonly bodyBuffer: BodyBuffer;
   readonly changes: AdmittedChanges;
   /** What inflated bodies take of this process's memory. */
   readonly inflatedBytes: ByteBudget;
@@ -125,25 +126,25 @@ export async function createContext(
   const checkpoints = createCheckpointRepository(db);
   const blobRows = createBlobRepository(db);
   const journal = createJournalRepository(db);
-  const folds = createFoldRepository(db);
+  const compactions = createCompactionRepository(db);
   const sealing = { isOn: config.encryption.sealsDocuments, keys: dataKeys };
   const documents = new DocumentStore(blobs, blobRows, config.limits.inlineBytes, sealing);
   const documentChecks = createDocumentCheckRepository(db);
-  const foldPoints = createFoldPointRepository(db);
-  // The folder needs the guard, and is asked by it only once something is damaged.
-  const rebuild = (updateId: string): Promise<boolean> => folder.rebuild(updateId);
+  const journalSnapshots = new JournalSnapshots({ rows: createJournalSnapshotRepository(db), documents, logger });
+  // The compactor needs the guard, and is asked by it only once something is damaged.
+  const rebuild = (updateId: string): Promise<boolean> => compactor.rebuild(updateId);
   const repair = new DocumentRepair({ documentChecks, checkpoints, documents, rebuild, logger });
-  const guard = new DocumentGuard({ documentChecks, checkpoints, documents, foldPoints, repair, logger });
+  const guard = new DocumentGuard({ documentChecks, checkpoints, documents, repair, logger });
   const replayThread = new ThreadedReplayRunner();
   lifecycle.onClose('stores', 'replay thread', () => replayThread.close());
-  const folder: JournalFolder = new JournalFolder({
+  const compactor: JournalCompactor = new JournalCompactor({
     updates,
     checkpoints,
     documents,
     guard,
     journal,
-    foldPoints,
-    folds,
+    journalSnapshots,
+    compactions,
     largeReplays: overrides.largeReplays ?? replayThread,
     graceSeconds: config.journalGraceSeconds,
     logger,
@@ -152,7 +153,7 @@ export async function createContext(
   const { maxBatchBytes, maxBodyBytes } = config.limits;
   const changes = new AdmittedChanges(db, config.jobs.waitSeconds);
   const inflatedBytes = new ByteBudget(config.limits.inflatedBytes);
-  const wholeBodies = new WholeBodies(
+  const bodyBuffer = new BodyBuffer(
     Math.min(maxBatchBytes, maxBodyBytes),
     inflatedBytes,
     // As they come, bodies are smaller than inflated.
@@ -171,7 +172,7 @@ export async function createContext(
     'Stacks with a state that lacks journal entries: `error` takes no updates until an operator has decided.',
     'fault',
     async () => {
-      const { error, unknownKind } = await folds.countFaultyStacks();
+      const { error, unknownKind } = await compactions.countFaultyStacks();
       return { error, 'unknown-kind': unknownKind };
     },
   );
@@ -179,7 +180,7 @@ export async function createContext(
   metrics.gauge(
     'holdfast_control_body_bytes',
     'Bytes of control bodies above 64 KiB that have come in.',
-    () => wholeBodies.bytesArrived,
+    () => bodyBuffer.bytesArrived,
   );
   metrics.gauge('holdfast_inflated_waiting', 'Bodies waiting to be inflated.', () => inflatedBytes.waiting);
 
@@ -202,26 +203,26 @@ export async function createContext(
     checkpoints,
     blobRows,
     journal,
-    folds,
+    compactions,
     events,
     encryptionKeys,
     cipher: new StackCipher(dataKeys),
     documents,
     documentChecks,
-    foldPoints,
+    journalSnapshots,
     guard,
-    folder,
+    compactor,
     states: new StateReader({
       stacks,
       updates,
       checkpoints,
       guard,
-      folder,
-      folds,
-      foldLarge: (updateId) => folder.fold(updateId),
+      compactor,
+      compactions,
+      compactLarge: (updateId) => compactor.compact(updateId),
     }),
-    writer: new CheckpointWriter({ updates, checkpoints, documents, guard, wholeBodies, maxBodyBytes }),
-    wholeBodies,
+    writer: new CheckpointWriter({ updates, checkpoints, documents, guard, bodyBuffer, maxBodyBytes }),
+    bodyBuffer,
     inflatedBytes,
     changes,
     importer: new DeploymentImporter({ changes, documents, maxBodyBytes }),

@@ -1,5 +1,5 @@
-import type { BodyEncoding, ByteSource } from '../shared/checkpoints/byte-source.ts';
 import type { AppContext } from '../shared/context.ts';
+import type { BodyEncoding, ByteSource } from '../shared/documents/byte-source.ts';
 import type { BodySeal } from '../shared/platform/queue/handover-store.ts';
 import type { Job } from '../shared/platform/queue/jobs.ts';
 

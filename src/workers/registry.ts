@@ -4,11 +4,11 @@ import { handedOver } from './handover.ts';
 
 /** What each job does. A job without an entry does not compile. */
 export function createProcessors(context: AppContext): JobProcessors {
-  const { eventWriter, folder, importer, journalWriter, renamer, wholeBodies, writer } = context;
+  const { bodyBuffer, compactor, eventWriter, importer, journalWriter, renamer, writer } = context;
   return {
     'apply-checkpoint': (job, seal) => {
       const { body, encoding } = handedOver(context, job, seal);
-      return writer.write({ kind: job.kind, fence: job.fence, fullOrder: job.fullOrder, body, encoding });
+      return writer.write({ kind: job.kind, fence: job.fence, arrivalSequence: job.arrivalSequence, body, encoding });
     },
     'import-deployment': (job, seal) => {
       const { body, encoding } = handedOver(context, job, seal);
@@ -19,15 +19,15 @@ export function createProcessors(context: AppContext): JobProcessors {
     'append-journal': async (job, seal) => {
       const { body, encoding } = handedOver(context, job, seal);
       const append = (entries: Buffer) => journalWriter.append(job.fence, entries);
-      const { foldPointDue } = await wholeBodies.use(body, encoding, append, job.fence.stackId);
-      if (foldPointDue) await folder.advance(job.fence.updateId);
+      const { snapshotDue } = await bodyBuffer.use(body, encoding, append, job.fence.stackId);
+      if (snapshotDue) await compactor.takeSnapshot(job.fence.updateId);
     },
     'append-events': (job, seal) => {
       const { body, encoding } = handedOver(context, job, seal);
       const append = (events: Buffer) => eventWriter.append(job.fence, events);
-      return wholeBodies.use(body, encoding, append, job.fence.stackId);
+      return bodyBuffer.use(body, encoding, append, job.fence.stackId);
     },
-    'fold-journal': (job) => folder.fold(job.updateId),
-    'advance-fold': (job) => folder.advance(job.updateId),
+    'fold-journal': (job) => compactor.compact(job.updateId),
+    'advance-fold': (job) => compactor.takeSnapshot(job.updateId),
   };
 }

@@ -124,7 +124,7 @@ export function describeDispatcher(
           schema: 1,
           kind: 'full',
           fence,
-          fullOrder: 7,
+          arrivalSequence: 7,
           handoverKey: 'key',
           encoding: 'gzip',
         },

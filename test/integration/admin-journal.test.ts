@@ -32,7 +32,7 @@ async function faulty(): Promise<{ stack: TestStack; update: RunningUpdate }> {
   const entries = [...creation(1, 'one', stack), beginning(3, 3), removal(4, 3, 99), ...creation(5, 'two', stack)];
   await ok(append(app, update, entries));
   await ok(cancel(app, stack, update));
-  await app.context.folder.fold(update.id);
+  await app.context.compactor.compact(update.id);
   expect(await exportedNames(app, stack)).toEqual(['one', 'r0']);
   return { stack, update };
 }
@@ -47,7 +47,7 @@ const mend = (update: RunningUpdate, sequenceId: number, kind = 1) =>
   );
 
 async function takesUpdates(stack: TestStack): Promise<void> {
-  expect((await getStack(app, stack)).foldError).toBeUndefined();
+  expect((await getStack(app, stack)).compactionError).toBeUndefined();
   expect((await exportState(app, stack)).headers['x-pulumi-warning']).toBeUndefined();
   await ok(complete(app, await startUpdate(app, stack, { journal: true })));
 }
@@ -58,7 +58,7 @@ describe('refold', () => {
     const run = await runAdminVerb(app, 'refold', ref(stack));
     expect([run.code, run.stderr]).toEqual([1, expect.stringContaining('Journal entry 4: "removeOld" is 99')]);
     expect(run.stderr).toContain('3 of 6 entries can be replayed');
-    expect((await getStack(app, stack)).foldError).toContain('Journal entry 4');
+    expect((await getStack(app, stack)).compactionError).toContain('Journal entry 4');
   });
 
   test('puts the whole journal into the state once all of it can be replayed', async () => {
@@ -83,7 +83,7 @@ describe('refold', () => {
     const run = await runAdminVerb(app, 'refold', ref(stack));
     expect([run.code, run.stderr]).toEqual([1, expect.stringContaining('Journal entry 6')]);
     expect(await exportedNames(app, stack)).toEqual(['one']);
-    expect((await getStack(app, stack)).foldError).toContain('Journal entry 6');
+    expect((await getStack(app, stack)).compactionError).toContain('Journal entry 6');
   });
 
   test('takes up entries of a kind that was not known; versions made since stay as they are', async () => {
@@ -103,7 +103,7 @@ describe('refold', () => {
     expect(await exportedNames(app, stack, 1)).toEqual(['one', 'two']);
     expect(await exportedNames(app, stack, 2)).toEqual(['three']);
     // What the newer version was made from is still there for it.
-    await app.context.folder.rebuild(next.id);
+    await app.context.compactor.rebuild(next.id);
     expect(await exportedNames(app, stack)).toEqual(['three']);
     await takesUpdates(stack);
   });
@@ -145,7 +145,7 @@ describe('restore', () => {
     const { stack } = await faulty();
     const run = await runAdminVerb(app, 'restore', ref(stack), version);
     expect([run.code, run.stderr]).toEqual([1, expect.stringContaining(problem)]);
-    expect((await getStack(app, stack)).foldError).toContain('Journal entry 4');
+    expect((await getStack(app, stack)).compactionError).toContain('Journal entry 4');
   });
 
   test('is refused while an update runs', async () => {

@@ -315,14 +315,14 @@ describe('control bodies', () => {
       return connection;
     };
     const connections = [await begin(5 * mib)];
-    await until(() => small.context.wholeBodies.bytesArrived >= 5 * mib, 'the first has arrived');
+    await until(() => small.context.bodyBuffer.bytesArrived >= 5 * mib, 'the first has arrived');
     for (let index = 0; index < 5; index++) connections.push(await begin(64 * 1024));
     // Small calls go on meanwhile.
     for (let round = 0; round < 5; round++)
       await ok(small.call('POST', `${stack.path}/encrypt`, { auth: stack.auth, body: { plaintext: 'AAAA' } }));
-    expect(small.context.wholeBodies.bytesArrived).toBeLessThanOrEqual(8 * mib);
+    expect(small.context.bodyBuffer.bytesArrived).toBeLessThanOrEqual(8 * mib);
     for (const connection of connections) connection.destroy();
-    await until(() => small.context.wholeBodies.bytesArrived === 0, 'all room is free');
+    await until(() => small.context.bodyBuffer.bytesArrived === 0, 'all room is free');
   }, 60_000);
 
   test('of a large batch give their room back with the answer, whole or not', async () => {
@@ -356,10 +356,7 @@ describe('control bodies', () => {
     await connection.write(body);
     await until(() => app.context.inflatedBytes.used > 0, 'the body is in hand');
     connection.destroy();
-    await until(
-      () => app.context.inflatedBytes.used === 0 && app.context.wholeBodies.bytesArrived === 0,
-      'all is free',
-    );
+    await until(() => app.context.inflatedBytes.used === 0 && app.context.bodyBuffer.bytesArrived === 0, 'all is free');
   }, 60_000);
 
   test('that create a stack keep the bytes of their state', async () => {

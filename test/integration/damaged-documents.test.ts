@@ -145,7 +145,7 @@ test('a fold does without a damaged fold point, or one whose object is gone', as
     const stack = await createStack(app);
     const update = await startUpdate(app, stack, { journal: true });
     await appendResources(stack, update, 0, 60);
-    await app.context.folder.advance(update.id);
+    await app.context.compactor.takeSnapshot(update.id);
     await appendResources(stack, update, 60, 5);
     const point = await storedBytes(app, update.id, 'journal_fold_points');
     if (way === 'flip') await point.overwrite(flipBit(point.bytes, point.bytes.length >> 1, 1));
@@ -153,7 +153,7 @@ test('a fold does without a damaged fold point, or one whose object is gone', as
     if (way === 'remove') await point.remove();
     log.length = 0;
     expect(await exportedNames(app, stack)).toHaveLength(65);
-    expect(log.map((line) => line['msg'])).toContain('fold point is damaged: dropped');
+    expect(log.map((line) => line['msg'])).toContain('journal snapshot is damaged: dropped');
     expect(await query(app, 'select 1 from journal_fold_points where update_id = $1', [update.id])).toEqual([]);
     await ok(complete(app, update));
     expect(await exportedNames(app, stack)).toHaveLength(65);
@@ -204,11 +204,11 @@ test('an ended update whose checkpoint does not read back gets it anew from its 
   const stack = await createStack(app);
   const update = await startUpdate(app, stack, { journal: true });
   await appendResources(stack, update, 0, 40);
-  await app.context.folder.fold(update.id);
+  await app.context.compactor.compact(update.id);
   const stored = await storedBytes(app, await headOf(app, stack));
   await stored.overwrite(flipBit(stored.bytes, stored.bytes.length >> 1, 5));
   await query(app, `update updates set status = 'cancelled', ended_at = now() where id = $1`, [update.id]);
-  await app.context.folder.fold(update.id);
+  await app.context.compactor.compact(update.id);
   expect(await headOf(app, stack)).not.toBe(stored.id);
   expect(await exportedNames(app, stack)).toHaveLength(40);
 });
@@ -274,7 +274,7 @@ test('an import goes over a damaged state; over one whose journal waits for it o
   const [{ id }] = (await query<{ id: string }>(app, 'select stack_id as id from updates where id = $1', [
     update.id,
   ])) as [{ id: string }];
-  await app.context.folds.acceptFaults(id);
+  await app.context.compactions.acceptFaults(id);
   await importText(stack, deployment(5, 'third'));
   expect((await exportState(app, stack)).json).toEqual(deployment(5, 'third'));
   expect(await query(app, 'select 1 from journal_entries where update_id = $1', [update.id])).toHaveLength(6);

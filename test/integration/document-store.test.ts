@@ -1,7 +1,7 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import type { StoredDocument } from '../../src/shared/checkpoints/document-store.ts';
+import type { StoredDocument } from '../../src/shared/documents/document-store.ts';
 import { createTestApp, type TestApp } from '../support/test-app.ts';
 
 const inlineLimit = 2_000;

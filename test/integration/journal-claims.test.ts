@@ -33,8 +33,8 @@ test.each(['cancelled', 'running'])(
     await using other = await createTestApp({ settings, database: app.database, dataDir: app.dataDir });
     const { stack, update, names } = await journaled(app);
     if (status === 'cancelled') await ok(cancel(app, stack, update));
-    const folders = Array.from({ length: 12 }, (_, at) => (at % 2 === 0 ? app : other).context.folder);
-    await Promise.all(folders.map((folder) => folder.fold(update.id)));
+    const compactors = Array.from({ length: 12 }, (_, at) => (at % 2 === 0 ? app : other).context.compactor);
+    await Promise.all(compactors.map((compactor) => compactor.compact(update.id)));
     expect([await count(app, 'checkpoints'), await count(app, 'blobs')]).toEqual([1, 1]);
     if (status === 'running') await ok(complete(other, update));
     expect(await exportedNames(other, stack)).toEqual(names);
@@ -46,9 +46,9 @@ test('a journal that another has folded and deleted meanwhile is done', async ()
   await using app = await createTestApp({ settings: { ...settings, HOLDFAST_JOURNAL_GRACE_SECONDS: '0' } });
   const { stack, update, names } = await journaled(app);
   await ok(cancel(app, stack, update));
-  await Promise.all(Array.from({ length: 6 }, () => app.context.folder.fold(update.id)));
+  await Promise.all(Array.from({ length: 6 }, () => app.context.compactor.compact(update.id)));
   await until(async () => (await count(app, 'journals')) === 0, 'journal deleted');
-  await app.context.folder.fold(update.id);
+  await app.context.compactor.compact(update.id);
   expect([await exportedNames(app, stack), await count(app, 'blobs')]).toEqual([names, 1]);
 });
 
@@ -63,7 +63,7 @@ function startStuckFolder(app: TestApp, update: RunningUpdate): ChildProcess {
     const secrets = { databaseUrl: config.database.url, masterKeys: process.env.KEYS };
     const context = await createContext(config, secrets, { largeReplays });
     setInterval(() => {}, 1_000);
-    await context.folder.fold(${JSON.stringify(update.id)});`;
+    await context.compactor.compact(${JSON.stringify(update.id)});`;
   const SETTINGS = JSON.stringify({ HOLDFAST_DATABASE_URL: app.database.url, HOLDFAST_DATA_DIR: app.dataDir });
   const env = { PATH: process.env['PATH'], SETTINGS, KEYS: masterKeys };
   return spawn(process.execPath, ['--input-type=module', '-e', script], { env, stdio: 'inherit' });

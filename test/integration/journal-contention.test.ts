@@ -84,7 +84,7 @@ test('whoever locks an update to end it waits for the batches that were let in, 
   await gate.reached(2);
   await gate.release();
   await ok(held);
-  expect((await locked)?.update).toMatchObject({ entryCount: 2, hasTail: true });
+  expect((await locked)?.update).toMatchObject({ entryCount: 2, hasPendingEntries: true });
   await ok(complete(app, update));
   expect(await exportedNames(app, stack)).toEqual(['late']);
 });

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { replayJournal } from '../../src/shared/journal/replay.ts';
+import { replayJournal } from '../../src/shared/journal/replay/rules/replay.ts';
 import { expireLeases } from '../../src/workers/maintenance/expire-leases.ts';
 import { comparable, loadSmallCases } from '../fixtures/journal/journal-cases.ts';
 import { createStack, deployment, ok, type RunningUpdate, startUpdate, type TestStack } from '../support/state.ts';
@@ -57,7 +57,7 @@ const path = ({ organization, project, stack }: TestStack): string => `${organiz
 
 const create = (stack: TestStack) => app.call('POST', `${stack.path}/update`, { auth: stack.auth, body: {} });
 
-async function foldError(update: RunningUpdate) {
+async function compactionError(update: RunningUpdate) {
   const [row] = await query(
     app,
     'select fold_error, folded_entries, entry_count, folded_at is not null as read_back from journals where update_id = $1',
@@ -73,7 +73,7 @@ async function faulty(on: TestApp = app): Promise<{ stack: TestStack; update: Ru
   await ok(append(on, update, [...creation(1, 'one', stack), ...creation(3, 'two', stack), outside(5)]));
   await ok(append(on, update, creation(6, 'lost', stack)));
   await ok(cancel(on, stack, update));
-  await on.context.folder.fold(update.id);
+  await on.context.compactor.compact(update.id);
   return { stack, update };
 }
 
@@ -96,8 +96,8 @@ describe('the entries before one that cannot be replayed are the state', () => {
       // Whoever looks first, finds it.
       expect(await exportedNames(app, stack)).toEqual(names.slice(0, before));
       expect(await exportedNames(app, stack, 1)).toEqual(names.slice(0, before));
-      await app.context.folder.fold(update.id);
-      expect(await foldError(update)).toEqual({
+      await app.context.compactor.compact(update.id);
+      expect(await compactionError(update)).toEqual({
         fold_error: expect.stringContaining(`Journal entry ${1 + 2 * before}: "removeOld" is 99`),
         folded_entries: 2 * before,
         entry_count: 2 * (before + after) + 1,
@@ -141,7 +141,7 @@ describe('the entries before one that cannot be replayed are the state', () => {
     const stack = await createStack(app);
     const update = await startUpdate(app, stack, { journal: true });
     await ok(append(app, update, [...creation(1, 'one', stack), ...creation(4, 'two', stack)]));
-    await app.context.folder.fold(update.id);
+    await app.context.compactor.compact(update.id);
     await ok(append(app, update, [outside(3)]));
     await ok(cancel(app, stack, update));
     expect(await exportedNames(app, stack)).toEqual(['one']);
@@ -153,7 +153,7 @@ describe('the entries before one that cannot be replayed are the state', () => {
     await ok(app.call('POST', `${stack.path}/import`, { auth: stack.auth, body: document }));
     const update = await startUpdate(app, stack, { journal: true });
     await ok(append(app, update, creation(2, 'late', stack)));
-    await app.context.folder.fold(update.id);
+    await app.context.compactor.compact(update.id);
     expect(await exportedNames(app, stack)).toEqual(['late', 'kept']);
     await ok(append(app, update, [outside(1)]));
     await ok(cancel(app, stack, update));
@@ -185,7 +185,7 @@ describe('the entries before one that cannot be replayed are the state', () => {
         const body = `{"entries":[${texts.join(',')}]}`;
         await ok(app.call('PATCH', `${update.path}/journalentries`, { auth: update.lease, body }));
         await ok(cancel(app, stack, update));
-        await app.context.folder.fold(update.id);
+        await app.context.compactor.compact(update.id);
         const { json } = await exportState(app, stack, update.version);
         const expected = replayJournal(base, sorted.slice(0, place), { manifest }).document;
         if (place === 0 && base === null) return expect(json.deployment.resources).toBeNull();
@@ -207,14 +207,14 @@ describe('a stack whose journal could not be replayed', () => {
       for (const version of [undefined, 1])
         expect((await exportState(replica, stack, version)).headers['x-pulumi-warning']).toBe(sentence);
       const shown = await ok(replica.call('GET', stack.path, { auth: stack.auth }));
-      expect([shown.json.foldError, shown.headers['x-pulumi-warning']]).toEqual([sentence, sentence]);
+      expect([shown.json.compactionError, shown.headers['x-pulumi-warning']]).toEqual([sentence, sentence]);
       expect(await replica.context.metrics.registry.metrics()).toMatch(
         /holdfast_stacks_with_journal_faults\{fault="error"\} [1-9]/,
       );
     }
     const sound = await createStack(app);
     const shown = await ok(app.call('GET', sound.path, { auth: sound.auth }));
-    expect([shown.json.foldError, shown.headers['x-pulumi-warning']]).toEqual([undefined, undefined]);
+    expect([shown.json.compactionError, shown.headers['x-pulumi-warning']]).toEqual([undefined, undefined]);
   });
 
   test('takes no changes, and says what an operator can do; previews and a forced delete are taken', async () => {
@@ -258,7 +258,7 @@ describe('a stack whose journal could not be replayed', () => {
     const { update } = await faulty();
     await query(app, `update journals set folded_at = folded_at - interval '1 year' where update_id = $1`, [update.id]);
     for (let time = 1; time <= 2; time++) await expireLeases(app.context);
-    await app.context.folder.fold(update.id);
+    await app.context.compactor.compact(update.id);
     expect(await query(app, 'select 1 from journal_entries where update_id = $1', [update.id])).toHaveLength(7);
   });
 });
@@ -284,7 +284,7 @@ describe('entries of a kind that this release does not know', () => {
     await ok(append(app, update, [...creation(1, 'one', stack), unknown(3), unknown(4), ...rest]));
     const during = await exportState(app, stack);
     await ok(complete(app, update));
-    await until(async () => (await foldError(update))?.['read_back'] === true, 'read back');
+    await until(async () => (await compactionError(update))?.['read_back'] === true, 'read back');
     const expected = /may be incomplete: this release does not know the kind of 2 journal entries .*entry 3, kind 77/;
     for (const { headers } of [during, await exportState(app, stack), await exportState(app, stack, 1)])
       expect(headers['x-pulumi-warning']).toMatch(expected);

@@ -65,7 +65,7 @@ test('a folded journal stays for the grace period, and is not folded again meanw
   await ok(cancel(app, empty, idle));
   await until(async () => (await query(app, 'select 1 from journals')).length === 1, 'nothing is kept without entries');
   await expireLeases(app.context);
-  expect([await entryCount(app, update), await app.context.folds.claimUnfolded(10)]).toEqual([4, []]);
+  expect([await entryCount(app, update), await app.context.compactions.claimUncompacted(10)]).toEqual([4, []]);
   await query(app, `update journals set folded_at = folded_at - interval '590 seconds'`);
   await expireLeases(app.context);
   expect(await entryCount(app, update)).toBe(4);
@@ -80,7 +80,7 @@ test('a damaged state is made anew from its base and its journal, wherever the s
   const next = await startUpdate(app, stack, { journal: true });
   await ok(append(app, next, [beginning(1, 1), removal(2, 1, 1)]));
   await damage(app, update);
-  expect(await app.context.folder.rebuild(update.id)).toBe(true);
+  expect(await app.context.compactor.rebuild(update.id)).toBe(true);
   expect(await exportedNames(app, stack, 2)).toEqual(['new', 'r1']);
   await ok(complete(app, next));
   expect(await exportedNames(app, stack)).toEqual(['new']);
@@ -100,7 +100,7 @@ test('the newest state, damaged, is the newest again; that of a prefix gets no m
   await ok(cancel(app, stack, update));
   await readBack(app, update);
   await damage(app, update);
-  expect(await app.context.folder.rebuild(update.id)).toBe(true);
+  expect(await app.context.compactor.rebuild(update.id)).toBe(true);
   expect(await exportedNames(app, stack)).toEqual(['one']);
 });
 
@@ -109,10 +109,10 @@ test('there is nothing to make a state anew from when the journal is gone, or ho
   const stack = await createStack(app);
   const update = await startUpdate(app, stack, { journal: true });
   await ok(append(app, update, creation(1, 'one', stack)));
-  expect(await app.context.folder.rebuild(update.id)).toBe(false);
+  expect(await app.context.compactor.rebuild(update.id)).toBe(false);
   await ok(complete(app, update));
   await until(async () => (await query(app, 'select 1 from journals')).length === 0, 'journal deleted');
-  expect(await app.context.folder.rebuild(update.id)).toBe(false);
+  expect(await app.context.compactor.rebuild(update.id)).toBe(false);
   expect(await exportedNames(app, stack)).toEqual(['one']);
 });
 

@@ -50,7 +50,7 @@ describe.each([
     const update = await startUpdate(app, stack, { journal: true });
     await ok(append(app, update, creation(1, 'kept', stack)));
     // So that complete has nothing left to fold, and ends the update in its first transaction.
-    await app.context.folder.fold(update.id);
+    await app.context.compactor.compact(update.id);
     const inLine: Promise<unknown>[] = [];
     let late: ReturnType<typeof append> | undefined;
     await whileRowIsHeld(app, update, async (waiting) => {

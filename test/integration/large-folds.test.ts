@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { expect, test } from '@jest/globals';
-import { type ReplayRunner, replayHere } from '../../src/shared/journal/replay-runner.ts';
-import type { ReplayStart } from '../../src/shared/journal/replay-work.ts';
+import { type ReplayRunner, replayHere } from '../../src/shared/journal/replay/runner/replay-runner.ts';
+import type { ReplayStart } from '../../src/shared/journal/replay/runner/replay-work.ts';
 import { UnavailableError } from '../../src/shared/platform/errors/errors.ts';
 import { createStack, ok, type RunningUpdate, startUpdate, type TestStack } from '../support/state.ts';
 import { append, complete, creation, exportedNames, query, until } from '../support/steps.ts';
@@ -62,7 +62,7 @@ test('a fold goes on from the last fold point', async () => {
   await appendResources(app, stack, update, 2_600, 2_700);
   const [point] = await points();
   await ok(complete(app, update));
-  expect(runner.starts.at(-1)?.point?.entries).toBe(point?.entries);
+  expect(runner.starts.at(-1)?.snapshot?.entries).toBe(point?.entries);
   expect(await exportedNames(app, stack)).toEqual(Array.from({ length: 2_700 }, (_, at) => `r${at}`));
 });
 

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
-import { beginReconcile, reconcile } from '../../src/shared/checkpoints/reconcile-blobs.ts';
+import { beginReconcile, reconcile } from '../../src/shared/documents/reconcile-blobs.ts';
 import { openBlobStore } from '../../src/shared/platform/blobs/blob-stores.ts';
 import { createStackDeletion } from '../../src/workers/maintenance/delete-stacks.ts';
 import { sweepBlobs } from '../../src/workers/maintenance/sweep-blobs.ts';

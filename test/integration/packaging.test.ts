@@ -266,9 +266,9 @@ describe('what the image holds', () => {
 
   test('replays large journals in a thread', () => {
     const script = `
-      import { ThreadedReplayRunner } from './dist/shared/journal/threaded-replay-runner.js';
+      import { ThreadedReplayRunner } from './dist/shared/journal/replay/runner/threaded-replay-runner.js';
       const runner = new ThreadedReplayRunner();
-      const replay = await runner.open({ base: null, point: null });
+      const replay = await runner.open({ base: null, snapshot: null });
       console.log((await replay.write({ time: '', version: '' })).resourceCount);
       await runner.close();`;
     writeFileSync(path.join(home, 'replay.js'), script);

@@ -219,7 +219,7 @@ describe('folds', () => {
     const update = await startUpdate(app, stack, { journal: true });
     await ok(append(app, update, creation(1, 'one', stack)));
     gated.shut();
-    const folds = [1, 2].map(() => app.context.folder.fold(update.id));
+    const folds = [1, 2].map(() => app.context.compactor.compact(update.id));
     // The second waits for the first.
     await whileStored(1, folds, async () => {});
     expect(await checkpointCount(update)).toBe(1);
@@ -236,7 +236,7 @@ describe('folds', () => {
       await using gate = await holdInserts(app, 'journal_entries');
       const late = append(app, update, creation(sequenceId, 'late', stack));
       await gate.reached(1);
-      const folding = app.context.folder.fold(update.id);
+      const folding = app.context.compactor.compact(update.id);
       await gate.reached(2);
       await gate.release();
       await ok(late);

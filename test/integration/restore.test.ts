@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import { reconcileOnce } from '../../src/admin/reconcile.ts';
-import { bytesOf } from '../../src/shared/checkpoints/byte-source.ts';
+import { bytesOf } from '../../src/shared/documents/byte-source.ts';
 import { sweepBlobs } from '../../src/workers/maintenance/sweep-blobs.ts';
 import { letBlobsAge, storedKeys } from '../support/blob-rows.ts';
 import { createStack, deployment, ok, startUpdate, type TestStack } from '../support/state.ts';

@@ -2,8 +2,8 @@ import { randomBytes } from 'node:crypto';
 import { zstdCompressSync } from 'node:zlib';
 import { afterEach, expect, jest, test } from '@jest/globals';
 import { runScrub } from '../../src/admin/scrub.ts';
-import { checkDocuments } from '../../src/shared/checkpoints/check-documents.ts';
 import { parseConfig } from '../../src/shared/platform/config/config.ts';
+import { checkDocuments } from '../../src/shared/states/check-documents.ts';
 import { Scrubber } from '../../src/workers/maintenance/scrub.ts';
 import { sweepBlobs } from '../../src/workers/maintenance/sweep-blobs.ts';
 import { letBlobsAge } from '../support/blob-rows.ts';
@@ -73,7 +73,7 @@ test('two processes at once read each document once and find all damage: in rows
   await ok(
     append(app, update, [...creation(1, 'a', stacks[0] as TestStack), ...creation(3, 'b', stacks[0] as TestStack)]),
   );
-  await app.context.folder.advance(update.id);
+  await app.context.compactor.takeSnapshot(update.id);
   const point = await storedBytes(app, update.id, 'journal_fold_points');
   await point.overwrite(flipBit(point.bytes, 20, 1));
   const inRow = await damage(app, stacks[4] as TestStack);

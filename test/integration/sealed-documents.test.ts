@@ -145,7 +145,7 @@ test('without the right master key a document is refused and not taken for damag
   const stack = await importText(first, text);
   const update = await startUpdate(first, stack, { journal: true });
   await ok(append(first, update, Array.from({ length: 30 }, (_, at) => creation(1 + 2 * at, `n${at}`, stack)).flat()));
-  await first.context.folder.advance(update.id);
+  await first.context.compactor.takeSnapshot(update.id);
   const foreign = await another('true', KeyRing.generate());
   const refused = await foreign.call('GET', `${stack.path}/export/1`, { auth: stack.auth });
   expect([refused.status, refused.text.includes('master key')]).toEqual([500, false]);

@@ -232,7 +232,7 @@ describe('resources in a journal that is not folded', () => {
     const { stack, updateId, stackId } = await createTail();
     await expect(settledBefore().delete(stack, { keepResources: true })).rejects.toThrow('still being put together');
     expect((await getStack(app, stack)).id).toBe(stackId);
-    await app.context.folder.fold(updateId);
+    await app.context.compactor.compact(updateId);
     const kept = await app.call('DELETE', `${stack.path}?force=false`, { auth: stack.auth });
     expect([kept.status, kept.json.message]).toEqual([400, 'Bad Request: Stack still contains resources.']);
     expect((await deleteStack(app, stack)).status).toBe(204);
@@ -263,9 +263,9 @@ describe('resources in a journal that is not folded', () => {
   test('are not folded any more once their stack is deleted', async () => {
     const { stack, updateId, stackId } = await createTail();
     await settledBefore().delete(stack, { keepResources: false });
-    expect(await app.context.folds.claimUnfolded(1_000)).not.toContain(updateId);
+    expect(await app.context.compactions.claimUncompacted(1_000)).not.toContain(updateId);
     await expireLeases(app.context);
-    await app.context.folder.fold(updateId);
+    await app.context.compactor.compact(updateId);
     expect(await query(app, 'select 1 from checkpoints where stack_id = $1', [stackId])).toEqual([]);
     expect(await query(app, 'select 1 from journal_entries where update_id = $1', [updateId])).toHaveLength(2);
     expect(await finished(app)).toBe(1);
@@ -308,7 +308,7 @@ test('a fold that was under way when its stack was deleted leaves no checkpoint'
     await ok(append(gated, update, creation(1, 'late', stack)));
     store.shut();
     await ok(cancel(gated, stack, update));
-    const late = gated.context.folder.fold(update.id);
+    const late = gated.context.compactor.compact(update.id);
     await until(() => store.waiting() > 0, 'the fold is stored, not committed');
     await ok(deleteStack(gated, stack));
     store.open();

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { FastifyRequest } from 'fastify';
-import { type BodyEncoding, type ByteSource, bytesOf, claimedBytes } from '../../shared/checkpoints/byte-source.ts';
-import { keptAsBytes, takenApart } from '../../shared/checkpoints/whole-bodies.ts';
+import { parsedWeight, rawWeight } from '../../shared/documents/body-buffer.ts';
+import { type BodyEncoding, type ByteSource, bytesOf, claimedBytes } from '../../shared/documents/byte-source.ts';
 import { PayloadTooLargeError } from '../../shared/platform/errors/errors.ts';
 import { JobPendingError } from '../../shared/platform/queue/dispatcher.ts';
 import { NoRoomError } from '../../shared/platform/queue/handover-store.ts';
@@ -77,7 +77,7 @@ export async function commitPayload(context: ApiContext, request: FastifyRequest
 
 /** Commits a body in this process; what it takes of the memory for inflated bodies is held until it is committed. */
 async function commitDirectly(
-  { config, wholeBodies }: ApiContext,
+  { config, bodyBuffer }: ApiContext,
   work: PayloadWork,
   { body, encoding, share }: { body: Buffer; encoding: BodyEncoding; share: string },
 ): Promise<void> {
@@ -86,15 +86,15 @@ async function commitDirectly(
   const waitMs = work.waitForRoom ? patientWaitMs : repeatedWaitMs;
   let release = (): void => {};
   const inflate = async (maxBytes: number, weight: number): Promise<Buffer> => {
-    const inflated = await wholeBodies.inflate(body, encoding, { maxBytes, weight, waitMs, share });
+    const inflated = await bodyBuffer.inflate(body, encoding, { maxBytes, weight, waitMs, share });
     release = inflated.release;
     return inflated.body;
   };
   const opened: DirectPayload['opened'] = async () => {
     try {
       const inflated = await (work.kind === 'delta'
-        ? inflate(maxInflatedBytes, takenApart)
-        : inflate(maxDirectInflatedBytes, keptAsBytes));
+        ? inflate(maxInflatedBytes, parsedWeight)
+        : inflate(maxDirectInflatedBytes, rawWeight));
       return { body: bytesOf(inflated), encoding: 'identity', inflated };
     } catch (error) {
       if (!(error instanceof PayloadTooLargeError)) throw error;
@@ -104,7 +104,7 @@ async function commitDirectly(
     }
   };
   try {
-    await work.direct({ opened, inflated: () => inflate(maxInflatedBytes, takenApart) });
+    await work.direct({ opened, inflated: () => inflate(maxInflatedBytes, parsedWeight) });
   } finally {
     release();
   }

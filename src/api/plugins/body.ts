@@ -1,7 +1,7 @@
 import type { Readable } from 'node:stream';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
-import type { BodyEncoding } from '../../shared/checkpoints/byte-source.ts';
-import { type InflatedBody, takenApart } from '../../shared/checkpoints/whole-bodies.ts';
+import { type InflatedBody, parsedWeight } from '../../shared/documents/body-buffer.ts';
+import type { BodyEncoding } from '../../shared/documents/byte-source.ts';
 import {
   InvalidRequestError,
   PayloadTooLargeError,
@@ -46,7 +46,7 @@ export function registerBody(app: FastifyInstance, context: ApiContext): void {
  * released. Throws PayloadTooLargeError, InvalidRequestError, SlowRequestError, and UnavailableError when there is no room.
  */
 export async function receiveBody(
-  { config, wholeBodies }: ApiContext,
+  { config, bodyBuffer }: ApiContext,
   request: FastifyRequest,
   maxBytes: number,
 ): Promise<InflatedBody> {
@@ -54,10 +54,10 @@ export async function receiveBody(
   const share = (request.params as { organization?: string }).organization ?? '';
   const bounds = { declaredBytes: declaredBytes(request), maxBytes, share };
   assertMayCome(bounds.declaredBytes, maxBytes);
-  const arrived = await wholeBodies.receive(unbroken(request.raw, config.limits.minBodyBytesPerSecond), bounds);
+  const arrived = await bodyBuffer.receive(unbroken(request.raw, config.limits.minBodyBytesPerSecond), bounds);
   try {
-    const options = { maxBytes, weight: takenApart, waitMs: inflateWaitMs, share };
-    const inflated = await wholeBodies.inflate(arrived.body, encoding, options);
+    const options = { maxBytes, weight: parsedWeight, waitMs: inflateWaitMs, share };
+    const inflated = await bodyBuffer.inflate(arrived.body, encoding, options);
     if (encoding === 'gzip') {
       arrived.release();
       return inflated;

@@ -49,11 +49,11 @@ export function registerCheckpointRoutes(app: RouteScope, context: ApiContext): 
         assertWritesState(lease);
         const fence = fenceOf(lease);
         // Before the body, which may be long on its way: the order is that of the coming.
-        const fullOrder = kind === 'full' ? await context.updates.assignFullOrder(lease.updateId) : null;
+        const arrivalSequence = kind === 'full' ? await context.updates.assignArrivalSequence(lease.updateId) : null;
         await commitPayload(context, request, {
           kind,
-          direct: async ({ opened }) => context.writer.write({ kind, fence, fullOrder, ...(await opened()) }),
-          job: (handover) => ({ name: 'apply-checkpoint', schema: 1, kind, fence, fullOrder, ...handover }),
+          direct: async ({ opened }) => context.writer.write({ kind, fence, arrivalSequence, ...(await opened()) }),
+          job: (handover) => ({ name: 'apply-checkpoint', schema: 1, kind, fence, arrivalSequence, ...handover }),
           // A process that was frozen gives an old call a new place, after the repeat of that call.
           onlyWhileAwaited: kind === 'full',
         });

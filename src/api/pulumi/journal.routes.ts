@@ -32,8 +32,8 @@ export function registerJournalRoutes(app: RouteScope, context: ApiContext): voi
       await commitPayload(context, request, {
         kind: 'journal',
         direct: async (payload) => {
-          const { foldPointDue } = await context.journalWriter.append(fenceOf(lease), await payload.inflated());
-          if (!foldPointDue) return;
+          const { snapshotDue } = await context.journalWriter.append(fenceOf(lease), await payload.inflated());
+          if (!snapshotDue) return;
           // Only saves time later; the entries are committed whether or not the queue takes this.
           const job = { name: 'advance-fold', schema: 1, updateId: lease.updateId } as const;
           await context.dispatcher

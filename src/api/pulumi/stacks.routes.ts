@@ -148,9 +148,9 @@ export function registerStackRoutes(app: RouteScope, context: ApiContext): void 
     },
     async ({ params }, reply) => {
       const stack = await stacks.get(params);
-      const faults = await context.folds.findFaults(stack.id);
+      const faults = await context.compactions.findFaults(stack.id);
       if (faults.length > 0) void reply.header(warningHeader, asHeader(faults.map(describeFault).join(' ')));
-      const error = faults.find(({ foldError }) => foldError !== null);
+      const error = faults.find(({ compactionError }) => compactionError !== null);
       const operation = stack.activeUpdateId === null ? null : await context.stacks.findCurrentOperation(stack.id);
       const answer = {
         id: stack.id,
@@ -169,7 +169,7 @@ export function registerStackRoutes(app: RouteScope, context: ApiContext): void 
               },
             }
           : {}),
-        ...(error ? { foldError: describeFault(error) } : {}),
+        ...(error ? { compactionError: describeFault(error) } : {}),
       };
       if (stack.remoteConfigBytes === null) return answer;
       const withConfig = async function* (): AsyncGenerator<string> {

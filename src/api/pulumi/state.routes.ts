@@ -1,13 +1,13 @@
 import { randomUUID } from 'node:crypto';
 import { Readable } from 'node:stream';
 import type { FastifyReply } from 'fastify';
-import type { StateDocument } from '../../shared/checkpoints/state-reader.ts';
 import { asHeader, warningHeader } from '../../shared/journal/journal-fault.ts';
 import { NotFoundError } from '../../shared/platform/errors/errors.ts';
 import { StackParams, VersionParams } from '../../shared/protocol/core.ts';
 import { UntypedDeployment } from '../../shared/protocol/payloads.ts';
 import { ImportResponse } from '../../shared/protocol/stacks.ts';
 import { stackNotFound } from '../../shared/stacks/stack-errors.ts';
+import type { StateDocument } from '../../shared/states/state-reader.ts';
 import type { ApiContext } from '../api-context.ts';
 import { commitPayload } from '../checkpoints/payload.ts';
 import type { RouteScope } from '../route-scope.ts';

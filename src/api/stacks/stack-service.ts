@@ -1,25 +1,20 @@
-import { bytesOf } from '../../shared/checkpoints/byte-source.ts';
 import { createCheckpointRepository } from '../../shared/checkpoints/checkpoint-repository.ts';
-import { StackBusyError } from '../../shared/checkpoints/deployment-importer.ts';
-import { assertDeploymentVersion, DeploymentScanner } from '../../shared/checkpoints/deployment-scan.ts';
+import { bytesOf } from '../../shared/documents/byte-source.ts';
 import { createIdentityRepository, type IdentityRepository } from '../../shared/identity/identity-repository.ts';
 import { type Role, roleIncludes } from '../../shared/identity/roles.ts';
 import { assertNoFault } from '../../shared/journal/journal-fault.ts';
 import type { Queryable } from '../../shared/platform/db/sql.ts';
 import { violatedConstraint } from '../../shared/platform/db/sqlstate.ts';
-import {
-  ForbiddenError,
-  InvalidRequestError,
-  NotFoundError,
-  UnavailableError,
-} from '../../shared/platform/errors/errors.ts';
+import { ForbiddenError, InvalidRequestError, NotFoundError } from '../../shared/platform/errors/errors.ts';
 import { assertFieldSize } from '../../shared/platform/errors/field-size.ts';
-import { scanInTurns } from '../../shared/platform/turns/turns.ts';
 import { assertStackRef, formatStackRef, parseQualifiedName, type StackRef } from '../../shared/stacks/names.ts';
 import { stackExists, stackNotFound } from '../../shared/stacks/stack-errors.ts';
 import { createStackRepository, type StackListRow, type StackRow } from '../../shared/stacks/stack-repository.ts';
 import { readTags, type Tags } from '../../shared/stacks/tags.ts';
-import { settleStack } from '../../shared/updates/update-closer.ts';
+import { reclaimStack } from '../../shared/states/reclaim-stack.ts';
+import { assertNothingPending, recordInitialState } from '../../shared/states/record-version.ts';
+import { storeDeployment } from '../../shared/states/store-deployment.ts';
+import { StackBusyError } from '../../shared/updates/admitted-changes.ts';
 import { createUpdateRepository } from '../../shared/updates/update-repository.ts';
 import type { ApiContext } from '../api-context.ts';
 import type { Caller } from '../request.ts';
@@ -68,8 +63,7 @@ export class StackService {
     await quotas.assertMayKeepMore(ref.organization);
     const limits = await quotas.limitsOf(ref.organization);
     const remoteConfig = stack.remoteConfig && this.#remoteConfig(stack.remoteConfig);
-    const initial = stack.state ? await this.#checkState(stack.state) : null;
-    const document = stack.state ? await documents.save(bytesOf(stack.state)) : null;
+    const state = stack.state && (await storeDeployment(documents, bytesOf(stack.state)));
     try {
       return await this.#context.db.inTransaction(async (tx) => {
         const identity = createIdentityRepository(tx);
@@ -85,14 +79,7 @@ export class StackService {
           tags: JSON.stringify(stack.tags),
           remoteConfig,
         });
-        if (document && initial) {
-          const checkpointId = await createCheckpointRepository(tx).insert(
-            { stackId: id, updateId: null },
-            { document, ...initial },
-          );
-          if (checkpointId === null) throw new UnavailableError('The state was swept away; please repeat the call');
-          await stacks.setHead(id, checkpointId);
-        }
+        if (state) await recordInitialState(tx, id, state);
         const created = await stacks.lockById(id);
         if (!created) throw stackNotFound(ref);
         return created;
@@ -151,7 +138,7 @@ export class StackService {
     const { config, db } = this.#context;
     if (options.keepResources) await this.#settle(found.id);
     // A state that cannot be put together must not keep its stack from being deleted: nobody looks at it.
-    else await settleStack(db, found.id, config.leaseSeconds, async () => {}, { admitsFault: true });
+    else await reclaimStack(db, found.id, config.leaseSeconds, async () => {}, { admitsFault: true });
     await db.inTransaction(async (tx) => {
       const stacks = createStackRepository(tx);
       const stack = await stacks.lockById(found.id);
@@ -185,24 +172,11 @@ export class StackService {
     }
     if (await identity.findOrganization(organization)) await admitLatecomer(identity, caller, organization);
   }
-
-  async #checkState(state: Buffer): Promise<{ resourceCount: number }> {
-    const scanner = new DeploymentScanner({ nested: null });
-    await scanInTurns(scanner, state);
-    const scan = scanner.end();
-    assertDeploymentVersion(scan.document.get('version')?.text);
-    return { resourceCount: scan.resourceCount };
-  }
 }
 
 /** Throws when the locked stack has resources, or it cannot be told yet. */
 async function assertEmpty(tx: Queryable, stack: StackRow): Promise<void> {
-  if (await createUpdateRepository(tx).findWithTail(stack.id)) {
-    throw new UnavailableError(
-      'The state of an interrupted update is still being put together; please repeat the call',
-      { retryAfterSeconds: 1 },
-    );
-  }
+  await assertNothingPending(tx, stack.id);
   const head = stack.checkpointId === null ? null : await createCheckpointRepository(tx).find(stack.checkpointId);
   if (head && head.resourceCount > 0) throw new InvalidRequestError('Bad Request: Stack still contains resources.');
 }

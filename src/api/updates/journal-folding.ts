@@ -20,7 +20,7 @@ export class JournalFolding {
     this.#dispatcher = dispatcher;
   }
 
-  /** Throws UnsoundJournalError, and UnavailableError when no worker can be reached for a long journal. */
+  /** Throws InvalidJournalError, and UnavailableError when no worker can be reached for a long journal. */
   async fold(updateId: string): Promise<void> {
     try {
       await this.#dispatcher.run({ name: 'fold-journal', schema: 1, updateId }, { onlyWhileReachable: true });
@@ -42,7 +42,7 @@ export class JournalFolding {
   async #foldHere(updateId: string): Promise<void> {
     await this.#turn.take(1, null);
     try {
-      await this.#context.folder.fold(updateId);
+      await this.#context.compactor.compact(updateId);
     } finally {
       this.#turn.give(1);
     }

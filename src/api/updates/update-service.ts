@@ -1,4 +1,3 @@
-import { StackBusyError } from '../../shared/checkpoints/deployment-importer.ts';
 import { createIdentityRepository } from '../../shared/identity/identity-repository.ts';
 import { roleIncludes } from '../../shared/identity/roles.ts';
 import { assertNoFault, JournalFaultError } from '../../shared/journal/journal-fault.ts';
@@ -18,9 +17,11 @@ import type { StackRef } from '../../shared/stacks/names.ts';
 import { stackNotFound } from '../../shared/stacks/stack-errors.ts';
 import { createStackRepository } from '../../shared/stacks/stack-repository.ts';
 import { parseTags } from '../../shared/stacks/tags.ts';
+import { reclaimStack } from '../../shared/states/reclaim-stack.ts';
+import { StackBusyError } from '../../shared/updates/admitted-changes.ts';
 import { describeLoss, isLeaseLoss, LeaseLostError } from '../../shared/updates/lease.ts';
 import { noteEnded } from '../../shared/updates/lost-leases.ts';
-import { endUpdate, lockUpdate, settleStack } from '../../shared/updates/update-closer.ts';
+import { endUpdate, lockUpdate } from '../../shared/updates/update-closer.ts';
 import { createUpdateRepository } from '../../shared/updates/update-repository.ts';
 import type { EndStatus, UpdateKind } from '../../shared/updates/update-state.ts';
 import type { ApiContext } from '../api-context.ts';
@@ -215,14 +216,14 @@ export class UpdateService {
     for (let attempt = 1; attempt <= completeAttempts; attempt++) {
       const before = await updates.find(lease.updateId);
       if (!before) throw new LeaseLostError();
-      if (before.status === 'running' && before.hasTail) await foldJournal(lease.updateId);
+      if (before.status === 'running' && before.hasPendingEntries) await foldJournal(lease.updateId);
       const outcome = await db.inTransaction(async (tx) => {
         const locked = await lockUpdate(tx, lease.updateId);
         if (!locked || locked.update.epoch !== lease.epoch) throw new LeaseLostError();
         const { update } = locked;
         if (update.status === 'running' && update.expired) return 'expired';
         // More entries were accepted since the fold: fold again, or they would be missing from the version.
-        if (update.status === 'running' && update.hasTail) return 'tail';
+        if (update.status === 'running' && update.hasPendingEntries) return 'tail';
         const step = await endUpdate(tx, locked, { type: 'complete', status });
         if (step.outcome === 'lease-dead' || step.outcome === 'conflict') throw new LeaseLostError();
         return step.outcome;
@@ -250,12 +251,12 @@ export class UpdateService {
     if (found.journalVersion > 0) await foldSoon(this.#context, updateId);
   }
 
-  /** Makes the stack ready for its next change: see settleStack. */
+  /** Makes the stack ready for its next change: see reclaimStack. */
   async settle(stackId: string, options: { readonly admitsFault?: boolean } = {}): Promise<void> {
-    const { config, db, foldJournal, folder } = this.#context;
+    const { compactor, config, db, foldJournal } = this.#context;
     const fold = (updateId: string): Promise<void> =>
-      foldJournal(updateId).catch((error: unknown) => folder.setAside(updateId, error));
-    const ended = await settleStack(db, stackId, config.leaseSeconds, fold, options);
+      foldJournal(updateId).catch((error: unknown) => compactor.setAside(updateId, error));
+    const ended = await reclaimStack(db, stackId, config.leaseSeconds, fold, options);
     if (ended && ended.reason !== 'lease-expired') noteEnded(this.#context, ended);
   }
 

@@ -1,8 +1,8 @@
 import { Type } from 'typebox';
+import type { StoredDocument } from '../documents/document-store.ts';
 import { type Queryable, type Row, sql } from '../platform/db/sql.ts';
 import { Bytes, Nullable } from '../platform/schema/standard-schema.ts';
 import type { LeaseFence } from '../updates/lease.ts';
-import type { StoredDocument } from './document-store.ts';
 
 const CheckpointRow = Type.Object({
   id: Type.String(),
@@ -33,18 +33,18 @@ export interface CheckpointOrder {
   /** Of verbatim and delta writes: must be above the last accepted one. */
   readonly sequenceNumber: number | null;
   /** Of full writes: must be above the last committed one. */
-  readonly fullOrder: number | null;
+  readonly arrivalSequence: number | null;
   /** Of delta writes: the state they were computed against. */
   readonly baseCheckpointId: string | null;
 }
 
-/** What a fold came to. */
-export interface FoldOutcome {
+/** The outcome of a compaction. */
+export interface CompactionOutcome {
   /** Why the entries after the first ones could not be replayed; null when they all were. */
   readonly error: string | null;
   /** What was left out without failing. */
   readonly warning: string | null;
-  /** Of an ended update: it may replace a fold of as many entries or more, while no other update runs. */
+  /** Of an ended update: it may replace a compaction of as many entries or more, while no other update runs. */
   readonly isNew: boolean;
 }
 
@@ -95,7 +95,7 @@ export function createCheckpointRepository(db: Queryable) {
           where u.id = ${fence.updateId} and u.status = 'running' and u.epoch = ${fence.epoch}
             and u.expires_at > clock_timestamp() and u.exclusive and not u.dry_run and u.kind <> 'preview'
             and (${write.sequenceNumber}::integer is null or u.checkpoint_sequence < ${write.sequenceNumber}::integer)
-            and (${write.fullOrder}::integer is null or u.full_committed < ${write.fullOrder}::integer)
+            and (${write.arrivalSequence}::integer is null or u.full_committed < ${write.arrivalSequence}::integer)
             and (${write.baseCheckpointId}::uuid is null or u.checkpoint_id = ${write.baseCheckpointId}::uuid)
             and (${checkpoint.document.blobKey}::text is null or exists (select 1 from blob))
           for update of u
@@ -107,7 +107,7 @@ export function createCheckpointRepository(db: Queryable) {
         ),
         moved as (
           update updates u set checkpoint_id = w.id, checkpoint_sequence = coalesce(${write.sequenceNumber}::integer, u.checkpoint_sequence),
-            full_committed = coalesce(${write.fullOrder}::integer, u.full_committed)
+            full_committed = coalesce(${write.arrivalSequence}::integer, u.full_committed)
           from written w, fenced f where u.id = f.id
         ),
         head as (
@@ -122,30 +122,30 @@ export function createCheckpointRepository(db: Queryable) {
     },
 
     /**
-     * Commits the fold of an update's journal: the first `foldedEntries` entries are in this checkpoint. Only if the update
-     * still has the checkpoint that the fold found. Works for ended updates too: their journal was accepted before.
-     * The stack's head follows when it was this update's state. The claim on the fold ends with it. What the fold found in
-     * place of a sound state stays for as long as other updates of the stack refer to it.
+     * Commits the compaction of an update's journal: the first `compactedEntries` entries are in this checkpoint. Only if the
+     * update still has the checkpoint that the compaction found. Works for ended updates too: their journal was accepted before.
+     * The stack's head follows when it was this update's state. The claim on the compaction ends with it. The checkpoint that it
+     * found stays for as long as other updates of the stack refer to it.
      */
-    commitFold: async (
-      fold: {
+    commitCompaction: async (
+      compaction: {
         updateId: string;
         stackId: string;
         foundCheckpointId: string | null;
-        foldedEntries: number;
-        outcome: FoldOutcome;
+        compactedEntries: number;
+        outcome: CompactionOutcome;
       },
       checkpoint: NewCheckpoint,
     ): Promise<string | null> => {
       const row = await db.maybeOne(sql.rows(IdRow)`
-        /* checkpoints.commitFold */
-        with stack as (select id from stacks where id = ${fold.stackId} and deleted_at is null for update),
+        /* checkpoints.commitCompaction */
+        with stack as (select id from stacks where id = ${compaction.stackId} and deleted_at is null for update),
         blob as ${liveBlob(checkpoint.document.blobKey)},
         fenced as (
           select u.id, u.stack_id, u.checkpoint_id
           from updates u join stack on stack.id = u.stack_id join journals j on j.update_id = u.id
-          where u.id = ${fold.updateId} and u.checkpoint_id is not distinct from ${fold.foundCheckpointId}::uuid
-            and case when ${fold.outcome.isNew} then ${noneRuns} else j.folded_entries < ${fold.foldedEntries} end
+          where u.id = ${compaction.updateId} and u.checkpoint_id is not distinct from ${compaction.foundCheckpointId}::uuid
+            and case when ${compaction.outcome.isNew} then ${noneRuns} else j.folded_entries < ${compaction.compactedEntries} end
             and (${checkpoint.document.blobKey}::text is null or exists (select 1 from blob))
           for update of u, j
         ),
@@ -157,9 +157,9 @@ export function createCheckpointRepository(db: Queryable) {
           update updates u set checkpoint_id = w.id from written w, fenced f where u.id = f.id
         ),
         counted as (
-          update journals j set folded_entries = ${fold.foldedEntries}, fold_error = ${fold.outcome.error}::text,
-            fold_warning = ${fold.outcome.warning}::text, folded_at = null,
-            accepted_at = case when coalesce(${fold.outcome.error}::text, ${fold.outcome.warning}::text) is not null then j.accepted_at end,
+          update journals j set folded_entries = ${compaction.compactedEntries}, fold_error = ${compaction.outcome.error}::text,
+            fold_warning = ${compaction.outcome.warning}::text, folded_at = null,
+            accepted_at = case when coalesce(${compaction.outcome.error}::text, ${compaction.outcome.warning}::text) is not null then j.accepted_at end,
             fold_claim = null, fold_claimed_until = null
           from written w, fenced f where j.update_id = f.id
         ),

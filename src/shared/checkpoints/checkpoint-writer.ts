@@ -1,29 +1,29 @@
+import {
+  assertDeploymentVersion,
+  type DeploymentScan,
+  DeploymentScanner,
+  type ScannedMember,
+} from '../deployments/deployment-scanner.ts';
+import type { BodyBuffer } from '../documents/body-buffer.ts';
+import { type BodyEncoding, type ByteSource, cutOut, inflate } from '../documents/byte-source.ts';
+import type { DocumentStore } from '../documents/document-store.ts';
 import { ConflictError, InvalidRequestError, UnavailableError } from '../platform/errors/errors.ts';
 import type { Span } from '../platform/json/json-scanner.ts';
 import { inTurns } from '../platform/turns/turns.ts';
 import { type LeaseFence, LeaseLostError } from '../updates/lease.ts';
 import type { UpdateRepository, UpdateRow } from '../updates/update-repository.ts';
 import { isActive } from '../updates/update-state.ts';
-import { type BodyEncoding, type ByteSource, inflate } from './byte-source.ts';
 import type { CheckpointOrder, CheckpointRepository } from './checkpoint-repository.ts';
 import { type CheckpointDelta, InvalidDeltaError, parseDelta, spliceDelta } from './delta.ts';
-import {
-  assertDeploymentVersion,
-  type DeploymentScan,
-  DeploymentScanner,
-  type ScannedMember,
-} from './deployment-scan.ts';
 import type { DocumentGuard } from './document-guard.ts';
-import type { DocumentStore } from './document-store.ts';
-import type { WholeBodies } from './whole-bodies.ts';
 
 export type CheckpointKind = 'full' | 'verbatim' | 'delta';
 
 /** One checkpoint call: the body as it came, readable more than once. */
 export interface CheckpointWrite {
   readonly kind: CheckpointKind;
-  /** Of full checkpoints: the place in the order of their coming (`updates.assignFullOrder`). */
-  readonly fullOrder: number | null;
+  /** Of full checkpoints: the place in the order of their coming (`updates.assignArrivalSequence`). */
+  readonly arrivalSequence: number | null;
   readonly fence: LeaseFence;
   readonly body: ByteSource;
   readonly encoding: BodyEncoding;
@@ -43,7 +43,7 @@ export class CheckpointWriter {
   readonly #checkpoints: CheckpointRepository;
   readonly #documents: DocumentStore;
   readonly #guard: DocumentGuard;
-  readonly #wholeBodies: WholeBodies;
+  readonly #bodyBuffer: BodyBuffer;
   readonly #maxBytes: number;
 
   constructor(parts: {
@@ -51,14 +51,14 @@ export class CheckpointWriter {
     checkpoints: CheckpointRepository;
     documents: DocumentStore;
     guard: DocumentGuard;
-    wholeBodies: WholeBodies;
+    bodyBuffer: BodyBuffer;
     maxBodyBytes: number;
   }) {
     this.#updates = parts.updates;
     this.#checkpoints = parts.checkpoints;
     this.#documents = parts.documents;
     this.#guard = parts.guard;
-    this.#wholeBodies = parts.wholeBodies;
+    this.#bodyBuffer = parts.bodyBuffer;
     this.#maxBytes = parts.maxBodyBytes;
   }
 
@@ -70,7 +70,7 @@ export class CheckpointWriter {
     if (write.kind === 'delta') {
       if (write.inflated) return this.#writeDelta(write.fence, await parseDelta(write.inflated));
       const apply = async (body: Buffer) => this.#writeDelta(write.fence, await parseDelta(body));
-      return this.#wholeBodies.use(write.body, write.encoding, apply, write.fence.stackId);
+      return this.#bodyBuffer.use(write.body, write.encoding, apply, write.fence.stackId);
     }
     const inflated: ByteSource = () => inflate(write.body, write.encoding, this.#maxBytes);
     const scan = await scanStream(inflated, write.kind === 'verbatim' ? 'untypedDeployment' : null);
@@ -83,7 +83,7 @@ export class CheckpointWriter {
         : cutOut(inflated, fullDocumentParts(scan, version));
     await this.#commit(write.fence, document, scan.resourceCount, {
       sequenceNumber,
-      fullOrder: write.fullOrder,
+      arrivalSequence: write.arrivalSequence,
       baseCheckpointId: null,
     });
   }
@@ -104,7 +104,7 @@ export class CheckpointWriter {
       });
       const scan = await scanStream(result, null);
       assertDeploymentVersion(scan.document.get('version')?.text);
-      const write = { sequenceNumber: delta.sequenceNumber, fullOrder: null, baseCheckpointId: base.id };
+      const write = { sequenceNumber: delta.sequenceNumber, arrivalSequence: null, baseCheckpointId: base.id };
       const id = await this.#checkpoints.commit(fence, { document, resourceCount: scan.resourceCount }, write);
       if (id !== null) return;
       await this.#explainRefusal(fence, write, 'conflict-is-retried');
@@ -137,7 +137,7 @@ export class CheckpointWriter {
       throw new ConflictError('A preview writes no state');
     if (write.sequenceNumber !== null && update.checkpointSequence >= write.sequenceNumber) return;
     // A newer full checkpoint was committed while this one was on its way.
-    if (write.fullOrder !== null && update.fullCommitted >= write.fullOrder) return;
+    if (write.arrivalSequence !== null && update.fullCommitted >= write.arrivalSequence) return;
     if (onConflict === 'conflict-is-retried') return;
     throw new UnavailableError('The checkpoint could not be committed; please repeat the call');
   }
@@ -167,27 +167,6 @@ function fullDocumentParts(scan: DeploymentScan, version: number): (Buffer | Spa
     scan.document.get('deployment') as ScannedMember,
     Buffer.from('}'),
   ];
-}
-
-/** The parts one after another, members being cut out of `source`. Members must be in the order of the text. */
-export function cutOut(source: ByteSource, parts: readonly (Buffer | Span)[]): ByteSource {
-  return async function* () {
-    for (const part of parts) {
-      if (Buffer.isBuffer(part)) yield part;
-      else yield* range(source, part.start, part.end);
-    }
-  };
-}
-
-async function* range(source: ByteSource, start: number, end: number): AsyncGenerator<Buffer> {
-  let offset = 0;
-  for await (const chunk of source()) {
-    const from = Math.max(start - offset, 0);
-    const to = Math.min(end - offset, chunk.length);
-    if (from < to) yield chunk.subarray(from, to);
-    offset += chunk.length;
-    if (offset >= end) return;
-  }
 }
 
 function readSequenceNumber(member: ScannedMember | undefined): number {

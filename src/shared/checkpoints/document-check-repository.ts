@@ -1,8 +1,8 @@
 import { Type } from 'typebox';
+import type { StoredDocument } from '../documents/document-store.ts';
 import { type Queryable, sql } from '../platform/db/sql.ts';
 import { Nullable } from '../platform/schema/standard-schema.ts';
 import type { CheckpointRow } from './checkpoint-repository.ts';
-import type { StoredDocument } from './document-store.ts';
 
 const IdRow = Type.Object({ id: Type.String() });
 const ClaimedRow = Type.Object({ id: Type.String(), storedBytes: Type.Integer() });

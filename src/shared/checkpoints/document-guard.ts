@@ -1,12 +1,12 @@
-import type { FoldPointRepository, FoldPointRow } from '../journal/fold-point-repository.ts';
+import type { EncodedDocument } from '../documents/document-codec.ts';
+import { findDamage, isDamage } from '../documents/document-damage.ts';
+import { DocumentMissingError, type DocumentStore } from '../documents/document-store.ts';
 import { FaultError, UnavailableError } from '../platform/errors/errors.ts';
 import type { Logger } from '../platform/logger/logger.ts';
 import { formatStackRef, type StackRef } from '../stacks/names.ts';
 import type { CheckpointRepository, CheckpointRow } from './checkpoint-repository.ts';
 import type { DocumentCheckRepository } from './document-check-repository.ts';
-import { DamagedBytesError, type EncodedDocument } from './document-codec.ts';
 import type { DocumentRepair } from './document-repair.ts';
-import { DocumentMissingError, type DocumentPlace, type DocumentStore } from './document-store.ts';
 
 /** What a check of a document came to. `restored`: it was damaged, and is as it was written again. */
 export type CheckOutcome = 'whole' | 'restored' | 'repaired' | 'damaged' | 'gone';
@@ -39,7 +39,6 @@ export class DocumentGuard {
   readonly #checks: DocumentCheckRepository;
   readonly #checkpoints: CheckpointRepository;
   readonly #documents: DocumentStore;
-  readonly #foldPoints: FoldPointRepository;
   readonly #repair: DocumentRepair;
   readonly #logger: Logger;
 
@@ -47,14 +46,12 @@ export class DocumentGuard {
     documentChecks: DocumentCheckRepository;
     checkpoints: CheckpointRepository;
     documents: DocumentStore;
-    foldPoints: FoldPointRepository;
     repair: DocumentRepair;
     logger: Logger;
   }) {
     this.#checks = parts.documentChecks;
     this.#checkpoints = parts.checkpoints;
     this.#documents = parts.documents;
-    this.#foldPoints = parts.foldPoints;
     this.#repair = parts.repair;
     this.#logger = parts.logger;
   }
@@ -108,9 +105,9 @@ export class DocumentGuard {
     for (let attempt = 1; attempt <= attempts; attempt++) {
       const checkpoint = await this.#checkpoints.find(checkpointId);
       if (!checkpoint) return 'gone';
-      let damage = await this.#damageOf(checkpoint, signal);
+      let damage = await findDamage(this.#documents, checkpoint, signal);
       // What is read wrongly once need not be stored wrongly.
-      if (damage) damage = await this.#damageOf(checkpoint, signal);
+      if (damage) damage = await findDamage(this.#documents, checkpoint, signal);
       if (!damage) {
         await this.#checks.markWhole(checkpoint);
         return checkpoint.damaged ? 'restored' : 'whole';
@@ -126,21 +123,6 @@ export class DocumentGuard {
     throw new UnavailableError('The document keeps changing while it is checked');
   }
 
-  /** Reads a fold point; one that is damaged is dropped. It is a cache: the journal has everything. */
-  async checkFoldPoint(updateId: string, signal?: AbortSignal): Promise<'whole' | 'repaired' | 'gone'> {
-    const point = await this.#foldPoints.find(updateId);
-    if (!point) return 'gone';
-    const damage = await this.#damageOf(point, signal);
-    if (damage) await this.dropFoldPoint(updateId, point, damage);
-    else await this.#foldPoints.markWhole(updateId, point.sha256);
-    return damage ? 'repaired' : 'whole';
-  }
-
-  async dropFoldPoint(updateId: string, point: FoldPointRow, cause: unknown): Promise<void> {
-    this.#logger.error({ updateId, blobKey: point.blobKey, err: cause }, 'fold point is damaged: dropped');
-    await this.#foldPoints.delete(updateId, point.sha256);
-  }
-
   /** A row that is not known to be damaged. One that is gets another look, at most once a minute. */
   async #usable(checkpoint: CheckpointRow): Promise<CheckpointRow> {
     if (!checkpoint.damaged) return checkpoint;
@@ -152,16 +134,6 @@ export class DocumentGuard {
     const checkpoint = await this.recover(checkpointId, cause);
     if (checkpoint) return checkpoint;
     throw new DocumentMissingError('The state was replaced while it was read; please repeat the call');
-  }
-
-  async #damageOf(place: DocumentPlace, signal: AbortSignal | undefined): Promise<Error | null> {
-    try {
-      for await (const _ of this.#documents.open(place)) signal?.throwIfAborted();
-      return null;
-    } catch (error) {
-      if (isDamage(error)) return error;
-      throw error;
-    }
   }
 
   async #report(checkpoint: CheckpointRow, isNew: boolean, damage: Error): Promise<void> {
@@ -176,9 +148,4 @@ export class DocumentGuard {
     if (isNew) this.#logger.error(facts, 'stored document is damaged');
     else this.#logger.warn(facts, 'stored document is still damaged');
   }
-}
-
-/** Whether the bytes are wrong, or not there; not when the store could not be asked. */
-export function isDamage(error: unknown): error is DamagedBytesError | DocumentMissingError {
-  return error instanceof DamagedBytesError || error instanceof DocumentMissingError;
 }

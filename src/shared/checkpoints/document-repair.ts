@@ -1,8 +1,8 @@
+import { DamagedBytesError } from '../documents/document-codec.ts';
+import type { DocumentStore } from '../documents/document-store.ts';
 import type { Logger } from '../platform/logger/logger.ts';
 import type { CheckpointRepository, CheckpointRow } from './checkpoint-repository.ts';
 import type { DocumentCheckRepository } from './document-check-repository.ts';
-import { DamagedBytesError } from './document-codec.ts';
-import type { DocumentStore } from './document-store.ts';
 
 /**
  * Makes the state of an update anew from the version before and its journal, and refers to that instead wherever the damaged one

@@ -1,7 +1,7 @@
 import type { Queryable } from '../platform/db/sql.ts';
 import { ConflictError } from '../platform/errors/errors.ts';
-import { createFoldRepository, type JournalFaultRow } from './fold-repository.ts';
-import type { UnknownKinds } from './replay.ts';
+import { createCompactionRepository, type JournalFaultRow } from './compaction-repository.ts';
+import type { UnknownKinds } from './replay/rules/replay.ts';
 
 /** A part of the stack's state could not be made from its journal: nothing may build on it until an operator has decided. */
 export class JournalFaultError extends ConflictError {
@@ -11,21 +11,21 @@ export class JournalFaultError extends ConflictError {
 
 export type JournalFault = Pick<
   JournalFaultRow,
-  'updateId' | 'stackVersion' | 'entryCount' | 'foldedEntries' | 'foldError' | 'foldWarning'
+  'updateId' | 'stackVersion' | 'entryCount' | 'compactedEntries' | 'compactionError' | 'compactionWarning'
 >;
 
 /** What is wrong with the version's state, as one sentence or two. */
 export function describeFault(fault: JournalFault): string {
   const version = `The state of version ${fault.stackVersion} (update ${fault.updateId})`;
-  if (fault.foldError === null) return `${version} may be incomplete: ${fault.foldWarning}`;
-  const { entryCount, foldedEntries } = fault;
+  if (fault.compactionError === null) return `${version} may be incomplete: ${fault.compactionWarning}`;
+  const { entryCount, compactedEntries } = fault;
   return (
-    `${version} is incomplete: ${fault.foldError}. The first ${foldedEntries} of ${entryCount} journal entries are in it, ` +
-    `${entryCount - foldedEntries} are not.`
+    `${version} is incomplete: ${fault.compactionError}. The first ${compactedEntries} of ${entryCount} journal entries are in it, ` +
+    `${entryCount - compactedEntries} are not.`
   );
 }
 
-/** What the fold is to remember of entries that it left out. */
+/** What the compaction records of entries that it left out. */
 export function describeUnknownKinds({ count, kind, sequenceId }: UnknownKinds): string {
   const what = count === 1 ? 'a journal entry' : `${count} journal entries`;
   return `this release does not know the kind of ${what} and left it out (first: entry ${sequenceId}, kind ${kind})`;
@@ -33,8 +33,8 @@ export function describeUnknownKinds({ count, kind, sequenceId }: UnknownKinds):
 
 /** Throws JournalFaultError while a journal of the stack could not be replayed and no operator has accepted that. */
 export async function assertNoFault(db: Queryable, stackId: string): Promise<void> {
-  const faults = await createFoldRepository(db).findFaults(stackId);
-  const fault = faults.find(({ foldError }) => foldError !== null);
+  const faults = await createCompactionRepository(db).findFaults(stackId);
+  const fault = faults.find(({ compactionError }) => compactionError !== null);
   if (!fault) return;
   const ref = `${fault.organization}/${fault.project}/${fault.stack}`;
   throw new JournalFaultError(

@@ -3,8 +3,8 @@ import { type Queryable, type Row, sql } from '../platform/db/sql.ts';
 import { inBatches } from '../platform/db/text-pieces.ts';
 import { Nullable } from '../platform/schema/standard-schema.ts';
 import type { LeaseFence } from '../updates/lease.ts';
-import type { JournalEntryText } from './journal-entry.ts';
-import type { JournalPage } from './replay-work.ts';
+import type { JournalEntryText } from './journal-batch.ts';
+import type { JournalPage } from './replay/runner/replay-work.ts';
 
 /** Bounds of a page; what is read and decoded in one turn of the event loop. */
 const pageEntries = 1_000;
@@ -58,7 +58,7 @@ export function createJournalRepository(db: Queryable) {
     /**
      * Adds entries that are not there yet, if the lease still holds and the update keeps a journal; one statement, or one
      * transaction of several above 1 MiB, whose cost does not depend on the state. The update's row is only shared, with other batches of entries and events; whoever ends the
-     * update waits for them. The count goes up in the journal's own row, so that a fold which commits at the same time cannot
+     * update waits for them. The count goes up in the journal's own row, so that a compaction which commits at the same time cannot
      * miss entries. Returns the counts after the append, or null when nothing was admitted.
      */
     append: async (fence: LeaseFence, entries: readonly JournalEntryText[]): Promise<Appended | null> => {

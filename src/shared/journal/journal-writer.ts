@@ -1,13 +1,13 @@
 import { type LeaseFence, LeaseLostError } from '../updates/lease.ts';
-import { splitJournalBatch } from './journal-entry.ts';
+import { splitJournalBatch } from './journal-batch.ts';
 import type { JournalRepository } from './journal-repository.ts';
 
 /**
- * A fold point is due after every so many entries, and of a long journal after every quarter more: what remains to be replayed
- * at the end is bounded, and so is what the points cost, each of which holds all that changed since the update began.
+ * A snapshot is due after every so many entries, and in a long journal after every quarter more: that bounds what remains to be
+ * replayed at the end, and what the snapshots cost, each of which holds all that changed since the update began.
  */
-const entriesPerFoldPoint = 5_000;
-const foldPointGrowth = 1.25;
+const entriesPerSnapshot = 5_000;
+const snapshotGrowth = 1.25;
 
 /** Takes batches of journal entries in: cut apart, never parsed, committed in one statement. */
 export class JournalWriter {
@@ -19,26 +19,26 @@ export class JournalWriter {
 
   /**
    * Resolves once all entries of the batch (an inflated PATCH body) are committed; entries that are there already are left.
-   * Says whether a fold point is due. Throws InvalidJournalBatchError, PayloadTooLargeError and LeaseLostError, which change
+   * Returns whether a snapshot is due. Throws InvalidJournalBatchError, PayloadTooLargeError and LeaseLostError, which change
    * nothing.
    */
-  async append(fence: LeaseFence, body: Buffer): Promise<{ foldPointDue: boolean }> {
+  async append(fence: LeaseFence, body: Buffer): Promise<{ snapshotDue: boolean }> {
     const appended = await this.#journal.append(fence, await splitJournalBatch(body));
     if (!appended) throw new LeaseLostError();
     const { added, entryCount } = appended;
-    return { foldPointDue: isFoldPointDue(entryCount, added) };
+    return { snapshotDue: isSnapshotDue(entryCount, added) };
   }
 }
 
-/** Whether a batch of `added` entries brought a journal to, or past, the place of a fold point. */
-export function isFoldPointDue(entryCount: number, added: number): boolean {
-  return foldPointsWithin(entryCount) > foldPointsWithin(entryCount - added);
+/** Whether a batch of `added` entries brought a journal to, or past, the place of a snapshot. */
+export function isSnapshotDue(entryCount: number, added: number): boolean {
+  return snapshotsWithin(entryCount) > snapshotsWithin(entryCount - added);
 }
 
-/** How many fold points a journal of so many entries has come by. */
-function foldPointsWithin(entryCount: number): number {
+/** How many snapshots are due within so many entries. */
+function snapshotsWithin(entryCount: number): number {
   // From here on a quarter is more than the fixed step.
-  const even = entriesPerFoldPoint / (foldPointGrowth - 1);
-  const further = Math.log(Math.max(entryCount / even, 1)) / Math.log(foldPointGrowth);
-  return Math.floor(Math.min(entryCount, even) / entriesPerFoldPoint) + Math.floor(further);
+  const even = entriesPerSnapshot / (snapshotGrowth - 1);
+  const further = Math.log(Math.max(entryCount / even, 1)) / Math.log(snapshotGrowth);
+  return Math.floor(Math.min(entryCount, even) / entriesPerSnapshot) + Math.floor(further);
 }

@@ -129,7 +129,7 @@ export function createDeletedStackRepository(db: Queryable) {
       return { count, last };
     },
 
-    /** Deletes updates that have no events and entries any more, with their checkpoints and fold points. */
+    /** Deletes updates that have no events and entries any more, with their checkpoints and journal snapshots. */
     deleteUpdates: (ids: readonly string[]) =>
       db.one(sql.rows(UpdateBatchRow)`
         /* deletedStacks.deleteUpdates */

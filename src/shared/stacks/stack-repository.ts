@@ -21,7 +21,7 @@ export type StackRow = Row<typeof StackRow>;
 
 const HeadRow = Type.Object({
   ...StackRow.properties,
-  tailUpdateId: Nullable(Type.String()),
+  pendingUpdateId: Nullable(Type.String()),
   hasFaults: Type.Boolean(),
 });
 
@@ -81,14 +81,14 @@ export function createStackRepository(db: Queryable) {
 
     /**
      * The stack, and its update whose journal is not yet all in a checkpoint. In one statement: asked for one after the other,
-     * a fold committed in between would show neither in the journal nor in the head.
+     * a compaction committed in between would show neither in the journal nor in the head.
      */
     findHead: (ref: StackRef) =>
       db.maybeOne(sql.prepared('stacks_find_head', HeadRow)`
         /* stacks.findHead */ select ${columns},
           (select u.id from journals j join updates u on u.id = j.update_id
            where j.stack_id = s.id and j.folded_at is null and j.entry_count > j.folded_entries and j.fold_error is null
-           order by u.stack_version desc limit 1) as "tailUpdateId",
+           order by u.stack_version desc limit 1) as "pendingUpdateId",
           exists (
             select 1 from journals j
             where j.stack_id = s.id and j.accepted_at is null and (j.fold_error is not null or j.fold_warning is not null)

@@ -7,7 +7,6 @@ import { JobPendingError } from '../platform/queue/dispatcher.ts';
 import type { JobOutcome } from '../platform/queue/jobs.ts';
 import { createReceiptRepository } from '../platform/queue/receipt-repository.ts';
 import { createStackRepository, type StackRow } from '../stacks/stack-repository.ts';
-import { createUpdateRepository } from './update-repository.ts';
 
 /** For how long a caller is kept waiting for Postgres to say what became of its change, in ms. */
 const askLimitMs = 5_000;
@@ -114,7 +113,7 @@ export class AdmittedChanges {
 
   /**
    * Makes the change in one transaction, with the stack's row locked; does nothing when an earlier run has committed it. Throws
-   * StackChangedError, StackBusyError, ChangeGivenUpError, NotFoundError and UnavailableError; nothing is changed then.
+   * StackChangedError, StackBusyError, ChangeGivenUpError, NotFoundError and what `work` throws; nothing is changed then.
    */
   async commit(change: AdmittedChange, work: (tx: Queryable, stack: StackRow) => Promise<void>): Promise<void> {
     await this.#db.inTransaction(async (tx) => {
@@ -123,12 +122,6 @@ export class AdmittedChanges {
       // Another run of the same change would hold the stack's row.
       if (await wasCommitted(receipts, change)) return;
       assertUnchanged(stack, change.admission);
-      if (await createUpdateRepository(tx).findWithTail(stack.id)) {
-        throw new UnavailableError(
-          'The state of an interrupted update is still being put together; please repeat the call',
-          { retryAfterSeconds: 1 },
-        );
-      }
       await work(tx, stack);
       // Last, so that whoever gives the change up does not wait for the work, and the deadline is asked for as late as can be.
       if (!(await receipts.claim(change.updateId, committed, change.admission.deadline)))

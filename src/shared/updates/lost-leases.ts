@@ -9,7 +9,7 @@ const batchSize = 100;
 
 /**
  * Cancels the updates whose lease was taken away with the token, user or membership under which they were started. Their journals
- * are folded by the next reader or sweep. Safe on any number of replicas. Returns those that this call ended.
+ * are compacted by the next reader or sweep. Safe on any number of replicas. Returns those that this call ended.
  */
 export async function endLostUpdates(db: Database): Promise<ExpiredUpdate[]> {
   const ended: ExpiredUpdate[] = [];

@@ -1,10 +1,9 @@
-import { assertNoFault } from '../journal/journal-fault.ts';
 import type { Database } from '../platform/db/database.ts';
 import type { Queryable } from '../platform/db/sql.ts';
 import { createStackRepository, type StackRow } from '../stacks/stack-repository.ts';
 import { isLeaseLoss, type LeaseLoss } from './lease.ts';
 import { createUpdateRepository, type UpdateRow } from './update-repository.ts';
-import { isActive, type Transition, transition, type UpdateTrigger } from './update-state.ts';
+import { type Transition, transition, type UpdateTrigger } from './update-state.ts';
 
 /** An update and its stack, both locked by the transaction at hand. */
 export interface LockedUpdate {
@@ -59,7 +58,11 @@ async function endExpired(tx: Queryable, { update, stack }: LockedUpdate): Promi
 }
 
 /** Frees a locked stack of an update whose lease or waiting time is over; sees to it that what is left is no more than a lease. */
-async function reclaimExpired(tx: Queryable, stack: StackRow, leaseSeconds: number): Promise<ExpiredUpdate | null> {
+export async function reclaimExpired(
+  tx: Queryable,
+  stack: StackRow,
+  leaseSeconds: number,
+): Promise<ExpiredUpdate | null> {
   if (stack.activeUpdateId === null) return null;
   const updates = createUpdateRepository(tx);
   const update = await updates.lock(stack.activeUpdateId);
@@ -74,27 +77,4 @@ export async function expireUpdate(db: Database, updateId: string): Promise<Expi
     const locked = await lockUpdate(tx, updateId);
     return locked?.update.expired ? endExpired(tx, locked) : null;
   });
-}
-
-/**
- * Makes a stack ready for its next change: an update whose lease is over is ended, and the journal of an ended one is folded
- * by `fold`, so that the head is whole. A live update goes on, for one more lease at most without being renewed.
- * Returns the update that it ended. Throws JournalFaultError while the head lacks entries that could not be replayed, unless the
- * change `admitsFault`.
- */
-export async function settleStack(
-  db: Database,
-  stackId: string,
-  leaseSeconds: number,
-  fold: (updateId: string) => Promise<void>,
-  { admitsFault = false }: { readonly admitsFault?: boolean } = {},
-): Promise<ExpiredUpdate | null> {
-  const ended = await db.inTransaction(async (tx) => {
-    const stack = await createStackRepository(tx).lockById(stackId);
-    return stack ? reclaimExpired(tx, stack, leaseSeconds) : null;
-  });
-  const withTail = await createUpdateRepository(db).findWithTail(stackId);
-  if (withTail && !isActive(withTail.status)) await fold(withTail.id);
-  if (!admitsFault) await assertNoFault(db, stackId);
-  return ended;
 }

@@ -1,5 +1,4 @@
 import { Type } from 'typebox';
-import { assertNoFault } from '../journal/journal-fault.ts';
 import { type Queryable, type Row, sql } from '../platform/db/sql.ts';
 import { Bytes, Nullable, Timestamp } from '../platform/schema/standard-schema.ts';
 import { turnBytes } from '../platform/turns/turns.ts';
@@ -29,21 +28,21 @@ const UpdateRow = Type.Object({
   secondsLeft: Type.Number(),
   epoch: Type.Integer(),
   journalVersion: Type.Integer(),
-  /** Whether there is a journal, with entries or without: until it is folded and deleted. */
+  /** Whether there is a journal, with entries or without: until it is compacted and deleted. */
   hasJournal: Type.Boolean(),
   /** Whether entries are in the journal that no checkpoint holds, and that were not found to be at fault. */
-  hasTail: Type.Boolean(),
+  hasPendingEntries: Type.Boolean(),
   baseCheckpointId: Nullable(Type.String()),
   checkpointId: Nullable(Type.String()),
   checkpointSequence: Type.Integer(),
   entryCount: Type.Integer(),
-  foldedEntries: Type.Integer(),
-  /** Why the entries after the first `foldedEntries` could not be replayed. */
-  foldError: Nullable(Type.String()),
-  /** What the fold left out without failing. */
-  foldWarning: Nullable(Type.String()),
-  /** When the fold of the ended update was read back. */
-  foldedAt: Nullable(Timestamp),
+  compactedEntries: Type.Integer(),
+  /** Why the entries after the first `compactedEntries` could not be replayed. */
+  compactionError: Nullable(Type.String()),
+  /** What the compaction left out without failing. */
+  compactionWarning: Nullable(Type.String()),
+  /** When the compaction of the ended update was read back. */
+  compactedAt: Nullable(Timestamp),
   fullCommitted: Type.Integer(),
 });
 export type UpdateRow = Row<typeof UpdateRow>;
@@ -81,9 +80,9 @@ export function createUpdateRepository(db: Queryable) {
     extract(epoch from u.expires_at - clock_timestamp())::float8 as "secondsLeft", u.epoch, u.journal_version as "journalVersion",
     u.base_checkpoint_id as "baseCheckpointId", u.checkpoint_id as "checkpointId",
     u.checkpoint_sequence as "checkpointSequence", u.full_committed as "fullCommitted",
-    j.update_id is not null as "hasJournal", coalesce(j.entry_count > j.folded_entries and j.fold_error is null, false) as "hasTail",
-    coalesce(j.entry_count, 0) as "entryCount", coalesce(j.folded_entries, 0) as "foldedEntries", j.fold_error as "foldError",
-    j.fold_warning as "foldWarning", j.folded_at as "foldedAt"`;
+    j.update_id is not null as "hasJournal", coalesce(j.entry_count > j.folded_entries and j.fold_error is null, false) as "hasPendingEntries",
+    coalesce(j.entry_count, 0) as "entryCount", coalesce(j.folded_entries, 0) as "compactedEntries", j.fold_error as "compactionError",
+    j.fold_warning as "compactionWarning", j.folded_at as "compactedAt"`;
   const withJournal = sql.fragment`updates u left join journals j on j.update_id = u.id`;
   const inStack = (id: string, ref: StackRef) => sql.fragment`
     u.id = ${id} and exists (
@@ -117,9 +116,9 @@ export function createUpdateRepository(db: Queryable) {
     },
 
     /** The update of this stack whose journal has entries that no checkpoint holds yet. */
-    findWithTail: (stackId: string) =>
+    findWithPendingEntries: (stackId: string) =>
       db.maybeOne(sql.rows(UpdateRow)`
-        /* updates.findWithTail */ select ${columns} from ${withJournal}
+        /* updates.findWithPendingEntries */ select ${columns} from ${withJournal}
         where j.stack_id = ${stackId} and j.folded_at is null and j.entry_count > j.folded_entries and j.fold_error is null
         order by u.stack_version desc limit 1`),
 
@@ -136,7 +135,7 @@ export function createUpdateRepository(db: Queryable) {
       return row.id;
     },
 
-    /** A record that is born ended: import and rename. Ask it under the stack's lock. Throws JournalFaultError. */
+    /** An update that has ended: the record of an import or a rename. */
     insertEnded: async (update: {
       id: string;
       stackId: string;
@@ -147,7 +146,6 @@ export function createUpdateRepository(db: Queryable) {
       requestedBy: string | null;
       baseCheckpointId: string | null;
     }): Promise<void> => {
-      await assertNoFault(db, update.stackId);
       await db.query(sql.nothing`
         /* updates.insertEnded */
         insert into updates (id, stack_id, kind, exclusive, status, stack_version, base_stack_version, message, environment,
@@ -182,11 +180,11 @@ export function createUpdateRepository(db: Queryable) {
     },
 
     /** The next place in the order of full checkpoints. */
-    assignFullOrder: async (id: string): Promise<number> => {
-      const row = await db.one(sql.rows(Type.Object({ fullOrder: Type.Integer() }))`
-        /* updates.assignFullOrder */
-        update updates set full_assigned = full_assigned + 1 where id = ${id} returning full_assigned as "fullOrder"`);
-      return row.fullOrder;
+    assignArrivalSequence: async (id: string): Promise<number> => {
+      const row = await db.one(sql.rows(Type.Object({ arrivalSequence: Type.Integer() }))`
+        /* updates.assignArrivalSequence */
+        update updates set full_assigned = full_assigned + 1 where id = ${id} returning full_assigned as "arrivalSequence"`);
+      return row.arrivalSequence;
     },
 
     /**

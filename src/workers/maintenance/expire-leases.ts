@@ -49,13 +49,13 @@ export async function endExpiredUpdates(context: AppContext, signal?: AbortSigna
 
 /** Folds the journals of ended updates. One that cannot be folded is tried again after a pause, which grows. */
 export async function foldEndedUpdates(context: AppContext, signal?: AbortSignal): Promise<void> {
-  const { folder, folds, logger } = context;
+  const { compactions, compactor, logger } = context;
   for (;;) {
-    const claimed = await folds.claimUnfolded(journalsAtOnce);
+    const claimed = await compactions.claimUncompacted(journalsAtOnce);
     for (const updateId of claimed) {
       if (signal?.aborted) return;
       try {
-        await folder.fold(updateId);
+        await compactor.compact(updateId);
       } catch (error) {
         logger.error({ updateId, err: error }, 'sweep: journal of an ended update not folded');
       }
@@ -66,14 +66,14 @@ export async function foldEndedUpdates(context: AppContext, signal?: AbortSignal
 
 /** Deletes folded journals that have been kept for `config.journalGraceSeconds`. */
 export async function deleteKeptJournals(context: AppContext, signal?: AbortSignal): Promise<void> {
-  const { config, folds, logger } = context;
+  const { compactions, config, logger } = context;
   for (;;) {
-    const kept = await folds.listKeptLongerThan(config.journalGraceSeconds, batchSize);
+    const kept = await compactions.listKeptLongerThan(config.journalGraceSeconds, batchSize);
     let deleted = 0;
     for (const updateId of kept) {
       if (signal?.aborted) return;
       try {
-        await folds.delete(updateId);
+        await compactions.delete(updateId);
         deleted++;
       } catch (error) {
         logger.error({ updateId, err: error }, 'sweep: journal kept for its time not deleted');

@@ -1,5 +1,5 @@
-import { beginReconcile, type ReconcilePlace, reconcile } from '../../shared/checkpoints/reconcile-blobs.ts';
 import type { AppContext } from '../../shared/context.ts';
+import { beginReconcile, type ReconcilePlace, reconcile } from '../../shared/documents/reconcile-blobs.ts';
 import type { RunRepository } from '../../shared/platform/maintenance/run-repository.ts';
 import type { Maintenance } from './maintenance.ts';
 

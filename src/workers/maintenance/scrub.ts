@@ -1,6 +1,6 @@
 import type { DocumentCheckRepository } from '../../shared/checkpoints/document-check-repository.ts';
 import type { CheckOutcome, DocumentGuard } from '../../shared/checkpoints/document-guard.ts';
-import type { FoldPointRepository } from '../../shared/journal/fold-point-repository.ts';
+import type { JournalSnapshots } from '../../shared/journal/journal-snapshots.ts';
 import { BlobStoreUnavailableError } from '../../shared/platform/blobs/blob-store.ts';
 import type { Logger } from '../../shared/platform/logger/logger.ts';
 import type { Metrics } from '../../shared/platform/telemetry/metrics.ts';
@@ -15,7 +15,7 @@ const leastBytes = 4 * 1024;
 /** Reads stored documents back, longest unread first, no faster than a set rate. Safe on any number of replicas. */
 export class Scrubber {
   readonly #checks: DocumentCheckRepository;
-  readonly #foldPoints: FoldPointRepository;
+  readonly #journalSnapshots: JournalSnapshots;
   readonly #guard: DocumentGuard;
   readonly #logger: Logger;
   readonly #metrics: Metrics;
@@ -27,7 +27,7 @@ export class Scrubber {
   constructor(
     parts: {
       documentChecks: DocumentCheckRepository;
-      foldPoints: FoldPointRepository;
+      journalSnapshots: JournalSnapshots;
       guard: DocumentGuard;
       logger: Logger;
       metrics: Metrics;
@@ -35,7 +35,7 @@ export class Scrubber {
     pace: { bytesPerSecond: number; periodSeconds: number },
   ) {
     this.#checks = parts.documentChecks;
-    this.#foldPoints = parts.foldPoints;
+    this.#journalSnapshots = parts.journalSnapshots;
     this.#guard = parts.guard;
     this.#logger = parts.logger;
     this.#metrics = parts.metrics;
@@ -51,20 +51,20 @@ export class Scrubber {
     // Time in which nothing was due is not saved up.
     this.#allowance = Math.min(this.#allowance, 0) + (elapsedMs * this.#bytesPerSecond) / 1000;
     while (this.#allowance > 0) {
-      const [points, checkpoints] = [await this.#claimFoldPoints(), await this.#claimCheckpoints()];
-      if (points.length + checkpoints.length === 0) return;
-      for (const work of [...points, ...checkpoints]) {
+      const [snapshots, checkpoints] = [await this.#claimSnapshots(), await this.#claimCheckpoints()];
+      if (snapshots.length + checkpoints.length === 0) return;
+      for (const work of [...snapshots, ...checkpoints]) {
         if (signal?.aborted || !(await this.#check(work, signal))) return;
       }
     }
   }
 
-  async #claimFoldPoints(): Promise<Claimed[]> {
-    const rows = await this.#foldPoints.claimChecks(this.#periodSeconds, claimSeconds, 1);
+  async #claimSnapshots(): Promise<Claimed[]> {
+    const rows = await this.#journalSnapshots.claimChecks(this.#periodSeconds, claimSeconds, 1);
     return rows.map(({ updateId, sizeBytes }) => ({
       facts: { updateId },
       bytes: sizeBytes,
-      run: (signal) => this.#guard.checkFoldPoint(updateId, signal),
+      run: (signal) => this.#journalSnapshots.check(updateId, signal),
     }));
   }
 

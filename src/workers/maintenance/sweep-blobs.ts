@@ -1,5 +1,5 @@
-import { createBlobRepository } from '../../shared/checkpoints/blob-repository.ts';
 import type { AppContext } from '../../shared/context.ts';
+import { createBlobRepository } from '../../shared/documents/blob-repository.ts';
 
 const batchSize = 200;
 const deletesAtOnce = 8;

@@ -1,8 +1,8 @@
 import { ListMultipartUploadsCommand, S3Client } from '@aws-sdk/client-s3';
 import pg from 'pg';
 import type { Cluster } from '../../../e2e/support/cluster.ts';
-import { createBlobRepository } from '../../../src/shared/checkpoints/blob-repository.ts';
-import { beginReconcile, type ReconcileCounts, reconcile } from '../../../src/shared/checkpoints/reconcile-blobs.ts';
+import { createBlobRepository } from '../../../src/shared/documents/blob-repository.ts';
+import { beginReconcile, type ReconcileCounts, reconcile } from '../../../src/shared/documents/reconcile-blobs.ts';
 import type { BlobStore } from '../../../src/shared/platform/blobs/blob-store.ts';
 import { openBlobStore } from '../../../src/shared/platform/blobs/blob-stores.ts';
 import { parseConfig } from '../../../src/shared/platform/config/config.ts';

@@ -18,15 +18,15 @@ export class NextRelease implements Disposable {
     this.#edit('src/shared/platform/queue/jobs.ts', [
       ['schema: Type.Literal(1),\n  kind:', 'schema: Type.Union([Type.Literal(1), Type.Literal(2)]),\n  kind:'],
       [
-        'fullOrder: Type.Union([Type.Integer(), Type.Null()]),',
-        'fullOrder: Type.Optional(Type.Union([Type.Integer(), Type.Null()])),\n  place: Type.Optional(Type.Union([Type.Integer(), Type.Null()])),',
+        'arrivalSequence: Type.Union([Type.Integer(), Type.Null()]),',
+        'arrivalSequence: Type.Optional(Type.Union([Type.Integer(), Type.Null()])),\n  place: Type.Optional(Type.Union([Type.Integer(), Type.Null()])),',
       ],
     ]);
     this.#edit('src/workers/registry.ts', [
-      ['fullOrder: job.fullOrder', 'fullOrder: job.schema === 2 ? job.place : job.fullOrder'],
+      ['arrivalSequence: job.arrivalSequence', 'arrivalSequence: job.schema === 2 ? job.place : job.arrivalSequence'],
     ]);
     this.#edit('src/api/pulumi/checkpoints.routes.ts', [
-      ['schema: 1, kind, fence, fullOrder,', 'schema: 2, kind, fence, place: fullOrder,'],
+      ['schema: 1, kind, fence, arrivalSequence,', 'schema: 2, kind, fence, place: arrivalSequence,'],
     ]);
     writeFileSync(
       path.join(this.directory, 'migrations', `${this.migration}.sql`),

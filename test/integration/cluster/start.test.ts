@@ -7,7 +7,7 @@ import pg from 'pg';
 import { type RedisServer, startRedisServer } from '../../../e2e/support/redis-server.ts';
 import { findFreePort } from '../../../e2e/support/server-process.ts';
 import { startApi } from '../../../src/api/main.ts';
-import { encodeDocument } from '../../../src/shared/checkpoints/document-codec.ts';
+import { encodeDocument } from '../../../src/shared/documents/document-codec.ts';
 import { parseConfig } from '../../../src/shared/platform/config/config.ts';
 import { mintToken } from '../../../src/shared/platform/crypto/secret-token.ts';
 import { migrate } from '../../../src/shared/platform/db/migrate.ts';

@@ -15,7 +15,7 @@ export const ApplyCheckpointJob = Type.Object({
   kind: Type.Union([Type.Literal('full'), Type.Literal('verbatim'), Type.Literal('delta')]),
   fence: Fence,
   /** Of full checkpoints: their place in the order in which they came in. */
-  fullOrder: Type.Union([Type.Integer(), Type.Null()]),
+  arrivalSequence: Type.Union([Type.Integer(), Type.Null()]),
   ...Handover,
 });
 export type ApplyCheckpointJob = Type.Static<typeof ApplyCheckpointJob>;

@@ -1,0 +1,180 @@
+import { describe, expect, test } from '@jest/globals';
+import fc from 'fast-check';
+import { JsonSyntaxError } from '../platform/json/json-scanner.ts';
+import {
+  assertDeploymentVersion,
+  type DeploymentScan,
+  DeploymentScanner,
+  InvalidDeploymentError,
+  scanDeployment,
+} from './deployment-scanner.ts';
+
+function scan(text: string, nested: 'untypedDeployment' | null = null): DeploymentScan {
+  return scanDeployment(Buffer.from(text), nested);
+}
+
+function scanInChunks(text: Buffer, nested: 'untypedDeployment' | null, sizes: readonly number[]): DeploymentScan {
+  const scanner = new DeploymentScanner({ nested });
+  // One memory for all chunks, as a reader that reuses its buffer has it.
+  const chunk = Buffer.alloc(text.length);
+  let from = 0;
+  for (const size of [...sizes, text.length]) {
+    scanner.write(chunk.subarray(0, text.copy(chunk, 0, from, from + size)));
+    from = Math.min(from + size, text.length);
+    chunk.fill(0);
+  }
+  return scanner.end();
+}
+
+function textAt(text: string, member: { start: number; end: number } | undefined): string | undefined {
+  return member && Buffer.from(text).toString('utf8', member.start, member.end);
+}
+
+const checkpoint =
+  ' {"isInvalid":false, "version":3,"é":"日","features":["a", "b"],"deployment":{"resources":[{},[1,[2]] ,{"resources":[1]}]},"sequenceNumber":12}\n';
+const verbatim =
+  '{"version":3,"untypedDeployment":{"version" :4,"features":[],"deployment":{"a":[1],"resources":[{},{}],"pending_operations":[{}]}},"sequenceNumber":7,"deployment":{"resources":[1,2,3]}}';
+
+describe('DeploymentScanner', () => {
+  test('finds the members of a checkpoint and counts its resources', () => {
+    const result = scan(checkpoint);
+    expect([...result.members.keys()]).toEqual([
+      'isInvalid',
+      'version',
+      'é',
+      'features',
+      'deployment',
+      'sequenceNumber',
+    ]);
+    expect(result).toMatchObject({ resources: 'array', resourceCount: 3, length: Buffer.byteLength(checkpoint) });
+    expect(result.document).toBe(result.members);
+    expect(textAt(checkpoint, result.members.get('deployment'))).toBe('{"resources":[{},[1,[2]] ,{"resources":[1]}]}');
+  });
+
+  test('keeps the raw text of small members', () => {
+    const { members } = scan(checkpoint);
+    expect([...members.values()].map(({ text }) => text)).toEqual([
+      'false',
+      '3',
+      '"日"',
+      '["a", "b"]',
+      undefined,
+      '12',
+    ]);
+  });
+
+  test('tells the nested document from the request around it', () => {
+    const { members, document, resourceCount } = scan(verbatim, 'untypedDeployment');
+    expect(textAt(verbatim, members.get('untypedDeployment'))).toBe(
+      '{"version" :4,"features":[],"deployment":{"a":[1],"resources":[{},{}],"pending_operations":[{}]}}',
+    );
+    expect(members.get('version')?.text).toBe('3');
+    expect(members.get('sequenceNumber')?.text).toBe('7');
+    expect(document.get('version')?.text).toBe('4');
+    expect(textAt(verbatim, document.get('features'))).toBe('[]');
+    expect([...document.keys()]).toEqual(['version', 'features', 'deployment']);
+    expect(resourceCount).toBe(2);
+  });
+
+  test('takes no other member for the nested document', () => {
+    const other = '{"version":9,"features":[],"deployment":{"resources":[1,2,3]}}';
+    const { document, resources } = scan(
+      `{"other":${other},"untypedDeployment":{"version":3,"deployment":{}},"another":${other}}`,
+      'untypedDeployment',
+    );
+    expect(document.get('version')?.text).toBe('3');
+    expect([...document.keys()]).toEqual(['version', 'deployment']);
+    expect(resources).toBe('absent');
+  });
+
+  test('gives the same result however the text is cut', () => {
+    fc.assert(
+      fc.property(fc.boolean(), fc.array(fc.integer({ min: 0, max: 9 })), (isNested, sizes) => {
+        const [text, nested] = isNested ? ([verbatim, 'untypedDeployment'] as const) : ([checkpoint, null] as const);
+        expect(scanInChunks(Buffer.from(text), nested, sizes)).toEqual(scan(text, nested));
+      }),
+    );
+  });
+
+  test.each([
+    ['null', 'null', 0],
+    ['[]', 'array', 0],
+    ['[null,{"a":[{}]}]', 'array', 2],
+  ])('tells resources %s', (resources, kind, resourceCount) => {
+    for (const sizes of [[], [40], Array(60).fill(1)]) {
+      const text = Buffer.from(`{"version":3,"deployment":{"resources":${resources}}}`);
+      expect(scanInChunks(text, null, sizes)).toMatchObject({ resources: kind, resourceCount });
+    }
+  });
+
+  test('tells that resources are absent', () => {
+    expect(scan('{"deployment":{"Resources":[1]}}')).toMatchObject({ resources: 'absent', resourceCount: 0 });
+  });
+
+  test('counts the last of repeated members', () => {
+    expect(scan('{"deployment":{"resources":[1,2],"resources":[3]}}').resourceCount).toBe(1);
+    expect(scan('{"deployment":{"resources":[1,2]},"deployment":{}}').resources).toBe('absent');
+    const documents = '{"version":1,"deployment":{"resources":[1,2]}},"untypedDeployment":{"deployment":{}}';
+    const { document, resources } = scan(`{"untypedDeployment":${documents}}`, 'untypedDeployment');
+    expect([...document.keys()]).toEqual(['deployment']);
+    expect(resources).toBe('absent');
+  });
+
+  describe('keeps no text longer than 64 KiB', () => {
+    const kept = `"${'x'.repeat(65_000)}"`;
+    const dropped = `"${'x'.repeat(66_000)}"`;
+    const far = `[${'5,'.repeat(800)}5]`;
+    const spaces = ' '.repeat(66_000);
+    const text = Buffer.from(
+      `{"dropped":${dropped},"deployment":{"x":${dropped}},"kept":${kept},"far":${spaces}${far},"near":[6]}`,
+    );
+    test.each([
+      ['at once', []],
+      ['in pieces of 1,000', Array(280).fill(1000)],
+      ['with a cut within the last', [text.length - 3]],
+    ])('%s', (_, sizes) => {
+      const { members } = scanInChunks(text, null, sizes);
+      expect(members.get('dropped')).toEqual({ kind: 'string', start: 11, end: 11 + dropped.length });
+      expect(members.get('kept')?.text).toBe(kept);
+      expect([undefined, far]).toContain(members.get('far')?.text);
+      expect(members.get('near')?.text).toBe('[6]');
+    });
+  });
+
+  test.each([
+    ['a root that is no object', '[]', null, 'The body is not an object'],
+    ['a missing deployment', '{"version":3}', null, '"deployment" is missing'],
+    ['a deployment that is null', '{"deployment":null}', null, '"deployment" is not an object'],
+    ['a missing document', '{"deployment":{}}', 'untypedDeployment', '"untypedDeployment" is missing'],
+    ['a document in quotes', '{"untypedDeployment":"{}"}', 'untypedDeployment', '"untypedDeployment" is not an object'],
+    ['a document without deployment', '{"untypedDeployment":{}}', 'untypedDeployment', '"deployment" is missing'],
+    ['resources by name', '{"deployment":{"resources":{"a":1}}}', null, '"resources" is neither an array nor null'],
+    ['resources that are true', '{"deployment":{"resources":true}}', null, '"resources" is neither an array nor null'],
+  ] as const)('refuses %s', (_, text, nested, message) => {
+    expect(() => scan(text, nested)).toThrow(new InvalidDeploymentError(message));
+  });
+
+  test('refuses what is not JSON', () => {
+    expect(() => scan('{"deployment":{}')).toThrow(JsonSyntaxError);
+  });
+});
+
+describe('assertDeploymentVersion', () => {
+  test.each(['1', '2', '3', '4'])('takes %s', (text) => {
+    expect(assertDeploymentVersion(text)).toBe(Number(text));
+  });
+
+  test.each([
+    [undefined, 'too old'],
+    ['null', 'too old'],
+    ['0', 'too old'],
+    ['5', 'too new: this server knows up to 4'],
+    ['99999999999999999999', 'too new'],
+    ['-1', 'not an integer'],
+    ['3.0', 'not an integer'],
+    ['"3"', 'not an integer'],
+  ])('refuses %s', (text, message) => {
+    expect(() => assertDeploymentVersion(text)).toThrow(InvalidDeploymentError);
+    expect(() => assertDeploymentVersion(text)).toThrow(message);
+  });
+});

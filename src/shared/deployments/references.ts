@@ -1,0 +1,106 @@
+import { JsonScanner } from '../platform/json/json-scanner.ts';
+import { scanElements, sliceOf } from '../platform/json/json-text.ts';
+import { joinParts, listMembers } from '../platform/json/member-edits.ts';
+import type { ResourceText } from './resource.ts';
+
+/** Each field of a resource that names others by their URNs, and how deep below the resource the URNs stand. */
+const referenceDepths = {
+  urn: 1,
+  parent: 1,
+  provider: 1,
+  deletedWith: 1,
+  viewOf: 1,
+  aliases: 2,
+  dependencies: 2,
+  replaceWith: 2,
+  propertyDependencies: 3,
+} as const;
+type Depths = typeof referenceDepths;
+
+/** A field with URNs: one, a list, or lists by property. `provider` has a provider reference. */
+export type ReferenceField = keyof Depths;
+
+/** The URNs that a resource names. An absent or ill-typed field reads as empty. */
+export type ResourceReferences = {
+  readonly [Field in ReferenceField]: {
+    1: string;
+    2: readonly string[];
+    3: readonly (readonly string[])[];
+  }[Depths[Field]];
+};
+
+/** The field whose URN stands at `path`, which has the resource's member at index `at`; null when no URN stands there. */
+export function referenceFieldAt(path: readonly (string | number)[], at = 0): ReferenceField | null {
+  const field = path[at];
+  return isReferenceField(field) && path.length - at === referenceDepths[field] ? field : null;
+}
+
+/** Up to this size a resource is parsed whole, which is three times as fast as a scan but builds all of it. */
+const maxParsedBytes = 64 * 1024;
+
+export function readReferences({ text }: ResourceText): ResourceReferences {
+  const values = new Map(
+    text.length <= maxParsedBytes ? Object.entries(JSON.parse(text.toString('utf8'))) : scanReferences(text),
+  );
+  return {
+    urn: asString(values.get('urn')),
+    parent: asString(values.get('parent')),
+    provider: asString(values.get('provider')),
+    deletedWith: asString(values.get('deletedWith')),
+    viewOf: asString(values.get('viewOf')),
+    aliases: asStrings(values.get('aliases')),
+    dependencies: asStrings(values.get('dependencies')),
+    replaceWith: asStrings(values.get('replaceWith')),
+    propertyDependencies: Object.values(asRecord(values.get('propertyDependencies'))).map(asStrings),
+  };
+}
+
+function scanReferences(text: Buffer): [string, unknown][] {
+  const values: [string, unknown][] = [];
+  const scanner = new JsonScanner({
+    reportDepth: 1,
+    onValue: (path, _, start, end) => {
+      const name = String(path[0]);
+      if (isReferenceField(name)) values.push([name, JSON.parse(text.toString('utf8', start, end))]);
+    },
+  });
+  scanner.write(text);
+  scanner.end();
+  return values;
+}
+
+function isReferenceField(name: string | number | undefined): name is ReferenceField {
+  return name !== undefined && Object.hasOwn(referenceDepths, name);
+}
+
+/** The array in `text` with only the strings that pass, each as it was spelled; null when none does. */
+export function filterStrings(text: Buffer, passes: (value: string) => boolean): Buffer | null {
+  const kept: Buffer[] = [];
+  for (const span of scanElements(text) ?? []) {
+    const element = sliceOf(text, span);
+    if (span.kind === 'string' && passes(JSON.parse(element.toString('utf8')))) kept.push(element);
+  }
+  return kept.length > 0 ? joinParts('[', kept, ']') : null;
+}
+
+/** The object of string arrays in `text`, each filtered, and those keys dropped that have nothing left. */
+export function filterStringLists(text: Buffer, passes: (value: string) => boolean): Buffer | null {
+  const kept: Buffer[] = [];
+  for (const { nameStart, valueStart, valueEnd } of listMembers(text)) {
+    const list = filterStrings(text.subarray(valueStart, valueEnd), passes);
+    if (list) kept.push(Buffer.concat([text.subarray(nameStart, valueStart), list]));
+  }
+  return kept.length > 0 ? joinParts('{', kept, '}') : null;
+}
+
+function asString(value: unknown): string {
+  return typeof value === 'string' ? value : '';
+}
+
+function asStrings(value: unknown): string[] {
+  return Array.isArray(value) ? value.filter((item) => typeof item === 'string') : [];
+}
+
+function asRecord(value: unknown): object {
+  return typeof value === 'object' && value !== null && !Array.isArray(value) ? value : {};
+}

@@ -1,0 +1,118 @@
+import { JsonScanner } from '../platform/json/json-scanner.ts';
+import { editMembers, type MemberEdit } from '../platform/json/member-edits.ts';
+
+/** Bits for the deployment features that a single resource can ask for. */
+export const ResourceFeature = {
+  refreshBeforeUpdate: 1,
+  views: 2,
+  hooks: 4,
+  taint: 8,
+  replaceWith: 16,
+  extensionParameterization: 32,
+  'snippets-prototype': 64,
+} as const;
+
+const memberFeatures = new Map<string | number | undefined, number>([
+  ['refreshBeforeUpdate', ResourceFeature.refreshBeforeUpdate],
+  ['viewOf', ResourceFeature.views],
+  ['resourceHooks', ResourceFeature.hooks],
+  ['taint', ResourceFeature.taint],
+  ['replaceWith', ResourceFeature.replaceWith],
+  ['extensionRef', ResourceFeature.extensionParameterization],
+  ['snippetID', ResourceFeature['snippets-prototype']],
+]);
+
+/** One resource as its raw JSON, with the little that every replay has to know about it. */
+export interface ResourceText {
+  readonly text: Buffer;
+  /** Bits of ResourceFeature. */
+  readonly features: number;
+  readonly hasAliases: boolean;
+  /** Its position in the base document when its bytes are still those of the base document, else -1. */
+  readonly basePosition: number;
+}
+
+/** Collects a resource's features while a scan passes its members. Of a repeated member the last counts. */
+export class ResourceReader {
+  #features: number;
+  #hasAliases: boolean;
+
+  /** Begins with what is known of `resource`, for members that change. */
+  constructor(resource?: ResourceText) {
+    this.#features = resource?.features ?? 0;
+    this.#hasAliases = resource?.hasAliases ?? false;
+  }
+
+  takeMember(name: string | number | undefined, source: Buffer, start: number, end: number): void {
+    if (name === 'aliases') {
+      this.#hasAliases = isFilled(source, start, end);
+      return;
+    }
+    const bit = memberFeatures.get(name);
+    if (bit === undefined) return;
+    this.#features = isFilled(source, start, end) ? this.#features | bit : this.#features & ~bit;
+  }
+
+  /** The resource that has just been passed; the reader is then ready for the next one. */
+  finish(text: Buffer, basePosition = -1): ResourceText {
+    const resource = { text, features: this.#features, hasAliases: this.#hasAliases, basePosition };
+    this.#features = 0;
+    this.#hasAliases = false;
+    return resource;
+  }
+}
+
+/** Reads the resource that `text` holds. */
+export function readResource(text: Buffer): ResourceText {
+  const reader = new ResourceReader();
+  const scanner = new JsonScanner({
+    reportDepth: 1,
+    onValue: (path, _, start, end) => {
+      if (path.length === 1) reader.takeMember(path[0], text, start, end);
+    },
+  });
+  scanner.write(text);
+  scanner.end();
+  return reader.finish(text);
+}
+
+/** The resource with some members edited; all other members keep their bytes. */
+export function editResource(resource: ResourceText, edits: ReadonlyMap<string, MemberEdit>): ResourceText {
+  if (edits.size === 0) return resource;
+  const reader = new ResourceReader(resource);
+  const watched = new Map<string, MemberEdit>();
+  for (const [name, edit] of edits) {
+    watched.set(name, (value) => {
+      const edited = edit(value);
+      reader.takeMember(name, edited ?? nullText, 0, edited?.length ?? nullText.length);
+      return edited;
+    });
+  }
+  const text = editMembers(resource.text, watched);
+  return reader.finish(text);
+}
+
+const nullText = Buffer.from('null');
+const trueText = Buffer.from('true');
+
+/** The resource with boolean members set. */
+export function flagResource(resource: ResourceText, names: readonly string[]): ResourceText {
+  return editResource(resource, new Map(names.map((name) => [name, () => trueText])));
+}
+
+/** Whether Go's omitempty would keep the value: it is not `null`, `false`, `""`, `[]` or `{}`. */
+export function isFilled(source: Buffer, start: number, end: number): boolean {
+  switch (source[start]) {
+    case 0x22:
+      return end - start > 2;
+    case 0x6e:
+    case 0x66:
+      return false;
+    case 0x5b:
+    case 0x7b:
+      for (let i = start + 1; i < end - 1; i++) if ((source[i] as number) > 0x20) return true;
+      return false;
+    default:
+      return true;
+  }
+}

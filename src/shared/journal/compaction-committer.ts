@@ -1,0 +1,96 @@
+import type { CheckpointRepository } from '../checkpoints/checkpoint-repository.ts';
+import type { DocumentStore } from '../documents/document-store.ts';
+import type { Logger } from '../platform/logger/logger.ts';
+import type { UpdateRow } from '../updates/update-repository.ts';
+import type { CompactionRepository } from './compaction-repository.ts';
+import { describeUnknownKinds } from './journal-fault.ts';
+import type { JournalReplayer, LongestPrefix } from './replay/journal-replayer.ts';
+import type { ReplayProgress } from './replay/runner/replay-work.ts';
+
+/** Commits what a replay made of a journal. The caller holds the claim on it. */
+export class CompactionCommitter {
+  readonly #checkpoints: CheckpointRepository;
+  readonly #documents: DocumentStore;
+  readonly #compactions: CompactionRepository;
+  readonly #replayer: JournalReplayer;
+  readonly #logger: Logger;
+
+  constructor(parts: {
+    checkpoints: CheckpointRepository;
+    documents: DocumentStore;
+    compactions: CompactionRepository;
+    replayer: JournalReplayer;
+    logger: Logger;
+  }) {
+    this.#checkpoints = parts.checkpoints;
+    this.#documents = parts.documents;
+    this.#compactions = parts.compactions;
+    this.#replayer = parts.replayer;
+    this.#logger = parts.logger;
+  }
+
+  /** All entries of a running update. Returns whether they were committed. Throws InvalidJournalError. */
+  async commitAll(update: UpdateRow): Promise<boolean> {
+    const checkpointId = await this.#replayer.catchUp(update, async ({ replay, progress, fault }) => {
+      if (fault) throw fault;
+      const { document, resourceCount } = await replay.encode(await this.#replayer.manifest(update.id));
+      return this.#checkpoints.commitCompaction(
+        { ...compactionOf(update, progress), outcome: { error: null, warning: warningOf(progress), isNew: false } },
+        { document: await this.#documents.saveEncoded(document), resourceCount },
+      );
+    });
+    return checkpointId !== null;
+  }
+
+  /** The longest valid prefix of an ended update's journal, with its fault. Returns whether it was committed. */
+  async commitPrefix(update: UpdateRow, { progress, replayed, fault }: LongestPrefix): Promise<boolean> {
+    const error = fault?.message ?? null;
+    const warning = warningOf(progress);
+    let committed: boolean;
+    if (replayed) {
+      const { document, resourceCount } = replayed;
+      const checkpointId = await this.#checkpoints.commitCompaction(
+        { ...compactionOf(update, progress), outcome: { error, warning, isNew: true } },
+        { document: await this.#documents.saveEncoded(document), resourceCount },
+      );
+      committed = checkpointId !== null;
+    } else {
+      committed = await this.#compactions.revertToBase({
+        ...compactionOf(update, progress),
+        error: error ?? 'the journal is empty',
+      });
+    }
+    if (committed) this.#report(update, progress.entries, error, warning);
+    return committed;
+  }
+
+  #report(
+    { id, stackId, stackVersion, entryCount }: UpdateRow,
+    entries: number,
+    error: string | null,
+    warning: string | null,
+  ) {
+    const facts = { updateId: id, stackId, stackVersion, entries, entryCount };
+    if (error !== null) {
+      this.#logger.error(
+        { ...facts, reason: error },
+        'journal not replayed to its end; the stack waits for an operator',
+      );
+    }
+    if (warning !== null) this.#logger.warn({ ...facts, reason: warning }, 'journal replayed without some entries');
+  }
+}
+
+/** What the replay left out, as a sentence; null when it left out nothing. */
+export function warningOf({ unknownKinds }: ReplayProgress): string | null {
+  return unknownKinds && describeUnknownKinds(unknownKinds);
+}
+
+function compactionOf(update: UpdateRow, progress: ReplayProgress) {
+  return {
+    updateId: update.id,
+    stackId: update.stackId,
+    foundCheckpointId: update.checkpointId,
+    compactedEntries: progress.entries,
+  };
+}

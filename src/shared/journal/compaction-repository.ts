@@ -1,0 +1,197 @@
+import { Type } from 'typebox';
+import { type Queryable, type Row, sql } from '../platform/db/sql.ts';
+import { Nullable } from '../platform/schema/standard-schema.ts';
+
+const IdRow = Type.Object({ id: Type.String() });
+
+/** A journal whose compaction left something out, and that no operator has accepted. */
+const JournalFaultRow = Type.Object({
+  updateId: Type.String(),
+  organization: Type.String(),
+  project: Type.String(),
+  stack: Type.String(),
+  stackVersion: Nullable(Type.Integer()),
+  entryCount: Type.Integer(),
+  compactedEntries: Type.Integer(),
+  compactionError: Nullable(Type.String()),
+  compactionWarning: Nullable(Type.String()),
+});
+export type JournalFaultRow = Row<typeof JournalFaultRow>;
+
+export type CompactionRepository = ReturnType<typeof createCompactionRepository>;
+
+/** What becomes of journals: who compacts them, with what outcome, and how long they are kept. Time is the database's. */
+export function createCompactionRepository(db: Queryable) {
+  const isFaulty = sql.fragment`j.accepted_at is null and (j.fold_error is not null or j.fold_warning is not null)`;
+  // As in the index journals_kept.
+  const mayGo = sql.fragment`
+    j.folded_at is not null and (j.accepted_at is not null or (j.fold_error is null and j.fold_warning is null))`;
+
+  return {
+    /**
+     * Takes the right to compact the journal for `seconds`; false when another has it, or there is no journal. A claim that is
+     * longer than that was made before the database's clock was set back, and does not count.
+     */
+    claim: async (updateId: string, claim: string, seconds: number): Promise<boolean> => {
+      const row = await db.maybeOne(sql.rows(IdRow)`
+        /* journals.claim */
+        update journals set fold_claim = ${claim}, fold_claimed_until = clock_timestamp() + make_interval(secs => ${seconds})
+        where update_id = ${updateId} and (fold_claimed_until is null or fold_claimed_until <= clock_timestamp()
+          or fold_claimed_until > clock_timestamp() + make_interval(secs => ${seconds}))
+        returning update_id as id`);
+      return row !== null;
+    },
+
+    renewClaim: (updateId: string, claim: string, seconds: number) =>
+      db.query(sql.nothing`
+        /* journals.renewClaim */
+        update journals set fold_claimed_until = clock_timestamp() + make_interval(secs => ${seconds})
+        where update_id = ${updateId} and fold_claim = ${claim}`),
+
+    releaseClaim: (updateId: string, claim: string) =>
+      db.query(sql.nothing`
+        /* journals.releaseClaim */
+        update journals set fold_claim = null, fold_claimed_until = null
+        where update_id = ${updateId} and fold_claim = ${claim}`),
+
+    /**
+     * Records that no entry of an ended update can be replayed: its state is the one that it began with. Only if the update
+     * still has the checkpoint that the compaction found.
+     */
+    revertToBase: async (compaction: {
+      updateId: string;
+      stackId: string;
+      foundCheckpointId: string | null;
+      error: string;
+    }): Promise<boolean> => {
+      const row = await db.maybeOne(sql.rows(IdRow)`
+        /* journals.revertToBase */
+        with stack as (select id from stacks where id = ${compaction.stackId} for update),
+        fenced as (
+          select u.id, u.stack_id, u.checkpoint_id, u.base_checkpoint_id
+          from updates u join stack on stack.id = u.stack_id join journals j on j.update_id = u.id
+          where u.id = ${compaction.updateId} and u.checkpoint_id is not distinct from ${compaction.foundCheckpointId}::uuid
+            and not exists (
+              select 1 from updates r where r.stack_id = u.stack_id and r.id <> u.id and r.exclusive and r.status = 'running'
+            )
+          for update of u, j
+        ),
+        moved as (
+          update updates u set checkpoint_id = f.base_checkpoint_id from fenced f
+          where u.id = f.id and u.checkpoint_id is distinct from f.base_checkpoint_id
+        ),
+        head as (
+          update stacks s set checkpoint_id = f.base_checkpoint_id, updated_at = now() from fenced f
+          where s.id = f.stack_id and s.checkpoint_id is not distinct from f.checkpoint_id
+            and f.checkpoint_id is distinct from f.base_checkpoint_id
+        ),
+        superseded as (
+          delete from checkpoints c using fenced f where c.update_id = f.id
+            and not exists (
+              select 1 from updates o where o.id <> f.id and o.exclusive and (o.base_checkpoint_id = c.id or o.checkpoint_id = c.id)
+            )
+        )
+        update journals j set folded_entries = 0, fold_error = ${compaction.error}, fold_warning = null, folded_at = null,
+          fold_claim = null, fold_claimed_until = null
+        from fenced f where j.update_id = f.id returning f.id`);
+      return row !== null;
+    },
+
+    /** Records why entries of an ended update cannot be replayed; its state stays at the checkpoint that it has. */
+    recordFault: (updateId: string, error: string) =>
+      db.query(sql.nothing`
+        /* journals.recordFault */
+        update journals j set fold_error = ${error}, folded_at = null, accepted_at = null from updates u
+        where j.update_id = ${updateId} and u.id = j.update_id and u.status not in ('not started', 'running')
+          and j.entry_count > j.folded_entries and j.fold_error is null`),
+
+    /** Records that the state of an ended update was read back as `checkpointId`; its snapshots are no longer needed then. */
+    markCompacted: (updateId: string, checkpointId: string | null) =>
+      db.query(sql.nothing`
+        /* journals.markCompacted */
+        with marked as (
+          update journals j set folded_at = clock_timestamp() from updates u
+          where j.update_id = ${updateId} and u.id = j.update_id and u.status not in ('not started', 'running')
+            and u.checkpoint_id is not distinct from ${checkpointId}::uuid and j.folded_at is null
+            and (j.entry_count <= j.folded_entries or j.fold_error is not null)
+          returning j.update_id
+        )
+        delete from journal_fold_points p using marked m where p.update_id = m.update_id`),
+
+    /**
+     * Claims ended updates whose journal is still to be compacted or read back: those never tried first, the others after a pause
+     * that begins at 20 s and doubles up to an hour. The pause is noted before the attempt, so one that ends the process
+     * counts too.
+     */
+    claimUncompacted: async (limit: number): Promise<string[]> => {
+      const rows = await db.any(sql.rows(IdRow)`
+        /* journals.claimUncompacted */
+        with due as (
+          select j.update_id from journals j join updates u on u.id = j.update_id join stacks s on s.id = j.stack_id
+          where j.folded_at is null and s.deleted_at is null and u.status not in ('not started', 'running')
+            and (j.next_fold_at is null or j.next_fold_at <= clock_timestamp()
+              -- The clock was set back.
+              or j.next_fold_at > clock_timestamp() + interval '1 hour')
+          order by j.next_fold_at nulls first, u.ended_at limit ${limit} for update of j skip locked
+        )
+        update journals j set fold_attempts = j.fold_attempts + 1,
+          next_fold_at = clock_timestamp() + least(interval '1 hour', interval '20 seconds' * 2 ^ least(j.fold_attempts, 12))
+        from due where j.update_id = due.update_id returning j.update_id as id`);
+      return rows.map((row) => row.id);
+    },
+
+    /** Updates whose journal has been kept for the grace period. */
+    listKeptLongerThan: async (graceSeconds: number, limit: number): Promise<string[]> => {
+      const rows = await db.any(sql.rows(IdRow)`
+        /* journals.listKeptLongerThan */
+        select j.update_id as id from journals j
+        where ${mayGo} and greatest(j.folded_at, j.accepted_at) <= clock_timestamp() - make_interval(secs => ${graceSeconds})
+        order by greatest(j.folded_at, j.accepted_at) limit ${limit}`);
+      return rows.map((row) => row.id);
+    },
+
+    /** Deletes a compacted journal; none that has entries which are in no state, unless an operator has accepted that. */
+    delete: (updateId: string) =>
+      db.query(sql.nothing`
+        /* journals.delete */
+        with folded as (delete from journals j where j.update_id = ${updateId} and ${mayGo} returning j.update_id),
+        points as (delete from journal_fold_points p using folded f where p.update_id = f.update_id)
+        delete from journal_entries e using folded f where e.update_id = f.update_id`),
+
+    /** The stack's faulty journals, newest version first. */
+    findFaults: (stackId: string) =>
+      db.any(sql.rows(JournalFaultRow)`
+        /* journals.findFaults */
+        select j.update_id as "updateId", o.name as organization, p.name as project, s.name as stack,
+          u.stack_version as "stackVersion", j.entry_count as "entryCount", j.folded_entries as "compactedEntries",
+          j.fold_error as "compactionError", j.fold_warning as "compactionWarning"
+        from journals j join updates u on u.id = j.update_id join stacks s on s.id = j.stack_id
+          join projects p on p.id = s.project_id join organizations o on o.id = p.organization_id
+        where j.stack_id = ${stackId} and ${isFaulty} order by u.stack_version desc`),
+
+    /** Takes the states of the stack as they are, whatever their journals have left out. Returns the updates meant. */
+    acceptFaults: async (stackId: string): Promise<string[]> => {
+      const rows = await db.any(sql.rows(IdRow)`
+        /* journals.acceptFaults */
+        update journals j set accepted_at = clock_timestamp() where j.stack_id = ${stackId} and ${isFaulty}
+        returning j.update_id as id`);
+      return rows.map((row) => row.id);
+    },
+
+    /** How many stacks have faulty journals. */
+    countFaultyStacks: () =>
+      db.one(sql.rows(Type.Object({ error: Type.Integer(), unknownKind: Type.Integer() }))`
+        /* journals.countFaultyStacks */
+        select count(distinct j.stack_id) filter (where j.fold_error is not null)::integer as error,
+          count(distinct j.stack_id) filter (where j.fold_warning is not null)::integer as "unknownKind"
+        from journals j where ${isFaulty}`),
+
+    /** The newest update of the stack that still has its journal, or the one of a version. */
+    findWithJournal: (stackId: string, stackVersion: number | null) =>
+      db.maybeOne(sql.rows(IdRow)`
+        /* journals.findWithJournal */
+        select u.id from journals j join updates u on u.id = j.update_id
+        where j.stack_id = ${stackId} and (${stackVersion}::integer is null or u.stack_version = ${stackVersion}::integer)
+        order by u.stack_version desc limit 1`),
+  };
+}

@@ -1,0 +1,81 @@
+import { describe, expect, test } from '@jest/globals';
+import fc from 'fast-check';
+import { PayloadTooLargeError } from '../platform/errors/errors.ts';
+import { InvalidJournalBatchError, splitJournalBatch } from './journal-batch.ts';
+
+async function split(body: string): Promise<[number, string][]> {
+  return (await splitJournalBatch(Buffer.from(body))).map(({ sequenceId, text }) => [
+    sequenceId,
+    text.toString('utf8'),
+  ]);
+}
+
+describe('splitJournalBatch', () => {
+  test('gives every entry with its bytes, in the order of the body', async () => {
+    const first = '{ "kind":0,"sequenceID": 7 ,"x":{"sequenceID":"no","entries":[1e21]},"é":"\\u0041"}';
+    const second = '{"sequenceID":3,"sequenceID":4}';
+    expect(await split(`{"other":[{}], "entries" : [ ${first} ,\n${second},${first}]}`)).toEqual([
+      [7, first],
+      [4, second],
+      [7, first],
+    ]);
+  });
+
+  test('takes an empty batch', async () => {
+    expect(await split('{"entries":[]}')).toEqual([]);
+  });
+
+  test('of a repeated member the last counts', async () => {
+    expect(await split('{"entries":[{"sequenceID":1}],"entries":[{"sequenceID":2}]}')).toEqual([
+      [2, '{"sequenceID":2}'],
+    ]);
+  });
+
+  test.each([
+    '{}',
+    '[]',
+    '"x"',
+    '',
+    '{"entries":[{"sequenceID":1}]',
+    '{"entries":null}',
+    '{"entries":{"a":{"sequenceID":1}}}',
+  ])('refuses a body that is no batch: %s', async (body) => {
+    await expect(split(body)).rejects.toEqual(
+      expect.objectContaining({ name: 'InvalidJournalBatchError', index: null }),
+    );
+  });
+
+  test.each(['0', '-1', '1.0', '1e0', '"1"', 'null', '9007199254740992', '{}'])('refuses sequenceID %s', async (id) => {
+    const body = `{"entries":[{"sequenceID":1},{"sequenceID":${id}}]}`;
+    await expect(split(body)).rejects.toEqual(expect.objectContaining({ name: 'InvalidJournalBatchError', index: 1 }));
+  });
+
+  test.each(['{}', 'null', '[1]', '{"x":{"sequenceID":1}}'])('refuses the entry %s', async (entry) => {
+    const body = `{"entries":[{"sequenceID":1},{"sequenceID":2},${entry}]}`;
+    await expect(split(body)).rejects.toEqual(expect.objectContaining({ name: 'InvalidJournalBatchError', index: 2 }));
+  });
+
+  test('refuses the entry after the ten-thousandth, without a look at what follows', async () => {
+    const entries = (count: number): string => Array(count).fill('{"sequenceID":1}').join(',');
+    expect(await split(`{"entries":[${entries(10_000)}]}`)).toHaveLength(10_000);
+    await expect(split(`{"entries":[${entries(10_001)}, no JSON`)).rejects.toThrow(PayloadTooLargeError);
+  });
+
+  test('refuses several entries of more than 16 MiB together, but not one', async () => {
+    const entry = `{"sequenceID":1,"newSnapshot":"${'x'.repeat(16 * 1024 * 1024)}"}`;
+    expect(await split(`{"entries":[${entry}]}`)).toHaveLength(1);
+    await expect(split(`{"entries":[${entry},{"sequenceID":2}, no JSON`)).rejects.toThrow(PayloadTooLargeError);
+  });
+
+  test('fails in no other way', async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.json(), async (entries) => {
+        try {
+          await split(`{"entries":${entries}}`);
+        } catch (error) {
+          expect(error).toBeInstanceOf(InvalidJournalBatchError);
+        }
+      }),
+    );
+  });
+});

@@ -1,0 +1,74 @@
+import { Type } from 'typebox';
+import type { StoredDocument } from '../documents/document-store.ts';
+import { type Queryable, type Row, sql } from '../platform/db/sql.ts';
+import { Bytes, Nullable } from '../platform/schema/standard-schema.ts';
+
+const JournalSnapshotRow = Type.Object({
+  entries: Type.Integer(),
+  sha256: Bytes,
+  sizeBytes: Type.Integer(),
+  codec: Type.String(),
+  inlineBytes: Nullable(Bytes),
+  blobKey: Nullable(Type.String()),
+});
+export type JournalSnapshotRow = Row<typeof JournalSnapshotRow>;
+const ClaimedRow = Type.Object({ updateId: Type.String(), sizeBytes: Type.Integer() });
+
+export type JournalSnapshotRepository = ReturnType<typeof createJournalSnapshotRepository>;
+
+/** Snapshots from which the replay of an update's journal can go on. A cache: losing one costs time, not state. */
+export function createJournalSnapshotRepository(db: Queryable) {
+  return {
+    find: (updateId: string) =>
+      db.maybeOne(sql.rows(JournalSnapshotRow)`
+        /* journalFoldPoints.find */
+        select entries, sha256, size_bytes as "sizeBytes", codec, inline_bytes as "inlineBytes", blob_key as "blobKey"
+        from journal_fold_points where update_id = ${updateId}`),
+
+    /** Puts the snapshot in place of an earlier one; does nothing when there is a later one or its blob is condemned. */
+    upsert: (updateId: string, entries: number, place: StoredDocument) =>
+      db.query(sql.nothing`
+        /* journalFoldPoints.upsert */
+        with blob as (select key from blobs where key = ${place.blobKey}::text and condemned_at is null for key share)
+        insert into journal_fold_points (update_id, entries, sha256, size_bytes, codec, inline_bytes, blob_key)
+        select ${updateId}::uuid, ${entries}::integer, ${sql.binary(place.sha256)}, ${place.sizeBytes}::bigint, ${place.codec}::text,
+               ${place.inlineBytes ? sql.binary(place.inlineBytes) : null}::bytea, ${place.blobKey}::text
+        where ${place.blobKey}::text is null or exists (select 1 from blob)
+        on conflict (update_id) do update set entries = excluded.entries, sha256 = excluded.sha256, size_bytes = excluded.size_bytes,
+          codec = excluded.codec, inline_bytes = excluded.inline_bytes, blob_key = excluded.blob_key, checked_at = now()
+        where journal_fold_points.entries < excluded.entries`),
+
+    /** Takes snapshots that were not read back within `periodSeconds`; they are due again after `claimSeconds`. */
+    claimChecks: async (periodSeconds: number, claimSeconds: number, limit: number) =>
+      db.any(sql.rows(ClaimedRow)`
+        /* journalFoldPoints.claimChecks */
+        update journal_fold_points set checked_at = now() - make_interval(secs => ${periodSeconds}) + make_interval(secs => ${claimSeconds})
+        where update_id in (
+          select update_id from journal_fold_points where checked_at < now() - make_interval(secs => ${periodSeconds})
+          order by checked_at limit ${limit} for no key update skip locked)
+        returning update_id as "updateId", size_bytes as "sizeBytes"`),
+
+    /** Updates that have a snapshot, of one stack or of all; in the order of their ids, after this one. */
+    listAfter: async (after: string, stackId: string | null, limit: number): Promise<string[]> => {
+      const rows = await db.any(sql.rows(ClaimedRow)`
+        /* journalFoldPoints.listAfter */
+        select f.update_id as "updateId", f.size_bytes as "sizeBytes" from journal_fold_points f
+        join updates u on u.id = f.update_id
+        where f.update_id > ${after}::uuid and (${stackId}::uuid is null or u.stack_id = ${stackId}::uuid)
+        order by f.update_id limit ${limit}`);
+      return rows.map((row) => row.updateId);
+    },
+
+    /** Notes that the snapshot was read back whole. */
+    markWhole: (updateId: string, sha256: Buffer) =>
+      db.query(sql.nothing`
+        /* journalFoldPoints.markWhole */
+        update journal_fold_points set checked_at = now() where update_id = ${updateId} and sha256 = ${sql.binary(sha256)}`),
+
+    /** Drops the snapshot, if it still is the one with this hash. */
+    delete: (updateId: string, sha256: Buffer) =>
+      db.query(sql.nothing`
+        /* journalFoldPoints.delete */
+        delete from journal_fold_points where update_id = ${updateId} and sha256 = ${sql.binary(sha256)}`),
+  };
+}

@@ -1,0 +1,297 @@
+import {
+  type DocumentParts,
+  MalformedDeploymentError,
+  readDeployment,
+  readDocument,
+} from '../../../deployments/deployment-parts.ts';
+import { flagResource, type ResourceText } from '../../../deployments/resource.ts';
+import { type ManifestSource, writeDocument } from '../../../deployments/write-document.ts';
+import type { JournalEntryText } from '../../journal-batch.ts';
+import { EntryFields, JournalEntryKind } from './entry-fields.ts';
+import { type RebuiltDeployment, rebuildDeployment } from './rebuild-deployment.ts';
+import { JournalReplayError } from './replay-error.ts';
+import { decodeReplayState, encodeReplayState } from './replay-snapshot.ts';
+import { createReplayState, hasChanges, isApplied, markApplied, noChanges, type ReplayState } from './replay-state.ts';
+import { AliasConflictError } from './resolve-aliases.ts';
+
+export interface JournalReplayOptions {
+  /** Keeps the byteString feature of the base document, which Pulumi's own replay loses. Default true. */
+  readonly keepByteString?: boolean;
+}
+
+/** Something in an entry that was passed over. */
+export interface ReplayNote {
+  readonly sequenceId: number;
+  /** `unknown-operation`: it refers to a resource that no applied entry has added. */
+  readonly reason: 'unknown-kind' | 'unknown-operation';
+}
+
+export interface ReplayedDocument {
+  /** The untyped deployment document. */
+  readonly document: Buffer;
+  readonly features: readonly string[];
+  readonly resourceCount: number;
+  readonly pendingOperationCount: number;
+}
+
+export interface ReplayResult extends ReplayedDocument {
+  readonly notes: readonly ReplayNote[];
+}
+
+/**
+ * Replays entries over the document that the update began with (null = none), in the order of their sequence ids and
+ * each id once, the first to arrive. Resources keep their bytes unless one of their fields has to change, and then all
+ * other fields keep theirs. Throws JournalReplayError.
+ */
+export function replayJournal(
+  base: Buffer | null,
+  entries: Iterable<JournalEntryText>,
+  options: JournalReplayOptions & { readonly manifest: ManifestSource },
+): ReplayResult {
+  const replay = new JournalReplay(base, options);
+  for (const entry of [...entries].sort((a, b) => a.sequenceId - b.sequenceId)) replay.apply(entry);
+  return { ...replay.generate(options.manifest), notes: replay.notes };
+}
+
+/** Entries of kinds that this release does not know, which a replay has left out. */
+export interface UnknownKinds {
+  readonly count: number;
+  /** The first of them, and its kind. */
+  readonly sequenceId: number;
+  readonly kind: number;
+}
+
+/**
+ * A replay that can stop after any entry: look at the deployment so far, go on, or be put away and restored. A call
+ * that throws leaves it as it was.
+ *
+ * What can be told to be wrong is refused, because positions then mean other resources than the CLI meant: a position
+ * outside the base, a new base after changes to the old one. A reference to an operation that added nothing is passed
+ * over instead: it is what a lost or unfinished predecessor leaves, whose begin entry still shows as pending, and to
+ * refuse it would lock the stack.
+ */
+export class JournalReplay {
+  readonly #base: Buffer | null;
+  readonly #state: ReplayState;
+  readonly #notes: ReplayNote[] = [];
+  #unknownKinds: UnknownKinds | null = null;
+
+  constructor(base: Buffer | null, options?: JournalReplayOptions) {
+    this.#base = base;
+    this.#state = createReplayState(readBase(base), options?.keepByteString ?? true);
+  }
+
+  /** Continues from `snapshot`, which must have been taken over the same base. Throws ReplaySnapshotError. */
+  static restore(base: Buffer | null, snapshot: Buffer): JournalReplay {
+    const replay = new JournalReplay(base);
+    Object.assign(replay.#state, decodeReplayState(snapshot, base, replay.#state.base.resources));
+    return replay;
+  }
+
+  /** The state after the entries so far, as bytes. Take it where `hasGap` is false: see `apply`. */
+  snapshot(): Buffer {
+    return encodeReplayState(this.#state, this.#base);
+  }
+
+  get lastSequenceId(): number {
+    return this.#state.lastSequenceId;
+  }
+
+  /** Whether a sequence id below the last one has not been seen, so that its entry may still come. */
+  get hasGap(): boolean {
+    return this.#state.gaps.length > 0;
+  }
+
+  /** Since this object was made: take no snapshot when there are any, or a release that knows them would never see them. */
+  get unknownKinds(): UnknownKinds | null {
+    return this.#unknownKinds;
+  }
+
+  /** What was passed over since this object was made. */
+  get notes(): readonly ReplayNote[] {
+    return this.#notes;
+  }
+
+  /**
+   * Applies the next entry; false when one with its sequence id already was. An entry that comes after a later one is
+   * refused (`late-entry`): the replay has to start again from before the gap. Throws JournalReplayError.
+   */
+  apply(entry: JournalEntryText): boolean {
+    const { sequenceId } = entry;
+    if (isApplied(this.#state, sequenceId)) return false;
+    if (sequenceId < this.#state.lastSequenceId) {
+      throw new JournalReplayError('late-entry', `comes after entry ${this.#state.lastSequenceId}`, sequenceId);
+    }
+    const fields = new EntryFields(entry);
+    this.#applyKind(fields);
+    if (fields.flag('requiresByteString')) this.#state.requiresByteString = true;
+    markApplied(this.#state, sequenceId);
+    return true;
+  }
+
+  /** The document as of now. */
+  generate(manifest: ManifestSource): ReplayedDocument {
+    const rebuilt = this.#rebuild(null);
+    return {
+      document: writeDocument({ ...rebuilt, members: this.#state.documentMembers }, manifest),
+      features: rebuilt.features,
+      resourceCount: rebuilt.deployment.resources.length,
+      pendingOperationCount: rebuilt.deployment.pendingOperations.length,
+    };
+  }
+
+  #applyKind(fields: EntryFields): void {
+    const state = this.#state;
+    const kind = fields.requiredInteger('kind');
+    switch (kind) {
+      case JournalEntryKind.begin:
+        state.open.set(fields.requiredInteger('operationID'), fields.operation());
+        return;
+      case JournalEntryKind.success:
+        this.#applySuccess(fields);
+        return;
+      case JournalEntryKind.failure:
+        // It carries the state that the resource would have had, which must not be used.
+        state.open.delete(fields.requiredInteger('operationID'));
+        return;
+      case JournalEntryKind.refreshSuccess: {
+        const operationId = fields.requiredInteger('operationID');
+        this.#applySwap(fields, true);
+        state.open.delete(operationId);
+        state.hasRefresh = true;
+        return;
+      }
+      case JournalEntryKind.outputs:
+        this.#applySwap(fields, false);
+        return;
+      case JournalEntryKind.write:
+        this.#applyWrite(fields);
+        return;
+      case JournalEntryKind.secretsManager:
+        this.#setBaseMember('secrets_providers', fields.object('secretsProvider'), true);
+        return;
+      case JournalEntryKind.rebuiltBaseState:
+        Object.assign(state, { base: this.#rebuild(fields.sequenceId).deployment }, noChanges());
+        return;
+      case JournalEntryKind.extensionParameterize: {
+        const reference = fields.string('extensionRef');
+        const extension = fields.object('extension');
+        if (reference === null || !extension) throw fields.malformed('Extension without reference or content');
+        state.extensions.set(reference, extension);
+        return;
+      }
+      case JournalEntryKind.snippets:
+        this.#setBaseMember('snippets', fields.raw('snippets'), false);
+        return;
+      default: {
+        const { count, ...first } = this.#unknownKinds ?? { count: 0, sequenceId: fields.sequenceId, kind };
+        this.#unknownKinds = { count: count + 1, ...first };
+        this.#note(fields, 'unknown-kind');
+      }
+    }
+  }
+
+  #applySuccess(fields: EntryFields): void {
+    const state = this.#state;
+    // All fields are read before the first change, so that an entry that fails changes nothing.
+    const operationId = fields.requiredInteger('operationID');
+    const added = fields.state();
+    const removeOld = this.#position(fields, 'removeOld');
+    const deleteOld = this.#position(fields, 'deleteOld');
+    const pendingReplacementOld = this.#position(fields, 'pendingReplacementOld');
+    const removeNew = fields.integer('removeNew');
+    const deleteNew = fields.integer('deleteNew');
+    const pendingReplacementNew = fields.integer('pendingReplacementNew');
+
+    state.open.delete(operationId);
+    if (added) state.addedBy.set(operationId, state.added.push(added) - 1);
+    if (removeOld !== null) state.removed.add(removeOld);
+    if (deleteOld !== null) state.markedDelete.add(deleteOld);
+    if (pendingReplacementOld !== null) state.markedPendingReplacement.add(pendingReplacementOld);
+    this.#changeAdded(fields, removeNew, () => null);
+    this.#changeAdded(fields, deleteNew, (resource) => flagResource(resource, ['delete']));
+    this.#changeAdded(fields, pendingReplacementNew, (resource) => flagResource(resource, ['pendingReplacement']));
+    if (fields.flag('isRefresh')) state.hasRefresh = true;
+  }
+
+  /** Puts `state` where the referenced resource is; without one, `removes` says whether that resource goes. */
+  #applySwap(fields: EntryFields, removes: boolean): void {
+    const state = this.#state;
+    const resource = fields.state();
+    const position = this.#position(fields, 'removeOld');
+    const operationId = fields.integer('removeNew');
+    if (!resource && !removes) return;
+    if (position !== null) {
+      if (resource) state.swapped.set(position, resource);
+      else state.removed.add(position);
+    }
+    this.#changeAdded(fields, operationId, () => resource);
+  }
+
+  #applyWrite(fields: EntryFields): void {
+    const snapshot = fields.object('newSnapshot');
+    if (!snapshot) throw fields.malformed('"newSnapshot" is missing');
+    if (hasChanges(this.#state)) {
+      throw new JournalReplayError('write-after-changes', 'replaces the base after changes', fields.sequenceId);
+    }
+    this.#state.base = fields.reading(() => readDeployment(snapshot));
+  }
+
+  #setBaseMember(name: string, value: Buffer | null, keepsWithoutValue: boolean): void {
+    if (value === null && keepsWithoutValue) return;
+    const members = new Map(this.#state.base.members);
+    if (value) members.set(name, value);
+    else members.delete(name);
+    this.#state.base = { ...this.#state.base, members };
+  }
+
+  #changeAdded(
+    fields: EntryFields,
+    operationId: number | null,
+    change: (resource: ResourceText) => ResourceText | null,
+  ): void {
+    if (operationId === null) return;
+    const { added, addedBy } = this.#state;
+    const place = addedBy.get(operationId);
+    if (place === undefined) {
+      this.#note(fields, 'unknown-operation');
+      return;
+    }
+    // A resource that is gone stays gone.
+    const resource = added[place];
+    if (resource) added[place] = change(resource);
+  }
+
+  #position(fields: EntryFields, name: string): number | null {
+    const position = fields.integer(name);
+    const { length } = this.#state.base.resources;
+    if (position !== null && position >= length) {
+      const message = `"${name}" is ${position}, but the base has ${length} resources`;
+      throw new JournalReplayError('position-out-of-range', message, fields.sequenceId);
+    }
+    return position;
+  }
+
+  #rebuild(sequenceId: number | null): RebuiltDeployment {
+    try {
+      return rebuildDeployment(this.#state);
+    } catch (error) {
+      if (!(error instanceof AliasConflictError)) throw error;
+      throw new JournalReplayError('alias-conflict', error.message, sequenceId, { cause: error });
+    }
+  }
+
+  #note({ sequenceId }: EntryFields, reason: ReplayNote['reason']): void {
+    this.#notes.push({ sequenceId, reason });
+  }
+}
+
+function readBase(base: Buffer | null): DocumentParts {
+  try {
+    return readDocument(base);
+  } catch (error) {
+    if (!(error instanceof MalformedDeploymentError)) throw error;
+    const message = `The base is no deployment: ${error.message}`;
+    throw new JournalReplayError('malformed-base', message, null, { cause: error });
+  }
+}

@@ -1,0 +1,86 @@
+import type { CheckpointRepository } from '../checkpoints/checkpoint-repository.ts';
+import { findDamage } from '../documents/document-damage.ts';
+import type { DocumentStore } from '../documents/document-store.ts';
+import type { Logger } from '../platform/logger/logger.ts';
+import type { UpdateRepository, UpdateRow } from '../updates/update-repository.ts';
+import type { CompactionRepository } from './compaction-repository.ts';
+import type { JournalReplayer } from './replay/journal-replayer.ts';
+
+/**
+ * Reads the checkpoints of compacted journals back, and makes those that are damaged again from the journal. The caller holds
+ * the claim on it.
+ */
+export class StateRebuilder {
+  readonly #updates: UpdateRepository;
+  readonly #checkpoints: CheckpointRepository;
+  readonly #documents: DocumentStore;
+  readonly #compactions: CompactionRepository;
+  readonly #replayer: JournalReplayer;
+  readonly #graceSeconds: number;
+  readonly #logger: Logger;
+
+  constructor(parts: {
+    updates: UpdateRepository;
+    checkpoints: CheckpointRepository;
+    documents: DocumentStore;
+    compactions: CompactionRepository;
+    replayer: JournalReplayer;
+    graceSeconds: number;
+    logger: Logger;
+  }) {
+    this.#updates = parts.updates;
+    this.#checkpoints = parts.checkpoints;
+    this.#documents = parts.documents;
+    this.#compactions = parts.compactions;
+    this.#replayer = parts.replayer;
+    this.#graceSeconds = parts.graceSeconds;
+    this.#logger = parts.logger;
+  }
+
+  /**
+   * Reads back the checkpoint of an ended update. When it is whole, the journal is kept for the grace period only; when it is
+   * not, it is made again, for the next attempt to read back.
+   */
+  async readBack(update: UpdateRow, attempt: number): Promise<void> {
+    const isOwn = update.compactedEntries > 0;
+    if (isOwn && !(await this.#readsBack(update))) {
+      if (attempt > 2) {
+        throw new Error(
+          `Checkpoint ${update.checkpointId} does not read back as written; the journal of update ${update.id} is kept`,
+        );
+      }
+      this.#logger.error(
+        { updateId: update.id },
+        'checkpoint does not read back as written; made anew from the journal',
+      );
+      await this.rebuild(update.id);
+      return;
+    }
+    await this.#compactions.markCompacted(update.id, update.checkpointId);
+    if (update.entryCount === 0 || this.#graceSeconds === 0) await this.#compactions.delete(update.id);
+  }
+
+  /** Replaces the update's checkpoint by one made from its base and its journal. False when that is not possible. */
+  async rebuild(updateId: string): Promise<boolean> {
+    const update = await this.#updates.find(updateId);
+    if (!update || update.checkpointId === null || update.compactedEntries === 0) return false;
+    const damaged = { updateId, stackId: update.stackId, foundCheckpointId: update.checkpointId };
+    const rebuilt = await this.#replayer.catchUp(
+      update,
+      async ({ replay, fault }) => {
+        if (fault) throw fault;
+        const { document, resourceCount } = await replay.encode(await this.#replayer.manifest(updateId));
+        const place = await this.#documents.saveEncoded(document);
+        return this.#checkpoints.replace(damaged, { document: place, resourceCount });
+      },
+      { entries: update.compactedEntries, fromBase: true },
+    );
+    if (rebuilt) this.#logger.warn({ updateId }, 'state made anew from its journal');
+    return rebuilt !== null;
+  }
+
+  async #readsBack({ checkpointId }: UpdateRow): Promise<boolean> {
+    const checkpoint = checkpointId === null ? null : await this.#checkpoints.find(checkpointId);
+    return !checkpoint || (await findDamage(this.#documents, checkpoint)) === null;
+  }
+}

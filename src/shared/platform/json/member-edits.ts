@@ -1,0 +1,101 @@
+import { type JsonKind, JsonScanner } from './json-scanner.ts';
+
+/** Where one member of an object stands: its name from the opening quote, its value, and the name decoded. */
+export interface MemberPlace {
+  readonly name: string;
+  readonly nameStart: number;
+  readonly valueStart: number;
+  readonly valueEnd: number;
+  readonly kind: JsonKind;
+}
+
+/** Every member of the object that `text` holds, in order, repeated names included. */
+export function listMembers(text: Buffer): MemberPlace[] {
+  const members: MemberPlace[] = [];
+  let previousEnd = 0;
+  const scanner = new JsonScanner({
+    reportDepth: 1,
+    onValue: (path, kind, start, end) => {
+      if (path.length !== 1) return;
+      // Between two members stand only a comma and white space, so the next quote opens the name.
+      const nameStart = text.indexOf(0x22, previousEnd);
+      members.push({ name: String(path[0]), nameStart, valueStart: start, valueEnd: end, kind });
+      previousEnd = end;
+    },
+  });
+  scanner.write(text);
+  scanner.end();
+  return members;
+}
+
+/** The new value of a member, given its value so far (null = absent); null removes it. */
+export type MemberEdit = (value: Buffer | null) => Buffer | null;
+
+/**
+ * The object in `text` with some members given a new value (appended when missing) or removed. Every other byte stays,
+ * except the separators beside a removed member. Of an edited name that is repeated only the last is left.
+ */
+export function editMembers(text: Buffer, edits: ReadonlyMap<string, MemberEdit>): Buffer {
+  const members = listMembers(text);
+  const places = new Map<string, MemberPlace>();
+  for (const member of members) if (edits.has(member.name)) places.set(member.name, member);
+
+  const bodyStart = text.indexOf(0x7b) + 1;
+  const firstGap = text.subarray(bodyStart, members[0]?.nameStart ?? bodyStart);
+  const pieces: Buffer[] = [text.subarray(0, bodyStart)];
+  let gapStart = bodyStart;
+  for (const member of members) {
+    const { name, nameStart, valueStart, valueEnd } = member;
+    const edit = edits.get(name);
+    const value = text.subarray(valueStart, valueEnd);
+    const kept = !edit ? value : places.get(name) === member ? edit(value) : null;
+    if (kept) {
+      // The first survivor takes over the gap of the first member, which has no comma.
+      const gap = pieces.length === 1 ? firstGap : text.subarray(gapStart, nameStart);
+      pieces.push(gap, text.subarray(nameStart, valueStart), kept);
+    }
+    gapStart = valueEnd;
+  }
+  for (const [name, edit] of edits) {
+    const value = places.has(name) ? null : edit(null);
+    if (value) pieces.push(Buffer.from(pieces.length === 1 ? '' : ','), nameText(name), value);
+  }
+  pieces.push(text.subarray(gapStart));
+  return Buffer.concat(pieces);
+}
+
+export interface Replacement {
+  readonly start: number;
+  readonly end: number;
+  readonly by: Buffer;
+}
+
+/** `text` with ranges replaced; `replacements` are in ascending order and do not overlap. */
+export function replaceRanges(text: Buffer, replacements: readonly Replacement[]): Buffer {
+  const pieces: Buffer[] = [];
+  let from = 0;
+  for (const { start, end, by } of replacements) {
+    pieces.push(text.subarray(from, start), by);
+    from = end;
+  }
+  pieces.push(text.subarray(from));
+  return Buffer.concat(pieces);
+}
+
+/** `"name":` */
+export function nameText(name: string): Buffer {
+  return Buffer.from(`${JSON.stringify(name)}:`);
+}
+
+const separator = Buffer.from(',');
+
+/** `[` parts `]`, or `{` parts `}`, with commas between. */
+export function joinParts(open: string, parts: readonly Buffer[], close: string): Buffer {
+  const pieces: Buffer[] = [Buffer.from(open)];
+  parts.forEach((part, i) => {
+    if (i > 0) pieces.push(separator);
+    pieces.push(part);
+  });
+  pieces.push(Buffer.from(close));
+  return Buffer.concat(pieces);
+}

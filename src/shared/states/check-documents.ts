@@ -1,0 +1,55 @@
+import type { DocumentCheckRepository } from '../checkpoints/document-check-repository.ts';
+import type { CheckOutcome, DocumentGuard } from '../checkpoints/document-guard.ts';
+import type { JournalSnapshots } from '../journal/journal-snapshots.ts';
+
+/** What a check of many documents came to. Documents that vanished meanwhile count nowhere. */
+export interface CheckSummary {
+  checked: number;
+  /** Found damaged, those that were repaired included. */
+  damaged: number;
+  repaired: number;
+  /** Ids of checkpoints that stay damaged. */
+  readonly unrepaired: string[];
+  /** Those that could not be read, with the fault. */
+  readonly unread: { readonly id: string; readonly error: unknown }[];
+}
+
+const pageSize = 500;
+const lowestId = '00000000-0000-0000-0000-000000000000';
+
+/** Reads all documents, or those of one stack, one after another, whenever they were last read. Safe beside a running server. */
+export async function checkDocuments(
+  parts: { documentChecks: DocumentCheckRepository; journalSnapshots: JournalSnapshots; guard: DocumentGuard },
+  stackId: string | null,
+): Promise<CheckSummary> {
+  const { documentChecks, journalSnapshots, guard } = parts;
+  const summary: CheckSummary = { checked: 0, damaged: 0, repaired: 0, unrepaired: [], unread: [] };
+  const check = async (id: string, run: () => Promise<CheckOutcome>): Promise<void> => {
+    try {
+      const outcome = await run();
+      if (outcome === 'gone') return;
+      summary.checked++;
+      if (outcome === 'repaired' || outcome === 'damaged') summary.damaged++;
+      if (outcome === 'repaired') summary.repaired++;
+      if (outcome === 'damaged') summary.unrepaired.push(id);
+    } catch (error) {
+      summary.unread.push({ id, error });
+    }
+  };
+  for await (const id of inPages((after) => documentChecks.listAfter(after, stackId, pageSize))) {
+    await check(id, () => guard.check(id));
+  }
+  for await (const id of inPages((after) => journalSnapshots.listAfter(after, stackId, pageSize))) {
+    await check(id, () => journalSnapshots.check(id));
+  }
+  return summary;
+}
+
+async function* inPages(listAfter: (after: string) => Promise<readonly string[]>): AsyncGenerator<string> {
+  let page: readonly string[];
+  for (let after = lowestId; ; after = page.at(-1) as string) {
+    page = await listAfter(after);
+    yield* page;
+    if (page.length < pageSize) return;
+  }
+}

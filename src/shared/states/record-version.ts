@@ -1,0 +1,71 @@
+import { createCheckpointRepository, type NewCheckpoint } from '../checkpoints/checkpoint-repository.ts';
+import { assertNoFault } from '../journal/journal-fault.ts';
+import type { Queryable } from '../platform/db/sql.ts';
+import { UnavailableError } from '../platform/errors/errors.ts';
+import { createStackRepository, type StackRow } from '../stacks/stack-repository.ts';
+import { StackBusyError } from '../updates/admitted-changes.ts';
+import { createUpdateRepository } from '../updates/update-repository.ts';
+
+/** A change of a stack's state that no running update makes, and the update that records it. */
+export interface NewVersion {
+  readonly updateId: string;
+  readonly kind: 'import' | 'rename';
+  readonly message: string;
+  readonly requestedBy: string | null;
+  /** Null when the stack has no state. */
+  readonly state: NewCheckpoint | null;
+}
+
+/**
+ * Gives a locked stack another version, in the transaction at hand: the update that records it, its checkpoint, the stack's
+ * head and the version are written together or not at all. Returns the version. Throws StackBusyError, JournalFaultError, and
+ * UnavailableError while the stack's present state is not whole or when the sweep has deleted the new one.
+ */
+export async function recordVersion(
+  tx: Queryable,
+  stack: StackRow,
+  { updateId, kind, message, requestedBy, state }: NewVersion,
+): Promise<number> {
+  if (stack.activeUpdateId !== null) throw new StackBusyError();
+  await assertNothingPending(tx, stack.id);
+  await assertNoFault(tx, stack.id);
+  const stackVersion = stack.stackVersion + 1;
+  await createUpdateRepository(tx).insertEnded({
+    id: updateId,
+    stackId: stack.id,
+    kind,
+    stackVersion,
+    message,
+    environment: '{}',
+    requestedBy,
+    baseCheckpointId: stack.checkpointId,
+  });
+  if (state) await recordState(tx, { stackId: stack.id, updateId }, state);
+  await createStackRepository(tx).publishVersion(stack.id, stackVersion);
+  return stackVersion;
+}
+
+/** Gives a stack made in the transaction at hand the state that it begins with, before its first version. Throws UnavailableError. */
+export function recordInitialState(tx: Queryable, stackId: string, state: NewCheckpoint): Promise<void> {
+  return recordState(tx, { stackId, updateId: null }, state);
+}
+
+/** Throws UnavailableError while the stack's state lacks journal entries of an update that has ended. */
+export async function assertNothingPending(tx: Queryable, stackId: string): Promise<void> {
+  if (!(await createUpdateRepository(tx).findWithPendingEntries(stackId))) return;
+  throw new UnavailableError('The state of an interrupted update is still being put together; please repeat the call', {
+    retryAfterSeconds: 1,
+  });
+}
+
+async function recordState(
+  tx: Queryable,
+  owner: { readonly stackId: string; readonly updateId: string | null },
+  state: NewCheckpoint,
+): Promise<void> {
+  const checkpointId = await createCheckpointRepository(tx).insert(owner, state);
+  if (checkpointId === null) {
+    throw new UnavailableError('The sweep has deleted the stored state; please repeat the call');
+  }
+  await createStackRepository(tx).setHead(owner.stackId, checkpointId);
+}

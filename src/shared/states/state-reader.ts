@@ -1,0 +1,187 @@
+import type { CheckpointRepository } from '../checkpoints/checkpoint-repository.ts';
+import type { DocumentGuard } from '../checkpoints/document-guard.ts';
+import { DocumentMissingError } from '../documents/document-store.ts';
+import type { CompactionRepository } from '../journal/compaction-repository.ts';
+import type { JournalCompactor } from '../journal/journal-compactor.ts';
+import { describeFault, type JournalFault } from '../journal/journal-fault.ts';
+import { InvalidJournalError, isShortReplay } from '../journal/replay/runner/replay-runner.ts';
+import { UnavailableError } from '../platform/errors/errors.ts';
+import type { StackRef } from '../stacks/names.ts';
+import type { StackRepository, StackRow } from '../stacks/stack-repository.ts';
+import type { UpdateRepository, UpdateRow } from '../updates/update-repository.ts';
+import { isActive } from '../updates/update-state.ts';
+
+/** A stack without state, as the contract has it: `resources` null and no manifest. */
+export const emptyDocument = Buffer.from('{"version":3,"deployment":{"resources":null}}');
+
+/** A superseded checkpoint can vanish between finding and opening it; then the head has moved and is asked again. */
+const attempts = 5;
+
+/** A state document, ready to be sent. */
+export interface StateDocument {
+  readonly sizeBytes: number;
+  /** To be read once, or begun and left: until then a blob stays open. */
+  readonly bytes: AsyncIterable<Buffer>;
+  readonly resourceCount: number;
+  /** Null: there is no checkpoint behind it (empty, or replayed on demand). */
+  readonly checkpointId: string | null;
+  /** What of the journal is not in it; null when everything is. */
+  readonly warning: string | null;
+}
+
+/**
+ * Reads states: the newest of a stack, and that of any version. Pending journal entries are always included. What is
+ * damaged throws DocumentDamagedError, at the latest in place of the last piece.
+ */
+export class StateReader {
+  readonly #stacks: StackRepository;
+  readonly #updates: UpdateRepository;
+  readonly #checkpoints: CheckpointRepository;
+  readonly #guard: DocumentGuard;
+  readonly #compactor: JournalCompactor;
+  readonly #compactions: CompactionRepository;
+  readonly #compactLarge: (updateId: string) => Promise<void>;
+
+  constructor(parts: {
+    stacks: StackRepository;
+    updates: UpdateRepository;
+    checkpoints: CheckpointRepository;
+    guard: DocumentGuard;
+    compactor: JournalCompactor;
+    compactions: CompactionRepository;
+    /** Compacts where it holds up nobody. */
+    compactLarge: (updateId: string) => Promise<void>;
+  }) {
+    this.#stacks = parts.stacks;
+    this.#updates = parts.updates;
+    this.#checkpoints = parts.checkpoints;
+    this.#guard = parts.guard;
+    this.#compactor = parts.compactor;
+    this.#compactions = parts.compactions;
+    this.#compactLarge = parts.compactLarge;
+  }
+
+  /** The stack's state as last written; null when there is no such stack. */
+  readHead(ref: StackRef): Promise<{ stack: StackRow; state: StateDocument } | null> {
+    return this.#untilStill(async () => {
+      const stack = await this.#stacks.findHead(ref);
+      if (!stack) return null;
+      const pending = stack.pendingUpdateId === null ? null : await this.#updates.find(stack.pendingUpdateId);
+      if (stack.pendingUpdateId !== null && !pending?.hasPendingEntries) return 'moved';
+      const state = pending ? await this.#replay(pending) : await this.#open(stack.checkpointId);
+      if (state === 'moved' || !stack.hasFaults) return state === 'moved' ? state : { stack, state };
+      const faults = await this.#compactions.findFaults(stack.id);
+      return { stack, state: { ...state, warning: faults.map(describeFault).join(' ') || state.warning } };
+    });
+  }
+
+  /** The state as the update that owns this version left it; null when no update does. */
+  readVersion(stackId: string, stackVersion: number): Promise<StateDocument | null> {
+    return this.#untilStill(async () => {
+      const update = await this.#updates.findByVersion(stackId, stackVersion);
+      if (!update) return null;
+      if (update.hasPendingEntries) return this.#replay(update);
+      return this.#openCompacted(update);
+    });
+  }
+
+  /** Asks again while the state moves under the reader. Throws UnavailableError when it never stands still. */
+  async #untilStill<T>(read: () => Promise<T | 'moved'>): Promise<T> {
+    let missing: DocumentMissingError | null = null;
+    for (let attempt = 1; attempt <= attempts; attempt++) {
+      try {
+        const result = await read();
+        if (result !== 'moved') return result;
+      } catch (error) {
+        if (!(error instanceof DocumentMissingError)) throw error;
+        missing = error;
+      }
+    }
+    throw (
+      missing ??
+      new UnavailableError('The state changes too quickly to be read; please repeat the call', { retryAfterSeconds: 1 })
+    );
+  }
+
+  /** A short journal over a small state is replayed for the occasion; otherwise a worker makes a checkpoint of it first. */
+  async #replay(update: UpdateRow): Promise<StateDocument | 'moved'> {
+    const base = update.baseCheckpointId ? await this.#checkpoints.find(update.baseCheckpointId) : null;
+    if (!isShortReplay({ entries: update.entryCount, bytes: base?.sizeBytes ?? 0 })) {
+      await this.#compactLarge(update.id);
+      const compacted = await this.#updates.find(update.id);
+      return compacted ? this.#openCompacted(compacted) : 'moved';
+    }
+    const replayed = await this.#compactor.replay(update).catch(async (error: unknown) => {
+      if (!(error instanceof InvalidJournalError) || isActive(update.status)) throw error;
+      // Its longest valid prefix becomes the state of an ended update, and the next look finds that.
+      await this.#compactor.compact(update.id);
+      return null;
+    });
+    if (!replayed) return 'moved';
+    const { buffer, byteOffset, byteLength } = replayed.document;
+    return {
+      sizeBytes: byteLength,
+      bytes: once(Buffer.from(buffer, byteOffset, byteLength)),
+      resourceCount: replayed.resourceCount,
+      checkpointId: null,
+      warning:
+        replayed.warning &&
+        describeFault({ ...asFault(update), compactionError: null, compactionWarning: replayed.warning }),
+    };
+  }
+
+  /** The update's checkpoint, with what its compaction has left out. */
+  async #openCompacted(update: UpdateRow): Promise<StateDocument | 'moved'> {
+    const state = await this.#open(update.checkpointId);
+    const isFaulty = update.compactionError !== null || update.compactionWarning !== null;
+    return state === 'moved' || !isFaulty ? state : { ...state, warning: describeFault(asFault(update)) };
+  }
+
+  async #open(checkpointId: string | null): Promise<StateDocument | 'moved'> {
+    if (checkpointId === null) {
+      return {
+        sizeBytes: emptyDocument.length,
+        bytes: once(emptyDocument),
+        resourceCount: 0,
+        checkpointId,
+        warning: null,
+      };
+    }
+    const checkpoint = await this.#checkpoints.find(checkpointId);
+    if (!checkpoint) return 'moved';
+    const bytes = this.#guard.open(checkpoint);
+    // The first piece is fetched here, so that a blob which is gone can still be answered by asking again, and a damaged one by an
+    // error; a small document has been checked by then.
+    const first = await bytes.next();
+    return {
+      sizeBytes: checkpoint.sizeBytes,
+      resourceCount: checkpoint.resourceCount,
+      checkpointId,
+      bytes: resume(first, bytes),
+      warning: null,
+    };
+  }
+}
+
+function asFault({ id, ...update }: UpdateRow): JournalFault {
+  return { updateId: id, ...update };
+}
+
+async function* once(bytes: Buffer): AsyncGenerator<Buffer> {
+  yield bytes;
+}
+
+/** The piece that was read already, and the rest. No generator: one that nobody has begun to read would not end the rest. */
+function resume(first: IteratorResult<Buffer>, rest: AsyncGenerator<Buffer>): AsyncIterable<Buffer> {
+  let taken: IteratorResult<Buffer> | null = first;
+  return {
+    [Symbol.asyncIterator]: () => ({
+      next: async () => {
+        const step = taken ?? (await rest.next());
+        taken = null;
+        return step;
+      },
+      return: () => rest.return(undefined),
+    }),
+  };
+}

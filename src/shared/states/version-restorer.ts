@@ -1,0 +1,45 @@
+import { randomUUID } from 'node:crypto';
+import { bytesOf } from '../documents/byte-source.ts';
+import type { DocumentStore } from '../documents/document-store.ts';
+import { createCompactionRepository } from '../journal/compaction-repository.ts';
+import type { Database } from '../platform/db/database.ts';
+import { NotFoundError } from '../platform/errors/errors.ts';
+import { createStackRepository } from '../stacks/stack-repository.ts';
+import { recordVersion } from './record-version.ts';
+import type { StateReader } from './state-reader.ts';
+
+/** Makes the state of an earlier version of a stack its newest one. */
+export class VersionRestorer {
+  readonly #db: Database;
+  readonly #documents: DocumentStore;
+  readonly #states: StateReader;
+
+  constructor(parts: { db: Database; documents: DocumentStore; states: StateReader }) {
+    this.#db = parts.db;
+    this.#documents = parts.documents;
+    this.#states = parts.states;
+  }
+
+  /**
+   * Stores the state of `stackVersion` as a new version, recorded as an import, and takes what journals of the stack have left
+   * out as accepted; both or neither. Returns the new version. Throws NotFoundError, StackBusyError and UnavailableError.
+   */
+  async restore(stackId: string, stackVersion: number): Promise<number> {
+    const state = await this.#states.readVersion(stackId, stackVersion);
+    if (!state) throw new NotFoundError(`The stack has no version ${stackVersion}`);
+    const bytes = Buffer.concat(await Array.fromAsync(state.bytes));
+    const document = await this.#documents.save(bytesOf(bytes));
+    return this.#db.inTransaction(async (tx) => {
+      const stack = await createStackRepository(tx).lockById(stackId);
+      if (!stack) throw new NotFoundError('The stack was deleted meanwhile');
+      await createCompactionRepository(tx).acceptFaults(stackId);
+      return recordVersion(tx, stack, {
+        updateId: randomUUID(),
+        kind: 'import',
+        message: `Restored version ${stackVersion}`,
+        requestedBy: null,
+        state: { document, resourceCount: state.resourceCount },
+      });
+    });
+  }
+}
