@@ -14,7 +14,8 @@ Visitor.prototype.visitStatement = function (statement) {
  * @type {import('dependency-cruiser').IConfiguration}
  */
 const compositionRoots = '^src/(main|holdfast|admin|create-bucket)\\.ts$';
-const nouns = '^src/shared/(checkpoints|events|identity|journal|secrets|stacks|updates)/';
+const nouns =
+  '^src/shared/(checkpoints|deployments|documents|events|identity|journal|quotas|secrets|stacks|states|updates)/';
 const test = '\\.test\\.ts$';
 
 /** A package may be imported from these places only. */
@@ -57,7 +58,14 @@ module.exports = {
       name: 'platform-knows-no-noun',
       severity: 'error',
       from: { path: '^src/shared/platform/' },
-      to: { path: [nouns, '^src/shared/(protocol/|context\\.ts$)'] },
+      to: { path: [nouns, '^src/shared/(jobs/|protocol/|[^/]+\\.ts$)'] },
+    },
+    {
+      name: 'nouns-not-to-jobs',
+      comment: 'A job says which use case of a noun it runs; the use cases do not know whether they run in a job.',
+      severity: 'error',
+      from: { path: nouns },
+      to: { path: '^src/shared/jobs/' },
     },
     {
       name: 'protocol-stands-alone',
@@ -80,7 +88,8 @@ module.exports = {
       to: { path: '(^src/shared/context|-(writer|reader|importer|folder|closer|cipher|service))\\.ts$' },
     },
     onlyIn('fastify-in-api', '@?fastify', ['^src/api/']),
-    onlyIn('redis-in-queue', 'bullmq|ioredis', ['^src/shared/platform/queue/', '^src/workers/queue-workers\\.ts$']),
+    onlyIn('bullmq-in-jobs', 'bullmq', ['^src/shared/jobs/', '^src/workers/queue-workers\\.ts$']),
+    onlyIn('ioredis-in-redis', 'ioredis', ['^src/shared/platform/redis/']),
     onlyIn('s3-in-blobs', '@aws-sdk|@smithy', ['^src/shared/platform/blobs/']),
     onlyIn('sql-in-db-and-repositories', 'slonik|@slonik|pg|node-pg-migrate', [
       '^src/shared/platform/db/',

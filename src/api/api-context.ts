@@ -1,7 +1,7 @@
 import { StateReader } from '../shared/checkpoints/state-reader.ts';
 import type { AppContext } from '../shared/context.ts';
-import type { JobDispatcher } from '../shared/platform/queue/dispatcher.ts';
-import type { QueueBoard } from '../shared/platform/queue/queue-board.ts';
+import type { JobDispatcher } from '../shared/jobs/dispatcher.ts';
+import type { QueueBoard } from '../shared/jobs/queue-board.ts';
 import type { ProcessHealth } from '../shared/platform/telemetry/status-server.ts';
 import { type CredentialGuard, createCredentialGuard } from './credentials/credential-guard.ts';
 import { createHealth } from './health.ts';

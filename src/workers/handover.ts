@@ -1,7 +1,7 @@
 import type { BodyEncoding, ByteSource } from '../shared/checkpoints/byte-source.ts';
 import type { AppContext } from '../shared/context.ts';
-import type { BodySeal } from '../shared/platform/queue/handover-store.ts';
-import type { Job } from '../shared/platform/queue/jobs.ts';
+import type { Job } from '../shared/jobs/jobs.ts';
+import type { BodySeal } from '../shared/platform/payloads/handover-store.ts';
 
 interface HandedOver {
   readonly body: ByteSource;

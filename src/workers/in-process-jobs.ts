@@ -1,6 +1,6 @@
 import type { AppContext } from '../shared/context.ts';
-import { InProcessDispatcher } from '../shared/platform/queue/in-process-dispatcher.ts';
-import { registerLaneMetrics } from '../shared/platform/queue/queue-metrics.ts';
+import { InProcessDispatcher } from '../shared/jobs/in-process-dispatcher.ts';
+import { registerLaneMetrics } from '../shared/jobs/queue-metrics.ts';
 import { dropHandover } from './handover.ts';
 import { createProcessors } from './registry.ts';
 

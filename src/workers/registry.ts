@@ -1,5 +1,5 @@
 import type { AppContext } from '../shared/context.ts';
-import type { JobProcessors } from '../shared/platform/queue/jobs.ts';
+import type { JobProcessors } from '../shared/jobs/jobs.ts';
 import { handedOver } from './handover.ts';
 
 /** What each job does. A job without an entry does not compile. */

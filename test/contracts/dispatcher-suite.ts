@@ -1,14 +1,15 @@
 import { randomUUID } from 'node:crypto';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import type { JobDispatcher } from '../../src/shared/jobs/dispatcher.ts';
+import type { Job, JobProcessors } from '../../src/shared/jobs/jobs.ts';
 import {
   ConflictError,
   ForbiddenError,
   PayloadTooLargeError,
   UnavailableError,
 } from '../../src/shared/platform/errors/errors.ts';
-import { type JobDispatcher, JobPendingError } from '../../src/shared/platform/queue/dispatcher.ts';
-import { HandoverMissingError } from '../../src/shared/platform/queue/handover-store.ts';
-import type { Job, JobProcessors } from '../../src/shared/platform/queue/jobs.ts';
+import { JobPendingError } from '../../src/shared/platform/errors/outcome.ts';
+import { HandoverMissingError } from '../../src/shared/platform/payloads/handover-store.ts';
 import { until } from '../support/steps.ts';
 
 /** A dispatcher with workers, all of which do `work` for every job. */

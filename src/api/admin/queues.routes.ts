@@ -1,7 +1,7 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
+import type { QueueBoard } from '../../shared/jobs/queue-board.ts';
 import { ForbiddenError, UnauthenticatedError } from '../../shared/platform/errors/errors.ts';
-import type { QueueBoard } from '../../shared/platform/queue/queue-board.ts';
 import type { ApiContext } from '../api-context.ts';
 import { renderQueuePage } from './queue-page.ts';
 

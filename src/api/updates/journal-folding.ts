@@ -1,6 +1,7 @@
 import type { AppContext } from '../../shared/context.ts';
-import { ByteBudget } from '../../shared/platform/queue/byte-budget.ts';
-import { type JobDispatcher, QueueAwayError } from '../../shared/platform/queue/dispatcher.ts';
+import type { JobDispatcher } from '../../shared/jobs/dispatcher.ts';
+import { ByteBudget } from '../../shared/platform/payloads/byte-budget.ts';
+import { QueueAwayError } from '../../shared/platform/redis/queue-away.ts';
 
 /**
  * What the API folds itself when no worker can be reached: in a thread, but in its own memory. 5,000 entries are an update of

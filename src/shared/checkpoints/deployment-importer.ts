@@ -1,5 +1,5 @@
 import { UnavailableError } from '../platform/errors/errors.ts';
-import { HandoverMissingError } from '../platform/queue/handover-store.ts';
+import { HandoverMissingError } from '../platform/payloads/handover-store.ts';
 import { createStackRepository } from '../stacks/stack-repository.ts';
 import type { AdmittedChange, AdmittedChanges } from '../updates/admitted-changes.ts';
 import { createUpdateRepository } from '../updates/update-repository.ts';

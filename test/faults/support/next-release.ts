@@ -15,7 +15,7 @@ export class NextRelease implements Disposable {
       cpSync(path.join(root, part), path.join(this.directory, part), { recursive: true });
     }
     symlinkSync(path.join(root, 'node_modules'), path.join(this.directory, 'node_modules'));
-    this.#edit('src/shared/platform/queue/jobs.ts', [
+    this.#edit('src/shared/jobs/jobs.ts', [
       ['schema: Type.Literal(1),\n  kind:', 'schema: Type.Union([Type.Literal(1), Type.Literal(2)]),\n  kind:'],
       [
         'fullOrder: Type.Union([Type.Integer(), Type.Null()]),',

@@ -1,6 +1,5 @@
 import { Type } from 'typebox';
-import { Rejection } from '../errors/outcome.ts';
-import type { BodySeal } from './handover-store.ts';
+import type { BodySeal } from '../platform/payloads/handover-store.ts';
 
 /**
  * Jobs carry ids only: bodies lie in the hand-over store under `handoverKey`. `schema` is raised when a payload changes its
@@ -99,13 +98,6 @@ export type JobName = Job['name'];
 
 /** What jobs of all releases have in common. */
 export const JobHead = Type.Object({ name: Type.String(), schema: Type.Integer() });
-
-/** What a job came to: committed, or refused for good. Faults are thrown instead, and retried. */
-export const JobOutcome = Type.Union([
-  Type.Object({ result: Type.Literal('committed') }),
-  Type.Object({ result: Type.Literal('rejected'), rejection: Rejection }),
-]);
-export type JobOutcome = Type.Static<typeof JobOutcome>;
 
 /** Runs one job to its outcome; the seal is that of its body. Total by type: a job without a processor does not compile. */
 export type JobProcessors = {

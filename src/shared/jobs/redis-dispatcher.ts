@@ -1,25 +1,23 @@
 import { randomUUID } from 'node:crypto';
 import type { Queue } from 'bullmq';
-import type { Redis } from 'ioredis';
 import { Value } from 'typebox/value';
-import { UnavailableError } from '../errors/errors.ts';
-import { fromRejection } from '../errors/outcome.ts';
-import type { Logger } from '../logger/logger.ts';
+import { UnavailableError } from '../platform/errors/errors.ts';
+import { fromRejection, JobPendingError, type Outcome } from '../platform/errors/outcome.ts';
+import type { Logger } from '../platform/logger/logger.ts';
+import { QueueAwayError } from '../platform/redis/queue-away.ts';
+import { type RedisConnection, redisCall } from '../platform/redis/redis.ts';
 import type { AdmissionRepository } from './admission-repository.ts';
 import {
   type DispatcherState,
   type DispatchOptions,
   type JobDispatcher,
-  JobPendingError,
-  QueueAwayError,
   shuttingDown,
   sumLanes,
 } from './dispatcher.ts';
-import type { Job, JobOutcome } from './jobs.ts';
+import type { Job } from './jobs.ts';
 import { type LaneStates, laneOf } from './lanes.ts';
 import { Completion, type JobData, type Queues, replyChannelPrefix } from './queues.ts';
 import type { ReceiptRepository } from './receipt-repository.ts';
-import { redisCall } from './redis.ts';
 
 /** How often a waiting call looks for itself, in case the message of its job's end was lost; in ms. */
 const lookMs = [1_000, 2_000, 4_000, 5_000];
@@ -47,10 +45,10 @@ interface Waiter {
 
 export interface RedisDispatcherOptions {
   /** Fails fast. */
-  readonly producer: Redis;
+  readonly producer: RedisConnection;
   readonly queues: Queues;
   /** For the reply channel; this connection can do nothing else. */
-  readonly subscriber: Redis;
+  readonly subscriber: RedisConnection;
   readonly admissions: AdmissionRepository;
   readonly receipts: ReceiptRepository;
   readonly logger: Logger;
@@ -206,7 +204,7 @@ export class RedisDispatcher implements JobDispatcher {
 
   /** What the receipt says; throws the job's refusal. `open`: there is none yet, `unknown`: Postgres could not be asked. */
   async #fateOf(jobId: string): Promise<'committed' | 'open' | 'unknown'> {
-    let outcome: JobOutcome | null;
+    let outcome: Outcome | null;
     try {
       outcome = await this.#options.receipts.find(jobId);
     } catch (error) {

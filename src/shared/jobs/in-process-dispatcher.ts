@@ -1,16 +1,15 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { AppError, UnavailableError } from '../errors/errors.ts';
-import { toRejection } from '../errors/outcome.ts';
-import type { Logger } from '../logger/logger.ts';
+import { AppError, UnavailableError } from '../platform/errors/errors.ts';
+import { JobPendingError, toRejection } from '../platform/errors/outcome.ts';
+import type { Logger } from '../platform/logger/logger.ts';
+import { type BodySeal, HandoverMissingError } from '../platform/payloads/handover-store.ts';
 import {
   type DispatcherState,
   type DispatchOptions,
   type JobDispatcher,
-  JobPendingError,
   shuttingDown,
   sumLanes,
 } from './dispatcher.ts';
-import { type BodySeal, HandoverMissingError } from './handover-store.ts';
 import type { Job, JobProcessors } from './jobs.ts';
 import { type Lane, type LaneState, laneOf } from './lanes.ts';
 
