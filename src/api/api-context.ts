@@ -1,15 +1,21 @@
 import { StateReader } from '../shared/checkpoints/state-reader.ts';
 import type { AppContext } from '../shared/context.ts';
 import type { JobDispatcher } from '../shared/jobs/dispatcher.ts';
+import { createFoldPointRequest } from '../shared/jobs/fold-point-request.ts';
+import type { JobServices } from '../shared/jobs/job-definition.ts';
 import type { QueueBoard } from '../shared/jobs/queue-board.ts';
 import type { ProcessHealth } from '../shared/platform/telemetry/status-server.ts';
 import { type CredentialGuard, createCredentialGuard } from './credentials/credential-guard.ts';
 import { createHealth } from './health.ts';
 import { JournalFolding } from './updates/journal-folding.ts';
+import { createSubmitWrite, type SubmitWrite } from './writes/submit-write.ts';
 
 /** What the API role needs besides the shared context: a way to its workers. */
 export interface ApiContext extends AppContext {
   readonly dispatcher: JobDispatcher;
+  /** What the API does of jobs itself. */
+  readonly jobServices: JobServices;
+  readonly submitWrite: SubmitWrite;
   readonly health: ProcessHealth;
   /** Folds an update's journal before the call goes on; see JournalFolding. */
   readonly foldJournal: (updateId: string) => Promise<void>;
@@ -28,5 +34,9 @@ export function createApiContext(
   const foldJournal = (updateId: string): Promise<void> => folding.fold(updateId);
   const states = new StateReader({ ...context, foldLarge: foldJournal });
   const credentials = createCredentialGuard(context);
-  return { ...context, dispatcher, foldJournal, credentials, states, health: createHealth(context, dispatcher) };
+  const requestFoldPoint = createFoldPointRequest((job) => dispatcher.enqueue(job), context.logger);
+  const jobServices: JobServices = { ...context, requestFoldPoint };
+  const submitWrite = createSubmitWrite({ ...context, dispatcher, services: jobServices });
+  const health = createHealth(context, dispatcher);
+  return { ...context, dispatcher, jobServices, submitWrite, foldJournal, credentials, states, health };
 }

@@ -7,6 +7,7 @@ import { QueueMonitor } from './jobs/queue-monitor.ts';
 import { Queues } from './jobs/queues.ts';
 import { createReceiptRepository, type ReceiptRepository } from './jobs/receipt-repository.ts';
 import { RedisDispatcher } from './jobs/redis-dispatcher.ts';
+import { RedisJobQueue } from './jobs/redis-job-queue.ts';
 import { type Config, ConfigError } from './platform/config/config.ts';
 import { assertMigrated } from './platform/db/migrate.ts';
 import type { Logger } from './platform/logger/logger.ts';
@@ -110,6 +111,16 @@ export function createClusterDispatcher(context: ClusterContext): JobDispatcher 
   });
   lifecycle.onClose('queues', 'dispatcher', () => dispatcher.close());
   return dispatcher;
+}
+
+/** For a worker whose jobs make others due: a way to the queues that waits for nothing. */
+export function createClusterQueue({ admissions, config, queues }: ClusterContext): RedisJobQueue {
+  return new RedisJobQueue({
+    queues,
+    admissions,
+    largeBytes: config.limits.largeBytes,
+    jobLifeMs: jobLifeMs(config),
+  });
 }
 
 function jobLifeMs({ jobs }: Config): number {

@@ -1,6 +1,6 @@
 import { Value } from 'typebox/value';
 import type { AdmissionRepository, JobAdmission } from '../shared/jobs/admission-repository.ts';
-import { JobHead } from '../shared/jobs/jobs.ts';
+import { JobHead } from '../shared/jobs/definitions.ts';
 import { JobData } from '../shared/jobs/queues.ts';
 import { LimitedWarning } from '../shared/platform/logger/limited-warning.ts';
 import type { Logger } from '../shared/platform/logger/logger.ts';

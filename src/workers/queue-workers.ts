@@ -2,7 +2,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { DelayedError, type Job as QueuedJob, UnrecoverableError, Worker } from 'bullmq';
 import { Value } from 'typebox/value';
 import type { AdmissionRepository } from '../shared/jobs/admission-repository.ts';
-import { Job, JobHead, type JobProcessors } from '../shared/jobs/jobs.ts';
+import { Job, JobHead } from '../shared/jobs/definitions.ts';
+import type { JobHandlers } from '../shared/jobs/handlers.ts';
 import { type Lane, lanes } from '../shared/jobs/lanes.ts';
 import { type JobData, keptFailures, queueName, queuePrefix } from '../shared/jobs/queues.ts';
 import type { ReceiptRepository } from '../shared/jobs/receipt-repository.ts';
@@ -39,7 +40,7 @@ export interface QueueWorkersOptions {
   /** A connection for BullMQ to duplicate; ended by `close`. */
   readonly connect: () => RedisConnection;
   readonly publisher: RedisConnection;
-  readonly processors: JobProcessors;
+  readonly handlers: JobHandlers;
   readonly admissions: AdmissionRepository;
   readonly receipts: ReceiptRepository;
   readonly logger: Logger;
@@ -189,8 +190,8 @@ class LaneWorker {
   }
 
   async #run(job: Job, seal: BodySeal | null): Promise<Outcome> {
-    const { metrics, processors } = this.#options;
-    const process = processors[job.name] as (job: Job, seal: BodySeal | null) => Promise<void>;
+    const { handlers, metrics } = this.#options;
+    const process = handlers[job.name] as (job: Job, seal: BodySeal | null) => Promise<void>;
     const timer = metrics.jobSeconds.labels(job.name).startTimer();
     try {
       await process(job, seal);

@@ -1,7 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import type { Job } from '../../src/shared/jobs/definitions.ts';
 import type { JobDispatcher } from '../../src/shared/jobs/dispatcher.ts';
-import type { Job, JobProcessors } from '../../src/shared/jobs/jobs.ts';
+import type { JobHandlers } from '../../src/shared/jobs/handlers.ts';
 import {
   ConflictError,
   ForbiddenError,
@@ -43,7 +44,7 @@ export function idOf(job: Job): string {
   return 'updateId' in job ? job.updateId : '';
 }
 
-export function processorsFor(work: (job: Job) => Promise<void>): JobProcessors {
+export function handlersFor(work: (job: Job) => Promise<void>): JobHandlers {
   return {
     'apply-checkpoint': work,
     'import-deployment': work,

@@ -3,7 +3,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 import { Redis } from 'ioredis';
 import { Type } from 'typebox';
 import { type AdmissionRepository, createAdmissionRepository } from '../../src/shared/jobs/admission-repository.ts';
-import type { Job } from '../../src/shared/jobs/jobs.ts';
+import type { Job } from '../../src/shared/jobs/definitions.ts';
 import { QueueBoard } from '../../src/shared/jobs/queue-board.ts';
 import { createReceiptRepository, type ReceiptRepository } from '../../src/shared/jobs/receipt-repository.ts';
 import { parseConfig } from '../../src/shared/platform/config/config.ts';

@@ -1,5 +1,6 @@
 import { type TSchema, Type } from 'typebox';
 import type { CheckpointKind } from '../../shared/checkpoints/checkpoint-writer.ts';
+import { applyCheckpoint } from '../../shared/jobs/definitions.ts';
 import { ConflictError } from '../../shared/platform/errors/errors.ts';
 import { UpdateParams } from '../../shared/protocol/core.ts';
 import {
@@ -8,7 +9,6 @@ import {
   VerbatimCheckpointRequest,
 } from '../../shared/protocol/payloads.ts';
 import type { ApiContext } from '../api-context.ts';
-import { commitPayload } from '../checkpoints/payload.ts';
 import type { Lease } from '../request.ts';
 import type { RouteScope } from '../route-scope.ts';
 import { leaseToken, updatePath } from './paths.ts';
@@ -50,13 +50,7 @@ export function registerCheckpointRoutes(app: RouteScope, context: ApiContext): 
         const fence = fenceOf(lease);
         // Before the body, which may be long on its way: the order is that of the coming.
         const fullOrder = kind === 'full' ? await context.updates.assignFullOrder(lease.updateId) : null;
-        await commitPayload(context, request, {
-          kind,
-          direct: async ({ opened }) => context.writer.write({ kind, fence, fullOrder, ...(await opened()) }),
-          job: (handover) => ({ name: 'apply-checkpoint', schema: 1, kind, fence, fullOrder, ...handover }),
-          // A process that was frozen gives an old call a new place, after the repeat of that call.
-          onlyWhileAwaited: kind === 'full',
-        });
+        await context.submitWrite(request, applyCheckpoint, { kind, fence, fullOrder });
         return reply.code(204).send(null);
       },
     );

@@ -1,11 +1,11 @@
 import { Type } from 'typebox';
+import { appendEvents } from '../../shared/jobs/definitions.ts';
 import { InvalidRequestError } from '../../shared/platform/errors/errors.ts';
 import { UpdateParams } from '../../shared/protocol/core.ts';
 import { EventBatchRequest, EventsResponse } from '../../shared/protocol/payloads.ts';
 import { EventsQuery } from '../../shared/protocol/updates.ts';
 import { isActive } from '../../shared/updates/update-state.ts';
 import type { ApiContext } from '../api-context.ts';
-import { commitPayload } from '../checkpoints/payload.ts';
 import { eventPageJson } from '../events/event-page.ts';
 import type { RouteScope } from '../route-scope.ts';
 import { sendPieces } from '../streamed-answer.ts';
@@ -31,12 +31,7 @@ export function registerEventRoutes(app: RouteScope, context: ApiContext): void 
       },
     },
     async (request, reply) => {
-      const { lease } = request;
-      await commitPayload(context, request, {
-        kind: 'events',
-        direct: async (payload) => context.eventWriter.append(fenceOf(lease), await payload.inflated()),
-        job: (handover) => ({ name: 'append-events', schema: 1, fence: fenceOf(lease), ...handover }),
-      });
+      await context.submitWrite(request, appendEvents, { fence: fenceOf(request.lease) });
       return reply.code(204).send(null);
     },
   );

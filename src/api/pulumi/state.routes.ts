@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { Readable } from 'node:stream';
 import type { FastifyReply } from 'fastify';
 import type { StateDocument } from '../../shared/checkpoints/state-reader.ts';
+import { importDeployment } from '../../shared/jobs/definitions.ts';
 import { asHeader, warningHeader } from '../../shared/journal/journal-fault.ts';
 import { NotFoundError } from '../../shared/platform/errors/errors.ts';
 import { StackParams, VersionParams } from '../../shared/protocol/core.ts';
@@ -9,7 +10,6 @@ import { UntypedDeployment } from '../../shared/protocol/payloads.ts';
 import { ImportResponse } from '../../shared/protocol/stacks.ts';
 import { stackNotFound } from '../../shared/stacks/stack-errors.ts';
 import type { ApiContext } from '../api-context.ts';
-import { commitPayload } from '../checkpoints/payload.ts';
 import type { RouteScope } from '../route-scope.ts';
 import { UpdateService } from '../updates/update-service.ts';
 import { apiToken, stackPath } from './paths.ts';
@@ -22,7 +22,7 @@ const member = { access: { kind: 'organization', role: 'member' } } as const;
 /** Export and import of deployment documents, byte for byte. */
 export function registerStateRoutes(app: RouteScope, context: ApiContext): void {
   const updates = new UpdateService(context);
-  const { changes, importer } = context;
+  const { changes } = context;
 
   app.get(
     `${stackPath}/export`,
@@ -74,24 +74,11 @@ export function registerStateRoutes(app: RouteScope, context: ApiContext): void 
       // Before the body, which may be long on its way: what is committed meanwhile is newer.
       await updates.settle(stack.id);
       const head = await changes.findHead(stack.id);
-      const target = { stackId: stack.id, updateId: randomUUID(), requestedBy: caller.userId };
-      await commitPayload(context, request, {
-        kind: 'import',
-        direct: async ({ opened }) =>
-          importer.import({ ...target, admission: await changes.admit(head), ...(await opened()) }),
-        job: async (handover) => ({
-          name: 'import-deployment',
-          schema: 2,
-          ...target,
-          admission: await changes.admit(head),
-          ...handover,
-        }),
-        waitForRoom: true,
-        onlyWhileAwaited: true,
-        settle: (error) => changes.settle(target.updateId, error),
-      });
+      const updateId = randomUUID();
+      const target = { stackId: stack.id, updateId, requestedBy: caller.userId, head };
+      await context.submitWrite(request, importDeployment, target);
       // The CLI reads updateId, the contract says updateID.
-      return { updateId: target.updateId, updateID: target.updateId };
+      return { updateId, updateID: updateId };
     },
   );
 }

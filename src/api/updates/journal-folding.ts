@@ -1,4 +1,5 @@
 import type { AppContext } from '../../shared/context.ts';
+import { foldJournal } from '../../shared/jobs/definitions.ts';
 import type { JobDispatcher } from '../../shared/jobs/dispatcher.ts';
 import { ByteBudget } from '../../shared/platform/payloads/byte-budget.ts';
 import { QueueAwayError } from '../../shared/platform/redis/queue-away.ts';
@@ -24,7 +25,7 @@ export class JournalFolding {
   /** Throws UnsoundJournalError, and UnavailableError when no worker can be reached for a long journal. */
   async fold(updateId: string): Promise<void> {
     try {
-      await this.#dispatcher.run({ name: 'fold-journal', schema: 1, updateId }, { onlyWhileReachable: true });
+      await this.#dispatcher.run(foldJournal.create({ updateId }), { onlyWhileReachable: true });
     } catch (error) {
       if (!(error instanceof QueueAwayError) || !(await this.#isShort(updateId))) throw error;
       this.#context.logger.warn({ updateId, err: error }, 'journal folded without a worker');

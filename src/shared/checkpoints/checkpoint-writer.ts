@@ -1,3 +1,4 @@
+import { type Static, Type } from 'typebox';
 import { ConflictError, InvalidRequestError, UnavailableError } from '../platform/errors/errors.ts';
 import type { Span } from '../platform/json/json-scanner.ts';
 import { inTurns } from '../platform/turns/turns.ts';
@@ -17,7 +18,8 @@ import type { DocumentGuard } from './document-guard.ts';
 import type { DocumentStore } from './document-store.ts';
 import type { WholeBodies } from './whole-bodies.ts';
 
-export type CheckpointKind = 'full' | 'verbatim' | 'delta';
+export const CheckpointKind = Type.Union([Type.Literal('full'), Type.Literal('verbatim'), Type.Literal('delta')]);
+export type CheckpointKind = Static<typeof CheckpointKind>;
 
 /** One checkpoint call: the body as it came, readable more than once. */
 export interface CheckpointWrite {

@@ -1,6 +1,6 @@
 import { UnavailableError } from '../platform/errors/errors.ts';
 import type { BodySeal } from '../platform/payloads/handover-store.ts';
-import type { Job } from './jobs.ts';
+import type { Job } from './definitions.ts';
 import type { LaneStates } from './lanes.ts';
 
 export interface DispatchOptions {

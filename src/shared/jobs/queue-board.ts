@@ -2,7 +2,7 @@ import type { Job as QueuedJob } from 'bullmq';
 import { Value } from 'typebox/value';
 import { redisCall } from '../platform/redis/redis.ts';
 import type { AdmissionRepository } from './admission-repository.ts';
-import { Job } from './jobs.ts';
+import { Job } from './definitions.ts';
 import { type Lane, type LaneState, lanes } from './lanes.ts';
 import type { QueueMonitor, RedisState } from './queue-monitor.ts';
 import type { JobData, Queues } from './queues.ts';

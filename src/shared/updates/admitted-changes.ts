@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { type Static, Type } from 'typebox';
 import type { Database } from '../platform/db/database.ts';
 import type { Queryable } from '../platform/db/sql.ts';
 import { ConflictError, NotFoundError, UnavailableError } from '../platform/errors/errors.ts';
@@ -13,15 +14,15 @@ const askPauseMs = 250;
 const givenUpCode = 'given-up';
 
 /** Which state of a stack a change replaces: no two states of a stack have both in common. */
-export interface StackHead {
-  readonly stackVersion: number;
-  readonly checkpointId: string | null;
-}
+const StackHead = Type.Object({
+  stackVersion: Type.Integer(),
+  checkpointId: Type.Union([Type.String(), Type.Null()]),
+});
+export type StackHead = Readonly<Static<typeof StackHead>>;
 
 /** The head, and until when the change may be committed: ISO time, by the database's clock. */
-export interface Admission extends StackHead {
-  readonly deadline: string;
-}
+export const Admission = Type.Object({ ...StackHead.properties, deadline: Type.String() });
+export type Admission = Readonly<Static<typeof Admission>>;
 
 /** A change of a stack's state outside of an update, which has no sequence number: an import or a rename. */
 export interface AdmittedChange {

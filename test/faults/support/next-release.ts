@@ -15,18 +15,16 @@ export class NextRelease implements Disposable {
       cpSync(path.join(root, part), path.join(this.directory, part), { recursive: true });
     }
     symlinkSync(path.join(root, 'node_modules'), path.join(this.directory, 'node_modules'));
-    this.#edit('src/shared/jobs/jobs.ts', [
-      ['schema: Type.Literal(1),\n  kind:', 'schema: Type.Union([Type.Literal(1), Type.Literal(2)]),\n  kind:'],
+    this.#edit('src/shared/jobs/definitions.ts', [
+      ["name: 'apply-checkpoint',\n  schemas: [1],", "name: 'apply-checkpoint',\n  schemas: [1, 2],"],
       [
         'fullOrder: Type.Union([Type.Integer(), Type.Null()]),',
         'fullOrder: Type.Optional(Type.Union([Type.Integer(), Type.Null()])),\n  place: Type.Optional(Type.Union([Type.Integer(), Type.Null()])),',
       ],
-    ]);
-    this.#edit('src/workers/registry.ts', [
-      ['fullOrder: job.fullOrder', 'fullOrder: job.schema === 2 ? job.place : job.fullOrder'],
+      ['{ ...job, ...(await', '{ ...job, fullOrder: job.schema === 2 ? job.place : job.fullOrder, ...(await'],
     ]);
     this.#edit('src/api/pulumi/checkpoints.routes.ts', [
-      ['schema: 1, kind, fence, fullOrder,', 'schema: 2, kind, fence, place: fullOrder,'],
+      ['{ kind, fence, fullOrder }', '{ kind, fence, place: fullOrder }'],
     ]);
     writeFileSync(
       path.join(this.directory, 'migrations', `${this.migration}.sql`),

@@ -9,7 +9,7 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { Redis } from 'ioredis';
 import type { ClusterContext } from '../../../src/shared/cluster-context.ts';
 import type { JobAdmission } from '../../../src/shared/jobs/admission-repository.ts';
-import type { Job } from '../../../src/shared/jobs/jobs.ts';
+import type { Job } from '../../../src/shared/jobs/definitions.ts';
 import { openBlobStore } from '../../../src/shared/platform/blobs/blob-stores.ts';
 import { type Cluster, startCluster } from '../../support/cluster-app.ts';
 import { HeldPuts } from '../../support/held-puts.ts';
