@@ -16,6 +16,8 @@ Visitor.prototype.visitStatement = function (statement) {
 const compositionRoots = '^src/(main|holdfast|admin|create-bucket)\\.ts$';
 const nouns =
   '^src/shared/(checkpoints|deployments|documents|events|identity|journal|quotas|secrets|stacks|states|updates)/';
+/** Where requests are taken: routes and plugins. */
+const routes = '^src/api/((pulumi|routes|plugins|admin)/|[^/]+\\.routes\\.ts$)';
 const test = '\\.test\\.ts$';
 
 /** A package may be imported from these places only. */
@@ -78,8 +80,15 @@ module.exports = {
       comment: 'Routes and plugins call services; statements are reached through those.',
       severity: 'error',
       // answers.ts turns rows into the shapes of the wire: it imports their types.
-      from: { path: ['^src/api/(pulumi|plugins|trpc)/', '^src/api/[^/]+\\.ts$'], pathNot: '^src/api/pulumi/answers\\.ts$' },
+      from: { path: [routes, '^src/api/[^/]+\\.ts$'], pathNot: '^src/api/pulumi/answers\\.ts$' },
       to: { path: '-repository\\.ts$' },
+    },
+    {
+      name: 'routes-get-services-only',
+      comment: 'The contexts hold repositories; routes and plugins are given ApiServices, which names none.',
+      severity: 'error',
+      from: { path: [routes, '^src/api/api-services\\.ts$'] },
+      to: { path: ['^src/api/(api-context|create-services)\\.ts$', '^src/shared/[^/]*context\\.ts$'] },
     },
     {
       name: 'repositories-hold-statements-only',

@@ -8,14 +8,12 @@ import type { ProcessHealth } from '../shared/platform/telemetry/status-server.t
 import { type CredentialGuard, createCredentialGuard } from './credentials/credential-guard.ts';
 import { createHealth } from './health.ts';
 import { JournalFolding } from './updates/journal-folding.ts';
-import { createSubmitWrite, type SubmitWrite } from './writes/submit-write.ts';
 
 /** What the API role needs besides the shared context: a way to its workers. */
 export interface ApiContext extends AppContext {
   readonly dispatcher: JobDispatcher;
   /** What the API does of jobs itself. */
   readonly jobServices: JobServices;
-  readonly submitWrite: SubmitWrite;
   readonly health: ProcessHealth;
   /** Folds an update's journal before the call goes on; see JournalFolding. */
   readonly foldJournal: (updateId: string) => Promise<void>;
@@ -36,7 +34,6 @@ export function createApiContext(
   const credentials = createCredentialGuard(context);
   const requestFoldPoint = createFoldPointRequest((job) => dispatcher.enqueue(job), context.logger);
   const jobServices: JobServices = { ...context, requestFoldPoint };
-  const submitWrite = createSubmitWrite({ ...context, dispatcher, services: jobServices });
   const health = createHealth(context, dispatcher);
-  return { ...context, dispatcher, jobServices, submitWrite, foldJournal, credentials, states, health };
+  return { ...context, dispatcher, jobServices, foldJournal, credentials, states, health };
 }

@@ -193,6 +193,11 @@ export class UpdateService {
     return started;
   }
 
+  /** A place in the order in which full checkpoints of the update come in. */
+  assignFullOrder(updateId: string): Promise<number> {
+    return this.#context.updates.assignFullOrder(updateId);
+  }
+
   /** Extends the lease by `seconds`, at most the configured life. Throws LeaseLostError. */
   async renew(lease: Lease, seconds: number | null): Promise<Date> {
     const { config, updates } = this.#context;

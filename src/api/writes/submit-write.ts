@@ -78,13 +78,17 @@ async function commitHere<I, J>(
   const { write, share } = submission;
   const job = await admit(services, submission);
   const { maxBatchBytes, maxBodyBytes } = config.limits;
-  using body = new MemoryBody(bytes, encoding, {
+  const options = {
     wholeBodies,
     maxBatchBytes: Math.min(maxBatchBytes, maxBodyBytes),
     waitMs: write.room === 'imports' ? patientWaitMs : repeatedWaitMs,
     share,
-  });
-  await settled(services, write, job, write.run(services, job, body));
+  };
+  const run = async (): Promise<void> => {
+    using body = new MemoryBody(bytes, encoding, options);
+    await write.run(services, job, body);
+  };
+  await settled(services, write, job, run());
 }
 
 async function commitOnWorker<I, J extends BodilessJob>(
