@@ -21,7 +21,10 @@ export class NextRelease implements Disposable {
         'fullOrder: Type.Union([Type.Integer(), Type.Null()]),',
         'fullOrder: Type.Optional(Type.Union([Type.Integer(), Type.Null()])),\n  place: Type.Optional(Type.Union([Type.Integer(), Type.Null()])),',
       ],
-      ['{ ...job, ...(await', '{ ...job, fullOrder: job.schema === 2 ? job.place : job.fullOrder, ...(await'],
+      [
+        'writer.write({ ...job, ...(await',
+        'writer.write({ ...job, fullOrder: job.schema === 2 ? job.place : job.fullOrder, ...(await',
+      ],
     ]);
     this.#edit('src/api/pulumi/checkpoints.routes.ts', [
       ['{ kind, fence, fullOrder }', '{ kind, fence, place: fullOrder }'],
