@@ -64,7 +64,7 @@ export class MemoryBody implements WriteBody, Disposable {
   async open({ takenApart: isTakenApart = false } = {}): Promise<OpenedBody> {
     try {
       const inflated = await (isTakenApart
-        ? this.#inflate(this.#maxInflatedBytes, takenApart)
+        ? this.#inflate(this.#options.maxBatchBytes, takenApart)
         : this.#inflate(maxDirectInflatedBytes, keptAsBytes));
       return { body: bytesOf(inflated), encoding: 'identity', inflated };
     } catch (error) {
@@ -76,15 +76,11 @@ export class MemoryBody implements WriteBody, Disposable {
   }
 
   async use<T>(work: (inflated: Buffer) => Promise<T>): Promise<T> {
-    return work(await this.#inflate(this.#maxInflatedBytes, takenApart));
+    return work(await this.#inflate(this.#options.maxBatchBytes, takenApart));
   }
 
   [Symbol.dispose](): void {
     this.#release();
-  }
-
-  get #maxInflatedBytes(): number {
-    return Math.min(this.#options.maxBatchBytes, maxDirectInflatedBytes);
   }
 
   async #inflate(maxBytes: number, weight: number): Promise<Buffer> {
