@@ -17,6 +17,8 @@ const compositionRoots = '^src/(main|holdfast|admin|create-bucket)\\.ts$';
 const nouns =
   '^src/shared/(checkpoints|deployments|documents|events|identity|journal|quotas|secrets|stacks|states|updates)/';
 const bytesOnly = ['^src/shared/deployments/', '^src/shared/journal/replay/rules/'];
+/** Where requests are taken: routes and plugins. */
+const routes = '^src/api/((pulumi|routes|plugins|admin)/|[^/]+\\.routes\\.ts$)';
 const test = '\\.test\\.ts$';
 
 /** A package may be imported from these places only. */
@@ -82,7 +84,14 @@ module.exports = {
       name: 'platform-knows-no-noun',
       severity: 'error',
       from: { path: '^src/shared/platform/' },
-      to: { path: [nouns, '^src/shared/(protocol/|context\\.ts$)'] },
+      to: { path: [nouns, '^src/shared/(jobs/|protocol/|[^/]+\\.ts$)'] },
+    },
+    {
+      name: 'nouns-not-to-jobs',
+      comment: 'A job says which use case of a noun it runs; the use cases do not know whether they run in a job.',
+      severity: 'error',
+      from: { path: nouns },
+      to: { path: '^src/shared/jobs/' },
     },
     ...nounRules,
     {
@@ -116,8 +125,15 @@ module.exports = {
       comment: 'Routes and plugins call services; statements are reached through those.',
       severity: 'error',
       // answers.ts turns rows into the shapes of the wire: it imports their types.
-      from: { path: ['^src/api/(pulumi|plugins|trpc)/', '^src/api/[^/]+\\.ts$'], pathNot: '^src/api/pulumi/answers\\.ts$' },
+      from: { path: [routes, '^src/api/[^/]+\\.ts$'], pathNot: '^src/api/pulumi/answers\\.ts$' },
       to: { path: '-repository\\.ts$' },
+    },
+    {
+      name: 'routes-get-services-only',
+      comment: 'The contexts hold repositories; routes and plugins are given ApiServices, which names none.',
+      severity: 'error',
+      from: { path: [routes, '^src/api/api-services\\.ts$'] },
+      to: { path: ['^src/api/(api-context|create-services)\\.ts$', '^src/shared/[^/]*context\\.ts$'] },
     },
     {
       name: 'repositories-hold-statements-only',
@@ -126,7 +142,8 @@ module.exports = {
       to: { path: '(^src/shared/context|-(writer|reader|importer|renamer|restorer|compactor|closer|cipher|service))\\.ts$' },
     },
     onlyIn('fastify-in-api', '@?fastify', ['^src/api/']),
-    onlyIn('redis-in-queue', 'bullmq|ioredis', ['^src/shared/platform/queue/', '^src/workers/queue-workers\\.ts$']),
+    onlyIn('bullmq-in-jobs', 'bullmq', ['^src/shared/jobs/', '^src/workers/queue-workers\\.ts$']),
+    onlyIn('ioredis-in-redis', 'ioredis', ['^src/shared/platform/redis/']),
     onlyIn('s3-in-blobs', '@aws-sdk|@smithy', ['^src/shared/platform/blobs/']),
     onlyIn('sql-in-db-and-repositories', 'slonik|@slonik|pg|node-pg-migrate', [
       '^src/shared/platform/db/',

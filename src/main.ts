@@ -5,6 +5,7 @@ import { type Listening, listen } from './api/listen.ts';
 import { type AppContext, type ContextOverrides, createContext } from './shared/context.ts';
 import { bootstrapAtStart } from './shared/identity/bootstrap-start.ts';
 import { createIdentityRepository } from './shared/identity/identity-repository.ts';
+import type { JobDispatcher } from './shared/jobs/dispatcher.ts';
 import { type Config, ConfigError } from './shared/platform/config/config.ts';
 import { claimDataDir, ensureMasterKeys } from './shared/platform/config/data-dir.ts';
 import { mintToken } from './shared/platform/crypto/secret-token.ts';
@@ -12,7 +13,6 @@ import { startEmbeddedPostgres } from './shared/platform/db/embedded-postgres.ts
 import { assertMigrated, migrate } from './shared/platform/db/migrate.ts';
 import { type PostgresStart, repeatAtStart } from './shared/platform/db/postgres-start.ts';
 import type { Logger } from './shared/platform/logger/logger.ts';
-import type { JobDispatcher } from './shared/platform/queue/dispatcher.ts';
 import { KeyRing } from './shared/secrets/key-ring.ts';
 import { startInProcessJobs } from './workers/in-process-jobs.ts';
 import { startScrub } from './workers/maintenance/scrub-loop.ts';

@@ -1,6 +1,8 @@
 import type { AppContext } from '../shared/context.ts';
-import type { JobDispatcher } from '../shared/platform/queue/dispatcher.ts';
-import type { QueueBoard } from '../shared/platform/queue/queue-board.ts';
+import type { JobDispatcher } from '../shared/jobs/dispatcher.ts';
+import { createFoldPointRequest } from '../shared/jobs/fold-point-request.ts';
+import type { JobServices } from '../shared/jobs/job-definition.ts';
+import type { QueueBoard } from '../shared/jobs/queue-board.ts';
 import type { ProcessHealth } from '../shared/platform/telemetry/status-server.ts';
 import { StateReader } from '../shared/states/state-reader.ts';
 import { type CredentialGuard, createCredentialGuard } from './credentials/credential-guard.ts';
@@ -10,6 +12,8 @@ import { JournalFolding } from './updates/journal-folding.ts';
 /** What the API role needs besides the shared context: a way to its workers. */
 export interface ApiContext extends AppContext {
   readonly dispatcher: JobDispatcher;
+  /** What the API does of jobs itself. */
+  readonly jobServices: JobServices;
   readonly health: ProcessHealth;
   /** Folds an update's journal before the call goes on; see JournalFolding. */
   readonly foldJournal: (updateId: string) => Promise<void>;
@@ -28,5 +32,8 @@ export function createApiContext(
   const foldJournal = (updateId: string): Promise<void> => folding.fold(updateId);
   const states = new StateReader({ ...context, compactLarge: foldJournal });
   const credentials = createCredentialGuard(context);
-  return { ...context, dispatcher, foldJournal, credentials, states, health: createHealth(context, dispatcher) };
+  const requestFoldPoint = createFoldPointRequest((job) => dispatcher.enqueue(job), context.logger);
+  const jobServices: JobServices = { ...context, requestFoldPoint };
+  const health = createHealth(context, dispatcher);
+  return { ...context, dispatcher, jobServices, foldJournal, credentials, states, health };
 }

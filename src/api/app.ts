@@ -6,6 +6,8 @@ import Fastify, { type FastifyInstance, LogController } from 'fastify';
 import './request.ts';
 import { registerQueueRoutes } from './admin/queues.routes.ts';
 import type { ApiContext } from './api-context.ts';
+import type { ApiServices } from './api-services.ts';
+import { createServices } from './create-services.ts';
 import { registerHealthRoutes } from './health.routes.ts';
 import { openApiOptions } from './openapi.ts';
 import { registerAccess } from './plugins/access.ts';
@@ -47,31 +49,32 @@ export async function buildApi(context: ApiContext): Promise<App> {
   app.setValidatorCompiler(TypeBoxValidatorCompiler);
   registerRequestRecords(app, context.metrics);
   registerErrors(app);
-  registerBody(app, context);
+  const services = createServices(context);
+  registerBody(app, services);
   await app.register(compress, { encodings: ['gzip'], threshold: 1024, globalDecompression: false });
   await app.register(swagger, openApiOptions);
-  registerHealthRoutes(app, context);
-  if (context.board) registerQueueRoutes(app, context, context.board);
+  registerHealthRoutes(app, services);
+  if (services.board) registerQueueRoutes(app, services, services.board);
   await app.register((scope, _options, done) => {
-    registerProtocol(scope, context);
+    registerProtocol(scope, services);
     done();
   });
   return app;
 }
 
 /** Everything under /api. */
-function registerProtocol(scope: FastifyInstance, context: ApiContext): void {
+function registerProtocol(scope: FastifyInstance, services: ApiServices): void {
   registerDialect(scope);
-  registerAccess(scope, context);
-  registerRequestRate(scope, context);
+  registerAccess(scope, services);
+  registerRequestRate(scope, services);
   const routes = toRouteScope(scope);
-  registerServiceRoutes(routes, context);
-  registerStackRoutes(routes, context);
-  registerStateRoutes(routes, context);
-  registerSecretRoutes(routes, context);
-  registerUpdateRoutes(routes, context);
-  registerCheckpointRoutes(routes, context);
-  registerJournalRoutes(routes, context);
-  registerEventRoutes(routes, context);
-  registerHistoryRoutes(routes, context);
+  registerServiceRoutes(routes, services);
+  registerStackRoutes(routes, services);
+  registerStateRoutes(routes, services);
+  registerSecretRoutes(routes, services);
+  registerUpdateRoutes(routes, services);
+  registerCheckpointRoutes(routes, services);
+  registerJournalRoutes(routes, services);
+  registerEventRoutes(routes, services);
+  registerHistoryRoutes(routes, services);
 }

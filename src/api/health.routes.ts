@@ -1,6 +1,6 @@
 import type { FastifyInstance } from 'fastify';
 import { Type } from 'typebox';
-import type { ApiContext } from './api-context.ts';
+import type { ApiServices } from './api-services.ts';
 
 const Status = Type.Object({ status: Type.String() }, { additionalProperties: true });
 const described = { answers: { 200: Status, 503: Status } };
@@ -10,7 +10,7 @@ const tags = ['health'];
  * Probes, outside the protocol: no Accept version, no token. Strangers are told no more than a proxy needs; figures and metrics
  * are for the management listener, and here only where that is said to be the same.
  */
-export function registerHealthRoutes(app: FastifyInstance, { config, health, metrics }: ApiContext): void {
+export function registerHealthRoutes(app: FastifyInstance, { config, health, metrics }: ApiServices): void {
   const isManagement = config.managementListen === null;
   const summaries = {
     healthz: 'Whether the server and its database are healthy',

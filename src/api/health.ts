@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { AppContext } from '../shared/context.ts';
-import type { JobDispatcher } from '../shared/platform/queue/dispatcher.ts';
+import type { JobDispatcher } from '../shared/jobs/dispatcher.ts';
 import type { ProcessHealth } from '../shared/platform/telemetry/status-server.ts';
 
 /** Below the 3 s that a container's health check waits. */

@@ -1,23 +1,24 @@
 import { type AppContext, type ContextOverrides, createContext } from './context.ts';
+import { type AdmissionRepository, createAdmissionRepository } from './jobs/admission-repository.ts';
+import type { JobDispatcher } from './jobs/dispatcher.ts';
+import { QueueBoard } from './jobs/queue-board.ts';
+import { registerLaneMetrics, registerRedisMetrics } from './jobs/queue-metrics.ts';
+import { QueueMonitor } from './jobs/queue-monitor.ts';
+import { Queues } from './jobs/queues.ts';
+import { createReceiptRepository, type ReceiptRepository } from './jobs/receipt-repository.ts';
+import { RedisDispatcher } from './jobs/redis-dispatcher.ts';
+import { RedisJobQueue } from './jobs/redis-job-queue.ts';
 import { type Config, ConfigError } from './platform/config/config.ts';
 import { assertMigrated } from './platform/db/migrate.ts';
 import type { Logger } from './platform/logger/logger.ts';
-import { type AdmissionRepository, createAdmissionRepository } from './platform/queue/admission-repository.ts';
-import type { JobDispatcher } from './platform/queue/dispatcher.ts';
-import { QueueBoard } from './platform/queue/queue-board.ts';
-import { registerLaneMetrics, registerRedisMetrics } from './platform/queue/queue-metrics.ts';
-import { QueueMonitor } from './platform/queue/queue-monitor.ts';
-import { Queues } from './platform/queue/queues.ts';
-import { createReceiptRepository, type ReceiptRepository } from './platform/queue/receipt-repository.ts';
+import { RedisHandoverStore } from './platform/payloads/redis-handover-store.ts';
 import {
   assertNoEviction,
   connectRedis,
   disconnectRedis,
   type RedisConnection,
   untilStarted,
-} from './platform/queue/redis.ts';
-import { RedisDispatcher } from './platform/queue/redis-dispatcher.ts';
-import { RedisHandoverStore } from './platform/queue/redis-handover-store.ts';
+} from './platform/redis/redis.ts';
 
 const heldEveryMs = 5_000;
 /** A job that nobody waits for any more may still run, and finds its body, for as long as this. */
@@ -110,6 +111,16 @@ export function createClusterDispatcher(context: ClusterContext): JobDispatcher 
   });
   lifecycle.onClose('queues', 'dispatcher', () => dispatcher.close());
   return dispatcher;
+}
+
+/** For a worker whose jobs make others due: a way to the queues that waits for nothing. */
+export function createClusterQueue({ admissions, config, queues }: ClusterContext): RedisJobQueue {
+  return new RedisJobQueue({
+    queues,
+    admissions,
+    largeBytes: config.limits.largeBytes,
+    jobLifeMs: jobLifeMs(config),
+  });
 }
 
 function jobLifeMs({ jobs }: Config): number {

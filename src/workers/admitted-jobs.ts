@@ -1,9 +1,9 @@
 import { Value } from 'typebox/value';
+import type { AdmissionRepository, JobAdmission } from '../shared/jobs/admission-repository.ts';
+import { JobHead } from '../shared/jobs/definitions.ts';
+import { JobData } from '../shared/jobs/queues.ts';
 import { LimitedWarning } from '../shared/platform/logger/limited-warning.ts';
 import type { Logger } from '../shared/platform/logger/logger.ts';
-import type { AdmissionRepository, JobAdmission } from '../shared/platform/queue/admission-repository.ts';
-import { JobHead } from '../shared/platform/queue/jobs.ts';
-import { JobData } from '../shared/platform/queue/queues.ts';
 import type { Metrics } from '../shared/platform/telemetry/metrics.ts';
 
 /**

@@ -1,18 +1,20 @@
 import type { AppContext } from '../shared/context.ts';
-import { InProcessDispatcher } from '../shared/platform/queue/in-process-dispatcher.ts';
-import { registerLaneMetrics } from '../shared/platform/queue/queue-metrics.ts';
-import { dropHandover } from './handover.ts';
-import { createProcessors } from './registry.ts';
+import { createFoldPointRequest } from '../shared/jobs/fold-point-request.ts';
+import { createJobHandlers, dropPayload } from '../shared/jobs/handlers.ts';
+import { InProcessDispatcher } from '../shared/jobs/in-process-dispatcher.ts';
+import { registerLaneMetrics } from '../shared/jobs/queue-metrics.ts';
 
 /** The workers of a server that does its jobs itself. Closed with the context. */
 export function startInProcessJobs(context: AppContext): InProcessDispatcher {
   const { config, lifecycle, logger, metrics } = context;
-  const dispatcher = new InProcessDispatcher(createProcessors(context), {
+  const requestFoldPoint = createFoldPointRequest((job) => dispatcher.enqueue(job), logger);
+  const handlers = createJobHandlers({ ...context, requestFoldPoint }, context);
+  const dispatcher: InProcessDispatcher = new InProcessDispatcher(handlers, {
     concurrency: { small: config.jobs.concurrency, large: config.jobs.largeConcurrency },
     largeBytes: config.limits.largeBytes,
     waitMs: config.jobs.waitSeconds * 1000,
     logger,
-    onEnded: (job) => dropHandover(context, job),
+    onEnded: (job) => dropPayload(context, job),
   });
   registerLaneMetrics(metrics, () => dispatcher.state().lanes);
   lifecycle.onClose('work', 'jobs', () => dispatcher.close());

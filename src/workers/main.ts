@@ -1,13 +1,13 @@
-import { type ClusterContext, createClusterContext } from '../shared/cluster-context.ts';
+import { type ClusterContext, createClusterContext, createClusterQueue } from '../shared/cluster-context.ts';
 import type { AppContext } from '../shared/context.ts';
+import { createFoldPointRequest } from '../shared/jobs/fold-point-request.ts';
+import { createJobHandlers, dropPayload } from '../shared/jobs/handlers.ts';
 import type { Config } from '../shared/platform/config/config.ts';
 import type { Logger } from '../shared/platform/logger/logger.ts';
-import { dropHandover } from './handover.ts';
 import { startHealthServer } from './health-server.ts';
 import { startScrub } from './maintenance/scrub-loop.ts';
 import { startSweeper } from './maintenance/sweeper.ts';
 import { startQueueWorkers } from './queue-workers.ts';
-import { createProcessors } from './registry.ts';
 
 /** Starts a worker process: it takes jobs from both lanes, and sweeps. */
 export async function startWorker(config: Config, logger: Logger): Promise<{ context: AppContext; url: string }> {
@@ -26,16 +26,18 @@ export async function startWorker(config: Config, logger: Logger): Promise<{ con
 /** Takes jobs in this process; those in hand are finished when the context closes. */
 export function startClusterJobs(context: ClusterContext): void {
   const { admissions, config, connectWorker, lifecycle, logger, metrics, producer, receipts } = context;
+  const queue = createClusterQueue(context);
+  const requestFoldPoint = createFoldPointRequest((job) => queue.enqueue(job), logger);
   const workers = startQueueWorkers({
     connect: connectWorker,
     publisher: producer,
-    processors: createProcessors(context),
+    handlers: createJobHandlers({ ...context, requestFoldPoint }, context),
     admissions,
     receipts,
     logger,
     metrics,
     concurrency: { small: config.jobs.concurrency, large: config.jobs.largeConcurrency },
-    onEnded: (job) => dropHandover(context, job),
+    onEnded: (job) => dropPayload(context, job),
   });
   lifecycle.onClose('work', 'workers', () => workers.close());
 }

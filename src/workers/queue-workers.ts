@@ -1,18 +1,22 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { DelayedError, type Job as QueuedJob, UnrecoverableError, Worker } from 'bullmq';
-import type { Redis } from 'ioredis';
 import { Value } from 'typebox/value';
+import type { AdmissionRepository } from '../shared/jobs/admission-repository.ts';
+import { Job, JobHead } from '../shared/jobs/definitions.ts';
+import type { JobHandlers } from '../shared/jobs/handlers.ts';
+import { type Lane, lanes } from '../shared/jobs/lanes.ts';
+import { type JobData, keptFailures, queueName, queuePrefix } from '../shared/jobs/queues.ts';
+import type { ReceiptRepository } from '../shared/jobs/receipt-repository.ts';
 import { AppError } from '../shared/platform/errors/errors.ts';
-import { toRejection } from '../shared/platform/errors/outcome.ts';
+import { type Outcome, toRejection } from '../shared/platform/errors/outcome.ts';
 import { LimitedWarning } from '../shared/platform/logger/limited-warning.ts';
 import type { Logger } from '../shared/platform/logger/logger.ts';
-import type { AdmissionRepository } from '../shared/platform/queue/admission-repository.ts';
-import { type BodySeal, HandoverMissingError, HandoverTamperedError } from '../shared/platform/queue/handover-store.ts';
-import { Job, JobHead, type JobOutcome, type JobProcessors } from '../shared/platform/queue/jobs.ts';
-import { type Lane, lanes } from '../shared/platform/queue/lanes.ts';
-import { type JobData, keptFailures, queueName, queuePrefix } from '../shared/platform/queue/queues.ts';
-import type { ReceiptRepository } from '../shared/platform/queue/receipt-repository.ts';
-import { disconnectRedis } from '../shared/platform/queue/redis.ts';
+import {
+  type BodySeal,
+  HandoverMissingError,
+  HandoverTamperedError,
+} from '../shared/platform/payloads/handover-store.ts';
+import { disconnectRedis, type RedisConnection } from '../shared/platform/redis/redis.ts';
 import type { Metrics } from '../shared/platform/telemetry/metrics.ts';
 import { AdmittedJobs, NotAdmittedError, replyChannelOf, shown } from './admitted-jobs.ts';
 
@@ -34,9 +38,9 @@ const closePollMs = 10;
 
 export interface QueueWorkersOptions {
   /** A connection for BullMQ to duplicate; ended by `close`. */
-  readonly connect: () => Redis;
-  readonly publisher: Redis;
-  readonly processors: JobProcessors;
+  readonly connect: () => RedisConnection;
+  readonly publisher: RedisConnection;
+  readonly handlers: JobHandlers;
   readonly admissions: AdmissionRepository;
   readonly receipts: ReceiptRepository;
   readonly logger: Logger;
@@ -96,7 +100,7 @@ class LaneWorker {
   #inHand = 0;
   #lastTrouble = '';
 
-  constructor(lane: Lane, connection: Redis, options: QueueWorkersOptions) {
+  constructor(lane: Lane, connection: RedisConnection, options: QueueWorkersOptions) {
     const { concurrency, logger, lockMs = defaultLockMs } = options;
     this.#options = options;
     this.#logger = logger.child({ lane });
@@ -137,7 +141,7 @@ class LaneWorker {
     await Promise.all(this.#givingUp);
   }
 
-  async #take(queued: QueuedJob<JobData>, token: string | undefined): Promise<JobOutcome['result']> {
+  async #take(queued: QueuedJob<JobData>, token: string | undefined): Promise<Outcome['result']> {
     this.#inHand++;
     try {
       return await this.#process(queued, token);
@@ -157,7 +161,7 @@ class LaneWorker {
     throw new DelayedError();
   }
 
-  async #process(queued: QueuedJob<JobData>, token: string | undefined): Promise<JobOutcome['result']> {
+  async #process(queued: QueuedJob<JobData>, token: string | undefined): Promise<Outcome['result']> {
     const { metrics, receipts } = this.#options;
     const jobId = queued.id as string;
     let name = 'unknown';
@@ -185,9 +189,9 @@ class LaneWorker {
     }
   }
 
-  async #run(job: Job, seal: BodySeal | null): Promise<JobOutcome> {
-    const { metrics, processors } = this.#options;
-    const process = processors[job.name] as (job: Job, seal: BodySeal | null) => Promise<void>;
+  async #run(job: Job, seal: BodySeal | null): Promise<Outcome> {
+    const { handlers, metrics } = this.#options;
+    const process = handlers[job.name] as (job: Job, seal: BodySeal | null) => Promise<void>;
     const timer = metrics.jobSeconds.labels(job.name).startTimer();
     try {
       await process(job, seal);

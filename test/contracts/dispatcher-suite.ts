@@ -1,14 +1,16 @@
 import { randomUUID } from 'node:crypto';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import type { Job } from '../../src/shared/jobs/definitions.ts';
+import type { JobDispatcher } from '../../src/shared/jobs/dispatcher.ts';
+import type { JobHandlers } from '../../src/shared/jobs/handlers.ts';
 import {
   ConflictError,
   ForbiddenError,
   PayloadTooLargeError,
   UnavailableError,
 } from '../../src/shared/platform/errors/errors.ts';
-import { type JobDispatcher, JobPendingError } from '../../src/shared/platform/queue/dispatcher.ts';
-import { HandoverMissingError } from '../../src/shared/platform/queue/handover-store.ts';
-import type { Job, JobProcessors } from '../../src/shared/platform/queue/jobs.ts';
+import { JobPendingError } from '../../src/shared/platform/errors/outcome.ts';
+import { HandoverMissingError } from '../../src/shared/platform/payloads/handover-store.ts';
 import { until } from '../support/steps.ts';
 
 /** A dispatcher with workers, all of which do `work` for every job. */
@@ -42,7 +44,7 @@ export function idOf(job: Job): string {
   return 'updateId' in job ? job.updateId : '';
 }
 
-export function processorsFor(work: (job: Job) => Promise<void>): JobProcessors {
+export function handlersFor(work: (job: Job) => Promise<void>): JobHandlers {
   return {
     'apply-checkpoint': work,
     'import-deployment': work,

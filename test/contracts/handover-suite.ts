@@ -1,8 +1,8 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { PayloadTooLargeError, UnavailableError } from '../../src/shared/platform/errors/errors.ts';
-import { HandoverMissingError, type HandoverStore } from '../../src/shared/platform/queue/handover-store.ts';
-import type { RoomName, RoomTimes } from '../../src/shared/platform/queue/room-rules.ts';
+import { HandoverMissingError, type HandoverStore } from '../../src/shared/platform/payloads/handover-store.ts';
+import type { RoomName, RoomTimes } from '../../src/shared/platform/payloads/room-rules.ts';
 import { until } from '../support/steps.ts';
 import { chunksOf, failingBody, mib, readAll, waitingBody } from './blob-store-suite.ts';
 

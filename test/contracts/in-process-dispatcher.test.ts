@@ -1,9 +1,9 @@
+import { InProcessDispatcher } from '../../src/shared/jobs/in-process-dispatcher.ts';
 import { createLogger } from '../../src/shared/platform/logger/logger.ts';
-import { InProcessDispatcher } from '../../src/shared/platform/queue/in-process-dispatcher.ts';
-import { describeDispatcher, largeBytes, processorsFor } from './dispatcher-suite.ts';
+import { describeDispatcher, handlersFor, largeBytes } from './dispatcher-suite.ts';
 
 describeDispatcher('the process itself', async ({ work, onEnded, waitMs = 30_000, concurrency = 4 }) => {
-  const dispatcher = new InProcessDispatcher(processorsFor(work), {
+  const dispatcher = new InProcessDispatcher(handlersFor(work), {
     concurrency: { small: concurrency, large: concurrency },
     largeBytes,
     waitMs,

@@ -2,20 +2,17 @@ import { randomUUID } from 'node:crypto';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import { Redis } from 'ioredis';
 import { Type } from 'typebox';
+import { type AdmissionRepository, createAdmissionRepository } from '../../src/shared/jobs/admission-repository.ts';
+import type { Job } from '../../src/shared/jobs/definitions.ts';
+import { QueueBoard } from '../../src/shared/jobs/queue-board.ts';
+import { createReceiptRepository, type ReceiptRepository } from '../../src/shared/jobs/receipt-repository.ts';
 import { parseConfig } from '../../src/shared/platform/config/config.ts';
 import { type Database, openDatabase } from '../../src/shared/platform/db/database.ts';
 import { sql } from '../../src/shared/platform/db/sql.ts';
 import { ConflictError, UnavailableError } from '../../src/shared/platform/errors/errors.ts';
+import { JobPendingError } from '../../src/shared/platform/errors/outcome.ts';
 import { createLogger } from '../../src/shared/platform/logger/logger.ts';
-import {
-  type AdmissionRepository,
-  createAdmissionRepository,
-} from '../../src/shared/platform/queue/admission-repository.ts';
-import { JobPendingError } from '../../src/shared/platform/queue/dispatcher.ts';
-import type { Job } from '../../src/shared/platform/queue/jobs.ts';
-import { QueueBoard } from '../../src/shared/platform/queue/queue-board.ts';
-import { createReceiptRepository, type ReceiptRepository } from '../../src/shared/platform/queue/receipt-repository.ts';
-import { assertNoEviction, RedisPolicyError, untilReady } from '../../src/shared/platform/queue/redis.ts';
+import { assertNoEviction, RedisPolicyError, untilReady } from '../../src/shared/platform/redis/redis.ts';
 import { until } from '../support/steps.ts';
 import { openTcpProxy } from '../support/tcp-proxy.ts';
 import { createTestDatabase, type TestDatabase } from '../support/test-app.ts';

@@ -1,15 +1,15 @@
 import type { Redis } from 'ioredis';
+import type { AdmissionRepository } from '../../src/shared/jobs/admission-repository.ts';
+import type { Job } from '../../src/shared/jobs/definitions.ts';
+import { QueueMonitor } from '../../src/shared/jobs/queue-monitor.ts';
+import { Queues } from '../../src/shared/jobs/queues.ts';
+import type { ReceiptRepository } from '../../src/shared/jobs/receipt-repository.ts';
+import { RedisDispatcher } from '../../src/shared/jobs/redis-dispatcher.ts';
 import { createLogger, type Logger } from '../../src/shared/platform/logger/logger.ts';
-import type { AdmissionRepository } from '../../src/shared/platform/queue/admission-repository.ts';
-import type { Job } from '../../src/shared/platform/queue/jobs.ts';
-import { QueueMonitor } from '../../src/shared/platform/queue/queue-monitor.ts';
-import { Queues } from '../../src/shared/platform/queue/queues.ts';
-import type { ReceiptRepository } from '../../src/shared/platform/queue/receipt-repository.ts';
-import { connectRedis, disconnectRedis, untilReady } from '../../src/shared/platform/queue/redis.ts';
-import { RedisDispatcher } from '../../src/shared/platform/queue/redis-dispatcher.ts';
+import { connectRedis, disconnectRedis, untilReady } from '../../src/shared/platform/redis/redis.ts';
 import { createMetrics, type Metrics } from '../../src/shared/platform/telemetry/metrics.ts';
 import { type QueueWorkers, startQueueWorkers } from '../../src/workers/queue-workers.ts';
-import { largeBytes, processorsFor } from './dispatcher-suite.ts';
+import { handlersFor, largeBytes } from './dispatcher-suite.ts';
 
 /** Three attempts, so that a fault that stays is over within a second. */
 const attempts = 3;
@@ -88,7 +88,7 @@ export function openWorkerSide(options: {
   const workers = startQueueWorkers({
     connect: () => connectRedis(options.url, 'worker', logger),
     publisher,
-    processors: processorsFor(options.work),
+    handlers: handlersFor(options.work),
     admissions: options.admissions,
     receipts: options.receipts,
     logger,

@@ -2,7 +2,6 @@ import { afterAll, beforeAll, expect, it } from '@jest/globals';
 import fc from 'fast-check';
 import type { Redis } from 'ioredis';
 import { createLogger } from '../../src/shared/platform/logger/logger.ts';
-import { connectRedis, untilReady } from '../../src/shared/platform/queue/redis.ts';
 import {
   type ArrivingBody,
   isOverLimit,
@@ -10,8 +9,9 @@ import {
   mayWait,
   type RoomState,
   whoGivesWay,
-} from '../../src/shared/platform/queue/room-rules.ts';
-import { roomRulesScript } from '../../src/shared/platform/queue/room-script.ts';
+} from '../../src/shared/platform/payloads/room-rules.ts';
+import { roomRulesScript } from '../../src/shared/platform/payloads/room-script.ts';
+import { connectRedis, untilReady } from '../../src/shared/platform/redis/redis.ts';
 import { describeOnRedis } from './redis-under-test.ts';
 
 const now = 1_000;

@@ -1,5 +1,7 @@
+import { gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { createStack, deployment, gzipped, ok, startUpdate } from '../support/state.ts';
+import { complete, creation, exportedNames } from '../support/steps.ts';
 import { createTestApp, type TestApp } from '../support/test-app.ts';
 
 const maxBatchBytes = 20_000;
@@ -55,3 +57,30 @@ describe.each([
     expect(exported.json).toEqual(whole);
   });
 });
+
+test.each([
+  ['committed directly', {}],
+  ['committed by a worker', { HOLDFAST_DIRECT_BYTES: '1' }],
+])(
+  'a batch in several gzip members, of which the last claims little, is taken when it is %s',
+  async (_label, settings) => {
+    await using app = await createTestApp({ settings });
+    const stack = await createStack(app);
+    const headers = { 'content-encoding': 'gzip' };
+    const padded = (text: string): Buffer => {
+      const long = `{${' '.repeat(9 * 1024 * 1024)}${text.slice(1)}`;
+      return Buffer.concat([gzipSync(long.slice(0, -10)), gzipSync(long.slice(-10))]);
+    };
+    const journaled = await startUpdate(app, stack, { journal: true });
+    const entries = JSON.stringify({ entries: creation(1, 'r0', stack) });
+    await ok(
+      app.call('PATCH', `${journaled.path}/journalentries`, { auth: journaled.lease, body: padded(entries), headers }),
+    );
+    const events = JSON.stringify({ events: [{ sequence: 0, timestamp: 1, note: 'short' }] });
+    await ok(
+      app.call('POST', `${journaled.path}/events/batch`, { auth: journaled.lease, body: padded(events), headers }),
+    );
+    await ok(complete(app, journaled));
+    expect(await exportedNames(app, stack)).toEqual(['r0']);
+  },
+);

@@ -73,7 +73,7 @@ export interface TestResponse {
   readonly json: any;
 }
 
-/** One process of the service, embedded in the test: API and processors, with its own pool. */
+/** One process of the service, embedded in the test: API and job handlers, with its own pool. */
 export interface TestApp extends AsyncDisposable {
   [Symbol.asyncDispose](): Promise<void>;
   readonly app: App;

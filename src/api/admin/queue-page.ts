@@ -1,4 +1,4 @@
-import type { QueueOverview, ShownJob, ShownLane } from '../../shared/platform/queue/queue-board.ts';
+import type { QueueOverview, ShownJob, ShownLane } from '../../shared/jobs/queue-board.ts';
 
 const reloadSeconds = 5;
 

@@ -1,8 +1,8 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
+import type { QueueBoard } from '../../shared/jobs/queue-board.ts';
 import { ForbiddenError, UnauthenticatedError } from '../../shared/platform/errors/errors.ts';
-import type { QueueBoard } from '../../shared/platform/queue/queue-board.ts';
-import type { ApiContext } from '../api-context.ts';
+import type { ApiServices } from '../api-services.ts';
 import { renderQueuePage } from './queue-page.ts';
 
 /** Jobs of each state that are shown. */
@@ -12,11 +12,11 @@ const shownJobs = 50;
  * The queues, for site admins: a page in a browser, JSON for those who ask for it. HTTP Basic, so that a browser can be let in
  * without a login of ours; the password is an API token, the user name does not matter.
  */
-export function registerQueueRoutes(app: FastifyInstance, context: ApiContext, board: QueueBoard): void {
+export function registerQueueRoutes(app: FastifyInstance, services: ApiServices, board: QueueBoard): void {
   app.get(
     '/admin/queues',
     {
-      onRequest: (request, reply) => admitSiteAdmin(context, request, reply),
+      onRequest: (request, reply) => admitSiteAdmin(services, request, reply),
       config: {
         described: {
           answers: { 200: Type.Unknown() },
@@ -43,7 +43,7 @@ export function registerQueueRoutes(app: FastifyInstance, context: ApiContext, b
 }
 
 async function admitSiteAdmin(
-  { credentials }: ApiContext,
+  { credentials }: ApiServices,
   request: FastifyRequest,
   reply: FastifyReply,
 ): Promise<void> {

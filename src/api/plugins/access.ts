@@ -1,43 +1,42 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { roleIncludes } from '../../shared/identity/roles.ts';
 import { ForbiddenError, NotFoundError, UnauthenticatedError } from '../../shared/platform/errors/errors.ts';
-import type { ApiContext } from '../api-context.ts';
+import type { ApiServices } from '../api-services.ts';
 import type { Access, Caller, Lease } from '../request.ts';
 import { credential } from './credential.ts';
-import { LeaseAccess } from './lease-access.ts';
 
 /**
  * Lets a request in by what its route asks for (`config.access`), before any byte of its body is read.
  * A route without that option does not start.
  */
-export function registerAccess(app: FastifyInstance, context: ApiContext): void {
+export function registerAccess(app: FastifyInstance, services: ApiServices): void {
   app.decorateRequest('caller', null as unknown as Caller);
   app.decorateRequest('lease', null as unknown as Lease);
   app.addHook('onRoute', (route) => {
     if (!route.config?.access)
       throw new Error(`Route ${String(route.method)} ${route.url} does not say who may call it`);
   });
-  const leases = new LeaseAccess(context);
+  const { leases } = services;
   app.addHook('onRoute', (route) => leases.guard(route));
   app.addHook('onRequest', async (request) => {
     const access: Access | undefined = request.routeOptions.config.access;
     if (!access || access.kind === 'public') return;
     if (access.kind === 'lease') request.lease = await leases.admit(request, access);
-    else request.caller = await admitCaller(context, request, access);
+    else request.caller = await admitCaller(services, request, access);
   });
 }
 
 async function admitCaller(
-  context: ApiContext,
+  { credentials, users }: ApiServices,
   request: FastifyRequest,
   access: Extract<Access, { kind: 'user' | 'organization' }>,
 ): Promise<Caller> {
   const token = credential(request, ['token', 'bearer']);
   if (token === null) throw new UnauthenticatedError('This call needs an API token: Authorization: token <token>');
   const organization = (request.params as { organization?: string }).organization ?? null;
-  const caller = await context.credentials.findCaller(request.raw, token, organization);
+  const caller = await credentials.findCaller(request.raw, token, organization);
   if (!caller) throw new UnauthenticatedError('The API token is not valid: unknown, revoked or expired');
-  if (caller.tokenStale) await context.identity.touchToken(caller.tokenId);
+  if (caller.tokenStale) await users.touchToken(caller.tokenId);
   if (access.kind === 'organization') {
     // Whoever is no member must not learn what exists in the organization.
     if (caller.role === null) throw new NotFoundError('Not found, or you are not a member of the organization');

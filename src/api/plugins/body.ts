@@ -1,7 +1,8 @@
 import type { Readable } from 'node:stream';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
-import { type InflatedBody, parsedWeight } from '../../shared/documents/body-buffer.ts';
+import { type BodyBuffer, type InflatedBody, parsedWeight } from '../../shared/documents/body-buffer.ts';
 import type { BodyEncoding } from '../../shared/documents/byte-source.ts';
+import type { Config } from '../../shared/platform/config/config.ts';
 import {
   InvalidRequestError,
   PayloadTooLargeError,
@@ -9,7 +10,6 @@ import {
   UnsupportedMediaTypeError,
 } from '../../shared/platform/errors/errors.ts';
 import { parseInTurns } from '../../shared/platform/json/parse-in-turns.ts';
-import type { ApiContext } from '../api-context.ts';
 import { inviteBody } from '../server/unread-bodies.ts';
 
 /** Control bodies may have as many bytes, unless the settings say more or less: the largest fields, and what is around them. */
@@ -23,16 +23,22 @@ const inflateWaitMs = 30_000;
 const firstPatienceMs = 15_000;
 const longestPatienceMs = 60_000;
 
+/** What it takes to read a body: the limits, and the memory for those that are held whole. */
+export interface BodyParts {
+  readonly config: Config;
+  readonly bodyBuffer: BodyBuffer;
+}
+
 /** JSON bodies of all routes but those that read their payload themselves. */
-export function registerBody(app: FastifyInstance, context: ApiContext): void {
-  const { maxControlBodyBytes, maxFieldBytes } = context.config.limits;
+export function registerBody(app: FastifyInstance, parts: BodyParts): void {
+  const { maxControlBodyBytes, maxFieldBytes } = parts.config.limits;
   const maxBytes = Math.min(maxControlBodyBytes, Math.max(ordinaryBytes, fieldsOfABody * maxFieldBytes));
   app.removeAllContentTypeParsers();
   app.addContentTypeParser('*', async (request: FastifyRequest) => {
     const { config: route, schema } = request.routeOptions;
     // A body that the route does not ask for is not even read.
     if (route.body === 'payload' || schema?.body === undefined) return undefined;
-    const { body, release } = await receiveBody(context, request, maxBytes);
+    const { body, release } = await receiveBody(parts, request, maxBytes);
     try {
       return body.length === 0 ? undefined : await parseInTurns(body);
     } finally {
@@ -46,7 +52,7 @@ export function registerBody(app: FastifyInstance, context: ApiContext): void {
  * released. Throws PayloadTooLargeError, InvalidRequestError, SlowRequestError, and UnavailableError when there is no room.
  */
 export async function receiveBody(
-  { config, bodyBuffer }: ApiContext,
+  { config, bodyBuffer }: BodyParts,
   request: FastifyRequest,
   maxBytes: number,
 ): Promise<InflatedBody> {

@@ -1,7 +1,7 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import type { StackParams } from '../../shared/protocol/core.ts';
 import { TooFastError } from '../../shared/quotas/quotas.ts';
-import type { ApiContext } from '../api-context.ts';
+import type { ApiServices } from '../api-services.ts';
 import { stackPath, updatePath } from '../pulumi/paths.ts';
 
 /** A command makes a dozen calls at once: as many seconds' worth, and at least as many calls, may come together. */
@@ -32,7 +32,7 @@ interface Bucket {
  * Refuses calls of an organization that come faster than it may make them, as this process sees them: 429. Only calls with an
  * API token, of members; those with a lease never, since an update could lose what it has done.
  */
-export function registerRequestRate(app: FastifyInstance, { quotas, stacks }: ApiContext): void {
+export function registerRequestRate(app: FastifyInstance, { quotas, stacks }: ApiServices): void {
   const buckets = new Map<string, Bucket>();
   app.addHook('onRequest', async (request) => {
     const organization = limitedOrganization(request);
@@ -59,11 +59,10 @@ function routeOf(request: FastifyRequest): string {
   return `${request.method} ${request.routeOptions.url ?? ''}`;
 }
 
-async function isNeeded(request: FastifyRequest, stacks: ApiContext['stacks']): Promise<boolean> {
+async function isNeeded(request: FastifyRequest, stacks: ApiServices['stacks']): Promise<boolean> {
   const route = routeOf(request);
   if (!neededByUpdates.some((needed) => route === needed || route.startsWith(`${needed}/log`))) return false;
-  const stack = await stacks.find(request.params as StackParams);
-  return stack !== null && stack.activeUpdateId !== null;
+  return stacks.isBusy(request.params as StackParams);
 }
 
 /** Takes a call's worth out of the organization's bucket; returns how much is missing, 0 when it was there. */

@@ -1,5 +1,6 @@
 import { type TSchema, Type } from 'typebox';
 import type { CheckpointKind } from '../../shared/checkpoints/checkpoint-writer.ts';
+import { applyCheckpoint } from '../../shared/jobs/definitions.ts';
 import { ConflictError } from '../../shared/platform/errors/errors.ts';
 import { UpdateParams } from '../../shared/protocol/core.ts';
 import {
@@ -7,8 +8,7 @@ import {
   CheckpointRequest,
   VerbatimCheckpointRequest,
 } from '../../shared/protocol/payloads.ts';
-import type { ApiContext } from '../api-context.ts';
-import { commitPayload } from '../checkpoints/payload.ts';
+import type { ApiServices } from '../api-services.ts';
 import type { Lease } from '../request.ts';
 import type { RouteScope } from '../route-scope.ts';
 import { leaseToken, updatePath } from './paths.ts';
@@ -26,41 +26,37 @@ const bodies: Record<CheckpointKind, TSchema> = {
 };
 
 /** The three forms in which a CLI without journaling sends state. Bodies are not parsed here: their exact bytes count. */
-export function registerCheckpointRoutes(app: RouteScope, context: ApiContext): void {
-  for (const kind of ['full', 'verbatim', 'delta'] as const) {
-    app.patch(
-      `${updatePath}/${paths[kind]}`,
-      {
-        config: {
-          access: { kind: 'lease', fenced: true },
-          body: 'payload',
-          described: { body: bodies[kind], refusals: [409] },
-        },
-        schema: {
-          tags: ['checkpoints'],
-          summary: `Save a ${kind} checkpoint`,
-          security: leaseToken,
-          params: UpdateParams,
-          response: { 204: Type.Null() },
-        },
+export function registerCheckpointRoutes(app: RouteScope, services: ApiServices): void {
+  for (const kind of ['full', 'verbatim', 'delta'] as const) saveCheckpoint(app, services, kind);
+}
+
+function saveCheckpoint(app: RouteScope, { submitWrite, updates }: ApiServices, kind: CheckpointKind): void {
+  app.patch(
+    `${updatePath}/${paths[kind]}`,
+    {
+      config: {
+        access: { kind: 'lease', fenced: true },
+        body: 'payload',
+        described: { body: bodies[kind], refusals: [409] },
       },
-      async (request, reply) => {
-        const { lease } = request;
-        assertWritesState(lease);
-        const fence = fenceOf(lease);
-        // Before the body, which may be long on its way: the order is that of the coming.
-        const arrivalSequence = kind === 'full' ? await context.updates.assignArrivalSequence(lease.updateId) : null;
-        await commitPayload(context, request, {
-          kind,
-          direct: async ({ opened }) => context.writer.write({ kind, fence, arrivalSequence, ...(await opened()) }),
-          job: (handover) => ({ name: 'apply-checkpoint', schema: 1, kind, fence, arrivalSequence, ...handover }),
-          // A process that was frozen gives an old call a new place, after the repeat of that call.
-          onlyWhileAwaited: kind === 'full',
-        });
-        return reply.code(204).send(null);
+      schema: {
+        tags: ['checkpoints'],
+        summary: `Save a ${kind} checkpoint`,
+        security: leaseToken,
+        params: UpdateParams,
+        response: { 204: Type.Null() },
       },
-    );
-  }
+    },
+    async (request, reply) => {
+      const { lease } = request;
+      assertWritesState(lease);
+      const fence = fenceOf(lease);
+      // Before the body, which may be long on its way: the order is that of the coming.
+      const arrivalSequence = kind === 'full' ? await updates.assignArrivalSequence(lease.updateId) : null;
+      await submitWrite(request, applyCheckpoint, { kind, fence, arrivalSequence });
+      return reply.code(204).send(null);
+    },
+  );
 }
 
 /** The part of a lease that a write carries into its commit. */

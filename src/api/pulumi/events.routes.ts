@@ -1,15 +1,12 @@
 import { Type } from 'typebox';
+import { appendEvents } from '../../shared/jobs/definitions.ts';
 import { InvalidRequestError } from '../../shared/platform/errors/errors.ts';
 import { UpdateParams } from '../../shared/protocol/core.ts';
 import { EventBatchRequest, EventsResponse } from '../../shared/protocol/payloads.ts';
 import { EventsQuery } from '../../shared/protocol/updates.ts';
-import { isActive } from '../../shared/updates/update-state.ts';
-import type { ApiContext } from '../api-context.ts';
-import { commitPayload } from '../checkpoints/payload.ts';
-import { eventPageJson } from '../events/event-page.ts';
+import type { ApiServices } from '../api-services.ts';
 import type { RouteScope } from '../route-scope.ts';
 import { sendPieces } from '../streamed-answer.ts';
-import { updateNotFound } from '../updates/update-service.ts';
 import { fenceOf } from './checkpoints.routes.ts';
 import { apiToken, leaseToken, updatePath } from './paths.ts';
 import { assertUpdateId } from './updates.routes.ts';
@@ -17,7 +14,12 @@ import { assertUpdateId } from './updates.routes.ts';
 const tags = ['events'];
 
 /** Engine events of an update: recorded as they come, read back in order of sequence. */
-export function registerEventRoutes(app: RouteScope, context: ApiContext): void {
+export function registerEventRoutes(app: RouteScope, services: ApiServices): void {
+  recordEvents(app, services);
+  listEvents(app, services);
+}
+
+function recordEvents(app: RouteScope, { submitWrite }: ApiServices): void {
   app.post(
     `${updatePath}/events/batch`,
     {
@@ -31,16 +33,13 @@ export function registerEventRoutes(app: RouteScope, context: ApiContext): void 
       },
     },
     async (request, reply) => {
-      const { lease } = request;
-      await commitPayload(context, request, {
-        kind: 'events',
-        direct: async (payload) => context.eventWriter.append(fenceOf(lease), await payload.inflated()),
-        job: (handover) => ({ name: 'append-events', schema: 1, fence: fenceOf(lease), ...handover }),
-      });
+      await submitWrite(request, appendEvents, { fence: fenceOf(request.lease) });
       return reply.code(204).send(null);
     },
   );
+}
 
+function listEvents(app: RouteScope, { events }: ApiServices): void {
   app.get(
     `${updatePath}/events`,
     {
@@ -57,10 +56,8 @@ export function registerEventRoutes(app: RouteScope, context: ApiContext): void 
       assertUpdateId(params.updateId);
       const after = readContinuation(query.continuationToken);
       // Asked before the page: what comes between would be missing from it, and null ends the client's loop.
-      const update = await context.history.findStatus(params.updateId, params);
-      if (!update) throw updateNotFound(params.updateId);
-      const atEnd = isActive(update.status) ? String(after) : null;
-      return sendPieces(reply, eventPageJson(context.events, update.id, { after, urn: query.urn ?? null }, atEnd));
+      const atEnd = (await events.isActive(params.updateId, params)) ? String(after) : null;
+      return sendPieces(reply, events.pageJson(params.updateId, { after, urn: query.urn ?? null }, atEnd));
     },
   );
 }

@@ -6,26 +6,22 @@ import {
   LatestUpdateResponse,
   PreviewListResponse,
 } from '../../shared/protocol/updates.ts';
-import type { StackRef } from '../../shared/stacks/names.ts';
-import { stackNotFound } from '../../shared/stacks/stack-errors.ts';
-import type { ApiContext } from '../api-context.ts';
+import type { ApiServices } from '../api-services.ts';
 import type { RouteScope } from '../route-scope.ts';
-import { pieceBytes, sendPieces } from '../streamed-answer.ts';
-import { historyJson, updateInfoJson, wholeBytes } from '../updates/update-info.ts';
+import { sendPieces } from '../streamed-answer.ts';
 import { apiToken, stackPath } from './paths.ts';
 
+const common = { tags: ['history'], security: apiToken, params: StackParams };
 const config = { access: { kind: 'organization', role: 'viewer' } } as const;
 
 /** What happened to a stack. Previews are not part of it. */
-export function registerHistoryRoutes(app: RouteScope, context: ApiContext): void {
-  const common = { tags: ['history'], security: apiToken, params: StackParams };
+export function registerHistoryRoutes(app: RouteScope, services: ApiServices): void {
+  listUpdates(app, services);
+  getLatestUpdate(app, services);
+  listLatestPreviews(app, services);
+}
 
-  const getStackId = async (ref: StackRef): Promise<string> => {
-    const stack = await context.stacks.find(ref);
-    if (!stack) throw stackNotFound(ref);
-    return stack.id;
-  };
-
+function listUpdates(app: RouteScope, { history, stacks }: ApiServices): void {
   app.get(
     `${stackPath}/updates`,
     {
@@ -34,16 +30,18 @@ export function registerHistoryRoutes(app: RouteScope, context: ApiContext): voi
     },
     async ({ params, query }, reply) => {
       const page = readPage(query);
-      const stackId = await getStackId(params);
+      const stackId = (await stacks.get(params)).id;
       const answer = async function* (): AsyncGenerator<string> {
         yield '{"updates":[';
-        yield* historyJson(context.history, stackId, page);
+        yield* history.json(stackId, page);
         yield ']}';
       };
       return sendPieces(reply, answer());
     },
   );
+}
 
+function getLatestUpdate(app: RouteScope, { history, stacks }: ApiServices): void {
   app.get(
     `${stackPath}/updates/latest`,
     {
@@ -51,19 +49,19 @@ export function registerHistoryRoutes(app: RouteScope, context: ApiContext): voi
       schema: { ...common, summary: 'The most recent update' },
     },
     async ({ params }, reply) => {
-      const newest = { before: null, offset: 0 };
-      const stackId = await getStackId(params);
-      const [latest] = await context.history.list(stackId, newest, { limit: 1, maxBytes: pieceBytes, wholeBytes });
+      const latest = await history.latestJson((await stacks.get(params)).id);
       if (!latest) throw new NotFoundError('The stack has not been updated yet');
       const answer = async function* (): AsyncGenerator<string> {
         yield '{"info":';
-        yield* updateInfoJson(context.history, latest);
+        yield* latest;
         yield '}';
       };
       return sendPieces(reply, answer());
     },
   );
+}
 
+function listLatestPreviews(app: RouteScope, { history, stacks }: ApiServices): void {
   app.get(
     `${stackPath}/updates/latest/previews`,
     {
@@ -77,8 +75,9 @@ export function registerHistoryRoutes(app: RouteScope, context: ApiContext): voi
     },
     async ({ params, query }) => {
       const page = readPage(query);
-      const previews = await context.updates.findLatestPreviews(await getStackId(params), page?.limit ?? 1);
-      return { updates: previews.map(({ id }) => ({ updateID: id })) };
+      const { id } = await stacks.get(params);
+      const previews = await history.listLatestPreviews(id, page?.limit ?? 1);
+      return { updates: previews.map((updateID) => ({ updateID })) };
     },
   );
 }

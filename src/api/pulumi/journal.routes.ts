@@ -1,15 +1,15 @@
 import { Type } from 'typebox';
+import { appendJournal } from '../../shared/jobs/definitions.ts';
 import { ConflictError } from '../../shared/platform/errors/errors.ts';
 import { UpdateParams } from '../../shared/protocol/core.ts';
 import { JournalEntriesRequest } from '../../shared/protocol/payloads.ts';
-import type { ApiContext } from '../api-context.ts';
-import { commitPayload } from '../checkpoints/payload.ts';
+import type { ApiServices } from '../api-services.ts';
 import type { RouteScope } from '../route-scope.ts';
 import { fenceOf } from './checkpoints.routes.ts';
 import { leaseToken, updatePath } from './paths.ts';
 
 /** Journal entries: the CLI's default way to send state (pkg/backend/httpstate/journal/snapshot.go). */
-export function registerJournalRoutes(app: RouteScope, context: ApiContext): void {
+export function registerJournalRoutes(app: RouteScope, services: ApiServices): void {
   app.patch(
     `${updatePath}/journalentries`,
     {
@@ -29,19 +29,7 @@ export function registerJournalRoutes(app: RouteScope, context: ApiContext): voi
     async (request, reply) => {
       const { lease } = request;
       if (lease.journalVersion === 0) throw new ConflictError('This update was not started with a journal');
-      await commitPayload(context, request, {
-        kind: 'journal',
-        direct: async (payload) => {
-          const { snapshotDue } = await context.journalWriter.append(fenceOf(lease), await payload.inflated());
-          if (!snapshotDue) return;
-          // Only saves time later; the entries are committed whether or not the queue takes this.
-          const job = { name: 'advance-fold', schema: 1, updateId: lease.updateId } as const;
-          await context.dispatcher
-            .enqueue(job)
-            .catch((error: unknown) => request.log.warn({ err: error }, 'no fold point'));
-        },
-        job: (handover) => ({ name: 'append-journal', schema: 1, fence: fenceOf(lease), ...handover }),
-      });
+      await services.submitWrite(request, appendJournal, { fence: fenceOf(lease) });
       return reply.code(204).send(null);
     },
   );

@@ -11,41 +11,28 @@ import {
   EncryptRequest,
   EncryptResponse,
 } from '../../shared/protocol/secrets.ts';
-import type { ApiContext } from '../api-context.ts';
+import type { ApiServices } from '../api-services.ts';
 import { receiveBody } from '../plugins/body.ts';
 import type { RouteScope } from '../route-scope.ts';
 import { base64Pieces, type EncodedValues, readValue, readValues } from '../secrets/encoded-values.ts';
-import { SecretService } from '../secrets/secret-service.ts';
 import { sendPieces } from '../streamed-answer.ts';
 import { apiToken, stackPath } from './paths.ts';
 
-const tags = ['secrets'];
+const common = { tags: ['secrets'], security: apiToken, params: StackParams };
 const member = { access: { kind: 'organization', role: 'member' } } as const;
 /** `pulumi stack` and `stack output` decrypt: who may read a stack may read its secrets. */
 const viewer = { access: { kind: 'organization', role: 'viewer' } } as const;
 
 /** Encryption of stack secrets. Bodies are never logged. */
-export function registerSecretRoutes(app: RouteScope, context: ApiContext): void {
-  const secrets = new SecretService(context);
-  const common = { tags, security: apiToken, params: StackParams };
+export function registerSecretRoutes(app: RouteScope, services: ApiServices): void {
+  encryptValue(app, services);
+  decryptValue(app, services);
+  encryptValues(app, services);
+  decryptValues(app, services);
+  noteDecryptions(app);
+}
 
-  /** Reads the body, and holds what it takes of the memory until the answer is on its way, to its last piece. */
-  const answerFrom = async (
-    request: FastifyRequest,
-    reply: FastifyReply,
-    work: (body: Buffer) => Promise<AsyncGenerator<string>>,
-  ): Promise<FastifyReply> => {
-    const { body, release } = await receiveBody(context, request, context.config.limits.maxControlBodyBytes);
-    const answer = async function* (): AsyncGenerator<string> {
-      try {
-        yield* await work(body);
-      } finally {
-        release();
-      }
-    };
-    return sendPieces(reply, answer());
-  };
-
+function encryptValue(app: RouteScope, services: ApiServices): void {
   app.post(
     `${stackPath}/encrypt`,
     {
@@ -53,12 +40,14 @@ export function registerSecretRoutes(app: RouteScope, context: ApiContext): void
       schema: { ...common, summary: 'Encrypt one value' },
     },
     async (request, reply) =>
-      answerFrom(request, reply, async (body) => {
-        const [ciphertext] = await secrets.encrypt(request.params, await readValue(body, 'plaintext'));
+      answerFrom(services, request, reply, async (body) => {
+        const [ciphertext] = await services.secrets.encrypt(request.params, await readValue(body, 'plaintext'));
         return valueJson('ciphertext', ciphertext as Buffer);
       }),
   );
+}
 
+function decryptValue(app: RouteScope, services: ApiServices): void {
   app.post(
     `${stackPath}/decrypt`,
     {
@@ -66,12 +55,14 @@ export function registerSecretRoutes(app: RouteScope, context: ApiContext): void
       schema: { ...common, summary: 'Decrypt one value' },
     },
     async (request, reply) =>
-      answerFrom(request, reply, async (body) => {
-        const plaintexts = await secrets.decrypt(request.params, await readValue(body, 'ciphertext'));
+      answerFrom(services, request, reply, async (body) => {
+        const plaintexts = await services.secrets.decrypt(request.params, await readValue(body, 'ciphertext'));
         return valueJson('plaintext', plaintexts.get(0) as Buffer);
       }),
   );
+}
 
+function encryptValues(app: RouteScope, services: ApiServices): void {
   app.post(
     `${stackPath}/batch-encrypt`,
     {
@@ -79,11 +70,13 @@ export function registerSecretRoutes(app: RouteScope, context: ApiContext): void
       schema: { ...common, summary: 'Encrypt values' },
     },
     async (request, reply) =>
-      answerFrom(request, reply, async (body) =>
-        ciphertextsJson(await secrets.encrypt(request.params, await readValues(body, 'plaintexts'))),
+      answerFrom(services, request, reply, async (body) =>
+        ciphertextsJson(await services.secrets.encrypt(request.params, await readValues(body, 'plaintexts'))),
       ),
   );
+}
 
+function decryptValues(app: RouteScope, services: ApiServices): void {
   app.post(
     `${stackPath}/batch-decrypt`,
     {
@@ -91,12 +84,14 @@ export function registerSecretRoutes(app: RouteScope, context: ApiContext): void
       schema: { ...common, summary: 'Decrypt values' },
     },
     async (request, reply) =>
-      answerFrom(request, reply, async (body) => {
+      answerFrom(services, request, reply, async (body) => {
         const ciphertexts = await readValues(body, 'ciphertexts');
-        return plaintextsJson(ciphertexts, await secrets.decrypt(request.params, ciphertexts));
+        return plaintextsJson(ciphertexts, await services.secrets.decrypt(request.params, ciphertexts));
       }),
   );
+}
 
+function noteDecryptions(app: RouteScope): void {
   for (const log of ['log-decryption', 'log-batch-decryption']) {
     app.post(
       `${stackPath}/decrypt/${log}`,
@@ -113,6 +108,24 @@ export function registerSecretRoutes(app: RouteScope, context: ApiContext): void
       },
     );
   }
+}
+
+/** Reads the body, and holds what it takes of the memory until the answer is on its way, to its last piece. */
+async function answerFrom(
+  services: ApiServices,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  work: (body: Buffer) => Promise<AsyncGenerator<string>>,
+): Promise<FastifyReply> {
+  const { body, release } = await receiveBody(services, request, services.config.limits.maxControlBodyBytes);
+  const answer = async function* (): AsyncGenerator<string> {
+    try {
+      yield* await work(body);
+    } finally {
+      release();
+    }
+  };
+  return sendPieces(reply, answer());
 }
 
 /** The route reads its body itself, of whatever size such calls may have. */

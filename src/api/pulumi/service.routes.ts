@@ -7,19 +7,26 @@ import {
   DefaultOrganizationResponse,
   UserResponse,
 } from '../../shared/protocol/service.ts';
-import type { ApiContext } from '../api-context.ts';
+import type { ApiServices } from '../api-services.ts';
 import type { RouteScope } from '../route-scope.ts';
 import { apiToken } from './paths.ts';
 
 const tags = ['service'];
+const user = { kind: 'user' } as const;
 /** Below this size a delta costs the client more than it saves. */
 const deltaCutoffBytes = 1024 * 1024;
 
 /** What the server can do, who the caller is, and the empty registry. */
-export function registerServiceRoutes(app: RouteScope, context: ApiContext): void {
-  const { config, identity } = context;
-  const user = { kind: 'user' } as const;
+export function registerServiceRoutes(app: RouteScope, services: ApiServices): void {
+  getCapabilities(app, services);
+  getUser(app, services);
+  getDefaultOrganization(app, services);
+  getCliVersion(app);
+  listRegistry(app);
+  getOpenApi(app);
+}
 
+function getCapabilities(app: RouteScope, { config }: ApiServices): void {
   app.get(
     '/api/capabilities',
     {
@@ -43,7 +50,9 @@ export function registerServiceRoutes(app: RouteScope, context: ApiContext): voi
       ],
     }),
   );
+}
 
+function getUser(app: RouteScope, { users }: ApiServices): void {
   app.get(
     '/api/user',
     {
@@ -51,7 +60,7 @@ export function registerServiceRoutes(app: RouteScope, context: ApiContext): voi
       schema: { tags, summary: 'The owner of the token', security: apiToken, response: { 200: UserResponse } },
     },
     async ({ caller }) => {
-      const memberships = await identity.listMemberships(caller.userId);
+      const memberships = await users.listMemberships(caller.userId);
       return {
         id: caller.userId,
         githubLogin: caller.login,
@@ -64,7 +73,9 @@ export function registerServiceRoutes(app: RouteScope, context: ApiContext): voi
       };
     },
   );
+}
 
+function getDefaultOrganization(app: RouteScope, { users }: ApiServices): void {
   app.get(
     '/api/user/organizations/default',
     {
@@ -77,13 +88,15 @@ export function registerServiceRoutes(app: RouteScope, context: ApiContext): voi
       },
     },
     async ({ caller }) => {
-      const [first] = await identity.listMemberships(caller.userId);
+      const [first] = await users.listMemberships(caller.userId);
       // The CLI takes 404 to mean that the user's own name is the organization (pkg/backend/httpstate/stack.go).
       if (!first) throw new NotFoundError('You are in no organization yet');
       return { GitHubLogin: first.name, Messages: [] };
     },
   );
+}
 
+function getCliVersion(app: RouteScope): void {
   app.get(
     '/api/cli/version',
     {
@@ -92,7 +105,9 @@ export function registerServiceRoutes(app: RouteScope, context: ApiContext): voi
     },
     async () => ({ latestVersion: '3.255.0', oldestWithoutWarning: '3.200.0', latestDevVersion: '3.255.0' }),
   );
+}
 
+function listRegistry(app: RouteScope): void {
   // An empty registry lets `package add` say "not found"; a 404 would make it fail.
   for (const list of ['packages', 'templates'] as const) {
     app.get(
@@ -109,7 +124,9 @@ export function registerServiceRoutes(app: RouteScope, context: ApiContext): voi
       async () => ({ [list]: [] }),
     );
   }
+}
 
+function getOpenApi(app: RouteScope): void {
   app.get(
     '/api/openapi.json',
     {

@@ -1,6 +1,5 @@
 import { Type } from 'typebox';
 import { asHeader, describeFault, warningHeader } from '../../shared/journal/journal-fault.ts';
-import { textInPieces } from '../../shared/platform/db/text-pieces.ts';
 import { NotFoundError } from '../../shared/platform/errors/errors.ts';
 import { AnyObject, ProjectParams, StackParams } from '../../shared/protocol/core.ts';
 import {
@@ -15,15 +14,13 @@ import {
 } from '../../shared/protocol/stacks.ts';
 import { formatStackRef } from '../../shared/stacks/names.ts';
 import { parseTags, tagsOfRequest } from '../../shared/stacks/tags.ts';
-import type { ApiContext } from '../api-context.ts';
+import type { ApiServices } from '../api-services.ts';
 import { assertAwaited } from '../plugins/awaited.ts';
 import { receiveBody } from '../plugins/body.ts';
 import type { RouteScope } from '../route-scope.ts';
 import { readCreateRequest } from '../stacks/create-request.ts';
-import { renameTarget, StackRenaming } from '../stacks/stack-renaming.ts';
-import { StackService } from '../stacks/stack-service.ts';
+import { renameTarget } from '../stacks/stack-renaming.ts';
 import { sendPieces } from '../streamed-answer.ts';
-import { UpdateService } from '../updates/update-service.ts';
 import { lastUpdateAnswer, unixSeconds } from './answers.ts';
 import { apiToken, projectPath, stackPath } from './paths.ts';
 
@@ -33,12 +30,20 @@ const member = { access: { kind: 'organization', role: 'member' } } as const;
 const admin = { access: { kind: 'organization', role: 'admin' } } as const;
 
 /** Stacks as resources. */
-export function registerStackRoutes(app: RouteScope, context: ApiContext): void {
-  const updates = new UpdateService(context);
-  const settle: UpdateService['settle'] = (stackId, options) => updates.settle(stackId, options);
-  const stacks = new StackService(context, settle);
-  const renaming = new StackRenaming(context, settle);
+export function registerStackRoutes(app: RouteScope, services: ApiServices): void {
+  createStack(app, services);
+  findProject(app, services);
+  listStacks(app, services);
+  getStack(app, services);
+  deleteStack(app, services);
+  renameStack(app, services);
+  replaceTags(app, services);
+  setRemoteConfig(app, services);
+  listRequiredPolicies(app, services);
+}
 
+function createStack(app: RouteScope, services: ApiServices): void {
+  const { stacks } = services;
   app.post(
     projectPath,
     {
@@ -58,7 +63,7 @@ export function registerStackRoutes(app: RouteScope, context: ApiContext): void 
     },
     async (raw) => {
       const { params, caller } = raw;
-      const { body, release } = await receiveBody(context, raw, context.config.limits.maxControlBodyBytes);
+      const { body, release } = await receiveBody(services, raw, services.config.limits.maxControlBodyBytes);
       const stack = await (async () => {
         const { request, state } = await readCreateRequest(body);
         return stacks.create(caller, {
@@ -79,7 +84,9 @@ export function registerStackRoutes(app: RouteScope, context: ApiContext): void 
       };
     },
   );
+}
 
+function findProject(app: RouteScope, { stacks }: ApiServices): void {
   app.head(
     projectPath,
     {
@@ -87,12 +94,14 @@ export function registerStackRoutes(app: RouteScope, context: ApiContext): void 
       schema: { tags, summary: 'Whether the project exists', security: apiToken, params: ProjectParams },
     },
     async ({ params }, reply) => {
-      if (!(await context.stacks.projectExists(params.organization, params.project)))
+      if (!(await stacks.projectExists(params.organization, params.project)))
         throw new NotFoundError('Project not found');
       return reply.code(200).send();
     },
   );
+}
 
+function listStacks(app: RouteScope, { stacks }: ApiServices): void {
   app.get(
     '/api/user/stacks',
     {
@@ -133,7 +142,9 @@ export function registerStackRoutes(app: RouteScope, context: ApiContext): void 
       };
     },
   );
+}
 
+function getStack(app: RouteScope, { stacks }: ApiServices): void {
   app.get(
     stackPath,
     {
@@ -148,10 +159,10 @@ export function registerStackRoutes(app: RouteScope, context: ApiContext): void 
     },
     async ({ params }, reply) => {
       const stack = await stacks.get(params);
-      const faults = await context.compactions.findFaults(stack.id);
+      const faults = await stacks.findFaults(stack.id);
       if (faults.length > 0) void reply.header(warningHeader, asHeader(faults.map(describeFault).join(' ')));
       const error = faults.find(({ compactionError }) => compactionError !== null);
-      const operation = stack.activeUpdateId === null ? null : await context.stacks.findCurrentOperation(stack.id);
+      const operation = await stacks.findCurrentOperation(stack);
       const answer = {
         id: stack.id,
         orgName: stack.organization,
@@ -174,13 +185,15 @@ export function registerStackRoutes(app: RouteScope, context: ApiContext): void 
       if (stack.remoteConfigBytes === null) return answer;
       const withConfig = async function* (): AsyncGenerator<string> {
         yield `${JSON.stringify(answer).slice(0, -1)},"config":`;
-        yield* textInPieces((from, chars) => context.stacks.readRemoteConfig(stack.id, from, chars));
+        yield* stacks.remoteConfigJson(stack.id);
         yield '}';
       };
       return sendPieces(reply, withConfig());
     },
   );
+}
 
+function deleteStack(app: RouteScope, { stacks }: ApiServices): void {
   app.delete(
     stackPath,
     {
@@ -201,7 +214,9 @@ export function registerStackRoutes(app: RouteScope, context: ApiContext): void 
       return reply.code(204).send(null);
     },
   );
+}
 
+function renameStack(app: RouteScope, { renaming }: ApiServices): void {
   app.post(
     `${stackPath}/rename`,
     {
@@ -220,7 +235,9 @@ export function registerStackRoutes(app: RouteScope, context: ApiContext): void 
       return reply.code(204).send(null);
     },
   );
+}
 
+function replaceTags(app: RouteScope, { stacks }: ApiServices): void {
   app.patch(
     `${stackPath}/tags`,
     {
@@ -239,7 +256,9 @@ export function registerStackRoutes(app: RouteScope, context: ApiContext): void 
       return reply.code(204).send(null);
     },
   );
+}
 
+function setRemoteConfig(app: RouteScope, { stacks }: ApiServices): void {
   app.put(
     `${stackPath}/config`,
     {
@@ -258,7 +277,9 @@ export function registerStackRoutes(app: RouteScope, context: ApiContext): void 
       return reply.code(204).send(null);
     },
   );
+}
 
+function listRequiredPolicies(app: RouteScope, { stacks }: ApiServices): void {
   app.get(
     `${stackPath}/policypacks`,
     {

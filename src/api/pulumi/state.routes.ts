@@ -1,17 +1,13 @@
-import { randomUUID } from 'node:crypto';
 import { Readable } from 'node:stream';
 import type { FastifyReply } from 'fastify';
+import { importDeployment } from '../../shared/jobs/definitions.ts';
 import { asHeader, warningHeader } from '../../shared/journal/journal-fault.ts';
-import { NotFoundError } from '../../shared/platform/errors/errors.ts';
 import { StackParams, VersionParams } from '../../shared/protocol/core.ts';
 import { UntypedDeployment } from '../../shared/protocol/payloads.ts';
 import { ImportResponse } from '../../shared/protocol/stacks.ts';
-import { stackNotFound } from '../../shared/stacks/stack-errors.ts';
 import type { StateDocument } from '../../shared/states/state-reader.ts';
-import type { ApiContext } from '../api-context.ts';
-import { commitPayload } from '../checkpoints/payload.ts';
+import type { ApiServices } from '../api-services.ts';
 import type { RouteScope } from '../route-scope.ts';
-import { UpdateService } from '../updates/update-service.ts';
 import { apiToken, stackPath } from './paths.ts';
 
 const tags = ['state'];
@@ -20,10 +16,13 @@ const exporting = { ...viewer, described: { answers: { 200: UntypedDeployment } 
 const member = { access: { kind: 'organization', role: 'member' } } as const;
 
 /** Export and import of deployment documents, byte for byte. */
-export function registerStateRoutes(app: RouteScope, context: ApiContext): void {
-  const updates = new UpdateService(context);
-  const { changes, importer } = context;
+export function registerStateRoutes(app: RouteScope, services: ApiServices): void {
+  exportState(app, services);
+  exportVersion(app, services);
+  importState(app, services);
+}
 
+function exportState(app: RouteScope, { states }: ApiServices): void {
   app.get(
     `${stackPath}/export`,
     {
@@ -31,12 +30,12 @@ export function registerStateRoutes(app: RouteScope, context: ApiContext): void 
       schema: { tags, summary: 'Export the newest state', security: apiToken, params: StackParams },
     },
     async ({ params }, reply) => {
-      const head = await context.states.readHead(params);
-      if (!head) throw stackNotFound(params);
-      return sendState(reply, head.state);
+      return sendState(reply, await states.readHead(params));
     },
   );
+}
 
+function exportVersion(app: RouteScope, { states }: ApiServices): void {
   app.get(
     `${stackPath}/export/:stackVersion`,
     {
@@ -44,16 +43,12 @@ export function registerStateRoutes(app: RouteScope, context: ApiContext): void 
       schema: { tags, summary: 'Export the state of a version', security: apiToken, params: VersionParams },
     },
     async ({ params }, reply) => {
-      const stack = await context.stacks.find(params);
-      if (!stack) throw stackNotFound(params);
-      const version = /^[1-9]\d{0,8}$/.test(params.stackVersion) ? Number(params.stackVersion) : 0;
-      const state = version > 0 ? await context.states.readVersion(stack.id, version) : null;
-      if (!state)
-        throw new NotFoundError(`The stack has no version ${JSON.stringify(params.stackVersion.slice(0, 20))}`);
-      return sendState(reply, state);
+      return sendState(reply, await states.readVersion(params, params.stackVersion));
     },
   );
+}
 
+function importState(app: RouteScope, { states, submitWrite }: ApiServices): void {
   app.post(
     `${stackPath}/import`,
     {
@@ -67,31 +62,12 @@ export function registerStateRoutes(app: RouteScope, context: ApiContext): void 
       },
     },
     async (request) => {
-      const { caller, params } = request;
-      const stack = await context.stacks.find(params);
-      if (!stack) throw stackNotFound(params);
-      await context.quotas.assertMayKeepMore(params.organization);
       // Before the body, which may be long on its way: what is committed meanwhile is newer.
-      await updates.settle(stack.id);
-      const head = await changes.findHead(stack.id);
-      const target = { stackId: stack.id, updateId: randomUUID(), requestedBy: caller.userId };
-      await commitPayload(context, request, {
-        kind: 'import',
-        direct: async ({ opened }) =>
-          importer.import({ ...target, admission: await changes.admit(head), ...(await opened()) }),
-        job: async (handover) => ({
-          name: 'import-deployment',
-          schema: 2,
-          ...target,
-          admission: await changes.admit(head),
-          ...handover,
-        }),
-        waitForRoom: true,
-        onlyWhileAwaited: true,
-        settle: (error) => changes.settle(target.updateId, error),
-      });
+      const target = await states.beginImport(request.params, request.caller);
+      await submitWrite(request, importDeployment, target);
+      const { updateId } = target;
       // The CLI reads updateId, the contract says updateID.
-      return { updateId: target.updateId, updateID: target.updateId };
+      return { updateId, updateID: updateId };
     },
   );
 }

@@ -12,12 +12,10 @@ import {
   StartUpdateResponse,
 } from '../../shared/protocol/updates.ts';
 import { isActive } from '../../shared/updates/update-state.ts';
-import type { ApiContext } from '../api-context.ts';
-import { isUpdateId } from '../plugins/lease-access.ts';
+import type { ApiServices } from '../api-services.ts';
+import { isUpdateId } from '../credentials/lease-access.ts';
 import type { RouteScope } from '../route-scope.ts';
-import { jsonString, pieceBytes, sendPieces } from '../streamed-answer.ts';
-import { largeText } from '../updates/update-info.ts';
-import { UpdateService, updateNotFound } from '../updates/update-service.ts';
+import { sendPieces } from '../streamed-answer.ts';
 import { expirationAnswer, historyResult, startVersionAnswer, unixSeconds } from './answers.ts';
 import { apiToken, leaseToken, stackPath, updateKinds, updatePath } from './paths.ts';
 
@@ -26,9 +24,16 @@ const viewer = { access: { kind: 'organization', role: 'viewer' } } as const;
 const member = { access: { kind: 'organization', role: 'member' } } as const;
 
 /** The life of an update. */
-export function registerUpdateRoutes(app: RouteScope, context: ApiContext): void {
-  const updates = new UpdateService(context);
+export function registerUpdateRoutes(app: RouteScope, services: ApiServices): void {
+  createUpdate(app, services);
+  startUpdate(app, services);
+  getUpdate(app, services);
+  cancelUpdate(app, services);
+  renewLease(app, services);
+  completeUpdate(app, services);
+}
 
+function createUpdate(app: RouteScope, { updates }: ApiServices): void {
   for (const kind of updateKinds) {
     app.post(
       `${stackPath}/${kind}`,
@@ -61,7 +66,9 @@ export function registerUpdateRoutes(app: RouteScope, context: ApiContext): void
       },
     );
   }
+}
 
+function startUpdate(app: RouteScope, { updates }: ApiServices): void {
   app.post(
     updatePath,
     {
@@ -89,7 +96,9 @@ export function registerUpdateRoutes(app: RouteScope, context: ApiContext): void
       };
     },
   );
+}
 
+function getUpdate(app: RouteScope, { history }: ApiServices): void {
   app.get(
     updatePath,
     {
@@ -98,9 +107,7 @@ export function registerUpdateRoutes(app: RouteScope, context: ApiContext): void
     },
     async ({ params }, reply) => {
       assertUpdateId(params.updateId);
-      const { history } = context;
-      const update = await history.find(params.updateId, params, pieceBytes);
-      if (!update) throw updateNotFound(params.updateId);
+      const update = await history.getUpdate(params.updateId, params);
       const answer = {
         updateID: update.id,
         status: update.status,
@@ -115,14 +122,15 @@ export function registerUpdateRoutes(app: RouteScope, context: ApiContext): void
       };
       const withMessage = async function* (): AsyncGenerator<string> {
         yield `${JSON.stringify(answer).slice(0, -1)},"message":`;
-        if (update.message !== null) yield JSON.stringify(update.message);
-        else yield* jsonString(largeText(history, update.id, 'message'));
+        yield* history.messageJson(update);
         yield '}';
       };
       return sendPieces(reply, withMessage());
     },
   );
+}
 
+function cancelUpdate(app: RouteScope, { updates }: ApiServices): void {
   app.post(
     `${updatePath}/cancel`,
     {
@@ -141,7 +149,9 @@ export function registerUpdateRoutes(app: RouteScope, context: ApiContext): void
       return reply.code(204).send(null);
     },
   );
+}
 
+function renewLease(app: RouteScope, { updates }: ApiServices): void {
   app.post(
     `${updatePath}/renew_lease`,
     {
@@ -162,7 +172,9 @@ export function registerUpdateRoutes(app: RouteScope, context: ApiContext): void
       return { token, tokenExpiration: expirationAnswer(dialect, expiresAt) };
     },
   );
+}
 
+function completeUpdate(app: RouteScope, { updates }: ApiServices): void {
   app.post(
     `${updatePath}/complete`,
     {

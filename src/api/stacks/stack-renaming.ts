@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { renameStack } from '../../shared/jobs/definitions.ts';
 import { InvalidRequestError } from '../../shared/platform/errors/errors.ts';
 import { isSegmentName, parseQualifiedName, type StackRef } from '../../shared/stacks/names.ts';
 import { stackExists, stackNotFound } from '../../shared/stacks/stack-errors.ts';
@@ -51,7 +52,7 @@ export class StackRenaming {
     to: StackRef,
     { caller, assertAwaited }: { caller: Caller; assertAwaited: () => Promise<void> },
   ): Promise<void> {
-    const { changes, checkpoints, config, dispatcher, renamer, stacks } = this.#context;
+    const { changes, checkpoints, config, dispatcher, jobServices, stacks } = this.#context;
     const stack = await stacks.find(from);
     if (!stack) throw stackNotFound(from);
     if (await stacks.find(to)) throw stackExists(to);
@@ -60,19 +61,19 @@ export class StackRenaming {
     const checkpoint = head.checkpointId === null ? null : await checkpoints.find(head.checkpointId);
     const { sizeBytes, storedBytes } = checkpoint ?? { sizeBytes: 0, storedBytes: 0 };
     const isSmall = storedBytes <= config.limits.directBytes && sizeBytes <= maxDirectDocumentBytes;
-    const renaming = {
+    const renaming = renameStack.create({
       stackId: stack.id,
       updateId: randomUUID(),
       admission: await changes.admit(head),
       from: toRef(from),
       to,
       requestedBy: caller.userId,
-    };
+    });
     const options = { bytes: storedBytes, share: from.organization };
     try {
-      if (isSmall) return await renamer.rename(renaming, assertAwaited);
+      if (isSmall) return await renameStack.run(jobServices, renaming, assertAwaited);
       await assertAwaited();
-      await dispatcher.run({ name: 'rename-stack', schema: 1, ...renaming }, options);
+      await dispatcher.run(renaming, options);
     } catch (error) {
       await changes.settle(renaming.updateId, error);
     }

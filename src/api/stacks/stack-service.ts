@@ -2,9 +2,10 @@ import { createCheckpointRepository } from '../../shared/checkpoints/checkpoint-
 import { bytesOf } from '../../shared/documents/byte-source.ts';
 import { createIdentityRepository, type IdentityRepository } from '../../shared/identity/identity-repository.ts';
 import { type Role, roleIncludes } from '../../shared/identity/roles.ts';
-import { assertNoFault } from '../../shared/journal/journal-fault.ts';
+import { assertNoFault, type JournalFault } from '../../shared/journal/journal-fault.ts';
 import type { Queryable } from '../../shared/platform/db/sql.ts';
 import { violatedConstraint } from '../../shared/platform/db/sqlstate.ts';
+import { textInPieces } from '../../shared/platform/db/text-pieces.ts';
 import { ForbiddenError, InvalidRequestError, NotFoundError } from '../../shared/platform/errors/errors.ts';
 import { assertFieldSize } from '../../shared/platform/errors/field-size.ts';
 import { assertStackRef, formatStackRef, parseQualifiedName, type StackRef } from '../../shared/stacks/names.ts';
@@ -93,6 +94,31 @@ export class StackService {
     const stack = await this.#context.stacks.find(ref);
     if (!stack) throw stackNotFound(ref);
     return stack;
+  }
+
+  projectExists(organization: string, project: string): Promise<boolean> {
+    return this.#context.stacks.projectExists(organization, project);
+  }
+
+  /** Whether there is such a stack, and an update holds it. */
+  async isBusy(ref: StackRef): Promise<boolean> {
+    const stack = await this.#context.stacks.find(ref);
+    return stack !== null && stack.activeUpdateId !== null;
+  }
+
+  /** What is wrong with the states of the stack. */
+  findFaults(stackId: string): Promise<readonly JournalFault[]> {
+    return this.#context.compactions.findFaults(stackId);
+  }
+
+  /** The update that holds the stack; null when none does. */
+  async findCurrentOperation({ id, activeUpdateId }: StackRow) {
+    return activeUpdateId === null ? null : this.#context.stacks.findCurrentOperation(id);
+  }
+
+  /** The remote configuration as JSON, read piece by piece. */
+  remoteConfigJson(stackId: string): AsyncGenerator<string> {
+    return textInPieces((from, chars) => this.#context.stacks.readRemoteConfig(stackId, from, chars));
   }
 
   /** One page of the stacks in organizations of the caller; `continuationToken` is null on the last. */

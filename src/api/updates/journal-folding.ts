@@ -1,6 +1,8 @@
 import type { AppContext } from '../../shared/context.ts';
-import { ByteBudget } from '../../shared/platform/queue/byte-budget.ts';
-import { type JobDispatcher, QueueAwayError } from '../../shared/platform/queue/dispatcher.ts';
+import { foldJournal } from '../../shared/jobs/definitions.ts';
+import type { JobDispatcher } from '../../shared/jobs/dispatcher.ts';
+import { ByteBudget } from '../../shared/platform/payloads/byte-budget.ts';
+import { QueueAwayError } from '../../shared/platform/redis/queue-away.ts';
 
 /**
  * What the API folds itself when no worker can be reached: in a thread, but in its own memory. 5,000 entries are an update of
@@ -23,7 +25,7 @@ export class JournalFolding {
   /** Throws InvalidJournalError, and UnavailableError when no worker can be reached for a long journal. */
   async fold(updateId: string): Promise<void> {
     try {
-      await this.#dispatcher.run({ name: 'fold-journal', schema: 1, updateId }, { onlyWhileReachable: true });
+      await this.#dispatcher.run(foldJournal.create({ updateId }), { onlyWhileReachable: true });
     } catch (error) {
       if (!(error instanceof QueueAwayError) || !(await this.#isShort(updateId))) throw error;
       this.#context.logger.warn({ updateId, err: error }, 'journal folded without a worker');

@@ -194,6 +194,11 @@ export class UpdateService {
     return started;
   }
 
+  /** A place in the order in which full checkpoints of the update come in. */
+  assignArrivalSequence(updateId: string): Promise<number> {
+    return this.#context.updates.assignArrivalSequence(updateId);
+  }
+
   /** Extends the lease by `seconds`, at most the configured life. Throws LeaseLostError. */
   async renew(lease: Lease, seconds: number | null): Promise<Date> {
     const { config, updates } = this.#context;

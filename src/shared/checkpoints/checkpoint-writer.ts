@@ -1,3 +1,4 @@
+import { type Static, Type } from 'typebox';
 import {
   assertDeploymentVersion,
   type DeploymentScan,
@@ -17,7 +18,8 @@ import type { CheckpointOrder, CheckpointRepository } from './checkpoint-reposit
 import { type CheckpointDelta, InvalidDeltaError, parseDelta, spliceDelta } from './delta.ts';
 import type { DocumentGuard } from './document-guard.ts';
 
-export type CheckpointKind = 'full' | 'verbatim' | 'delta';
+export const CheckpointKind = Type.Union([Type.Literal('full'), Type.Literal('verbatim'), Type.Literal('delta')]);
+export type CheckpointKind = Static<typeof CheckpointKind>;
 
 /** One checkpoint call: the body as it came, readable more than once. */
 export interface CheckpointWrite {

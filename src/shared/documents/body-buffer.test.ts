@@ -3,7 +3,7 @@ import { gzipSync } from 'node:zlib';
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { InvalidRequestError, PayloadTooLargeError, UnavailableError } from '../platform/errors/errors.ts';
-import { ByteBudget } from '../platform/queue/byte-budget.ts';
+import { ByteBudget } from '../platform/payloads/byte-budget.ts';
 import { BodyBuffer, parsedWeight, rawWeight } from './body-buffer.ts';
 import { bytesOf } from './byte-source.ts';
 

@@ -1,7 +1,7 @@
 import { PayloadTooLargeError } from '../platform/errors/errors.ts';
-import { arriving } from '../platform/queue/arriving-body.ts';
-import type { ByteBudget } from '../platform/queue/byte-budget.ts';
-import { MemoryRoom } from '../platform/queue/memory-room.ts';
+import { arriving } from '../platform/payloads/arriving-body.ts';
+import type { ByteBudget } from '../platform/payloads/byte-budget.ts';
+import { MemoryRoom } from '../platform/payloads/memory-room.ts';
 import { type BodyEncoding, type ByteSource, bytesOf, claimedBytes, inflate, inflateWhole } from './byte-source.ts';
 
 /** Bodies up to this size, inflated, do not count: a lease is renewed whatever else is in hand. */

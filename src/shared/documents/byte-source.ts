@@ -1,5 +1,6 @@
 import { pipeline, Readable } from 'node:stream';
 import { createGunzip, gunzipSync } from 'node:zlib';
+import { type Static, Type } from 'typebox';
 import { InvalidRequestError, PayloadTooLargeError } from '../platform/errors/errors.ts';
 import type { Span } from '../platform/json/json-scanner.ts';
 import { inTurns } from '../platform/turns/turns.ts';
@@ -8,7 +9,8 @@ import { inTurns } from '../platform/turns/turns.ts';
 export type ByteSource = () => AsyncIterable<Buffer>;
 
 /** How the bytes of a request body were encoded on the wire. */
-export type BodyEncoding = 'gzip' | 'identity';
+export const BodyEncoding = Type.Union([Type.Literal('gzip'), Type.Literal('identity')]);
+export type BodyEncoding = Static<typeof BodyEncoding>;
 
 /** Bodies as short as a batch of journal entries are inflated at once: the way to another thread and back takes longer. */
 const syncGunzipBytes = 16 * 1024;

@@ -1,3 +1,4 @@
+import { type Static, Type } from 'typebox';
 import { InvalidRequestError } from '../platform/errors/errors.ts';
 
 /** Names as Pulumi takes them: sdk/go/common/tokens/stack_name.go, pkg/backend/httpstate/backend.go. */
@@ -6,11 +7,8 @@ const segmentPattern = /^[A-Za-z0-9_.-]{1,100}$/;
 const loginPattern = /^[a-zA-Z0-9][a-zA-Z0-9_.@-]{0,99}$/;
 
 /** A stack's place: organization, project and stack name. */
-export interface StackRef {
-  readonly organization: string;
-  readonly project: string;
-  readonly stack: string;
-}
+export const StackRef = Type.Object({ organization: Type.String(), project: Type.String(), stack: Type.String() });
+export type StackRef = Readonly<Static<typeof StackRef>>;
 
 /** `org/project/stack`. */
 export function formatStackRef(ref: StackRef): string {

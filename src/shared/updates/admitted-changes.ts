@@ -1,12 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { type Static, Type } from 'typebox';
 import type { Database } from '../platform/db/database.ts';
 import type { Queryable } from '../platform/db/sql.ts';
 import { ConflictError, NotFoundError, UnavailableError } from '../platform/errors/errors.ts';
-import { fromRejection, toRejection } from '../platform/errors/outcome.ts';
-import { JobPendingError } from '../platform/queue/dispatcher.ts';
-import type { JobOutcome } from '../platform/queue/jobs.ts';
-import { createReceiptRepository } from '../platform/queue/receipt-repository.ts';
+import { fromRejection, JobPendingError, type Outcome, toRejection } from '../platform/errors/outcome.ts';
 import { createStackRepository, type StackRow } from '../stacks/stack-repository.ts';
+import { type ChangeOutcomeRepository, createChangeOutcomeRepository } from './change-outcome-repository.ts';
 
 /** For how long a caller is kept waiting for Postgres to say what became of its change, in ms. */
 const askLimitMs = 5_000;
@@ -14,15 +13,15 @@ const askPauseMs = 250;
 const givenUpCode = 'given-up';
 
 /** Which state of a stack a change replaces: no two states of a stack have both in common. */
-export interface StackHead {
-  readonly stackVersion: number;
-  readonly checkpointId: string | null;
-}
+const StackHead = Type.Object({
+  stackVersion: Type.Integer(),
+  checkpointId: Type.Union([Type.String(), Type.Null()]),
+});
+export type StackHead = Readonly<Static<typeof StackHead>>;
 
 /** The head, and until when the change may be committed: ISO time, by the database's clock. */
-export interface Admission extends StackHead {
-  readonly deadline: string;
-}
+export const Admission = Type.Object({ ...StackHead.properties, deadline: Type.String() });
+export type Admission = Readonly<Static<typeof Admission>>;
 
 /** A change of a stack's state outside of an update, which has no sequence number: an import or a rename. */
 export interface AdmittedChange {
@@ -61,8 +60,8 @@ export class ChangeGivenUpError extends ConflictError {
   }
 }
 
-const committed: JobOutcome = { result: 'committed' };
-const givenUp: JobOutcome = {
+const committed: Outcome = { result: 'committed' };
+const givenUp: Outcome = {
   result: 'rejected',
   rejection: { code: givenUpCode, status: 409, message: new ChangeGivenUpError().message },
 };
@@ -90,7 +89,7 @@ export class AdmittedChanges {
 
   /** Admits a change of that head from now on, for as long as its caller waits. */
   async admit({ stackVersion, checkpointId }: StackHead): Promise<Admission> {
-    const deadline = await createReceiptRepository(this.#db).timeIn(this.#waitSeconds);
+    const deadline = await createChangeOutcomeRepository(this.#db).timeIn(this.#waitSeconds);
     return { stackVersion, checkpointId, deadline: deadline.toISOString() };
   }
 
@@ -99,14 +98,14 @@ export class AdmittedChanges {
    * before work that would be in vain.
    */
   async isCommitted(change: AdmittedChange): Promise<boolean> {
-    const receipts = createReceiptRepository(this.#db);
-    if (await wasCommitted(receipts, change)) return true;
+    const outcomes = createChangeOutcomeRepository(this.#db);
+    if (await wasCommitted(outcomes, change)) return true;
     try {
       assertUnchanged(await createStackRepository(this.#db).findById(change.stackId), change.admission);
       return false;
     } catch (error) {
       // The other run may have changed the head between the two questions.
-      if (await wasCommitted(receipts, change)) return true;
+      if (await wasCommitted(outcomes, change)) return true;
       throw error;
     }
   }
@@ -118,13 +117,13 @@ export class AdmittedChanges {
   async commit(change: AdmittedChange, work: (tx: Queryable, stack: StackRow) => Promise<void>): Promise<void> {
     await this.#db.inTransaction(async (tx) => {
       const stack = assertFound(await createStackRepository(tx).lockById(change.stackId));
-      const receipts = createReceiptRepository(tx);
+      const outcomes = createChangeOutcomeRepository(tx);
       // Another run of the same change would hold the stack's row.
-      if (await wasCommitted(receipts, change)) return;
+      if (await wasCommitted(outcomes, change)) return;
       assertUnchanged(stack, change.admission);
       await work(tx, stack);
       // Last, so that whoever gives the change up does not wait for the work, and the deadline is asked for as late as can be.
-      if (!(await receipts.claim(change.updateId, committed, change.admission.deadline)))
+      if (!(await outcomes.claim(change.updateId, committed, change.admission.deadline)))
         throw new ChangeGivenUpError();
     });
   }
@@ -157,12 +156,12 @@ export class AdmittedChanges {
 
   /** Sees that the change is not committed any more, unless it is. */
   async #giveUp(updateId: string): Promise<'committed' | 'given up' | 'unknown'> {
-    const receipts = createReceiptRepository(this.#db);
+    const outcomes = createChangeOutcomeRepository(this.#db);
     const limit = performance.now() + askLimitMs;
     for (;;) {
       try {
-        if (await receipts.claim(updateId, givenUp)) return 'given up';
-        const outcome = await receipts.find(updateId);
+        if (await outcomes.claim(updateId, givenUp)) return 'given up';
+        const outcome = await outcomes.find(updateId);
         return outcome?.result === 'committed' ? 'committed' : 'given up';
       } catch {
         if (performance.now() > limit) return 'unknown';
@@ -174,13 +173,13 @@ export class AdmittedChanges {
 
 /** Throws ChangeGivenUpError. */
 async function wasCommitted(
-  receipts: ReturnType<typeof createReceiptRepository>,
+  outcomes: ChangeOutcomeRepository,
   { updateId, admission }: AdmittedChange,
 ): Promise<boolean> {
-  const outcome = await receipts.find(updateId);
+  const outcome = await outcomes.find(updateId);
   if (outcome?.result === 'committed') return true;
   if (outcome) throw fromRejection(outcome.rejection);
-  if (await receipts.isPast(admission.deadline)) throw new ChangeGivenUpError();
+  if (await outcomes.isPast(admission.deadline)) throw new ChangeGivenUpError();
   return false;
 }
 

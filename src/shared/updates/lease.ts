@@ -1,11 +1,9 @@
+import { type Static, Type } from 'typebox';
 import { ForbiddenError } from '../platform/errors/errors.ts';
 
 /** What an admitted execution-phase call may write to: one update, in the epoch in which the call was let in. */
-export interface LeaseFence {
-  readonly updateId: string;
-  readonly stackId: string;
-  readonly epoch: number;
-}
+export const LeaseFence = Type.Object({ updateId: Type.String(), stackId: Type.String(), epoch: Type.Integer() });
+export type LeaseFence = Readonly<Static<typeof LeaseFence>>;
 
 /** Why a lease ends although its holder renews it. The first four are set by triggers, with what the lease rests on. */
 const losses = {

@@ -15,18 +15,19 @@ export class NextRelease implements Disposable {
       cpSync(path.join(root, part), path.join(this.directory, part), { recursive: true });
     }
     symlinkSync(path.join(root, 'node_modules'), path.join(this.directory, 'node_modules'));
-    this.#edit('src/shared/platform/queue/jobs.ts', [
-      ['schema: Type.Literal(1),\n  kind:', 'schema: Type.Union([Type.Literal(1), Type.Literal(2)]),\n  kind:'],
+    this.#edit('src/shared/jobs/definitions.ts', [
+      ["name: 'apply-checkpoint',\n  schemas: [1],", "name: 'apply-checkpoint',\n  schemas: [1, 2],"],
       [
         'arrivalSequence: Type.Union([Type.Integer(), Type.Null()]),',
         'arrivalSequence: Type.Optional(Type.Union([Type.Integer(), Type.Null()])),\n  place: Type.Optional(Type.Union([Type.Integer(), Type.Null()])),',
       ],
-    ]);
-    this.#edit('src/workers/registry.ts', [
-      ['arrivalSequence: job.arrivalSequence', 'arrivalSequence: job.schema === 2 ? job.place : job.arrivalSequence'],
+      [
+        'writer.write({ ...job, ...(await',
+        'writer.write({ ...job, arrivalSequence: job.schema === 2 ? job.place : job.arrivalSequence, ...(await',
+      ],
     ]);
     this.#edit('src/api/pulumi/checkpoints.routes.ts', [
-      ['schema: 1, kind, fence, arrivalSequence,', 'schema: 2, kind, fence, place: arrivalSequence,'],
+      ['{ kind, fence, arrivalSequence }', '{ kind, fence, place: arrivalSequence }'],
     ]);
     writeFileSync(
       path.join(this.directory, 'migrations', `${this.migration}.sql`),

@@ -13,7 +13,7 @@ import { mintToken } from '../../../src/shared/platform/crypto/secret-token.ts';
 import { migrate } from '../../../src/shared/platform/db/migrate.ts';
 import { PartUnavailableError } from '../../../src/shared/platform/lifecycle/start-wait.ts';
 import { createLogger } from '../../../src/shared/platform/logger/logger.ts';
-import { RedisPolicyError } from '../../../src/shared/platform/queue/redis.ts';
+import { RedisPolicyError } from '../../../src/shared/platform/redis/redis.ts';
 import { startWorker } from '../../../src/workers/main.ts';
 import { deployment } from '../../support/state.ts';
 import { until } from '../../support/steps.ts';

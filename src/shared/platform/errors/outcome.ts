@@ -21,6 +21,22 @@ export const Rejection = Type.Object({
 });
 export type Rejection = Type.Static<typeof Rejection>;
 
+/** What a piece of work came to: committed, or refused for good. Faults are thrown instead, and retried. */
+export const Outcome = Type.Union([
+  Type.Object({ result: Type.Literal('committed') }),
+  Type.Object({ result: Type.Literal('rejected'), rejection: Rejection }),
+]);
+export type Outcome = Type.Static<typeof Outcome>;
+
+/** The wait is over while the job is still queued or running; it may yet be committed. */
+export class JobPendingError extends UnavailableError {
+  override readonly name = 'JobPendingError';
+  override readonly code = 'job-pending';
+  constructor() {
+    super('The write is taking longer than this call may wait; please repeat it', { retryAfterSeconds: 5 });
+  }
+}
+
 /** The error as data that can cross a process border; null for faults that are worth a retry. */
 export function toRejection(error: unknown): Rejection | null {
   if (!(error instanceof AppError) || error.status > 500 || error.status === 429) return null;

@@ -1,25 +1,7 @@
-import { UnavailableError } from '../errors/errors.ts';
-import type { BodySeal } from './handover-store.ts';
-import type { Job } from './jobs.ts';
+import { UnavailableError } from '../platform/errors/errors.ts';
+import type { BodySeal } from '../platform/payloads/handover-store.ts';
+import type { Job } from './definitions.ts';
 import type { LaneStates } from './lanes.ts';
-
-/** The wait is over while the job is still queued or running; it may yet be committed. */
-export class JobPendingError extends UnavailableError {
-  override readonly name = 'JobPendingError';
-  override readonly code = 'job-pending';
-  constructor() {
-    super('The write is taking longer than this call may wait; please repeat it', { retryAfterSeconds: 5 });
-  }
-}
-
-/** The queue cannot be reached: whether it has taken the job is not known. */
-export class QueueAwayError extends UnavailableError {
-  override readonly name = 'QueueAwayError';
-  override readonly code = 'queue-away';
-  constructor(cause?: unknown) {
-    super('The queue is not available at the moment; please repeat the call', { cause, retryAfterSeconds: 1 });
-  }
-}
 
 export interface DispatchOptions {
   /** Size of the body handed over: decides the lane. */

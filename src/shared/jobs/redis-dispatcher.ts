@@ -1,31 +1,28 @@
 import { randomUUID } from 'node:crypto';
 import type { Queue } from 'bullmq';
-import type { Redis } from 'ioredis';
 import { Value } from 'typebox/value';
-import { UnavailableError } from '../errors/errors.ts';
-import { fromRejection } from '../errors/outcome.ts';
-import type { Logger } from '../logger/logger.ts';
-import type { AdmissionRepository } from './admission-repository.ts';
+import { UnavailableError } from '../platform/errors/errors.ts';
+import { fromRejection, JobPendingError, type Outcome } from '../platform/errors/outcome.ts';
+import type { Logger } from '../platform/logger/logger.ts';
+import { QueueAwayError } from '../platform/redis/queue-away.ts';
+import { type RedisConnection, redisCall } from '../platform/redis/redis.ts';
+import type { Job } from './definitions.ts';
 import {
   type DispatcherState,
   type DispatchOptions,
   type JobDispatcher,
-  JobPendingError,
-  QueueAwayError,
   shuttingDown,
   sumLanes,
 } from './dispatcher.ts';
-import type { Job, JobOutcome } from './jobs.ts';
-import { type LaneStates, laneOf } from './lanes.ts';
-import { Completion, type JobData, type Queues, replyChannelPrefix } from './queues.ts';
+import type { LaneStates } from './lanes.ts';
+import { Completion, type JobData } from './queues.ts';
 import type { ReceiptRepository } from './receipt-repository.ts';
-import { redisCall } from './redis.ts';
+import { RedisJobQueue, type RedisJobQueueOptions } from './redis-job-queue.ts';
 
 /** How often a waiting call looks for itself, in case the message of its job's end was lost; in ms. */
 const lookMs = [1_000, 2_000, 4_000, 5_000];
 /** Longer than a call waits: what a process that died held of its share is free again then. */
 const shareGraceMs = 10_000;
-const lowestPriority = 1_000;
 
 /**
  * Adds one to a share and answers with its size. Members go by their time, so that those of processes that died do not
@@ -45,20 +42,14 @@ interface Waiter {
   wake: () => void;
 }
 
-export interface RedisDispatcherOptions {
+export interface RedisDispatcherOptions extends RedisJobQueueOptions {
   /** Fails fast. */
-  readonly producer: Redis;
-  readonly queues: Queues;
+  readonly producer: RedisConnection;
   /** For the reply channel; this connection can do nothing else. */
-  readonly subscriber: Redis;
-  readonly admissions: AdmissionRepository;
+  readonly subscriber: RedisConnection;
   readonly receipts: ReceiptRepository;
   readonly logger: Logger;
-  /** Bodies from this size on go to the large lane. */
-  readonly largeBytes: number;
   readonly waitMs: number;
-  /** How long a job may be run, from when it is queued. */
-  readonly jobLifeMs: number;
   /** Figures of the lanes, all processes together. */
   readonly lanes: () => LaneStates;
 }
@@ -70,13 +61,14 @@ export interface RedisDispatcherOptions {
  */
 export class RedisDispatcher implements JobDispatcher {
   readonly #options: RedisDispatcherOptions;
-  readonly #channel = `${replyChannelPrefix}${randomUUID()}`;
+  readonly #queue: RedisJobQueue;
   readonly #waiting = new Map<string, Waiter>();
   readonly #calls = new Set<Promise<void>>();
   #closed = false;
 
   constructor(options: RedisDispatcherOptions) {
     this.#options = options;
+    this.#queue = new RedisJobQueue(options);
     options.subscriber.on('message', this.#hear);
     // With every connection anew: ioredis itself loses a subscription that is broken off before it is answered.
     options.subscriber.on('ready', this.#subscribe);
@@ -92,11 +84,7 @@ export class RedisDispatcher implements JobDispatcher {
 
   async enqueue(job: Job, options: DispatchOptions = {}): Promise<void> {
     if (this.#closed) throw shuttingDown();
-    const queue = await this.#queueFor(options);
-    const jobId = randomUUID();
-    await this.#admit(jobId, job, options);
-    // Behind the first job of everyone that waits.
-    await this.#add(queue, jobId, job, 1);
+    await this.#queue.enqueue(job, options);
   }
 
   state(): DispatcherState {
@@ -110,7 +98,7 @@ export class RedisDispatcher implements JobDispatcher {
     subscriber.off('message', this.#hear);
     subscriber.off('ready', this.#subscribe);
     // Not waited for: it would wait for Redis to come back.
-    subscriber.unsubscribe(this.#channel).catch(() => {});
+    subscriber.unsubscribe(this.#queue.channel).catch(() => {});
   }
 
   async #run(job: Job, options: DispatchOptions): Promise<void> {
@@ -118,24 +106,14 @@ export class RedisDispatcher implements JobDispatcher {
     const waiter: Waiter = { told: false, wake: () => {} };
     this.#waiting.set(jobId, waiter);
     try {
-      const queue = await this.#queueFor(options);
-      const [load] = await Promise.all([this.#joinShare(jobId, options.share), this.#admit(jobId, job, options)]);
-      await this.#add(queue, jobId, job, load - 1);
+      const queue = await this.#queue.queueFor(options);
+      const [load] = await Promise.all([this.#joinShare(jobId, options.share), this.#queue.admit(jobId, job, options)]);
+      await this.#queue.add(queue, jobId, job, load - 1);
       await this.#await(jobId, queue, waiter, options);
     } finally {
       this.#waiting.delete(jobId);
       this.#leaveShare(jobId, options.share);
     }
-  }
-
-  #queueFor({ bytes = 0 }: DispatchOptions): Promise<Queue<JobData>> {
-    return redisCall(() => this.#options.queues.get(laneOf(bytes, this.#options.largeBytes)));
-  }
-
-  /** Throws the fault of Postgres: without this row no worker does anything. */
-  async #admit(jobId: string, job: Job, { seal = null }: DispatchOptions): Promise<void> {
-    const { admissions, jobLifeMs } = this.#options;
-    await admissions.insert(jobId, job, seal, jobLifeMs / 1000);
   }
 
   /** For a job that Redis lost: what is put back there in its place must not run when its caller has long repeated the call. */
@@ -165,12 +143,6 @@ export class RedisDispatcher implements JobDispatcher {
     producer
       .zrem(shareKey(share), jobId)
       .catch((error: unknown) => logger.debug({ err: error }, 'share left to its expiry'));
-  }
-
-  async #add(queue: Queue<JobData>, jobId: string, job: Job, priority: number): Promise<void> {
-    const options = { jobId, priority: Math.min(priority, lowestPriority) };
-    // The name is for people who look at the queue.
-    await redisCall(() => queue.add(job.name, { replyTo: this.#channel }, options));
   }
 
   async #await(
@@ -206,7 +178,7 @@ export class RedisDispatcher implements JobDispatcher {
 
   /** What the receipt says; throws the job's refusal. `open`: there is none yet, `unknown`: Postgres could not be asked. */
   async #fateOf(jobId: string): Promise<'committed' | 'open' | 'unknown'> {
-    let outcome: JobOutcome | null;
+    let outcome: Outcome | null;
     try {
       outcome = await this.#options.receipts.find(jobId);
     } catch (error) {
@@ -233,7 +205,7 @@ export class RedisDispatcher implements JobDispatcher {
   readonly #subscribe = (): void => {
     const { logger, subscriber } = this.#options;
     subscriber
-      .subscribe(this.#channel)
+      .subscribe(this.#queue.channel)
       .catch((error: unknown) => logger.warn({ err: error }, 'no completion messages for now'));
   };
 

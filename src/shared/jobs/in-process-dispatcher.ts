@@ -1,17 +1,17 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { AppError, UnavailableError } from '../errors/errors.ts';
-import { toRejection } from '../errors/outcome.ts';
-import type { Logger } from '../logger/logger.ts';
+import { AppError, UnavailableError } from '../platform/errors/errors.ts';
+import { JobPendingError, toRejection } from '../platform/errors/outcome.ts';
+import type { Logger } from '../platform/logger/logger.ts';
+import { type BodySeal, HandoverMissingError } from '../platform/payloads/handover-store.ts';
+import type { Job } from './definitions.ts';
 import {
   type DispatcherState,
   type DispatchOptions,
   type JobDispatcher,
-  JobPendingError,
   shuttingDown,
   sumLanes,
 } from './dispatcher.ts';
-import { type BodySeal, HandoverMissingError } from './handover-store.ts';
-import type { Job, JobProcessors } from './jobs.ts';
+import type { JobHandlers } from './handlers.ts';
 import { type Lane, type LaneState, laneOf } from './lanes.ts';
 
 interface Waiting {
@@ -51,15 +51,15 @@ const firstBackoffMs = 100;
  * only, which is enough: whoever waits is told when the process ends, and what nobody waits for is found again by the sweep.
  */
 export class InProcessDispatcher implements JobDispatcher {
-  readonly #processors: JobProcessors;
+  readonly #handlers: JobHandlers;
   readonly #options: InProcessDispatcherOptions;
   readonly #lanes: Readonly<Record<Lane, LaneQueue>>;
   readonly #loads = new Map<string, number>();
   readonly #running = new Set<Promise<void>>();
   #closed = false;
 
-  constructor(processors: JobProcessors, options: InProcessDispatcherOptions) {
-    this.#processors = processors;
+  constructor(handlers: JobHandlers, options: InProcessDispatcherOptions) {
+    this.#handlers = handlers;
     this.#options = options;
     const lane = (concurrency: number): LaneQueue => ({ concurrency, waiting: [], active: 0, failed: 0 });
     this.#lanes = { small: lane(options.concurrency.small), large: lane(options.concurrency.large) };
@@ -155,7 +155,7 @@ export class InProcessDispatcher implements JobDispatcher {
   }
 
   async #attempt(lane: LaneQueue, job: Job, seal: BodySeal | null): Promise<void> {
-    const process = this.#processors[job.name] as (job: Job, seal: BodySeal | null) => Promise<void>;
+    const process = this.#handlers[job.name] as (job: Job, seal: BodySeal | null) => Promise<void>;
     for (let attempt = 1; ; attempt++) {
       try {
         return await process(job, seal);

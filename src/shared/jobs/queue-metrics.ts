@@ -1,4 +1,4 @@
-import type { Metrics } from '../telemetry/metrics.ts';
+import type { Metrics } from '../platform/telemetry/metrics.ts';
 import { type LaneState, type LaneStates, lanes } from './lanes.ts';
 import type { RedisState } from './queue-monitor.ts';
 

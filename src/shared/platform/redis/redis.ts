@@ -3,7 +3,7 @@ import { OperatorError, UnavailableError } from '../errors/errors.ts';
 import { type StartWait, untilAvailable, type Verdict } from '../lifecycle/start-wait.ts';
 import type { Logger } from '../logger/logger.ts';
 import { type TlsFiles, takeTlsFiles, tlsFaultOf } from '../tls/trust.ts';
-import { QueueAwayError } from './dispatcher.ts';
+import { QueueAwayError } from './queue-away.ts';
 
 /** Redis would throw queued writes away when its memory is full. */
 export class RedisPolicyError extends OperatorError {

@@ -5,11 +5,11 @@ import type { UpdateParams } from '../../shared/protocol/core.ts';
 import { isLeaseLoss, LeaseLostError, leaseLostCode } from '../../shared/updates/lease.ts';
 import { isActive } from '../../shared/updates/update-state.ts';
 import type { ApiContext } from '../api-context.ts';
+import { declaredBytes } from '../plugins/body.ts';
+import { credential } from '../plugins/credential.ts';
 import type { Access, Lease } from '../request.ts';
 import { KnownLeases } from '../updates/known-leases.ts';
 import { leaseTakenAway } from '../updates/lost-lease.ts';
-import { declaredBytes } from './body.ts';
-import { credential } from './credential.ts';
 
 const updateIdPattern = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
 

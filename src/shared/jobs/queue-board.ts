@@ -1,11 +1,11 @@
 import type { Job as QueuedJob } from 'bullmq';
 import { Value } from 'typebox/value';
+import { redisCall } from '../platform/redis/redis.ts';
 import type { AdmissionRepository } from './admission-repository.ts';
-import { Job } from './jobs.ts';
+import { Job } from './definitions.ts';
 import { type Lane, type LaneState, lanes } from './lanes.ts';
 import type { QueueMonitor, RedisState } from './queue-monitor.ts';
 import type { JobData, Queues } from './queues.ts';
-import { redisCall } from './redis.ts';
 
 const shownStates = ['active', 'wait', 'prioritized', 'delayed', 'failed'] as const;
 export type ShownState = (typeof shownStates)[number];

@@ -1,7 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Redis } from 'ioredis';
 import { openPiece, pieceKeyBytes, sealPiece, tagBytes } from '../crypto/sealed-piece.ts';
+import { type RedisConnection, redisCall, untilReady, withinLimit } from '../redis/redis.ts';
+import { SetPieceCommand } from '../redis/set-piece-command.ts';
 import { arriving, Pace, type Place } from './arriving-body.ts';
 import {
   type BodySeal,
@@ -13,10 +14,8 @@ import {
   RoomLostError,
   type RoomSizes,
 } from './handover-store.ts';
-import { redisCall, untilReady, withinLimit } from './redis.ts';
 import { RedisRoom, type RedisRoomTimes } from './redis-room.ts';
 import { defaultRoomTimes, type RoomName, type RoomTimes, roomNames } from './room-rules.ts';
-import { SetPieceCommand } from './set-piece-command.ts';
 
 /** Measured: binary values of this size keep Redis responsive, larger ones stall it. */
 const chunkBytes = 512 * 1024;
@@ -103,7 +102,7 @@ class OwnBody implements Place {
  * as its job may wait, whatever becomes of the process.
  */
 export class RedisHandoverStore implements HandoverStore {
-  readonly #redis: Redis;
+  readonly #redis: RedisConnection;
   readonly #rooms: Readonly<Record<RoomName, RedisRoom>>;
   readonly #sizes: RoomSizes;
   readonly #times: RedisHandoverTimes;
@@ -111,7 +110,7 @@ export class RedisHandoverStore implements HandoverStore {
   #renewal: NodeJS.Timeout | undefined;
   #held = 0;
 
-  constructor(redis: Redis, sizes: RoomSizes, times: Partial<RedisHandoverTimes> = {}) {
+  constructor(redis: RedisConnection, sizes: RoomSizes, times: Partial<RedisHandoverTimes> = {}) {
     this.#redis = redis;
     this.#sizes = sizes;
     this.#times = { ...defaultTimes, ...times };

@@ -1,5 +1,4 @@
-import type { Redis } from 'ioredis';
-import { redisCall } from './redis.ts';
+import { type RedisConnection, redisCall } from '../redis/redis.ts';
 import type { Patience, RoomName } from './room-rules.ts';
 import { roomRulesScript } from './room-script.ts';
 
@@ -158,12 +157,12 @@ export interface RedisPlace {
 
 /** One room in Redis for the bodies of all processes, by the rules of `room-rules.ts`. */
 export class RedisRoom {
-  readonly #redis: Redis;
+  readonly #redis: RedisConnection;
   readonly #keys: readonly string[];
   readonly #capacity: number;
   readonly #times: RedisRoomTimes;
 
-  constructor(redis: Redis, name: RoomName, capacity: number, times: RedisRoomTimes) {
+  constructor(redis: RedisConnection, name: RoomName, capacity: number, times: RedisRoomTimes) {
     this.#redis = redis;
     this.#keys = ['arriving', 'whole', 'lives', 'shares'].map((part) => `holdfast:room:${name}:${part}`);
     this.#capacity = capacity;

@@ -1,8 +1,7 @@
-import type { Redis } from 'ioredis';
-import type { Logger } from '../logger/logger.ts';
+import type { Logger } from '../platform/logger/logger.ts';
+import { type RedisConnection, redisCall } from '../platform/redis/redis.ts';
 import { idleLane, type Lane, type LaneState, type LaneStates, lanes } from './lanes.ts';
 import type { Queues } from './queues.ts';
-import { redisCall } from './redis.ts';
 
 export interface RedisState {
   readonly up: boolean;
@@ -20,7 +19,7 @@ const looksAt = 20;
 
 /** Looks at queues and Redis at intervals, so that whoever asks for figures never waits. */
 export class QueueMonitor {
-  readonly #producer: Redis;
+  readonly #producer: RedisConnection;
   readonly #queues: Queues;
   readonly #logger: Logger;
   readonly #timer: NodeJS.Timeout;
@@ -28,7 +27,7 @@ export class QueueMonitor {
   #redis: RedisState;
   #looking: Promise<void> | null = null;
 
-  constructor(producer: Redis, queues: Queues, logger: Logger) {
+  constructor(producer: RedisConnection, queues: Queues, logger: Logger) {
     this.#producer = producer;
     this.#queues = queues;
     this.#logger = logger;

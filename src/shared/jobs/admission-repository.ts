@@ -1,8 +1,9 @@
 import { Type } from 'typebox';
 import { Value } from 'typebox/value';
-import { type Queryable, sql } from '../db/sql.ts';
-import type { BodySeal } from './handover-store.ts';
-import { type Job, JobOutcome } from './jobs.ts';
+import { type Queryable, sql } from '../platform/db/sql.ts';
+import { Outcome } from '../platform/errors/outcome.ts';
+import type { BodySeal } from '../platform/payloads/handover-store.ts';
+import type { Job } from './definitions.ts';
 
 const nullable = <T extends Parameters<typeof Type.Array>[0]>(type: T) => Type.Union([type, Type.Null()]);
 const Bytes = Type.Unsafe<Buffer>(Type.Unknown());
@@ -27,7 +28,7 @@ export interface JobAdmission {
   /** Its time is over, or it was revoked: nothing may be done for it any more. */
   readonly expired: boolean;
   /** What it came to, when it has ended. */
-  readonly outcome: JobOutcome | null;
+  readonly outcome: Outcome | null;
 }
 
 export type AdmissionRepository = ReturnType<typeof createAdmissionRepository>;
@@ -59,7 +60,7 @@ export function createAdmissionRepository(db: Queryable) {
         job: JSON.parse(row.job) as unknown,
         seal: key === null || pieces === null || bytes === null ? null : { key, pieces, bytes },
         expired,
-        outcome: row.outcome === null ? null : Value.Parse(JobOutcome, JSON.parse(row.outcome)),
+        outcome: row.outcome === null ? null : Value.Parse(Outcome, JSON.parse(row.outcome)),
       };
     },
 

@@ -1,7 +1,7 @@
 import { type JobsOptions, type KeepJobs, Queue } from 'bullmq';
-import type { Redis } from 'ioredis';
 import { Type } from 'typebox';
-import type { Logger } from '../logger/logger.ts';
+import type { Logger } from '../platform/logger/logger.ts';
+import type { RedisConnection } from '../platform/redis/redis.ts';
 import type { Lane } from './lanes.ts';
 
 export const queuePrefix = 'holdfast';
@@ -36,12 +36,12 @@ const jobOptions: JobsOptions = {
 
 /** The queues of a process, over one connection that is not theirs to close. */
 export class Queues {
-  readonly #connection: Redis;
+  readonly #connection: RedisConnection;
   readonly #logger: Logger;
   readonly #attempts: number | undefined;
   readonly #open = new Map<Lane, Promise<Queue<JobData>>>();
 
-  constructor(connection: Redis, logger: Logger, options: { attempts?: number } = {}) {
+  constructor(connection: RedisConnection, logger: Logger, options: { attempts?: number } = {}) {
     this.#connection = connection;
     this.#logger = logger;
     this.#attempts = options.attempts;

@@ -1,0 +1,42 @@
+import type { QueueBoard } from '../shared/jobs/queue-board.ts';
+import type { Config } from '../shared/platform/config/config.ts';
+import type { Metrics } from '../shared/platform/telemetry/metrics.ts';
+import type { ProcessHealth } from '../shared/platform/telemetry/status-server.ts';
+import type { Quotas } from '../shared/quotas/quota-service.ts';
+import type { CredentialGuard } from './credentials/credential-guard.ts';
+import type { LeaseAccess } from './credentials/lease-access.ts';
+import type { EventService } from './events/event-service.ts';
+import type { BodyParts } from './plugins/body.ts';
+import type { SecretService } from './secrets/secret-service.ts';
+import type { StackRenaming } from './stacks/stack-renaming.ts';
+import type { StackService } from './stacks/stack-service.ts';
+import type { StateService } from './stacks/state-service.ts';
+import type { HistoryService } from './updates/history-service.ts';
+import type { UpdateService } from './updates/update-service.ts';
+import type { UserService } from './users/user-service.ts';
+import type { SubmitWrite } from './writes/submit-write.ts';
+
+/**
+ * All that routes and plugins are given: services, and no way past them to a repository. A boundary rule keeps this file, routes and
+ * plugins from naming one.
+ */
+export interface ApiServices extends BodyParts {
+  readonly config: Config;
+  readonly metrics: Metrics;
+  readonly health: ProcessHealth;
+  readonly quotas: Quotas;
+  /** Asks for API tokens and leases. */
+  readonly credentials: CredentialGuard;
+  readonly leases: LeaseAccess;
+  readonly users: UserService;
+  readonly stacks: StackService;
+  readonly renaming: StackRenaming;
+  readonly states: StateService;
+  readonly updates: UpdateService;
+  readonly history: HistoryService;
+  readonly events: EventService;
+  readonly secrets: SecretService;
+  readonly submitWrite: SubmitWrite;
+  /** Only where jobs go through Redis. */
+  readonly board: QueueBoard | null;
+}

@@ -1,0 +1,38 @@
+import type { ApiContext } from './api-context.ts';
+import type { ApiServices } from './api-services.ts';
+import { LeaseAccess } from './credentials/lease-access.ts';
+import { EventService } from './events/event-service.ts';
+import { SecretService } from './secrets/secret-service.ts';
+import { StackRenaming } from './stacks/stack-renaming.ts';
+import { StackService } from './stacks/stack-service.ts';
+import { StateService } from './stacks/state-service.ts';
+import { HistoryService } from './updates/history-service.ts';
+import { UpdateService } from './updates/update-service.ts';
+import { UserService } from './users/user-service.ts';
+import { createSubmitWrite } from './writes/submit-write.ts';
+
+/** The services of an API, made once. */
+export function createServices(context: ApiContext): ApiServices {
+  const { board = null, config, credentials, health, jobServices, metrics, quotas, bodyBuffer } = context;
+  const updates = new UpdateService(context);
+  const settle: UpdateService['settle'] = (stackId, options) => updates.settle(stackId, options);
+  return {
+    config,
+    metrics,
+    health,
+    quotas,
+    bodyBuffer,
+    credentials,
+    leases: new LeaseAccess(context),
+    users: new UserService(context),
+    stacks: new StackService(context, settle),
+    renaming: new StackRenaming(context, settle),
+    states: new StateService(context, settle),
+    updates,
+    history: new HistoryService(context),
+    events: new EventService(context),
+    secrets: new SecretService(context),
+    submitWrite: createSubmitWrite({ ...context, services: jobServices }),
+    board,
+  };
+}

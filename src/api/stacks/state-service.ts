@@ -1,0 +1,52 @@
+import { randomUUID } from 'node:crypto';
+import type { ImportInput } from '../../shared/jobs/definitions.ts';
+import { NotFoundError } from '../../shared/platform/errors/errors.ts';
+import type { StackRef } from '../../shared/stacks/names.ts';
+import { stackNotFound } from '../../shared/stacks/stack-errors.ts';
+import type { StateDocument } from '../../shared/states/state-reader.ts';
+import type { ApiContext } from '../api-context.ts';
+import type { Caller } from '../request.ts';
+import type { UpdateService } from '../updates/update-service.ts';
+
+/** States of stacks: read, and made ready for an import. */
+export class StateService {
+  readonly #context: ApiContext;
+  readonly #settle: UpdateService['settle'];
+
+  constructor(context: ApiContext, settle: UpdateService['settle']) {
+    this.#context = context;
+    this.#settle = settle;
+  }
+
+  /** The newest state. Throws NotFoundError. */
+  async readHead(ref: StackRef): Promise<StateDocument> {
+    const head = await this.#context.states.readHead(ref);
+    if (!head) throw stackNotFound(ref);
+    return head.state;
+  }
+
+  /** The state of a version, as a path names it. Throws NotFoundError. */
+  async readVersion(ref: StackRef, version: string): Promise<StateDocument> {
+    const { stacks, states } = this.#context;
+    const stack = await stacks.find(ref);
+    if (!stack) throw stackNotFound(ref);
+    const number = /^[1-9]\d{0,8}$/.test(version) ? Number(version) : 0;
+    const state = number > 0 ? await states.readVersion(stack.id, number) : null;
+    if (!state) throw new NotFoundError(`The stack has no version ${JSON.stringify(version.slice(0, 20))}`);
+    return state;
+  }
+
+  /**
+   * An import of the state that the stack has now; what is committed from here on is newer. Throws NotFoundError, StackBusyError,
+   * QuotaReachedError and JournalFaultError.
+   */
+  async beginImport(ref: StackRef, caller: Caller): Promise<ImportInput> {
+    const { changes, quotas, stacks } = this.#context;
+    const stack = await stacks.find(ref);
+    if (!stack) throw stackNotFound(ref);
+    await quotas.assertMayKeepMore(ref.organization);
+    await this.#settle(stack.id);
+    const head = await changes.findHead(stack.id);
+    return { stackId: stack.id, updateId: randomUUID(), requestedBy: caller.userId, head };
+  }
+}

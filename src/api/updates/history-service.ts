@@ -1,0 +1,51 @@
+import type { StackRef } from '../../shared/stacks/names.ts';
+import type { HistoryRepository } from '../../shared/updates/history-repository.ts';
+import type { UpdateRepository } from '../../shared/updates/update-repository.ts';
+import { jsonString, pieceBytes } from '../streamed-answer.ts';
+import { historyJson, largeText, updateInfoJson, wholeBytes } from './update-info.ts';
+import { updateNotFound } from './update-service.ts';
+
+/** An update as it is shown. */
+export type FoundUpdate = NonNullable<Awaited<ReturnType<HistoryRepository['find']>>>;
+
+/** What happened to stacks, read piece by piece. */
+export class HistoryService {
+  readonly #history: HistoryRepository;
+  readonly #updates: UpdateRepository;
+
+  constructor({ history, updates }: { history: HistoryRepository; updates: UpdateRepository }) {
+    this.#history = history;
+    this.#updates = updates;
+  }
+
+  /** The updates of a stack as JSON objects with commas between, newest first; `page` null means all. */
+  json(stackId: string, page: { readonly limit: number; readonly offset: number } | null): AsyncGenerator<string> {
+    return historyJson(this.#history, stackId, page);
+  }
+
+  /** The newest update as JSON; null when there is none yet. */
+  async latestJson(stackId: string): Promise<AsyncGenerator<string> | null> {
+    const newest = { before: null, offset: 0 };
+    const [latest] = await this.#history.list(stackId, newest, { limit: 1, maxBytes: pieceBytes, wholeBytes });
+    return latest ? updateInfoJson(this.#history, latest) : null;
+  }
+
+  /** Ids of the newest previews. */
+  async listLatestPreviews(stackId: string, limit: number): Promise<readonly string[]> {
+    const previews = await this.#updates.findLatestPreviews(stackId, limit);
+    return previews.map(({ id }) => id);
+  }
+
+  /** Throws NotFoundError. */
+  async getUpdate(updateId: string, ref: StackRef): Promise<FoundUpdate> {
+    const update = await this.#history.find(updateId, ref, pieceBytes);
+    if (!update) throw updateNotFound(updateId);
+    return update;
+  }
+
+  /** The update's message as a JSON string. */
+  async *messageJson({ id, message }: FoundUpdate): AsyncGenerator<string> {
+    if (message !== null) yield JSON.stringify(message);
+    else yield* jsonString(largeText(this.#history, id, 'message'));
+  }
+}

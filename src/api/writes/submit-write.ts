@@ -1,0 +1,149 @@
+import { randomUUID } from 'node:crypto';
+import type { FastifyRequest } from 'fastify';
+import type { BodyBuffer } from '../../shared/documents/body-buffer.ts';
+import type { BodyEncoding } from '../../shared/documents/byte-source.ts';
+import type { Job } from '../../shared/jobs/definitions.ts';
+import type { JobDispatcher } from '../../shared/jobs/dispatcher.ts';
+import type { JobServices, QueuedBody, WriteDefinition } from '../../shared/jobs/job-definition.ts';
+import type { Config } from '../../shared/platform/config/config.ts';
+import { JobPendingError } from '../../shared/platform/errors/outcome.ts';
+import { type HandoverStore, NoRoomError } from '../../shared/platform/payloads/handover-store.ts';
+import type { Metrics } from '../../shared/platform/telemetry/metrics.ts';
+import type { Quotas } from '../../shared/quotas/quota-service.ts';
+import { TooManyInFlightError } from '../../shared/quotas/quotas.ts';
+import { assertAwaited } from '../plugins/awaited.ts';
+import { declaredBytes } from '../plugins/body.ts';
+import { type IncomingBody, MemoryBody, readBody } from './read-body.ts';
+
+/** Longest wait for memory to inflate a body: of calls that the CLI repeats, and of others; in ms. */
+const repeatedWaitMs = 30_000;
+const patientWaitMs = 60_000;
+
+/** What a write needs to be committed here, or to be handed to a worker. */
+export interface WriteParts {
+  readonly config: Config;
+  readonly metrics: Metrics;
+  readonly quotas: Quotas;
+  readonly dispatcher: JobDispatcher;
+  readonly handover: HandoverStore;
+  readonly bodyBuffer: BodyBuffer;
+  readonly services: JobServices;
+}
+
+/** Submits a write with the body of a request; resolves once it is committed. */
+export type SubmitWrite = <I, J extends BodilessJob>(
+  request: FastifyRequest,
+  write: WriteDefinition<I, J>,
+  input: I,
+) => Promise<void>;
+
+/** A job that is queued with a body, before it has one. */
+type BodilessJob = WithoutBody<Extract<Job, QueuedBody>>;
+type WithoutBody<J> = J extends unknown ? Omit<J, keyof QueuedBody> : never;
+
+/**
+ * The one way of writes with a body: small bodies are committed here; larger ones go, still compressed, to the payload store, and a
+ * job with their key to the workers. What is done in either place is the job's definition.
+ */
+export function createSubmitWrite(parts: WriteParts): SubmitWrite {
+  const { config, metrics } = parts;
+  return async (request, write, input) => {
+    const label = write.label(input);
+    const timer = metrics.commitSeconds.labels(label).startTimer();
+    const declared = declaredBytes(request);
+    if (declared !== null) metrics.commitBytes.labels(label).inc(declared);
+    const body = await readBody(request, config);
+    const submission = { request, write, input, share: shareOf(request) };
+    if (body.direct === null) await commitOnWorker(parts, submission, body);
+    else await commitHere(parts, submission, body.direct, body.encoding);
+    timer();
+  };
+}
+
+interface Submission<I, J> {
+  readonly request: FastifyRequest;
+  readonly write: WriteDefinition<I, J>;
+  readonly input: I;
+  /** Whose part of room, memory and workers the call counts to. */
+  readonly share: string;
+}
+
+/** Commits a body in this process; what it takes of the memory for inflated bodies is held until it is committed. */
+async function commitHere<I, J>(
+  { config, services, bodyBuffer }: WriteParts,
+  submission: Submission<I, J>,
+  bytes: Buffer,
+  encoding: BodyEncoding,
+): Promise<void> {
+  const { write, share } = submission;
+  const job = await admit(services, submission);
+  const { maxBatchBytes, maxBodyBytes } = config.limits;
+  const options = {
+    bodyBuffer,
+    maxBatchBytes: Math.min(maxBatchBytes, maxBodyBytes),
+    waitMs: write.room === 'imports' ? patientWaitMs : repeatedWaitMs,
+    share,
+  };
+  const run = async (): Promise<void> => {
+    using body = new MemoryBody(bytes, encoding, options);
+    await write.run(services, job, body);
+  };
+  await settled(services, write, job, run());
+}
+
+async function commitOnWorker<I, J extends BodilessJob>(
+  { config, dispatcher, handover, quotas, services }: WriteParts,
+  submission: Submission<I, J>,
+  { declared, encoding, stream }: IncomingBody,
+): Promise<void> {
+  const { request, write, share } = submission;
+  const handoverKey = randomUUID();
+  const { inFlightBytes: shareLimit } = await quotas.limitsOf(share);
+  const options = {
+    maxBytes: config.limits.maxBodyBytes,
+    declaredBytes: declared,
+    room: write.room,
+    share,
+    shareLimit,
+  };
+  const { bytes, seal } = await handover.put(handoverKey, stream, options).catch((error: unknown) => {
+    if (shareLimit === null || !(error instanceof NoRoomError) || !error.isShareLimit) throw error;
+    quotas.refused('inFlightBytes');
+    throw new TooManyInFlightError(share, shareLimit);
+  });
+  try {
+    const job = await admit(services, submission);
+    // From here on the client may go: what it sent is committed all the same.
+    const running = dispatcher.run({ ...job, handoverKey, encoding }, { bytes, seal, share });
+    await settled(services, write, job, running);
+  } catch (error) {
+    // A job that is still under way, and may be, needs its body.
+    if (write.settle || !(error instanceof JobPendingError)) {
+      // What became of the job is what the client must hear; a body that stays behind expires.
+      await handover
+        .delete(handoverKey)
+        .catch((fault: unknown) => request.log.debug({ err: fault }, 'body left to its expiry'));
+    }
+    throw error;
+  }
+}
+
+/** The job, once its body is all here. */
+async function admit<I, J>(services: JobServices, { request, write, input }: Submission<I, J>): Promise<J> {
+  if (write.onlyWhileAwaited?.(input)) await assertAwaited(request.raw);
+  return write.admit(services, input);
+}
+
+async function settled<I, J>(
+  services: JobServices,
+  { settle }: WriteDefinition<I, J>,
+  job: J,
+  commit: Promise<void>,
+): Promise<void> {
+  if (settle) await commit.catch((error: unknown) => settle(services, job, error));
+  else await commit;
+}
+
+function shareOf(request: FastifyRequest): string {
+  return (request.params as { organization: string }).organization;
+}

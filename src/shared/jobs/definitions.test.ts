@@ -1,0 +1,51 @@
+import { expect, test } from '@jest/globals';
+import { Value } from 'typebox/value';
+import { advanceFold, foldJournal, Job, renameStack } from './definitions.ts';
+
+const updateId = '7e1b4a52-0d0c-4d7a-9a0d-2f5a3a1f7b10';
+const stackId = '0f0a7a0e-52a6-4a0e-8f0b-0f6f6f0c1d2e';
+const fence = { updateId, stackId, epoch: 3 };
+const body = { handoverKey: 'b5a1', encoding: 'gzip' };
+const admission = { stackVersion: 4, checkpointId: null, deadline: '2026-01-01T00:00:00.000Z' };
+const change = { stackId, updateId, requestedBy: 'u1', admission };
+const from = { organization: 'acme', project: 'shop', stack: 'dev' };
+const to = { ...from, stack: 'prod' };
+
+/** Jobs as the releases that share a queue with this one write them. */
+const queued = [
+  { name: 'apply-checkpoint', schema: 1, kind: 'full', fence, arrivalSequence: 7, ...body },
+  { name: 'apply-checkpoint', schema: 1, kind: 'delta', fence, arrivalSequence: null, ...body },
+  { name: 'append-journal', schema: 1, fence, ...body },
+  { name: 'append-events', schema: 1, fence, ...body },
+  { name: 'import-deployment', schema: 2, ...change, ...body },
+  { name: 'rename-stack', schema: 1, ...change, from, to },
+  { name: 'fold-journal', schema: 1, updateId },
+  { name: 'advance-fold', schema: 1, updateId },
+];
+
+test.each(queued.map((job) => [job.name, job] as const))('%s is read as it is queued', (_name, job) => {
+  expect(Value.Check(Job, job)).toBe(true);
+  expect(Value.Check(Job, JSON.parse(JSON.stringify(job)))).toBe(true);
+});
+
+test.each(queued.map((job) => [job.name, job] as const))('%s of a schema to come is left alone', (_name, job) => {
+  expect(Value.Check(Job, { ...job, schema: job.schema + 1 })).toBe(false);
+});
+
+test('an import of schema 1, which has no admission, is left alone', () => {
+  const { admission: _admission, ...target } = change;
+  expect(Value.Check(Job, { name: 'import-deployment', schema: 1, ...target, ...body })).toBe(false);
+  expect(Value.Check(Job, { name: 'import-deployment', schema: 2, ...target, ...body })).toBe(false);
+});
+
+test('a job with a body is none without it, nor one under a name that nobody knows', () => {
+  expect(Value.Check(Job, { name: 'append-journal', schema: 1, fence })).toBe(false);
+  expect(Value.Check(Job, { name: 'append-journal', schema: 1, fence, ...body, encoding: 'br' })).toBe(false);
+  expect(Value.Check(Job, { name: 'drop-stack', schema: 1, updateId })).toBe(false);
+});
+
+test('jobs are made under their name and the newest schema', () => {
+  expect(foldJournal.create({ updateId })).toEqual({ name: 'fold-journal', schema: 1, updateId });
+  expect(advanceFold.create({ updateId })).toEqual({ name: 'advance-fold', schema: 1, updateId });
+  expect(renameStack.create({ ...change, from, to })).toEqual({ name: 'rename-stack', schema: 1, ...change, from, to });
+});
