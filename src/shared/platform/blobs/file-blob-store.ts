@@ -17,7 +17,7 @@ import {
 import { OpenedBlob, PutBody, withDeadline } from './blob-streams.ts';
 
 export interface FileBlobStoreOptions {
-  /** Folder of the store; made when missing. Temporary files lie in it too, so it must be one file system. */
+  /** Root directory; created if missing. Must be a single file system: temporary files inside it are renamed. */
   readonly directory: string;
   /** Blobs per page of `list`. */
   readonly pageSize?: number;
@@ -28,8 +28,9 @@ const readChunkBytes = 256 * 1024;
 const leftoverAgeMs = 60 * 60 * 1000;
 
 /**
- * Blobs as files, `blobs/<shard>/<key with ~ for />`, in 256 folders by hash of the key. All folders exist from the
- * start: a missing file in a folder that is there is certainly not stored, a missing folder means that the volume is gone.
+ * Stores blobs as files, `blobs/<shard>/<key with ~ for />`, in 256 directories by hash of the key. All directories
+ * are created up front: a file missing from an existing directory is not stored, and a missing directory means that
+ * the volume is gone.
  */
 export class FileBlobStore implements BlobStore {
   readonly #blobs: string;
@@ -44,8 +45,8 @@ export class FileBlobStore implements BlobStore {
   }
 
   /**
-   * Makes the folders and removes temporary files, older than an hour, of processes that died. Throws
-   * BlobStoreUnavailableError when the directory cannot be used.
+   * Creates the directories and removes temporary files of dead processes that are older than an hour. Throws
+   * BlobStoreUnavailableError if the directory cannot be used.
    */
   static async open(options: FileBlobStoreOptions): Promise<FileBlobStore> {
     const store = new FileBlobStore(options);
@@ -58,7 +59,7 @@ export class FileBlobStore implements BlobStore {
         (name) => !present.has(name),
       );
       for (const name of missing) await mkdir(path.join(store.#blobs, name), { recursive: true });
-      // Always: whoever made them may have been killed before this.
+      // Even if nothing was created: the process that created them may have been killed before it synced.
       await syncDirectory(store.#blobs);
       await syncDirectory(path.dirname(store.#blobs));
     });
@@ -82,17 +83,17 @@ export class FileBlobStore implements BlobStore {
         for await (const chunk of chunks) await io('writing', () => writeAll(file, chunk));
         await io('flushing', () => file.sync());
       } finally {
-        // Says nothing new: either the bytes are flushed, or another error is under way.
+        // Ignored: either the bytes are already flushed, or another error is being thrown.
         await file.close().catch(() => undefined);
       }
       options.signal?.throwIfAborted();
       await io('renaming', () => rename(temporary, target));
     } catch (error) {
-      // What cannot be removed now is swept later; the first error says more.
+      // A file that cannot be removed now is swept later. The first error is the one to report.
       await rm(temporary, { force: true }).catch(() => undefined);
       throw error;
     }
-    await io('flushing a folder', () => syncDirectory(path.dirname(target)));
+    await io('flushing a directory', () => syncDirectory(path.dirname(target)));
     return { storedBytes: chunks.bytes };
   }
 
@@ -125,9 +126,9 @@ export class FileBlobStore implements BlobStore {
     assertBlobKey(key);
     const target = this.#pathOf(key);
     await this.#unlessMissing(key, () => unlink(target));
-    // Its row goes next, and nobody would look for it again if it came back. Also when it was missing: an earlier attempt
-    // may have stopped here.
-    await io('flushing a folder', () => syncDirectory(path.dirname(target)));
+    // The caller deletes the blob's row next, so a file that reappeared after a crash would never be found again.
+    // Sync even if the file was missing: an earlier attempt may have stopped before its sync.
+    await io('flushing a directory', () => syncDirectory(path.dirname(target)));
   }
 
   async list(prefix: string, after?: string): Promise<BlobPage> {
@@ -170,7 +171,7 @@ export class FileBlobStore implements BlobStore {
   }
 
   async check(timeoutMs: number): Promise<void> {
-    // A network file system that hangs never answers; the call then stays behind in the thread pool.
+    // A hung network file system never responds; the call then stays in the thread pool.
     const usable = constants.R_OK | constants.W_OK | constants.X_OK;
     await withDeadline(timeoutMs, undefined, () =>
       io('checking', async () => {
@@ -186,7 +187,7 @@ export class FileBlobStore implements BlobStore {
     return path.join(this.#blobs, shardName(shardOf(key)), key.replaceAll('/', '~'));
   }
 
-  /** Result of `run`, or null when there is no such file in a folder that is there. */
+  /** Returns the result of `run`, or null if the file is missing but its directory exists. */
   async #unlessMissing<T>(key: string, run: () => Promise<T>): Promise<T | null> {
     return io('looking up', async () => {
       const result = await orNullIfMissing(run);
@@ -209,13 +210,13 @@ async function writeAll(file: FileHandle, chunk: Buffer): Promise<void> {
   while (offset < chunk.byteLength) offset += (await file.write(chunk, offset)).bytesWritten;
 }
 
-/** A rename is durable only once the folder is flushed. */
+/** A rename is durable only after its directory is synced. */
 async function syncDirectory(directory: string): Promise<void> {
-  const folder = await open(directory, 'r');
+  const handle = await open(directory, 'r');
   try {
-    await folder.sync();
+    await handle.sync();
   } finally {
-    await folder.close();
+    await handle.close();
   }
 }
 
@@ -228,34 +229,36 @@ async function orNullIfMissing<T>(run: () => Promise<T>): Promise<T | null> {
   }
 }
 
-async function io<T>(doing: string, run: () => Promise<T>): Promise<T> {
+async function io<T>(operation: string, run: () => Promise<T>): Promise<T> {
   try {
     return await run();
   } catch (error) {
-    throw unavailable(doing, error);
+    throw unavailable(operation, error);
   }
 }
 
-function unavailable(doing: string, error: unknown): BlobStoreUnavailableError {
+function unavailable(operation: string, error: unknown): BlobStoreUnavailableError {
   if (error instanceof BlobStoreUnavailableError) return error;
   const code = codeOf(error);
   switch (code) {
     case 'ENOSPC':
     case 'EDQUOT':
-      return new BlobStoreUnavailableError('full', `no space left in the blob directory (${code}, ${doing})`, {
+      return new BlobStoreUnavailableError('full', `no space left in the blob directory (${code}, ${operation})`, {
         cause: error,
       });
     case 'EACCES':
     case 'EPERM':
     case 'EROFS':
-      return new BlobStoreUnavailableError('denied', `blob directory refused (${code}, ${doing})`, { cause: error });
+      return new BlobStoreUnavailableError('denied', `access to the blob directory denied (${code}, ${operation})`, {
+        cause: error,
+      });
     case 'ENOENT':
     case 'ENOTDIR':
-      return new BlobStoreUnavailableError('misconfigured', `blob directory is gone (${code}, ${doing})`, {
+      return new BlobStoreUnavailableError('misconfigured', `blob directory is gone (${code}, ${operation})`, {
         cause: error,
       });
     default:
-      return new BlobStoreUnavailableError('faulty', `blob directory failed (${code}, ${doing})`, { cause: error });
+      return new BlobStoreUnavailableError('faulty', `blob directory failed (${code}, ${operation})`, { cause: error });
   }
 }
 
