@@ -2,22 +2,22 @@ import type { ConnectionOptions } from 'node:tls';
 import { ConfigError } from '../config/config.ts';
 import { takeTlsFiles } from '../tls/trust.ts';
 
-/** One of the servers that a database URL names. */
+/** One server of a database URL. */
 export interface PostgresHost {
-  /** For logs and sentences; without user and password. */
+  /** For logs and messages; without user and password. */
   readonly name: string;
-  /** A URL of this server alone, as node-postgres takes it. */
+  /** URL of this server only, for node-postgres. */
   readonly url: string;
 }
 
-/** How connections are made secure; false: not at all. */
+/** TLS options; false for no TLS. */
 export type PostgresTls = ConnectionOptions | false;
 
-/** What a database URL says, read as libpq reads it. */
+/** A parsed database URL, interpreted as libpq does. */
 export interface PostgresTarget {
-  /** In the order of the URL; at least one. */
+  /** At least one, in the order of the URL. */
   readonly hosts: readonly PostgresHost[];
-  /** Whether a server that takes no writes is passed over. */
+  /** Whether to skip servers that accept no writes. */
   readonly mustTakeWrites: boolean;
   readonly tls: PostgresTls;
 }
@@ -28,17 +28,17 @@ const hostRule = /^(?:\[[0-9A-Fa-f:.%]+\]|[^:\s[\]]*)(?::(?<port>\d{1,5}))?$/;
 const attribute = 'target_session_attrs';
 
 /**
- * Splits `postgres://user:password@a:5432,b:5432/name?target_session_attrs=read-write` into one URL for each server.
- * Holdfast writes, so `read-write` is the default; `primary` is the same here, and `any` takes the first server that answers.
- * Throws ConfigError, which never repeats the URL, and CertificateFileError.
+ * Splits `postgres://user:password@a:5432,b:5432/name?target_session_attrs=read-write` into one URL per server.
+ * Holdfast writes, so `read-write` is the default; `primary` means the same here, and `any` uses the first server that
+ * responds. Throws ConfigError, which never contains the URL, and CertificateFileError.
  */
 export function parsePostgresUrl(url: string): PostgresTarget {
   const groups = parts.exec(url)?.groups;
-  if (!groups) throw wrong('is not of the form postgres://user:password@host:5432/name');
+  if (!groups) throw invalidUrl('is not of the form postgres://user:password@host:5432/name');
   const query = new URLSearchParams(groups['query'] ?? '');
   const wanted = query.get(attribute) ?? 'read-write';
   if (!['read-write', 'primary', 'any'].includes(wanted))
-    throw wrong(`${attribute} must be read-write, primary or any: Holdfast writes`);
+    throw invalidUrl(`${attribute} must be read-write, primary or any: Holdfast writes`);
   query.delete(attribute);
   const tls = takeTls(query);
   const rest = `${groups['path'] ?? ''}${query.size > 0 ? `?${query}` : ''}`;
@@ -46,7 +46,7 @@ export function parsePostgresUrl(url: string): PostgresTarget {
   for (const name of names) {
     const port = hostRule.exec(name)?.groups?.['port'];
     if (!hostRule.test(name) || (name === '' && names.length > 1) || Number(port ?? 1) > 65_535)
-      throw wrong(`${JSON.stringify(name)} is not host or host:port`);
+      throw invalidUrl(`${JSON.stringify(name)} is not host or host:port`);
   }
   const hosts = names.map((name) => ({
     name: name || query.get('host') || 'localhost',
@@ -56,32 +56,33 @@ export function parsePostgresUrl(url: string): PostgresTarget {
 }
 
 /**
- * Takes `sslmode` and its kin out of the query, with libpq's meaning: node-postgres has others. Without a mode there is no TLS.
- * `prefer` and `allow` are refused: whoever is in between could switch TLS off.
+ * Removes `sslmode` and related parameters from the query and applies libpq's meaning, which differs from that of
+ * node-postgres. Without any of them there is no TLS. `prefer` and `allow` are rejected: an attacker in between could
+ * switch TLS off.
  */
 function takeTls(query: URLSearchParams): PostgresTls {
-  const given = ['sslmode', 'sslrootcert', 'sslcert', 'sslkey'].some((name) => query.has(name));
-  const mode = query.get('sslmode') ?? (given ? 'verify-full' : 'disable');
+  const hasTlsParameter = ['sslmode', 'sslrootcert', 'sslcert', 'sslkey'].some((name) => query.has(name));
+  const mode = query.get('sslmode') ?? (hasTlsParameter ? 'verify-full' : 'disable');
   query.delete('sslmode');
   for (const name of ['ssl', 'uselibpqcompat', 'sslnegotiation'])
-    if (query.has(name)) throw wrong(`${name} is not known here: sslmode says whether to use TLS`);
+    if (query.has(name)) throw invalidUrl(`${name} is not known here: sslmode says whether to use TLS`);
   const files = takeTlsFiles(query, 'HOLDFAST_DATABASE_URL');
   const anyName = { checkServerIdentity: () => undefined };
   switch (mode) {
     case 'disable':
       return false;
     case 'require':
-      // With an authority at hand libpq asks for it also here.
+      // libpq also verifies the certificate here if a root certificate is given.
       return files.ca === undefined ? { ...files, rejectUnauthorized: false } : { ...files, ...anyName };
     case 'verify-ca':
       return { ...files, ...anyName };
     case 'verify-full':
       return files;
     default:
-      throw wrong('sslmode must be disable, require, verify-ca or verify-full');
+      throw invalidUrl('sslmode must be disable, require, verify-ca or verify-full');
   }
 }
 
-function wrong(what: string): ConfigError {
-  return new ConfigError(`These settings are wrong:\n  HOLDFAST_DATABASE_URL: ${what}`);
+function invalidUrl(reason: string): ConfigError {
+  return new ConfigError(`These settings are wrong:\n  HOLDFAST_DATABASE_URL: ${reason}`);
 }
