@@ -93,7 +93,7 @@ export class FileBlobStore implements BlobStore {
       await rm(temporary, { force: true }).catch(() => undefined);
       throw error;
     }
-    await io('flushing a directory', () => syncDirectory(path.dirname(target)));
+    await io('flushing a folder', () => syncDirectory(path.dirname(target)));
     return { storedBytes: chunks.bytes };
   }
 
@@ -126,9 +126,9 @@ export class FileBlobStore implements BlobStore {
     assertBlobKey(key);
     const target = this.#pathOf(key);
     await this.#unlessMissing(key, () => unlink(target));
-    // The caller deletes the blob's row next, so a file that reappeared after a crash would never be found again.
-    // Sync even if the file was missing: an earlier attempt may have stopped before its sync.
-    await io('flushing a directory', () => syncDirectory(path.dirname(target)));
+    // The caller deletes its row next, so nobody would find a file that reappears. Sync even if missing: an earlier attempt
+    // may have stopped here.
+    await io('flushing a folder', () => syncDirectory(path.dirname(target)));
   }
 
   async list(prefix: string, after?: string): Promise<BlobPage> {
@@ -229,36 +229,34 @@ async function orNullIfMissing<T>(run: () => Promise<T>): Promise<T | null> {
   }
 }
 
-async function io<T>(operation: string, run: () => Promise<T>): Promise<T> {
+async function io<T>(doing: string, run: () => Promise<T>): Promise<T> {
   try {
     return await run();
   } catch (error) {
-    throw unavailable(operation, error);
+    throw unavailable(doing, error);
   }
 }
 
-function unavailable(operation: string, error: unknown): BlobStoreUnavailableError {
+function unavailable(doing: string, error: unknown): BlobStoreUnavailableError {
   if (error instanceof BlobStoreUnavailableError) return error;
   const code = codeOf(error);
   switch (code) {
     case 'ENOSPC':
     case 'EDQUOT':
-      return new BlobStoreUnavailableError('full', `no space left in the blob directory (${code}, ${operation})`, {
+      return new BlobStoreUnavailableError('full', `no space left in the blob directory (${code}, ${doing})`, {
         cause: error,
       });
     case 'EACCES':
     case 'EPERM':
     case 'EROFS':
-      return new BlobStoreUnavailableError('denied', `access to the blob directory denied (${code}, ${operation})`, {
-        cause: error,
-      });
+      return new BlobStoreUnavailableError('denied', `blob directory refused (${code}, ${doing})`, { cause: error });
     case 'ENOENT':
     case 'ENOTDIR':
-      return new BlobStoreUnavailableError('misconfigured', `blob directory is gone (${code}, ${operation})`, {
+      return new BlobStoreUnavailableError('misconfigured', `blob directory is gone (${code}, ${doing})`, {
         cause: error,
       });
     default:
-      return new BlobStoreUnavailableError('faulty', `blob directory failed (${code}, ${operation})`, { cause: error });
+      return new BlobStoreUnavailableError('faulty', `blob directory failed (${code}, ${doing})`, { cause: error });
   }
 }
 

@@ -100,7 +100,7 @@ export class S3BlobStore implements BlobStore {
     }));
     const last = found.at(-1);
     if (page.IsTruncated === true && last === undefined) {
-      throw new BlobStoreUnavailableError('faulty', 'blob store returned an empty page that is marked as truncated');
+      throw new BlobStoreUnavailableError('faulty', 'blob store listed nothing and says that there is more');
     }
     return {
       blobs: found.filter(({ key }) => isBlobKey(key)),
@@ -191,17 +191,17 @@ export class S3BlobStore implements BlobStore {
   ): Promise<{ body: OpenedBlob; response: GetObjectCommandOutput } | null> {
     const command = new GetObjectCommand(this.#object(key));
     try {
-      const response = await withDeadline(this.#clients.readDeadlineMs, signal, (abortSignal) =>
+      const answer = await withDeadline(this.#clients.readDeadlineMs, signal, (abortSignal) =>
         this.#clients.reads.send(command, { abortSignal }),
       );
-      if (!(response.Body instanceof Readable)) throw new TypeError('GetObject response has no body');
-      const body = new OpenedBlob(response.Body, {
+      if (!(answer.Body instanceof Readable)) throw new TypeError('answer to GetObject has no body');
+      const body = new OpenedBlob(answer.Body, {
         signal,
         stallTimeoutMs: this.#options.requestTimeoutMs,
-        expectedBytes: response.ContentLength,
+        expectedBytes: answer.ContentLength,
         mapError: (error) => toUnavailable('read', error),
       });
-      return { body, response };
+      return { body, response: answer };
     } catch (error) {
       signal?.throwIfAborted();
       if (isNoSuchKey(error)) return null;
@@ -236,7 +236,7 @@ async function orUnavailable<T>(operation: string, run: () => Promise<T>): Promi
 function statOf(response: { ContentLength?: number | undefined; LastModified?: Date | undefined }): Stat {
   const { ContentLength, LastModified } = response;
   if (ContentLength === undefined || LastModified === undefined) {
-    throw new BlobStoreUnavailableError('faulty', 'blob store response has no size or modification time');
+    throw new BlobStoreUnavailableError('faulty', 'blob store answered without size or time');
   }
   return { storedBytes: ContentLength, modifiedAt: LastModified };
 }

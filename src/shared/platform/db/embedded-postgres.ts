@@ -78,28 +78,28 @@ export async function startEmbeddedPostgres(
 
 function chooseAccount(directory: string, binaries: PostgresBinaries): Account | null {
   if (userInfo().uid !== 0) return null;
-  const user = findUser('postgres') ?? findUser('nobody');
-  if (!user)
+  const ids = findUser('postgres') ?? findUser('nobody');
+  if (!ids)
     throw new EmbeddedPostgresError(
-      'Postgres cannot run as root and there is no user `postgres` or `nobody`; start Holdfast as another user',
+      'Postgres does not run as root and there is no user `postgres` or `nobody`; start Holdfast as another user',
     );
-  chownSync(directory, user.uid, user.gid);
-  const isReadable = [directory, binaries.postgres].every((file) => spawnSync('test', ['-r', file], user).status === 0);
-  if (isReadable) return { ...user, prefix: [] };
+  chownSync(directory, ids.uid, ids.gid);
+  const isReadable = [directory, binaries.postgres].every((file) => spawnSync('test', ['-r', file], ids).status === 0);
+  if (isReadable) return { ...ids, prefix: [] };
   // Other users cannot read a checkout below /root. The only capability they need is to read and search directories.
   const prefix = [
     'setpriv',
-    `--reuid=${user.uid}`,
-    `--regid=${user.gid}`,
+    `--reuid=${ids.uid}`,
+    `--regid=${ids.gid}`,
     '--clear-groups',
     '--inh-caps=+dac_read_search',
     '--ambient-caps=+dac_read_search',
     '--',
   ];
   if (spawnSync(prefix[0] as string, [...prefix.slice(1), 'test', '-r', binaries.postgres]).status === 0)
-    return { ...user, prefix };
+    return { ...ids, prefix };
   throw new EmbeddedPostgresError(
-    `Postgres cannot run as root, and user ${user.uid} cannot read ${directory} and ${binaries.postgres}; start Holdfast as another user or from a directory that all users can read`,
+    `Postgres does not run as root, and user ${ids.uid} cannot read ${directory} and ${binaries.postgres}; start Holdfast as another user or from a folder that all may read`,
   );
 }
 
@@ -185,16 +185,16 @@ async function untilReady(child: ChildProcess, logger: Logger, silenceMs: number
   let tail = '';
   let isRecovering = false;
   const { promise, resolve, reject } = Promise.withResolvers<void>();
-  const fail = (reason: string): void =>
-    reject(new EmbeddedPostgresError(`The embedded Postgres ${reason}: ${tail.trim()}`));
-  const timer = setTimeout(() => fail(`is not ready and has logged nothing for ${silenceMs / 1000} s`), silenceMs);
+  const fail = (what: string): void =>
+    reject(new EmbeddedPostgresError(`The embedded Postgres ${what}: ${tail.trim()}`));
+  const timer = setTimeout(() => fail(`is not ready and has said nothing for ${silenceMs / 1000} s`), silenceMs);
   child.stderr?.on('data', (chunk: Buffer) => {
     timer.refresh();
     tail = (tail + chunk.toString()).slice(-4000);
     logger.debug({ postgres: chunk.toString().trim() }, 'postgres');
     if (!isRecovering && tail.includes(recoveryLine)) {
       isRecovering = true;
-      logger.warn('waiting for the embedded Postgres while it recovers from an unclean shutdown');
+      logger.warn('waiting for the embedded Postgres: it recovers, as it was not shut down in order');
     }
     if (tail.includes(readyLine)) resolve();
   });

@@ -34,11 +34,11 @@ const attribute = 'target_session_attrs';
  */
 export function parsePostgresUrl(url: string): PostgresTarget {
   const groups = parts.exec(url)?.groups;
-  if (!groups) throw invalidUrl('is not of the form postgres://user:password@host:5432/name');
+  if (!groups) throw wrong('is not of the form postgres://user:password@host:5432/name');
   const query = new URLSearchParams(groups['query'] ?? '');
   const wanted = query.get(attribute) ?? 'read-write';
   if (!['read-write', 'primary', 'any'].includes(wanted))
-    throw invalidUrl(`${attribute} must be read-write, primary or any: Holdfast writes`);
+    throw wrong(`${attribute} must be read-write, primary or any: Holdfast writes`);
   query.delete(attribute);
   const tls = takeTls(query);
   const rest = `${groups['path'] ?? ''}${query.size > 0 ? `?${query}` : ''}`;
@@ -46,7 +46,7 @@ export function parsePostgresUrl(url: string): PostgresTarget {
   for (const name of names) {
     const port = hostRule.exec(name)?.groups?.['port'];
     if (!hostRule.test(name) || (name === '' && names.length > 1) || Number(port ?? 1) > 65_535)
-      throw invalidUrl(`${JSON.stringify(name)} is not host or host:port`);
+      throw wrong(`${JSON.stringify(name)} is not host or host:port`);
   }
   const hosts = names.map((name) => ({
     name: name || query.get('host') || 'localhost',
@@ -65,7 +65,7 @@ function takeTls(query: URLSearchParams): PostgresTls {
   const mode = query.get('sslmode') ?? (hasTlsParameter ? 'verify-full' : 'disable');
   query.delete('sslmode');
   for (const name of ['ssl', 'uselibpqcompat', 'sslnegotiation'])
-    if (query.has(name)) throw invalidUrl(`${name} is not known here: sslmode says whether to use TLS`);
+    if (query.has(name)) throw wrong(`${name} is not known here: sslmode says whether to use TLS`);
   const files = takeTlsFiles(query, 'HOLDFAST_DATABASE_URL');
   const anyName = { checkServerIdentity: () => undefined };
   switch (mode) {
@@ -79,10 +79,10 @@ function takeTls(query: URLSearchParams): PostgresTls {
     case 'verify-full':
       return files;
     default:
-      throw invalidUrl('sslmode must be disable, require, verify-ca or verify-full');
+      throw wrong('sslmode must be disable, require, verify-ca or verify-full');
   }
 }
 
-function invalidUrl(reason: string): ConfigError {
-  return new ConfigError(`These settings are wrong:\n  HOLDFAST_DATABASE_URL: ${reason}`);
+function wrong(what: string): ConfigError {
+  return new ConfigError(`These settings are wrong:\n  HOLDFAST_DATABASE_URL: ${what}`);
 }

@@ -66,7 +66,7 @@ export function mapDatabaseError(error: unknown): unknown {
       cause: error,
     });
   }
-  if (!isTransientState(state) && !isConnectionError(error)) return error;
+  if (!isPassingState(state) && !isLost(error)) return error;
   return new UnavailableError('The database is not available at the moment; please repeat the call', {
     cause: error,
     retryAfterSeconds: 1,
@@ -80,16 +80,16 @@ export function mapDatabaseError(error: unknown): unknown {
 export function passingReason(error: unknown): string | null {
   const state = sqlStateOf(error);
   if (tlsFaultOf(error) !== null) return null;
-  if (state === null ? !isConnectionError(error) : !isTransientState(state)) return null;
+  if (state === null ? !isLost(error) : !isPassingState(state)) return null;
   const { message, code } = (error ?? {}) as { message?: unknown; code?: unknown };
   return String(message || code || error);
 }
 
-function isTransientState(state: string | null): boolean {
+function isPassingState(state: string | null): boolean {
   return state !== null && (retryableStates.has(state) || retryableClasses.has(state.slice(0, 2)));
 }
 
-function isConnectionError(error: unknown): boolean {
+function isLost(error: unknown): boolean {
   return [...faultChain(error)].some(
     (fault) =>
       connectionErrors.has(String(fault.name)) ||
