@@ -87,7 +87,7 @@ export async function withDeadline<T>(
 ): Promise<T> {
   signal?.throwIfAborted();
   const control = new AbortController();
-  const { promise: stopped, reject } = Promise.withResolvers<never>();
+  const { promise: cut, reject } = Promise.withResolvers<never>();
   const stop = (reason: unknown): void => {
     reject(reason);
     control.abort(reason);
@@ -98,7 +98,7 @@ export async function withDeadline<T>(
   }, limitMs);
   signal?.addEventListener('abort', onAbort, { once: true });
   try {
-    return await Promise.race([run(control.signal), stopped]);
+    return await Promise.race([run(control.signal), cut]);
   } finally {
     clearTimeout(timer);
     signal?.removeEventListener('abort', onAbort);

@@ -83,14 +83,14 @@ export async function openDatabase(options: DatabaseOptions): Promise<Database> 
 }
 
 async function ping(gate: ConnectionGate, pool: DatabasePool, timeoutMs: number): Promise<void> {
-  const { promise: expired, reject } = Promise.withResolvers<never>();
+  const { promise: late, reject } = Promise.withResolvers<never>();
   const timer = setTimeout(() => reject(new Error(`No answer from Postgres within ${timeoutMs} ms`)), timeoutMs);
-  // Each step has its own limit: hanging probes must not exhaust the pool.
+  // With a limit of its own at each step: probes that hang must not use up the pool.
   const work = queryLimit.run(timeoutMs, () =>
     gate.run(timeoutMs, () => pool.one(sql.rows(Pong)`/* database.ping */ select 1 as one`)),
   );
   try {
-    await Promise.race([work, expired]);
+    await Promise.race([work, late]);
   } finally {
     clearTimeout(timer);
     work.catch(() => {});

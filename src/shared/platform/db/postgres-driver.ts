@@ -52,7 +52,7 @@ export function createPostgresDriver(connector: PostgresConnector, queryMs: numb
         query: async (text, values, options) => {
           const { client, host, destroy } = connection();
           const limitMs = Math.min(queryLimit.getStore() ?? queryMs, queryMs);
-          const { promise: expired, reject } = Promise.withResolvers<never>();
+          const { promise: late, reject } = Promise.withResolvers<never>();
           let answered = false;
           const expire = (): void => {
             if (answered) return;
@@ -62,7 +62,7 @@ export function createPostgresDriver(connector: PostgresConnector, queryMs: numb
             destroy();
             dropIdle(host.name, error);
           };
-          // setImmediate: a process that was busy or frozen first reads the responses that arrived in the meantime.
+          // A process that was busy or frozen reads first what has come meanwhile.
           const timer = setTimeout(() => setImmediate(expire), limitMs);
           try {
             // The extended protocol accepts only one statement, with or without values.
@@ -72,7 +72,7 @@ export function createPostgresDriver(connector: PostgresConnector, queryMs: numb
               queryMode: 'extended',
               ...(options?.name === undefined ? {} : { name: options.name }),
             };
-            const { command, fields, rowCount, rows } = await Promise.race([client.query(query), expired]);
+            const { command, fields, rowCount, rows } = await Promise.race([client.query(query), late]);
             return {
               command: command as 'SELECT',
               fields: fields.map(({ dataTypeID, name }) => ({ dataTypeId: dataTypeID, name })),
