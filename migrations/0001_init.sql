@@ -27,7 +27,7 @@ create table memberships (
 );
 create index memberships_user on memberships (user_id);
 
--- Only the SHA-256 of a token is kept; a token has 256 random bits, so it needs no salt.
+-- Only the SHA-256 of a token is stored. Tokens have 256 random bits, so they need no salt.
 create table api_tokens (
   id uuid primary key default gen_random_uuid(),
   user_id uuid not null references users (id) on delete cascade,
@@ -53,21 +53,21 @@ create table stacks (
   id uuid primary key default gen_random_uuid(),
   project_id uuid not null references projects (id),
   name text not null,
-  -- JSON object text, string to string: kept as sent, key order included.
+  -- Text of a JSON object with string values, stored as sent, including key order.
   tags text not null default '{}',
   -- JSON text of a remote StackConfig; null for ordinary stacks.
   remote_config text,
   stack_version integer not null default 0,
-  -- Head: the state as last written, by a running update too.
+  -- Head: the latest state, which a running update may have written.
   checkpoint_id uuid,
-  -- The update that holds the stack's lock.
+  -- Update that holds the stack's lock.
   active_update_id uuid,
   created_at timestamptz not null default now(),
   updated_at timestamptz not null default now(),
   constraint stacks_name_key unique (project_id, name)
 );
 
--- Names that a stack had before a rename: secrets in old checkpoints are decrypted at the path written in them.
+-- Names that stacks had before a rename. Secrets in old checkpoints are decrypted at the path stored in them.
 create table former_stack_names (
   stack_id uuid not null references stacks (id) on delete cascade,
   organization_id uuid not null references organizations (id) on delete cascade,
@@ -82,17 +82,17 @@ create table updates (
   stack_id uuid not null references stacks (id) on delete cascade,
   kind text not null,
   dry_run boolean not null default false,
-  -- Whether it takes the stack's lock: all but previews of the CLI's dialect.
+  -- Whether it takes the stack's lock. Everything does except previews of the CLI's dialect.
   exclusive boolean not null,
   status text not null,
-  -- Why it ended when nobody said so: null, 'cancelled' or 'lease-expired'.
+  -- Why it ended without being completed by its client: null, 'cancelled' or 'lease-expired'.
   end_reason text,
-  -- The stack version that this update owns; null for previews and before the start.
+  -- Stack version of this update; null for previews and before the start.
   stack_version integer,
-  -- The stack version it started from.
+  -- Stack version it started from.
   base_stack_version integer not null default 0,
   message text not null default '',
-  -- JSON text, as sent.
+  -- JSON texts, as sent.
   environment text not null default '{}',
   config text not null default '{}',
   program text not null default '{}',
@@ -102,25 +102,25 @@ create table updates (
   started_at timestamptz,
   ended_at timestamptz,
   lease_hash bytea,
-  -- Before the start: until when it may wait. After it: until when the lease holds.
+  -- Before the start: deadline for starting. After it: when the lease expires.
   expires_at timestamptz not null,
-  -- Raised by every start and take-over; each write of the execution phase names the epoch it was admitted in.
+  -- Raised by every start and takeover. Each write of the execution phase names the epoch in which it was admitted.
   epoch integer not null default 0,
   journal_version integer not null default 0,
-  -- The state that journal positions refer to; never changes after the start.
+  -- State that journal positions refer to; never changes after the start.
   base_checkpoint_id uuid,
-  -- The state as this update has written it, or as it found it.
+  -- State as written or found by this update.
   checkpoint_id uuid,
-  -- Highest accepted checkpoint sequence number, 0 before the first.
+  -- Highest accepted checkpoint sequence number; 0 before the first.
   checkpoint_sequence integer not null default 0,
-  -- Full checkpoints have no number on the wire: each is given one when it comes in, so that a late one cannot undo a newer.
+  -- Full checkpoints have no sequence number on the wire. Each gets one on arrival, so that a late one cannot overwrite a newer one.
   full_assigned integer not null default 0,
   full_committed integer not null default 0,
-  -- Journal entries accepted, and how many of them are part of checkpoint_id. Both are 0 again once the journal is deleted.
+  -- Accepted journal entries, and how many of them checkpoint_id includes. Both are reset to 0 when the journal is deleted.
   entry_count integer not null default 0,
   folded_entries integer not null default 0,
   has_tail boolean not null generated always as (entry_count > folded_entries) stored,
-  -- Why the journal could not be replayed; its entries are kept then, the state stays at checkpoint_id.
+  -- Why the journal could not be replayed. Its entries are then kept, and the state stays at checkpoint_id.
   fold_error text,
   constraint updates_kind_check check (kind in ('update', 'preview', 'refresh', 'destroy', 'import', 'rename')),
   constraint updates_status_check check (status in ('not started', 'running', 'succeeded', 'failed', 'cancelled'))
@@ -133,34 +133,34 @@ create index updates_with_tail on updates (stack_id) where has_tail;
 create index updates_with_journal on updates (ended_at) where entry_count > 0;
 create index updates_expiring on updates (expires_at) where status in ('not started', 'running');
 
--- A blob is known before its upload begins and until its object is gone, so the store never holds an object without a row.
+-- The row is inserted before the upload and deleted after the object, so the store never holds an object without a row.
 create table blobs (
   key text primary key,
   stored_bytes bigint,
   created_at timestamptz not null default now(),
-  -- Set by the sweep before it deletes the object; a condemned blob is never referred to again.
+  -- Set by the sweep before it deletes the object. A condemned blob is never referenced again.
   condemned_at timestamptz
 );
 
 create table checkpoints (
   id uuid primary key default gen_random_uuid(),
   stack_id uuid not null references stacks (id) on delete cascade,
-  -- Null: the state that the stack was created with.
+  -- Null for the state that the stack was created with.
   update_id uuid references updates (id) on delete cascade,
   sequence_number integer,
-  -- Of the document's bytes as the client sent them.
+  -- Hash of the document's bytes as sent by the client.
   sha256 bytea not null,
   size_bytes bigint not null,
   stored_bytes bigint not null,
   codec text not null,
   resource_count integer not null,
-  -- Exactly one of the two holds the encoded bytes.
+  -- The encoded bytes are either inline or in a blob.
   inline_bytes bytea,
   blob_key text references blobs (key),
   created_at timestamptz not null default now(),
   constraint checkpoints_place_check check ((inline_bytes is null) <> (blob_key is null))
 );
--- Already compressed: Postgres should not try again.
+-- Already compressed, so Postgres should not try.
 alter table checkpoints alter column inline_bytes set storage external;
 create index checkpoints_update on checkpoints (update_id);
 create index checkpoints_blob on checkpoints (blob_key) where blob_key is not null;
@@ -182,7 +182,7 @@ create table journal_entries (
   primary key (update_id, sequence_id)
 );
 
--- Where a fold can go on instead of beginning anew: the state of the replay after the first `entries` entries.
+-- Journal snapshots: the replayed state after the first `entries` entries, from which a compaction can resume.
 create table journal_fold_points (
   update_id uuid primary key references updates (id) on delete cascade,
   entries integer not null,
@@ -201,7 +201,7 @@ create table engine_events (
   primary key (update_id, sequence)
 );
 
--- Data keys of stacks, wrapped by the master key named.
+-- Data keys of stacks, wrapped by the named master key.
 create table encryption_keys (
   id uuid primary key default gen_random_uuid(),
   stack_id uuid not null references stacks (id) on delete cascade,
@@ -211,7 +211,7 @@ create table encryption_keys (
   constraint encryption_keys_stack_key unique (stack_id)
 );
 
--- What queued jobs came to, for the calls that wait for them; swept after a day.
+-- Results of queued jobs, for the calls that wait for them. Deleted after a day.
 create table receipts (
   job_id uuid primary key,
   outcome text not null,

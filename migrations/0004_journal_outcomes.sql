@@ -1,17 +1,17 @@
 -- Up Migration
 
 alter table journals
-  -- What the fold has left out without failing: entries of kinds that the release which folded does not know.
+  -- What the compaction skipped without failing: entries of kinds that its release did not know.
   add column fold_warning text,
-  -- When an operator took the state as it is, in spite of fold_error or fold_warning.
+  -- When an operator accepted the state despite fold_error or fold_warning.
   add column accepted_at timestamptz,
-  -- When the fold of the ended update was read back; its entries are kept for a while from then on.
+  -- When the compacted state of the ended update was verified. Its entries are kept for a grace period from then on.
   add column folded_at timestamptz,
-  -- Who folds the journal at present, and until when he may be thought alive.
+  -- Process that compacts the journal, and until when its claim is valid.
   add column fold_claim uuid,
   add column fold_claimed_until timestamptz;
 
--- The state was left as it was before the update, with no entry of the journal in it.
+-- These states were left as before the update and include no journal entries.
 update journals set folded_entries = 0 where fold_error is not null;
 
 create index journals_unfolded on journals (stack_id) where folded_at is null;

@@ -1,15 +1,15 @@
 -- Up Migration
 
--- What the sweep has to look at is marked as it arises, so that it never reads blobs that are in use.
+-- Blobs are marked when they become unreferenced, so that the sweep never reads blobs in use.
 alter table blobs
-  -- Since when nothing refers to the blob: from before its upload, and again from when it lost its last reference. Null while
-  -- something does. A mark that says where to look: before a blob is condemned, the references themselves are asked.
+  -- Since when the blob is unreferenced: set before its upload and when a reference is removed; null while it is referenced.
+  -- Only a hint: the references themselves are checked before a blob is condemned.
   add column unreferenced_since timestamptz,
-  -- When a condemned blob's object is to be deleted (again).
+  -- When to delete a condemned blob's object (again).
   add column delete_at timestamptz,
-  -- Since when the object has been deleted; the row stays for a while, for uploads that arrive late.
+  -- When the object was deleted. The row stays for a grace period because of late uploads.
   add column deleted_at timestamptz;
--- Apart from the above, so that rows of today stay unmarked and are not rewritten: the reconciling job marks what is due.
+-- In a separate statement, so that existing rows are neither marked nor rewritten. The reconcile task marks them if needed.
 alter table blobs alter column unreferenced_since set default now();
 
 create index blobs_unreferenced on blobs (unreferenced_since) where unreferenced_since is not null and condemned_at is null;
@@ -27,7 +27,7 @@ begin
   return null;
 end $$;
 
--- For each row, since rows without a blob, which most are, then cost no more than the condition.
+-- Row-level triggers: rows without a blob, which are the majority, then only cost the condition.
 create trigger checkpoints_blob_referenced after insert on checkpoints
   for each row when (new.blob_key is not null) execute function note_blob_referenced();
 create trigger checkpoints_blob_replaced after update of blob_key on checkpoints
@@ -50,20 +50,21 @@ create trigger journal_fold_points_blob_dropped after update of blob_key on jour
 create trigger journal_fold_points_blob_released after delete on journal_fold_points
   for each row when (old.blob_key is not null) execute function note_blob_released();
 
--- One process at a time does a sweep; whichever is the first to ask when it is due.
+-- Each sweep runs in one process at a time: the first one that asks when it is due.
 create table maintenance_runs (
   name text primary key,
   claimed_by uuid,
   claimed_until timestamptz,
   last_started_at timestamptz,
   last_ended_at timestamptz,
-  -- JSON text: where to go on, of a run that takes more than one turn; null when the last one came to its end.
+  -- JSON text: position from which to resume an unfinished run; null if the last run was complete.
   place text,
-  -- JSON text: what the last whole run found.
+  -- JSON text: result of the last complete run.
   result text
 );
 
--- Told apart in the blob store, so that two installations on one bucket do not take each other's objects for orphans.
+-- Identifies this installation in the blob store, so that two installations that share a bucket do not treat each other's
+-- objects as orphans.
 create table installation (
   id uuid primary key default gen_random_uuid(),
   is_only boolean not null default true,
@@ -72,7 +73,7 @@ create table installation (
 );
 insert into installation default values;
 
--- A journal that cannot be folded waits longer each time, and holds up no other.
+-- A journal that cannot be compacted is retried with growing delays and does not block the others.
 alter table journals
   add column fold_attempts integer not null default 0,
   add column next_fold_at timestamptz;

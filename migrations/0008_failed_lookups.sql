@@ -1,8 +1,8 @@
 -- Up Migration
 
--- How many wrong tokens and leases were looked up of late, by source: a client's address, or a kind of token. All replicas add to
--- it. An ordinary table, though it is worth little after a crash: a power cut soon after an unlogged one was made can leave files
--- over which Postgres does not start.
+-- Recent failed lookups of tokens and leases by source: a client address or a kind of token. Shared by all replicas.
+-- A logged table although its content is worth little after a crash: a power failure soon after creating an unlogged table
+-- can leave files that keep Postgres from starting.
 create table failed_lookups (
   source text primary key,
   level double precision not null,

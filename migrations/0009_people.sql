@@ -1,35 +1,34 @@
 -- Up Migration
 
--- A user that may not come in for now; reactivated by taking the time away.
+-- A deactivated user cannot log in. Clearing the time reactivates the user.
 alter table users
   add column deactivated_at timestamptz,
-  -- The organization under which the bootstrap file made this user a site admin.
+  -- Organization under which the bootstrap file made this user a site admin.
   add column site_admin_listed_in uuid references organizations (id) on delete set null;
 alter table memberships
-  -- Whether the bootstrap file made or last set it.
+  -- Whether the bootstrap file created or last changed it.
   add column is_listed boolean not null default false;
 alter table api_tokens
-  -- The organization under which the bootstrap file gave this token.
+  -- Organization under which the bootstrap file lists this token.
   add column listed_in uuid references organizations (id) on delete set null,
-  -- It was revoked because the bootstrap file no longer lists it: comes back when the file lists it again.
+  -- Revoked because the bootstrap file no longer lists it; restored when the file lists it again.
   add column is_withdrawn boolean not null default false;
 alter table installation add column bootstrap_revision bigint;
 
--- Tokens that the README once showed.
+-- Revokes tokens that the README once showed as examples.
 update api_tokens set revoked_at = now()
 where revoked_at is null and token_hash in (
   sha256('at-least-16-characters-of-randomness'), sha256('another-long-random-string'));
 
 alter table updates
-  -- The API token under which the update was created, then the one under which it was started. No foreign key: the row of a token
-  -- may go.
+  -- API token that created the update, then the one that started it. No foreign key, because tokens can be deleted.
   add column token_id uuid,
-  -- No renewal goes beyond this. Set at the start.
+  -- Latest time to which the lease can be renewed. Set at the start.
   add column must_end_at timestamptz;
 create index updates_active_by_token on updates (token_id) where status in ('not started', 'running');
 
--- Ends the leases of active updates in the transaction that takes away what they rest on, whoever does that. The raised epoch refuses
--- all that was admitted before, the reason all that comes later. The update itself is cancelled by whoever settles it next.
+-- Ends the leases of active updates in the same transaction that removes their token, user or membership. The raised epoch
+-- rejects writes admitted before, and end_reason rejects later ones. The update itself is cancelled when it is next closed.
 create function end_leases(tokens uuid[], organization uuid, reason text) returns void language plpgsql as $$
 begin
   with lost as (
@@ -73,7 +72,7 @@ begin
   perform end_leases(array(select id from api_tokens where user_id = old.id), null, 'user-deactivated');
   return null;
 end $$;
--- Deleting a user deletes its tokens.
+-- No trigger for deleted users: deleting a user deletes its tokens.
 create trigger users_end_leases after update of deactivated_at on users
   for each row when (new.deactivated_at is not null) execute function end_leases_of_user();
 

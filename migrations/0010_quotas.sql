@@ -1,6 +1,6 @@
 -- Up Migration
 
--- Limits of an organization that differ from the settings: null is as the settings have it, 0 is no limit.
+-- Limits that override the settings for an organization. Null means the value of the settings, 0 means no limit.
 create table organization_quotas (
   organization_id uuid primary key references organizations (id) on delete cascade,
   stacks bigint,
@@ -12,11 +12,11 @@ create table organization_quotas (
     check (least(stacks, kept_bytes, in_flight_bytes, updates, requests_per_second) >= 0)
 );
 
--- What an organization with a limit on bytes keeps, as it was measured last.
+-- Last measured storage use of organizations with a limit on stored bytes.
 create table organization_usage (
   organization_id uuid primary key references organizations (id) on delete cascade,
   kept_bytes bigint not null,
   measured_at timestamptz not null default now(),
-  -- How long that took: what takes long is measured less often.
+  -- Duration of the measurement. Slow ones are repeated less often.
   took_ms integer not null default 0
 );

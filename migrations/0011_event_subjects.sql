@@ -1,7 +1,7 @@
 -- Up Migration
 
--- What readers of a page need to know of an event is written beside it when it comes, so that no reader has to take events apart:
--- the name of its payload, empty when the event says its type itself, and the resource that it is about.
+-- What readers of an event page need is stored beside each event, so that they need not parse it: the name of its payload
+-- (empty if the event itself contains its type) and the resource that it concerns.
 alter table engine_events add column type text not null default '', add column urn text;
 
 create function pg_temp.payload_of(event text) returns text language plpgsql as $$
@@ -11,7 +11,7 @@ begin
       coalesce((array_agg(name order by place) filter (where name not in ('sequence', 'timestamp')))[1], '') end
     from json_object_keys(event::json) with ordinality as members (name, place));
 exception when others then
-  -- Nesting that is too deep for Postgres.
+  -- Nested too deeply for Postgres.
   return '';
 end $$;
 
@@ -27,7 +27,7 @@ exception when others then
   return null;
 end $$;
 
--- Escapes of what is no text to Postgres, wherever they stand, would keep it from reading the event.
+-- Replaces escapes of characters that Postgres cannot store as text; otherwise it could not parse the event.
 create function pg_temp.readable(event text) returns text language sql as $$
   select regexp_replace(event, '\\u(0000|[dD][89a-fA-F][0-9a-fA-F]{2})', '\\ufffd', 'g')
 $$;

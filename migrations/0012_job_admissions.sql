@@ -1,11 +1,11 @@
 -- Up Migration
 
--- What each queued job may do, as the API wrote it down. Workers take it from here and from nowhere else: Redis has only the id.
+-- What each queued job may do, as recorded by the API. Workers read it only from here: Redis has only the id.
 create table job_admissions (
   id uuid primary key,
-  -- As it was written, to the order of its fields.
+  -- `json` instead of `jsonb`, to preserve the order of its fields.
   job json not null,
-  -- How the body in Redis is sealed; null for a job without one.
+  -- How the body in Redis is sealed; null for a job without a body.
   body_key bytea,
   body_pieces integer,
   body_bytes bigint,

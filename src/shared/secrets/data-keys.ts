@@ -7,14 +7,14 @@ const maxCachedKeys = 10_000;
 /** An unwrapped data key. */
 export interface DataKey {
   readonly id: string;
-  /** Null: it seals documents. */
+  /** Null for a key that seals documents. */
   readonly stackId: string | null;
   readonly bytes: Buffer;
 }
 
 /**
- * The data keys of stacks and of documents, unwrapped and kept in memory by id. Which one encrypts is asked of the database each
- * time, so that no process goes on with a key that was rotated.
+ * Data keys of stacks and of documents, cached unwrapped in memory by id. The current key is looked up in the database
+ * each time, so that no process keeps using a rotated key.
  */
 export class DataKeys {
   readonly #keys: EncryptionKeyRepository;
@@ -22,14 +22,17 @@ export class DataKeys {
   readonly #maxAgeSeconds: number;
   readonly #cache = new Map<string, DataKey>();
 
-  /** Without a ring every key is refused. A current key that is older than `maxAgeSeconds` is rotated when it is asked for; 0: never. */
+  /**
+   * Without a ring, every call that needs a key throws. A current key older than `maxAgeSeconds` is rotated when it is
+   * requested; 0 means never.
+   */
   constructor(keys: EncryptionKeyRepository, ring: KeyRing | null, maxAgeSeconds: number) {
     this.#keys = keys;
     this.#ring = ring;
     this.#maxAgeSeconds = maxAgeSeconds;
   }
 
-  /** The key that encrypts now, made when there is none; null when the stack was deleted. Throws MasterKeyError. */
+  /** Returns the current key, created if missing; null if the stack was deleted. Throws MasterKeyError. */
   async current(stackId: string | null): Promise<DataKey | null> {
     let row = await this.#keys.findCurrent(stackId);
     if (!row || (this.#maxAgeSeconds > 0 && row.ageSeconds >= this.#maxAgeSeconds)) {
@@ -39,7 +42,7 @@ export class DataKeys {
     return row && this.#open(row);
   }
 
-  /** The key with this id, of whatever version; null when there is none. Throws MasterKeyError. */
+  /** Returns the key with this id, of any version; null if there is none. Throws MasterKeyError. */
   async find(id: string): Promise<DataKey | null> {
     const cached = this.#cache.get(id);
     if (cached) return cached;
@@ -63,8 +66,8 @@ export class DataKeys {
 }
 
 /**
- * Puts a new random key after the version given (0: none). False when another did so first, and its key is as new, or the stack
- * was deleted.
+ * Stores a new random key as the version after `version` (0: no key yet). Returns false if another process did so first,
+ * whose key is then just as new, or if the stack was deleted.
  */
 export function addVersion(
   keys: EncryptionKeyRepository,

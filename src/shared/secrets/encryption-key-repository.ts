@@ -4,7 +4,7 @@ import { Bytes, Nullable } from '../platform/schema/standard-schema.ts';
 
 const EncryptionKeyRow = Type.Object({
   id: Type.String(),
-  /** Null: the key seals documents in the blob store. */
+  /** Null for a key that seals documents in the blob store. */
   stackId: Nullable(Type.String()),
   version: Type.Integer(),
   masterKeyId: Type.String(),
@@ -21,7 +21,7 @@ const OwnerRow = Type.Object({
   stack: Type.String(),
 });
 
-/** Whose keys are meant. */
+/** Selects the stacks whose keys are meant. */
 export type KeyScope =
   | { readonly kind: 'stack'; readonly stackId: string }
   | { readonly kind: 'organization'; readonly organizationId: string }
@@ -29,7 +29,7 @@ export type KeyScope =
 
 export type EncryptionKeyRepository = ReturnType<typeof createEncryptionKeyRepository>;
 
-/** Wrapped data keys. Of the keys of a stack, or of documents, the one with the highest version encrypts. */
+/** Stores wrapped data keys. For each stack, and for documents, the key with the highest version encrypts. */
 export function createEncryptionKeyRepository(db: Queryable) {
   const columns = sql.fragment`
     k.id, k.stack_id as "stackId", k.version, k.master_key_id as "masterKeyId", k.wrapped_key as "wrappedKey",
@@ -41,7 +41,7 @@ export function createEncryptionKeyRepository(db: Queryable) {
   };
 
   return {
-    /** The key that encrypts for the stack, or seals documents. */
+    /** Returns the current key of the stack, or of documents (null). */
     findCurrent: (stackId: string | null) =>
       stackId === null
         ? db.maybeOne(sql.rows(EncryptionKeyRow)`
@@ -55,7 +55,7 @@ export function createEncryptionKeyRepository(db: Queryable) {
       db.maybeOne(sql.rows(EncryptionKeyRow)`
         /* encryptionKeys.findById */ select ${columns} from encryption_keys k where k.id = ${id}`),
 
-    /** Adds a version; false when another was quicker, or the stack was deleted. */
+    /** Adds a version. Returns false if another process added it first or the stack was deleted. */
     insert: async (key: {
       stackId: string | null;
       version: number;
@@ -80,21 +80,21 @@ export function createEncryptionKeyRepository(db: Queryable) {
         sql.rows(IdRow)`/* encryptionKeys.hasDocumentKeys */ select id from encryption_keys where stack_id is null`,
       ),
 
-    /** All keys, of all versions, in order of id. */
+    /** Lists all keys of all versions, ordered by id. */
     listAfter: (after: string | null, limit: number) =>
       db.any(sql.rows(EncryptionKeyRow)`
         /* encryptionKeys.listAfter */
         select ${columns} from encryption_keys k
         where ${after}::uuid is null or k.id > ${after}::uuid order by k.id limit ${limit}`),
 
-    /** Keys that another master key than this one wraps, in order of id. */
+    /** Lists keys that are wrapped by any other master key than `masterKeyId`, ordered by id. */
     listWrappedByOthers: (masterKeyId: string, after: string | null, limit: number) =>
       db.any(sql.rows(EncryptionKeyRow)`
         /* encryptionKeys.listWrappedByOthers */
         select ${columns} from encryption_keys k
         where k.master_key_id <> ${masterKeyId} and (${after}::uuid is null or k.id > ${after}::uuid) order by k.id limit ${limit}`),
 
-    /** Replaces the wrapping of a key as it was read; false when it changed or went meanwhile. */
+    /** Replaces the wrapping of a key. Returns false if the key was changed or deleted since it was read. */
     rewrap: async (read: EncryptionKeyRow, wrapped: { masterKeyId: string; wrappedKey: Buffer }): Promise<boolean> => {
       const row = await db.maybeOne(sql.rows(IdRow)`
         /* encryptionKeys.rewrap */
@@ -103,7 +103,7 @@ export function createEncryptionKeyRepository(db: Queryable) {
       return row !== null;
     },
 
-    /** Live stacks of the scope that have a key, in order of id. */
+    /** Lists the stacks of the scope that have a key and are not deleted, ordered by id. */
     listStacksWithKeys: async (scope: KeyScope, after: string | null, limit: number): Promise<string[]> => {
       const rows = await db.any(sql.rows(IdRow)`
         /* encryptionKeys.listStacksWithKeys */
@@ -114,7 +114,7 @@ export function createEncryptionKeyRepository(db: Queryable) {
       return rows.map((row) => row.id);
     },
 
-    /** Names of those of the stacks that are not deleted. */
+    /** Returns the names of the given stacks, without deleted ones. */
     listStackNames: (stackIds: readonly string[]) =>
       db.any(sql.rows(OwnerRow)`
         /* encryptionKeys.listStackNames */
@@ -122,7 +122,7 @@ export function createEncryptionKeyRepository(db: Queryable) {
         from stacks s join projects p on p.id = s.project_id join organizations o on o.id = p.organization_id
         where s.id = any (${sql.array([...stackIds], 'uuid')}) and s.deleted_at is null`),
 
-    /** Stacks that have, or once had, this name in the organization. */
+    /** Lists stacks that have or had this name in the organization, without deleted ones. */
     listStackIdsByName: async (organizationId: string, project: string, stack: string): Promise<string[]> => {
       const rows = await db.any(sql.rows(IdRow)`
         /* encryptionKeys.listStackIdsByName */

@@ -1,4 +1,4 @@
-/** Bytes of a data key's id, a UUID, in front of what the key has encrypted. */
+/** Size of a data key's id (a UUID), which precedes everything that the key encrypted. */
 export const keyIdBytes = 16;
 
 export function keyIdOf(uuid: string): Buffer {

@@ -4,14 +4,14 @@ import { KeyRing, MasterKeyError } from './key-ring.ts';
 
 const key = (bytes = 32): string => randomBytes(bytes).toString('base64');
 
-function refusalOf(run: () => unknown): string {
+function errorMessageOf(run: () => unknown): string {
   try {
     run();
   } catch (error) {
     expect(error).toBeInstanceOf(MasterKeyError);
     return (error as Error).message;
   }
-  throw new Error('It was not refused');
+  throw new Error('Expected a MasterKeyError');
 }
 
 describe('a list of master keys', () => {
@@ -24,20 +24,22 @@ describe('a list of master keys', () => {
     ['a long key', `k1:${good},k2:${key(33)}`, '"k2" has 33 bytes'],
     ['letters that are no base64', `k1:${good.slice(0, 5)}!!${good.slice(5)}`, '"k1" is not proper base64'],
     ['an id twice', `k1:${good},k1:${key()}`, '"k1" occurs twice'],
-  ])('with %s is refused, and no key is shown', (_name, text, expected) => {
-    const message = refusalOf(() => new KeyRing(text));
+  ])('with %s is rejected without showing a key', (_name, text, expected) => {
+    const message = errorMessageOf(() => new KeyRing(text));
     expect(message).toContain(expected);
     for (const part of text.split(/[,:]/)) if (part.length > 4) expect(message).not.toContain(part.slice(0, -1));
   });
 });
 
-test('a data key is unwrapped by the same master key for the same stack only', () => {
+test('a data key is unwrapped only by the same master key and for the same stack', () => {
   const [ring, other] = [new KeyRing(`k1:${key()}`), new KeyRing(`k1:${key()}`)];
   const dataKey = randomBytes(32);
   const { masterKeyId, wrappedKey } = ring.wrap(dataKey, 'a-stack');
   expect(ring.unwrap(masterKeyId, wrappedKey, 'a-stack')).toEqual(dataKey);
-  expect(refusalOf(() => other.unwrap(masterKeyId, wrappedKey, 'a-stack'))).toContain('"k1" does not unwrap');
-  expect(refusalOf(() => ring.unwrap(masterKeyId, wrappedKey, 'other'))).toContain('of stack other');
-  expect(refusalOf(() => ring.unwrap(masterKeyId, wrappedKey, null))).toContain('of documents');
-  expect(refusalOf(() => ring.unwrap('k2', wrappedKey, 'a-stack'))).toContain('"k2" is not in HOLDFAST_MASTER_KEYS');
+  expect(errorMessageOf(() => other.unwrap(masterKeyId, wrappedKey, 'a-stack'))).toContain('"k1" does not unwrap');
+  expect(errorMessageOf(() => ring.unwrap(masterKeyId, wrappedKey, 'other'))).toContain('of stack other');
+  expect(errorMessageOf(() => ring.unwrap(masterKeyId, wrappedKey, null))).toContain('of documents');
+  expect(errorMessageOf(() => ring.unwrap('k2', wrappedKey, 'a-stack'))).toContain(
+    '"k2" is not in HOLDFAST_MASTER_KEYS',
+  );
 });

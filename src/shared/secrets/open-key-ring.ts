@@ -5,8 +5,9 @@ import type { EncryptionKeyRepository } from './encryption-key-repository.ts';
 import { KeyRing } from './key-ring.ts';
 
 /**
- * The key ring of this process; null when it has none and can do without: then it can neither write nor read sealed documents,
- * nor open secrets. Throws ConfigError when documents are sealed, or have ever been, and MasterKeyError.
+ * Opens the key ring of this process. Returns null if no master keys are set and none are needed; the process can then
+ * neither decrypt secrets nor read or write sealed documents. Throws ConfigError if keys are missing but documents are
+ * or were sealed, and MasterKeyError.
  */
 export async function openKeyRing(
   config: Config,

@@ -4,7 +4,7 @@ import { type KeyRing, MasterKeyError } from './key-ring.ts';
 
 /** A data key that the ring cannot unwrap. */
 export interface LostKey {
-  /** `organization/project/stack`, or what else the key is for. */
+  /** `organization/project/stack`, or a description of what else the key is for. */
   readonly owner: string;
   readonly version: number;
   readonly masterKeyId: string;
@@ -12,9 +12,9 @@ export interface LostKey {
 }
 
 /**
- * Wraps all data keys, of every version, by the ring's first master key, so that the others can leave the ring. The data keys
- * themselves, and with them the ciphertexts inside states, stay what they are; servers may run meanwhile. Keys that the
- * ring cannot unwrap are left as they are, and told.
+ * Wraps all data keys of every version with the ring's first master key, so that the others can be removed from the ring.
+ * The data keys themselves do not change, and neither do the ciphertexts inside states. Servers may run meanwhile. Keys
+ * that the ring cannot unwrap are left unchanged and returned as `lost`.
  */
 export async function rewrapKeys(
   keys: EncryptionKeyRepository,
@@ -30,7 +30,7 @@ export async function rewrapKeys(
   return { rewrapped, lost };
 }
 
-/** Unwraps every data key and changes nothing: how many each master key has, and those that the ring cannot unwrap. */
+/** Unwraps every data key without changes. Counts them by master key and returns those that the ring cannot unwrap. */
 export async function checkKeys(
   keys: EncryptionKeyRepository,
   ring: KeyRing,

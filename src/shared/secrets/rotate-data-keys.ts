@@ -3,8 +3,8 @@ import type { EncryptionKeyRepository, KeyScope } from './encryption-key-reposit
 import type { KeyRing } from './key-ring.ts';
 
 /**
- * Gives each stack of the scope that has a data key a new one. Whatever is encrypted by a call that comes after is encrypted by
- * it, in every process; what was encrypted before stays readable. Returns the number of stacks.
+ * Creates a new data key for each stack of the scope that already has one. All later calls, in every process, encrypt with
+ * the new key. Existing ciphertexts stay readable. Returns the number of stacks.
  */
 export async function rotateStackKeys(
   keys: EncryptionKeyRepository,
@@ -22,8 +22,8 @@ export async function rotateStackKeys(
 }
 
 /**
- * Gives the stack, or documents (null), a new key after the one they have; does nothing where there is none yet. Returns whether
- * there is a newer one now, be it that of another process.
+ * Creates a new key for the stack, or for documents (null), unless there is none yet. Returns whether there is a newer key
+ * now, even if another process created it.
  */
 export async function rotateKey(
   keys: EncryptionKeyRepository,
@@ -33,6 +33,6 @@ export async function rotateKey(
   const last = await keys.findCurrent(stackId);
   if (!last) return false;
   if (await addVersion(keys, ring, last)) return true;
-  const now = await keys.findCurrent(stackId);
-  return now !== null && now.version > last.version;
+  const current = await keys.findCurrent(stackId);
+  return current !== null && current.version > last.version;
 }

@@ -4,8 +4,8 @@ import { keyIdBytes, keyIdOf, keyIdText } from './key-id.ts';
 import { seal, unseal } from './key-ring.ts';
 
 /**
- * Ciphertext: one format byte, the id of the data key (16 bytes), then nonce, ciphertext and tag of AES-256-GCM with the
- * immutable stack id as context. The key id lets a ciphertext outlive renames of its stack and rotations of its key.
+ * Ciphertext format: this byte, the id of the data key (16 bytes), then nonce, ciphertext and tag of AES-256-GCM with the
+ * immutable stack id as context. Thanks to the key id, ciphertexts survive renames of the stack and key rotations.
  */
 const formatByte = 1;
 
@@ -17,7 +17,7 @@ export class StackCipher {
     this.#keys = keys;
   }
 
-  /** Throws NotFoundError when the stack was deleted meanwhile. */
+  /** Throws NotFoundError if the stack was deleted in the meantime. */
   async encrypt(stackId: string, plaintexts: readonly Buffer[]): Promise<Buffer[]> {
     const key = await this.#keys.current(stackId);
     if (!key) throw new NotFoundError('The stack was deleted meanwhile');
@@ -27,8 +27,8 @@ export class StackCipher {
   }
 
   /**
-   * Decrypts ciphertexts of the stacks given (the one addressed, and those that had its name before).
-   * Throws InvalidRequestError when one is not theirs.
+   * Decrypts ciphertexts of the given stacks (the addressed one and those that had its name before).
+   * Throws InvalidRequestError if a ciphertext belongs to none of them.
    */
   async decrypt(stackIds: readonly string[], ciphertexts: readonly Buffer[]): Promise<Buffer[]> {
     const plaintexts: Buffer[] = [];

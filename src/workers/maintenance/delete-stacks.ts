@@ -9,33 +9,33 @@ import {
   type HistoryTable,
 } from '../../shared/stacks/deleted-stack-repository.ts';
 
-/** What one run, and one transaction in it, may do. */
+/** Limits of one run and of each of its transactions. */
 export interface DeletionLimits {
   /** Events or journal entries per transaction. */
   readonly batchRows: number;
-  /** Bytes of them as stored. */
+  /** Stored bytes of events or journal entries per transaction. */
   readonly batchBytes: number;
-  /** Updates per transaction, each with its checkpoint. */
+  /** Updates per transaction, including their checkpoints. */
   readonly batchUpdates: number;
-  /** Between two transactions: time for vacuum, replicas and everybody else. */
+  /** Pause between transactions, to leave time for vacuum, replication and other work. */
   readonly pauseMs: number;
-  /** After this time the run leaves the rest to the next. */
+  /** Time after which the run leaves the rest to the next run. */
   readonly runMs: number;
 }
 
 const defaults = { batchRows: 5_000, batchBytes: 32 * 1024 * 1024, batchUpdates: 200, pauseMs: 20 };
 const stacksPerRun = 100;
 /**
- * A batch begins this many batches back, at rows that are gone: passing over them lets Postgres mark their index entries as dead,
- * as long as no transaction is older. Unmarked, all of them would be looked up at once when the update itself is deleted.
+ * Each batch starts this many batches back, at deleted rows: scanning them lets Postgres mark their index entries as dead,
+ * unless an older transaction is open. Otherwise deleting the update itself would have to look up all of them at once.
  */
 const batchesBack = 4;
 
-/** How far the deletion of one stack has come. Losing it costs a look at what is gone already, no more. */
+/** Progress of deleting one stack. Losing it only costs another scan of deleted rows. */
 interface Progress {
-  /** The updates being deleted; none before the first, and after each chunk of them. */
+  /** The chunk of updates being deleted; empty at the start and after each chunk. */
   readonly updateIds: readonly string[];
-  /** Where the last batches began and the next one would, oldest first; none when the table has nothing left. */
+  /** Start positions of the last batches and of the next one, oldest first; empty if the table has no rows left. */
   readonly cursors: Readonly<Record<HistoryTable, readonly HistoryCursor[]>>;
 }
 
@@ -48,20 +48,23 @@ interface Step {
 const historyTables: readonly HistoryTable[] = ['engine_events', 'journal_entries'];
 
 /**
- * Makes the sweep that deletes what belongs to deleted stacks: in short transactions, each of which holds the stack's row, so
- * that any number of replicas may do it and a process may be killed at any point. A run ends after half of the time between
- * two sweeps, or when the context closes. Returns how many stacks are gone for good.
+ * Creates the sweep that deletes the rows of deleted stacks in short transactions. Each one locks the stack's row, so it
+ * is safe on any number of replicas and a process may be killed at any point. A run ends after half of the sweep interval
+ * or when the context closes. Returns how many stacks were completely deleted.
  */
-export function createStackDeletion(context: AppContext, given: Partial<DeletionLimits> = {}): () => Promise<number> {
+export function createStackDeletion(
+  context: AppContext,
+  overrides: Partial<DeletionLimits> = {},
+): () => Promise<number> {
   const { config, db, lifecycle, logger, metrics } = context;
-  const limits: DeletionLimits = { ...defaults, runMs: config.sweepSeconds * 500, ...given };
+  const limits: DeletionLimits = { ...defaults, runMs: config.sweepSeconds * 500, ...overrides };
   const stacks = createDeletedStackRepository(db);
   const closing = new AbortController();
   lifecycle.onClose('drain', 'stack deletion', async () => closing.abort());
 
   const remove = async (stack: DeletedStackRow, isOver: () => boolean): Promise<boolean> => {
     let progress = chunkOf([]);
-    // At least one step, so that runs which are always late come to an end, too.
+    // At least one step per stack, so that runs without time left also make progress.
     do {
       const step = await db.inTransaction((tx) => takeStep(tx, stack.id, progress, limits));
       if (!step) return false;
@@ -95,7 +98,7 @@ export function createStackDeletion(context: AppContext, given: Partial<Deletion
   };
 }
 
-/** Deletes one batch of what is left of the stack; null when it is gone, or another is at it. */
+/** Deletes one batch of the stack's remaining rows. Returns null if the stack is gone or another process holds it. */
 async function takeStep(
   tx: Queryable,
   stackId: string,

@@ -3,12 +3,12 @@ import { noteEnded } from '../../shared/updates/lost-leases.ts';
 import { expireUpdate } from '../../shared/updates/update-closer.ts';
 
 const batchSize = 100;
-/** Few, since those that are claimed and not reached, as the process ends, wait for their next turn. */
+/** Journals per claim. Small, because claimed journals that a stopping process does not reach have to wait. */
 const journalsAtOnce = 10;
 
 /**
- * Ends updates whose lease is over, folds the journals of those that ended without it, and deletes folded journals that have
- * been kept for their time. Returns how many updates it ended.
+ * Ends updates whose lease expired, compacts journals of ended updates that have not been compacted, and deletes
+ * compacted journals after their grace period. Returns how many updates it ended.
  */
 export async function expireLeases(context: AppContext): Promise<number> {
   const ended = await endExpiredUpdates(context);
@@ -18,8 +18,8 @@ export async function expireLeases(context: AppContext): Promise<number> {
 }
 
 /**
- * Ends updates whose lease, or whose time to be started, is over. One that cannot be helped does not hold up the others. Safe
- * on any number of replicas. Returns how many updates this run ended.
+ * Ends updates whose lease or start deadline expired. An update that fails does not block the others. Safe on any number
+ * of replicas. Returns how many updates this run ended.
  */
 export async function endExpiredUpdates(context: AppContext, signal?: AbortSignal): Promise<number> {
   const { config, db, logger, updates } = context;
@@ -27,13 +27,13 @@ export async function endExpiredUpdates(context: AppContext, signal?: AbortSigna
     logger.warn({ updateId }, 'lease cut to its full length from now: the clock of the database was set back');
   }
   let ended = 0;
-  const passedOver: string[] = [];
+  const seen: string[] = [];
   for (;;) {
-    const expired = await updates.listExpired(batchSize, passedOver);
+    const expired = await updates.listExpired(batchSize, seen);
     for (const updateId of expired) {
       if (signal?.aborted) return ended;
-      // Never seen twice in a run: it is ended now, or passed over.
-      passedOver.push(updateId);
+      // Never listed twice in a run, whether it can be ended or not.
+      seen.push(updateId);
       try {
         const update = await expireUpdate(db, updateId);
         if (!update) continue;
@@ -47,7 +47,7 @@ export async function endExpiredUpdates(context: AppContext, signal?: AbortSigna
   }
 }
 
-/** Folds the journals of ended updates. One that cannot be folded is tried again after a pause, which grows. */
+/** Compacts the journals of ended updates. Failed ones are retried with growing delays. */
 export async function foldEndedUpdates(context: AppContext, signal?: AbortSignal): Promise<void> {
   const { compactions, compactor, logger } = context;
   for (;;) {
@@ -64,7 +64,7 @@ export async function foldEndedUpdates(context: AppContext, signal?: AbortSignal
   }
 }
 
-/** Deletes folded journals that have been kept for `config.journalGraceSeconds`. */
+/** Deletes compacted journals that have been kept for `config.journalGraceSeconds`. */
 export async function deleteKeptJournals(context: AppContext, signal?: AbortSignal): Promise<void> {
   const { compactions, config, logger } = context;
   for (;;) {

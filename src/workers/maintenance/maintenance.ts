@@ -1,25 +1,25 @@
 import type { AppContext } from '../../shared/context.ts';
 import type { RunRepository } from '../../shared/platform/maintenance/run-repository.ts';
 
-/** One kind of maintenance, done by one process at a time. */
+/** A maintenance task that only one process runs at a time. */
 export interface Maintenance {
   readonly name: string;
-  /** Time between the beginnings of two runs, in seconds, when it is not that of the sweeps. */
+  /** Seconds between the starts of two runs. Default: the sweep interval. */
   readonly everySeconds?: number;
-  /** Called at every turn in every process, done or not. */
+  /** Called at every interval in every process, whether or not the task runs there. */
   observe?(): Promise<void>;
-  /** Does the work; leaves early when the signal fires, which loses nothing. `place` is where an earlier turn has come to. */
+  /** Runs the task. May stop early when the signal fires, without losing work. `place` is where an earlier run stopped. */
   run(signal: AbortSignal, claim: { readonly place: string | null; readonly holder: string }): Promise<unknown>;
 }
 
-/** After a process that was killed in the middle, others wait for as long. */
+/** Time that other processes wait if the one that runs the task is killed. */
 const claimSeconds = 30;
-/** Timers are not exact; a replica that comes a little early must not wait for a whole turn. */
-const slack = 0.9;
+/** Share of the interval that must have passed. A timer that fires slightly early must not wait for another interval. */
+const intervalTolerance = 0.9;
 
 /**
- * Asks every `config.sweepSeconds` whether this kind of maintenance is to be done, and does it when no other process does.
- * A failed run is logged and comes round again. Returns what stops it, at the next place where it may.
+ * Checks every `config.sweepSeconds` whether the task is due, and runs it unless another process does. Failed runs are
+ * logged and retried. Returns a function that stops the task at the next safe point.
  */
 export function startMaintenance(
   { config, logger, metrics }: Pick<AppContext, 'config' | 'logger' | 'metrics'>,
@@ -36,11 +36,11 @@ export function startMaintenance(
     let renewing: NodeJS.Timeout | undefined;
     try {
       await observe?.();
-      const claim = await runs.claim(name, holder, { claimSeconds, everySeconds: everySeconds * slack });
+      const claim = await runs.claim(name, holder, { claimSeconds, everySeconds: everySeconds * intervalTolerance });
       if (!claim) return;
       renewing = setInterval(
         () => {
-          // Without an answer the claim may be lost; two runs at once are safe, if a waste, and the next renewal will tell.
+          // Ignore errors: the next renewal shows whether the claim is lost. Two concurrent runs are safe, only wasteful.
           runs.renew(name, holder, claimSeconds).then(
             (isHeld) => isHeld || lost.abort(),
             () => {},

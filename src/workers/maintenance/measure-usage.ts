@@ -1,7 +1,7 @@
 import type { AppContext } from '../../shared/context.ts';
 import { createQuotaRepository } from '../../shared/quotas/quota-repository.ts';
 
-/** Measures what the organizations with a limit on it keep. One that cannot be measured does not hold up the others. */
+/** Measures the stored bytes of organizations that have a limit on them. A failed measurement does not block the others. */
 export async function measureUsage({ config, db, logger }: AppContext, signal?: AbortSignal): Promise<void> {
   const quotas = createQuotaRepository(db);
   for (const organizationId of await quotas.listMeasured(config.quotas.keptBytes > 0)) {

@@ -3,12 +3,12 @@ import { beginReconcile, type ReconcilePlace, reconcile } from '../../shared/doc
 import type { RunRepository } from '../../shared/platform/maintenance/run-repository.ts';
 import type { Maintenance } from './maintenance.ts';
 
-/** Name of its runs. */
+/** Name of the task. */
 export const reconcileName = 'reconcile';
 
 /**
- * The reconciling job: a round over all blobs every `config.reconcile.everySeconds`, which whatever process goes on with
- * where another left it. Every process shows what the last whole round found.
+ * Creates the reconcile task, which compares all blobs with the database every `config.reconcile.everySeconds`. Any process
+ * can resume where another one stopped. Every process reports the result of the last complete run.
  */
 export function reconcileInTurns(
   context: Pick<AppContext, 'blobRows' | 'blobs' | 'config' | 'logger' | 'metrics'>,
@@ -33,9 +33,9 @@ export function reconcileInTurns(
       lastCounts = JSON.parse((await runs.findResult(reconcileName)) ?? '{}');
     },
     run: async (signal, { holder, place }) => {
-      const begun = place === null ? await beginReconcile(context) : (JSON.parse(place) as ReconcilePlace);
-      let adopted = begun.counts.adopted;
-      const ended = await reconcile(context, begun, {
+      const start = place === null ? await beginReconcile(context) : (JSON.parse(place) as ReconcilePlace);
+      let adopted = start.counts.adopted;
+      const end = await reconcile(context, start, {
         objectsPerSecond: config.reconcile.objectsPerSecond,
         signal,
         onPage: (reached) => {
@@ -44,9 +44,9 @@ export function reconcileInTurns(
           return runs.savePlace(reconcileName, holder, JSON.stringify(reached));
         },
       });
-      if (ended.pass !== 'done') return;
-      await runs.saveResult(reconcileName, JSON.stringify(ended.counts));
-      logger.info(ended.counts, 'blob store and database compared');
+      if (end.pass !== 'done') return;
+      await runs.saveResult(reconcileName, JSON.stringify(end.counts));
+      logger.info(end.counts, 'blob store and database compared');
     },
   };
 }

@@ -3,7 +3,7 @@ import { Scrubber } from './scrub.ts';
 
 const tickMs = 5_000;
 
-/** Scrubs at the configured rate until the context closes, and keeps the figures of damaged documents for the metrics. */
+/** Scrubs at the configured rate until the context closes, and updates the metrics of damaged documents. */
 export function startScrub(context: AppContext): void {
   const { config, documentChecks, lifecycle, logger, metrics } = context;
   const { bytesPerSecond, periodSeconds } = config.scrub;

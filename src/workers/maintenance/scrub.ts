@@ -5,14 +5,14 @@ import { BlobStoreUnavailableError } from '../../shared/platform/blobs/blob-stor
 import type { Logger } from '../../shared/platform/logger/logger.ts';
 import type { Metrics } from '../../shared/platform/telemetry/metrics.ts';
 
-/** Documents claimed by one statement. */
+/** Maximum documents claimed by one statement. */
 const claimLimit = 20;
-/** Longer than a batch takes; after it, what a process that died had claimed is due again. */
+/** Longer than a batch takes. Documents claimed by a dead process are due again after this time. */
 const claimSeconds = 3600;
-/** What a document counts for at least: statements cost something too. */
-const leastBytes = 4 * 1024;
+/** Minimum charge per document, to account for the fixed cost of its statements. */
+const minChargeBytes = 4 * 1024;
 
-/** Reads stored documents back, longest unread first, no faster than a set rate. Safe on any number of replicas. */
+/** Reads stored documents back at a limited rate, least recently checked first. Safe on any number of replicas. */
 export class Scrubber {
   readonly #checks: DocumentCheckRepository;
   readonly #journalSnapshots: JournalSnapshots;
@@ -21,7 +21,7 @@ export class Scrubber {
   readonly #metrics: Metrics;
   readonly #bytesPerSecond: number;
   readonly #periodSeconds: number;
-  /** Stored bytes that may be read now; below 0 after a document that was larger. */
+  /** Stored bytes that may be read now; negative after a document larger than the allowance. */
   #allowance = 0;
 
   constructor(
@@ -44,11 +44,12 @@ export class Scrubber {
   }
 
   /**
-   * Reads what is due, as much as the time since the last run allows; a large document is read at once, and the runs after it
-   * are left out. What could not be read is due again in an hour. Ends early when the blob store is away or `signal` fires.
+   * Reads due documents, as much as the time since the last run allows. A large document is read in one go, and later runs
+   * are skipped until it is paid off. Documents that cannot be read are due again in an hour. Stops early if the blob store
+   * is unavailable or `signal` fires.
    */
   async run(elapsedMs: number, signal?: AbortSignal): Promise<void> {
-    // Time in which nothing was due is not saved up.
+    // Unused allowance does not accumulate.
     this.#allowance = Math.min(this.#allowance, 0) + (elapsedMs * this.#bytesPerSecond) / 1000;
     while (this.#allowance > 0) {
       const [snapshots, checkpoints] = [await this.#claimSnapshots(), await this.#claimCheckpoints()];
@@ -82,9 +83,9 @@ export class Scrubber {
     }));
   }
 
-  /** False when nothing more should be tried in this run. */
+  /** Returns false if this run should stop. */
   async #check({ facts, bytes, run }: Claimed, signal: AbortSignal | undefined): Promise<boolean> {
-    this.#allowance -= Math.max(bytes, leastBytes);
+    this.#allowance -= Math.max(bytes, minChargeBytes);
     try {
       this.#metrics.documentsChecked.labels(await run(signal)).inc();
       return true;
@@ -97,10 +98,10 @@ export class Scrubber {
   }
 }
 
-/** A document that nobody else checks at present. */
+/** A document claimed for checking. */
 interface Claimed {
   readonly facts: Readonly<Record<string, string>>;
-  /** What reading it takes. */
+  /** Bytes to charge for reading it. */
   readonly bytes: number;
   readonly run: (signal: AbortSignal | undefined) => Promise<CheckOutcome>;
 }

@@ -2,16 +2,16 @@ import type { AppContext } from '../../shared/context.ts';
 import { createBlobRepository } from '../../shared/documents/blob-repository.ts';
 
 const batchSize = 200;
-const deletesAtOnce = 8;
-/** A store that refuses so many in a row refuses all. */
+const concurrentDeletes = 8;
+/** After this many consecutive faults the store is considered unavailable. */
 const faultLimit = 16;
 const faultPauseSeconds = 60;
 
 /**
- * Deletes blobs that nothing has referred to for long enough. First they are condemned, under a lock that no new reference can
- * pass, then their objects go. The rows stay for the grace period, at whose end the objects are deleted once more: a
- * request to store one may have been on its way all the time. Whatever stops in between is taken up by the next run. Returns
- * how many objects were deleted for the first time; throws the first fault after the others have been tried.
+ * Deletes blobs that have been unreferenced for long enough. First it condemns them under a lock that prevents new
+ * references, then it deletes their objects. The rows stay for the grace period, after which the objects are deleted
+ * again, because an upload may have been in flight all that time. The next run resumes an interrupted one. Returns how
+ * many objects were deleted for the first time. Throws the first fault after trying the others.
  */
 export async function sweepBlobs(context: AppContext, signal?: AbortSignal): Promise<number> {
   const { blobRows, blobs, config, db, metrics } = context;
@@ -19,18 +19,18 @@ export async function sweepBlobs(context: AppContext, signal?: AbortSignal): Pro
   await blobRows.clipWaits(Math.max(blobGraceSeconds, faultPauseSeconds));
   await condemnUnreferenced(db, Math.max(blobGraceSeconds, blobRetentionSeconds), signal);
   let swept = 0;
-  let faultsInRow = 0;
+  let consecutiveFaults = 0;
   const faults: unknown[] = [];
   for (;;) {
     const deletions = await blobRows.listDeletions(batchSize);
-    const waiting = [...deletions];
+    const remaining = [...deletions];
     const deleteNext = async (): Promise<void> => {
-      for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) {
-        if (signal?.aborted || faultsInRow >= faultLimit) return;
+      for (let next = remaining.shift(); next !== undefined; next = remaining.shift()) {
+        if (signal?.aborted || consecutiveFaults >= faultLimit) return;
         const { deletedBefore, key } = next;
         try {
           await blobs.delete(key);
-          faultsInRow = 0;
+          consecutiveFaults = 0;
           if (deletedBefore) {
             await blobRows.delete(key);
             continue;
@@ -39,15 +39,15 @@ export async function sweepBlobs(context: AppContext, signal?: AbortSignal): Pro
           metrics.blobsSwept.inc();
           swept++;
         } catch (error) {
-          faultsInRow++;
+          consecutiveFaults++;
           faults.push(error);
           await blobRows.postponeDeletion(key, faultPauseSeconds).catch(() => {});
         }
       }
     };
-    await Promise.all(Array.from({ length: deletesAtOnce }, deleteNext));
-    if (faults.length > 0 && (faultsInRow >= faultLimit || deletions.length < batchSize)) throw faults[0];
-    // Every write of a large state leaves the one before behind: all must go, or they pile up under load.
+    await Promise.all(Array.from({ length: concurrentDeletes }, deleteNext));
+    if (faults.length > 0 && (consecutiveFaults >= faultLimit || deletions.length < batchSize)) throw faults[0];
+    // Every write of a large state leaves the previous blob behind. Delete all of them, or they pile up under load.
     if (signal?.aborted || deletions.length < batchSize) return swept;
   }
 }

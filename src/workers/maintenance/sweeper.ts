@@ -11,15 +11,15 @@ import { measureUsage } from './measure-usage.ts';
 import { reconcileInTurns } from './reconcile.ts';
 import { sweepBlobs } from './sweep-blobs.ts';
 
-/** The page of the queues tells of jobs that have ended for as long as this. */
+/** The queue board shows ended jobs for this long. */
 const admissionLifeSeconds = 3600;
-/** Nobody waits for a job as long as this. */
+/** Longer than any caller waits for a job. */
 const receiptLifeSeconds = 24 * 3600;
 
-/** Levels have drained off by then. */
+/** Longer than it takes any level to drain to zero. */
 const failedLookupLifeSeconds = 600;
 
-/** Starts the sweeps and the reconciling job: each by itself, in one process of all at a time. */
+/** Starts the sweeps and the reconcile task. Each runs on its own schedule, in one process at a time. */
 export function startSweeper(context: AppContext): void {
   const { blobs, config, db, lifecycle } = context;
   const admissions = createAdmissionRepository(db);
@@ -32,7 +32,7 @@ export function startSweeper(context: AppContext): void {
     { name: 'sweep-journals', run: (signal) => deleteKeptJournals(context, signal) },
     { name: 'delete-stacks', run: createStackDeletion(context) },
     { name: 'sweep-blobs', run: (signal) => sweepBlobs(context, signal) },
-    // What a worker that was killed in mid-upload has left in the store.
+    // Removes unfinished uploads of killed workers.
     { name: 'sweep-uploads', run: () => blobs.sweepUnfinished(config.blobGraceSeconds * 1000) },
     { name: 'sweep-admissions', run: () => admissions.deleteExpired(admissionLifeSeconds) },
     { name: 'sweep-receipts', run: () => receipts.deleteOlderThan(receiptLifeSeconds) },

@@ -1,16 +1,16 @@
 import type { BlobStore } from './blob-store.ts';
 
-const questionsAtOnce = 8;
+const concurrentRequests = 8;
 
-/** Those of `keys` that are not there, asking for each. Throws BlobStoreUnavailableError. */
+/** Returns those of `keys` that do not exist, with one `stat` per key. Throws BlobStoreUnavailableError. */
 export async function filterAbsent(store: Pick<BlobStore, 'stat'>, keys: readonly string[]): Promise<string[]> {
-  const waiting = [...keys];
+  const remaining = [...keys];
   const absent: string[] = [];
-  const askNext = async (): Promise<void> => {
-    for (let key = waiting.shift(); key !== undefined; key = waiting.shift()) {
+  const checkNext = async (): Promise<void> => {
+    for (let key = remaining.shift(); key !== undefined; key = remaining.shift()) {
       if ((await store.stat(key)) === null) absent.push(key);
     }
   };
-  await Promise.all(Array.from({ length: questionsAtOnce }, askNext));
+  await Promise.all(Array.from({ length: concurrentRequests }, checkNext));
   return absent;
 }

@@ -1,12 +1,12 @@
 import { type StartWait, untilAvailable, type Verdict } from '../lifecycle/start-wait.ts';
 import { type BlobStoreFault, BlobStoreUnavailableError } from './blob-store.ts';
 
-/** Faults of a server that is away or still starting. */
-const passing: ReadonlySet<BlobStoreFault> = new Set(['unreachable', 'timeout', 'throttled', 'faulty']);
+/** Faults of a server that is unavailable or still starting. */
+const transient: ReadonlySet<BlobStoreFault> = new Set(['unreachable', 'timeout', 'throttled', 'faulty']);
 
 /**
- * Tries until the S3 server has done what a start needs of it. Throws PartUnavailableError, at once when it refuses these
- * credentials or has no such bucket.
+ * Retries `attempt` until S3 is available. Throws PartUnavailableError, immediately if S3 rejects the credentials or
+ * the bucket does not exist.
  */
 export function untilBlobStore<T>(
   where: { readonly bucket: string; readonly endpoint?: string | null },
@@ -19,5 +19,5 @@ export function untilBlobStore<T>(
 
 function judge(error: unknown): Verdict | null {
   if (!(error instanceof BlobStoreUnavailableError)) return null;
-  return passing.has(error.fault) ? { passing: error.message } : { final: error.message };
+  return transient.has(error.fault) ? { passing: error.message } : { final: error.message };
 }

@@ -8,52 +8,51 @@ export interface BlobInfo {
 
 export interface BlobPage {
   readonly blobs: readonly BlobInfo[];
-  /** What to pass as `after` for the next page; null on the last one. A page may be empty and yet have a next one. */
+  /** Value of `after` for the next page; null on the last page. An empty page can have a next one. */
   readonly next: string | null;
 }
 
 /**
- * Bytes by key. Every method throws TypeError for a key outside the rule of `assertBlobKey`, and
- * BlobStoreUnavailableError for whatever the store does not do; an error of the caller's own body or signal
- * comes back unchanged.
+ * Stores bytes by key. Every method throws TypeError for a key that `assertBlobKey` rejects, and
+ * BlobStoreUnavailableError when the store fails. Errors from the caller's own body or signal are rethrown unchanged.
  */
 export interface BlobStore {
   /**
-   * Stores `body` under `key` in bounded memory and resolves with its size in bytes; an older blob of that key is replaced.
-   * The blob is visible only when whole, and durable once this resolves. Chunks are kept without a copy until
-   * they are stored: the body must not change them. When the body throws or `signal` fires, nothing is visible
-   * and no parts are left; a signal that comes after the last byte was handed over for good is too late, and the put ends as
-   * if there were none. After BlobStoreUnavailableError the blob may still be there, whole, or come later, even after a delete:
-   * the answer may be what was lost, or the request still on its way.
+   * Stores `body` under `key` in bounded memory, replacing any older blob. Resolves with its size in bytes.
+   * The blob becomes visible only when complete, and is durable once this resolves. Chunks are not copied, so the
+   * body must not change them until they are stored. If the body throws or `signal` fires, nothing becomes visible
+   * and no parts remain; a signal that fires after the last byte was committed is ignored.
+   * After BlobStoreUnavailableError the complete blob may exist, or may still appear later, even after a delete:
+   * the response may have been lost, or the request may still be in flight.
    */
   put(key: string, body: AsyncIterable<Buffer>, options?: { signal?: AbortSignal }): Promise<{ storedBytes: number }>;
   /**
-   * Opens a blob, to be read once, at the reader's own pace; iterate it, leave the loop, or fire `signal`, or a
-   * socket or descriptor stays open. Throws BlobNotFoundError only when the store says for certain that the blob is not
-   * there, else BlobStoreUnavailableError, in mid-stream too: an end without an error is the end of the blob.
+   * Opens a blob for one read at the reader's own pace. Iterate it to the end, leave the loop, or fire `signal`;
+   * otherwise a socket or descriptor stays open. Throws BlobNotFoundError only if the store is certain that the blob
+   * does not exist, otherwise BlobStoreUnavailableError, also in mid-stream: an end without an error is the blob's end.
    */
   open(key: string, options?: { signal?: AbortSignal }): Promise<AsyncIterable<Buffer>>;
-  /** Size in bytes and time of the last put; null when the store says for certain that the blob is not there. */
+  /** Size in bytes and time of the last put; null if the store is certain that the blob does not exist. */
   stat(key: string): Promise<{ storedBytes: number; modifiedAt: Date } | null>;
-  /** Deletes a blob; one that is not there is no error. */
+  /** Deletes a blob. A missing blob is not an error. */
   delete(key: string): Promise<void>;
   /**
-   * One page of the blobs whose keys start with `prefix`, in an order of the store's own that stays the same. A blob
-   * that is there from the first page to the last is listed once; what has no blob key is not ours and not listed.
-   * `after` is what the page before gave as `next`.
+   * Returns one page of the blobs whose keys start with `prefix`, in a stable order chosen by the store. A blob that
+   * exists from the first page to the last is listed exactly once. Objects whose key is not a blob key are skipped.
+   * `after` is the previous page's `next`.
    */
   list(prefix: string, after?: string): Promise<BlobPage>;
-  /** Those of `keys`, up to some thousands, of which the store says for certain that they are not there. */
+  /** Returns those of `keys` (up to a few thousand) that the store is certain do not exist. */
   findAbsent(keys: readonly string[]): Promise<string[]>;
-  /** Removes what puts of dead processes left behind, when older than `olderThanMs`; returns how many. */
+  /** Removes unfinished puts older than `olderThanMs`, left by dead processes. Returns how many were removed. */
   sweepUnfinished(olderThanMs: number): Promise<number>;
-  /** Asks the store whether it is there, for at most `timeoutMs`. Throws BlobStoreUnavailableError. */
+  /** Checks within `timeoutMs` that the store is reachable. Throws BlobStoreUnavailableError. */
   check(timeoutMs: number): Promise<void>;
-  /** Ends connections, idle or not. */
+  /** Closes all connections, idle or not. */
   close(): Promise<void>;
 }
 
-/** The store answered, and the blob is not there. */
+/** The store responded that the blob does not exist. */
 export class BlobNotFoundError extends NotFoundError {
   override readonly name = 'BlobNotFoundError';
   override readonly code = 'blob-not-found';
@@ -63,7 +62,7 @@ export class BlobNotFoundError extends NotFoundError {
   }
 }
 
-/** Why a store did not do its work; of low cardinality, for logs and metrics. */
+/** Why a store failed. Low cardinality, for logs and metrics. */
 export type BlobStoreFault =
   | 'denied'
   | 'full'
@@ -71,10 +70,10 @@ export type BlobStoreFault =
   | 'throttled'
   | 'timeout'
   | 'unreachable'
-  /** The store answered with a fault of its own, or with less than it announced. */
+  /** The store reported an internal error, or sent less data than it announced. */
   | 'faulty';
 
-/** The store did not do what it was asked; whether the blob is there is unknown. */
+/** The store failed to do what was asked. Whether the blob exists is unknown. */
 export class BlobStoreUnavailableError extends UnavailableError {
   override readonly name = 'BlobStoreUnavailableError';
   override readonly code = 'blob-store-unavailable';
@@ -87,17 +86,17 @@ export class BlobStoreUnavailableError extends UnavailableError {
 }
 
 const maxKeyLength = 200;
-const segment = '[a-z0-9_-][a-z0-9_.-]*';
-const keyRule = new RegExp(`^${segment}(?:/${segment})*$`);
+const segmentRule = '[a-z0-9_-][a-z0-9_.-]*';
+const keyRule = new RegExp(`^${segmentRule}(?:/${segmentRule})*$`);
 
-/** Whether `key` keeps the rule of `assertBlobKey`. */
+/** Whether `assertBlobKey` accepts `key`. */
 export function isBlobKey(key: string): boolean {
   return key.length <= maxKeyLength && keyRule.test(key) && !key.includes('..');
 }
 
 /**
- * Throws TypeError, as a fault of the program, unless `key` is at most 200 of `a-z 0-9 / _ . -`, without `..`, and without an empty segment or
- * one that starts with a dot: HTTP clients, proxies and file systems each rewrite such paths in their own way.
+ * Throws TypeError (a programming error) unless `key` has at most 200 characters out of `a-z 0-9 / _ . -`, no `..`,
+ * and no segmentRule that is empty or starts with a dot: HTTP clients, proxies and file systems rewrite such paths.
  */
 export function assertBlobKey(key: string): void {
   if (!isBlobKey(key)) throw new TypeError(`not a blob key: ${JSON.stringify(key)}`);

@@ -7,12 +7,12 @@ export type BlobStoreConfig =
   | ({ readonly kind: 's3' } & S3Options);
 
 /**
- * Opens the store that `config` names. Files: the directory is made; throws BlobStoreUnavailableError when it cannot be
- * used. S3: nothing is sent.
+ * Opens the configured store. For files, creates the directory and throws BlobStoreUnavailableError if it cannot be
+ * used. For S3, sends nothing.
  */
 export async function openBlobStore(config: BlobStoreConfig): Promise<BlobStore> {
   if (config.kind === 'files') return FileBlobStore.open(config);
-  // The AWS SDK costs start-up time and memory that only this store needs.
+  // Imported on demand: the AWS SDK costs startup time and memory.
   const { S3BlobStore } = await import('./s3-blob-store.ts');
   return new S3BlobStore(config);
 }

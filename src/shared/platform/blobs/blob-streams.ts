@@ -3,19 +3,19 @@ import { setImmediate } from 'node:timers/promises';
 import { BlobStoreUnavailableError } from './blob-store.ts';
 
 /**
- * A body that never waits, as one in memory, would fill whole parts within one turn of the event loop: four puts at
- * once held it for 40 to 60 ms, and for 20 to 35 ms with a turn after every MiB.
+ * Bytes between yields to the event loop. A body that never waits, such as one in memory, would fill complete parts
+ * in one tick: four concurrent puts blocked the loop for 40 to 60 ms, and for 20 to 35 ms with a yield every MiB.
  */
 const pauseBytes = 1024 * 1024;
 
 /**
- * Chunks of `body`, until `signal` fires: then it throws the signal's reason at once, even while the body waits for
- * its own source. Counts what it passed on.
+ * Yields the chunks of `body` and counts their bytes. When `signal` fires, it throws the signal's reason at once, even
+ * while the body waits for its own source.
  */
 export class PutBody implements AsyncIterable<Buffer> {
   readonly #body: AsyncIterable<Buffer>;
   readonly #signal: AbortSignal | undefined;
-  /** Bytes passed on so far. */
+  /** Bytes yielded so far. */
   bytes = 0;
   /** Set when the body itself threw. */
   failure: { readonly error: unknown } | undefined;
@@ -56,13 +56,16 @@ export class PutBody implements AsyncIterable<Buffer> {
       throw error;
     } finally {
       signal?.removeEventListener('abort', onAbort);
-      // Not awaited: a generator that waits for its source answers only after the source did.
+      // Not awaited: a generator that waits for its source returns only after the source does.
       if (!ended) chunks?.return?.().catch(() => undefined);
     }
   }
 }
 
-/** The next step, or whatever is given to the function that `onReject` gets. Racing one promise would keep every chunk until the end. */
+/**
+ * Returns the next step, or rejects through the function passed to `onReject`. Racing against one long-lived promise
+ * would keep every chunk in memory until the end.
+ */
 function nextOr(
   chunks: AsyncIterator<Buffer>,
   onReject: (reject: (reason: unknown) => void) => void,
@@ -74,8 +77,8 @@ function nextOr(
 }
 
 /**
- * Result of `run`, or the reason of `signal`, or BlobStoreUnavailableError after `limitMs`, whichever comes first; the
- * last two abort the signal that `run` got.
+ * Returns the result of `run`. Throws the reason of `signal` when it fires, or BlobStoreUnavailableError after
+ * `limitMs`; both also abort the signal passed to `run`.
  */
 export async function withDeadline<T>(
   limitMs: number,
@@ -104,14 +107,14 @@ export async function withDeadline<T>(
 
 export interface ReadOptions {
   readonly signal: AbortSignal | undefined;
-  /** Longest wait for the next bytes while the reader asks for them, in milliseconds; a slow reader is no fault. */
+  /** Maximum wait for requested bytes, in ms. Time that the reader takes between requests does not count. */
   readonly stallTimeoutMs?: number;
-  /** Size that the store announced, in bytes. */
+  /** Size announced by the store, in bytes. */
   readonly expectedBytes: number | undefined;
   readonly mapError: (error: unknown) => BlobStoreUnavailableError;
 }
 
-/** What `open` gives: reads `source` once, and turns its errors into those of the port. */
+/** Result of `BlobStore.open`: reads `source` once and converts its errors with `mapError`. */
 export class OpenedBlob implements AsyncIterableIterator<Buffer> {
   readonly #source: Readable;
   readonly #chunks: AsyncIterator<Buffer>;
@@ -124,7 +127,7 @@ export class OpenedBlob implements AsyncIterableIterator<Buffer> {
     this.#source = source;
     this.#options = options;
     this.#chunks = source[Symbol.asyncIterator]();
-    // Also keeps an error before the first read from ending the process.
+    // Without a listener, an error before the first read would crash the process.
     source.on('error', (error) => {
       this.#failure ??= error;
     });

@@ -17,7 +17,7 @@ import {
 import { OpenedBlob, PutBody, withDeadline } from './blob-streams.ts';
 
 export interface FileBlobStoreOptions {
-  /** Folder of the store; made when missing. Temporary files lie in it too, so it must be one file system. */
+  /** Root directory; created if missing. Must be a single file system: temporary files inside it are renamed. */
   readonly directory: string;
   /** Blobs per page of `list`. */
   readonly pageSize?: number;
@@ -28,8 +28,9 @@ const readChunkBytes = 256 * 1024;
 const leftoverAgeMs = 60 * 60 * 1000;
 
 /**
- * Blobs as files, `blobs/<shard>/<key with ~ for />`, in 256 folders by hash of the key. All folders exist from the
- * start: a missing file in a folder that is there is certainly not stored, a missing folder means that the volume is gone.
+ * Stores blobs as files, `blobs/<shard>/<key with ~ for />`, in 256 directories by hash of the key. All directories
+ * are created up front: a file missing from an existing directory is not stored, and a missing directory means that
+ * the volume is gone.
  */
 export class FileBlobStore implements BlobStore {
   readonly #blobs: string;
@@ -44,8 +45,8 @@ export class FileBlobStore implements BlobStore {
   }
 
   /**
-   * Makes the folders and removes temporary files, older than an hour, of processes that died. Throws
-   * BlobStoreUnavailableError when the directory cannot be used.
+   * Creates the directories and removes temporary files of dead processes that are older than an hour. Throws
+   * BlobStoreUnavailableError if the directory cannot be used.
    */
   static async open(options: FileBlobStoreOptions): Promise<FileBlobStore> {
     const store = new FileBlobStore(options);
@@ -58,7 +59,7 @@ export class FileBlobStore implements BlobStore {
         (name) => !present.has(name),
       );
       for (const name of missing) await mkdir(path.join(store.#blobs, name), { recursive: true });
-      // Always: whoever made them may have been killed before this.
+      // Even if nothing was created: the process that created them may have been killed before it synced.
       await syncDirectory(store.#blobs);
       await syncDirectory(path.dirname(store.#blobs));
     });
@@ -82,13 +83,13 @@ export class FileBlobStore implements BlobStore {
         for await (const chunk of chunks) await io('writing', () => writeAll(file, chunk));
         await io('flushing', () => file.sync());
       } finally {
-        // Says nothing new: either the bytes are flushed, or another error is under way.
+        // Ignored: either the bytes are already flushed, or another error is being thrown.
         await file.close().catch(() => undefined);
       }
       options.signal?.throwIfAborted();
       await io('renaming', () => rename(temporary, target));
     } catch (error) {
-      // What cannot be removed now is swept later; the first error says more.
+      // A file that cannot be removed now is swept later. The first error is the one to report.
       await rm(temporary, { force: true }).catch(() => undefined);
       throw error;
     }
@@ -125,7 +126,7 @@ export class FileBlobStore implements BlobStore {
     assertBlobKey(key);
     const target = this.#pathOf(key);
     await this.#unlessMissing(key, () => unlink(target));
-    // Its row goes next, and nobody would look for it again if it came back. Also when it was missing: an earlier attempt
+    // The caller deletes its row next, so nobody would find a file that reappears. Sync even if missing: an earlier attempt
     // may have stopped here.
     await io('flushing a folder', () => syncDirectory(path.dirname(target)));
   }
@@ -170,7 +171,7 @@ export class FileBlobStore implements BlobStore {
   }
 
   async check(timeoutMs: number): Promise<void> {
-    // A network file system that hangs never answers; the call then stays behind in the thread pool.
+    // A hung network file system never responds; the call then stays in the thread pool.
     const usable = constants.R_OK | constants.W_OK | constants.X_OK;
     await withDeadline(timeoutMs, undefined, () =>
       io('checking', async () => {
@@ -186,7 +187,7 @@ export class FileBlobStore implements BlobStore {
     return path.join(this.#blobs, shardName(shardOf(key)), key.replaceAll('/', '~'));
   }
 
-  /** Result of `run`, or null when there is no such file in a folder that is there. */
+  /** Returns the result of `run`, or null if the file is missing but its directory exists. */
   async #unlessMissing<T>(key: string, run: () => Promise<T>): Promise<T | null> {
     return io('looking up', async () => {
       const result = await orNullIfMissing(run);
@@ -209,13 +210,13 @@ async function writeAll(file: FileHandle, chunk: Buffer): Promise<void> {
   while (offset < chunk.byteLength) offset += (await file.write(chunk, offset)).bytesWritten;
 }
 
-/** A rename is durable only once the folder is flushed. */
+/** A rename is durable only after its directory is synced. */
 async function syncDirectory(directory: string): Promise<void> {
-  const folder = await open(directory, 'r');
+  const handle = await open(directory, 'r');
   try {
-    await folder.sync();
+    await handle.sync();
   } finally {
-    await folder.close();
+    await handle.close();
   }
 }
 

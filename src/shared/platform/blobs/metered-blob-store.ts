@@ -3,7 +3,7 @@ import { type BlobPage, type BlobStore, BlobStoreUnavailableError } from './blob
 
 type Operation = 'put' | 'open' | 'read' | 'stat' | 'delete' | 'list' | 'sweep' | 'check';
 
-/** Measures another store. A missing blob, and faults of the caller's own body or signal, are no faults of the store. */
+/** Measures another store. Missing blobs and errors from the caller's own body or signal do not count as faults. */
 export class MeteredBlobStore implements BlobStore {
   readonly #store: BlobStore;
   readonly #metrics: Metrics;
@@ -61,7 +61,7 @@ export class MeteredBlobStore implements BlobStore {
     }
   }
 
-  /** Passes on whatever the reader does, so that an open body ends just as without us. */
+  /** Counts read faults. Forwards `next` and `return`, so that an open body ends as it would without the wrapper. */
   #watch(body: AsyncIterable<Buffer>): AsyncIterable<Buffer> {
     return {
       [Symbol.asyncIterator]: () => {

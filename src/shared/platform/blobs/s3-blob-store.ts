@@ -30,8 +30,8 @@ import { uploadToS3 } from './s3-upload.ts';
 type Stat = Omit<BlobInfo, 'key'>;
 
 /**
- * Blobs as objects of one bucket. The credentials need s3:ListBucket beside reading, writing and deleting: without it
- * S3 answers 403 for a key that is not there.
+ * Stores blobs as objects in one bucket. Besides read, write and delete access, the credentials need s3:ListBucket:
+ * without it S3 returns 403 instead of 404 for a missing key.
  */
 export class S3BlobStore implements BlobStore {
   readonly #options: S3Options;
@@ -67,10 +67,10 @@ export class S3BlobStore implements BlobStore {
     } catch (error) {
       if (!isS3Error(error, 'NotFound')) throw toUnavailable('stat', error);
     }
-    // The answer to HEAD has no body: only GET can tell a missing key from a missing bucket or a stray 404.
+    // A HEAD response has no body, so only GET can tell a missing key from a missing bucket or a proxy's 404.
     const found = await this.#get(key, undefined);
     await found?.body.return();
-    return found === null ? null : statOf(found.answer);
+    return found === null ? null : statOf(found.response);
   }
 
   async delete(key: string): Promise<void> {
@@ -112,7 +112,8 @@ export class S3BlobStore implements BlobStore {
     const sorted = keys.toSorted();
     const [first, last] = [sorted.at(0), sorted.at(-1)];
     if (first === undefined || last === undefined) return [];
-    // Pages of a listing cost far less than a question for each; where a server lists in another order, those are asked.
+    // Listing pages is far cheaper than one request per key. Keys that the listing missed, which happens on servers
+    // with another sort order, are checked one by one.
     const listed = new Set<string>();
     let after: string | null = first.slice(0, -1);
     do {
@@ -130,7 +131,7 @@ export class S3BlobStore implements BlobStore {
     const limit = Date.now() - olderThanMs;
     const { bucket: Bucket } = this.#options;
     let swept = 0;
-    // Without a prefix: MinIO takes one as a whole key.
+    // No prefix: MinIO treats it as a complete key.
     let page: ListMultipartUploadsCommandOutput | undefined;
     do {
       const command: ListMultipartUploadsCommand = new ListMultipartUploadsCommand({
@@ -141,7 +142,7 @@ export class S3BlobStore implements BlobStore {
       page = await orUnavailable('sweep', () => this.#clients.requests.send(command));
       for (const { Key, UploadId, Initiated } of page.Uploads ?? []) {
         if (!Key?.startsWith(this.#prefix) || Initiated === undefined || Initiated.getTime() > limit) continue;
-        if (await this.#giveUp({ Bucket, Key, UploadId })) swept++;
+        if (await this.#abortUpload({ Bucket, Key, UploadId })) swept++;
       }
     } while (page.IsTruncated === true);
     return swept;
@@ -159,7 +160,7 @@ export class S3BlobStore implements BlobStore {
     this.#clients.reads.destroy();
   }
 
-  /** Makes the bucket unless it is there; two that do so at once both succeed. Throws BlobStoreUnavailableError. */
+  /** Creates the bucket if it does not exist; concurrent calls all succeed. Throws BlobStoreUnavailableError. */
   async createBucketIfMissing(): Promise<void> {
     const { requests } = this.#clients;
     const bucket = { Bucket: this.#options.bucket };
@@ -167,15 +168,15 @@ export class S3BlobStore implements BlobStore {
       await requests.send(new HeadBucketCommand(bucket));
       return;
     } catch (error) {
-      if (!isS3Error(error, 'NotFound')) throw toUnavailable('look for bucket', error);
+      if (!isS3Error(error, 'NotFound')) throw toUnavailable('find bucket', error);
     }
     try {
       await requests.send(new CreateBucketCommand(bucket));
     } catch (error) {
-      const taken = isS3Error(error, 'BucketAlreadyOwnedByYou') || isS3Error(error, 'BucketAlreadyExists');
-      if (!taken) throw toUnavailable('create bucket', error);
-      // Another init step made it, or a stranger owns the name: then this is refused.
-      await orUnavailable('look for bucket', () => requests.send(new HeadBucketCommand(bucket)));
+      const exists = isS3Error(error, 'BucketAlreadyOwnedByYou') || isS3Error(error, 'BucketAlreadyExists');
+      if (!exists) throw toUnavailable('create bucket', error);
+      // Either another process has just created it, or another account owns the name. In the second case this fails.
+      await orUnavailable('find bucket', () => requests.send(new HeadBucketCommand(bucket)));
     }
   }
 
@@ -183,11 +184,11 @@ export class S3BlobStore implements BlobStore {
     return { Bucket: this.#options.bucket, Key: this.#prefix + key };
   }
 
-  /** The opened blob, or null when S3 says that there is no such key. */
+  /** Returns the opened blob, or null if S3 reports that the key does not exist. */
   async #get(
     key: string,
     signal: AbortSignal | undefined,
-  ): Promise<{ body: OpenedBlob; answer: GetObjectCommandOutput } | null> {
+  ): Promise<{ body: OpenedBlob; response: GetObjectCommandOutput } | null> {
     const command = new GetObjectCommand(this.#object(key));
     try {
       const answer = await withDeadline(this.#clients.readDeadlineMs, signal, (abortSignal) =>
@@ -200,7 +201,7 @@ export class S3BlobStore implements BlobStore {
         expectedBytes: answer.ContentLength,
         mapError: (error) => toUnavailable('read', error),
       });
-      return { body, answer };
+      return { body, response: answer };
     } catch (error) {
       signal?.throwIfAborted();
       if (isNoSuchKey(error)) return null;
@@ -208,8 +209,12 @@ export class S3BlobStore implements BlobStore {
     }
   }
 
-  /** Gives up a multipart upload; false when it ended meanwhile. */
-  async #giveUp(upload: { Bucket: string; Key: string | undefined; UploadId: string | undefined }): Promise<boolean> {
+  /** Aborts a multipart upload. Returns false if it ended in the meantime. */
+  async #abortUpload(upload: {
+    Bucket: string;
+    Key: string | undefined;
+    UploadId: string | undefined;
+  }): Promise<boolean> {
     try {
       await this.#clients.requests.send(new AbortMultipartUploadCommand(upload));
       return true;
@@ -220,16 +225,16 @@ export class S3BlobStore implements BlobStore {
   }
 }
 
-async function orUnavailable<T>(doing: string, run: () => Promise<T>): Promise<T> {
+async function orUnavailable<T>(operation: string, run: () => Promise<T>): Promise<T> {
   try {
     return await run();
   } catch (error) {
-    throw toUnavailable(doing, error);
+    throw toUnavailable(operation, error);
   }
 }
 
-function statOf(answer: { ContentLength?: number | undefined; LastModified?: Date | undefined }): Stat {
-  const { ContentLength, LastModified } = answer;
+function statOf(response: { ContentLength?: number | undefined; LastModified?: Date | undefined }): Stat {
+  const { ContentLength, LastModified } = response;
   if (ContentLength === undefined || LastModified === undefined) {
     throw new BlobStoreUnavailableError('faulty', 'blob store answered without size or time');
   }

@@ -5,21 +5,21 @@ import { S3Client } from '@aws-sdk/client-s3';
 export interface S3Options {
   readonly bucket: string;
   readonly region: string;
-  /** URL of an S3-compatible server; AWS itself when missing. */
+  /** URL of an S3-compatible server; AWS if missing. */
   readonly endpoint?: string | null;
-  /** Bucket in the path, not in the host name. */
+  /** Puts the bucket in the path instead of the host name. */
   readonly forcePathStyle: boolean;
-  /** Put before every key, `/` included. */
+  /** Prepended to every key; includes the trailing `/`. */
   readonly prefix?: string;
-  /** Longest wait for progress, in milliseconds: a connection on which bytes move is not cut. */
+  /** Maximum time without progress, in ms. A connection that transfers bytes is not cut. */
   readonly requestTimeoutMs: number;
-  /** Longest wait for a connection, in milliseconds. */
+  /** Maximum time to open a connection, in ms. */
   readonly connectTimeoutMs?: number;
-  /** Longest time from sending one request, of at most one part, to the head of its answer, in milliseconds. */
+  /** Maximum time from sending one request (at most one part) to its response headers, in ms. */
   readonly attemptTimeoutMs?: number;
-  /** Attempts per request, the first included. */
+  /** Attempts per request, including the first. */
   readonly maxAttempts?: number;
-  /** For tests; otherwise the usual AWS chain (environment, files, container and instance roles). */
+  /** For tests. Default: the AWS credential chain (environment, files, container and instance roles). */
   readonly accessKeyId?: string;
   readonly secretAccessKey?: string;
   /** Blobs per page of `list`. */
@@ -27,22 +27,22 @@ export interface S3Options {
 }
 
 const maxSockets = 128;
-/** Above what the SDK waits between attempts, in milliseconds. */
+/** Longer than the SDK's pause between attempts, in ms. */
 const retryPauseMs = 2_000;
 
 export interface S3Clients {
-  /** For all but reading blobs. */
+  /** For everything except reading blobs. */
   readonly requests: S3Client;
   /**
-   * For reading blobs. A reader at its own pace leaves its connection silent for as long as it likes, so there is no
-   * limit on silence, and the connections it holds are not those that puts and health checks need.
+   * For reading blobs. A slow reader can leave its connection idle for any length of time, so there is no idle limit,
+   * and the reads have their own connections so that they cannot block puts and health checks.
    */
   readonly reads: S3Client;
-  /** Longest wait for the answer to a read to begin, all attempts included, in milliseconds. */
+  /** Maximum time until the response to a read begins, over all attempts, in ms. */
   readonly readDeadlineMs: number;
 }
 
-/** Clients for one bucket; nothing is sent yet, and the lack of credentials shows with the first call. */
+/** Creates the clients for one bucket. Sends nothing, so missing credentials show up on the first call. */
 export function createS3Clients(options: S3Options): S3Clients {
   const { requestTimeoutMs, connectTimeoutMs = 3_000, maxAttempts = 3 } = options;
   const attemptTimeoutMs = options.attemptTimeoutMs ?? requestTimeoutMs * 4;
@@ -51,7 +51,7 @@ export function createS3Clients(options: S3Options): S3Clients {
     forcePathStyle: options.forcePathStyle,
     maxAttempts,
     retryMode: 'standard',
-    // Compatible servers refuse or ignore the newer checksums; SigV4 signs the SHA-256 of every body anyway.
+    // Compatible servers reject or ignore the newer checksums. SigV4 signs the SHA-256 of every body anyway.
     requestChecksumCalculation: 'WHEN_REQUIRED',
     responseChecksumValidation: 'WHEN_REQUIRED',
     ...(options.endpoint ? { endpoint: options.endpoint } : {}),

@@ -22,32 +22,34 @@ const network = new Set([
 const full = new Set(['XMinioStorageFull', 'QuotaExceeded', 'XMinioAdminBucketQuotaExceeded']);
 
 /**
- * True only when S3 itself says that the key is not there. A bare 404, as a proxy, a wrong endpoint or a missing bucket gives
- * it, is none; nor is a 404 to HEAD, which has no body to say why.
+ * True only if S3 itself reports that the key does not exist. A bare 404 from a proxy, a wrong endpoint or a missing
+ * bucket does not count, nor does a 404 to HEAD, which has no body to say why.
  */
 export function isNoSuchKey(error: unknown): boolean {
   return isS3Error(error, 'NoSuchKey') && error.$metadata.httpStatusCode === 404;
 }
 
-/** True when the answer was the S3 error `name`. */
+/** Whether `error` is the S3 error `name`. */
 export function isS3Error(error: unknown, name: string): error is S3ServiceException {
   return error instanceof S3ServiceException && error.name === name;
 }
 
-/** `error` of the SDK as one of the port; `doing` says what was asked. The text of the answer stays in `cause`. */
-export function toUnavailable(doing: string, error: unknown): BlobStoreUnavailableError {
+/** Converts an SDK error to BlobStoreUnavailableError, naming the `operation`. The response text stays in `cause`. */
+export function toUnavailable(operation: string, error: unknown): BlobStoreUnavailableError {
   if (error instanceof BlobStoreUnavailableError) return error;
   const tlsFault = tlsFaultOf(error);
   if (tlsFault !== null)
-    return new BlobStoreUnavailableError('misconfigured', `${tlsFault} (${doing})`, { cause: error });
+    return new BlobStoreUnavailableError('misconfigured', `${tlsFault} (${operation})`, { cause: error });
   const status = statusOf(error);
   const code = codeOf(error);
-  const answer = status === undefined ? code : `${code}, HTTP ${status}`;
+  const reply = status === undefined ? code : `${code}, HTTP ${status}`;
   const fault = faultOf(code, status);
-  return new BlobStoreUnavailableError(fault, `blob store ${sentence[fault]} (${answer}, ${doing})`, { cause: error });
+  return new BlobStoreUnavailableError(fault, `blob store ${phrases[fault]} (${reply}, ${operation})`, {
+    cause: error,
+  });
 }
 
-const sentence: Record<BlobStoreFault, string> = {
+const phrases: Record<BlobStoreFault, string> = {
   denied: 'denied access',
   full: 'is full',
   misconfigured: 'cannot serve this bucket or request',
@@ -63,7 +65,7 @@ function faultOf(code: string, status: number | undefined): BlobStoreFault {
   if (throttling.has(code) || status === 429) return 'throttled';
   if (full.has(code) || status === 507) return 'full';
   if (code === 'CredentialsProviderError' || status === 401 || status === 403) return 'denied';
-  // The answer to a repeated CompleteMultipartUpload whose first answer was lost.
+  // Response to a retried CompleteMultipartUpload whose first response was lost.
   if (code === 'NoSuchUpload') return 'faulty';
   if (status !== undefined && status >= 300 && status < 500) return 'misconfigured';
   return 'faulty';
@@ -73,7 +75,7 @@ function statusOf(error: unknown): number | undefined {
   return error instanceof S3ServiceException ? error.$metadata.httpStatusCode : undefined;
 }
 
-/** The name of an S3 error, or the system's code of a network error: the SDK names a cut connection TimeoutError. */
+/** Name of an S3 error, or system code of a network error: the SDK calls a broken connection TimeoutError. */
 function codeOf(error: unknown): string {
   if (error instanceof S3ServiceException) return error.name;
   const { name, code } = (error ?? {}) as { name?: unknown; code?: unknown };

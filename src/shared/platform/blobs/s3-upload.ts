@@ -5,15 +5,16 @@ import { PutBody } from './blob-streams.ts';
 import { toUnavailable } from './s3-errors.ts';
 
 const partBytes = 5 * 1024 * 1024;
-/** Parts on the way at once; with the part being filled and its copy, one put holds about four parts in memory. */
-const partsAtOnce = 2;
+/** Concurrent part uploads. With the part being filled and its copy, one put holds about four parts in memory. */
+const concurrentParts = 2;
 
 /**
- * Stores `body` at `target`: one PutObject up to one part, a multipart upload above. Resolves with the size in bytes.
- * Rejects with the reason of `signal`, the body's own error or BlobStoreUnavailableError, after the parts have been given up.
+ * Stores `body` at `target`: with one PutObject if it fits into a part, otherwise as a multipart upload. Resolves with
+ * the size in bytes. Rejects with the reason of `signal`, the body's own error or BlobStoreUnavailableError, after the
+ * multipart upload was aborted.
  *
- * `Upload` has an abort of its own that is not used: it rejects before its cleanup, waits for a body that waits,
- * and lets a PutObject under way go on to become visible.
+ * `Upload.abort` is not used: it rejects before its cleanup, waits for a body that is itself waiting, and lets a
+ * PutObject in flight complete and become visible.
  */
 export async function uploadToS3(
   client: S3Client,
@@ -30,14 +31,14 @@ export async function uploadToS3(
     client: stoppableClient(client, stop),
     params: { ...target, Body: Readable.from(chunks, { highWaterMark: 1 }) },
     partSize: partBytes,
-    queueSize: partsAtOnce,
+    queueSize: concurrentParts,
     leavePartsOnError: false,
   });
   try {
     await upload.done();
     return { storedBytes: chunks.bytes };
   } catch (error) {
-    // What `Upload` throws may be the failure of its cleanup, which hides what came first.
+    // `Upload` may throw the failure of its cleanup, which hides the original error.
     if (chunks.failure !== undefined) throw chunks.failure.error;
     stop.signal.throwIfAborted();
     throw toUnavailable('put', error);
@@ -47,9 +48,9 @@ export async function uploadToS3(
 }
 
 /**
- * `client` that sends nothing more once `stop` fired, except the end of the multipart upload, and fires `stop` when a
- * request fails, so that no other part waits for a body that waits. What has been sent runs to its end: S3
- * may still store a part whose request was cut, after the upload was given up.
+ * Wraps `client`: after `stop` fires it sends nothing except the abort of the multipart upload, and a failed request
+ * fires `stop`, so that no other part waits for a body that is itself waiting. Requests in flight are not cancelled:
+ * S3 may store a part whose request was cut even after the upload was aborted.
  */
 function stoppableClient(client: S3Client, stop: AbortController): S3Client {
   const send = async (command: Parameters<S3Client['send']>[0]): Promise<unknown> => {

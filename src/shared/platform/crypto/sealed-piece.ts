@@ -4,32 +4,35 @@ const algorithm = 'aes-256-gcm';
 export const pieceKeyBytes = 32;
 export const tagBytes = 16;
 const nonceBytes = 12;
-/** Large enough for speed, small enough for what OpenSSL makes of it to be given back at once. */
+/** Large enough to be fast, small enough that each output buffer can be freed right away. */
 const sliceBytes = 64 * 1024;
 
 /**
- * Encrypts a piece in place (AES-256-GCM) and returns its tag. The nonce is the number of the piece: a key is for one body, each of
- * whose numbers is used once. `name` is authenticated as well.
+ * Encrypts a chunk in place (AES-256-GCM) and returns its tag. The nonce is the chunk number: each key encrypts one body
+ * and uses each number once. `name` is authenticated as well.
  */
-export function sealPiece(key: Buffer, at: number, name: string, piece: Buffer): Buffer {
+export function sealPiece(key: Buffer, at: number, name: string, chunk: Buffer): Buffer {
   const cipher = createCipheriv(algorithm, key, nonceOf(at));
   cipher.setAAD(Buffer.from(name));
-  runInPlace(cipher, piece);
+  runInPlace(cipher, chunk);
   cipher.final();
   return cipher.getAuthTag();
 }
 
-/** Decrypts a piece in place, whose tag stands at its end. Null when it is not what was sealed under this key, number and name. */
+/**
+ * Decrypts in place a chunk that is followed by its tag. Returns null if the bytes were not sealed with this key, number
+ * and name.
+ */
 export function openPiece(key: Buffer, at: number, name: string, sealed: Buffer): Buffer | null {
   if (sealed.length < tagBytes) return null;
-  const piece = sealed.subarray(0, sealed.length - tagBytes);
+  const chunk = sealed.subarray(0, sealed.length - tagBytes);
   const decipher = createDecipheriv(algorithm, key, nonceOf(at), { authTagLength: tagBytes });
   decipher.setAAD(Buffer.from(name));
-  decipher.setAuthTag(sealed.subarray(piece.length));
-  runInPlace(decipher, piece);
+  decipher.setAuthTag(sealed.subarray(chunk.length));
+  runInPlace(decipher, chunk);
   try {
     decipher.final();
-    return piece;
+    return chunk;
   } catch {
     return null;
   }
@@ -42,14 +45,14 @@ function nonceOf(at: number): Buffer {
 }
 
 /**
- * Node writes into a new buffer each time. They are given back by hand: a hundred megabytes of them would wait for the garbage
- * collector.
+ * Node returns a new buffer from each update. Frees it explicitly; otherwise a hundred megabytes would wait for the
+ * garbage collector.
  */
 function runInPlace(cipher: { update(bytes: Buffer): Buffer }, bytes: Buffer): void {
   for (let at = 0; at < bytes.length; at += sliceBytes) {
-    const made = cipher.update(bytes.subarray(at, at + sliceBytes));
-    made.copy(bytes, at);
-    const memory = made.buffer as ArrayBuffer;
-    if (memory.byteLength === made.length) memory.transfer(0);
+    const output = cipher.update(bytes.subarray(at, at + sliceBytes));
+    output.copy(bytes, at);
+    const memory = output.buffer as ArrayBuffer;
+    if (memory.byteLength === output.length) memory.transfer(0);
   }
 }

@@ -9,11 +9,11 @@ test('a token is its prefix and 49 letters and digits, which secret scanners can
   for (const { token, hash } of tokens) expect(hashToken(token)).toEqual(hash);
 });
 
-test('the checksum stays what it was: tokens outlive releases', () => {
+test('the checksum never changes, because tokens outlive releases', () => {
   expect(tokenForm(`hf-${'0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefg'}213eFQ`, 'hf-')).toBe('whole');
 });
 
-test('one wrong character, or two exchanged, are found', () => {
+test('one wrong character or two swapped ones are detected', () => {
   const { token } = mintToken('lease-');
   for (let at = 'lease-'.length; at < token.length; at++) {
     const wrong = `${token.slice(0, at)}${token[at] === 'a' ? 'b' : 'a'}${token.slice(at + 1)}`;
@@ -23,7 +23,7 @@ test('one wrong character, or two exchanged, are found', () => {
   }
 });
 
-test('tokens of older builds and of operators are not taken for ours', () => {
+test('tokens of older builds and of operators are told apart from ours', () => {
   expect(tokenForm(`hf-${'aB3_-'.repeat(8)}xyz`, 'hf-')).toBe('older');
   for (const text of ['at-least-16-characters-of-randomness', 'hf-', `hf-${'a'.repeat(48)}`, `hf-${'a'.repeat(50)}`])
     expect(tokenForm(text, 'hf-')).toBe('other');

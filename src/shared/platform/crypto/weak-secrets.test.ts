@@ -23,7 +23,7 @@ test.each([
   expect(describeWeakToken(token)).not.toBeNull();
 });
 
-test('random tokens are not, in any of the usual spellings', () => {
+test('random tokens are not weak in any of the usual encodings', () => {
   for (let round = 0; round < 2_000; round++) {
     for (const token of [
       randomBytes(8).toString('hex'),
@@ -37,12 +37,12 @@ test('random tokens are not, in any of the usual spellings', () => {
   }
 });
 
-test('a key that was not made by chance is weak', () => {
+test('a key that is not random is weak', () => {
   for (const key of [Buffer.alloc(32), Buffer.alloc(32, 'k'), Buffer.alloc(32, 'abcdefgh')])
     expect(isWeakKey(key)).toBe(true);
 });
 
-test('a password is a placeholder only when it says so', () => {
+test('a password is a placeholder only if it looks like one', () => {
   for (const text of ['changeme', 'change-me', 'replace-this', '<password>', 'example-password'])
     expect(isPlaceholder(text)).toBe(true);
   for (const text of ['password', 'holdfast', 'exchange', 'replaced', '']) expect(isPlaceholder(text)).toBe(false);

@@ -1,15 +1,15 @@
-/** Texts that stand in examples for a secret, in lower case: this project's own, and what others write. */
+/** Example secrets from this project's documentation, in lower case. */
 const examples = new Set(['at-least-16-characters-of-randomness', 'another-long-random-string']);
 const placeholder =
   /^<.*>$|^(please-?)?(change|replace)[-_ ]?(me|this|it|with)|^(example|placeholder|insert|your)[-_ ]|^hf-(…|\.\.\.|x+)$/;
 
-/** Whether the text is one that an example shows in the place of a secret. */
+/** Whether the text is a placeholder for a secret, as in examples. */
 export function isPlaceholder(text: string): boolean {
   const lower = text.toLowerCase();
   return examples.has(lower) || placeholder.test(lower);
 }
 
-/** Why nobody should let this token in, as the end of a sentence; null for one that may be random. */
+/** Returns why a token is too weak to accept, as the end of a sentence; null if it may be random. */
 export function describeWeakToken(token: string): string | null {
   if (isPlaceholder(token)) return 'is one from an example';
   const lower = token.toLowerCase();
@@ -18,7 +18,7 @@ export function describeWeakToken(token: string): string | null {
   let steps = 0;
   for (let at = 1; at < lower.length; at++) {
     const step = Math.abs(lower.charCodeAt(at) - lower.charCodeAt(at - 1));
-    // 9 is the step from 9 to 0.
+    // 9 is the step between the digits 9 and 0.
     if (step <= 1 || step === 9) steps++;
   }
   return steps >= 0.75 * (lower.length - 1) ? 'is a sequence of characters' : null;
@@ -38,7 +38,7 @@ function isRepeated(text: string): boolean {
   return false;
 }
 
-/** Whether 32 bytes of a key are plainly not random: that many draws have about 30 different values. */
+/** Whether a 32-byte key is obviously not random: 32 random bytes have about 30 different values. */
 export function isWeakKey(key: Buffer): boolean {
   return new Set(key).size < 12;
 }

@@ -1,4 +1,4 @@
-/** There was no free connection in time; nothing was sent. */
+/** No connection became free in time. Nothing was sent. */
 export class AcquireTimeoutError extends Error {
   override readonly name = 'AcquireTimeoutError';
 
@@ -11,27 +11,30 @@ interface Waiting {
   readonly enter: () => void;
 }
 
-/** Lets as many in as a pool has connections; the others wait in order, and not for ever. The pool itself knows no limit of waiting. */
+/**
+ * Admits as many callers as the pool has connections; the others wait in order, up to a time limit, which the pool
+ * itself lacks.
+ */
 export class ConnectionGate {
   readonly #waiting = new Set<Waiting>();
   #free: number;
 
-  constructor(places: number) {
-    this.#free = places;
+  constructor(poolSize: number) {
+    this.#free = poolSize;
   }
 
   get waiting(): number {
     return this.#waiting.size;
   }
 
-  /** Runs `work` as soon as there is a place. Throws AcquireTimeoutError when there is none within `limitMs`. */
+  /** Runs `work` as soon as a connection is free. Throws AcquireTimeoutError if none is within `limitMs`. */
   async run<T>(limitMs: number, work: () => Promise<T>): Promise<T> {
     if (this.#free > 0) this.#free -= 1;
     else await this.#wait(limitMs);
     try {
       return await work();
     } finally {
-      this.#leave();
+      this.#release();
     }
   }
 
@@ -50,8 +53,8 @@ export class ConnectionGate {
     }
   }
 
-  /** The place goes from hand to hand, so that a newcomer cannot take it before those that wait. */
-  #leave(): void {
+  /** Passes the connection directly to the next waiting caller, so that a newcomer cannot overtake it. */
+  #release(): void {
     const [next] = this.#waiting;
     if (!next) {
       this.#free += 1;

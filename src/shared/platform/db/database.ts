@@ -6,21 +6,21 @@ import { createPostgresDriver, queryLimit } from './postgres-driver.ts';
 import { createRowChecker, type Queryable, sql } from './sql.ts';
 
 export interface DatabaseOptions {
-  /** `postgres://user:password@host:port/name`; several hosts, with commas between, are asked for the one that takes writes. */
+  /** `postgres://user:password@host:port/name`. Of several comma-separated hosts, the one that accepts writes is used. */
   readonly url: string;
   readonly poolSize: number;
   readonly statementTimeoutMs: number;
-  /** Longest time until a server lets us in. A statement is given up when its answer is this late. */
+  /** Maximum time to log in to a server. A statement fails when its response is overdue by this time. */
   readonly connectTimeoutMs: number;
-  /** Longest wait for a free connection of the pool. */
+  /** Maximum wait for a free connection of the pool. */
   readonly acquireTimeoutMs: number;
 }
 
-/** The pool, with transactions that repeat themselves on deadlock and serialization failure. */
+/** The connection pool, with transactions that are retried on deadlock and serialization failure. */
 export interface Database extends Queryable {
-  /** Runs `work` in one transaction; repeated up to 5 times when Postgres rolls it back for a conflict (class 40). */
+  /** Runs `work` in one transaction; retried up to 5 times when Postgres rolls it back for a conflict (class 40). */
   inTransaction<T>(work: (tx: DatabaseTransactionConnection) => Promise<T>): Promise<T>;
-  /** Resolves when Postgres answers, rejects when it has not within `timeoutMs`. */
+  /** Resolves when Postgres responds; rejects if it does not within `timeoutMs`. */
   ping(timeoutMs: number): Promise<void>;
   poolState(): { acquired: number; idle: number; waiting: number };
   close(): Promise<void>;
@@ -28,18 +28,19 @@ export interface Database extends Queryable {
 
 const Pong = Type.Object({ one: Type.Integer() });
 
-/** No transaction of ours waits for anything but Postgres. One that does has lost its process or its network, and holds locks. */
+/** Our transactions wait for nothing but Postgres. An idle one has lost its process or network and still holds locks. */
 const idleInTransactionMs = 15_000;
 
-/** What takes a connection of the pool for as long as it runs. */
-const gated = [
+/** Pool methods that occupy a connection while they run. */
+const gatedMethods = [
   ...['any', 'anyFirst', 'exists', 'many', 'manyFirst', 'maybeOne', 'maybeOneFirst'],
   ...['one', 'oneFirst', 'query', 'record', 'transaction', 'connect'],
 ] as readonly Extract<keyof DatabasePool, string>[];
 
 /**
- * Opens the pool; connections are made when they are needed. Parsers: timestamptz is a Date, bytea a Buffer, int8 a number
- * (all of ours stay below 2^53). No call waits without a limit: whatever hangs ends as an error that `mapDatabaseError` knows.
+ * Opens the pool; connections are opened on demand. Type parsers: timestamptz is a Date, bytea a Buffer, int8 a number
+ * (all our values stay below 2^53). Every wait has a limit: a call that hangs fails with an error that
+ * `mapDatabaseError` recognizes.
  */
 export async function openDatabase(options: DatabaseOptions): Promise<Database> {
   const { poolSize, statementTimeoutMs, connectTimeoutMs, acquireTimeoutMs } = options;
@@ -52,20 +53,20 @@ export async function openDatabase(options: DatabaseOptions): Promise<Database> 
     driverFactory: createPostgresDriver(connector, statementTimeoutMs + connectTimeoutMs),
     maxPoolSize: poolSize,
     idleTimeout: 60_000,
-    // One attempt: the connector has been to every server by then.
+    // One attempt, because the connector itself tries every server.
     connectionRetryLimit: 1,
     gracefulTerminationTimeout: 2_000,
     transactionRetryLimit: 5,
     interceptors: [createRowChecker()],
     typeParsers: [],
-    // No session state is ever set on a pooled connection, so there is nothing to discard on release.
+    // Pooled connections have no session state, so there is nothing to reset on release.
     resetConnection: async () => {},
   });
-  // slonik emits 'error' for idle connections that Postgres closes; the next query opens a new one.
+  // slonik emits 'error' when Postgres closes an idle connection; the next query opens a new one.
   pool.on('error', () => {});
   const gate = new ConnectionGate(poolSize);
   const methods: Record<string, unknown> = {};
-  for (const name of gated) {
+  for (const name of gatedMethods) {
     const method = pool[name] as (...args: unknown[]) => Promise<unknown>;
     methods[name] = (...args: unknown[]) => gate.run(acquireTimeoutMs, () => method(...args));
   }

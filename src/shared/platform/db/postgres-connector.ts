@@ -4,69 +4,69 @@ import pg from 'pg';
 import { tlsFaultOf } from '../tls/trust.ts';
 import { type PostgresHost, type PostgresTarget, parsePostgresUrl } from './postgres-url.ts';
 
-/** Limits of one connection, in milliseconds. */
+/** Limits of one connection, in ms. */
 export interface ConnectionLimits {
-  /** Longest time until one server has answered and let us in. */
+  /** Maximum time to log in to one server. */
   readonly connectMs: number;
-  /** Longest run of one statement, kept by the server; none when missing. */
+  /** Maximum run time of one statement, enforced by the server; no limit if missing. */
   readonly statementMs?: number;
-  /** Longest time that the server keeps a transaction in which nothing happens; no limit when missing. */
+  /** Maximum idle time in a transaction, enforced by the server; no limit if missing. */
   readonly idleInTransactionMs?: number;
 }
 
-/** An open connection to a server that takes writes. */
+/** An open connection to a server that accepts writes. */
 export interface PostgresConnection {
   readonly client: pg.Client;
   readonly host: PostgresHost;
-  /** Says good-bye; closes the socket whatever the server does. */
+  /** Closes the session, then the socket, even if the server does not respond. */
   end(): Promise<void>;
   /** Closes the socket at once. */
   destroy(): void;
 }
 
-/** None of the servers of the URL takes writes at the moment; `cause` is the most telling of their errors. */
+/** No server of the URL currently accepts writes. `cause` is the most informative of their errors. */
 export class NoPrimaryError extends Error {
   override readonly name = 'NoPrimaryError';
 }
 
-/** What a server that only reads gives as the SQLSTATE of a refused write. */
+/** SQLSTATE with which a read-only server rejects a write. */
 export const readOnlyState = '25006';
 
-/** Idle time after which the kernel asks whether the other side is still there; it gives up about 10 s later. */
+/** Idle time before the kernel sends TCP keep-alive probes; it drops the connection about 10 s later. */
 const keepAliveMs = 10_000;
-const farewellMs = 1_000;
+const closeTimeoutMs = 1_000;
 
 /**
- * Opens connections to whichever server of a database URL takes writes. node-postgres knows one server only. The one that was
- * right last time is asked first.
+ * Opens connections to the server of a database URL that accepts writes, trying the last successful one first.
+ * node-postgres itself supports only one server.
  */
 export class PostgresConnector {
   readonly #target: PostgresTarget;
   readonly #limits: ConnectionLimits;
   #preferred = 0;
 
-  /** Throws ConfigError when `url` is no database URL. */
+  /** Throws ConfigError if `url` is not a database URL. */
   constructor(url: string, limits: ConnectionLimits) {
     this.#target = parsePostgresUrl(url);
     this.#limits = limits;
   }
 
-  /** The servers, for logs and sentences. */
+  /** Names of the servers, for logs and messages. */
   get place(): string {
     return this.#target.hosts.map(({ name }) => name).join(', ');
   }
 
   /**
-   * A connection that breaks while it is made is made again, as long as that takes no longer than one that hangs. Throws what the
-   * server says when there is one server only, else NoPrimaryError.
+   * Connects; retries if the connection breaks meanwhile and `connectMs` is not over. Throws the server's error if there
+   * is only one server, otherwise NoPrimaryError.
    */
   async connect(): Promise<PostgresConnection> {
     const deadline = performance.now() + this.#limits.connectMs;
-    for (let round = 1; ; round++) {
+    for (let attempt = 1; ; attempt++) {
       try {
         return await this.#connectOnce();
       } catch (error) {
-        if (round === rounds || performance.now() >= deadline || !isBroken(error)) throw error;
+        if (attempt === maxAttempts || performance.now() >= deadline || !isBroken(error)) throw error;
       }
     }
   }
@@ -87,14 +87,14 @@ export class PostgresConnector {
       }
     }
     if (errors.length === 1) throw errors[0]?.error;
-    const said = errors.map(({ host, error }) => `${host.name}: ${sentenceOf(error)}`).join('; ');
-    // A server that has answered tells more than one that has not: a wrong password is not a matter of waiting.
+    const message = errors.map(({ host, error }) => `${host.name}: ${messageOf(error)}`).join('; ');
+    // Prefer the error of a server that responded: waiting does not help against a wrong password.
     const cause = (
       errors.find(({ error }) => error instanceof pg.DatabaseError) ??
       errors.find(({ error }) => tlsFaultOf(error) !== null) ??
       errors[0]
     )?.error;
-    throw new NoPrimaryError(said, { cause });
+    throw new NoPrimaryError(message, { cause });
   }
 
   async #connectTo(host: PostgresHost): Promise<PostgresConnection> {
@@ -110,8 +110,8 @@ export class PostgresConnector {
       ...(statementMs === undefined ? {} : { statement_timeout: statementMs }),
       ...(idleInTransactionMs === undefined ? {} : { idle_in_transaction_session_timeout: idleInTransactionMs }),
     });
-    const told = watchSettings(client);
-    // What happens to a connection without a query shows in its next one; without a listener it would end the process.
+    const reported = watchSettings(client);
+    // Errors between queries surface in the next query. Without a listener they would crash the process.
     client.on('error', () => {});
     const destroy = (): void => {
       socket.destroy();
@@ -119,7 +119,7 @@ export class PostgresConnector {
     const timer = setTimeout(() => socket.destroy(new ConnectTimeoutError(connectMs)), connectMs);
     try {
       await client.connect();
-      if (this.#target.mustTakeWrites) await assertTakesWrites(client, told);
+      if (this.#target.mustTakeWrites) await assertTakesWrites(client, reported);
     } catch (error) {
       destroy();
       throw error;
@@ -127,9 +127,9 @@ export class PostgresConnector {
       clearTimeout(timer);
     }
     const end = async (): Promise<void> => {
-      const late = setTimeout(destroy, farewellMs);
+      const timeout = setTimeout(destroy, closeTimeoutMs);
       await client.end().catch(() => {});
-      clearTimeout(late);
+      clearTimeout(timeout);
     };
     return { client, host, end, destroy };
   }
@@ -144,17 +144,17 @@ class ConnectTimeoutError extends Error {
   }
 }
 
-/** Two connections that break at once are chance; three are a server that is not well. */
-const rounds = 3;
+/** Two broken connections in a row can be chance; three indicate a faulty server. */
+const maxAttempts = 3;
 
-/** Whether the connection was there and was cut: unlike a refusal, a second attempt may succeed at once. */
+/** Whether an established connection was cut. Unlike after a rejection, a retry may succeed immediately. */
 function isBroken(error: unknown): boolean {
   const { code, message, cause } = (error ?? {}) as { code?: unknown; message?: unknown; cause?: unknown };
   if (code === 'ECONNRESET' || code === 'EPIPE' || /Connection terminated/.test(String(message))) return true;
   return error instanceof NoPrimaryError && cause !== undefined && isBroken(cause);
 }
 
-/** The settings that the server tells by itself while it lets us in, from now on. */
+/** Collects the settings that the server reports during login. */
 function watchSettings(client: pg.Client): ReadonlyMap<string, string> {
   const settings = new Map<string, string>();
   const { connection } = client as unknown as { connection: EventEmitter };
@@ -164,17 +164,17 @@ function watchSettings(client: pg.Client): ReadonlyMap<string, string> {
   return settings;
 }
 
-/** A standby, or a primary that was told not to write: the server took us in all the same. */
-async function assertTakesWrites(client: pg.Client, told: ReadonlyMap<string, string>): Promise<void> {
-  // A proxy in between may keep them to itself.
-  const settings = ['in_hot_standby', 'default_transaction_read_only'].map((name) => told.get(name));
+/** Throws NoPrimaryError for a standby or a primary set to read-only; both accept connections. */
+async function assertTakesWrites(client: pg.Client, reported: ReadonlyMap<string, string>): Promise<void> {
+  // A proxy may not forward these; then query the server.
+  const settings = ['in_hot_standby', 'default_transaction_read_only'].map((name) => reported.get(name));
   if (settings.every((value) => value === 'off')) return;
   const { rows } = await client.query<{ transaction_read_only: string }>('show transaction_read_only');
   if (rows[0]?.transaction_read_only !== 'on') return;
   throw new NoPrimaryError('takes no writes: a standby, or set to read-only');
 }
 
-function sentenceOf(error: unknown): string {
+function messageOf(error: unknown): string {
   const { message, code } = (error ?? {}) as { message?: unknown; code?: unknown };
   return String(message || code || error);
 }
@@ -183,7 +183,7 @@ const int8 = 20;
 const int8Array = 1016;
 const textArray: number = 1009;
 
-/** As node-postgres does, but int8 is a number: all of ours stay below 2^53. */
+/** The parsers of node-postgres, except that int8 becomes a number: all our values stay below 2^53. */
 function getTypeParser(oid: number, format?: 'text' | 'binary'): (value: string) => unknown {
   if (oid === int8) return Number;
   if (oid === int8Array) {

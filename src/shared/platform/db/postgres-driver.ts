@@ -4,7 +4,7 @@ import type { QueryConfig } from 'pg';
 import { BackendTerminatedError } from 'slonik';
 import { type PostgresConnection, type PostgresConnector, readOnlyState } from './postgres-connector.ts';
 
-/** Postgres did not answer a statement in time; whether it took effect is unknown. */
+/** Postgres did not respond to a statement in time. Whether it took effect is unknown. */
 export class QueryDeadlineError extends Error {
   override readonly name = 'QueryDeadlineError';
 
@@ -13,7 +13,7 @@ export class QueryDeadlineError extends Error {
   }
 }
 
-/** A shorter limit, in milliseconds, for the statements of what runs in it. */
+/** Shorter time limit, in ms, for the statements that run in this context. */
 export const queryLimit = new AsyncLocalStorage<number>();
 
 interface Member {
@@ -21,17 +21,17 @@ interface Member {
   readonly drop: (reason: Error) => void;
 }
 
-/** Postgres closes the connection after these: shutting down, crashed, starting, database dropped, session or transaction too idle. */
+/** Postgres closes the connection after these: shutdown, crash, startup, dropped database, idle session or transaction. */
 const fatalStates = new Set(['57P01', '57P02', '57P03', '57P04', '57P05', '25P03', '25P04']);
 
 /**
- * slonik's driver over connections that `connector` opens. A statement that has no answer within `queryMs`, a lost connection, or
- * one to a server that takes no writes, is the end of that connection and of all idle ones to the same server.
+ * Creates a slonik driver for connections opened by `connector`. A statement without a response within `queryMs`, a
+ * lost connection or a server that accepts no writes closes this connection and all idle ones to the same server.
  */
 export function createPostgresDriver(connector: PostgresConnector, queryMs: number): DriverFactory {
   const idle = new Set<Member>();
 
-  /** What is broken for one connection mostly is for the others too; each would find out for itself only by a call that fails. */
+  /** A fault usually affects all connections to a server. Otherwise each would only find out by failing a call. */
   const dropIdle = (host: string, reason: Error): void => {
     for (const member of [...idle]) if (member.host === host) member.drop(reason);
   };
@@ -65,7 +65,7 @@ export function createPostgresDriver(connector: PostgresConnector, queryMs: numb
           // A process that was busy or frozen reads first what has come meanwhile.
           const timer = setTimeout(() => setImmediate(expire), limitMs);
           try {
-            // The extended protocol takes one statement only, with or without values.
+            // The extended protocol accepts only one statement, with or without values.
             const query: QueryConfig & { queryMode: 'extended' } = {
               text,
               values: values ?? [],
@@ -90,14 +90,14 @@ export function createPostgresDriver(connector: PostgresConnector, queryMs: numb
           }
         },
         stream: () => {
-          throw new Error('rows are not streamed');
+          throw new Error('streaming rows is not supported');
         },
       };
     },
   }));
 }
 
-/** Keeps `idle` up to date, and gives the connection up when it breaks. */
+/** Keeps `idle` up to date and closes the connection when it breaks. */
 function watch(
   { client, destroy, host }: PostgresConnection,
   events: DriverClientEventEmitter,
@@ -120,8 +120,8 @@ function watch(
   });
 }
 
-/** slonik gives the connection up for it; it would otherwise try to roll back on it first. */
+/** Makes slonik discard the connection. Otherwise it would first try to roll back on it. */
 function report(events: DriverClientEventEmitter, error: Error): void {
-  // It listens for as long as the connection is its own.
+  // slonik listens only as long as it owns the connection.
   if (events.listenerCount('error') > 0) events.emit('error', error);
 }

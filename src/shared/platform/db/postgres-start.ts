@@ -5,21 +5,21 @@ import { tlsFaultOf } from '../tls/trust.ts';
 import { PostgresConnector } from './postgres-connector.ts';
 import { passingReason } from './sqlstate.ts';
 
-/** How a process that starts reaches Postgres. */
+/** How a starting process reaches Postgres. */
 export interface PostgresStart extends StartWait {
   readonly url: string;
-  /** Longest time to connect to one host, in milliseconds. */
+  /** Maximum time to connect to one host, in ms. */
   readonly connectMs: number;
 }
 
-/** The server, or the way to it, refused the connection for a reason that does not pass. */
+/** The connection failed for a permanent reason. */
 class ConnectionRefusedError extends OperatorError {
   override readonly name = 'ConnectionRefusedError';
 }
 
 /**
- * Runs `work` with a connection of its own, closed at the end, as soon as Postgres takes writes; again when it goes away
- * meanwhile. Throws PartUnavailableError, and what `work` throws besides.
+ * Runs `work` with its own connection as soon as Postgres accepts writes, and again if Postgres becomes unavailable
+ * meanwhile. Closes the connection. Throws PartUnavailableError and the other errors of `work`.
  */
 export async function withPostgresAtStart<T>(
   start: PostgresStart,
@@ -41,7 +41,7 @@ export async function withPostgresAtStart<T>(
   return untilAvailable({ name: `Postgres at ${connector.place} (HOLDFAST_DATABASE_URL)`, attempt, judge }, start);
 }
 
-/** Runs a step of the start that uses the pool; again while Postgres is away. The step must be one that can be repeated. */
+/** Runs a startup step that uses the pool, and retries it while Postgres is unavailable. The step must be repeatable. */
 export function repeatAtStart<T>(step: () => Promise<T>, wait: StartWait): Promise<T> {
   return untilAvailable({ name: 'Postgres (HOLDFAST_DATABASE_URL)', attempt: step, judge }, wait);
 }

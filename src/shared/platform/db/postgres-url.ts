@@ -2,22 +2,22 @@ import type { ConnectionOptions } from 'node:tls';
 import { ConfigError } from '../config/config.ts';
 import { takeTlsFiles } from '../tls/trust.ts';
 
-/** One of the servers that a database URL names. */
+/** One server of a database URL. */
 export interface PostgresHost {
-  /** For logs and sentences; without user and password. */
+  /** For logs and messages; without user and password. */
   readonly name: string;
-  /** A URL of this server alone, as node-postgres takes it. */
+  /** URL of this server only, for node-postgres. */
   readonly url: string;
 }
 
-/** How connections are made secure; false: not at all. */
+/** TLS options; false for no TLS. */
 export type PostgresTls = ConnectionOptions | false;
 
-/** What a database URL says, read as libpq reads it. */
+/** A parsed database URL, interpreted as libpq does. */
 export interface PostgresTarget {
-  /** In the order of the URL; at least one. */
+  /** At least one, in the order of the URL. */
   readonly hosts: readonly PostgresHost[];
-  /** Whether a server that takes no writes is passed over. */
+  /** Whether to skip servers that accept no writes. */
   readonly mustTakeWrites: boolean;
   readonly tls: PostgresTls;
 }
@@ -28,9 +28,9 @@ const hostRule = /^(?:\[[0-9A-Fa-f:.%]+\]|[^:\s[\]]*)(?::(?<port>\d{1,5}))?$/;
 const attribute = 'target_session_attrs';
 
 /**
- * Splits `postgres://user:password@a:5432,b:5432/name?target_session_attrs=read-write` into one URL for each server.
- * Holdfast writes, so `read-write` is the default; `primary` is the same here, and `any` takes the first server that answers.
- * Throws ConfigError, which never repeats the URL, and CertificateFileError.
+ * Splits `postgres://user:password@a:5432,b:5432/name?target_session_attrs=read-write` into one URL per server.
+ * Holdfast writes, so `read-write` is the default; `primary` means the same here, and `any` uses the first server that
+ * responds. Throws ConfigError, which never contains the URL, and CertificateFileError.
  */
 export function parsePostgresUrl(url: string): PostgresTarget {
   const groups = parts.exec(url)?.groups;
@@ -56,12 +56,13 @@ export function parsePostgresUrl(url: string): PostgresTarget {
 }
 
 /**
- * Takes `sslmode` and its kin out of the query, with libpq's meaning: node-postgres has others. Without a mode there is no TLS.
- * `prefer` and `allow` are refused: whoever is in between could switch TLS off.
+ * Removes `sslmode` and related parameters from the query and applies libpq's meaning, which differs from that of
+ * node-postgres. Without any of them there is no TLS. `prefer` and `allow` are rejected: an attacker in between could
+ * switch TLS off.
  */
 function takeTls(query: URLSearchParams): PostgresTls {
-  const given = ['sslmode', 'sslrootcert', 'sslcert', 'sslkey'].some((name) => query.has(name));
-  const mode = query.get('sslmode') ?? (given ? 'verify-full' : 'disable');
+  const hasTlsParameter = ['sslmode', 'sslrootcert', 'sslcert', 'sslkey'].some((name) => query.has(name));
+  const mode = query.get('sslmode') ?? (hasTlsParameter ? 'verify-full' : 'disable');
   query.delete('sslmode');
   for (const name of ['ssl', 'uselibpqcompat', 'sslnegotiation'])
     if (query.has(name)) throw wrong(`${name} is not known here: sslmode says whether to use TLS`);
@@ -71,7 +72,7 @@ function takeTls(query: URLSearchParams): PostgresTls {
     case 'disable':
       return false;
     case 'require':
-      // With an authority at hand libpq asks for it also here.
+      // libpq also verifies the certificate here if a root certificate is given.
       return files.ca === undefined ? { ...files, rejectUnauthorized: false } : { ...files, ...anyName };
     case 'verify-ca':
       return { ...files, ...anyName };

@@ -9,19 +9,19 @@ import type { Static, TSchema } from 'typebox';
 import { Type } from 'typebox';
 import { standard } from '../schema/standard-schema.ts';
 
-/** What a repository needs: a pool, or a transaction on it. */
+/** A pool or a transaction; what a repository needs. */
 export type Queryable = CommonQueryMethods;
 
 const tag = createSqlTag();
 const nothing = standard(Type.Object({}));
 
 /**
- * The SQL tag of the repositories. `sql.rows(Row)` checks every row against its TypeBox schema,
- * `sql.nothing` is for statements whose rows nobody reads.
+ * The SQL tag of the repositories. `sql.rows(Row)` checks every row against its TypeBox schema;
+ * `sql.nothing` is for statements whose rows are not read.
  */
 export const sql = {
   rows: <S extends TSchema>(row: S) => tag.type(standard<S>(row)),
-  /** A named statement that Postgres plans once per connection; for the hot paths. */
+  /** A named statement that Postgres plans once per connection; for hot paths. */
   prepared: <S extends TSchema>(name: string, row: S) => tag.prepared(name, standard<S>(row)),
   nothing: tag.type(nothing),
   fragment: tag.fragment,
@@ -33,7 +33,7 @@ export const sql = {
 
 export type Row<S extends TSchema> = Static<S>;
 
-/** Checks each row against the schema its statement was written with: slonik leaves that to an interceptor. */
+/** Checks each row against the schema of its statement; slonik leaves that to an interceptor. */
 export function createRowChecker(): Interceptor {
   return {
     name: 'row-checker',

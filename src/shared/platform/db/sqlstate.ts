@@ -8,7 +8,7 @@ interface DatabaseFault {
   readonly name?: unknown;
 }
 
-/** The constraint that Postgres names in this error, however deep slonik wrapped it; null when there is none. */
+/** Returns the violated constraint from anywhere in the chain of causes, or null. */
 export function violatedConstraint(error: unknown): string | null {
   for (const fault of faultChain(error)) {
     if (typeof fault.constraint === 'string' && fault.constraint !== '') return fault.constraint;
@@ -16,7 +16,7 @@ export function violatedConstraint(error: unknown): string | null {
   return null;
 }
 
-/** The SQLSTATE in this error, however deep; null when it did not come from Postgres. */
+/** Returns the SQLSTATE from anywhere in the chain of causes; null if the error did not come from Postgres. */
 export function sqlStateOf(error: unknown): string | null {
   for (const fault of faultChain(error)) {
     if (typeof fault.code === 'string' && /^[0-9A-Z]{5}$/.test(fault.code)) return fault.code;
@@ -25,7 +25,7 @@ export function sqlStateOf(error: unknown): string | null {
 }
 
 const retryableClasses = new Set(['08', '40', '53', '55', '57', '58']);
-/** A server that has become a standby; a transaction that was left idle for too long. The next connection is another one. */
+/** Server became a standby; transaction idle for too long. The next connection is a new one. */
 const retryableStates = new Set(['25006', '25P03']);
 const connectionErrors = new Set([
   'AcquireTimeoutError',
@@ -50,19 +50,19 @@ const socketCodes = new Set([
   'ETIMEDOUT',
 ]);
 
-/** character_not_in_repertoire: Postgres takes no NUL in text. */
+/** character_not_in_repertoire: Postgres rejects NUL in text. */
 const unstorableText = '22021';
 
 /**
- * Turns a fault of the database that may pass (connection lost, deadlock, timeout, out of resources, shutting down)
- * into UnavailableError, and text that it cannot hold into InvalidRequestError; anything else comes back as it is.
+ * Converts transient database errors (lost connection, deadlock, timeout, out of resources, shutdown) to
+ * UnavailableError, and text that Postgres cannot store to InvalidRequestError. Returns other errors unchanged.
  */
 export function mapDatabaseError(error: unknown): unknown {
   if (error instanceof AppError) return error;
   const state = sqlStateOf(error);
-  // Texts come from requests alone, wherever in them: a path, a query, a message.
+  // All text comes from requests: path, query or body.
   if (state === unstorableText) {
-    return new InvalidRequestError('A text in the request holds a NUL character, which cannot be stored', {
+    return new InvalidRequestError('A text in the request contains a NUL character, which cannot be stored', {
       cause: error,
     });
   }
@@ -74,8 +74,8 @@ export function mapDatabaseError(error: unknown): unknown {
 }
 
 /**
- * Why Postgres cannot be reached for now, in a few words: away, starting, a standby, full. null when waiting does not help,
- * as with a wrong password, a database that does not exist or a certificate that is not trusted.
+ * Describes why Postgres is temporarily unavailable: unreachable, starting, a standby, full. Returns null if waiting does
+ * not help, as with a wrong password, a missing database or an untrusted certificate.
  */
 export function passingReason(error: unknown): string | null {
   const state = sqlStateOf(error);

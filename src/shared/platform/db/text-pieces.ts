@@ -1,22 +1,25 @@
 import { turnBytes } from '../turns/turns.ts';
 
-/** Characters that are read at once of a text which is too large to be read whole; up to four times as many bytes. */
-const pieceChars = 512 * 1024;
+/** Characters per read of a large text; up to four times as many bytes. */
+const chunkChars = 512 * 1024;
 
 /**
- * A large text of a row, a piece in memory at a time. `read` returns as many characters as it is told from a place on, which counts
- * from 1 and in code points, as `substr` does.
+ * Reads a large text column with one chunk in memory at a time. `read` returns up to `chars` characters from position
+ * `from`, which counts code points and starts at 1, as in `substr`.
  */
 export async function* textInPieces(read: (from: number, chars: number) => Promise<string>): AsyncGenerator<string> {
-  for (let from = 1; ; from += pieceChars) {
-    const piece = await read(from, pieceChars);
-    if (piece !== '') yield piece;
-    // Never fewer units than code points.
-    if (piece.length < pieceChars) return;
+  for (let from = 1; ; from += chunkChars) {
+    const chunk = await read(from, chunkChars);
+    if (chunk !== '') yield chunk;
+    // `length` counts UTF-16 units, of which there are at least as many as code points.
+    if (chunk.length < chunkChars) return;
   }
 }
 
-/** Cuts rows into statements of about 1 MiB: the driver writes a statement out in one turn. There is always one, maybe empty. */
+/**
+ * Splits rows into batches of about 1 MiB, one per statement: the driver serializes a statement in one event loop tick.
+ * Returns at least one batch, possibly empty.
+ */
 export function inBatches<T>(rows: readonly T[], bytesOf: (row: T) => number): (readonly T[])[] {
   const batches: T[][] = [[]];
   let bytes = 0;

@@ -1,4 +1,4 @@
-/** Its sentence is all that an operator needs: a setting, the machine or a part that the process needs is wrong. */
+/** Wrong settings, a problem of the machine, or an unusable dependency. The message is all that an operator needs. */
 export abstract class OperatorError extends Error {}
 
 /** What an error may carry besides its sentence. `details` are safe to show to the caller. */
@@ -9,8 +9,8 @@ export interface AppErrorOptions extends ErrorOptions {
 }
 
 /**
- * Root of the errors that have an answer. `status` is the HTTP status, `code` the stable name that crosses
- * the queue and the dashboard API, `message` a sentence for the caller.
+ * Base class of errors with an HTTP response. `status` is the HTTP status, `code` the stable name used in the queue and
+ * the dashboard API, `message` a sentence for the caller.
  */
 export abstract class AppError extends Error {
   abstract readonly status: number;
@@ -73,21 +73,21 @@ export class TooManyRequestsError extends AppError {
   readonly code: string = 'too-many-requests';
 }
 
-/** A fault of ours or of a part we need; a repeat of the same call is safe and may succeed. */
+/** A temporary fault of the server or of a dependency. Retrying the same call is safe and may succeed. */
 export class UnavailableError extends AppError {
   override readonly name: string = 'UnavailableError';
   readonly status = 503;
   readonly code: string = 'unavailable';
 }
 
-/** A fault of ours that a repeat does not mend: somebody has to look. */
+/** A fault of the server that a retry does not fix. An operator must investigate. */
 export class FaultError extends AppError {
   override readonly name: string = 'FaultError';
   readonly status = 500;
   readonly code: string = 'fault';
 }
 
-/** The client took too long to send its request. Not 408: the CLI repeats a call after a 503 alone, and its network may be better then. */
+/** The client took too long to send its request. Not 408, because the CLI retries only after a 503. */
 export class SlowRequestError extends UnavailableError {
   override readonly name: string = 'SlowRequestError';
   override readonly code: string = 'slow-request';

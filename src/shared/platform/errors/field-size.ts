@@ -1,11 +1,11 @@
 import { PayloadTooLargeError } from './errors.ts';
 
 /**
- * Throws PayloadTooLargeError, which names field, size, limit and setting, when `text` has more than `maxBytes`
+ * Throws PayloadTooLargeError, which names field, size, limit and setting, if `text` has more than `maxBytes`
  * (HOLDFAST_MAX_FIELD_BYTES).
  */
 export function assertFieldSize(field: string, text: string, maxBytes: number): void {
-  // No unit takes more than three bytes.
+  // A UTF-16 unit takes at most three bytes.
   if (text.length * 3 <= maxBytes) return;
   const bytes = Buffer.byteLength(text);
   if (bytes > maxBytes)

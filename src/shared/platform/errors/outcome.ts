@@ -13,7 +13,7 @@ import {
   UnsupportedMediaTypeError,
 } from './errors.ts';
 
-/** A refusal as data: classes do not survive a queue. */
+/** A rejection as data, because error classes do not survive a queue. */
 export const Rejection = Type.Object({
   code: Type.String(),
   status: Type.Integer(),
@@ -43,7 +43,7 @@ export function toRejection(error: unknown): Rejection | null {
   return { code: error.code, status: error.status, message: error.message };
 }
 
-/** The typed error that a rejection stands for, with the code that it had. */
+/** Converts a rejection back to its typed error, with the original code. */
 export function fromRejection({ code, message, status }: Rejection): AppError {
   return Object.assign(new (errorTypes[status] ?? UnavailableError)(message), { code });
 }

@@ -1,28 +1,28 @@
 import { closeSync, fsyncSync, linkSync, mkdirSync, openSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 
-// A file that was written is on disk only after fsync of the file, and its name only after fsync of its folder.
+// A file's content is on disk only after fsync of the file, and its name only after fsync of its directory.
 
 /**
- * Makes a folder and those above it that are lacking, and puts their names on disk. One that is there is synced too: the
- * process that made it may have been killed before it did so.
+ * Creates a directory with its missing parents and syncs their names to disk. Also syncs an existing directory: the
+ * process that created it may have been killed before it did so.
  */
 export function makeFolderDurably(directory: string): void {
   const target = path.resolve(directory);
-  const firstMade = mkdirSync(target, { recursive: true });
-  const top = path.dirname(firstMade ?? target);
-  for (let folder = path.dirname(target); folder.length > top.length; folder = path.dirname(folder)) syncPath(folder);
+  const firstCreated = mkdirSync(target, { recursive: true });
+  const top = path.dirname(firstCreated ?? target);
+  for (let parent = path.dirname(target); parent.length > top.length; parent = path.dirname(parent)) syncPath(parent);
   try {
     syncPath(top);
   } catch (error) {
-    // A folder above may be closed to us; whoever made the one below it for us has to answer for its name.
-    if (firstMade !== undefined || !isDenied(error)) throw error;
+    // We may lack access to the directory above. Then whoever created our directory is responsible for syncing its name.
+    if (firstCreated !== undefined || !isDenied(error)) throw error;
   }
 }
 
 /**
- * Makes a file with this content, whole or not at all, and puts it on disk before it returns. `prepare` is called with its
- * temporary name. Throws EEXIST when there is one already, and leaves that as it is. One caller at a time per name.
+ * Creates a file with this content atomically and syncs it to disk before returning. Calls `prepare` with the temporary
+ * name. Throws EEXIST if the file exists, and leaves it unchanged. Not safe for concurrent calls with the same name.
  */
 export function createFileDurably(
   file: string,
@@ -35,7 +35,7 @@ export function createFileDurably(
     writeFileSync(temporary, content, { mode: options.mode, flag: 'wx' });
     options.prepare?.(temporary);
     syncPath(temporary);
-    // Unlike a rename, a link never replaces what is there.
+    // Unlike a rename, a link never replaces an existing file.
     linkSync(temporary, file);
   } finally {
     rmSync(temporary, { force: true });
@@ -43,9 +43,9 @@ export function createFileDurably(
   syncPath(path.dirname(file));
 }
 
-/** Puts a file's content, or a folder's names, on disk. */
-export function syncPath(place: string): void {
-  const descriptor = openSync(place, 'r');
+/** Syncs a file's content, or a directory's entries, to disk. */
+export function syncPath(fileOrDirectory: string): void {
+  const descriptor = openSync(fileOrDirectory, 'r');
   try {
     fsyncSync(descriptor);
   } finally {

@@ -10,7 +10,7 @@ interface Reported {
   readonly end: number;
 }
 
-/** Feeds the text in pieces; what was reported, or null when it was refused. */
+/** Feeds the text in chunks. Returns the reported values, or null if the text was rejected. */
 function scan(pieces: readonly Buffer[], options: { reportDepth: number; maxDepth?: number }): Reported[] | null {
   const reported: Reported[] = [];
   const scanner = new JsonScanner({
@@ -39,7 +39,7 @@ function cut(text: Buffer, sizes: readonly number[]): Buffer[] {
   return pieces;
 }
 
-/** Depth of a valid text: 0 without any container. Counted in the text, since a parser drops members whose name repeats. */
+/** Depth of a valid text; 0 without a container. Counted in the text, because a parser drops repeated members. */
 function depthOf(text: string): number {
   let depth = 0;
   let deepest = 0;
@@ -50,7 +50,7 @@ function depthOf(text: string): number {
   return deepest;
 }
 
-/** What RFC 8259 takes, by a parser that is known to be right, on UTF-8 without a BOM. */
+/** Whether RFC 8259 accepts the text, according to a known-good parser, on UTF-8 without a BOM. */
 function referenceAccepts(text: Buffer, maxDepth: number): boolean {
   if (!isUtf8(text) || text.subarray(0, 3).equals(Buffer.from('efbbbf', 'hex'))) return false;
   try {
@@ -74,7 +74,7 @@ const plain = fc
 const string = fc.array(fc.oneof(plain, escapeSequence), { maxLength: 4 }).map((parts) => `"${parts.join('')}"`);
 const oddKey = fc.constantFrom('"__proto__"', '""', '"constructor"', '"\\u0000"', '"0"');
 
-/** JSON texts with white space, odd numbers, escapes and repeated names; not only what JSON.stringify would write. */
+/** JSON texts with white space, unusual numbers, escapes and repeated names, which JSON.stringify would not produce. */
 const { value: jsonText } = fc.letrec<{ value: string }>((tie) => {
   const padded = fc.tuple(space, tie('value'), space).map((parts) => parts.join(''));
   const key = fc.tuple(space, fc.oneof({ weight: 5, arbitrary: string }, oddKey), space).map((parts) => parts.join(''));
@@ -93,7 +93,7 @@ const { value: jsonText } = fc.letrec<{ value: string }>((tie) => {
 });
 const wholeText = fc.tuple(space, jsonText, space).map((parts) => Buffer.from(parts.join('')));
 
-/** One change to a text: a byte set, dropped or put in, a stretch repeated, the end cut off. */
+/** One change to a text: a byte replaced, removed or inserted, a range repeated, or the end cut off. */
 const mutation = fc.record({
   kind: fc.constantFrom('set', 'drop', 'insert', 'repeat', 'cut', 'swap'),
   at: fc.nat(),
@@ -136,7 +136,7 @@ const sizes = fc.array(fc.integer({ min: 1, max: 5 }), { maxLength: 60 });
 const runs = { numRuns: 2_000 };
 
 describe('the JSON scanner', () => {
-  test('takes what a strict parser takes, and nothing else', () => {
+  test('accepts what a strict parser accepts, and nothing else', () => {
     fc.assert(
       fc.property(anyText, fc.integer({ min: 0, max: 7 }), (text, maxDepth) => {
         expect(scan([text], { reportDepth: 1, maxDepth }) !== null).toBe(referenceAccepts(text, maxDepth));
@@ -145,7 +145,7 @@ describe('the JSON scanner', () => {
     );
   });
 
-  test('finds the same in a text however it comes', () => {
+  test('reports the same values however the text is chunked', () => {
     fc.assert(
       fc.property(anyText, sizes, fc.integer({ min: -1, max: 4 }), (text, lengths, reportDepth) => {
         expect(scan(cut(text, lengths), { reportDepth })).toEqual(scan([text], { reportDepth }));
@@ -154,7 +154,7 @@ describe('the JSON scanner', () => {
     );
   });
 
-  test('reports each value with its own text and its place', () => {
+  test('reports each value with its text and path', () => {
     fc.assert(
       fc.property(wholeText, fc.nat({ max: 4 }), (text, reportDepth) => {
         const reported = scan([text], { reportDepth }) ?? [];
@@ -167,7 +167,7 @@ describe('the JSON scanner', () => {
           expect(slice).toBe(slice.trim());
           const value: unknown = JSON.parse(slice);
           expect(kindOf(value)).toBe(kind);
-          // Of repeated names JSON.parse keeps the last: there the text at that place is another.
+          // For repeated names JSON.parse keeps the last one, so the values differ.
           const last = reported.filter((other) => samePath(other.path, path)).at(-1);
           if (last?.start === start && comparable) expect(valueAt(whole, path)).toEqual(value);
         }
@@ -181,7 +181,7 @@ describe('the JSON scanner', () => {
     );
   });
 
-  test('tells at which byte it became certain', () => {
+  test('reports the byte at which the error became certain', () => {
     fc.assert(
       fc.property(anyText, (text) => {
         const scanner = new JsonScanner({ reportDepth: 0, onValue: () => {} });
@@ -192,7 +192,7 @@ describe('the JSON scanner', () => {
           const { offset } = error as JsonSyntaxError;
           expect(offset).toBeGreaterThanOrEqual(0);
           expect(offset).toBeLessThanOrEqual(text.length);
-          // Bytes are checked for UTF-8 a piece at a time, before anything else.
+          // UTF-8 is checked first, one chunk at a time.
           if (!isUtf8(text)) return;
           const feed = (bytes: Buffer): void => new JsonScanner({ reportDepth: 0, onValue: () => {} }).write(bytes);
           expect(() => feed(text.subarray(0, offset))).not.toThrow();
@@ -204,7 +204,7 @@ describe('the JSON scanner', () => {
     );
   });
 
-  test('stops at its limit of depth and not before', () => {
+  test('stops exactly at its maximum depth', () => {
     for (const [open, close] of [
       ['[', ']'],
       ['{"a":', '}'],
@@ -232,7 +232,7 @@ function hasRepeats(reported: readonly Reported[]): boolean {
   return new Set(reported.map(({ path }) => JSON.stringify(path))).size < reported.length;
 }
 
-/** The V8 of Node 24.21 now and then reads a name of one escaped character as a backslash, so these cannot be compared. */
+/** V8 in Node 24.21 sometimes parses a name of one escaped character as a backslash, so these cannot be compared. */
 const oneEscapedName = /"\\(?:[^u]|u[0-9a-fA-F]{4})"\s*:/;
 
 function valueAt(whole: unknown, path: readonly (string | number)[]): unknown {

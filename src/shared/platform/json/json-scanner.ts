@@ -10,19 +10,19 @@ export interface Span {
 export type JsonKind = 'object' | 'array' | 'string' | 'number' | 'literal';
 
 /**
- * Told of each value that ends at a depth of at most `reportDepth`. The root has depth 0, its members depth 1.
- * `path[d]` is the member name or array index taken to reach depth `d + 1`; it is only valid during the call.
+ * Called when a value at depth `reportDepth` or above ends. The root has depth 0, its members depth 1.
+ * `path[d]` is the member name or array index that leads to depth `d + 1`. `path` is only valid during the call.
  */
 export type ValueListener = (path: readonly (string | number)[], kind: JsonKind, start: number, end: number) => void;
 
 export interface JsonScannerOptions {
   readonly reportDepth: number;
   readonly onValue: ValueListener;
-  /** Deepest nesting that is taken; the CLI's own decoder stops at 10,000. */
+  /** Maximum nesting; the CLI's own decoder allows 10,000. */
   readonly maxDepth?: number;
 }
 
-/** The text is not one JSON value in UTF-8. `offset` is the byte at which that became certain. */
+/** The text is not a single JSON value in UTF-8. `offset` is the byte at which this became certain. */
 export class JsonSyntaxError extends InvalidRequestError {
   override readonly name = 'JsonSyntaxError';
   readonly offset: number;
@@ -65,11 +65,11 @@ const literals = new Map<number, Buffer>([
 ]);
 
 /**
- * Checks one JSON text fed in pieces and reports where its outer values lie, without building any of them.
- * Memory stays constant in the size of the text (one byte per open container).
+ * Validates one JSON text, fed in chunks, and reports the positions of its outer values without building them.
+ * Memory use does not depend on the size of the text (one byte per open container).
  */
 export class JsonScanner {
-  readonly #report: number;
+  readonly #reportDepth: number;
   readonly #onValue: ValueListener;
   readonly #maxDepth: number;
   #containers = new Uint8Array(64);
@@ -79,7 +79,7 @@ export class JsonScanner {
   #inKey = false;
   #hexLeft = 0;
   #literal: Buffer = Buffer.alloc(0);
-  #literalAt = 0;
+  #literalOffset = 0;
   #path: (string | number)[] = [];
   #starts: number[] = [];
   #scalarStart = 0;
@@ -88,12 +88,12 @@ export class JsonScanner {
   #utf8Carry: Buffer = Buffer.alloc(0);
 
   constructor(options: JsonScannerOptions) {
-    this.#report = options.reportDepth;
+    this.#reportDepth = options.reportDepth;
     this.#onValue = options.onValue;
     this.#maxDepth = options.maxDepth ?? defaultMaxDepth;
   }
 
-  /** Takes the next piece. Throws JsonSyntaxError. */
+  /** Scans the next chunk. Throws JsonSyntaxError. */
   write(chunk: Buffer): void {
     this.#checkUtf8(chunk);
     const base = this.#offset;
@@ -135,8 +135,8 @@ export class JsonScanner {
           if (--this.#hexLeft === 0) state = State.string;
           break;
         case State.literal:
-          if (byte !== this.#literal[this.#literalAt]) throw this.#unexpected(byte, base + i);
-          if (++this.#literalAt === this.#literal.length) state = this.#endScalar('literal', base + i + 1);
+          if (byte !== this.#literal[this.#literalOffset]) throw this.#unexpected(byte, base + i);
+          if (++this.#literalOffset === this.#literal.length) state = this.#endScalar('literal', base + i + 1);
           break;
         default: {
           if (state >= State.minus && state <= State.exponentDigits) {
@@ -145,7 +145,7 @@ export class JsonScanner {
               state = next;
               break;
             }
-            if (!numberMayEnd(state)) throw this.#error('Bad number', base + i);
+            if (!canNumberEnd(state)) throw this.#error('Bad number', base + i);
             state = this.#endScalar('number', base + i);
             continue;
           }
@@ -156,15 +156,15 @@ export class JsonScanner {
       }
       i++;
     }
-    if (this.#inKey && keyFrom >= 0) this.#keepKeyPart(chunk.subarray(keyFrom), base);
+    if (this.#inKey && keyFrom >= 0) this.#addKeyPart(chunk.subarray(keyFrom), base);
     this.#state = state;
     this.#offset = base + length;
   }
 
-  /** Declares the text complete and returns its length in bytes. Throws JsonSyntaxError when it is not. */
+  /** Ends the text and returns its length in bytes. Throws JsonSyntaxError if it is incomplete. */
   end(): number {
     if (this.#utf8Carry.length > 0) throw this.#error('Text is not UTF-8', this.#offset);
-    if (this.#depth === 0 && numberMayEnd(this.#state)) this.#state = this.#endScalar('number', this.#offset);
+    if (this.#depth === 0 && canNumberEnd(this.#state)) this.#state = this.#endScalar('number', this.#offset);
     if (this.#state !== State.done) throw this.#error('Unexpected end of JSON', this.#offset);
     return this.#offset;
   }
@@ -188,7 +188,7 @@ export class JsonScanner {
         const isObject = this.#containers[this.#depth - 1] === 1;
         if (byte === 0x2c) {
           if (isObject) return State.key;
-          if (this.#depth <= this.#report) {
+          if (this.#depth <= this.#reportDepth) {
             this.#path[this.#depth - 1] = (this.#path[this.#depth - 1] as number) + 1;
           }
           return State.value;
@@ -211,14 +211,14 @@ export class JsonScanner {
     if (byte === 0x7b || byte === 0x5b) {
       if (this.#depth >= this.#maxDepth) throw this.#error(`Nesting deeper than ${this.#maxDepth}`, at);
       if (this.#depth === this.#containers.length) {
-        const wider = new Uint8Array(this.#containers.length * 4);
-        wider.set(this.#containers);
-        this.#containers = wider;
+        const larger = new Uint8Array(this.#containers.length * 4);
+        larger.set(this.#containers);
+        this.#containers = larger;
       }
-      if (this.#depth <= this.#report) this.#starts[this.#depth] = at;
+      if (this.#depth <= this.#reportDepth) this.#starts[this.#depth] = at;
       this.#containers[this.#depth++] = byte === 0x7b ? 1 : 0;
       if (byte === 0x7b) return State.keyOrEnd;
-      if (this.#depth <= this.#report) this.#path[this.#depth - 1] = 0;
+      if (this.#depth <= this.#reportDepth) this.#path[this.#depth - 1] = 0;
       return State.valueOrEnd;
     }
     this.#scalarStart = at;
@@ -229,13 +229,13 @@ export class JsonScanner {
     const literal = literals.get(byte);
     if (!literal) throw this.#unexpected(byte, at);
     this.#literal = literal;
-    this.#literalAt = 1;
+    this.#literalOffset = 1;
     return State.literal;
   }
 
   #close(at: number): number {
     const kind = this.#containers[--this.#depth] === 1 ? 'object' : 'array';
-    if (this.#depth <= this.#report) {
+    if (this.#depth <= this.#reportDepth) {
       this.#path.length = this.#depth;
       this.#onValue(this.#path, kind, this.#starts[this.#depth] as number, at + 1);
     }
@@ -243,15 +243,15 @@ export class JsonScanner {
   }
 
   #endScalar(kind: JsonKind, end: number): number {
-    if (this.#depth <= this.#report) {
+    if (this.#depth <= this.#reportDepth) {
       this.#path.length = this.#depth;
       this.#onValue(this.#path, kind, this.#scalarStart, end);
     }
     return this.#depth === 0 ? State.done : State.afterValue;
   }
 
-  #keepKeyPart(part: Buffer, at: number): void {
-    if (this.#depth > this.#report) return;
+  #addKeyPart(part: Buffer, at: number): void {
+    if (this.#depth > this.#reportDepth) return;
     this.#keyBytes += part.length;
     if (this.#keyBytes > maxKeyBytes) throw this.#error('Member name too long', at);
     this.#keyParts.push(Buffer.from(part));
@@ -259,11 +259,11 @@ export class JsonScanner {
 
   #endKey(chunk: Buffer, from: number, to: number, at: number): void {
     this.#inKey = false;
-    if (this.#depth > this.#report) return;
+    if (this.#depth > this.#reportDepth) return;
     const last = chunk.subarray(from, to);
     let raw = last;
     if (this.#keyParts.length > 0) {
-      this.#keepKeyPart(last, at);
+      this.#addKeyPart(last, at);
       raw = Buffer.concat(this.#keyParts);
       this.#keyParts = [];
       this.#keyBytes = 0;
@@ -291,7 +291,7 @@ export class JsonScanner {
   }
 }
 
-/** Bytes at the end of `text` that begin a UTF-8 sequence which is not yet whole: 0 to 3. */
+/** Number of bytes at the end of `text` that start an incomplete UTF-8 sequence: 0 to 3. */
 function incompleteTail(text: Buffer): number {
   for (let back = 1; back <= 3 && back <= text.length; back++) {
     const byte = text[text.length - back] as number;
@@ -322,7 +322,7 @@ function isHex(byte: number): boolean {
   return (byte >= 0x30 && byte <= 0x39) || (byte >= 0x41 && byte <= 0x46) || (byte >= 0x61 && byte <= 0x66);
 }
 
-/** The state after `byte` inside a number, or -1 when the byte is not part of it. */
+/** Returns the state after `byte` inside a number, or -1 if the byte is not part of the number. */
 function numberStep(state: number, byte: number): number {
   const digit = byte >= 0x30 && byte <= 0x39;
   switch (state) {
@@ -346,6 +346,6 @@ function numberStep(state: number, byte: number): number {
   }
 }
 
-function numberMayEnd(state: number): boolean {
+function canNumberEnd(state: number): boolean {
   return state === State.zero || state === State.int || state === State.fraction || state === State.exponentDigits;
 }

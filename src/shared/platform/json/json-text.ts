@@ -1,12 +1,12 @@
 import { type JsonKind, JsonScanner, type Span } from './json-scanner.ts';
 
-/** A value's place in a text, and what it is. */
+/** Position and kind of a value in a text. */
 export interface JsonSpan extends Span {
   readonly kind: JsonKind;
 }
 
 /**
- * Checks that `text` is one JSON value in UTF-8 and reports every value down to `reportDepth`
+ * Validates that `text` is one JSON value in UTF-8 and reports every value down to `reportDepth`
  * (see JsonScanner). Throws JsonSyntaxError.
  */
 export function scanJson(
@@ -23,8 +23,8 @@ export function scanJson(
 }
 
 /**
- * Members of the object that `text` holds, by name, as spans into `text`; of a repeated name the last counts.
- * Returns null when the value is not an object. Throws JsonSyntaxError.
+ * Returns the members of the object in `text` by name, as spans into `text`. For a repeated name the last one wins.
+ * Returns null if the value is not an object. Throws JsonSyntaxError.
  */
 export function scanMembers(text: Buffer): Map<string, JsonSpan> | null {
   const members = new Map<string, JsonSpan>();
@@ -37,7 +37,7 @@ export function scanMembers(text: Buffer): Map<string, JsonSpan> | null {
 }
 
 /**
- * Elements of the array that `text` holds, as spans into `text`. Returns null when the value is not an array.
+ * Returns the elements of the array in `text` as spans into `text`, or null if the value is not an array.
  * Throws JsonSyntaxError.
  */
 export function scanElements(text: Buffer): JsonSpan[] | null {
@@ -50,7 +50,7 @@ export function scanElements(text: Buffer): JsonSpan[] | null {
   return isArray ? elements : null;
 }
 
-/** The bytes of `span`, sharing memory with `text`. */
+/** Returns the bytes of `span`; they share memory with `text`. */
 export function sliceOf(text: Buffer, span: Span): Buffer {
   return text.subarray(span.start, span.end);
 }

@@ -2,26 +2,26 @@ import { PayloadTooLargeError } from '../errors/errors.ts';
 import { nextTurn, scanInTurns, slicesOf, turnBytes } from '../turns/turns.ts';
 import { JsonScanner, type Span } from './json-scanner.ts';
 
-/** Nesting that a control body may have; deployments and events have their own, wider limit. */
+/** Maximum nesting of a control body. Deployments and events have their own, higher limit. */
 const maxDepth = 500;
 
 /**
- * Values that a control body may have: 64 MiB of `{},{},…` come as 64 KiB of gzip and take 2 GB and 9 s to parse.
- * A million of them take about 100 MB.
+ * Maximum number of values in a control body. 64 MiB of `{},{},…` compress to 64 KiB of gzip, and parsing them takes
+ * 2 GB and 9 s; a million values take about 100 MB.
  */
 const maxValues = 1_000_000;
 
 /**
- * What JSON.parse makes of the text, no more than about 1 MiB of it in one turn of the event loop unless a single value below the
- * second level is larger. Throws JsonSyntaxError and PayloadTooLargeError.
+ * Same result as JSON.parse, but parses at most about 1 MiB per event loop tick, unless a single value below the second
+ * level is larger. Throws JsonSyntaxError and PayloadTooLargeError.
  */
 export async function parseInTurns(text: Buffer): Promise<unknown> {
-  await assertFewValues(text);
+  await assertValueCount(text);
   const outer = await scanOuter(text);
   return build(text, outer, 2);
 }
 
-/** The outermost value's place and kind, and where its members or elements end. */
+/** Position and kind of the outermost value, and the ends of its members or elements. */
 interface Outer extends Span {
   readonly kind: string;
   readonly ends: readonly number[];
@@ -32,7 +32,7 @@ async function scanOuter(text: Buffer): Promise<Outer> {
   let root = { kind: 'literal', start: 0, end: text.length };
   const isLarge = text.length > turnBytes;
   const scanner = new JsonScanner({
-    // Of what is parsed in one turn nothing but its being JSON matters.
+    // A text that is parsed in one tick is only validated.
     reportDepth: isLarge ? 1 : -1,
     onValue: (path, kind, start, end) => {
       if (path.length === 1) ends.push(end);
@@ -54,7 +54,7 @@ async function build(text: Buffer, outer: Outer, levels: number): Promise<unknow
   const [open, close] = outer.kind === 'object' ? '{}' : '[]';
   let from = outer.start + 1;
   for (let at = 0; at < outer.ends.length; ) {
-    // As many members as fit into a turn, or one.
+    // As many members as fit into a tick, but at least one.
     let last = at;
     while (last + 1 < outer.ends.length && (outer.ends[last + 1] as number) - from <= turnBytes) last += 1;
     const end = outer.ends[last] as number;
@@ -72,7 +72,7 @@ async function build(text: Buffer, outer: Outer, levels: number): Promise<unknow
   return result;
 }
 
-/** One member or element that is larger than a turn may take, name and white space before it included. */
+/** Parses one member or element that is too large for one tick; `from` includes its name and leading white space. */
 async function buildMember(
   text: Buffer,
   { from, end, isObject }: { from: number; end: number; isObject: boolean },
@@ -93,12 +93,12 @@ async function buildMember(
 
 function add(result: Record<string, unknown> | unknown[], name: string, value: unknown): void {
   if (Array.isArray(result)) result.push(value);
-  // As JSON.parse does: `__proto__` is a name like any other.
+  // Like JSON.parse, treat `__proto__` as an ordinary name.
   else Object.defineProperty(result, name, { value, writable: true, enumerable: true, configurable: true });
 }
 
-/** Counts what values begin with or are parted by; inside of strings too, which only errs on the safe side. */
-async function assertFewValues(text: Buffer): Promise<void> {
+/** Counts commas and opening brackets. Also counts those inside strings, which errs on the safe side. */
+async function assertValueCount(text: Buffer): Promise<void> {
   if (text.length <= maxValues) return;
   let values = 1;
   for (const slice of slicesOf(text)) {

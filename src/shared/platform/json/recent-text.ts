@@ -1,14 +1,14 @@
-/** Keeps just enough of a text that arrives in pieces to hand out the raw text of a value when it ends. */
+/** Buffers just enough of a chunked text to return the raw text of a value when it ends. */
 export class RecentText {
   readonly #maxBytes: number;
   #chunk: Buffer = Buffer.alloc(0);
   #chunkStart = 0;
-  /** Parts of earlier chunks, from the end of the last value on; null when they got too long. */
+  /** Parts of earlier chunks since the end of the last value; null if they became too long. */
   #parts: Buffer[] | null = [];
   #partsBytes = 0;
   #valueEnd = 0;
 
-  /** `maxBytes`: longest text that is kept of a value; the spaces and the name before it count. */
+  /** `maxBytes`: maximum text buffered for a value, including its name and the white space before it. */
   constructor(maxBytes: number) {
     this.#maxBytes = maxBytes;
   }
@@ -21,17 +21,17 @@ export class RecentText {
     const rest = this.#chunk.subarray(Math.max(this.#valueEnd - this.#chunkStart, 0));
     this.#partsBytes += rest.length;
     if (this.#partsBytes > this.#maxBytes) this.#parts = null;
-    // A copy: the caller may reuse the chunk's memory.
+    // Copied, because the caller may reuse the chunk's memory.
     else this.#parts?.push(Buffer.from(rest));
     this.#chunkStart += this.#chunk.length;
   }
 
-  /** The byte at `offset`, which lies in the chunk at hand. */
+  /** Returns the byte at `offset`, which must lie in the current chunk. */
   byteAt(offset: number): number | undefined {
     return this.#chunk[offset - this.#chunkStart];
   }
 
-  /** The raw text of the value that has just ended; null when it is too long. To be asked before `pass`. */
+  /** Returns the raw text of the value that just ended, or null if it is too long. Call before `pass`. */
   textOf(start: number, end: number): Buffer | null {
     if (end - start > this.#maxBytes) return null;
     const from = start - this.#chunkStart;
@@ -41,7 +41,7 @@ export class RecentText {
     return Buffer.concat([...this.#parts, this.#chunk.subarray(0, to)]).subarray(this.#partsBytes + from);
   }
 
-  /** Lets go of all text up to the end of the value that has just ended. */
+  /** Discards all text up to `end`, the end of the value that just ended. */
   pass(end: number): void {
     this.#valueEnd = end;
     if (this.#partsBytes === 0) return;

@@ -7,18 +7,18 @@ function decode(json: string): string {
   return decodeJsonString(text, 2, text.length - 1);
 }
 
-describe('JSON strings in the spelling of Go', () => {
+describe('JSON strings as encoded by Go', () => {
   test('escapes quotes, control, HTML and line separator characters and nothing else', () => {
     expect(encodeJsonString('"\\/\b\f\n\r\t\u0001\u001f\u007f<>&\u2028\u2029é日😀')).toBe(
       '"\\"\\\\/\\b\\f\\n\\r\\t\\u0001\\u001f\u007f\\u003c\\u003e\\u0026\\u2028\\u2029é日😀"',
     );
   });
 
-  test('reads a lone surrogate as U+FFFD', () => {
+  test('decodes a lone surrogate as U+FFFD', () => {
     expect(decode('"a\\ud800b\\udc00\\ud83d\\ude00"')).toBe('a\ufffdb\ufffd😀');
   });
 
-  test('reads back what it wrote', () => {
+  test('decodes what it encoded', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'binary' }), (value) => {
         expect(decode(encodeJsonString(value))).toBe(value.toWellFormed());
@@ -36,7 +36,7 @@ describe('rewriteStrings', () => {
   };
   const [a, c] = [5, 29];
 
-  /** In pieces of every length. */
+  /** With every chunk length. */
   async function rewrite(places: Float64Array, rule: (value: string, start: number) => string): Promise<string> {
     const results = new Set<string>();
     for (let length = 1; length <= text.length; length++) {
@@ -51,19 +51,19 @@ describe('rewriteStrings', () => {
     return [...results][0] as string;
   }
 
-  test('changes only the strings at its places', async () => {
+  test('changes only the strings at the given offsets', async () => {
     expect(await rewrite(starts(c), (value) => `${value}<`)).toBe('{"a":"x\\u0041\\"","b":1.0,"c":"é\\u003c"}');
   });
 
-  test('takes places in any order, and tells the rule the value and the place', async () => {
+  test('accepts offsets in any order and passes value and offset to the rule', async () => {
     expect(await rewrite(starts(c, a), (value, start) => `${value}${start}`)).toBe('{"a":"xA\\"5","b":1.0,"c":"é29"}');
   });
 
-  test('passes the text on when there is no place', async () => {
+  test('leaves the text unchanged without offsets', async () => {
     expect(await rewrite(starts(), () => 'x')).toBe(text.toString());
   });
 
-  test('keeps many places', () => {
+  test('holds many offsets', () => {
     const many = Array.from({ length: 5_000 }, (_, index) => 10_000 - index);
     expect([...starts(...many)]).toEqual(many.toReversed());
   });

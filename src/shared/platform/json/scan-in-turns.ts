@@ -7,7 +7,7 @@ const backslash = 0x5c;
 const unicode = 0x75;
 const surrogatePair = /^\\ud[89ab]..\\ud[c-f]/i;
 
-/** As `scanJson`, about 1 MiB in one turn of the event loop. Throws JsonSyntaxError. */
+/** Like `scanJson`, but scans at most about 1 MiB per event loop tick. Throws JsonSyntaxError. */
 export async function scanJsonInTurns(
   text: Buffer,
   reportDepth: number,
@@ -21,13 +21,13 @@ export async function scanJsonInTurns(
   scanner.end();
 }
 
-/** What `decodeJsonString` makes of the string at [start, end), in UTF-8; about 1 MiB in one turn of the event loop. */
+/** Like `decodeJsonString`, but returns UTF-8 and decodes at most about 1 MiB per event loop tick. */
 export async function decodeStringInTurns(text: Buffer, start: number, end: number): Promise<Buffer> {
   if (end - start <= turnBytes) return Buffer.from(decodeJsonString(text, start, end));
   const inner = text.subarray(start + 1, end - 1);
   const parts: Buffer[] = [];
   for (let from = 0; from < inner.length; ) {
-    const to = endOfPiece(inner, from, Math.min(from + turnBytes, inner.length));
+    const to = chunkEnd(inner, from, Math.min(from + turnBytes, inner.length));
     parts.push(Buffer.from(decodeJsonString(inner, from - 1, to + 1)));
     from = to;
     await nextTurn();
@@ -35,14 +35,14 @@ export async function decodeStringInTurns(text: Buffer, start: number, end: numb
   return Buffer.concat(parts);
 }
 
-/** The last place up to `to` at which neither an escape, nor a pair of them, nor a character is cut. */
-function endOfPiece(inner: Buffer, from: number, to: number): number {
+/** Returns the last offset up to `to` that splits no escape, surrogate pair or character. */
+function chunkEnd(inner: Buffer, from: number, to: number): number {
   if (to === inner.length) return to;
-  const piece = inner.subarray(0, to);
-  for (let at = piece.indexOf(backslash, from); at >= 0; ) {
+  const chunk = inner.subarray(0, to);
+  for (let at = chunk.indexOf(backslash, from); at >= 0; ) {
     const next = at + escapeBytes(inner, at);
     if (next > to) return at;
-    at = piece.indexOf(backslash, next);
+    at = chunk.indexOf(backslash, next);
   }
   let end = to;
   while (((inner[end] as number) & 0xc0) === 0x80) end -= 1;

@@ -3,7 +3,7 @@ import type { Logger } from '../logger/logger.ts';
 type Phase = 'drain' | 'intake' | 'work' | 'queues' | 'stores' | 'processes';
 
 /**
- * Order of shutdown: tell the proxy to send no more, stop taking requests, finish work, close queues, close pools and
+ * Shutdown order: make the proxy stop sending requests, stop accepting them, finish work, close queues, close pools and
  * stores, stop child processes.
  */
 const phases: readonly Phase[] = ['drain', 'intake', 'work', 'queues', 'stores', 'processes'];
@@ -14,7 +14,7 @@ interface Closer {
   readonly close: () => Promise<void>;
 }
 
-/** Collects what must be closed and closes it in phases, each within a limit. */
+/** Registers close callbacks and runs them in phases, each callback within a time limit. */
 export class Lifecycle implements AsyncDisposable {
   readonly #closers: Closer[] = [];
   readonly #logger: Logger;
@@ -30,7 +30,7 @@ export class Lifecycle implements AsyncDisposable {
     this.#closers.push({ phase, name, close });
   }
 
-  /** Runs all phases once; later calls wait for the same run. Never rejects: what fails is logged. */
+  /** Runs all phases once; later calls wait for the same run. Never rejects: failures are logged. */
   close(): Promise<void> {
     this.#closing ??= this.#closeAll();
     return this.#closing;
@@ -43,7 +43,7 @@ export class Lifecycle implements AsyncDisposable {
   async #closeAll(): Promise<void> {
     for (const phase of phases) {
       const closers = this.#closers.filter((closer) => closer.phase === phase).reverse();
-      // Within a phase the last opened closes first, one after another: a pool must outlive what uses it.
+      // Within a phase, close one at a time in reverse order of registration: a pool must outlive its users.
       for (const closer of closers) await this.#closeOne(closer);
     }
   }
@@ -63,9 +63,7 @@ export class Lifecycle implements AsyncDisposable {
   }
 }
 
-/**
- * Waits for SIGINT or SIGTERM, then closes `lifecycle` and ends the process; a second signal ends it at once.
- */
+/** On SIGINT or SIGTERM, closes `lifecycle` and exits the process. A second signal exits at once. */
 export function closeOnSignal(lifecycle: Lifecycle, logger: Logger): void {
   let signalled = false;
   const onSignal = (signal: NodeJS.Signals): void => {

@@ -2,26 +2,26 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { OperatorError } from '../errors/errors.ts';
 import type { Logger } from '../logger/logger.ts';
 
-/** How long a process that starts waits for a part that is away, and where it says so. */
+/** How long a starting process waits for an unavailable dependency, and where it logs that. */
 export interface StartWait {
   /** In milliseconds; 0: one attempt. */
   readonly waitMs: number;
   readonly logger: Logger;
 }
 
-/** What an error of a part means: it may pass, or it never will. */
+/** Whether an error of a dependency is temporary or permanent, with its reason. */
 export type Verdict = { readonly passing: string } | { readonly final: string };
 
-/** Something that a process needs before it can serve. */
+/** A dependency that a process needs before it can serve. */
 export interface NeededPart<T> {
-  /** For sentences, as in `Redis at cache:6379 (HOLDFAST_REDIS_URL)`. */
+  /** For messages, such as `Redis at cache:6379 (HOLDFAST_REDIS_URL)`. */
   readonly name: string;
   readonly attempt: () => Promise<T>;
-  /** null when the error is none of the part's; it is thrown as it is then. */
+  /** Returns null if the error does not come from the dependency; it is then rethrown unchanged. */
   readonly judge: (error: unknown) => Verdict | null;
 }
 
-/** A part that a process needs is away, or refuses it. */
+/** A dependency is unavailable or rejects this process. */
 export class PartUnavailableError extends OperatorError {
   override readonly name = 'PartUnavailableError';
 }
@@ -29,8 +29,8 @@ export class PartUnavailableError extends OperatorError {
 const pauseMs = 250;
 
 /**
- * Containers start in any order, and a database may have to recover: tries until the attempt succeeds, and says why it waits
- * whenever that changes. Throws PartUnavailableError when the wait is over or waiting does not help.
+ * Retries until the attempt succeeds, because containers start in any order and a database may have to recover. Logs the
+ * reason for waiting whenever it changes. Throws PartUnavailableError on timeout or if waiting does not help.
  */
 export async function untilAvailable<T>(part: NeededPart<T>, { waitMs, logger }: StartWait): Promise<T> {
   const deadline = performance.now() + waitMs;

@@ -1,6 +1,6 @@
 import type { Logger } from './logger.ts';
 
-/** At most one line per kind and interval, with the number of those that were left out since: for what a stranger can cause. */
+/** Logs at most one line per kind and interval, with the number of suppressed lines. For warnings that any client can cause. */
 export class LimitedWarning {
   readonly #logger: Logger;
   readonly #everyMs: number;
@@ -11,15 +11,15 @@ export class LimitedWarning {
     this.#everyMs = everyMs;
   }
 
-  /** `kind` must have few values. */
+  /** `kind` must have low cardinality. */
   warn(kind: string, fields: Readonly<Record<string, unknown>>, message: string): void {
     const now = performance.now();
-    const before = this.#kinds.get(kind);
-    if (before && now - before.since < this.#everyMs) {
-      before.leftOut++;
+    const last = this.#kinds.get(kind);
+    if (last && now - last.since < this.#everyMs) {
+      last.leftOut++;
       return;
     }
     this.#kinds.set(kind, { since: now, leftOut: 0 });
-    this.#logger.warn({ ...fields, ...(before?.leftOut ? { leftOut: before.leftOut } : {}) }, message);
+    this.#logger.warn({ ...fields, ...(last?.leftOut ? { leftOut: last.leftOut } : {}) }, message);
   }
 }

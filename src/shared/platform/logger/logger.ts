@@ -2,7 +2,7 @@ import { type Logger as PinoLogger, pino } from 'pino';
 
 export type Logger = PinoLogger;
 
-/** Members that never reach a log line, wherever an object of ours carries them. */
+/** Properties that must never be logged. */
 const secretPaths = [
   'req.headers.authorization',
   'headers.authorization',
@@ -17,7 +17,7 @@ const secretPaths = [
   'config.secrets',
 ];
 
-/** The process's logger: JSON lines on stdout (or `destination`), secrets replaced. */
+/** Creates the process's logger: JSON lines on stdout (or `destination`), with secrets redacted. */
 export function createLogger(
   options: { level: string; name?: string },
   destination?: { write(line: string): void },
@@ -33,7 +33,7 @@ export function createLogger(
   return destination ? pino(settings, destination) : pino(settings);
 }
 
-/** Name, sentence and stack of an error and its causes; never its own properties, which may hold query values. */
+/** Logs name, message and stack of an error and its causes, but not its own properties, which may contain query values. */
 function serializeError(error: unknown): unknown {
   if (!(error instanceof Error)) return String(error);
   return {

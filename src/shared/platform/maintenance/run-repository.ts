@@ -9,14 +9,14 @@ const NameRow = Type.Object({ name: Type.String() });
 
 export type RunRepository = ReturnType<typeof createRunRepository>;
 
-/** Who does which maintenance, by the clock of the database: one row per kind. */
+/** Which process runs which maintenance task, by the database clock: one row per task. */
 export function createRunRepository(db: Queryable) {
   const until = (seconds: number) => sql.fragment`clock_timestamp() + make_interval(secs => ${seconds})`;
   return {
     /**
-     * Claims a kind of maintenance for `claimSeconds`, if nobody else has it and either its last run began `everySeconds` ago
-     * or has left a place to go on from. Times ahead of the clock, which has been set back then, do not count. Null when it
-     * is not to be done now.
+     * Claims a task for `claimSeconds` if nobody else holds it and its last run either started at least `everySeconds` ago
+     * or saved a position to resume from. Ignores times in the future: the clock was set back. Returns null if the task is
+     * not due or held by another process.
      */
     claim: (name: string, holder: string, times: { claimSeconds: number; everySeconds: number }) =>
       db.maybeOne(sql.rows(ClaimRow)`
@@ -30,7 +30,7 @@ export function createRunRepository(db: Queryable) {
             or m.last_started_at <= ${until(-times.everySeconds)})
         returning place`),
 
-    /** Holds on to a claim; false when it was lost. */
+    /** Extends a claim. Returns false if it was lost. */
     renew: async (name: string, holder: string, claimSeconds: number): Promise<boolean> => {
       const row = await db.maybeOne(sql.rows(NameRow)`
         /* maintenanceRuns.renew */
@@ -39,7 +39,7 @@ export function createRunRepository(db: Queryable) {
       return row !== null;
     },
 
-    /** Notes where a run that goes on has come to; false when the claim was lost. */
+    /** Saves the position of an unfinished run. Returns false if the claim was lost. */
     savePlace: async (name: string, holder: string, place: string): Promise<boolean> => {
       const row = await db.maybeOne(sql.rows(NameRow)`
         /* maintenanceRuns.savePlace */
@@ -48,14 +48,14 @@ export function createRunRepository(db: Queryable) {
       return row !== null;
     },
 
-    /** Notes what a whole run has found, and that the next one begins anew. */
+    /** Saves the result of a complete run and clears the position, so that the next run starts over. */
     saveResult: (name: string, result: string) =>
       db.query(sql.nothing`
         /* maintenanceRuns.saveResult */
         insert into maintenance_runs (name, last_ended_at, result) values (${name}, clock_timestamp(), ${result})
         on conflict (name) do update set place = null, last_ended_at = excluded.last_ended_at, result = excluded.result`),
 
-    /** Gives a claim back. */
+    /** Releases a claim. */
     release: (name: string, holder: string) =>
       db.query(sql.nothing`
         /* maintenanceRuns.release */
@@ -63,7 +63,7 @@ export function createRunRepository(db: Queryable) {
           last_ended_at = case when place is null then clock_timestamp() else last_ended_at end
         where name = ${name} and claimed_by = ${holder}::uuid`),
 
-    /** What the last whole run found. */
+    /** Returns the result of the last complete run. */
     findResult: async (name: string): Promise<string | null> => {
       const row = await db.maybeOne(sql.rows(ResultRow)`
         /* maintenanceRuns.findResult */ select result from maintenance_runs where name = ${name}`);

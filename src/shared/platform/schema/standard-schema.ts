@@ -12,7 +12,7 @@ export interface StandardSchema<Output> {
   };
 }
 
-/** Lets a TypeBox schema stand wherever a Standard Schema is asked for. Compiled once, on first use. */
+/** Wraps a TypeBox schema as a Standard Schema. Compiled once, on first use. */
 export function standard<S extends TSchema>(schema: S): StandardSchema<Static<S>> {
   let compiled: { Check(value: unknown): boolean; Errors(value: unknown): SchemaIssue[] } | undefined;
   return {

@@ -3,14 +3,14 @@ import { readFileSync } from 'node:fs';
 import tls from 'node:tls';
 import { OperatorError } from '../errors/errors.ts';
 
-/** A file with certificates or a key cannot be used. */
+/** A certificate or key file cannot be used. */
 export class CertificateFileError extends OperatorError {
   override readonly name = 'CertificateFileError';
 }
 
-/** What one connection believes and shows of itself, beside what every connection of the process believes. PEM texts. */
+/** TLS files of one connection, as PEM texts. */
 export interface TlsFiles {
-  /** Believed instead of all other authorities. */
+  /** Trusted instead of all other authorities. */
   readonly ca?: string;
   readonly cert?: string;
   readonly key?: string;
@@ -19,8 +19,8 @@ export interface TlsFiles {
 const certificate = /-----BEGIN CERTIFICATE-----[\s\S]+?-----END CERTIFICATE-----/g;
 
 /**
- * From here on, every TLS connection that this process opens believes the authorities in a PEM file, besides those that it believes
- * already. `setting` names the file in errors. Throws CertificateFileError.
+ * Adds the authorities of a PEM file to those that all TLS connections of this process trust from now on.
+ * `setting` names the file in errors. Throws CertificateFileError.
  */
 export function trustAuthorities(file: string, setting: string): void {
   const own = readPem(file, setting, 'certificate').match(certificate) ?? [];
@@ -28,7 +28,7 @@ export function trustAuthorities(file: string, setting: string): void {
 }
 
 /**
- * Takes `sslrootcert`, `sslcert` and `sslkey`, paths as libpq has them, out of the query of a URL, and reads those files.
+ * Removes libpq's file parameters `sslrootcert`, `sslcert` and `sslkey` from the query of a URL and reads the files.
  * `setting` names the URL in errors. Throws CertificateFileError.
  */
 export function takeTlsFiles(query: URLSearchParams, setting: string): TlsFiles {
@@ -37,7 +37,7 @@ export function takeTlsFiles(query: URLSearchParams, setting: string): TlsFiles 
     query.delete(name);
     return file === null ? undefined : readPem(file, `${setting}: ${name}`, what);
   };
-  // As in libpq: the authorities of the system.
+  // As in libpq, `system` means the system's authorities.
   if (query.get('sslrootcert') === 'system') query.delete('sslrootcert');
   const ca = take('sslrootcert', 'certificate');
   const cert = take('sslcert', 'certificate');
@@ -70,7 +70,7 @@ function readPem(file: string, setting: string, what: 'certificate' | 'private k
   return text;
 }
 
-/** What OpenSSL calls a certificate that does not lead to an authority that is believed, or is not valid. */
+/** OpenSSL error codes for certificates that are invalid or not issued by a trusted authority. */
 const untrusted = new Set([
   'CERT_CHAIN_TOO_LONG',
   'CERT_HAS_EXPIRED',
@@ -89,10 +89,10 @@ const untrusted = new Set([
   'UNABLE_TO_VERIFY_LEAF_SIGNATURE',
 ]);
 
-/** The other side speaks no TLS, wants a certificate of ours, or shares no version with us; what may pass is left out. */
+/** The peer does not use TLS, wants a client certificate, or supports no common version. Temporary errors are excluded. */
 const noCommonGround = /^(?:EPROTO|ERR_SSL_(?!.*(?:INTERNAL_ERROR|UNEXPECTED_EOF)))/;
 
-/** Why no TLS connection can be made, in one sentence for an operator; null when this error, however deep, does not say so. */
+/** Describes for an operator why TLS fails; null if neither `error` nor its causes (up to 8 levels) are TLS errors. */
 export function tlsFaultOf(error: unknown): string | null {
   let current = error as { code?: unknown; message?: unknown; cause?: unknown } | null | undefined;
   for (let depth = 0; depth < 8 && typeof current === 'object' && current !== null; depth++) {

@@ -5,7 +5,7 @@ import { decodeJsonString } from '../json/rewrite-strings.ts';
 import { decodeStringInTurns } from '../json/scan-in-turns.ts';
 import { inTurns, scanInTurns, turnBytes } from './turns.ts';
 
-/** What `work` comes to, and how often others had their turn meanwhile. */
+/** Returns the result of `work` and how many event loop ticks passed meanwhile. */
 async function countTurns<T>(work: () => Promise<T>): Promise<{ result: T; turns: number }> {
   let turns = 0;
   let next = setImmediate(function count() {
@@ -20,28 +20,28 @@ async function countTurns<T>(work: () => Promise<T>): Promise<{ result: T; turns
 }
 
 describe('work over many bytes', () => {
-  test('is done in turns of 1 MiB', async () => {
-    const pieces: number[] = [];
+  test('is split into ticks of 1 MiB', async () => {
+    const chunkSizes: number[] = [];
     const bytes = Buffer.alloc(5 * turnBytes + 1);
-    const { turns } = await countTurns(() => scanInTurns({ write: ({ length }) => pieces.push(length) }, bytes));
-    expect(Math.max(...pieces)).toBe(turnBytes);
-    expect(pieces.reduce((sum, length) => sum + length)).toBe(bytes.length);
+    const { turns } = await countTurns(() => scanInTurns({ write: ({ length }) => chunkSizes.push(length) }, bytes));
+    expect(Math.max(...chunkSizes)).toBe(turnBytes);
+    expect(chunkSizes.reduce((sum, length) => sum + length)).toBe(bytes.length);
     expect(turns).toBeGreaterThanOrEqual(5);
   });
 
-  test('that come in many pieces or in one, as a stream', async () => {
+  test('is split when it streams in, in one chunk or in many', async () => {
     for (const parts of [
       [Buffer.alloc(4 * turnBytes)],
       Array.from({ length: 64 }, () => Buffer.alloc(turnBytes / 16)),
     ]) {
       const { turns } = await countTurns(async () => {
-        for await (const piece of inTurns(parts)) expect(piece.length).toBeLessThanOrEqual(turnBytes);
+        for await (const slice of inTurns(parts)) expect(slice.length).toBeLessThanOrEqual(turnBytes);
       });
       expect(turns).toBeGreaterThanOrEqual(3);
     }
   });
 
-  test('leaves small work in the turn that it is in', async () => {
+  test('finishes small work in the current tick', async () => {
     const { turns } = await countTurns(() => parseInTurns(Buffer.from('{"a":[1,2]}')));
     expect(turns).toBe(0);
   });
@@ -65,12 +65,12 @@ describe('parsing in turns', () => {
     ],
     ['a string', JSON.stringify(filler + filler + filler)],
     ['members that repeat', `{"a":"${filler}","a":{"b":"${filler}${filler}"},"c":1,"a":2}`],
-  ])('gives what JSON.parse gives: %s', async (_name, text) => {
+  ])('returns the same as JSON.parse: %s', async (_name, text) => {
     const { result } = await countTurns(() => parseInTurns(Buffer.from(text)));
     expect(JSON.stringify(result)).toBe(JSON.stringify(JSON.parse(text)));
   });
 
-  test('gives way between the members of a large body', async () => {
+  test('yields between the members of a large body', async () => {
     const text = Buffer.from(
       JSON.stringify({ metadata: Object.fromEntries(Array.from({ length: 8 }, (_, i) => [i, filler])) }),
     );
@@ -80,7 +80,7 @@ describe('parsing in turns', () => {
   });
 });
 
-test('a large string is decoded in turns to what it is decoded to at once', async () => {
+test('decoding a large string in turns gives the same result as decoding it at once', async () => {
   const parts = [
     'a',
     'é',

@@ -1,19 +1,19 @@
 /**
- * Bytes that one turn of the event loop may scan, parse, hash or write out: a few ms. What is larger is cut, and other calls are
- * answered in between.
+ * Maximum bytes to scan, parse, hash or serialize in one event loop tick: a few ms. Larger inputs are split, so that
+ * other requests are served in between.
  */
 export const turnBytes = 1024 * 1024;
 
-/** Resolves in a later turn of the event loop, after what has come in meanwhile. */
+/** Resolves in a later event loop tick, after pending I/O events. */
 export function nextTurn(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));
 }
 
-/** Counts work and gives way to others after each `turnBytes` of it. */
+/** Counts processed bytes and yields to the event loop after every `turnBytes`. */
 export class Turns {
   #spent = 0;
 
-  /** Call after work over `bytes`. */
+  /** Call after processing `bytes`. */
   async spend(bytes: number): Promise<void> {
     this.#spent += bytes;
     if (this.#spent < turnBytes) return;
@@ -22,7 +22,7 @@ export class Turns {
   }
 }
 
-/** The bytes in pieces of at most `turnBytes`, which share memory with them. */
+/** Yields slices of at most `turnBytes`, which share memory with `bytes`. */
 export function* slicesOf(bytes: Buffer): Generator<Buffer> {
   if (bytes.length <= turnBytes) {
     yield bytes;
@@ -31,7 +31,7 @@ export function* slicesOf(bytes: Buffer): Generator<Buffer> {
   for (let at = 0; at < bytes.length; at += turnBytes) yield bytes.subarray(at, at + turnBytes);
 }
 
-/** The same bytes, in pieces of at most `turnBytes` and as many of them in one turn. */
+/** Yields the same bytes in slices of at most `turnBytes`, and about `turnBytes` per event loop tick. */
 export async function* inTurns(source: AsyncIterable<Buffer> | Iterable<Buffer>): AsyncGenerator<Buffer> {
   const turns = new Turns();
   for await (const chunk of source) {
@@ -42,7 +42,7 @@ export async function* inTurns(source: AsyncIterable<Buffer> | Iterable<Buffer>)
   }
 }
 
-/** Feeds `bytes` to something that takes a text in pieces, a piece in each turn. */
+/** Feeds `bytes` to a scanner in slices, one per event loop tick. */
 export async function scanInTurns(scanner: { write(chunk: Buffer): void }, bytes: Buffer): Promise<void> {
   if (bytes.length <= turnBytes) {
     scanner.write(bytes);
