@@ -23,7 +23,7 @@ Usage: holdfast <verb>
   --version      print the version
   help           print this
 
-Settings are environment variables; the README lists them.`;
+Settings are environment variables; docs/settings.md lists them.`;
 
 async function main(args: string[]): Promise<number | undefined> {
   const [verb, ...rest] = args;

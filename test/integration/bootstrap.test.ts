@@ -360,12 +360,12 @@ describe('a file that manages', () => {
       /ann is a site admin in one place/,
     ],
     [
-      "the README's first token",
+      "the first token of the documentation",
       list('{ login: ann, role: admin, token: at-least-16-characters-of-randomness }'),
       /one from an example/,
     ],
     [
-      "the README's other token",
+      "the other token of the documentation",
       list('{ login: ann, role: admin, token: another-long-random-string }'),
       /one from an example/,
     ],
@@ -382,9 +382,9 @@ describe('a file that manages', () => {
   });
 });
 
-test('no README, example or compose file has a token that would be let in', () => {
+test('no document, example or compose file has a token that would be accepted', () => {
   const root = path.join(import.meta.dirname, '../..');
-  const texts = ['README.md', '.env.example', 'docker-compose.yml'].map((name) =>
+  const texts = ['README.md', 'docs/administration.md', '.env.example', 'docker-compose.yml'].map((name) =>
     readFileSync(path.join(root, name), 'utf8'),
   );
   const tokens = texts.flatMap((text) =>

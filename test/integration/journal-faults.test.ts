@@ -209,7 +209,7 @@ describe('a stack whose journal could not be replayed', () => {
       const shown = await ok(replica.call('GET', stack.path, { auth: stack.auth }));
       expect([shown.json.foldError, shown.headers['x-pulumi-warning']]).toEqual([sentence, sentence]);
       expect(await replica.context.metrics.registry.metrics()).toMatch(
-        /holdfast_stacks_with_journal_faults\{fault="error"\} [1-9]/,
+        /holdfast_stacks_with_journal_errors\{reason="invalid-entry"\} [1-9]/,
       );
     }
     const sound = await createStack(app);
@@ -290,7 +290,7 @@ describe('entries of a kind that this release does not know', () => {
       expect(headers['x-pulumi-warning']).toMatch(expected);
     expect(await exportedNames(app, stack)).toHaveLength(1 + many);
     expect(await app.context.metrics.registry.metrics()).toMatch(
-      /holdfast_stacks_with_journal_faults\{fault="unknown-kind"\} [1-9]/,
+      /holdfast_stacks_with_journal_errors\{reason="unknown-kind"\} [1-9]/,
     );
     // The stack goes on, and the journal stays.
     const next = await startUpdate(app, stack, { journal: true });

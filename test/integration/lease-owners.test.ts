@@ -97,7 +97,7 @@ describe('a lease ends when', () => {
     const update = await leaveRunning(app, member);
     const count = async () =>
       Number(
-        /^holdfast_leases_lost_total\{reason="token-revoked"\} (\d+)/m.exec(
+        /^holdfast_leases_revoked_total\{reason="token-revoked"\} (\d+)/m.exec(
           (await app.call('GET', '/metrics')).text,
         )?.[1] ?? 0,
       );
@@ -335,7 +335,7 @@ describe('the longest life of an update', () => {
     ]);
     await expectKept(app, member, update);
     const [row] = await query(app, 'select end_reason from updates where id = $1', [update.id]);
-    expect(row).toEqual({ end_reason: 'longest-life' });
+    expect(row).toEqual({ end_reason: 'time-limit' });
   });
 
   test('is set by HOLDFAST_UPDATE_HOURS', async () => {

@@ -42,7 +42,7 @@ test('the management port has the figures, and nothing of the service', async ()
     blobs: 'ok',
     queue: 'ok',
     jobs: { waiting: 0, active: 0 },
-    handoverBytes: 0,
+    payloadStoreBytes: 0,
   });
   expect(await get(server.management, '/healthz')).toEqual({ status: 200, text: '{"status":"healthy"}' });
   for (const target of ['/', '/api/capabilities', '/admin/queues'])

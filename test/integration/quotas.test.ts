@@ -225,7 +225,7 @@ test('the operator sets limits and sees them with what is used; the metrics have
   const metrics = (await app.call('GET', '/metrics', { accept: null })).text;
   expect(metrics).toContain(`holdfast_quota_limit{organization="${organization}",quota="updates"} 7`);
   expect(metrics).toContain(`holdfast_quota_used{organization="${organization}",quota="updates"} 1`);
-  expect(metrics).toMatch(/holdfast_quota_refusals_total\{quota="stacks"\} [1-9]/);
+  expect(metrics).toMatch(/holdfast_quota_rejections_total\{quota="stacks"\} [1-9]/);
 
   await runAdminVerb(
     app,

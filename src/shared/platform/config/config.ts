@@ -187,7 +187,7 @@ function toConfig(settings: Settings): Config {
     },
     bootstrapFile: settings.HOLDFAST_BOOTSTRAP ?? null,
     organizationCreation: settings.HOLDFAST_ORGANIZATION_CREATION ?? (embedded ? 'anyone' : 'site-admin'),
-    wrongTokensPerMinute: settings.HOLDFAST_WRONG_TOKENS_PER_MINUTE,
+    wrongTokensPerMinute: settings.HOLDFAST_INVALID_TOKENS_PER_MINUTE,
     checkpointMode: settings.HOLDFAST_CHECKPOINT_MODE,
     leaseSeconds: settings.HOLDFAST_LEASE_SECONDS,
     updateSeconds: settings.HOLDFAST_UPDATE_HOURS * 3600,
@@ -218,7 +218,7 @@ function toConfig(settings: Settings): Config {
         imports: settings.HOLDFAST_REDIS_IMPORT_IN_FLIGHT_BYTES,
       },
       minBodyBytesPerSecond: settings.HOLDFAST_MIN_BODY_BYTES_PER_SECOND,
-      inflatedBytes: settings.HOLDFAST_INFLATED_BYTES,
+      inflatedBytes: settings.HOLDFAST_BUFFERED_BODY_BYTES,
       largeBytes: settings.HOLDFAST_LARGE_BYTES,
     },
     quotas: {

@@ -35,8 +35,8 @@ export function frontConfig(settings: Settings): FrontConfig {
   return {
     maxConnections: settings.HOLDFAST_MAX_CONNECTIONS,
     maxConnectionsPerAddress: settings.HOLDFAST_MAX_CONNECTIONS_PER_ADDRESS,
-    headMs: settings.HOLDFAST_HEAD_SECONDS * 1000,
-    idleMs: settings.HOLDFAST_IDLE_SECONDS * 1000,
+    headMs: settings.HOLDFAST_HEADERS_TIMEOUT_SECONDS * 1000,
+    idleMs: settings.HOLDFAST_KEEP_ALIVE_SECONDS * 1000,
     tls: certFile === undefined || keyFile === undefined ? null : { certFile, keyFile },
   };
 }
