@@ -311,7 +311,7 @@ describe('a file that manages', () => {
     await applyHere(`revision: 7\n${list(ann())}`);
     for (const older of [`revision: 6\n${list(`${ann()}, ${ben()}`)}`, list(`${ann()}, ${ben()}`)]) {
       const { warnings } = await applyHere(older);
-      expect(warnings).toEqual([expect.stringMatching(/passed over: revision 7/)]);
+      expect(warnings).toEqual([expect.stringMatching(/skipped: revision 7/)]);
     }
     expect(await query(own, `select 1 from users where login = 'ben-m'`)).toEqual([]);
     await applyHere(`revision: 8\n${list(`${ann()}, ${ben()}`)}`);
@@ -360,19 +360,19 @@ describe('a file that manages', () => {
       /ann is a site admin in one place/,
     ],
     [
-      "the first token of the documentation",
+      'the first token of the documentation',
       list('{ login: ann, role: admin, token: at-least-16-characters-of-randomness }'),
       /one from an example/,
     ],
     [
-      "the other token of the documentation",
+      'the other token of the documentation',
       list('{ login: ann, role: admin, token: another-long-random-string }'),
       /one from an example/,
     ],
     [
       'a token of one character',
       list('{ login: ann, role: admin, token: "0000000000000000000" }'),
-      /hardly any different/,
+      /too few different/,
     ],
     ['a token that counts', list('{ login: ann, role: admin, token: "abcdefghijklmnop" }'), /a sequence/],
   ])('is refused with %s', (_, content, message) => {

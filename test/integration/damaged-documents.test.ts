@@ -153,7 +153,7 @@ test('a fold does without a damaged fold point, or one whose object is gone', as
     if (way === 'remove') await point.remove();
     log.length = 0;
     expect(await exportedNames(app, stack)).toHaveLength(65);
-    expect(log.map((line) => line['msg'])).toContain('fold point is damaged: dropped');
+    expect(log.map((line) => line['msg'])).toContain('journal snapshot is damaged: dropped');
     expect(await query(app, 'select 1 from journal_fold_points where update_id = $1', [update.id])).toEqual([]);
     await ok(complete(app, update));
     expect(await exportedNames(app, stack)).toHaveLength(65);

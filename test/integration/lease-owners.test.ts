@@ -147,7 +147,7 @@ describe('a lease goes on when', () => {
         ),
     ],
     [
-      'the user is no site admin any more',
+      'the user is no longer a site admin',
       ({ login }: Membership) => query(app, 'update users set site_admin = false where login = $1', [login]),
     ],
   ] as const)('%s', async (_, act) => {
@@ -331,7 +331,7 @@ describe('the longest life of an update', () => {
     const refused = await renew(app, update, member.stack);
     expect([refused.status, refused.json.message]).toEqual([
       403,
-      expect.stringMatching(/as long as an update may \(HOLDFAST_UPDATE_HOURS/),
+      expect.stringMatching(/the maximum duration of an update \(HOLDFAST_UPDATE_HOURS/),
     ]);
     await expectKept(app, member, update);
     const [row] = await query(app, 'select end_reason from updates where id = $1', [update.id]);

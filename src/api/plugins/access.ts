@@ -15,7 +15,7 @@ export function registerAccess(app: FastifyInstance, context: ApiContext): void 
   app.decorateRequest('lease', null as unknown as Lease);
   app.addHook('onRoute', (route) => {
     if (!route.config?.access)
-      throw new Error(`Route ${String(route.method)} ${route.url} does not say who may call it`);
+      throw new Error(`Route ${String(route.method)} ${route.url} does not declare who may call it`);
   });
   const leases = new LeaseAccess(context);
   app.addHook('onRoute', (route) => leases.guard(route));

@@ -38,7 +38,7 @@ export function registerJournalRoutes(app: RouteScope, context: ApiContext): voi
           const job = { name: 'advance-fold', schema: 1, updateId: lease.updateId } as const;
           await context.dispatcher
             .enqueue(job)
-            .catch((error: unknown) => request.log.warn({ err: error }, 'no fold point'));
+            .catch((error: unknown) => request.log.warn({ err: error }, 'snapshot not taken'));
         },
         job: (handover) => ({ name: 'append-journal', schema: 1, fence: fenceOf(lease), ...handover }),
       });

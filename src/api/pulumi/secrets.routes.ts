@@ -102,7 +102,12 @@ export function registerSecretRoutes(app: RouteScope, context: ApiContext): void
       `${stackPath}/decrypt/${log}`,
       {
         config: viewer,
-        schema: { ...common, summary: 'Note that secrets were shown', body: AnyObject, response: { 204: Type.Null() } },
+        schema: {
+          ...common,
+          summary: 'Record that secrets were shown',
+          body: AnyObject,
+          response: { 204: Type.Null() },
+        },
       },
       async ({ params, caller, log: logger }, reply) => {
         logger.info(

@@ -79,7 +79,7 @@ export function registerServiceRoutes(app: RouteScope, context: ApiContext): voi
     async ({ caller }) => {
       const [first] = await identity.listMemberships(caller.userId);
       // The CLI takes 404 to mean that the user's own name is the organization (pkg/backend/httpstate/stack.go).
-      if (!first) throw new NotFoundError('You are in no organization yet');
+      if (!first) throw new NotFoundError('You are not a member of any organization yet');
       return { GitHubLogin: first.name, Messages: [] };
     },
   );

@@ -90,7 +90,7 @@ export class StackService {
             { stackId: id, updateId: null },
             { document, ...initial },
           );
-          if (checkpointId === null) throw new UnavailableError('The state was swept away; please repeat the call');
+          if (checkpointId === null) throw new UnavailableError('The state was deleted meanwhile; please retry');
           await stacks.setHead(id, checkpointId);
         }
         const created = await stacks.lockById(id);
@@ -198,10 +198,9 @@ export class StackService {
 /** Throws when the locked stack has resources, or it cannot be told yet. */
 async function assertEmpty(tx: Queryable, stack: StackRow): Promise<void> {
   if (await createUpdateRepository(tx).findWithTail(stack.id)) {
-    throw new UnavailableError(
-      'The state of an interrupted update is still being put together; please repeat the call',
-      { retryAfterSeconds: 1 },
-    );
+    throw new UnavailableError('The state of an interrupted update is still being compacted; please retry', {
+      retryAfterSeconds: 1,
+    });
   }
   const head = stack.checkpointId === null ? null : await createCheckpointRepository(tx).find(stack.checkpointId);
   if (head && head.resourceCount > 0) throw new InvalidRequestError('Bad Request: Stack still contains resources.');
@@ -227,6 +226,6 @@ function organizationNotFound(organization: string, hint = ''): NotFoundError {
 
 function decodeContinuation(token: string): StackRef {
   const ref = parseQualifiedName(Buffer.from(token, 'base64url').toString('utf8'));
-  if (!ref) throw new InvalidRequestError('The continuationToken is not one of ours');
+  if (!ref) throw new InvalidRequestError('The continuationToken is not valid');
   return ref;
 }

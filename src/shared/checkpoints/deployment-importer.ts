@@ -59,8 +59,7 @@ export class DeploymentImporter {
         { stackId: stack.id, updateId: request.updateId },
         stored,
       );
-      if (checkpointId === null)
-        throw new UnavailableError('The stored document was swept away; please repeat the call');
+      if (checkpointId === null) throw new UnavailableError('The stored document was deleted meanwhile; please retry');
       await stacks.setHead(stack.id, checkpointId);
       await stacks.publishVersion(stack.id, stackVersion);
     });

@@ -76,7 +76,7 @@ export class DocumentGuard {
       if (!isDamage(error)) throw error;
       const mended = await this.#recovered(usable.id, error);
       // The reader has had some of the other bytes already.
-      if (isBegun) throw new UnavailableError('The state was read wrongly; please repeat the call', { cause: error });
+      if (isBegun) throw new UnavailableError('The state was not read correctly; please retry', { cause: error });
       yield* this.#documents.open(mended);
     }
   }
@@ -123,7 +123,7 @@ export class DocumentGuard {
       const now = await this.#checkpoints.find(checkpointId);
       if (now?.damaged) return 'damaged';
     }
-    throw new UnavailableError('The document keeps changing while it is checked');
+    throw new UnavailableError('The document keeps changing while it is being checked');
   }
 
   /** Reads a fold point; one that is damaged is dropped. It is a cache: the journal has everything. */
@@ -137,7 +137,7 @@ export class DocumentGuard {
   }
 
   async dropFoldPoint(updateId: string, point: FoldPointRow, cause: unknown): Promise<void> {
-    this.#logger.error({ updateId, blobKey: point.blobKey, err: cause }, 'fold point is damaged: dropped');
+    this.#logger.error({ updateId, blobKey: point.blobKey, err: cause }, 'journal snapshot is damaged: dropped');
     await this.#foldPoints.delete(updateId, point.sha256);
   }
 
@@ -151,7 +151,7 @@ export class DocumentGuard {
   async #recovered(checkpointId: string, cause?: unknown): Promise<CheckpointRow> {
     const checkpoint = await this.recover(checkpointId, cause);
     if (checkpoint) return checkpoint;
-    throw new DocumentMissingError('The state was replaced while it was read; please repeat the call');
+    throw new DocumentMissingError('The state was replaced while it was being read; please retry');
   }
 
   async #damageOf(place: DocumentPlace, signal: AbortSignal | undefined): Promise<Error | null> {

@@ -88,7 +88,7 @@ async function commit(
   });
   if (renamed) {
     const id = await createCheckpointRepository(tx).insert({ stackId: stack.id, updateId }, renamed);
-    if (id === null) throw new UnavailableError('The renamed state was swept away; please repeat the call');
+    if (id === null) throw new UnavailableError('The renamed state was deleted meanwhile; please retry');
     await stacks.setHead(stack.id, id);
   }
   await stacks.publishVersion(stack.id, stackVersion);

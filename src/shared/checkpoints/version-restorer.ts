@@ -38,7 +38,7 @@ export class VersionRestorer {
       if (!stack) throw new NotFoundError('The stack was deleted meanwhile');
       if (stack.activeUpdateId !== null) throw new StackBusyError();
       if (await updates.findWithTail(stackId)) {
-        throw new UnavailableError('The state of an interrupted update is still being put together; please try again');
+        throw new UnavailableError('The state of an interrupted update is still being compacted; please try again');
       }
       await createFoldRepository(tx).acceptFaults(stackId);
       const updateId = randomUUID();
@@ -57,7 +57,8 @@ export class VersionRestorer {
         { stackId, updateId },
         { document, resourceCount: state.resourceCount },
       );
-      if (checkpointId === null) throw new UnavailableError('The stored document was swept away; please try again');
+      if (checkpointId === null)
+        throw new UnavailableError('The stored document was deleted meanwhile; please try again');
       await stacks.setHead(stackId, checkpointId);
       await stacks.publishVersion(stackId, newVersion);
       return newVersion;

@@ -87,7 +87,8 @@ class DeploymentReader {
   }
 
   #checkList(name: string, kind: JsonKind, start: number): void {
-    if (kind !== 'array' && !isNull(this.#source, start)) throw new MalformedDeploymentError(`"${name}" is no array`);
+    if (kind !== 'array' && !isNull(this.#source, start))
+      throw new MalformedDeploymentError(`"${name}" is not an array`);
   }
 }
 
@@ -138,7 +139,7 @@ export function readBaseDocument(text: Buffer | null): DocumentText {
     scanner.end();
   } catch (error) {
     if (!(error instanceof JsonSyntaxError || error instanceof MalformedDeploymentError)) throw error;
-    throw new JournalReplayError('malformed-base', `The base is no deployment: ${error.message}`, null, {
+    throw new JournalReplayError('malformed-base', `The base is not a deployment: ${error.message}`, null, {
       cause: error,
     });
   }

@@ -25,7 +25,7 @@ export class FoldClaims {
     const renewal = setInterval(() => {
       // Lost claims do no harm: what was folded without one is not committed, or is as good.
       this.#folds.renewClaim(updateId, claim, claimSeconds).catch((error: unknown) => {
-        this.#logger.warn({ updateId, err: error }, 'claim on a fold not renewed');
+        this.#logger.warn({ updateId, err: error }, 'claim on a journal could not be renewed');
       });
     }, claimSeconds * 300);
     renewal.unref();
@@ -43,7 +43,7 @@ export class FoldClaims {
     try {
       await this.#folds.releaseClaim(updateId, claim);
     } catch (error) {
-      this.#logger.warn({ updateId, err: error }, 'claim on a fold left to run out');
+      this.#logger.warn({ updateId, err: error }, 'claim on a journal could not be released; it will expire');
     }
   }
 }

@@ -99,7 +99,7 @@ export class JournalFolder {
       await sleep(pauseMs * (0.5 + Math.random()));
       pauseMs = Math.min(pauseMs * 1.5, longestPauseMs);
     }
-    throw new UnavailableError('Others keep changing the update while its journal is folded; please repeat the call');
+    throw new UnavailableError('The update keeps changing while its journal is being compacted; please retry');
   }
 
   /**
@@ -234,10 +234,11 @@ export class JournalFolder {
     if (error !== null) {
       this.#logger.error(
         { ...facts, reason: error },
-        'journal not replayed to its end; the stack waits for an operator',
+        'journal not replayed completely; the stack waits for an operator',
       );
     }
-    if (warning !== null) this.#logger.warn({ ...facts, reason: warning }, 'journal replayed without some entries');
+    if (warning !== null)
+      this.#logger.warn({ ...facts, reason: warning }, 'journal replayed without entries of unknown kinds');
   }
 
   async #readBack(update: UpdateRow, attempt: number): Promise<void> {
@@ -248,10 +249,7 @@ export class JournalFolder {
           `Checkpoint ${update.checkpointId} does not read back as written; the journal of update ${update.id} is kept`,
         );
       }
-      this.#logger.error(
-        { updateId: update.id },
-        'checkpoint does not read back as written; made anew from the journal',
-      );
+      this.#logger.error({ updateId: update.id }, 'checkpoint does not read back as written; rebuilt from the journal');
       await this.#rebuildClaimed(update.id);
       // The next attempt reads that back.
       return;
@@ -286,7 +284,7 @@ export class JournalFolder {
       },
       { entries: update.foldedEntries, fromBase: true },
     );
-    if (rebuilt) this.#logger.warn({ updateId }, 'state made anew from its journal');
+    if (rebuilt) this.#logger.warn({ updateId }, 'state rebuilt from its journal');
     return rebuilt !== null;
   }
 }

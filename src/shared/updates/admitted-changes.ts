@@ -48,7 +48,7 @@ export class StackChangedError extends ConflictError {
   override readonly code = 'stack-changed';
   constructor() {
     super(
-      'The stack was changed by someone else while this call was under way, so nothing was done; please look at its newest state before you repeat the call',
+      'The stack was changed by someone else during this call, so nothing was done; please check its newest state before you retry',
     );
   }
 }
@@ -58,7 +58,7 @@ export class ChangeGivenUpError extends ConflictError {
   override readonly name = 'ChangeGivenUpError';
   override readonly code = givenUpCode;
   constructor() {
-    super('This call took longer than it may and was given up: nothing was changed. Please repeat it');
+    super('This call took too long and was abandoned: nothing was changed. Please retry');
   }
 }
 
@@ -124,10 +124,9 @@ export class AdmittedChanges {
       if (await wasCommitted(receipts, change)) return;
       assertUnchanged(stack, change.admission);
       if (await createUpdateRepository(tx).findWithTail(stack.id)) {
-        throw new UnavailableError(
-          'The state of an interrupted update is still being put together; please repeat the call',
-          { retryAfterSeconds: 1 },
-        );
+        throw new UnavailableError('The state of an interrupted update is still being compacted; please retry', {
+          retryAfterSeconds: 1,
+        });
       }
       await work(tx, stack);
       // Last, so that whoever gives the change up does not wait for the work, and the deadline is asked for as late as can be.
@@ -146,7 +145,7 @@ export class AdmittedChanges {
     if (fate === 'committed') return;
     if (fate === 'unknown' && toRejection(error) === null) {
       throw new UnavailableError(
-        'The database is not available, so it is not known whether this call was carried out; please repeat the call if the stack shows that it was not',
+        'The database is not available, so it is not known whether this call succeeded; please retry if the stack shows that it did not',
         { cause: error, retryAfterSeconds: 5 },
       );
     }
@@ -154,10 +153,10 @@ export class AdmittedChanges {
       fate === 'given up' &&
       (error instanceof JobPendingError || (error as { code?: unknown }).code === givenUpCode)
     ) {
-      throw new UnavailableError(
-        'This call took longer than it may and was given up: nothing was changed; please repeat the call',
-        { cause: error, retryAfterSeconds: 5 },
-      );
+      throw new UnavailableError('This call took too long and was abandoned: nothing was changed; please retry', {
+        cause: error,
+        retryAfterSeconds: 5,
+      });
     }
     throw error;
   }

@@ -91,7 +91,7 @@ export class Scrubber {
     } catch (error) {
       if (signal?.aborted) return false;
       this.#metrics.documentsChecked.labels('unread').inc();
-      this.#logger.warn({ ...facts, err: error }, 'scrub: document not read');
+      this.#logger.warn({ ...facts, err: error }, 'scrub: document could not be read');
       return !(error instanceof BlobStoreUnavailableError);
     }
   }

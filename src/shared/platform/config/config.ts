@@ -115,7 +115,7 @@ export function parseConfig(environment: Readonly<Record<string, string | undefi
   for (const [name, value] of Object.entries(environment)) {
     if (!name.startsWith('HOLDFAST_') || name.startsWith('HOLDFAST_TEST_') || value === undefined || value === '')
       continue;
-    if (!known.includes(name)) problems.push(`${name}: there is no such setting`);
+    if (!known.includes(name)) problems.push(`${name}: unknown setting`);
     else given[name] = value;
   }
   for (const name of ['HOLDFAST_LISTEN', 'HOLDFAST_WORKER_LISTEN', 'HOLDFAST_MANAGEMENT_LISTEN'] as const) {
@@ -134,7 +134,7 @@ export function parseConfig(environment: Readonly<Record<string, string | undefi
   problems.push(...frontProblems(converted));
   problems.push(...findWeakSecrets(given));
   if (problems.length > 0) {
-    throw new ConfigError(`These settings are wrong:\n${problems.map((problem) => `  ${problem}`).join('\n')}`);
+    throw new ConfigError(`Invalid settings:\n${problems.map((problem) => `  ${problem}`).join('\n')}`);
   }
   const config = toConfig(converted as Settings);
   return Object.freeze(config);

@@ -64,7 +64,7 @@ function takeTls(query: URLSearchParams): PostgresTls {
   const mode = query.get('sslmode') ?? (given ? 'verify-full' : 'disable');
   query.delete('sslmode');
   for (const name of ['ssl', 'uselibpqcompat', 'sslnegotiation'])
-    if (query.has(name)) throw wrong(`${name} is not known here: sslmode says whether to use TLS`);
+    if (query.has(name)) throw wrong(`${name} is not supported: use sslmode to choose TLS`);
   const files = takeTlsFiles(query, 'HOLDFAST_DATABASE_URL');
   const anyName = { checkServerIdentity: () => undefined };
   switch (mode) {
@@ -83,5 +83,5 @@ function takeTls(query: URLSearchParams): PostgresTls {
 }
 
 function wrong(what: string): ConfigError {
-  return new ConfigError(`These settings are wrong:\n  HOLDFAST_DATABASE_URL: ${what}`);
+  return new ConfigError(`Invalid settings:\n  HOLDFAST_DATABASE_URL: ${what}`);
 }

@@ -62,12 +62,12 @@ export function mapDatabaseError(error: unknown): unknown {
   const state = sqlStateOf(error);
   // Texts come from requests alone, wherever in them: a path, a query, a message.
   if (state === unstorableText) {
-    return new InvalidRequestError('A text in the request holds a NUL character, which cannot be stored', {
+    return new InvalidRequestError('A text in the request contains a NUL character, which cannot be stored', {
       cause: error,
     });
   }
   if (!isPassingState(state) && !isLost(error)) return error;
-  return new UnavailableError('The database is not available at the moment; please repeat the call', {
+  return new UnavailableError('The database is not available at the moment; please retry', {
     cause: error,
     retryAfterSeconds: 1,
   });

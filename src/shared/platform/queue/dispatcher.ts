@@ -8,7 +8,7 @@ export class JobPendingError extends UnavailableError {
   override readonly name = 'JobPendingError';
   override readonly code = 'job-pending';
   constructor() {
-    super('The write is taking longer than this call may wait; please repeat it', { retryAfterSeconds: 5 });
+    super('The write is taking longer than this call may wait; please retry', { retryAfterSeconds: 5 });
   }
 }
 
@@ -17,7 +17,7 @@ export class QueueAwayError extends UnavailableError {
   override readonly name = 'QueueAwayError';
   override readonly code = 'queue-away';
   constructor(cause?: unknown) {
-    super('The queue is not available at the moment; please repeat the call', { cause, retryAfterSeconds: 1 });
+    super('The queue is not available at the moment; please retry', { cause, retryAfterSeconds: 1 });
   }
 }
 
@@ -51,7 +51,7 @@ export function sumLanes(lanes: LaneStates): DispatcherState {
 }
 
 export function shuttingDown(): UnavailableError {
-  return new UnavailableError('The server is shutting down; please repeat the call', { retryAfterSeconds: 1 });
+  return new UnavailableError('The server is shutting down; please retry', { retryAfterSeconds: 1 });
 }
 
 /** Hands jobs to workers, wherever these run. */
