@@ -340,7 +340,7 @@ describe('a file that manages', () => {
     ['no members, managed from the top', `{ manage: true, organizations: [{ name: ${org}, members: [] }] }`],
     ['no organizations', '{ manage: true, organizations: [] }'],
   ])('is refused with %s, unless that is meant', (_, content) => {
-    expect(problemOf(content)).toMatch(/take everyone/);
+    expect(problemOf(content)).toMatch(/remove everyone/);
   });
 
   test('with allowNoMembers empties an organization, and only that', async () => {

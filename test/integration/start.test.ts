@@ -259,7 +259,7 @@ test('the embedded Postgres is waited for while it recovers from a crash', async
     await first.stop();
     const second = await startEmbeddedPostgres(directory, logger);
     await second.stop();
-    expect(lines.filter((line) => line.includes('it recovers'))).toHaveLength(1);
+    expect(lines.filter((line) => line.includes('it is recovering'))).toHaveLength(1);
   } finally {
     rmSync(directory, { recursive: true, force: true });
   }
