@@ -9,7 +9,7 @@ import type { DocumentRepair } from './document-repair.ts';
 import { DocumentMissingError, type DocumentPlace, type DocumentStore } from './document-store.ts';
 
 /** What a check of a document came to. `restored`: it was damaged, and is as it was written again. */
-export type CheckOutcome = 'whole' | 'restored' | 'repaired' | 'damaged' | 'gone';
+export type CheckOutcome = 'intact' | 'restored' | 'repaired' | 'damaged' | 'gone';
 
 const attempts = 3;
 
@@ -113,7 +113,7 @@ export class DocumentGuard {
       if (damage) damage = await this.#damageOf(checkpoint, signal);
       if (!damage) {
         await this.#checks.markWhole(checkpoint);
-        return checkpoint.damaged ? 'restored' : 'whole';
+        return checkpoint.damaged ? 'restored' : 'intact';
       }
       const quarantined = await this.#checks.quarantine(checkpoint);
       // Superseded, or repaired by another, while it was read.
@@ -127,13 +127,13 @@ export class DocumentGuard {
   }
 
   /** Reads a fold point; one that is damaged is dropped. It is a cache: the journal has everything. */
-  async checkFoldPoint(updateId: string, signal?: AbortSignal): Promise<'whole' | 'repaired' | 'gone'> {
+  async checkFoldPoint(updateId: string, signal?: AbortSignal): Promise<'intact' | 'repaired' | 'gone'> {
     const point = await this.#foldPoints.find(updateId);
     if (!point) return 'gone';
     const damage = await this.#damageOf(point, signal);
     if (damage) await this.dropFoldPoint(updateId, point, damage);
     else await this.#foldPoints.markWhole(updateId, point.sha256);
-    return damage ? 'repaired' : 'whole';
+    return damage ? 'repaired' : 'intact';
   }
 
   async dropFoldPoint(updateId: string, point: FoldPointRow, cause: unknown): Promise<void> {
