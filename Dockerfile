@@ -1,6 +1,6 @@
 # syntax=docker/dockerfile:1
 
-# The same commit and base images make the same image with
+# The same commit and base images produce the same image with
 #
 #   docker buildx build --build-arg SOURCE_DATE_EPOCH=$(git log -1 --format=%ct) --output type=docker,rewrite-timestamp=true .
 #
@@ -41,10 +41,10 @@ COPY migrations ./migrations
 # /data is used without S3 only. `holdfast` is for `docker exec`.
 RUN ln -s /app/bin/holdfast.js /usr/local/bin/holdfast && install -d -o node -g node /data
 USER node
-# Clients; metrics and figures, of a worker on 9091: for the network inside.
+# 9090 for clients; 9091 (worker) and 9092 for metrics and health details, inside the network only.
 EXPOSE 9090 9091 9092
 STOPSIGNAL SIGTERM
 HEALTHCHECK --interval=5s --timeout=3s --retries=10 CMD ["node", "dist/holdfast.js", "--healthz"]
-# Buffers of passing bodies are let go of when the young generation fills: with its default size 60 MB of them pile up.
+# Buffers of streamed bodies are freed when the young generation fills: with its default size, 60 MB of them pile up.
 ENTRYPOINT ["node", "--enable-source-maps", "--max-semi-space-size=2", "--heap-growing-percent=50", "dist/holdfast.js"]
 CMD ["server"]

@@ -17,13 +17,13 @@ ${peopleUsage}
 Keys and stored states:
 
   rotate-data-keys --stack <organization>/<project>/<stack> | --organization <organization> | --documents | --all
-                           gives stacks, or documents in the blob store, new data keys; what was encrypted before stays readable
-  rewrap-keys              wraps all data keys by the first master key, so that the others can be retired
-  check-keys               tells which data keys the master keys unwrap, and names the stacks of those that they do not
+                           gives stacks, or documents in the blob store, new data keys; existing ciphertexts stay readable
+  rewrap-keys              wraps all data keys with the first master key, so that the others can be retired
+  check-keys               shows which data keys the master keys unwrap, and names the stacks whose keys they do not
   scrub [--stack <organization>/<project>/<stack>]
-                           reads all stored checkpoints now, and repairs damaged ones where it can; leaves with 1 when one stays
+                           reads all stored checkpoints now, and repairs damaged ones where it can; exits with 1 when one stays
                            damaged. Needs the settings of the blob store, too
-  reconcile [--adopt-all]  compares the blob store with the database now, as the servers do from time to time. Needs the settings
+  reconcile [--adopt-all]  compares the blob store with the database now, as the servers do regularly. Needs the settings
                            of the blob store, too
 
 Quotas, see "Limits and quotas" in docs/operations.md:
@@ -34,7 +34,7 @@ States and journals, see "A journal that cannot be replayed" in docs/operations.
 
 ${journalUsage}
 
-The commands talk to the database: HOLDFAST_DATABASE_URL, or the embedded one of a running server (HOLDFAST_DATA_DIR).`;
+The commands connect to the database: HOLDFAST_DATABASE_URL, or the embedded one of a running server (HOLDFAST_DATA_DIR).`;
 
 /** Runs one admin command; returns the exit code. */
 export async function runAdmin(config: Config, args: string[]): Promise<number> {

@@ -7,14 +7,14 @@ import { createLogger } from './shared/platform/logger/logger.ts';
 export async function createBucket(config: Config): Promise<number> {
   const { blobs } = config;
   if (blobs.kind !== 's3')
-    throw new ConfigError('These settings are wrong:\n  HOLDFAST_S3_BUCKET: needed to create the bucket');
+    throw new ConfigError('Invalid settings:\n  HOLDFAST_S3_BUCKET: needed to create the bucket');
   await using store = closing(new S3BlobStore(blobs));
   const attempt = () => store.createBucketIfMissing();
   await untilBlobStore(blobs, attempt, {
     waitMs: config.startWaitMs,
     logger: createLogger({ level: config.logLevel }),
   });
-  console.log(`The bucket ${blobs.bucket} is there.`);
+  console.log(`The bucket ${blobs.bucket} exists.`);
   return 0;
 }
 

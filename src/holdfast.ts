@@ -11,19 +11,19 @@ import { createLogger, type Logger } from './shared/platform/logger/logger.ts';
 
 const usage = `Holdfast ${holdfastVersion}: state backend for the Pulumi CLI
 
-Usage: holdfast <verb>
+Usage: holdfast <command>
 
   server         API and workers in one process; with its own Postgres unless HOLDFAST_DATABASE_URL is set
   api            an API replica; needs HOLDFAST_REDIS_URL and workers
   worker         a worker process; needs HOLDFAST_REDIS_URL
-  create-bucket  make the bucket HOLDFAST_S3_BUCKET unless it is there, then leave
-  migrate        bring the database up to this release, then leave
+  create-bucket  create the bucket HOLDFAST_S3_BUCKET unless it exists, then exit
+  migrate        migrate the database to this release, then exit
   admin          organizations, users and tokens: see \`holdfast admin help\`
-  --healthz      leave with 0 when the server of these settings is healthy, else 1
+  --healthz      exit with 0 when the server of these settings is healthy, otherwise with 1
   --version      print the version
   help           print this
 
-Settings are environment variables; the README lists them.`;
+Settings are environment variables; docs/settings.md lists them.`;
 
 async function main(args: string[]): Promise<number | undefined> {
   const [verb, ...rest] = args;
@@ -50,7 +50,7 @@ async function main(args: string[]): Promise<number | undefined> {
     case 'migrate':
       return runMigrate(loadConfig());
     default:
-      console.error(`holdfast: there is no verb ${JSON.stringify(verb)}\n\n${usage}`);
+      console.error(`holdfast: unknown command ${JSON.stringify(verb)}\n\n${usage}`);
       return 2;
   }
 }
@@ -83,7 +83,7 @@ function printFirstLogin(
   { organization, login, token }: NonNullable<RunningServer['firstLogin']>,
 ): void {
   console.log(`
-Holdfast is ready. Made organization "${organization}" and its admin "${login}". This token is shown only once:
+Holdfast is ready. Created organization "${organization}" and its admin "${login}". This token is shown only once:
 
   PULUMI_ACCESS_TOKEN=${token} pulumi login ${config.publicUrl}
 `);
@@ -91,7 +91,7 @@ Holdfast is ready. Made organization "${organization}" and its admin "${login}".
 
 async function runMigrate(config: Config): Promise<number> {
   if (config.database.url === null)
-    throw new ConfigError('These settings are wrong:\n  HOLDFAST_DATABASE_URL: needed to migrate');
+    throw new ConfigError('Invalid settings:\n  HOLDFAST_DATABASE_URL: needed to migrate');
   const { migrate } = await import('./shared/platform/db/migrate.ts');
   const { url, connectTimeoutMs } = config.database;
   const logger = createLogger({ level: config.logLevel });

@@ -44,7 +44,7 @@ export async function startServer(
     const databaseUrl = embedded?.databaseUrl ?? (config.database.url as string);
     const masterKeys = config.secrets.masterKeys ?? embedded?.masterKeys;
     if (!masterKeys)
-      throw new ConfigError('These settings are wrong:\n  HOLDFAST_MASTER_KEYS: needed with HOLDFAST_DATABASE_URL');
+      throw new ConfigError('Invalid settings:\n  HOLDFAST_MASTER_KEYS: needed with HOLDFAST_DATABASE_URL');
     if (config.redisUrl !== null) {
       const { createClusterContext, createClusterDispatcher } = await import('./shared/cluster-context.ts');
       const { startClusterJobs } = await import('./workers/main.ts');

@@ -1,13 +1,13 @@
 #!/bin/sh
-# Starts Redis for Holdfast: one user, who reaches Holdfast's keys and channels only and none of the commands that read or change
-# the server. Arguments go to redis-server.
+# Starts Redis for Holdfast with one user, who can reach only Holdfast's keys and channels and none of the commands that read or change
+# the server. Arguments are passed to redis-server.
 #
 #   REDIS_PASSWORD         password of the user `holdfast`
-#   REDIS_ADMIN_PASSWORD   password of a user `admin` who may do everything; without it there is none
+#   REDIS_ADMIN_PASSWORD   password of a user `admin` with all rights; without it, none is created
 set -eu
 : "${REDIS_PASSWORD:?}"
 
-# Only hashes are written down.
+# Only hashes are written to disk.
 hash() { printf %s "$1" | sha256sum | cut -d ' ' -f 1; }
 
 umask 077
@@ -20,6 +20,6 @@ users=$(mktemp)
   [ -z "${REDIS_ADMIN_PASSWORD:-}" ] || echo "user admin on #$(hash "$REDIS_ADMIN_PASSWORD") ~* &* +@all"
 } > "$users"
 
-# Nothing of worth is kept here: jobs that are lost are sent again. What is in flight must not be evicted. Protected mode is
+# Redis holds nothing of lasting value: lost jobs are sent again. What is in flight must not be evicted. Protected mode is
 # for servers without users.
 exec redis-server --aclfile "$users" --protected-mode no --save '' --appendonly no --maxmemory-policy noeviction "$@"

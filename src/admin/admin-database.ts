@@ -13,7 +13,7 @@ const longestWaitMs = 10_000;
  */
 export async function reachDatabase(config: Config, logger: Logger): Promise<string> {
   const url = config.database.url ?? (await readRunningUrl(path.join(config.dataDir, 'postgres')));
-  if (!url) throw new ConfigError(`There is neither HOLDFAST_DATABASE_URL nor a server running on ${config.dataDir}`);
+  if (!url) throw new ConfigError(`HOLDFAST_DATABASE_URL is not set, and no server is running on ${config.dataDir}`);
   const waitMs = Math.min(config.startWaitMs, longestWaitMs);
   await assertMigrated({ url, connectMs: config.database.connectTimeoutMs, waitMs, logger });
   return url;

@@ -10,8 +10,8 @@ import { reclaimStack } from '../shared/states/reclaim-stack.ts';
 import { VersionRestorer } from '../shared/states/version-restorer.ts';
 import { operator } from './operator.ts';
 
-export const journalUsage = `  refold <organization/project/stack>              replays a journal at fault again, from its beginning
-  accept <organization/project/stack>              takes the state as it is, without what its journal has left out
+export const journalUsage = `  refold <organization/project/stack>              replays an invalid journal again, from its beginning
+  accept <organization/project/stack>              accepts the state as it is, without the entries that were left out
   restore <organization/project/stack> <version>   makes the state of that version the newest one
   journal <organization/project/stack> [--version <version>]
                            prints the entries of a journal, one JSON object a line: of the newest that is kept, or of a version`;
@@ -46,26 +46,26 @@ export async function runJournalCommand(
 
 async function refold(context: AppContext, stack: StackRow): Promise<string | null> {
   const faults = await findFaults(context, stack);
-  if (faults.length === 0) return `no journal of ${formatStackRef(stack)} is at fault`;
+  if (faults.length === 0) return `no journal of ${formatStackRef(stack)} has an invalid or unknown entry`;
   const problems: string[] = [];
   for (const fault of faults) {
     const version = `Version ${fault.stackVersion} (update ${fault.updateId})`;
     const refolded = await context.compactor.recompact(fault.updateId);
     audit(context, stack, 'refold', { updateId: fault.updateId, outcome: refolded });
     if (!refolded) {
-      problems.push(`${version}: its journal is gone, or another process folds it now; try again`);
+      problems.push(`${version}: its journal is gone, or another process is compacting it; try again`);
     } else if (refolded.error !== null) {
       problems.push(
         `${version}: ${refolded.error}. ${refolded.entries} of ${fault.entryCount} entries can be replayed`,
       );
     } else if (!refolded.committed) {
-      problems.push(`${version}: all entries can be replayed, but an update is running; try again when it is over`);
+      problems.push(`${version}: all entries can be replayed, but an update is running; try again when it has ended`);
     } else if (refolded.warning !== null) {
       problems.push(`${version}: ${refolded.warning}`);
     } else {
-      console.log(`${version} has all ${refolded.entries} entries of its journal now.`);
+      console.log(`${version} now has all ${refolded.entries} entries of its journal.`);
       if (fault.stackVersion !== null && fault.stackVersion < stack.stackVersion)
-        console.log('Newer versions were made from what it was before. They were left as they are.');
+        console.log('Newer versions were built on its earlier state. They were not changed.');
     }
   }
   return problems.length === 0 ? null : problems.join('\n  ');
@@ -73,7 +73,7 @@ async function refold(context: AppContext, stack: StackRow): Promise<string | nu
 
 async function accept(context: AppContext, stack: StackRow): Promise<string | null> {
   const faults = await findFaults(context, stack);
-  if (faults.length === 0) return `no journal of ${formatStackRef(stack)} is at fault`;
+  if (faults.length === 0) return `no journal of ${formatStackRef(stack)} has an invalid or unknown entry`;
   await context.db.inTransaction(async (tx) => {
     await createStackRepository(tx).lockById(stack.id);
     await createCompactionRepository(tx).acceptFaults(stack.id);
@@ -87,7 +87,7 @@ async function accept(context: AppContext, stack: StackRow): Promise<string | nu
     console.log(`Accepted: ${describeFault(fault)}`);
   }
   console.log(
-    `${formatStackRef(stack)} takes changes again. The journal is kept for ${context.config.journalGraceSeconds} s from now.`,
+    `${formatStackRef(stack)} accepts changes again. The journal is kept for ${context.config.journalGraceSeconds} s from now.`,
   );
   return null;
 }
@@ -97,7 +97,7 @@ async function restore(context: AppContext, stack: StackRow, version: number | n
   await findFaults(context, stack);
   const newVersion = await new VersionRestorer(context).restore(stack.id, version);
   audit(context, stack, 'restore', { version, newVersion });
-  console.log(`The state of version ${version} is version ${newVersion} of ${formatStackRef(stack)} now.`);
+  console.log(`The state of version ${version} is now version ${newVersion} of ${formatStackRef(stack)}.`);
   return null;
 }
 

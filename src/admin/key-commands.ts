@@ -103,8 +103,8 @@ async function scopeOf(
 
 async function rewrap(db: Database, ring: KeyRing, print: Print): Promise<string | null> {
   const { rewrapped, lost } = await rewrapKeys(createEncryptionKeyRepository(db), ring);
-  print(`Rewrapped ${rewrapped} data keys by master key ${ring.currentId}.`);
-  return lost.length === 0 ? null : `${lost.length} data keys were left as they are:\n${linesOf(lost)}`;
+  print(`Rewrapped ${rewrapped} data keys with master key ${ring.currentId}.`);
+  return lost.length === 0 ? null : `${lost.length} data keys were not changed:\n${linesOf(lost)}`;
 }
 
 async function check(db: Database, ring: KeyRing, print: Print): Promise<string | null> {

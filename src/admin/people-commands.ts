@@ -56,7 +56,7 @@ export function runPeopleCommand(
 async function createOrganization({ identity, positionals: [name = ''], say }: Work): Promise<string | null> {
   if (!isOrganizationName(name)) return `${JSON.stringify(name)} is not a valid organization name`;
   const { created } = await identity.ensureOrganization(name);
-  say(created ? `Made organization ${name}.` : `Organization ${name} exists.`);
+  say(created ? `Created organization ${name}.` : `Organization ${name} already exists.`);
   return null;
 }
 
@@ -74,13 +74,13 @@ async function createUser({ identity, people, positionals: [login = ''], say, va
     if (values['site-admin']) await people.setSiteAdmin(id, true);
     if (organization) await identity.setMembership(organization.id, id, role);
     const what = [values['site-admin'] ? 'site admin' : '', organization ? `${role} in ${organization.name}` : ''];
-    say(`Made user ${[login, ...what.filter((each) => each !== '')].join(', ')}.`);
+    say(`Created user ${[login, ...what.filter((each) => each !== '')].join(', ')}.`);
     return null;
   }
   const differences: string[] = [];
   if (!found.isActive) differences.push(`is deactivated: holdfast admin reactivate-user ${login}`);
   if (values['site-admin'] && !found.siteAdmin)
-    differences.push(`is no site admin: holdfast admin set-site-admin ${login}`);
+    differences.push(`is not a site admin: holdfast admin set-site-admin ${login}`);
   if (organization) {
     const membership = await people.findMembership(organization.id, found.id);
     const suffix = `--organization ${organization.name}`;
@@ -95,7 +95,7 @@ async function createUser({ identity, people, positionals: [login = ''], say, va
     say(`User ${login} exists.`);
     return null;
   }
-  return [`user ${login} exists, and nothing was changed. It`, ...differences].join('\n  ');
+  return [`user ${login} already exists, and nothing was changed. The user`, ...differences].join('\n  ');
 }
 
 async function addMember(work: Work): Promise<string | null> {
@@ -129,8 +129,8 @@ async function setRole(work: Work): Promise<string | null> {
   const last = membership.role === 'admin' ? await refuseLastAdmin(work, user, organization.name) : null;
   if (last !== null) return last;
   await identity.setMembership(organization.id, user.id, role);
-  say(`User ${user.login} is ${role} in ${organization.name} now; it was ${membership.role}.`);
-  if (membership.isListed) say('The bootstrap file sets the role at the next start, if it still lists it.');
+  say(`User ${user.login} is now ${role} in ${organization.name}; the role was ${membership.role}.`);
+  if (membership.isListed) say('The bootstrap file sets the role again at the next start if it still lists the user.');
   return null;
 }
 
@@ -144,8 +144,8 @@ async function removeMember(work: Work): Promise<string | null> {
   const last = membership.role === 'admin' ? await refuseLastAdmin(work, user, organization.name) : null;
   if (last !== null) return last;
   await people.removeMembership(organization.id, user.id);
-  say(`User ${user.login} is not in ${organization.name} any more; it was ${membership.role}.`);
-  if (membership.isListed) say('The bootstrap file makes it a member again at the next start, if it still lists it.');
+  say(`User ${user.login} is no longer in ${organization.name}; the role was ${membership.role}.`);
+  if (membership.isListed) say('The bootstrap file adds the user again at the next start if it still lists it.');
   return null;
 }
 
@@ -161,7 +161,7 @@ async function deactivateUser(work: Work): Promise<string | null> {
     (await refuseLastAdmin(work, user, null)) ?? (user.siteAdmin ? await refuseLastSiteAdmin(work, user) : null);
   if (last !== null) return last;
   await people.setActive(user.id, false);
-  say(`User ${user.login} is deactivated: its tokens are refused.`);
+  say(`User ${user.login} is deactivated: its tokens are rejected.`);
   return null;
 }
 
@@ -188,7 +188,7 @@ async function unsetSiteAdmin(work: Work): Promise<string | null> {
   const last = user.siteAdmin ? await refuseLastSiteAdmin(work, user) : null;
   if (last !== null) return last;
   if (user.siteAdmin) await people.setSiteAdmin(user.id, false);
-  say(`User ${user.login} is no site admin${user.siteAdmin ? ' any more' : ''}.`);
+  say(`User ${user.login} is ${user.siteAdmin ? 'no longer' : 'not'} a site admin.`);
   return null;
 }
 
@@ -208,7 +208,7 @@ async function revoke({ identity, people, positionals: [id], say, values }: Work
   if ((id === undefined) === (values.user === undefined)) return 'revoke needs the id of a token, or --user <login>';
   if (id !== undefined) {
     if (!/^[0-9a-f-]{36}$/.test(id) || !(await identity.revokeToken(id)))
-      return `there is no live token with the id ${JSON.stringify(id)}`;
+      return `there is no valid token with the id ${JSON.stringify(id)}`;
     say('Revoked.');
     return null;
   }
@@ -229,7 +229,7 @@ async function list({ people, say, values }: Work): Promise<string | null> {
   if (marked.length > 0) say('Site admins and deactivated users:');
   for (const { isActive, login, siteAdmin } of marked)
     say(`  ${login}${siteAdmin ? '  site admin' : ''}${isActive ? '' : '  deactivated'}`);
-  say('Tokens (id, owner, made, expires, last used, description):');
+  say('Tokens (id, owner, created, expires, last used, description):');
   for (const token of await people.listTokens(user)) {
     const times = [token.createdAt, token.expiresAt, token.lastUsedAt].map((time) => time?.toISOString() ?? 'never');
     say(`  ${token.id}  ${token.login}  ${times.join('  ')}  ${token.description}`);
@@ -253,12 +253,12 @@ async function refuseLastAdmin({ people, values }: Work, user: PersonRow, organi
     (name) => organization === null || name === organization,
   );
   if (names.length === 0) return null;
-  return `${user.login} is the last admin of ${names.join(', ')}: nobody could delete stacks there. Make another one, or say --force`;
+  return `${user.login} is the last admin of ${names.join(', ')}: nobody could delete stacks there. Appoint another one first, or use --force`;
 }
 
 async function refuseLastSiteAdmin({ people, values }: Work, user: PersonRow): Promise<string | null> {
   if (values.force || !(await people.isLastSiteAdmin(user.id))) return null;
-  return `${user.login} is the last site admin. Make another one, or say --force`;
+  return `${user.login} is the last site admin. Appoint another one first, or use --force`;
 }
 
 function toRole(text: string | undefined): Role | null {

@@ -65,7 +65,7 @@ async function setQuota(db: Database, name: string, values: Values): Promise<str
   if (quotaNames.every((quota) => after[quota] === null)) await quotas.deleteOverrides(organization.id);
   else await quotas.setOverrides(organization.id, after);
   if (after.keptBytes !== null && after.keptBytes > 0) await quotas.measure(organization.id);
-  console.log(`Organization ${name}: ${describe(after)}. The servers keep to it within 5 s.`);
+  console.log(`Organization ${name}: ${describe(after)}. It takes effect within 5 s.`);
   return null;
 }
 

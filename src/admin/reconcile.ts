@@ -47,7 +47,7 @@ export async function reconcileOnce(
     await createRunRepository(db).saveResult('reconcile', JSON.stringify(counts));
     print(`Objects: ${counts.objects}, rows: ${counts.rows}.`);
     print(`Objects without a row: ${counts.adopted} left to the sweep, ${counts.held} left alone.`);
-    print(`Rows that the sweep would have overlooked: ${counts.marked}.`);
+    print(`Rows that the sweep would have missed: ${counts.marked}.`);
     print(`Blobs that a state needs and the store does not have: ${counts.missing}.`);
     if (counts.missing > 0) return `${counts.missing} blobs are missing; their keys are in the lines above`;
     if (counts.held > 0) return `${counts.held} objects are unknown; see "Restoring" in docs/operations.md`;

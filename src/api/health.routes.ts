@@ -14,7 +14,7 @@ export function registerHealthRoutes(app: FastifyInstance, { config, health, met
   const isManagement = config.managementListen === null;
   const summaries = {
     healthz: 'Whether the server and its database are healthy',
-    readyz: 'Whether the server should be sent requests',
+    readyz: 'Whether the server can take requests',
   };
   for (const probe of ['healthz', 'readyz'] as const) {
     app.get(

@@ -40,7 +40,7 @@ export function createHealth(context: AppContext, dispatcher: JobDispatcher): Pr
           blobs: ofBlobs ?? 'ok',
           queue: ofQueue ?? 'ok',
           jobs: dispatcher.state(),
-          handoverBytes: handover.bytesHeld(),
+          payloadStoreBytes: handover.bytesHeld(),
         },
       };
     },

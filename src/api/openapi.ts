@@ -6,15 +6,15 @@ import { updateKinds } from './pulumi/paths.ts';
 
 /** Refusals by status. Which of them a route gives follows from its access and its body, and from `described.refusals`. */
 const refusals: Readonly<Record<string, string>> = {
-  400: 'The request is not well-formed, or asks for what cannot be',
-  401: 'There is no valid token',
-  403: 'The role is too low, or the lease is over',
-  404: 'There is no such thing, or the caller may not know of it',
+  400: 'The request is malformed, or what it asks for is not possible',
+  401: 'No valid token',
+  403: 'The role is too low, or the lease is no longer valid',
+  404: 'Not found, or not visible to the caller',
   409: 'The state of the stack or update does not allow it',
-  413: 'The body is too large, as sent or inflated',
-  414: 'A part of the path is longer than any name',
+  413: 'The body is too large, as sent or decompressed',
+  414: 'A part of the path is longer than any name may be',
   415: 'The Accept header names no version of the protocol, or the body has an encoding other than gzip',
-  '5XX': 'A fault of the server; with status 503 a repeat is safe and may succeed after Retry-After',
+  '5XX': 'Server error. With status 503, retrying is safe and may succeed after Retry-After',
 };
 
 const refusalsKey = 'x-refusals';
@@ -31,8 +31,8 @@ export const openApiOptions: FastifyDynamicSwaggerOptions = {
       version: holdfastVersion,
       description:
         'State backend for the Pulumi CLI. Calls under /api/ name a version of the protocol in the Accept header: ' +
-        '`application/vnd.pulumi+8` or later, or `application/vnd.service+8`. Bodies may be gzip. What is not HTTP, or has ' +
-        'too large a head, is answered 400, 408 or 431 without regard to its path.',
+        '`application/vnd.pulumi+8` or later, or `application/vnd.service+8`. Bodies may be gzip. Requests that are not HTTP, or have ' +
+        'headers that are too large, get 400, 408 or 431 whatever their path.',
       license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
     },
     components: {

@@ -21,7 +21,7 @@ export async function sendPieces(
 ): Promise<FastifyReply> {
   const chunks = inChunks(pieces);
   const first = await chunks.next();
-  const giveUp = (): void => void reply.raw.destroy(new Error('The client does not read its answer'));
+  const giveUp = (): void => void reply.raw.destroy(new Error('The client does not read the response'));
   const bytes = async function* (): AsyncGenerator<Buffer> {
     const turns = new Turns();
     try {

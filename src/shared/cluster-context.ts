@@ -54,9 +54,7 @@ export async function createClusterContext(
     ...(secrets.masterKeys === null && opensSecrets ? ['HOLDFAST_MASTER_KEYS'] : []),
   ];
   if (database.url === null || redisUrl === null || missing.length > 0) {
-    throw new ConfigError(
-      `These settings are wrong:\n${missing.map((name) => `  ${name}: needed by this role`).join('\n')}`,
-    );
+    throw new ConfigError(`Invalid settings:\n${missing.map((name) => `  ${name}: needed by this role`).join('\n')}`);
   }
   const wait = { waitMs: config.startWaitMs, logger };
   await assertMigrated({ ...wait, url: database.url, connectMs: database.connectTimeoutMs });
@@ -72,11 +70,11 @@ export async function createClusterContext(
     );
     context.lifecycle.onClose('stores', 'redis', async () => disconnectRedis(producer));
     const timer = setInterval(() => void handover.check(heldEveryMs).catch(() => {}), heldEveryMs);
-    context.lifecycle.onClose('queues', 'hand-over figures', async () => clearInterval(timer));
+    context.lifecycle.onClose('queues', 'payload store metrics', async () => clearInterval(timer));
     const queues = new Queues(producer, logger);
     context.lifecycle.onClose('queues', 'queues', () => queues.close());
     const monitor = new QueueMonitor(producer, queues, logger);
-    context.lifecycle.onClose('queues', 'queue figures', () => monitor.close());
+    context.lifecycle.onClose('queues', 'queue metrics', () => monitor.close());
     registerLaneMetrics(context.metrics, () => monitor.lanes);
     registerRedisMetrics(context.metrics, () => monitor.redis);
     const connectWorker = (): RedisConnection => {

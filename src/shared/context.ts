@@ -162,27 +162,33 @@ export async function createContext(
 
   const handover = overrides.handover ?? new MemoryHandoverStore(config.limits.inFlight);
   lifecycle.onClose('queues', 'hand-over', () => handover.close());
-  metrics.gauge('holdfast_handover_bytes', 'Body bytes waiting for workers.', () => handover.bytesHeld());
-  // Before the figures that are asked of the database: those of the pool are not to count the questions.
+  metrics.gauge('holdfast_payload_store_bytes', 'Bytes of request bodies waiting for workers.', () =>
+    handover.bytesHeld(),
+  );
+  // Registered before the metrics that query the database, so that the pool's values do not count those queries.
   metrics.gauge('holdfast_database_connections_acquired', 'Pool connections in use.', () => db.poolState().acquired);
   metrics.gauge('holdfast_database_connections_idle', 'Pool connections idle.', () => db.poolState().idle);
   metrics.gauge('holdfast_database_waiting', 'Callers waiting for a pool connection.', () => db.poolState().waiting);
   metrics.gaugeByQuery(
-    'holdfast_stacks_with_journal_faults',
-    'Stacks with a state that lacks journal entries: `error` takes no updates until an operator has decided.',
-    'fault',
+    'holdfast_stacks_with_journal_errors',
+    'Stacks whose state lacks journal entries. `invalid-entry`: no updates until an operator has decided.',
+    'reason',
     async () => {
       const { error, unknownKind } = await compactions.countFaultyStacks();
-      return { error, 'unknown-kind': unknownKind };
+      return { 'invalid-entry': error, 'unknown-kind': unknownKind };
     },
   );
-  metrics.gauge('holdfast_inflated_bytes', 'Memory taken for inflated bodies.', () => inflatedBytes.used);
+  metrics.gauge(
+    'holdfast_buffered_body_bytes',
+    'Memory reserved for decompressed request bodies.',
+    () => inflatedBytes.used,
+  );
   metrics.gauge(
     'holdfast_control_body_bytes',
-    'Bytes of control bodies above 64 KiB that have come in.',
+    'Bytes received of control call bodies above 64 KiB.',
     () => bodyBuffer.bytesArrived,
   );
-  metrics.gauge('holdfast_inflated_waiting', 'Bodies waiting to be inflated.', () => inflatedBytes.waiting);
+  metrics.gauge('holdfast_buffered_bodies_waiting', 'Bodies waiting to be decompressed.', () => inflatedBytes.waiting);
 
   const onRefused = (quota: QuotaName): void => metrics.quotaRefusals.labels(quotaOptions[quota]).inc();
   const quotas = new Quotas({ db, defaults: config.quotas, logger, onRefused });

@@ -27,7 +27,7 @@ const shownCharacters = 64;
 export class NotAdmittedError extends Error {
   override readonly name = 'NotAdmittedError';
   constructor(reason: DistrustReason) {
-    super(`not admitted (${reason}); the worker's log says more`);
+    super(`not admitted (${reason}); see the worker's log`);
   }
 }
 
@@ -74,7 +74,7 @@ export class AdmittedJobs {
   distrust(reason: DistrustReason, jobId: string | undefined): void {
     this.#metrics.queueDistrusted.labels(reason).inc();
     const fields = { reason, jobId: shown(jobId) };
-    this.#warning.warn(reason, fields, 'Redis gave what no API had put there so; nothing was done for it');
+    this.#warning.warn(reason, fields, 'rejected a job or body from Redis that no API has put there');
   }
 }
 

@@ -64,7 +64,7 @@ export function startQueueWorkers(options: QueueWorkersOptions): QueueWorkers {
     close: async () => {
       // What BullMQ still had to say to Redis may be refused as the connection ends: there is nothing left to do about it.
       const noteFault = (error: unknown): void =>
-        options.logger.debug({ err: error }, 'worker not parted from Redis in order');
+        options.logger.debug({ err: error }, 'worker did not disconnect from Redis cleanly');
       const closing = Promise.all(workers.map((worker) => worker.close().catch(noteFault)));
       let closed = false;
       void closing.finally(() => {
@@ -214,12 +214,15 @@ class LaneWorker {
       job = await this.#admitted.revoke(queued);
       if (job === null) return this.#admitted.distrust('unknown', queued.id);
     } catch (fault) {
-      this.#logger.debug({ jobId: queued.id, err: fault }, 'admission left to its expiry');
+      this.#logger.debug({ jobId: queued.id, err: fault }, 'job admission could not be deleted; it will expire');
     }
     const known = Value.Check(Job, job) ? job : null;
     const name = known?.name ?? 'unknown';
     this.#options.metrics.jobsEnded.labels(name, 'failed').inc();
-    this.#logger.error({ jobId: queued.id, job: name, attempt: queued.attemptsMade, err: error }, 'job given up');
+    this.#logger.error(
+      { jobId: queued.id, job: name, attempt: queued.attemptsMade, err: error },
+      'job failed permanently',
+    );
     if (known) await this.#end(known);
     this.#tell(queued, 'failed');
   }
@@ -228,7 +231,7 @@ class LaneWorker {
     try {
       await this.#options.onEnded(job);
     } catch (error) {
-      this.#logger.debug({ job: job.name, err: error }, 'job not tidied up');
+      this.#logger.debug({ job: job.name, err: error }, 'job could not be cleaned up');
     }
   }
 
@@ -237,7 +240,9 @@ class LaneWorker {
     if (channel === null) return;
     this.#options.publisher
       .publish(channel, JSON.stringify({ jobId: queued.id, result }))
-      .catch((error: unknown) => this.#logger.debug({ jobId: queued.id, err: error }, 'completion not told'));
+      .catch((error: unknown) =>
+        this.#logger.debug({ jobId: queued.id, err: error }, 'completion message could not be sent'),
+      );
   }
 
   /** One line per kind of trouble: while Redis is away it comes again with every attempt to reach it. */
@@ -254,8 +259,8 @@ class LaneWorker {
  */
 function keepable(error: unknown): Error {
   const code = error instanceof AppError ? error.code : (error as { code?: unknown } | null)?.code;
-  const name = error instanceof Error ? error.name : 'thrown value';
-  const text = `${name}${code === undefined ? '' : ` (${String(code)})`}; the worker's log says more`;
+  const name = error instanceof Error ? error.name : 'unknown error';
+  const text = `${name}${code === undefined ? '' : ` (${String(code)})`}; see the worker's log`;
   const isLost = error instanceof HandoverMissingError || error instanceof HandoverTamperedError;
   const kept = isLost ? new UnrecoverableError(text) : new Error(text);
   kept.stack = text;

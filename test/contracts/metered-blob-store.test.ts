@@ -24,7 +24,7 @@ describe('metered blob store', () => {
   afterEach(() => rm(directory, { recursive: true, force: true }));
 
   const faults = async (): Promise<string[]> =>
-    (await metrics.registry.metrics()).split('\n').filter((line) => line.startsWith('holdfast_blob_faults_total{'));
+    (await metrics.registry.metrics()).split('\n').filter((line) => line.startsWith('holdfast_blob_errors_total{'));
   const unavailable = () => new BlobStoreUnavailableError('timeout', 'no answer');
 
   it('does what the other store does', async () => {
@@ -62,8 +62,8 @@ describe('metered blob store', () => {
     await expect(store.stat('any')).rejects.toThrow(BlobStoreUnavailableError);
     await expect(readAll(await store.open('any'))).rejects.toThrow(BlobStoreUnavailableError);
     expect((await faults()).sort()).toEqual([
-      'holdfast_blob_faults_total{op="read",fault="timeout"} 1',
-      'holdfast_blob_faults_total{op="stat",fault="timeout"} 1',
+      'holdfast_blob_errors_total{op="read",error="timeout"} 1',
+      'holdfast_blob_errors_total{op="stat",error="timeout"} 1',
     ]);
   });
 

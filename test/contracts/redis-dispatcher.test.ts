@@ -323,7 +323,7 @@ await describeOnRedis((server) => {
       expect(lanes[0]?.jobs[0]?.fault).toMatch(/^Error \(23514\)/);
       const figures = await metrics.registry.metrics();
       expect(figures).toContain('holdfast_jobs_ended_total{job="fold-journal",outcome="failed"} 1');
-      expect(figures).toContain('holdfast_job_faults_total{job="fold-journal"} 3');
+      expect(figures).toContain('holdfast_job_errors_total{job="fold-journal"} 3');
       // It holds up nobody.
       await expect(dispatcher.run(foldJob())).rejects.toThrow(UnavailableError);
     }, 20_000);
@@ -359,7 +359,7 @@ await describeOnRedis((server) => {
       await queue.add('fold-journal', { replyTo: `holdfast:done:${randomUUID()}` }, { jobId: id });
       await until(async () => (await queue.getJobState(id)) === 'failed', 'dropped');
       expect((await queue.getJob(id))?.failedReason).toMatch(/^not admitted \(expired\)/);
-      expect(await metrics.registry.metrics()).toContain('holdfast_queue_distrusted_total{reason="expired"} 1');
+      expect(await metrics.registry.metrics()).toContain('holdfast_queue_rejected_total{reason="expired"} 1');
     });
 
     it('whose payload nobody can read ends as failed, and the worker lives', async () => {

@@ -47,7 +47,7 @@ const mend = (update: RunningUpdate, sequenceId: number, kind = 1) =>
   );
 
 async function takesUpdates(stack: TestStack): Promise<void> {
-  expect((await getStack(app, stack)).compactionError).toBeUndefined();
+  expect((await getStack(app, stack)).journalError).toBeUndefined();
   expect((await exportState(app, stack)).headers['x-pulumi-warning']).toBeUndefined();
   await ok(complete(app, await startUpdate(app, stack, { journal: true })));
 }
@@ -58,7 +58,7 @@ describe('refold', () => {
     const run = await runAdminVerb(app, 'refold', ref(stack));
     expect([run.code, run.stderr]).toEqual([1, expect.stringContaining('Journal entry 4: "removeOld" is 99')]);
     expect(run.stderr).toContain('3 of 6 entries can be replayed');
-    expect((await getStack(app, stack)).compactionError).toContain('Journal entry 4');
+    expect((await getStack(app, stack)).journalError).toContain('Journal entry 4');
   });
 
   test('puts the whole journal into the state once all of it can be replayed', async () => {
@@ -83,7 +83,7 @@ describe('refold', () => {
     const run = await runAdminVerb(app, 'refold', ref(stack));
     expect([run.code, run.stderr]).toEqual([1, expect.stringContaining('Journal entry 6')]);
     expect(await exportedNames(app, stack)).toEqual(['one']);
-    expect((await getStack(app, stack)).compactionError).toContain('Journal entry 6');
+    expect((await getStack(app, stack)).journalError).toContain('Journal entry 6');
   });
 
   test('takes up entries of a kind that was not known; versions made since stay as they are', async () => {
@@ -145,7 +145,7 @@ describe('restore', () => {
     const { stack } = await faulty();
     const run = await runAdminVerb(app, 'restore', ref(stack), version);
     expect([run.code, run.stderr]).toEqual([1, expect.stringContaining(problem)]);
-    expect((await getStack(app, stack)).compactionError).toContain('Journal entry 4');
+    expect((await getStack(app, stack)).journalError).toContain('Journal entry 4');
   });
 
   test('is refused while an update runs', async () => {

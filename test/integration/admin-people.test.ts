@@ -66,9 +66,9 @@ async function leaveRunning(): Promise<{ login: string; token: string; owner: Te
 }
 
 test('creates organizations, users and tokens, and changes none that exist', async () => {
-  expect(await done('create-organization', 'acme')).toBe('Made organization acme.\n');
+  expect(await done('create-organization', 'acme')).toBe('Created organization acme.\n');
   expect(await done('create-user', 'ada', '--organization', 'acme', '--role', 'admin', '--site-admin')).toBe(
-    'Made user ada, site admin, admin in acme.\n',
+    'Created user ada, site admin, admin in acme.\n',
   );
   const token = (await done('create-token', 'ada', '--description', 'laptop')).trim();
   expect(await status(token)).toBe(200);
@@ -142,7 +142,9 @@ test('roles are changed by name; the last admin and the last site admin go only 
   expect(await refused(1, 'unset-site-admin', 'boss')).toContain('boss is the last site admin');
   expect([await roleOf('boss', 'firm'), await status(boss)]).toEqual(['admin', 200]);
 
-  expect(await done('set-role', 'eve', 'admin', ...inFirm)).toBe('User eve is admin in firm now; it was member.\n');
+  expect(await done('set-role', 'eve', 'admin', ...inFirm)).toBe(
+    'User eve is now admin in firm; the role was member.\n',
+  );
   await done('set-site-admin', 'eve');
   await done('unset-site-admin', 'boss');
   await done('remove-member', 'boss', ...inFirm);
@@ -165,7 +167,7 @@ test('what is not there, and what was written wrongly, is said in a sentence', a
   for (const [code, sentence, ...command] of [
     [1, 'there is no user "nobody"', 'deactivate-user', 'nobody'],
     [1, 'there is no organization "nowhere"', 'remove-member', 'nobody', '--organization', 'nowhere'],
-    [1, 'there is no live token', 'revoke', 'abc'],
+    [1, 'there is no valid token', 'revoke', 'abc'],
     [1, 'there is no role "owner"', 'set-role', 'nobody', 'owner', '--organization', 'x'],
     [2, '<login> is missing', 'remove-member'],
     [2, 'there is no --role here', 'list', '--role', 'admin'],

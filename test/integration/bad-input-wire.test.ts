@@ -158,7 +158,7 @@ describe('lengths', () => {
       ...pieces.map(chunk),
       '0\r\n\r\n',
     );
-    if (refusal) expect(answer?.json.message).toMatch(/does not have the hash given/);
+    if (refusal) expect(answer?.json.message).toMatch(/does not have the given hash/);
     else expect(answer?.status).toBe(name === 'import' ? 200 : 204);
     await settled(app);
   });

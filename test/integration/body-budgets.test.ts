@@ -85,7 +85,7 @@ test('a body that trickles is cut off, tells why, and leaves no room taken', asy
 
 test('fifty small batches that inflate to 8 MB each stay within the budget, while leases are renewed', async () => {
   const budget = 32 * mib;
-  await serve({ HOLDFAST_INFLATED_BYTES: String(budget) });
+  await serve({ HOLDFAST_BUFFERED_BODY_BYTES: String(budget) });
   const stacks = await Promise.all(Array.from({ length: 5 }, () => createStack(app)));
   const updates = await Promise.all(stacks.map((stack) => startUpdate(app, stack, { journal: true })));
   const entry = { version: 1, kind: 0, sequenceID: 1, operationID: 1, note: 'x'.repeat(8_000_000) };

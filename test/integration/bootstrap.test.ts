@@ -311,7 +311,7 @@ describe('a file that manages', () => {
     await applyHere(`revision: 7\n${list(ann())}`);
     for (const older of [`revision: 6\n${list(`${ann()}, ${ben()}`)}`, list(`${ann()}, ${ben()}`)]) {
       const { warnings } = await applyHere(older);
-      expect(warnings).toEqual([expect.stringMatching(/passed over: revision 7/)]);
+      expect(warnings).toEqual([expect.stringMatching(/skipped: revision 7/)]);
     }
     expect(await query(own, `select 1 from users where login = 'ben-m'`)).toEqual([]);
     await applyHere(`revision: 8\n${list(`${ann()}, ${ben()}`)}`);
@@ -340,7 +340,7 @@ describe('a file that manages', () => {
     ['no members, managed from the top', `{ manage: true, organizations: [{ name: ${org}, members: [] }] }`],
     ['no organizations', '{ manage: true, organizations: [] }'],
   ])('is refused with %s, unless that is meant', (_, content) => {
-    expect(problemOf(content)).toMatch(/take everyone/);
+    expect(problemOf(content)).toMatch(/remove everyone/);
   });
 
   test('with allowNoMembers empties an organization, and only that', async () => {
@@ -360,19 +360,19 @@ describe('a file that manages', () => {
       /ann is a site admin in one place/,
     ],
     [
-      "the README's first token",
+      'the first token of the documentation',
       list('{ login: ann, role: admin, token: at-least-16-characters-of-randomness }'),
       /one from an example/,
     ],
     [
-      "the README's other token",
+      'the other token of the documentation',
       list('{ login: ann, role: admin, token: another-long-random-string }'),
       /one from an example/,
     ],
     [
       'a token of one character',
       list('{ login: ann, role: admin, token: "0000000000000000000" }'),
-      /hardly any different/,
+      /too few different/,
     ],
     ['a token that counts', list('{ login: ann, role: admin, token: "abcdefghijklmnop" }'), /a sequence/],
   ])('is refused with %s', (_, content, message) => {
@@ -382,9 +382,9 @@ describe('a file that manages', () => {
   });
 });
 
-test('no README, example or compose file has a token that would be let in', () => {
+test('no document, example or compose file has a token that would be accepted', () => {
   const root = path.join(import.meta.dirname, '../..');
-  const texts = ['README.md', '.env.example', 'docker-compose.yml'].map((name) =>
+  const texts = ['README.md', 'docs/administration.md', '.env.example', 'docker-compose.yml'].map((name) =>
     readFileSync(path.join(root, name), 'utf8'),
   );
   const tokens = texts.flatMap((text) =>

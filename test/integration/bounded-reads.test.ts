@@ -300,7 +300,7 @@ describe('limits', () => {
 
 describe('control bodies', () => {
   test('count while they come in: what has no room is not read', async () => {
-    await using small = await createTestApp({ settings: { HOLDFAST_INFLATED_BYTES: String(8 * mib) } });
+    await using small = await createTestApp({ settings: { HOLDFAST_BUFFERED_BODY_BYTES: String(8 * mib) } });
     const wire = await WireServer.listen(small);
     const stack = await createStack(small);
     const begin = async (sent: number) => {

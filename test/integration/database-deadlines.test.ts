@@ -51,7 +51,7 @@ const isWell = async (stack: TestStack): Promise<boolean> => (await getStack(sta
 
 function expectUnavailable(response: TestResponse): void {
   expect(response.status).toBe(503);
-  expect(response.json).toEqual({ code: 503, message: expect.stringContaining('please repeat') });
+  expect(response.json).toEqual({ code: 503, message: expect.stringContaining('please retry') });
   expect(Number(response.headers['retry-after'])).toBeGreaterThan(0);
 }
 

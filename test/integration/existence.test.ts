@@ -22,7 +22,7 @@ let existing: Place;
 let absent: Record<string, Place>;
 const held: Record<string, string> = {};
 beforeAll(async () => {
-  app = await createTestApp({ settings: { HOLDFAST_WRONG_TOKENS_PER_MINUTE: '100000' } });
+  app = await createTestApp({ settings: { HOLDFAST_INVALID_TOKENS_PER_MINUTE: '100000' } });
   const there = await createStack(newName());
   const update = await startUpdate(app, there);
   existing = placeOf(there, update);

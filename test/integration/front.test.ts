@@ -14,7 +14,7 @@ let app: TestApp;
 let server: WireServer;
 let stack: TestStack;
 beforeAll(async () => {
-  app = await createTestApp({ settings: { HOLDFAST_HEAD_SECONDS: '1', HOLDFAST_IDLE_SECONDS: '1' } });
+  app = await createTestApp({ settings: { HOLDFAST_HEADERS_TIMEOUT_SECONDS: '1', HOLDFAST_KEEP_ALIVE_SECONDS: '1' } });
   server = await WireServer.listen(app);
   stack = await createStack(app);
 });
@@ -270,7 +270,7 @@ describe('connections', () => {
 
   test('those that send nothing do not hold up the end of the server', async () => {
     const lines: string[] = [];
-    const settings = { HOLDFAST_HEAD_SECONDS: '3600', HOLDFAST_SHUTDOWN_SECONDS: '20' };
+    const settings = { HOLDFAST_HEADERS_TIMEOUT_SECONDS: '3600', HOLDFAST_SHUTDOWN_SECONDS: '20' };
     const limited = await createTestApp({ settings, log: { write: (line) => void lines.push(line) } });
     const front = await WireServer.listen(limited);
     const connections = [front.connect(), front.connect()];

@@ -125,7 +125,7 @@ describe('metrics', () => {
   });
 
   test('tell of the pool, the jobs and the hand-over', async () => {
-    for (const name of ['holdfast_jobs_waiting', 'holdfast_jobs_active', 'holdfast_handover_bytes'])
+    for (const name of ['holdfast_jobs_waiting', 'holdfast_jobs_active', 'holdfast_payload_store_bytes'])
       expect(await figure(name)).toBe(0);
     expect(await figure('holdfast_database_connections_acquired')).toBe(0);
     expect(await figure('holdfast_database_connections_idle')).toBeGreaterThanOrEqual(1);

@@ -207,14 +207,14 @@ describe('a stack whose journal could not be replayed', () => {
       for (const version of [undefined, 1])
         expect((await exportState(replica, stack, version)).headers['x-pulumi-warning']).toBe(sentence);
       const shown = await ok(replica.call('GET', stack.path, { auth: stack.auth }));
-      expect([shown.json.compactionError, shown.headers['x-pulumi-warning']]).toEqual([sentence, sentence]);
+      expect([shown.json.journalError, shown.headers['x-pulumi-warning']]).toEqual([sentence, sentence]);
       expect(await replica.context.metrics.registry.metrics()).toMatch(
-        /holdfast_stacks_with_journal_faults\{fault="error"\} [1-9]/,
+        /holdfast_stacks_with_journal_errors\{reason="invalid-entry"\} [1-9]/,
       );
     }
     const sound = await createStack(app);
     const shown = await ok(app.call('GET', sound.path, { auth: sound.auth }));
-    expect([shown.json.compactionError, shown.headers['x-pulumi-warning']]).toEqual([undefined, undefined]);
+    expect([shown.json.journalError, shown.headers['x-pulumi-warning']]).toEqual([undefined, undefined]);
   });
 
   test('takes no changes, and says what an operator can do; previews and a forced delete are taken', async () => {
@@ -290,7 +290,7 @@ describe('entries of a kind that this release does not know', () => {
       expect(headers['x-pulumi-warning']).toMatch(expected);
     expect(await exportedNames(app, stack)).toHaveLength(1 + many);
     expect(await app.context.metrics.registry.metrics()).toMatch(
-      /holdfast_stacks_with_journal_faults\{fault="unknown-kind"\} [1-9]/,
+      /holdfast_stacks_with_journal_errors\{reason="unknown-kind"\} [1-9]/,
     );
     // The stack goes on, and the journal stays.
     const next = await startUpdate(app, stack, { journal: true });

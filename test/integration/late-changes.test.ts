@@ -81,7 +81,7 @@ describe('an import that was answered 503', () => {
     puts.hold(1);
     const answer = await sendImport(hasty, stack);
     expect([answer.status, answer.json.code, puts.held.length]).toEqual([503, 503, 1]);
-    expect(answer.json.message).toMatch(/given up: nothing was changed/);
+    expect(answer.json.message).toMatch(/abandoned: nothing was changed/);
     expect(answer.headers['retry-after']).toBeDefined();
     expect(await bodiesHeld()).toBe(0);
     await up(stack);

@@ -97,7 +97,7 @@ describe('a lease ends when', () => {
     const update = await leaveRunning(app, member);
     const count = async () =>
       Number(
-        /^holdfast_leases_lost_total\{reason="token-revoked"\} (\d+)/m.exec(
+        /^holdfast_leases_revoked_total\{reason="token-revoked"\} (\d+)/m.exec(
           (await app.call('GET', '/metrics')).text,
         )?.[1] ?? 0,
       );
@@ -147,7 +147,7 @@ describe('a lease goes on when', () => {
         ),
     ],
     [
-      'the user is no site admin any more',
+      'the user is no longer a site admin',
       ({ login }: Membership) => query(app, 'update users set site_admin = false where login = $1', [login]),
     ],
   ] as const)('%s', async (_, act) => {
@@ -331,11 +331,11 @@ describe('the longest life of an update', () => {
     const refused = await renew(app, update, member.stack);
     expect([refused.status, refused.json.message]).toEqual([
       403,
-      expect.stringMatching(/as long as an update may \(HOLDFAST_UPDATE_HOURS/),
+      expect.stringMatching(/the maximum duration of an update \(HOLDFAST_UPDATE_HOURS/),
     ]);
     await expectKept(app, member, update);
     const [row] = await query(app, 'select end_reason from updates where id = $1', [update.id]);
-    expect(row).toEqual({ end_reason: 'longest-life' });
+    expect(row).toEqual({ end_reason: 'time-limit' });
   });
 
   test('is set by HOLDFAST_UPDATE_HOURS', async () => {

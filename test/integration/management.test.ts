@@ -42,7 +42,7 @@ test('the management port has the figures, and nothing of the service', async ()
     blobs: 'ok',
     queue: 'ok',
     jobs: { waiting: 0, active: 0 },
-    handoverBytes: 0,
+    payloadStoreBytes: 0,
   });
   expect(await get(server.management, '/healthz')).toEqual({ status: 200, text: '{"status":"healthy"}' });
   for (const target of ['/', '/api/capabilities', '/admin/queues'])
@@ -85,7 +85,7 @@ describe('at the start', () => {
 
   test('an address of another machine too', () => {
     const { status, stderr } = run('server', { HOLDFAST_MANAGEMENT_LISTEN: '192.0.2.1:9092' });
-    expect(stderr).toBe('holdfast: HOLDFAST_MANAGEMENT_LISTEN: 192.0.2.1:9092 is no address of this machine\n');
+    expect(stderr).toBe('holdfast: HOLDFAST_MANAGEMENT_LISTEN: 192.0.2.1:9092 is not an address of this machine\n');
     expect(status).toBe(1);
   });
 

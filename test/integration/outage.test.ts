@@ -53,7 +53,7 @@ afterAll(async () => {
 
 function expectUnavailable(response: TestResponse): void {
   expect(response.status).toBe(503);
-  expect(response.json).toEqual({ code: 503, message: expect.stringContaining('please repeat') });
+  expect(response.json).toEqual({ code: 503, message: expect.stringContaining('please retry') });
   expect(Number(response.headers['retry-after'])).toBeGreaterThan(0);
 }
 

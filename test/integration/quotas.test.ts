@@ -93,7 +93,7 @@ test('updates: as many as allowed at once, on two replicas, and the next when on
   const answers = await Promise.all(stacks.map((each, index) => create(index % 2 ? app : other, each)));
   expect(statuses(answers)).toEqual([200, 200, 200, 409, 409, 409, 409, 409]);
   const refused = answers.find(({ status }) => status === 409);
-  expect(refused?.json.message).toContain(`${stack.organization} may run 3 updates at once, and 3 are under way`);
+  expect(refused?.json.message).toContain(`${stack.organization} may run 3 updates at once, and 3 are running`);
   const at = answers.findIndex(({ status }) => status === 200);
   const running = stacks[at] as TestStack;
   const id = answers[at]?.json.updateID as string;
@@ -115,7 +115,7 @@ test('bytes kept: nothing new is begun above the limit; what runs is saved to it
   await measureUsage(app.context);
   const begin = (kind: string) => app.call('POST', `${stack.path}/${kind}`, { auth: stack.auth, body: {} });
   const refused = await begin('update');
-  expect([refused.status, refused.json.message]).toEqual([409, expect.stringContaining('may keep 1000 bytes')]);
+  expect([refused.status, refused.json.message]).toEqual([409, expect.stringContaining('may store 1000 bytes')]);
   expect((await addStack(app, stack, 'more')).status).toBe(409);
   expect((await app.call('POST', `${stack.path}/import`, { auth: stack.auth, body: deployment(1) })).status).toBe(409);
   expect((await begin('preview')).status).toBe(200);
@@ -151,7 +151,7 @@ test('requests a second: 429 with a time, for one organization; an update that r
   }, 'the bucket is empty');
   const { headers, json } = refused as unknown as TestResponse;
   expect(Number(headers['retry-after'])).toBeGreaterThanOrEqual(1);
-  expect(json).toMatchObject({ code: 429, message: expect.stringContaining('may make 1 requests a second') });
+  expect(json).toMatchObject({ code: 429, message: expect.stringContaining('may make 1 requests per second') });
   const encrypt = (at: TestStack) =>
     app.call('POST', `${at.path}/encrypt`, { auth: at.auth, body: { plaintext: 'c2VjcmV0' } });
   for (let round = 1; round <= 30; round++) {
@@ -225,7 +225,7 @@ test('the operator sets limits and sees them with what is used; the metrics have
   const metrics = (await app.call('GET', '/metrics', { accept: null })).text;
   expect(metrics).toContain(`holdfast_quota_limit{organization="${organization}",quota="updates"} 7`);
   expect(metrics).toContain(`holdfast_quota_used{organization="${organization}",quota="updates"} 1`);
-  expect(metrics).toMatch(/holdfast_quota_refusals_total\{quota="stacks"\} [1-9]/);
+  expect(metrics).toMatch(/holdfast_quota_rejections_total\{quota="stacks"\} [1-9]/);
 
   await runAdminVerb(
     app,

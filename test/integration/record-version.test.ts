@@ -84,7 +84,7 @@ describe('changes nothing', () => {
         await ok(append(app, update, creation(1, 'one', stack)));
         await interrupt(update);
       },
-      message: 'still being put together',
+      message: 'still being compacted',
     },
     'while a journal could not be replayed': {
       prepare: async () => {

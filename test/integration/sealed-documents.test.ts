@@ -154,8 +154,8 @@ test('without the right master key a document is refused and not taken for damag
   await query(first, `update journal_fold_points set checked_at = now() - interval '31 days'`);
   await new Scrubber(foreign.context, { bytesPerSecond: 1e9, periodSeconds: 30 * 86_400 }).run(1_000);
   const { values } = await foreign.context.metrics.documentsChecked.get();
-  expect(values.filter(({ labels }) => labels.outcome !== 'whole').map(({ labels }) => labels.outcome)).toEqual([
-    'unread',
+  expect(values.filter(({ labels }) => labels.outcome !== 'intact').map(({ labels }) => labels.outcome)).toEqual([
+    'failed',
   ]);
   expect(await query(first, 'select id from checkpoints where damaged_at is not null')).toEqual([]);
   expect(await query(first, 'select entries from journal_fold_points where update_id = $1', [update.id])).toHaveLength(

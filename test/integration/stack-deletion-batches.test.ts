@@ -187,7 +187,7 @@ describe('what belongs to a deleted stack', () => {
     expect(await query(app, 'select id from stacks')).toEqual([{ id: stuck.stackId }]);
     const told = lines.map((line) => JSON.parse(line) as Record<string, unknown>);
     expect(told).toContainEqual(
-      expect.objectContaining({ stackId: stuck.stackId, msg: 'sweep: deleted stack passed over' }),
+      expect.objectContaining({ stackId: stuck.stackId, msg: 'sweep: deleted stack skipped' }),
     );
     expect(told).toContainEqual(
       expect.objectContaining({ stackId: other.stackId, msg: 'deleted stack: all its rows are gone' }),

@@ -230,7 +230,7 @@ describe('resources in a journal that is not folded', () => {
 
   test('keep their stack from being deleted unless forced', async () => {
     const { stack, updateId, stackId } = await createTail();
-    await expect(settledBefore().delete(stack, { keepResources: true })).rejects.toThrow('still being put together');
+    await expect(settledBefore().delete(stack, { keepResources: true })).rejects.toThrow('still being compacted');
     expect((await getStack(app, stack)).id).toBe(stackId);
     await app.context.compactor.compact(updateId);
     const kept = await app.call('DELETE', `${stack.path}?force=false`, { auth: stack.auth });

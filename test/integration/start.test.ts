@@ -108,7 +108,7 @@ describe('without Postgres', () => {
 
   test('0 does not wait', async () => {
     const started = start(['migrate'], { HOLDFAST_DATABASE_URL: await away(), HOLDFAST_START_WAIT_SECONDS: '0' });
-    await expectSentence(started, /is not there: .*ECONNREFUSED/);
+    await expectSentence(started, /is not available: .*ECONNREFUSED/);
     expect(waits(started)).toEqual([]);
   });
 
@@ -119,7 +119,7 @@ describe('without Postgres', () => {
     await until(() => waits(started).length > 0, 'it says that it waits');
     proxy.accept();
     await until(() => isListening(started), 'it listens');
-    expect(started.lines().map(({ msg }) => msg)).toContain('there now');
+    expect(started.lines().map(({ msg }) => msg)).toContain('available now');
   });
 
   test('one that hangs is away too', async () => {
@@ -183,7 +183,7 @@ describe('what waiting does not mend ends the start at once', () => {
   test('a URL that is none', async () => {
     const url = 'postgres://user:hunter2@host:5432/name?target_session_attrs=standby';
     const { code, stderr } = await start(['server'], { HOLDFAST_DATABASE_URL: url }).ended();
-    expect(stderr).toMatch(/^holdfast: These settings are wrong:\n {2}HOLDFAST_DATABASE_URL: target_session_attrs/);
+    expect(stderr).toMatch(/^holdfast: Invalid settings:\n {2}HOLDFAST_DATABASE_URL: target_session_attrs/);
     expect(stderr).not.toContain('hunter2');
     expect(code).toBe(1);
   });
@@ -259,7 +259,7 @@ test('the embedded Postgres is waited for while it recovers from a crash', async
     await first.stop();
     const second = await startEmbeddedPostgres(directory, logger);
     await second.stop();
-    expect(lines.filter((line) => line.includes('it recovers'))).toHaveLength(1);
+    expect(lines.filter((line) => line.includes('it is recovering'))).toHaveLength(1);
   } finally {
     rmSync(directory, { recursive: true, force: true });
   }

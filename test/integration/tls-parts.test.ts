@@ -67,16 +67,16 @@ async function expectSentence(verb: RunningVerb, sentence: RegExp, { mayWait = f
 }
 
 const untrusted = /cannot be used: its certificate is not trusted: .*HOLDFAST_CA_FILE/;
-const otherName = /cannot be used: its certificate is one for another name: .*elsewhere\.example/;
+const otherName = /cannot be used: its certificate is for another host name: .*elsewhere\.example/;
 
 describe('HOLDFAST_CA_FILE', () => {
   test.each([
     ['is not there', null, /^HOLDFAST_CA_FILE: .*none\.pem cannot be read \(ENOENT\)$/],
-    ['holds no certificate', 'nothing', /^HOLDFAST_CA_FILE: .*none\.pem holds no certificate in PEM$/],
+    ['holds no certificate', 'nothing', /^HOLDFAST_CA_FILE: .*none\.pem contains no certificate in PEM format$/],
     [
       'holds a broken one',
       '-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n',
-      /^HOLDFAST_CA_FILE: .*none\.pem holds a certificate that cannot be read$/,
+      /^HOLDFAST_CA_FILE: .*none\.pem contains a certificate that cannot be read$/,
     ],
   ])('is refused when it %s', async (_, content, sentence) => {
     const file = path.join(dataDir, 'none.pem');
@@ -164,7 +164,7 @@ describe('Postgres', () => {
     await expect(encrypts(url('verify-full'))).rejects.toThrow(/certificate/);
     await expect(encrypts(url('require', { sslrootcert: elsewhere.cert }))).rejects.toThrow(/certificate/);
     expect(() => new PostgresConnector(url('prefer'), { connectMs: 1 })).toThrow(/sslmode must be disable, require/);
-    expect(() => new PostgresConnector(url('', { ssl: 'true' }), { connectMs: 1 })).toThrow(/ssl is not known here/);
+    expect(() => new PostgresConnector(url('', { ssl: 'true' }), { connectMs: 1 })).toThrow(/ssl is not supported/);
   });
 
   test('is shown a certificate of ours', async () => {

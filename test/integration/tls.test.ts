@@ -57,7 +57,7 @@ if (!openssl) console.warn('TLS is not tested: there is no openssl to make certi
       HOLDFAST_TLS_CERT_FILE: used('data/tls.crt'),
       HOLDFAST_TLS_KEY_FILE: used('data/tls.key'),
       HOLDFAST_MAX_CONNECTIONS_PER_ADDRESS: '3',
-      HOLDFAST_HEAD_SECONDS: '1',
+      HOLDFAST_HEADERS_TIMEOUT_SECONDS: '1',
     };
     app = await createTestApp({ settings, log: { write: (line) => void lines.push(line) } });
     port = Number(new URL(await app.app.listen({ host: '127.0.0.1', port: 0 })).port);
@@ -153,7 +153,7 @@ if (!openssl) console.warn('TLS is not tested: there is no openssl to make certi
       mount('first.pem', 'first.key');
       await until(async () => (await nameShown()) === 'first', 'the next good one is used');
       expect(errors()).toHaveLength(1);
-      expect(errors()[0]).toMatch(/do not belong together/);
+      expect(errors()[0]).toMatch(/do not match/);
     });
   });
 
@@ -179,12 +179,7 @@ if (!openssl) console.warn('TLS is not tested: there is no openssl to make certi
 
   test.each([
     ['a file that is not there', 'nowhere.pem', 'first.key', /nowhere\.pem cannot be read: ENOENT/],
-    [
-      'a key of another',
-      'first.pem',
-      'second.key',
-      /first\.pem .*second\.key cannot be used: they do not belong together/,
-    ],
+    ['a key of another', 'first.pem', 'second.key', /first\.pem .*second\.key cannot be used: they do not match/],
     ['no certificate', 'names', 'first.key', /names .* cannot be used/],
   ])('%s ends the start with a sentence', (_what, cert, key, sentence) => {
     const logger = createLogger({ level: 'silent' });

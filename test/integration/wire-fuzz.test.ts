@@ -22,7 +22,10 @@ let stack: TestStack;
 beforeAll(async () => {
   app = await createTestApp();
   stack = await createStack(app);
-  server = await startServerChild(app.database, { HOLDFAST_HEAD_SECONDS: '1', HOLDFAST_IDLE_SECONDS: '1' });
+  server = await startServerChild(app.database, {
+    HOLDFAST_HEADERS_TIMEOUT_SECONDS: '1',
+    HOLDFAST_KEEP_ALIVE_SECONDS: '1',
+  });
 }, 120_000);
 afterAll(async () => {
   await server?.[Symbol.asyncDispose]();

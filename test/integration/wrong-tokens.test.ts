@@ -9,7 +9,7 @@ import { createTestApp, type TestApp, type TestResponse } from '../support/test-
 
 /** What an address has free in a minute here, and all of them together. */
 const free = 20;
-const settings = { HOLDFAST_WRONG_TOKENS_PER_MINUTE: String(free), HOLDFAST_TRUSTED_PROXIES: '127.0.0.1' };
+const settings = { HOLDFAST_INVALID_TOKENS_PER_MINUTE: String(free), HOLDFAST_TRUSTED_PROXIES: '127.0.0.1' };
 
 let app: TestApp;
 let replica: TestApp;
@@ -308,9 +308,9 @@ describe('what is told of them', () => {
     const { text } = await ok(app.call('GET', '/metrics'));
     for (const reason of ['malformed', 'remembered', 'unknown', 'too-many'])
       expect(text).toMatch(
-        new RegExp(`holdfast_credentials_refused_total\\{credential="token",reason="${reason}"\\} [1-9]`),
+        new RegExp(`holdfast_credentials_rejected_total\\{credential="token",reason="${reason}"\\} [1-9]`),
       );
-    expect(text).toMatch(/holdfast_credential_lookups_total\{credential="lease",way="batch"\} [1-9]/);
+    expect(text).toMatch(/holdfast_credential_lookups_total\{credential="lease",mode="batch"\} [1-9]/);
   });
 
   test('the counts of addresses are kept without hashes or tokens, and swept', async () => {

@@ -17,7 +17,7 @@ export function renderQueuePage({ redis, lanes }: QueueOverview, now: Date): str
 <head><meta charset="utf-8"><meta http-equiv="refresh" content="${reloadSeconds}"><title>Queues - Holdfast</title><style>${style}</style></head>
 <body>
 <h1>Queues</h1>
-<p>Redis: ${redis.up ? `answers in ${redis.roundTripMs.toFixed(1)} ms, holds ${memory}` : '<span class="failed">away</span>'}. As of ${escapeHtml(now.toISOString())}, loaded again every ${reloadSeconds} s.</p>
+<p>Redis: ${redis.up ? `answers in ${redis.roundTripMs.toFixed(1)} ms, holds ${memory}` : '<span class="failed">down</span>'}. As of ${escapeHtml(now.toISOString())}, reloaded every ${reloadSeconds} s.</p>
 ${lanes.map((lane) => renderLane(lane, now)).join('\n')}
 </body>
 </html>
@@ -34,7 +34,7 @@ function renderLane(lane: ShownLane, now: Date): string {
 ${rows}
 </tbody></table>`;
   return `<section>
-<h2>Lane ${escapeHtml(lane.lane)}</h2>
+<h2>Queue ${escapeHtml(lane.lane)}</h2>
 <p>${workers}; ${lane.waiting} waiting, the oldest for ${seconds(lane.oldestWaitingMs)}; ${lane.active} running; ${lane.failed} failed.</p>
 ${table}
 </section>`;

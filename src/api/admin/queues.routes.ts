@@ -53,7 +53,7 @@ async function admitSiteAdmin(
     void reply.header('www-authenticate', 'Basic realm="Holdfast", charset="UTF-8"');
     throw new UnauthenticatedError('Log in with an API token of a site admin as the password');
   }
-  if (!caller.siteAdmin) throw new ForbiddenError('Only site admins see the queues');
+  if (!caller.siteAdmin) throw new ForbiddenError('Only site admins may see the queues');
 }
 
 function basicPassword(header: string): string | null {

@@ -209,7 +209,7 @@ export function createCredentialGuard(context: AppContext): CredentialGuard {
   const { db, lifecycle } = context;
   const credentials = createCredentialRepository(db);
   const guard = new CredentialGuard({ ...context, credentials, failures: createFailedLookupRepository(db) });
-  lifecycle.onClose('work', 'failed look-ups', () => guard.close());
+  lifecycle.onClose('work', 'failed lookups', () => guard.close());
   return guard;
 }
 

@@ -146,7 +146,7 @@ export class FailureLevels {
         level.unshared = Math.min(highest(level), level.unshared + failures);
         this.#due.set(source, level);
       }
-      this.#logger.debug({ err: error }, 'failed look-ups were not shared');
+      this.#logger.debug({ err: error }, 'failed lookups could not be shared');
     }
   }
 }

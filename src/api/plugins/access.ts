@@ -14,7 +14,7 @@ export function registerAccess(app: FastifyInstance, services: ApiServices): voi
   app.decorateRequest('lease', null as unknown as Lease);
   app.addHook('onRoute', (route) => {
     if (!route.config?.access)
-      throw new Error(`Route ${String(route.method)} ${route.url} does not say who may call it`);
+      throw new Error(`Route ${String(route.method)} ${route.url} does not declare who may call it`);
   });
   const { leases } = services;
   app.addHook('onRoute', (route) => leases.guard(route));

@@ -9,5 +9,5 @@ import { InvalidRequestError } from '../../shared/platform/errors/errors.ts';
 export async function assertAwaited({ socket }: IncomingMessage): Promise<void> {
   // The end of the connection stands behind the body in the kernel's buffer: one turn may end with the body.
   for (let turn = 0; turn < 2; turn++) await nextTurn();
-  if (socket.destroyed || socket.readableEnded) throw new InvalidRequestError('The client has gone');
+  if (socket.destroyed || socket.readableEnded) throw new InvalidRequestError('The client has disconnected');
 }

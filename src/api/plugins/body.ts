@@ -81,7 +81,7 @@ export async function receiveBody(
 
 function assertMayCome(declared: number | null, maxBytes: number): void {
   if (declared !== null && declared > maxBytes)
-    throw new PayloadTooLargeError(`The body has ${declared} bytes; this call takes at most ${maxBytes}`);
+    throw new PayloadTooLargeError(`The body has ${declared} bytes; this call accepts at most ${maxBytes}`);
 }
 
 /** How the body is encoded. Throws UnsupportedMediaTypeError for encodings that we do not take. */
@@ -109,7 +109,8 @@ export async function collectBody(
   declared: number | null,
   { maxBytes, minBodyBytesPerSecond }: { maxBytes: number; minBodyBytesPerSecond: number },
 ): Promise<Buffer> {
-  const tooLarge = () => new PayloadTooLargeError(`The body is larger than the ${maxBytes} bytes that this call takes`);
+  const tooLarge = () =>
+    new PayloadTooLargeError(`The body is larger than the ${maxBytes} bytes that this call accepts`);
   assertMayCome(declared, maxBytes);
   const chunks: Buffer[] = [];
   let bytes = 0;
@@ -143,7 +144,7 @@ export async function* unbroken(payload: IncomingBody, minBytesPerSecond: number
     }
   } catch (error) {
     ended = !(error instanceof SlowRequestError);
-    throw ended ? new InvalidRequestError('The body broke off', { cause: error }) : error;
+    throw ended ? new InvalidRequestError('The body was cut off', { cause: error }) : error;
   } finally {
     // The refusal is to reach the client: Node would close the connection, or wait for the rest before it sends the answer.
     if (!ended) void stopReading(iterator, payload);
@@ -163,7 +164,7 @@ async function withinPatience<T>(next: Promise<T>, patienceMs: number, minBytesP
   const { promise, reject } = Promise.withResolvers<never>();
   const error = () =>
     new SlowRequestError(
-      `The body came more slowly than the ${minBytesPerSecond} bytes per second that this server asks for`,
+      `The body arrived more slowly than the ${minBytesPerSecond} bytes per second that this server requires`,
     );
   // After the sockets were looked at: a process that stood still finds there what came meanwhile.
   const timer = setTimeout(() => setImmediate(() => reject(error())), patienceMs);

@@ -45,9 +45,9 @@ export function sendError(thrown: unknown, request: FastifyRequest, reply: Fasti
   const answer = answerTo(error);
   closeBehindUnread(request, reply);
   // A slow client is no fault of the server's.
-  if (error instanceof SlowRequestError) request.log.info({ err: error }, 'request refused');
+  if (error instanceof SlowRequestError) request.log.info({ err: error }, 'request rejected');
   else if (answer.status >= 500) request.log.error({ err: error }, 'request failed');
-  else request.log.debug({ err: error }, 'request refused');
+  else request.log.debug({ err: error }, 'request rejected');
   return send(reply, answer);
 }
 
@@ -62,7 +62,7 @@ function answerTo(error: unknown): Answer {
   }
   return {
     status: 500,
-    message: 'An unexpected error occurred; the server log has it under this request id',
+    message: 'An unexpected error occurred; see this request id in the server log',
     retryAfterSeconds: undefined,
   };
 }

@@ -97,7 +97,12 @@ function noteDecryptions(app: RouteScope): void {
       `${stackPath}/decrypt/${log}`,
       {
         config: viewer,
-        schema: { ...common, summary: 'Note that secrets were shown', body: AnyObject, response: { 204: Type.Null() } },
+        schema: {
+          ...common,
+          summary: 'Record that secrets were shown',
+          body: AnyObject,
+          response: { 204: Type.Null() },
+        },
       },
       async ({ params, caller, log: logger }, reply) => {
         logger.info(

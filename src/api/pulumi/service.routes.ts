@@ -90,7 +90,7 @@ function getDefaultOrganization(app: RouteScope, { users }: ApiServices): void {
     async ({ caller }) => {
       const [first] = await users.listMemberships(caller.userId);
       // The CLI takes 404 to mean that the user's own name is the organization (pkg/backend/httpstate/stack.go).
-      if (!first) throw new NotFoundError('You are in no organization yet');
+      if (!first) throw new NotFoundError('You are not a member of any organization yet');
       return { GitHubLogin: first.name, Messages: [] };
     },
   );

@@ -180,7 +180,7 @@ function getStack(app: RouteScope, { stacks }: ApiServices): void {
               },
             }
           : {}),
-        ...(error ? { compactionError: describeFault(error) } : {}),
+        ...(error ? { journalError: describeFault(error) } : {}),
       };
       if (stack.remoteConfigBytes === null) return answer;
       const withConfig = async function* (): AsyncGenerator<string> {

@@ -5,10 +5,10 @@ import { rawAnswer } from './raw-answer.ts';
 import { isLeaving, leave } from './unread-bodies.ts';
 
 const answers: Readonly<Record<string, ErrorResponse>> = {
-  ERR_HTTP_REQUEST_TIMEOUT: { code: 408, message: 'The request did not come to its end in time' },
-  HPE_HEADER_OVERFLOW: { code: 431, message: 'The address and the headers of the request are too large together' },
+  ERR_HTTP_REQUEST_TIMEOUT: { code: 408, message: 'The request was not complete in time' },
+  HPE_HEADER_OVERFLOW: { code: 431, message: 'The URL and the headers of the request are too large' },
 };
-const malformed: ErrorResponse = { code: 400, message: 'This is not an HTTP request, or a broken one' };
+const malformed: ErrorResponse = { code: 400, message: 'This is not a valid HTTP request' };
 
 /**
  * Answers what never became a request, in the shape of all other errors; the connection ends with it. Requests before it on the

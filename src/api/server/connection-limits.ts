@@ -14,8 +14,8 @@ const refusalMs = 1_000;
 type Reason = 'total' | 'address';
 
 const sentences: Readonly<Record<Reason, string>> = {
-  total: 'There are too many connections to this server at the moment; please repeat the call',
-  address: 'There are too many connections from your address at the moment; please repeat the call',
+  total: 'There are too many connections to this server at the moment; please retry',
+  address: 'There are too many connections from your address at the moment; please retry',
 };
 
 /** Counts the connections of a process, and turns those away that are more than the limits. */

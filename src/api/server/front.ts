@@ -8,13 +8,13 @@ import { TlsFiles } from './tls-files.ts';
 export function createFront(context: AppContext): (handler: RequestListener) => Server {
   const { config, lifecycle, logger, metrics } = context;
   const limits = new ConnectionLimits(config, { logger, metrics });
-  metrics.gauge('holdfast_connections', 'Open connections of clients.', () => limits.open);
+  metrics.gauge('holdfast_connections', 'Open client connections.', () => limits.open);
   const tls = config.front.tls && new TlsFiles(config.front.tls, { logger });
   if (tls) {
     lifecycle.onClose('stores', 'certificate', async () => tls.close());
     metrics.gauge(
       'holdfast_tls_certificate_expiry_seconds',
-      'End of the certificate in use, in seconds since 1970.',
+      'Expiry of the certificate in use, in seconds since 1970.',
       () => tls.expiresAt(),
     );
   }

@@ -71,7 +71,7 @@ export function createHttpServer(
   server.on('checkExpectation', (request, response) => {
     requests.add(request, response);
     boundRest(request, response, restMs);
-    refuse(response, 417, 'The only expectation that this server meets is 100-continue');
+    refuse(response, 417, 'The only expectation that this server supports is 100-continue');
   });
   const secured = new WeakSet<Socket>();
   const sockets = new Set<Socket>();

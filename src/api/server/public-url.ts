@@ -22,7 +22,7 @@ export function warnOfPlainHttp({ publicUrl }: Pick<Config, 'publicUrl'>, logger
   if (protocol !== 'http:' || isInside(hostname.replace(/^\[|\]$/g, ''))) return;
   logger.warn(
     { publicUrl },
-    'HOLDFAST_PUBLIC_URL is plain HTTP at a public address: tokens and states can be read on the way; use TLS, here or in a proxy',
+    'HOLDFAST_PUBLIC_URL is plain HTTP at a public address: tokens and states can be read in transit; use TLS, here or in a proxy',
   );
 }
 

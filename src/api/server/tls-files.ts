@@ -71,7 +71,7 @@ export class TlsFiles {
       this.#logger.info({ ...this.#files, expiresAt: new Date(this.expiresAt() * 1000) }, 'certificate renewed');
     } catch (error) {
       if (seen !== this.#seen)
-        this.#logger.error({ err: error }, 'new certificate cannot be used: the one before stays in use');
+        this.#logger.error({ err: error }, 'new certificate cannot be used: the previous one stays in use');
     }
     this.#seen = seen;
   }
@@ -99,7 +99,7 @@ function assertUsable(pair: Pair, { certFile, keyFile }: FileNames): void {
     createSecureContext(pair);
   } catch (error) {
     const { message } = error as Error;
-    const reason = /key values mismatch/.test(message) ? 'they do not belong together' : message;
+    const reason = /key values mismatch/.test(message) ? 'they do not match' : message;
     throw new TlsFilesError(`The certificate ${certFile} and the key ${keyFile} cannot be used: ${reason}`, {
       cause: error,
     });

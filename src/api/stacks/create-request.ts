@@ -34,7 +34,7 @@ export async function readCreateRequest(body: Buffer): Promise<CreateRequest> {
   const bytes = parts.reduce((sum, { length }) => sum + length, 0);
   if (bytes > maxOtherBytes)
     throw new PayloadTooLargeError(
-      `The request has ${bytes} bytes besides its state; at most ${maxOtherBytes} are taken`,
+      `The request has ${bytes} bytes besides its state; at most ${maxOtherBytes} are accepted`,
     );
   const request = await parseInTurns(Buffer.concat(parts));
   if (!checked.Check(request)) {

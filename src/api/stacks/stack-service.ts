@@ -227,6 +227,6 @@ function organizationNotFound(organization: string, hint = ''): NotFoundError {
 
 function decodeContinuation(token: string): StackRef {
   const ref = parseQualifiedName(Buffer.from(token, 'base64url').toString('utf8'));
-  if (!ref) throw new InvalidRequestError('The continuationToken is not one of ours');
+  if (!ref) throw new InvalidRequestError('The continuationToken is not valid');
   return ref;
 }

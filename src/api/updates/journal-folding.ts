@@ -28,7 +28,7 @@ export class JournalFolding {
       await this.#dispatcher.run(foldJournal.create({ updateId }), { onlyWhileReachable: true });
     } catch (error) {
       if (!(error instanceof QueueAwayError) || !(await this.#isShort(updateId))) throw error;
-      this.#context.logger.warn({ updateId, err: error }, 'journal folded without a worker');
+      this.#context.logger.warn({ updateId, err: error }, 'journal compacted without a worker');
       await this.#foldHere(updateId);
     }
   }

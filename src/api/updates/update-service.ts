@@ -68,7 +68,7 @@ export class UpdateService {
     const { config, db, quotas, stacks } = this.#context;
     // Everything else of the request is kept as JSON, in which these can be escaped.
     if (!request.message.isWellFormed() || request.message.includes('\0')) {
-      throw new InvalidRequestError('metadata.message is not text: it has a NUL or half a surrogate pair');
+      throw new InvalidRequestError('metadata.message is not valid text: it contains a NUL or half a surrogate pair');
     }
     const { message } = request;
     const environment = JSON.stringify(request.environment);
@@ -156,8 +156,8 @@ export class UpdateService {
       if (update.status !== 'not started' || update.expired) {
         throw new ConflictError(
           update.status === 'running'
-            ? 'This update is running already'
-            : `This update is over: ${
+            ? 'This update is already running'
+            : `This update has ended: ${
                 isLeaseLoss(update.endReason)
                   ? describeLoss(update.endReason)
                   : update.expired
@@ -239,7 +239,7 @@ export class UpdateService {
       if (before.journalVersion > 0) await foldSoon(this.#context, before.id);
       return;
     }
-    throw new ConflictError('Entries keep coming while the update is completed');
+    throw new ConflictError('Entries keep arriving while the update is being completed');
   }
 
   /** Cancels the update; success also when it is over already. What it has written is kept. */
@@ -268,8 +268,9 @@ export class UpdateService {
   /** Lets nobody take the caller's rights away until the transaction has ended. Throws UnauthenticatedError, ForbiddenError. */
   async #holdMember(tx: Queryable, ref: StackRef, caller: Caller): Promise<void> {
     const role = await createIdentityRepository(tx).holdRole(caller.tokenId, ref.organization);
-    if (role === null) throw new UnauthenticatedError('The API token, its user or its membership has ended meanwhile');
-    if (!roleIncludes(role, 'member')) throw new ForbiddenError(`This needs the role member; you are ${role} by now`);
+    if (role === null)
+      throw new UnauthenticatedError('The API token, its user or the membership was removed meanwhile');
+    if (!roleIncludes(role, 'member')) throw new ForbiddenError(`This needs the role member; you are now ${role}`);
   }
 
   /** Why a lease is dead that was let in a moment ago. */

@@ -122,7 +122,7 @@ async function commitOnWorker<I, J extends BodilessJob>(
       // What became of the job is what the client must hear; a body that stays behind expires.
       await handover
         .delete(handoverKey)
-        .catch((fault: unknown) => request.log.debug({ err: fault }, 'body left to its expiry'));
+        .catch((fault: unknown) => request.log.debug({ err: fault }, 'body could not be deleted; it will expire'));
     }
     throw error;
   }

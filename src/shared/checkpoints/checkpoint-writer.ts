@@ -102,7 +102,7 @@ export class CheckpointWriter {
       const result: ByteSource = () => inTurns(spliceDelta(this.#guard.open(base), delta.edits));
       const document = await this.#documents.save(result, (sha256) => {
         if (sha256.toString('hex') === delta.checkpointHash) return;
-        throw new InvalidDeltaError('The checkpoint with the delta applied does not have the hash given');
+        throw new InvalidDeltaError('The checkpoint with the delta applied does not have the given hash');
       });
       const scan = await scanStream(result, null);
       assertDeploymentVersion(scan.document.get('version')?.text);
@@ -111,7 +111,7 @@ export class CheckpointWriter {
       if (id !== null) return;
       await this.#explainRefusal(fence, write, 'conflict-is-retried');
     }
-    throw new UnavailableError('Other checkpoints of this update keep coming between; please repeat the call');
+    throw new UnavailableError('Other checkpoints of this update keep being committed meanwhile; please retry');
   }
 
   async #commit(fence: LeaseFence, source: ByteSource, resourceCount: number, write: CheckpointOrder): Promise<void> {
@@ -141,7 +141,7 @@ export class CheckpointWriter {
     // A newer full checkpoint was committed while this one was on its way.
     if (write.arrivalSequence !== null && update.fullCommitted >= write.arrivalSequence) return;
     if (onConflict === 'conflict-is-retried') return;
-    throw new UnavailableError('The checkpoint could not be committed; please repeat the call');
+    throw new UnavailableError('The checkpoint could not be committed; please retry');
   }
 }
 

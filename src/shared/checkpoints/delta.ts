@@ -121,7 +121,7 @@ function assertEdits(edits: readonly DeltaEdit[]): void {
   let previousEnd = 0;
   edits.forEach(({ start, end }, i) => {
     if (!Number.isSafeInteger(start) || !Number.isSafeInteger(end) || start < 0) {
-      throw new InvalidDeltaError(`Edit ${i} of the delta has an offset that is negative or no integer`);
+      throw new InvalidDeltaError(`Edit ${i} of the delta has an offset that is negative or not an integer`);
     }
     if (end < start) throw new InvalidDeltaError(`Edit ${i} of the delta ends before it starts`);
     if (start < previousEnd) {

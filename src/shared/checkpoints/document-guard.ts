@@ -9,7 +9,7 @@ import type { DocumentCheckRepository } from './document-check-repository.ts';
 import type { DocumentRepair } from './document-repair.ts';
 
 /** What a check of a document came to. `restored`: it was damaged, and is as it was written again. */
-export type CheckOutcome = 'whole' | 'restored' | 'repaired' | 'damaged' | 'gone';
+export type CheckOutcome = 'intact' | 'restored' | 'repaired' | 'damaged' | 'gone';
 
 const attempts = 3;
 
@@ -73,7 +73,7 @@ export class DocumentGuard {
       if (!isDamage(error)) throw error;
       const mended = await this.#recovered(usable.id, error);
       // The reader has had some of the other bytes already.
-      if (isBegun) throw new UnavailableError('The state was read wrongly; please repeat the call', { cause: error });
+      if (isBegun) throw new UnavailableError('The state was not read correctly; please retry', { cause: error });
       yield* this.#documents.open(mended);
     }
   }
@@ -110,7 +110,7 @@ export class DocumentGuard {
       if (damage) damage = await findDamage(this.#documents, checkpoint, signal);
       if (!damage) {
         await this.#checks.markWhole(checkpoint);
-        return checkpoint.damaged ? 'restored' : 'whole';
+        return checkpoint.damaged ? 'restored' : 'intact';
       }
       const quarantined = await this.#checks.quarantine(checkpoint);
       // Superseded, or repaired by another, while it was read.
@@ -120,7 +120,7 @@ export class DocumentGuard {
       const now = await this.#checkpoints.find(checkpointId);
       if (now?.damaged) return 'damaged';
     }
-    throw new UnavailableError('The document keeps changing while it is checked');
+    throw new UnavailableError('The document keeps changing while it is being checked');
   }
 
   /** A row that is not known to be damaged. One that is gets another look, at most once a minute. */
@@ -133,7 +133,7 @@ export class DocumentGuard {
   async #recovered(checkpointId: string, cause?: unknown): Promise<CheckpointRow> {
     const checkpoint = await this.recover(checkpointId, cause);
     if (checkpoint) return checkpoint;
-    throw new DocumentMissingError('The state was replaced while it was read; please repeat the call');
+    throw new DocumentMissingError('The state was replaced while it was being read; please retry');
   }
 
   async #report(checkpoint: CheckpointRow, isNew: boolean, damage: Error): Promise<void> {

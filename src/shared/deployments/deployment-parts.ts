@@ -86,7 +86,8 @@ class DeploymentReader {
   }
 
   #checkList(name: string, kind: JsonKind, start: number): void {
-    if (kind !== 'array' && !isNull(this.#source, start)) throw new MalformedDeploymentError(`"${name}" is no array`);
+    if (kind !== 'array' && !isNull(this.#source, start))
+      throw new MalformedDeploymentError(`"${name}" is not an array`);
   }
 }
 

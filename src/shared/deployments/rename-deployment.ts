@@ -209,7 +209,7 @@ class Mentions {
   #assertFew(): void {
     if (this.#places.count + this.#pending <= maxMentions) return;
     throw new InvalidRequestError(
-      `The state mentions its own stack more than ${maxMentions} times, which is more than this server renames`,
+      `The state mentions its own stack more than ${maxMentions} times, which is more than this server can rename`,
     );
   }
 }

@@ -116,9 +116,11 @@ async function* range(source: ByteSource, start: number, end: number): AsyncGene
 }
 
 function tooLarge(maxBytes: number): PayloadTooLargeError {
-  return new PayloadTooLargeError(`The body is larger than the ${maxBytes} bytes that this server takes (inflated)`);
+  return new PayloadTooLargeError(
+    `The body is larger than the ${maxBytes} bytes that this server accepts (decompressed)`,
+  );
 }
 
 function badGzip(cause: unknown): InvalidRequestError {
-  return new InvalidRequestError('The body is not whole, valid gzip', { cause });
+  return new InvalidRequestError('The body is not complete, valid gzip', { cause });
 }

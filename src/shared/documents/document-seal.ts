@@ -62,7 +62,9 @@ export async function* unsealBytes(
     try {
       decipher.final();
     } catch (error) {
-      throw new DamagedBytesError(`Chunk ${number} of the stored bytes is not what was sealed here`, { cause: error });
+      throw new DamagedBytesError(`Chunk ${number} of the stored bytes is not the one that was sealed here`, {
+        cause: error,
+      });
     }
     number++;
     yield text;
@@ -71,12 +73,12 @@ export async function* unsealBytes(
 
 async function dataKeyOf(header: Buffer, findKey: (id: string) => Promise<DataKey | null>): Promise<Buffer> {
   if (header.length < headerBytes || header[0] !== formatByte) {
-    throw new DamagedBytesError('The stored bytes do not begin as sealed ones do');
+    throw new DamagedBytesError('The stored bytes do not start with the header of a sealed document');
   }
   const id = keyIdText(header.subarray(1, 1 + keyIdBytes));
   const key = await findKey(id);
   if (key && key.stackId === null) return key.bytes;
-  throw new DamagedBytesError(`The stored bytes name the data key ${id}, which does not exist`);
+  throw new DamagedBytesError(`The stored bytes refer to data key ${id}, which does not exist`);
 }
 
 function keyOfObject(dataKey: Buffer, header: Buffer): Buffer {

@@ -156,7 +156,7 @@ export class DocumentStore {
     for await (const part of await this.#openBlob(place)) {
       bytes += part.length;
       if (bytes > mostEncodedBytes(sizeBytes)) {
-        throw new DamagedBytesError(`The stored bytes are more than a document of ${sizeBytes} bytes can take`);
+        throw new DamagedBytesError(`There are more stored bytes than a document of ${sizeBytes} bytes can have`);
       }
       parts.push(part);
     }
@@ -171,7 +171,7 @@ export class DocumentStore {
     if (!(await this.#blobRows.isKept(blobKey))) {
       // The upload took longer than the sweep waits, which has deleted what was not there yet, and does it again.
       await this.#blobRows.giveBack(blobKey);
-      throw new UnavailableError('Storing the document took too long; please repeat the call');
+      throw new UnavailableError('Storing the document took too long; please retry');
     }
     return { storedBytes, codec: key ? sealedCodec : plainCodec, inlineBytes: null, blobKey };
   }
@@ -184,7 +184,7 @@ export class DocumentStore {
       return unsealBytes((id) => this.#sealing.keys.find(id), key, stored);
     } catch (error) {
       if (!(error instanceof BlobNotFoundError)) throw error;
-      throw new DocumentMissingError('The bytes of a stored state are missing in the blob store', { cause: error });
+      throw new DocumentMissingError('The bytes of a stored state are missing from the blob store', { cause: error });
     }
   }
 

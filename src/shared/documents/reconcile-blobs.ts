@@ -52,10 +52,7 @@ export async function beginReconcile(
   if (!(await blobs.stat(own))) await blobs.put(own, markerOf(own));
   const others = (await blobs.list(markerPrefix)).blobs.map(({ key }) => key).filter((key) => key !== own);
   if (others.length > 0) {
-    logger.error(
-      { others },
-      'the blob store is also that of another installation: objects without a row are left alone',
-    );
+    logger.error({ others }, 'another installation uses the same blob store: objects without a row are left alone');
   }
   const inUse = options.adoptAll ? Number.MAX_SAFE_INTEGER : await blobRows.countInUse(adoptAtMost);
   return {

@@ -68,7 +68,7 @@ export function readBootstrapFile(file: string): BootstrapFile {
   );
   if (problems.length === 0) problems.push(...findContradictions(content as BootstrapFile));
   if (problems.length > 0)
-    throw new BootstrapError(`HOLDFAST_BOOTSTRAP: ${file} is wrong: ${problems.slice(0, 10).join('; ')}`);
+    throw new BootstrapError(`HOLDFAST_BOOTSTRAP: ${file} is invalid: ${problems.slice(0, 10).join('; ')}`);
   return content as BootstrapFile;
 }
 
@@ -83,7 +83,7 @@ function findContradictions(file: BootstrapFile): string[] {
   const names = new Set<string>();
   const siteAdmins = new Map<string, boolean>();
   if (file.manage && file.organizations.length === 0)
-    problems.push('/organizations is empty, which with manage: true would take everyone away');
+    problems.push('/organizations is empty, which with manage: true would remove everyone');
   for (const [at, organization] of file.organizations.entries()) {
     const place = `/organizations/${at}`;
     const { members = [], name } = organization;
@@ -92,7 +92,7 @@ function findContradictions(file: BootstrapFile): string[] {
     names.add(name);
     if (members.length === 0 && isManaged(file, organization) && !organization.allowNoMembers)
       problems.push(
-        `${place}: ${JSON.stringify(name)} is managed and has no members, which would take everyone out of it; say allowNoMembers: true if that is meant`,
+        `${place}: ${JSON.stringify(name)} is managed and has no members, which would remove everyone from it; set allowNoMembers: true if that is intended`,
       );
     const roles = new Map<string, Role>();
     for (const [index, { login, role, siteAdmin, token }] of members.entries()) {
@@ -104,14 +104,14 @@ function findContradictions(file: BootstrapFile): string[] {
       // It would never be let in.
       if (token !== undefined && tokenForm(token, 'hf-') === 'faulty') {
         problems.push(
-          `${memberPlace}: the token of ${login} has the form of our own (hf- and 49 letters and digits), but its checksum is wrong`,
+          `${memberPlace}: the token of ${login} looks like a generated token (hf- and 49 letters and digits), but its checksum is wrong`,
         );
       }
       if ((roles.get(login) ?? role) !== role) problems.push(`${memberPlace}: ${login} has two roles`);
       roles.set(login, role);
       if (siteAdmin === undefined) continue;
       if ((siteAdmins.get(login) ?? siteAdmin) !== siteAdmin)
-        problems.push(`${memberPlace}: ${login} is a site admin in one place and none in another`);
+        problems.push(`${memberPlace}: ${login} is a site admin in one place and not in another`);
       siteAdmins.set(login, siteAdmin);
     }
   }

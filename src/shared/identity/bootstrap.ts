@@ -37,7 +37,7 @@ export async function applyBootstrap(db: Database, file: BootstrapFile): Promise
       const revision = file.revision === undefined ? 'has no revision' : `is revision ${file.revision}`;
       return {
         removed,
-        warnings: [`the file ${revision} and was passed over: revision ${applied} was applied before`],
+        warnings: [`the file ${revision} and was skipped: revision ${applied} was applied before`],
       };
     }
     if (file.revision !== undefined) await bootstrap.setRevision(file.revision);
@@ -71,7 +71,7 @@ export async function applyBootstrap(db: Database, file: BootstrapFile): Promise
       }
     }
     for (const login of await bootstrap.withdrawSiteAdmins(scope, siteAdminIds))
-      removed.push(`${login} is no site admin any more`);
+      removed.push(`${login} is no longer a site admin`);
 
     for (const { members = [], name } of file.organizations) {
       const organizationId = organizationIds.get(name) as string;
@@ -80,19 +80,19 @@ export async function applyBootstrap(db: Database, file: BootstrapFile): Promise
         await bootstrap.setMembership(organizationId, memberIds[at] as string, role);
       if (!managedIds.includes(organizationId)) continue;
       for (const login of await bootstrap.removeOtherMembers(organizationId, memberIds))
-        removed.push(`${login} was taken out of ${name}`);
+        removed.push(`${login} was removed from ${name}`);
     }
     if (scope.everywhere) {
       const listedIds = [...organizationIds.values()];
       for (const { login, organization } of await bootstrap.removeMembersElsewhere(listedIds))
-        removed.push(`${login} was taken out of ${organization}, which the file no longer lists`);
+        removed.push(`${login} was removed from ${organization}, which the file no longer lists`);
     }
 
     for (const { login, ...token } of tokens.values()) {
       const outcome = await bootstrap.listToken(token);
       if (outcome === 'foreign') throw sharedToken(login);
       if (outcome === 'deactivated') warnings.push(`${login} is deactivated: its token was not added`);
-      if (outcome === 'revoked') warnings.push(`the token of ${login} was revoked by an operator and stays so`);
+      if (outcome === 'revoked') warnings.push(`the token of ${login} was revoked by an operator and stays revoked`);
     }
     const hashes = [...tokens.values()].map(({ hash }) => hash);
     for (const { id, login } of await bootstrap.withdrawTokens(scope, hashes))

@@ -33,7 +33,7 @@ export function sumLanes(lanes: LaneStates): DispatcherState {
 }
 
 export function shuttingDown(): UnavailableError {
-  return new UnavailableError('The server is shutting down; please repeat the call', { retryAfterSeconds: 1 });
+  return new UnavailableError('The server is shutting down; please retry', { retryAfterSeconds: 1 });
 }
 
 /** Hands jobs to workers, wherever these run. */

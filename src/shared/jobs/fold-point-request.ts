@@ -7,7 +7,7 @@ export function createFoldPointRequest(enqueue: (job: Job) => Promise<void>, log
     try {
       await enqueue(advanceFold.create({ updateId }));
     } catch (error) {
-      logger.warn({ updateId, err: error }, 'no fold point');
+      logger.warn({ updateId, err: error }, 'snapshot not taken');
     }
   };
 }

@@ -150,7 +150,9 @@ export class InProcessDispatcher implements JobDispatcher {
     } finally {
       await this.#options
         .onEnded(job)
-        .catch((error: unknown) => this.#options.logger.warn({ job: job.name, err: error }, 'job not tidied up'));
+        .catch((error: unknown) =>
+          this.#options.logger.warn({ job: job.name, err: error }, 'job could not be cleaned up'),
+        );
     }
   }
 
@@ -164,10 +166,10 @@ export class InProcessDispatcher implements JobDispatcher {
         // Nobody but the client has a missing body: no attempt of ours can help.
         if (attempt === attempts || error instanceof HandoverMissingError) {
           lane.failed++;
-          this.#options.logger.error({ job: job.name, attempt, err: error }, 'job given up');
+          this.#options.logger.error({ job: job.name, attempt, err: error }, 'job failed permanently');
           throw error instanceof AppError ? error : failedJob(error);
         }
-        this.#options.logger.warn({ job: job.name, attempt, err: error }, 'job failed; trying again');
+        this.#options.logger.warn({ job: job.name, attempt, err: error }, 'job failed; retrying');
         await sleep(firstBackoffMs * 2 ** (attempt - 1) * (0.5 + Math.random()));
       }
     }
@@ -175,5 +177,5 @@ export class InProcessDispatcher implements JobDispatcher {
 }
 
 function failedJob(cause: unknown): UnavailableError {
-  return new UnavailableError('The write failed; please repeat the call', { cause, retryAfterSeconds: 1 });
+  return new UnavailableError('The write failed; please retry', { cause, retryAfterSeconds: 1 });
 }

@@ -74,7 +74,7 @@ export class QueueMonitor {
       this.#lanes = { small: small as LaneState, large: large as LaneState };
     } catch (error) {
       this.#redis = redisAway;
-      this.#logger.debug({ err: error }, 'no look at the queues');
+      this.#logger.debug({ err: error }, 'queues could not be polled');
     }
   }
 

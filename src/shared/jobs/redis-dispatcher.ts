@@ -123,7 +123,7 @@ export class RedisDispatcher implements JobDispatcher {
       .revoke(jobId)
       .then(
         () => {},
-        (error: unknown) => logger.debug({ jobId, err: error }, 'admission left to its expiry'),
+        (error: unknown) => logger.debug({ jobId, err: error }, 'job admission could not be deleted; it will expire'),
       )
       .finally(() => this.#calls.delete(revoking));
     this.#calls.add(revoking);
@@ -142,7 +142,7 @@ export class RedisDispatcher implements JobDispatcher {
     const { logger, producer } = this.#options;
     producer
       .zrem(shareKey(share), jobId)
-      .catch((error: unknown) => logger.debug({ err: error }, 'share left to its expiry'));
+      .catch((error: unknown) => logger.debug({ err: error }, 'fairness entry could not be deleted; it will expire'));
   }
 
   async #await(
@@ -169,7 +169,7 @@ export class RedisDispatcher implements JobDispatcher {
       // While Postgres cannot be asked, only a failed job is certain not to have ended well.
       if (fate === 'open' || state === 'failed') {
         this.#revoke(jobId);
-        throw new UnavailableError('The write failed on the worker, or was lost on its way; please repeat the call', {
+        throw new UnavailableError('The write failed on the worker, or was lost on the way; please retry', {
           retryAfterSeconds: 1,
         });
       }
@@ -183,7 +183,7 @@ export class RedisDispatcher implements JobDispatcher {
       outcome = await this.#options.receipts.find(jobId);
     } catch (error) {
       if (this.#closed) throw shuttingDown();
-      this.#options.logger.debug({ jobId, err: error }, 'no look at the receipt');
+      this.#options.logger.debug({ jobId, err: error }, 'job result could not be polled');
       return 'unknown';
     }
     if (outcome?.result === 'rejected') throw fromRejection(outcome.rejection);
@@ -197,7 +197,7 @@ export class RedisDispatcher implements JobDispatcher {
       return state === 'unknown' || state === 'completed' ? 'gone' : 'under way';
     } catch (error) {
       // Redis is away: the job may still be running on a worker that has it in hand.
-      this.#options.logger.debug({ jobId, err: error }, 'no look at the job');
+      this.#options.logger.debug({ jobId, err: error }, 'job could not be polled');
       return 'unreachable';
     }
   }
@@ -206,7 +206,7 @@ export class RedisDispatcher implements JobDispatcher {
     const { logger, subscriber } = this.#options;
     subscriber
       .subscribe(this.#queue.channel)
-      .catch((error: unknown) => logger.warn({ err: error }, 'no completion messages for now'));
+      .catch((error: unknown) => logger.warn({ err: error }, 'completion messages are unavailable for now'));
   };
 
   readonly #hear = (_channel: string, message: string): void => {

@@ -25,7 +25,7 @@ export class CompactionClaims {
     const renewal = setInterval(() => {
       // Lost claims do no harm: what was compacted without one is not committed, or is as good.
       this.#compactions.renewClaim(updateId, claim, claimSeconds).catch((error: unknown) => {
-        this.#logger.warn({ updateId, err: error }, 'claim on a compaction not renewed');
+        this.#logger.warn({ updateId, err: error }, 'claim on a journal could not be renewed');
       });
     }, claimSeconds * 300);
     renewal.unref();

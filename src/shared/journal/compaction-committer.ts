@@ -74,10 +74,10 @@ export class CompactionCommitter {
     if (error !== null) {
       this.#logger.error(
         { ...facts, reason: error },
-        'journal not replayed to its end; the stack waits for an operator',
+        'journal not replayed completely; the stack waits for an operator',
       );
     }
-    if (warning !== null) this.#logger.warn({ ...facts, reason: warning }, 'journal replayed without some entries');
+    if (warning !== null) this.#logger.warn({ ...facts, reason: warning }, 'journal replayed without entries of unknown kinds');
   }
 }
 

@@ -98,7 +98,7 @@ export class JournalCompactor {
       pauseMs = Math.min(pauseMs * 1.5, longestPauseMs);
     }
     throw new UnavailableError(
-      'Others keep changing the update while its journal is compacted; please repeat the call',
+      'The update keeps changing while its journal is being compacted; please retry',
     );
   }
 

@@ -34,13 +34,13 @@ export class JournalSnapshots {
   }
 
   /** Reads a snapshot back and drops it when it is damaged. Throws what the blob store throws, and `signal`'s reason. */
-  async check(updateId: string, signal?: AbortSignal): Promise<'whole' | 'repaired' | 'gone'> {
+  async check(updateId: string, signal?: AbortSignal): Promise<'intact' | 'repaired' | 'gone'> {
     const snapshot = await this.#rows.find(updateId);
     if (!snapshot) return 'gone';
     const damage = await findDamage(this.#documents, snapshot, signal);
     if (damage) await this.drop(updateId, snapshot, damage);
     else await this.#rows.markWhole(updateId, snapshot.sha256);
-    return damage ? 'repaired' : 'whole';
+    return damage ? 'repaired' : 'intact';
   }
 
   /** Drops a damaged snapshot, unless another has taken its place. */

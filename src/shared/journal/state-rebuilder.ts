@@ -51,7 +51,7 @@ export class StateRebuilder {
       }
       this.#logger.error(
         { updateId: update.id },
-        'checkpoint does not read back as written; made anew from the journal',
+        'checkpoint does not read back as written; rebuilt from the journal',
       );
       await this.rebuild(update.id);
       return;
@@ -75,7 +75,7 @@ export class StateRebuilder {
       },
       { entries: update.compactedEntries, fromBase: true },
     );
-    if (rebuilt) this.#logger.warn({ updateId }, 'state made anew from its journal');
+    if (rebuilt) this.#logger.warn({ updateId }, 'state rebuilt from its journal');
     return rebuilt !== null;
   }
 

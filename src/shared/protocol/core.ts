@@ -6,7 +6,7 @@ export function Maybe<S extends import('typebox').TSchema>(schema: S) {
 }
 
 /** Seconds since 1970, as the CLI's dialect has all times. */
-export const UnixSeconds = Type.Integer({ description: 'Seconds since epoch' });
+export const UnixSeconds = Type.Integer({ description: 'Seconds since the epoch' });
 export const IsoTimestamp = Type.String({ format: 'date-time' });
 export const StringMap = Type.Record(Type.String(), Type.String());
 export const AnyObject = Type.Object({}, { additionalProperties: true });

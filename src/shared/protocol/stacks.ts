@@ -32,7 +32,7 @@ export const StackResponse = Type.Object({
   currentOperation: Type.Optional(Type.Object({ kind: Type.String(), author: Type.String(), started: UnixSeconds })),
   config: Type.Optional(AnyObject),
   /** Ours: why the newest state lacks journal entries; the stack takes no changes then. */
-  compactionError: Type.Optional(Type.String()),
+  journalError: Type.Optional(Type.String()),
 });
 
 export const LastUpdate = Type.Object({ kind: Type.String(), status: Type.String(), startTime: UnixSeconds });

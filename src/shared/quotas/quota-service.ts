@@ -104,7 +104,7 @@ export class Quotas {
       const rows = await createQuotaRepository(this.#parts.db).listOverrides();
       this.#overrides = new Map(rows.map(({ organization, ...overrides }) => [organization, overrides]));
     } catch (error) {
-      this.#parts.logger.warn({ err: error }, 'quotas not read; those known before still hold');
+      this.#parts.logger.warn({ err: error }, 'quotas could not be read; the last known ones apply');
     }
     this.#readAt = performance.now();
   }

@@ -58,13 +58,13 @@ export function tooManyStacks(organization: string, limit: number, used: number)
 
 export function tooManyUpdates(organization: string, limit: number, used: number): QuotaReachedError {
   return new QuotaReachedError(
-    `Organization ${organization} may run ${limit} updates at once, and ${used} are under way: repeat the command when one has ended, or ${whoToAsk(organization, 'updates')}`,
+    `Organization ${organization} may run ${limit} updates at once, and ${used} are running: retry when one has ended, or ${whoToAsk(organization, 'updates')}`,
   );
 }
 
 export function tooManyBytes(organization: string, limit: number, used: number): QuotaReachedError {
   return new QuotaReachedError(
-    `Organization ${organization} may keep ${limit} bytes, and you are using ${used}: remove stacks, or ${whoToAsk(organization, 'keptBytes')}`,
+    `Organization ${organization} may store ${limit} bytes, and you are using ${used}: remove stacks, or ${whoToAsk(organization, 'keptBytes')}`,
   );
 }
 
@@ -74,7 +74,7 @@ export class TooManyInFlightError extends UnavailableError {
   override readonly code = 'quota-in-flight';
   constructor(organization: string, limit: number) {
     super(
-      `Organization ${organization} may have ${limit} body bytes in flight at once, and others are on their way: please repeat the call, or ${whoToAsk(organization, 'inFlightBytes')}`,
+      `Organization ${organization} may have ${limit} body bytes in flight at once, and other bodies are in flight: please retry, or ${whoToAsk(organization, 'inFlightBytes')}`,
       { retryAfterSeconds: 1 },
     );
   }
@@ -85,7 +85,7 @@ export class TooFastError extends TooManyRequestsError {
   override readonly code = 'quota-requests';
   constructor(organization: string, limit: number, retryAfterSeconds: number) {
     super(
-      `Organization ${organization} may make ${limit} requests a second: please repeat the call later, or ${whoToAsk(organization, 'requestsPerSecond')}`,
+      `Organization ${organization} may make ${limit} requests per second: please retry later, or ${whoToAsk(organization, 'requestsPerSecond')}`,
       { retryAfterSeconds },
     );
   }

@@ -22,7 +22,7 @@ describe('a list of master keys', () => {
     ['nothing', '', 'Master key 1 of the list'],
     ['a short key', `k1:${key(16)}`, '"k1" has 16 bytes; it must be 32'],
     ['a long key', `k1:${good},k2:${key(33)}`, '"k2" has 33 bytes'],
-    ['letters that are no base64', `k1:${good.slice(0, 5)}!!${good.slice(5)}`, '"k1" is not proper base64'],
+    ['letters that are no base64', `k1:${good.slice(0, 5)}!!${good.slice(5)}`, '"k1" is not valid base64'],
     ['an id twice', `k1:${good},k1:${key()}`, '"k1" occurs twice'],
   ])('with %s is rejected without showing a key', (_name, text, expected) => {
     const message = errorMessageOf(() => new KeyRing(text));

@@ -53,7 +53,7 @@ export class KeyRing {
         throw new MasterKeyError(`Master key ${JSON.stringify(id)} has ${key.length} bytes; it must be 32, in base64`);
       }
       if (key.toString('base64') !== pair.slice(at + 1).trim()) {
-        throw new MasterKeyError(`Master key ${JSON.stringify(id)} is not proper base64`);
+        throw new MasterKeyError(`Master key ${JSON.stringify(id)} is not valid base64`);
       }
       if (keys.has(id)) throw new MasterKeyError(`Master key id ${JSON.stringify(id)} occurs twice`);
       keys.set(id, key);

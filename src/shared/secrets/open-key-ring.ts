@@ -16,7 +16,7 @@ export async function openKeyRing(
 ): Promise<KeyRing | null> {
   if (masterKeys !== null) return new KeyRing(masterKeys);
   const refuse = (reason: string): never => {
-    throw new ConfigError(`These settings are wrong:\n  HOLDFAST_MASTER_KEYS: ${reason}`);
+    throw new ConfigError(`Invalid settings:\n  HOLDFAST_MASTER_KEYS: ${reason}`);
   };
   if (config.encryption.sealsDocuments) refuse('needed with HOLDFAST_SEAL_DOCUMENTS');
   const wait = { waitMs: config.startWaitMs, logger };

@@ -38,7 +38,7 @@ export class StackCipher {
         key?.stackId && stackIds.includes(key.stackId)
           ? unseal(key.bytes, ciphertext.subarray(1 + keyIdBytes), Buffer.from(key.stackId))
           : null;
-      if (!plaintext) throw new InvalidRequestError('The ciphertext was not made by this stack, or is damaged');
+      if (!plaintext) throw new InvalidRequestError('The ciphertext does not belong to this stack, or is damaged');
       plaintexts.push(plaintext);
     }
     return plaintexts;

@@ -29,7 +29,9 @@ export function parseTags(value: unknown): Tags {
         `The value of tag "${name}" has ${bytes} bytes; at most ${maxValueBytes} are allowed`,
       );
     if (!text.isWellFormed() || text.includes('\0'))
-      throw new InvalidRequestError(`The value of tag "${name}" is not text: it has a NUL or half a surrogate pair`);
+      throw new InvalidRequestError(
+        `The value of tag "${name}" is not valid text: it contains a NUL or half a surrogate pair`,
+      );
     tags[name] = text;
   }
   return tags;

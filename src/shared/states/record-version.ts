@@ -53,7 +53,7 @@ export function recordInitialState(tx: Queryable, stackId: string, state: NewChe
 /** Throws UnavailableError while the stack's state lacks journal entries of an update that has ended. */
 export async function assertNothingPending(tx: Queryable, stackId: string): Promise<void> {
   if (!(await createUpdateRepository(tx).findWithPendingEntries(stackId))) return;
-  throw new UnavailableError('The state of an interrupted update is still being put together; please repeat the call', {
+  throw new UnavailableError('The state of an interrupted update is still being compacted; please retry', {
     retryAfterSeconds: 1,
   });
 }
@@ -65,7 +65,7 @@ async function recordState(
 ): Promise<void> {
   const checkpointId = await createCheckpointRepository(tx).insert(owner, state);
   if (checkpointId === null) {
-    throw new UnavailableError('The sweep has deleted the stored state; please repeat the call');
+    throw new UnavailableError('The state was deleted meanwhile; please retry');
   }
   await createStackRepository(tx).setHead(owner.stackId, checkpointId);
 }

@@ -99,7 +99,7 @@ export class StateReader {
     }
     throw (
       missing ??
-      new UnavailableError('The state changes too quickly to be read; please repeat the call', { retryAfterSeconds: 1 })
+      new UnavailableError('The state changes too quickly to be read; please retry', { retryAfterSeconds: 1 })
     );
   }
 

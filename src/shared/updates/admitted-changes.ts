@@ -46,7 +46,7 @@ export class StackChangedError extends ConflictError {
   override readonly code = 'stack-changed';
   constructor() {
     super(
-      'The stack was changed by someone else while this call was under way, so nothing was done; please look at its newest state before you repeat the call',
+      'The stack was changed by someone else during this call, so nothing was done; please check its newest state before you retry',
     );
   }
 }
@@ -56,7 +56,7 @@ export class ChangeGivenUpError extends ConflictError {
   override readonly name = 'ChangeGivenUpError';
   override readonly code = givenUpCode;
   constructor() {
-    super('This call took longer than it may and was given up: nothing was changed. Please repeat it');
+    super('This call took too long and was abandoned: nothing was changed. Please retry');
   }
 }
 
@@ -138,7 +138,7 @@ export class AdmittedChanges {
     if (fate === 'committed') return;
     if (fate === 'unknown' && toRejection(error) === null) {
       throw new UnavailableError(
-        'The database is not available, so it is not known whether this call was carried out; please repeat the call if the stack shows that it was not',
+        'The database is not available, so it is not known whether this call succeeded; please retry if the stack shows that it did not',
         { cause: error, retryAfterSeconds: 5 },
       );
     }
@@ -146,10 +146,10 @@ export class AdmittedChanges {
       fate === 'given up' &&
       (error instanceof JobPendingError || (error as { code?: unknown }).code === givenUpCode)
     ) {
-      throw new UnavailableError(
-        'This call took longer than it may and was given up: nothing was changed; please repeat the call',
-        { cause: error, retryAfterSeconds: 5 },
-      );
+      throw new UnavailableError('This call took too long and was abandoned: nothing was changed; please retry', {
+        cause: error,
+        retryAfterSeconds: 5,
+      });
     }
     throw error;
   }

@@ -11,7 +11,7 @@ const losses = {
   'token-expired': 'the API token under which it was started has expired',
   'user-deactivated': 'the user who started it was deactivated',
   'membership-ended': 'the user who started it may no longer update stacks of this organization',
-  'longest-life': 'it has run for as long as an update may (HOLDFAST_UPDATE_HOURS of the server)',
+  'time-limit': 'it has reached the maximum duration of an update (HOLDFAST_UPDATE_HOURS of the server)',
 } as const;
 export type LeaseLoss = keyof typeof losses;
 

@@ -74,7 +74,7 @@ export function createUpdateRepository(db: Queryable) {
     u.base_stack_version as "baseStackVersion", u.lease_hash as "leaseHash", u.expires_at as "expiresAt",
     (u.expires_at <= clock_timestamp() or u.end_reason is not null) as expired,
     coalesce(u.end_reason, case when u.status = 'running' and u.expires_at <= clock_timestamp() then case
-      when u.must_end_at <= u.expires_at then 'longest-life'
+      when u.must_end_at <= u.expires_at then 'time-limit'
       when exists (select 1 from api_tokens t where t.id = u.token_id and t.expires_at <= u.expires_at) then 'token-expired'
     end end) as "endReason",
     extract(epoch from u.expires_at - clock_timestamp())::float8 as "secondsLeft", u.epoch, u.journal_version as "journalVersion",

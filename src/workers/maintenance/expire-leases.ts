@@ -24,7 +24,7 @@ export async function expireLeases(context: AppContext): Promise<number> {
 export async function endExpiredUpdates(context: AppContext, signal?: AbortSignal): Promise<number> {
   const { config, db, logger, updates } = context;
   for (const updateId of await updates.clipLeases(config.leaseSeconds)) {
-    logger.warn({ updateId }, 'lease cut to its full length from now: the clock of the database was set back');
+    logger.warn({ updateId }, 'lease shortened to its full duration from now: the clock of the database was set back');
   }
   let ended = 0;
   const seen: string[] = [];
@@ -40,7 +40,7 @@ export async function endExpiredUpdates(context: AppContext, signal?: AbortSigna
         ended++;
         noteEnded(context, update);
       } catch (error) {
-        logger.error({ updateId, err: error }, 'sweep: update passed over');
+        logger.error({ updateId, err: error }, 'sweep: update skipped');
       }
     }
     if (expired.length < batchSize) return ended;
@@ -57,7 +57,7 @@ export async function foldEndedUpdates(context: AppContext, signal?: AbortSignal
       try {
         await compactor.compact(updateId);
       } catch (error) {
-        logger.error({ updateId, err: error }, 'sweep: journal of an ended update not folded');
+        logger.error({ updateId, err: error }, 'sweep: journal of an ended update could not be compacted');
       }
     }
     if (claimed.length < journalsAtOnce) return;
@@ -76,7 +76,7 @@ export async function deleteKeptJournals(context: AppContext, signal?: AbortSign
         await compactions.delete(updateId);
         deleted++;
       } catch (error) {
-        logger.error({ updateId, err: error }, 'sweep: journal kept for its time not deleted');
+        logger.error({ updateId, err: error }, 'sweep: journal could not be deleted after its grace period');
       }
     }
     if (kept.length < batchSize || deleted === 0) return;

@@ -9,7 +9,7 @@ export async function measureUsage({ config, db, logger }: AppContext, signal?: 
     try {
       await quotas.measure(organizationId);
     } catch (error) {
-      logger.warn({ organizationId, err: error }, 'kept bytes not measured');
+      logger.warn({ organizationId, err: error }, 'stored bytes could not be measured');
     }
   }
 }

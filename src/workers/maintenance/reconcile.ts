@@ -18,12 +18,12 @@ export function reconcileInTurns(
   let lastCounts: { missing?: number; held?: number } = {};
   metrics.gauge(
     'holdfast_blobs_missing',
-    'Blobs that a state needs and that the store does not have, as the last reconciling round found.',
+    'Blobs that a state needs and the store does not have, as of the last reconcile run.',
     () => lastCounts.missing ?? 0,
   );
   metrics.gauge(
     'holdfast_blobs_unknown',
-    'Objects without a row that the last reconciling round left alone.',
+    'Objects without a database row that the last reconcile run left alone.',
     () => lastCounts.held ?? 0,
   );
   return {

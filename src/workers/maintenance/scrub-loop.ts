@@ -11,13 +11,13 @@ export function startScrub(context: AppContext): void {
   let figures = { damaged: 0, oldestSeconds: 0 };
   metrics.gauge(
     'holdfast_documents_damaged',
-    'Stored documents that are known to be damaged and could not be replaced.',
+    'Stored documents known to be damaged that could not be replaced.',
     () => figures.damaged,
   );
   if (bytesPerSecond > 0) {
     metrics.gauge(
-      'holdfast_documents_unread_seconds',
-      'Time since the stored document that was read back longest ago was read, or written.',
+      'holdfast_documents_oldest_check_age_seconds',
+      'Time since the least recently checked document was read back, or written.',
       () => figures.oldestSeconds,
     );
   }

@@ -91,8 +91,8 @@ export class Scrubber {
       return true;
     } catch (error) {
       if (signal?.aborted) return false;
-      this.#metrics.documentsChecked.labels('unread').inc();
-      this.#logger.warn({ ...facts, err: error }, 'scrub: document not read');
+      this.#metrics.documentsChecked.labels('failed').inc();
+      this.#logger.warn({ ...facts, err: error }, 'scrub: document could not be read');
       return !(error instanceof BlobStoreUnavailableError);
     }
   }

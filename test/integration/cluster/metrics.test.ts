@@ -60,9 +60,9 @@ await describeWithTools('metrics of a cluster', ['redis-server', 'versitygw'], (
       const figure = await figures(url);
       for (const lane of ['small', 'large']) {
         for (const name of ['waiting', 'active', 'failed', 'oldest_waiting_seconds'])
-          expect([name, figure(`holdfast_jobs_${name}{lane="${lane}"}`)]).toEqual([name, 0]);
+          expect([name, figure(`holdfast_jobs_${name}{queue="${lane}"}`)]).toEqual([name, 0]);
       }
-      expect(figure('holdfast_handover_bytes')).toBe(0);
+      expect(figure('holdfast_payload_store_bytes')).toBe(0);
       expect(figure('holdfast_redis_up')).toBe(1);
       expect(figure('holdfast_redis_memory_limit_bytes')).toBe(0);
       expect(figure('holdfast_redis_round_trip_seconds')).toBeGreaterThan(0);
@@ -104,7 +104,7 @@ await describeWithTools('metrics of a cluster', ['redis-server', 'versitygw'], (
     const after = await counts();
     expect(after.map((count, index) => Number(count) - Number(before[index]))).toEqual([1, 2, 1, 1]);
     // What is not there is no fault.
-    expect(await metrics.registry.metrics()).not.toMatch(/^holdfast_blob_faults_total\{/m);
+    expect(await metrics.registry.metrics()).not.toMatch(/^holdfast_blob_errors_total\{/m);
   });
 
   test('what the blob store does not do is counted by its fault', async () => {
@@ -116,8 +116,8 @@ await describeWithTools('metrics of a cluster', ['redis-server', 'versitygw'], (
       await cluster.s3?.restart();
     }
     const text = await app.context.metrics.registry.metrics();
-    expect(text).toMatch(/^holdfast_blob_faults_total\{op="stat",fault="unreachable"\} 1$/m);
-    expect(text).toMatch(/^holdfast_blob_faults_total\{op="check",fault="(unreachable|timeout)"\} 1$/m);
+    expect(text).toMatch(/^holdfast_blob_errors_total\{op="stat",error="unreachable"\} 1$/m);
+    expect(text).toMatch(/^holdfast_blob_errors_total\{op="check",error="(unreachable|timeout)"\} 1$/m);
   });
 
   test('while Redis is away both say so, and stay well themselves', async () => {

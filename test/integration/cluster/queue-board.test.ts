@@ -62,7 +62,7 @@ await describeWithTools('queues for admins', ['redis-server'], () => {
           'cache-control': 'no-store',
           'content-security-policy': expect.stringContaining("default-src 'none'"),
         });
-        expect(answer.text).toContain('Lane small');
+        expect(answer.text).toContain('Queue small');
         expect(answer.text).not.toContain(token);
       }
     });

@@ -92,7 +92,7 @@ await describeWithTools('the start of a cluster', ['redis-server'], () => {
     const logger = createLogger({ level: 'silent' });
     redis = await startRedisServer();
     expect(await refusalOf(startApi(configFor(redis.url, withoutKeys), logger))).toBe(
-      'ConfigError: These settings are wrong:\n  HOLDFAST_MASTER_KEYS: needed by this role',
+      'ConfigError: Invalid settings:\n  HOLDFAST_MASTER_KEYS: needed by this role',
     );
     const directory = mkdtempSync(path.join(tmpdir(), 'holdfast-start-'));
     const shared = { HOLDFAST_DATA_DIR: directory, HOLDFAST_DIRECT_BYTES: '1', HOLDFAST_INLINE_BYTES: '1' };
@@ -128,7 +128,7 @@ await describeWithTools('the start of a cluster', ['redis-server'], () => {
     redis = await startRedisServer();
     const sealed = configFor(redis.url, { ...withoutKeys, HOLDFAST_SEAL_DOCUMENTS: 'true' });
     expect(await refusalOf(startWorker(sealed, logger))).toBe(
-      'ConfigError: These settings are wrong:\n  HOLDFAST_MASTER_KEYS: needed with HOLDFAST_SEAL_DOCUMENTS',
+      'ConfigError: Invalid settings:\n  HOLDFAST_MASTER_KEYS: needed with HOLDFAST_SEAL_DOCUMENTS',
     );
     const { context } = await startWorker(configFor(redis.url, { HOLDFAST_SEAL_DOCUMENTS: 'true' }), logger);
     await context.documents.saveEncoded(encodeDocument(randomBytes(100_000)));

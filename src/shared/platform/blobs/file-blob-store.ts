@@ -93,7 +93,7 @@ export class FileBlobStore implements BlobStore {
       await rm(temporary, { force: true }).catch(() => undefined);
       throw error;
     }
-    await io('flushing a folder', () => syncDirectory(path.dirname(target)));
+    await io('flushing a directory', () => syncDirectory(path.dirname(target)));
     return { storedBytes: chunks.bytes };
   }
 
@@ -128,7 +128,7 @@ export class FileBlobStore implements BlobStore {
     await this.#unlessMissing(key, () => unlink(target));
     // The caller deletes its row next, so nobody would find a file that reappears. Sync even if missing: an earlier attempt
     // may have stopped here.
-    await io('flushing a folder', () => syncDirectory(path.dirname(target)));
+    await io('flushing a directory', () => syncDirectory(path.dirname(target)));
   }
 
   async list(prefix: string, after?: string): Promise<BlobPage> {
@@ -249,10 +249,12 @@ function unavailable(doing: string, error: unknown): BlobStoreUnavailableError {
     case 'EACCES':
     case 'EPERM':
     case 'EROFS':
-      return new BlobStoreUnavailableError('denied', `blob directory refused (${code}, ${doing})`, { cause: error });
+      return new BlobStoreUnavailableError('denied', `blob directory access denied (${code}, ${doing})`, {
+        cause: error,
+      });
     case 'ENOENT':
     case 'ENOTDIR':
-      return new BlobStoreUnavailableError('misconfigured', `blob directory is gone (${code}, ${doing})`, {
+      return new BlobStoreUnavailableError('misconfigured', `blob directory does not exist (${code}, ${doing})`, {
         cause: error,
       });
     default:

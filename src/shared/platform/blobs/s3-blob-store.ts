@@ -100,7 +100,10 @@ export class S3BlobStore implements BlobStore {
     }));
     const last = found.at(-1);
     if (page.IsTruncated === true && last === undefined) {
-      throw new BlobStoreUnavailableError('faulty', 'blob store listed nothing and says that there is more');
+      throw new BlobStoreUnavailableError(
+        'faulty',
+        'blob store returned an empty list page and says that there are more',
+      );
     }
     return {
       blobs: found.filter(({ key }) => isBlobKey(key)),
@@ -194,7 +197,7 @@ export class S3BlobStore implements BlobStore {
       const answer = await withDeadline(this.#clients.readDeadlineMs, signal, (abortSignal) =>
         this.#clients.reads.send(command, { abortSignal }),
       );
-      if (!(answer.Body instanceof Readable)) throw new TypeError('answer to GetObject has no body');
+      if (!(answer.Body instanceof Readable)) throw new TypeError('response to GetObject has no body');
       const body = new OpenedBlob(answer.Body, {
         signal,
         stallTimeoutMs: this.#options.requestTimeoutMs,
@@ -236,7 +239,7 @@ async function orUnavailable<T>(operation: string, run: () => Promise<T>): Promi
 function statOf(response: { ContentLength?: number | undefined; LastModified?: Date | undefined }): Stat {
   const { ContentLength, LastModified } = response;
   if (ContentLength === undefined || LastModified === undefined) {
-    throw new BlobStoreUnavailableError('faulty', 'blob store answered without size or time');
+    throw new BlobStoreUnavailableError('faulty', 'blob store response has no size or time');
   }
   return { storedBytes: ContentLength, modifiedAt: LastModified };
 }

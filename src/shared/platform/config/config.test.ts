@@ -43,7 +43,7 @@ test('names every faulty variable at once, each with what it is for', () => {
   };
   const problems = problemsOf(faulty);
   for (const name of Object.keys(faulty)) expect(problems.match(new RegExp(`^ {2}${name}: `, 'gm'))).toHaveLength(1);
-  expect(problems).toContain('Most connections to Postgres');
+  expect(problems).toContain('Maximum connections to Postgres');
 });
 
 test.each(Object.keys(Settings.properties))('%s is described', (name) => {

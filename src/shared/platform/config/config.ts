@@ -115,7 +115,7 @@ export function parseConfig(environment: Readonly<Record<string, string | undefi
   for (const [name, value] of Object.entries(environment)) {
     if (!name.startsWith('HOLDFAST_') || name.startsWith('HOLDFAST_TEST_') || value === undefined || value === '')
       continue;
-    if (!known.includes(name)) problems.push(`${name}: there is no such setting`);
+    if (!known.includes(name)) problems.push(`${name}: unknown setting`);
     else given[name] = value;
   }
   for (const name of ['HOLDFAST_LISTEN', 'HOLDFAST_WORKER_LISTEN', 'HOLDFAST_MANAGEMENT_LISTEN'] as const) {
@@ -134,7 +134,7 @@ export function parseConfig(environment: Readonly<Record<string, string | undefi
   problems.push(...frontProblems(converted));
   problems.push(...findWeakSecrets(given));
   if (problems.length > 0) {
-    throw new ConfigError(`These settings are wrong:\n${problems.map((problem) => `  ${problem}`).join('\n')}`);
+    throw new ConfigError(`Invalid settings:\n${problems.map((problem) => `  ${problem}`).join('\n')}`);
   }
   const config = toConfig(converted as Settings);
   return Object.freeze(config);
@@ -187,7 +187,7 @@ function toConfig(settings: Settings): Config {
     },
     bootstrapFile: settings.HOLDFAST_BOOTSTRAP ?? null,
     organizationCreation: settings.HOLDFAST_ORGANIZATION_CREATION ?? (embedded ? 'anyone' : 'site-admin'),
-    wrongTokensPerMinute: settings.HOLDFAST_WRONG_TOKENS_PER_MINUTE,
+    wrongTokensPerMinute: settings.HOLDFAST_INVALID_TOKENS_PER_MINUTE,
     checkpointMode: settings.HOLDFAST_CHECKPOINT_MODE,
     leaseSeconds: settings.HOLDFAST_LEASE_SECONDS,
     updateSeconds: settings.HOLDFAST_UPDATE_HOURS * 3600,
@@ -218,7 +218,7 @@ function toConfig(settings: Settings): Config {
         imports: settings.HOLDFAST_REDIS_IMPORT_IN_FLIGHT_BYTES,
       },
       minBodyBytesPerSecond: settings.HOLDFAST_MIN_BODY_BYTES_PER_SECOND,
-      inflatedBytes: settings.HOLDFAST_INFLATED_BYTES,
+      inflatedBytes: settings.HOLDFAST_BUFFERED_BODY_BYTES,
       largeBytes: settings.HOLDFAST_LARGE_BYTES,
     },
     quotas: {

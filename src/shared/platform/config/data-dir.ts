@@ -26,11 +26,11 @@ export function claimDataDir(directory: string): () => void {
     const holder = readFileSync(file, 'utf8').trim();
     const pid = Number(holder.split(' ')[0]);
     if (isAlive(pid) && pid !== process.pid && holder === `${pid} ${startOf(pid) ?? ''}`.trim()) {
-      throw new DataDirInUseError(`The data folder ${directory} is in use by another server (process ${pid})`);
+      throw new DataDirInUseError(`The data directory ${directory} is in use by another server (process ${pid})`);
     }
     rmSync(file, { force: true });
   }
-  throw new DataDirInUseError(`The data folder ${directory} is being taken by another server`);
+  throw new DataDirInUseError(`The data directory ${directory} is being claimed by another server`);
 }
 
 /** The key ring kept in the data folder; null when there is none. */

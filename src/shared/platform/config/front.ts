@@ -21,12 +21,14 @@ export function frontProblems(settings: Given): string[] {
   const problems: string[] = [];
   for (const entry of entriesOf(settings.HOLDFAST_TRUSTED_PROXIES)) {
     if (!parseNetwork(entry))
-      problems.push(`HOLDFAST_TRUSTED_PROXIES: ${JSON.stringify(entry)} is no address and no network (10.0.0.0/8)`);
+      problems.push(
+        `HOLDFAST_TRUSTED_PROXIES: ${JSON.stringify(entry)} is neither an address nor a network (10.0.0.0/8)`,
+      );
   }
   const files = ['HOLDFAST_TLS_CERT_FILE', 'HOLDFAST_TLS_KEY_FILE'] as const;
   const missing = files.filter((name) => settings[name] === undefined);
   if (missing.length === 1)
-    problems.push(`${missing[0]}: needed with ${files.find((name) => name !== missing[0])}, TLS takes both`);
+    problems.push(`${missing[0]}: needed with ${files.find((name) => name !== missing[0])}; TLS needs both`);
   return problems;
 }
 
@@ -35,8 +37,8 @@ export function frontConfig(settings: Settings): FrontConfig {
   return {
     maxConnections: settings.HOLDFAST_MAX_CONNECTIONS,
     maxConnectionsPerAddress: settings.HOLDFAST_MAX_CONNECTIONS_PER_ADDRESS,
-    headMs: settings.HOLDFAST_HEAD_SECONDS * 1000,
-    idleMs: settings.HOLDFAST_IDLE_SECONDS * 1000,
+    headMs: settings.HOLDFAST_HEADERS_TIMEOUT_SECONDS * 1000,
+    idleMs: settings.HOLDFAST_KEEP_ALIVE_SECONDS * 1000,
     tls: certFile === undefined || keyFile === undefined ? null : { certFile, keyFile },
   };
 }

@@ -13,7 +13,7 @@ export function isPlaceholder(text: string): boolean {
 export function describeWeakToken(token: string): string | null {
   if (isPlaceholder(token)) return 'is one from an example';
   const lower = token.toLowerCase();
-  if (new Set(lower).size < 5) return 'has hardly any different characters';
+  if (new Set(lower).size < 5) return 'has too few different characters';
   if (isRepeated(lower)) return 'repeats a few characters';
   let steps = 0;
   for (let at = 1; at < lower.length; at++) {

@@ -99,7 +99,7 @@ function chooseAccount(directory: string, binaries: PostgresBinaries): Account |
   if (spawnSync(prefix[0] as string, [...prefix.slice(1), 'test', '-r', binaries.postgres]).status === 0)
     return { ...ids, prefix };
   throw new EmbeddedPostgresError(
-    `Postgres does not run as root, and user ${ids.uid} cannot read ${directory} and ${binaries.postgres}; start Holdfast as another user or from a folder that all may read`,
+    `Postgres does not run as root, and user ${ids.uid} cannot read ${directory} and ${binaries.postgres}; start Holdfast as another user or from a directory that everyone can read`,
   );
 }
 
@@ -187,14 +187,14 @@ async function untilReady(child: ChildProcess, logger: Logger, silenceMs: number
   const { promise, resolve, reject } = Promise.withResolvers<void>();
   const fail = (what: string): void =>
     reject(new EmbeddedPostgresError(`The embedded Postgres ${what}: ${tail.trim()}`));
-  const timer = setTimeout(() => fail(`is not ready and has said nothing for ${silenceMs / 1000} s`), silenceMs);
+  const timer = setTimeout(() => fail(`is not ready and has logged nothing for ${silenceMs / 1000} s`), silenceMs);
   child.stderr?.on('data', (chunk: Buffer) => {
     timer.refresh();
     tail = (tail + chunk.toString()).slice(-4000);
     logger.debug({ postgres: chunk.toString().trim() }, 'postgres');
     if (!isRecovering && tail.includes(recoveryLine)) {
       isRecovering = true;
-      logger.warn('waiting for the embedded Postgres: it recovers, as it was not shut down in order');
+      logger.warn('waiting for the embedded Postgres: it is recovering, because it was not shut down properly');
     }
     if (tail.includes(readyLine)) resolve();
   });

@@ -51,7 +51,7 @@ function linkLibraries(directory: string, name: string): void {
       // Another process created it first.
       if ((error as NodeJS.ErrnoException).code === 'EEXIST') continue;
       throw new EmbeddedPostgresError(
-        `The embedded Postgres is not whole, and ${link} cannot be made; as the owner of that folder run: npm rebuild --ignore-scripts=false ${name}`,
+        `The embedded Postgres is incomplete, and ${link} cannot be created; as the owner of that directory run: npm rebuild --ignore-scripts=false ${name}`,
         { cause: error },
       );
     }

@@ -171,7 +171,7 @@ async function assertTakesWrites(client: pg.Client, reported: ReadonlyMap<string
   if (settings.every((value) => value === 'off')) return;
   const { rows } = await client.query<{ transaction_read_only: string }>('show transaction_read_only');
   if (rows[0]?.transaction_read_only !== 'on') return;
-  throw new NoPrimaryError('takes no writes: a standby, or set to read-only');
+  throw new NoPrimaryError('accepts no writes: a standby, or set to read-only');
 }
 
 function messageOf(error: unknown): string {

@@ -65,7 +65,7 @@ function takeTls(query: URLSearchParams): PostgresTls {
   const mode = query.get('sslmode') ?? (hasTlsParameter ? 'verify-full' : 'disable');
   query.delete('sslmode');
   for (const name of ['ssl', 'uselibpqcompat', 'sslnegotiation'])
-    if (query.has(name)) throw wrong(`${name} is not known here: sslmode says whether to use TLS`);
+    if (query.has(name)) throw wrong(`${name} is not supported: use sslmode to choose TLS`);
   const files = takeTlsFiles(query, 'HOLDFAST_DATABASE_URL');
   const anyName = { checkServerIdentity: () => undefined };
   switch (mode) {
@@ -84,5 +84,5 @@ function takeTls(query: URLSearchParams): PostgresTls {
 }
 
 function wrong(what: string): ConfigError {
-  return new ConfigError(`These settings are wrong:\n  HOLDFAST_DATABASE_URL: ${what}`);
+  return new ConfigError(`Invalid settings:\n  HOLDFAST_DATABASE_URL: ${what}`);
 }

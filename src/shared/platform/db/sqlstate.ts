@@ -67,7 +67,7 @@ export function mapDatabaseError(error: unknown): unknown {
     });
   }
   if (!isPassingState(state) && !isLost(error)) return error;
-  return new UnavailableError('The database is not available at the moment; please repeat the call', {
+  return new UnavailableError('The database is not available at the moment; please retry', {
     cause: error,
     retryAfterSeconds: 1,
   });

@@ -10,6 +10,6 @@ export function assertFieldSize(field: string, text: string, maxBytes: number): 
   const bytes = Buffer.byteLength(text);
   if (bytes > maxBytes)
     throw new PayloadTooLargeError(
-      `${field} has ${bytes} bytes; at most ${maxBytes} are taken (HOLDFAST_MAX_FIELD_BYTES)`,
+      `${field} has ${bytes} bytes; at most ${maxBytes} are accepted (HOLDFAST_MAX_FIELD_BYTES)`,
     );
 }

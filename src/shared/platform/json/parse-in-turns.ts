@@ -105,7 +105,7 @@ async function assertValueCount(text: Buffer): Promise<void> {
     for (const mark of [0x2c, 0x5b, 0x7b]) {
       for (let at = slice.indexOf(mark); at >= 0; at = slice.indexOf(mark, at + 1)) {
         if (++values > maxValues)
-          throw new PayloadTooLargeError(`The body has more than the ${maxValues} values that this call takes`);
+          throw new PayloadTooLargeError(`The body has more than the ${maxValues} values that this call accepts`);
       }
     }
     await nextTurn();

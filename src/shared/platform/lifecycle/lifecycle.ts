@@ -68,7 +68,7 @@ export function closeOnSignal(lifecycle: Lifecycle, logger: Logger): void {
   let signalled = false;
   const onSignal = (signal: NodeJS.Signals): void => {
     if (signalled) {
-      logger.warn({ signal }, 'second signal: leaving at once');
+      logger.warn({ signal }, 'second signal: exiting at once');
       process.exit(1);
     }
     signalled = true;

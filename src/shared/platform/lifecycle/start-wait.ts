@@ -38,7 +38,7 @@ export async function untilAvailable<T>(part: NeededPart<T>, { waitMs, logger }:
   for (;;) {
     try {
       const result = await part.attempt();
-      if (told !== null) logger.info({ part: part.name }, 'there now');
+      if (told !== null) logger.info({ part: part.name }, 'available now');
       return result;
     } catch (error) {
       const verdict = part.judge(error);
@@ -48,7 +48,9 @@ export async function untilAvailable<T>(part: NeededPart<T>, { waitMs, logger }:
       const leftMs = deadline - performance.now();
       if (leftMs <= 0) {
         const patience = waitMs > 0 ? `; gave up after ${waitMs / 1000} s` : '';
-        throw new PartUnavailableError(`${part.name} is not there: ${verdict.passing}${patience}`, { cause: error });
+        throw new PartUnavailableError(`${part.name} is not available: ${verdict.passing}${patience}`, {
+          cause: error,
+        });
       }
       if (verdict.passing !== told) logger.warn({ part: part.name, reason: verdict.passing }, 'waiting');
       told = verdict.passing;

@@ -99,5 +99,5 @@ function assertMayCome(declaredBytes: number | null, maxBytes: number): void {
 }
 
 function tooLarge(maxBytes: number): PayloadTooLargeError {
-  return new PayloadTooLargeError(`The body is larger than the ${maxBytes} bytes that this server takes`);
+  return new PayloadTooLargeError(`The body is larger than the ${maxBytes} bytes that this server accepts`);
 }

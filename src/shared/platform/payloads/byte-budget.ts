@@ -52,7 +52,7 @@ export class ByteBudget {
     this.#admit();
     const giveUp = (): void => {
       this.#waiting.splice(this.#waiting.indexOf(waiting), 1);
-      reject(new UnavailableError('The server has as much in hand as it may; please repeat the call'));
+      reject(new UnavailableError('The server has no memory left for this request; please retry'));
       // The next ones may need less.
       this.#admit();
     };

@@ -51,7 +51,7 @@ export class HandoverMissingError extends UnavailableError {
   override readonly name = 'HandoverMissingError';
   override readonly code = 'handover-missing';
   constructor() {
-    super('The body of this call is no longer there; please repeat the call', { retryAfterSeconds: 1 });
+    super('The body of this request is no longer available; please retry', { retryAfterSeconds: 1 });
   }
 }
 
@@ -60,7 +60,7 @@ export class HandoverTamperedError extends UnavailableError {
   override readonly name = 'HandoverTamperedError';
   override readonly code = 'handover-tampered';
   constructor() {
-    super('The body of this call was changed on its way to a worker, and nothing was done; please repeat the call', {
+    super('The body of this request was changed on its way to a worker, and nothing was done; please retry', {
       retryAfterSeconds: 1,
     });
   }
@@ -73,7 +73,7 @@ export class NoRoomError extends UnavailableError {
   /** Whether it is the limit of the body's share that was reached. */
   readonly isShareLimit: boolean;
   constructor(isShareLimit = false) {
-    super('The server holds as many bodies as it may; please repeat the call', { retryAfterSeconds: 1 });
+    super('The server has no room for more request bodies; please retry', { retryAfterSeconds: 1 });
     this.isShareLimit = isShareLimit;
   }
 }
@@ -83,7 +83,7 @@ export class RoomLostError extends UnavailableError {
   override readonly name = 'RoomLostError';
   override readonly code = 'room-lost';
   constructor() {
-    super('The server needed the room of this body before it was whole; please repeat the call', {
+    super('The server needed the room of this request body before it was complete; please retry', {
       retryAfterSeconds: 1,
     });
   }

@@ -5,6 +5,6 @@ export class QueueAwayError extends UnavailableError {
   override readonly name = 'QueueAwayError';
   override readonly code = 'queue-away';
   constructor(cause?: unknown) {
-    super('The queue is not available at the moment; please repeat the call', { cause, retryAfterSeconds: 1 });
+    super('The queue is not available at the moment; please retry', { cause, retryAfterSeconds: 1 });
   }
 }

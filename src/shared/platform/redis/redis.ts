@@ -135,7 +135,7 @@ export async function assertNoEviction(redis: Redis, logger: Logger): Promise<vo
     // Unlike CONFIG, hosted servers and users of little right have INFO.
     policy = /^maxmemory_policy:(\S+)/m.exec(await redis.info('memory'))?.[1];
   } catch (error) {
-    logger.warn({ err: error }, 'Redis does not tell its maxmemory-policy; it must be noeviction');
+    logger.warn({ err: error }, 'Redis does not report its maxmemory-policy; it must be noeviction');
     return;
   }
   if (policy !== undefined && policy !== 'noeviction') {

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 
-/** So that the other figures do not wait for a database that is away. */
+/** Other metrics must not wait for a database that is down. */
 const queryLimitMs = 1_000;
 
 /** The process's metrics; labels have few values only. */
@@ -16,27 +16,27 @@ export function createMetrics() {
     registry,
     requestSeconds: new Histogram({
       name: 'holdfast_http_request_seconds',
-      help: 'Time from the first byte of a request to the end of its answer.',
+      help: 'Time from the first byte of a request to the end of its response.',
       labelNames: ['method', 'route', 'status'],
       buckets: [0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60],
       registers,
     }),
     connectionsRefused: new Counter({
-      name: 'holdfast_connections_refused_total',
-      help: 'Connections of clients refused, by the limit that they met: total or address.',
+      name: 'holdfast_connections_rejected_total',
+      help: 'Client connections rejected, by the limit they hit: total or address.',
       labelNames: ['limit'],
       registers,
     }),
     credentialsRefused: new Counter({
-      name: 'holdfast_credentials_refused_total',
-      help: 'API tokens and leases refused: malformed (form or checksum), remembered (refused just before), unknown, or too many to look up.',
+      name: 'holdfast_credentials_rejected_total',
+      help: 'API tokens and leases rejected: malformed (format or checksum), remembered (rejected moments before), unknown, or too many to look up.',
       labelNames: ['credential', 'reason'],
       registers,
     }),
     credentialLookups: new Counter({
       name: 'holdfast_credential_lookups_total',
-      help: 'Statements that looked up API tokens and leases: for a single one, or for a batch from sources with many wrong ones.',
-      labelNames: ['credential', 'way'],
+      help: 'SQL statements that looked up API tokens and leases: a single one, or a batch from sources that sent many wrong ones.',
+      labelNames: ['credential', 'mode'],
       registers,
     }),
     updatesStarted: new Counter({
@@ -47,108 +47,108 @@ export function createMetrics() {
     }),
     updatesEnded: new Counter({
       name: 'holdfast_updates_ended_total',
-      help: 'Updates ended, by status; expired leases count as cancelled.',
+      help: 'Updates ended, by status. Expired leases count as cancelled.',
       labelNames: ['kind', 'status'],
       registers,
     }),
     commitSeconds: new Histogram({
       name: 'holdfast_commit_seconds',
-      help: 'Time to commit a write of state.',
+      help: 'Time to commit a state write.',
       labelNames: ['kind'],
       buckets: [0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60],
       registers,
     }),
     jobSeconds: new Histogram({
       name: 'holdfast_job_seconds',
-      help: 'Time that a worker spent on one attempt at a job.',
+      help: 'Time a worker spent on one attempt at a job.',
       labelNames: ['job'],
       buckets: [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120],
       registers,
     }),
     jobsEnded: new Counter({
       name: 'holdfast_jobs_ended_total',
-      help: 'Jobs ended on this worker: committed, rejected, or failed for good.',
+      help: 'Jobs finished by this worker: committed, rejected, or failed permanently.',
       labelNames: ['job', 'outcome'],
       registers,
     }),
     jobFaults: new Counter({
-      name: 'holdfast_job_faults_total',
-      help: 'Attempts at a job that ended in a fault; most are tried again.',
+      name: 'holdfast_job_errors_total',
+      help: 'Job attempts that failed with an error. Most are retried.',
       labelNames: ['job'],
       registers,
     }),
     queueDistrusted: new Counter({
-      name: 'holdfast_queue_distrusted_total',
-      help: 'What Redis gave a worker that no API had put there so, by reason; nothing was done for it.',
+      name: 'holdfast_queue_rejected_total',
+      help: 'Jobs and bodies from Redis that a worker rejected because they do not match what the API stored in Postgres, by reason.',
       labelNames: ['reason'],
       registers,
     }),
     blobSeconds: new Histogram({
       name: 'holdfast_blob_seconds',
-      help: 'Time of one operation on the blob store; of a put until its body was stored, of an open until the first byte.',
+      help: 'Time of one blob store operation: a put until its body is stored, an open until the first byte.',
       labelNames: ['op'],
       buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60],
       registers,
     }),
     blobFaults: new Counter({
-      name: 'holdfast_blob_faults_total',
-      help: 'Operations that the blob store did not do, by its fault; `read` is a blob that broke off.',
-      labelNames: ['op', 'fault'],
+      name: 'holdfast_blob_errors_total',
+      help: 'Failed blob store operations, by error. `read` is a blob whose download was cut off.',
+      labelNames: ['op', 'error'],
       registers,
     }),
     commitBytes: new Counter({
       name: 'holdfast_commit_body_bytes_total',
-      help: 'Bytes of write bodies as received.',
+      help: 'Bytes of request bodies of state writes, as received.',
       labelNames: ['kind'],
       registers,
     }),
     leasesExpired: new Counter({
       name: 'holdfast_leases_expired_total',
-      help: 'Updates ended because their lease ran out.',
+      help: 'Updates ended because their lease expired.',
       registers,
     }),
     leasesLost: new Counter({
-      name: 'holdfast_leases_lost_total',
-      help: 'Updates cancelled because what their lease rests on is gone, or because they ran for too long, by reason.',
+      name: 'holdfast_leases_revoked_total',
+      help: 'Updates cancelled because their token, user or membership was removed, or because they ran for too long, by reason.',
       labelNames: ['reason'],
       registers,
     }),
     stacksDeleting: new Gauge({
       name: 'holdfast_stacks_deleting',
-      help: 'Deleted stacks that have rows left, as the last sweep of this process found; 0 where no sweep runs.',
+      help: 'Deleted stacks that still have rows, as of the last sweep of this process. 0 where no sweep runs.',
       registers,
     }),
     stackRowsDeleted: new Counter({
       name: 'holdfast_stack_rows_deleted_total',
-      help: 'Rows of deleted stacks that were deleted, by table.',
+      help: 'Rows of deleted stacks removed, by table.',
       labelNames: ['table'],
       registers,
     }),
     documentsChecked: new Counter({
       name: 'holdfast_documents_checked_total',
-      help: 'Stored documents read back by the scrub, by what it found.',
+      help: 'Stored documents read back by the scrub, by result.',
       labelNames: ['outcome'],
       registers,
     }),
     blobsSwept: new Counter({ name: 'holdfast_blobs_swept_total', help: 'Orphaned blobs deleted.', registers }),
     blobsAdopted: new Counter({
       name: 'holdfast_blobs_adopted_total',
-      help: 'Objects without a row that the reconciling job has left to the sweep.',
+      help: 'Objects without a database row that the reconcile job registered for the sweep.',
       registers,
     }),
     quotaRefusals: new Counter({
-      name: 'holdfast_quota_refusals_total',
-      help: 'Calls refused because their organization has reached a quota.',
+      name: 'holdfast_quota_rejections_total',
+      help: 'Requests rejected because their organization has reached a quota.',
       labelNames: ['quota'],
       registers,
     }),
     maintenanceRuns: new Counter({
       name: 'holdfast_maintenance_runs_total',
-      help: 'Runs of a sweep or turns of the reconciling job in this process: done or failed.',
+      help: 'Runs of a sweep or steps of the reconcile job in this process: done or failed.',
       labelNames: ['name', 'outcome'],
       registers,
     }),
-    /** A gauge with one label, read when the metrics are asked for. */
+    /** A gauge with one label, read when metrics are scraped. */
     gaugeBy: (name: string, help: string, label: string, read: () => Readonly<Record<string, number>>) =>
       new Gauge({
         name,
@@ -159,7 +159,7 @@ export function createMetrics() {
           for (const [value, figure] of Object.entries(read())) this.set({ [label]: value }, figure);
         },
       }),
-    /** A gauge with one label that asks the database; it keeps its figures while the database does not answer at once. */
+    /** A gauge with one label that queries the database. It keeps its values while the database does not answer quickly. */
     gaugeByQuery: (name: string, help: string, label: string, read: () => Promise<Readonly<Record<string, number>>>) =>
       new Gauge({
         name,
@@ -171,7 +171,7 @@ export function createMetrics() {
           for (const [value, figure] of Object.entries(figures)) this.set({ [label]: value }, figure);
         },
       }),
-    /** A gauge with several labels that asks the database; as above, but what is not answered any more goes. */
+    /** A gauge with several labels that queries the database. As above, but series that are no longer returned disappear. */
     gaugeByLabels: <L extends string>(
       name: string,
       help: string,
@@ -190,7 +190,7 @@ export function createMetrics() {
           for (const { labels, figure } of figures) this.set(labels, figure);
         },
       }),
-    /** A gauge read when the metrics are asked for. */
+    /** A gauge read when metrics are scraped. */
     gauge: (name: string, help: string, read: () => number) =>
       new Gauge({
         name,

@@ -27,7 +27,7 @@ export class ListenError extends OperatorError {
     const { code, message } = cause as NodeJS.ErrnoException;
     const reasons: Readonly<Record<string, string>> = {
       EADDRINUSE: 'is in use by another process',
-      EADDRNOTAVAIL: 'is no address of this machine',
+      EADDRNOTAVAIL: 'is not an address of this machine',
       EACCES: 'may not be used by this user',
     };
     super(`${setting}: ${host}:${port} ${reasons[code ?? ''] ?? `cannot be listened on: ${message}`}`, { cause });

@@ -57,13 +57,15 @@ function readPem(file: string, setting: string, what: 'certificate' | 'private k
   }
   const found =
     what === 'certificate' ? (text.match(certificate) ?? []) : (text.match(/-----BEGIN [A-Z ]*PRIVATE KEY-----/) ?? []);
-  if (found.length === 0) throw new CertificateFileError(`${setting}: ${file} holds no ${what} in PEM`);
+  if (found.length === 0) throw new CertificateFileError(`${setting}: ${file} contains no ${what} in PEM format`);
   if (what === 'certificate') {
     for (const pem of found) {
       try {
         new X509Certificate(pem);
       } catch (error) {
-        throw new CertificateFileError(`${setting}: ${file} holds a certificate that cannot be read`, { cause: error });
+        throw new CertificateFileError(`${setting}: ${file} contains a certificate that cannot be read`, {
+          cause: error,
+        });
       }
     }
   }
@@ -98,9 +100,8 @@ export function tlsFaultOf(error: unknown): string | null {
   for (let depth = 0; depth < 8 && typeof current === 'object' && current !== null; depth++) {
     const code = String(current.code);
     const said = `${String(current.message).split('\n')[0]} (${code})`;
-    if (code === 'ERR_TLS_CERT_ALTNAME_INVALID') return `its certificate is one for another name: ${current.message}`;
-    if (untrusted.has(code))
-      return `its certificate is not trusted: ${said}. HOLDFAST_CA_FILE names authorities of your own`;
+    if (code === 'ERR_TLS_CERT_ALTNAME_INVALID') return `its certificate is for another host name: ${current.message}`;
+    if (untrusted.has(code)) return `its certificate is not trusted: ${said}. Set HOLDFAST_CA_FILE to add an authority`;
     if (noCommonGround.test(code)) return `no TLS connection can be made: ${said}`;
     current = current.cause as typeof current;
   }

@@ -98,7 +98,7 @@ export function decodeReplayState(
 ): ReplayState {
   const header = readHeader(snapshot);
   if (header.baseDigest !== digest(base ?? Buffer.alloc(0)).toString('hex')) {
-    throw new ReplaySnapshotError('The snapshot was taken over another base');
+    throw new ReplaySnapshotError('The snapshot was taken over a different base');
   }
   let offset = headerAt + snapshot.readUInt32BE(headerAt - 4);
   const next = (length: number): Buffer => {
@@ -142,7 +142,7 @@ export function decodeReplayState(
 
 function readHeader(snapshot: Buffer): Header {
   const isOurs = snapshot.length >= headerAt && snapshot.subarray(0, signature.length).equals(signature);
-  if (!isOurs) throw new ReplaySnapshotError('Not a snapshot of a replay, or of another format');
+  if (!isOurs) throw new ReplaySnapshotError('Not a snapshot of a replay, or one in a different format');
   const expected = snapshot.subarray(signature.length, signature.length + digestBytes);
   if (!digest(snapshot.subarray(headerAt - 4)).equals(expected)) {
     throw new ReplaySnapshotError('The snapshot is damaged');

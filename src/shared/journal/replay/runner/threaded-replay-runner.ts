@@ -102,7 +102,7 @@ class ReplayThread {
   }
 
   #die(cause?: unknown): void {
-    this.#death ??= new UnavailableError('The thread that replays journals has ended; please repeat the call', {
+    this.#death ??= new UnavailableError('The thread that replays journals has ended; please retry', {
       cause,
     });
     for (const { reject } of this.#calls.values()) reject(this.#death);
