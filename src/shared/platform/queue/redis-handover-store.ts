@@ -2,6 +2,8 @@ import { randomBytes } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Redis } from 'ioredis';
 import { openPiece, pieceKeyBytes, sealPiece, tagBytes } from '../crypto/sealed-piece.ts';
+import { UnavailableError } from '../errors/errors.ts';
+import { withTimeout } from '../timeout/with-timeout.ts';
 import { arriving, Pace, type Place } from './arriving-body.ts';
 import {
   type BodySeal,
@@ -13,7 +15,7 @@ import {
   RoomLostError,
   type RoomSizes,
 } from './handover-store.ts';
-import { redisCall, untilReady, withinLimit } from './redis.ts';
+import { redisCall, untilReady } from './redis.ts';
 import { RedisRoom, type RedisRoomTimes } from './redis-room.ts';
 import { defaultRoomTimes, type RoomName, type RoomTimes, roomNames } from './room-rules.ts';
 import { SetPieceCommand } from './set-piece-command.ts';
@@ -182,7 +184,11 @@ export class RedisHandoverStore implements HandoverStore {
     const deadline = performance.now() + limitMs;
     await untilReady(this.#redis, limitMs);
     const held = Promise.all([this.#rooms.writes.held(), this.#rooms.imports.held()]);
-    const [writes, imports] = await withinLimit(held, Math.max(deadline - performance.now(), 1));
+    const [writes, imports] = await withTimeout(
+      held,
+      Math.max(deadline - performance.now(), 1),
+      () => new UnavailableError(`No answer from Redis within ${limitMs} ms`),
+    );
     this.#held = writes + imports;
   }
 
