@@ -44,7 +44,7 @@ USER node
 # 9090 for clients; 9091 (worker) and 9092 for metrics and health details, inside the network only.
 EXPOSE 9090 9091 9092
 STOPSIGNAL SIGTERM
-HEALTHCHECK --interval=5s --timeout=3s --retries=10 CMD ["node", "dist/holdfast.js", "--healthz"]
+HEALTHCHECK --interval=5s --timeout=3s --retries=10 CMD ["node", "dist/main.js", "--healthz"]
 # Buffers of streamed bodies are freed when the young generation fills: with its default size, 60 MB of them pile up.
-ENTRYPOINT ["node", "--enable-source-maps", "--max-semi-space-size=2", "--heap-growing-percent=50", "dist/holdfast.js"]
+ENTRYPOINT ["node", "--enable-source-maps", "--max-semi-space-size=2", "--heap-growing-percent=50", "dist/main.js"]
 CMD ["server"]

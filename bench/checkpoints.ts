@@ -160,7 +160,7 @@ async function withCluster(
     apis: Number(values.apis),
     workers,
     settings: { HOLDFAST_LOG_LEVEL: 'warn', ...settings },
-    ...(values.built ? { entry: path.join(import.meta.dirname, '..', 'dist', 'holdfast.js') } : {}),
+    ...(values.built ? { entry: path.join(import.meta.dirname, '..', 'dist', 'main.js') } : {}),
   });
   await sleep(settleMs);
   await work(cluster);

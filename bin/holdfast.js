@@ -7,8 +7,8 @@ import { enableCompileCache } from './compile-cache.js';
 
 const root = path.join(path.dirname(fileURLToPath(import.meta.url)), '..');
 // A checkout runs its sources; the image has only what was built of them.
-const source = path.join(root, 'src', 'holdfast.ts');
-const entry = existsSync(source) ? source : path.join(root, 'dist', 'holdfast.js');
+const source = path.join(root, 'src', 'main.ts');
+const entry = existsSync(source) ? source : path.join(root, 'dist', 'main.js');
 
 if (Number(process.versions.node.split('.')[0]) >= 24) {
   enableCompileCache();

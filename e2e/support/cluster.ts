@@ -23,7 +23,7 @@ export interface ClusterOptions {
   /** Port of the proxy; any free one by default. */
   port?: number;
   s3Kind?: S3ServerKind;
-  /** What Node runs for each role: `bin/holdfast.js`, which takes the sources, or a build's `dist/holdfast.js`. */
+  /** What Node runs for each role: `bin/holdfast.js`, which takes the sources, or a build's `dist/main.js`. */
   entry?: string;
   /** A database of your own, which is migrated; by default the cluster has its own. */
   databaseUrl?: string;

@@ -1,6 +1,6 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals';
-import { runAdmin } from '../../src/admin.ts';
+import { runCommandLine } from '../../src/cli/command-line.ts';
 import { type AdminRun, runAdminVerb } from '../support/admin.ts';
 import { createStack, ok, type RunningUpdate, startUpdate, type TestStack } from '../support/state.ts';
 import { append, creation, exportedNames, getUpdate, query, until } from '../support/steps.ts';
@@ -12,7 +12,7 @@ beforeAll(async () => {
 });
 afterAll(() => app[Symbol.asyncDispose]());
 
-/** Like a process of its own, which most of these tests can do without: `runAdmin` with what it prints. */
+/** Like a process of its own, which most of these tests can do without: `runCommandLine` with what it prints. */
 async function admin(...args: string[]): Promise<AdminRun> {
   const printed = { log: '', error: '' };
   const spies = (['log', 'error'] as const).map((stream) =>
@@ -21,7 +21,8 @@ async function admin(...args: string[]): Promise<AdminRun> {
     }),
   );
   try {
-    const code = await runAdmin({ ...app.context.config, logLevel: 'silent' }, args);
+    const config = { ...app.context.config, logLevel: 'silent' };
+    const code = (await runCommandLine(['admin', ...args], () => config)) ?? -1;
     return { code, stdout: printed.log, stderr: printed.error };
   } finally {
     for (const spy of spies) spy.mockRestore();
@@ -156,10 +157,10 @@ test('roles are changed by name; the last admin and the last site admin go only 
 
 test('the process leaves with 2 where a command was not understood, with 1 where it is refused', async () => {
   const [misspelt, unknown] = [
-    await runAdminVerb(app, 'remove-member'),
+    await runAdminVerb(app, 'remove-member', '--organization', 'acme'),
     await runAdminVerb(app, 'create-token', 'nobody'),
   ];
-  expect([misspelt.code, misspelt.stderr]).toEqual([2, expect.stringContaining('<login> is missing')]);
+  expect([misspelt.code, misspelt.stderr]).toEqual([2, expect.stringContaining("missing required argument 'login'")]);
   expect([unknown.code, unknown.stderr]).toEqual([1, 'holdfast: there is no user "nobody"\n']);
 });
 
@@ -169,11 +170,12 @@ test('what is not there, and what was written wrongly, is said in a sentence', a
     [1, 'there is no organization "nowhere"', 'remove-member', 'nobody', '--organization', 'nowhere'],
     [1, 'there is no valid token', 'revoke', 'abc'],
     [1, 'there is no role "owner"', 'set-role', 'nobody', 'owner', '--organization', 'x'],
-    [2, '<login> is missing', 'remove-member'],
-    [2, 'there is no --role here', 'list', '--role', 'admin'],
-    [2, "Unknown option '--orgnization'", 'add-member', 'ada', '--orgnization', 'acme'],
-    [2, 'one argument too many', 'deactivate-user', 'a', 'b'],
-    [2, 'there is no admin command "remove"', 'remove', 'a'],
+    [2, "missing required argument 'login'", 'remove-member', '--organization', 'acme'],
+    [2, "required option '--organization <organization>' not specified", 'remove-member', 'ada'],
+    [2, "unknown option '--role'", 'list', '--role', 'admin'],
+    [2, "unknown option '--orgnization'", 'create-user', 'ada', '--orgnization', 'acme'],
+    [2, "too many arguments for 'deactivate-user'", 'deactivate-user', 'a', 'b'],
+    [2, "unknown command 'remove'", 'remove', 'a'],
   ] as const)
     expect(await refused(code, ...command)).toContain(sentence);
   const help = await done('help');

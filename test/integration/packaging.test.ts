@@ -59,7 +59,7 @@ describe('docker-compose.yml', () => {
 
   test('asks the server for its health as often as promised', () => {
     expect(service('server').healthcheck).toEqual({
-      test: ['CMD', 'node', 'dist/holdfast.js', '--healthz'],
+      test: ['CMD', 'node', 'dist/main.js', '--healthz'],
       interval: '5s',
       timeout: '3s',
       retries: 10,
@@ -169,7 +169,7 @@ describe('Dockerfile', () => {
     expect(last).toContain('USER node');
     expect(last).toContain('STOPSIGNAL SIGTERM');
     expect(last).toContain(
-      'HEALTHCHECK --interval=5s --timeout=3s --retries=10 CMD ["node", "dist/holdfast.js", "--healthz"]',
+      'HEALTHCHECK --interval=5s --timeout=3s --retries=10 CMD ["node", "dist/main.js", "--healthz"]',
     );
     expect(last).toContain('CMD ["server"]');
   });
@@ -177,7 +177,7 @@ describe('Dockerfile', () => {
   test('starts Node with the flags of the other ways to start', () => {
     const flags = ['--max-semi-space-size=2', '--heap-growing-percent=50'];
     const quoted = flags.map((flag) => JSON.stringify(flag)).join(', ');
-    expect(last).toContain(`ENTRYPOINT ["node", "--enable-source-maps", ${quoted}, "dist/holdfast.js"]`);
+    expect(last).toContain(`ENTRYPOINT ["node", "--enable-source-maps", ${quoted}, "dist/main.js"]`);
     expect(read('bin/holdfast.js').split('\n')[0]).toBe(`#!/usr/bin/env -S node ${flags.join(' ')}`);
     const { scripts } = JSON.parse(read('package.json')) as { scripts: Record<string, string> };
     for (const [name, role] of Object.entries({ start: 'server', 'start:api': 'api', 'start:worker': 'worker' }))
@@ -247,12 +247,12 @@ describe('what the image holds', () => {
   });
 
   const holdfast = (...args: string[]) =>
-    spawnSync(process.execPath, ['dist/holdfast.js', ...args], { cwd: home, env: environment, encoding: 'utf8' });
+    spawnSync(process.execPath, ['dist/main.js', ...args], { cwd: home, env: environment, encoding: 'utf8' });
 
   test('migrates, serves, says that it is well, and stops when told to', async () => {
     expect(holdfast('migrate')).toMatchObject({ status: 0, stdout: 'The database is up to date.\n' });
     expect(holdfast('--healthz').status).toBe(1);
-    const server = spawn(process.execPath, ['dist/holdfast.js', 'server'], { cwd: home, env: environment });
+    const server = spawn(process.execPath, ['dist/main.js', 'server'], { cwd: home, env: environment });
     try {
       const deadline = Date.now() + 60_000;
       while (holdfast('--healthz').status !== 0) {

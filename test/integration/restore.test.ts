@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
-import { reconcileOnce } from '../../src/admin/reconcile.ts';
+import { reconcileOnce } from '../../src/cli/admin/reconcile-command.ts';
 import { bytesOf } from '../../src/shared/documents/byte-source.ts';
 import { sweepBlobs } from '../../src/workers/maintenance/sweep-blobs.ts';
 import { letBlobsAge, storedKeys } from '../support/blob-rows.ts';

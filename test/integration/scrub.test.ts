@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { zstdCompressSync } from 'node:zlib';
 import { afterEach, expect, jest, test } from '@jest/globals';
-import { runScrub } from '../../src/admin/scrub.ts';
+import { runCommandLine } from '../../src/cli/command-line.ts';
 import { parseConfig } from '../../src/shared/platform/config/config.ts';
 import { checkDocuments } from '../../src/shared/states/check-documents.ts';
 import { Scrubber } from '../../src/workers/maintenance/scrub.ts';
@@ -238,15 +238,16 @@ test('admin scrub checks all or one stack, and its exit code tells of what stays
     HOLDFAST_LOG_LEVEL: 'silent',
   });
   const nameOf = ({ organization, project, stack }: TestStack): string => `${organization}/${project}/${stack}`;
-  expect(await runScrub(config, ['--stack', nameOf(whole)])).toBe(0);
+  const scrub = (...args: string[]) => runCommandLine(['admin', 'scrub', ...args], () => config);
+  expect(await scrub('--stack', nameOf(whole))).toBe(0);
   expect(await damagedIds(app)).toEqual([]);
-  expect(await runScrub(config, [])).toBe(1);
+  expect(await scrub()).toBe(1);
   expect(await damagedIds(app)).toEqual([stored.id]);
   await stored.overwrite(stored.bytes);
-  expect(await runScrub(config, ['--stack', nameOf(broken)])).toBe(0);
+  expect(await scrub('--stack', nameOf(broken))).toBe(0);
   expect(await damagedIds(app)).toEqual([]);
-  expect(await runScrub(config, ['--stack', `${whole.organization}/proj/none`])).toBe(1);
-  expect(await runScrub(config, ['--stack', 'nonsense'])).toBe(2);
+  expect(await scrub('--stack', `${whole.organization}/proj/none`)).toBe(1);
+  expect(await scrub('--stack', 'nonsense')).toBe(2);
   jest.restoreAllMocks();
   expect(printed.slice(0, 4)).toEqual([
     'Checked 1 documents: 0 damaged, 0 of them repaired.',

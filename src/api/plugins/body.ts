@@ -10,6 +10,7 @@ import {
   UnsupportedMediaTypeError,
 } from '../../shared/platform/errors/errors.ts';
 import { parseInTurns } from '../../shared/platform/json/parse-in-turns.ts';
+import { withTimeout } from '../../shared/platform/timeout/with-timeout.ts';
 import { inviteBody } from '../server/unread-bodies.ts';
 
 /** Control bodies may have as many bytes, unless the settings say more or less: the largest fields, and what is around them. */
@@ -161,17 +162,12 @@ async function stopReading(iterator: AsyncIterator<Buffer>, payload: IncomingBod
 type IncomingBody = AsyncIterable<Buffer> & Partial<Pick<Readable, 'iterator' | 'resume'>>;
 
 async function withinPatience<T>(next: Promise<T>, patienceMs: number, minBytesPerSecond: number): Promise<T> {
-  const { promise, reject } = Promise.withResolvers<never>();
-  const error = () =>
-    new SlowRequestError(
-      `The body arrived more slowly than the ${minBytesPerSecond} bytes per second that this server requires`,
-    );
-  // After the sockets were looked at: a process that stood still finds there what came meanwhile.
-  const timer = setTimeout(() => setImmediate(() => reject(error())), patienceMs);
-  try {
-    return await Promise.race([next, promise]);
-  } finally {
-    clearTimeout(timer);
-    next.catch(() => {});
-  }
+  return withTimeout(
+    next,
+    patienceMs,
+    () =>
+      new SlowRequestError(
+        `The body arrived more slowly than the ${minBytesPerSecond} bytes per second that this server requires`,
+      ),
+  );
 }

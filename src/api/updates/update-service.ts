@@ -230,7 +230,7 @@ export class UpdateService {
         // More entries were accepted since the fold: fold again, or they would be missing from the version.
         if (update.status === 'running' && update.hasPendingEntries) return 'tail';
         const step = await endUpdate(tx, locked, { type: 'complete', status });
-        if (step.outcome === 'lease-dead' || step.outcome === 'conflict') throw new LeaseLostError();
+        if (step.outcome === 'lease-dead') throw new LeaseLostError();
         return step.outcome;
       });
       if (outcome === 'tail') continue;

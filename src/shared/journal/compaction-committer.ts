@@ -77,7 +77,8 @@ export class CompactionCommitter {
         'journal not replayed completely; the stack waits for an operator',
       );
     }
-    if (warning !== null) this.#logger.warn({ ...facts, reason: warning }, 'journal replayed without entries of unknown kinds');
+    if (warning !== null)
+      this.#logger.warn({ ...facts, reason: warning }, 'journal replayed without entries of unknown kinds');
   }
 }
 

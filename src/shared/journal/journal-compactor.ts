@@ -97,9 +97,7 @@ export class JournalCompactor {
       await sleep(pauseMs * (0.5 + Math.random()));
       pauseMs = Math.min(pauseMs * 1.5, longestPauseMs);
     }
-    throw new UnavailableError(
-      'The update keeps changing while its journal is being compacted; please retry',
-    );
+    throw new UnavailableError('The update keeps changing while its journal is being compacted; please retry');
   }
 
   /**

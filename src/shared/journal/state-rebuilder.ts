@@ -49,10 +49,7 @@ export class StateRebuilder {
           `Checkpoint ${update.checkpointId} does not read back as written; the journal of update ${update.id} is kept`,
         );
       }
-      this.#logger.error(
-        { updateId: update.id },
-        'checkpoint does not read back as written; rebuilt from the journal',
-      );
+      this.#logger.error({ updateId: update.id }, 'checkpoint does not read back as written; rebuilt from the journal');
       await this.rebuild(update.id);
       return;
     }

@@ -3,7 +3,6 @@ import { type EndStatus, transition, type UpdateStatus, type UpdateTrigger } fro
 
 const complete = (status: EndStatus): UpdateTrigger => ({ type: 'complete', status });
 const triggers: [string, UpdateTrigger][] = [
-  ['start', { type: 'start' }],
   ['complete succeeded', complete('succeeded')],
   ['complete failed', complete('failed')],
   ['complete cancelled', complete('cancelled')],
@@ -11,11 +10,11 @@ const triggers: [string, UpdateTrigger][] = [
   ['expire', { type: 'expire' }],
 ];
 const expected: Record<UpdateStatus, string[]> = {
-  'not started': ['running', 'lease-dead', 'lease-dead', 'lease-dead', 'cancelled', 'cancelled'],
-  running: ['conflict', 'succeeded', 'failed', 'cancelled', 'cancelled', 'cancelled'],
-  succeeded: ['conflict', 'repeat', 'lease-dead', 'lease-dead', 'repeat', 'repeat'],
-  failed: ['conflict', 'lease-dead', 'repeat', 'lease-dead', 'repeat', 'repeat'],
-  cancelled: ['conflict', 'lease-dead', 'lease-dead', 'repeat', 'repeat', 'repeat'],
+  'not started': ['lease-dead', 'lease-dead', 'lease-dead', 'cancelled', 'cancelled'],
+  running: ['succeeded', 'failed', 'cancelled', 'cancelled', 'cancelled'],
+  succeeded: ['repeat', 'lease-dead', 'lease-dead', 'repeat', 'repeat'],
+  failed: ['lease-dead', 'repeat', 'lease-dead', 'repeat', 'repeat'],
+  cancelled: ['lease-dead', 'lease-dead', 'repeat', 'repeat', 'repeat'],
 };
 
 describe('update states', () => {

@@ -4,34 +4,32 @@ export type EndStatus = 'succeeded' | 'failed' | 'cancelled';
 export type UpdateKind = 'update' | 'preview' | 'refresh' | 'destroy' | 'import' | 'rename';
 
 export type UpdateTrigger =
-  | { readonly type: 'start' }
   | { readonly type: 'complete'; readonly status: EndStatus }
   | { readonly type: 'cancel' }
   | { readonly type: 'expire' };
 
 /**
  * What a trigger does in a state: move to `to`, leave all as it is (a repeat of what was done already), or refuse,
- * as a conflict with the state or because the lease is dead.
+ * because the lease is dead.
  */
 export type Transition =
   | { readonly outcome: 'move'; readonly to: UpdateStatus }
   | { readonly outcome: 'repeat' }
-  | { readonly outcome: 'conflict' }
   | { readonly outcome: 'lease-dead' };
 
 const repeat: Transition = { outcome: 'repeat' };
-const conflict: Transition = { outcome: 'conflict' };
 const leaseDead: Transition = { outcome: 'lease-dead' };
 
 export function isActive(status: UpdateStatus): boolean {
   return status === 'not started' || status === 'running';
 }
 
-/** The whole life of an update. Import and rename are born `succeeded` and never pass through here. */
+/**
+ * How an update ends. Its start is one statement that checks the state itself. Import and rename are created `succeeded` and never pass
+ * through here.
+ */
 export function transition(status: UpdateStatus, trigger: UpdateTrigger): Transition {
   switch (trigger.type) {
-    case 'start':
-      return status === 'not started' ? { outcome: 'move', to: 'running' } : conflict;
     case 'complete':
       if (status === 'running') return { outcome: 'move', to: trigger.status };
       // The reply to the first call was lost: the CLI repeats it with the same status.

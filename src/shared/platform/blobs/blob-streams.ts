@@ -1,5 +1,6 @@
 import type { Readable } from 'node:stream';
 import { setImmediate } from 'node:timers/promises';
+import { withTimeout } from '../timeout/with-timeout.ts';
 import { BlobStoreUnavailableError } from './blob-store.ts';
 
 /**
@@ -88,19 +89,18 @@ export async function withDeadline<T>(
   signal?.throwIfAborted();
   const control = new AbortController();
   const { promise: cut, reject } = Promise.withResolvers<never>();
-  const stop = (reason: unknown): void => {
-    reject(reason);
-    control.abort(reason);
-  };
-  const onAbort = (): void => stop(signal?.reason);
-  const timer = setTimeout(() => {
-    stop(new BlobStoreUnavailableError('timeout', `blob store did not answer within ${limitMs} ms`));
-  }, limitMs);
+  const onAbort = (): void => reject(signal?.reason);
   signal?.addEventListener('abort', onAbort, { once: true });
   try {
-    return await Promise.race([run(control.signal), cut]);
+    return await withTimeout(
+      Promise.race([run(control.signal), cut]),
+      limitMs,
+      () => new BlobStoreUnavailableError('timeout', `blob store did not answer within ${limitMs} ms`),
+    );
+  } catch (error) {
+    control.abort(error);
+    throw error;
   } finally {
-    clearTimeout(timer);
     signal?.removeEventListener('abort', onAbort);
   }
 }

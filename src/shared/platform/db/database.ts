@@ -1,5 +1,6 @@
 import { type CommonQueryMethods, createPool, type DatabasePool, type DatabaseTransactionConnection } from 'slonik';
 import { Type } from 'typebox';
+import { withTimeout } from '../timeout/with-timeout.ts';
 import { ConnectionGate } from './connection-gate.ts';
 import { PostgresConnector } from './postgres-connector.ts';
 import { createPostgresDriver, queryLimit } from './postgres-driver.ts';
@@ -83,16 +84,9 @@ export async function openDatabase(options: DatabaseOptions): Promise<Database> 
 }
 
 async function ping(gate: ConnectionGate, pool: DatabasePool, timeoutMs: number): Promise<void> {
-  const { promise: late, reject } = Promise.withResolvers<never>();
-  const timer = setTimeout(() => reject(new Error(`No answer from Postgres within ${timeoutMs} ms`)), timeoutMs);
   // With a limit of its own at each step: probes that hang must not use up the pool.
   const work = queryLimit.run(timeoutMs, () =>
     gate.run(timeoutMs, () => pool.one(sql.rows(Pong)`/* database.ping */ select 1 as one`)),
   );
-  try {
-    await Promise.race([work, late]);
-  } finally {
-    clearTimeout(timer);
-    work.catch(() => {});
-  }
+  await withTimeout(work, timeoutMs, () => new Error(`No answer from Postgres within ${timeoutMs} ms`));
 }

@@ -2,6 +2,7 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import { createDriverFactory, type DriverClientEventEmitter, type DriverFactory } from '@slonik/driver';
 import type { QueryConfig } from 'pg';
 import { BackendTerminatedError } from 'slonik';
+import { withTimeout } from '../timeout/with-timeout.ts';
 import { type PostgresConnection, type PostgresConnector, readOnlyState } from './postgres-connector.ts';
 
 /** Postgres did not respond to a statement in time. Whether it took effect is unknown. */
@@ -52,18 +53,6 @@ export function createPostgresDriver(connector: PostgresConnector, queryMs: numb
         query: async (text, values, options) => {
           const { client, host, destroy } = connection();
           const limitMs = Math.min(queryLimit.getStore() ?? queryMs, queryMs);
-          const { promise: late, reject } = Promise.withResolvers<never>();
-          let answered = false;
-          const expire = (): void => {
-            if (answered) return;
-            const error = new BackendTerminatedError(new QueryDeadlineError(limitMs));
-            reject(error);
-            report(clientEventEmitter, error);
-            destroy();
-            dropIdle(host.name, error);
-          };
-          // A process that was busy or frozen reads first what has come meanwhile.
-          const timer = setTimeout(() => setImmediate(expire), limitMs);
           try {
             // The extended protocol accepts only one statement, with or without values.
             const query: QueryConfig & { queryMode: 'extended' } = {
@@ -72,7 +61,11 @@ export function createPostgresDriver(connector: PostgresConnector, queryMs: numb
               queryMode: 'extended',
               ...(options?.name === undefined ? {} : { name: options.name }),
             };
-            const { command, fields, rowCount, rows } = await Promise.race([client.query(query), late]);
+            const { command, fields, rowCount, rows } = await withTimeout(
+              client.query(query),
+              limitMs,
+              () => new BackendTerminatedError(new QueryDeadlineError(limitMs)),
+            );
             return {
               command: command as 'SELECT',
               fields: fields.map(({ dataTypeID, name }) => ({ dataTypeId: dataTypeID, name })),
@@ -80,13 +73,17 @@ export function createPostgresDriver(connector: PostgresConnector, queryMs: numb
               rows,
             };
           } catch (error) {
+            if (error instanceof BackendTerminatedError) {
+              // Nothing can be asked on a connection that still owes an answer.
+              report(clientEventEmitter, error);
+              destroy();
+              dropIdle(host.name, error);
+              throw error;
+            }
             const { code } = error as { code?: unknown };
             const isFatal = fatalStates.has(String(code));
             if (code === readOnlyState || isFatal) dropIdle(host.name, error as Error);
             throw isFatal ? new BackendTerminatedError(error as Error) : error;
-          } finally {
-            answered = true;
-            clearTimeout(timer);
           }
         },
         stream: () => {

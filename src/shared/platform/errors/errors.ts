@@ -1,9 +1,8 @@
 /** Wrong settings, a problem of the machine, or an unusable dependency. The message is all that an operator needs. */
 export abstract class OperatorError extends Error {}
 
-/** What an error may carry besides its sentence. `details` are safe to show to the caller. */
+/** What an error may carry besides its sentence. */
 export interface AppErrorOptions extends ErrorOptions {
-  readonly details?: Readonly<Record<string, unknown>>;
   /** Seconds after which a repeat may succeed; becomes `Retry-After`. */
   readonly retryAfterSeconds?: number;
 }
@@ -15,12 +14,10 @@ export interface AppErrorOptions extends ErrorOptions {
 export abstract class AppError extends Error {
   abstract readonly status: number;
   abstract readonly code: string;
-  readonly details: Readonly<Record<string, unknown>>;
   readonly retryAfterSeconds: number | undefined;
 
   constructor(message: string, options: AppErrorOptions = {}) {
     super(message, options.cause === undefined ? undefined : { cause: options.cause });
-    this.details = options.details ?? {};
     this.retryAfterSeconds = options.retryAfterSeconds;
   }
 }

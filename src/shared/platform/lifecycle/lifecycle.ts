@@ -1,4 +1,5 @@
 import type { Logger } from '../logger/logger.ts';
+import { withTimeout } from '../timeout/with-timeout.ts';
 
 type Phase = 'drain' | 'intake' | 'work' | 'queues' | 'stores' | 'processes';
 
@@ -49,16 +50,13 @@ export class Lifecycle implements AsyncDisposable {
   }
 
   async #closeOne({ name, phase, close }: Closer): Promise<void> {
-    const { promise: late, resolve } = Promise.withResolvers<'late'>();
-    const timer = setTimeout(() => resolve('late'), this.#phaseLimitMs);
+    const limitMs = this.#phaseLimitMs;
+    const late = new Error(`Not closed within ${limitMs} ms`);
     try {
-      const outcome = await Promise.race([close(), late]);
-      if (outcome === 'late')
-        this.#logger.warn({ phase, part: name, limitMs: this.#phaseLimitMs }, 'shutdown: gave up waiting');
+      await withTimeout(close(), limitMs, () => late);
     } catch (error) {
-      this.#logger.warn({ phase, part: name, err: error }, 'shutdown: part failed to close');
-    } finally {
-      clearTimeout(timer);
+      if (error === late) this.#logger.warn({ phase, part: name, limitMs }, 'shutdown: gave up waiting');
+      else this.#logger.warn({ phase, part: name, err: error }, 'shutdown: part failed to close');
     }
   }
 }

@@ -1,8 +1,10 @@
 import { randomBytes } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { openPiece, pieceKeyBytes, sealPiece, tagBytes } from '../crypto/sealed-piece.ts';
-import { type RedisConnection, redisCall, untilReady, withinLimit } from '../redis/redis.ts';
+import { UnavailableError } from '../errors/errors.ts';
+import { type RedisConnection, redisCall, untilReady } from '../redis/redis.ts';
 import { SetPieceCommand } from '../redis/set-piece-command.ts';
+import { withTimeout } from '../timeout/with-timeout.ts';
 import { arriving, Pace, type Place } from './arriving-body.ts';
 import {
   type BodySeal,
@@ -181,7 +183,11 @@ export class RedisHandoverStore implements HandoverStore {
     const deadline = performance.now() + limitMs;
     await untilReady(this.#redis, limitMs);
     const held = Promise.all([this.#rooms.writes.held(), this.#rooms.imports.held()]);
-    const [writes, imports] = await withinLimit(held, Math.max(deadline - performance.now(), 1));
+    const [writes, imports] = await withTimeout(
+      held,
+      Math.max(deadline - performance.now(), 1),
+      () => new UnavailableError(`No answer from Redis within ${limitMs} ms`),
+    );
     this.#held = writes + imports;
   }
 

@@ -2,6 +2,7 @@ import { Redis, type RedisOptions } from 'ioredis';
 import { OperatorError, UnavailableError } from '../errors/errors.ts';
 import { type StartWait, untilAvailable, type Verdict } from '../lifecycle/start-wait.ts';
 import type { Logger } from '../logger/logger.ts';
+import { withTimeout } from '../timeout/with-timeout.ts';
 import { type TlsFiles, takeTlsFiles, tlsFaultOf } from '../tls/trust.ts';
 import { QueueAwayError } from './queue-away.ts';
 
@@ -88,13 +89,11 @@ export function disconnectRedis(redis: Redis): void {
 /** Resolves when the connection is ready; rejects with UnavailableError after `limitMs`. */
 export async function untilReady(redis: Redis, limitMs: number): Promise<void> {
   if (redis.status === 'ready') return;
-  const { promise, resolve, reject } = Promise.withResolvers<void>();
-  const timer = setTimeout(() => reject(new UnavailableError(`Redis is not reachable within ${limitMs} ms`)), limitMs);
+  const { promise, resolve } = Promise.withResolvers<void>();
   redis.once('ready', resolve);
   try {
-    await promise;
+    await withTimeout(promise, limitMs, () => new UnavailableError(`Redis is not reachable within ${limitMs} ms`));
   } finally {
-    clearTimeout(timer);
     redis.off('ready', resolve);
   }
 }
@@ -113,19 +112,6 @@ export async function untilStarted(redis: Redis, url: string, wait: StartWait): 
   };
   const attempt = () => untilReady(redis, wait.waitMs > 0 ? lookMs : commandTimeoutMs);
   await untilAvailable({ name: `Redis at ${new URL(url).host} (HOLDFAST_REDIS_URL)`, attempt, judge }, wait);
-}
-
-/** The answer of `work`; rejects with UnavailableError when it has not come within `limitMs`. */
-export async function withinLimit<T>(work: Promise<T>, limitMs: number): Promise<T> {
-  const { promise, reject } = Promise.withResolvers<never>();
-  const late = () => reject(new UnavailableError(`No answer from Redis within ${limitMs} ms`));
-  const timer = setTimeout(late, limitMs);
-  try {
-    return await Promise.race([work, promise]);
-  } finally {
-    clearTimeout(timer);
-    work.catch(() => {});
-  }
 }
 
 /** Throws RedisPolicyError unless Redis keeps what it is given; a server that hides its settings is believed. */

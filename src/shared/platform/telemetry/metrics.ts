@@ -1,8 +1,9 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
+import { withTimeout } from '../timeout/with-timeout.ts';
 
 /** Other metrics must not wait for a database that is down. */
 const queryLimitMs = 1_000;
+const noAnswer = (): Error => new Error(`No answer within ${queryLimitMs} ms`);
 
 /** The process's metrics; labels have few values only. */
 export type Metrics = ReturnType<typeof createMetrics>;
@@ -167,7 +168,7 @@ export function createMetrics() {
         labelNames: [label],
         registers,
         async collect() {
-          const figures = await Promise.race([read().catch(() => ({})), sleep(queryLimitMs, {}, { ref: false })]);
+          const figures = await withTimeout(read(), queryLimitMs, noAnswer).catch(() => ({}));
           for (const [value, figure] of Object.entries(figures)) this.set({ [label]: value }, figure);
         },
       }),
@@ -184,7 +185,7 @@ export function createMetrics() {
         labelNames: [...labelNames],
         registers,
         async collect() {
-          const figures = await Promise.race([read().catch(() => null), sleep(queryLimitMs, null, { ref: false })]);
+          const figures = await withTimeout(read(), queryLimitMs, noAnswer).catch(() => null);
           if (!figures) return;
           this.reset();
           for (const { labels, figure } of figures) this.set(labels, figure);

@@ -1,6 +1,6 @@
 import { get as getOverHttp } from 'node:http';
 import { get as getOverTls } from 'node:https';
-import type { Config } from './shared/platform/config/config.ts';
+import type { Config } from '../shared/platform/config/config.ts';
 
 const limitMs = 3_000;
 

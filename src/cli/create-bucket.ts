@@ -1,10 +1,10 @@
-import { untilBlobStore } from './shared/platform/blobs/blob-start.ts';
-import { S3BlobStore } from './shared/platform/blobs/s3-blob-store.ts';
-import { type Config, ConfigError } from './shared/platform/config/config.ts';
-import { createLogger } from './shared/platform/logger/logger.ts';
+import { untilBlobStore } from '../shared/platform/blobs/blob-start.ts';
+import { S3BlobStore } from '../shared/platform/blobs/s3-blob-store.ts';
+import { type Config, ConfigError } from '../shared/platform/config/config.ts';
+import { createLogger } from '../shared/platform/logger/logger.ts';
 
-/** Makes the bucket of HOLDFAST_S3_BUCKET unless it is there, waiting for the S3 server as every start does. Returns the exit code. */
-export async function createBucket(config: Config): Promise<number> {
+/** Makes the bucket of HOLDFAST_S3_BUCKET unless it is there, waiting for the S3 server as every start does. */
+export async function createBucket(config: Config): Promise<void> {
   const { blobs } = config;
   if (blobs.kind !== 's3')
     throw new ConfigError('Invalid settings:\n  HOLDFAST_S3_BUCKET: needed to create the bucket');
@@ -15,7 +15,6 @@ export async function createBucket(config: Config): Promise<number> {
     logger: createLogger({ level: config.logLevel }),
   });
   console.log(`The bucket ${blobs.bucket} exists.`);
-  return 0;
 }
 
 function closing(store: S3BlobStore): S3BlobStore & AsyncDisposable {

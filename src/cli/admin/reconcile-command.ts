@@ -1,29 +1,25 @@
-import { parseArgs } from 'node:util';
-import { openBlobs } from '../shared/context.ts';
-import { createBlobRepository } from '../shared/documents/blob-repository.ts';
-import { beginReconcile, reconcile } from '../shared/documents/reconcile-blobs.ts';
-import type { Config } from '../shared/platform/config/config.ts';
-import { type Database, openDatabase } from '../shared/platform/db/database.ts';
-import { mapDatabaseError } from '../shared/platform/db/sqlstate.ts';
-import { createLogger } from '../shared/platform/logger/logger.ts';
-import { createRunRepository } from '../shared/platform/maintenance/run-repository.ts';
-import { reachDatabase } from './admin-database.ts';
+import type { Command } from 'commander';
+import { openBlobs } from '../../shared/context.ts';
+import { createBlobRepository } from '../../shared/documents/blob-repository.ts';
+import { beginReconcile, reconcile } from '../../shared/documents/reconcile-blobs.ts';
+import type { Config } from '../../shared/platform/config/config.ts';
+import type { Database } from '../../shared/platform/db/database.ts';
+import { createLogger } from '../../shared/platform/logger/logger.ts';
+import { createRunRepository } from '../../shared/platform/maintenance/run-repository.ts';
+import { CommandRefusedError, type OpenSession } from './admin-session.ts';
 
-/** `holdfast admin reconcile [--adopt-all]`. Returns the exit code: 1 when objects are missing or unknown. */
-export async function runReconcile(config: Config, args: string[]): Promise<number> {
-  const { values } = parseArgs({ args, options: { 'adopt-all': { type: 'boolean', default: false } } });
-  const url = await reachDatabase(config, createLogger({ level: config.logLevel }, process.stderr));
-  const db = await openDatabase({ ...config.database, url, poolSize: 2 });
-  try {
-    const problem = await reconcileOnce(db, config, { adoptAll: values['adopt-all'] });
-    if (problem === null) return 0;
-    console.error(`holdfast: ${problem}`);
-    return 1;
-  } catch (error) {
-    throw mapDatabaseError(error);
-  } finally {
-    await db.close();
-  }
+/** Declares `holdfast admin reconcile`. */
+export function addReconcileCommand(admin: Command, open: OpenSession): void {
+  admin
+    .command('reconcile')
+    .description('compare the blob store with the database now, as the servers do from time to time')
+    .option('--adopt-all', 'leave all objects without a row to the sweep, also those that are unknown')
+    .addHelpText('after', '\nIt needs the settings of the blob store, too.')
+    .action(async ({ adoptAll = false }: { readonly adoptAll?: boolean }) => {
+      const session = open();
+      const problem = await session.withDatabase((db) => reconcileOnce(db, session.config, { adoptAll }));
+      if (problem !== null) throw new CommandRefusedError(problem);
+    });
 }
 
 /**

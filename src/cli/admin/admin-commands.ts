@@ -1,0 +1,33 @@
+import type { Command } from 'commander';
+import type { CommandRun } from '../command-run.ts';
+import { AdminSession, type OpenSession } from './admin-session.ts';
+import { addJournalCommands } from './journal-commands.ts';
+import { addKeyCommands } from './key-commands.ts';
+import { addPeopleCommands } from './people-commands.ts';
+import { addQuotaCommands } from './quota-commands.ts';
+import { addReconcileCommand } from './reconcile-command.ts';
+import { addScrubCommand } from './scrub-command.ts';
+
+/** Declares the commands below `holdfast admin`. */
+export function addAdminCommands(admin: Command, run: CommandRun): void {
+  const open: OpenSession = () => new AdminSession(run.loadConfig());
+  admin.addHelpText(
+    'after',
+    `
+Updates that run under a token end with it, with the user and with the membership: they are cancelled, and what they have
+saved is kept.
+
+The commands talk to the database: HOLDFAST_DATABASE_URL, or the embedded one of a running server (HOLDFAST_DATA_DIR).
+docs/operations.md tells more of quotas ("Limits and quotas") and of journals ("A journal that cannot be replayed").`,
+  );
+  admin.commandsGroup('Organizations, users and tokens:');
+  addPeopleCommands(admin, open);
+  admin.commandsGroup('Quotas:');
+  addQuotaCommands(admin, open);
+  admin.commandsGroup('Keys:');
+  addKeyCommands(admin, open);
+  admin.commandsGroup('States and journals:');
+  addJournalCommands(admin, open);
+  addScrubCommand(admin, open, run);
+  addReconcileCommand(admin, open);
+}

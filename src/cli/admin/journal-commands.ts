@@ -1,0 +1,155 @@
+import { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import type { Command } from 'commander';
+import type { AppContext } from '../../shared/context.ts';
+import { createCompactionRepository } from '../../shared/journal/compaction-repository.ts';
+import { describeFault } from '../../shared/journal/journal-fault.ts';
+import { formatStackRef, parseQualifiedName } from '../../shared/stacks/names.ts';
+import { createStackRepository, type StackRow } from '../../shared/stacks/stack-repository.ts';
+import { reclaimStack } from '../../shared/states/reclaim-stack.ts';
+import { VersionRestorer } from '../../shared/states/version-restorer.ts';
+import { CommandRefusedError, type OpenSession } from './admin-session.ts';
+import { operator } from './operator.ts';
+
+/** Declares the commands for states and their journals. */
+export function addJournalCommands(admin: Command, open: OpenSession): void {
+  admin
+    .command('refold')
+    .description('replay an invalid journal again, from its beginning')
+    .argument('<organization/project/stack>')
+    .action((name: string) => withStack(open, name, refold));
+  admin
+    .command('accept')
+    .description('accept the state as it is, without the entries that were left out')
+    .argument('<organization/project/stack>')
+    .action((name: string) => withStack(open, name, accept));
+  admin
+    .command('restore')
+    .description('make the state of that version the newest one')
+    .argument('<organization/project/stack>')
+    .argument('<version>')
+    .action((name: string, version: string) =>
+      withStack(open, name, (context, stack) => restore(context, stack, toVersion(version))),
+    );
+  admin
+    .command('journal')
+    .description('print the entries of a journal, one JSON object a line')
+    .argument('<organization/project/stack>')
+    .option('--version <version>', 'that of this version; without, the newest that is kept')
+    .action((name: string, { version }: { readonly version?: string }) =>
+      withStack(open, name, (context, stack) =>
+        printJournal(context, stack, version === undefined ? null : toVersion(version)),
+      ),
+    );
+}
+
+async function withStack(
+  open: OpenSession,
+  name: string,
+  work: (context: AppContext, stack: StackRow) => Promise<void>,
+): Promise<void> {
+  await open().withContext(async (context) => {
+    const ref = parseQualifiedName(name);
+    const stack = ref && (await context.stacks.find(ref));
+    if (!stack) throw refused(`there is no stack ${JSON.stringify(name)}; name it as organization/project/stack`);
+    await work(context, stack);
+  });
+}
+
+function toVersion(text: string): number {
+  if (!/^[1-9]\d{0,8}$/.test(text)) throw refused('a version is a number from 1 on');
+  return Number(text);
+}
+
+async function refold(context: AppContext, stack: StackRow): Promise<void> {
+  const faults = await findFaults(context, stack);
+  if (faults.length === 0) throw refused(`no journal of ${formatStackRef(stack)} has an invalid or unknown entry`);
+  const problems: string[] = [];
+  for (const fault of faults) {
+    const version = `Version ${fault.stackVersion} (update ${fault.updateId})`;
+    const refolded = await context.compactor.recompact(fault.updateId);
+    audit(context, stack, 'refold', { updateId: fault.updateId, outcome: refolded });
+    if (!refolded) {
+      problems.push(`${version}: its journal is gone, or another process is compacting it; try again`);
+    } else if (refolded.error !== null) {
+      problems.push(
+        `${version}: ${refolded.error}. ${refolded.entries} of ${fault.entryCount} entries can be replayed`,
+      );
+    } else if (!refolded.committed) {
+      problems.push(`${version}: all entries can be replayed, but an update is running; try again when it has ended`);
+    } else if (refolded.warning !== null) {
+      problems.push(`${version}: ${refolded.warning}`);
+    } else {
+      console.log(`${version} now has all ${refolded.entries} entries of its journal.`);
+      if (fault.stackVersion !== null && fault.stackVersion < stack.stackVersion)
+        console.log('Newer versions were built on its earlier state. They were not changed.');
+    }
+  }
+  if (problems.length > 0) throw refused(problems.join('\n  '));
+}
+
+async function accept(context: AppContext, stack: StackRow): Promise<void> {
+  const faults = await findFaults(context, stack);
+  if (faults.length === 0) throw refused(`no journal of ${formatStackRef(stack)} has an invalid or unknown entry`);
+  await context.db.inTransaction(async (tx) => {
+    await createStackRepository(tx).lockById(stack.id);
+    await createCompactionRepository(tx).acceptFaults(stack.id);
+  });
+  for (const fault of faults) {
+    audit(context, stack, 'accept', {
+      updateId: fault.updateId,
+      entries: fault.compactedEntries,
+      of: fault.entryCount,
+    });
+    console.log(`Accepted: ${describeFault(fault)}`);
+  }
+  console.log(
+    `${formatStackRef(stack)} accepts changes again. The journal is kept for ${context.config.journalGraceSeconds} s from now.`,
+  );
+}
+
+async function restore(context: AppContext, stack: StackRow, version: number): Promise<void> {
+  await findFaults(context, stack);
+  const newVersion = await new VersionRestorer(context).restore(stack.id, version);
+  audit(context, stack, 'restore', { version, newVersion });
+  console.log(`The state of version ${version} is now version ${newVersion} of ${formatStackRef(stack)}.`);
+}
+
+async function printJournal(context: AppContext, stack: StackRow, version: number | null): Promise<void> {
+  const found = await context.compactions.findWithJournal(stack.id, version);
+  const update = found && (await context.updates.find(found.id));
+  if (!update)
+    throw refused(`${formatStackRef(stack)} has no journal${version === null ? '' : ` of version ${version}`}`);
+  console.error(
+    `Journal of version ${update.stackVersion} (update ${update.id}): ${update.entryCount} entries, ${update.compactedEntries} in the state.`,
+  );
+  let entries = 0;
+  const lines = async function* (): AsyncGenerator<string> {
+    for await (const text of context.journal.readTexts(update.id)) {
+      entries++;
+      // Outside of strings, which cannot have them, line ends are as good as spaces.
+      yield `${text.replace(/[\r\n]+/g, ' ')}\n`;
+    }
+  };
+  try {
+    await pipeline(Readable.from(lines()), process.stdout, { end: false });
+  } catch (error) {
+    // Who reads has seen enough.
+    if ((error as NodeJS.ErrnoException).code === 'EPIPE') return;
+    throw error;
+  }
+  if (entries < update.entryCount) throw refused(`the journal was deleted after ${entries} entries`);
+}
+
+/** The stack's journals at fault, after what has ended was put into its state. */
+async function findFaults({ compactions, compactor, config, db }: AppContext, stack: StackRow) {
+  const fold = (updateId: string): Promise<void> => compactor.compact(updateId);
+  await reclaimStack(db, stack.id, config.leaseSeconds, fold, { admitsFault: true });
+  return compactions.findFaults(stack.id);
+}
+
+function audit({ logger }: AppContext, stack: StackRow, action: string, facts: object): void {
+  logger.warn({ audit: action, by: operator(), stack: formatStackRef(stack), stackId: stack.id, ...facts }, 'operator');
+}
+
+const refused = (sentence: string): CommandRefusedError => new CommandRefusedError(sentence);

@@ -1,0 +1,104 @@
+import type { Command } from 'commander';
+import { createBlobRepository } from '../../shared/documents/blob-repository.ts';
+import { createIdentityRepository } from '../../shared/identity/identity-repository.ts';
+import { ConfigError } from '../../shared/platform/config/config.ts';
+import type { Database } from '../../shared/platform/db/database.ts';
+import { createEncryptionKeyRepository, type KeyScope } from '../../shared/secrets/encryption-key-repository.ts';
+import { KeyRing } from '../../shared/secrets/key-ring.ts';
+import { checkKeys, type LostKey, rewrapKeys } from '../../shared/secrets/rewrap-keys.ts';
+import { rotateKey, rotateStackKeys } from '../../shared/secrets/rotate-data-keys.ts';
+import { parseQualifiedName } from '../../shared/stacks/names.ts';
+import { createStackRepository } from '../../shared/stacks/stack-repository.ts';
+import { CommandRefusedError, type OpenSession } from './admin-session.ts';
+
+/** Lines of lost keys that are printed; there may be one for each stack. */
+const mostLines = 1_000;
+
+interface RotateOptions {
+  readonly stack?: string;
+  readonly organization?: string;
+  readonly documents?: true;
+  readonly all?: true;
+}
+
+/** Declares the commands that need the master keys. */
+export function addKeyCommands(admin: Command, open: OpenSession): void {
+  admin
+    .command('rotate-data-keys')
+    .description('give stacks, or documents in the blob store, new data keys; what was encrypted before stays readable')
+    .option('--stack <organization/project/stack>', 'of this stack')
+    .option('--organization <organization>', 'of all stacks of this organization')
+    .option('--documents', 'of the documents in the blob store')
+    .option('--all', 'of all stacks and of the documents')
+    .action((options: RotateOptions) => withKeys(open, (db, ring) => rotate(db, ring, options)));
+  admin
+    .command('rewrap-keys')
+    .description('wrap all data keys by the first master key, so that the others can be retired')
+    .action(() => withKeys(open, rewrap));
+  admin
+    .command('check-keys')
+    .description('which data keys the master keys unwrap, and the stacks of those that they do not')
+    .action(() => withKeys(open, check));
+}
+
+/** Throws ConfigError when there are no master keys. */
+async function withKeys(open: OpenSession, work: (db: Database, ring: KeyRing) => Promise<void>): Promise<void> {
+  const session = open();
+  if (session.masterKeys === null)
+    throw new ConfigError('There are no master keys: set HOLDFAST_MASTER_KEYS as the servers have it');
+  const ring = new KeyRing(session.masterKeys);
+  await session.withDatabase((db) => work(db, ring));
+}
+
+async function rotate(db: Database, ring: KeyRing, options: RotateOptions): Promise<void> {
+  if (Object.keys(options).length !== 1)
+    throw new CommandRefusedError('give one of --stack, --organization, --documents and --all');
+  const keys = createEncryptionKeyRepository(db);
+  const scope = await scopeOf(db, options);
+  if (scope) console.log(`New data keys for ${await rotateStackKeys(keys, ring, scope)} stacks.`);
+  if (options.documents || options.all) {
+    const isRotated = await rotateKey(keys, ring, null);
+    console.log(isRotated ? 'New data key for documents.' : 'Documents have no data key: none was ever sealed.');
+  }
+}
+
+/** Null: no stacks. */
+async function scopeOf(db: Database, options: RotateOptions): Promise<KeyScope | null> {
+  if (options.all) return { kind: 'all-stacks' };
+  if (options.stack !== undefined) {
+    const ref = parseQualifiedName(options.stack);
+    if (!ref)
+      throw new CommandRefusedError(`${JSON.stringify(options.stack)} is not of the form organization/project/stack`);
+    const stack = await createStackRepository(db).find(ref);
+    if (!stack) throw new CommandRefusedError(`there is no stack ${options.stack}`);
+    return { kind: 'stack', stackId: stack.id };
+  }
+  if (options.organization === undefined) return null;
+  const organization = await createIdentityRepository(db).findOrganization(options.organization);
+  if (!organization) throw new CommandRefusedError(`there is no organization ${JSON.stringify(options.organization)}`);
+  return { kind: 'organization', organizationId: organization.id };
+}
+
+async function rewrap(db: Database, ring: KeyRing): Promise<void> {
+  const { rewrapped, lost } = await rewrapKeys(createEncryptionKeyRepository(db), ring);
+  console.log(`Rewrapped ${rewrapped} data keys with master key ${ring.currentId}.`);
+  if (lost.length > 0) throw new CommandRefusedError(`${lost.length} data keys were not changed:\n${linesOf(lost)}`);
+}
+
+async function check(db: Database, ring: KeyRing): Promise<void> {
+  const { byMasterKey, lost } = await checkKeys(createEncryptionKeyRepository(db), ring);
+  for (const [id, count] of byMasterKey) console.log(`Master key ${id}: ${count} data keys.`);
+  for (const { version, keyId, count } of await createBlobRepository(db).countBySealingKey()) {
+    console.log(
+      `Blobs ${keyId === null ? 'that are not sealed' : `sealed by data key ${version} of documents`}: ${count}.`,
+    );
+  }
+  if (lost.length > 0) throw new CommandRefusedError(`${lost.length} data keys cannot be unwrapped:\n${linesOf(lost)}`);
+}
+
+function linesOf(lost: readonly LostKey[]): string {
+  const lines = lost
+    .slice(0, mostLines)
+    .map(({ owner, version, reason }) => `  ${owner}, version ${version}: ${reason}`);
+  return [...lines, ...(lost.length > mostLines ? [`  and ${lost.length - mostLines} more`] : [])].join('\n');
+}

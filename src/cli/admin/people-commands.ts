@@ -1,0 +1,314 @@
+import type { Command } from 'commander';
+import type { IdentityRepository } from '../../shared/identity/identity-repository.ts';
+import type { PeopleRepository, PersonRow } from '../../shared/identity/people-repository.ts';
+import { type Role, roles } from '../../shared/identity/roles.ts';
+import { mintToken } from '../../shared/platform/crypto/secret-token.ts';
+import { isLogin, isOrganizationName } from '../../shared/stacks/names.ts';
+import { CommandRefusedError, type OpenSession } from './admin-session.ts';
+import { changeAction, questionAction, type Work } from './people-transaction.ts';
+
+interface InOrganization {
+  readonly organization: string;
+}
+
+interface WithRole {
+  readonly role?: string;
+}
+
+interface Forced {
+  readonly force?: true;
+}
+
+const organizationOption = ['--organization <organization>', 'the organization (required)'] as const;
+const roleOption = ['--role <role>', `${roles.join(', ')}; member unless said`] as const;
+const forceOption = ['--force', 'also the last admin of an organization, and the last site admin'] as const;
+
+/** Declares the commands that manage organizations, users and tokens. */
+export function addPeopleCommands(admin: Command, open: OpenSession): void {
+  admin
+    .command('create-organization')
+    .description('make an organization unless it exists')
+    .argument('<organization>')
+    .action(changeAction(open, createOrganization));
+  admin
+    .command('create-user')
+    .description('make a new user; of one that exists nothing is changed')
+    .argument('<login>')
+    .option('--organization <organization>', 'make the user a member of it')
+    .option(...roleOption)
+    .option('--site-admin', 'make the user a site admin')
+    .action(changeAction(open, createUser));
+  admin
+    .command('add-member')
+    .description('make a user a member of an organization')
+    .argument('<login>')
+    .requiredOption(...organizationOption)
+    .option(...roleOption)
+    .action(changeAction(open, addMember));
+  admin
+    .command('set-role')
+    .description('change the role of a member')
+    .argument('<login>')
+    .argument('<role>', roles.join(', '))
+    .requiredOption(...organizationOption)
+    .option(...forceOption)
+    .action(changeAction(open, setRole));
+  admin
+    .command('remove-member')
+    .description('take a user out of an organization')
+    .argument('<login>')
+    .requiredOption(...organizationOption)
+    .option(...forceOption)
+    .action(changeAction(open, removeMember));
+  admin
+    .command('deactivate-user')
+    .description('refuse all tokens of a user, and new ones, until it is reactivated')
+    .argument('<login>')
+    .option(...forceOption)
+    .action(changeAction(open, deactivateUser));
+  admin
+    .command('reactivate-user')
+    .description('accept the tokens of a deactivated user again')
+    .argument('<login>')
+    .action(changeAction(open, reactivateUser));
+  admin
+    .command('set-site-admin')
+    .description('make a user a site admin')
+    .argument('<login>')
+    .action(changeAction(open, setSiteAdmin));
+  admin
+    .command('unset-site-admin')
+    .description('make a site admin an ordinary user again')
+    .argument('<login>')
+    .option(...forceOption)
+    .action(changeAction(open, unsetSiteAdmin));
+  admin
+    .command('create-token')
+    .description('make a token and print it')
+    .argument('<login>')
+    .option('--description <text>', 'what it is for')
+    .option('--days <days>', 'days until it expires; without, it does not')
+    .action(changeAction(open, createToken));
+  admin
+    .command('list')
+    .description('organizations with members, site admins, deactivated users, and tokens')
+    .option('--user <login>', 'only what concerns this user')
+    .action(questionAction(open, list));
+  admin
+    .command('revoke')
+    .description('revoke a token, or all tokens of a user: revoke --user <login>')
+    .argument('[token-id]')
+    .option('--user <login>', 'revoke all tokens of this user')
+    .action(changeAction(open, revoke));
+}
+
+async function createOrganization({ identity, say }: Work, name: string): Promise<void> {
+  if (!isOrganizationName(name)) throw refused(`${JSON.stringify(name)} is not a valid organization name`);
+  const { created } = await identity.ensureOrganization(name);
+  say(created ? `Created organization ${name}.` : `Organization ${name} already exists.`);
+}
+
+async function createUser(
+  { identity, people, say }: Work,
+  login: string,
+  given: Partial<InOrganization> & WithRole & { readonly siteAdmin?: true },
+): Promise<void> {
+  const { organization: name, siteAdmin } = given;
+  if (!isLogin(login)) throw refused(`${JSON.stringify(login)} is not a valid login`);
+  if (given.role !== undefined && name === undefined) throw refused('--role needs --organization');
+  const role = toRole(given.role ?? 'member');
+  const organization = name === undefined ? null : await findOrganization(identity, name);
+  const found = await people.find(login);
+  if (!found) {
+    const { id } = await identity.ensureUser(login);
+    if (siteAdmin) await people.setSiteAdmin(id, true);
+    if (organization) await identity.setMembership(organization.id, id, role);
+    const what = [siteAdmin ? 'site admin' : '', organization ? `${role} in ${organization.name}` : ''];
+    say(`Created user ${[login, ...what.filter((each) => each !== '')].join(', ')}.`);
+    return;
+  }
+  const differences: string[] = [];
+  if (!found.isActive) differences.push(`is deactivated: holdfast admin reactivate-user ${login}`);
+  if (siteAdmin && !found.siteAdmin) differences.push(`is not a site admin: holdfast admin set-site-admin ${login}`);
+  if (organization) {
+    const membership = await people.findMembership(organization.id, found.id);
+    const suffix = `--organization ${organization.name}`;
+    if (!membership)
+      differences.push(`is not in ${organization.name}: holdfast admin add-member ${login} ${suffix} --role ${role}`);
+    else if (given.role !== undefined && membership.role !== role)
+      differences.push(
+        `is ${membership.role} in ${organization.name}: holdfast admin set-role ${login} ${role} ${suffix}`,
+      );
+  }
+  if (differences.length > 0)
+    throw refused([`user ${login} already exists, and nothing was changed. The user`, ...differences].join('\n  '));
+  say(`User ${login} exists.`);
+}
+
+async function addMember(work: Work, login: string, given: InOrganization & WithRole): Promise<void> {
+  const { identity, people, say } = work;
+  const role = toRole(given.role ?? 'member');
+  const organization = await findOrganization(identity, given.organization);
+  const user = await findUser(people, login);
+  const membership = await people.findMembership(organization.id, user.id);
+  if (membership && given.role !== undefined && membership.role !== role)
+    throw refused(
+      `${user.login} is ${membership.role} in ${organization.name} already: holdfast admin set-role ${user.login} ${role} --organization ${organization.name}`,
+    );
+  if (!membership) await identity.setMembership(organization.id, user.id, role);
+  say(`User ${user.login} is ${membership?.role ?? role} in ${organization.name}${membership ? ' already' : ''}.`);
+}
+
+async function setRole(
+  { identity, people, say }: Work,
+  login: string,
+  roleName: string,
+  given: InOrganization & Forced,
+): Promise<void> {
+  const role = toRole(roleName);
+  const organization = await findOrganization(identity, given.organization);
+  const user = await findUser(people, login);
+  const membership = await people.findMembership(organization.id, user.id);
+  if (!membership) throw notIn(user.login, organization.name);
+  if (membership.role === role) {
+    say(`User ${user.login} is ${role} in ${organization.name} already.`);
+    return;
+  }
+  if (membership.role === 'admin' && !given.force) await refuseLastAdmin(people, user, organization.name);
+  await identity.setMembership(organization.id, user.id, role);
+  say(`User ${user.login} is now ${role} in ${organization.name}; the role was ${membership.role}.`);
+  if (membership.isListed) say('The bootstrap file sets the role again at the next start if it still lists the user.');
+}
+
+async function removeMember(
+  { identity, people, say }: Work,
+  login: string,
+  given: InOrganization & Forced,
+): Promise<void> {
+  const organization = await findOrganization(identity, given.organization);
+  const user = await findUser(people, login);
+  const membership = await people.findMembership(organization.id, user.id);
+  if (!membership) throw notIn(user.login, organization.name);
+  if (membership.role === 'admin' && !given.force) await refuseLastAdmin(people, user, organization.name);
+  await people.removeMembership(organization.id, user.id);
+  say(`User ${user.login} is no longer in ${organization.name}; the role was ${membership.role}.`);
+  if (membership.isListed) say('The bootstrap file adds the user again at the next start if it still lists it.');
+}
+
+async function deactivateUser({ people, say }: Work, login: string, { force }: Forced): Promise<void> {
+  const user = await findUser(people, login);
+  if (!user.isActive) {
+    say(`User ${user.login} is deactivated already.`);
+    return;
+  }
+  if (!force) await refuseLastAdmin(people, user, null);
+  if (!force) await refuseLastSiteAdmin(people, user);
+  await people.setActive(user.id, false);
+  say(`User ${user.login} is deactivated: its tokens are rejected.`);
+}
+
+async function reactivateUser({ people, say }: Work, login: string): Promise<void> {
+  const user = await findUser(people, login);
+  if (!user.isActive) await people.setActive(user.id, true);
+  say(`User ${user.login} is active${user.isActive ? ' already' : ' again, and so are its tokens'}.`);
+}
+
+async function setSiteAdmin({ people, say }: Work, login: string): Promise<void> {
+  const user = await findUser(people, login);
+  if (!user.siteAdmin) await people.setSiteAdmin(user.id, true);
+  say(`User ${user.login} is a site admin${user.siteAdmin ? ' already' : ''}.`);
+}
+
+async function unsetSiteAdmin({ people, say }: Work, login: string, { force }: Forced): Promise<void> {
+  const user = await findUser(people, login);
+  if (!force) await refuseLastSiteAdmin(people, user);
+  if (user.siteAdmin) await people.setSiteAdmin(user.id, false);
+  say(`User ${user.login} is ${user.siteAdmin ? 'no longer' : 'not'} a site admin.`);
+}
+
+async function createToken(
+  { identity, people, say }: Work,
+  login: string,
+  { days, description = '' }: { readonly days?: string; readonly description?: string },
+): Promise<void> {
+  const user = await findUser(people, login);
+  if (!user.isActive) throw refused(`user ${user.login} is deactivated: holdfast admin reactivate-user ${user.login}`);
+  if (days !== undefined && !/^[1-9]\d{0,4}$/.test(days)) throw refused('--days must be a whole number of days');
+  const expiresAt = days === undefined ? null : new Date(Date.now() + Number(days) * 86_400_000);
+  const { token, hash } = mintToken('hf-');
+  await identity.insertToken({ userId: user.id, hash, description, expiresAt });
+  say(token);
+}
+
+async function revoke(
+  { identity, people, say }: Work,
+  id: string | undefined,
+  { user: login }: { readonly user?: string },
+): Promise<void> {
+  if (id !== undefined && login === undefined) {
+    if (!/^[0-9a-f-]{36}$/.test(id) || !(await identity.revokeToken(id)))
+      throw refused(`there is no valid token with the id ${JSON.stringify(id)}`);
+    say('Revoked.');
+  } else if (id === undefined && login !== undefined) {
+    const user = await findUser(people, login);
+    const count = await people.revokeTokens(user.id);
+    say(`Revoked ${count} ${count === 1 ? 'token' : 'tokens'} of ${user.login}.`);
+  } else {
+    throw refused('revoke needs the id of a token, or --user <login>');
+  }
+}
+
+async function list({ people, say }: Work, given: { readonly user?: string }): Promise<void> {
+  const user = given.user ?? null;
+  if (user !== null) await findUser(people, user);
+  say('Organizations and members:');
+  for (const { organization, login, role } of await people.listMembers(user))
+    say(`  ${[organization ?? '(no organization)', login, role].filter((part) => part !== null).join('  ')}`);
+  const marked = await people.listMarked(user);
+  if (marked.length > 0) say('Site admins and deactivated users:');
+  for (const { isActive, login, siteAdmin } of marked)
+    say(`  ${login}${siteAdmin ? '  site admin' : ''}${isActive ? '' : '  deactivated'}`);
+  say('Tokens (id, owner, created, expires, last used, description):');
+  for (const token of await people.listTokens(user)) {
+    const times = [token.createdAt, token.expiresAt, token.lastUsedAt].map((time) => time?.toISOString() ?? 'never');
+    say(`  ${token.id}  ${token.login}  ${times.join('  ')}  ${token.description}`);
+  }
+}
+
+async function findUser(people: PeopleRepository, login: string): Promise<PersonRow> {
+  const user = await people.find(login);
+  if (!user) throw refused(`there is no user ${JSON.stringify(login)}`);
+  return user;
+}
+
+async function findOrganization(identity: IdentityRepository, name: string) {
+  const organization = await identity.findOrganization(name);
+  if (!organization) throw refused(`there is no organization ${JSON.stringify(name)}`);
+  return organization;
+}
+
+/** Throws where the user is the only active admin of the organization, or of any. */
+async function refuseLastAdmin(people: PeopleRepository, user: PersonRow, organization: string | null): Promise<void> {
+  const names = (await people.listOnlyAdminOf(user.id)).filter(
+    (name) => organization === null || name === organization,
+  );
+  if (names.length > 0)
+    throw refused(
+      `${user.login} is the last admin of ${names.join(', ')}: nobody could delete stacks there. Appoint another one first, or use --force`,
+    );
+}
+
+async function refuseLastSiteAdmin(people: PeopleRepository, user: PersonRow): Promise<void> {
+  if (user.siteAdmin && (await people.isLastSiteAdmin(user.id)))
+    throw refused(`${user.login} is the last site admin. Appoint another one first, or use --force`);
+}
+
+function toRole(text: string): Role {
+  const role = roles.find((each) => each === text);
+  if (role === undefined) throw refused(`there is no role ${JSON.stringify(text)}: ${roles.join(', ')}`);
+  return role;
+}
+
+const refused = (sentence: string): CommandRefusedError => new CommandRefusedError(sentence);
+const notIn = (login: string, organization: string): CommandRefusedError =>
+  refused(`${login} is not in ${organization}: holdfast admin add-member ${login} --organization ${organization}`);

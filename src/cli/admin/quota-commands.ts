@@ -1,0 +1,109 @@
+import { type Command, Option } from 'commander';
+import { createIdentityRepository } from '../../shared/identity/identity-repository.ts';
+import type { Config } from '../../shared/platform/config/config.ts';
+import type { Database } from '../../shared/platform/db/database.ts';
+import { createQuotaRepository } from '../../shared/quotas/quota-repository.ts';
+import {
+  limitsBy,
+  noOverrides,
+  type QuotaName,
+  type QuotaOverrides,
+  quotaNames,
+  quotaOptions,
+} from '../../shared/quotas/quotas.ts';
+import { CommandRefusedError, type OpenSession } from './admin-session.ts';
+
+const subjects: Readonly<Record<QuotaName, string>> = {
+  stacks: 'stacks',
+  keptBytes: 'bytes of states, journals and events',
+  inFlightBytes: 'bytes of bodies on their way to workers',
+  updates: 'updates at once',
+  requestsPerSecond: 'requests per second',
+};
+const limitOptions = quotaNames.map((quota) => {
+  const option = new Option(`--${quotaOptions[quota]} <limit>`, `most ${subjects[quota]}`);
+  return { quota, option };
+});
+
+/** Declares the commands that limit what organizations use. */
+export function addQuotaCommands(admin: Command, open: OpenSession): void {
+  const setting = admin
+    .command('set-quota')
+    .description('limit what an organization may use')
+    .argument('<organization>')
+    .addHelpText('after', '\nA limit is a number, "unlimited", or "default" for that of the settings.');
+  for (const { option } of limitOptions) setting.addOption(option);
+  setting.action((organization: string, limits: Values) =>
+    open().withDatabase((db) => setQuota(db, organization, limits)),
+  );
+  admin
+    .command('quotas')
+    .description('what organizations use, and their limits (with the settings of the servers)')
+    .argument('[organization]')
+    .action((organization: string | undefined) => {
+      const session = open();
+      return session.withDatabase((db) => printQuotas(db, session.config, organization ?? null));
+    });
+}
+
+/** By the names that commander gives the options. */
+type Values = Readonly<Record<string, string | undefined>>;
+
+async function setQuota(db: Database, name: string, values: Values): Promise<void> {
+  const quotas = createQuotaRepository(db);
+  const organization = await createIdentityRepository(db).findOrganization(name);
+  if (!organization) throw noOrganization(name);
+  const before = (await quotas.listOverrides()).find((row) => row.organization === name) ?? noOverrides;
+  const after: Record<QuotaName, number | null> = { ...noOverrides };
+  for (const { quota, option } of limitOptions) {
+    const text = values[option.attributeName()];
+    const limit = text === undefined ? before[quota] : parseLimit(text);
+    if (limit === undefined) {
+      throw new CommandRefusedError(
+        `${option.long} must be a whole number from 1 on, "unlimited" or "default"; it is ${JSON.stringify(text)}`,
+      );
+    }
+    after[quota] = limit;
+  }
+  if (quotaNames.every((quota) => after[quota] === null)) await quotas.deleteOverrides(organization.id);
+  else await quotas.setOverrides(organization.id, after);
+  if (after.keptBytes !== null && after.keptBytes > 0) await quotas.measure(organization.id);
+  console.log(`Organization ${name}: ${describe(after)}. It takes effect within 5 s.`);
+}
+
+/** Undefined when the text is no limit. */
+function parseLimit(text: string): number | null | undefined {
+  if (text === 'default') return null;
+  if (text === 'unlimited') return 0;
+  return /^[1-9]\d{0,14}$/.test(text) ? Number(text) : undefined;
+}
+
+function describe(limits: QuotaOverrides): string {
+  return quotaNames
+    .map((quota) => `${quotaOptions[quota]} ${limits[quota] === null ? 'default' : limits[quota] || 'unlimited'}`)
+    .join(', ');
+}
+
+async function printQuotas(db: Database, config: Config, only: string | null): Promise<void> {
+  const quotas = createQuotaRepository(db);
+  const overrides = new Map((await quotas.listOverrides()).map((row) => [row.organization, row]));
+  const rows = await quotas.listUsage({ onlyOwnLimits: false, limit: null });
+  const shown = rows.filter(({ organization }) => only === null || organization === only);
+  if (only !== null && shown.length === 0) throw noOrganization(only);
+  for (const row of shown) {
+    const own = overrides.get(row.organization);
+    const limits = limitsBy(config.quotas, own ?? noOverrides);
+    const used: Partial<Record<QuotaName, number | null>> = row;
+    const parts = quotaNames.map((quota) => {
+      const limit = limits[quota] === null ? 'unlimited' : String(limits[quota]);
+      const share = used[quota];
+      const source = own && own[quota] !== null ? '' : ' (default)';
+      return `${quotaOptions[quota]} ${share === undefined || share === null ? '' : `${share} of `}${limit}${source}`;
+    });
+    const measured = row.measuredAt === null ? '' : `; bytes measured ${row.measuredAt.toISOString()}`;
+    console.log(`${row.organization}: ${parts.join(', ')}${measured}`);
+  }
+}
+
+const noOrganization = (name: string): CommandRefusedError =>
+  new CommandRefusedError(`there is no organization ${JSON.stringify(name)}`);

@@ -1,0 +1,41 @@
+import { type Command, InvalidArgumentError } from 'commander';
+import type { AppContext } from '../../shared/context.ts';
+import { formatStackRef, parseQualifiedName, type StackRef } from '../../shared/stacks/names.ts';
+import { checkDocuments } from '../../shared/states/check-documents.ts';
+import type { CommandRun } from '../command-run.ts';
+import { CommandRefusedError, type OpenSession } from './admin-session.ts';
+
+/** Declares `holdfast admin scrub`. Its exit code is 1 when something stays damaged or could not be read. */
+export function addScrubCommand(admin: Command, open: OpenSession, run: CommandRun): void {
+  admin
+    .command('scrub')
+    .description(
+      'read all stored checkpoints now, and repair damaged ones where it can; exits with 1 when one stays damaged',
+    )
+    .option('--stack <organization/project/stack>', 'only those of this stack', toStackRef)
+    .addHelpText('after', '\nIt needs the settings of the blob store, too.')
+    .action(async ({ stack }: { readonly stack?: StackRef }) => {
+      const isWhole = await open().withContext((context) => scrub(context, stack ?? null));
+      run.exitCode = isWhole ? 0 : 1;
+    });
+}
+
+function toStackRef(text: string): StackRef {
+  const ref = parseQualifiedName(text);
+  if (!ref) throw new InvalidArgumentError('It is not of the form organization/project/stack.');
+  return ref;
+}
+
+/** Whether nothing is damaged any more. */
+async function scrub(context: AppContext, ref: StackRef | null): Promise<boolean> {
+  const stack = ref && (await context.stacks.find(ref));
+  if (ref && !stack) throw new CommandRefusedError(`there is no stack ${formatStackRef(ref)}`);
+  const { checked, damaged, repaired, unrepaired, unread } = await checkDocuments(context, stack?.id ?? null);
+  console.log(`Checked ${checked} documents: ${damaged} damaged, ${repaired} of them repaired.`);
+  for (const id of unrepaired) {
+    const owner = await context.documentChecks.findOwner(id);
+    if (owner) console.log(`Damaged: ${formatStackRef(owner)}, version ${owner.stackVersion ?? 0} (checkpoint ${id})`);
+  }
+  for (const { id, error } of unread) console.log(`Not read: ${id}: ${(error as Error).message}`);
+  return unrepaired.length + unread.length === 0;
+}

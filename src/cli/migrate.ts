@@ -1,0 +1,13 @@
+import { type Config, ConfigError } from '../shared/platform/config/config.ts';
+import { migrate } from '../shared/platform/db/migrate.ts';
+import { createLogger } from '../shared/platform/logger/logger.ts';
+
+/** Brings the database of HOLDFAST_DATABASE_URL up to this release. */
+export async function migrateDatabase(config: Config): Promise<void> {
+  if (config.database.url === null)
+    throw new ConfigError('Invalid settings:\n  HOLDFAST_DATABASE_URL: needed to migrate');
+  const { url, connectTimeoutMs } = config.database;
+  const logger = createLogger({ level: config.logLevel });
+  const applied = await migrate({ url, connectMs: connectTimeoutMs, waitMs: config.startWaitMs, logger });
+  console.log(applied.length === 0 ? 'The database is up to date.' : `Applied: ${applied.join(', ')}`);
+}

@@ -1,0 +1,50 @@
+import type { RunningServer } from '../server.ts';
+import type { AppContext } from '../shared/context.ts';
+import { type Config, holdfastVersion } from '../shared/platform/config/config.ts';
+import { closeOnSignal } from '../shared/platform/lifecycle/lifecycle.ts';
+import { createLogger, type Logger } from '../shared/platform/logger/logger.ts';
+import type { CommandRun } from './command-run.ts';
+
+type Role = 'server' | 'api' | 'worker';
+
+interface Started {
+  readonly context: AppContext;
+  readonly url: string;
+  readonly management?: string | null;
+  readonly firstLogin?: RunningServer['firstLogin'];
+}
+
+/** Starts a process of the role, which runs until it is told to stop. */
+export async function serve(run: CommandRun, role: Role): Promise<void> {
+  const config = run.loadConfig();
+  const logger = createLogger({ level: config.logLevel });
+  const { context, firstLogin, management, url } = await start(role, config, logger);
+  closeOnSignal(context.lifecycle, logger);
+  logger.info({ url, management, version: holdfastVersion }, 'listening');
+  if (firstLogin) printFirstLogin(config, firstLogin);
+  run.exitCode = undefined;
+}
+
+/** A role loads only its own code. */
+async function start(role: Role, config: Config, logger: Logger): Promise<Started> {
+  switch (role) {
+    case 'server':
+      return (await import('../server.ts')).startServer(config, logger);
+    case 'api':
+      return (await import('../api/main.ts')).startApi(config, logger);
+    case 'worker':
+      return (await import('../workers/main.ts')).startWorker(config, logger);
+  }
+}
+
+/** The token goes to the terminal only, never through the logger. */
+function printFirstLogin(
+  config: Config,
+  { organization, login, token }: NonNullable<RunningServer['firstLogin']>,
+): void {
+  console.log(`
+Holdfast is ready. Created organization "${organization}" and its admin "${login}". This token is shown only once:
+
+  PULUMI_ACCESS_TOKEN=${token} pulumi login ${config.publicUrl}
+`);
+}

@@ -1,0 +1,132 @@
+import path from 'node:path';
+import { createApiContext } from './api/api-context.ts';
+import { buildApi } from './api/app.ts';
+import { type Listening, listen } from './api/listen.ts';
+import { type AppContext, type ContextOverrides, createContext } from './shared/context.ts';
+import { bootstrapAtStart } from './shared/identity/bootstrap-start.ts';
+import { createIdentityRepository } from './shared/identity/identity-repository.ts';
+import type { JobDispatcher } from './shared/jobs/dispatcher.ts';
+import { type Config, ConfigError } from './shared/platform/config/config.ts';
+import { claimDataDir, ensureMasterKeys } from './shared/platform/config/data-dir.ts';
+import { mintToken } from './shared/platform/crypto/secret-token.ts';
+import { startEmbeddedPostgres } from './shared/platform/db/embedded-postgres.ts';
+import { assertMigrated, migrate } from './shared/platform/db/migrate.ts';
+import { type PostgresStart, repeatAtStart } from './shared/platform/db/postgres-start.ts';
+import type { Logger } from './shared/platform/logger/logger.ts';
+import { KeyRing } from './shared/secrets/key-ring.ts';
+import { startInProcessJobs } from './workers/in-process-jobs.ts';
+import { startScrub } from './workers/maintenance/scrub-loop.ts';
+import { startSweeper } from './workers/maintenance/sweeper.ts';
+
+/** A running server: both roles in one process. */
+export interface RunningServer extends Listening, AsyncDisposable {
+  readonly context: AppContext;
+  /** Made on the first start of the embedded shape, and never shown again. */
+  readonly firstLogin: { organization: string; login: string; token: string } | null;
+}
+
+const firstOrganization = 'holdfast';
+const firstUser = 'admin';
+/** What the embedded Postgres is given in any case; it says more often how far its recovery is. */
+const leastSilenceMs = 30_000;
+
+/**
+ * Starts API and workers in this process. Without `config.database.url` it runs its own Postgres, migrates it and makes
+ * the first user; with one, the database must have been migrated.
+ */
+export async function startServer(
+  config: Config,
+  logger: Logger,
+  overrides: ContextOverrides = {},
+): Promise<RunningServer> {
+  const embedded = config.database.url === null ? await startEmbedded(config, logger) : null;
+  try {
+    const databaseUrl = embedded?.databaseUrl ?? (config.database.url as string);
+    const masterKeys = config.secrets.masterKeys ?? embedded?.masterKeys;
+    if (!masterKeys)
+      throw new ConfigError('Invalid settings:\n  HOLDFAST_MASTER_KEYS: needed with HOLDFAST_DATABASE_URL');
+    if (config.redisUrl !== null) {
+      const { createClusterContext, createClusterDispatcher } = await import('./shared/cluster-context.ts');
+      const { startClusterJobs } = await import('./workers/main.ts');
+      const cluster = await createClusterContext(
+        { ...config, database: { ...config.database, url: databaseUrl }, secrets: { masterKeys } },
+        logger,
+        overrides,
+      );
+      if (embedded) cluster.lifecycle.onClose('processes', 'postgres', embedded.stop);
+      startClusterJobs(cluster);
+      return await serve(cluster, createClusterDispatcher(cluster), embedded !== null);
+    }
+    await assertMigrated(postgresStart(config, databaseUrl, logger));
+    const context = await createContext(config, { databaseUrl, masterKeys }, { logger, ...overrides });
+    if (embedded) context.lifecycle.onClose('processes', 'postgres', embedded.stop);
+    return await serve(context, startInProcessJobs(context), embedded !== null);
+  } catch (error) {
+    await embedded?.stop();
+    throw error;
+  }
+}
+
+async function serve(context: AppContext, dispatcher: JobDispatcher, isEmbedded: boolean): Promise<RunningServer> {
+  const { config, lifecycle } = context;
+  try {
+    const wait = { waitMs: config.startWaitMs, logger: context.logger };
+    await bootstrapAtStart(context);
+    const isFirst = isEmbedded && !config.bootstrapFile;
+    const firstLogin = isFirst ? await repeatAtStart(() => createFirstLogin(context), wait) : null;
+    startSweeper(context);
+    startScrub(context);
+    const apiContext = createApiContext(context, dispatcher);
+    const listening = await listen(await buildApi(apiContext), apiContext);
+    return { context, ...listening, firstLogin, [Symbol.asyncDispose]: () => lifecycle.close() };
+  } catch (error) {
+    await lifecycle.close();
+    throw error;
+  }
+}
+
+async function startEmbedded(
+  config: Config,
+  logger: Logger,
+): Promise<{ databaseUrl: string; masterKeys: string; stop: () => Promise<void> }> {
+  const release = claimDataDir(config.dataDir);
+  try {
+    const masterKeys = config.secrets.masterKeys ?? ensureMasterKeys(config.dataDir, () => KeyRing.generate());
+    const place = path.join(config.dataDir, 'postgres');
+    const postgres = await startEmbeddedPostgres(place, logger, {
+      silenceMs: Math.max(config.startWaitMs, leastSilenceMs),
+    });
+    const stop = async (): Promise<void> => {
+      await postgres.stop();
+      release();
+    };
+    try {
+      await migrate(postgresStart(config, postgres.url, logger));
+    } catch (error) {
+      await stop();
+      throw error;
+    }
+    return { databaseUrl: postgres.url, masterKeys, stop };
+  } catch (error) {
+    release();
+    throw error;
+  }
+}
+
+function postgresStart({ database, startWaitMs }: Config, url: string, logger: Logger): PostgresStart {
+  return { url, connectMs: database.connectTimeoutMs, waitMs: startWaitMs, logger };
+}
+
+async function createFirstLogin({ db }: AppContext): Promise<RunningServer['firstLogin']> {
+  const { token, hash } = mintToken('hf-');
+  return db.inTransaction(async (tx) => {
+    const identity = createIdentityRepository(tx);
+    if ((await identity.countUsers()) > 0) return null;
+    const organization = await identity.ensureOrganization(firstOrganization);
+    const user = await identity.ensureUser(firstUser);
+    await identity.setSiteAdmin(user.id, true);
+    await identity.setMembership(organization.id, user.id, 'admin');
+    await identity.insertToken({ userId: user.id, hash, description: 'first start', expiresAt: null });
+    return { organization: firstOrganization, login: firstUser, token };
+  });
+}
