@@ -1,5 +1,6 @@
 import { Type } from 'typebox';
 import { InvalidRequestError } from '../../shared/platform/errors/errors.ts';
+import { ContractEventsResponse } from '../../shared/protocol/contract.ts';
 import { UpdateParams } from '../../shared/protocol/core.ts';
 import { EventBatchRequest, EventsResponse } from '../../shared/protocol/payloads.ts';
 import { EventsQuery } from '../../shared/protocol/updates.ts';
@@ -10,6 +11,7 @@ import { eventPageJson } from '../events/event-page.ts';
 import type { RouteScope } from '../route-scope.ts';
 import { sendPieces } from '../streamed-answer.ts';
 import { updateNotFound } from '../updates/update-service.ts';
+import { lastTokenAnswer } from './answers.ts';
 import { fenceOf } from './checkpoints.routes.ts';
 import { apiToken, leaseToken, updatePath } from './paths.ts';
 import { assertUpdateId } from './updates.routes.ts';
@@ -44,7 +46,10 @@ export function registerEventRoutes(app: RouteScope, context: ApiContext): void 
   app.get(
     `${updatePath}/events`,
     {
-      config: { access: { kind: 'organization', role: 'viewer' }, described: { answers: { 200: EventsResponse } } },
+      config: {
+        access: { kind: 'organization', role: 'viewer' },
+        described: { answers: { 200: Type.Union([EventsResponse, ContractEventsResponse]) } },
+      },
       schema: {
         tags,
         summary: 'Read engine events',
@@ -53,13 +58,13 @@ export function registerEventRoutes(app: RouteScope, context: ApiContext): void 
         querystring: EventsQuery,
       },
     },
-    async ({ params, query }, reply) => {
+    async ({ params, query, dialect }, reply) => {
       assertUpdateId(params.updateId);
       const after = readContinuation(query.continuationToken);
       // Asked before the page: what comes between would be missing from it, and null ends the client's loop.
       const update = await context.history.findStatus(params.updateId, params);
       if (!update) throw updateNotFound(params.updateId);
-      const atEnd = isActive(update.status) ? String(after) : null;
+      const atEnd = lastTokenAnswer(dialect, { isActive: isActive(update.status), after });
       return sendPieces(reply, eventPageJson(context.events, update.id, { after, urn: query.urn ?? null }, atEnd));
     },
   );

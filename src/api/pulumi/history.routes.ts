@@ -12,11 +12,12 @@ import type { ApiContext } from '../api-context.ts';
 import type { RouteScope } from '../route-scope.ts';
 import { pieceBytes, sendPieces } from '../streamed-answer.ts';
 import { historyJson, updateInfoJson, wholeBytes } from '../updates/update-info.ts';
+import { showsPreviews } from './answers.ts';
 import { apiToken, stackPath } from './paths.ts';
 
 const config = { access: { kind: 'organization', role: 'viewer' } } as const;
 
-/** What happened to a stack. Previews are not part of it. */
+/** What happened to a stack; previews are part of it in the contract's dialect only. */
 export function registerHistoryRoutes(app: RouteScope, context: ApiContext): void {
   const common = { tags: ['history'], security: apiToken, params: StackParams };
 
@@ -32,12 +33,12 @@ export function registerHistoryRoutes(app: RouteScope, context: ApiContext): voi
       config: { ...config, described: { answers: { 200: HistoryResponse } } },
       schema: { ...common, summary: 'History, newest first', querystring: HistoryQuery },
     },
-    async ({ params, query }, reply) => {
+    async ({ params, query, dialect }, reply) => {
       const page = readPage(query);
       const stackId = await getStackId(params);
       const answer = async function* (): AsyncGenerator<string> {
         yield '{"updates":[';
-        yield* historyJson(context.history, stackId, page);
+        yield* historyJson(context.history, stackId, page, { previews: showsPreviews(dialect) });
         yield ']}';
       };
       return sendPieces(reply, answer());
@@ -50,8 +51,8 @@ export function registerHistoryRoutes(app: RouteScope, context: ApiContext): voi
       config: { ...config, described: { answers: { 200: LatestUpdateResponse } } },
       schema: { ...common, summary: 'The most recent update' },
     },
-    async ({ params }, reply) => {
-      const newest = { before: null, offset: 0 };
+    async ({ params, dialect }, reply) => {
+      const newest = { before: null, offset: 0, previews: showsPreviews(dialect) };
       const stackId = await getStackId(params);
       const [latest] = await context.history.list(stackId, newest, { limit: 1, maxBytes: pieceBytes, wholeBytes });
       if (!latest) throw new NotFoundError('The stack has not been updated yet');

@@ -2,6 +2,12 @@ import { Type } from 'typebox';
 import { asHeader, describeFault, warningHeader } from '../../shared/journal/journal-fault.ts';
 import { textInPieces } from '../../shared/platform/db/text-pieces.ts';
 import { NotFoundError } from '../../shared/platform/errors/errors.ts';
+import {
+  ContractCreateStackResponse,
+  ContractRenameStackRequest,
+  ContractStackResponse,
+  ContractTagsRequest,
+} from '../../shared/protocol/contract.ts';
 import { AnyObject, ProjectParams, StackParams } from '../../shared/protocol/core.ts';
 import {
   CreateStackRequest,
@@ -13,7 +19,6 @@ import {
   StackConfig,
   StackResponse,
 } from '../../shared/protocol/stacks.ts';
-import { formatStackRef } from '../../shared/stacks/names.ts';
 import { parseTags, tagsOfRequest } from '../../shared/stacks/tags.ts';
 import type { ApiContext } from '../api-context.ts';
 import { assertAwaited } from '../plugins/awaited.ts';
@@ -24,7 +29,7 @@ import { renameTarget, StackRenaming } from '../stacks/stack-renaming.ts';
 import { StackService } from '../stacks/stack-service.ts';
 import { sendPieces } from '../streamed-answer.ts';
 import { UpdateService } from '../updates/update-service.ts';
-import { lastUpdateAnswer, unixSeconds } from './answers.ts';
+import { createStackAnswer, listedStackAnswer, stackAnswer } from './answers.ts';
 import { apiToken, projectPath, stackPath } from './paths.ts';
 
 const tags = ['stacks'];
@@ -53,11 +58,11 @@ export function registerStackRoutes(app: RouteScope, context: ApiContext): void 
         summary: 'Create a stack',
         security: apiToken,
         params: ProjectParams,
-        response: { 200: CreateStackResponse },
+        response: { 200: Type.Union([CreateStackResponse, ContractCreateStackResponse]) },
       },
     },
     async (raw) => {
-      const { params, caller } = raw;
+      const { params, caller, dialect } = raw;
       const { body, release } = await receiveBody(context, raw, context.config.limits.maxControlBodyBytes);
       const stack = await (async () => {
         const { request, state } = await readCreateRequest(body);
@@ -68,15 +73,7 @@ export function registerStackRoutes(app: RouteScope, context: ApiContext): void 
           remoteConfig: request.config ?? null,
         });
       })().finally(release);
-      return {
-        id: formatStackRef(stack),
-        orgName: stack.organization,
-        projectName: stack.project,
-        stackName: stack.stack,
-        tags: stacks.tagsOf(stack),
-        version: stack.stackVersion,
-        messages: [],
-      };
+      return createStackAnswer(dialect, stack);
     },
   );
 
@@ -114,20 +111,7 @@ export function registerStackRoutes(app: RouteScope, context: ApiContext): void 
         continuationToken: query.continuationToken || null,
       });
       return {
-        stacks: page.stacks.map((stack) => {
-          const lastUpdate = lastUpdateAnswer(dialect, stack);
-          return {
-            id: stack.id,
-            orgName: stack.organization,
-            projectName: stack.project,
-            stackName: stack.stack,
-            tags: stacks.tagsOf(stack),
-            version: stack.stackVersion,
-            activeUpdate: stack.activeUpdateId ?? '',
-            ...(lastUpdate === undefined ? {} : { lastUpdate }),
-            ...(stack.resourceCount === null ? {} : { resourceCount: stack.resourceCount }),
-          };
-        }),
+        stacks: page.stacks.map((stack) => listedStackAnswer(dialect, stack)),
         // An empty token would send the CLI round for ever: the last page has none at all.
         ...(page.continuationToken === null ? {} : { continuationToken: page.continuationToken }),
       };
@@ -143,35 +127,18 @@ export function registerStackRoutes(app: RouteScope, context: ApiContext): void 
         summary: 'Get a stack',
         security: apiToken,
         params: StackParams,
-        response: { 200: StackResponse },
+        response: { 200: Type.Union([StackResponse, ContractStackResponse]) },
       },
     },
-    async ({ params }, reply) => {
+    async ({ params, dialect }, reply) => {
       const stack = await stacks.get(params);
       const faults = await context.folds.findFaults(stack.id);
       if (faults.length > 0) void reply.header(warningHeader, asHeader(faults.map(describeFault).join(' ')));
       const error = faults.find(({ foldError }) => foldError !== null);
       const operation = stack.activeUpdateId === null ? null : await context.stacks.findCurrentOperation(stack.id);
-      const answer = {
-        id: stack.id,
-        orgName: stack.organization,
-        projectName: stack.project,
-        stackName: stack.stack,
-        tags: stacks.tagsOf(stack),
-        version: stack.stackVersion,
-        activeUpdate: stack.activeUpdateId ?? '',
-        ...(operation
-          ? {
-              currentOperation: {
-                kind: operation.kind,
-                author: operation.author,
-                started: unixSeconds(operation.startedAt),
-              },
-            }
-          : {}),
-        ...(error ? { foldError: describeFault(error) } : {}),
-      };
-      if (stack.remoteConfigBytes === null) return answer;
+      const foldError = error ? describeFault(error) : null;
+      const answer = stackAnswer(dialect, stack, { operation, foldError });
+      if (stack.remoteConfigBytes === null || dialect === 'contract') return answer;
       const withConfig = async function* (): AsyncGenerator<string> {
         yield `${JSON.stringify(answer).slice(0, -1)},"config":`;
         yield* textInPieces((from, chars) => context.stacks.readRemoteConfig(stack.id, from, chars));
@@ -205,7 +172,7 @@ export function registerStackRoutes(app: RouteScope, context: ApiContext): void 
   app.post(
     `${stackPath}/rename`,
     {
-      config: { ...member, described: { refusals: [409] } },
+      config: { ...member, contractBody: ContractRenameStackRequest, described: { refusals: [409] } },
       schema: {
         tags,
         summary: 'Rename a stack',
@@ -215,8 +182,9 @@ export function registerStackRoutes(app: RouteScope, context: ApiContext): void 
         response: { 204: Type.Null() },
       },
     },
-    async ({ params, body, caller, raw }, reply) => {
-      await renaming.rename(params, renameTarget(params, body), { caller, assertAwaited: () => assertAwaited(raw) });
+    async ({ params, body, caller, dialect, raw }, reply) => {
+      const target = renameTarget(params, body, dialect);
+      await renaming.rename(params, target, { caller, assertAwaited: () => assertAwaited(raw) });
       return reply.code(204).send(null);
     },
   );
@@ -224,7 +192,7 @@ export function registerStackRoutes(app: RouteScope, context: ApiContext): void 
   app.patch(
     `${stackPath}/tags`,
     {
-      config: member,
+      config: { ...member, contractBody: ContractTagsRequest },
       schema: {
         tags,
         summary: 'Replace all tags',
@@ -234,8 +202,9 @@ export function registerStackRoutes(app: RouteScope, context: ApiContext): void 
         response: { 204: Type.Null() },
       },
     },
-    async ({ params, body }, reply) => {
-      await stacks.replaceTags(params, tagsOfRequest(body));
+    async ({ params, body, dialect }, reply) => {
+      const { tags: contractTags } = body as { tags?: unknown };
+      await stacks.replaceTags(params, dialect === 'contract' ? parseTags(contractTags) : tagsOfRequest(body));
       return reply.code(204).send(null);
     },
   );

@@ -1,9 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import { Readable } from 'node:stream';
 import type { FastifyReply } from 'fastify';
+import { Type } from 'typebox';
 import type { StateDocument } from '../../shared/checkpoints/state-reader.ts';
 import { asHeader, warningHeader } from '../../shared/journal/journal-fault.ts';
 import { NotFoundError } from '../../shared/platform/errors/errors.ts';
+import { ContractImportResponse } from '../../shared/protocol/contract.ts';
 import { StackParams, VersionParams } from '../../shared/protocol/core.ts';
 import { UntypedDeployment } from '../../shared/protocol/payloads.ts';
 import { ImportResponse } from '../../shared/protocol/stacks.ts';
@@ -12,6 +14,7 @@ import type { ApiContext } from '../api-context.ts';
 import { commitPayload } from '../checkpoints/payload.ts';
 import type { RouteScope } from '../route-scope.ts';
 import { UpdateService } from '../updates/update-service.ts';
+import { importAnswer } from './answers.ts';
 import { apiToken, stackPath } from './paths.ts';
 
 const tags = ['state'];
@@ -63,7 +66,7 @@ export function registerStateRoutes(app: RouteScope, context: ApiContext): void 
         summary: 'Import a deployment as a new version',
         security: apiToken,
         params: StackParams,
-        response: { 200: ImportResponse },
+        response: { 200: Type.Union([ImportResponse, ContractImportResponse]) },
       },
     },
     async (request) => {
@@ -90,8 +93,7 @@ export function registerStateRoutes(app: RouteScope, context: ApiContext): void 
         onlyWhileAwaited: true,
         settle: (error) => changes.settle(target.updateId, error),
       });
-      // The CLI reads updateId, the contract says updateID.
-      return { updateId: target.updateId, updateID: target.updateId };
+      return importAnswer(request.dialect, target.updateId);
     },
   );
 }

@@ -18,7 +18,7 @@ import { scanInTurns } from '../../shared/platform/turns/turns.ts';
 import { assertStackRef, formatStackRef, parseQualifiedName, type StackRef } from '../../shared/stacks/names.ts';
 import { stackExists, stackNotFound } from '../../shared/stacks/stack-errors.ts';
 import { createStackRepository, type StackListRow, type StackRow } from '../../shared/stacks/stack-repository.ts';
-import { readTags, type Tags } from '../../shared/stacks/tags.ts';
+import type { Tags } from '../../shared/stacks/tags.ts';
 import { settleStack } from '../../shared/updates/update-closer.ts';
 import { createUpdateRepository } from '../../shared/updates/update-repository.ts';
 import type { ApiContext } from '../api-context.ts';
@@ -164,10 +164,6 @@ export class StackService {
       await createUpdateRepository(tx).cancelAll(stack.id);
       await stacks.markDeleted(stack.id);
     });
-  }
-
-  tagsOf(stack: { tags: string }): Tags {
-    return readTags(stack.tags);
   }
 
   #remoteConfig(config: object): string {
