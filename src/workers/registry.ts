@@ -8,7 +8,8 @@ export function createProcessors(context: AppContext): JobProcessors {
   return {
     'apply-checkpoint': (job, seal) => {
       const { body, encoding } = handedOver(context, job, seal);
-      return writer.write({ kind: job.kind, fence: job.fence, fullOrder: job.fullOrder, body, encoding });
+      const { kind, envelope = 'cli', fence, fullOrder } = job;
+      return writer.write({ kind, envelope, fence, fullOrder, body, encoding });
     },
     'import-deployment': (job, seal) => {
       const { body, encoding } = handedOver(context, job, seal);

@@ -1,6 +1,7 @@
 import { type TSchema, Type } from 'typebox';
 import type { CheckpointKind } from '../../shared/checkpoints/checkpoint-writer.ts';
 import { ConflictError } from '../../shared/platform/errors/errors.ts';
+import { ContractVerbatimCheckpointRequest } from '../../shared/protocol/contract.ts';
 import { UpdateParams } from '../../shared/protocol/core.ts';
 import {
   CheckpointDeltaRequest,
@@ -21,7 +22,7 @@ const paths: Record<CheckpointKind, string> = {
 
 const bodies: Record<CheckpointKind, TSchema> = {
   full: CheckpointRequest,
-  verbatim: VerbatimCheckpointRequest,
+  verbatim: Type.Union([VerbatimCheckpointRequest, ContractVerbatimCheckpointRequest]),
   delta: CheckpointDeltaRequest,
 };
 
@@ -48,12 +49,13 @@ export function registerCheckpointRoutes(app: RouteScope, context: ApiContext): 
         const { lease } = request;
         assertWritesState(lease);
         const fence = fenceOf(lease);
+        const envelope = request.dialect === 'contract' ? 'contract' : 'cli';
         // Before the body, which may be long on its way: the order is that of the coming.
         const fullOrder = kind === 'full' ? await context.updates.assignFullOrder(lease.updateId) : null;
         await commitPayload(context, request, {
           kind,
-          direct: async ({ opened }) => context.writer.write({ kind, fence, fullOrder, ...(await opened()) }),
-          job: (handover) => ({ name: 'apply-checkpoint', schema: 1, kind, fence, fullOrder, ...handover }),
+          direct: async ({ opened }) => context.writer.write({ kind, envelope, fence, fullOrder, ...(await opened()) }),
+          job: (handover) => ({ name: 'apply-checkpoint', schema: 1, kind, envelope, fence, fullOrder, ...handover }),
           // A process that was frozen gives an old call a new place, after the repeat of that call.
           onlyWhileAwaited: kind === 'full',
         });

@@ -19,9 +19,16 @@ import type { WholeBodies } from './whole-bodies.ts';
 
 export type CheckpointKind = 'full' | 'verbatim' | 'delta';
 
+/**
+ * The envelope of a body. Of a verbatim checkpoint the CLI sends the whole document in `untypedDeployment`, the contract has
+ * `version` and `deployment`, as in a full one.
+ */
+export type CheckpointEnvelope = 'cli' | 'contract';
+
 /** One checkpoint call: the body as it came, readable more than once. */
 export interface CheckpointWrite {
   readonly kind: CheckpointKind;
+  readonly envelope: CheckpointEnvelope;
   /** Of full checkpoints: the place in the order of their coming (`updates.assignFullOrder`). */
   readonly fullOrder: number | null;
   readonly fence: LeaseFence;
@@ -73,14 +80,13 @@ export class CheckpointWriter {
       return this.#wholeBodies.use(write.body, write.encoding, apply, write.fence.stackId);
     }
     const inflated: ByteSource = () => inflate(write.body, write.encoding, this.#maxBytes);
-    const scan = await scanStream(inflated, write.kind === 'verbatim' ? 'untypedDeployment' : null);
+    const nested = write.kind === 'verbatim' && write.envelope === 'cli' ? 'untypedDeployment' : null;
+    const scan = await scanStream(inflated, nested);
     const version = assertDeploymentVersion(scan.document.get('version')?.text);
-    const sequenceNumber = write.kind === 'verbatim' ? readSequenceNumber(scan.members.get('sequenceNumber')) : null;
+    const sequenceNumber = sequenceNumberOf(write, scan.members.get('sequenceNumber'));
     if (sequenceNumber !== null && (await this.#isDuplicate(write.fence, sequenceNumber))) return;
-    const document =
-      write.kind === 'verbatim'
-        ? cutOut(inflated, [scan.members.get('untypedDeployment') as ScannedMember])
-        : cutOut(inflated, fullDocumentParts(scan, version));
+    const parts = nested === null ? fullDocumentParts(scan, version) : [scan.members.get(nested) as ScannedMember];
+    const document = cutOut(inflated, parts);
     await this.#commit(write.fence, document, scan.resourceCount, {
       sequenceNumber,
       fullOrder: write.fullOrder,
@@ -156,8 +162,8 @@ async function scanStream(source: ByteSource, nested: 'untypedDeployment' | null
 }
 
 /**
- * A full checkpoint's envelope differs from the document `{version, features?, deployment}` that export returns: that is
- * spliced together from the members' own bytes.
+ * An envelope with the document's members beside others differs from the document `{version, features?, deployment}` that export
+ * returns: that is spliced together from the members' own bytes.
  */
 function fullDocumentParts(scan: DeploymentScan, version: number): (Buffer | Span)[] {
   const features = scan.document.get('features');
@@ -188,6 +194,13 @@ async function* range(source: ByteSource, start: number, end: number): AsyncGene
     offset += chunk.length;
     if (offset >= end) return;
   }
+}
+
+/** The number by which a repeat is told. The contract's full checkpoints have one as well, of which it says no more. */
+function sequenceNumberOf({ kind, envelope }: CheckpointWrite, member: ScannedMember | undefined): number | null {
+  if (kind === 'verbatim') return readSequenceNumber(member);
+  if (envelope === 'contract' && member) readSequenceNumber(member);
+  return null;
 }
 
 function readSequenceNumber(member: ScannedMember | undefined): number {

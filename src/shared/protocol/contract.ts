@@ -40,6 +40,16 @@ export const ContractTagsRequest = Type.Object(
   { description },
 );
 
+/** The document is put together from `version` and the bytes of `deployment`. */
+export const ContractVerbatimCheckpointRequest = Type.Object(
+  {
+    version: Type.Integer({ minimum: 1, maximum: 4 }),
+    deployment: AnyObject,
+    sequenceNumber: Type.Integer({ minimum: 0, maximum: 2 ** 31 - 1 }),
+  },
+  { description },
+);
+
 const stack = {
   orgName: Type.String(),
   projectName: Type.String(),

@@ -13,6 +13,8 @@ export const ApplyCheckpointJob = Type.Object({
   name: Type.Literal('apply-checkpoint'),
   schema: Type.Literal(1),
   kind: Type.Union([Type.Literal('full'), Type.Literal('verbatim'), Type.Literal('delta')]),
+  /** The CLI's in jobs without it, which the release before this one makes. */
+  envelope: Type.Optional(Type.Union([Type.Literal('cli'), Type.Literal('contract')])),
   fence: Fence,
   /** Of full checkpoints: their place in the order in which they came in. */
   fullOrder: Type.Union([Type.Integer(), Type.Null()]),
