@@ -1,5 +1,6 @@
 import type { FastifyDynamicSwaggerOptions } from '@fastify/swagger';
 import type { FastifyContextConfig, FastifySchema } from 'fastify';
+import { type TSchema, Type } from 'typebox';
 import { holdfastVersion } from '../shared/platform/config/config.ts';
 import { ErrorResponse } from '../shared/protocol/errors.ts';
 import { updateKinds } from './pulumi/paths.ts';
@@ -31,7 +32,7 @@ export const openApiOptions: FastifyDynamicSwaggerOptions = {
       version: holdfastVersion,
       description:
         'State backend for the Pulumi CLI. Calls under /api/ name a version of the protocol in the Accept header: ' +
-        '`application/vnd.pulumi+8` or later, or `application/vnd.service+8`. Bodies may be gzip. Requests that are not HTTP, or have ' +
+        '`application/vnd.pulumi+8` or later, or `application/vnd.service+8`. Where a body or a response depends on it, the first alternative is for `vnd.pulumi`, the last for `vnd.service`. Bodies may be gzip. Requests that are not HTTP, or have ' +
         'headers that are too large, get 400, 408 or 431 whatever their path.',
       license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
     },
@@ -71,8 +72,9 @@ interface Operation {
 }
 
 function describeRoute(schema: RouteSchema, url: string, config: FastifyContextConfig): ReturnType<Transform> {
-  const { described = {} } = config;
+  const { described = {}, contractBody } = config;
   const changed: RouteSchema = { ...schema, [refusalsKey]: refusalsOf(schema, url, config) };
+  if (contractBody) changed['body'] = Type.Union([schema.body as TSchema, contractBody]);
   if (described.body) changed['body'] = described.body;
   if (described.produces) changed['produces'] = described.produces;
   if (described.answers) changed['response'] = described.answers;

@@ -35,6 +35,8 @@ declare module 'fastify' {
     access?: Access;
     /** `payload`: the route reads the raw body itself; otherwise it is parsed as JSON. */
     body?: 'payload';
+    /** The body in the contract's dialect, where that asks for more than `schema.body`; of routes with a JSON body. */
+    contractBody?: TSchema;
     /** No protocol version is asked for in the Accept header. */
     anyAccept?: true;
     /** For the API's description alone, where schemas that are enforced would be too much or not enough. */

@@ -168,6 +168,9 @@ const wrongShapes: Record<string, readonly string[]> = {
     '{"entries":[null]}',
     '{"entries":[[]]}',
     '{"entries":[{}]}',
+    '{"entries":[{"sequenceID":1}]}',
+    '{"entries":[{"sequenceID":1,"kind":null}]}',
+    '{"entries":[{"sequenceID":1,"kind":"0"}]}',
     ...['0', '-1', '1.5', '1.0', '1e2', '"1"', 'null', '[1]', '9007199254740992', '1e400'].map(
       (id) => `{"entries":[{"sequenceID":1,"kind":0},{"sequenceID":${id},"kind":0}]}`,
     ),

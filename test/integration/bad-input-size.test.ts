@@ -174,7 +174,7 @@ describe('very many parts', () => {
   const many = (count: number, unit: string) => unit.repeat(count - 1) + unit.slice(0, -1);
 
   test.each([
-    ['journalentries', `{"entries":[${many(1_000_000, '{"sequenceID":7},')}]}`],
+    ['journalentries', `{"entries":[${many(1_000_000, '{"kind":0,"sequenceID":7},')}]}`],
     ['events/batch', `{"events":[${many(1_000_000, '{"sequence":7},')}]}`],
     ['checkpoint', `{"version":3,"deployment":{"resources":${many(1_000_000, '{},')}]}}`],
   ])('%s', async (name, body) => {

@@ -1,9 +1,9 @@
-import { createHash } from 'node:crypto';
+import { createHash, randomBytes } from 'node:crypto';
 import { gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { createStack, deployment, gzipped, ok, startUpdate } from '../support/state.ts';
+import { createStack, deployment, gzipped, ok, type RunningUpdate, startUpdate } from '../support/state.ts';
 import { exportedNames } from '../support/steps.ts';
-import { createTestApp, type TestApp } from '../support/test-app.ts';
+import { cliAccept, contractAccept, createTestApp, type TestApp } from '../support/test-app.ts';
 
 let app: TestApp;
 beforeAll(async () => {
@@ -38,6 +38,71 @@ describe('verbatim checkpoints', () => {
     expect((await send(6, 1)).status).toBe(204);
     const exported = await ok(app.call('GET', `${stack.path}/export`, { auth: stack.auth }));
     expect(exported.json.deployment.resources).toHaveLength(3);
+  });
+});
+
+describe('verbatim checkpoints of the contract', () => {
+  const oddDeployment =
+    '{ "resources":[ ] ,"n":[9007199254740993,1e21,1.0,"\\ud800\\u003c→",{"__proto__":{"a":1}}],\n"version":9,"deployment":{}}';
+  const save = (update: RunningUpdate, body: string, accept = contractAccept, kind = 'checkpointverbatim') =>
+    app.call('PATCH', `${update.path}/${kind}`, { auth: update.lease, accept, ...gzipped(body) });
+  /** Incompressible, so that a worker's job takes the body. */
+  const large = () => {
+    const filler = randomBytes(app.context.config.limits.directBytes).toString('base64');
+    return `${oddDeployment.slice(0, -1)},"filler":"${filler}" }`;
+  };
+
+  test.each(['small', 'large'])('export returns the exact bytes of a %s deployment', async (size) => {
+    const stack = await createStack(app);
+    const update = await startUpdate(app, stack);
+    const kept = size === 'large' ? large() : oddDeployment;
+    for (const body of [
+      `{"deployment": ${kept} ,"sequenceNumber":1,"version":3}`,
+      // Passed over: its number has been used.
+      `{"deployment":{"resources":[]},"sequenceNumber":1,"version":3}`,
+    ])
+      expect((await save(update, body)).status).toBe(204);
+    const exported = await ok(app.call('GET', `${stack.path}/export`, { auth: stack.auth }));
+    expect(exported.text === `{"version":3,"deployment":${kept}}`).toBe(true);
+  });
+
+  test.each(['small', 'large'])('neither dialect takes the other’s %s body', async (size) => {
+    const stack = await createStack(app);
+    const update = await startUpdate(app, stack);
+    const kept = size === 'large' ? large() : oddDeployment;
+    const contract = `{"deployment":${kept},"sequenceNumber":1,"version":3}`;
+    const cli = `{"version":3,"untypedDeployment":{"version":3,"deployment":${kept}},"sequenceNumber":1}`;
+    expect((await save(update, contract, cliAccept)).status).toBe(400);
+    expect((await save(update, cli, contractAccept)).status).toBe(400);
+    expect((await save(update, cli, cliAccept)).status).toBe(204);
+  });
+
+  test('a delta refers to the document that export returns', async () => {
+    const stack = await createStack(app);
+    const update = await startUpdate(app, stack);
+    await ok(save(update, `{"deployment":{"resources":[],"x":"old"},"sequenceNumber":1,"version":3}`));
+    const { text } = await ok(app.call('GET', `${stack.path}/export`, { auth: stack.auth }));
+    const start = text.indexOf('old');
+    const next = text.replace('old', 'new');
+    const edit = { Span: { start: { offset: start }, end: { offset: start + 3 } }, NewText: 'new' };
+    const delta = { version: 3, checkpointHash: sha256(next), sequenceNumber: 2, deploymentDelta: [edit] };
+    await ok(save(update, JSON.stringify(delta), contractAccept, 'checkpointdelta'));
+    expect((await ok(app.call('GET', `${stack.path}/export`, { auth: stack.auth }))).text).toBe(next);
+  });
+
+  test('a full one may have a sequence number, by which nothing is passed over', async () => {
+    const stack = await createStack(app);
+    const update = await startUpdate(app, stack);
+    const saveFull = (resources: string, number: string) =>
+      save(update, `{"version":3,"deployment":{"resources":${resources}}${number}}`, contractAccept, 'checkpoint');
+    for (const number of ['"1"', 'null', '-1', '1.5', '{}'])
+      expect((await saveFull('[]', `,"sequenceNumber":${number}`)).status).toBe(400);
+    const [resource] = deployment(1).deployment['resources'] as object[];
+    expect((await saveFull('[]', ',"sequenceNumber":1')).status).toBe(204);
+    expect((await saveFull(JSON.stringify([resource]), ',"sequenceNumber":1')).status).toBe(204);
+    expect(await exportedNames(app, stack)).toEqual(['r0']);
+    expect((await saveFull('[]', '')).status).toBe(204);
+    expect(await exportedNames(app, stack)).toEqual([]);
   });
 });
 

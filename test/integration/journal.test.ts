@@ -107,8 +107,13 @@ describe('appending', () => {
     ['entries that are no array', '{"entries":{}}'],
     ['an entry that is no object', '{"entries":[1]}'],
     ['an entry without sequenceID', '{"entries":[{"version":1,"kind":0}]}'],
-    ['a sequenceID of 0', '{"entries":[{"sequenceID":0}]}'],
-    ['one bad entry after a good one', '{"entries":[{"sequenceID":1,"kind":0,"operationID":1},{"sequenceID":1.5}]}'],
+    ['an entry without kind', '{"entries":[{"version":1,"sequenceID":1,"operationID":1}]}'],
+    ['a kind of null', '{"entries":[{"version":1,"kind":null,"sequenceID":1}]}'],
+    ['a sequenceID of 0', '{"entries":[{"kind":0,"sequenceID":0}]}'],
+    [
+      'one bad entry after a good one',
+      '{"entries":[{"sequenceID":1,"kind":0,"operationID":1},{"kind":0,"sequenceID":1.5}]}',
+    ],
   ])('a batch with %s is 400 and adds nothing', async (_name, body) => {
     const { update } = await started();
     const response = await app.call('PATCH', `${update.path}/journalentries`, { auth: update.lease, body });

@@ -15,6 +15,9 @@ interface Operation {
   readonly tags: readonly string[];
   readonly summary: string;
 }
+interface Alternatives {
+  readonly anyOf: readonly { readonly required?: string[]; readonly description?: string }[];
+}
 interface Document {
   readonly openapi: string;
   readonly info: { readonly title: string; readonly version: string };
@@ -120,17 +123,32 @@ describe('the OpenAPI document', () => {
     const update = '/api/stacks/{organization}/{project}/{stack}/{kind}/{updateId}';
     const bodies: [string, string[]][] = [
       [`PATCH ${update}/checkpoint`, ['version', 'deployment']],
-      [`PATCH ${update}/checkpointverbatim`, ['version', 'untypedDeployment', 'sequenceNumber']],
       [`PATCH ${update}/checkpointdelta`, ['version', 'checkpointHash', 'sequenceNumber', 'deploymentDelta']],
       [`PATCH ${update}/journalentries`, ['entries']],
       [`POST ${update}/events/batch`, ['events']],
       ['POST /api/stacks/{organization}/{project}/{stack}/import', ['version', 'deployment']],
       ['POST /api/stacks/{organization}/{project}', ['stackName']],
-      ['PATCH /api/stacks/{organization}/{project}/{stack}/tags', []],
     ];
     for (const [name, required] of bodies) {
       const schema = find(name).requestBody?.content['application/json']?.schema as { required?: string[] };
       expect({ name, required: schema.required ?? [] }).toEqual({ name, required });
+    }
+    const inEach: [string, string[][]][] = [
+      [
+        `PATCH ${update}/checkpointverbatim`,
+        [
+          ['version', 'untypedDeployment', 'sequenceNumber'],
+          ['version', 'deployment', 'sequenceNumber'],
+        ],
+      ],
+      ['PATCH /api/stacks/{organization}/{project}/{stack}/tags', [[], ['tags']]],
+      ['POST /api/stacks/{organization}/{project}/{stack}/rename', [[], ['newName']]],
+    ];
+    for (const [name, required] of inEach) {
+      const schema = find(name).requestBody?.content['application/json']?.schema as Alternatives | undefined;
+      const anyOf = schema?.anyOf ?? [];
+      expect({ name, required: anyOf.map((alternative) => alternative.required ?? []) }).toEqual({ name, required });
+      expect(anyOf[1]?.description).toContain('application/vnd.service+8');
     }
     // What answers no body has none.
     for (const { method, operation } of operations) {

@@ -19,6 +19,8 @@ describe('Accept', () => {
     'application/vnd.service+8',
     'application/x-tar, application/vnd.pulumi+9',
     'application/json;q=0.9,application/vnd.service+8;q=0.1',
+    'application/x-tar,\tapplication/vnd.service+8 ;charset=utf-8',
+    'Application/Vnd.Pulumi+9',
   ])('%s is taken', async (accept) => {
     expect((await app.call('GET', '/api/capabilities', { accept })).status).toBe(200);
   });
@@ -30,6 +32,7 @@ describe('Accept', () => {
     'application/vnd.pulumi+7',
     'application/vnd.service+9',
     'application/vnd.service+80',
+    'application/vnd.service+8x',
     'application/vnd.other+8',
     'application/vnd.pulumi',
     '',
@@ -134,21 +137,74 @@ describe('the two dialects', () => {
     expect([cli, contract]).toEqual([400, 204]);
   });
 
-  test('requests are taken in either form, whatever the dialect', async () => {
-    for (const accept of [cliAccept, contractAccept]) {
-      for (const body of [{ tags: { a: 'b' } }, { a: 'b' }]) {
-        const stack = await createStack(app);
-        await ok(app.call('PATCH', `${stack.path}/tags`, { auth: stack.auth, accept, body }));
-        expect((await getStack(app, stack)).tags).toEqual({ a: 'b' });
-      }
-      for (const body of [{ newName: 'next', newProject: 'other' }, { newName: 'ORG/other/next' }]) {
-        const stack = await createStack(app);
-        const text = JSON.stringify(body).replace('ORG', stack.organization);
-        await ok(app.call('POST', `${stack.path}/rename`, { auth: stack.auth, accept, body: text }));
-        const renamed = `/api/stacks/${stack.organization}/other/next`;
-        await ok(app.call('GET', renamed, { auth: stack.auth, accept }));
-      }
+  test('the contract takes tags and new names in its own form only, the CLI’s dialect in either', async () => {
+    for (const [accept, body, isTaken] of [
+      [cliAccept, { a: 'b' }, true],
+      [cliAccept, { tags: { a: 'b' } }, true],
+      [contractAccept, { tags: { a: 'b' } }, true],
+      [contractAccept, { tags: { a: 'b' }, unknown: 1 }, true],
+      [contractAccept, { a: 'b' }, false],
+      [contractAccept, { tags: 'b' }, false],
+      [contractAccept, { tags: { a: 1 } }, false],
+      [contractAccept, { tags: ['b'] }, false],
+      [contractAccept, {}, false],
+    ] as const) {
+      const stack = await createStack(app);
+      const { status } = await app.call('PATCH', `${stack.path}/tags`, { auth: stack.auth, accept, body });
+      expect({ body, status }).toEqual({ body, status: isTaken ? 204 : 400 });
+      expect((await getStack(app, stack)).tags).toEqual(isTaken ? { a: 'b' } : {});
     }
+    for (const [accept, body, isTaken] of [
+      [cliAccept, { newName: 'next', newProject: 'other' }, true],
+      [cliAccept, { newName: 'ORG/other/next' }, true],
+      [contractAccept, { newName: 'ORG/other/next' }, true],
+      [contractAccept, { newName: 'next' }, false],
+      [contractAccept, { newName: 'next', newProject: 'other' }, false],
+      [contractAccept, { newName: 'other/next' }, false],
+      [contractAccept, { newName: 'ORG/other/next/' }, false],
+      [contractAccept, { newName: '/other/next' }, false],
+      [contractAccept, { newName: '' }, false],
+      [contractAccept, { newProject: 'other' }, false],
+    ] as const) {
+      const stack = await createStack(app);
+      const text = JSON.stringify(body).replace('ORG', stack.organization);
+      const { status } = await app.call('POST', `${stack.path}/rename`, { auth: stack.auth, accept, body: text });
+      expect({ body, status }).toEqual({ body, status: isTaken ? 204 : 400 });
+      const path = isTaken ? `/api/stacks/${stack.organization}/other/next` : stack.path;
+      await ok(app.call('GET', path, { auth: stack.auth, accept }));
+    }
+  });
+
+  test('renew: a duration of null is no integer to the contract', async () => {
+    for (const [accept, status] of [
+      [cliAccept, 200],
+      [contractAccept, 400],
+    ] as const) {
+      const update = await startUpdate(app, await createStack(app));
+      const renew = (body: object) =>
+        app.call('POST', `${update.path}/renew_lease`, { auth: update.lease, accept, body });
+      expect((await renew({ duration: null })).status).toBe(status);
+      expect((await renew({})).status).toBe(200);
+    }
+  });
+
+  test('history: the contract’s has previews', async () => {
+    const stack = await createStack(app);
+    const { auth, path } = stack;
+    const update = await startUpdate(app, stack);
+    await ok(complete(app, update));
+    const preview = await startUpdate(app, stack, { kind: 'preview' });
+    const dryRun = await create(stack, cliAccept, 'destroy', { options: { dryRun: true } });
+    const last = dryRun.split('/').at(-1);
+    const read = async (accept: string, url: string) =>
+      (await ok(app.call('GET', `${path}/${url}`, { auth, accept }))).json;
+    const ids = async (accept: string, query = '') =>
+      (await read(accept, `updates${query}`)).updates.map(({ updateID }: { updateID: string }) => updateID);
+    expect(await ids(contractAccept)).toEqual([last, preview.id, update.id]);
+    expect(await ids(contractAccept, '?pageSize=2&page=2')).toEqual([update.id]);
+    expect(await ids(cliAccept)).toEqual([update.id]);
+    expect((await read(contractAccept, 'updates/latest')).info.updateID).toBe(last);
+    expect((await read(cliAccept, 'updates/latest')).info.updateID).toBe(update.id);
   });
 });
 

@@ -2,6 +2,7 @@ import { type TSchema, Type } from 'typebox';
 import type { CheckpointKind } from '../../shared/checkpoints/checkpoint-writer.ts';
 import { applyCheckpoint } from '../../shared/jobs/definitions.ts';
 import { ConflictError } from '../../shared/platform/errors/errors.ts';
+import { ContractVerbatimCheckpointRequest } from '../../shared/protocol/contract.ts';
 import { UpdateParams } from '../../shared/protocol/core.ts';
 import {
   CheckpointDeltaRequest,
@@ -21,7 +22,7 @@ const paths: Record<CheckpointKind, string> = {
 
 const bodies: Record<CheckpointKind, TSchema> = {
   full: CheckpointRequest,
-  verbatim: VerbatimCheckpointRequest,
+  verbatim: Type.Union([VerbatimCheckpointRequest, ContractVerbatimCheckpointRequest]),
   delta: CheckpointDeltaRequest,
 };
 
@@ -51,9 +52,10 @@ function saveCheckpoint(app: RouteScope, { submitWrite, updates }: ApiServices, 
       const { lease } = request;
       assertWritesState(lease);
       const fence = fenceOf(lease);
-      // Before the body, which may be long on its way: the order is that of the coming.
+      const envelope = request.dialect === 'contract' ? 'contract' : 'cli';
+      // Before the body, which may take long: the order is that of arrival.
       const arrivalSequence = kind === 'full' ? await updates.assignArrivalSequence(lease.updateId) : null;
-      await submitWrite(request, applyCheckpoint, { kind, fence, arrivalSequence });
+      await submitWrite(request, applyCheckpoint, { kind, envelope, fence, arrivalSequence });
       return reply.code(204).send(null);
     },
   );

@@ -1,12 +1,14 @@
 import { Type } from 'typebox';
 import { appendEvents } from '../../shared/jobs/definitions.ts';
 import { InvalidRequestError } from '../../shared/platform/errors/errors.ts';
+import { ContractEventsResponse } from '../../shared/protocol/contract.ts';
 import { UpdateParams } from '../../shared/protocol/core.ts';
 import { EventBatchRequest, EventsResponse } from '../../shared/protocol/payloads.ts';
 import { EventsQuery } from '../../shared/protocol/updates.ts';
 import type { ApiServices } from '../api-services.ts';
 import type { RouteScope } from '../route-scope.ts';
 import { sendPieces } from '../streamed-answer.ts';
+import { lastTokenAnswer } from './answers.ts';
 import { fenceOf } from './checkpoints.routes.ts';
 import { apiToken, leaseToken, updatePath } from './paths.ts';
 import { assertUpdateId } from './updates.routes.ts';
@@ -43,7 +45,10 @@ function listEvents(app: RouteScope, { events }: ApiServices): void {
   app.get(
     `${updatePath}/events`,
     {
-      config: { access: { kind: 'organization', role: 'viewer' }, described: { answers: { 200: EventsResponse } } },
+      config: {
+        access: { kind: 'organization', role: 'viewer' },
+        described: { answers: { 200: Type.Union([EventsResponse, ContractEventsResponse]) } },
+      },
       schema: {
         tags,
         summary: 'Read engine events',
@@ -52,11 +57,11 @@ function listEvents(app: RouteScope, { events }: ApiServices): void {
         querystring: EventsQuery,
       },
     },
-    async ({ params, query }, reply) => {
+    async ({ params, query, dialect }, reply) => {
       assertUpdateId(params.updateId);
       const after = readContinuation(query.continuationToken);
       // Asked before the page: what comes between would be missing from it, and null ends the client's loop.
-      const atEnd = (await events.isActive(params.updateId, params)) ? String(after) : null;
+      const atEnd = lastTokenAnswer(dialect, { isActive: await events.isActive(params.updateId, params), after });
       return sendPieces(reply, events.pageJson(params.updateId, { after, urn: query.urn ?? null }, atEnd));
     },
   );

@@ -9,12 +9,13 @@ import {
 import type { ApiServices } from '../api-services.ts';
 import type { RouteScope } from '../route-scope.ts';
 import { sendPieces } from '../streamed-answer.ts';
+import { showsPreviews } from './answers.ts';
 import { apiToken, stackPath } from './paths.ts';
 
 const common = { tags: ['history'], security: apiToken, params: StackParams };
 const config = { access: { kind: 'organization', role: 'viewer' } } as const;
 
-/** What happened to a stack. Previews are not part of it. */
+/** What happened to a stack. Previews are part of it in the contract's dialect only. */
 export function registerHistoryRoutes(app: RouteScope, services: ApiServices): void {
   listUpdates(app, services);
   getLatestUpdate(app, services);
@@ -28,12 +29,12 @@ function listUpdates(app: RouteScope, { history, stacks }: ApiServices): void {
       config: { ...config, described: { answers: { 200: HistoryResponse } } },
       schema: { ...common, summary: 'History, newest first', querystring: HistoryQuery },
     },
-    async ({ params, query }, reply) => {
+    async ({ params, query, dialect }, reply) => {
       const page = readPage(query);
       const stackId = (await stacks.get(params)).id;
       const answer = async function* (): AsyncGenerator<string> {
         yield '{"updates":[';
-        yield* history.json(stackId, page);
+        yield* history.json(stackId, page, { previews: showsPreviews(dialect) });
         yield ']}';
       };
       return sendPieces(reply, answer());
@@ -48,8 +49,9 @@ function getLatestUpdate(app: RouteScope, { history, stacks }: ApiServices): voi
       config: { ...config, described: { answers: { 200: LatestUpdateResponse } } },
       schema: { ...common, summary: 'The most recent update' },
     },
-    async ({ params }, reply) => {
-      const latest = await history.latestJson((await stacks.get(params)).id);
+    async ({ params, dialect }, reply) => {
+      const { id } = await stacks.get(params);
+      const latest = await history.latestJson(id, { previews: showsPreviews(dialect) });
       if (!latest) throw new NotFoundError('The stack has not been updated yet');
       const answer = async function* (): AsyncGenerator<string> {
         yield '{"info":';

@@ -1,6 +1,12 @@
 import { Type } from 'typebox';
 import { asHeader, describeFault, warningHeader } from '../../shared/journal/journal-fault.ts';
 import { NotFoundError } from '../../shared/platform/errors/errors.ts';
+import {
+  ContractCreateStackResponse,
+  ContractRenameStackRequest,
+  ContractStackResponse,
+  ContractTagsRequest,
+} from '../../shared/protocol/contract.ts';
 import { AnyObject, ProjectParams, StackParams } from '../../shared/protocol/core.ts';
 import {
   CreateStackRequest,
@@ -12,7 +18,6 @@ import {
   StackConfig,
   StackResponse,
 } from '../../shared/protocol/stacks.ts';
-import { formatStackRef } from '../../shared/stacks/names.ts';
 import { parseTags, tagsOfRequest } from '../../shared/stacks/tags.ts';
 import type { ApiServices } from '../api-services.ts';
 import { assertAwaited } from '../plugins/awaited.ts';
@@ -21,7 +26,7 @@ import type { RouteScope } from '../route-scope.ts';
 import { readCreateRequest } from '../stacks/create-request.ts';
 import { renameTarget } from '../stacks/stack-renaming.ts';
 import { sendPieces } from '../streamed-answer.ts';
-import { lastUpdateAnswer, unixSeconds } from './answers.ts';
+import { createStackAnswer, listedStackAnswer, stackAnswer } from './answers.ts';
 import { apiToken, projectPath, stackPath } from './paths.ts';
 
 const tags = ['stacks'];
@@ -58,11 +63,11 @@ function createStack(app: RouteScope, services: ApiServices): void {
         summary: 'Create a stack',
         security: apiToken,
         params: ProjectParams,
-        response: { 200: CreateStackResponse },
+        response: { 200: Type.Union([CreateStackResponse, ContractCreateStackResponse]) },
       },
     },
     async (raw) => {
-      const { params, caller } = raw;
+      const { params, caller, dialect } = raw;
       const { body, release } = await receiveBody(services, raw, services.config.limits.maxControlBodyBytes);
       const stack = await (async () => {
         const { request, state } = await readCreateRequest(body);
@@ -73,15 +78,7 @@ function createStack(app: RouteScope, services: ApiServices): void {
           remoteConfig: request.config ?? null,
         });
       })().finally(release);
-      return {
-        id: formatStackRef(stack),
-        orgName: stack.organization,
-        projectName: stack.project,
-        stackName: stack.stack,
-        tags: stacks.tagsOf(stack),
-        version: stack.stackVersion,
-        messages: [],
-      };
+      return createStackAnswer(dialect, stack);
     },
   );
 }
@@ -123,20 +120,7 @@ function listStacks(app: RouteScope, { stacks }: ApiServices): void {
         continuationToken: query.continuationToken || null,
       });
       return {
-        stacks: page.stacks.map((stack) => {
-          const lastUpdate = lastUpdateAnswer(dialect, stack);
-          return {
-            id: stack.id,
-            orgName: stack.organization,
-            projectName: stack.project,
-            stackName: stack.stack,
-            tags: stacks.tagsOf(stack),
-            version: stack.stackVersion,
-            activeUpdate: stack.activeUpdateId ?? '',
-            ...(lastUpdate === undefined ? {} : { lastUpdate }),
-            ...(stack.resourceCount === null ? {} : { resourceCount: stack.resourceCount }),
-          };
-        }),
+        stacks: page.stacks.map((stack) => listedStackAnswer(dialect, stack)),
         // An empty token would send the CLI round for ever: the last page has none at all.
         ...(page.continuationToken === null ? {} : { continuationToken: page.continuationToken }),
       };
@@ -154,35 +138,18 @@ function getStack(app: RouteScope, { stacks }: ApiServices): void {
         summary: 'Get a stack',
         security: apiToken,
         params: StackParams,
-        response: { 200: StackResponse },
+        response: { 200: Type.Union([StackResponse, ContractStackResponse]) },
       },
     },
-    async ({ params }, reply) => {
+    async ({ params, dialect }, reply) => {
       const stack = await stacks.get(params);
       const faults = await stacks.findFaults(stack.id);
       if (faults.length > 0) void reply.header(warningHeader, asHeader(faults.map(describeFault).join(' ')));
       const error = faults.find(({ compactionError }) => compactionError !== null);
       const operation = await stacks.findCurrentOperation(stack);
-      const answer = {
-        id: stack.id,
-        orgName: stack.organization,
-        projectName: stack.project,
-        stackName: stack.stack,
-        tags: stacks.tagsOf(stack),
-        version: stack.stackVersion,
-        activeUpdate: stack.activeUpdateId ?? '',
-        ...(operation
-          ? {
-              currentOperation: {
-                kind: operation.kind,
-                author: operation.author,
-                started: unixSeconds(operation.startedAt),
-              },
-            }
-          : {}),
-        ...(error ? { journalError: describeFault(error) } : {}),
-      };
-      if (stack.remoteConfigBytes === null) return answer;
+      const journalError = error ? describeFault(error) : null;
+      const answer = stackAnswer(dialect, stack, { operation, journalError });
+      if (stack.remoteConfigBytes === null || dialect === 'contract') return answer;
       const withConfig = async function* (): AsyncGenerator<string> {
         yield `${JSON.stringify(answer).slice(0, -1)},"config":`;
         yield* stacks.remoteConfigJson(stack.id);
@@ -220,7 +187,7 @@ function renameStack(app: RouteScope, { renaming }: ApiServices): void {
   app.post(
     `${stackPath}/rename`,
     {
-      config: { ...member, described: { refusals: [409] } },
+      config: { ...member, contractBody: ContractRenameStackRequest, described: { refusals: [409] } },
       schema: {
         tags,
         summary: 'Rename a stack',
@@ -230,8 +197,9 @@ function renameStack(app: RouteScope, { renaming }: ApiServices): void {
         response: { 204: Type.Null() },
       },
     },
-    async ({ params, body, caller, raw }, reply) => {
-      await renaming.rename(params, renameTarget(params, body), { caller, assertAwaited: () => assertAwaited(raw) });
+    async ({ params, body, caller, dialect, raw }, reply) => {
+      const target = renameTarget(params, body, dialect);
+      await renaming.rename(params, target, { caller, assertAwaited: () => assertAwaited(raw) });
       return reply.code(204).send(null);
     },
   );
@@ -241,7 +209,7 @@ function replaceTags(app: RouteScope, { stacks }: ApiServices): void {
   app.patch(
     `${stackPath}/tags`,
     {
-      config: member,
+      config: { ...member, contractBody: ContractTagsRequest },
       schema: {
         tags,
         summary: 'Replace all tags',
@@ -251,8 +219,9 @@ function replaceTags(app: RouteScope, { stacks }: ApiServices): void {
         response: { 204: Type.Null() },
       },
     },
-    async ({ params, body }, reply) => {
-      await stacks.replaceTags(params, tagsOfRequest(body));
+    async ({ params, body, dialect }, reply) => {
+      const { tags: contractTags } = body as { tags?: unknown };
+      await stacks.replaceTags(params, dialect === 'contract' ? parseTags(contractTags) : tagsOfRequest(body));
       return reply.code(204).send(null);
     },
   );

@@ -1,13 +1,16 @@
 import { Readable } from 'node:stream';
 import type { FastifyReply } from 'fastify';
+import { Type } from 'typebox';
 import { importDeployment } from '../../shared/jobs/definitions.ts';
 import { asHeader, warningHeader } from '../../shared/journal/journal-fault.ts';
+import { ContractImportResponse } from '../../shared/protocol/contract.ts';
 import { StackParams, VersionParams } from '../../shared/protocol/core.ts';
 import { UntypedDeployment } from '../../shared/protocol/payloads.ts';
 import { ImportResponse } from '../../shared/protocol/stacks.ts';
 import type { StateDocument } from '../../shared/states/state-reader.ts';
 import type { ApiServices } from '../api-services.ts';
 import type { RouteScope } from '../route-scope.ts';
+import { importAnswer } from './answers.ts';
 import { apiToken, stackPath } from './paths.ts';
 
 const tags = ['state'];
@@ -58,16 +61,14 @@ function importState(app: RouteScope, { states, submitWrite }: ApiServices): voi
         summary: 'Import a deployment as a new version',
         security: apiToken,
         params: StackParams,
-        response: { 200: ImportResponse },
+        response: { 200: Type.Union([ImportResponse, ContractImportResponse]) },
       },
     },
     async (request) => {
       // Before the body, which may be long on its way: what is committed meanwhile is newer.
       const target = await states.beginImport(request.params, request.caller);
       await submitWrite(request, importDeployment, target);
-      const { updateId } = target;
-      // The CLI reads updateId, the contract says updateID.
-      return { updateId, updateID: updateId };
+      return importAnswer(request.dialect, target.updateId);
     },
   );
 }

@@ -1,5 +1,13 @@
 import { Type } from 'typebox';
 import { NotFoundError } from '../../shared/platform/errors/errors.ts';
+import {
+  ContractCreateUpdateRequest,
+  ContractCreateUpdateResponse,
+  ContractGetUpdateResponse,
+  ContractRenewLeaseRequest,
+  ContractRenewLeaseResponse,
+  ContractStartUpdateResponse,
+} from '../../shared/protocol/contract.ts';
 import { StackParams, UpdateParams } from '../../shared/protocol/core.ts';
 import {
   CompleteUpdateRequest,
@@ -11,12 +19,11 @@ import {
   StartUpdateRequest,
   StartUpdateResponse,
 } from '../../shared/protocol/updates.ts';
-import { isActive } from '../../shared/updates/update-state.ts';
 import type { ApiServices } from '../api-services.ts';
 import { isUpdateId } from '../credentials/lease-access.ts';
 import type { RouteScope } from '../route-scope.ts';
 import { sendPieces } from '../streamed-answer.ts';
-import { expirationAnswer, historyResult, startVersionAnswer, unixSeconds } from './answers.ts';
+import { createUpdateAnswer, leaseAnswer, startAnswer, updateAnswer } from './answers.ts';
 import { apiToken, leaseToken, stackPath, updateKinds, updatePath } from './paths.ts';
 
 const tags = ['updates'];
@@ -38,14 +45,14 @@ function createUpdate(app: RouteScope, { updates }: ApiServices): void {
     app.post(
       `${stackPath}/${kind}`,
       {
-        config: { ...member, described: { refusals: [409] } },
+        config: { ...member, contractBody: ContractCreateUpdateRequest, described: { refusals: [409] } },
         schema: {
           tags,
           summary: `Create an update of kind ${kind}`,
           security: apiToken,
           params: StackParams,
           body: CreateUpdateRequest,
-          response: { 200: CreateUpdateResponse },
+          response: { 200: Type.Union([CreateUpdateResponse, ContractCreateUpdateResponse]) },
         },
       },
       async ({ params, body, caller, dialect }) => {
@@ -62,7 +69,7 @@ function createUpdate(app: RouteScope, { updates }: ApiServices): void {
             description: body.description ?? '',
           },
         });
-        return { updateID, requiredPolicies: [], messages: [] };
+        return createUpdateAnswer(dialect, updateID);
       },
     );
   }
@@ -79,7 +86,7 @@ function startUpdate(app: RouteScope, { updates }: ApiServices): void {
         security: apiToken,
         params: UpdateParams,
         body: Type.Union([StartUpdateRequest, Type.Null()]),
-        response: { 200: StartUpdateResponse },
+        response: { 200: Type.Union([StartUpdateResponse, ContractStartUpdateResponse]) },
       },
     },
     async ({ params, body, caller, dialect }) => {
@@ -88,12 +95,7 @@ function startUpdate(app: RouteScope, { updates }: ApiServices): void {
         tags: body?.tags ?? null,
         journalVersion: body?.journalVersion ?? 0,
       });
-      return {
-        version: startVersionAnswer(dialect, started),
-        token: started.token,
-        tokenExpiration: expirationAnswer(dialect, started.expiresAt),
-        ...(started.journalVersion > 0 ? { journalVersion: started.journalVersion } : {}),
-      };
+      return startAnswer(dialect, started);
     },
   );
 }
@@ -102,24 +104,16 @@ function getUpdate(app: RouteScope, { history }: ApiServices): void {
   app.get(
     updatePath,
     {
-      config: { ...viewer, described: { answers: { 200: GetUpdateResponse } } },
+      config: {
+        ...viewer,
+        described: { answers: { 200: Type.Union([GetUpdateResponse, ContractGetUpdateResponse]) } },
+      },
       schema: { tags, summary: 'Get an update', security: apiToken, params: UpdateParams },
     },
-    async ({ params }, reply) => {
+    async ({ params, dialect }, reply) => {
       assertUpdateId(params.updateId);
       const update = await history.getUpdate(params.updateId, params);
-      const answer = {
-        updateID: update.id,
-        status: update.status,
-        kind: update.kind,
-        result: historyResult(update.status),
-        startTime: unixSeconds(update.startedAt ?? update.createdAt),
-        endTime: unixSeconds(update.endedAt),
-        version: update.stackVersion ?? update.baseStackVersion,
-        events: [],
-        // The CLI polls until there is no token any more.
-        continuationToken: isActive(update.status) ? '0' : null,
-      };
+      const answer = updateAnswer(dialect, update);
       const withMessage = async function* (): AsyncGenerator<string> {
         yield `${JSON.stringify(answer).slice(0, -1)},"message":`;
         yield* history.messageJson(update);
@@ -155,21 +149,21 @@ function renewLease(app: RouteScope, { updates }: ApiServices): void {
   app.post(
     `${updatePath}/renew_lease`,
     {
-      config: { access: { kind: 'lease' } },
+      config: { access: { kind: 'lease' }, contractBody: ContractRenewLeaseRequest },
       schema: {
         tags,
         summary: 'Renew the lease',
         security: leaseToken,
         params: UpdateParams,
         body: RenewLeaseRequest,
-        response: { 200: RenewLeaseResponse },
+        response: { 200: Type.Union([RenewLeaseResponse, ContractRenewLeaseResponse]) },
       },
     },
     async ({ headers, lease, body, dialect }) => {
       const expiresAt = await updates.renew(lease, body.duration ?? null);
       // The same token: calls in flight with it must stay valid.
       const token = (headers.authorization ?? '').replace(/^\S+\s+/, '');
-      return { token, tokenExpiration: expirationAnswer(dialect, expiresAt) };
+      return leaseAnswer(dialect, token, expiresAt);
     },
   );
 }

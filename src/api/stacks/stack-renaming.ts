@@ -4,20 +4,26 @@ import { InvalidRequestError } from '../../shared/platform/errors/errors.ts';
 import { isSegmentName, parseQualifiedName, type StackRef } from '../../shared/stacks/names.ts';
 import { stackExists, stackNotFound } from '../../shared/stacks/stack-errors.ts';
 import type { ApiContext } from '../api-context.ts';
-import type { Caller } from '../request.ts';
+import type { Caller, Dialect } from '../request.ts';
 
 /** States above this size are a worker's work, however well they compress. */
 const maxDirectDocumentBytes = 8 * 1024 * 1024;
 
 /**
- * The target of a rename in either form: the contract's `org/project/stack`, or the CLI's plain names. Throws
+ * The target of a rename: the contract's `org/project/stack`, or the CLI's plain names in its own dialect. Throws
  * InvalidRequestError for names that are not valid or lead to another organization.
  */
 export function renameTarget(
   from: StackRef,
   request: { newName?: string | null; newProject?: string | null },
+  dialect: Dialect,
 ): StackRef {
   const name = request.newName || from.stack;
+  if (dialect === 'contract' && !name.includes('/')) {
+    throw new InvalidRequestError(
+      `${JSON.stringify(name.slice(0, 300))} is not a fully qualified stack name: organization/project/stack`,
+    );
+  }
   const target = name.includes('/')
     ? parseQualifiedName(name)
     : { organization: from.organization, project: request.newProject || from.project, stack: name };

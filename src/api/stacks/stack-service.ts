@@ -11,7 +11,7 @@ import { assertFieldSize } from '../../shared/platform/errors/field-size.ts';
 import { assertStackRef, formatStackRef, parseQualifiedName, type StackRef } from '../../shared/stacks/names.ts';
 import { stackExists, stackNotFound } from '../../shared/stacks/stack-errors.ts';
 import { createStackRepository, type StackListRow, type StackRow } from '../../shared/stacks/stack-repository.ts';
-import { readTags, type Tags } from '../../shared/stacks/tags.ts';
+import type { Tags } from '../../shared/stacks/tags.ts';
 import { reclaimStack } from '../../shared/states/reclaim-stack.ts';
 import { assertNothingPending, recordInitialState } from '../../shared/states/record-version.ts';
 import { storeDeployment } from '../../shared/states/store-deployment.ts';
@@ -177,10 +177,6 @@ export class StackService {
       await createUpdateRepository(tx).cancelAll(stack.id);
       await stacks.markDeleted(stack.id);
     });
-  }
-
-  tagsOf(stack: { tags: string }): Tags {
-    return readTags(stack.tags);
   }
 
   #remoteConfig(config: object): string {

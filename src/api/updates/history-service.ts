@@ -19,13 +19,20 @@ export class HistoryService {
   }
 
   /** The updates of a stack as JSON objects with commas between, newest first; `page` null means all. */
-  json(stackId: string, page: { readonly limit: number; readonly offset: number } | null): AsyncGenerator<string> {
-    return historyJson(this.#history, stackId, page);
+  json(
+    stackId: string,
+    page: { readonly limit: number; readonly offset: number } | null,
+    shown: { readonly previews: boolean },
+  ): AsyncGenerator<string> {
+    return historyJson(this.#history, stackId, page, shown);
   }
 
   /** The newest update as JSON; null when there is none yet. */
-  async latestJson(stackId: string): Promise<AsyncGenerator<string> | null> {
-    const newest = { before: null, offset: 0 };
+  async latestJson(
+    stackId: string,
+    { previews }: { readonly previews: boolean },
+  ): Promise<AsyncGenerator<string> | null> {
+    const newest = { before: null, offset: 0, previews };
     const [latest] = await this.#history.list(stackId, newest, { limit: 1, maxBytes: pieceBytes, wholeBytes });
     return latest ? updateInfoJson(this.#history, latest) : null;
   }

@@ -9,11 +9,12 @@ const pieceRows = 100;
 /** Texts of one update that are read at once; larger ones come piece by piece, so that memory does not follow their size. */
 export const wholeBytes = 256 * 1024;
 
-/** A stack's history, newest first, as JSON objects with commas between; read piece by piece. `limit` null means all. */
+/** A stack's history, newest first, as JSON objects with commas between; read piece by piece. A page of null means all. */
 export async function* historyJson(
   history: HistoryRepository,
   stackId: string,
   page: { readonly limit: number; readonly offset: number } | null,
+  { previews }: { readonly previews: boolean },
 ): AsyncGenerator<string> {
   let before: number | null = null;
   let left = page?.limit ?? Number.POSITIVE_INFINITY;
@@ -21,7 +22,7 @@ export async function* historyJson(
     const limit = Math.min(left, pieceRows);
     const rows: readonly UpdateInfoRow[] = await history.list(
       stackId,
-      { before, offset },
+      { before, offset, previews },
       { limit, maxBytes: pieceBytes, wholeBytes },
     );
     for (const row of rows) {

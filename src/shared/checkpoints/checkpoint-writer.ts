@@ -21,9 +21,17 @@ import type { DocumentGuard } from './document-guard.ts';
 export const CheckpointKind = Type.Union([Type.Literal('full'), Type.Literal('verbatim'), Type.Literal('delta')]);
 export type CheckpointKind = Static<typeof CheckpointKind>;
 
+/**
+ * The envelope of a body. Of a verbatim checkpoint the CLI sends the whole document in `untypedDeployment`, the contract has
+ * `version` and `deployment`, as in a full one.
+ */
+export const CheckpointEnvelope = Type.Union([Type.Literal('cli'), Type.Literal('contract')]);
+export type CheckpointEnvelope = Static<typeof CheckpointEnvelope>;
+
 /** One checkpoint call: the body as it came, readable more than once. */
 export interface CheckpointWrite {
   readonly kind: CheckpointKind;
+  readonly envelope: CheckpointEnvelope;
   /** Of full checkpoints: the place in the order of their coming (`updates.assignArrivalSequence`). */
   readonly arrivalSequence: number | null;
   readonly fence: LeaseFence;
@@ -75,14 +83,13 @@ export class CheckpointWriter {
       return this.#bodyBuffer.use(write.body, write.encoding, apply, write.fence.stackId);
     }
     const inflated: ByteSource = () => inflate(write.body, write.encoding, this.#maxBytes);
-    const scan = await scanStream(inflated, write.kind === 'verbatim' ? 'untypedDeployment' : null);
+    const nested = write.kind === 'verbatim' && write.envelope === 'cli' ? 'untypedDeployment' : null;
+    const scan = await scanStream(inflated, nested);
     const version = assertDeploymentVersion(scan.document.get('version')?.text);
-    const sequenceNumber = write.kind === 'verbatim' ? readSequenceNumber(scan.members.get('sequenceNumber')) : null;
+    const sequenceNumber = sequenceNumberOf(write, scan.members.get('sequenceNumber'));
     if (sequenceNumber !== null && (await this.#isDuplicate(write.fence, sequenceNumber))) return;
-    const document =
-      write.kind === 'verbatim'
-        ? cutOut(inflated, [scan.members.get('untypedDeployment') as ScannedMember])
-        : cutOut(inflated, fullDocumentParts(scan, version));
+    const parts = nested === null ? fullDocumentParts(scan, version) : [scan.members.get(nested) as ScannedMember];
+    const document = cutOut(inflated, parts);
     await this.#commit(write.fence, document, scan.resourceCount, {
       sequenceNumber,
       arrivalSequence: write.arrivalSequence,
@@ -158,8 +165,8 @@ async function scanStream(source: ByteSource, nested: 'untypedDeployment' | null
 }
 
 /**
- * A full checkpoint's envelope differs from the document `{version, features?, deployment}` that export returns: that is
- * spliced together from the members' own bytes.
+ * An envelope with the document's members beside others differs from the document `{version, features?, deployment}` that export
+ * returns: that is spliced together from the members' own bytes.
  */
 function fullDocumentParts(scan: DeploymentScan, version: number): (Buffer | Span)[] {
   const features = scan.document.get('features');
@@ -169,6 +176,13 @@ function fullDocumentParts(scan: DeploymentScan, version: number): (Buffer | Spa
     scan.document.get('deployment') as ScannedMember,
     Buffer.from('}'),
   ];
+}
+
+/** The number by which a repeat is recognized. The contract's full checkpoints have one too, but give it no meaning. */
+function sequenceNumberOf({ kind, envelope }: CheckpointWrite, member: ScannedMember | undefined): number | null {
+  if (kind === 'verbatim') return readSequenceNumber(member);
+  if (envelope === 'contract' && member) readSequenceNumber(member);
+  return null;
 }
 
 function readSequenceNumber(member: ScannedMember | undefined): number {

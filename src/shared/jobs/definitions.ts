@@ -1,5 +1,5 @@
 import { type Static, Type } from 'typebox';
-import { CheckpointKind } from '../checkpoints/checkpoint-writer.ts';
+import { CheckpointEnvelope, CheckpointKind } from '../checkpoints/checkpoint-writer.ts';
 import { StackRef } from '../stacks/names.ts';
 import { Admission, type StackHead } from '../updates/admitted-changes.ts';
 import { LeaseFence } from '../updates/lease.ts';
@@ -11,6 +11,8 @@ export const applyCheckpoint = defineWrite({
   schemas: [1],
   payload: {
     kind: CheckpointKind,
+    /** The CLI's in jobs without it, which the previous release makes. */
+    envelope: Type.Optional(CheckpointEnvelope),
     fence: LeaseFence,
     /** Of full checkpoints: their place in the order in which they came in. */
     arrivalSequence: Type.Union([Type.Integer(), Type.Null()]),
@@ -20,7 +22,11 @@ export const applyCheckpoint = defineWrite({
   // A process that was frozen gives an old call a new place, after the repeat of that call.
   onlyWhileAwaited: ({ kind }) => kind === 'full',
   run: async ({ writer }, job, body) =>
-    writer.write({ ...job, ...(await body.open({ parsedWeight: job.kind === 'delta' })) }),
+    writer.write({
+      ...job,
+      envelope: job.envelope ?? 'cli',
+      ...(await body.open({ parsedWeight: job.kind === 'delta' })),
+    }),
 });
 
 /** Adds a batch of entries to the journal of a running update. */

@@ -13,7 +13,7 @@ async function split(body: string): Promise<[number, string][]> {
 describe('splitJournalBatch', () => {
   test('gives every entry with its bytes, in the order of the body', async () => {
     const first = '{ "kind":0,"sequenceID": 7 ,"x":{"sequenceID":"no","entries":[1e21]},"é":"\\u0041"}';
-    const second = '{"sequenceID":3,"sequenceID":4}';
+    const second = '{"sequenceID":3,"kind":77,"sequenceID":4}';
     expect(await split(`{"other":[{}], "entries" : [ ${first} ,\n${second},${first}]}`)).toEqual([
       [7, first],
       [4, second],
@@ -26,8 +26,8 @@ describe('splitJournalBatch', () => {
   });
 
   test('of a repeated member the last counts', async () => {
-    expect(await split('{"entries":[{"sequenceID":1}],"entries":[{"sequenceID":2}]}')).toEqual([
-      [2, '{"sequenceID":2}'],
+    expect(await split('{"entries":[{"sequenceID":1,"kind":0}],"entries":[{"sequenceID":2,"kind":0}]}')).toEqual([
+      [2, '{"sequenceID":2,"kind":0}'],
     ]);
   });
 
@@ -36,9 +36,9 @@ describe('splitJournalBatch', () => {
     '[]',
     '"x"',
     '',
-    '{"entries":[{"sequenceID":1}]',
+    '{"entries":[{"sequenceID":1,"kind":0}]',
     '{"entries":null}',
-    '{"entries":{"a":{"sequenceID":1}}}',
+    '{"entries":{"a":{"sequenceID":1,"kind":0}}}',
   ])('refuses a body that is no batch: %s', async (body) => {
     await expect(split(body)).rejects.toEqual(
       expect.objectContaining({ name: 'InvalidJournalBatchError', index: null }),
@@ -46,25 +46,40 @@ describe('splitJournalBatch', () => {
   });
 
   test.each(['0', '-1', '1.0', '1e0', '"1"', 'null', '9007199254740992', '{}'])('refuses sequenceID %s', async (id) => {
-    const body = `{"entries":[{"sequenceID":1},{"sequenceID":${id}}]}`;
+    const body = `{"entries":[{"sequenceID":1,"kind":0},{"kind":0,"sequenceID":${id}}]}`;
     await expect(split(body)).rejects.toEqual(expect.objectContaining({ name: 'InvalidJournalBatchError', index: 1 }));
   });
 
-  test.each(['{}', 'null', '[1]', '{"x":{"sequenceID":1}}'])('refuses the entry %s', async (entry) => {
-    const body = `{"entries":[{"sequenceID":1},{"sequenceID":2},${entry}]}`;
+  test.each(['-1', '1.0', '1e0', '"1"', 'null', '1000000000', '[0]', '{"kind":0}'])('refuses kind %s', async (kind) => {
+    const body = `{"entries":[{"sequenceID":1,"kind":0},{"sequenceID":2,"kind":${kind}}]}`;
+    await expect(split(body)).rejects.toEqual(expect.objectContaining({ name: 'InvalidJournalBatchError', index: 1 }));
+  });
+
+  test.each([
+    '{}',
+    'null',
+    '[1]',
+    '{"x":{"sequenceID":1,"kind":0}}',
+    '{"sequenceID":1}',
+    '{"sequenceID":1,"x":{"kind":0}}',
+    '{"kind":0}',
+  ])('refuses the entry %s', async (entry) => {
+    const body = `{"entries":[{"sequenceID":1,"kind":0},{"sequenceID":2,"kind":0},${entry}]}`;
     await expect(split(body)).rejects.toEqual(expect.objectContaining({ name: 'InvalidJournalBatchError', index: 2 }));
   });
 
   test('refuses the entry after the ten-thousandth, without a look at what follows', async () => {
-    const entries = (count: number): string => Array(count).fill('{"sequenceID":1}').join(',');
+    const entries = (count: number): string => Array(count).fill('{"sequenceID":1,"kind":0}').join(',');
     expect(await split(`{"entries":[${entries(10_000)}]}`)).toHaveLength(10_000);
     await expect(split(`{"entries":[${entries(10_001)}, no JSON`)).rejects.toThrow(PayloadTooLargeError);
   });
 
   test('refuses several entries of more than 16 MiB together, but not one', async () => {
-    const entry = `{"sequenceID":1,"newSnapshot":"${'x'.repeat(16 * 1024 * 1024)}"}`;
+    const entry = `{"sequenceID":1,"kind":5,"newSnapshot":"${'x'.repeat(16 * 1024 * 1024)}"}`;
     expect(await split(`{"entries":[${entry}]}`)).toHaveLength(1);
-    await expect(split(`{"entries":[${entry},{"sequenceID":2}, no JSON`)).rejects.toThrow(PayloadTooLargeError);
+    await expect(split(`{"entries":[${entry},{"sequenceID":2,"kind":0}, no JSON`)).rejects.toThrow(
+      PayloadTooLargeError,
+    );
   });
 
   test('fails in no other way', async () => {

@@ -51,7 +51,11 @@ export const JournalEntriesRequest = Type.Object({
     Type.Object(
       {
         version: Type.Optional(Type.Integer()),
-        kind: Type.Integer(),
+        kind: Type.Integer({
+          minimum: 0,
+          maximum: 999_999_999,
+          description: 'One that this server does not know is kept',
+        }),
         sequenceID: Type.Integer({ minimum: 1 }),
         operationID: Type.Optional(Type.Integer()),
       },

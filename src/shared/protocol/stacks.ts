@@ -1,5 +1,6 @@
 import { Type } from 'typebox';
-import { AnyObject, IsoTimestamp, Maybe, StringMap, UnixSeconds } from './core.ts';
+import { ContractListedStack } from './contract.ts';
+import { AnyObject, Maybe, StringMap, UnixSeconds } from './core.ts';
 
 /** apitype.CreateStackRequest. */
 export const CreateStackRequest = Type.Object({
@@ -35,23 +36,22 @@ export const StackResponse = Type.Object({
   journalError: Type.Optional(Type.String()),
 });
 
-export const LastUpdate = Type.Object({ kind: Type.String(), status: Type.String(), startTime: UnixSeconds });
+/** apitype.StackSummary. */
+export const ListedStack = Type.Object({
+  id: Type.String(),
+  orgName: Type.String(),
+  projectName: Type.String(),
+  stackName: Type.String(),
+  tags: Type.Optional(StringMap),
+  version: Type.Optional(Type.Integer()),
+  activeUpdate: Type.Optional(Type.String()),
+  lastUpdate: Type.Optional(UnixSeconds),
+  resourceCount: Type.Optional(Type.Integer()),
+});
 
-/** apitype.ListStacksResponse; `lastUpdate` is a number in the CLI's dialect, an object in the contract's. */
+/** apitype.ListStacksResponse, with the stacks in either dialect. */
 export const ListStacksResponse = Type.Object({
-  stacks: Type.Array(
-    Type.Object({
-      id: Type.String(),
-      orgName: Type.String(),
-      projectName: Type.String(),
-      stackName: Type.String(),
-      tags: Type.Optional(StringMap),
-      version: Type.Optional(Type.Integer()),
-      activeUpdate: Type.Optional(Type.String()),
-      lastUpdate: Type.Optional(Type.Union([UnixSeconds, LastUpdate])),
-      resourceCount: Type.Optional(Type.Integer()),
-    }),
-  ),
+  stacks: Type.Array(Type.Union([ListedStack, ContractListedStack])),
   continuationToken: Type.Optional(Type.String()),
 });
 
@@ -63,7 +63,7 @@ export const ListStacksQuery = Type.Object({
   continuationToken: Type.Optional(Type.String()),
 });
 
-/** Both forms: the CLI's `newName` + `newProject`, the contract's `org/project/stack` in `newName`. */
+/** `newName` may be `org/project/stack` as well, which is the contract's form. */
 export const RenameStackRequest = Type.Object({ newName: Maybe(Type.String()), newProject: Maybe(Type.String()) });
 
 /** apitype.StackConfig. */
@@ -77,8 +77,3 @@ export const StackConfig = Type.Object({
 export const DeleteStackQuery = Type.Object({ force: Type.Optional(Type.String()) });
 
 export const ImportResponse = Type.Object({ updateId: Type.String(), updateID: Type.String() });
-
-export const LeaseResponse = {
-  token: Type.String(),
-  tokenExpiration: Type.Union([UnixSeconds, IsoTimestamp]),
-};

@@ -1,6 +1,5 @@
 import { Type } from 'typebox';
 import { AnyObject, Maybe, UnixSeconds } from './core.ts';
-import { LeaseResponse } from './stacks.ts';
 
 /** apitype.UpdateProgramRequest. */
 export const CreateUpdateRequest = Type.Object({
@@ -26,20 +25,21 @@ export const CreateUpdateResponse = Type.Object({
 export const StartUpdateRequest = Type.Object({ tags: Maybe(AnyObject), journalVersion: Maybe(Type.Integer()) });
 
 export const StartUpdateResponse = Type.Object({
-  version: Type.Integer(),
-  ...LeaseResponse,
+  version: Type.Integer({ description: 'The version that the stack will have' }),
+  token: Type.String(),
+  tokenExpiration: UnixSeconds,
   journalVersion: Type.Optional(Type.Integer()),
 });
 
 /** apitype.RenewUpdateLeaseRequest; `duration` in seconds. */
 export const RenewLeaseRequest = Type.Object({ token: Maybe(Type.String()), duration: Maybe(Type.Integer()) });
-export const RenewLeaseResponse = Type.Object(LeaseResponse);
+export const RenewLeaseResponse = Type.Object({ token: Type.String(), tokenExpiration: UnixSeconds });
 
 export const CompleteUpdateRequest = Type.Object({
   status: Type.Union([Type.Literal('succeeded'), Type.Literal('failed'), Type.Literal('cancelled')]),
 });
 
-/** The union of apitype.UpdateResults and the contract's update resource. */
+/** apitype.UpdateResults, and what the contract tells of an update. */
 export const GetUpdateResponse = Type.Object({
   updateID: Type.String(),
   status: Type.String(),

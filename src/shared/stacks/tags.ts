@@ -42,8 +42,8 @@ export function readTags(stored: string): Tags {
 }
 
 /**
- * The tags of a PATCH body, in either form: the CLI's bare map, or the contract's `{"tags": {…}}`
- * (told apart by a sole member `tags` that is an object).
+ * The tags of a PATCH body in the CLI's dialect: a bare map, or the contract's `{"tags": {…}}`, told apart by a sole member `tags`
+ * that is an object.
  */
 export function tagsOfRequest(body: unknown): Tags {
   if (typeof body === 'object' && body !== null && !Array.isArray(body)) {

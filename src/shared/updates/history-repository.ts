@@ -66,12 +66,12 @@ export function createHistoryRepository(db: Queryable) {
 
   return {
     /**
-     * A stack's history, newest first, previews left out: updates before the one with the number `before`, of which `offset` are
-     * passed over; as many as `limit` and `maxBytes` allow, and at least one if there is any. Texts above `wholeBytes` are left out.
+     * A stack's history, newest first: updates before the one with the number `before`, of which `offset` are passed over; as many
+     * as `limit` and `maxBytes` allow, and at least one if there is any. Texts above `wholeBytes` are left out.
      */
     list: (
       stackId: string,
-      { before, offset }: { before: number | null; offset: number },
+      { before, offset, previews }: { before: number | null; offset: number; previews: boolean },
       { limit, maxBytes, wholeBytes }: { limit: number; maxBytes: number; wholeBytes: number },
     ) =>
       db.any(sql.rows(UpdateInfoRow)`
@@ -80,7 +80,7 @@ export function createHistoryRepository(db: Queryable) {
           select *, sum(bytes) over (order by number desc) as total
           from (
             select ${columns} from updates u
-            where u.stack_id = ${stackId} and not u.dry_run and u.kind <> 'preview'
+            where u.stack_id = ${stackId} ${previews ? sql.fragment`` : sql.fragment`and not u.dry_run and u.kind <> 'preview'`}
               and (${before}::bigint is null or u.number < ${before}::bigint)
             order by u.number desc limit ${limit} offset ${offset}
           ) next

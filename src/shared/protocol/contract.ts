@@ -1,0 +1,117 @@
+import { Type } from 'typebox';
+import { AnyObject, IsoTimestamp, StringMap, UnixSeconds } from './core.ts';
+
+/** Bodies and answers of the written contract (`application/vnd.service+8`), where they are not the CLI's. */
+
+const description = 'With Accept: application/vnd.service+8';
+
+/** No null: the contract knows absent members only. */
+export const ContractCreateUpdateRequest = Type.Object(
+  {
+    name: Type.Optional(Type.String()),
+    runtime: Type.Optional(Type.String()),
+    main: Type.Optional(Type.String()),
+    description: Type.Optional(Type.String()),
+    config: Type.Optional(AnyObject),
+    metadata: Type.Optional(
+      Type.Object({
+        kind: Type.Optional(Type.String()),
+        message: Type.Optional(Type.String()),
+        environment: Type.Optional(AnyObject),
+      }),
+    ),
+  },
+  { description },
+);
+
+export const ContractRenewLeaseRequest = Type.Object(
+  { duration: Type.Optional(Type.Integer({ minimum: 1, description: 'In seconds' })) },
+  { description },
+);
+
+export const ContractRenameStackRequest = Type.Object(
+  { newName: Type.String({ description: 'organization/project/stack' }) },
+  { description },
+);
+
+/** Not a Record of strings, whose pattern of keys `.*` knows no line breaks. */
+export const ContractTagsRequest = Type.Object(
+  { tags: Type.Object({}, { additionalProperties: Type.String() }) },
+  { description },
+);
+
+/** The document is put together from `version` and the bytes of `deployment`. */
+export const ContractVerbatimCheckpointRequest = Type.Object(
+  {
+    version: Type.Integer({ minimum: 1, maximum: 4 }),
+    deployment: AnyObject,
+    sequenceNumber: Type.Integer({ minimum: 0, maximum: 2 ** 31 - 1 }),
+  },
+  { description },
+);
+
+const stack = {
+  orgName: Type.String(),
+  projectName: Type.String(),
+  stackName: Type.String(),
+  tags: StringMap,
+  version: Type.Integer(),
+};
+
+export const ContractCreateStackResponse = Type.Object({ id: Type.String(), ...stack }, { description });
+
+export const ContractStackResponse = Type.Object(
+  {
+    ...stack,
+    activeUpdate: Type.String(),
+    /** Ours, as in the CLI's dialect. */
+    compactionError: Type.Optional(Type.String()),
+  },
+  { description },
+);
+
+export const ContractListedStack = Type.Object(
+  {
+    ...stack,
+    activeUpdate: Type.String(),
+    lastUpdate: Type.Optional(Type.Object({ kind: Type.String(), status: Type.String(), startTime: UnixSeconds })),
+  },
+  { description },
+);
+
+export const ContractImportResponse = Type.Object({ updateID: Type.String() }, { description });
+
+export const ContractCreateUpdateResponse = Type.Object({ updateID: Type.String() }, { description });
+
+export const ContractStartUpdateResponse = Type.Object(
+  {
+    version: Type.Integer({ description: 'The version that the update starts from' }),
+    token: Type.String(),
+    tokenExpiration: IsoTimestamp,
+    journalVersion: Type.Optional(Type.Integer()),
+  },
+  { description },
+);
+
+export const ContractRenewLeaseResponse = Type.Object(
+  { token: Type.String(), tokenExpiration: IsoTimestamp },
+  { description },
+);
+
+export const ContractGetUpdateResponse = Type.Object(
+  {
+    status: Type.String(),
+    kind: Type.String(),
+    result: Type.String(),
+    startTime: UnixSeconds,
+    endTime: UnixSeconds,
+    version: Type.Integer(),
+    message: Type.String(),
+  },
+  { description },
+);
+
+export const ContractEventsResponse = Type.Object(
+  { events: Type.Array(AnyObject), continuationToken: Type.String() },
+  { description },
+);

@@ -1,0 +1,189 @@
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import Schema from 'typebox/schema';
+import {
+  base,
+  type DialectName,
+  type DialectRow,
+  dialectNames,
+  dialects,
+  dialectTable,
+  document,
+  type Scene,
+} from '../support/dialect-table.ts';
+import { listRoutes } from '../support/routes.ts';
+import { createStack, ok, startUpdate } from '../support/state.ts';
+import { complete } from '../support/steps.ts';
+import { createTestApp, type TestApp, type TestResponse } from '../support/test-app.ts';
+
+interface Media {
+  readonly content?: { readonly 'application/json': { readonly schema: Schema.XSchema } };
+}
+interface Operation {
+  readonly security?: readonly Record<string, unknown>[];
+  readonly requestBody?: Media;
+  readonly responses: Record<string, Media>;
+}
+
+let app: TestApp;
+let operations: Record<string, Record<string, Operation>>;
+beforeAll(async () => {
+  app = await createTestApp();
+  operations = (await ok(app.call('GET', '/api/openapi.json', { accept: null }))).json.paths;
+});
+afterAll(() => app[Symbol.asyncDispose]());
+
+const rows = Object.entries(dialectTable);
+const cases = rows.flatMap(([route, row]) => dialectNames.map((dialect) => ({ route, dialect, row })));
+
+/** Makes what the route asks for, by calls of the CLI. */
+async function setScene(needs: DialectRow['needs']): Promise<Scene> {
+  const stack = await createStack(app);
+  const { auth, path } = stack;
+  const scene: Scene = { stack, updateId: '', lease: '', ciphertext: '' };
+  const running = async (journal: boolean): Promise<Scene> => {
+    const { id, lease } = await startUpdate(app, stack, { journal });
+    return { ...scene, updateId: id, lease };
+  };
+  switch (needs) {
+    case undefined:
+      return scene;
+    case 'secret': {
+      const { json } = await ok(app.call('POST', `${path}/encrypt`, { auth, body: { plaintext: 'YQ==' } }));
+      return { ...scene, ciphertext: json.ciphertext };
+    }
+    case 'running':
+      return running(false);
+    case 'journal':
+      return running(true);
+    case 'saved': {
+      const saved = await running(false);
+      const body = `{"version":3,"untypedDeployment":${base},"sequenceNumber":1}`;
+      await ok(app.call('PATCH', `${path}/update/${saved.updateId}/checkpointverbatim`, { auth: saved.lease, body }));
+      return saved;
+    }
+    case 'imported':
+    case 'created':
+    case 'ended':
+      await ok(app.call('POST', `${path}/import`, { auth, body: document }));
+  }
+  if (needs === 'imported') return scene;
+  if (needs === 'created') {
+    const { json } = await ok(app.call('POST', `${path}/update`, { auth, body: {} }));
+    return { ...scene, updateId: json.updateID };
+  }
+  const preview = await startUpdate(app, stack, { kind: 'preview' });
+  await ok(complete(app, preview));
+  return { ...scene, updateId: preview.id, lease: preview.lease };
+}
+
+function operationOf(route: string): Operation {
+  const [method = '', pattern = ''] = route.split(' ');
+  const path = pattern.replace(/\(\^[^/]*\)(?=\/|$)/, '').replace(/:(\w+)/g, '{$1}');
+  const operation = operations[path]?.[method.toLowerCase()];
+  if (!operation) throw new Error(`The API's description has no ${route}`);
+  return operation;
+}
+
+function call(
+  route: string,
+  scene: Scene,
+  { accept, body }: { accept: string | null; body?: object | string | undefined },
+): Promise<TestResponse> {
+  const [method = '', pattern = ''] = route.split(' ');
+  const { stack, updateId, lease } = scene;
+  const url = pattern
+    .replace(/:kind\([^/]*\)(?=\/)/, 'update')
+    .replace(':organization', stack.organization)
+    .replace(':project', stack.project)
+    .replace(':stackVersion', '1')
+    .replace(':stack', stack.stack)
+    .replace(':updateId', updateId);
+  const byLease = operationOf(route).security?.some((scheme) => 'leaseToken' in scheme) === true;
+  return app.call(method, `${url}${dialectTable[route]?.query ?? ''}`, {
+    auth: byLease ? lease : stack.auth,
+    accept,
+    ...(body === undefined ? {} : { body }),
+  });
+}
+
+const schemaOf = (media: Media | undefined) => media?.content?.['application/json'].schema;
+const other = (dialect: DialectName): DialectName => (dialect === 'cli' ? 'contract' : 'cli');
+
+test('every route under /api/ has a row, and every row a route', () => {
+  const routes = listRoutes(app.app)
+    .filter((route) => route.includes(' /api/'))
+    // Each GET is answered to HEAD as well.
+    .filter((route) => !route.startsWith('HEAD ') || route in dialectTable);
+  expect(Object.keys(dialectTable).sort()).toEqual(routes.sort());
+});
+
+test.each(cases)(
+  '$route takes the body and gives the answer of the $dialect dialect',
+  async ({ route, dialect, row }) => {
+    const scene = await setScene(row.needs);
+    const { requestBody, responses } = operationOf(route);
+    const body = row.body?.own[dialect](scene);
+    const taken = schemaOf(requestBody);
+    expect(taken === undefined).toBe(body === undefined);
+    if (taken) expect(Schema.Compile(taken).Errors(body)).toEqual([true, []]);
+
+    const response = await call(route, scene, { accept: dialects[dialect], body });
+    expect({ status: response.status, text: response.status < 400 ? '' : response.text }).toEqual({
+      status: row.status,
+      text: '',
+    });
+    const given = schemaOf(responses[row.status]);
+    expect(given === undefined).toBe(row.answer === undefined);
+    if (!given) return expect(response.text).toBe('');
+    expect(response.json).toEqual(row.answer?.[dialect]);
+    expect(Schema.Compile(given).Errors(response.json)).toEqual([true, []]);
+  },
+);
+
+const crossed = cases.filter(({ row }) => row.body?.crossed);
+test.each(crossed)('$route in the $dialect dialect, with the other’s body', async ({ route, dialect, row }) => {
+  const scene = await setScene(row.needs);
+  const body = row.body?.own[other(dialect)](scene);
+  const response = await call(route, scene, { accept: dialects[dialect], body });
+  expect([response.status, row.body?.crossed?.[dialect]]).toEqual(
+    response.status === row.status ? [row.status, 'taken'] : [400, 'refused'],
+  );
+});
+
+describe('in the contract’s dialect', () => {
+  const withBody = rows.filter(([, row]) => row.body && !row.beyond);
+
+  test.each(withBody)('%s takes null for no member', async (route, row) => {
+    const scene = await setScene(row.needs);
+    const body = row.body?.own.contract(scene) ?? {};
+    for (const name of Object.keys(body)) {
+      const response = await call(route, scene, { accept: dialects.contract, body: { ...body, [name]: null } });
+      expect({ name, status: response.status }).toEqual({ name, status: 400 });
+    }
+  });
+});
+
+test.each(rows)('%s answers 415 to what only resembles a version of the protocol', async (route) => {
+  const scene: Scene = { ...(await idleScene()), updateId: '00000000-0000-4000-8000-000000000000' };
+  const expected = route === 'GET /api/openapi.json' ? 200 : 415;
+  for (const accept of [
+    'application/vnd.service+8x',
+    'application/vnd.service+8.1',
+    'application/vnd.service+8+json',
+    'application/vnd.service+08',
+    'application/vnd.pulumi+9x',
+    'application/vnd.pulumi+9000000',
+    'xapplication/vnd.pulumi+9',
+    'application/vnd.pulumi+9 application/json',
+    'application/json;v="application/vnd.service+8"',
+  ]) {
+    const response = await call(route, scene, { accept });
+    expect({ accept, status: response.status }).toEqual({ accept, status: expected });
+  }
+});
+
+let idle: Promise<Scene> | undefined;
+function idleScene(): Promise<Scene> {
+  idle ??= setScene(undefined);
+  return idle;
+}
