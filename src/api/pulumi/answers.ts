@@ -1,6 +1,11 @@
+import type { FastifyReply } from 'fastify';
+import { asHeader, describeFault, warningHeader } from '../../shared/journal/journal-fault.ts';
 import type { StackListRow } from '../../shared/stacks/stack-repository.ts';
+import { readTags } from '../../shared/stacks/tags.ts';
 import type { UpdateStatus } from '../../shared/updates/update-state.ts';
 import type { Dialect } from '../request.ts';
+import type { StackView } from '../stacks/stack-view.ts';
+import type { StartedUpdate } from '../updates/update-start.ts';
 
 /** The only module that knows how the two dialects differ in their answers. */
 
@@ -19,6 +24,45 @@ export function startVersionAnswer(
   versions: { stackVersion: number; baseStackVersion: number },
 ): number {
   return dialect === 'pulumi' ? versions.stackVersion : versions.baseStackVersion;
+}
+
+/** apitype.StartUpdateResponse. */
+export function startAnswer(dialect: Dialect, started: StartedUpdate) {
+  return {
+    version: startVersionAnswer(dialect, started),
+    token: started.token,
+    tokenExpiration: expirationAnswer(dialect, started.expiresAt),
+    ...(started.journalVersion > 0 ? { journalVersion: started.journalVersion } : {}),
+  };
+}
+
+/** apitype.Stack. */
+export function stackAnswer({ stack, operation, faults }: StackView) {
+  const error = faults.find(({ foldError }) => foldError !== null);
+  return {
+    id: stack.id,
+    orgName: stack.organization,
+    projectName: stack.project,
+    stackName: stack.stack,
+    tags: readTags(stack.tags),
+    version: stack.stackVersion,
+    activeUpdate: stack.activeUpdateId ?? '',
+    ...(operation
+      ? {
+          currentOperation: {
+            kind: operation.kind,
+            author: operation.author,
+            started: unixSeconds(operation.startedAt),
+          },
+        }
+      : {}),
+    ...(error ? { foldError: describeFault(error) } : {}),
+  };
+}
+
+/** Has the CLI print what the stack's state lacks. */
+export function warnOfFaults(reply: FastifyReply, { faults }: StackView): void {
+  if (faults.length > 0) void reply.header(warningHeader, asHeader(faults.map(describeFault).join(' ')));
 }
 
 /** In the CLI's dialect a time, 0 while the update runs, absent when there was none; an object in the contract's. */

@@ -16,9 +16,11 @@ import type { ApiContext } from '../api-context.ts';
 import { isUpdateId } from '../plugins/lease-access.ts';
 import type { RouteScope } from '../route-scope.ts';
 import { jsonString, pieceBytes, sendPieces } from '../streamed-answer.ts';
+import type { NewUpdateRequest } from '../updates/update-creation.ts';
+import { updateNotFound } from '../updates/update-errors.ts';
 import { largeText } from '../updates/update-info.ts';
-import { UpdateService, updateNotFound } from '../updates/update-service.ts';
-import { expirationAnswer, historyResult, startVersionAnswer, unixSeconds } from './answers.ts';
+import { UpdateService } from '../updates/update-service.ts';
+import { expirationAnswer, historyResult, startAnswer, unixSeconds } from './answers.ts';
 import { apiToken, leaseToken, stackPath, updateKinds, updatePath } from './paths.ts';
 
 const tags = ['updates'];
@@ -44,19 +46,7 @@ export function registerUpdateRoutes(app: RouteScope, context: ApiContext): void
         },
       },
       async ({ params, body, caller, dialect }) => {
-        const updateID = await updates.create(params, caller, dialect, {
-          kind,
-          dryRun: body.options?.dryRun === true,
-          message: body.metadata?.message ?? '',
-          environment: body.metadata?.environment ?? {},
-          config: body.config ?? {},
-          program: {
-            name: body.name ?? '',
-            runtime: body.runtime ?? '',
-            main: body.main ?? '',
-            description: body.description ?? '',
-          },
-        });
+        const updateID = await updates.create(params, caller, dialect, newUpdate(kind, body));
         return { updateID, requiredPolicies: [], messages: [] };
       },
     );
@@ -81,12 +71,7 @@ export function registerUpdateRoutes(app: RouteScope, context: ApiContext): void
         tags: body?.tags ?? null,
         journalVersion: body?.journalVersion ?? 0,
       });
-      return {
-        version: startVersionAnswer(dialect, started),
-        token: started.token,
-        tokenExpiration: expirationAnswer(dialect, started.expiresAt),
-        ...(started.journalVersion > 0 ? { journalVersion: started.journalVersion } : {}),
-      };
+      return startAnswer(dialect, started);
     },
   );
 
@@ -181,6 +166,23 @@ export function registerUpdateRoutes(app: RouteScope, context: ApiContext): void
       return reply.code(204).send(null);
     },
   );
+}
+
+/** The request to create an update, with what it leaves out. */
+export function newUpdate(kind: NewUpdateRequest['kind'], body: CreateUpdateRequest): NewUpdateRequest {
+  return {
+    kind,
+    dryRun: body.options?.dryRun === true,
+    message: body.metadata?.message ?? '',
+    environment: body.metadata?.environment ?? {},
+    config: body.config ?? {},
+    program: {
+      name: body.name ?? '',
+      runtime: body.runtime ?? '',
+      main: body.main ?? '',
+      description: body.description ?? '',
+    },
+  };
 }
 
 /** Throws NotFoundError for what cannot be the id of an update. */
