@@ -9,7 +9,7 @@ import { commitPayload } from '../checkpoints/payload.ts';
 import { eventPageJson } from '../events/event-page.ts';
 import type { RouteScope } from '../route-scope.ts';
 import { sendPieces } from '../streamed-answer.ts';
-import { updateNotFound } from '../updates/update-service.ts';
+import { updateNotFound } from '../updates/update-errors.ts';
 import { fenceOf } from './checkpoints.routes.ts';
 import { apiToken, leaseToken, updatePath } from './paths.ts';
 import { assertUpdateId } from './updates.routes.ts';
@@ -54,15 +54,23 @@ export function registerEventRoutes(app: RouteScope, context: ApiContext): void 
       },
     },
     async ({ params, query }, reply) => {
-      assertUpdateId(params.updateId);
+      const version = readVersion(params.updateId);
+      if (version === null) assertUpdateId(params.updateId);
       const after = readContinuation(query.continuationToken);
       // Asked before the page: what comes between would be missing from it, and null ends the client's loop.
-      const update = await context.history.findStatus(params.updateId, params);
+      const update = await (version === null
+        ? context.history.findStatus(params.updateId, params)
+        : context.history.findVersionStatus(version, params));
       if (!update) throw updateNotFound(params.updateId);
       const atEnd = isActive(update.status) ? String(after) : null;
       return sendPieces(reply, eventPageJson(context.events, update.id, { after, urn: query.urn ?? null }, atEnd));
     },
   );
+}
+
+/** A stack version in the place of an update's id, which the CLI's history does not print; null when it is none. */
+function readVersion(text: string): number | null {
+  return /^[1-9]\d{0,8}$/.test(text) ? Number(text) : null;
 }
 
 /** The sequence number after which to go on; -1 for the beginning, since sequences start at 0. */

@@ -1,6 +1,4 @@
 import { Type } from 'typebox';
-import { asHeader, describeFault, warningHeader } from '../../shared/journal/journal-fault.ts';
-import { textInPieces } from '../../shared/platform/db/text-pieces.ts';
 import { NotFoundError } from '../../shared/platform/errors/errors.ts';
 import { AnyObject, ProjectParams, StackParams } from '../../shared/protocol/core.ts';
 import {
@@ -10,7 +8,6 @@ import {
   ListStacksQuery,
   ListStacksResponse,
   RenameStackRequest,
-  StackConfig,
   StackResponse,
 } from '../../shared/protocol/stacks.ts';
 import { formatStackRef } from '../../shared/stacks/names.ts';
@@ -20,11 +17,14 @@ import { assertAwaited } from '../plugins/awaited.ts';
 import { receiveBody } from '../plugins/body.ts';
 import type { RouteScope } from '../route-scope.ts';
 import { readCreateRequest } from '../stacks/create-request.ts';
+import { isCancelCommand, nothingToCancel } from '../stacks/idle-cancel.ts';
+import { stackListJson } from '../stacks/stack-list.ts';
 import { renameTarget, StackRenaming } from '../stacks/stack-renaming.ts';
 import { StackService } from '../stacks/stack-service.ts';
+import { readStackView } from '../stacks/stack-view.ts';
 import { sendPieces } from '../streamed-answer.ts';
 import { UpdateService } from '../updates/update-service.ts';
-import { lastUpdateAnswer, unixSeconds } from './answers.ts';
+import { lastUpdateAnswer, stackAnswer, warnOfFaults } from './answers.ts';
 import { apiToken, projectPath, stackPath } from './paths.ts';
 
 const tags = ['stacks'];
@@ -65,7 +65,6 @@ export function registerStackRoutes(app: RouteScope, context: ApiContext): void 
           ref: { ...params, stack: request.stackName },
           tags: parseTags(request.tags ?? {}),
           state,
-          remoteConfig: request.config ?? null,
         });
       })().finally(release);
       return {
@@ -96,41 +95,32 @@ export function registerStackRoutes(app: RouteScope, context: ApiContext): void 
   app.get(
     '/api/user/stacks',
     {
-      config: { access: { kind: 'user' } },
-      schema: {
-        tags,
-        summary: 'List stacks',
-        security: apiToken,
-        querystring: ListStacksQuery,
-        response: { 200: ListStacksResponse },
-      },
+      config: { access: { kind: 'user' }, described: { answers: { 200: ListStacksResponse } } },
+      schema: { tags, summary: 'List stacks', security: apiToken, querystring: ListStacksQuery },
     },
-    async ({ caller, dialect, query }) => {
-      const page = await stacks.list(caller, {
+    async ({ caller, dialect, query }, reply) => {
+      const pieces = stacks.list(caller, {
         organization: query.organization || null,
         project: query.project || null,
         tagName: query.tagName || null,
         tagValue: query.tagName ? (query.tagValue ?? null) : null,
         continuationToken: query.continuationToken || null,
       });
-      return {
-        stacks: page.stacks.map((stack) => {
-          const lastUpdate = lastUpdateAnswer(dialect, stack);
-          return {
-            id: stack.id,
-            orgName: stack.organization,
-            projectName: stack.project,
-            stackName: stack.stack,
-            tags: stacks.tagsOf(stack),
-            version: stack.stackVersion,
-            activeUpdate: stack.activeUpdateId ?? '',
-            ...(lastUpdate === undefined ? {} : { lastUpdate }),
-            ...(stack.resourceCount === null ? {} : { resourceCount: stack.resourceCount }),
-          };
-        }),
-        // An empty token would send the CLI round for ever: the last page has none at all.
-        ...(page.continuationToken === null ? {} : { continuationToken: page.continuationToken }),
-      };
+      const answer = stackListJson(pieces, (stack) => {
+        const lastUpdate = lastUpdateAnswer(dialect, stack);
+        return {
+          id: stack.id,
+          orgName: stack.organization,
+          projectName: stack.project,
+          stackName: stack.stack,
+          tags: stacks.tagsOf(stack),
+          version: stack.stackVersion,
+          activeUpdate: stack.activeUpdateId ?? '',
+          ...(lastUpdate === undefined ? {} : { lastUpdate }),
+          ...(stack.resourceCount === null ? {} : { resourceCount: stack.resourceCount }),
+        };
+      });
+      return sendPieces(reply, answer);
     },
   );
 
@@ -146,38 +136,12 @@ export function registerStackRoutes(app: RouteScope, context: ApiContext): void 
         response: { 200: StackResponse },
       },
     },
-    async ({ params }, reply) => {
+    async ({ headers, params }, reply) => {
       const stack = await stacks.get(params);
-      const faults = await context.folds.findFaults(stack.id);
-      if (faults.length > 0) void reply.header(warningHeader, asHeader(faults.map(describeFault).join(' ')));
-      const error = faults.find(({ foldError }) => foldError !== null);
-      const operation = stack.activeUpdateId === null ? null : await context.stacks.findCurrentOperation(stack.id);
-      const answer = {
-        id: stack.id,
-        orgName: stack.organization,
-        projectName: stack.project,
-        stackName: stack.stack,
-        tags: stacks.tagsOf(stack),
-        version: stack.stackVersion,
-        activeUpdate: stack.activeUpdateId ?? '',
-        ...(operation
-          ? {
-              currentOperation: {
-                kind: operation.kind,
-                author: operation.author,
-                started: unixSeconds(operation.startedAt),
-              },
-            }
-          : {}),
-        ...(error ? { foldError: describeFault(error) } : {}),
-      };
-      if (stack.remoteConfigBytes === null) return answer;
-      const withConfig = async function* (): AsyncGenerator<string> {
-        yield `${JSON.stringify(answer).slice(0, -1)},"config":`;
-        yield* textInPieces((from, chars) => context.stacks.readRemoteConfig(stack.id, from, chars));
-        yield '}';
-      };
-      return sendPieces(reply, withConfig());
+      if (stack.activeUpdateId === null && isCancelCommand(headers['user-agent'])) throw nothingToCancel(params);
+      const view = await readStackView(context.db, stack);
+      warnOfFaults(reply, view);
+      return stackAnswer(view);
     },
   );
 
@@ -236,25 +200,6 @@ export function registerStackRoutes(app: RouteScope, context: ApiContext): void 
     },
     async ({ params, body }, reply) => {
       await stacks.replaceTags(params, tagsOfRequest(body));
-      return reply.code(204).send(null);
-    },
-  );
-
-  app.put(
-    `${stackPath}/config`,
-    {
-      config: member,
-      schema: {
-        tags,
-        summary: 'Set the remote configuration',
-        security: apiToken,
-        params: StackParams,
-        body: StackConfig,
-        response: { 204: Type.Null() },
-      },
-    },
-    async ({ params, body }, reply) => {
-      await stacks.setRemoteConfig(params, body);
       return reply.code(204).send(null);
     },
   );

@@ -2,6 +2,7 @@ import { bytesOf } from '../../shared/checkpoints/byte-source.ts';
 import { createCheckpointRepository } from '../../shared/checkpoints/checkpoint-repository.ts';
 import { StackBusyError } from '../../shared/checkpoints/deployment-importer.ts';
 import { assertDeploymentVersion, DeploymentScanner } from '../../shared/checkpoints/deployment-scan.ts';
+import { isRootOnly } from '../../shared/deployments/root-only.ts';
 import { createIdentityRepository, type IdentityRepository } from '../../shared/identity/identity-repository.ts';
 import { type Role, roleIncludes } from '../../shared/identity/roles.ts';
 import { assertNoFault } from '../../shared/journal/journal-fault.ts';
@@ -13,7 +14,6 @@ import {
   NotFoundError,
   UnavailableError,
 } from '../../shared/platform/errors/errors.ts';
-import { assertFieldSize } from '../../shared/platform/errors/field-size.ts';
 import { scanInTurns } from '../../shared/platform/turns/turns.ts';
 import { assertStackRef, formatStackRef, parseQualifiedName, type StackRef } from '../../shared/stacks/names.ts';
 import { stackExists, stackNotFound } from '../../shared/stacks/stack-errors.ts';
@@ -30,7 +30,6 @@ export interface NewStack {
   readonly tags: Tags;
   /** The deployment document to begin with, or null. */
   readonly state: Buffer | null;
-  readonly remoteConfig: object | null;
 }
 
 export interface StackListQuery {
@@ -41,8 +40,12 @@ export interface StackListQuery {
   readonly continuationToken: string | null;
 }
 
-const pageSize = 200;
-const pageBytes = 1024 * 1024;
+/** Most stacks of a page, and bytes of tags and names. Many: `pulumi project ls` asks for the first page and no other. */
+const pageSize = 10_000;
+const pageBytes = 16 * 1024 * 1024;
+/** What is read of it, and held, at once. */
+const pieceSize = 1_000;
+const pieceBytes = 1024 * 1024;
 
 /** Stacks as resources: create, find, list, tag, delete. */
 export class StackService {
@@ -67,7 +70,6 @@ export class StackService {
     const { quotas } = this.#context;
     await quotas.assertMayKeepMore(ref.organization);
     const limits = await quotas.limitsOf(ref.organization);
-    const remoteConfig = stack.remoteConfig && this.#remoteConfig(stack.remoteConfig);
     const initial = stack.state ? await this.#checkState(stack.state) : null;
     const document = stack.state ? await documents.save(bytesOf(stack.state)) : null;
     try {
@@ -83,7 +85,6 @@ export class StackService {
           projectId,
           name: ref.stack,
           tags: JSON.stringify(stack.tags),
-          remoteConfig,
         });
         if (document && initial) {
           const checkpointId = await createCheckpointRepository(tx).insert(
@@ -108,26 +109,29 @@ export class StackService {
     return stack;
   }
 
-  /** One page of the stacks in organizations of the caller; `continuationToken` is null on the last. */
-  async list(
-    caller: Caller,
-    query: StackListQuery,
-  ): Promise<{ stacks: readonly StackListRow[]; continuationToken: string | null }> {
-    const after = query.continuationToken === null ? null : decodeContinuation(query.continuationToken);
-    const rows = await this.#context.stacks.list({
-      ...query,
-      userId: caller.userId,
-      after,
-      limit: pageSize + 1,
-      maxBytes: pageBytes,
-    });
-    const page = rows.slice(0, pageSize);
-    const last = page.at(-1);
-    return {
-      stacks: page,
-      continuationToken:
-        last && last.found > page.length ? Buffer.from(formatStackRef(last)).toString('base64url') : null,
-    };
+  /** One page of the stacks in organizations of the caller, in pieces; returns the token of the next page, null on the last. */
+  async *list(caller: Caller, query: StackListQuery): AsyncGenerator<readonly StackListRow[], string | null> {
+    let after = query.continuationToken === null ? null : decodeContinuation(query.continuationToken);
+    let stacks = 0;
+    let bytes = 0;
+    while (stacks < pageSize && bytes < pageBytes) {
+      const limit = Math.min(pieceSize, pageSize - stacks);
+      const rows = await this.#context.stacks.list({
+        ...query,
+        userId: caller.userId,
+        after,
+        limit: limit + 1,
+        maxBytes: Math.min(pieceBytes, pageBytes - bytes),
+      });
+      const piece = rows.slice(0, limit);
+      const last = piece.at(-1);
+      if (last) yield piece;
+      if (!last || last.found <= piece.length) return null;
+      after = { organization: last.organization, project: last.project, stack: last.stack };
+      stacks += piece.length;
+      bytes += piece.reduce((sum, row) => sum + row.bytes, 0);
+    }
+    return after && Buffer.from(formatStackRef(after)).toString('base64url');
   }
 
   async replaceTags(ref: StackRef, tags: Tags): Promise<void> {
@@ -135,16 +139,11 @@ export class StackService {
     await this.#context.stacks.setTags(stack.id, JSON.stringify(tags));
   }
 
-  async setRemoteConfig(ref: StackRef, config: object): Promise<void> {
-    const text = this.#remoteConfig(config);
-    const stack = await this.get(ref);
-    await this.#context.stacks.setRemoteConfig(stack.id, text);
-  }
-
   /**
    * Deletes the stack: it is gone for every caller, and its name is free, when this resolves. What belongs to it is deleted by
-   * a sweep. With `keepResources`, refuses while its state has resources, in the very words that the CLI looks for
-   * (pkg/backend/httpstate/client/client.go), and while its state is incomplete. Throws StackBusyError and JournalFaultError.
+   * a sweep. With `keepResources`, refuses while its state has resources besides the stack's root, in the very words that the CLI
+   * looks for (pkg/backend/httpstate/client/client.go), and while its state is incomplete. Throws StackBusyError and
+   * JournalFaultError.
    */
   async delete(ref: StackRef, options: { keepResources: boolean }): Promise<void> {
     const found = await this.get(ref);
@@ -152,6 +151,7 @@ export class StackService {
     if (options.keepResources) await this.#settle(found.id);
     // A state that cannot be put together must not keep its stack from being deleted: nobody looks at it.
     else await settleStack(db, found.id, config.leaseSeconds, async () => {}, { admitsFault: true });
+    const rootOnly = options.keepResources ? await this.#findRootOnlyHead(ref) : null;
     await db.inTransaction(async (tx) => {
       const stacks = createStackRepository(tx);
       const stack = await stacks.lockById(found.id);
@@ -159,21 +159,26 @@ export class StackService {
       if (stack.activeUpdateId !== null) throw new StackBusyError();
       if (options.keepResources) {
         await assertNoFault(tx, stack.id);
-        await assertEmpty(tx, stack);
+        await assertEmpty(tx, stack, rootOnly);
       }
       await createUpdateRepository(tx).cancelAll(stack.id);
       await stacks.markDeleted(stack.id);
     });
   }
 
-  tagsOf(stack: { tags: string }): Tags {
-    return readTags(stack.tags);
+  /** The checkpoint that is the stack's head, when it holds nothing but the root resource; else null. */
+  async #findRootOnlyHead(ref: StackRef): Promise<string | null> {
+    const { checkpoints, states } = this.#context;
+    const { checkpointId } = await this.get(ref);
+    const head = checkpointId === null ? null : await checkpoints.find(checkpointId);
+    // Nothing of any other document need be read.
+    if (head?.resourceCount !== 1) return null;
+    const read = await states.readHead(ref);
+    return read && (await isRootOnly(read.state.bytes)) ? read.state.checkpointId : null;
   }
 
-  #remoteConfig(config: object): string {
-    const text = JSON.stringify(config);
-    assertFieldSize('The remote configuration', text, this.#context.config.limits.maxFieldBytes);
-    return text;
+  tagsOf(stack: { tags: string }): Tags {
+    return readTags(stack.tags);
   }
 
   async #admitCreation(caller: Caller, organization: string): Promise<void> {
@@ -195,14 +200,15 @@ export class StackService {
   }
 }
 
-/** Throws when the locked stack has resources, or it cannot be told yet. */
-async function assertEmpty(tx: Queryable, stack: StackRow): Promise<void> {
+/** Throws when the locked stack has resources besides its root, or it cannot be told yet. `rootOnly`: a checkpoint that has none. */
+async function assertEmpty(tx: Queryable, stack: StackRow, rootOnly: string | null): Promise<void> {
   if (await createUpdateRepository(tx).findWithTail(stack.id)) {
     throw new UnavailableError(
       'The state of an interrupted update is still being put together; please repeat the call',
       { retryAfterSeconds: 1 },
     );
   }
+  if (stack.checkpointId === rootOnly) return;
   const head = stack.checkpointId === null ? null : await createCheckpointRepository(tx).find(stack.checkpointId);
   if (head && head.resourceCount > 0) throw new InvalidRequestError('Bad Request: Stack still contains resources.');
 }
