@@ -14,6 +14,7 @@ import { registerDialect } from './plugins/dialect.ts';
 import { registerErrors, sendError } from './plugins/errors.ts';
 import { registerRequestRate } from './plugins/request-rate.ts';
 import { registerRequestRecords } from './plugins/request-records.ts';
+import { registerBeginUpdateRoute } from './pulumi/begin-update.routes.ts';
 import { registerCheckpointRoutes } from './pulumi/checkpoints.routes.ts';
 import { registerEventRoutes } from './pulumi/events.routes.ts';
 import { registerHistoryRoutes } from './pulumi/history.routes.ts';
@@ -70,6 +71,7 @@ function registerProtocol(scope: FastifyInstance, context: ApiContext): void {
   registerStateRoutes(routes, context);
   registerSecretRoutes(routes, context);
   registerUpdateRoutes(routes, context);
+  if (context.config.beginUpdate) registerBeginUpdateRoute(routes, context);
   registerCheckpointRoutes(routes, context);
   registerJournalRoutes(routes, context);
   registerEventRoutes(routes, context);

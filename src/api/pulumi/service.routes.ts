@@ -41,6 +41,7 @@ export function registerServiceRoutes(app: RouteScope, context: ApiContext): voi
         { capability: 'batch-encrypt' },
         { capability: 'deployment-schema-version', version: 1, configuration: { version: 4 } },
         { capability: 'stack-policy-packs', version: 1 },
+        ...(config.beginUpdate ? [{ capability: 'begin-update', version: 1 }] : []),
       ],
     }),
   );

@@ -186,6 +186,11 @@ export const Settings = Type.Object({
       default: 'auto',
     },
   ),
+  HOLDFAST_BEGIN_UPDATE: Type.Boolean({
+    description:
+      'Offer CLIs from 3.259 on to begin an update by one call instead of four (`begin-update`). No release of the CLI asks for it yet.',
+    default: false,
+  }),
   HOLDFAST_LEASE_SECONDS: Type.Integer({
     description: 'Life of a lease before it must be renewed, in seconds. The CLI counts on 300.',
     default: 300,
@@ -250,7 +255,7 @@ export const Settings = Type.Object({
     256 * 1024 * 1024,
   ),
   HOLDFAST_MAX_FIELD_BYTES: positive(
-    'Largest configuration, environment, message or program of an update, and largest remote configuration of a stack, each in bytes of JSON.',
+    'Largest configuration, environment, message or program of an update, each in bytes of JSON.',
     1024 * 1024,
     64 * 1024 * 1024,
   ),
