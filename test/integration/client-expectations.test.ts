@@ -215,6 +215,18 @@ describe('pulumi cancel', () => {
   });
 });
 
+test.each([
+  [{ newProject: 'a b' }, '"a b" is not a valid project name'],
+  [{ newName: 'fine', newProject: 'a/b' }, '"a/b" is not a valid project name'],
+  [{ newName: 'a b' }, '"a b" is not a valid stack name'],
+  [{ newName: 'other-org/proj/dev' }, 'can only be renamed within its organization'],
+])('a rename to %j says what is wrong with its target', async (body, expected) => {
+  const stack = await createStack(app);
+  const { status, json } = await app.call('POST', `${stack.path}/rename`, { auth: stack.auth, body });
+  expect(status).toBe(400);
+  expect(json.message).toContain(expected);
+});
+
 describe('a remote configuration', () => {
   test('is refused at the creation of a stack, and nothing is made', async () => {
     const { auth, organization } = await createStack(app);

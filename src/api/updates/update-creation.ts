@@ -13,7 +13,6 @@ import { createUpdateRepository } from '../../shared/updates/update-repository.t
 import type { UpdateKind } from '../../shared/updates/update-state.ts';
 import type { ApiContext } from '../api-context.ts';
 import type { Caller, Dialect } from '../request.ts';
-import type { UpdateService } from './update-service.ts';
 
 /** How long a created update may wait for its start, in seconds, and never longer than a lease: the CLI starts it at once. */
 const startWaitSeconds = 300;
@@ -41,7 +40,7 @@ export interface PreparedCreation {
 export async function prepareCreation(
   context: ApiContext,
   { ref, caller, dialect, request }: { ref: StackRef; caller: Caller; dialect: Dialect; request: NewUpdateRequest },
-  settle: UpdateService['settle'],
+  settle: (stackId: string, options: { readonly admitsFault: boolean }) => Promise<void>,
 ): Promise<PreparedCreation> {
   const { config, quotas, stacks } = context;
   // Everything else of the request is kept as JSON, in which these can be escaped.
