@@ -93,7 +93,7 @@ await suite('commands for users and stacks', {}, () => {
         'pulumi:project': project,
       });
 
-      await expectFailure(workspace, ['cancel', '--yes'], 'has never been updated');
+      await expectFailure(workspace, ['cancel', '--yes'], 'so there is nothing to cancel');
       await expectFailure(workspace, ['stack', 'rm', '--yes'], 'still has resources; removal rejected');
       await workspace.runOk(['stack', 'rm', '--yes', '--force']);
       await workspace.runOk(['stack', 'rm', '--yes', 'dev']);

@@ -12,6 +12,7 @@ import type { StackRenaming } from './stacks/stack-renaming.ts';
 import type { StackService } from './stacks/stack-service.ts';
 import type { StateService } from './stacks/state-service.ts';
 import type { HistoryService } from './updates/history-service.ts';
+import type { UpdateBeginning } from './updates/update-beginning.ts';
 import type { UpdateService } from './updates/update-service.ts';
 import type { UserService } from './users/user-service.ts';
 import type { SubmitWrite } from './writes/submit-write.ts';
@@ -33,6 +34,7 @@ export interface ApiServices extends BodyParts {
   readonly renaming: StackRenaming;
   readonly states: StateService;
   readonly updates: UpdateService;
+  readonly beginning: UpdateBeginning;
   readonly history: HistoryService;
   readonly events: EventService;
   readonly secrets: SecretService;

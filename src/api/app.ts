@@ -16,6 +16,7 @@ import { registerDialect } from './plugins/dialect.ts';
 import { registerErrors, sendError } from './plugins/errors.ts';
 import { registerRequestRate } from './plugins/request-rate.ts';
 import { registerRequestRecords } from './plugins/request-records.ts';
+import { registerBeginUpdateRoute } from './pulumi/begin-update.routes.ts';
 import { registerCheckpointRoutes } from './pulumi/checkpoints.routes.ts';
 import { registerEventRoutes } from './pulumi/events.routes.ts';
 import { registerHistoryRoutes } from './pulumi/history.routes.ts';
@@ -73,6 +74,7 @@ function registerProtocol(scope: FastifyInstance, services: ApiServices): void {
   registerStateRoutes(routes, services);
   registerSecretRoutes(routes, services);
   registerUpdateRoutes(routes, services);
+  if (services.config.beginUpdate) registerBeginUpdateRoute(routes, services);
   registerCheckpointRoutes(routes, services);
   registerJournalRoutes(routes, services);
   registerEventRoutes(routes, services);

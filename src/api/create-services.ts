@@ -7,6 +7,7 @@ import { StackRenaming } from './stacks/stack-renaming.ts';
 import { StackService } from './stacks/stack-service.ts';
 import { StateService } from './stacks/state-service.ts';
 import { HistoryService } from './updates/history-service.ts';
+import { UpdateBeginning } from './updates/update-beginning.ts';
 import { UpdateService } from './updates/update-service.ts';
 import { UserService } from './users/user-service.ts';
 import { createSubmitWrite } from './writes/submit-write.ts';
@@ -29,6 +30,7 @@ export function createServices(context: ApiContext): ApiServices {
     renaming: new StackRenaming(context, settle),
     states: new StateService(context, settle),
     updates,
+    beginning: new UpdateBeginning(context, updates),
     history: new HistoryService(context),
     events: new EventService(context),
     secrets: new SecretService(context),

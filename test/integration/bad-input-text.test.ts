@@ -522,23 +522,3 @@ describe('secrets', () => {
     },
   );
 });
-
-describe('remote configuration', () => {
-  test('odd texts come back', async () => {
-    for (const text of [...oddTexts, 'a\0b', '\ud800']) {
-      await ok(
-        app.call('PUT', `${stack.path}/config`, {
-          auth: stack.auth,
-          body: { environment: text, encryptionSalt: text },
-        }),
-      );
-      expect((await get(stack.path)).json.config).toEqual({ environment: text, encryptionSalt: text });
-    }
-  });
-
-  test('__proto__ in it changes no prototype', async () => {
-    await ok(app.call('PUT', `${stack.path}/config`, { auth: stack.auth, body: pollution }));
-    expect((await get(stack.path)).text).toContain('"config":{');
-    expectClean();
-  });
-});

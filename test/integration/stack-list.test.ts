@@ -54,7 +54,7 @@ test('pages follow on without gap or repeat, and the last has no token', async (
   await query(
     app,
     `insert into stacks (project_id, name)
-     select project_id, n.name from stacks s, lateral (select 'S' || i as name from generate_series(1, 420) i) n
+     select project_id, n.name from stacks s, lateral (select 'S' || i as name from generate_series(1, 20020) i) n
      where s.name = 'first'`,
   );
   const seen: string[] = [];
@@ -64,7 +64,7 @@ test('pages follow on without gap or repeat, and the last has no token', async (
     seen.push(...json.stacks.map((one: ListedStack) => one.stackName));
     if (page === 3) expect(json).not.toHaveProperty('continuationToken');
     else {
-      expect(json.stacks).toHaveLength(200);
+      expect(json.stacks).toHaveLength(10_000);
       // The CLI does not escape tokens.
       expect(json.continuationToken).toMatch(/^[\w-]+$/);
       parameters = `organization=pages&continuationToken=${json.continuationToken}`;
@@ -72,8 +72,8 @@ test('pages follow on without gap or repeat, and the last has no token', async (
     // What is deleted or made behind the reader moves nothing.
     if (page === 1) await query(app, `delete from stacks where name = $1`, [seen[0]]);
   }
-  expect(seen).toHaveLength(421);
-  expect(new Set(seen).size).toBe(421);
+  expect(seen).toHaveLength(20_021);
+  expect(new Set(seen).size).toBe(20_021);
 });
 
 test('a page that is just full is the last', async () => {
@@ -81,11 +81,30 @@ test('a page that is just full is the last', async () => {
   await create(auth, 'full/p', 'only');
   await query(
     app,
-    `insert into stacks (project_id, name) select project_id, 'x' || i from stacks, generate_series(1, 199) i where name = 'only'`,
+    `insert into stacks (project_id, name) select project_id, 'x' || i from stacks, generate_series(1, 9999) i where name = 'only'`,
   );
   const { json } = await ok(app.call('GET', '/api/user/stacks', { auth }));
-  expect(json.stacks).toHaveLength(200);
+  expect(json.stacks).toHaveLength(10_000);
   expect(json).not.toHaveProperty('continuationToken');
+});
+
+test('the first page has all stacks of a large organization, for commands that read no other', async () => {
+  const auth = `token ${await app.createUser('first-page', 'member')}`;
+  await create(auth, 'first-page/p', 'template', { 'pulumi:project': 'p' });
+  await query(
+    app,
+    `with made as (
+       insert into projects (organization_id, name)
+       select o.id, 'proj' || i from organizations o, generate_series(1, 300) i where o.name = 'first-page' returning id)
+     insert into stacks (project_id, name, tags)
+     select made.id, 's' || i, s.tags from made, generate_series(1, 10) i, stacks s where s.name = 'template'`,
+  );
+  const { json } = await ok(app.call('GET', '/api/user/stacks', { auth }));
+  expect(json).not.toHaveProperty('continuationToken');
+  const names = json.stacks.map((one: ListedStack) => `${one.projectName}/${one.stackName}`);
+  expect(new Set(names).size).toBe(3_001);
+  expect(names).toHaveLength(3_001);
+  expect(new Set(json.stacks.map((one: ListedStack) => one.projectName)).size).toBe(301);
 });
 
 test('a foreign continuation token is 400', async () => {

@@ -100,16 +100,6 @@ describe('create', () => {
     ] as const)
       expect((await post(auth, owner, { stackName: 'dev' }, project)).status).toBe(400);
   });
-
-  test('a remote configuration comes back from get', async () => {
-    const { auth, organization } = await createStack(app);
-    const config = { environment: 'proj/dev', secretsProvider: 'passphrase' };
-    await ok(post(auth, organization, { stackName: 'remote', config }));
-    const path = `/api/stacks/${organization}/proj/remote`;
-    expect((await ok(app.call('GET', path, { auth }))).json.config).toEqual(config);
-    await ok(app.call('PUT', `${path}/config`, { auth, body: { environment: 'proj/other' } }));
-    expect((await ok(app.call('GET', path, { auth }))).json.config).toEqual({ environment: 'proj/other' });
-  });
 });
 
 describe('delete', () => {

@@ -118,7 +118,6 @@ export async function createScene(app: TestApp): Promise<Scene> {
     control('start', 'POST', updatePath, waiting.auth, { tags: { a: 'b' } }),
     control('tags', 'PATCH', `${idle.path}/tags`, idle.auth, { a: 'b' }),
     control('rename', 'POST', `${idle.path}/rename`, idle.auth, { newName: 'other' }),
-    control('config', 'PUT', `${idle.path}/config`, idle.auth, { environment: 'e' }),
     control('encrypt', 'POST', `${waiting.path}/encrypt`, waiting.auth, { plaintext: 'YQ==' }),
     control('decrypt', 'POST', `${idle.path}/decrypt`, idle.auth, { ciphertext }),
     control('batch-encrypt', 'POST', `${waiting.path}/batch-encrypt`, waiting.auth, { plaintexts: ['YQ=='] }),

@@ -18,6 +18,8 @@ export function isUpdateId(text: string): boolean {
   return updateIdPattern.test(text);
 }
 
+const elsewhereMessage = 'This lease is for another update or stack than the one at this address';
+
 type LeaseRoute = Extract<Access, { kind: 'lease' }>;
 
 /** Admits the holders of leases: 403 for every one that is dead, foreign or unknown, which the CLI takes as final (httpstate/state.go). */
@@ -50,9 +52,13 @@ export class LeaseAccess {
     const path = `${ref.organization}/${ref.project}/${ref.stack}/${updateId}`;
     const attempt = { updateId, hash, path, isKnown: known !== null };
     const update = await this.#context.credentials.findByLease(request.raw, attempt, async () => {
-      const found = await this.#context.updates.findInStack(updateId, ref);
-      return found?.leaseHash && sameHash(found.leaseHash, hash) ? found : null;
+      const { updates } = this.#context;
+      const found = await updates.findInStack(updateId, ref);
+      if (found?.leaseHash && sameHash(found.leaseHash, hash)) return found;
+      return (await updates.isLease(hash)) ? 'elsewhere' : null;
     });
+    // The same for addresses where there is something and where there is nothing.
+    if (update === 'elsewhere') throw new LeaseLostError(elsewhereMessage);
     if (!update) {
       if (known) this.#known.forget(updateId);
       throw new LeaseLostError();

@@ -2,7 +2,7 @@ import type { EventRepository } from '../../shared/events/event-repository.ts';
 import type { StackRef } from '../../shared/stacks/names.ts';
 import type { HistoryRepository } from '../../shared/updates/history-repository.ts';
 import { isActive } from '../../shared/updates/update-state.ts';
-import { updateNotFound } from '../updates/update-service.ts';
+import { updateNotFound } from '../updates/update-errors.ts';
 import { eventPageJson } from './event-page.ts';
 
 /** Reads the engine events of updates. */
@@ -15,11 +15,16 @@ export class EventService {
     this.#history = history;
   }
 
-  /** Whether more events may come. To be asked before the page: what comes between would be missing from it. Throws NotFoundError. */
-  async isActive(updateId: string, ref: StackRef): Promise<boolean> {
-    const update = await this.#history.findStatus(updateId, ref);
-    if (!update) throw updateNotFound(updateId);
-    return isActive(update.status);
+  /**
+   * The update with this id, or of this version, and whether more events may come. Call it before the page: events that are added in
+   * between would be missing from it. Throws NotFoundError.
+   */
+  async find(update: string | number, ref: StackRef): Promise<{ readonly id: string; readonly isActive: boolean }> {
+    const found = await (typeof update === 'number'
+      ? this.#history.findVersionStatus(update, ref)
+      : this.#history.findStatus(update, ref));
+    if (!found) throw updateNotFound(String(update));
+    return { id: found.id, isActive: isActive(found.status) };
   }
 
   /** The page after the sequence `after`, as JSON. Its token is `atEnd` when it has no events. */

@@ -3,6 +3,7 @@ import { mapDatabaseError } from '../../shared/platform/db/sqlstate.ts';
 import { AppError, SlowRequestError } from '../../shared/platform/errors/errors.ts';
 import type { ErrorResponse } from '../../shared/protocol/errors.ts';
 import { mustClose } from '../server/unread-bodies.ts';
+import { otherProduct } from './other-products.ts';
 
 /** The answer to an error: status, sentence, and when to come back. */
 interface Answer {
@@ -27,7 +28,7 @@ function sendNotFound(request: FastifyRequest, reply: FastifyReply): FastifyRepl
   const path = request.url.split('?')[0] ?? '';
   return send(reply, {
     status: 404,
-    message: `There is nothing at ${request.method} ${path.slice(0, 200)}`,
+    message: otherProduct(path) ?? `There is nothing at ${request.method} ${path.slice(0, 200)}`,
     retryAfterSeconds: undefined,
   });
 }

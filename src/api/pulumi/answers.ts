@@ -1,4 +1,6 @@
+import type { FastifyReply } from 'fastify';
 import type { Static, TSchema } from 'typebox';
+import { asHeader, describeFault, warningHeader } from '../../shared/journal/journal-fault.ts';
 import type {
   ContractCreateStackResponse,
   ContractCreateUpdateResponse,
@@ -22,6 +24,8 @@ import { readTags } from '../../shared/stacks/tags.ts';
 import type { UpdateInfoRow } from '../../shared/updates/history-repository.ts';
 import { isActive, type UpdateStatus } from '../../shared/updates/update-state.ts';
 import type { Dialect } from '../request.ts';
+import type { StackView } from '../stacks/stack-view.ts';
+import type { StartedUpdate } from '../updates/update-start.ts';
 
 /** The only module that knows how the two dialects differ in their answers. */
 
@@ -39,16 +43,15 @@ export function createStackAnswer(
   return dialect === 'contract' ? answer : { ...answer, messages: [] };
 }
 
-/** A stack by itself, without its remote configuration, which is the CLI's alone. */
 export function stackAnswer(
   dialect: Dialect,
-  stack: StackRow,
-  { operation, journalError }: { operation: CurrentOperation | null; journalError: string | null },
+  { stack, operation, faults }: StackView,
 ): Either<typeof StackResponse, typeof ContractStackResponse> {
+  const error = faults.find(({ compactionError }) => compactionError !== null);
   const answer = {
     ...stackMembers(stack),
     activeUpdate: stack.activeUpdateId ?? '',
-    ...(journalError === null ? {} : { journalError }),
+    ...(error ? { journalError: describeFault(error) } : {}),
   };
   if (dialect === 'contract') return answer;
   if (!operation) return { id: stack.id, ...answer };
@@ -56,10 +59,9 @@ export function stackAnswer(
   return { id: stack.id, ...answer, currentOperation: { kind, author, started: unixSeconds(startedAt) } };
 }
 
-interface CurrentOperation {
-  readonly kind: string;
-  readonly author: string;
-  readonly startedAt: Date | null;
+/** Makes the CLI print what the stack's state lacks. */
+export function warnOfFaults(reply: FastifyReply, { faults }: StackView): void {
+  if (faults.length > 0) void reply.header(warningHeader, asHeader(faults.map(describeFault).join(' ')));
 }
 
 /** `lastUpdate` is a time for the CLI, 0 while the update runs; for the contract it is an object. Absent when there was none. */
@@ -108,7 +110,7 @@ export function createUpdateAnswer(
 /** As version the CLI shows the one that the stack will have, the contract the one that the update starts from. */
 export function startAnswer(
   dialect: Dialect,
-  started: { token: string; expiresAt: Date; stackVersion: number; baseStackVersion: number; journalVersion: number },
+  started: StartedUpdate,
 ): Either<typeof StartUpdateResponse, typeof ContractStartUpdateResponse> {
   return {
     version: dialect === 'contract' ? started.baseStackVersion : started.stackVersion,

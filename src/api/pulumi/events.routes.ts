@@ -58,13 +58,20 @@ function listEvents(app: RouteScope, { events }: ApiServices): void {
       },
     },
     async ({ params, query, dialect }, reply) => {
-      assertUpdateId(params.updateId);
+      const version = readVersion(params.updateId);
+      if (version === null) assertUpdateId(params.updateId);
       const after = readContinuation(query.continuationToken);
       // Asked before the page: what comes between would be missing from it, and null ends the client's loop.
-      const atEnd = lastTokenAnswer(dialect, { isActive: await events.isActive(params.updateId, params), after });
-      return sendPieces(reply, events.pageJson(params.updateId, { after, urn: query.urn ?? null }, atEnd));
+      const update = await events.find(version ?? params.updateId, params);
+      const atEnd = lastTokenAnswer(dialect, { isActive: update.isActive, after });
+      return sendPieces(reply, events.pageJson(update.id, { after, urn: query.urn ?? null }, atEnd));
     },
   );
+}
+
+/** A stack version in the place of an update's id, which the CLI's history does not print; null when it is none. */
+function readVersion(text: string): number | null {
+  return /^[1-9]\d{0,8}$/.test(text) ? Number(text) : null;
 }
 
 /** The sequence number after which to go on; -1 for the beginning, since sequences start at 0. */

@@ -76,25 +76,28 @@ function listLatestPreviews(app: RouteScope, { history, stacks }: ApiServices): 
       },
     },
     async ({ params, query }) => {
-      const page = readPage(query);
+      const page = readPage(query) ?? { limit: 1, offset: 0 };
       const { id } = await stacks.get(params);
-      const previews = await history.listLatestPreviews(id, page?.limit ?? 1);
+      const previews = await history.listLatestPreviews(id, page);
       return { updates: previews.map((updateID) => ({ updateID })) };
     },
   );
 }
 
-/** `pageSize` and `page` (from 1); no pageSize means all. */
+/** `pageSize` and `page` (from 1); no pageSize means that the first page has all. */
 function readPage(query: { pageSize?: string; page?: string }): { limit: number; offset: number } | null {
   const limit = readCount('pageSize', query.pageSize, 1000);
-  const page = readCount('page', query.page, 1_000_000);
-  if (limit === null) return null;
-  return { limit, offset: limit * ((page ?? 1) - 1) };
+  const page = readCount('page', query.page) ?? 1;
+  if (limit === null) return page === 1 ? null : { limit: 0, offset: 0 };
+  return { limit, offset: Math.min(limit * (page - 1), Number.MAX_SAFE_INTEGER) };
 }
 
-function readCount(name: string, text: string | undefined, most: number): number | null {
+function readCount(name: string, text: string | undefined, most = Number.POSITIVE_INFINITY): number | null {
   if (text === undefined || text === '' || text === '0') return null;
-  const count = /^\d{1,9}$/.test(text) ? Number(text) : 0;
-  if (count < 1 || count > most) throw new InvalidRequestError(`${name} is not a whole number from 1 to ${most}`);
+  const count = /^\d+$/.test(text) ? Number(text) : 0;
+  if (count < 1 || count > most) {
+    const range = Number.isFinite(most) ? `from 1 to ${most}` : 'above 0';
+    throw new InvalidRequestError(`${name} is not a whole number ${range}`);
+  }
   return count;
 }

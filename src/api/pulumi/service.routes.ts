@@ -47,6 +47,8 @@ function getCapabilities(app: RouteScope, { config }: ApiServices): void {
           : []),
         { capability: 'batch-encrypt' },
         { capability: 'deployment-schema-version', version: 1, configuration: { version: 4 } },
+        { capability: 'stack-policy-packs', version: 1 },
+        ...(config.beginUpdate ? [{ capability: 'begin-update', version: 1 }] : []),
       ],
     }),
   );

@@ -1,5 +1,4 @@
 import { Type } from 'typebox';
-import { asHeader, describeFault, warningHeader } from '../../shared/journal/journal-fault.ts';
 import { NotFoundError } from '../../shared/platform/errors/errors.ts';
 import {
   ContractCreateStackResponse,
@@ -15,7 +14,6 @@ import {
   ListStacksQuery,
   ListStacksResponse,
   RenameStackRequest,
-  StackConfig,
   StackResponse,
 } from '../../shared/protocol/stacks.ts';
 import { parseTags, tagsOfRequest } from '../../shared/stacks/tags.ts';
@@ -24,9 +22,11 @@ import { assertAwaited } from '../plugins/awaited.ts';
 import { receiveBody } from '../plugins/body.ts';
 import type { RouteScope } from '../route-scope.ts';
 import { readCreateRequest } from '../stacks/create-request.ts';
+import { isCancelCommand, nothingToCancel } from '../stacks/idle-cancel.ts';
+import { stackListJson } from '../stacks/stack-list.ts';
 import { renameTarget } from '../stacks/stack-renaming.ts';
 import { sendPieces } from '../streamed-answer.ts';
-import { createStackAnswer, listedStackAnswer, stackAnswer } from './answers.ts';
+import { createStackAnswer, listedStackAnswer, stackAnswer, warnOfFaults } from './answers.ts';
 import { apiToken, projectPath, stackPath } from './paths.ts';
 
 const tags = ['stacks'];
@@ -43,7 +43,6 @@ export function registerStackRoutes(app: RouteScope, services: ApiServices): voi
   deleteStack(app, services);
   renameStack(app, services);
   replaceTags(app, services);
-  setRemoteConfig(app, services);
   listRequiredPolicies(app, services);
 }
 
@@ -75,7 +74,6 @@ function createStack(app: RouteScope, services: ApiServices): void {
           ref: { ...params, stack: request.stackName },
           tags: parseTags(request.tags ?? {}),
           state,
-          remoteConfig: request.config ?? null,
         });
       })().finally(release);
       return createStackAnswer(dialect, stack);
@@ -102,28 +100,21 @@ function listStacks(app: RouteScope, { stacks }: ApiServices): void {
   app.get(
     '/api/user/stacks',
     {
-      config: { access: { kind: 'user' } },
-      schema: {
-        tags,
-        summary: 'List stacks',
-        security: apiToken,
-        querystring: ListStacksQuery,
-        response: { 200: ListStacksResponse },
-      },
+      config: { access: { kind: 'user' }, described: { answers: { 200: ListStacksResponse } } },
+      schema: { tags, summary: 'List stacks', security: apiToken, querystring: ListStacksQuery },
     },
-    async ({ caller, dialect, query }) => {
-      const page = await stacks.list(caller, {
+    async ({ caller, dialect, query }, reply) => {
+      const pieces = stacks.list(caller, {
         organization: query.organization || null,
         project: query.project || null,
         tagName: query.tagName || null,
         tagValue: query.tagName ? (query.tagValue ?? null) : null,
         continuationToken: query.continuationToken || null,
       });
-      return {
-        stacks: page.stacks.map((stack) => listedStackAnswer(dialect, stack)),
-        // An empty token would send the CLI round for ever: the last page has none at all.
-        ...(page.continuationToken === null ? {} : { continuationToken: page.continuationToken }),
-      };
+      return sendPieces(
+        reply,
+        stackListJson(pieces, (stack) => listedStackAnswer(dialect, stack)),
+      );
     },
   );
 }
@@ -141,21 +132,11 @@ function getStack(app: RouteScope, { stacks }: ApiServices): void {
         response: { 200: Type.Union([StackResponse, ContractStackResponse]) },
       },
     },
-    async ({ params, dialect }, reply) => {
-      const stack = await stacks.get(params);
-      const faults = await stacks.findFaults(stack.id);
-      if (faults.length > 0) void reply.header(warningHeader, asHeader(faults.map(describeFault).join(' ')));
-      const error = faults.find(({ compactionError }) => compactionError !== null);
-      const operation = await stacks.findCurrentOperation(stack);
-      const journalError = error ? describeFault(error) : null;
-      const answer = stackAnswer(dialect, stack, { operation, journalError });
-      if (stack.remoteConfigBytes === null || dialect === 'contract') return answer;
-      const withConfig = async function* (): AsyncGenerator<string> {
-        yield `${JSON.stringify(answer).slice(0, -1)},"config":`;
-        yield* stacks.remoteConfigJson(stack.id);
-        yield '}';
-      };
-      return sendPieces(reply, withConfig());
+    async ({ headers, params, dialect }, reply) => {
+      const view = await stacks.view(params);
+      if (view.stack.activeUpdateId === null && isCancelCommand(headers['user-agent'])) throw nothingToCancel(params);
+      warnOfFaults(reply, view);
+      return stackAnswer(dialect, view);
     },
   );
 }
@@ -222,27 +203,6 @@ function replaceTags(app: RouteScope, { stacks }: ApiServices): void {
     async ({ params, body, dialect }, reply) => {
       const { tags: contractTags } = body as { tags?: unknown };
       await stacks.replaceTags(params, dialect === 'contract' ? parseTags(contractTags) : tagsOfRequest(body));
-      return reply.code(204).send(null);
-    },
-  );
-}
-
-function setRemoteConfig(app: RouteScope, { stacks }: ApiServices): void {
-  app.put(
-    `${stackPath}/config`,
-    {
-      config: member,
-      schema: {
-        tags,
-        summary: 'Set the remote configuration',
-        security: apiToken,
-        params: StackParams,
-        body: StackConfig,
-        response: { 204: Type.Null() },
-      },
-    },
-    async ({ params, body }, reply) => {
-      await stacks.setRemoteConfig(params, body);
       return reply.code(204).send(null);
     },
   );

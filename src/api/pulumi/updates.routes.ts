@@ -23,6 +23,7 @@ import type { ApiServices } from '../api-services.ts';
 import { isUpdateId } from '../credentials/lease-access.ts';
 import type { RouteScope } from '../route-scope.ts';
 import { sendPieces } from '../streamed-answer.ts';
+import type { NewUpdateRequest } from '../updates/update-creation.ts';
 import { createUpdateAnswer, leaseAnswer, startAnswer, updateAnswer } from './answers.ts';
 import { apiToken, leaseToken, stackPath, updateKinds, updatePath } from './paths.ts';
 
@@ -56,19 +57,7 @@ function createUpdate(app: RouteScope, { updates }: ApiServices): void {
         },
       },
       async ({ params, body, caller, dialect }) => {
-        const updateID = await updates.create(params, caller, dialect, {
-          kind,
-          dryRun: body.options?.dryRun === true,
-          message: body.metadata?.message ?? '',
-          environment: body.metadata?.environment ?? {},
-          config: body.config ?? {},
-          program: {
-            name: body.name ?? '',
-            runtime: body.runtime ?? '',
-            main: body.main ?? '',
-            description: body.description ?? '',
-          },
-        });
+        const updateID = await updates.create(params, caller, dialect, newUpdate(kind, body));
         return createUpdateAnswer(dialect, updateID);
       },
     );
@@ -187,6 +176,23 @@ function completeUpdate(app: RouteScope, { updates }: ApiServices): void {
       return reply.code(204).send(null);
     },
   );
+}
+
+/** The request to create an update, with defaults for what it leaves out. */
+export function newUpdate(kind: NewUpdateRequest['kind'], body: CreateUpdateRequest): NewUpdateRequest {
+  return {
+    kind,
+    dryRun: body.options?.dryRun === true,
+    message: body.metadata?.message ?? '',
+    environment: body.metadata?.environment ?? {},
+    config: body.config ?? {},
+    program: {
+      name: body.name ?? '',
+      runtime: body.runtime ?? '',
+      main: body.main ?? '',
+      description: body.description ?? '',
+    },
+  };
 }
 
 /** Throws NotFoundError for what cannot be the id of an update. */

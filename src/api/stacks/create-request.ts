@@ -8,6 +8,10 @@ import { CreateStackRequest } from '../../shared/protocol/stacks.ts';
 
 const checked = Compile(CreateStackRequest);
 
+/** The CLI would open the configuration by the calls of another product, which each update would fail for. */
+export const noRemoteConfig =
+  'this server keeps no configuration of stacks. It belongs into Pulumi.<stack>.yaml, so leave --remote-config out';
+
 /** Most bytes of the request besides the state. */
 const maxOtherBytes = 4 * 1024 * 1024;
 
@@ -41,5 +45,6 @@ export async function readCreateRequest(body: Buffer): Promise<CreateRequest> {
     const [issue] = checked.Errors(request);
     throw new InvalidRequestError(`body${issue?.instancePath ?? ''} ${issue?.message ?? 'is not valid'}`);
   }
+  if (request.config) throw new InvalidRequestError(`Nothing was created: ${noRemoteConfig}`);
   return { request, state: state && body.subarray(state.start, state.end) };
 }

@@ -27,7 +27,10 @@ export function renameTarget(
   const target = name.includes('/')
     ? parseQualifiedName(name)
     : { organization: from.organization, project: request.newProject || from.project, stack: name };
-  if (!target || !isSegmentName(target.project) || !isSegmentName(target.stack)) {
+  if (target && !isSegmentName(target.project)) {
+    throw new InvalidRequestError(`${JSON.stringify(target.project.slice(0, 300))} is not a valid project name`);
+  }
+  if (!target || !isSegmentName(target.stack)) {
     throw new InvalidRequestError(
       `${JSON.stringify(name.slice(0, 300))} is not a valid stack name, nor of the form organization/project/stack`,
     );

@@ -1,13 +1,12 @@
 import { createCheckpointRepository } from '../../shared/checkpoints/checkpoint-repository.ts';
+import { isRootOnly } from '../../shared/states/root-only.ts';
 import { bytesOf } from '../../shared/documents/byte-source.ts';
 import { createIdentityRepository, type IdentityRepository } from '../../shared/identity/identity-repository.ts';
 import { type Role, roleIncludes } from '../../shared/identity/roles.ts';
-import { assertNoFault, type JournalFault } from '../../shared/journal/journal-fault.ts';
+import { assertNoFault } from '../../shared/journal/journal-fault.ts';
 import type { Queryable } from '../../shared/platform/db/sql.ts';
 import { violatedConstraint } from '../../shared/platform/db/sqlstate.ts';
-import { textInPieces } from '../../shared/platform/db/text-pieces.ts';
 import { ForbiddenError, InvalidRequestError, NotFoundError } from '../../shared/platform/errors/errors.ts';
-import { assertFieldSize } from '../../shared/platform/errors/field-size.ts';
 import { assertStackRef, formatStackRef, parseQualifiedName, type StackRef } from '../../shared/stacks/names.ts';
 import { stackExists, stackNotFound } from '../../shared/stacks/stack-errors.ts';
 import { createStackRepository, type StackListRow, type StackRow } from '../../shared/stacks/stack-repository.ts';
@@ -20,13 +19,13 @@ import { createUpdateRepository } from '../../shared/updates/update-repository.t
 import type { ApiContext } from '../api-context.ts';
 import type { Caller } from '../request.ts';
 import type { UpdateService } from '../updates/update-service.ts';
+import { readStackView, type StackView } from './stack-view.ts';
 
 export interface NewStack {
   readonly ref: StackRef;
   readonly tags: Tags;
   /** The deployment document to begin with, or null. */
   readonly state: Buffer | null;
-  readonly remoteConfig: object | null;
 }
 
 export interface StackListQuery {
@@ -37,8 +36,12 @@ export interface StackListQuery {
   readonly continuationToken: string | null;
 }
 
-const pageSize = 200;
-const pageBytes = 1024 * 1024;
+/** Maximum number of stacks on a page, and bytes of tags and names. Large, because `pulumi project ls` reads the first page only. */
+const pageSize = 10_000;
+const pageBytes = 16 * 1024 * 1024;
+/** How much of a page is read and held at once. */
+const pieceSize = 1_000;
+const pieceBytes = 1024 * 1024;
 
 /** Stacks as resources: create, find, list, tag, delete. */
 export class StackService {
@@ -63,7 +66,6 @@ export class StackService {
     const { quotas } = this.#context;
     await quotas.assertMayKeepMore(ref.organization);
     const limits = await quotas.limitsOf(ref.organization);
-    const remoteConfig = stack.remoteConfig && this.#remoteConfig(stack.remoteConfig);
     const state = stack.state && (await storeDeployment(documents, bytesOf(stack.state)));
     try {
       return await this.#context.db.inTransaction(async (tx) => {
@@ -78,7 +80,6 @@ export class StackService {
           projectId,
           name: ref.stack,
           tags: JSON.stringify(stack.tags),
-          remoteConfig,
         });
         if (state) await recordInitialState(tx, id, state);
         const created = await stacks.lockById(id);
@@ -106,41 +107,34 @@ export class StackService {
     return stack !== null && stack.activeUpdateId !== null;
   }
 
-  /** What is wrong with the states of the stack. */
-  findFaults(stackId: string): Promise<readonly JournalFault[]> {
-    return this.#context.compactions.findFaults(stackId);
+  /** The stack with what is shown of it. Throws NotFoundError. */
+  async view(ref: StackRef): Promise<StackView> {
+    return readStackView(this.#context.db, await this.get(ref));
   }
 
-  /** The update that holds the stack; null when none does. */
-  async findCurrentOperation({ id, activeUpdateId }: StackRow) {
-    return activeUpdateId === null ? null : this.#context.stacks.findCurrentOperation(id);
-  }
-
-  /** The remote configuration as JSON, read piece by piece. */
-  remoteConfigJson(stackId: string): AsyncGenerator<string> {
-    return textInPieces((from, chars) => this.#context.stacks.readRemoteConfig(stackId, from, chars));
-  }
-
-  /** One page of the stacks in organizations of the caller; `continuationToken` is null on the last. */
-  async list(
-    caller: Caller,
-    query: StackListQuery,
-  ): Promise<{ stacks: readonly StackListRow[]; continuationToken: string | null }> {
-    const after = query.continuationToken === null ? null : decodeContinuation(query.continuationToken);
-    const rows = await this.#context.stacks.list({
-      ...query,
-      userId: caller.userId,
-      after,
-      limit: pageSize + 1,
-      maxBytes: pageBytes,
-    });
-    const page = rows.slice(0, pageSize);
-    const last = page.at(-1);
-    return {
-      stacks: page,
-      continuationToken:
-        last && last.found > page.length ? Buffer.from(formatStackRef(last)).toString('base64url') : null,
-    };
+  /** One page of the stacks in organizations of the caller, in pieces; returns the token of the next page, null on the last. */
+  async *list(caller: Caller, query: StackListQuery): AsyncGenerator<readonly StackListRow[], string | null> {
+    let after = query.continuationToken === null ? null : decodeContinuation(query.continuationToken);
+    let stacks = 0;
+    let bytes = 0;
+    while (stacks < pageSize && bytes < pageBytes) {
+      const limit = Math.min(pieceSize, pageSize - stacks);
+      const rows = await this.#context.stacks.list({
+        ...query,
+        userId: caller.userId,
+        after,
+        limit: limit + 1,
+        maxBytes: Math.min(pieceBytes, pageBytes - bytes),
+      });
+      const piece = rows.slice(0, limit);
+      const last = piece.at(-1);
+      if (last) yield piece;
+      if (!last || last.found <= piece.length) return null;
+      after = { organization: last.organization, project: last.project, stack: last.stack };
+      stacks += piece.length;
+      bytes += piece.reduce((sum, row) => sum + row.bytes, 0);
+    }
+    return after && Buffer.from(formatStackRef(after)).toString('base64url');
   }
 
   async replaceTags(ref: StackRef, tags: Tags): Promise<void> {
@@ -148,16 +142,11 @@ export class StackService {
     await this.#context.stacks.setTags(stack.id, JSON.stringify(tags));
   }
 
-  async setRemoteConfig(ref: StackRef, config: object): Promise<void> {
-    const text = this.#remoteConfig(config);
-    const stack = await this.get(ref);
-    await this.#context.stacks.setRemoteConfig(stack.id, text);
-  }
-
   /**
    * Deletes the stack: it is gone for every caller, and its name is free, when this resolves. What belongs to it is deleted by
-   * a sweep. With `keepResources`, refuses while its state has resources, in the very words that the CLI looks for
-   * (pkg/backend/httpstate/client/client.go), and while its state is incomplete. Throws StackBusyError and JournalFaultError.
+   * a sweep. With `keepResources`, refuses while its state has resources besides the stack's root, in the very words that the CLI
+   * looks for (pkg/backend/httpstate/client/client.go), and while its state is incomplete. Throws StackBusyError and
+   * JournalFaultError.
    */
   async delete(ref: StackRef, options: { keepResources: boolean }): Promise<void> {
     const found = await this.get(ref);
@@ -165,6 +154,7 @@ export class StackService {
     if (options.keepResources) await this.#settle(found.id);
     // A state that cannot be put together must not keep its stack from being deleted: nobody looks at it.
     else await reclaimStack(db, found.id, config.leaseSeconds, async () => {}, { admitsFault: true });
+    const rootOnly = options.keepResources ? await this.#findRootOnlyHead(ref) : null;
     await db.inTransaction(async (tx) => {
       const stacks = createStackRepository(tx);
       const stack = await stacks.lockById(found.id);
@@ -172,17 +162,22 @@ export class StackService {
       if (stack.activeUpdateId !== null) throw new StackBusyError();
       if (options.keepResources) {
         await assertNoFault(tx, stack.id);
-        await assertEmpty(tx, stack);
+        await assertEmpty(tx, stack, rootOnly);
       }
       await createUpdateRepository(tx).cancelAll(stack.id);
       await stacks.markDeleted(stack.id);
     });
   }
 
-  #remoteConfig(config: object): string {
-    const text = JSON.stringify(config);
-    assertFieldSize('The remote configuration', text, this.#context.config.limits.maxFieldBytes);
-    return text;
+  /** The checkpoint that is the stack's head, when it holds nothing but the root resource; else null. */
+  async #findRootOnlyHead(ref: StackRef): Promise<string | null> {
+    const { checkpoints, states } = this.#context;
+    const { checkpointId } = await this.get(ref);
+    const head = checkpointId === null ? null : await checkpoints.find(checkpointId);
+    // Nothing of any other document need be read.
+    if (head?.resourceCount !== 1) return null;
+    const read = await states.readHead(ref);
+    return read && (await isRootOnly(read.state.bytes)) ? read.state.checkpointId : null;
   }
 
   async #admitCreation(caller: Caller, organization: string): Promise<void> {
@@ -196,9 +191,10 @@ export class StackService {
   }
 }
 
-/** Throws when the locked stack has resources, or it cannot be told yet. */
-async function assertEmpty(tx: Queryable, stack: StackRow): Promise<void> {
+/** Throws when the locked stack has resources besides its root, or that is not known yet. `rootOnly`: a checkpoint without any. */
+async function assertEmpty(tx: Queryable, stack: StackRow, rootOnly: string | null): Promise<void> {
   await assertNothingPending(tx, stack.id);
+  if (stack.checkpointId === rootOnly) return;
   const head = stack.checkpointId === null ? null : await createCheckpointRepository(tx).find(stack.checkpointId);
   if (head && head.resourceCount > 0) throw new InvalidRequestError('Bad Request: Stack still contains resources.');
 }

@@ -2,8 +2,8 @@ import type { StackRef } from '../../shared/stacks/names.ts';
 import type { HistoryRepository } from '../../shared/updates/history-repository.ts';
 import type { UpdateRepository } from '../../shared/updates/update-repository.ts';
 import { jsonString, pieceBytes } from '../streamed-answer.ts';
+import { updateNotFound } from './update-errors.ts';
 import { historyJson, largeText, updateInfoJson, wholeBytes } from './update-info.ts';
-import { updateNotFound } from './update-service.ts';
 
 /** An update as it is shown. */
 export type FoundUpdate = NonNullable<Awaited<ReturnType<HistoryRepository['find']>>>;
@@ -38,8 +38,11 @@ export class HistoryService {
   }
 
   /** Ids of the newest previews. */
-  async listLatestPreviews(stackId: string, limit: number): Promise<readonly string[]> {
-    const previews = await this.#updates.findLatestPreviews(stackId, limit);
+  async listLatestPreviews(
+    stackId: string,
+    page: { readonly limit: number; readonly offset: number },
+  ): Promise<readonly string[]> {
+    const previews = await this.#updates.findLatestPreviews(stackId, page);
     return previews.map(({ id }) => id);
   }
 

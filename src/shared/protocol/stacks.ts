@@ -8,6 +8,7 @@ export const CreateStackRequest = Type.Object({
   tags: Maybe(AnyObject),
   teams: Maybe(Type.Array(Type.String())),
   state: Maybe(AnyObject),
+  /** A configuration that is kept by the service: refused. */
   config: Maybe(AnyObject),
 });
 
@@ -31,7 +32,6 @@ export const StackResponse = Type.Object({
   version: Type.Integer(),
   activeUpdate: Type.String(),
   currentOperation: Type.Optional(Type.Object({ kind: Type.String(), author: Type.String(), started: UnixSeconds })),
-  config: Type.Optional(AnyObject),
   /** Ours: why the newest state lacks journal entries; the stack takes no changes then. */
   journalError: Type.Optional(Type.String()),
 });
@@ -65,14 +65,6 @@ export const ListStacksQuery = Type.Object({
 
 /** `newName` may be `org/project/stack` as well, which is the contract's form. */
 export const RenameStackRequest = Type.Object({ newName: Maybe(Type.String()), newProject: Maybe(Type.String()) });
-
-/** apitype.StackConfig. */
-export const StackConfig = Type.Object({
-  environment: Maybe(Type.String()),
-  secretsProvider: Maybe(Type.String()),
-  encryptedKey: Maybe(Type.String()),
-  encryptionSalt: Maybe(Type.String()),
-});
 
 export const DeleteStackQuery = Type.Object({ force: Type.Optional(Type.String()) });
 

@@ -1,5 +1,7 @@
 import { Type } from 'typebox';
 import { AnyObject, Maybe, UnixSeconds } from './core.ts';
+import { UntypedDeployment } from './payloads.ts';
+import { StackResponse } from './stacks.ts';
 
 /** apitype.UpdateProgramRequest. */
 export const CreateUpdateRequest = Type.Object({
@@ -29,6 +31,23 @@ export const StartUpdateResponse = Type.Object({
   token: Type.String(),
   tokenExpiration: UnixSeconds,
   journalVersion: Type.Optional(Type.Integer()),
+});
+
+/** apitype.BeginUpdateRequest. */
+export const BeginUpdateRequest = Type.Object({
+  updateKind: Type.Union(
+    (['update', 'preview', 'refresh', 'destroy', 'resource-import'] as const).map((kind) => Type.Literal(kind)),
+  ),
+  program: Maybe(CreateUpdateRequest),
+  ...StartUpdateRequest.properties,
+});
+
+/** apitype.BeginUpdateResponse. A client that gets no `deployment` exports it. */
+export const BeginUpdateResponse = Type.Object({
+  ...StartUpdateResponse.properties,
+  ...CreateUpdateResponse.properties,
+  deployment: Type.Optional(UntypedDeployment),
+  stack: StackResponse,
 });
 
 /** apitype.RenewUpdateLeaseRequest; `duration` in seconds. */

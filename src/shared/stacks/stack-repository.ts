@@ -11,8 +11,6 @@ const StackRow = Type.Object({
   project: Type.String(),
   stack: Type.String(),
   tags: Type.String(),
-  /** Null without one. */
-  remoteConfigBytes: Nullable(Type.Integer()),
   stackVersion: Type.Integer(),
   checkpointId: Nullable(Type.String()),
   activeUpdateId: Nullable(Type.String()),
@@ -41,6 +39,8 @@ const StackListRow = Type.Object({
   lastStartedAt: Nullable(Timestamp),
   /** Stacks that were found, of which these are the first. */
   found: Type.Integer(),
+  /** What the row counts for. */
+  bytes: Type.Integer(),
 });
 export type StackListRow = Row<typeof StackListRow>;
 
@@ -66,7 +66,7 @@ export type StackRepository = ReturnType<typeof createStackRepository>;
 export function createStackRepository(db: Queryable) {
   const columns = sql.fragment`
     s.id, o.id as "organizationId", p.id as "projectId", o.name as organization, p.name as project, s.name as stack,
-    s.tags, octet_length(s.remote_config) as "remoteConfigBytes", s.stack_version as "stackVersion", s.checkpoint_id as "checkpointId",
+    s.tags, s.stack_version as "stackVersion", s.checkpoint_id as "checkpointId",
     s.active_update_id as "activeUpdateId"`;
   const joins = sql.fragment`stacks s join projects p on p.id = s.project_id join organizations o on o.id = p.organization_id`;
   // A deleted stack is as good as gone from the moment of the call; its row stays until all that refers to it is deleted.
@@ -126,33 +126,16 @@ export function createStackRepository(db: Queryable) {
         where o.name = ${organization} and p.name = ${project}`),
 
     /** Violates `stacks_name_key` when the name is taken. */
-    insert: async (stack: {
-      projectId: string;
-      name: string;
-      tags: string;
-      remoteConfig: string | null;
-    }): Promise<string> => {
+    insert: async (stack: { projectId: string; name: string; tags: string }): Promise<string> => {
       const row = await db.one(sql.rows(IdRow)`
         /* stacks.insert */
-        insert into stacks (project_id, name, tags, remote_config)
-        values (${stack.projectId}, ${stack.name}, ${stack.tags}, ${stack.remoteConfig}) returning id`);
+        insert into stacks (project_id, name, tags)
+        values (${stack.projectId}, ${stack.name}, ${stack.tags}) returning id`);
       return row.id;
     },
 
     setTags: (id: string, tags: string) =>
       db.query(sql.nothing`/* stacks.setTags */ update stacks set tags = ${tags}, updated_at = now() where id = ${id}`),
-
-    /** `chars` characters of the remote configuration's JSON from the character `from` on, which counts from 1. */
-    readRemoteConfig: async (id: string, from: number, chars: number): Promise<string> => {
-      const row = await db.maybeOne(sql.rows(Type.Object({ text: Nullable(Type.String()) }))`
-        /* stacks.readRemoteConfig */ select substr(remote_config, ${from}, ${chars}) as text from stacks where id = ${id}`);
-      return row?.text ?? '';
-    },
-
-    setRemoteConfig: (id: string, config: string) =>
-      db.query(
-        sql.nothing`/* stacks.setRemoteConfig */ update stacks set remote_config = ${config}, updated_at = now() where id = ${id}`,
-      ),
 
     setHead: (id: string, checkpointId: string | null) =>
       db.query(sql.nothing`
@@ -199,28 +182,34 @@ export function createStackRepository(db: Queryable) {
     list: (filter: StackFilter) =>
       db.any(sql.rows(StackListRow)`
         /* stacks.list */
-        select * from (
-        select page.*, count(*) over () as found, sum(bytes) over (order by place) as total from (
-        select row_number() over (order by o.name, p.name, s.name) as place, octet_length(s.tags) + 1000 as bytes, s.id, o.name as organization, p.name as project, s.name as stack, s.tags, s.stack_version as "stackVersion",
-               s.active_update_id as "activeUpdateId", c.resource_count as "resourceCount",
-               u.kind as "lastKind", u.status as "lastStatus", coalesce(u.started_at, u.created_at) as "lastStartedAt"
-        from memberships m
-        join organizations o on o.id = m.organization_id
-        join projects p on p.organization_id = o.id
-        join stacks s on s.project_id = p.id
-        left join checkpoints c on c.id = s.checkpoint_id
+        select m.id, m.organization, m.project, m.stack, m.tags, m.stack_version as "stackVersion",
+               m.active_update_id as "activeUpdateId", c.resource_count as "resourceCount", u.kind as "lastKind",
+               u.status as "lastStatus", coalesce(u.started_at, u.created_at) as "lastStartedAt", m.found, m.bytes
+        from (
+          select page.*, count(*) over () as found, sum(bytes) over (order by place) as total
+          from (
+            select row_number() over (order by o.name, p.name, s.name) as place, octet_length(s.tags) + 1000 as bytes, s.id,
+                   o.name as organization, p.name as project, s.name as stack, s.tags, s.stack_version, s.active_update_id,
+                   s.checkpoint_id
+            from memberships m
+            join organizations o on o.id = m.organization_id
+            join projects p on p.organization_id = o.id
+            join stacks s on s.project_id = p.id
+            where m.user_id = ${filter.userId} and s.deleted_at is null
+              and (${filter.organization}::text is null or o.name = ${filter.organization})
+              and (${filter.project}::text is null or p.name = ${filter.project})
+              and (${filter.tagName}::text is null or (s.tags::json ->> ${filter.tagName}) is not null)
+              and (${filter.tagValue}::text is null or (s.tags::json ->> ${filter.tagName}) = ${filter.tagValue})
+              and (${filter.after === null} or (o.name, p.name, s.name) >
+                   (${filter.after?.organization ?? ''}, ${filter.after?.project ?? ''}, ${filter.after?.stack ?? ''}))
+            order by place limit ${filter.limit}
+          ) page
+        ) m
+        left join checkpoints c on c.id = m.checkpoint_id
         left join lateral (
           select kind, status, started_at, created_at from updates
-          where stack_id = s.id and not dry_run and kind <> 'preview' order by number desc limit 1
+          where stack_id = m.id and not dry_run and kind <> 'preview' order by number desc limit 1
         ) u on true
-        where m.user_id = ${filter.userId} and s.deleted_at is null
-          and (${filter.organization}::text is null or o.name = ${filter.organization})
-          and (${filter.project}::text is null or p.name = ${filter.project})
-          and (${filter.tagName}::text is null or (s.tags::json ->> ${filter.tagName}) is not null)
-          and (${filter.tagValue}::text is null or (s.tags::json ->> ${filter.tagName}) = ${filter.tagValue})
-          and (${filter.after === null} or (o.name, p.name, s.name) >
-               (${filter.after?.organization ?? ''}, ${filter.after?.project ?? ''}, ${filter.after?.stack ?? ''}))
-        order by place limit ${filter.limit}) page
-        ) measured where total <= ${filter.maxBytes} or place = 1 order by place`),
+        where m.total <= ${filter.maxBytes} or m.place = 1 order by m.place`),
   };
 }

@@ -31,12 +31,12 @@ export interface AdmittedChange {
   readonly admission: Admission;
 }
 
-/** Another update holds the stack. */
+/** Another update holds the stack. The SDKs look for the first sentence, to the letter (sdk/go/auto/errors.go). */
 export class StackBusyError extends ConflictError {
   override readonly name = 'StackBusyError';
   override readonly code = 'stack-busy';
   constructor() {
-    super('Another update is currently in progress');
+    super('Conflict: Another update is currently in progress. Wait until it ends, or end it with `pulumi cancel`');
   }
 }
 

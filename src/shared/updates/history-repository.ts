@@ -98,6 +98,15 @@ export function createHistoryRepository(db: Queryable) {
       db.maybeOne(sql.rows(UpdateStatusRow)`
         /* history.findStatus */ select u.id, u.status from updates u where ${inStack(id, ref)}`),
 
+    /** The update that owns this version of the stack. */
+    findVersionStatus: (stackVersion: number, ref: StackRef) =>
+      db.maybeOne(sql.rows(UpdateStatusRow)`
+        /* history.findVersionStatus */
+        select u.id, u.status from stacks s join projects p on p.id = s.project_id
+        join organizations o on o.id = p.organization_id join updates u on u.stack_id = s.id
+        where o.name = ${ref.organization} and p.name = ${ref.project} and s.name = ${ref.stack} and s.deleted_at is null
+          and u.stack_version = ${stackVersion}`),
+
     /** `chars` characters of a text from the character `from` on, which counts from 1. */
     readText: async (id: string, text: UpdateText, from: number, chars: number): Promise<string> => {
       const row = await db.maybeOne(sql.rows(TextRow)`

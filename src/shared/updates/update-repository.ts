@@ -97,6 +97,12 @@ export function createUpdateRepository(db: Queryable) {
       db.maybeOne(sql.prepared('updates_find_in_stack', UpdateRow)`
         /* updates.findInStack */ select ${columns} from ${withJournal} where ${inStack(id, ref)}`),
 
+    /** Whether the lease is one of an active update, of whatever stack. */
+    isLease: (hash: Buffer) =>
+      db.exists(sql.rows(IdRow)`
+        /* updates.isLease */
+        select id from updates where status in ('not started', 'running') and lease_hash = ${sql.binary(hash)}`),
+
     get: (id: string) =>
       db.one(sql.rows(UpdateRow)`/* updates.get */ select ${columns} from ${withJournal} where u.id = ${id}`),
 
@@ -273,10 +279,10 @@ export function createUpdateRepository(db: Queryable) {
       return rows.map((row) => row.id);
     },
 
-    findLatestPreviews: (stackId: string, limit: number) =>
+    findLatestPreviews: (stackId: string, { limit, offset }: { limit: number; offset: number }) =>
       db.any(sql.rows(IdRow)`
         /* updates.findLatestPreviews */ select id from updates
-        where stack_id = ${stackId} and (dry_run or kind = 'preview') order by number desc limit ${limit}`),
+        where stack_id = ${stackId} and (dry_run or kind = 'preview') order by number desc limit ${limit} offset ${offset}`),
 
     findByVersion: (stackId: string, stackVersion: number) =>
       db.maybeOne(sql.rows(UpdateRow)`

@@ -46,6 +46,8 @@ export interface Config {
   /** Wrong tokens and leases that an address has free, before they are looked up together. */
   readonly wrongTokensPerMinute: number;
   readonly checkpointMode: 'auto' | 'journal' | 'delta' | 'full';
+  /** Whether updates may be begun by one call. */
+  readonly beginUpdate: boolean;
   readonly leaseSeconds: number;
   /** Longest life of an update. */
   readonly updateSeconds: number;
@@ -189,6 +191,7 @@ function toConfig(settings: Settings): Config {
     organizationCreation: settings.HOLDFAST_ORGANIZATION_CREATION ?? (embedded ? 'anyone' : 'site-admin'),
     wrongTokensPerMinute: settings.HOLDFAST_INVALID_TOKENS_PER_MINUTE,
     checkpointMode: settings.HOLDFAST_CHECKPOINT_MODE,
+    beginUpdate: settings.HOLDFAST_BEGIN_UPDATE,
     leaseSeconds: settings.HOLDFAST_LEASE_SECONDS,
     updateSeconds: settings.HOLDFAST_UPDATE_HOURS * 3600,
     sweepSeconds: settings.HOLDFAST_SWEEP_SECONDS,

@@ -185,6 +185,11 @@ export const Settings = Type.Object({
       default: 'auto',
     },
   ),
+  HOLDFAST_BEGIN_UPDATE: Type.Boolean({
+    description:
+      'Let CLIs from 3.259 on begin an update with one call instead of four (`begin-update`). No released CLI uses it yet.',
+    default: false,
+  }),
   HOLDFAST_LEASE_SECONDS: Type.Integer({
     description: 'Duration of a lease before it must be renewed, in seconds. The CLI relies on 300.',
     default: 300,
@@ -252,7 +257,7 @@ export const Settings = Type.Object({
     256 * 1024 * 1024,
   ),
   HOLDFAST_MAX_FIELD_BYTES: positive(
-    'Maximum size of the configuration, environment, message or program of an update, and of the remote configuration of a stack, each in bytes of JSON.',
+    'Maximum size of the configuration, environment, message or program of an update, each in bytes of JSON.',
     1024 * 1024,
     64 * 1024 * 1024,
   ),

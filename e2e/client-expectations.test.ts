@@ -1,0 +1,125 @@
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { expect, test } from '@jest/globals';
+
+import { pollUntil } from './support/poll.ts';
+import { expectFailure, newProject, outputOf, Scenario, unattended } from './support/scenario.ts';
+import { thingProgram } from './support/stash-program.ts';
+import { fileServer, scenarioTimeoutMs, suite } from './support/suite.ts';
+
+/** What the CLI shows of answers that are no plain success. */
+await suite('expectations of the CLI', {}, () => {
+  const server = fileServer();
+
+  test.concurrent(
+    'a stack of a program without resources is removed without force, one with resources is not',
+    async () => {
+      await using scenario = await Scenario.create(await server());
+      const { workspace, project } = scenario;
+      await workspace.runOk(['up', ...unattended]);
+      expect((await workspace.exportState()).deployment.resources).toMatchObject([{ type: 'pulumi:pulumi:Stack' }]);
+      await workspace.writeProgram(thingProgram({ project, things: { a: { value: '1' } } }));
+      await workspace.runOk(['up', ...unattended]);
+      await expectFailure(workspace, ['stack', 'rm', '--yes'], 'still has resources; removal rejected');
+      await workspace.writeProgram({ name: project, runtime: 'yaml', resources: {} });
+      await workspace.runOk(['up', ...unattended]);
+      await workspace.runOk(['stack', 'rm', '--yes']);
+      await expectFailure(workspace, ['stack', 'export', '--stack', 'dev'], 'no stack named');
+    },
+    scenarioTimeoutMs,
+  );
+
+  test.concurrent(
+    'a second update and a cancellation of nothing are refused in words that fit',
+    async () => {
+      await using scenario = await Scenario.create(await server());
+      const { workspace, project } = scenario;
+      const nothingToCancel = `[409] No update of stack '${scenario.stackName('dev')}' is in progress, so there is nothing to cancel`;
+      const cancelNothing = async (): Promise<void> => {
+        const { exitCode, ...output } = await workspace.run(['cancel', '--yes']);
+        expect(exitCode).not.toBe(0);
+        expect(outputOf(output)).toContain(nothingToCancel);
+      };
+      await cancelNothing();
+      await workspace.writeProgram(thingProgram({ project, things: { a: { value: '1', slowMs: 600_000 } } }));
+      const slow = await workspace.spawn(['up', ...unattended]);
+      await pollUntil('the update is under way', () => slow.stdout.includes('creating'), { timeoutMs: 60_000 });
+      const refused = outputOf(await workspace.run(['up', ...unattended]));
+      expect(refused).toContain('[409] Conflict: Another update is currently in progress.');
+      await workspace.runOk(['cancel', '--yes']);
+      await slow.killAll();
+      await cancelNothing();
+    },
+    scenarioTimeoutMs,
+  );
+
+  test.concurrent(
+    'project ls shows projects beyond the two hundredth stack',
+    async () => {
+      const { url, token, organization, workspace: makeWorkspace } = await server();
+      await using workspace = await makeWorkspace();
+      const prefix = newProject('listed');
+      for (let index = 0; index < 260; index++) {
+        const response = await fetch(`${url}/api/stacks/${organization}/${prefix}-${index}`, {
+          method: 'POST',
+          headers: { accept: 'application/vnd.pulumi+9', authorization: `token ${token}` },
+          body: JSON.stringify({ stackName: 'dev' }),
+        });
+        expect(response.status).toBe(200);
+      }
+      const listed = JSON.parse((await workspace.runOk(['project', 'ls', '--json'])).stdout) as { name: string }[];
+      const names = new Set(listed.map(({ name }) => name));
+      for (let index = 0; index < 260; index++) expect(names).toContain(`${prefix}-${index}`);
+    },
+    scenarioTimeoutMs,
+  );
+
+  test.concurrent(
+    'stack history events takes the version that the history prints',
+    async () => {
+      await using scenario = await Scenario.create(await server());
+      const { workspace, project } = scenario;
+      for (const value of ['1', '2']) {
+        await workspace.writeProgram(thingProgram({ project, things: { [`thing${value}`]: { value } } }));
+        await workspace.runOk(['up', ...unattended]);
+      }
+      const history = JSON.parse((await workspace.runOk(['stack', 'history', '--json'])).stdout) as {
+        version: number;
+      }[];
+      expect(history.map(({ version }) => version)).toEqual([2, 1]);
+      const events = async (version: string): Promise<string> =>
+        (await workspace.runOk(['stack', 'history', 'events', version, '--all', '--output', 'json'])).stdout;
+      expect(await events('1')).toMatch(/::thing1"/);
+      expect(await events('1')).not.toMatch(/::thing2"/);
+      expect(await events('2')).toMatch(/::thing2"/);
+      await expectFailure(
+        workspace,
+        ['stack', 'history', 'events', '3'],
+        /\[404\] There is no update "3" in this stack/,
+      );
+    },
+    scenarioTimeoutMs,
+  );
+
+  test.concurrent(
+    'what other products do is refused with what to do instead',
+    async () => {
+      await using scenario = await Scenario.create(await server());
+      const { workspace } = scenario;
+      await expectFailure(
+        workspace,
+        ['stack', 'init', scenario.stackName('remote'), '--remote-config', '--no-select'],
+        /no configuration of stacks.*Pulumi\.<stack>\.yaml.*--remote-config/,
+      );
+      await expectFailure(workspace, ['stack', 'export', '--stack', scenario.stackName('remote')], 'no stack named');
+      await expectFailure(
+        workspace,
+        ['deployment', 'run', 'update', 'https://example.com/x.git'],
+        /Pulumi Deployments .* is another product/,
+      );
+      await writeFile(join(workspace.programDir, 'Pulumi.dev.yaml'), 'environment:\n  - some-environment\n');
+      await expectFailure(workspace, ['up', ...unattended], /Pulumi ESC \(environments\) is another product/);
+    },
+    scenarioTimeoutMs,
+  );
+});

@@ -1,0 +1,114 @@
+import type { Queryable } from '../../shared/platform/db/sql.ts';
+import { UnavailableError } from '../../shared/platform/errors/errors.ts';
+import type { StackRef } from '../../shared/stacks/names.ts';
+import { stackNotFound } from '../../shared/stacks/stack-errors.ts';
+import { createStackRepository } from '../../shared/stacks/stack-repository.ts';
+import { createUpdateRepository } from '../../shared/updates/update-repository.ts';
+import type { ApiContext } from '../api-context.ts';
+import type { Caller, Dialect } from '../request.ts';
+import { readStackView, type StackView } from '../stacks/stack-view.ts';
+import { type NewUpdateRequest, type PreparedCreation, prepareCreation } from './update-creation.ts';
+import type { UpdateService } from './update-service.ts';
+import { prepareStart, type StartedUpdate, type StartRequest } from './update-start.ts';
+
+/** A larger state is left out of the answer, as is one for which there is no memory: the client exports it then. */
+const mostStateBytes = 4 * 1024 * 1024;
+
+/** How often the stack may change under the call. */
+const attempts = 5;
+
+interface BegunUpdate {
+  readonly updateId: string;
+  readonly started: StartedUpdate;
+  readonly view: StackView;
+  /** The state that the update starts from, as JSON; null when it is left out. */
+  readonly state: Buffer | null;
+}
+
+interface HeldState {
+  readonly bytes: Buffer;
+  readonly checkpointId: string | null;
+}
+
+/**
+ * Create, start, export and get of a stack as one call: the steps of UpdateService in one transaction. The client waits for one
+ * answer where it waited for four.
+ */
+export class UpdateBeginning {
+  readonly #context: ApiContext;
+  readonly #updates: UpdateService;
+
+  constructor(context: ApiContext, updates: UpdateService) {
+    this.#context = context;
+    this.#updates = updates;
+  }
+
+  /**
+   * Throws what `create` and `start` of UpdateService throw; then nothing is created. What the state takes of the process's memory
+   * is held until it is released; to release it again does nothing.
+   */
+  async begin(
+    ref: StackRef,
+    caller: Caller,
+    dialect: Dialect,
+    request: NewUpdateRequest & StartRequest,
+  ): Promise<{ begun: BegunUpdate; release: () => void }> {
+    const { db, metrics } = this.#context;
+    const settle = this.#updates.settle.bind(this.#updates);
+    const creation = await prepareCreation(this.#context, { ref, caller, dialect, request }, settle);
+    const start = prepareStart(this.#context, { ref, caller, request });
+    for (let attempt = 1; attempt <= attempts; attempt++) {
+      await settle(creation.stackId, { admitsFault: creation.preview });
+      // Before the update is there: a state that cannot be read must not leave the stack locked.
+      const state = await this.#readState(ref);
+      let held = state?.bytes.length ?? 0;
+      const release = (): void => {
+        this.#context.inflatedBytes.give(held, ref.organization);
+        held = 0;
+      };
+      try {
+        const begun = await db.inTransaction(async (tx): Promise<BegunUpdate> => {
+          const updateId = await creation.run(tx);
+          await assertSettled(tx, creation);
+          const started = await start(tx, updateId);
+          const stack = await createStackRepository(tx).findById(creation.stackId);
+          if (!stack) throw stackNotFound(ref);
+          const isBase = state !== null && state.checkpointId === stack.checkpointId;
+          return { updateId, started, view: await readStackView(tx, stack), state: isBase ? state.bytes : null };
+        });
+        metrics.updatesStarted.labels(request.kind).inc();
+        return { begun, release };
+      } catch (error) {
+        release();
+        if (!(error instanceof UnsettledError)) throw error;
+      }
+    }
+    throw new UnavailableError('The stack changes too quickly; please retry', { retryAfterSeconds: 1 });
+  }
+
+  async #readState(ref: StackRef): Promise<HeldState | null> {
+    const { inflatedBytes, states } = this.#context;
+    const head = await states.readHead(ref);
+    if (!head) throw stackNotFound(ref);
+    const { bytes, checkpointId, sizeBytes } = head.state;
+    if (sizeBytes > mostStateBytes || !inflatedBytes.tryGrow(0, sizeBytes, ref.organization)) {
+      await bytes[Symbol.asyncIterator]().return?.();
+      return null;
+    }
+    try {
+      const chunks: Buffer[] = [];
+      for await (const chunk of bytes) chunks.push(chunk);
+      return { bytes: Buffer.concat(chunks, sizeBytes), checkpointId };
+    } catch (error) {
+      inflatedBytes.give(sizeBytes, ref.organization);
+      throw error;
+    }
+  }
+}
+
+/** An update began and ended meanwhile, and its journal is not yet in the head that this one would start from. */
+class UnsettledError extends Error {}
+
+async function assertSettled(tx: Queryable, { exclusive, stackId }: PreparedCreation): Promise<void> {
+  if (exclusive && (await createUpdateRepository(tx).findWithPendingEntries(stackId))) throw new UnsettledError();
+}

@@ -1,0 +1,104 @@
+import { createIdentityRepository } from '../../shared/identity/identity-repository.ts';
+import { roleIncludes } from '../../shared/identity/roles.ts';
+import { assertNoFault } from '../../shared/journal/journal-fault.ts';
+import type { Queryable } from '../../shared/platform/db/sql.ts';
+import { violatedConstraint } from '../../shared/platform/db/sqlstate.ts';
+import { ForbiddenError, InvalidRequestError, UnauthenticatedError } from '../../shared/platform/errors/errors.ts';
+import { assertFieldSize } from '../../shared/platform/errors/field-size.ts';
+import type { StackRef } from '../../shared/stacks/names.ts';
+import { stackNotFound } from '../../shared/stacks/stack-errors.ts';
+import { createStackRepository } from '../../shared/stacks/stack-repository.ts';
+import { StackBusyError } from '../../shared/updates/admitted-changes.ts';
+import { createUpdateRepository } from '../../shared/updates/update-repository.ts';
+import type { UpdateKind } from '../../shared/updates/update-state.ts';
+import type { ApiContext } from '../api-context.ts';
+import type { Caller, Dialect } from '../request.ts';
+
+/** How long a created update may wait for its start, in seconds, and never longer than a lease: the CLI starts it at once. */
+const startWaitSeconds = 300;
+
+export interface NewUpdateRequest {
+  readonly kind: Extract<UpdateKind, 'update' | 'preview' | 'refresh' | 'destroy'>;
+  readonly dryRun: boolean;
+  readonly message: string;
+  readonly environment: object;
+  readonly config: object;
+  readonly program: object;
+}
+
+/** A creation that was admitted as far as that can be told outside of its transaction. */
+export interface PreparedCreation {
+  readonly stackId: string;
+  readonly preview: boolean;
+  /** Takes the stack's lock. */
+  readonly exclusive: boolean;
+  /** Creates the update and returns its id; the stack is locked by the transaction then. */
+  readonly run: (tx: Queryable) => Promise<string>;
+}
+
+/** Checks all that can be checked before an update is created. The errors are those of UpdateService.create. */
+export async function prepareCreation(
+  context: ApiContext,
+  { ref, caller, dialect, request }: { ref: StackRef; caller: Caller; dialect: Dialect; request: NewUpdateRequest },
+  settle: (stackId: string, options: { readonly admitsFault: boolean }) => Promise<void>,
+): Promise<PreparedCreation> {
+  const { config, quotas, stacks } = context;
+  // Everything else of the request is kept as JSON, in which these can be escaped.
+  if (!request.message.isWellFormed() || request.message.includes('\0')) {
+    throw new InvalidRequestError('metadata.message is not valid text: it contains a NUL or half a surrogate pair');
+  }
+  const { message } = request;
+  const environment = JSON.stringify(request.environment);
+  const settings = JSON.stringify(request.config);
+  const program = JSON.stringify(request.program);
+  const { maxFieldBytes } = config.limits;
+  assertFieldSize('metadata.message', message, maxFieldBytes);
+  assertFieldSize('metadata.environment', environment, maxFieldBytes);
+  assertFieldSize('config', settings, maxFieldBytes);
+  assertFieldSize('The program (name, runtime, main and description)', program, maxFieldBytes);
+  const found = await stacks.find(ref);
+  if (!found) throw stackNotFound(ref);
+  const preview = request.kind === 'preview' || request.dryRun;
+  const exclusive = !preview || dialect === 'contract';
+  if (exclusive && found.activeUpdateId !== null) await settle(found.id, { admitsFault: preview });
+  // What has grown too large is made smaller by destroying it.
+  if (!preview && request.kind !== 'destroy') await quotas.assertMayKeepMore(ref.organization);
+  const limits = await quotas.limitsOf(ref.organization);
+  const run = async (tx: Queryable): Promise<string> => {
+    await holdMember(tx, ref, caller);
+    await quotas.assertMayAddUpdate(tx, { id: found.organizationId, name: ref.organization }, limits);
+    const lockedStacks = createStackRepository(tx);
+    const stack = await lockedStacks.lockById(found.id);
+    if (!stack) throw stackNotFound(ref);
+    if (exclusive && stack.activeUpdateId !== null) throw new StackBusyError();
+    if (!preview) await assertNoFault(tx, stack.id);
+    const id = await createUpdateRepository(tx)
+      .insert({
+        stackId: stack.id,
+        kind: request.kind,
+        dryRun: preview,
+        exclusive,
+        baseStackVersion: stack.stackVersion,
+        message,
+        environment,
+        config: settings,
+        program,
+        requestedBy: caller.userId,
+        tokenId: caller.tokenId,
+        waitSeconds: Math.min(startWaitSeconds, config.leaseSeconds),
+      })
+      .catch((error: unknown) => {
+        throw violatedConstraint(error) === 'updates_one_active_per_stack' ? new StackBusyError() : error;
+      });
+    if (exclusive) await lockedStacks.setActiveUpdate(stack.id, id);
+    return id;
+  };
+  return { stackId: found.id, preview, exclusive, run };
+}
+
+/** Lets nobody take the caller's rights away until the transaction has ended. Throws UnauthenticatedError, ForbiddenError. */
+export async function holdMember(tx: Queryable, ref: StackRef, caller: Caller): Promise<void> {
+  const role = await createIdentityRepository(tx).holdRole(caller.tokenId, ref.organization);
+  if (role === null) throw new UnauthenticatedError('The API token, its user or the membership was removed meanwhile');
+  if (!roleIncludes(role, 'member')) throw new ForbiddenError(`This needs the role member; you are now ${role}`);
+}

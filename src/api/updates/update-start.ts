@@ -1,0 +1,88 @@
+import { assertNoFault } from '../../shared/journal/journal-fault.ts';
+import { createJournalRepository } from '../../shared/journal/journal-repository.ts';
+import type { Config } from '../../shared/platform/config/config.ts';
+import { mintToken } from '../../shared/platform/crypto/secret-token.ts';
+import type { Queryable } from '../../shared/platform/db/sql.ts';
+import { ConflictError } from '../../shared/platform/errors/errors.ts';
+import type { StackRef } from '../../shared/stacks/names.ts';
+import { createStackRepository } from '../../shared/stacks/stack-repository.ts';
+import { parseTags } from '../../shared/stacks/tags.ts';
+import { describeLoss, isLeaseLoss } from '../../shared/updates/lease.ts';
+import { lockUpdate } from '../../shared/updates/update-closer.ts';
+import { createUpdateRepository } from '../../shared/updates/update-repository.ts';
+import type { ApiContext } from '../api-context.ts';
+import type { Caller } from '../request.ts';
+import { holdMember } from './update-creation.ts';
+import { updateNotFound } from './update-errors.ts';
+
+export interface StartRequest {
+  /** Those that replace the stack's; null or undefined leaves them. */
+  readonly tags: unknown;
+  /** The newest journal that the client can write; 0 for none. */
+  readonly journalVersion: number;
+}
+
+export interface StartedUpdate {
+  readonly token: string;
+  readonly expiresAt: Date;
+  /** The version that this update will own; the stack's current one for previews. */
+  readonly stackVersion: number;
+  /** The version that it starts from. */
+  readonly baseStackVersion: number;
+  readonly journalVersion: number;
+}
+
+/** The start of an update, to be run in a transaction. Throws InvalidRequestError for bad tags; the rest is as UpdateService.start. */
+export function prepareStart(
+  { config }: ApiContext,
+  { ref, caller, request }: { ref: StackRef; caller: Caller; request: StartRequest },
+): (tx: Queryable, updateId: string) => Promise<StartedUpdate> {
+  const tags = request.tags === null || request.tags === undefined ? null : JSON.stringify(parseTags(request.tags));
+  const lease = mintToken('lease-');
+  return async (tx, updateId) => {
+    await holdMember(tx, ref, caller);
+    const locked = await lockUpdate(tx, updateId);
+    if (!locked) throw updateNotFound(updateId);
+    const { stack, update } = locked;
+    if (update.status !== 'not started' || update.expired) {
+      throw new ConflictError(
+        update.status === 'running'
+          ? 'This update is already running'
+          : `This update has ended: ${
+              isLeaseLoss(update.endReason)
+                ? describeLoss(update.endReason)
+                : update.expired
+                  ? 'it was not started in time'
+                  : update.status
+            }`,
+      );
+    }
+    if (!update.dryRun) await assertNoFault(tx, stack.id);
+    if (tags !== null) await createStackRepository(tx).setTags(stack.id, tags);
+    const writesState = update.exclusive && !update.dryRun;
+    const journalVersion = writesState && servesJournal(config, request.journalVersion) ? 1 : 0;
+    const expiresAt = await createUpdateRepository(tx).start({
+      id: updateId,
+      leaseHash: lease.hash,
+      leaseSeconds: config.leaseSeconds,
+      tokenId: caller.tokenId,
+      longestSeconds: config.updateSeconds,
+      stackVersion: writesState ? stack.stackVersion + 1 : null,
+      baseStackVersion: stack.stackVersion,
+      journalVersion,
+      checkpointId: stack.checkpointId,
+    });
+    if (journalVersion > 0) await createJournalRepository(tx).open(updateId);
+    return {
+      token: lease.token,
+      expiresAt,
+      stackVersion: stack.stackVersion + (writesState ? 1 : 0),
+      baseStackVersion: stack.stackVersion,
+      journalVersion,
+    };
+  };
+}
+
+function servesJournal({ checkpointMode }: Config, offered: number): boolean {
+  return offered === 1 && (checkpointMode === 'journal' || checkpointMode === 'auto');
+}

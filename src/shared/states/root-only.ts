@@ -1,0 +1,49 @@
+import { JsonScanner } from '../platform/json/json-scanner.ts';
+import { RecentText } from '../platform/json/recent-text.ts';
+import { inTurns } from '../platform/turns/turns.ts';
+
+/** The type of the resource that stands for the stack itself: every program registers one. */
+const rootType = 'pulumi:pulumi:Stack';
+
+/** More than the raw text of that type takes, with all its characters escaped and spaces around. */
+const maxTypeBytes = 256;
+
+/**
+ * Whether a deployment document holds nothing but its stack's root resource: no other resource, and no pending operation that may
+ * have made one. Keeps none of the document. Throws JsonSyntaxError.
+ */
+export async function isRootOnly(document: AsyncIterable<Buffer>): Promise<boolean> {
+  const texts = new RecentText(maxTypeBytes);
+  let type: string | null = null;
+  let elements = 0;
+  // Of a repeated member the last counts.
+  let hasRootAlone = false;
+  let hasOperations = false;
+  const scanner = new JsonScanner({
+    reportDepth: 4,
+    onValue: (path, _kind, start, end) => {
+      const [root, list] = path;
+      if (path.length === 4 && root === 'deployment' && list === 'resources' && path[3] === 'type')
+        type = textOf(texts.textOf(start, end));
+      else if (path.length === 3) elements += 1;
+      else if (path.length === 2) {
+        if (root === 'deployment' && list === 'resources') hasRootAlone = elements === 1 && type === rootType;
+        if (root === 'deployment' && list === 'pending_operations') hasOperations = elements > 0;
+        elements = 0;
+      }
+      texts.pass(end);
+    },
+  });
+  for await (const chunk of inTurns(document)) {
+    texts.beginChunk(chunk);
+    scanner.write(chunk);
+    texts.endChunk();
+  }
+  scanner.end();
+  return hasRootAlone && !hasOperations;
+}
+
+function textOf(json: Buffer | null): string | null {
+  const value: unknown = json && JSON.parse(json.toString('utf8'));
+  return typeof value === 'string' ? value : null;
+}
