@@ -6,7 +6,6 @@ import { S3BlobStore } from '../../src/shared/platform/blobs/s3-blob-store.ts';
 import type { S3Options } from '../../src/shared/platform/blobs/s3-client.ts';
 import { chunksOf, mib, readAll, waitingBody } from './blob-store-suite.ts';
 import { shareErrorWithCore } from './fake-s3.ts';
-import { describeOnS3 } from './s3-under-test.ts';
 
 shareErrorWithCore();
 
@@ -16,7 +15,8 @@ const limitMs = 25_000;
 /** For calls that are to be answered, however busy the machine is. */
 const patience = { requestTimeoutMs: 10_000 };
 
-function describeOutages(name: string, server: () => S3Server): void {
+/** What a store does while its server is away, slow or killed. */
+export function describeOutages(name: string, server: () => S3Server): void {
   describe(`outages of ${name}`, () => {
     const stores: S3BlobStore[] = [];
     let store: S3BlobStore;
@@ -162,6 +162,3 @@ function describeOutages(name: string, server: () => S3Server): void {
     }, 120_000);
   });
 }
-
-await describeOnS3('minio', (server) => describeOutages('MinIO', server));
-await describeOnS3('versitygw', (server) => describeOutages('versitygw', server));
