@@ -27,7 +27,7 @@ await describeOnRedis((server) => {
   const connect = async (): Promise<Redis> => {
     const redis = connectRedis(server().url, 'producer', logger);
     connections.push(redis);
-    await untilReady(redis, 5_000);
+    await untilReady(redis, 30_000);
     return redis;
   };
   let redis: Redis;
@@ -143,7 +143,7 @@ await describeOnRedis((server) => {
         await until(async () => (await held(store)) === 0, 'its job has had its time');
         await expect(readAll(store.open(key, seal))).rejects.toThrow(HandoverMissingError);
         source.letGo();
-      }, 20_000);
+      });
 
       it('nothing is lost of one that lives and is slow', async () => {
         const slow = new RedisHandoverStore(redis, sized(4 * mib), { lifeMs: 500, renewMs: 50 });
@@ -285,7 +285,7 @@ await describeOnRedis((server) => {
         } finally {
           await server().restart();
         }
-        await untilReady(redis, 5_000);
+        await untilReady(redis, 30_000);
         await store.check(1_000);
       },
       20_000,
@@ -315,7 +315,7 @@ await describeOnRedis((server) => {
       } finally {
         server().resume();
       }
-    }, 20_000);
+    });
 
     it('a put during which Redis goes is refused, and leaves no room taken', async () => {
       const source = waitingBody(randomBytes(mib), randomBytes(mib));
@@ -329,9 +329,9 @@ await describeOnRedis((server) => {
       } finally {
         await server().restart();
       }
-      await untilReady(redis, 5_000);
+      await untilReady(redis, 30_000);
       expect(await held(store)).toBe(0);
-    }, 20_000);
+    });
 
     function callOf(on: RedisHandoverStore, call: string): Promise<unknown> {
       const body = chunksOf(randomBytes(10));

@@ -123,7 +123,7 @@ class SocketConnection implements WireConnection {
     this.#socket.off('close', done);
   }
 
-  async answer(limitMs = 20_000): Promise<WireAnswer | null> {
+  async answer(limitMs = 60_000): Promise<WireAnswer | null> {
     const deadline = Date.now() + limitMs;
     for (;;) {
       const received = Buffer.concat(this.#received);
@@ -145,7 +145,7 @@ class SocketConnection implements WireConnection {
     }
   }
 
-  async interim(limitMs = 20_000): Promise<number> {
+  async interim(limitMs = 60_000): Promise<number> {
     const deadline = Date.now() + limitMs;
     for (;;) {
       const received = Buffer.concat(this.#received);
@@ -274,7 +274,7 @@ export async function expectNothingChanged<T>(server: WireServer, act: () => Pro
 }
 
 /** Waits until no body and no job is under way; fails when that does not happen. */
-export async function settled(app: TestApp, limitMs = 5_000): Promise<void> {
+export async function settled(app: TestApp, limitMs = 60_000): Promise<void> {
   const deadline = Date.now() + limitMs;
   const busy = () => {
     const { waiting, active } = app.context.dispatcher.state();
