@@ -24,7 +24,7 @@ async function killDuring(scenario: Scenario, name: string, op: CloudOperation, 
   await workspace.cloud.control(control);
   await workspace.cloud.clearStarted();
   const cli = await workspace.spawn(['up', ...unattended]);
-  await workspace.cloud.waitStarted(name, op, 60_000);
+  await workspace.cloud.waitStarted(name, op, 120_000);
   await cli.killAll();
   await workspace.cloud.control({});
 }
@@ -186,11 +186,14 @@ await suite('a CLI that is killed', {}, () => {
         c: { value: reference('b', 'value') },
       };
       await workspace.writeProgram(thingProgram({ project, things }));
-      await workspace.cloud.control({ slowMs: { 'b.create': 15_000 } });
+      await workspace.cloud.control({ slowMs: { 'b.create': 5_000 } });
       const cli = await workspace.spawn(['up', ...unattended]);
-      await workspace.cloud.waitStarted('b', 'create', 60_000);
+      await workspace.cloud.waitStarted('b', 'create', 120_000);
+      // It is in the middle of the step for as long as the other one needs.
+      cli.pause();
       await workspace.runOk(['cancel', '--yes']);
       const before = await workspace.exportState();
+      cli.resume();
       const ended = await cli.done;
       expect(outputOf(ended)).toContain('[403]');
       expect(ended.exitCode).not.toBe(0);
@@ -215,9 +218,9 @@ await suite('a CLI that is killed', {}, () => {
           c: { value: reference('b', 'value') },
         };
         await workspace.writeProgram(thingProgram({ project, things }));
-        await workspace.cloud.control({ slowMs: { 'b.create': 2_000 } });
+        await workspace.cloud.control({ slowMs: { 'b.create': 5_000 } });
         const cli = await workspace.spawn(['up', ...unattended]);
-        await workspace.cloud.waitStarted('b', 'create', 60_000);
+        await workspace.cloud.waitStarted('b', 'create', 120_000);
         cli.interrupt();
         expect((await cli.done).exitCode).not.toBe(0);
         await scenario.keepInOrder('interrupted');
@@ -237,7 +240,7 @@ await suite('a CLI that is killed', {}, () => {
       await workspace.runOk(['up', ...unattended]);
       await workspace.cloud.clearStarted();
       const cli = await workspace.spawn(['preview', '--refresh', '--non-interactive']);
-      await workspace.cloud.waitStarted('a', 'read', 60_000);
+      await workspace.cloud.waitStarted('a', 'read', 120_000);
       await workspace.runOk(['up', ...unattended]);
       await cli.killAll();
       await workspace.runOk(['up', ...unattended]);

@@ -31,7 +31,7 @@ await suite('a server that is killed or restarted', { ownServer: true }, () => {
         const { workspace, project } = scenario;
         await workspace.writeProgram(slowChain(project, 25, 100));
         const cli = await workspace.spawn(['up', ...unattended]);
-        await workspace.cloud.waitStarted('t8', 'create', 60_000);
+        await workspace.cloud.waitStarted('t8', 'create', 120_000);
         const downSince = performance.now();
         await (how === 'killed' ? holdfast.kill() : holdfast.stop());
         await holdfast.restart();
@@ -63,7 +63,7 @@ await suite('a server that is killed or restarted', { ownServer: true }, () => {
       await workspace.writeProgram(slowChain(project, 12, 50));
       await workspace.cloud.control({ slowMs: { 't7.create': 120_000 } });
       const cli = await workspace.spawn(['up', ...unattended]);
-      await workspace.cloud.waitStarted('t7', 'create', 60_000);
+      await workspace.cloud.waitStarted('t7', 'create', 120_000);
       await Promise.all([holdfast.kill(), cli.killAll()]);
       await workspace.cloud.control({});
       await holdfast.restart();

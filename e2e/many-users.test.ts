@@ -29,7 +29,7 @@ await suite('many users at once', {}, () => {
       await workspace.cloud.clearStarted();
       await workspace.cloud.control({ slowMs: { 'b.update': 3_000 } });
       const first = await workspace.spawn(['up', ...unattended]);
-      await workspace.cloud.waitStarted('b', 'update', 60_000);
+      await workspace.cloud.waitStarted('b', 'update', 120_000);
       // It holds the stack for as long as the others need.
       first.pause();
       const listed = (await workspace.runOk(['stack', 'ls', '--json'])).stdout;

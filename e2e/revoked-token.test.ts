@@ -31,19 +31,22 @@ await suite('a token that is revoked', { ownServer: true }, () => {
       await workspace.writeProgram(thingProgram({ project, things }));
       await admin(holdfast, 'create-user', 'mia', '--organization', holdfast.organization);
       const token = (await admin(holdfast, 'create-token', 'mia')).trim();
-      await workspace.cloud.control({ slowMs: { 'b.create': 10_000 } });
+      await workspace.cloud.control({ slowMs: { 'b.create': 5_000 } });
       const cli = await workspace.spawn(['up', ...unattended], { env: { PULUMI_ACCESS_TOKEN: token } });
-      await workspace.cloud.waitStarted('b', 'create', 60_000);
+      await workspace.cloud.waitStarted('b', 'create', 120_000);
+      // It is in the middle of the step for as long as the others need.
+      cli.pause();
       expect(await admin(holdfast, 'revoke', '--user', 'mia')).toMatch(
         /Revoked 1 token of mia\.\nUpdate .* was cancelled/,
       );
 
       const before = await workspace.exportState();
       expect(before.deployment.pending_operations?.map(({ type }) => type)).toEqual(['creating']);
-      // At once, while the CLI of the other one still runs.
+      // At once, while the CLI of the other one is still there.
       await workspace.cloud.control({});
       await workspace.runOk(['up', ...unattended, '--target', scenario.thing('a')]);
 
+      cli.resume();
       const ended = await cli.done;
       expect(outputOf(ended)).toMatch(
         /\[403\] This update was cancelled: the API token under which it was started was revoked/,

@@ -1,13 +1,15 @@
-import { readFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 
-// `npm run check:lock [folder]`: what npm ci brings is what was locked, bit for bit, from whatever registry and on every platform.
+// `npm run check:lock -- [--fix] [folder]`: what npm ci brings is what was locked, bit for bit, from whatever registry and on
+// every platform. `--fix` takes `engines` out of the lock file; run it after `npm install`.
 
 interface LockedPackage {
   readonly version?: string;
   readonly resolved?: string;
   readonly integrity?: string;
   readonly link?: boolean;
+  readonly engines?: unknown;
 }
 
 interface LockFile {
@@ -27,6 +29,12 @@ const exactVersion = /^\d+\.\d+\.\d+(?:-[\w.]+)?$/;
 function findFaults(manifest: Manifest, lock: LockFile, settings: string): string[] {
   const faults: string[] = [];
   if (lock.lockfileVersion !== 3) faults.push(`package-lock.json has version ${lock.lockfileVersion} instead of 3`);
+  // npm compares them with the Node that it runs on itself and warns, yet everything here runs on the one in bin/node.
+  const withEngines = Object.entries(lock.packages).filter(([place, { engines }]) => place !== '' && engines);
+  if (withEngines.length > 0)
+    faults.push(
+      `${withEngines.length} packages name engines (${withEngines[0]?.[0]}): run npm run check:lock -- --fix`,
+    );
   for (const [place, { integrity, resolved, link }] of Object.entries(lock.packages)) {
     if (place === '') continue;
     if (link) faults.push(`${place} is a link to a folder`);
@@ -45,8 +53,19 @@ function findFaults(manifest: Manifest, lock: LockFile, settings: string): strin
   return faults;
 }
 
-const root = path.resolve(process.argv[2] ?? path.join(import.meta.dirname, '..'));
+/** The lock file without the engines of its packages, as npm would write it. */
+function withoutEngines(text: string): string {
+  const lock = JSON.parse(text) as { packages: Record<string, { engines?: unknown }> };
+  for (const [place, entry] of Object.entries(lock.packages)) if (place !== '') delete entry.engines;
+  return `${JSON.stringify(lock, null, 2)}\n`;
+}
+
+const folders = process.argv.slice(2).filter((argument) => argument !== '--fix');
+const root = path.resolve(folders[0] ?? path.join(import.meta.dirname, '..'));
 const read = (name: string): string => readFileSync(path.join(root, name), 'utf8');
+if (process.argv.includes('--fix')) {
+  writeFileSync(path.join(root, 'package-lock.json'), withoutEngines(read('package-lock.json')));
+}
 const faults = findFaults(JSON.parse(read('package.json')), JSON.parse(read('package-lock.json')), read('.npmrc'));
 for (const fault of faults) console.error(fault);
 if (faults.length > 0) process.exitCode = 1;

@@ -20,7 +20,7 @@ export interface ProcessSpec {
   stopGraceMs?: number;
 }
 
-const readyTimeoutMs = 90_000;
+const readyTimeoutMs = 180_000;
 const logTailChars = 400_000;
 
 const running = new Set<ChildProcess>();

@@ -88,6 +88,13 @@ const drainSeconds = '3';
 
 const run = promisify(execFile);
 
+/** The S3 server of clusters that do not choose one: the one that the compose file runs, or what HOLDFAST_TEST_S3 names. */
+export function clusterS3Kind(): S3ServerKind {
+  const named = process.env['HOLDFAST_TEST_S3'] ?? 'versitygw';
+  if (named !== 'versitygw' && named !== 'minio') throw new Error(`HOLDFAST_TEST_S3 is neither versitygw nor minio`);
+  return named;
+}
+
 /** Starts every part and waits until the proxy answers. What a failed start leaves behind is removed. */
 export async function startCluster(options: ClusterOptions = {}): Promise<Cluster> {
   const home = await mkdtemp(join(tmpdir(), 'holdfast-cluster-'));
@@ -121,7 +128,7 @@ async function startParts(
   const {
     apis: apiCount = 3,
     workers: workerCount = 2,
-    s3Kind = 'minio',
+    s3Kind = clusterS3Kind(),
     entry = bin,
     onProgress = () => {},
   } = options;

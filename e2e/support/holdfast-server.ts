@@ -44,7 +44,7 @@ export interface OwnHoldfastServer extends HoldfastServer {
 }
 
 const organization = 'dev-org';
-const readyTimeoutMs = 60_000;
+const readyTimeoutMs = 120_000;
 const stopGraceMs = 30_000;
 const bin = join(import.meta.dirname, '..', '..', 'bin', 'holdfast.js');
 /** As `npm start` has them. */
@@ -175,7 +175,7 @@ async function stopPostgresLeftBehind(dataDir: string): Promise<void> {
   const pid = Number((await readFile(pidFile, 'utf8')).split('\n')[0]);
   if (!(pid > 1) || !sendSignal(pid, 'SIGQUIT')) return;
   await pollUntil('Postgres ends', () => !existsSync(`/proc/${pid}`) || !sendSignal(pid, 'SIGCONT'), {
-    timeoutMs: 10_000,
+    timeoutMs: 60_000,
   });
 }
 

@@ -72,7 +72,7 @@ export async function startServer(spec: ServerSpec): Promise<ServerHandle> {
         if (hasEnded(started)) throw new Error(`${spec.name} ended with ${started.exitCode}:\n${output}`);
         return spec.isReady().catch(() => false);
       },
-      { timeoutMs: spec.readyTimeoutMs ?? 30_000, everyMs: 50 },
+      { timeoutMs: spec.readyTimeoutMs ?? 90_000, everyMs: 50 },
     );
   };
 

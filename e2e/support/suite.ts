@@ -5,7 +5,7 @@ import { ensureToolchain, type ToolName } from '../toolchain/toolchain.ts';
 import { type HoldfastServer, hasExternalServer, startHoldfast } from './holdfast-server.ts';
 
 /** Long enough for a slow machine that is building something else at the same time. */
-export const scenarioTimeoutMs = 240_000;
+export const scenarioTimeoutMs = 480_000;
 
 /** What a group of tests needs. */
 export interface SuiteNeeds {
@@ -43,7 +43,7 @@ export function fileServer<Server extends HoldfastServer = HoldfastServer>(
     const server = await started;
     for (const line of server?.faults() ?? []) process.stderr.write(`e2e: the server logged ${line}\n`);
     await server?.[Symbol.asyncDispose]();
-  }, 60_000);
+  }, 120_000);
   return () => {
     started ??= start();
     return started;

@@ -80,7 +80,7 @@ export class TestCloud {
   }
 
   /** Waits for an operation on a resource to begin; forget earlier runs with `clearStarted` first. */
-  async waitStarted(name: string, op: CloudOperation, timeoutMs = 30_000): Promise<void> {
+  async waitStarted(name: string, op: CloudOperation, timeoutMs = 60_000): Promise<void> {
     const path = join(this.dir, 'started', `${fileNameOf(name)}.${op}`);
     await pollUntil(`${op} of ${name} begins`, () => existsSync(path), { timeoutMs });
   }

@@ -26,11 +26,12 @@ export function report(line: string): void {
   process.stderr.write(`toolchain: ${line}\n`);
 }
 
-/** Runs `work` and says every 20 s that it is still under way. */
-export async function withProgress<T>(what: string, work: () => Promise<T>): Promise<T> {
+/** Runs `work` and says every 20 s that it is still under way, with what `more` has to add. */
+export async function withProgress<T>(what: string, work: () => Promise<T>, more?: () => string): Promise<T> {
   const startedAt = Date.now();
   const elapsed = (): number => Math.round((Date.now() - startedAt) / 1000);
-  const timer = setInterval(() => report(`${what}, ${elapsed()} s so far`), progressIntervalMs);
+  const addition = (): string => (more === undefined ? '' : `; ${more()}`);
+  const timer = setInterval(() => report(`${what}, ${elapsed()} s so far${addition()}`), progressIntervalMs);
   try {
     return await work();
   } finally {

@@ -1,10 +1,13 @@
-import { chmod, link, mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
-import { basename, dirname, join, resolve } from 'node:path';
+import { chmod, link, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { basename, join, resolve } from 'node:path';
 
 import { CommandFailedError, findOnPath, runCommand, ToolUnavailableError } from './command.ts';
-import { type CachedBuild, ensureBuilt } from './tool-cache.ts';
+import { prepareStandIns, type StandIns, standInInputs } from './go-stand-ins.ts';
+import { buildDir, type CachedBuild } from './tool-cache.ts';
 
 const goModules = join(import.meta.dirname, 'go');
+const goEnv = { CGO_ENABLED: '0', GOWORK: 'off', GOFLAGS: '' };
 /** Source of the S3 server that the compose file builds and runs. */
 const shippedS3Server = join(import.meta.dirname, '../../deploy/s3');
 
@@ -15,73 +18,89 @@ const schemathesisVersion = '4.32.5';
 /** Versions of the Pulumi CLI that are built, by minor version. */
 export type PulumiVersion = keyof typeof pulumiVersions;
 
-/** Builds a CLI with the YAML language host beside it; returns the path of `pulumi`, whose directory fits on PATH. */
-export async function buildPulumi(version: PulumiVersion): Promise<string> {
-  const full = pulumiVersions[version];
-  const yamlHost = await buildYamlHost();
-  const recipe = await goBuild({
-    label: `pulumi-${full}`,
-    module: `pulumi-${version}`,
-    packagePath: 'github.com/pulumi/pulumi/pkg/v3/cmd/pulumi',
-    ldflags: `-X github.com/pulumi/pulumi/sdk/v3/go/common/version.Version=v${full}`,
-    extraInputs: [basename(dirname(dirname(yamlHost)))],
-    finish: (bin) => link(yamlHost, join(bin, 'pulumi-language-yaml')),
-  });
-  const dir = await ensureBuilt(recipe);
-  return join(dir, 'bin', 'pulumi');
+/** How a tool is made. */
+export interface Recipe {
+  /** Each may use those before it. */
+  builds(): Promise<CachedBuild[]>;
+  /** The tool in the directory of the last of them. */
+  executable: string;
 }
+
+/** The CLI without the drivers and secrets providers of clouds, which are half of what would have to be compiled. */
+const withoutClouds: StandIns = {
+  folder: join(goModules, 'pulumi-without-clouds'),
+  modules: ['gocloud.dev', 'github.com/pulumi/pulumi/pkg/v3', 'github.com/aws/aws-sdk-go-v2/service/s3'],
+};
 
 /** v1.38.0 also serves the older CLI; only the `pulumi:index:Stash` resource is missing there, for want of an engine. */
-async function buildYamlHost(): Promise<string> {
-  const dir = await ensureBuilt(
-    await goBuild({
-      label: 'pulumi-language-yaml-1.38.0',
-      module: 'pulumi-3.255',
-      packagePath: 'github.com/pulumi/pulumi-yaml/cmd/pulumi-language-yaml',
-    }),
-  );
-  return join(dir, 'bin', 'pulumi-language-yaml');
+const yamlHost: GoBuild = {
+  label: 'pulumi-language-yaml-1.38.0',
+  typicalSeconds: 270,
+  module: 'pulumi-3.255',
+  packagePath: 'github.com/pulumi/pulumi-yaml/cmd/pulumi-language-yaml',
+};
+
+/** A CLI with the YAML language host beside it: the directory of `pulumi` fits on PATH. */
+function pulumi(version: PulumiVersion, more: Pick<GoBuild, 'typicalSeconds' | 'standIns'>): Recipe {
+  const full = pulumiVersions[version];
+  const builds = async (): Promise<CachedBuild[]> => {
+    const host = await goBuild(yamlHost);
+    const hostDir = buildDir(host);
+    const cli = await goBuild({
+      ...more,
+      label: `pulumi-${full}`,
+      module: `pulumi-${version}`,
+      packagePath: 'github.com/pulumi/pulumi/pkg/v3/cmd/pulumi',
+      ldflags: `-X github.com/pulumi/pulumi/sdk/v3/go/common/version.Version=v${full}`,
+      extraInputs: [basename(hostDir)],
+      finish: (bin) => link(join(hostDir, 'bin', 'pulumi-language-yaml'), join(bin, 'pulumi-language-yaml')),
+    });
+    return [host, cli];
+  };
+  return { builds, executable: 'bin/pulumi' };
 }
 
-/** Builds our own resource plugin, `pulumi-resource-holdfast`. */
-export async function buildTestProvider(): Promise<string> {
-  const dir = await ensureBuilt(
-    await goBuild({ label: 'pulumi-resource-holdfast-1.0.0', module: 'test-provider', packagePath: '.' }),
-  );
-  return join(dir, 'bin', 'pulumi-resource-holdfast');
+function goTool(build: GoBuild, name: string): Recipe {
+  return { builds: async () => [await goBuild(build)], executable: `bin/${name}` };
 }
 
-/** Builds MinIO at the version that its go.mod pins. For tests only: it stays in the cache and is never shipped. */
-export async function buildMinio(): Promise<string> {
-  const dir = await ensureBuilt(
-    await goBuild({ label: 'minio', module: 'minio', packagePath: 'github.com/minio/minio' }),
-  );
-  return join(dir, 'bin', 'minio');
-}
-
-/** Builds the S3 server that the compose file runs: versitygw with a store that syncs. */
-export async function buildVersitygw(): Promise<string> {
-  const dir = await ensureBuilt(
-    await goBuild({ label: 'versitygw-synced', module: shippedS3Server, packagePath: '.' }),
-  );
-  return join(dir, 'bin', 'versitygw-synced');
-}
-
-/** Builds our own file system for tests, `lossy-disk`, which loses what was not synced. */
-export async function buildLossyDisk(): Promise<string> {
-  const dir = await ensureBuilt(await goBuild({ label: 'lossy-disk', module: 'lossy-disk', packagePath: '.' }));
-  return join(dir, 'bin', 'lossy-disk');
-}
-
-/** Installs schemathesis into a Python environment of its own; returns an executable that takes its arguments. */
-export async function buildSchemathesis(): Promise<string> {
-  const dir = await ensureBuilt({
-    label: `schemathesis-${schemathesisVersion}`,
-    inputs: [schemathesisVersion, 'venv-2'],
-    build: buildVenv,
-  });
-  return join(dir, 'bin', 'schemathesis-run');
-}
+/** All tools that are built, by name. */
+export const recipes = {
+  /** Our own resource plugin. */
+  'test-provider': goTool(
+    { label: 'pulumi-resource-holdfast-1.0.0', typicalSeconds: 90, module: 'test-provider', packagePath: '.' },
+    'pulumi-resource-holdfast',
+  ),
+  'pulumi-3.255': pulumi('3.255', { typicalSeconds: 400, standIns: withoutClouds }),
+  'pulumi-3.200': pulumi('3.200', { typicalSeconds: 340 }),
+  /** The S3 server that the compose file runs: versitygw with a store that syncs. */
+  versitygw: goTool(
+    { label: 'versitygw-synced', typicalSeconds: 270, module: shippedS3Server, packagePath: '.' },
+    'versitygw-synced',
+  ),
+  /** Our own file system for tests, which loses what was not synced. */
+  'lossy-disk': goTool(
+    { label: 'lossy-disk', typicalSeconds: 20, module: 'lossy-disk', packagePath: '.' },
+    'lossy-disk',
+  ),
+  /** For tests only: it stays in the cache and is never shipped. */
+  minio: goTool(
+    { label: 'minio', typicalSeconds: 570, module: 'minio', packagePath: 'github.com/minio/minio' },
+    'minio',
+  ),
+  /** In a Python environment of its own. */
+  schemathesis: {
+    builds: async () => [
+      {
+        label: `schemathesis-${schemathesisVersion}`,
+        typicalSeconds: 40,
+        inputs: [schemathesisVersion, 'venv-2'],
+        build: buildVenv,
+      },
+    ],
+    executable: 'bin/schemathesis-run',
+  },
+} satisfies Record<string, Recipe>;
 
 async function buildVenv(dir: string): Promise<void> {
   const python = await findOnPath('python3');
@@ -102,40 +121,55 @@ async function buildVenv(dir: string): Promise<void> {
 
 interface GoBuild {
   label: string;
+  typicalSeconds: number;
   /** Directory whose go.mod and go.sum pin everything; relative to go/. */
   module: string;
   packagePath: string;
   ldflags?: string;
   extraInputs?: readonly string[];
+  standIns?: StandIns;
   finish?: (binDir: string) => Promise<void>;
 }
 
 async function goBuild(recipe: GoBuild): Promise<CachedBuild> {
+  const { label, typicalSeconds, packagePath, standIns } = recipe;
   const moduleDir = resolve(goModules, recipe.module);
   const names = (await readdir(moduleDir)).sort();
   const files = await Promise.all(names.map((name) => readFile(join(moduleDir, name))));
   const ldflags = `-s -w ${recipe.ldflags ?? ''}`.trim();
-  const inputs = [recipe.packagePath, ldflags, ...(recipe.extraInputs ?? []), ...names, ...files];
-  const build = async (dir: string): Promise<void> => {
+  const replaced = standIns === undefined ? [] : await standInInputs(standIns);
+  const inputs = [packagePath, ldflags, ...(recipe.extraInputs ?? []), ...names, ...files, ...replaced];
+
+  /** Runs Go in the module's directory; `verb` gets the flags that choose what is read. */
+  const runGo = async (verb: string, args: readonly string[]): Promise<void> => {
     const go = await findOnPath('go', ['/usr/local/go/bin']);
     if (go === null) {
-      throw new ToolUnavailableError(`${recipe.label} is built with Go: install Go 1.26 or newer and put it on PATH.`);
+      throw new ToolUnavailableError(`${label} is built with Go: install Go 1.26 or newer and put it on PATH.`);
     }
-    const binDir = join(dir, 'bin');
-    await mkdir(binDir);
-    const flags = ['-mod=readonly', '-buildvcs=false', '-trimpath', '-ldflags', ldflags];
+    const scratch = await mkdtemp(join(tmpdir(), 'holdfast-go-'));
     try {
-      await runCommand(go, ['build', ...flags, '-o', `${binDir}/`, recipe.packagePath], {
-        cwd: moduleDir,
-        env: { CGO_ENABLED: '0', GOWORK: 'off', GOFLAGS: '' },
-      });
+      const chosen = standIns === undefined ? [] : await prepareStandIns(go, goEnv, moduleDir, standIns, scratch);
+      await runCommand(go, [verb, '-mod=readonly', ...chosen, ...args], { cwd: moduleDir, env: goEnv });
     } catch (error) {
       if (error instanceof CommandFailedError && error.message.includes('requires go >=')) {
-        throw new ToolUnavailableError(`${recipe.label} needs a newer Go: install Go 1.26 or newer.`, { cause: error });
+        throw new ToolUnavailableError(`${label} needs a newer Go: install Go 1.26 or newer.`, { cause: error });
       }
       throw error;
+    } finally {
+      await rm(scratch, { recursive: true, force: true });
     }
-    await recipe.finish?.(binDir);
   };
-  return { label: recipe.label, inputs, build };
+  return {
+    label,
+    typicalSeconds,
+    inputs,
+    // Only what is compiled: `go mod download` would bring the modules of all platforms and tests.
+    download: () => runGo('list', ['-deps', packagePath]),
+    build: async (dir) => {
+      const binDir = join(dir, 'bin');
+      await mkdir(binDir);
+      await runGo('build', ['-buildvcs=false', '-trimpath', '-ldflags', ldflags, '-o', `${binDir}/`, packagePath]);
+      await recipe.finish?.(binDir);
+    },
+  };
 }

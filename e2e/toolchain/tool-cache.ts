@@ -2,9 +2,10 @@ import { createHash, randomUUID } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { link, mkdir, readdir, readFile, rename, rm, stat, utimes, writeFile } from 'node:fs/promises';
 import { homedir, hostname } from 'node:os';
-import { join, resolve } from 'node:path';
+import { basename, join, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 
+import { buildPlan, inWords } from './build-plan.ts';
 import { report, withProgress } from './command.ts';
 import { hasErrorCode } from './error-code.ts';
 
@@ -24,17 +25,26 @@ export function cacheDir(): string {
 export interface CachedBuild {
   /** Name with version: the readable part of the directory name. */
   label: string;
+  /** How long it takes on two idle cores. */
+  typicalSeconds: number;
   /** Everything the result depends on; a change leads to a new directory. */
   inputs: readonly (string | Buffer)[];
+  /** Fetches what the build needs and leaves it in the caches of its tools; the build fetches what is still lacking. */
+  download?: () => Promise<void>;
   /** Fills `dir`, which is renamed once complete. */
   build(dir: string): Promise<void>;
+}
+
+/** Where the result of a build is, or will be. */
+export function buildDir(tool: CachedBuild): string {
+  return join(cacheDir(), `${tool.label}-${inputsHash(tool.inputs)}`);
 }
 
 /** Returns the directory of a finished build, building it when it is lacking. Safe with many processes at once. */
 export async function ensureBuilt(tool: CachedBuild): Promise<string> {
   const root = cacheDir();
-  const key = `${tool.label}-${inputsHash(tool.inputs)}`;
-  const target = join(root, key);
+  const target = buildDir(tool);
+  const key = basename(target);
   if (existsSync(target)) return target;
 
   const scratch = join(root, '.building');
@@ -44,16 +54,23 @@ export async function ensureBuilt(tool: CachedBuild): Promise<string> {
     if (existsSync(target)) return target;
     await removeLeftovers(scratch, `${key}.part-`);
     const startedAt = Date.now();
+    const elapsed = (): number => (Date.now() - startedAt) / 1000;
+    buildPlan.expect(tool.label, tool.typicalSeconds);
     report(`building ${tool.label} …`);
     const part = join(scratch, `${key}.part-${randomUUID()}`);
     await mkdir(part);
     try {
-      await withProgress(`building ${tool.label}`, () => tool.build(part));
+      const left = (): string => {
+        const seconds = buildPlan.secondsLeft(tool.label, elapsed());
+        return seconds > 0 ? `about ${inWords(seconds)} left in all` : 'longer than usual';
+      };
+      await withProgress(`building ${tool.label}`, () => tool.build(part), left);
       await rename(part, target);
     } finally {
       await rm(part, { recursive: true, force: true });
     }
-    report(`${tool.label} is ready after ${Math.round((Date.now() - startedAt) / 1000)} s`);
+    buildPlan.finish(tool.label, elapsed());
+    report(`${tool.label} is ready after ${Math.round(elapsed())} s`);
     return target;
   } finally {
     await release();

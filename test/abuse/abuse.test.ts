@@ -77,7 +77,7 @@ describe.each([
   }, 240_000);
   afterAll(async () => {
     await target?.[Symbol.asyncDispose]();
-  }, 60_000);
+  });
 
   test.each(own.map((each) => [each.name, each] as const))(
     '%s: the others work on, and memory is bounded',

@@ -59,7 +59,7 @@ export function describeBlobStore(name: string, start: () => Promise<StoreUnderT
     beforeAll(async () => {
       subject = await start();
       store = subject.store;
-    }, 60_000);
+    });
     afterAll(() => subject?.close());
 
     const put = (key: string, bytes: Buffer) => store.put(key, chunksOf(bytes));

@@ -166,7 +166,7 @@ export function describeDispatcher(
       const [first, second, third] = at as [number, number, number];
       expect(second - first).toBeGreaterThanOrEqual(40);
       expect(third - second).toBeGreaterThanOrEqual(90);
-    }, 20_000);
+    });
 
     it('a fault that stays ends as one to repeat the call for', async () => {
       let runs = 0;
@@ -184,7 +184,7 @@ export function describeDispatcher(
       await expect(run).rejects.not.toThrow(JobPendingError);
       expect(runs).toBeGreaterThan(2);
       expect(ended).toEqual([idOf(job)]);
-    }, 20_000);
+    });
 
     it('a body that is gone is not looked for again', async () => {
       let runs = 0;
@@ -235,7 +235,7 @@ export function describeDispatcher(
         Date.now = now;
         held.open();
       }
-    }, 15_000);
+    });
 
     it('enqueue is over once the job is accepted, whatever becomes of it', async () => {
       const held = gate();
@@ -321,7 +321,7 @@ export function describeDispatcher(
       const before = order.slice(0, Math.max(...['a', 'b', 'c'].map((share) => order.indexOf(share))));
       expect(before.filter((id) => id === 'flood').length).toBeLessThanOrEqual(3);
       await Promise.all(flood);
-    }, 20_000);
+    });
 
     it('large jobs do not hold up small ones', async () => {
       const held = gate();

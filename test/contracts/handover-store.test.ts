@@ -143,7 +143,7 @@ await describeOnRedis((server) => {
         await until(async () => (await held(store)) === 0, 'its job has had its time');
         await expect(readAll(store.open(key, seal))).rejects.toThrow(HandoverMissingError);
         source.letGo();
-      }, 20_000);
+      });
 
       it('nothing is lost of one that lives and is slow', async () => {
         const slow = new RedisHandoverStore(redis, sized(4 * mib), { lifeMs: 500, renewMs: 50 });
@@ -315,7 +315,7 @@ await describeOnRedis((server) => {
       } finally {
         server().resume();
       }
-    }, 20_000);
+    });
 
     it('a put during which Redis goes is refused, and leaves no room taken', async () => {
       const source = waitingBody(randomBytes(mib), randomBytes(mib));
@@ -331,7 +331,7 @@ await describeOnRedis((server) => {
       }
       await untilReady(redis, 30_000);
       expect(await held(store)).toBe(0);
-    }, 20_000);
+    });
 
     function callOf(on: RedisHandoverStore, call: string): Promise<unknown> {
       const body = chunksOf(randomBytes(10));

@@ -49,7 +49,7 @@ test('an import that is slow holds up neither checkpoints nor other imports, how
   expect(await slow.connection.answer()).toMatchObject({ status: 200 });
   slow.connection.destroy();
   await until(() => app.context.handover.bytesHeld() === 0, 'all room is free');
-}, 60_000);
+});
 
 test('imports fill no room but their own', async () => {
   const settings = { HOLDFAST_IN_FLIGHT_BYTES: String(6 * mib), HOLDFAST_IMPORT_IN_FLIGHT_BYTES: String(mib) };
@@ -64,7 +64,7 @@ test('imports fill no room but their own', async () => {
   await full.finish();
   expect(await full.connection.answer()).toMatchObject({ status: 200 });
   full.connection.destroy();
-}, 60_000);
+});
 
 test('a body that trickles is cut off, tells why, and leaves no room taken', async () => {
   const server = await serve({ HOLDFAST_MIN_BODY_BYTES_PER_SECOND: String(mib) });
@@ -81,7 +81,7 @@ test('a body that trickles is cut off, tells why, and leaves no room taken', asy
   expect(answer).toMatchObject({ status: 503, json: { code: 503, message: expect.stringContaining('more slowly') } });
   expect(answer?.json.message).toContain('more slowly than the 1048576 bytes per second');
   await until(() => app.context.handover.bytesHeld() === 0, 'the room is free');
-}, 90_000);
+});
 
 test('fifty small batches that inflate to 8 MB each stay within the budget, while leases are renewed', async () => {
   const budget = 32 * mib;

@@ -97,7 +97,7 @@ describe('events', () => {
     const last = result.find(({ sequences }) => sequences.includes(40));
     expect(last?.sequences).toEqual([40]);
     expect(last?.text).toContain(`{"type":"stdoutEvent",${old.slice(1)}`);
-  }, 60_000);
+  });
 
   test('about a resource are found without a look at the others', async () => {
     const stack = await createStack(app);
@@ -213,7 +213,7 @@ describe('histories', () => {
     expect(one.chars).toBeLessThan(1.1 * mib);
     const page = await ok(app.call('GET', `${stack.path}/updates?pageSize=10&page=7`, { auth: stack.auth }));
     expect(page.json.updates.map((info: { updateID: string }) => info.updateID)).toEqual([update.id]);
-  }, 60_000);
+  });
 });
 
 describe('stacks', () => {
@@ -300,7 +300,7 @@ describe('control bodies', () => {
     expect(small.context.bodyBuffer.bytesArrived).toBeLessThanOrEqual(8 * mib);
     for (const connection of connections) connection.destroy();
     await until(() => small.context.bodyBuffer.bytesArrived === 0, 'all room is free');
-  }, 60_000);
+  });
 
   test('of a large batch give their room back with the answer, whole or not', async () => {
     const stack = await createStack(app);
@@ -334,7 +334,7 @@ describe('control bodies', () => {
     await until(() => app.context.inflatedBytes.used > 0, 'the body is in hand');
     connection.destroy();
     await until(() => app.context.inflatedBytes.used === 0 && app.context.bodyBuffer.bytesArrived === 0, 'all is free');
-  }, 60_000);
+  });
 
   test('that create a stack keep the bytes of their state', async () => {
     const organization = `state${process.pid}`;

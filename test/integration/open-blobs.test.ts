@@ -37,7 +37,7 @@ function openBlobs(): string[] {
   return targets.filter((target) => target.startsWith(app.dataDir) && !target.endsWith('server.pid'));
 }
 
-const untilClosed = () => until(() => openBlobs().length === 0, 'all blobs are closed', 30_000);
+const untilClosed = () => until(() => openBlobs().length === 0, 'all blobs are closed');
 
 onLinux('a rename leaves no blob open', async () => {
   const stack = await createLargeStack();

@@ -191,7 +191,7 @@ test('bytes in flight: the bodies of an organization wait for each other, and no
   } finally {
     gated.open();
   }
-}, 60_000);
+});
 
 test('the operator sets limits and sees them with what is used; the metrics have both', async () => {
   const stack = await createStack(app);

@@ -56,6 +56,7 @@ describe('check:lock', () => {
       { 'node_modules/a': { version: '1.0.0', integrity: 'sha512-y', resolved: 'https://registry.example/a.tgz' } },
       /names the registry/,
     ],
+    ['engines', { 'node_modules/a': { version: '1.0.0', integrity: 'sha512-y', engines: { node: '>=24' } } }, /--fix/],
     ['a link', { 'node_modules/a': { link: true } }, /is a link/],
     [
       'another version of a program',
@@ -67,6 +68,14 @@ describe('check:lock', () => {
     const { code, stderr } = await runScript('check-lock.ts', folder);
     expect(stderr).toMatch(sentence);
     expect(code).toBe(1);
+  });
+
+  test('takes engines out, and nothing else', async () => {
+    const entry = { version: '1.0.0', integrity: 'sha512-y', os: ['linux'] };
+    lock({ 'node_modules/a': { ...entry, engines: { node: '>=24' } } });
+    expect(await runScript('check-lock.ts', '--fix', folder)).toMatchObject({ code: 0, stderr: '' });
+    const { packages } = JSON.parse(readFileSync(path.join(folder, 'package-lock.json'), 'utf8'));
+    expect(packages['node_modules/a']).toEqual(entry);
   });
 
   test('refuses install scripts', async () => {

@@ -50,7 +50,7 @@ async function begin(server: WireServer, stack: TestStack, bytes: number, declar
   await connection.write(head('PATCH', `${update.path}/checkpoint`, { headers, length: declared }));
   const data = incompressible(bytes).subarray(0, bytes);
   await (declared === null ? send(data) : connection.write(data));
-  await until(async () => (await held()) >= bytes, 'the room is full', 30_000);
+  await until(async () => (await held()) >= bytes, 'the room is full');
   return { connection, send };
 }
 
@@ -72,8 +72,8 @@ test('a sender that says nothing more loses its place to whoever needs it', asyn
   expect(answer.status).toBe(204);
   expect(await connection.answer(30_000)).toMatchObject({ status: 503, json: { code: 503 } });
   connection.destroy();
-  await until(async () => (await held()) === 0, 'all room is free', 30_000);
-}, 90_000);
+  await until(async () => (await held()) === 0, 'all room is free');
+});
 
 test('a sender of unknown size that fills the room makes room for another organization, however busy it is', async () => {
   app = await createTestApp({ settings: roomSettings });
@@ -89,7 +89,7 @@ test('a sender of unknown size that fills the room makes room for another organi
     clearInterval(sending);
     connection.destroy();
   }
-}, 90_000);
+});
 
 test('an organization with many bodies waiting for workers leaves room for another one', async () => {
   directory = await mkdtemp(path.join(tmpdir(), 'holdfast-room-'));
@@ -110,10 +110,10 @@ test('an organization with many bodies waiting for workers leaves room for anoth
     for (const each of many) void each.then((answer) => answer.status === 503 && refused.push(answer));
     // Each is refused or wholly in by then: what is held stays as it is.
     const isFull = async () => refused.length > 0 && (await held()) >= (stacks.length - refused.length) * 900_000;
-    await until(isFull, 'the room is as full as they may make it', 30_000);
+    await until(isFull, 'the room is as full as they may make it');
     const before = await held();
     const saved = save(other, 600_000);
-    await until(async () => (await held()) >= before + 500_000, 'the other one is let in', 30_000);
+    await until(async () => (await held()) >= before + 500_000, 'the other one is let in');
     expect(refused[0]?.headers['retry-after']).toBeDefined();
     gated.open();
     expect((await saved).status).toBe(204);
@@ -122,5 +122,5 @@ test('an organization with many bodies waiting for workers leaves room for anoth
   } finally {
     gated.open();
   }
-  await until(async () => (await held()) === 0, 'all room is free', 30_000);
-}, 90_000);
+  await until(async () => (await held()) === 0, 'all room is free');
+});

@@ -1,14 +1,17 @@
+import { once } from 'node:events';
 import { chownSync, copyFileSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { type AddressInfo, connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
+import { type Duplex, pipeline } from 'node:stream';
+import { createServer as createTlsServer } from 'node:tls';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
 import { Redis } from 'ioredis';
 import pg from 'pg';
 import { type RedisServer, startRedisServer } from '../../e2e/support/redis-server.ts';
-import { findFreePort, startServer } from '../../e2e/support/server-process.ts';
-import { ensureToolchain } from '../../e2e/toolchain/toolchain.ts';
+import { type S3Server, startS3Server } from '../../e2e/support/s3-server.ts';
+import { findFreePort } from '../../e2e/support/server-process.ts';
 import {
   type EmbeddedPostgres,
   startEmbeddedPostgres,
@@ -38,7 +41,7 @@ beforeAll(async () => {
   ]);
   dataDir = mkdtempSync(path.join(tmpdir(), 'holdfast-tls-'));
   database = await createTestDatabase();
-}, 60_000);
+});
 afterAll(async () => {
   await database?.[Symbol.asyncDispose]();
   await authority?.[Symbol.asyncDispose]();
@@ -210,7 +213,7 @@ await describeWithTools('Redis', ['redis-server'], () => {
       extraArgs: ['--tls-port', String(tlsPort), ...files, '--tls-auth-clients', 'no'],
     });
     plain = new Redis(server.url);
-  }, 60_000);
+  });
   afterAll(async () => {
     plain?.disconnect();
     await server?.stop();
@@ -250,35 +253,39 @@ await describeWithTools('Redis', ['redis-server'], () => {
   }, 120_000);
 });
 
-await describeWithTools('S3', ['minio'], () => {
-  const credentials = { access: 'holdfast-test', secret: 'holdfast-test-secret' };
+await describeWithTools('S3', ['versitygw'], () => {
+  let plain: S3Server;
+  beforeAll(async () => {
+    plain = await startS3Server('versitygw');
+  });
+  afterAll(() => plain?.stop());
 
+  /** The S3 server behind TLS. */
   async function startTls({ cert, key }: CertificateFiles): Promise<{ port: number } & AsyncDisposable> {
-    const file = (await ensureToolchain({ only: ['minio'] })).minio;
-    const port = await findFreePort();
-    const certs = mkdtempSync(path.join(dataDir, 'certs-'));
-    copyFileSync(cert, path.join(certs, 'public.crt'));
-    copyFileSync(key, path.join(certs, 'private.key'));
-    const { access, secret } = credentials;
-    const server = await startServer({
-      name: 'minio',
-      file,
-      args: (folder) => ['server', '--quiet', '--address', `127.0.0.1:${port}`, '--certs-dir', certs, folder],
-      env: { MINIO_ROOT_USER: access, MINIO_ROOT_PASSWORD: secret, MINIO_BROWSER: 'off', MINIO_UPDATE: 'off' },
-      isReady: () =>
-        new Promise((resolve) => {
-          const socket = connect(port, '127.0.0.1', () => resolve(true));
-          socket.on('error', () => resolve(false)).on('connect', () => socket.destroy());
-        }),
+    const open = new Set<Duplex>();
+    const server = createTlsServer({ cert: readFileSync(cert), key: readFileSync(key) }, (outer) => {
+      const inner = connect(Number(new URL(plain.endpoint).port), '127.0.0.1');
+      for (const socket of [outer, inner]) {
+        open.add(socket);
+        socket.on('error', () => {}).on('close', () => open.delete(socket));
+      }
+      pipeline(outer, inner, outer, () => {});
     });
-    return { port, [Symbol.asyncDispose]: () => server.stop() };
+    server.listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    const stop = async (): Promise<void> => {
+      for (const socket of open) socket.destroy();
+      server.close();
+      await once(server, 'close');
+    };
+    return { port: (server.address() as AddressInfo).port, [Symbol.asyncDispose]: stop };
   }
   const createBucket = (port: number, settings: Readonly<Record<string, string>>): RunningVerb =>
     start(['create-bucket'], {
       HOLDFAST_S3_BUCKET: 'holdfast-checkpoints',
       HOLDFAST_S3_ENDPOINT: `https://localhost:${port}`,
-      AWS_ACCESS_KEY_ID: credentials.access,
-      AWS_SECRET_ACCESS_KEY: credentials.secret,
+      AWS_ACCESS_KEY_ID: plain.accessKeyId,
+      AWS_SECRET_ACCESS_KEY: plain.secretAccessKey,
       ...settings,
     });
 

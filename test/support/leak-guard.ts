@@ -1,7 +1,7 @@
 import { afterEach } from '@jest/globals';
 import { listOpenApps } from './test-app.ts';
 
-const settleLimitMs = 2_000;
+const settleLimitMs = 20_000;
 
 /** After each test no pool connection may be held and no body left in the hand-over store. */
 afterEach(async () => {

@@ -139,7 +139,7 @@ export async function expire(app: TestApp, updateId: string): Promise<void> {
 export async function until(
   condition: () => boolean | Promise<boolean>,
   what: string,
-  limitMs = 30_000,
+  limitMs = 60_000,
 ): Promise<void> {
   const deadline = Date.now() + limitMs;
   while (!(await condition())) {

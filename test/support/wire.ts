@@ -274,7 +274,7 @@ export async function expectNothingChanged<T>(server: WireServer, act: () => Pro
 }
 
 /** Waits until no body and no job is under way; fails when that does not happen. */
-export async function settled(app: TestApp, limitMs = 30_000): Promise<void> {
+export async function settled(app: TestApp, limitMs = 60_000): Promise<void> {
   const deadline = Date.now() + limitMs;
   const busy = () => {
     const { waiting, active } = app.context.dispatcher.state();

@@ -1,5 +1,4 @@
 import { createCheckpointRepository } from '../../shared/checkpoints/checkpoint-repository.ts';
-import { isRootOnly } from '../../shared/states/root-only.ts';
 import { bytesOf } from '../../shared/documents/byte-source.ts';
 import { createIdentityRepository, type IdentityRepository } from '../../shared/identity/identity-repository.ts';
 import { type Role, roleIncludes } from '../../shared/identity/roles.ts';
@@ -13,6 +12,7 @@ import { createStackRepository, type StackListRow, type StackRow } from '../../s
 import type { Tags } from '../../shared/stacks/tags.ts';
 import { reclaimStack } from '../../shared/states/reclaim-stack.ts';
 import { assertNothingPending, recordInitialState } from '../../shared/states/record-version.ts';
+import { isRootOnly } from '../../shared/states/root-only.ts';
 import { storeDeployment } from '../../shared/states/store-deployment.ts';
 import { StackBusyError } from '../../shared/updates/admitted-changes.ts';
 import { createUpdateRepository } from '../../shared/updates/update-repository.ts';

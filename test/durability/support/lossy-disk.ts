@@ -63,7 +63,7 @@ export class LossyDisk implements AsyncDisposable {
   /** Brings back what the cut left, once every process on the disk has ended, as it would have without power. */
   async restore(): Promise<void> {
     await pollUntil('the processes on the disk end', () => killProcessesIn(this.directory) === 0, {
-      timeoutMs: 10_000,
+      timeoutMs: 60_000,
     });
     await this.#command('restore');
   }

@@ -92,7 +92,10 @@ export interface BlobReport {
 
 export async function inspectBlobs(cluster: Cluster): Promise<BlobReport> {
   const store = await openStore(cluster);
+  const listRows = async (): Promise<Set<string>> =>
+    new Set((await query<{ key: string }>(cluster, 'select key from blobs')).map(({ key }) => key));
   try {
+    const rowsBefore = await listRows();
     const stored = new Set<string>();
     let after: string | undefined;
     do {
@@ -109,7 +112,11 @@ export async function inspectBlobs(cluster: Cluster): Promise<BlobReport> {
         )
       ).map(({ key }) => key),
     );
-    const rows = new Set((await query<{ key: string }>(cluster, 'select key from blobs')).map(({ key }) => key));
+    const rows = await listRows();
+    // What was swept since the listing began has lost its object before its row.
+    for (const key of [...stored].filter((each) => rowsBefore.has(each) && !rows.has(each))) {
+      if ((await store.stat(key)) === null) stored.delete(key);
+    }
     const unreferred = [...stored].filter((key) => !referred.has(key));
     return {
       missing: [...referred].filter((key) => !stored.has(key)),

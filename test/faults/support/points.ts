@@ -64,7 +64,7 @@ export async function runAgain(cluster: Cluster, path: string): Promise<void> {
         );
         return jobs.find(({ id }) => id === row?.id) ?? false;
       },
-      { timeoutMs: 20_000 },
+      { timeoutMs: 60_000 },
     );
     const jobId = randomUUID();
     await query(
@@ -73,7 +73,7 @@ export async function runAgain(cluster: Cluster, path: string): Promise<void> {
       [jobId, inHand.id],
     );
     const again = await queue.add(inHand.name, inHand.data, { jobId, attempts: 1 });
-    await pollUntil('the second run has succeeded', () => again.isCompleted(), { timeoutMs: 30_000 });
+    await pollUntil('the second run has succeeded', () => again.isCompleted(), { timeoutMs: 60_000 });
   } finally {
     await queue.close();
     connection.disconnect();
@@ -100,7 +100,7 @@ export async function lockStack(cluster: Cluster, path: string): Promise<StackLo
   return {
     untilSomeoneWaits: async () => {
       const isAwaited = async () => (await query(cluster, waiters, [own?.pid])).length > 0;
-      await pollUntil(`a commit waits for ${path}`, isAwaited, { timeoutMs: 30_000, everyMs: 50 });
+      await pollUntil(`a commit waits for ${path}`, isAwaited, { timeoutMs: 60_000, everyMs: 50 });
     },
     release: async () => {
       await client.query('rollback');

@@ -58,7 +58,6 @@ export async function startStorm(seed: number): Promise<Storm> {
   const cluster = await startCluster({
     apis: apiGates.length,
     workers: workerGates.length,
-    s3Kind: process.env['HOLDFAST_TEST_FAULT_S3'] === 'versitygw' ? 'versitygw' : 'minio',
     settings: {
       HOLDFAST_INLINE_BYTES: '4096',
       HOLDFAST_LARGE_BYTES: '1048576',

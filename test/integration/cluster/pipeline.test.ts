@@ -232,7 +232,7 @@ await describeWithTools('writes through the queue', ['redis-server'], () => {
     } finally {
       await cluster.redis.restart();
     }
-    await until(async () => (await saveState(app, update, 2)).status === 204, 'writes work again', 20_000);
+    await until(async () => (await saveState(app, update, 2)).status === 204, 'writes work again');
     expect(await exportedNames(app, stack)).toHaveLength(2);
     await ok(complete(app, update));
   });

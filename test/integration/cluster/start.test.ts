@@ -121,7 +121,7 @@ await describeWithTools('the start of a cluster', ['redis-server'], () => {
       await worker.context.lifecycle.close();
       rmSync(directory, { recursive: true, force: true });
     }
-  }, 60_000);
+  });
 
   test('a worker needs the master keys where documents are sealed, or have been, and says so', async () => {
     const logger = createLogger({ level: 'silent' });
@@ -147,7 +147,7 @@ await describeWithTools('the start of a cluster', ['redis-server'], () => {
     expect(error).toBeInstanceOf(PartUnavailableError);
     expect((error as Error).message).toMatch(/127\.0\.0\.1:\d+ \(HOLDFAST_REDIS_URL\)/);
     expect((error as Error).message).not.toContain('hunter2');
-  }, 30_000);
+  });
 
   test('a Redis that evicts is refused', async () => {
     redis = await startRedisServer({ extraArgs: ['--maxmemory-policy', 'allkeys-lru'] });

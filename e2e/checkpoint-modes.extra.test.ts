@@ -1,0 +1,13 @@
+import { testModes } from './checkpoint-modes-suite.ts';
+import { suite } from './support/suite.ts';
+
+await suite('servers in each mode, with the old CLI', {
+  ownServer: true,
+  tools: ['pulumi-3.200', 'test-provider'],
+}, () => {
+  testModes('3.200', [
+    // Deltas are never the server's own choice: a CLI that sends them leaves pending operations out.
+    { mode: 'auto', writes: ['checkpoint'] },
+    { mode: 'delta', writes: ['checkpointdelta', 'checkpointverbatim'] },
+  ]);
+});

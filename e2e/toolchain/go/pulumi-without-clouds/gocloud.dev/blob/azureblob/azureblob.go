@@ -1,0 +1,2 @@
+// Package azureblob stands in for the driver of azblob://.
+package azureblob

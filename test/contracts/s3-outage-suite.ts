@@ -1,0 +1,164 @@
+import { randomBytes } from 'node:crypto';
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import type { S3Server } from '../../e2e/support/s3-server.ts';
+import { BlobStoreUnavailableError } from '../../src/shared/platform/blobs/blob-store.ts';
+import { S3BlobStore } from '../../src/shared/platform/blobs/s3-blob-store.ts';
+import type { S3Options } from '../../src/shared/platform/blobs/s3-client.ts';
+import { chunksOf, mib, readAll, waitingBody } from './blob-store-suite.ts';
+import { shareErrorWithCore } from './fake-s3.ts';
+
+shareErrorWithCore();
+
+/** Far above two attempts of a second each with what goes round them, and far below the default time limits. */
+const limitMs = 25_000;
+
+/** For calls that are to be answered, however busy the machine is. */
+const patience = { requestTimeoutMs: 10_000 };
+
+/** What a store does while its server is away, slow or killed. */
+export function describeOutages(name: string, server: () => S3Server): void {
+  describe(`outages of ${name}`, () => {
+    const stores: S3BlobStore[] = [];
+    let store: S3BlobStore;
+
+    const newStore = (options: Partial<S3Options> = {}): S3BlobStore => {
+      const { endpoint, region, accessKeyId, secretAccessKey } = server();
+      const limits = { requestTimeoutMs: 1_000, connectTimeoutMs: 1_000, maxAttempts: 2 };
+      const where = { endpoint, region, accessKeyId, secretAccessKey, bucket: 'outages', forcePathStyle: true };
+      const opened = new S3BlobStore({ ...where, ...limits, ...options });
+      stores.push(opened);
+      return opened;
+    };
+
+    beforeEach(async () => {
+      store = newStore();
+      const patient = newStore(patience);
+      await patient.createBucketIfMissing();
+      await patient.put('there', chunksOf(Buffer.from('bytes')));
+    });
+    afterEach(async () => {
+      await Promise.all(stores.splice(0).map((opened) => opened.close()));
+    });
+
+    /** Every call on `on`, each with what came of it and how long it took. */
+    async function callAll(on: S3BlobStore) {
+      const calls = {
+        open: () => on.open('there'),
+        'open of what is not there': () => on.open('not/there'),
+        stat: () => on.stat('there'),
+        'stat of what is not there': () => on.stat('not/there'),
+        delete: () => on.delete('not/there'),
+        list: () => on.list(''),
+        sweep: () => on.sweepUnfinished(3_600_000),
+        check: () => on.check(10_000),
+        'put of one part': () => on.put('new', chunksOf(Buffer.from('x'))),
+        'put of many parts': () => on.put('new', chunksOf(Buffer.alloc(12 * mib))),
+      };
+      return Promise.all(
+        Object.entries(calls).map(async ([call, run]) => {
+          const startedAt = performance.now();
+          const outcome = await run().then(
+            () => 'success',
+            (error: unknown) => (error instanceof BlobStoreUnavailableError ? error.fault : String(error)),
+          );
+          return { call, outcome, tookTooLong: performance.now() - startedAt > limitMs };
+        }),
+      );
+    }
+
+    const allAre = (outcome: string) =>
+      Array.from({ length: 10 }, () => expect.objectContaining({ outcome, tookTooLong: false }));
+
+    it('a server that hangs is reported in time, and found well again', async () => {
+      server().pause();
+      try {
+        expect(await callAll(store)).toEqual(allAre('timeout'));
+      } finally {
+        server().resume();
+      }
+      const patient = newStore(patience);
+      expect((await readAll(await patient.open('there'))).toString()).toBe('bytes');
+      expect(await patient.stat('not/there')).toBeNull();
+      await patient.check(20_000);
+    }, 120_000);
+
+    it('a server that hangs during a put leaves nothing but what a sweep finds', async () => {
+      const source = waitingBody(Buffer.alloc(12 * mib), Buffer.alloc(12 * mib));
+      const done = store.put('hung', source.body);
+      await source.waiting;
+      server().pause();
+      try {
+        source.letGo();
+        await expect(done).rejects.toMatchObject({ name: 'BlobStoreUnavailableError', fault: 'timeout' });
+      } finally {
+        server().resume();
+      }
+      const patient = newStore(patience);
+      expect(await patient.stat('hung')).toBeNull();
+      // The server may have taken the request to give up from its socket meanwhile.
+      await patient.sweepUnfinished(-60_000);
+      expect(await patient.sweepUnfinished(-60_000)).toBe(0);
+    }, 120_000);
+
+    it('a server that hangs during a read is an error, not an end', async () => {
+      const patient = newStore(patience);
+      await patient.put('long', chunksOf(randomBytes(40 * mib)));
+      const body = await store.open('long');
+      const reading = (async () => {
+        for await (const _chunk of body) server().pause();
+      })();
+      try {
+        await expect(reading).rejects.toMatchObject({ name: 'BlobStoreUnavailableError', fault: 'timeout' });
+      } finally {
+        server().resume();
+      }
+    }, 120_000);
+
+    it('a missing bucket is no missing blob', async () => {
+      expect(await callAll(newStore({ ...patience, bucket: 'no-such-bucket' }))).toEqual(allAre('misconfigured'));
+    }, 120_000);
+
+    it('refused credentials are no missing blob', async () => {
+      expect(await callAll(newStore({ ...patience, secretAccessKey: 'another-secret' }))).toEqual(allAre('denied'));
+      const denied = newStore({ ...patience, secretAccessKey: 'another-secret' });
+      await expect(denied.createBucketIfMissing()).rejects.toMatchObject({ fault: 'denied' });
+    }, 120_000);
+
+    it('makes the bucket once, when many ask for it', async () => {
+      const others = Array.from({ length: 5 }, () => newStore({ bucket: 'made-by-many', ...patience }));
+      await Promise.all(others.map((other) => other.createBucketIfMissing()));
+      await store.createBucketIfMissing();
+      for (const other of others) await other.check(20_000);
+    }, 120_000);
+
+    it('sweeps below its own prefix only', async () => {
+      const mine = newStore({ prefix: 'mine/', ...patience });
+      const other = newStore({ prefix: 'other/', ...patience });
+      const source = waitingBody(Buffer.alloc(12 * mib));
+      const done = other.put('key', source.body);
+      await source.waiting;
+      expect(await mine.sweepUnfinished(-60_000)).toBe(0);
+      source.letGo();
+      await done;
+      expect((await mine.list('')).blobs).toEqual([]);
+      expect((await other.list('')).blobs).toMatchObject([{ key: 'key', storedBytes: 12 * mib }]);
+    }, 120_000);
+
+    it('a server that is killed is reported in time', async () => {
+      const patient = newStore(patience);
+      await patient.put('long', chunksOf(randomBytes(40 * mib)));
+      const body = await patient.open('long');
+      const source = waitingBody(Buffer.alloc(12 * mib), Buffer.alloc(12 * mib));
+      const done = patient.put('cut', source.body);
+      await source.waiting;
+      await server().kill();
+      source.letGo();
+      await expect(done).rejects.toMatchObject({ name: 'BlobStoreUnavailableError', fault: 'unreachable' });
+      await expect(readAll(body)).rejects.toMatchObject({ name: 'BlobStoreUnavailableError', fault: 'unreachable' });
+      expect(await callAll(store)).toEqual(allAre('unreachable'));
+      await server().restart();
+      expect((await readAll(await patient.open('there'))).toString()).toBe('bytes');
+      expect(await patient.stat('cut')).toBeNull();
+    }, 120_000);
+  });
+}
