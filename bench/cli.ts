@@ -1,8 +1,8 @@
 import { parseArgs } from 'node:util';
-import { startCluster } from '../e2e/support/cluster.ts';
-import { startOwnHoldfast } from '../e2e/support/holdfast-server.ts';
-import { PulumiWorkspace } from '../e2e/support/pulumi-cli.ts';
-import { stashProgram } from '../e2e/support/stash-program.ts';
+import { startCluster } from '../testkit/cluster.ts';
+import { startOwnHoldfast } from '../testkit/holdfast-server.ts';
+import { PulumiWorkspace } from '../testkit/pulumi-cli.ts';
+import { stashProgram } from '../testkit/stash-program.ts';
 import { startNullServer } from './null-server.ts';
 import { median, printTable } from './support/figures.ts';
 

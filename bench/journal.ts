@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import { gzipSync } from 'node:zlib';
-import { type OwnHoldfastServer, startOwnHoldfast } from '../e2e/support/holdfast-server.ts';
+import { type OwnHoldfastServer, startOwnHoldfast } from '../testkit/holdfast-server.ts';
 import { cpuSecondsOf, loadAverage, loopDelayOf, median, memoryOf, printTable, resetPeak } from './support/figures.ts';
 import { DataFolder } from './support/footprint.ts';
 import { RawClient, type Update } from './support/raw-client.ts';

@@ -1,10 +1,10 @@
 import { expect, test } from '@jest/globals';
 
-import { type OwnHoldfastServer, startOwnHoldfast } from './support/holdfast-server.ts';
-import { expectFailure, expectSameAsFileBackend, inOrder, type Scenario } from './support/scenario.ts';
-import { reference, secret, type ThingInputs, thingProgram } from './support/stash-program.ts';
-import { fileServer, scenarioTimeoutMs } from './support/suite.ts';
-import type { PulumiVersion } from './toolchain/recipes.ts';
+import { type OwnHoldfastServer, startOwnHoldfast } from '../testkit/holdfast-server.ts';
+import { expectFailure, expectSameAsFileBackend, inOrder, type Scenario } from '../testkit/scenario.ts';
+import { reference, secret, type ThingInputs, thingProgram } from '../testkit/stash-program.ts';
+import { fileServer, scenarioTimeoutMs } from '../testkit/suite.ts';
+import type { PulumiVersion } from '../testkit/toolchain/recipes.ts';
 
 type Mode = 'auto' | 'journal' | 'delta' | 'full';
 type Write = 'journalentries' | 'checkpointdelta' | 'checkpointverbatim' | 'checkpoint';

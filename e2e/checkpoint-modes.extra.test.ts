@@ -1,5 +1,5 @@
+import { suite } from '../testkit/suite.ts';
 import { testModes } from './checkpoint-modes-suite.ts';
-import { suite } from './support/suite.ts';
 
 await suite('servers in each mode, with the old CLI', {
   ownServer: true,

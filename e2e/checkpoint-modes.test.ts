@@ -1,10 +1,9 @@
 import { expect, test } from '@jest/globals';
-
+import { type OwnHoldfastServer, startOwnHoldfast } from '../testkit/holdfast-server.ts';
+import { expectSameAsFileBackend, type Scenario, unattended } from '../testkit/scenario.ts';
+import { reference, secret, thingProgram } from '../testkit/stash-program.ts';
+import { fileServer, scenarioTimeoutMs, suite } from '../testkit/suite.ts';
 import { allWrites, testModes } from './checkpoint-modes-suite.ts';
-import { type OwnHoldfastServer, startOwnHoldfast } from './support/holdfast-server.ts';
-import { expectSameAsFileBackend, type Scenario, unattended } from './support/scenario.ts';
-import { reference, secret, thingProgram } from './support/stash-program.ts';
-import { fileServer, scenarioTimeoutMs, suite } from './support/suite.ts';
 
 async function changeSmallState({ workspace, project }: Scenario): Promise<void> {
   const a = { value: '1', secretValue: secret('hush') };

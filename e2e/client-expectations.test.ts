@@ -2,10 +2,10 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, test } from '@jest/globals';
 
-import { pollUntil } from './support/poll.ts';
-import { expectFailure, newProject, outputOf, Scenario, unattended } from './support/scenario.ts';
-import { thingProgram } from './support/stash-program.ts';
-import { fileServer, scenarioTimeoutMs, suite } from './support/suite.ts';
+import { pollUntil } from '../testkit/poll.ts';
+import { expectFailure, newProject, outputOf, Scenario, unattended } from '../testkit/scenario.ts';
+import { thingProgram } from '../testkit/stash-program.ts';
+import { fileServer, scenarioTimeoutMs, suite } from '../testkit/suite.ts';
 
 /** What the CLI shows of answers that are no plain success. */
 await suite('expectations of the CLI', {}, () => {

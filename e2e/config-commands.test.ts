@@ -2,9 +2,9 @@ import { readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, test } from '@jest/globals';
 
-import { expectFailure, expectNothingToDo, Scenario, unattended } from './support/scenario.ts';
-import { reference, thingProgram } from './support/stash-program.ts';
-import { fileServer, scenarioTimeoutMs, suite } from './support/suite.ts';
+import { expectFailure, expectNothingToDo, Scenario, unattended } from '../testkit/scenario.ts';
+import { reference, thingProgram } from '../testkit/stash-program.ts';
+import { fileServer, scenarioTimeoutMs, suite } from '../testkit/suite.ts';
 
 await suite('commands for configuration and secrets', {}, () => {
   const server = fileServer();

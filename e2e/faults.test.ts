@@ -1,8 +1,8 @@
 import { expect, test } from '@jest/globals';
 
-import { expectFailure, expectSameAsFileBackend, inOrder, type Scenario, unattended } from './support/scenario.ts';
-import { reference, type ThingInputs, thingProgram } from './support/stash-program.ts';
-import { fileServer, scenarioTimeoutMs, suite } from './support/suite.ts';
+import { expectFailure, expectSameAsFileBackend, inOrder, type Scenario, unattended } from '../testkit/scenario.ts';
+import { reference, type ThingInputs, thingProgram } from '../testkit/stash-program.ts';
+import { fileServer, scenarioTimeoutMs, suite } from '../testkit/suite.ts';
 
 async function upWith(scenario: Scenario, things: { [name: string]: ThingInputs }): Promise<void> {
   await scenario.workspace.writeProgram(thingProgram({ project: scenario.project, things }));

@@ -1,8 +1,8 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, test } from '@jest/globals';
-import { pollUntil } from './support/poll.ts';
-import { type ExportedState, resourcesOfType } from './support/pulumi-state.ts';
+import { pollUntil } from '../testkit/poll.ts';
+import { type ExportedState, resourcesOfType } from '../testkit/pulumi-state.ts';
 import {
   expectFailure,
   expectNothingToDo,
@@ -11,10 +11,10 @@ import {
   outputOf,
   Scenario,
   unattended,
-} from './support/scenario.ts';
-import { reference, type ThingInputs, thingProgram } from './support/stash-program.ts';
-import { fileServer, scenarioTimeoutMs, suite } from './support/suite.ts';
-import type { CloudControl, CloudOperation } from './support/test-cloud.ts';
+} from '../testkit/scenario.ts';
+import { reference, type ThingInputs, thingProgram } from '../testkit/stash-program.ts';
+import { fileServer, scenarioTimeoutMs, suite } from '../testkit/suite.ts';
+import type { CloudControl, CloudOperation } from '../testkit/test-cloud.ts';
 
 const longMs = 120_000;
 

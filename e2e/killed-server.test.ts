@@ -1,10 +1,10 @@
 import { expect, test } from '@jest/globals';
 
-import { startOwnHoldfast } from './support/holdfast-server.ts';
-import { resourcesOfType } from './support/pulumi-state.ts';
-import { expectNothingToDo, Scenario, unattended } from './support/scenario.ts';
-import { type PulumiProgram, reference, secret, type ThingInputs, thingProgram } from './support/stash-program.ts';
-import { fileServer, scenarioTimeoutMs, suite } from './support/suite.ts';
+import { startOwnHoldfast } from '../testkit/holdfast-server.ts';
+import { resourcesOfType } from '../testkit/pulumi-state.ts';
+import { expectNothingToDo, Scenario, unattended } from '../testkit/scenario.ts';
+import { type PulumiProgram, reference, secret, type ThingInputs, thingProgram } from '../testkit/stash-program.ts';
+import { fileServer, scenarioTimeoutMs, suite } from '../testkit/suite.ts';
 
 /** The CLI tries again after 1, 2 and 4 s. */
 const retriedMs = 5_000;

@@ -1,9 +1,9 @@
 import { expect, test } from '@jest/globals';
 
-import { resourcesOfType } from './support/pulumi-state.ts';
-import { expectFailure, expectNothingToDo, Scenario, unattended } from './support/scenario.ts';
-import { reference, secret, stashProgram, thingProgram } from './support/stash-program.ts';
-import { fileServer, scenarioTimeoutMs, suite } from './support/suite.ts';
+import { resourcesOfType } from '../testkit/pulumi-state.ts';
+import { expectFailure, expectNothingToDo, Scenario, unattended } from '../testkit/scenario.ts';
+import { reference, secret, stashProgram, thingProgram } from '../testkit/stash-program.ts';
+import { fileServer, scenarioTimeoutMs, suite } from '../testkit/suite.ts';
 
 const stackCount = 20;
 

@@ -1,6 +1,6 @@
 import { expect, test } from '@jest/globals';
 
-import { resourcesOfType } from './support/pulumi-state.ts';
+import { resourcesOfType } from '../testkit/pulumi-state.ts';
 import {
   expectFailure,
   expectNothingToDo,
@@ -8,9 +8,9 @@ import {
   inOrder,
   Scenario,
   unattended,
-} from './support/scenario.ts';
-import { type PulumiProgram, reference, secret, stashProgram, thingProgram } from './support/stash-program.ts';
-import { fileServer, scenarioTimeoutMs, suite } from './support/suite.ts';
+} from '../testkit/scenario.ts';
+import { type PulumiProgram, reference, secret, stashProgram, thingProgram } from '../testkit/stash-program.ts';
+import { fileServer, scenarioTimeoutMs, suite } from '../testkit/suite.ts';
 
 /** Values that trip those who parse a state and write it again. */
 const oddValues = [

@@ -2,10 +2,10 @@ import { execFile } from 'node:child_process';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { expect, test } from '@jest/globals';
-import { type OwnHoldfastServer, startOwnHoldfast } from './support/holdfast-server.ts';
-import { expectNothingToDo, outputOf, Scenario, unattended } from './support/scenario.ts';
-import { reference, thingProgram } from './support/stash-program.ts';
-import { fileServer, scenarioTimeoutMs, suite } from './support/suite.ts';
+import { type OwnHoldfastServer, startOwnHoldfast } from '../testkit/holdfast-server.ts';
+import { expectNothingToDo, outputOf, Scenario, unattended } from '../testkit/scenario.ts';
+import { reference, thingProgram } from '../testkit/stash-program.ts';
+import { fileServer, scenarioTimeoutMs, suite } from '../testkit/suite.ts';
 
 const bin = join(import.meta.dirname, '../bin/holdfast.js');
 

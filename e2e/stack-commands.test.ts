@@ -2,12 +2,12 @@ import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { delimiter, dirname, join } from 'node:path';
 import { expect, test } from '@jest/globals';
 
-import { pollUntil } from './support/poll.ts';
-import { resourcesOfType } from './support/pulumi-state.ts';
-import { expectFailure, expectNothingToDo, newProject, outputOf, Scenario, unattended } from './support/scenario.ts';
-import { reference, secret, stashProgram, thingProgram } from './support/stash-program.ts';
-import { fileServer, scenarioTimeoutMs, suite } from './support/suite.ts';
-import { ensureToolchain } from './toolchain/toolchain.ts';
+import { pollUntil } from '../testkit/poll.ts';
+import { resourcesOfType } from '../testkit/pulumi-state.ts';
+import { expectFailure, expectNothingToDo, newProject, outputOf, Scenario, unattended } from '../testkit/scenario.ts';
+import { reference, secret, stashProgram, thingProgram } from '../testkit/stash-program.ts';
+import { fileServer, scenarioTimeoutMs, suite } from '../testkit/suite.ts';
+import { ensureToolchain } from '../testkit/toolchain/toolchain.ts';
 
 await suite('commands for users and stacks', {}, () => {
   const server = fileServer();

@@ -2,7 +2,7 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, test } from '@jest/globals';
 
-import { type ExportedState, resourcesOfType, type StateResource } from './support/pulumi-state.ts';
+import { type ExportedState, resourcesOfType, type StateResource } from '../testkit/pulumi-state.ts';
 import {
   expectFailure,
   expectNothingToDo,
@@ -11,9 +11,9 @@ import {
   outputOf,
   Scenario,
   unattended,
-} from './support/scenario.ts';
-import { reference, secret, type ThingInputs, thingProgram } from './support/stash-program.ts';
-import { fileServer, scenarioTimeoutMs, suite } from './support/suite.ts';
+} from '../testkit/scenario.ts';
+import { reference, secret, type ThingInputs, thingProgram } from '../testkit/stash-program.ts';
+import { fileServer, scenarioTimeoutMs, suite } from '../testkit/suite.ts';
 
 function thingNames(state: ExportedState): (string | undefined)[] {
   return resourcesOfType(state, 'holdfast:index:Thing').map(({ urn }) => urn.split('::').pop());

@@ -1,6 +1,6 @@
 import { parseArgs } from 'node:util';
-import { startCluster } from '../e2e/support/cluster.ts';
-import { CommandFailedError, ToolUnavailableError } from '../e2e/toolchain/command.ts';
+import { startCluster } from '../testkit/cluster.ts';
+import { CommandFailedError, ToolUnavailableError } from '../testkit/toolchain/command.ts';
 
 // `npm run cluster`: the clustered shape as processes of this machine, until Ctrl-C. HOLDFAST_DATABASE_URL uses a database of
 // your own; every other HOLDFAST_* variable is passed on.

@@ -1,7 +1,7 @@
 import { spawnSync } from 'node:child_process';
 import path from 'node:path';
-import { ToolUnavailableError } from '../e2e/toolchain/command.ts';
-import { makeTools, type ToolName } from '../e2e/toolchain/toolchain.ts';
+import { ToolUnavailableError } from '../testkit/toolchain/command.ts';
+import { makeTools, type ToolName } from '../testkit/toolchain/toolchain.ts';
 
 // `npm test`: makes the tools that the tests need, then runs the static checks and every test but those of the extra run.
 // `npm run test:extra`: the tests whose tools take long to build. Arguments go to Jest.

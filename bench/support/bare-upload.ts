@@ -1,6 +1,6 @@
 import { S3Client } from '@aws-sdk/client-s3';
 import { Upload } from '@aws-sdk/lib-storage';
-import type { Cluster } from '../../e2e/support/cluster.ts';
+import type { Cluster } from '../../testkit/cluster.ts';
 
 /** Seconds that `atOnce` plain multipart uploads of the bytes take, straight from here to the cluster's S3 server. */
 export async function bareUploads(cluster: Cluster, bytes: Buffer, atOnce: number): Promise<number> {

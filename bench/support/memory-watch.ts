@@ -1,4 +1,4 @@
-import type { ClusterProcess } from '../../e2e/support/cluster-process.ts';
+import type { ClusterProcess } from '../../testkit/cluster-process.ts';
 import { memoryOf } from './figures.ts';
 
 const everyMs = 250;

@@ -1,5 +1,5 @@
-import { startCluster } from '../support/cluster.ts';
-import { ToolUnavailableError } from '../toolchain/command.ts';
+import { startCluster } from '../../testkit/cluster.ts';
+import { ToolUnavailableError } from '../../testkit/toolchain/command.ts';
 import { clusterVariables, runningCluster } from './running-cluster.ts';
 
 /** Starts the cluster through whose proxy the project `e2e-cluster` runs the end-to-end tests. */

@@ -1,4 +1,4 @@
-import type { Cluster } from '../support/cluster.ts';
+import type { Cluster } from '../../testkit/cluster.ts';
 
 const key = Symbol.for('holdfast.e2e.cluster');
 const holder = globalThis as unknown as Record<symbol, Cluster | undefined>;

@@ -1,13 +1,13 @@
 import type { AppContext } from '../shared/context.ts';
 import type { JobDispatcher } from '../shared/jobs/dispatcher.ts';
-import { createFoldPointRequest } from '../shared/jobs/fold-point-request.ts';
 import type { JobServices } from '../shared/jobs/job-definition.ts';
 import type { QueueBoard } from '../shared/jobs/queue-board.ts';
+import { createFoldPointRequest } from '../shared/jobs/snapshot-request.ts';
 import type { ProcessHealth } from '../shared/platform/telemetry/status-server.ts';
 import { StateReader } from '../shared/states/state-reader.ts';
 import { type CredentialGuard, createCredentialGuard } from './credentials/credential-guard.ts';
 import { createHealth } from './health.ts';
-import { JournalFolding } from './updates/journal-folding.ts';
+import { JournalFolding } from './updates/journal-compaction.ts';
 
 /** What the API role needs besides the shared context: a way to its workers. */
 export interface ApiContext extends AppContext {

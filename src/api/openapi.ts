@@ -3,7 +3,7 @@ import type { FastifyContextConfig, FastifySchema } from 'fastify';
 import { type TSchema, Type } from 'typebox';
 import { holdfastVersion } from '../shared/platform/config/config.ts';
 import { ErrorResponse } from '../shared/protocol/errors.ts';
-import { updateKinds } from './pulumi/paths.ts';
+import { updateKinds } from './routes/paths.ts';
 
 /** Refusals by status. Which of them a route gives follows from its access and its body, and from `described.refusals`. */
 const refusals: Readonly<Record<string, string>> = {

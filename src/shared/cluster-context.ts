@@ -1,17 +1,17 @@
 import { type AppContext, type ContextOverrides, createContext } from './context.ts';
 import { type AdmissionRepository, createAdmissionRepository } from './jobs/admission-repository.ts';
 import type { JobDispatcher } from './jobs/dispatcher.ts';
+import { createReceiptRepository, type ReceiptRepository } from './jobs/job-result-repository.ts';
 import { QueueBoard } from './jobs/queue-board.ts';
 import { registerLaneMetrics, registerRedisMetrics } from './jobs/queue-metrics.ts';
 import { QueueMonitor } from './jobs/queue-monitor.ts';
 import { Queues } from './jobs/queues.ts';
-import { createReceiptRepository, type ReceiptRepository } from './jobs/receipt-repository.ts';
 import { RedisDispatcher } from './jobs/redis-dispatcher.ts';
 import { RedisJobQueue } from './jobs/redis-job-queue.ts';
 import { type Config, ConfigError } from './platform/config/config.ts';
 import { assertMigrated } from './platform/db/migrate.ts';
 import type { Logger } from './platform/logger/logger.ts';
-import { RedisHandoverStore } from './platform/payloads/redis-handover-store.ts';
+import { RedisHandoverStore } from './platform/payloads/redis-payload-store.ts';
 import {
   assertNoEviction,
   connectRedis,

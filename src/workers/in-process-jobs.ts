@@ -1,8 +1,8 @@
 import type { AppContext } from '../shared/context.ts';
-import { createFoldPointRequest } from '../shared/jobs/fold-point-request.ts';
 import { createJobHandlers, dropPayload } from '../shared/jobs/handlers.ts';
 import { InProcessDispatcher } from '../shared/jobs/in-process-dispatcher.ts';
 import { registerLaneMetrics } from '../shared/jobs/queue-metrics.ts';
+import { createFoldPointRequest } from '../shared/jobs/snapshot-request.ts';
 
 /** The workers of a server that does its jobs itself. Closed with the context. */
 export function startInProcessJobs(context: AppContext): InProcessDispatcher {

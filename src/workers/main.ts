@@ -1,7 +1,7 @@
 import { type ClusterContext, createClusterContext, createClusterQueue } from '../shared/cluster-context.ts';
 import type { AppContext } from '../shared/context.ts';
-import { createFoldPointRequest } from '../shared/jobs/fold-point-request.ts';
 import { createJobHandlers, dropPayload } from '../shared/jobs/handlers.ts';
+import { createFoldPointRequest } from '../shared/jobs/snapshot-request.ts';
 import type { Config } from '../shared/platform/config/config.ts';
 import type { Logger } from '../shared/platform/logger/logger.ts';
 import { startHealthServer } from './health-server.ts';

@@ -4,9 +4,9 @@ import { Value } from 'typebox/value';
 import type { AdmissionRepository } from '../shared/jobs/admission-repository.ts';
 import { Job, JobHead } from '../shared/jobs/definitions.ts';
 import type { JobHandlers } from '../shared/jobs/handlers.ts';
-import { type Lane, lanes } from '../shared/jobs/lanes.ts';
+import type { ReceiptRepository } from '../shared/jobs/job-result-repository.ts';
+import { type Lane, lanes } from '../shared/jobs/queue-names.ts';
 import { type JobData, keptFailures, queueName, queuePrefix } from '../shared/jobs/queues.ts';
-import type { ReceiptRepository } from '../shared/jobs/receipt-repository.ts';
 import { AppError } from '../shared/platform/errors/errors.ts';
 import { type Outcome, toRejection } from '../shared/platform/errors/outcome.ts';
 import { LimitedWarning } from '../shared/platform/logger/limited-warning.ts';
@@ -15,7 +15,7 @@ import {
   type BodySeal,
   HandoverMissingError,
   HandoverTamperedError,
-} from '../shared/platform/payloads/handover-store.ts';
+} from '../shared/platform/payloads/payload-store.ts';
 import { disconnectRedis, type RedisConnection } from '../shared/platform/redis/redis.ts';
 import type { Metrics } from '../shared/platform/telemetry/metrics.ts';
 import { AdmittedJobs, NotAdmittedError, replyChannelOf, shown } from './admitted-jobs.ts';

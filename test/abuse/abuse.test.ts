@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { ToolUnavailableError } from '../../e2e/toolchain/command.ts';
+import { ToolUnavailableError } from '../../testkit/toolchain/command.ts';
 import { bodiesForNobody, manyConnections, slowConnections, wrongTokens } from './attacks/strangers.ts';
 import {
   eventPages,

@@ -10,8 +10,8 @@ import {
   UnavailableError,
 } from '../../src/shared/platform/errors/errors.ts';
 import { JobPendingError } from '../../src/shared/platform/errors/outcome.ts';
-import { HandoverMissingError } from '../../src/shared/platform/payloads/handover-store.ts';
-import { until } from '../support/steps.ts';
+import { HandoverMissingError } from '../../src/shared/platform/payloads/payload-store.ts';
+import { until } from '../support/until.ts';
 
 /** A dispatcher with workers, all of which do `work` for every job. */
 export interface DispatcherUnderTest {

@@ -1,9 +1,9 @@
 import type { Redis } from 'ioredis';
 import type { AdmissionRepository } from '../../src/shared/jobs/admission-repository.ts';
 import type { Job } from '../../src/shared/jobs/definitions.ts';
+import type { ReceiptRepository } from '../../src/shared/jobs/job-result-repository.ts';
 import { QueueMonitor } from '../../src/shared/jobs/queue-monitor.ts';
 import { Queues } from '../../src/shared/jobs/queues.ts';
-import type { ReceiptRepository } from '../../src/shared/jobs/receipt-repository.ts';
 import { RedisDispatcher } from '../../src/shared/jobs/redis-dispatcher.ts';
 import { createLogger, type Logger } from '../../src/shared/platform/logger/logger.ts';
 import { connectRedis, disconnectRedis, untilReady } from '../../src/shared/platform/redis/redis.ts';

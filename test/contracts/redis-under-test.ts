@@ -1,5 +1,5 @@
 import { afterAll, beforeAll } from '@jest/globals';
-import { type RedisServer, startRedisServer } from '../../e2e/support/redis-server.ts';
+import { type RedisServer, startRedisServer } from '../../testkit/redis-server.ts';
 import { describeWithTools } from '../support/tools.ts';
 
 /** Defines tests that need a Redis, started for them alone. */

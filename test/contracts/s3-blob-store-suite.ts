@@ -1,6 +1,6 @@
 import { CreateMultipartUploadCommand, ListMultipartUploadsCommand, S3Client } from '@aws-sdk/client-s3';
-import type { S3Server } from '../../e2e/support/s3-server.ts';
 import { S3BlobStore } from '../../src/shared/platform/blobs/s3-blob-store.ts';
+import type { S3Server } from '../../testkit/s3-server.ts';
 import type { StoreUnderTest } from './blob-store-suite.ts';
 
 /** A store on an S3 server, for the suite of all blob stores. */

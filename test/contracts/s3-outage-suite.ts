@@ -1,9 +1,9 @@
 import { randomBytes } from 'node:crypto';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import type { S3Server } from '../../e2e/support/s3-server.ts';
 import { BlobStoreUnavailableError } from '../../src/shared/platform/blobs/blob-store.ts';
 import { S3BlobStore } from '../../src/shared/platform/blobs/s3-blob-store.ts';
 import type { S3Options } from '../../src/shared/platform/blobs/s3-client.ts';
+import type { S3Server } from '../../testkit/s3-server.ts';
 import { chunksOf, mib, readAll, waitingBody } from './blob-store-suite.ts';
 import { shareErrorWithCore } from './fake-s3.ts';
 

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe } from '@jest/globals';
-import { type S3Server, type S3ServerKind, startS3Server } from '../../e2e/support/s3-server.ts';
-import { ensureToolchain } from '../../e2e/toolchain/toolchain.ts';
+import { type S3Server, type S3ServerKind, startS3Server } from '../../testkit/s3-server.ts';
+import { ensureToolchain } from '../../testkit/toolchain/toolchain.ts';
 
 /**
  * Defines tests that need an S3 server, started for them alone. Where it cannot be had, which a missing Go or network explains,

@@ -2,9 +2,9 @@ import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect, test } from '@jest/globals';
 import { parse } from 'yaml';
-import { s3Request } from '../../e2e/support/s3-request.ts';
-import { findFreePort, startOnFreePort, startServer } from '../../e2e/support/server-process.ts';
-import { ensureToolchain, type Toolchain } from '../../e2e/toolchain/toolchain.ts';
+import { s3Request } from '../../testkit/s3-request.ts';
+import { findFreePort, startOnFreePort, startServer } from '../../testkit/server-process.ts';
+import { ensureToolchain, type Toolchain } from '../../testkit/toolchain/toolchain.ts';
 
 const root = path.join(import.meta.dirname, '../..');
 const credentials = { accessKeyId: 'access-key', secretAccessKey: 'secret-of-the-access-key', region: 'us-east-1' };

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
-import { type S3Server, startS3Server } from '../../e2e/support/s3-server.ts';
 import { S3BlobStore } from '../../src/shared/platform/blobs/s3-blob-store.ts';
 import { syncPath } from '../../src/shared/platform/files/durable-files.ts';
+import { type S3Server, startS3Server } from '../../testkit/s3-server.ts';
 import { chunksOf, mib, readAll } from '../contracts/blob-store-suite.ts';
 import { describeOnLossyDisk, LossyDisk, losses } from './support/lossy-disk.ts';
 

@@ -1,9 +1,9 @@
 import path from 'node:path';
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
-import { type OwnHoldfastServer, startOwnHoldfast } from '../../e2e/support/holdfast-server.ts';
-import { pollUntil } from '../../e2e/support/poll.ts';
+import { type OwnHoldfastServer, startOwnHoldfast } from '../../testkit/holdfast-server.ts';
+import { pollUntil } from '../../testkit/poll.ts';
+import { creation } from '../support/journal-entries.ts';
 import { deployment } from '../support/state.ts';
-import { creation } from '../support/steps.ts';
 import { describeOnLossyDisk, type Loss, LossyDisk } from './support/lossy-disk.ts';
 
 /** Far above the limit for documents in the database, so that they become files. */

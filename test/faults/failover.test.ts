@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { RawClient } from '../../bench/support/raw-client.ts';
-import { type Cluster, startCluster } from '../../e2e/support/cluster.ts';
-import { pollUntil } from '../../e2e/support/poll.ts';
-import { joinUrls, type PostgresPair, startPostgresPair } from '../../e2e/support/postgres-pair.ts';
+import { type Cluster, startCluster } from '../../testkit/cluster.ts';
+import { pollUntil } from '../../testkit/poll.ts';
+import { joinUrls, type PostgresPair, startPostgresPair } from '../../testkit/postgres-pair.ts';
 import { findLostWrites, query } from './support/audit.ts';
 import { type Pipeline, pipelineMix } from './support/pipelines.ts';
 

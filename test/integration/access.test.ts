@@ -1,9 +1,9 @@
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { beforeAll, describe, expect, test } from '@jest/globals';
 import { hashToken } from '../../src/shared/platform/crypto/secret-token.ts';
+import { query } from '../support/database.ts';
 import { listRoutes } from '../support/routes.ts';
 import { createStack, deployment, ok, startUpdate, type TestStack } from '../support/state.ts';
-import { query } from '../support/steps.ts';
-import { createTestApp, type TestApp, type TestResponse } from '../support/test-app.ts';
+import { type TestResponse, testApp } from '../support/test-app.ts';
 
 const S = '/api/stacks/:organization/:project/:stack';
 const U = `${S}/:kind(^(?:update|preview|refresh|destroy)$)/:updateId`;
@@ -69,14 +69,13 @@ const bodies: Record<string, object> = {
   [`POST ${U}/complete`]: { status: 'succeeded' },
 };
 
-let app: TestApp;
+const app = testApp();
 let own: TestStack;
 let updateId: string;
 let lease: string;
 const tokens: Record<string, string> = {};
 
 beforeAll(async () => {
-  app = await createTestApp();
   own = await createStack(app);
   const update = await startUpdate(app, own);
   updateId = update.id;
@@ -85,7 +84,6 @@ beforeAll(async () => {
     tokens[role] = `token ${await app.createUser(own.organization, role)}`;
   tokens['outsider'] = `token ${await app.createUser('elsewhere', 'admin')}`;
 });
-afterAll(() => app[Symbol.asyncDispose]());
 
 const guarded = (kind: string) => Object.keys(expected).filter((route) => expected[route] === kind);
 const organizational = ['viewer', 'member', 'admin'].flatMap(guarded);

@@ -1,26 +1,14 @@
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { describe, expect, test } from '@jest/globals';
 import { expireLeases } from '../../src/workers/maintenance/expire-leases.ts';
 import { runAdminVerb } from '../support/admin.ts';
+import { query } from '../support/database.ts';
+import { beginning, creation, removal } from '../support/journal-entries.ts';
+import { exportedNames, exportState, getStack } from '../support/stack-state.ts';
 import { createStack, deployment, ok, type RunningUpdate, startUpdate, type TestStack } from '../support/state.ts';
-import {
-  append,
-  beginning,
-  cancel,
-  complete,
-  creation,
-  exportedNames,
-  exportState,
-  getStack,
-  query,
-  removal,
-} from '../support/steps.ts';
-import { createTestApp, type TestApp } from '../support/test-app.ts';
+import { testApp } from '../support/test-app.ts';
+import { append, cancel, complete } from '../support/update-calls.ts';
 
-let app: TestApp;
-beforeAll(async () => {
-  app = await createTestApp();
-});
-afterAll(() => app[Symbol.asyncDispose]());
+const app = testApp();
 
 const ref = ({ organization, project, stack }: TestStack): string => `${organization}/${project}/${stack}`;
 

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { beforeAll, describe, expect, test } from '@jest/globals';
 import {
   allRouteNames,
   createScene,
@@ -7,18 +7,16 @@ import {
   routeNames,
   type Scene,
 } from '../support/every-body-route.ts';
-import { createTestApp, type TestApp } from '../support/test-app.ts';
+import { testApp } from '../support/test-app.ts';
 import { expectNothingChanged, expectRefusal, type WireAnswer, WireServer } from '../support/wire.ts';
 
-let app: TestApp;
+const app = testApp();
 let server: WireServer;
 let scene: Scene;
 beforeAll(async () => {
-  app = await createTestApp();
   server = await WireServer.listen(app);
   scene = await createScene(app);
 });
-afterAll(() => app[Symbol.asyncDispose]());
 
 function send(
   name: string,

@@ -1,5 +1,5 @@
 import { gzipSync } from 'node:zlib';
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { beforeAll, describe, expect, test } from '@jest/globals';
 import {
   allRouteNames,
   bomb,
@@ -9,22 +9,20 @@ import {
   routeNames,
   type Scene,
 } from '../support/every-body-route.ts';
-import { createTestApp, type TestApp } from '../support/test-app.ts';
+import { createTestApp, testApp } from '../support/test-app.ts';
 import { expectNothingChanged, expectRefusal, head, settled, type WireAnswer, WireServer } from '../support/wire.ts';
 
 const mib = 1024 * 1024;
 
-let app: TestApp;
+const app = testApp({
+  settings: { HOLDFAST_MAX_BODY_BYTES: String(32 * mib), HOLDFAST_MAX_CONTROL_BODY_BYTES: String(4 * mib) },
+});
 let server: WireServer;
 let scene: Scene;
 beforeAll(async () => {
-  app = await createTestApp({
-    settings: { HOLDFAST_MAX_BODY_BYTES: String(32 * mib), HOLDFAST_MAX_CONTROL_BODY_BYTES: String(4 * mib) },
-  });
   server = await WireServer.listen(app);
   scene = await createScene(app);
 });
-afterAll(() => app[Symbol.asyncDispose]());
 
 function send(
   name: string,

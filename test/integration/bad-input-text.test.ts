@@ -1,15 +1,13 @@
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { beforeAll, describe, expect, test } from '@jest/globals';
 import { createStack, gzipped, ok, startUpdate, type TestStack } from '../support/state.ts';
-import { createTestApp, type TestApp, type TestResponse } from '../support/test-app.ts';
+import { type TestResponse, testApp } from '../support/test-app.ts';
 import { settled } from '../support/wire.ts';
 
-let app: TestApp;
+const app = testApp({ settings: { HOLDFAST_ORGANIZATION_CREATION: 'anyone' } });
 let stack: TestStack;
 beforeAll(async () => {
-  app = await createTestApp({ settings: { HOLDFAST_ORGANIZATION_CREATION: 'anyone' } });
   stack = await createStack(app);
 });
-afterAll(() => app[Symbol.asyncDispose]());
 
 const get = (path: string): Promise<TestResponse> => ok(app.call('GET', path, { auth: stack.auth }));
 

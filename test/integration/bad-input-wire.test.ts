@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { gzipSync } from 'node:zlib';
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { beforeAll, describe, expect, test } from '@jest/globals';
 import {
   allRouteNames,
   type BodyRoute,
@@ -10,20 +10,18 @@ import {
   routeNames,
   type Scene,
 } from '../support/every-body-route.ts';
-import { createTestApp, type TestApp } from '../support/test-app.ts';
+import { testApp } from '../support/test-app.ts';
 import { digestRows, expectNothingChanged, expectRefusal, head, settled, WireServer } from '../support/wire.ts';
 
 const mib = 1024 * 1024;
 
-let app: TestApp;
+const app = testApp();
 let server: WireServer;
 let scene: Scene;
 beforeAll(async () => {
-  app = await createTestApp();
   server = await WireServer.listen(app);
   scene = await createScene(app);
 });
-afterAll(() => app[Symbol.asyncDispose]());
 
 const filler = randomBytes(600 * 1024).toString('base64');
 

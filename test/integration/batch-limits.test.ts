@@ -1,8 +1,10 @@
 import { gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { creation } from '../support/journal-entries.ts';
+import { exportedNames } from '../support/stack-state.ts';
 import { createStack, deployment, gzipped, ok, startUpdate } from '../support/state.ts';
-import { complete, creation, exportedNames } from '../support/steps.ts';
 import { createTestApp, type TestApp } from '../support/test-app.ts';
+import { complete } from '../support/update-calls.ts';
 
 const maxBatchBytes = 20_000;
 const tooMuch = 'x'.repeat(maxBatchBytes);

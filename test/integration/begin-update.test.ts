@@ -1,24 +1,12 @@
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { describe, expect, test } from '@jest/globals';
+import { query } from '../support/database.ts';
+import { creation } from '../support/journal-entries.ts';
+import { exportedNames, getStack, resourceNames } from '../support/stack-state.ts';
 import { createStack, deployment, ok, type RunningUpdate, startUpdate, type TestStack } from '../support/state.ts';
-import {
-  append,
-  cancel,
-  complete,
-  creation,
-  exportedNames,
-  getStack,
-  getUpdate,
-  query,
-  resourceNames,
-  saveState,
-} from '../support/steps.ts';
-import { contractAccept, createTestApp, type TestApp, type TestResponse } from '../support/test-app.ts';
+import { contractAccept, createTestApp, type TestApp, type TestResponse, testApp } from '../support/test-app.ts';
+import { append, cancel, complete, getUpdate, saveState } from '../support/update-calls.ts';
 
-let app: TestApp;
-beforeAll(async () => {
-  app = await createTestApp({ settings: { HOLDFAST_BEGIN_UPDATE: 'true' } });
-});
-afterAll(() => app[Symbol.asyncDispose]());
+const app = testApp({ settings: { HOLDFAST_BEGIN_UPDATE: 'true' } });
 
 const program = { name: 'proj', runtime: 'yaml', options: { dryRun: false }, metadata: { message: 'all at once' } };
 

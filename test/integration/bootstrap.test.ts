@@ -7,9 +7,12 @@ import { BootstrapError, readBootstrapFile } from '../../src/shared/identity/boo
 import { bootstrapAtStart } from '../../src/shared/identity/bootstrap-start.ts';
 import { hashToken } from '../../src/shared/platform/crypto/secret-token.ts';
 import { describeWeakToken } from '../../src/shared/platform/crypto/weak-secrets.ts';
+import { query } from '../support/database.ts';
+import { creation } from '../support/journal-entries.ts';
+import { exportedNames } from '../support/stack-state.ts';
 import { ok, startUpdate } from '../support/state.ts';
-import { append, creation, exportedNames, query } from '../support/steps.ts';
 import { createTestApp, type TestApp } from '../support/test-app.ts';
+import { append } from '../support/update-calls.ts';
 
 let app: TestApp;
 let directory: string;

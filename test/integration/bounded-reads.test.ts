@@ -1,20 +1,20 @@
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { gzipSync } from 'node:zlib';
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { beforeAll, describe, expect, test } from '@jest/globals';
+import { query } from '../support/database.ts';
 import { createStack, gzipped, ok, startUpdate, type TestStack } from '../support/state.ts';
-import { complete, query, until } from '../support/steps.ts';
-import { createTestApp, type TestApp } from '../support/test-app.ts';
+import { createTestApp, testApp } from '../support/test-app.ts';
+import { until } from '../support/until.ts';
+import { complete } from '../support/update-calls.ts';
 import { head, WireServer } from '../support/wire.ts';
 
 const mib = 1024 * 1024;
-let app: TestApp;
+const app = testApp();
 let server: WireServer;
 beforeAll(async () => {
-  app = await createTestApp();
   server = await WireServer.listen(app);
 });
-afterAll(() => app[Symbol.asyncDispose]());
 
 /** The largest text that Postgres has sent in a row, in characters, while `work` was done. */
 async function largestRead<T>(work: () => Promise<T>): Promise<{ result: T; chars: number; rows: number }> {

@@ -1,15 +1,11 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { gzipSync } from 'node:zlib';
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { describe, expect, test } from '@jest/globals';
+import { exportedNames } from '../support/stack-state.ts';
 import { createStack, deployment, gzipped, ok, type RunningUpdate, startUpdate } from '../support/state.ts';
-import { exportedNames } from '../support/steps.ts';
-import { cliAccept, contractAccept, createTestApp, type TestApp } from '../support/test-app.ts';
+import { cliAccept, contractAccept, testApp } from '../support/test-app.ts';
 
-let app: TestApp;
-beforeAll(async () => {
-  app = await createTestApp();
-});
-afterAll(() => app[Symbol.asyncDispose]());
+const app = testApp();
 
 const sha256 = (text: string) => createHash('sha256').update(text).digest('hex');
 

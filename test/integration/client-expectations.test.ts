@@ -1,20 +1,21 @@
 import { randomUUID } from 'node:crypto';
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { beforeAll, describe, expect, test } from '@jest/globals';
 import { mintToken } from '../../src/shared/platform/crypto/secret-token.ts';
+import { query } from '../support/database.ts';
+import { beginning } from '../support/journal-entries.ts';
+import { getStack } from '../support/stack-state.ts';
 import { createStack, deployment, ok, type RunningUpdate, startUpdate, type TestStack } from '../support/state.ts';
-import { append, beginning, cancel, complete, getStack, query, saveState } from '../support/steps.ts';
-import { contractAccept, createTestApp, type TestApp, type TestResponse } from '../support/test-app.ts';
+import { contractAccept, type TestResponse, testApp } from '../support/test-app.ts';
+import { append, cancel, complete, saveState } from '../support/update-calls.ts';
 import { head, WireServer } from '../support/wire.ts';
 
 /** What the CLI and its SDKs expect of a service beyond the shapes of its answers. */
 
-let app: TestApp;
+const app = testApp({ settings: { HOLDFAST_WRONG_TOKENS_PER_MINUTE: '100000' } });
 let server: WireServer;
 beforeAll(async () => {
-  app = await createTestApp({ settings: { HOLDFAST_WRONG_TOKENS_PER_MINUTE: '100000' } });
   server = await WireServer.listen(app);
 });
-afterAll(() => app[Symbol.asyncDispose]());
 
 const root = { urn: 'urn:pulumi:dev::proj::pulumi:pulumi:Stack::proj-dev', custom: false, type: 'pulumi:pulumi:Stack' };
 

@@ -4,7 +4,7 @@ import { Command } from 'commander';
 import { addAdminCommands } from '../../src/cli/admin/admin-commands.ts';
 import { runCommandLine } from '../../src/cli/command-line.ts';
 import { holdfastVersion } from '../../src/shared/platform/config/config.ts';
-import { startVerb } from '../support/verb.ts';
+import { startVerb } from '../support/command.ts';
 
 const stack = 'acme/shop/prod';
 

@@ -2,6 +2,9 @@ import { createHash } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { deploymentOf } from '../../bench/support/raw-client.ts';
 import { flipBit, headOf, spread, storedBytes } from '../support/damage.ts';
+import { query } from '../support/database.ts';
+import { creation } from '../support/journal-entries.ts';
+import { exportedNames, exportState } from '../support/stack-state.ts';
 import {
   createStack,
   deployment,
@@ -11,17 +14,8 @@ import {
   startUpdate,
   type TestStack,
 } from '../support/state.ts';
-import {
-  append,
-  cancel,
-  complete,
-  creation,
-  exportedNames,
-  exportState,
-  query,
-  saveVerbatim,
-} from '../support/steps.ts';
 import { createTestApp, type TestApp, type TestResponse } from '../support/test-app.ts';
+import { append, cancel, complete, saveVerbatim } from '../support/update-calls.ts';
 
 // What else reads stored documents refuses damaged ones, writes nothing, and says which state it is.
 

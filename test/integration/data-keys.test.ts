@@ -9,8 +9,8 @@ import { rotateKey, rotateStackKeys } from '../../src/shared/secrets/rotate-data
 import { createDeletedStackRepository } from '../../src/shared/stacks/deleted-stack-repository.ts';
 import { createStackDeletion } from '../../src/workers/maintenance/delete-stacks.ts';
 import { runAdminWith } from '../support/admin.ts';
+import { query } from '../support/database.ts';
 import { createStack, ok, type TestStack } from '../support/state.ts';
-import { query } from '../support/steps.ts';
 import { createTestApp, createTestDatabase, masterKeys, type TestApp } from '../support/test-app.ts';
 
 let app: TestApp;

@@ -5,8 +5,10 @@ import pg from 'pg';
 import { sql } from '../../src/shared/platform/db/sql.ts';
 import { mapDatabaseError } from '../../src/shared/platform/db/sqlstate.ts';
 import { UnavailableError } from '../../src/shared/platform/errors/errors.ts';
+import { holdInserts } from '../support/database.ts';
+import { creation } from '../support/journal-entries.ts';
+import { exportedNames } from '../support/stack-state.ts';
 import { createStack, ok, startUpdate, type TestStack } from '../support/state.ts';
-import { append, complete, creation, exportedNames, holdInserts, until } from '../support/steps.ts';
 import { openTcpProxy, type TcpProxy } from '../support/tcp-proxy.ts';
 import {
   createTestApp,
@@ -15,6 +17,8 @@ import {
   type TestDatabase,
   type TestResponse,
 } from '../support/test-app.ts';
+import { until } from '../support/until.ts';
+import { append, complete } from '../support/update-calls.ts';
 
 const poolSize = 3;
 

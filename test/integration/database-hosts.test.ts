@@ -1,6 +1,4 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import { joinUrls, type PostgresPair, startPostgresPair } from '../../e2e/support/postgres-pair.ts';
-import { findFreePort } from '../../e2e/support/server-process.ts';
 import { ConfigError, parseConfig } from '../../src/shared/platform/config/config.ts';
 import { type Database, openDatabase } from '../../src/shared/platform/db/database.ts';
 import { migrate } from '../../src/shared/platform/db/migrate.ts';
@@ -9,10 +7,15 @@ import { sql } from '../../src/shared/platform/db/sql.ts';
 import { mapDatabaseError } from '../../src/shared/platform/db/sqlstate.ts';
 import { UnavailableError } from '../../src/shared/platform/errors/errors.ts';
 import { createLogger } from '../../src/shared/platform/logger/logger.ts';
+import { joinUrls, type PostgresPair, startPostgresPair } from '../../testkit/postgres-pair.ts';
+import { findFreePort } from '../../testkit/server-process.ts';
+import { creation } from '../support/journal-entries.ts';
+import { exportedNames } from '../support/stack-state.ts';
 import { createStack, ok, startUpdate } from '../support/state.ts';
-import { append, complete, creation, exportedNames, until } from '../support/steps.ts';
 import { openTcpProxy } from '../support/tcp-proxy.ts';
 import { createTestApp } from '../support/test-app.ts';
+import { until } from '../support/until.ts';
+import { append, complete } from '../support/update-calls.ts';
 
 let pair: PostgresPair;
 beforeAll(async () => {

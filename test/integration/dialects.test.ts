@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { beforeAll, describe, expect, test } from '@jest/globals';
 import Schema from 'typebox/schema';
 import {
   base,
@@ -12,8 +12,8 @@ import {
 } from '../support/dialect-table.ts';
 import { listRoutes } from '../support/routes.ts';
 import { createStack, ok, startUpdate } from '../support/state.ts';
-import { complete } from '../support/steps.ts';
-import { createTestApp, type TestApp, type TestResponse } from '../support/test-app.ts';
+import { type TestResponse, testApp } from '../support/test-app.ts';
+import { complete } from '../support/update-calls.ts';
 
 interface Media {
   readonly content?: { readonly 'application/json': { readonly schema: Schema.XSchema } };
@@ -24,13 +24,11 @@ interface Operation {
   readonly responses: Record<string, Media>;
 }
 
-let app: TestApp;
+const app = testApp();
 let operations: Record<string, Record<string, Operation>>;
 beforeAll(async () => {
-  app = await createTestApp();
   operations = (await ok(app.call('GET', '/api/openapi.json', { accept: null }))).json.paths;
 });
-afterAll(() => app[Symbol.asyncDispose]());
 
 const rows = Object.entries(dialectTable);
 const cases = rows.flatMap(([route, row]) => dialectNames.map((dialect) => ({ route, dialect, row })));

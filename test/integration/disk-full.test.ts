@@ -2,10 +2,12 @@ import { randomBytes } from 'node:crypto';
 import { readdirSync } from 'node:fs';
 import path from 'node:path';
 import { afterAll, expect, test } from '@jest/globals';
+import { query } from '../support/database.ts';
 import { SmallDisk } from '../support/small-disk.ts';
+import { exportState } from '../support/stack-state.ts';
 import { createStack, deployment, ok, startUpdate } from '../support/state.ts';
-import { cancel, complete, exportState, query, saveVerbatim } from '../support/steps.ts';
 import { createTestApp } from '../support/test-app.ts';
+import { cancel, complete, saveVerbatim } from '../support/update-calls.ts';
 
 // The file store; S3 with a full disk is among the faults of the cluster.
 

@@ -1,16 +1,12 @@
 import { createHash, randomBytes } from 'node:crypto';
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import type { StoredDocument } from '../../src/shared/documents/document-store.ts';
-import { createTestApp, type TestApp } from '../support/test-app.ts';
+import { testApp } from '../support/test-app.ts';
 
 const inlineLimit = 2_000;
 
-let app: TestApp;
-beforeAll(async () => {
-  app = await createTestApp({ settings: { HOLDFAST_INLINE_BYTES: String(inlineLimit) } });
-});
-afterAll(() => app[Symbol.asyncDispose]());
+const app = testApp({ settings: { HOLDFAST_INLINE_BYTES: String(inlineLimit) } });
 
 /** Documents small and large, that shrink well or not at all; around the limits of a row and of one compression call. */
 const document = fc

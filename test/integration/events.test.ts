@@ -1,15 +1,12 @@
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { describe, expect, test } from '@jest/globals';
+import { query } from '../support/database.ts';
 import { createStack, gzipped, ok, type RunningUpdate, startUpdate, type TestStack } from '../support/state.ts';
-import { cancel, complete, query } from '../support/steps.ts';
-import { contractAccept, createTestApp, type TestApp, type TestResponse } from '../support/test-app.ts';
+import { contractAccept, type TestResponse, testApp } from '../support/test-app.ts';
+import { cancel, complete } from '../support/update-calls.ts';
 
-let app: TestApp;
+const app = testApp();
 let stack: TestStack;
 let update: RunningUpdate;
-beforeAll(async () => {
-  app = await createTestApp();
-});
-afterAll(() => app[Symbol.asyncDispose]());
 
 async function begin(): Promise<void> {
   stack = await createStack(app);

@@ -1,10 +1,10 @@
 import { randomBytes, randomUUID } from 'node:crypto';
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { beforeAll, describe, expect, test } from '@jest/globals';
 import { mintToken } from '../../src/shared/platform/crypto/secret-token.ts';
 import { bodySamples, listRoutes } from '../support/routes.ts';
 import { ok, type RunningUpdate, startUpdate, type TestStack } from '../support/state.ts';
 import { type NotedStatements, noteStatements } from '../support/statement-count.ts';
-import { createTestApp, type TestApp } from '../support/test-app.ts';
+import { testApp } from '../support/test-app.ts';
 
 /** Names of one length, so that no answer differs by its length. */
 const newName = () => `n${randomBytes(6).toString('hex')}`;
@@ -16,13 +16,12 @@ interface Place {
   readonly updateId: string;
 }
 
-let app: TestApp;
+const app = testApp({ settings: { HOLDFAST_INVALID_TOKENS_PER_MINUTE: '100000' } });
 let statements: NotedStatements;
 let existing: Place;
 let absent: Record<string, Place>;
 const held: Record<string, string> = {};
 beforeAll(async () => {
-  app = await createTestApp({ settings: { HOLDFAST_INVALID_TOKENS_PER_MINUTE: '100000' } });
   const there = await createStack(newName());
   const update = await startUpdate(app, there);
   existing = placeOf(there, update);
@@ -44,7 +43,6 @@ beforeAll(async () => {
   await ok(app.call('GET', '/api/user', { auth: own.auth }));
   statements = noteStatements(app);
 });
-afterAll(() => app[Symbol.asyncDispose]());
 
 async function createStack(organization: string): Promise<TestStack> {
   const auth = `token ${await app.createUser(organization, 'admin')}`;

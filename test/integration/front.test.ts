@@ -1,24 +1,22 @@
 import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import { gzipSync } from 'node:zlib';
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { beforeAll, describe, expect, test } from '@jest/globals';
 import { createStack, type TestStack } from '../support/state.ts';
-import { until } from '../support/steps.ts';
-import { createTestApp, type TestApp } from '../support/test-app.ts';
+import { createTestApp, type TestApp, testApp } from '../support/test-app.ts';
+import { until } from '../support/until.ts';
 import { expectRefusal, type WireAnswer, type WireConnection, WireServer } from '../support/wire.ts';
 
 const accept = 'application/vnd.pulumi+9';
 const mib = 1024 * 1024;
 
-let app: TestApp;
+const app = testApp({ settings: { HOLDFAST_HEADERS_TIMEOUT_SECONDS: '1', HOLDFAST_KEEP_ALIVE_SECONDS: '1' } });
 let server: WireServer;
 let stack: TestStack;
 beforeAll(async () => {
-  app = await createTestApp({ settings: { HOLDFAST_HEADERS_TIMEOUT_SECONDS: '1', HOLDFAST_KEEP_ALIVE_SECONDS: '1' } });
   server = await WireServer.listen(app);
   stack = await createStack(app);
 });
-afterAll(() => app[Symbol.asyncDispose]());
 
 /** A head that keeps its connection, unless `headers` say otherwise. */
 function keeping(method: string, target: string, headers: Readonly<Record<string, string | number>> = {}): string {

@@ -1,9 +1,10 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { expireLeases } from '../../src/workers/maintenance/expire-leases.ts';
 import { createStack, deployment, ok, startUpdate } from '../support/state.ts';
-import { cancel, complete, expire, saveState, until } from '../support/steps.ts';
 import { openTcpProxy, type TcpProxy } from '../support/tcp-proxy.ts';
 import { createTestApp, createTestDatabase, type TestApp, type TestDatabase } from '../support/test-app.ts';
+import { until } from '../support/until.ts';
+import { cancel, complete, expire, saveState } from '../support/update-calls.ts';
 
 let database: TestDatabase;
 let proxy: TcpProxy;

@@ -1,13 +1,10 @@
-import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { expect, test } from '@jest/globals';
+import { query } from '../support/database.ts';
 import { createStack, deployment, ok, startUpdate, type TestStack } from '../support/state.ts';
-import { complete, query } from '../support/steps.ts';
-import { contractAccept, createTestApp, type TestApp, type TestResponse } from '../support/test-app.ts';
+import { contractAccept, type TestResponse, testApp } from '../support/test-app.ts';
+import { complete } from '../support/update-calls.ts';
 
-let app: TestApp;
-beforeAll(async () => {
-  app = await createTestApp();
-});
-afterAll(() => app[Symbol.asyncDispose]());
+const app = testApp();
 
 const get = (stack: TestStack, path: string): Promise<TestResponse['json']> =>
   ok(app.call('GET', `${stack.path}/${path}`, { auth: stack.auth })).then(({ json }) => json);

@@ -1,13 +1,9 @@
-import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { expect, test } from '@jest/globals';
 import { createStack, deployment, gzipped, ok, startUpdate, type TestStack } from '../support/state.ts';
-import { cancel, complete, saveState } from '../support/steps.ts';
-import { createTestApp, type TestApp, type TestResponse } from '../support/test-app.ts';
+import { type TestResponse, testApp } from '../support/test-app.ts';
+import { cancel, complete, saveState } from '../support/update-calls.ts';
 
-let app: TestApp;
-beforeAll(async () => {
-  app = await createTestApp();
-});
-afterAll(() => app[Symbol.asyncDispose]());
+const app = testApp();
 
 const get = (stack: TestStack, path: string): Promise<TestResponse> =>
   app.call('GET', `${stack.path}/${path}`, { auth: stack.auth });

@@ -1,14 +1,11 @@
 import { randomBytes } from 'node:crypto';
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { describe, expect, test } from '@jest/globals';
+import { exportState, getStack } from '../support/stack-state.ts';
 import { createStack, deployment, gzipped, ok, startUpdate, type TestStack } from '../support/state.ts';
-import { cancel, complete, exportState, getStack, getUpdate, saveState } from '../support/steps.ts';
-import { createTestApp, type TestApp } from '../support/test-app.ts';
+import { createTestApp, testApp } from '../support/test-app.ts';
+import { cancel, complete, getUpdate, saveState } from '../support/update-calls.ts';
 
-let app: TestApp;
-beforeAll(async () => {
-  app = await createTestApp();
-});
-afterAll(() => app[Symbol.asyncDispose]());
+const app = testApp();
 
 const send = (stack: TestStack, body: string | object) =>
   app.call('POST', `${stack.path}/import`, { auth: stack.auth, body });

@@ -1,9 +1,13 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import path from 'node:path';
 import { expect, test } from '@jest/globals';
+import { query } from '../support/database.ts';
+import { creation } from '../support/journal-entries.ts';
+import { exportedNames } from '../support/stack-state.ts';
 import { createStack, ok, type RunningUpdate, startUpdate, type TestStack } from '../support/state.ts';
-import { append, cancel, complete, creation, exportedNames, query, until } from '../support/steps.ts';
 import { createTestApp, masterKeys, type TestApp } from '../support/test-app.ts';
+import { until } from '../support/until.ts';
+import { append, cancel, complete } from '../support/update-calls.ts';
 
 // All documents go to the blob store, so that each fold that is stored leaves a row in `blobs`.
 const settings = { HOLDFAST_INLINE_BYTES: '1' };

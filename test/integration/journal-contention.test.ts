@@ -1,14 +1,14 @@
-import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { expect, test } from '@jest/globals';
 import { lockUpdate } from '../../src/shared/updates/update-closer.ts';
+import { holdInserts, query } from '../support/database.ts';
+import { creation } from '../support/journal-entries.ts';
+import { exportedNames } from '../support/stack-state.ts';
 import { createStack, ok, startUpdate } from '../support/state.ts';
-import { append, complete, creation, exportedNames, holdInserts, query, until } from '../support/steps.ts';
-import { createTestApp, type TestApp } from '../support/test-app.ts';
+import { testApp } from '../support/test-app.ts';
+import { until } from '../support/until.ts';
+import { append, complete } from '../support/update-calls.ts';
 
-let app: TestApp;
-beforeAll(async () => {
-  app = await createTestApp();
-});
-afterAll(() => app[Symbol.asyncDispose]());
+const app = testApp();
 
 const eventBatch = (sequence: number, event: object = { stdoutEvent: { message: 'x', color: 'raw' } }) => ({
   events: [{ sequence, timestamp: 1, ...event }],

@@ -1,31 +1,17 @@
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { replayJournal } from '../../src/shared/journal/replay/rules/replay.ts';
 import { expireLeases } from '../../src/workers/maintenance/expire-leases.ts';
 import { comparable, loadSmallCases } from '../fixtures/journal/journal-cases.ts';
+import { query } from '../support/database.ts';
+import { beginning, creation, removal } from '../support/journal-entries.ts';
+import { exportedNames, exportState, getStack } from '../support/stack-state.ts';
 import { createStack, deployment, ok, type RunningUpdate, startUpdate, type TestStack } from '../support/state.ts';
-import {
-  append,
-  beginning,
-  cancel,
-  complete,
-  creation,
-  expire,
-  exportedNames,
-  exportState,
-  getStack,
-  getUpdate,
-  query,
-  removal,
-  until,
-} from '../support/steps.ts';
-import { createTestApp, type TestApp } from '../support/test-app.ts';
+import { createTestApp, type TestApp, testApp } from '../support/test-app.ts';
+import { until } from '../support/until.ts';
+import { append, cancel, complete, expire, getUpdate } from '../support/update-calls.ts';
 
-let app: TestApp;
-beforeAll(async () => {
-  app = await createTestApp();
-});
-afterAll(() => app[Symbol.asyncDispose]());
+const app = testApp();
 
 /** Entries that no release can replay, by what is wrong with them. */
 const badEntries: Record<string, (sequenceId: number) => object> = {

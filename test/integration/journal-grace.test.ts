@@ -4,19 +4,13 @@ import { expect, test } from '@jest/globals';
 import type { BlobStore } from '../../src/shared/platform/blobs/blob-store.ts';
 import { openBlobStore } from '../../src/shared/platform/blobs/blob-stores.ts';
 import { expireLeases } from '../../src/workers/maintenance/expire-leases.ts';
+import { query } from '../support/database.ts';
+import { beginning, creation, removal } from '../support/journal-entries.ts';
+import { exportedNames } from '../support/stack-state.ts';
 import { createStack, deployment, ok, type RunningUpdate, startUpdate, type TestStack } from '../support/state.ts';
-import {
-  append,
-  beginning,
-  cancel,
-  complete,
-  creation,
-  exportedNames,
-  query,
-  removal,
-  until,
-} from '../support/steps.ts';
 import { createTestApp, type TestApp } from '../support/test-app.ts';
+import { until } from '../support/until.ts';
+import { append, cancel, complete } from '../support/update-calls.ts';
 
 const inBlobs = { HOLDFAST_INLINE_BYTES: '1' };
 

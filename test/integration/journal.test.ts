@@ -1,5 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { expireLeases } from '../../src/workers/maintenance/expire-leases.ts';
+import { query } from '../support/database.ts';
+import { beginning, creation, removal } from '../support/journal-entries.ts';
+import { exportedNames, exportState } from '../support/stack-state.ts';
 import {
   createStack,
   deployment,
@@ -9,22 +12,9 @@ import {
   startUpdate,
   type TestStack,
 } from '../support/state.ts';
-import {
-  append,
-  beginning,
-  cancel,
-  complete,
-  creation,
-  expire,
-  exportedNames,
-  exportState,
-  query,
-  removal,
-  saveState,
-  saveVerbatim,
-  until,
-} from '../support/steps.ts';
 import { createTestApp, type TestApp } from '../support/test-app.ts';
+import { until } from '../support/until.ts';
+import { append, cancel, complete, expire, saveState, saveVerbatim } from '../support/update-calls.ts';
 
 let app: TestApp;
 beforeAll(async () => {

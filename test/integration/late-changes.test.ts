@@ -7,10 +7,13 @@ import pg from 'pg';
 import { bytesOf } from '../../src/shared/documents/byte-source.ts';
 import { openBlobStore } from '../../src/shared/platform/blobs/blob-stores.ts';
 import { UnavailableError } from '../../src/shared/platform/errors/errors.ts';
+import { query } from '../support/database.ts';
 import { HeldPuts } from '../support/held-puts.ts';
+import { exportedNames, getStack } from '../support/stack-state.ts';
 import { createStack, deployment, gzipped, ok, startUpdate, type TestStack } from '../support/state.ts';
-import { complete, exportedNames, getStack, query, saveState, until } from '../support/steps.ts';
 import { createTestApp, isClustered, type TestApp, type TestResponse } from '../support/test-app.ts';
+import { until } from '../support/until.ts';
+import { complete, saveState } from '../support/update-calls.ts';
 import { head, WireServer } from '../support/wire.ts';
 
 // Imports and renames have no number by which a late one could be told. `app` is any replica; at `hasty` all bodies become

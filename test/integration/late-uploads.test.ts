@@ -7,10 +7,12 @@ import { openBlobStore } from '../../src/shared/platform/blobs/blob-stores.ts';
 import { createStackDeletion } from '../../src/workers/maintenance/delete-stacks.ts';
 import { sweepBlobs } from '../../src/workers/maintenance/sweep-blobs.ts';
 import { blobRowKeys, letBlobsAge, storedKeys } from '../support/blob-rows.ts';
+import { query } from '../support/database.ts';
 import { type LateBlobs, openLateBlobs } from '../support/late-blobs.ts';
+import { exportedNames } from '../support/stack-state.ts';
 import { createStack, ok, startUpdate, type TestStack } from '../support/state.ts';
-import { complete, exportedNames, query, saveState } from '../support/steps.ts';
 import { createTestApp, type TestApp } from '../support/test-app.ts';
+import { complete, saveState } from '../support/update-calls.ts';
 
 const directory = mkdtempSync(path.join(tmpdir(), 'holdfast-late-'));
 let late: LateBlobs;

@@ -2,9 +2,11 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { openGatedBlobs } from '../support/gated-blobs.ts';
 import { calls, expectKept, join, leaveRunning, revoke } from '../support/lease-owners.ts';
-import { openGatedBlobs, saveState, until } from '../support/steps.ts';
 import { createTestApp, type TestApp } from '../support/test-app.ts';
+import { until } from '../support/until.ts';
+import { saveState } from '../support/update-calls.ts';
 
 let app: TestApp;
 beforeAll(async () => {

@@ -1,15 +1,14 @@
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { describe, expect, test } from '@jest/globals';
 import { expireLeases } from '../../src/workers/maintenance/expire-leases.ts';
+import { holdInserts, query } from '../support/database.ts';
+import { creation } from '../support/journal-entries.ts';
 import { expectKept, join, leaveRunning, type Membership, renew, revoke } from '../support/lease-owners.ts';
+import { exportedNames } from '../support/stack-state.ts';
 import { createStack, ok, startUpdate } from '../support/state.ts';
-import { append, cancel, complete, creation, exportedNames, getUpdate, holdInserts, query } from '../support/steps.ts';
-import { createTestApp, type TestApp } from '../support/test-app.ts';
+import { createTestApp, testApp } from '../support/test-app.ts';
+import { append, cancel, complete, getUpdate } from '../support/update-calls.ts';
 
-let app: TestApp;
-beforeAll(async () => {
-  app = await createTestApp();
-});
-afterAll(() => app[Symbol.asyncDispose]());
+const app = testApp();
 
 const ofUser = '(select id from users where login = $1)';
 const ways: readonly [string, RegExp, (member: Membership) => Promise<unknown>][] = [

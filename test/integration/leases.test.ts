@@ -1,24 +1,13 @@
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { describe, expect, test } from '@jest/globals';
 import { expireLeases } from '../../src/workers/maintenance/expire-leases.ts';
+import { query } from '../support/database.ts';
+import { creation } from '../support/journal-entries.ts';
+import { exportedNames, getStack } from '../support/stack-state.ts';
 import { createStack, ok, type RunningUpdate, startUpdate, type TestStack } from '../support/state.ts';
-import {
-  append,
-  complete,
-  creation,
-  expire,
-  exportedNames,
-  getStack,
-  getUpdate,
-  query,
-  saveState,
-} from '../support/steps.ts';
-import { createTestApp, type TestApp } from '../support/test-app.ts';
+import { type TestApp, testApp } from '../support/test-app.ts';
+import { append, complete, expire, getUpdate, saveState } from '../support/update-calls.ts';
 
-let app: TestApp;
-beforeAll(async () => {
-  app = await createTestApp();
-});
-afterAll(() => app[Symbol.asyncDispose]());
+const app = testApp();
 
 const renew = (update: RunningUpdate, body: object = { token: '', duration: 300 }) =>
   app.call('POST', `${update.path}/renew_lease`, { auth: update.lease, body });

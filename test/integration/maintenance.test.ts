@@ -7,10 +7,14 @@ import { createRunRepository } from '../../src/shared/platform/maintenance/run-r
 import { expireLeases } from '../../src/workers/maintenance/expire-leases.ts';
 import { startMaintenance } from '../../src/workers/maintenance/maintenance.ts';
 import { startSweeper } from '../../src/workers/maintenance/sweeper.ts';
+import { query } from '../support/database.ts';
+import { creation } from '../support/journal-entries.ts';
 import { openLateBlobs } from '../support/late-blobs.ts';
+import { exportedNames } from '../support/stack-state.ts';
 import { createStack, ok, startUpdate } from '../support/state.ts';
-import { append, creation, expire, exportedNames, getUpdate, query, saveState, until } from '../support/steps.ts';
 import { createTestApp, type TestApp } from '../support/test-app.ts';
+import { until } from '../support/until.ts';
+import { append, expire, getUpdate, saveState } from '../support/update-calls.ts';
 
 const directory = mkdtempSync(path.join(tmpdir(), 'holdfast-maintenance-'));
 /** Deletions wait while it is set. */

@@ -1,19 +1,15 @@
 import { readdirSync, readlinkSync } from 'node:fs';
 import { Readable } from 'node:stream';
-import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { expect, test } from '@jest/globals';
 import { deploymentOf } from '../../bench/support/raw-client.ts';
 import { createStack, gzipped, ok, type TestStack } from '../support/state.ts';
-import { until } from '../support/steps.ts';
-import { createTestApp, type TestApp } from '../support/test-app.ts';
+import { testApp } from '../support/test-app.ts';
+import { until } from '../support/until.ts';
 
 // A blob that is opened and not read to its end must be closed: a leaked descriptor lives until it is collected as garbage, a
 // leaked connection to S3 for ever.
 
-let app: TestApp;
-beforeAll(async () => {
-  app = await createTestApp({ settings: { HOLDFAST_INLINE_BYTES: '1' } });
-});
-afterAll(() => app[Symbol.asyncDispose]());
+const app = testApp({ settings: { HOLDFAST_INLINE_BYTES: '1' } });
 
 const onLinux = process.platform === 'linux' ? test : test.skip;
 

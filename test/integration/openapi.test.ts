@@ -1,6 +1,6 @@
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { beforeAll, describe, expect, test } from '@jest/globals';
 import { listRoutes } from '../support/routes.ts';
-import { createTestApp, type TestApp } from '../support/test-app.ts';
+import { testApp } from '../support/test-app.ts';
 
 interface Parameter {
   readonly name: string;
@@ -25,7 +25,7 @@ interface Document {
   readonly components: Record<string, Record<string, object>>;
 }
 
-let app: TestApp;
+const app = testApp();
 let document: Document;
 let operations: {
   readonly name: string;
@@ -34,7 +34,6 @@ let operations: {
   readonly operation: Operation;
 }[];
 beforeAll(async () => {
-  app = await createTestApp();
   const answer = await app.call('GET', '/api/openapi.json', { accept: null });
   expect(answer.status).toBe(200);
   expect(answer.headers['content-type']).toMatch(/^application\/json/);
@@ -48,7 +47,6 @@ beforeAll(async () => {
     })),
   );
 });
-afterAll(() => app[Symbol.asyncDispose]());
 
 const find = (name: string): Operation => {
   const found = operations.find((candidate) => candidate.name === name);

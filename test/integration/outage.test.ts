@@ -2,6 +2,10 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { holdInserts } from '../support/database.ts';
+import { openGatedBlobs } from '../support/gated-blobs.ts';
+import { creation } from '../support/journal-entries.ts';
+import { exportedNames, exportState, getStack } from '../support/stack-state.ts';
 import {
   createStack,
   deployment,
@@ -11,18 +15,6 @@ import {
   startUpdate,
   type TestStack,
 } from '../support/state.ts';
-import {
-  append,
-  complete,
-  creation,
-  exportedNames,
-  exportState,
-  getStack,
-  holdInserts,
-  openGatedBlobs,
-  saveState,
-  until,
-} from '../support/steps.ts';
 import { openTcpProxy, type TcpProxy } from '../support/tcp-proxy.ts';
 import {
   createTestApp,
@@ -31,6 +23,8 @@ import {
   type TestDatabase,
   type TestResponse,
 } from '../support/test-app.ts';
+import { until } from '../support/until.ts';
+import { append, complete, saveState } from '../support/update-calls.ts';
 
 /** `app` reaches Postgres through the proxy, `beside` directly. */
 let database: TestDatabase;

@@ -1,15 +1,12 @@
 import { request as httpRequest, type IncomingMessage } from 'node:http';
 import { gunzipSync } from 'node:zlib';
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { describe, expect, test } from '@jest/globals';
+import { getStack } from '../support/stack-state.ts';
 import { createStack, gzipped, ok, startUpdate, type TestStack } from '../support/state.ts';
-import { cancel, complete, getStack, saveState } from '../support/steps.ts';
-import { cliAccept, contractAccept, createTestApp, type TestApp } from '../support/test-app.ts';
+import { cliAccept, contractAccept, testApp } from '../support/test-app.ts';
+import { cancel, complete, saveState } from '../support/update-calls.ts';
 
-let app: TestApp;
-beforeAll(async () => {
-  app = await createTestApp();
-});
-afterAll(() => app[Symbol.asyncDispose]());
+const app = testApp();
 
 describe('Accept', () => {
   test.each([

@@ -8,17 +8,10 @@ import { createQuotaRepository } from '../../src/shared/quotas/quota-repository.
 import { noOverrides, type QuotaOverrides } from '../../src/shared/quotas/quotas.ts';
 import { measureUsage } from '../../src/workers/maintenance/measure-usage.ts';
 import { runAdminVerb } from '../support/admin.ts';
+import { openGatedBlobs } from '../support/gated-blobs.ts';
+import { creation } from '../support/journal-entries.ts';
+import { exportedNames } from '../support/stack-state.ts';
 import { createStack, deployment, ok, startUpdate, type TestStack } from '../support/state.ts';
-import {
-  append,
-  cancel,
-  complete,
-  creation,
-  exportedNames,
-  openGatedBlobs,
-  saveState,
-  until,
-} from '../support/steps.ts';
 import {
   createTestApp,
   createTestDatabase,
@@ -26,6 +19,8 @@ import {
   type TestDatabase,
   type TestResponse,
 } from '../support/test-app.ts';
+import { until } from '../support/until.ts';
+import { append, cancel, complete, saveState } from '../support/update-calls.ts';
 
 let database: TestDatabase;
 let directory: string;

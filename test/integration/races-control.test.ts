@@ -1,5 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { expireLeases } from '../../src/workers/maintenance/expire-leases.ts';
+import { query } from '../support/database.ts';
+import { creation } from '../support/journal-entries.ts';
+import { exportedNames, getStack } from '../support/stack-state.ts';
 import {
   createStack,
   deployment,
@@ -9,20 +12,8 @@ import {
   startUpdate,
   type TestStack,
 } from '../support/state.ts';
-import {
-  append,
-  cancel,
-  complete,
-  creation,
-  expire,
-  exportedNames,
-  getStack,
-  getUpdate,
-  query,
-  saveState,
-  saveVerbatim,
-} from '../support/steps.ts';
 import { createTestApp, createTestDatabase, type TestApp, type TestDatabase } from '../support/test-app.ts';
+import { append, cancel, complete, expire, getUpdate, saveState, saveVerbatim } from '../support/update-calls.ts';
 
 /** Two replicas on one database. */
 let database: TestDatabase;

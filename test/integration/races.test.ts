@@ -6,24 +6,14 @@ import { zstdCompressSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { sweepBlobs } from '../../src/workers/maintenance/sweep-blobs.ts';
 import { letBlobsAge } from '../support/blob-rows.ts';
+import { holdInserts, query } from '../support/database.ts';
+import { openGatedBlobs } from '../support/gated-blobs.ts';
+import { creation } from '../support/journal-entries.ts';
+import { exportedNames, exportState, getStack } from '../support/stack-state.ts';
 import { createStack, deployment, ok, type RunningUpdate, startUpdate } from '../support/state.ts';
-import {
-  append,
-  cancel,
-  complete,
-  creation,
-  exportedNames,
-  exportState,
-  getStack,
-  getUpdate,
-  holdInserts,
-  openGatedBlobs,
-  query,
-  saveState,
-  saveVerbatim,
-  until,
-} from '../support/steps.ts';
 import { createTestApp, isClustered, type TestApp } from '../support/test-app.ts';
+import { until } from '../support/until.ts';
+import { append, cancel, complete, getUpdate, saveState, saveVerbatim } from '../support/update-calls.ts';
 
 const directory = mkdtempSync(path.join(tmpdir(), 'holdfast-races-'));
 let gated: Awaited<ReturnType<typeof openGatedBlobs>>;

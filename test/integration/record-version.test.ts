@@ -4,9 +4,12 @@ import { bytesOf } from '../../src/shared/documents/byte-source.ts';
 import { createStackRepository } from '../../src/shared/stacks/stack-repository.ts';
 import { recordVersion } from '../../src/shared/states/record-version.ts';
 import { storeDeployment } from '../../src/shared/states/store-deployment.ts';
+import { query } from '../support/database.ts';
+import { creation } from '../support/journal-entries.ts';
+import { exportState } from '../support/stack-state.ts';
 import { createStack, deployment, ok, type RunningUpdate, startUpdate, type TestStack } from '../support/state.ts';
-import { append, complete, creation, exportState, query, saveState } from '../support/steps.ts';
 import { createTestApp, type TestApp } from '../support/test-app.ts';
+import { append, complete, saveState } from '../support/update-calls.ts';
 
 let app: TestApp;
 beforeAll(async () => {

@@ -6,9 +6,11 @@ import { reconcileOnce } from '../../src/cli/admin/reconcile-command.ts';
 import { bytesOf } from '../../src/shared/documents/byte-source.ts';
 import { sweepBlobs } from '../../src/workers/maintenance/sweep-blobs.ts';
 import { letBlobsAge, storedKeys } from '../support/blob-rows.ts';
+import { query } from '../support/database.ts';
+import { exportState } from '../support/stack-state.ts';
 import { createStack, deployment, ok, startUpdate, type TestStack } from '../support/state.ts';
-import { complete, exportState, query, saveState } from '../support/steps.ts';
 import { createTestApp, createTestDatabase, type TestApp, type TestDatabase } from '../support/test-app.ts';
+import { complete, saveState } from '../support/update-calls.ts';
 
 /** One bucket, which nobody sets back. */
 let dataDir: string;

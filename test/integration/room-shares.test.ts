@@ -3,9 +3,11 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, expect, test } from '@jest/globals';
+import { openGatedBlobs } from '../support/gated-blobs.ts';
+import { exportedNames } from '../support/stack-state.ts';
 import { createStack, deployment, startUpdate, type TestStack } from '../support/state.ts';
-import { exportedNames, openGatedBlobs, until } from '../support/steps.ts';
 import { createTestApp, type TestApp, type TestResponse } from '../support/test-app.ts';
+import { until } from '../support/until.ts';
 import { head, WireServer } from '../support/wire.ts';
 
 const mib = 1024 * 1024;

@@ -8,9 +8,12 @@ import { Scrubber } from '../../src/workers/maintenance/scrub.ts';
 import { sweepBlobs } from '../../src/workers/maintenance/sweep-blobs.ts';
 import { letBlobsAge } from '../support/blob-rows.ts';
 import { blobFile, flipBit, headOf, type StoredBytes, storedBytes } from '../support/damage.ts';
+import { query } from '../support/database.ts';
+import { creation } from '../support/journal-entries.ts';
+import { exportState } from '../support/stack-state.ts';
 import { createStack, deployment, ok, startUpdate, type TestStack } from '../support/state.ts';
-import { append, creation, exportState, query } from '../support/steps.ts';
 import { createTestApp, masterKeys, type TestApp } from '../support/test-app.ts';
+import { append } from '../support/update-calls.ts';
 
 const day = 86_400;
 const open: TestApp[] = [];

@@ -10,9 +10,12 @@ import { rotateKey } from '../../src/shared/secrets/rotate-data-keys.ts';
 import { Scrubber } from '../../src/workers/maintenance/scrub.ts';
 import { storedKeys } from '../support/blob-rows.ts';
 import { headOf, storedBytes } from '../support/damage.ts';
+import { query } from '../support/database.ts';
+import { creation } from '../support/journal-entries.ts';
+import { exportedNames, exportState } from '../support/stack-state.ts';
 import { createStack, deployment, ok, startUpdate, type TestStack } from '../support/state.ts';
-import { append, complete, creation, exportedNames, exportState, query } from '../support/steps.ts';
 import { createTestApp, createTestDatabase, masterKeys, type TestApp, type TestDatabase } from '../support/test-app.ts';
+import { append, complete } from '../support/update-calls.ts';
 
 const open: TestApp[] = [];
 let database: TestDatabase;

@@ -2,9 +2,10 @@ import { expect, test } from '@jest/globals';
 import pg from 'pg';
 import { parseConfig } from '../../src/shared/platform/config/config.ts';
 import { KeyRing } from '../../src/shared/secrets/key-ring.ts';
+import { creation } from '../support/journal-entries.ts';
 import { createStack, deployment, ok, startUpdate } from '../support/state.ts';
-import { append, cancel, complete, creation, saveState } from '../support/steps.ts';
 import { createTestApp } from '../support/test-app.ts';
+import { append, cancel, complete, saveState } from '../support/update-calls.ts';
 
 /** Every value of every row, in all the forms in which bytes can be written. */
 async function dump(url: string): Promise<string> {

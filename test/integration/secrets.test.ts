@@ -3,8 +3,8 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { createEncryptionKeyRepository } from '../../src/shared/secrets/encryption-key-repository.ts';
 import { KeyRing } from '../../src/shared/secrets/key-ring.ts';
 import { rewrapKeys } from '../../src/shared/secrets/rewrap-keys.ts';
+import { query } from '../support/database.ts';
 import { createStack, gzipped, ok, type TestStack } from '../support/state.ts';
-import { query } from '../support/steps.ts';
 import { createTestApp, createTestDatabase, type TestApp } from '../support/test-app.ts';
 
 let app: TestApp;

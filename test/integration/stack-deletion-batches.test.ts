@@ -7,10 +7,11 @@ import pg from 'pg';
 import { createStackDeletion } from '../../src/workers/maintenance/delete-stacks.ts';
 import { sweepBlobs } from '../../src/workers/maintenance/sweep-blobs.ts';
 import { blobRowKeys, letBlobsAge, storedKeys } from '../support/blob-rows.ts';
+import { query } from '../support/database.ts';
 import { countRows, countStatements, createFilledStack, deleteStack, noRows } from '../support/deleted-stacks.ts';
 import { createStack, deployment, gzipped, ok } from '../support/state.ts';
-import { query, until } from '../support/steps.ts';
 import { createTestApp, type TestApp } from '../support/test-app.ts';
+import { until } from '../support/until.ts';
 
 const quick = { pauseMs: 0, runMs: 600_000 };
 

@@ -5,11 +5,16 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { StackService } from '../../src/api/stacks/stack-service.ts';
 import { createStackDeletion } from '../../src/workers/maintenance/delete-stacks.ts';
 import { expireLeases } from '../../src/workers/maintenance/expire-leases.ts';
+import { query } from '../support/database.ts';
 import { deleteStack } from '../support/deleted-stacks.ts';
+import { openGatedBlobs } from '../support/gated-blobs.ts';
+import { creation } from '../support/journal-entries.ts';
 import { listRoutes } from '../support/routes.ts';
+import { getStack } from '../support/stack-state.ts';
 import { createStack, deployment, gzipped, ok, startUpdate, type TestStack } from '../support/state.ts';
-import { append, cancel, complete, creation, getStack, openGatedBlobs, query, until } from '../support/steps.ts';
 import { createTestApp, type TestApp, type TestResponse } from '../support/test-app.ts';
+import { until } from '../support/until.ts';
+import { append, cancel, complete } from '../support/update-calls.ts';
 
 /** Two replicas: what one deletes the other must not go on serving from memory. */
 let app: TestApp;

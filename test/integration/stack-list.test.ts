@@ -1,13 +1,10 @@
-import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { expect, test } from '@jest/globals';
+import { query } from '../support/database.ts';
+import { getStack } from '../support/stack-state.ts';
 import { createStack, ok } from '../support/state.ts';
-import { getStack, query } from '../support/steps.ts';
-import { createTestApp, type TestApp } from '../support/test-app.ts';
+import { testApp } from '../support/test-app.ts';
 
-let app: TestApp;
-beforeAll(async () => {
-  app = await createTestApp();
-});
-afterAll(() => app[Symbol.asyncDispose]());
+const app = testApp();
 
 interface ListedStack {
   readonly orgName: string;

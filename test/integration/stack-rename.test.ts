@@ -1,22 +1,11 @@
-import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals';
+import { describe, expect, jest, test } from '@jest/globals';
+import { creation } from '../support/journal-entries.ts';
+import { exportedNames, exportState, getStack } from '../support/stack-state.ts';
 import { createStack, deployment, gzipped, ok, startUpdate, type TestStack } from '../support/state.ts';
-import {
-  append,
-  cancel,
-  complete,
-  creation,
-  exportedNames,
-  exportState,
-  getStack,
-  saveState,
-} from '../support/steps.ts';
-import { createTestApp, type TestApp, type TestResponse } from '../support/test-app.ts';
+import { type TestResponse, testApp } from '../support/test-app.ts';
+import { append, cancel, complete, saveState } from '../support/update-calls.ts';
 
-let app: TestApp;
-beforeAll(async () => {
-  app = await createTestApp();
-});
-afterAll(() => app[Symbol.asyncDispose]());
+const app = testApp();
 
 const rename = (stack: TestStack, body: object) => app.call('POST', `${stack.path}/rename`, { auth: stack.auth, body });
 

@@ -1,14 +1,13 @@
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { describe, expect, test } from '@jest/globals';
 import { createStackDeletion } from '../../src/workers/maintenance/delete-stacks.ts';
+import { query } from '../support/database.ts';
+import { exportState, getStack } from '../support/stack-state.ts';
 import { createStack, deployment, gzipped, ok, startUpdate } from '../support/state.ts';
-import { cancel, complete, exportState, getStack, query, saveState, until } from '../support/steps.ts';
-import { createTestApp, type TestApp } from '../support/test-app.ts';
+import { createTestApp, testApp } from '../support/test-app.ts';
+import { until } from '../support/until.ts';
+import { cancel, complete, saveState } from '../support/update-calls.ts';
 
-let app: TestApp;
-beforeAll(async () => {
-  app = await createTestApp({ settings: { HOLDFAST_ORGANIZATION_CREATION: 'anyone' } });
-});
-afterAll(() => app[Symbol.asyncDispose]());
+const app = testApp({ settings: { HOLDFAST_ORGANIZATION_CREATION: 'anyone' } });
 
 let organizations = 0;
 const newOrganization = () => `made-${++organizations}`;

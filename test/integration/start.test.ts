@@ -7,12 +7,12 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
 import pg from 'pg';
-import { findFreePort } from '../../e2e/support/server-process.ts';
 import { startEmbeddedPostgres, temporaryClusterDir } from '../../src/shared/platform/db/embedded-postgres.ts';
 import { createLogger } from '../../src/shared/platform/logger/logger.ts';
-import { until } from '../support/steps.ts';
+import { findFreePort } from '../../testkit/server-process.ts';
 import { openTcpProxy } from '../support/tcp-proxy.ts';
 import { createTestDatabase, masterKeys, type TestDatabase } from '../support/test-app.ts';
+import { until } from '../support/until.ts';
 
 const bin = path.join(import.meta.dirname, '../../bin/holdfast.js');
 

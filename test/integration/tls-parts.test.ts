@@ -9,9 +9,6 @@ import { createServer as createTlsServer } from 'node:tls';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
 import { Redis } from 'ioredis';
 import pg from 'pg';
-import { type RedisServer, startRedisServer } from '../../e2e/support/redis-server.ts';
-import { type S3Server, startS3Server } from '../../e2e/support/s3-server.ts';
-import { findFreePort } from '../../e2e/support/server-process.ts';
 import {
   type EmbeddedPostgres,
   startEmbeddedPostgres,
@@ -20,11 +17,14 @@ import {
 import { PostgresConnector } from '../../src/shared/platform/db/postgres-connector.ts';
 import { createLogger } from '../../src/shared/platform/logger/logger.ts';
 import { trustAuthorities } from '../../src/shared/platform/tls/trust.ts';
+import { type RedisServer, startRedisServer } from '../../testkit/redis-server.ts';
+import { type S3Server, startS3Server } from '../../testkit/s3-server.ts';
+import { findFreePort } from '../../testkit/server-process.ts';
 import { type CertificateFiles, createTestAuthority, type TestAuthority } from '../support/certificates.ts';
-import { until } from '../support/steps.ts';
+import { type RunningVerb, startVerb } from '../support/command.ts';
 import { createTestDatabase, masterKeys, type TestDatabase } from '../support/test-app.ts';
 import { describeWithTools } from '../support/tools.ts';
-import { type RunningVerb, startVerb } from '../support/verb.ts';
+import { until } from '../support/until.ts';
 
 let authority: TestAuthority;
 let good: CertificateFiles;

@@ -10,8 +10,8 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { TlsFiles } from '../../src/api/server/tls-files.ts';
 import { parseConfig } from '../../src/shared/platform/config/config.ts';
 import { createLogger } from '../../src/shared/platform/logger/logger.ts';
-import { until } from '../support/steps.ts';
 import { createTestApp, type TestApp } from '../support/test-app.ts';
+import { until } from '../support/until.ts';
 
 const bin = path.join(import.meta.dirname, '../../bin/holdfast.js');
 const openssl = spawnSync('openssl', ['version']).status === 0;

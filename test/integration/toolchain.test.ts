@@ -2,9 +2,9 @@ import { chmodSync, cpSync, mkdirSync, mkdtempSync, realpathSync, rmSync, symlin
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import { BuildPlan } from '../../e2e/toolchain/build-plan.ts';
-import { standInInputs } from '../../e2e/toolchain/go-stand-ins.ts';
-import { findFittingPulumi } from '../../e2e/toolchain/pulumi-on-path.ts';
+import { BuildPlan } from '../../testkit/toolchain/build-plan.ts';
+import { standInInputs } from '../../testkit/toolchain/go-stand-ins.ts';
+import { findFittingPulumi } from '../../testkit/toolchain/pulumi-on-path.ts';
 
 const { env } = process;
 const before = { path: env['PATH'], choice: env['HOLDFAST_TEST_PULUMI'] };
@@ -83,7 +83,7 @@ describe('the time that builds take', () => {
 });
 
 test('a change of a stand-in changes what the build depends on', async () => {
-  const source = path.join(import.meta.dirname, '../../e2e/toolchain/go/pulumi-without-clouds');
+  const source = path.join(import.meta.dirname, '../../testkit/toolchain/go/pulumi-without-clouds');
   const modules = ['gocloud.dev'];
   cpSync(source, folder, { recursive: true });
   const inputs = await standInInputs({ folder: source, modules });

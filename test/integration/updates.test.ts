@@ -1,13 +1,10 @@
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { describe, expect, test } from '@jest/globals';
+import { exportedNames, exportState, getStack } from '../support/stack-state.ts';
 import { createStack, ok, startUpdate, type TestStack } from '../support/state.ts';
-import { cancel, complete, exportedNames, exportState, getStack, getUpdate, saveState } from '../support/steps.ts';
-import { createTestApp, type TestApp } from '../support/test-app.ts';
+import { testApp } from '../support/test-app.ts';
+import { cancel, complete, getUpdate, saveState } from '../support/update-calls.ts';
 
-let app: TestApp;
-beforeAll(async () => {
-  app = await createTestApp();
-});
-afterAll(() => app[Symbol.asyncDispose]());
+const app = testApp();
 
 const create = (stack: TestStack, kind = 'update', body: object = {}) =>
   app.call('POST', `${stack.path}/${kind}`, { auth: stack.auth, body });

@@ -2,10 +2,11 @@ import { randomBytes, randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { hashToken, mintToken } from '../../src/shared/platform/crypto/secret-token.ts';
 import { startSweeper } from '../../src/workers/maintenance/sweeper.ts';
+import { query } from '../support/database.ts';
 import { createStack, ok, type RunningUpdate, startUpdate, type TestStack } from '../support/state.ts';
 import { type NotedStatements, noteStatements } from '../support/statement-count.ts';
-import { query, until } from '../support/steps.ts';
 import { createTestApp, type TestApp, type TestResponse } from '../support/test-app.ts';
+import { until } from '../support/until.ts';
 
 /** What an address has free in a minute here, and all of them together. */
 const free = 20;

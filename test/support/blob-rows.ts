@@ -1,4 +1,4 @@
-import { query } from './steps.ts';
+import { query } from './database.ts';
 import type { TestApp } from './test-app.ts';
 
 /** Lets a day, or some hours, pass for the waits of the blob sweep. */

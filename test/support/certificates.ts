@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { promisify } from 'node:util';
-import { ensureSystemProgram } from '../../e2e/toolchain/system-package.ts';
+import { ensureSystemProgram } from '../../testkit/toolchain/system-package.ts';
 
 const run = promisify(execFile);
 

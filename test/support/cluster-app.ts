@@ -1,7 +1,5 @@
 import { afterAll, test } from '@jest/globals';
 import { Redis } from 'ioredis';
-import { type RedisServer, startRestrictedRedis } from '../../e2e/support/redis-server.ts';
-import { type S3Server, startS3Server } from '../../e2e/support/s3-server.ts';
 import { createApiContext } from '../../src/api/api-context.ts';
 import {
   type ClusterContext,
@@ -11,6 +9,8 @@ import {
 import { S3BlobStore } from '../../src/shared/platform/blobs/s3-blob-store.ts';
 import { parseConfig } from '../../src/shared/platform/config/config.ts';
 import { startClusterJobs } from '../../src/workers/main.ts';
+import { type RedisServer, startRestrictedRedis } from '../../testkit/redis-server.ts';
+import { type S3Server, startS3Server } from '../../testkit/s3-server.ts';
 import { type RoleParts, type Roles, startRolesBy, type TestDatabase } from './test-app.ts';
 import { hasTools } from './tools.ts';
 

@@ -2,7 +2,7 @@ import { readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { get } from 'node:http';
 import path from 'node:path';
 import { gunzipSync } from 'node:zlib';
-import { query } from './steps.ts';
+import { query } from './database.ts';
 import type { TestApp } from './test-app.ts';
 
 /** A stored document of a test, whose bytes can be damaged behind the server's back. */

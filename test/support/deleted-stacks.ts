@@ -1,5 +1,5 @@
+import { query } from './database.ts';
 import { createStack, deployment, ok, type TestStack } from './state.ts';
-import { query } from './steps.ts';
 import type { TestApp } from './test-app.ts';
 
 export interface FilledStack extends TestStack {

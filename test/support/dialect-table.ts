@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { expect } from '@jest/globals';
-import { updateKinds } from '../../src/api/pulumi/paths.ts';
+import { updateKinds } from '../../src/api/routes/paths.ts';
 import { deployment, type TestStack } from './state.ts';
 import { cliAccept, contractAccept } from './test-app.ts';
 

@@ -1,18 +1,11 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { expect } from '@jest/globals';
+import { query } from './database.ts';
+import { creation } from './journal-entries.ts';
+import { exportedNames, getStack } from './stack-state.ts';
 import { createStack, deployment, ok, type RunningUpdate, startUpdate, type TestStack } from './state.ts';
-import {
-  append,
-  complete,
-  creation,
-  exportedNames,
-  getStack,
-  getUpdate,
-  query,
-  saveState,
-  saveVerbatim,
-} from './steps.ts';
 import type { TestApp, TestResponse } from './test-app.ts';
+import { append, complete, getUpdate, saveState, saveVerbatim } from './update-calls.ts';
 
 /** Updates of somebody who is a member of another's stack, and what takes their lease away. */
 

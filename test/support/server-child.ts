@@ -3,8 +3,8 @@ import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { until } from './steps.ts';
 import { masterKeys, type TestDatabase } from './test-app.ts';
+import { until } from './until.ts';
 
 const bin = path.join(import.meta.dirname, '../../bin/holdfast.js');
 

@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
+import { afterAll, beforeAll } from '@jest/globals';
 import type { InjectOptions } from 'fastify';
 import pg from 'pg';
 import { type ApiContext, createApiContext } from '../../src/api/api-context.ts';
@@ -176,6 +177,37 @@ export async function createTestApp(options: TestAppOptions = {}): Promise<TestA
   };
   openApps.add(testApp);
   return testApp;
+}
+
+/** An app for all tests of a file: started before the first of them and closed after the last. */
+export function testApp(options: TestAppOptions = {}): TestApp {
+  let started: TestApp | null = null;
+  const running = (): TestApp => {
+    if (!started) throw new Error('The app runs during the tests and their hooks only');
+    return started;
+  };
+  beforeAll(async () => {
+    started = await createTestApp(options);
+  });
+  const close = async (): Promise<void> => started?.[Symbol.asyncDispose]();
+  afterAll(close);
+  return {
+    get app() {
+      return running().app;
+    },
+    get context() {
+      return running().context;
+    },
+    get database() {
+      return running().database;
+    },
+    get dataDir() {
+      return running().dataDir;
+    },
+    createUser: (organization, role, login) => running().createUser(organization, role, login),
+    call: (method, url, callOptions) => running().call(method, url, callOptions),
+    [Symbol.asyncDispose]: close,
+  };
 }
 
 /** Apps that the test has not disposed of; the leak guard asks. */

@@ -1,5 +1,5 @@
 import { describe } from '@jest/globals';
-import { ensureToolchain, type ToolName } from '../../e2e/toolchain/toolchain.ts';
+import { ensureToolchain, type ToolName } from '../../testkit/toolchain/toolchain.ts';
 
 /** Why tests with these tools must be left out, which is printed; null when they can run. Throws in CI instead. */
 async function reasonToSkip(tools: readonly ToolName[]): Promise<string | null> {

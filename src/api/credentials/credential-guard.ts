@@ -19,7 +19,7 @@ import { addressGroup, clientAddress } from '../server/client-address.ts';
 import { FailureLevels, type Source } from './failure-levels.ts';
 import { LookupBatches } from './lookup-batches.ts';
 import { RecentKeys } from './recent-keys.ts';
-import { RefusalLog } from './refusal-log.ts';
+import { RefusalLog } from './rejected-credential-log.ts';
 
 interface CredentialGuardOptions {
   readonly config: Pick<Config, 'trustedProxies' | 'wrongTokensPerMinute'>;

@@ -8,7 +8,7 @@ import type { ApiContext } from '../api-context.ts';
 import { declaredBytes } from '../plugins/body.ts';
 import { credential } from '../plugins/credential.ts';
 import type { Access, Lease } from '../request.ts';
-import { KnownLeases } from '../updates/known-leases.ts';
+import { KnownLeases } from '../updates/lease-cache.ts';
 import { leaseTakenAway } from '../updates/lost-lease.ts';
 
 const updateIdPattern = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;

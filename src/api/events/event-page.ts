@@ -1,6 +1,6 @@
 import type { EventRepository, EventRow, EventSelection } from '../../shared/events/event-repository.ts';
-import { textInPieces } from '../../shared/platform/db/text-pieces.ts';
-import { pieceBytes } from '../streamed-answer.ts';
+import { textInPieces } from '../../shared/platform/db/text-chunks.ts';
+import { pieceBytes } from '../streamed-response.ts';
 
 /** Most events and bytes of a page; the client asks on with its token. A single event may be larger. */
 const pageRows = 500;

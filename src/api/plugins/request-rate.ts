@@ -2,7 +2,7 @@ import type { FastifyInstance, FastifyRequest } from 'fastify';
 import type { StackParams } from '../../shared/protocol/core.ts';
 import { TooFastError } from '../../shared/quotas/quotas.ts';
 import type { ApiServices } from '../api-services.ts';
-import { stackPath, updatePath } from '../pulumi/paths.ts';
+import { stackPath, updatePath } from '../routes/paths.ts';
 
 /** A command makes a dozen calls at once: as many seconds' worth, and at least as many calls, may come together. */
 const burstSeconds = 5;

@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net';
 import type { ErrorResponse } from '../../shared/protocol/errors.ts';
 import type { OpenRequests } from './open-requests.ts';
-import { rawAnswer } from './raw-answer.ts';
+import { rawAnswer } from './raw-response.ts';
 import { isLeaving, leave } from './unread-bodies.ts';
 
 const answers: Readonly<Record<string, ErrorResponse>> = {

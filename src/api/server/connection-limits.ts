@@ -3,7 +3,7 @@ import type { Config } from '../../shared/platform/config/config.ts';
 import type { Logger } from '../../shared/platform/logger/logger.ts';
 import type { Metrics } from '../../shared/platform/telemetry/metrics.ts';
 import { addressGroup, isTrusted, plainAddress } from './client-address.ts';
-import { rawAnswer } from './raw-answer.ts';
+import { rawAnswer } from './raw-response.ts';
 
 /** Least time between two log lines about refused connections, in ms. */
 const quietMs = 10_000;

@@ -1,7 +1,7 @@
 import type { StackRef } from '../../shared/stacks/names.ts';
 import type { HistoryRepository } from '../../shared/updates/history-repository.ts';
 import type { UpdateRepository } from '../../shared/updates/update-repository.ts';
-import { jsonString, pieceBytes } from '../streamed-answer.ts';
+import { jsonString, pieceBytes } from '../streamed-response.ts';
 import { updateNotFound } from './update-errors.ts';
 import { historyJson, largeText, updateInfoJson, wholeBytes } from './update-info.ts';
 

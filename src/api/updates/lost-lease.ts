@@ -4,7 +4,7 @@ import { expireUpdate } from '../../shared/updates/update-closer.ts';
 import type { UpdateRow } from '../../shared/updates/update-repository.ts';
 import { isActive } from '../../shared/updates/update-state.ts';
 import type { ApiContext } from '../api-context.ts';
-import { foldSoon } from './fold-soon.ts';
+import { foldSoon } from './compact-soon.ts';
 
 /**
  * Cancels the update whose lease was taken away, unless somebody has, so that its stack is free when the holder learns of it.

@@ -1,7 +1,7 @@
-import { textInPieces } from '../../shared/platform/db/text-pieces.ts';
+import { textInPieces } from '../../shared/platform/db/text-chunks.ts';
 import type { HistoryRepository, UpdateInfoRow, UpdateText } from '../../shared/updates/history-repository.ts';
-import { historyResult, unixSeconds } from '../pulumi/answers.ts';
-import { jsonString, pieceBytes } from '../streamed-answer.ts';
+import { historyResult, unixSeconds } from '../routes/response-mappers.ts';
+import { jsonString, pieceBytes } from '../streamed-response.ts';
 
 /** Updates that are read at once, however small they are. */
 const pieceRows = 100;

@@ -8,7 +8,7 @@ import { endUpdate, lockUpdate } from '../../shared/updates/update-closer.ts';
 import type { EndStatus } from '../../shared/updates/update-state.ts';
 import type { ApiContext } from '../api-context.ts';
 import type { Caller, Dialect, Lease } from '../request.ts';
-import { foldSoon } from './fold-soon.ts';
+import { foldSoon } from './compact-soon.ts';
 import { leaseTakenAway } from './lost-lease.ts';
 import { type NewUpdateRequest, prepareCreation } from './update-creation.ts';
 import { updateNotFound } from './update-errors.ts';

@@ -7,7 +7,7 @@ import type { JobDispatcher } from '../../shared/jobs/dispatcher.ts';
 import type { JobServices, QueuedBody, WriteDefinition } from '../../shared/jobs/job-definition.ts';
 import type { Config } from '../../shared/platform/config/config.ts';
 import { JobPendingError } from '../../shared/platform/errors/outcome.ts';
-import { type HandoverStore, NoRoomError } from '../../shared/platform/payloads/handover-store.ts';
+import { type HandoverStore, NoRoomError } from '../../shared/platform/payloads/payload-store.ts';
 import type { Metrics } from '../../shared/platform/telemetry/metrics.ts';
 import type { Quotas } from '../../shared/quotas/quota-service.ts';
 import { TooManyInFlightError } from '../../shared/quotas/quotas.ts';

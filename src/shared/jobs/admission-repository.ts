@@ -2,7 +2,7 @@ import { Type } from 'typebox';
 import { Value } from 'typebox/value';
 import { type Queryable, sql } from '../platform/db/sql.ts';
 import { Outcome } from '../platform/errors/outcome.ts';
-import type { BodySeal } from '../platform/payloads/handover-store.ts';
+import type { BodySeal } from '../platform/payloads/payload-store.ts';
 import type { Job } from './definitions.ts';
 
 const nullable = <T extends Parameters<typeof Type.Array>[0]>(type: T) => Type.Union([type, Type.Null()]);

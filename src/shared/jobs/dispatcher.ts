@@ -1,7 +1,7 @@
 import { UnavailableError } from '../platform/errors/errors.ts';
-import type { BodySeal } from '../platform/payloads/handover-store.ts';
+import type { BodySeal } from '../platform/payloads/payload-store.ts';
 import type { Job } from './definitions.ts';
-import type { LaneStates } from './lanes.ts';
+import type { LaneStates } from './queue-names.ts';
 
 export interface DispatchOptions {
   /** Size of the body handed over: decides the lane. */

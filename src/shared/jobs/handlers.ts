@@ -1,7 +1,7 @@
 import type { BodyBuffer } from '../documents/body-buffer.ts';
 import type { BodyEncoding, ByteSource } from '../documents/byte-source.ts';
 import type { OpenedBody, WriteBody } from '../documents/write-body.ts';
-import type { BodySeal, HandoverStore } from '../platform/payloads/handover-store.ts';
+import type { BodySeal, HandoverStore } from '../platform/payloads/payload-store.ts';
 import {
   advanceFold,
   appendEvents,

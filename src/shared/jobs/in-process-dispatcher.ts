@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { AppError, UnavailableError } from '../platform/errors/errors.ts';
 import { JobPendingError, toRejection } from '../platform/errors/outcome.ts';
 import type { Logger } from '../platform/logger/logger.ts';
-import { type BodySeal, HandoverMissingError } from '../platform/payloads/handover-store.ts';
+import { type BodySeal, HandoverMissingError } from '../platform/payloads/payload-store.ts';
 import type { Job } from './definitions.ts';
 import {
   type DispatcherState,
@@ -12,7 +12,7 @@ import {
   sumLanes,
 } from './dispatcher.ts';
 import type { JobHandlers } from './handlers.ts';
-import { type Lane, type LaneState, laneOf } from './lanes.ts';
+import { type Lane, type LaneState, laneOf } from './queue-names.ts';
 
 interface Waiting {
   readonly job: Job;

@@ -3,8 +3,8 @@ import { Value } from 'typebox/value';
 import { redisCall } from '../platform/redis/redis.ts';
 import type { AdmissionRepository } from './admission-repository.ts';
 import { Job } from './definitions.ts';
-import { type Lane, type LaneState, lanes } from './lanes.ts';
 import type { QueueMonitor, RedisState } from './queue-monitor.ts';
+import { type Lane, type LaneState, lanes } from './queue-names.ts';
 import type { JobData, Queues } from './queues.ts';
 
 const shownStates = ['active', 'wait', 'prioritized', 'delayed', 'failed'] as const;

@@ -1,6 +1,6 @@
 import type { Metrics } from '../platform/telemetry/metrics.ts';
-import { type LaneState, type LaneStates, lanes } from './lanes.ts';
 import type { RedisState } from './queue-monitor.ts';
+import { type LaneState, type LaneStates, lanes } from './queue-names.ts';
 
 /** Depth and age of the queues, read when metrics are scraped. */
 export function registerLaneMetrics(metrics: Metrics, state: () => LaneStates): void {

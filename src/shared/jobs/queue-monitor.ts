@@ -1,6 +1,6 @@
 import type { Logger } from '../platform/logger/logger.ts';
 import { type RedisConnection, redisCall } from '../platform/redis/redis.ts';
-import { idleLane, type Lane, type LaneState, type LaneStates, lanes } from './lanes.ts';
+import { idleLane, type Lane, type LaneState, type LaneStates, lanes } from './queue-names.ts';
 import type { Queues } from './queues.ts';
 
 export interface RedisState {

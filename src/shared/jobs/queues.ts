@@ -2,7 +2,7 @@ import { type JobsOptions, type KeepJobs, Queue } from 'bullmq';
 import { Type } from 'typebox';
 import type { Logger } from '../platform/logger/logger.ts';
 import type { RedisConnection } from '../platform/redis/redis.ts';
-import type { Lane } from './lanes.ts';
+import type { Lane } from './queue-names.ts';
 
 export const queuePrefix = 'holdfast';
 export const queueName = (lane: Lane): string => `writes-${lane}`;

@@ -14,9 +14,9 @@ import {
   shuttingDown,
   sumLanes,
 } from './dispatcher.ts';
-import type { LaneStates } from './lanes.ts';
+import type { ReceiptRepository } from './job-result-repository.ts';
+import type { LaneStates } from './queue-names.ts';
 import { Completion, type JobData } from './queues.ts';
-import type { ReceiptRepository } from './receipt-repository.ts';
 import { RedisJobQueue, type RedisJobQueueOptions } from './redis-job-queue.ts';
 
 /** How often a waiting call looks for itself, in case the message of its job's end was lost; in ms. */

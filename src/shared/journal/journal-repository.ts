@@ -1,6 +1,6 @@
 import { Type } from 'typebox';
 import { type Queryable, type Row, sql } from '../platform/db/sql.ts';
-import { inBatches } from '../platform/db/text-pieces.ts';
+import { inBatches } from '../platform/db/text-chunks.ts';
 import { Nullable } from '../platform/schema/standard-schema.ts';
 import type { LeaseFence } from '../updates/lease.ts';
 import type { JournalEntryText } from './journal-batch.ts';

@@ -1,6 +1,6 @@
 import { type BodyEncoding, type ByteSource, inflate } from '../documents/byte-source.ts';
 import type { DocumentStore } from '../documents/document-store.ts';
-import { HandoverMissingError } from '../platform/payloads/handover-store.ts';
+import { HandoverMissingError } from '../platform/payloads/payload-store.ts';
 import type { AdmittedChange, AdmittedChanges } from '../updates/admitted-changes.ts';
 import { recordVersion } from './record-version.ts';
 import { storeDeployment } from './store-deployment.ts';

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { AppContext } from '../../shared/context.ts';
 import { createFailedLookupRepository } from '../../shared/identity/failed-lookup-repository.ts';
 import { createAdmissionRepository } from '../../shared/jobs/admission-repository.ts';
-import { createReceiptRepository } from '../../shared/jobs/receipt-repository.ts';
+import { createReceiptRepository } from '../../shared/jobs/job-result-repository.ts';
 import { createRunRepository } from '../../shared/platform/maintenance/run-repository.ts';
 import { createStackDeletion } from './delete-stacks.ts';
 import { deleteKeptJournals, endExpiredUpdates, foldEndedUpdates } from './expire-leases.ts';

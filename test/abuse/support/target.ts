@@ -2,8 +2,8 @@ import { randomBytes } from 'node:crypto';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { startCluster } from '../../../e2e/support/cluster.ts';
-import { startOwnHoldfast } from '../../../e2e/support/holdfast-server.ts';
+import { startCluster } from '../../../testkit/cluster.ts';
+import { startOwnHoldfast } from '../../../testkit/holdfast-server.ts';
 
 /** A user, and the organization that is theirs. */
 export interface Tenant {

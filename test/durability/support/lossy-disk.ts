@@ -5,9 +5,9 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { createInterface, type Interface } from 'node:readline';
 import { describe } from '@jest/globals';
-import { pollUntil } from '../../../e2e/support/poll.ts';
-import { sendSignal } from '../../../e2e/support/process-session.ts';
-import { ensureToolchain } from '../../../e2e/toolchain/toolchain.ts';
+import { pollUntil } from '../../../testkit/poll.ts';
+import { sendSignal } from '../../../testkit/process-session.ts';
+import { ensureToolchain } from '../../../testkit/toolchain/toolchain.ts';
 
 /** What a power cut leaves of writes that were not synced: nothing, or a part that the seed chooses. */
 export type Loss = 'all' | { readonly seed: number };
@@ -25,7 +25,7 @@ process.on('exit', () => {
   for (const child of running) child.stdin?.end();
 });
 
-/** A file system in memory that forgets at a power cut what was not synced: e2e/toolchain/go/lossy-disk. Linux, root. */
+/** A file system in memory that forgets at a power cut what was not synced: testkit/toolchain/go/lossy-disk. Linux, root. */
 export class LossyDisk implements AsyncDisposable {
   readonly directory: string;
   readonly #process: ChildProcess;

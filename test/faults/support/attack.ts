@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Cluster } from '../../../e2e/support/cluster.ts';
+import type { Cluster } from '../../../testkit/cluster.ts';
 import { RedisAttacker, tamperings } from '../../support/redis-attacker.ts';
 import { query } from './audit.ts';
 import { documentOf } from './documents.ts';

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Redis } from 'ioredis';
-import type { Cluster } from '../../../e2e/support/cluster.ts';
-import type { ClusterProcess } from '../../../e2e/support/cluster-process.ts';
+import type { Cluster } from '../../../testkit/cluster.ts';
+import type { ClusterProcess } from '../../../testkit/cluster-process.ts';
 import type { SmallDisk } from '../../support/small-disk.ts';
 import { attackAtRandom } from './attack.ts';
 import type { Clock } from './clocks.ts';

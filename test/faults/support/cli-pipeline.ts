@@ -1,5 +1,5 @@
-import { CliError, PulumiWorkspace } from '../../../e2e/support/pulumi-cli.ts';
-import { stashProgram } from '../../../e2e/support/stash-program.ts';
+import { CliError, PulumiWorkspace } from '../../../testkit/pulumi-cli.ts';
+import { stashProgram } from '../../../testkit/stash-program.ts';
 import type { Target } from './pipelines.ts';
 
 const project = 'faults-cli';

@@ -2,8 +2,8 @@ import { chmodSync, globSync, rmSync, writeFileSync } from 'node:fs';
 import { mkdtemp } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { ToolUnavailableError } from '../../../e2e/toolchain/command.ts';
-import { ensureToolchain } from '../../../e2e/toolchain/toolchain.ts';
+import { ToolUnavailableError } from '../../../testkit/toolchain/command.ts';
+import { ensureToolchain } from '../../../testkit/toolchain/toolchain.ts';
 
 /** The clock of one process, which can be set while it runs. */
 export interface Clock {

@@ -26,7 +26,7 @@ export class NextRelease implements Disposable {
         'writer.write({ ...job, arrivalSequence: job.schema === 2 ? job.place : job.arrivalSequence, ...(await',
       ],
     ]);
-    this.#edit('src/api/pulumi/checkpoints.routes.ts', [
+    this.#edit('src/api/routes/checkpoints.routes.ts', [
       ['{ kind, fence, arrivalSequence }', '{ kind, fence, place: arrivalSequence }'],
     ]);
     writeFileSync(

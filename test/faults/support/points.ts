@@ -3,9 +3,9 @@ import { Queue } from 'bullmq';
 import { Redis } from 'ioredis';
 import pg from 'pg';
 import type { RawClient } from '../../../bench/support/raw-client.ts';
-import type { Cluster } from '../../../e2e/support/cluster.ts';
-import { pollUntil } from '../../../e2e/support/poll.ts';
-import { creation } from '../../support/steps.ts';
+import type { Cluster } from '../../../testkit/cluster.ts';
+import { pollUntil } from '../../../testkit/poll.ts';
+import { creation } from '../../support/journal-entries.ts';
 import { query } from './audit.ts';
 
 /** Makes all ready for one write to a stack. */

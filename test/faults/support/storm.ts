@@ -1,8 +1,8 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type Cluster, startCluster } from '../../../e2e/support/cluster.ts';
-import { ToolUnavailableError } from '../../../e2e/toolchain/command.ts';
+import { type Cluster, startCluster } from '../../../testkit/cluster.ts';
+import { ToolUnavailableError } from '../../../testkit/toolchain/command.ts';
 import { SmallDisk } from '../../support/small-disk.ts';
 import { Chaos, randomOf } from './chaos.ts';
 import { CliPipeline } from './cli-pipeline.ts';

@@ -3,12 +3,13 @@ import { connect } from 'node:net';
 import path from 'node:path';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { Redis } from 'ioredis';
-import { type ServerHandle, startOnFreePort, startServer } from '../../../e2e/support/server-process.ts';
+import { type ServerHandle, startOnFreePort, startServer } from '../../../testkit/server-process.ts';
 import { type Cluster, startCluster } from '../../support/cluster-app.ts';
+import { exportedNames } from '../../support/stack-state.ts';
 import { createStack, deployment, ok, startUpdate } from '../../support/state.ts';
-import { exportedNames, until } from '../../support/steps.ts';
 import { createTestApp, masterKeys, type TestApp } from '../../support/test-app.ts';
 import { describeWithTools } from '../../support/tools.ts';
+import { until } from '../../support/until.ts';
 import { head } from '../../support/wire.ts';
 
 const mib = 1024 * 1024;

@@ -7,10 +7,12 @@ import { startWorker } from '../../../src/workers/main.ts';
 import { chunksOf, readAll } from '../../contracts/blob-store-suite.ts';
 import { shareErrorWithCore } from '../../contracts/fake-s3.ts';
 import { type Cluster, startCluster } from '../../support/cluster-app.ts';
+import { creation } from '../../support/journal-entries.ts';
 import { createStack, ok, startUpdate } from '../../support/state.ts';
-import { append, creation, saveState, saveVerbatim, until } from '../../support/steps.ts';
 import { createTestApp, masterKeys, type TestApp } from '../../support/test-app.ts';
 import { describeWithTools } from '../../support/tools.ts';
+import { until } from '../../support/until.ts';
+import { append, saveState, saveVerbatim } from '../../support/update-calls.ts';
 
 await describeWithTools('metrics of a cluster', ['redis-server', 'versitygw'], () => {
   shareErrorWithCore();

@@ -12,11 +12,15 @@ import type { JobAdmission } from '../../../src/shared/jobs/admission-repository
 import type { Job } from '../../../src/shared/jobs/definitions.ts';
 import { openBlobStore } from '../../../src/shared/platform/blobs/blob-stores.ts';
 import { type Cluster, startCluster } from '../../support/cluster-app.ts';
+import { query } from '../../support/database.ts';
 import { HeldPuts } from '../../support/held-puts.ts';
+import { creation } from '../../support/journal-entries.ts';
+import { exportedNames, getStack } from '../../support/stack-state.ts';
 import { createStack, deployment, gzipped, ok, startUpdate } from '../../support/state.ts';
-import { append, complete, creation, exportedNames, getStack, query, saveState, until } from '../../support/steps.ts';
 import { createTestApp, type TestApp } from '../../support/test-app.ts';
 import { describeWithTools } from '../../support/tools.ts';
+import { until } from '../../support/until.ts';
+import { append, complete, saveState } from '../../support/update-calls.ts';
 
 await describeWithTools('writes through the queue', ['redis-server'], () => {
   const puts = new HeldPuts();

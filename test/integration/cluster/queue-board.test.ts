@@ -2,9 +2,10 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { createMetrics } from '../../../src/shared/platform/telemetry/metrics.ts';
 import { type Cluster, startCluster } from '../../support/cluster-app.ts';
 import { createStack, ok, startUpdate } from '../../support/state.ts';
-import { saveState, until } from '../../support/steps.ts';
 import { createTestApp, type TestApp } from '../../support/test-app.ts';
 import { describeWithTools } from '../../support/tools.ts';
+import { until } from '../../support/until.ts';
+import { saveState } from '../../support/update-calls.ts';
 
 await describeWithTools('queues for admins', ['redis-server'], () => {
   const url = '/admin/queues';

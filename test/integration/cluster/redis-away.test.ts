@@ -5,10 +5,13 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/gl
 import { openBlobStore } from '../../../src/shared/platform/blobs/blob-stores.ts';
 import { type Cluster, startCluster } from '../../support/cluster-app.ts';
 import { HeldPuts } from '../../support/held-puts.ts';
+import { creation } from '../../support/journal-entries.ts';
+import { exportedNames, getStack } from '../../support/stack-state.ts';
 import { createStack, deployment, ok, type RunningUpdate, startUpdate, type TestStack } from '../../support/state.ts';
-import { append, complete, creation, expire, exportedNames, getStack, until } from '../../support/steps.ts';
 import { createTestApp, type TestApp } from '../../support/test-app.ts';
 import { describeWithTools } from '../../support/tools.ts';
+import { until } from '../../support/until.ts';
+import { append, complete, expire } from '../../support/update-calls.ts';
 
 await describeWithTools('updates with a journal while Redis is away', ['redis-server'], () => {
   const directory = mkdtempSync(path.join(tmpdir(), 'holdfast-redis-away-'));

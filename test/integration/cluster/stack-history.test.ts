@@ -3,9 +3,9 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { type Cluster, startCluster } from '../../support/cluster-app.ts';
+import { openGatedBlobs } from '../../support/gated-blobs.ts';
 import { findViolations, type RecordedCall, type RecordedVersion } from '../../support/history/check-history.ts';
 import { printCall, type Replica, randomOf, StackRace } from '../../support/history/stack-race.ts';
-import { openGatedBlobs } from '../../support/steps.ts';
 import { createTestApp, createTestDatabase, type TestDatabase } from '../../support/test-app.ts';
 import { describeWithTools } from '../../support/tools.ts';
 

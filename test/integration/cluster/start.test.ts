@@ -4,8 +4,6 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import pg from 'pg';
-import { type RedisServer, startRedisServer } from '../../../e2e/support/redis-server.ts';
-import { findFreePort } from '../../../e2e/support/server-process.ts';
 import { startApi } from '../../../src/api/main.ts';
 import { encodeDocument } from '../../../src/shared/documents/document-codec.ts';
 import { parseConfig } from '../../../src/shared/platform/config/config.ts';
@@ -15,10 +13,12 @@ import { PartUnavailableError } from '../../../src/shared/platform/lifecycle/sta
 import { createLogger } from '../../../src/shared/platform/logger/logger.ts';
 import { RedisPolicyError } from '../../../src/shared/platform/redis/redis.ts';
 import { startWorker } from '../../../src/workers/main.ts';
+import { type RedisServer, startRedisServer } from '../../../testkit/redis-server.ts';
+import { findFreePort } from '../../../testkit/server-process.ts';
 import { deployment } from '../../support/state.ts';
-import { until } from '../../support/steps.ts';
 import { cliAccept, createTestDatabase, masterKeys, type TestDatabase } from '../../support/test-app.ts';
 import { describeWithTools } from '../../support/tools.ts';
+import { until } from '../../support/until.ts';
 
 await describeWithTools('the start of a cluster', ['redis-server'], () => {
   let database: TestDatabase;

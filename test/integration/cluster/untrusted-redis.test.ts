@@ -1,11 +1,14 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from '@jest/globals';
 import { type Cluster, startCluster } from '../../support/cluster-app.ts';
+import { query } from '../../support/database.ts';
 import { pieceKey, RedisAttacker, tamperings } from '../../support/redis-attacker.ts';
+import { exportedNames, getStack } from '../../support/stack-state.ts';
 import { createStack, deployment, ok, startUpdate, type TestStack } from '../../support/state.ts';
-import { complete, exportedNames, getStack, query, saveState, until } from '../../support/steps.ts';
 import { createTestApp, type TestApp, type TestResponse } from '../../support/test-app.ts';
 import { describeWithTools } from '../../support/tools.ts';
+import { until } from '../../support/until.ts';
+import { complete, saveState } from '../../support/update-calls.ts';
 
 await describeWithTools('whoever can write to Redis', ['redis-server'], () => {
   const lines: string[] = [];

@@ -2,8 +2,13 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { gzipSync } from 'node:zlib';
 import { expect } from '@jest/globals';
 import { expireLeases } from '../../../src/workers/maintenance/expire-leases.ts';
-import { creation, expire, type openGatedBlobs, query, resourceNames, until } from '../steps.ts';
+import { query } from '../database.ts';
+import type { openGatedBlobs } from '../gated-blobs.ts';
+import { creation } from '../journal-entries.ts';
+import { resourceNames } from '../stack-state.ts';
 import { cliAccept, type TestApp } from '../test-app.ts';
+import { until } from '../until.ts';
+import { expire } from '../update-calls.ts';
 import type { RecordedCall, RecordedVersion } from './check-history.ts';
 
 /** One of the replicas on which the clients of a stack race. */

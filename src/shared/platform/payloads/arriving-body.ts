@@ -1,5 +1,5 @@
 import { PayloadTooLargeError } from '../errors/errors.ts';
-import { type HandoverOptions, RoomLostError } from './handover-store.ts';
+import { type HandoverOptions, RoomLostError } from './payload-store.ts';
 
 /** What a sender has to send while it is waited for, lest it has stalled. */
 const paceBytes = 32 * 1024;

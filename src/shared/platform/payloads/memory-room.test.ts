@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { NoRoomError, RoomLostError } from './handover-store.ts';
 import { type MemoryPlace, MemoryRoom } from './memory-room.ts';
+import { NoRoomError, RoomLostError } from './payload-store.ts';
 
 const capacity = 100;
 const nextTurn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));

@@ -1,5 +1,5 @@
 import { Pace, type Place } from './arriving-body.ts';
-import { NoRoomError, RoomLostError } from './handover-store.ts';
+import { NoRoomError, RoomLostError } from './payload-store.ts';
 import {
   type ArrivingBody,
   defaultRoomTimes,

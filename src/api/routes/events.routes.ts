@@ -1,0 +1,82 @@
+import { Type } from 'typebox';
+import { appendEvents } from '../../shared/jobs/definitions.ts';
+import { InvalidRequestError } from '../../shared/platform/errors/errors.ts';
+import { ContractEventsResponse } from '../../shared/protocol/contract.ts';
+import { UpdateParams } from '../../shared/protocol/core.ts';
+import { EventBatchRequest, EventsResponse } from '../../shared/protocol/payloads.ts';
+import { EventsQuery } from '../../shared/protocol/updates.ts';
+import type { ApiServices } from '../api-services.ts';
+import type { RouteScope } from '../route-scope.ts';
+import { sendPieces } from '../streamed-response.ts';
+import { fenceOf } from './checkpoints.routes.ts';
+import { apiToken, leaseToken, updatePath } from './paths.ts';
+import { lastTokenAnswer } from './response-mappers.ts';
+import { assertUpdateId } from './updates.routes.ts';
+
+const tags = ['events'];
+
+/** Engine events of an update: recorded as they come, read back in order of sequence. */
+export function registerEventRoutes(app: RouteScope, services: ApiServices): void {
+  recordEvents(app, services);
+  listEvents(app, services);
+}
+
+function recordEvents(app: RouteScope, { submitWrite }: ApiServices): void {
+  app.post(
+    `${updatePath}/events/batch`,
+    {
+      config: { access: { kind: 'lease', fenced: true }, body: 'payload', described: { body: EventBatchRequest } },
+      schema: {
+        tags,
+        summary: 'Record engine events',
+        security: leaseToken,
+        params: UpdateParams,
+        response: { 204: Type.Null() },
+      },
+    },
+    async (request, reply) => {
+      await submitWrite(request, appendEvents, { fence: fenceOf(request.lease) });
+      return reply.code(204).send(null);
+    },
+  );
+}
+
+function listEvents(app: RouteScope, { events }: ApiServices): void {
+  app.get(
+    `${updatePath}/events`,
+    {
+      config: {
+        access: { kind: 'organization', role: 'viewer' },
+        described: { answers: { 200: Type.Union([EventsResponse, ContractEventsResponse]) } },
+      },
+      schema: {
+        tags,
+        summary: 'Read engine events',
+        security: apiToken,
+        params: UpdateParams,
+        querystring: EventsQuery,
+      },
+    },
+    async ({ params, query, dialect }, reply) => {
+      const version = readVersion(params.updateId);
+      if (version === null) assertUpdateId(params.updateId);
+      const after = readContinuation(query.continuationToken);
+      // Asked before the page: what comes between would be missing from it, and null ends the client's loop.
+      const update = await events.find(version ?? params.updateId, params);
+      const atEnd = lastTokenAnswer(dialect, { isActive: update.isActive, after });
+      return sendPieces(reply, events.pageJson(update.id, { after, urn: query.urn ?? null }, atEnd));
+    },
+  );
+}
+
+/** A stack version in the place of an update's id, which the CLI's history does not print; null when it is none. */
+function readVersion(text: string): number | null {
+  return /^[1-9]\d{0,8}$/.test(text) ? Number(text) : null;
+}
+
+/** The sequence number after which to go on; -1 for the beginning, since sequences start at 0. */
+function readContinuation(token: string | undefined): number {
+  if (token === undefined || token === '') return -1;
+  if (!/^(-1|\d{1,15})$/.test(token)) throw new InvalidRequestError('continuationToken is not a sequence number');
+  return Number(token);
+}

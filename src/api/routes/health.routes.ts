@@ -1,0 +1,39 @@
+import type { FastifyInstance } from 'fastify';
+import { Type } from 'typebox';
+import type { ApiServices } from '../api-services.ts';
+
+const Status = Type.Object({ status: Type.String() }, { additionalProperties: true });
+const described = { answers: { 200: Status, 503: Status } };
+const tags = ['health'];
+
+/**
+ * Probes, outside the protocol: no Accept version, no token. Strangers are told no more than a proxy needs; figures and metrics
+ * are for the management listener, and here only where that is said to be the same.
+ */
+export function registerHealthRoutes(app: FastifyInstance, { config, health, metrics }: ApiServices): void {
+  const isManagement = config.managementListen === null;
+  const summaries = {
+    healthz: 'Whether the server and its database are healthy',
+    readyz: 'Whether the server can take requests',
+  };
+  for (const probe of ['healthz', 'readyz'] as const) {
+    app.get(
+      `/${probe}`,
+      { logLevel: 'warn', config: { described }, schema: { summary: summaries[probe], tags } },
+      async (_request, reply) => {
+        const { status, body } = await health[probe]();
+        return reply.code(status).send(isManagement ? body : { status: body.status });
+      },
+    );
+  }
+  if (!isManagement) return;
+  app.get(
+    '/metrics',
+    {
+      logLevel: 'warn',
+      config: { described: { answers: { 200: Type.String() }, produces: ['text/plain'] } },
+      schema: { summary: 'Metrics for Prometheus', tags },
+    },
+    async (_request, reply) => reply.type(metrics.registry.contentType).send(await metrics.registry.metrics()),
+  );
+}

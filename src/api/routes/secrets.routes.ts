@@ -1,0 +1,172 @@
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import { type TSchema, Type } from 'typebox';
+import { AnyObject, StackParams } from '../../shared/protocol/core.ts';
+import {
+  BatchDecryptRequest,
+  BatchDecryptResponse,
+  BatchEncryptRequest,
+  BatchEncryptResponse,
+  DecryptRequest,
+  DecryptResponse,
+  EncryptRequest,
+  EncryptResponse,
+} from '../../shared/protocol/secrets.ts';
+import type { ApiServices } from '../api-services.ts';
+import { receiveBody } from '../plugins/body.ts';
+import type { RouteScope } from '../route-scope.ts';
+import { base64Pieces, type EncodedValues, readValue, readValues } from '../secrets/encoded-values.ts';
+import { sendPieces } from '../streamed-response.ts';
+import { apiToken, stackPath } from './paths.ts';
+
+const common = { tags: ['secrets'], security: apiToken, params: StackParams };
+const member = { access: { kind: 'organization', role: 'member' } } as const;
+/** `pulumi stack` and `stack output` decrypt: who may read a stack may read its secrets. */
+const viewer = { access: { kind: 'organization', role: 'viewer' } } as const;
+
+/** Encryption of stack secrets. Bodies are never logged. */
+export function registerSecretRoutes(app: RouteScope, services: ApiServices): void {
+  encryptValue(app, services);
+  decryptValue(app, services);
+  encryptValues(app, services);
+  decryptValues(app, services);
+  noteDecryptions(app);
+}
+
+function encryptValue(app: RouteScope, services: ApiServices): void {
+  app.post(
+    `${stackPath}/encrypt`,
+    {
+      config: { ...member, ...reading(EncryptRequest, EncryptResponse) },
+      schema: { ...common, summary: 'Encrypt one value' },
+    },
+    async (request, reply) =>
+      answerFrom(services, request, reply, async (body) => {
+        const [ciphertext] = await services.secrets.encrypt(request.params, await readValue(body, 'plaintext'));
+        return valueJson('ciphertext', ciphertext as Buffer);
+      }),
+  );
+}
+
+function decryptValue(app: RouteScope, services: ApiServices): void {
+  app.post(
+    `${stackPath}/decrypt`,
+    {
+      config: { ...viewer, ...reading(DecryptRequest, DecryptResponse) },
+      schema: { ...common, summary: 'Decrypt one value' },
+    },
+    async (request, reply) =>
+      answerFrom(services, request, reply, async (body) => {
+        const plaintexts = await services.secrets.decrypt(request.params, await readValue(body, 'ciphertext'));
+        return valueJson('plaintext', plaintexts.get(0) as Buffer);
+      }),
+  );
+}
+
+function encryptValues(app: RouteScope, services: ApiServices): void {
+  app.post(
+    `${stackPath}/batch-encrypt`,
+    {
+      config: { ...member, ...reading(BatchEncryptRequest, BatchEncryptResponse) },
+      schema: { ...common, summary: 'Encrypt values' },
+    },
+    async (request, reply) =>
+      answerFrom(services, request, reply, async (body) =>
+        ciphertextsJson(await services.secrets.encrypt(request.params, await readValues(body, 'plaintexts'))),
+      ),
+  );
+}
+
+function decryptValues(app: RouteScope, services: ApiServices): void {
+  app.post(
+    `${stackPath}/batch-decrypt`,
+    {
+      config: { ...viewer, ...reading(BatchDecryptRequest, BatchDecryptResponse) },
+      schema: { ...common, summary: 'Decrypt values' },
+    },
+    async (request, reply) =>
+      answerFrom(services, request, reply, async (body) => {
+        const ciphertexts = await readValues(body, 'ciphertexts');
+        return plaintextsJson(ciphertexts, await services.secrets.decrypt(request.params, ciphertexts));
+      }),
+  );
+}
+
+function noteDecryptions(app: RouteScope): void {
+  for (const log of ['log-decryption', 'log-batch-decryption']) {
+    app.post(
+      `${stackPath}/decrypt/${log}`,
+      {
+        config: viewer,
+        schema: {
+          ...common,
+          summary: 'Record that secrets were shown',
+          body: AnyObject,
+          response: { 204: Type.Null() },
+        },
+      },
+      async ({ params, caller, log: logger }, reply) => {
+        logger.info(
+          { organization: params.organization, project: params.project, stack: params.stack, login: caller.login },
+          'secrets shown to user',
+        );
+        return reply.code(204).send(null);
+      },
+    );
+  }
+}
+
+/** Reads the body, and holds what it takes of the memory until the answer is on its way, to its last piece. */
+async function answerFrom(
+  services: ApiServices,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  work: (body: Buffer) => Promise<AsyncGenerator<string>>,
+): Promise<FastifyReply> {
+  const { body, release } = await receiveBody(services, request, services.config.limits.maxControlBodyBytes);
+  const answer = async function* (): AsyncGenerator<string> {
+    try {
+      yield* await work(body);
+    } finally {
+      release();
+    }
+  };
+  return sendPieces(reply, answer());
+}
+
+/** The route reads its body itself, of whatever size such calls may have. */
+function reading(body: TSchema, answer: TSchema) {
+  return { body: 'payload', described: { body, answers: { 200: answer } } } as const;
+}
+
+async function* valueJson(name: string, value: Buffer): AsyncGenerator<string> {
+  yield `{"${name}":"`;
+  yield* base64Pieces(value);
+  yield '"}';
+}
+
+async function* ciphertextsJson(ciphertexts: readonly Buffer[]): AsyncGenerator<string> {
+  yield '{"ciphertexts":[';
+  for (const [index, ciphertext] of ciphertexts.entries()) {
+    yield index === 0 ? '"' : ',"';
+    yield* base64Pieces(ciphertext);
+    yield '"';
+  }
+  yield ']}';
+}
+
+/** Under the request's own strings: the CLI panics when a key differs in one character. Base64 needs no escapes. */
+async function* plaintextsJson(
+  ciphertexts: EncodedValues,
+  plaintexts: ReadonlyMap<number, Buffer>,
+): AsyncGenerator<string> {
+  yield '{"plaintexts":{';
+  let separator = '"';
+  for (const [index, plaintext] of plaintexts) {
+    yield separator;
+    yield* ciphertexts.pieces(index);
+    yield '":"';
+    yield* base64Pieces(plaintext);
+    separator = '","';
+  }
+  yield plaintexts.size > 0 ? '"}}' : '}}';
+}

@@ -1,0 +1,229 @@
+import { Type } from 'typebox';
+import { NotFoundError } from '../../shared/platform/errors/errors.ts';
+import {
+  ContractCreateStackResponse,
+  ContractRenameStackRequest,
+  ContractStackResponse,
+  ContractTagsRequest,
+} from '../../shared/protocol/contract.ts';
+import { AnyObject, ProjectParams, StackParams } from '../../shared/protocol/core.ts';
+import {
+  CreateStackRequest,
+  CreateStackResponse,
+  DeleteStackQuery,
+  ListStacksQuery,
+  ListStacksResponse,
+  RenameStackRequest,
+  StackResponse,
+} from '../../shared/protocol/stacks.ts';
+import { parseTags, tagsOfRequest } from '../../shared/stacks/tags.ts';
+import type { ApiServices } from '../api-services.ts';
+import { assertAwaited } from '../plugins/awaited.ts';
+import { receiveBody } from '../plugins/body.ts';
+import type { RouteScope } from '../route-scope.ts';
+import { readCreateRequest } from '../stacks/create-request.ts';
+import { isCancelCommand, nothingToCancel } from '../stacks/idle-cancel.ts';
+import { stackListJson } from '../stacks/stack-list.ts';
+import { renameTarget } from '../stacks/stack-renaming.ts';
+import { sendPieces } from '../streamed-response.ts';
+import { apiToken, projectPath, stackPath } from './paths.ts';
+import { createStackAnswer, listedStackAnswer, stackAnswer, warnOfFaults } from './response-mappers.ts';
+
+const tags = ['stacks'];
+const viewer = { access: { kind: 'organization', role: 'viewer' } } as const;
+const member = { access: { kind: 'organization', role: 'member' } } as const;
+const admin = { access: { kind: 'organization', role: 'admin' } } as const;
+
+/** Stacks as resources. */
+export function registerStackRoutes(app: RouteScope, services: ApiServices): void {
+  createStack(app, services);
+  findProject(app, services);
+  listStacks(app, services);
+  getStack(app, services);
+  deleteStack(app, services);
+  renameStack(app, services);
+  replaceTags(app, services);
+  listRequiredPolicies(app, services);
+}
+
+function createStack(app: RouteScope, services: ApiServices): void {
+  const { stacks } = services;
+  app.post(
+    projectPath,
+    {
+      // The service decides on roles: the organization may not exist yet.
+      config: {
+        access: { kind: 'user' },
+        body: 'payload',
+        described: { body: CreateStackRequest, refusals: [403, 409] },
+      },
+      schema: {
+        tags,
+        summary: 'Create a stack',
+        security: apiToken,
+        params: ProjectParams,
+        response: { 200: Type.Union([CreateStackResponse, ContractCreateStackResponse]) },
+      },
+    },
+    async (raw) => {
+      const { params, caller, dialect } = raw;
+      const { body, release } = await receiveBody(services, raw, services.config.limits.maxControlBodyBytes);
+      const stack = await (async () => {
+        const { request, state } = await readCreateRequest(body);
+        return stacks.create(caller, {
+          ref: { ...params, stack: request.stackName },
+          tags: parseTags(request.tags ?? {}),
+          state,
+        });
+      })().finally(release);
+      return createStackAnswer(dialect, stack);
+    },
+  );
+}
+
+function findProject(app: RouteScope, { stacks }: ApiServices): void {
+  app.head(
+    projectPath,
+    {
+      config: { ...viewer, swagger: { exposeHeadRoute: true } },
+      schema: { tags, summary: 'Whether the project exists', security: apiToken, params: ProjectParams },
+    },
+    async ({ params }, reply) => {
+      if (!(await stacks.projectExists(params.organization, params.project)))
+        throw new NotFoundError('Project not found');
+      return reply.code(200).send();
+    },
+  );
+}
+
+function listStacks(app: RouteScope, { stacks }: ApiServices): void {
+  app.get(
+    '/api/user/stacks',
+    {
+      config: { access: { kind: 'user' }, described: { answers: { 200: ListStacksResponse } } },
+      schema: { tags, summary: 'List stacks', security: apiToken, querystring: ListStacksQuery },
+    },
+    async ({ caller, dialect, query }, reply) => {
+      const pieces = stacks.list(caller, {
+        organization: query.organization || null,
+        project: query.project || null,
+        tagName: query.tagName || null,
+        tagValue: query.tagName ? (query.tagValue ?? null) : null,
+        continuationToken: query.continuationToken || null,
+      });
+      return sendPieces(
+        reply,
+        stackListJson(pieces, (stack) => listedStackAnswer(dialect, stack)),
+      );
+    },
+  );
+}
+
+function getStack(app: RouteScope, { stacks }: ApiServices): void {
+  app.get(
+    stackPath,
+    {
+      config: viewer,
+      schema: {
+        tags,
+        summary: 'Get a stack',
+        security: apiToken,
+        params: StackParams,
+        response: { 200: Type.Union([StackResponse, ContractStackResponse]) },
+      },
+    },
+    async ({ headers, params, dialect }, reply) => {
+      const view = await stacks.view(params);
+      if (view.stack.activeUpdateId === null && isCancelCommand(headers['user-agent'])) throw nothingToCancel(params);
+      warnOfFaults(reply, view);
+      return stackAnswer(dialect, view);
+    },
+  );
+}
+
+function deleteStack(app: RouteScope, { stacks }: ApiServices): void {
+  app.delete(
+    stackPath,
+    {
+      config: { ...admin, described: { refusals: [409] } },
+      schema: {
+        tags,
+        summary: 'Delete a stack',
+        security: apiToken,
+        params: StackParams,
+        querystring: DeleteStackQuery,
+        response: { 204: Type.Null() },
+      },
+    },
+    async ({ params, query, dialect }, reply) => {
+      // The CLI always says; a client of the contract, which knows no such parameter, means to delete.
+      const force = query.force === undefined ? dialect === 'contract' : query.force.toLowerCase() === 'true';
+      await stacks.delete(params, { keepResources: !force });
+      return reply.code(204).send(null);
+    },
+  );
+}
+
+function renameStack(app: RouteScope, { renaming }: ApiServices): void {
+  app.post(
+    `${stackPath}/rename`,
+    {
+      config: { ...member, contractBody: ContractRenameStackRequest, described: { refusals: [409] } },
+      schema: {
+        tags,
+        summary: 'Rename a stack',
+        security: apiToken,
+        params: StackParams,
+        body: RenameStackRequest,
+        response: { 204: Type.Null() },
+      },
+    },
+    async ({ params, body, caller, dialect, raw }, reply) => {
+      const target = renameTarget(params, body, dialect);
+      await renaming.rename(params, target, { caller, assertAwaited: () => assertAwaited(raw) });
+      return reply.code(204).send(null);
+    },
+  );
+}
+
+function replaceTags(app: RouteScope, { stacks }: ApiServices): void {
+  app.patch(
+    `${stackPath}/tags`,
+    {
+      config: { ...member, contractBody: ContractTagsRequest },
+      schema: {
+        tags,
+        summary: 'Replace all tags',
+        security: apiToken,
+        params: StackParams,
+        body: AnyObject,
+        response: { 204: Type.Null() },
+      },
+    },
+    async ({ params, body, dialect }, reply) => {
+      const { tags: contractTags } = body as { tags?: unknown };
+      await stacks.replaceTags(params, dialect === 'contract' ? parseTags(contractTags) : tagsOfRequest(body));
+      return reply.code(204).send(null);
+    },
+  );
+}
+
+function listRequiredPolicies(app: RouteScope, { stacks }: ApiServices): void {
+  app.get(
+    `${stackPath}/policypacks`,
+    {
+      config: viewer,
+      schema: {
+        tags,
+        summary: 'Required policies: none',
+        security: apiToken,
+        params: StackParams,
+        response: { 200: Type.Object({ requiredPolicies: Type.Array(Type.Unknown()) }) },
+      },
+    },
+    async ({ params }) => {
+      await stacks.get(params);
+      return { requiredPolicies: [] };
+    },
+  );
+}

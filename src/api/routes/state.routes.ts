@@ -1,0 +1,82 @@
+import { Readable } from 'node:stream';
+import type { FastifyReply } from 'fastify';
+import { Type } from 'typebox';
+import { importDeployment } from '../../shared/jobs/definitions.ts';
+import { asHeader, warningHeader } from '../../shared/journal/journal-fault.ts';
+import { ContractImportResponse } from '../../shared/protocol/contract.ts';
+import { StackParams, VersionParams } from '../../shared/protocol/core.ts';
+import { UntypedDeployment } from '../../shared/protocol/payloads.ts';
+import { ImportResponse } from '../../shared/protocol/stacks.ts';
+import type { StateDocument } from '../../shared/states/state-reader.ts';
+import type { ApiServices } from '../api-services.ts';
+import type { RouteScope } from '../route-scope.ts';
+import { apiToken, stackPath } from './paths.ts';
+import { importAnswer } from './response-mappers.ts';
+
+const tags = ['state'];
+const viewer = { access: { kind: 'organization', role: 'viewer' } } as const;
+const exporting = { ...viewer, described: { answers: { 200: UntypedDeployment } } } as const;
+const member = { access: { kind: 'organization', role: 'member' } } as const;
+
+/** Export and import of deployment documents, byte for byte. */
+export function registerStateRoutes(app: RouteScope, services: ApiServices): void {
+  exportState(app, services);
+  exportVersion(app, services);
+  importState(app, services);
+}
+
+function exportState(app: RouteScope, { states }: ApiServices): void {
+  app.get(
+    `${stackPath}/export`,
+    {
+      config: exporting,
+      schema: { tags, summary: 'Export the newest state', security: apiToken, params: StackParams },
+    },
+    async ({ params }, reply) => {
+      return sendState(reply, await states.readHead(params));
+    },
+  );
+}
+
+function exportVersion(app: RouteScope, { states }: ApiServices): void {
+  app.get(
+    `${stackPath}/export/:stackVersion`,
+    {
+      config: exporting,
+      schema: { tags, summary: 'Export the state of a version', security: apiToken, params: VersionParams },
+    },
+    async ({ params }, reply) => {
+      return sendState(reply, await states.readVersion(params, params.stackVersion));
+    },
+  );
+}
+
+function importState(app: RouteScope, { states, submitWrite }: ApiServices): void {
+  app.post(
+    `${stackPath}/import`,
+    {
+      config: { ...member, body: 'payload', described: { body: UntypedDeployment, refusals: [409] } },
+      schema: {
+        tags,
+        summary: 'Import a deployment as a new version',
+        security: apiToken,
+        params: StackParams,
+        response: { 200: Type.Union([ImportResponse, ContractImportResponse]) },
+      },
+    },
+    async (request) => {
+      // Before the body, which may be long on its way: what is committed meanwhile is newer.
+      const target = await states.beginImport(request.params, request.caller);
+      await submitWrite(request, importDeployment, target);
+      return importAnswer(request.dialect, target.updateId);
+    },
+  );
+}
+
+function sendState(reply: FastifyReply, state: StateDocument): FastifyReply {
+  if (state.warning !== null) void reply.header(warningHeader, asHeader(state.warning));
+  // So that an answer which breaks off cannot pass for a whole one: proxies end a chunked one as if nothing were missing.
+  // Taken away again when the answer is compressed; gzip has an end of its own.
+  void reply.header('content-length', state.sizeBytes);
+  return reply.type('application/json; charset=utf-8').send(Readable.from(state.bytes, { objectMode: false }));
+}

@@ -1,0 +1,202 @@
+import { Type } from 'typebox';
+import { NotFoundError } from '../../shared/platform/errors/errors.ts';
+import {
+  ContractCreateUpdateRequest,
+  ContractCreateUpdateResponse,
+  ContractGetUpdateResponse,
+  ContractRenewLeaseRequest,
+  ContractRenewLeaseResponse,
+  ContractStartUpdateResponse,
+} from '../../shared/protocol/contract.ts';
+import { StackParams, UpdateParams } from '../../shared/protocol/core.ts';
+import {
+  CompleteUpdateRequest,
+  CreateUpdateRequest,
+  CreateUpdateResponse,
+  GetUpdateResponse,
+  RenewLeaseRequest,
+  RenewLeaseResponse,
+  StartUpdateRequest,
+  StartUpdateResponse,
+} from '../../shared/protocol/updates.ts';
+import type { ApiServices } from '../api-services.ts';
+import { isUpdateId } from '../credentials/lease-access.ts';
+import type { RouteScope } from '../route-scope.ts';
+import { sendPieces } from '../streamed-response.ts';
+import type { NewUpdateRequest } from '../updates/update-creation.ts';
+import { apiToken, leaseToken, stackPath, updateKinds, updatePath } from './paths.ts';
+import { createUpdateAnswer, leaseAnswer, startAnswer, updateAnswer } from './response-mappers.ts';
+
+const tags = ['updates'];
+const viewer = { access: { kind: 'organization', role: 'viewer' } } as const;
+const member = { access: { kind: 'organization', role: 'member' } } as const;
+
+/** The life of an update. */
+export function registerUpdateRoutes(app: RouteScope, services: ApiServices): void {
+  createUpdate(app, services);
+  startUpdate(app, services);
+  getUpdate(app, services);
+  cancelUpdate(app, services);
+  renewLease(app, services);
+  completeUpdate(app, services);
+}
+
+function createUpdate(app: RouteScope, { updates }: ApiServices): void {
+  for (const kind of updateKinds) {
+    app.post(
+      `${stackPath}/${kind}`,
+      {
+        config: { ...member, contractBody: ContractCreateUpdateRequest, described: { refusals: [409] } },
+        schema: {
+          tags,
+          summary: `Create an update of kind ${kind}`,
+          security: apiToken,
+          params: StackParams,
+          body: CreateUpdateRequest,
+          response: { 200: Type.Union([CreateUpdateResponse, ContractCreateUpdateResponse]) },
+        },
+      },
+      async ({ params, body, caller, dialect }) => {
+        const updateID = await updates.create(params, caller, dialect, newUpdate(kind, body));
+        return createUpdateAnswer(dialect, updateID);
+      },
+    );
+  }
+}
+
+function startUpdate(app: RouteScope, { updates }: ApiServices): void {
+  app.post(
+    updatePath,
+    {
+      config: { ...member, described: { refusals: [409] } },
+      schema: {
+        tags,
+        summary: 'Start an update',
+        security: apiToken,
+        params: UpdateParams,
+        body: Type.Union([StartUpdateRequest, Type.Null()]),
+        response: { 200: Type.Union([StartUpdateResponse, ContractStartUpdateResponse]) },
+      },
+    },
+    async ({ params, body, caller, dialect }) => {
+      assertUpdateId(params.updateId);
+      const started = await updates.start(params, params.updateId, caller, {
+        tags: body?.tags ?? null,
+        journalVersion: body?.journalVersion ?? 0,
+      });
+      return startAnswer(dialect, started);
+    },
+  );
+}
+
+function getUpdate(app: RouteScope, { history }: ApiServices): void {
+  app.get(
+    updatePath,
+    {
+      config: {
+        ...viewer,
+        described: { answers: { 200: Type.Union([GetUpdateResponse, ContractGetUpdateResponse]) } },
+      },
+      schema: { tags, summary: 'Get an update', security: apiToken, params: UpdateParams },
+    },
+    async ({ params, dialect }, reply) => {
+      assertUpdateId(params.updateId);
+      const update = await history.getUpdate(params.updateId, params);
+      const answer = updateAnswer(dialect, update);
+      const withMessage = async function* (): AsyncGenerator<string> {
+        yield `${JSON.stringify(answer).slice(0, -1)},"message":`;
+        yield* history.messageJson(update);
+        yield '}';
+      };
+      return sendPieces(reply, withMessage());
+    },
+  );
+}
+
+function cancelUpdate(app: RouteScope, { updates }: ApiServices): void {
+  app.post(
+    `${updatePath}/cancel`,
+    {
+      config: member,
+      schema: {
+        tags,
+        summary: 'Cancel an update',
+        security: apiToken,
+        params: UpdateParams,
+        response: { 204: Type.Null() },
+      },
+    },
+    async ({ params }, reply) => {
+      assertUpdateId(params.updateId);
+      await updates.cancel(params, params.updateId);
+      return reply.code(204).send(null);
+    },
+  );
+}
+
+function renewLease(app: RouteScope, { updates }: ApiServices): void {
+  app.post(
+    `${updatePath}/renew_lease`,
+    {
+      config: { access: { kind: 'lease' }, contractBody: ContractRenewLeaseRequest },
+      schema: {
+        tags,
+        summary: 'Renew the lease',
+        security: leaseToken,
+        params: UpdateParams,
+        body: RenewLeaseRequest,
+        response: { 200: Type.Union([RenewLeaseResponse, ContractRenewLeaseResponse]) },
+      },
+    },
+    async ({ headers, lease, body, dialect }) => {
+      const expiresAt = await updates.renew(lease, body.duration ?? null);
+      // The same token: calls in flight with it must stay valid.
+      const token = (headers.authorization ?? '').replace(/^\S+\s+/, '');
+      return leaseAnswer(dialect, token, expiresAt);
+    },
+  );
+}
+
+function completeUpdate(app: RouteScope, { updates }: ApiServices): void {
+  app.post(
+    `${updatePath}/complete`,
+    {
+      config: { access: { kind: 'lease', ended: true }, described: { refusals: [409] } },
+      schema: {
+        tags,
+        summary: 'Complete an update',
+        security: leaseToken,
+        params: UpdateParams,
+        body: CompleteUpdateRequest,
+        response: { 204: Type.Null() },
+      },
+    },
+    async ({ lease, body }, reply) => {
+      await updates.complete(lease, body.status);
+      return reply.code(204).send(null);
+    },
+  );
+}
+
+/** The request to create an update, with defaults for what it leaves out. */
+export function newUpdate(kind: NewUpdateRequest['kind'], body: CreateUpdateRequest): NewUpdateRequest {
+  return {
+    kind,
+    dryRun: body.options?.dryRun === true,
+    message: body.metadata?.message ?? '',
+    environment: body.metadata?.environment ?? {},
+    config: body.config ?? {},
+    program: {
+      name: body.name ?? '',
+      runtime: body.runtime ?? '',
+      main: body.main ?? '',
+      description: body.description ?? '',
+    },
+  };
+}
+
+/** Throws NotFoundError for what cannot be the id of an update. */
+export function assertUpdateId(text: string): void {
+  if (!isUpdateId(text))
+    throw new NotFoundError(`There is no update ${JSON.stringify(text.slice(0, 60))} in this stack`);
+}

@@ -1,0 +1,65 @@
+import { arriving } from './arriving-body.ts';
+import { MemoryRoom } from './memory-room.ts';
+import { HandoverMissingError, type HandoverOptions, type HandoverStore, type RoomSizes } from './payload-store.ts';
+import { defaultRoomTimes, type RoomName, type RoomTimes } from './room-rules.ts';
+
+/** Hand-over within one process: bodies stay in memory, writes and imports each in a room of their own. */
+export class MemoryHandoverStore implements HandoverStore {
+  readonly #bodies = new Map<string, { chunks: Buffer[]; bytes: number; room: MemoryRoom; share: string }>();
+  readonly #rooms: Readonly<Record<RoomName, MemoryRoom>>;
+  readonly #sizes: RoomSizes;
+
+  constructor(sizes: RoomSizes, times: RoomTimes = defaultRoomTimes) {
+    this.#sizes = sizes;
+    this.#rooms = { writes: new MemoryRoom(sizes.writes, times), imports: new MemoryRoom(sizes.imports, times) };
+  }
+
+  async put(
+    key: string,
+    body: AsyncIterable<Buffer>,
+    options: HandoverOptions,
+  ): Promise<{ bytes: number; seal: null }> {
+    const room = this.#rooms[options.room];
+    const place = room.enter({
+      claim: options.declaredBytes,
+      waits: options.room === 'imports',
+      share: options.share ?? '',
+      shareLimit: options.shareLimit ?? null,
+    });
+    const chunks: Buffer[] = [];
+    let bytes = 0;
+    try {
+      for await (const chunk of arriving(body, place, options, this.#sizes[options.room])) {
+        chunks.push(chunk);
+        bytes += chunk.length;
+      }
+    } catch (error) {
+      room.leave(place);
+      throw error;
+    }
+    room.keep(place, bytes);
+    this.#bodies.set(key, { chunks, bytes, room, share: place.share });
+    return { bytes, seal: null };
+  }
+
+  async *open(key: string): AsyncGenerator<Buffer> {
+    const body = this.#bodies.get(key);
+    if (!body) throw new HandoverMissingError();
+    yield* body.chunks;
+  }
+
+  async delete(key: string): Promise<void> {
+    const body = this.#bodies.get(key);
+    if (!body) return;
+    this.#bodies.delete(key);
+    body.room.give(body.bytes, body.share);
+  }
+
+  async check(): Promise<void> {}
+
+  async close(): Promise<void> {}
+
+  bytesHeld(): number {
+    return this.#rooms.writes.used + this.#rooms.imports.used;
+  }
+}

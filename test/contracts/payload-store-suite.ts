@@ -1,0 +1,359 @@
+import { randomBytes, randomUUID } from 'node:crypto';
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { PayloadTooLargeError, UnavailableError } from '../../src/shared/platform/errors/errors.ts';
+import { HandoverMissingError, type HandoverStore } from '../../src/shared/platform/payloads/payload-store.ts';
+import type { RoomName, RoomTimes } from '../../src/shared/platform/payloads/room-rules.ts';
+import { until } from '../support/until.ts';
+import { chunksOf, failingBody, mib, readAll, waitingBody } from './blob-store-suite.ts';
+
+/** A store with room for `capacityBytes` in each room, and nothing in it. */
+export type OpenHandoverStore = (capacityBytes: number, times?: Partial<RoomTimes>) => Promise<HandoverStore>;
+
+const generous = { maxBytes: 64 * mib, declaredBytes: null, room: 'writes' } as const;
+
+interface PutOptions {
+  readonly room?: RoomName;
+  readonly declaredBytes?: number | null;
+  readonly key?: string;
+  readonly share?: string;
+  readonly shareLimit?: number | null;
+}
+
+/** The bytes that the store counts as held, as of now. */
+export async function held(store: HandoverStore): Promise<number> {
+  await store.check(2_000);
+  return store.bytesHeld();
+}
+
+/** Whether the promise is still pending after everything else had its turn. */
+async function isPending(promise: Promise<unknown>): Promise<boolean> {
+  const pending = Symbol('pending');
+  const later = new Promise((resolve) => setTimeout(() => resolve(pending), 300));
+  return (await Promise.race([promise.catch(() => {}), later])) === pending;
+}
+
+/** The behaviour that every HandoverStore shares. */
+export function describeHandoverStore(name: string, open: OpenHandoverStore): void {
+  describe(`hand-over through ${name}`, () => {
+    let store: HandoverStore;
+    let key: string;
+    beforeEach(async () => {
+      store = await open(64 * mib);
+      key = randomUUID();
+    });
+    afterEach(async () => {
+      await store.delete(key);
+      expect(await held(store)).toBe(0);
+    });
+
+    it.each([
+      ['nothing', 0],
+      ['one byte', 1],
+      ['20 MB', 20_000_003],
+    ])(
+      'gives back %s as it came, as often as asked',
+      async (_label, size) => {
+        const bytes = randomBytes(size);
+        for (const declaredBytes of [size, null]) {
+          const { bytes: taken, seal } = await store.put(key, chunksOf(bytes), { ...generous, declaredBytes });
+          expect(taken).toBe(size);
+          for (let time = 0; time < 2; time++) expect((await readAll(store.open(key, seal))).equals(bytes)).toBe(true);
+          expect(await held(store)).toBe(size);
+          await store.delete(key);
+        }
+      },
+      30_000,
+    );
+
+    it('can be read by many at once, and left half-way', async () => {
+      const bytes = randomBytes(3 * mib);
+      const { seal } = await store.put(key, chunksOf(bytes), generous);
+      for await (const _chunk of store.open(key, seal)) break;
+      const read = await Promise.all([store.open(key, seal), store.open(key, seal)].map(readAll));
+      expect(read.every((one) => one.equals(bytes))).toBe(true);
+    });
+
+    it.each([
+      ['declares too much', { declaredBytes: 5_000_001 }],
+      ['turns out too large', { declaredBytes: null }],
+    ])('keeps nothing of a body that %s', async (_label, size) => {
+      const put = store.put(key, chunksOf(randomBytes(5_000_001)), { maxBytes: 5_000_000, room: 'writes', ...size });
+      await expect(put).rejects.toThrow(PayloadTooLargeError);
+      expect(await held(store)).toBe(0);
+      await expect(readAll(store.open(key, null))).rejects.toThrow(HandoverMissingError);
+    });
+
+    it('takes a body that is just as large as it may be', async () => {
+      for (const declaredBytes of [5_000_000, null]) {
+        await store.put(key, chunksOf(randomBytes(5_000_000)), { maxBytes: 5_000_000, declaredBytes, room: 'writes' });
+        await store.delete(key);
+      }
+    });
+
+    it.each([
+      ['at once', 0],
+      ['in the middle', 3 * mib],
+    ])('keeps nothing of a body that breaks off %s, and says why', async (_label, size) => {
+      const reason = new Error('the client is gone');
+      for (const declaredBytes of [10 * mib, null]) {
+        const put = store.put(key, failingBody(randomBytes(size), reason), { ...generous, declaredBytes });
+        await expect(put).rejects.toBe(reason);
+        expect(await held(store)).toBe(0);
+        await expect(readAll(store.open(key, null))).rejects.toThrow(HandoverMissingError);
+      }
+    });
+
+    it('deletes, also what is not there, and gives the room back once', async () => {
+      const { seal } = await store.put(key, chunksOf(randomBytes(mib)), generous);
+      await Promise.all([store.delete(key), store.delete(key)]);
+      await store.delete(key);
+      await store.delete(randomUUID());
+      expect(await held(store)).toBe(0);
+      await expect(readAll(store.open(key, seal))).rejects.toThrow(HandoverMissingError);
+    });
+
+    it('says of a body that was never there that it is missing, as a fault to repeat the call for', async () => {
+      const error: unknown = await readAll(store.open(randomUUID(), null)).catch((thrown: unknown) => thrown);
+      expect(error).toBeInstanceOf(HandoverMissingError);
+      expect(error).toMatchObject({ status: 503, retryAfterSeconds: 1 });
+    });
+
+    it('answers that it is there', async () => {
+      await store.check(1_000);
+    });
+
+    describe('with room for 4 MiB', () => {
+      const small = { maxBytes: 64 * mib };
+      let keys: string[];
+      const put = (size: number, options: PutOptions = {}) => {
+        const name = options.key ?? randomUUID();
+        const declaredBytes = options.declaredBytes === undefined ? size : options.declaredBytes;
+        return putBody(name, chunksOf(randomBytes(size)), declaredBytes, options);
+      };
+      const putBody = (
+        name: string,
+        body: AsyncIterable<Buffer>,
+        declared: number | null,
+        { room = 'writes', share = 'one', shareLimit = null }: PutOptions = {},
+      ) => {
+        keys.push(name);
+        return store.put(name, body, { ...small, declaredBytes: declared, room, share, shareLimit });
+      };
+      const reopen = async (times: Partial<RoomTimes>): Promise<void> => {
+        store = await open(4 * mib, times);
+      };
+      beforeEach(async () => {
+        await reopen({});
+        keys = [];
+      });
+      afterEach(async () => {
+        for (const one of keys) await store.delete(one);
+      });
+
+      it('refuses whom it has no room for, and takes them when there is', async () => {
+        await put(3 * mib, { key });
+        const refused = put(2 * mib);
+        await expect(refused).rejects.toThrow(UnavailableError);
+        await expect(refused).rejects.toMatchObject({ status: 503, retryAfterSeconds: 1 });
+        await put(mib, { share: 'other' });
+        await store.delete(key);
+        await put(2 * mib);
+      });
+
+      it('does not read a byte of a body that it refuses', async () => {
+        await put(3 * mib, { key });
+        const body = chunksOf(randomBytes(2 * mib));
+        await expect(putBody(randomUUID(), body, 2 * mib)).rejects.toThrow(UnavailableError);
+        expect(await body.next()).toMatchObject({ done: false });
+      });
+
+      it('lets imports wait, which must not be refused', async () => {
+        await put(3 * mib, { key, room: 'imports' });
+        const waiting = put(2 * mib, { room: 'imports' });
+        expect(await isPending(waiting)).toBe(true);
+        await store.delete(key);
+        expect(await waiting).toMatchObject({ bytes: 2 * mib });
+      });
+
+      it('lets imports and other writes not come into each other’s way', async () => {
+        await put(4 * mib, { key, room: 'imports' });
+        const other = randomUUID();
+        await put(4 * mib, { key: other });
+        expect(await held(store)).toBe(8 * mib);
+        await store.delete(other);
+        await put(4 * mib);
+      });
+
+      it.each(['writes', 'imports'] as const)('counts of %s what has arrived, not what was declared', async (room) => {
+        const slow = waitingBody(randomBytes(1000), randomBytes(4 * mib - 1000));
+        const done = putBody(key, slow.body, 4 * mib, { room });
+        await slow.waiting;
+        for (let time = 0; time < 3; time++) {
+          const name = randomUUID();
+          await put(3 * mib, { key: name, room, share: 'other' });
+          await store.delete(name);
+        }
+        slow.letGo();
+        expect(await done).toMatchObject({ bytes: 4 * mib });
+      });
+
+      it('brings imports to their end that came half in at the same time, and holds no more than it may', async () => {
+        const sizes = [3 * mib, 2 * mib, 4 * mib, 3 * mib, mib, 4 * mib, 2 * mib];
+        let most = 0;
+        const watch = setInterval(
+          () =>
+            void held(store).then((bytes) => {
+              most = Math.max(most, bytes);
+            }),
+          5,
+        );
+        await Promise.all(
+          sizes.map(async (size) => {
+            const name = randomUUID();
+            await put(size, { key: name, room: 'imports' });
+            await store.delete(name);
+          }),
+        ).finally(() => clearInterval(watch));
+        expect(await held(store)).toBe(0);
+        expect(most).toBeLessThanOrEqual(4 * mib);
+      });
+
+      it('lets the oldest come to its end: a younger one that is silent gives way', async () => {
+        await reopen({ patience: { withYielding: 300, withOthers: 300 } });
+        for (const room of ['writes', 'imports'] as const) {
+          const [one, other] = [
+            waitingBody(randomBytes(mib), randomBytes(2 * mib)),
+            waitingBody(randomBytes(1.5 * mib)),
+          ];
+          const old = putBody(randomUUID(), one.body, null, { room });
+          await one.waiting;
+          const young = putBody(randomUUID(), other.body, null, { room });
+          await other.waiting;
+          const refused = expect(young).rejects.toMatchObject({ name: 'RoomLostError', status: 503 });
+          one.letGo();
+          expect(await old).toMatchObject({ bytes: 3 * mib });
+          await refused;
+        }
+      });
+
+      it('sends a body away that has waited half in for too long', async () => {
+        await reopen({ yieldingWaitMs: 300 });
+        await put(3 * mib, { key });
+        await expect(put(2 * mib, { declaredBytes: null })).rejects.toMatchObject({ name: 'NoRoomError', status: 503 });
+        expect(await held(store)).toBe(3 * mib);
+      });
+
+      it('ends the wait of an import that finds no room', async () => {
+        await reopen({ waitMs: 300 });
+        await put(3 * mib, { key, room: 'imports' });
+        await expect(put(2 * mib, { room: 'imports' })).rejects.toMatchObject({ name: 'NoRoomError', status: 503 });
+        await put(mib, { room: 'imports', share: 'other' });
+      });
+
+      it('counts all of a body of unknown size that is larger than itself', async () => {
+        await put(5 * mib + 7, { key, declaredBytes: null });
+        expect(await held(store)).toBe(5 * mib + 7);
+      });
+
+      it('takes a body larger than itself, alone', async () => {
+        await put(6 * mib, { key, room: 'imports' });
+        const waiting = put(6 * mib, { room: 'imports' });
+        expect(await isPending(waiting)).toBe(true);
+        await store.delete(key);
+        await waiting;
+        await put(6 * mib);
+        await expect(put(1)).rejects.toThrow(UnavailableError);
+      });
+
+      it('lets several large bodies that wait for each other through, one by one', async () => {
+        const names = Array.from({ length: 5 }, () => randomUUID());
+        const sizes = [3 * mib, 6 * mib, 4 * mib, 5 * mib, 3 * mib];
+        await Promise.all(
+          names.map(async (name, index) => {
+            await put(sizes[index] as number, { room: 'imports', key: name });
+            await store.delete(name);
+          }),
+        );
+        expect(await held(store)).toBe(0);
+      });
+
+      it('leaves room for another share, however much one brings', async () => {
+        const names = Array.from({ length: 8 }, () => randomUUID());
+        const outcomes = await Promise.allSettled(names.map((name) => put(mib / 2, { key: name })));
+        expect(outcomes.filter(({ status }) => status === 'fulfilled')).toHaveLength(6);
+        expect(outcomes.find(({ status }) => status === 'rejected')).toMatchObject({ reason: { status: 503 } });
+        await put(mib / 2, { share: 'other' });
+        await expect(put(mib / 2)).rejects.toMatchObject({ name: 'NoRoomError' });
+      });
+
+      it('sends a share that has most away for another one, the youngest body first', async () => {
+        await reopen({ patience: { withYielding: 300, withOthers: 300 } });
+        for (const room of ['writes', 'imports'] as const) {
+          const bodies = [1, 2, 3].map(() => waitingBody(randomBytes(0.75 * mib), randomBytes(mib / 4)));
+          const puts = [];
+          for (const { body, waiting } of bodies) {
+            puts.push(putBody(randomUUID(), body, mib, { room }));
+            await waiting;
+          }
+          const lost = expect(puts[2]).rejects.toMatchObject({ name: 'RoomLostError', status: 503 });
+          const other = randomUUID();
+          await put(1.25 * mib, { room, share: 'other', key: other });
+          await lost;
+          for (const each of bodies) each.letGo();
+          expect(await Promise.all(puts.slice(0, 2))).toMatchObject([{ bytes: mib }, { bytes: mib }]);
+          for (const one of [...keys.splice(0)]) await store.delete(one);
+        }
+      });
+
+      it('sends one away first that says nothing more, whoever is in beside it', async () => {
+        await reopen({ stallMs: { withYielding: 300, withOthers: 300 } });
+        for (const room of ['writes', 'imports'] as const) {
+          const [silent, young] = [
+            waitingBody(randomBytes(2.5 * mib), randomBytes(100)),
+            waitingBody(randomBytes(mib / 4), randomBytes(100)),
+          ];
+          const lost = expect(
+            putBody(randomUUID(), silent.body, 2.5 * mib + 100, { room, share: 'other' }),
+          ).rejects.toMatchObject({ name: 'RoomLostError', status: 503 });
+          await silent.waiting;
+          const staying = putBody(randomUUID(), young.body, mib / 4 + 100, { room, share: 'third' });
+          await young.waiting;
+          // The youngest has stalled, too, and has less.
+          await put(mib, { room });
+          await put(mib / 3, { room });
+          await lost;
+          silent.letGo();
+          young.letGo();
+          expect(await staying).toMatchObject({ bytes: mib / 4 + 100 });
+          for (const one of [...keys.splice(0)]) await store.delete(one);
+        }
+      });
+
+      it('lets the bodies of a share wait for each other when it has reached its own limit, and no other', async () => {
+        await reopen({ yieldingWaitMs: 500 });
+        const limited = { shareLimit: mib, share: 'limited' };
+        await put(mib, { key, ...limited });
+        await put(mib, { share: 'other' });
+        await expect(put(mib / 2, limited)).rejects.toMatchObject({ name: 'NoRoomError', isShareLimit: true });
+        await store.delete(key);
+        await put(2 * mib, limited);
+      });
+
+      it('gives the room of a body that broke off to whoever waits', async () => {
+        const gate = Promise.withResolvers<void>();
+        async function* breaking(): AsyncGenerator<Buffer> {
+          yield randomBytes(2 * mib);
+          await gate.promise;
+          throw new Error('gone');
+        }
+        const broken = putBody(key, breaking(), 4 * mib, { room: 'imports' });
+        await until(async () => (await held(store)) >= 2 * mib, 'half in');
+        const waiting = put(4 * mib, { room: 'imports' });
+        expect(await isPending(waiting)).toBe(true);
+        gate.resolve();
+        await expect(broken).rejects.toThrow('gone');
+        await waiting;
+      });
+    });
+  });
+}

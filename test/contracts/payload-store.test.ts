@@ -1,0 +1,365 @@
+import { randomBytes, randomUUID } from 'node:crypto';
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import type { Redis } from 'ioredis';
+import { UnavailableError } from '../../src/shared/platform/errors/errors.ts';
+import { createLogger } from '../../src/shared/platform/logger/logger.ts';
+import { MemoryHandoverStore } from '../../src/shared/platform/payloads/memory-payload-store.ts';
+import { HandoverMissingError, HandoverTamperedError } from '../../src/shared/platform/payloads/payload-store.ts';
+import { RedisHandoverStore } from '../../src/shared/platform/payloads/redis-payload-store.ts';
+import { defaultRoomTimes } from '../../src/shared/platform/payloads/room-rules.ts';
+import { connectRedis, untilReady } from '../../src/shared/platform/redis/redis.ts';
+import { pieceKey, RedisAttacker, tamperings } from '../support/redis-attacker.ts';
+import { until } from '../support/until.ts';
+import { chunksOf, mib, readAll, waitingBody } from './blob-store-suite.ts';
+import { describeHandoverStore, held } from './payload-store-suite.ts';
+import { describeOnRedis } from './redis-under-test.ts';
+
+const logger = createLogger({ level: 'silent' });
+const sized = (bytes: number) => ({ writes: bytes, imports: bytes });
+
+describeHandoverStore(
+  'memory',
+  async (capacityBytes, times) => new MemoryHandoverStore(sized(capacityBytes), { ...defaultRoomTimes, ...times }),
+);
+
+await describeOnRedis((server) => {
+  const connections: Redis[] = [];
+  const connect = async (): Promise<Redis> => {
+    const redis = connectRedis(server().url, 'producer', logger);
+    connections.push(redis);
+    await untilReady(redis, 30_000);
+    return redis;
+  };
+  let redis: Redis;
+  beforeEach(async () => {
+    redis = await connect();
+    await redis.flushall();
+  });
+  afterEach(() => {
+    for (const connection of connections.splice(0)) connection.disconnect();
+  });
+
+  describeHandoverStore(
+    'Redis',
+    async (capacityBytes, times) => new RedisHandoverStore(await connect(), sized(capacityBytes), times),
+  );
+
+  describe('hand-over through Redis', () => {
+    const options = { maxBytes: 64 * mib, declaredBytes: null, room: 'writes' } as const;
+
+    it('keeps no key for ever, and no piece above 512 KiB', async () => {
+      const store = new RedisHandoverStore(redis, sized(64 * mib));
+      const source = waitingBody(randomBytes(2 * mib));
+      const done = store.put(randomUUID(), source.body, options);
+      await source.waiting;
+      await expectBounded(redis, 5);
+      source.letGo();
+      await done;
+      await expectBounded(redis, 8);
+      for (const key of await redis.keys('*'))
+        if ((await redis.type(key)) === 'string') expect(await redis.strlen(key)).toBeLessThanOrEqual(512 * 1024 + 16);
+    });
+
+    it('takes a body in without memory in the size of the body', async () => {
+      const store = new RedisHandoverStore(redis, sized(64 * mib));
+      const key = randomUUID();
+      const chunk = randomBytes(64 * 1024);
+      const before = process.memoryUsage().arrayBuffers;
+      let most = before;
+      async function* body(): AsyncGenerator<Buffer> {
+        for (let sent = 0; sent < 32 * mib; sent += chunk.length) {
+          most = Math.max(most, process.memoryUsage().arrayBuffers);
+          yield chunk;
+        }
+      }
+      expect((await store.put(key, body(), options)).bytes).toBe(32 * mib);
+      expect(most - before).toBeLessThan(4 * mib);
+      await store.delete(key);
+    });
+
+    it('leaves no key behind once the bodies are gone', async () => {
+      const store = new RedisHandoverStore(redis, sized(64 * mib));
+      const key = randomUUID();
+      await store.put(key, chunksOf(randomBytes(2 * mib)), options);
+      await store.delete(key);
+      expect(await redis.keys('*')).toEqual([]);
+    });
+
+    it('is read by other processes, which count the same', async () => {
+      const writer = new RedisHandoverStore(redis, sized(4 * mib));
+      const reader = new RedisHandoverStore(await connect(), sized(4 * mib));
+      const key = randomUUID();
+      const bytes = randomBytes(3 * mib);
+      const { seal } = await writer.put(key, chunksOf(bytes), { ...options, declaredBytes: bytes.length });
+      expect((await readAll(reader.open(key, seal))).equals(bytes)).toBe(true);
+      expect(await held(reader)).toBe(3 * mib);
+      await expect(
+        reader.put(randomUUID(), chunksOf(bytes), { ...options, declaredBytes: bytes.length }),
+      ).rejects.toThrow(UnavailableError);
+      await reader.delete(key);
+      expect(await held(writer)).toBe(0);
+    });
+
+    describe('of a process that dies', () => {
+      const times = { lifeMs: 1_500, renewMs: 200 };
+      const declared = { ...options, declaredBytes: 4 * mib };
+      let store: RedisHandoverStore;
+      beforeEach(async () => {
+        store = new RedisHandoverStore(await connect(), sized(4 * mib));
+      });
+
+      it.each(['writes', 'imports'] as const)('in the middle of %s, room and pieces are soon free', async (room) => {
+        const died = new RedisHandoverStore(redis, sized(4 * mib), times);
+        const source = waitingBody(randomBytes(3 * mib), randomBytes(mib));
+        const abandoned = died.put(randomUUID(), source.body, { ...declared, room });
+        const lost = expect(abandoned).rejects.toMatchObject({ name: 'RoomLostError' });
+        await source.waiting;
+        expect(await held(store)).toBe(3 * mib);
+        await died.close();
+        await until(async () => (await held(store)) === 0, 'the room is free');
+        await until(async () => (await redis.keys('holdfast:body:*')).length === 0, 'the pieces are gone');
+        const key = randomUUID();
+        await store.put(key, chunksOf(randomBytes(4 * mib)), { ...declared, room });
+        // Not dead after all: it must neither go on nor give back what is another's.
+        source.letGo();
+        await lost;
+        expect(await held(store)).toBe(4 * mib);
+        await store.delete(key);
+      });
+
+      it('after it has handed a body over, the body stays for its job', async () => {
+        const died = new RedisHandoverStore(redis, sized(4 * mib), { ...times, jobLifeMs: 6_000 });
+        const [key, bytes] = [randomUUID(), randomBytes(4 * mib)];
+        const { seal } = await died.put(key, chunksOf(bytes), declared);
+        await died.close();
+        const other = randomUUID();
+        const dying = new RedisHandoverStore(await connect(), sized(4 * mib), times);
+        const source = waitingBody(randomBytes(1000));
+        void dying.put(other, source.body, { ...options, room: 'imports' }).catch(() => {});
+        await source.waiting;
+        await dying.close();
+        await until(async () => (await held(store)) === 4 * mib, 'the other one is forgotten');
+        expect((await readAll(store.open(key, seal))).equals(bytes)).toBe(true);
+        await until(async () => (await held(store)) === 0, 'its job has had its time');
+        await expect(readAll(store.open(key, seal))).rejects.toThrow(HandoverMissingError);
+        source.letGo();
+      });
+
+      it('nothing is lost of one that lives and is slow', async () => {
+        const slow = new RedisHandoverStore(redis, sized(4 * mib), { lifeMs: 500, renewMs: 50 });
+        const [head, tail] = [randomBytes(2 * mib), randomBytes(mib)];
+        const source = waitingBody(head, tail);
+        const key = randomUUID();
+        const done = slow.put(key, source.body, options);
+        await source.waiting;
+        const dying = new RedisHandoverStore(await connect(), sized(4 * mib), { lifeMs: 1_500 });
+        const other = waitingBody(randomBytes(1000));
+        void dying.put(randomUUID(), other.body, { ...options, room: 'imports' }).catch(() => {});
+        await other.waiting;
+        await dying.close();
+        await until(async () => (await held(store)) === 2 * mib, 'the other one is forgotten');
+        source.letGo();
+        const { seal } = await done;
+        expect((await readAll(store.open(key, seal))).equals(Buffer.concat([head, tail]))).toBe(true);
+        await slow.delete(key);
+        other.letGo();
+      });
+    });
+
+    it('counts no body for longer than it is there, whoever took it away', async () => {
+      const store = new RedisHandoverStore(redis, sized(4 * mib), { renewMs: 50 });
+      const key = randomUUID();
+      await store.put(key, chunksOf(randomBytes(mib)), options);
+      await redis.del(...(await redis.keys('holdfast:body:*')));
+      await until(async () => (await held(store)) === 0, 'the room is free');
+    });
+
+    it('gives back the room of a body that the release before handed over', async () => {
+      const key = randomUUID();
+      const counted = { held: 'holdfast:body:held', expiries: 'holdfast:body:expiries' };
+      await redis.mset(counted.held, 5, `holdfast:body:${key}`, '1 5', `holdfast:body:${key}:0`, 'bytes');
+      await redis.zadd(counted.expiries, Date.now() + 60_000, `${key}:5`);
+      const store = new RedisHandoverStore(redis, sized(4 * mib));
+      await store.delete(key);
+      expect(await redis.mget(counted.held, `holdfast:body:${key}`, `holdfast:body:${key}:0`)).toEqual([
+        '0',
+        null,
+        null,
+      ]);
+    });
+
+    it('counts from nothing after Redis lost everything', async () => {
+      const store = new RedisHandoverStore(redis, sized(4 * mib));
+      const key = randomUUID();
+      const { seal } = await store.put(key, chunksOf(randomBytes(3 * mib)), options);
+      await redis.flushall();
+      await expect(readAll(store.open(key, seal))).rejects.toThrow(HandoverMissingError);
+      await store.delete(key);
+      expect(await held(store)).toBe(0);
+    });
+
+    describe('in the hands of someone who can write there', () => {
+      let attacker: RedisAttacker;
+      let store: RedisHandoverStore;
+      const [key, other] = ['honest', 'another'];
+      const bytes = randomBytes(2 * mib);
+      beforeEach(() => {
+        attacker = new RedisAttacker(server().adminUrl);
+        store = new RedisHandoverStore(redis, sized(64 * mib));
+      });
+      afterEach(() => attacker.close());
+
+      it.each(Object.keys(tamperings))('gives out no byte of %s', async (name) => {
+        const { seal } = await store.put(key, chunksOf(bytes), options);
+        await tamperings[name]?.(attacker, key);
+        const before = process.memoryUsage().arrayBuffers;
+        let at = 0;
+        const read = async (): Promise<void> => {
+          for await (const piece of store.open(key, seal)) {
+            expect(piece.equals(bytes.subarray(at, at + piece.length))).toBe(true);
+            at += piece.length;
+          }
+        };
+        await expect(read()).rejects.toThrow(HandoverTamperedError);
+        expect(process.memoryUsage().arrayBuffers - before).toBeLessThan(16 * mib);
+        await store.delete(key);
+      });
+
+      it('does not open under another name, with another body’s seal, or with more or fewer pieces', async () => {
+        const { seal } = await store.put(key, chunksOf(bytes), options);
+        const { seal: another } = await store.put(other, chunksOf(bytes), options);
+        if (!seal || !another) throw new Error('not sealed');
+        const attempts = [
+          store.open(key, another),
+          store.open(key, { ...seal, pieces: seal.pieces - 1 }),
+          store.open(key, { ...seal, bytes: seal.bytes - 1 }),
+        ];
+        for (const attempt of attempts) await expect(readAll(attempt)).rejects.toThrow(HandoverTamperedError);
+        await attacker.setPiece(other, 0, await attacker.piece(key, 0));
+        await expect(readAll(store.open(other, seal))).rejects.toThrow(HandoverTamperedError);
+        expect((await readAll(store.open(key, seal))).equals(bytes)).toBe(true);
+        await Promise.all([store.delete(key), store.delete(other)]);
+      });
+
+      it('lets none be read there', async () => {
+        const text = Buffer.from('a value of the state '.repeat(100));
+        await store.put(key, chunksOf(text), options);
+        expect((await attacker.redis.getBuffer(pieceKey(key, 0)))?.includes('value')).toBe(false);
+        await store.delete(key);
+      });
+
+      it.each(['99999999999 1 writes', '65535 9 writes', 'x'.repeat(1_000_000), '', '1', '-1 -1 imports'])(
+        'takes what it says of a body for a hint: %.30s',
+        async (text) => {
+          const { seal } = await store.put(key, chunksOf(bytes), options);
+          await attacker.redis.set(`holdfast:body:${key}`, text);
+          expect((await readAll(store.open(key, seal))).equals(bytes)).toBe(true);
+          await store.delete(key);
+        },
+      );
+    });
+
+    it('is missing, not cut short, when a piece was lost', async () => {
+      const store = new RedisHandoverStore(redis, sized(64 * mib));
+      const key = randomUUID();
+      const { seal } = await store.put(key, chunksOf(randomBytes(2 * mib)), options);
+      await redis.del(`holdfast:body:${key}:2`);
+      await expect(readAll(store.open(key, seal))).rejects.toThrow(HandoverMissingError);
+      await store.delete(key);
+    });
+  });
+
+  describe('hand-over while Redis is away', () => {
+    let store: RedisHandoverStore;
+    const options = { maxBytes: 64 * mib, declaredBytes: 10, room: 'writes' } as const;
+    beforeEach(() => {
+      store = new RedisHandoverStore(redis, sized(64 * mib));
+    });
+
+    it.each(['put', 'put that may wait', 'open', 'delete', 'check'] as const)(
+      '%s is refused at once when Redis is down, and works when it is back',
+      async (call) => {
+        await server().kill();
+        try {
+          expect(await timed(() => callOf(store, call))).toMatchObject({ name: 'UnavailableError', quick: true });
+        } finally {
+          await server().restart();
+        }
+        await untilReady(redis, 30_000);
+        await store.check(1_000);
+      },
+      20_000,
+    );
+
+    it.each(['put', 'open', 'delete'] as const)(
+      '%s ends within seconds when Redis hangs',
+      async (call) => {
+        const server_ = server();
+        server_.pause();
+        try {
+          const { name, ms } = await timed(() => callOf(store, call));
+          expect(name).toBe('UnavailableError');
+          expect(ms).toBeLessThan(15_000);
+        } finally {
+          server_.resume();
+        }
+      },
+      20_000,
+    );
+
+    it('a check keeps its limit when Redis hangs', async () => {
+      server().pause();
+      try {
+        const { name, ms } = await timed(() => store.check(500));
+        expect([name, ms < 1_000]).toEqual(['UnavailableError', true]);
+      } finally {
+        server().resume();
+      }
+    });
+
+    it('a put during which Redis goes is refused, and leaves no room taken', async () => {
+      const source = waitingBody(randomBytes(mib), randomBytes(mib));
+      const done = store.put(randomUUID(), source.body, { ...options, declaredBytes: 2 * mib });
+      await source.waiting;
+      const outcome = timed(() => done);
+      await server().kill();
+      source.letGo();
+      try {
+        expect(await outcome).toMatchObject({ name: 'UnavailableError' });
+      } finally {
+        await server().restart();
+      }
+      await untilReady(redis, 30_000);
+      expect(await held(store)).toBe(0);
+    });
+
+    function callOf(on: RedisHandoverStore, call: string): Promise<unknown> {
+      const body = chunksOf(randomBytes(10));
+      if (call === 'put') return on.put(randomUUID(), body, options);
+      if (call === 'put that may wait') return on.put(randomUUID(), body, { ...options, room: 'imports' });
+      if (call === 'open') return readAll(on.open(randomUUID(), { key: randomBytes(32), pieces: 1, bytes: 10 }));
+      if (call === 'delete') return on.delete(randomUUID());
+      return on.check(500);
+    }
+  });
+});
+
+/** How the call failed, errors of one kind under its name, and after how long; quick is within a second. */
+async function timed(call: () => Promise<unknown>): Promise<{ name: string; ms: number; quick: boolean }> {
+  const startedAt = performance.now();
+  const name = await call().then(
+    () => 'success',
+    (error: Error) => (error instanceof UnavailableError ? 'UnavailableError' : error.name),
+  );
+  const ms = performance.now() - startedAt;
+  return { name, ms, quick: ms < 1_000 };
+}
+
+async function expectBounded(redis: Redis, keys: number): Promise<void> {
+  const names = await redis.keys('*');
+  expect(names).toHaveLength(keys);
+  for (const name of names) {
+    const seconds = await redis.ttl(name);
+    expect({ name, bounded: seconds > 0 && seconds <= 3600 }).toEqual({ name, bounded: true });
+  }
+}

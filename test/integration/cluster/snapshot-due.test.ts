@@ -1,0 +1,3 @@
+import { runInCluster } from '../../support/cluster-app.ts';
+
+await runInCluster({}, () => import('../snapshot-due.test.ts'));

@@ -1,0 +1,101 @@
+import { createHash } from 'node:crypto';
+import { expect, test } from '@jest/globals';
+import { type ReplayRunner, replayHere } from '../../src/shared/journal/replay/runner/replay-runner.ts';
+import type { ReplayStart } from '../../src/shared/journal/replay/runner/replay-work.ts';
+import { UnavailableError } from '../../src/shared/platform/errors/errors.ts';
+import { query } from '../support/database.ts';
+import { creation } from '../support/journal-entries.ts';
+import { exportedNames } from '../support/stack-state.ts';
+import { createStack, ok, type RunningUpdate, startUpdate, type TestStack } from '../support/state.ts';
+import { createTestApp, type TestApp } from '../support/test-app.ts';
+import { until } from '../support/until.ts';
+import { append, complete } from '../support/update-calls.ts';
+
+/** Takes note of what is left to it. */
+function watched(before: () => void = () => {}): ReplayRunner & { starts: ReplayStart[] } {
+  const starts: ReplayStart[] = [];
+  return {
+    starts,
+    open: async (start) => {
+      starts.push(start);
+      before();
+      return replayHere.open(start);
+    },
+  };
+}
+
+async function appendResources(app: TestApp, stack: TestStack, update: RunningUpdate, from: number, to: number) {
+  const size = 500;
+  for (let first = from; first < to; first += size) {
+    const batch = Array.from({ length: Math.min(size, to - first) }, (_, at) =>
+      creation(1 + 2 * (first + at), `r${first + at}`, stack),
+    );
+    await ok(append(app, update, batch.flat()));
+  }
+}
+
+test('only what is large is left to the runner for it, and its faults are tried again', async () => {
+  let faults = 0;
+  const runner = watched(() => {
+    if (faults++ === 0) throw new UnavailableError('the thread has ended');
+  });
+  await using app = await createTestApp({ overrides: { largeReplays: runner } });
+  const stack = await createStack(app);
+  const small = await startUpdate(app, stack, { journal: true });
+  await appendResources(app, stack, small, 0, 200);
+  await ok(complete(app, small));
+  expect(runner.starts).toHaveLength(0);
+  const large = await startUpdate(app, stack, { journal: true });
+  await appendResources(app, stack, large, 200, 700);
+  await ok(complete(app, large));
+  expect(runner.starts.length).toBeGreaterThanOrEqual(2);
+  expect(new Set(await exportedNames(app, stack)).size).toBe(700);
+});
+
+test('a fold goes on from the last fold point', async () => {
+  const runner = watched();
+  await using app = await createTestApp({ overrides: { largeReplays: runner } });
+  const stack = await createStack(app);
+  const update = await startUpdate(app, stack, { journal: true });
+  const points = () =>
+    query<{ entries: number }>(app, 'select entries from journal_fold_points where update_id = $1', [update.id]);
+  await appendResources(app, stack, update, 0, 2_400);
+  expect(await points()).toEqual([]);
+  await appendResources(app, stack, update, 2_400, 2_600);
+  await until(async () => (await points()).length === 1, 'a fold point');
+  await appendResources(app, stack, update, 2_600, 2_700);
+  const [point] = await points();
+  await ok(complete(app, update));
+  expect(runner.starts.at(-1)?.snapshot?.entries).toBe(point?.entries);
+  expect(await exportedNames(app, stack)).toEqual(Array.from({ length: 2_700 }, (_, at) => `r${at}`));
+});
+
+test('a fold point that is none costs time only', async () => {
+  await using app = await createTestApp();
+  const stack = await createStack(app);
+  const update = await startUpdate(app, stack, { journal: true });
+  await appendResources(app, stack, update, 0, 600);
+  const point = await app.context.documents.saveEncoded({
+    sha256: Buffer.alloc(32),
+    sizeBytes: 5,
+    bytes: Buffer.from('KLUv/SAFKQAAaGVsbG8=', 'base64'),
+  });
+  await query(
+    app,
+    `insert into journal_fold_points (update_id, entries, sha256, size_bytes, codec, inline_bytes)
+     values ($1, 700, $3, 5, 'zstd', $2)`,
+    [update.id, point.inlineBytes, createHash('sha256').update('hello').digest()],
+  );
+  await ok(complete(app, update));
+  expect(await exportedNames(app, stack)).toHaveLength(600);
+});
+
+test('entries of any size and script arrive whole', async () => {
+  await using app = await createTestApp();
+  const stack = await createStack(app);
+  const update = await startUpdate(app, stack, { journal: true });
+  const names = ['plain', 'ümläut 漢字 😀', 'x'.repeat(3_000_000), '\u2028', 'y'.repeat(1_500_000), 'end'];
+  for (const [at, name] of names.entries()) await ok(append(app, update, creation(1 + 2 * at, name, stack)));
+  await ok(complete(app, update));
+  expect(await exportedNames(app, stack)).toEqual(names);
+});

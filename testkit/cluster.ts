@@ -1,0 +1,341 @@
+import { execFile } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { rmSync } from 'node:fs';
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { preparePostgres } from './cluster-postgres.ts';
+import { ClusterProcess, type ProcessSpec } from './cluster-process.ts';
+import { findFixedPorts } from './fixed-ports.ts';
+import { answersPing } from './redis-server.ts';
+import { type S3Access, s3Request } from './s3-request.ts';
+import type { S3ServerKind } from './s3-server.ts';
+import { ensureToolchain } from './toolchain/toolchain.ts';
+
+type Settings = Readonly<Record<string, string>>;
+
+/** What a cluster consists of; all of it on loopback. */
+export interface ClusterOptions {
+  apis?: number;
+  workers?: number;
+  /** Port of the proxy; any free one by default. */
+  port?: number;
+  s3Kind?: S3ServerKind;
+  /** What Node runs for each role: `bin/holdfast.js`, which takes the sources, or a build's `dist/main.js`. */
+  entry?: string;
+  /** A database of your own, which is migrated; by default the cluster has its own. */
+  databaseUrl?: string;
+  /** Another way to the database for the Holdfast processes, by its URL. */
+  databaseThrough?: (databaseUrl: string) => Promise<string>;
+  /** Settings of all Holdfast processes. */
+  settings?: Settings;
+  /** Settings of one API replica, on top of those. `s3Endpoint` is what it would use by itself. */
+  apiSettings?: (index: number, s3Endpoint: string) => Settings;
+  workerSettings?: (index: number, s3Endpoint: string) => Settings;
+  /** Environment of the cluster's own Postgres. */
+  postgresEnv?: Settings;
+  /** An empty folder for what the S3 server keeps; by default one of the cluster's. */
+  s3DataDir?: string;
+  /** The program of an API replica or worker, by its name and asked at each start; `entry` by default. */
+  program?: (name: string) => string;
+  /** Told when a part ended by itself. */
+  onCrash?: (part: ClusterProcess) => void;
+  /** Told what is being started. */
+  onProgress?: (what: string) => void;
+}
+
+/** A running cluster: API replicas and workers as processes of their own, behind the proxy of `deploy/proxy`. */
+export interface Cluster extends AsyncDisposable {
+  /** Where the proxy listens. */
+  readonly url: string;
+  /** Of an admin of `organization`. */
+  readonly token: string;
+  readonly organization: string;
+  readonly databaseUrl: string;
+  readonly redisUrl: string;
+  readonly s3Access: S3Access & { readonly bucket: string; readonly dataDir: string };
+  /** null with a database of your own. */
+  readonly postgres: ClusterProcess | null;
+  readonly redis: ClusterProcess;
+  readonly s3: ClusterProcess;
+  readonly proxy: ClusterProcess;
+  readonly web: ClusterProcess;
+  readonly apis: readonly ClusterProcess[];
+  readonly workers: readonly ClusterProcess[];
+  /** Addresses of the API replicas themselves, in their order. */
+  readonly apiUrls: readonly string[];
+  /** Where they tell their health and metrics, in their order. */
+  readonly apiManagementUrls: readonly string[];
+  /** Where the workers tell their health and metrics, in their order. */
+  readonly workerUrls: readonly string[];
+  readonly parts: readonly ClusterProcess[];
+  /** Stops all parts in order and removes their data. */
+  stop(): Promise<void>;
+}
+
+const organization = 'dev-org';
+const bucket = 'holdfast-checkpoints';
+const region = 'us-east-1';
+const root = join(import.meta.dirname, '../e2e', '../e2e');
+const bin = join(root, 'bin', 'holdfast.js');
+/** As in the image and in `npm start`. */
+const nodeFlags = ['--max-semi-space-size=2', '--heap-growing-percent=50'];
+
+/** How long a stopping replica goes on answering until the proxy has seen it on /readyz, which it asks every second. */
+const drainSeconds = '3';
+
+const run = promisify(execFile);
+
+/** The S3 server of clusters that do not choose one: the one that the compose file runs, or what HOLDFAST_TEST_S3 names. */
+export function clusterS3Kind(): S3ServerKind {
+  const named = process.env['HOLDFAST_TEST_S3'] ?? 'versitygw';
+  if (named !== 'versitygw' && named !== 'minio') throw new Error(`HOLDFAST_TEST_S3 is neither versitygw nor minio`);
+  return named;
+}
+
+/** Starts every part and waits until the proxy answers. What a failed start leaves behind is removed. */
+export async function startCluster(options: ClusterOptions = {}): Promise<Cluster> {
+  const home = await mkdtemp(join(tmpdir(), 'holdfast-cluster-'));
+  const removeHome = (): void => rmSync(home, { recursive: true, force: true });
+  process.once('exit', removeHome);
+  const parts: ClusterProcess[] = [];
+  const stop = async (): Promise<void> => {
+    // The outermost first, so that nothing is asked of what has ended.
+    for (const rank of stopRanks) {
+      await Promise.all(parts.filter(({ name }) => rank.test(name)).map((part) => part.stop()));
+    }
+    process.off('exit', removeHome);
+    await rm(home, { recursive: true, force: true, maxRetries: 5, retryDelay: 200 });
+  };
+  try {
+    const started = await startParts(home, options, parts);
+    return { ...started, parts, stop, [Symbol.asyncDispose]: stop };
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+}
+
+const stopRanks = [/^proxy$/, /^(api|web)/, /^worker/, /^(redis|s3|postgres)$/];
+
+async function startParts(
+  home: string,
+  options: ClusterOptions,
+  parts: ClusterProcess[],
+): Promise<Omit<Cluster, 'parts' | 'stop' | typeof Symbol.asyncDispose>> {
+  const {
+    apis: apiCount = 3,
+    workers: workerCount = 2,
+    s3Kind = clusterS3Kind(),
+    entry = bin,
+    onProgress = () => {},
+  } = options;
+  const tools = await ensureToolchain({ only: ['redis-server', 'caddy', s3Kind] });
+  const ports = await findFixedPorts(6 + 2 * apiCount + workerCount);
+  const nextPort = (): number => ports.pop() as number;
+  const onCrash = options.onCrash ?? (() => {});
+  const add = (spec: ProcessSpec): ClusterProcess => {
+    const part = new ClusterProcess(spec, onCrash);
+    parts.push(part);
+    return part;
+  };
+
+  onProgress('stores');
+  const postgresSpec =
+    options.databaseUrl === undefined ? await preparePostgres(home, nextPort(), options.postgresEnv) : null;
+  const databaseUrl = postgresSpec?.url ?? (options.databaseUrl as string);
+  const postgres = postgresSpec && add(postgresSpec);
+  const redisPort = nextPort();
+  const redis = add(redisSpec(tools['redis-server'], home, redisPort));
+  const access = {
+    endpoint: `http://127.0.0.1:${nextPort()}`,
+    accessKeyId: 'holdfast-cluster',
+    secretAccessKey: randomBytes(16).toString('hex'),
+    region,
+    bucket,
+    dataDir: options.s3DataDir ?? join(home, 's3'),
+  };
+  const s3 = add(
+    s3Kind === 'minio' ? minioSpec(tools[s3Kind], access, nextPort()) : versitygwSpec(tools[s3Kind], access),
+  );
+  await mkdir(access.dataDir, { recursive: true });
+  await Promise.all([postgres?.start(), redis.start(), s3.start()]);
+
+  const token = `cluster-${randomBytes(20).toString('hex')}`;
+  const bootstrap = join(home, 'bootstrap.json');
+  const members = [{ login: 'ada', role: 'admin', token, siteAdmin: true }];
+  await writeFile(bootstrap, JSON.stringify({ organizations: [{ name: organization, members }] }), { mode: 0o600 });
+  const proxyPort = options.port ?? nextPort();
+  const url = `http://127.0.0.1:${proxyPort}`;
+  const settings: Settings = {
+    HOME: home,
+    HOLDFAST_PUBLIC_URL: url,
+    HOLDFAST_DATABASE_URL: (await options.databaseThrough?.(databaseUrl)) ?? databaseUrl,
+    HOLDFAST_REDIS_URL: `redis://127.0.0.1:${redisPort}`,
+    HOLDFAST_MASTER_KEYS: `cluster:${randomBytes(32).toString('base64')}`,
+    HOLDFAST_BOOTSTRAP: bootstrap,
+    HOLDFAST_TRUSTED_PROXIES: '127.0.0.1',
+    HOLDFAST_S3_BUCKET: bucket,
+    HOLDFAST_S3_ENDPOINT: access.endpoint,
+    HOLDFAST_S3_REGION: region,
+    AWS_ACCESS_KEY_ID: access.accessKeyId,
+    AWS_SECRET_ACCESS_KEY: access.secretAccessKey,
+    ...options.settings,
+  };
+
+  onProgress('bucket and migrations');
+  for (const step of ['create-bucket', 'migrate']) {
+    await run(process.execPath, [entry, step], { env: { PATH: process.env['PATH'] ?? '', ...settings } });
+  }
+
+  onProgress('workers, API replicas and proxy');
+  const program = options.program ?? (() => entry);
+  const workerPorts = Array.from({ length: workerCount }, nextPort);
+  const workers = workerPorts.map((port, index) =>
+    add(workerSpec(program, index, port, { ...settings, ...options.workerSettings?.(index, access.endpoint) })),
+  );
+  const apiPorts = Array.from({ length: apiCount }, nextPort);
+  const apiManagementPorts = Array.from({ length: apiCount }, nextPort);
+  const apis = apiPorts.map((port, index) =>
+    add(
+      apiSpec(program, index, port, {
+        ...settings,
+        HOLDFAST_MANAGEMENT_LISTEN: `127.0.0.1:${apiManagementPorts[index]}`,
+        ...options.apiSettings?.(index, access.endpoint),
+      }),
+    ),
+  );
+  const webPort = nextPort();
+  const web = add(webSpec(tools.caddy, home, webPort));
+  const proxy = add(proxySpec(tools.caddy, home, proxyPort, apiPorts, webPort));
+  await Promise.all([...workers, ...apis, web].map((part) => part.start()));
+  await proxy.start();
+
+  return {
+    url,
+    token,
+    organization,
+    databaseUrl,
+    redisUrl: settings['HOLDFAST_REDIS_URL'] as string,
+    s3Access: access,
+    postgres,
+    redis,
+    s3,
+    proxy,
+    web,
+    apis,
+    workers,
+    workerUrls: workerPorts.map((port) => `http://127.0.0.1:${port}`),
+    apiUrls: apiPorts.map((port) => `http://127.0.0.1:${port}`),
+    apiManagementUrls: apiManagementPorts.map((port) => `http://127.0.0.1:${port}`),
+  };
+}
+
+function redisSpec(file: string, home: string, port: number): ProcessSpec {
+  const inMemory = ['--save', '', '--appendonly', 'no', '--maxmemory-policy', 'noeviction'];
+  return {
+    name: 'redis',
+    file,
+    args: ['--bind', '127.0.0.1', '--port', String(port), '--dir', home, ...inMemory],
+    env: {},
+    isReady: () => answersPing(port),
+  };
+}
+
+function minioSpec(file: string, access: S3Access & { dataDir: string }, consolePort: number): ProcessSpec {
+  const address = new URL(access.endpoint).host;
+  return {
+    name: 's3',
+    file,
+    args: [
+      ...['server', '--quiet', '--address', address, '--console-address', `127.0.0.1:${consolePort}`],
+      access.dataDir,
+    ],
+    env: {
+      HOME: access.dataDir,
+      MINIO_ROOT_USER: access.accessKeyId,
+      MINIO_ROOT_PASSWORD: access.secretAccessKey,
+      MINIO_BROWSER: 'off',
+      MINIO_UPDATE: 'off',
+    },
+    isReady: async () => (await s3Request(access, 'GET', '/')).ok,
+  };
+}
+
+function versitygwSpec(file: string, access: S3Access & { dataDir: string }): ProcessSpec {
+  return {
+    name: 's3',
+    file,
+    args: ['--listen', new URL(access.endpoint).host, '--region', access.region, '--quiet', access.dataDir],
+    env: { HOME: access.dataDir, ROOT_ACCESS_KEY: access.accessKeyId, ROOT_SECRET_KEY: access.secretAccessKey },
+    isReady: async () => (await s3Request(access, 'GET', '/')).ok,
+  };
+}
+
+function workerSpec(program: (name: string) => string, index: number, port: number, settings: Settings): ProcessSpec {
+  const name = `worker-${index + 1}`;
+  const address = `127.0.0.1:${port}`;
+  return {
+    name,
+    file: process.execPath,
+    args: () => [...nodeFlags, program(name), 'worker'],
+    env: { ...settings, HOLDFAST_WORKER_LISTEN: address },
+    isReady: () => isOk(`http://${address}/readyz`),
+    stopGraceMs: 60_000,
+  };
+}
+
+function apiSpec(program: (name: string) => string, index: number, port: number, settings: Settings): ProcessSpec {
+  const name = `api-${index + 1}`;
+  const address = `127.0.0.1:${port}`;
+  return {
+    name,
+    file: process.execPath,
+    args: () => [...nodeFlags, program(name), 'api'],
+    env: { HOLDFAST_DRAIN_SECONDS: drainSeconds, ...settings, HOLDFAST_LISTEN: address },
+    isReady: () => isOk(`http://${address}/readyz`),
+    stopGraceMs: 60_000,
+  };
+}
+
+function proxySpec(
+  file: string,
+  home: string,
+  port: number,
+  apiPorts: readonly number[],
+  webPort: number,
+): ProcessSpec {
+  return {
+    name: 'proxy',
+    file,
+    args: ['run', '--adapter', 'caddyfile', '--config', join(root, 'deploy', 'proxy', 'Caddyfile')],
+    env: {
+      HOME: home,
+      PROXY_BIND: '127.0.0.1',
+      PROXY_PORT: String(port),
+      PROXY_API_UPSTREAMS: apiPorts.map((each) => `127.0.0.1:${each}`).join(' '),
+      PROXY_WEB_UPSTREAM: `127.0.0.1:${webPort}`,
+    },
+    isReady: async () => (await isOk(`http://127.0.0.1:${port}/healthz`)) && isOk(`http://127.0.0.1:${port}/`),
+  };
+}
+
+function webSpec(file: string, home: string, port: number): ProcessSpec {
+  return {
+    name: 'web',
+    file,
+    args: ['run', '--adapter', 'caddyfile', '--config', join(root, 'deploy', 'web', 'Caddyfile')],
+    env: {
+      HOME: home,
+      WEB_BIND: '127.0.0.1',
+      WEB_PORT: String(port),
+      WEB_ROOT: join(root, 'deploy', 'web'),
+    },
+    isReady: () => isOk(`http://127.0.0.1:${port}/`),
+  };
+}
+
+async function isOk(url: string): Promise<boolean> {
+  return (await fetch(url, { signal: AbortSignal.timeout(3_000) })).ok;
+}

@@ -1,0 +1,184 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
+import { existsSync } from 'node:fs';
+import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+
+import { pollUntil } from './poll.ts';
+import { sendSignal } from './process-session.ts';
+import { PulumiWorkspace, type WorkspaceOptions } from './pulumi-cli.ts';
+import { type RequestCounts, readRequestCounts } from './request-counts.ts';
+import { findFreePort } from './server-process.ts';
+
+/** A Holdfast server that tests talk to. */
+export interface HoldfastServer extends AsyncDisposable {
+  readonly url: string;
+  /** Where it tells its metrics. */
+  readonly managementUrl: string;
+  readonly token: string;
+  readonly organization: string;
+  /** A machine that is logged in to this server. */
+  workspace(options?: Omit<WorkspaceOptions, 'backendUrl' | 'accessToken'>): Promise<PulumiWorkspace>;
+  /** What the server has logged as an error; empty when its log is not at hand. */
+  faults(): string[];
+  /** Requests answered so far, from the server's metrics. */
+  requestCounts(): Promise<RequestCounts>;
+}
+
+/** A server of the test's own, which it may end. */
+export interface OwnHoldfastServer extends HoldfastServer {
+  readonly dataDir: string;
+  /** Of the process that runs now. */
+  readonly pid: () => number;
+  /** Ends it in good order and keeps its data. */
+  stop(): Promise<void>;
+  /** Kills the server alone with SIGKILL and keeps its data; its Postgres lives on, as it would. */
+  kill(): Promise<void>;
+  /** Starts it again on the same data folder at the same address. */
+  restart(): Promise<void>;
+  /** Its output so far. */
+  log(): string;
+}
+
+const organization = 'dev-org';
+const readyTimeoutMs = 120_000;
+const stopGraceMs = 30_000;
+const bin = join(import.meta.dirname, '../e2e', '../e2e', 'bin', 'holdfast.js');
+/** As `npm start` has them. */
+const nodeFlags = ['--max-semi-space-size=2', '--heap-growing-percent=50'];
+
+const running = new Set<ChildProcess>();
+// It stops its Postgres before it leaves.
+process.on('exit', () => {
+  for (const child of running) child.kill('SIGTERM');
+});
+
+/** Whether the tests run against a server that somebody else has started (HOLDFAST_TEST_URL). */
+export function hasExternalServer(): boolean {
+  return (process.env['HOLDFAST_TEST_URL'] ?? '') !== '';
+}
+
+/** The server of HOLDFAST_TEST_URL, else one of our own with default settings. */
+export async function startHoldfast(): Promise<HoldfastServer> {
+  if (!hasExternalServer()) return startOwnHoldfast();
+  const url = process.env['HOLDFAST_TEST_URL'] as string;
+  const token = process.env['HOLDFAST_TEST_TOKEN'] ?? '';
+  if (token === '') throw new Error('HOLDFAST_TEST_URL needs HOLDFAST_TEST_TOKEN, a token of an admin of dev-org');
+  const managementUrl = process.env['HOLDFAST_TEST_MANAGEMENT_URL'] ?? url;
+  const external = { url, managementUrl, token, organization };
+  return withHelpers({ ...external, faults: () => [], [Symbol.asyncDispose]: async () => undefined });
+}
+
+/** Starts a server as the README says, with an empty data folder, and waits until it is healthy. */
+export async function startOwnHoldfast(settings: Record<string, string> = {}): Promise<OwnHoldfastServer> {
+  const home = await mkdtemp(join(tmpdir(), 'holdfast-server-'));
+  const token = `e2e-${randomBytes(20).toString('hex')}`;
+  const dataDir = join(home, 'data');
+  const bootstrap = join(home, 'bootstrap.json');
+  const members = [{ login: 'ada', role: 'admin', token }];
+  await mkdir(dataDir);
+  await writeFile(bootstrap, JSON.stringify({ organizations: [{ name: organization, members }] }));
+  const [port, managementPort] = [await findFreePort(), await findFreePort()];
+  const url = `http://127.0.0.1:${port}`;
+  const env = {
+    PATH: process.env['PATH'] ?? '/usr/bin:/bin',
+    HOME: home,
+    TMPDIR: tmpdir(),
+    HOLDFAST_LISTEN: `127.0.0.1:${port}`,
+    HOLDFAST_MANAGEMENT_LISTEN: `127.0.0.1:${managementPort}`,
+    HOLDFAST_DATA_DIR: dataDir,
+    HOLDFAST_BOOTSTRAP: bootstrap,
+    ...settings,
+  };
+  let output = '';
+  let child: ChildProcess;
+
+  const restart = async (): Promise<void> => {
+    const started = spawn(process.execPath, [...nodeFlags, bin, 'server'], { env, stdio: ['ignore', 'pipe', 'pipe'] });
+    child = started;
+    running.add(started);
+    started.once('exit', () => running.delete(started));
+    for (const stream of [started.stdout, started.stderr]) {
+      stream.setEncoding('utf8').on('data', (text: string) => {
+        output += text;
+      });
+    }
+    await once(started, 'spawn');
+    const isHealthy = async (): Promise<boolean> => {
+      if (hasEnded(started)) throw new Error(`the server ended with ${started.exitCode}:\n${output.slice(-10_000)}`);
+      return fetch(`${url}/healthz`, { signal: AbortSignal.timeout(2_000) }).then(
+        ({ ok }) => ok,
+        () => false,
+      );
+    };
+    await pollUntil('the server is healthy', isHealthy, { timeoutMs: readyTimeoutMs, everyMs: 50 });
+  };
+  const stop = async (): Promise<void> => {
+    if (hasEnded(child)) return;
+    const ended = once(child, 'exit');
+    child.kill('SIGTERM');
+    const grace = new AbortController();
+    const late = sleep(stopGraceMs, 'late' as const, { signal: grace.signal }).catch(() => 'in time' as const);
+    if ((await Promise.race([ended, late])) === 'late') {
+      child.kill('SIGKILL');
+      await ended;
+      throw new Error(`the server did not stop within ${stopGraceMs} ms:\n${output.slice(-10_000)}`);
+    }
+    grace.abort();
+  };
+  const dispose = async (): Promise<void> => {
+    try {
+      await stop();
+    } finally {
+      await stopPostgresLeftBehind(dataDir);
+      await rm(home, { recursive: true, force: true, maxRetries: 5, retryDelay: 100 });
+    }
+  };
+  const kill = async (): Promise<void> => {
+    if (hasEnded(child)) return;
+    const ended = once(child, 'exit');
+    child.kill('SIGKILL');
+    await ended;
+  };
+
+  try {
+    await restart();
+  } catch (error) {
+    await dispose();
+    throw error;
+  }
+  const log = (): string => output;
+  const faults = (): string[] => output.split('\n').filter((line) => /^\{"level":"(error|fatal)"/.test(line));
+  const managementUrl = `http://127.0.0.1:${managementPort}`;
+  const own = { url, managementUrl, token, organization, faults };
+  const server = withHelpers({ ...own, [Symbol.asyncDispose]: dispose });
+  const pid = (): number => child.pid as number;
+  return { ...server, dataDir, pid, stop, kill, restart, log };
+}
+
+function withHelpers(server: Omit<HoldfastServer, 'workspace' | 'requestCounts'>): HoldfastServer {
+  return {
+    ...server,
+    workspace: (options = {}) =>
+      PulumiWorkspace.create({ ...options, backendUrl: server.url, accessToken: server.token }),
+    requestCounts: () => readRequestCounts(server.managementUrl),
+  };
+}
+
+/** After a kill with no restart nobody else would end it. */
+async function stopPostgresLeftBehind(dataDir: string): Promise<void> {
+  const pidFile = join(dataDir, 'postgres', 'cluster', 'postmaster.pid');
+  if (!existsSync(pidFile)) return;
+  const pid = Number((await readFile(pidFile, 'utf8')).split('\n')[0]);
+  if (!(pid > 1) || !sendSignal(pid, 'SIGQUIT')) return;
+  await pollUntil('Postgres ends', () => !existsSync(`/proc/${pid}`) || !sendSignal(pid, 'SIGCONT'), {
+    timeoutMs: 60_000,
+  });
+}
+
+function hasEnded(child: ChildProcess): boolean {
+  return child.exitCode !== null || child.signalCode !== null;
+}

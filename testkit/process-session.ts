@@ -1,0 +1,79 @@
+import { execFile } from 'node:child_process';
+import { readdirSync, readFileSync } from 'node:fs';
+import { readdir, readFile } from 'node:fs/promises';
+import { promisify } from 'node:util';
+
+import { hasErrorCode } from './toolchain/error-code.ts';
+
+/**
+ * The processes started from any of `leaders`, each of which leads a session of its own (spawned with `detached`).
+ * The CLI's plugins lead process groups of their own and are adopted by init when the CLI is killed, so neither the
+ * group nor the parent finds them; the session does. Without /proc it is the parent that has to do.
+ */
+export async function listSession(leaders: readonly number[]): Promise<number[]> {
+  if (process.platform !== 'linux') return listDescendants(leaders);
+  const pids = (await readdir('/proc')).filter((name) => /^\d+$/.test(name));
+  // A process may end between the listing and the read.
+  const stats = await Promise.all(pids.map((pid) => readFile(`/proc/${pid}/stat`, 'utf8').catch(() => '')));
+  return pids.map(Number).filter((_, at) => {
+    // pid (comm) state ppid pgrp session …, where comm may hold spaces and brackets.
+    const text = stats[at] ?? '';
+    const [state, , , session] = text.slice(text.lastIndexOf(')') + 2).split(' ');
+    return state !== 'Z' && leaders.includes(Number(session));
+  });
+}
+
+/** Kills everything that was started from any of `leaders` with SIGKILL, as when the machine goes down. */
+export async function killSession(leaders: readonly number[]): Promise<void> {
+  // Session 0 is the kernel's own, so a leader that never started must not be looked for.
+  const started = leaders.filter((pid) => pid > 1);
+  if (started.length === 0) return;
+  for (const pid of await listSession(started)) sendSignal(pid, 'SIGKILL');
+}
+
+/** Sends a signal; false when the process is gone already. */
+export function sendSignal(pid: number, signal: NodeJS.Signals): boolean {
+  try {
+    process.kill(pid, signal);
+    return true;
+  } catch (error) {
+    if (hasErrorCode(error, 'ESRCH')) return false;
+    throw error;
+  }
+}
+
+/**
+ * Stops a process with SIGSTOP and returns once all its threads stand still: on a busy machine the signal alone may come
+ * after the next answer. Without /proc it only sends the signal.
+ */
+export function pauseProcess(pid: number): void {
+  if (!sendSignal(pid, 'SIGSTOP') || process.platform !== 'linux') return;
+  const deadline = Date.now() + 5_000;
+  while (Date.now() < deadline && !threadStates(pid).every((state) => 'TtZ'.includes(state))) {
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 5);
+  }
+}
+
+function threadStates(pid: number): string[] {
+  try {
+    return readdirSync(`/proc/${pid}/task`).map((thread) => {
+      const text = readFileSync(`/proc/${pid}/task/${thread}/stat`, 'utf8');
+      return text[text.lastIndexOf(')') + 2] ?? 'Z';
+    });
+  } catch {
+    // A thread ended between the listing and the read: look again.
+    return ['?'];
+  }
+}
+
+async function listDescendants(roots: readonly number[]): Promise<number[]> {
+  const { stdout } = await promisify(execFile)('ps', ['-A', '-o', 'pid=,ppid=']);
+  const rows = stdout.split('\n').map((row) => row.trim().split(/\s+/).map(Number));
+  const found = new Set(roots);
+  let before = 0;
+  while (found.size > before) {
+    before = found.size;
+    for (const [pid, parent] of rows) if (pid !== undefined && found.has(parent ?? 0)) found.add(pid);
+  }
+  return [...found];
+}

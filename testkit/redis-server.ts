@@ -1,0 +1,70 @@
+import { once } from 'node:events';
+import { connect } from 'node:net';
+import path from 'node:path';
+import { type ServerHandle, startOnFreePort, startServer } from './server-process.ts';
+import { ensureToolchain } from './toolchain/toolchain.ts';
+
+/** A running Redis on loopback. */
+export interface RedisServer extends ServerHandle {
+  /** As Holdfast uses it. */
+  url: string;
+  /** As a user who may do everything. */
+  adminUrl: string;
+  host: string;
+  port: number;
+}
+
+const shippedScript = path.join(import.meta.dirname, '../deploy/redis/start.sh');
+
+/** Starts Redis as the compose file does, with a user for Holdfast who may do little. */
+export async function startRestrictedRedis(options: { extraArgs?: readonly string[] } = {}): Promise<RedisServer> {
+  await ensureToolchain({ only: ['redis-server'] });
+  return startOnFreePort(async (port) => {
+    const server = await startServer({
+      name: 'redis',
+      file: '/bin/sh',
+      args: (dataDir) => [
+        ...[shippedScript, '--bind', '127.0.0.1', '--port', String(port), '--dir', dataDir],
+        ...(options.extraArgs ?? []),
+      ],
+      env: { REDIS_PASSWORD: 'for holdfast', REDIS_ADMIN_PASSWORD: 'for-admins' },
+      isReady: () => answersPing(port),
+    });
+    const address = `127.0.0.1:${port}`;
+    const url = `redis://holdfast:${encodeURIComponent('for holdfast')}@${address}`;
+    return { url, adminUrl: `redis://admin:for-admins@${address}`, host: '127.0.0.1', port, ...server };
+  });
+}
+
+/** Starts a Redis that evicts nothing and keeps nothing on disk, as our queues ask for. */
+export async function startRedisServer(options: { extraArgs?: readonly string[] } = {}): Promise<RedisServer> {
+  const file = (await ensureToolchain({ only: ['redis-server'] }))['redis-server'];
+  return startOnFreePort(async (port) => {
+    const server = await startServer({
+      name: 'redis',
+      file,
+      args: (dataDir) => [
+        ...['--bind', '127.0.0.1', '--port', String(port), '--dir', dataDir],
+        ...['--save', '', '--appendonly', 'no', '--maxmemory-policy', 'noeviction'],
+        ...(options.extraArgs ?? []),
+      ],
+      isReady: () => answersPing(port),
+    });
+    const url = `redis://127.0.0.1:${port}`;
+    return { url, adminUrl: url, host: '127.0.0.1', port, ...server };
+  });
+}
+
+/** Any answer will do: one that asks for a password comes from a Redis that is up. */
+export async function answersPing(port: number): Promise<boolean> {
+  const socket = connect({ host: '127.0.0.1', port });
+  const signal = AbortSignal.timeout(1_000);
+  try {
+    await once(socket, 'connect', { signal });
+    socket.write('PING\r\n');
+    const [answer] = (await once(socket, 'data', { signal })) as [Buffer];
+    return /^(\+PONG|-NOAUTH)/.test(answer.toString());
+  } finally {
+    socket.destroy();
+  }
+}
