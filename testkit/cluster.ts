@@ -77,7 +77,7 @@ export interface Cluster extends AsyncDisposable {
 const organization = 'dev-org';
 const bucket = 'holdfast-checkpoints';
 const region = 'us-east-1';
-const root = join(import.meta.dirname, '../e2e', '../e2e');
+const root = join(import.meta.dirname, '..');
 const bin = join(root, 'bin', 'holdfast.js');
 /** As in the image and in `npm start`. */
 const nodeFlags = ['--max-semi-space-size=2', '--heap-growing-percent=50'];

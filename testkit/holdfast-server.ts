@@ -46,7 +46,7 @@ export interface OwnHoldfastServer extends HoldfastServer {
 const organization = 'dev-org';
 const readyTimeoutMs = 120_000;
 const stopGraceMs = 30_000;
-const bin = join(import.meta.dirname, '../e2e', '../e2e', 'bin', 'holdfast.js');
+const bin = join(import.meta.dirname, '..', 'bin', 'holdfast.js');
 /** As `npm start` has them. */
 const nodeFlags = ['--max-semi-space-size=2', '--heap-growing-percent=50'];
 
