@@ -9,7 +9,7 @@ import type { ApiServices } from './api-services.ts';
 import { createServices } from './create-services.ts';
 import { openApiOptions } from './openapi.ts';
 import { registerAccess } from './plugins/access.ts';
-import { registerRequestRecords } from './plugins/access-log.ts';
+import { registerAccessLog } from './plugins/access-log.ts';
 import { registerBody } from './plugins/body.ts';
 import { registerDialect } from './plugins/dialect.ts';
 import { registerErrors, sendError } from './plugins/errors.ts';
@@ -48,7 +48,7 @@ export async function buildApi(context: ApiContext): Promise<App> {
     return503OnClosing: false,
   }) as unknown as App;
   app.setValidatorCompiler(TypeBoxValidatorCompiler);
-  registerRequestRecords(app, context.metrics);
+  registerAccessLog(app, context.metrics);
   registerErrors(app);
   const services = createServices(context);
   registerBody(app, services);

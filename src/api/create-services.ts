@@ -16,7 +16,7 @@ import { createSubmitWrite } from './writes/submit-write.ts';
 export function createServices(context: ApiContext): ApiServices {
   const { board = null, config, credentials, health, jobServices, metrics, quotas, bodyBuffer } = context;
   const updates = new UpdateService(context);
-  const settle: UpdateService['settle'] = (stackId, options) => updates.settle(stackId, options);
+  const reclaim: UpdateService['reclaim'] = (stackId, options) => updates.reclaim(stackId, options);
   return {
     config,
     metrics,
@@ -26,9 +26,9 @@ export function createServices(context: ApiContext): ApiServices {
     credentials,
     leases: new LeaseAccess(context),
     users: new UserService(context),
-    stacks: new StackService(context, settle),
-    renaming: new StackRenaming(context, settle),
-    states: new StateService(context, settle),
+    stacks: new StackService(context, reclaim),
+    renaming: new StackRenaming(context, reclaim),
+    states: new StateService(context, reclaim),
     updates,
     beginning: new UpdateBeginning(context, updates),
     history: new HistoryService(context),

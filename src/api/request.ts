@@ -1,6 +1,6 @@
 import type { TSchema } from 'typebox';
 import type { Role } from '../shared/identity/roles.ts';
-import type { KnownLease } from './updates/lease-cache.ts';
+import type { CachedLease } from './updates/lease-cache.ts';
 
 /**
  * Who may call a route. `lease`: the holder of the update's lease; with `ended`, also just after the update has ended; with
@@ -28,7 +28,7 @@ export interface Caller {
 }
 
 /** The lease that admitted an execution-phase call. */
-export type Lease = KnownLease;
+export type Lease = CachedLease;
 
 declare module 'fastify' {
   interface FastifyContextConfig {

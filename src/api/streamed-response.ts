@@ -3,7 +3,7 @@ import type { FastifyReply } from 'fastify';
 import { Turns } from '../shared/platform/turns/turns.ts';
 
 /** Bytes that are read from the database at once for an answer that is written in pieces. */
-export const pieceBytes = 256 * 1024;
+export const chunkBytes = 256 * 1024;
 /** Pieces are put together up to this size before they are written. */
 const chunkChars = 64 * 1024;
 
@@ -14,7 +14,7 @@ const patienceMs = 60_000;
  * Answers with JSON that is made while it is sent, a piece in memory at a time, no faster than the client reads. What fails before
  * the first piece is answered as an error; after it the connection breaks off.
  */
-export async function sendPieces(
+export async function sendChunks(
   reply: FastifyReply,
   pieces: AsyncGenerator<string>,
   { stallMs = patienceMs }: { stallMs?: number } = {},

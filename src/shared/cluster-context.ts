@@ -1,9 +1,9 @@
 import { type AppContext, type ContextOverrides, createContext } from './context.ts';
 import { type AdmissionRepository, createAdmissionRepository } from './jobs/admission-repository.ts';
 import type { JobDispatcher } from './jobs/dispatcher.ts';
-import { createReceiptRepository, type ReceiptRepository } from './jobs/job-result-repository.ts';
+import { createJobResultRepository, type JobResultRepository } from './jobs/job-result-repository.ts';
 import { QueueBoard } from './jobs/queue-board.ts';
-import { registerLaneMetrics, registerRedisMetrics } from './jobs/queue-metrics.ts';
+import { registerQueueGauges, registerRedisMetrics } from './jobs/queue-metrics.ts';
 import { QueueMonitor } from './jobs/queue-monitor.ts';
 import { Queues } from './jobs/queues.ts';
 import { RedisDispatcher } from './jobs/redis-dispatcher.ts';
@@ -11,7 +11,7 @@ import { RedisJobQueue } from './jobs/redis-job-queue.ts';
 import { type Config, ConfigError } from './platform/config/config.ts';
 import { assertMigrated } from './platform/db/migrate.ts';
 import type { Logger } from './platform/logger/logger.ts';
-import { RedisHandoverStore } from './platform/payloads/redis-payload-store.ts';
+import { RedisPayloadStore } from './platform/payloads/redis-payload-store.ts';
 import {
   assertNoEviction,
   connectRedis,
@@ -29,7 +29,7 @@ export interface ClusterContext extends AppContext {
   /** Fails fast when Redis is away. */
   readonly producer: RedisConnection;
   readonly admissions: AdmissionRepository;
-  readonly receipts: ReceiptRepository;
+  readonly jobResults: JobResultRepository;
   readonly queues: Queues;
   readonly monitor: QueueMonitor;
   readonly board: QueueBoard;
@@ -62,7 +62,7 @@ export async function createClusterContext(
   try {
     await untilStarted(producer, redisUrl, wait);
     await assertNoEviction(producer, logger);
-    const handover = new RedisHandoverStore(producer, config.limits.redisInFlight, { jobLifeMs: jobLifeMs(config) });
+    const handover = new RedisPayloadStore(producer, config.limits.redisInFlight, { jobLifeMs: jobLifeMs(config) });
     const context = await createContext(
       config,
       { databaseUrl: database.url, masterKeys: secrets.masterKeys },
@@ -75,7 +75,7 @@ export async function createClusterContext(
     context.lifecycle.onClose('queues', 'queues', () => queues.close());
     const monitor = new QueueMonitor(producer, queues, logger);
     context.lifecycle.onClose('queues', 'queue metrics', () => monitor.close());
-    registerLaneMetrics(context.metrics, () => monitor.lanes);
+    registerQueueGauges(context.metrics, () => monitor.lanes);
     registerRedisMetrics(context.metrics, () => monitor.redis);
     const connectWorker = (): RedisConnection => {
       const connection = connectRedis(redisUrl, 'worker', logger);
@@ -83,9 +83,9 @@ export async function createClusterContext(
       return connection;
     };
     const admissions = createAdmissionRepository(context.db);
-    const receipts = createReceiptRepository(context.db);
+    const jobResults = createJobResultRepository(context.db);
     const board = new QueueBoard(queues, monitor, admissions);
-    return { ...context, producer, connectWorker, admissions, receipts, queues, monitor, board };
+    return { ...context, producer, connectWorker, admissions, jobResults, queues, monitor, board };
   } catch (error) {
     disconnectRedis(producer);
     throw error;
@@ -94,14 +94,14 @@ export async function createClusterContext(
 
 /** The way to the workers of the cluster. Closed with the context. */
 export function createClusterDispatcher(context: ClusterContext): JobDispatcher {
-  const { admissions, config, connectWorker, lifecycle, logger, monitor, producer, queues, receipts } = context;
+  const { admissions, config, connectWorker, lifecycle, logger, monitor, producer, queues, jobResults } = context;
   const dispatcher = new RedisDispatcher({
     producer,
     queues,
     lanes: () => monitor.lanes,
     subscriber: connectWorker(),
     admissions,
-    receipts,
+    jobResults,
     logger,
     largeBytes: config.limits.largeBytes,
     waitMs: config.jobs.waitSeconds * 1000,

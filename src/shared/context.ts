@@ -29,8 +29,8 @@ import { type Database, openDatabase } from './platform/db/database.ts';
 import { Lifecycle } from './platform/lifecycle/lifecycle.ts';
 import { createLogger, type Logger } from './platform/logger/logger.ts';
 import { ByteBudget } from './platform/payloads/byte-budget.ts';
-import { MemoryHandoverStore } from './platform/payloads/memory-payload-store.ts';
-import type { HandoverStore } from './platform/payloads/payload-store.ts';
+import { MemoryPayloadStore } from './platform/payloads/memory-payload-store.ts';
+import type { PayloadStore } from './platform/payloads/payload-store.ts';
 import { createMetrics, type Metrics } from './platform/telemetry/metrics.ts';
 import { registerQuotaGauges } from './quotas/quota-metrics.ts';
 import { Quotas } from './quotas/quota-service.ts';
@@ -57,7 +57,7 @@ export interface AppContext extends AsyncDisposable {
   readonly lifecycle: Lifecycle;
   readonly db: Database;
   readonly blobs: BlobStore;
-  readonly handover: HandoverStore;
+  readonly handover: PayloadStore;
   readonly identity: IdentityRepository;
   readonly stacks: StackRepository;
   readonly updates: UpdateRepository;
@@ -91,7 +91,7 @@ export interface AppContext extends AsyncDisposable {
 export interface ContextOverrides {
   readonly logger?: Logger;
   readonly blobs?: BlobStore;
-  readonly handover?: HandoverStore;
+  readonly handover?: PayloadStore;
   readonly largeReplays?: ReplayRunner;
 }
 
@@ -160,7 +160,7 @@ export async function createContext(
     Math.ceil(config.limits.inflatedBytes / 2),
   );
 
-  const handover = overrides.handover ?? new MemoryHandoverStore(config.limits.inFlight);
+  const handover = overrides.handover ?? new MemoryPayloadStore(config.limits.inFlight);
   lifecycle.onClose('queues', 'hand-over', () => handover.close());
   metrics.gauge('holdfast_payload_store_bytes', 'Bytes of request bodies waiting for workers.', () =>
     handover.bytesHeld(),

@@ -1,5 +1,5 @@
 import type { AppContext } from '../shared/context.ts';
-import { type HealthAnswer, startStatusServer } from '../shared/platform/telemetry/status-server.ts';
+import { type HealthResponse, startStatusServer } from '../shared/platform/telemetry/status-server.ts';
 
 const healthLimitMs = 2_000;
 
@@ -25,7 +25,10 @@ export async function startHealthServer(context: AppContext): Promise<string> {
   return server.url;
 }
 
-async function check(checks: Readonly<Record<string, () => Promise<void>>>, draining: boolean): Promise<HealthAnswer> {
+async function check(
+  checks: Readonly<Record<string, () => Promise<void>>>,
+  draining: boolean,
+): Promise<HealthResponse> {
   const results = await Promise.all(
     Object.entries(checks).map(async ([name, ask]) => {
       const well = await ask().then(

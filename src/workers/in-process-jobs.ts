@@ -1,14 +1,14 @@
 import type { AppContext } from '../shared/context.ts';
 import { createJobHandlers, dropPayload } from '../shared/jobs/handlers.ts';
 import { InProcessDispatcher } from '../shared/jobs/in-process-dispatcher.ts';
-import { registerLaneMetrics } from '../shared/jobs/queue-metrics.ts';
-import { createFoldPointRequest } from '../shared/jobs/snapshot-request.ts';
+import { registerQueueGauges } from '../shared/jobs/queue-metrics.ts';
+import { createSnapshotRequest } from '../shared/jobs/snapshot-request.ts';
 
 /** The workers of a server that does its jobs itself. Closed with the context. */
 export function startInProcessJobs(context: AppContext): InProcessDispatcher {
   const { config, lifecycle, logger, metrics } = context;
-  const requestFoldPoint = createFoldPointRequest((job) => dispatcher.enqueue(job), logger);
-  const handlers = createJobHandlers({ ...context, requestFoldPoint }, context);
+  const requestSnapshot = createSnapshotRequest((job) => dispatcher.enqueue(job), logger);
+  const handlers = createJobHandlers({ ...context, requestSnapshot }, context);
   const dispatcher: InProcessDispatcher = new InProcessDispatcher(handlers, {
     concurrency: { small: config.jobs.concurrency, large: config.jobs.largeConcurrency },
     largeBytes: config.limits.largeBytes,
@@ -16,7 +16,7 @@ export function startInProcessJobs(context: AppContext): InProcessDispatcher {
     logger,
     onEnded: (job) => dropPayload(context, job),
   });
-  registerLaneMetrics(metrics, () => dispatcher.state().lanes);
+  registerQueueGauges(metrics, () => dispatcher.state().lanes);
   lifecycle.onClose('work', 'jobs', () => dispatcher.close());
   return dispatcher;
 }

@@ -1,7 +1,7 @@
 import { type ClusterContext, createClusterContext, createClusterQueue } from '../shared/cluster-context.ts';
 import type { AppContext } from '../shared/context.ts';
 import { createJobHandlers, dropPayload } from '../shared/jobs/handlers.ts';
-import { createFoldPointRequest } from '../shared/jobs/snapshot-request.ts';
+import { createSnapshotRequest } from '../shared/jobs/snapshot-request.ts';
 import type { Config } from '../shared/platform/config/config.ts';
 import type { Logger } from '../shared/platform/logger/logger.ts';
 import { startHealthServer } from './health-server.ts';
@@ -25,15 +25,15 @@ export async function startWorker(config: Config, logger: Logger): Promise<{ con
 
 /** Takes jobs in this process; those in hand are finished when the context closes. */
 export function startClusterJobs(context: ClusterContext): void {
-  const { admissions, config, connectWorker, lifecycle, logger, metrics, producer, receipts } = context;
+  const { admissions, config, connectWorker, lifecycle, logger, metrics, producer, jobResults } = context;
   const queue = createClusterQueue(context);
-  const requestFoldPoint = createFoldPointRequest((job) => queue.enqueue(job), logger);
+  const requestSnapshot = createSnapshotRequest((job) => queue.enqueue(job), logger);
   const workers = startQueueWorkers({
     connect: connectWorker,
     publisher: producer,
-    handlers: createJobHandlers({ ...context, requestFoldPoint }, context),
+    handlers: createJobHandlers({ ...context, requestSnapshot }, context),
     admissions,
-    receipts,
+    jobResults,
     logger,
     metrics,
     concurrency: { small: config.jobs.concurrency, large: config.jobs.largeConcurrency },

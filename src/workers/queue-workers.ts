@@ -4,18 +4,14 @@ import { Value } from 'typebox/value';
 import type { AdmissionRepository } from '../shared/jobs/admission-repository.ts';
 import { Job, JobHead } from '../shared/jobs/definitions.ts';
 import type { JobHandlers } from '../shared/jobs/handlers.ts';
-import type { ReceiptRepository } from '../shared/jobs/job-result-repository.ts';
-import { type Lane, lanes } from '../shared/jobs/queue-names.ts';
+import type { JobResultRepository } from '../shared/jobs/job-result-repository.ts';
+import { lanes, type QueueName } from '../shared/jobs/queue-names.ts';
 import { type JobData, keptFailures, queueName, queuePrefix } from '../shared/jobs/queues.ts';
 import { AppError } from '../shared/platform/errors/errors.ts';
 import { type Outcome, toRejection } from '../shared/platform/errors/outcome.ts';
 import { LimitedWarning } from '../shared/platform/logger/limited-warning.ts';
 import type { Logger } from '../shared/platform/logger/logger.ts';
-import {
-  type BodySeal,
-  HandoverMissingError,
-  HandoverTamperedError,
-} from '../shared/platform/payloads/payload-store.ts';
+import { type BodySeal, PayloadMissingError, PayloadTamperedError } from '../shared/platform/payloads/payload-store.ts';
 import { disconnectRedis, type RedisConnection } from '../shared/platform/redis/redis.ts';
 import type { Metrics } from '../shared/platform/telemetry/metrics.ts';
 import { AdmittedJobs, NotAdmittedError, replyChannelOf, shown } from './admitted-jobs.ts';
@@ -42,10 +38,10 @@ export interface QueueWorkersOptions {
   readonly publisher: RedisConnection;
   readonly handlers: JobHandlers;
   readonly admissions: AdmissionRepository;
-  readonly receipts: ReceiptRepository;
+  readonly jobResults: JobResultRepository;
   readonly logger: Logger;
   readonly metrics: Metrics;
-  readonly concurrency: Readonly<Record<Lane, number>>;
+  readonly concurrency: Readonly<Record<QueueName, number>>;
   /** Told of a job that has ended: committed, refused or given up. */
   readonly onEnded: (job: Job) => Promise<void>;
   readonly lockMs?: number;
@@ -59,7 +55,7 @@ export interface QueueWorkers {
 /** Takes jobs from both lanes. A job's end is written down in Postgres first and told afterwards. */
 export function startQueueWorkers(options: QueueWorkersOptions): QueueWorkers {
   const connection = options.connect();
-  const workers = lanes.map((lane) => new LaneWorker(lane, connection, options));
+  const workers = lanes.map((lane) => new QueueWorker(lane, connection, options));
   return {
     close: async () => {
       // What BullMQ still had to say to Redis may be refused as the connection ends: there is nothing left to do about it.
@@ -90,7 +86,7 @@ class RefusedError extends UnrecoverableError {
   }
 }
 
-class LaneWorker {
+class QueueWorker {
   readonly #options: QueueWorkersOptions;
   readonly #logger: Logger;
   readonly #warning: LimitedWarning;
@@ -100,7 +96,7 @@ class LaneWorker {
   #inHand = 0;
   #lastTrouble = '';
 
-  constructor(lane: Lane, connection: RedisConnection, options: QueueWorkersOptions) {
+  constructor(lane: QueueName, connection: RedisConnection, options: QueueWorkersOptions) {
     const { concurrency, logger, lockMs = defaultLockMs } = options;
     this.#options = options;
     this.#logger = logger.child({ lane });
@@ -162,7 +158,7 @@ class LaneWorker {
   }
 
   async #process(queued: QueuedJob<JobData>, token: string | undefined): Promise<Outcome['result']> {
-    const { metrics, receipts } = this.#options;
+    const { metrics, jobResults } = this.#options;
     const jobId = queued.id as string;
     let name = 'unknown';
     try {
@@ -173,7 +169,7 @@ class LaneWorker {
       let outcome = earlier;
       if (!outcome) {
         outcome = await this.#run(job, seal);
-        await receipts.insert(jobId, outcome);
+        await jobResults.insert(jobId, outcome);
         metrics.jobsEnded.labels(name, outcome.result).inc();
       }
       this.#tell(queued, 'settled');
@@ -182,7 +178,7 @@ class LaneWorker {
     } catch (error) {
       if (error instanceof DelayedError) throw error;
       if (error instanceof NotAdmittedError) throw new RefusedError(error.message);
-      if (error instanceof HandoverTamperedError) this.#admitted.distrust('body', jobId);
+      if (error instanceof PayloadTamperedError) this.#admitted.distrust('body', jobId);
       metrics.jobFaults.labels(name).inc();
       this.#logger.warn({ jobId, job: name, attempt: queued.attemptsMade + 1, err: error }, 'job failed');
       throw keepable(error);
@@ -261,7 +257,7 @@ function keepable(error: unknown): Error {
   const code = error instanceof AppError ? error.code : (error as { code?: unknown } | null)?.code;
   const name = error instanceof Error ? error.name : 'unknown error';
   const text = `${name}${code === undefined ? '' : ` (${String(code)})`}; see the worker's log`;
-  const isLost = error instanceof HandoverMissingError || error instanceof HandoverTamperedError;
+  const isLost = error instanceof PayloadMissingError || error instanceof PayloadTamperedError;
   const kept = isLost ? new UnrecoverableError(text) : new Error(text);
   kept.stack = text;
   return kept;

@@ -10,7 +10,7 @@ import {
   UnavailableError,
 } from '../../src/shared/platform/errors/errors.ts';
 import { JobPendingError } from '../../src/shared/platform/errors/outcome.ts';
-import { HandoverMissingError } from '../../src/shared/platform/payloads/payload-store.ts';
+import { PayloadMissingError } from '../../src/shared/platform/payloads/payload-store.ts';
 import { until } from '../support/until.ts';
 
 /** A dispatcher with workers, all of which do `work` for every job. */
@@ -127,10 +127,10 @@ export function describeDispatcher(
           kind: 'full',
           fence,
           arrivalSequence: 7,
-          handoverKey: 'key',
+          payloadKey: 'key',
           encoding: 'gzip',
         },
-        { name: 'append-journal', schema: 1, fence, handoverKey: 'key', encoding: 'identity' },
+        { name: 'append-journal', schema: 1, fence, payloadKey: 'key', encoding: 'identity' },
         ...Array.from({ length: 20 }, () => foldJob()),
       ];
       await Promise.all(jobs.map((job) => dispatcher.run(job)));
@@ -191,7 +191,7 @@ export function describeDispatcher(
       const { dispatcher } = await open({
         work: async () => {
           runs++;
-          throw new HandoverMissingError();
+          throw new PayloadMissingError();
         },
       });
       await expect(dispatcher.run(foldJob())).rejects.toThrow(UnavailableError);
@@ -345,7 +345,7 @@ export function describeDispatcher(
       const { dispatcher, look } = await open({
         concurrency: 1,
         work: async (job) => {
-          if (idOf(job) === 'bad') throw new HandoverMissingError();
+          if (idOf(job) === 'bad') throw new PayloadMissingError();
           await held.pass();
         },
       });

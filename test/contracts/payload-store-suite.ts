@@ -1,13 +1,13 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { PayloadTooLargeError, UnavailableError } from '../../src/shared/platform/errors/errors.ts';
-import { HandoverMissingError, type HandoverStore } from '../../src/shared/platform/payloads/payload-store.ts';
+import { PayloadMissingError, type PayloadStore } from '../../src/shared/platform/payloads/payload-store.ts';
 import type { RoomName, RoomTimes } from '../../src/shared/platform/payloads/room-rules.ts';
 import { until } from '../support/until.ts';
 import { chunksOf, failingBody, mib, readAll, waitingBody } from './blob-store-suite.ts';
 
 /** A store with room for `capacityBytes` in each room, and nothing in it. */
-export type OpenHandoverStore = (capacityBytes: number, times?: Partial<RoomTimes>) => Promise<HandoverStore>;
+export type OpenHandoverStore = (capacityBytes: number, times?: Partial<RoomTimes>) => Promise<PayloadStore>;
 
 const generous = { maxBytes: 64 * mib, declaredBytes: null, room: 'writes' } as const;
 
@@ -20,7 +20,7 @@ interface PutOptions {
 }
 
 /** The bytes that the store counts as held, as of now. */
-export async function held(store: HandoverStore): Promise<number> {
+export async function held(store: PayloadStore): Promise<number> {
   await store.check(2_000);
   return store.bytesHeld();
 }
@@ -32,10 +32,10 @@ async function isPending(promise: Promise<unknown>): Promise<boolean> {
   return (await Promise.race([promise.catch(() => {}), later])) === pending;
 }
 
-/** The behaviour that every HandoverStore shares. */
+/** The behaviour that every PayloadStore shares. */
 export function describeHandoverStore(name: string, open: OpenHandoverStore): void {
   describe(`hand-over through ${name}`, () => {
-    let store: HandoverStore;
+    let store: PayloadStore;
     let key: string;
     beforeEach(async () => {
       store = await open(64 * mib);
@@ -80,7 +80,7 @@ export function describeHandoverStore(name: string, open: OpenHandoverStore): vo
       const put = store.put(key, chunksOf(randomBytes(5_000_001)), { maxBytes: 5_000_000, room: 'writes', ...size });
       await expect(put).rejects.toThrow(PayloadTooLargeError);
       expect(await held(store)).toBe(0);
-      await expect(readAll(store.open(key, null))).rejects.toThrow(HandoverMissingError);
+      await expect(readAll(store.open(key, null))).rejects.toThrow(PayloadMissingError);
     });
 
     it('takes a body that is just as large as it may be', async () => {
@@ -99,7 +99,7 @@ export function describeHandoverStore(name: string, open: OpenHandoverStore): vo
         const put = store.put(key, failingBody(randomBytes(size), reason), { ...generous, declaredBytes });
         await expect(put).rejects.toBe(reason);
         expect(await held(store)).toBe(0);
-        await expect(readAll(store.open(key, null))).rejects.toThrow(HandoverMissingError);
+        await expect(readAll(store.open(key, null))).rejects.toThrow(PayloadMissingError);
       }
     });
 
@@ -109,12 +109,12 @@ export function describeHandoverStore(name: string, open: OpenHandoverStore): vo
       await store.delete(key);
       await store.delete(randomUUID());
       expect(await held(store)).toBe(0);
-      await expect(readAll(store.open(key, seal))).rejects.toThrow(HandoverMissingError);
+      await expect(readAll(store.open(key, seal))).rejects.toThrow(PayloadMissingError);
     });
 
     it('says of a body that was never there that it is missing, as a fault to repeat the call for', async () => {
       const error: unknown = await readAll(store.open(randomUUID(), null)).catch((thrown: unknown) => thrown);
-      expect(error).toBeInstanceOf(HandoverMissingError);
+      expect(error).toBeInstanceOf(PayloadMissingError);
       expect(error).toMatchObject({ status: 503, retryAfterSeconds: 1 });
     });
 

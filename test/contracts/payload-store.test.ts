@@ -3,9 +3,9 @@ import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import type { Redis } from 'ioredis';
 import { UnavailableError } from '../../src/shared/platform/errors/errors.ts';
 import { createLogger } from '../../src/shared/platform/logger/logger.ts';
-import { MemoryHandoverStore } from '../../src/shared/platform/payloads/memory-payload-store.ts';
-import { HandoverMissingError, HandoverTamperedError } from '../../src/shared/platform/payloads/payload-store.ts';
-import { RedisHandoverStore } from '../../src/shared/platform/payloads/redis-payload-store.ts';
+import { MemoryPayloadStore } from '../../src/shared/platform/payloads/memory-payload-store.ts';
+import { PayloadMissingError, PayloadTamperedError } from '../../src/shared/platform/payloads/payload-store.ts';
+import { RedisPayloadStore } from '../../src/shared/platform/payloads/redis-payload-store.ts';
 import { defaultRoomTimes } from '../../src/shared/platform/payloads/room-rules.ts';
 import { connectRedis, untilReady } from '../../src/shared/platform/redis/redis.ts';
 import { pieceKey, RedisAttacker, tamperings } from '../support/redis-attacker.ts';
@@ -19,7 +19,7 @@ const sized = (bytes: number) => ({ writes: bytes, imports: bytes });
 
 describeHandoverStore(
   'memory',
-  async (capacityBytes, times) => new MemoryHandoverStore(sized(capacityBytes), { ...defaultRoomTimes, ...times }),
+  async (capacityBytes, times) => new MemoryPayloadStore(sized(capacityBytes), { ...defaultRoomTimes, ...times }),
 );
 
 await describeOnRedis((server) => {
@@ -41,14 +41,14 @@ await describeOnRedis((server) => {
 
   describeHandoverStore(
     'Redis',
-    async (capacityBytes, times) => new RedisHandoverStore(await connect(), sized(capacityBytes), times),
+    async (capacityBytes, times) => new RedisPayloadStore(await connect(), sized(capacityBytes), times),
   );
 
   describe('hand-over through Redis', () => {
     const options = { maxBytes: 64 * mib, declaredBytes: null, room: 'writes' } as const;
 
     it('keeps no key for ever, and no piece above 512 KiB', async () => {
-      const store = new RedisHandoverStore(redis, sized(64 * mib));
+      const store = new RedisPayloadStore(redis, sized(64 * mib));
       const source = waitingBody(randomBytes(2 * mib));
       const done = store.put(randomUUID(), source.body, options);
       await source.waiting;
@@ -61,7 +61,7 @@ await describeOnRedis((server) => {
     });
 
     it('takes a body in without memory in the size of the body', async () => {
-      const store = new RedisHandoverStore(redis, sized(64 * mib));
+      const store = new RedisPayloadStore(redis, sized(64 * mib));
       const key = randomUUID();
       const chunk = randomBytes(64 * 1024);
       const before = process.memoryUsage().arrayBuffers;
@@ -78,7 +78,7 @@ await describeOnRedis((server) => {
     });
 
     it('leaves no key behind once the bodies are gone', async () => {
-      const store = new RedisHandoverStore(redis, sized(64 * mib));
+      const store = new RedisPayloadStore(redis, sized(64 * mib));
       const key = randomUUID();
       await store.put(key, chunksOf(randomBytes(2 * mib)), options);
       await store.delete(key);
@@ -86,8 +86,8 @@ await describeOnRedis((server) => {
     });
 
     it('is read by other processes, which count the same', async () => {
-      const writer = new RedisHandoverStore(redis, sized(4 * mib));
-      const reader = new RedisHandoverStore(await connect(), sized(4 * mib));
+      const writer = new RedisPayloadStore(redis, sized(4 * mib));
+      const reader = new RedisPayloadStore(await connect(), sized(4 * mib));
       const key = randomUUID();
       const bytes = randomBytes(3 * mib);
       const { seal } = await writer.put(key, chunksOf(bytes), { ...options, declaredBytes: bytes.length });
@@ -103,13 +103,13 @@ await describeOnRedis((server) => {
     describe('of a process that dies', () => {
       const times = { lifeMs: 1_500, renewMs: 200 };
       const declared = { ...options, declaredBytes: 4 * mib };
-      let store: RedisHandoverStore;
+      let store: RedisPayloadStore;
       beforeEach(async () => {
-        store = new RedisHandoverStore(await connect(), sized(4 * mib));
+        store = new RedisPayloadStore(await connect(), sized(4 * mib));
       });
 
       it.each(['writes', 'imports'] as const)('in the middle of %s, room and pieces are soon free', async (room) => {
-        const died = new RedisHandoverStore(redis, sized(4 * mib), times);
+        const died = new RedisPayloadStore(redis, sized(4 * mib), times);
         const source = waitingBody(randomBytes(3 * mib), randomBytes(mib));
         const abandoned = died.put(randomUUID(), source.body, { ...declared, room });
         const lost = expect(abandoned).rejects.toMatchObject({ name: 'RoomLostError' });
@@ -128,12 +128,12 @@ await describeOnRedis((server) => {
       });
 
       it('after it has handed a body over, the body stays for its job', async () => {
-        const died = new RedisHandoverStore(redis, sized(4 * mib), { ...times, jobLifeMs: 6_000 });
+        const died = new RedisPayloadStore(redis, sized(4 * mib), { ...times, jobLifeMs: 6_000 });
         const [key, bytes] = [randomUUID(), randomBytes(4 * mib)];
         const { seal } = await died.put(key, chunksOf(bytes), declared);
         await died.close();
         const other = randomUUID();
-        const dying = new RedisHandoverStore(await connect(), sized(4 * mib), times);
+        const dying = new RedisPayloadStore(await connect(), sized(4 * mib), times);
         const source = waitingBody(randomBytes(1000));
         void dying.put(other, source.body, { ...options, room: 'imports' }).catch(() => {});
         await source.waiting;
@@ -141,18 +141,18 @@ await describeOnRedis((server) => {
         await until(async () => (await held(store)) === 4 * mib, 'the other one is forgotten');
         expect((await readAll(store.open(key, seal))).equals(bytes)).toBe(true);
         await until(async () => (await held(store)) === 0, 'its job has had its time');
-        await expect(readAll(store.open(key, seal))).rejects.toThrow(HandoverMissingError);
+        await expect(readAll(store.open(key, seal))).rejects.toThrow(PayloadMissingError);
         source.letGo();
       });
 
       it('nothing is lost of one that lives and is slow', async () => {
-        const slow = new RedisHandoverStore(redis, sized(4 * mib), { lifeMs: 500, renewMs: 50 });
+        const slow = new RedisPayloadStore(redis, sized(4 * mib), { lifeMs: 500, renewMs: 50 });
         const [head, tail] = [randomBytes(2 * mib), randomBytes(mib)];
         const source = waitingBody(head, tail);
         const key = randomUUID();
         const done = slow.put(key, source.body, options);
         await source.waiting;
-        const dying = new RedisHandoverStore(await connect(), sized(4 * mib), { lifeMs: 1_500 });
+        const dying = new RedisPayloadStore(await connect(), sized(4 * mib), { lifeMs: 1_500 });
         const other = waitingBody(randomBytes(1000));
         void dying.put(randomUUID(), other.body, { ...options, room: 'imports' }).catch(() => {});
         await other.waiting;
@@ -167,7 +167,7 @@ await describeOnRedis((server) => {
     });
 
     it('counts no body for longer than it is there, whoever took it away', async () => {
-      const store = new RedisHandoverStore(redis, sized(4 * mib), { renewMs: 50 });
+      const store = new RedisPayloadStore(redis, sized(4 * mib), { renewMs: 50 });
       const key = randomUUID();
       await store.put(key, chunksOf(randomBytes(mib)), options);
       await redis.del(...(await redis.keys('holdfast:body:*')));
@@ -179,7 +179,7 @@ await describeOnRedis((server) => {
       const counted = { held: 'holdfast:body:held', expiries: 'holdfast:body:expiries' };
       await redis.mset(counted.held, 5, `holdfast:body:${key}`, '1 5', `holdfast:body:${key}:0`, 'bytes');
       await redis.zadd(counted.expiries, Date.now() + 60_000, `${key}:5`);
-      const store = new RedisHandoverStore(redis, sized(4 * mib));
+      const store = new RedisPayloadStore(redis, sized(4 * mib));
       await store.delete(key);
       expect(await redis.mget(counted.held, `holdfast:body:${key}`, `holdfast:body:${key}:0`)).toEqual([
         '0',
@@ -189,23 +189,23 @@ await describeOnRedis((server) => {
     });
 
     it('counts from nothing after Redis lost everything', async () => {
-      const store = new RedisHandoverStore(redis, sized(4 * mib));
+      const store = new RedisPayloadStore(redis, sized(4 * mib));
       const key = randomUUID();
       const { seal } = await store.put(key, chunksOf(randomBytes(3 * mib)), options);
       await redis.flushall();
-      await expect(readAll(store.open(key, seal))).rejects.toThrow(HandoverMissingError);
+      await expect(readAll(store.open(key, seal))).rejects.toThrow(PayloadMissingError);
       await store.delete(key);
       expect(await held(store)).toBe(0);
     });
 
     describe('in the hands of someone who can write there', () => {
       let attacker: RedisAttacker;
-      let store: RedisHandoverStore;
+      let store: RedisPayloadStore;
       const [key, other] = ['honest', 'another'];
       const bytes = randomBytes(2 * mib);
       beforeEach(() => {
         attacker = new RedisAttacker(server().adminUrl);
-        store = new RedisHandoverStore(redis, sized(64 * mib));
+        store = new RedisPayloadStore(redis, sized(64 * mib));
       });
       afterEach(() => attacker.close());
 
@@ -220,7 +220,7 @@ await describeOnRedis((server) => {
             at += piece.length;
           }
         };
-        await expect(read()).rejects.toThrow(HandoverTamperedError);
+        await expect(read()).rejects.toThrow(PayloadTamperedError);
         expect(process.memoryUsage().arrayBuffers - before).toBeLessThan(16 * mib);
         await store.delete(key);
       });
@@ -234,9 +234,9 @@ await describeOnRedis((server) => {
           store.open(key, { ...seal, pieces: seal.pieces - 1 }),
           store.open(key, { ...seal, bytes: seal.bytes - 1 }),
         ];
-        for (const attempt of attempts) await expect(readAll(attempt)).rejects.toThrow(HandoverTamperedError);
+        for (const attempt of attempts) await expect(readAll(attempt)).rejects.toThrow(PayloadTamperedError);
         await attacker.setPiece(other, 0, await attacker.piece(key, 0));
-        await expect(readAll(store.open(other, seal))).rejects.toThrow(HandoverTamperedError);
+        await expect(readAll(store.open(other, seal))).rejects.toThrow(PayloadTamperedError);
         expect((await readAll(store.open(key, seal))).equals(bytes)).toBe(true);
         await Promise.all([store.delete(key), store.delete(other)]);
       });
@@ -260,20 +260,20 @@ await describeOnRedis((server) => {
     });
 
     it('is missing, not cut short, when a piece was lost', async () => {
-      const store = new RedisHandoverStore(redis, sized(64 * mib));
+      const store = new RedisPayloadStore(redis, sized(64 * mib));
       const key = randomUUID();
       const { seal } = await store.put(key, chunksOf(randomBytes(2 * mib)), options);
       await redis.del(`holdfast:body:${key}:2`);
-      await expect(readAll(store.open(key, seal))).rejects.toThrow(HandoverMissingError);
+      await expect(readAll(store.open(key, seal))).rejects.toThrow(PayloadMissingError);
       await store.delete(key);
     });
   });
 
   describe('hand-over while Redis is away', () => {
-    let store: RedisHandoverStore;
+    let store: RedisPayloadStore;
     const options = { maxBytes: 64 * mib, declaredBytes: 10, room: 'writes' } as const;
     beforeEach(() => {
-      store = new RedisHandoverStore(redis, sized(64 * mib));
+      store = new RedisPayloadStore(redis, sized(64 * mib));
     });
 
     it.each(['put', 'put that may wait', 'open', 'delete', 'check'] as const)(
@@ -333,7 +333,7 @@ await describeOnRedis((server) => {
       expect(await held(store)).toBe(0);
     });
 
-    function callOf(on: RedisHandoverStore, call: string): Promise<unknown> {
+    function callOf(on: RedisPayloadStore, call: string): Promise<unknown> {
       const body = chunksOf(randomBytes(10));
       if (call === 'put') return on.put(randomUUID(), body, options);
       if (call === 'put that may wait') return on.put(randomUUID(), body, { ...options, room: 'imports' });

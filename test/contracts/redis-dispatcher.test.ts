@@ -4,7 +4,7 @@ import { Redis } from 'ioredis';
 import { Type } from 'typebox';
 import { type AdmissionRepository, createAdmissionRepository } from '../../src/shared/jobs/admission-repository.ts';
 import type { Job } from '../../src/shared/jobs/definitions.ts';
-import { createReceiptRepository, type ReceiptRepository } from '../../src/shared/jobs/job-result-repository.ts';
+import { createJobResultRepository, type JobResultRepository } from '../../src/shared/jobs/job-result-repository.ts';
 import { QueueBoard } from '../../src/shared/jobs/queue-board.ts';
 import { parseConfig } from '../../src/shared/platform/config/config.ts';
 import { type Database, openDatabase } from '../../src/shared/platform/db/database.ts';
@@ -28,7 +28,7 @@ await describeOnRedis((server) => {
   let database: TestDatabase;
   let db: Database;
   let admissions: AdmissionRepository;
-  let receipts: ReceiptRepository;
+  let jobResults: JobResultRepository;
   let redis: Redis;
   const open: { close(): Promise<void> }[] = [];
   const unhandled: unknown[] = [];
@@ -38,7 +38,7 @@ await describeOnRedis((server) => {
     database = await createTestDatabase();
     db = await openDatabase({ ...parseConfig({}).database, url: database.url, poolSize: 20 });
     admissions = createAdmissionRepository(db);
-    receipts = createReceiptRepository(db);
+    jobResults = createJobResultRepository(db);
   });
   afterAll(async () => {
     await db.close();
@@ -62,18 +62,18 @@ await describeOnRedis((server) => {
     return part;
   };
   const api = async (options: Partial<Parameters<typeof openApiSide>[0]> = {}): Promise<ApiSide> =>
-    track(await openApiSide({ url: server().url, admissions, receipts, ...options }));
+    track(await openApiSide({ url: server().url, admissions, jobResults, ...options }));
   const worker = (
     work: (job: Job) => Promise<void>,
     options: Partial<Parameters<typeof openWorkerSide>[0]> = {},
-  ): WorkerSide => track(openWorkerSide({ url: server().url, admissions, receipts, work, ...options }));
+  ): WorkerSide => track(openWorkerSide({ url: server().url, admissions, jobResults, work, ...options }));
 
   describeDispatcher('worker processes', async ({ work, onEnded, waitMs = 30_000, concurrency = 4 }) => {
-    const side = await openApiSide({ url: server().url, admissions, receipts, waitMs });
+    const side = await openApiSide({ url: server().url, admissions, jobResults, waitMs });
     const workers = openWorkerSide({
       url: server().url,
       admissions,
-      receipts,
+      jobResults,
       work,
       concurrency,
       ...(onEnded === undefined ? {} : { onEnded }),
@@ -194,14 +194,14 @@ await describeOnRedis((server) => {
 
   it('a call waits on while Postgres is away, and learns the end when it is back', async () => {
     let away = true;
-    const faulty: ReceiptRepository = {
-      ...receipts,
+    const faulty: JobResultRepository = {
+      ...jobResults,
       find: async (jobId) => {
         if (away) throw new Error('connection refused');
-        return receipts.find(jobId);
+        return jobResults.find(jobId);
       },
     };
-    const { dispatcher } = await api({ receipts: faulty });
+    const { dispatcher } = await api({ jobResults: faulty });
     worker(async () => {});
     setTimeout(() => {
       away = false;
@@ -251,10 +251,10 @@ await describeOnRedis((server) => {
       const ended: string[] = [];
       const written = Promise.withResolvers<void>();
       const gone = Promise.withResolvers<void>();
-      const dying: ReceiptRepository = {
-        ...receipts,
+      const dying: JobResultRepository = {
+        ...jobResults,
         insert: async (jobId, outcome) => {
-          const result = await receipts.insert(jobId, outcome);
+          const result = await jobResults.insert(jobId, outcome);
           written.resolve();
           await gone.promise;
           return result;
@@ -265,7 +265,7 @@ await describeOnRedis((server) => {
       const died = openWorkerSide({
         url: proxy.url,
         admissions,
-        receipts: dying,
+        jobResults: dying,
         lockMs: 600,
         work: async () => void runs++,
       });
@@ -405,9 +405,9 @@ await describeOnRedis((server) => {
       if (idOf(job) === 'fails') throw new SyntaxError('Unexpected token in "topsecret"');
     });
     const fence = { updateId: 'the-update', stackId: 'the-stack', epoch: 1 };
-    const handoverKey = randomUUID();
+    const payloadKey = randomUUID();
     await dispatcher.run(
-      { name: 'append-journal', schema: 1, fence, handoverKey, encoding: 'gzip' },
+      { name: 'append-journal', schema: 1, fence, payloadKey, encoding: 'gzip' },
       { share: 'org', seal: { key: Buffer.alloc(32, 'sealing-key'), pieces: 1, bytes: 1 } },
     );
     await dispatcher.run(foldJob('refused')).catch(() => {});
@@ -415,7 +415,7 @@ await describeOnRedis((server) => {
     const everything = await dump(redis);
     expect(everything).toContain('SyntaxError');
     expect(everything).not.toMatch(/topsecret|token|worker.*\.ts|sealing-key|the-update|the-stack/i);
-    expect(everything).not.toContain(handoverKey);
+    expect(everything).not.toContain(payloadKey);
     for (const id of await jobIds(redis)) {
       const { data } = (await redis.hgetall(`holdfast:writes-small:${id}`)) as { data: string };
       expect(JSON.parse(data)).toEqual({ replyTo: expect.stringMatching(/^holdfast:done:[0-9a-f-]{36}$/) });
@@ -426,10 +426,10 @@ await describeOnRedis((server) => {
     const [kept, over] = [randomUUID(), randomUUID()];
     await admissions.insert(kept, foldJob(), null, 3600);
     await admissions.insert(over, foldJob(), null, -7200);
-    for (const id of [kept, over]) await receipts.insert(id, { result: 'committed' });
+    for (const id of [kept, over]) await jobResults.insert(id, { result: 'committed' });
     await admissions.deleteExpired(3600);
-    await receipts.deleteOlderThan(-60);
-    expect([await receipts.find(kept), await receipts.find(over)]).toEqual([{ result: 'committed' }, null]);
+    await jobResults.deleteOlderThan(-60);
+    expect([await jobResults.find(kept), await jobResults.find(over)]).toEqual([{ result: 'committed' }, null]);
     expect([...(await admissions.findJobs([kept, over])).keys()]).toEqual([kept]);
   });
 
@@ -442,7 +442,7 @@ await describeOnRedis((server) => {
     });
 
     it('of processes that died do not count for ever', async () => {
-      const died = await openApiSide({ url: server().url, admissions, receipts, waitMs: 30_000 });
+      const died = await openApiSide({ url: server().url, admissions, jobResults, waitMs: 30_000 });
       const abandoned = [1, 2, 3, 4].map(() => died.dispatcher.run(foldJob(), { share: 'org' }).catch(() => {}));
       await until(async () => (await jobIds(redis)).length === 4, 'they wait');
       died.producer.disconnect();
@@ -569,7 +569,7 @@ await describeOnRedis((server) => {
       const first = openWorkerSide({
         url: server().url,
         admissions,
-        receipts,
+        jobResults,
         concurrency: 1,
         work: async (job) => {
           await held.pass();
@@ -592,7 +592,7 @@ await describeOnRedis((server) => {
 
     it('of a worker is over within seconds when Redis is away', async () => {
       const { dispatcher } = await api();
-      const side = openWorkerSide({ url: server().url, admissions, receipts, work: async () => {} });
+      const side = openWorkerSide({ url: server().url, admissions, jobResults, work: async () => {} });
       await dispatcher.run(foldJob());
       await server().kill();
       try {
@@ -611,11 +611,11 @@ await describeOnRedis((server) => {
           .map((line) => line.split(' ', 1)[0] as string);
       const before = new Set(await clients());
       for (let round = 0; round < 3; round++) {
-        const side = await openApiSide({ url: server().url, admissions, receipts });
+        const side = await openApiSide({ url: server().url, admissions, jobResults });
         const { producer, subscriber } = side;
         const listeners = () =>
           [producer, subscriber].map((one) => one.eventNames().map((name) => one.listenerCount(name)));
-        const workers = openWorkerSide({ url: server().url, admissions, receipts, work: async () => {} });
+        const workers = openWorkerSide({ url: server().url, admissions, jobResults, work: async () => {} });
         await side.dispatcher.run(foldJob());
         await side.dispatcher.run(foldJob(), { bytes: 2_000_000 });
         const first = listeners();
@@ -667,7 +667,7 @@ async function jobIds(redis: Redis): Promise<string[]> {
 
 async function countReceipts(db: Database): Promise<number> {
   const { count } = await db.one(
-    sql.rows(Type.Object({ count: Type.Integer() }))`/* test.countReceipts */ select count(*) as count from receipts`,
+    sql.rows(Type.Object({ count: Type.Integer() }))`/* test.countReceipts */ select count(*) as count from jobResults`,
   );
   return count;
 }

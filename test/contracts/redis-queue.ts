@@ -1,7 +1,7 @@
 import type { Redis } from 'ioredis';
 import type { AdmissionRepository } from '../../src/shared/jobs/admission-repository.ts';
 import type { Job } from '../../src/shared/jobs/definitions.ts';
-import type { ReceiptRepository } from '../../src/shared/jobs/job-result-repository.ts';
+import type { JobResultRepository } from '../../src/shared/jobs/job-result-repository.ts';
 import { QueueMonitor } from '../../src/shared/jobs/queue-monitor.ts';
 import { Queues } from '../../src/shared/jobs/queues.ts';
 import { RedisDispatcher } from '../../src/shared/jobs/redis-dispatcher.ts';
@@ -27,7 +27,7 @@ export interface ApiSide {
 export async function openApiSide(options: {
   readonly url: string;
   readonly admissions: AdmissionRepository;
-  readonly receipts: ReceiptRepository;
+  readonly jobResults: JobResultRepository;
   readonly waitMs?: number;
   readonly jobLifeMs?: number;
   /** Opens at once, whether or not Redis is there. */
@@ -46,7 +46,7 @@ export async function openApiSide(options: {
     subscriber,
     queues,
     admissions: options.admissions,
-    receipts: options.receipts,
+    jobResults: options.jobResults,
     logger,
     largeBytes,
     waitMs: options.waitMs ?? 30_000,
@@ -74,7 +74,7 @@ export interface WorkerSide {
 export function openWorkerSide(options: {
   readonly url: string;
   readonly admissions: AdmissionRepository;
-  readonly receipts: ReceiptRepository;
+  readonly jobResults: JobResultRepository;
   readonly work: (job: Job) => Promise<void>;
   readonly onEnded?: (job: Job) => Promise<void>;
   readonly concurrency?: number;
@@ -90,7 +90,7 @@ export function openWorkerSide(options: {
     publisher,
     handlers: handlersFor(options.work),
     admissions: options.admissions,
-    receipts: options.receipts,
+    jobResults: options.jobResults,
     logger,
     metrics,
     concurrency: { small: concurrency, large: concurrency },

@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import { expireLeases } from '../../src/workers/maintenance/expire-leases.ts';
-import { runAdminVerb } from '../support/admin.ts';
+import { runAdminCommand } from '../support/admin.ts';
 import { query } from '../support/database.ts';
 import { beginning, creation, removal } from '../support/journal-entries.ts';
 import { exportedNames, exportState, getStack } from '../support/stack-state.ts';
@@ -43,7 +43,7 @@ async function takesUpdates(stack: TestStack): Promise<void> {
 describe('refold', () => {
   test('says why when nothing has changed, and the stack still waits', async () => {
     const { stack } = await faulty();
-    const run = await runAdminVerb(app, 'refold', ref(stack));
+    const run = await runAdminCommand(app, 'refold', ref(stack));
     expect([run.code, run.stderr]).toEqual([1, expect.stringContaining('Journal entry 4: "removeOld" is 99')]);
     expect(run.stderr).toContain('3 of 6 entries can be replayed');
     expect((await getStack(app, stack)).journalError).toContain('Journal entry 4');
@@ -52,7 +52,7 @@ describe('refold', () => {
   test('puts the whole journal into the state once all of it can be replayed', async () => {
     const { stack, update } = await faulty();
     await mend(update, 4);
-    const run = await runAdminVerb(app, 'refold', ref(stack));
+    const run = await runAdminCommand(app, 'refold', ref(stack));
     expect([run.code, run.stdout]).toEqual([0, expect.stringContaining('has all 6 entries')]);
     expect(run.stderr).toContain('"audit":"refold"');
     expect(await exportedNames(app, stack)).toEqual(['one', 'two']);
@@ -68,7 +68,7 @@ describe('refold', () => {
       `update journal_entries set entry = replace(entry, '"kind":1', '"kind":"x"') where update_id = $1 and sequence_id = 6`,
       [update.id],
     );
-    const run = await runAdminVerb(app, 'refold', ref(stack));
+    const run = await runAdminCommand(app, 'refold', ref(stack));
     expect([run.code, run.stderr]).toEqual([1, expect.stringContaining('Journal entry 6')]);
     expect(await exportedNames(app, stack)).toEqual(['one']);
     expect((await getStack(app, stack)).journalError).toContain('Journal entry 6');
@@ -83,10 +83,10 @@ describe('refold', () => {
     const next = await startUpdate(app, stack, { journal: true });
     await ok(append(app, next, [...creation(1, 'three', stack), beginning(3, 3), removal(4, 3, 0)]));
     await mend(update, 4);
-    const busy = await runAdminVerb(app, 'refold', ref(stack));
+    const busy = await runAdminCommand(app, 'refold', ref(stack));
     expect([busy.code, busy.stderr]).toEqual([1, expect.stringContaining('an update is running')]);
     await ok(complete(app, next));
-    const run = await runAdminVerb(app, 'refold', ref(stack));
+    const run = await runAdminCommand(app, 'refold', ref(stack));
     expect([run.code, run.stdout]).toEqual([0, expect.stringContaining('Newer versions')]);
     expect(await exportedNames(app, stack, 1)).toEqual(['one', 'two']);
     expect(await exportedNames(app, stack, 2)).toEqual(['three']);
@@ -99,7 +99,7 @@ describe('refold', () => {
 
 test('accept takes the prefix for the state; the journal goes when its time is over', async () => {
   const { stack, update } = await faulty();
-  const run = await runAdminVerb(app, 'accept', ref(stack));
+  const run = await runAdminCommand(app, 'accept', ref(stack));
   expect([run.code, run.stdout]).toEqual([0, expect.stringContaining('The first 3 of 6 journal entries are in it')]);
   expect(run.stderr).toContain('"audit":"accept"');
   expect(await exportedNames(app, stack)).toEqual(['one', 'r0']);
@@ -111,14 +111,14 @@ test('accept takes the prefix for the state; the journal goes when its time is o
   await query(app, `update journals set accepted_at = 'epoch' where update_id = $1`, [update.id]);
   await expireLeases(app.context);
   expect(await entries()).toEqual([]);
-  const again = await runAdminVerb(app, 'accept', ref(stack));
+  const again = await runAdminCommand(app, 'accept', ref(stack));
   expect([again.code, again.stderr]).toEqual([1, expect.stringContaining('no journal')]);
 });
 
 describe('restore', () => {
   test('makes an earlier state a new version, and the stack takes updates again', async () => {
     const { stack } = await faulty();
-    const run = await runAdminVerb(app, 'restore', ref(stack), '1');
+    const run = await runAdminCommand(app, 'restore', ref(stack), '1');
     expect([run.code, run.stdout]).toEqual([0, expect.stringContaining('is version 3')]);
     expect((await exportState(app, stack)).text).toBe((await exportState(app, stack, 1)).text);
     const { json } = await ok(app.call('GET', `${stack.path}/updates`, { auth: stack.auth }));
@@ -131,7 +131,7 @@ describe('restore', () => {
     ['x', 'a version is a number'],
   ])('changes nothing for version %s', async (version, problem) => {
     const { stack } = await faulty();
-    const run = await runAdminVerb(app, 'restore', ref(stack), version);
+    const run = await runAdminCommand(app, 'restore', ref(stack), version);
     expect([run.code, run.stderr]).toEqual([1, expect.stringContaining(problem)]);
     expect((await getStack(app, stack)).journalError).toContain('Journal entry 4');
   });
@@ -140,7 +140,7 @@ describe('restore', () => {
     const stack = await createStack(app);
     await ok(app.call('POST', `${stack.path}/import`, { auth: stack.auth, body: deployment(1) }));
     await startUpdate(app, stack);
-    const run = await runAdminVerb(app, 'restore', ref(stack), '1');
+    const run = await runAdminCommand(app, 'restore', ref(stack), '1');
     expect([run.code, run.stderr]).toEqual([1, expect.stringContaining('in progress')]);
   });
 });
@@ -149,7 +149,7 @@ describe('journal', () => {
   test('prints every entry as a line of JSON, of the newest journal or of a version', async () => {
     const { stack } = await faulty();
     for (const args of [[], ['--version', '2']]) {
-      const run = await runAdminVerb(app, 'journal', ref(stack), ...args);
+      const run = await runAdminCommand(app, 'journal', ref(stack), ...args);
       expect(run.code).toBe(0);
       const entries = run.stdout
         .trimEnd()
@@ -159,7 +159,7 @@ describe('journal', () => {
       expect(entries[3]).toMatchObject({ removeOld: 99 });
       expect(run.stderr).toContain('6 entries, 3 in the state');
     }
-    const none = await runAdminVerb(app, 'journal', ref(stack), '--version', '1');
+    const none = await runAdminCommand(app, 'journal', ref(stack), '--version', '1');
     expect([none.code, none.stderr]).toEqual([1, expect.stringContaining('no journal of version 1')]);
   });
 
@@ -170,15 +170,15 @@ describe('journal', () => {
     const entries = names.flatMap((name, at) => creation(1 + 2 * at, name, stack));
     const body = JSON.stringify({ entries }, null, 2);
     await ok(app.call('PATCH', `${update.path}/journalentries`, { auth: update.lease, body }));
-    const run = await runAdminVerb(app, 'journal', ref(stack));
+    const run = await runAdminCommand(app, 'journal', ref(stack));
     const lines = run.stdout.trimEnd().split('\n');
     expect(lines.map((line) => JSON.parse(line))).toEqual(entries.map((entry) => JSON.parse(JSON.stringify(entry))));
   });
 });
 
 test('the commands are in the help, and want a stack that exists', async () => {
-  const help = await runAdminVerb(app, 'help');
+  const help = await runAdminCommand(app, 'help');
   for (const command of ['refold', 'accept', 'restore', 'journal']) expect(help.stdout).toContain(`  ${command} <org`);
-  const run = await runAdminVerb(app, 'refold', 'no/such/stack');
+  const run = await runAdminCommand(app, 'refold', 'no/such/stack');
   expect([run.code, run.stderr]).toEqual([1, expect.stringContaining('there is no stack "no/such/stack"')]);
 });

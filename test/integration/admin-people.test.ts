@@ -1,7 +1,7 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { describe, expect, jest, test } from '@jest/globals';
 import { runCommandLine } from '../../src/cli/command-line.ts';
-import { type AdminRun, runAdminVerb } from '../support/admin.ts';
+import { type AdminRun, runAdminCommand } from '../support/admin.ts';
 import { query } from '../support/database.ts';
 import { creation } from '../support/journal-entries.ts';
 import { exportedNames } from '../support/stack-state.ts';
@@ -103,7 +103,7 @@ describe('an update that runs ends as cancelled at once with', () => {
 
   test.each(commands)('%s', async (_, command, then) => {
     const left = await leaveRunning();
-    const run = await runAdminVerb(app, ...(await command(left)));
+    const run = await runAdminCommand(app, ...(await command(left)));
     expect([run.code, run.stdout]).toEqual([
       0,
       expect.stringContaining(`Update ${left.update.id} was cancelled: the `),
@@ -157,8 +157,8 @@ test('roles are changed by name; the last admin and the last site admin go only 
 
 test('the process leaves with 2 where a command was not understood, with 1 where it is refused', async () => {
   const [misspelt, unknown] = [
-    await runAdminVerb(app, 'remove-member', '--organization', 'acme'),
-    await runAdminVerb(app, 'create-token', 'nobody'),
+    await runAdminCommand(app, 'remove-member', '--organization', 'acme'),
+    await runAdminCommand(app, 'create-token', 'nobody'),
   ];
   expect([misspelt.code, misspelt.stderr]).toEqual([2, expect.stringContaining("missing required argument 'login'")]);
   expect([unknown.code, unknown.stderr]).toEqual([1, 'holdfast: there is no user "nobody"\n']);

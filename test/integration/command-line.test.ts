@@ -4,7 +4,7 @@ import { Command } from 'commander';
 import { addAdminCommands } from '../../src/cli/admin/admin-commands.ts';
 import { runCommandLine } from '../../src/cli/command-line.ts';
 import { holdfastVersion } from '../../src/shared/platform/config/config.ts';
-import { startVerb } from '../support/command.ts';
+import { startCommand } from '../support/command.ts';
 
 const stack = 'acme/shop/prod';
 
@@ -21,7 +21,7 @@ test.each([
   ['a missing argument', ['admin', 'restore', stack], "missing required argument 'version'"],
   ['a missing option', ['admin', 'remove-member', 'ada'], "required option '--organization <organization>'"],
 ])('%s is refused with the usage of the command: %j', async (_, words, sentence) => {
-  const run = await startVerb(words, { HOLDFAST_DATA_DIR: tmpdir() }).ended();
+  const run = await startCommand(words, { HOLDFAST_DATA_DIR: tmpdir() }).ended();
   expect([run.code, run.stderr]).toEqual([2, expect.stringContaining(`holdfast: ${sentence}`)]);
   const command = words[0] === 'admin' ? words.slice(0, 2) : words.slice(0, 1);
   expect(run.stderr).toContain(`Usage: holdfast ${command.join(' ')}`);

@@ -26,7 +26,7 @@ const document = fc
     isNoise: fc.boolean(),
   })
   .map(({ bytes, isNoise }) => (isNoise ? randomBytes(bytes) : Buffer.alloc(bytes, '{"a":[1,2,3]},')));
-const pieceBytes = fc.constantFrom(1_000, 4_096, 65_536, 1_000_000, 10_000_000);
+const chunkBytes = fc.constantFrom(1_000, 4_096, 65_536, 1_000_000, 10_000_000);
 
 function inPieces(text: Buffer, size: number): () => AsyncIterable<Buffer> {
   return async function* () {
@@ -44,7 +44,7 @@ describe('documents', () => {
   test('come back as they were, from the row or the blob store', async () => {
     const places = new Set<string>();
     await fc.assert(
-      fc.asyncProperty(document, pieceBytes, async (text, size) => {
+      fc.asyncProperty(document, chunkBytes, async (text, size) => {
         const { documents } = app.context;
         let verified: Buffer | null = null;
         const stored: StoredDocument = await documents.save(inPieces(text, size), (sha256) => {

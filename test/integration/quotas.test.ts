@@ -7,7 +7,7 @@ import { createIdentityRepository } from '../../src/shared/identity/identity-rep
 import { createQuotaRepository } from '../../src/shared/quotas/quota-repository.ts';
 import { noOverrides, type QuotaOverrides } from '../../src/shared/quotas/quotas.ts';
 import { measureUsage } from '../../src/workers/maintenance/measure-usage.ts';
-import { runAdminVerb } from '../support/admin.ts';
+import { runAdminCommand } from '../support/admin.ts';
 import { openGatedBlobs } from '../support/gated-blobs.ts';
 import { creation } from '../support/journal-entries.ts';
 import { exportedNames } from '../support/stack-state.ts';
@@ -193,7 +193,7 @@ test('the operator sets limits and sees them with what is used; the metrics have
   const { organization } = stack;
   const update = await startUpdate(app, stack);
   await ok(saveState(app, update, 50));
-  const set = await runAdminVerb(
+  const set = await runAdminCommand(
     app,
     'set-quota',
     organization,
@@ -206,7 +206,7 @@ test('the operator sets limits and sees them with what is used; the metrics have
   );
   expect(set).toMatchObject({ code: 0, stderr: '' });
   expect(set.stdout).toContain('stacks 1, bytes 1000000, in-flight-bytes default, updates 7');
-  const shown = await runAdminVerb(app, 'quotas', organization);
+  const shown = await runAdminCommand(app, 'quotas', organization);
   expect(shown.stdout).toMatch(
     new RegExp(
       `^${organization}: stacks 1 of 1, bytes \\d{3,} of 1000000, in-flight-bytes unlimited \\(default\\), updates 1 of 7,`,
@@ -222,7 +222,7 @@ test('the operator sets limits and sees them with what is used; the metrics have
   expect(metrics).toContain(`holdfast_quota_used{organization="${organization}",quota="updates"} 1`);
   expect(metrics).toMatch(/holdfast_quota_rejections_total\{quota="stacks"\} [1-9]/);
 
-  await runAdminVerb(
+  await runAdminCommand(
     app,
     'set-quota',
     organization,
@@ -233,13 +233,13 @@ test('the operator sets limits and sees them with what is used; the metrics have
     '--bytes',
     'default',
   );
-  expect((await runAdminVerb(app, 'quotas', organization)).stdout).toMatch(
+  expect((await runAdminCommand(app, 'quotas', organization)).stdout).toMatch(
     /stacks \d+ of unlimited, .* updates 1 of unlimited \(default\)/,
   );
   for (const [args, message] of [
     [['set-quota', 'nobody', '--stacks', '1'], 'there is no organization "nobody"'],
     [['set-quota', organization, '--stacks', '0'], '--stacks must be a whole number from 1 on'],
   ] as const) {
-    expect(await runAdminVerb(app, ...args)).toMatchObject({ code: 1, stderr: expect.stringContaining(message) });
+    expect(await runAdminCommand(app, ...args)).toMatchObject({ code: 1, stderr: expect.stringContaining(message) });
   }
 }, 180_000);

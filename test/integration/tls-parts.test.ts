@@ -21,7 +21,7 @@ import { type RedisServer, startRedisServer } from '../../testkit/redis-server.t
 import { type S3Server, startS3Server } from '../../testkit/s3-server.ts';
 import { findFreePort } from '../../testkit/server-process.ts';
 import { type CertificateFiles, createTestAuthority, type TestAuthority } from '../support/certificates.ts';
-import { type RunningVerb, startVerb } from '../support/command.ts';
+import { type RunningCommand, startCommand } from '../support/command.ts';
 import { createTestDatabase, masterKeys, type TestDatabase } from '../support/test-app.ts';
 import { describeWithTools } from '../support/tools.ts';
 import { until } from '../support/until.ts';
@@ -48,20 +48,20 @@ afterAll(async () => {
   rmSync(dataDir, { recursive: true, force: true });
 });
 
-const verbs: RunningVerb[] = [];
+const verbs: RunningCommand[] = [];
 afterEach(async () => {
   await Promise.all(verbs.splice(0).map((verb) => verb.stop()));
 });
 
 /** With the usual wait for parts that are away: a certificate that is wrong must not be waited for. */
-function start(words: readonly string[], settings: Readonly<Record<string, string>>): RunningVerb {
-  const verb = startVerb(words, { HOLDFAST_DATA_DIR: dataDir, HOLDFAST_MASTER_KEYS: masterKeys, ...settings });
+function start(words: readonly string[], settings: Readonly<Record<string, string>>): RunningCommand {
+  const verb = startCommand(words, { HOLDFAST_DATA_DIR: dataDir, HOLDFAST_MASTER_KEYS: masterKeys, ...settings });
   verbs.push(verb);
   return verb;
 }
 
 /** It ends with one sentence. */
-async function expectSentence(verb: RunningVerb, sentence: RegExp, { mayWait = false } = {}): Promise<void> {
+async function expectSentence(verb: RunningCommand, sentence: RegExp, { mayWait = false } = {}): Promise<void> {
   const { code, stderr } = await verb.ended();
   expect(stderr).toMatch(sentence);
   expect(stderr.trim().split('\n')).toHaveLength(1);
@@ -219,14 +219,14 @@ await describeWithTools('Redis', ['redis-server'], () => {
     await server?.stop();
   });
 
-  const worker = (query = '', settings: Readonly<Record<string, string>> = {}): RunningVerb =>
+  const worker = (query = '', settings: Readonly<Record<string, string>> = {}): RunningCommand =>
     start(['worker'], {
       HOLDFAST_DATABASE_URL: database.url,
       HOLDFAST_REDIS_URL: `rediss://localhost:${tlsPort}${query}`,
       HOLDFAST_WORKER_LISTEN: '127.0.0.1:0',
       ...settings,
     });
-  const serves = (verb: RunningVerb): Promise<void> =>
+  const serves = (verb: RunningCommand): Promise<void> =>
     until(() => verb.output().includes('"listening"'), 'the worker listens');
 
   test('is believed by HOLDFAST_CA_FILE or sslrootcert, and by nothing else', async () => {
@@ -280,7 +280,7 @@ await describeWithTools('S3', ['versitygw'], () => {
     };
     return { port: (server.address() as AddressInfo).port, [Symbol.asyncDispose]: stop };
   }
-  const createBucket = (port: number, settings: Readonly<Record<string, string>>): RunningVerb =>
+  const createBucket = (port: number, settings: Readonly<Record<string, string>>): RunningCommand =>
     start(['create-bucket'], {
       HOLDFAST_S3_BUCKET: 'holdfast-checkpoints',
       HOLDFAST_S3_ENDPOINT: `https://localhost:${port}`,

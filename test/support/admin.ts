@@ -11,7 +11,7 @@ export interface AdminRun {
 }
 
 /** Runs `holdfast admin` as a process of its own on the app's database and data folder, without master keys. */
-export function runAdminVerb(app: TestApp, ...args: string[]): Promise<AdminRun> {
+export function runAdminCommand(app: TestApp, ...args: string[]): Promise<AdminRun> {
   return runAdminWith({}, app, ...args);
 }
 

@@ -6,7 +6,7 @@ import path from 'node:path';
 const bin = path.join(import.meta.dirname, '../../bin/holdfast.js');
 
 /** A verb of Holdfast that runs as a process of its own. */
-export interface RunningVerb {
+export interface RunningCommand {
   /** All that it has written so far. */
   output(): string;
   /** Resolves when it has ended by itself. */
@@ -15,7 +15,7 @@ export interface RunningVerb {
 }
 
 /** Starts a verb with these settings and no others; whoever calls stops it. */
-export function startVerb(words: readonly string[], settings: Readonly<Record<string, string>>): RunningVerb {
+export function startCommand(words: readonly string[], settings: Readonly<Record<string, string>>): RunningCommand {
   const env = { PATH: process.env['PATH'], HOME: tmpdir(), ...settings };
   const child = spawn(process.execPath, [bin, ...words], { env, stdio: ['ignore', 'pipe', 'pipe'] });
   let stdout = '';

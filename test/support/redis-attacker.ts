@@ -2,7 +2,7 @@ import { randomBytes, randomUUID } from 'node:crypto';
 import { Queue } from 'bullmq';
 import { Redis, type RedisOptions } from 'ioredis';
 
-const pieceBytes = 512 * 1024 + 16;
+const chunkBytes = 512 * 1024 + 16;
 
 /** Someone who may do everything in Redis, and has nothing else. */
 export class RedisAttacker {
@@ -24,9 +24,9 @@ export class RedisAttacker {
 
   /** Puts a body where a worker would look for it. */
   async plant(body: Buffer, key: string = randomUUID()): Promise<string> {
-    const pieces = Math.ceil(body.length / pieceBytes);
+    const pieces = Math.ceil(body.length / chunkBytes);
     for (let at = 0; at < pieces; at++)
-      await this.redis.set(pieceKey(key, at), body.subarray(at * pieceBytes, (at + 1) * pieceBytes));
+      await this.redis.set(pieceKey(key, at), body.subarray(at * chunkBytes, (at + 1) * chunkBytes));
     await this.redis.set(`holdfast:body:${key}`, `${pieces} ${body.length} imports`);
     return key;
   }

@@ -1,4 +1,4 @@
-import type { QueueOverview, ShownJob, ShownLane } from '../../shared/jobs/queue-board.ts';
+import type { QueueOverview, ShownJob, ShownQueue } from '../../shared/jobs/queue-board.ts';
 
 const reloadSeconds = 5;
 
@@ -18,13 +18,13 @@ export function renderQueuePage({ redis, lanes }: QueueOverview, now: Date): str
 <body>
 <h1>Queues</h1>
 <p>Redis: ${redis.up ? `answers in ${redis.roundTripMs.toFixed(1)} ms, holds ${memory}` : '<span class="failed">down</span>'}. As of ${escapeHtml(now.toISOString())}, reloaded every ${reloadSeconds} s.</p>
-${lanes.map((lane) => renderLane(lane, now)).join('\n')}
+${lanes.map((lane) => renderQueue(lane, now)).join('\n')}
 </body>
 </html>
 `;
 }
 
-function renderLane(lane: ShownLane, now: Date): string {
+function renderQueue(lane: ShownQueue, now: Date): string {
   const workers = lane.workers === 0 ? '<span class="failed">no worker</span>' : `${lane.workers} workers`;
   const rows = lane.jobs.map((job) => renderJob(job, now)).join('\n');
   const table =

@@ -19,7 +19,7 @@ import { addressGroup, clientAddress } from '../server/client-address.ts';
 import { FailureLevels, type Source } from './failure-levels.ts';
 import { LookupBatches } from './lookup-batches.ts';
 import { RecentKeys } from './recent-keys.ts';
-import { RefusalLog } from './rejected-credential-log.ts';
+import { RejectedTokenLog } from './rejected-credential-log.ts';
 
 interface CredentialGuardOptions {
   readonly config: Pick<Config, 'trustedProxies' | 'wrongTokensPerMinute'>;
@@ -79,7 +79,7 @@ const retryAfterSeconds = 1;
 export class CredentialGuard {
   readonly #options: CredentialGuardOptions;
   readonly #levels: FailureLevels;
-  readonly #log: RefusalLog;
+  readonly #log: RejectedTokenLog;
   readonly #refused = new RecentKeys(refusedCapacity, refusedMs);
   readonly #knownTokens = new RecentKeys(knownCapacity, knownMs);
   readonly #ourTokens: LookupBatches<Buffer>;
@@ -90,7 +90,7 @@ export class CredentialGuard {
     this.#options = options;
     const { credentials, failures, logger } = options;
     this.#levels = new FailureLevels({ report: failures.report, logger });
-    this.#log = new RefusalLog(logger);
+    this.#log = new RejectedTokenLog(logger);
     const askTokens = async (hashes: readonly Buffer[]): Promise<ReadonlySet<string>> => {
       this.#countLookup('token', 'batch');
       return new Set((await credentials.listTokens(hashes)).map(keyOfToken));

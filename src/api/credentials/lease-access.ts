@@ -8,7 +8,7 @@ import type { ApiContext } from '../api-context.ts';
 import { declaredBytes } from '../plugins/body.ts';
 import { credential } from '../plugins/credential.ts';
 import type { Access, Lease } from '../request.ts';
-import { KnownLeases } from '../updates/lease-cache.ts';
+import { LeaseCache } from '../updates/lease-cache.ts';
 import { leaseTakenAway } from '../updates/lost-lease.ts';
 
 const updateIdPattern = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
@@ -25,7 +25,7 @@ type LeaseRoute = Extract<Access, { kind: 'lease' }>;
 /** Admits the holders of leases: 403 for every one that is dead, foreign or unknown, which the CLI takes as final (httpstate/state.go). */
 export class LeaseAccess {
   readonly #context: ApiContext;
-  readonly #known = new KnownLeases();
+  readonly #known = new LeaseCache();
   /** Requests let in with a lease seen before. */
   readonly #assumed = new WeakSet<FastifyRequest>();
 

@@ -15,7 +15,7 @@ interface Refusal {
 }
 
 /** Tells of wrong tokens, with no part of them: a line per address and 10 s at most, with how many there were since the last. */
-export class RefusalLog {
+export class RejectedTokenLog {
   readonly #logger: Logger;
   readonly #seen = new Map<string, { lineAt: number; since: number }>();
   #windowAt = Number.NEGATIVE_INFINITY;

@@ -1,6 +1,6 @@
 import type { EventRepository, EventRow, EventSelection } from '../../shared/events/event-repository.ts';
-import { textInPieces } from '../../shared/platform/db/text-chunks.ts';
-import { pieceBytes } from '../streamed-response.ts';
+import { textInChunks } from '../../shared/platform/db/text-chunks.ts';
+import { chunkBytes } from '../streamed-response.ts';
 
 /** Most events and bytes of a page; the client asks on with its token. A single event may be larger. */
 const pageRows = 500;
@@ -21,7 +21,7 @@ export async function* eventPageJson(
   let bytes = 0;
   yield '{"events":[';
   while (rows < pageRows && bytes < pageBytes) {
-    const bounds = { limit: pageRows - rows, maxBytes: Math.min(pieceBytes, pageBytes - bytes) };
+    const bounds = { limit: pageRows - rows, maxBytes: Math.min(chunkBytes, pageBytes - bytes) };
     const piece = await events.list(updateId, { ...selection, after }, bounds);
     for (const row of piece) {
       // One that is large begins a page of its own.
@@ -45,7 +45,7 @@ async function* eventJson(events: EventRepository, updateId: string, row: EventR
   let rest = row.type === '' ? '' : `{"type":${JSON.stringify(row.type)},`;
   const text =
     row.event === null
-      ? textInPieces((from, chars) => events.readText(updateId, row.sequence, from, chars))
+      ? textInChunks((from, chars) => events.readText(updateId, row.sequence, from, chars))
       : [row.event];
   let isFirst = true;
   for await (const piece of text) {

@@ -5,7 +5,7 @@ import type { Metrics } from '../../shared/platform/telemetry/metrics.ts';
 const clientLeft = 499;
 
 /** Gives every answer its request id, and keeps a record of each request: its time, and a line in the log. */
-export function registerRequestRecords(app: FastifyInstance, metrics: Metrics): void {
+export function registerAccessLog(app: FastifyInstance, metrics: Metrics): void {
   const began = new WeakMap<FastifyRequest, number>();
   /** Of what ends a request, the first counts. */
   const record = (request: FastifyRequest, status: number): void => {

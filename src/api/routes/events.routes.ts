@@ -7,7 +7,7 @@ import { EventBatchRequest, EventsResponse } from '../../shared/protocol/payload
 import { EventsQuery } from '../../shared/protocol/updates.ts';
 import type { ApiServices } from '../api-services.ts';
 import type { RouteScope } from '../route-scope.ts';
-import { sendPieces } from '../streamed-response.ts';
+import { sendChunks } from '../streamed-response.ts';
 import { fenceOf } from './checkpoints.routes.ts';
 import { apiToken, leaseToken, updatePath } from './paths.ts';
 import { lastTokenAnswer } from './response-mappers.ts';
@@ -64,7 +64,7 @@ function listEvents(app: RouteScope, { events }: ApiServices): void {
       // Asked before the page: what comes between would be missing from it, and null ends the client's loop.
       const update = await events.find(version ?? params.updateId, params);
       const atEnd = lastTokenAnswer(dialect, { isActive: update.isActive, after });
-      return sendPieces(reply, events.pageJson(update.id, { after, urn: query.urn ?? null }, atEnd));
+      return sendChunks(reply, events.pageJson(update.id, { after, urn: query.urn ?? null }, atEnd));
     },
   );
 }

@@ -8,7 +8,7 @@ import {
 } from '../../shared/protocol/updates.ts';
 import type { ApiServices } from '../api-services.ts';
 import type { RouteScope } from '../route-scope.ts';
-import { sendPieces } from '../streamed-response.ts';
+import { sendChunks } from '../streamed-response.ts';
 import { apiToken, stackPath } from './paths.ts';
 import { showsPreviews } from './response-mappers.ts';
 
@@ -37,7 +37,7 @@ function listUpdates(app: RouteScope, { history, stacks }: ApiServices): void {
         yield* history.json(stackId, page, { previews: showsPreviews(dialect) });
         yield ']}';
       };
-      return sendPieces(reply, answer());
+      return sendChunks(reply, answer());
     },
   );
 }
@@ -58,7 +58,7 @@ function getLatestUpdate(app: RouteScope, { history, stacks }: ApiServices): voi
         yield* latest;
         yield '}';
       };
-      return sendPieces(reply, answer());
+      return sendChunks(reply, answer());
     },
   );
 }

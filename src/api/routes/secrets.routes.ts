@@ -15,7 +15,7 @@ import type { ApiServices } from '../api-services.ts';
 import { receiveBody } from '../plugins/body.ts';
 import type { RouteScope } from '../route-scope.ts';
 import { base64Pieces, type EncodedValues, readValue, readValues } from '../secrets/encoded-values.ts';
-import { sendPieces } from '../streamed-response.ts';
+import { sendChunks } from '../streamed-response.ts';
 import { apiToken, stackPath } from './paths.ts';
 
 const common = { tags: ['secrets'], security: apiToken, params: StackParams };
@@ -130,7 +130,7 @@ async function answerFrom(
       release();
     }
   };
-  return sendPieces(reply, answer());
+  return sendChunks(reply, answer());
 }
 
 /** The route reads its body itself, of whatever size such calls may have. */

@@ -25,7 +25,7 @@ import { readCreateRequest } from '../stacks/create-request.ts';
 import { isCancelCommand, nothingToCancel } from '../stacks/idle-cancel.ts';
 import { stackListJson } from '../stacks/stack-list.ts';
 import { renameTarget } from '../stacks/stack-renaming.ts';
-import { sendPieces } from '../streamed-response.ts';
+import { sendChunks } from '../streamed-response.ts';
 import { apiToken, projectPath, stackPath } from './paths.ts';
 import { createStackAnswer, listedStackAnswer, stackAnswer, warnOfFaults } from './response-mappers.ts';
 
@@ -111,7 +111,7 @@ function listStacks(app: RouteScope, { stacks }: ApiServices): void {
         tagValue: query.tagName ? (query.tagValue ?? null) : null,
         continuationToken: query.continuationToken || null,
       });
-      return sendPieces(
+      return sendChunks(
         reply,
         stackListJson(pieces, (stack) => listedStackAnswer(dialect, stack)),
       );

@@ -22,7 +22,7 @@ import {
 import type { ApiServices } from '../api-services.ts';
 import { isUpdateId } from '../credentials/lease-access.ts';
 import type { RouteScope } from '../route-scope.ts';
-import { sendPieces } from '../streamed-response.ts';
+import { sendChunks } from '../streamed-response.ts';
 import type { NewUpdateRequest } from '../updates/update-creation.ts';
 import { apiToken, leaseToken, stackPath, updateKinds, updatePath } from './paths.ts';
 import { createUpdateAnswer, leaseAnswer, startAnswer, updateAnswer } from './response-mappers.ts';
@@ -108,7 +108,7 @@ function getUpdate(app: RouteScope, { history }: ApiServices): void {
         yield* history.messageJson(update);
         yield '}';
       };
-      return sendPieces(reply, withMessage());
+      return sendChunks(reply, withMessage());
     },
   );
 }

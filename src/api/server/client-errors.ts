@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net';
 import type { ErrorResponse } from '../../shared/protocol/errors.ts';
 import type { OpenRequests } from './open-requests.ts';
-import { rawAnswer } from './raw-response.ts';
+import { rawResponse } from './raw-response.ts';
 import { isLeaving, leave } from './unread-bodies.ts';
 
 const answers: Readonly<Record<string, ErrorResponse>> = {
@@ -14,7 +14,7 @@ const malformed: ErrorResponse = { code: 400, message: 'This is not a valid HTTP
  * Answers what never became a request, in the shape of all other errors; the connection ends with it. Requests before it on the
  * same connection get their own answers first, and nothing is put into one that is on its way.
  */
-export function answerClientError(
+export function respondToClientError(
   error: Error & { code?: string },
   socket: Socket,
   { requests, restMs }: { requests: OpenRequests; restMs: number },
@@ -31,7 +31,7 @@ export function answerClientError(
   } else if (open.some(({ response }) => response.headersSent)) {
     socket.destroy(error);
   } else {
-    if (socket.writable) socket.write(rawAnswer(answers[error.code ?? ''] ?? malformed));
+    if (socket.writable) socket.write(rawResponse(answers[error.code ?? ''] ?? malformed));
     leave(socket, restMs);
   }
 }

@@ -3,7 +3,7 @@ import type { Config } from '../../shared/platform/config/config.ts';
 import type { Logger } from '../../shared/platform/logger/logger.ts';
 import type { Metrics } from '../../shared/platform/telemetry/metrics.ts';
 import { addressGroup, isTrusted, plainAddress } from './client-address.ts';
-import { rawAnswer } from './raw-response.ts';
+import { rawResponse } from './raw-response.ts';
 
 /** Least time between two log lines about refused connections, in ms. */
 const quietMs = 10_000;
@@ -82,7 +82,7 @@ export class ConnectionLimits {
       this.#refusing--;
     });
     socket.on('error', () => {}).resume();
-    socket.end(rawAnswer({ code: 503, message: sentences[reason] }));
+    socket.end(rawResponse({ code: 503, message: sentences[reason] }));
     return false;
   }
 

@@ -2,7 +2,7 @@ import { createServer, type IncomingMessage, type RequestListener, type Server, 
 import { createServer as createTlsServer } from 'node:https';
 import type { Socket } from 'node:net';
 import type { Config } from '../../shared/platform/config/config.ts';
-import { answerClientError } from './client-errors.ts';
+import { respondToClientError } from './client-errors.ts';
 import type { ConnectionLimits } from './connection-limits.ts';
 import { OpenRequests } from './open-requests.ts';
 import type { TlsFiles } from './tls-files.ts';
@@ -79,7 +79,7 @@ export function createHttpServer(
     const socket = stream as Socket;
     // What did not come to a session cannot be answered.
     if (tls && !secured.has(socket)) socket.destroy();
-    else answerClientError(error, socket, { requests, restMs });
+    else respondToClientError(error, socket, { requests, restMs });
   });
   server.on('timeout', (socket: Socket) => {
     // A call that waits for its job is silent too.

@@ -45,11 +45,11 @@ export function renameTarget(
 /** Renames stacks: a small state here, a large one on a worker (StackRenamer). */
 export class StackRenaming {
   readonly #context: ApiContext;
-  readonly #settle: (stackId: string) => Promise<void>;
+  readonly #reclaim: (stackId: string) => Promise<void>;
 
-  constructor(context: ApiContext, settle: (stackId: string) => Promise<void>) {
+  constructor(context: ApiContext, reclaim: (stackId: string) => Promise<void>) {
     this.#context = context;
-    this.#settle = settle;
+    this.#reclaim = reclaim;
   }
 
   /**
@@ -65,7 +65,7 @@ export class StackRenaming {
     const stack = await stacks.find(from);
     if (!stack) throw stackNotFound(from);
     if (await stacks.find(to)) throw stackExists(to);
-    await this.#settle(stack.id);
+    await this.#reclaim(stack.id);
     const head = await changes.findHead(stack.id);
     const checkpoint = head.checkpointId === null ? null : await checkpoints.find(head.checkpointId);
     const { sizeBytes, storedBytes } = checkpoint ?? { sizeBytes: 0, storedBytes: 0 };
@@ -84,7 +84,7 @@ export class StackRenaming {
       await assertAwaited();
       await dispatcher.run(renaming, options);
     } catch (error) {
-      await changes.settle(renaming.updateId, error);
+      await changes.resolveFailure(renaming.updateId, error);
     }
   }
 }

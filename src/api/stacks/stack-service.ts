@@ -41,16 +41,16 @@ const pageSize = 10_000;
 const pageBytes = 16 * 1024 * 1024;
 /** How much of a page is read and held at once. */
 const pieceSize = 1_000;
-const pieceBytes = 1024 * 1024;
+const chunkBytes = 1024 * 1024;
 
 /** Stacks as resources: create, find, list, tag, delete. */
 export class StackService {
   readonly #context: ApiContext;
-  readonly #settle: UpdateService['settle'];
+  readonly #reclaim: UpdateService['reclaim'];
 
-  constructor(context: ApiContext, settle: UpdateService['settle']) {
+  constructor(context: ApiContext, reclaim: UpdateService['reclaim']) {
     this.#context = context;
-    this.#settle = settle;
+    this.#reclaim = reclaim;
   }
 
   /**
@@ -124,7 +124,7 @@ export class StackService {
         userId: caller.userId,
         after,
         limit: limit + 1,
-        maxBytes: Math.min(pieceBytes, pageBytes - bytes),
+        maxBytes: Math.min(chunkBytes, pageBytes - bytes),
       });
       const piece = rows.slice(0, limit);
       const last = piece.at(-1);
@@ -151,7 +151,7 @@ export class StackService {
   async delete(ref: StackRef, options: { keepResources: boolean }): Promise<void> {
     const found = await this.get(ref);
     const { config, db } = this.#context;
-    if (options.keepResources) await this.#settle(found.id);
+    if (options.keepResources) await this.#reclaim(found.id);
     // A state that cannot be put together must not keep its stack from being deleted: nobody looks at it.
     else await reclaimStack(db, found.id, config.leaseSeconds, async () => {}, { admitsFault: true });
     const rootOnly = options.keepResources ? await this.#findRootOnlyHead(ref) : null;

@@ -11,11 +11,11 @@ import type { UpdateService } from '../updates/update-service.ts';
 /** States of stacks: read, and made ready for an import. */
 export class StateService {
   readonly #context: ApiContext;
-  readonly #settle: UpdateService['settle'];
+  readonly #reclaim: UpdateService['reclaim'];
 
-  constructor(context: ApiContext, settle: UpdateService['settle']) {
+  constructor(context: ApiContext, reclaim: UpdateService['reclaim']) {
     this.#context = context;
-    this.#settle = settle;
+    this.#reclaim = reclaim;
   }
 
   /** The newest state. Throws NotFoundError. */
@@ -45,7 +45,7 @@ export class StateService {
     const stack = await stacks.find(ref);
     if (!stack) throw stackNotFound(ref);
     await quotas.assertMayKeepMore(ref.organization);
-    await this.#settle(stack.id);
+    await this.#reclaim(stack.id);
     const head = await changes.findHead(stack.id);
     return { stackId: stack.id, updateId: randomUUID(), requestedBy: caller.userId, head };
   }

@@ -1,7 +1,7 @@
 import type { StackRef } from '../../shared/stacks/names.ts';
 import type { HistoryRepository } from '../../shared/updates/history-repository.ts';
 import type { UpdateRepository } from '../../shared/updates/update-repository.ts';
-import { jsonString, pieceBytes } from '../streamed-response.ts';
+import { chunkBytes, jsonString } from '../streamed-response.ts';
 import { updateNotFound } from './update-errors.ts';
 import { historyJson, largeText, updateInfoJson, wholeBytes } from './update-info.ts';
 
@@ -33,7 +33,7 @@ export class HistoryService {
     { previews }: { readonly previews: boolean },
   ): Promise<AsyncGenerator<string> | null> {
     const newest = { before: null, offset: 0, previews };
-    const [latest] = await this.#history.list(stackId, newest, { limit: 1, maxBytes: pieceBytes, wholeBytes });
+    const [latest] = await this.#history.list(stackId, newest, { limit: 1, maxBytes: chunkBytes, wholeBytes });
     return latest ? updateInfoJson(this.#history, latest) : null;
   }
 
@@ -48,7 +48,7 @@ export class HistoryService {
 
   /** Throws NotFoundError. */
   async getUpdate(updateId: string, ref: StackRef): Promise<FoundUpdate> {
-    const update = await this.#history.find(updateId, ref, pieceBytes);
+    const update = await this.#history.find(updateId, ref, chunkBytes);
     if (!update) throw updateNotFound(updateId);
     return update;
   }

@@ -1,5 +1,5 @@
 import type { AppContext } from '../../shared/context.ts';
-import { foldJournal } from '../../shared/jobs/definitions.ts';
+import { compactJournal } from '../../shared/jobs/definitions.ts';
 import type { JobDispatcher } from '../../shared/jobs/dispatcher.ts';
 import { ByteBudget } from '../../shared/platform/payloads/byte-budget.ts';
 import { QueueAwayError } from '../../shared/platform/redis/queue-away.ts';
@@ -12,7 +12,7 @@ const mostEntries = 5_000;
 const mostBaseBytes = 8 * 1024 * 1024;
 
 /** Folds journals for calls that wait for it: by a worker, or here when the queue is away and the journal short. */
-export class JournalFolding {
+export class JournalCompaction {
   readonly #context: AppContext;
   readonly #dispatcher: JobDispatcher;
   readonly #turn = new ByteBudget(1);
@@ -25,7 +25,7 @@ export class JournalFolding {
   /** Throws InvalidJournalError, and UnavailableError when no worker can be reached for a long journal. */
   async fold(updateId: string): Promise<void> {
     try {
-      await this.#dispatcher.run(foldJournal.create({ updateId }), { onlyWhileReachable: true });
+      await this.#dispatcher.run(compactJournal.create({ updateId }), { onlyWhileReachable: true });
     } catch (error) {
       if (!(error instanceof QueueAwayError) || !(await this.#isShort(updateId))) throw error;
       this.#context.logger.warn({ updateId, err: error }, 'journal compacted without a worker');

@@ -1,10 +1,10 @@
 import { createHash, randomUUID } from 'node:crypto';
 import { describe, expect, it } from '@jest/globals';
-import { type KnownLease, KnownLeases } from './lease-cache.ts';
+import { type CachedLease, LeaseCache } from './lease-cache.ts';
 
 const ref = { organization: 'org', project: 'proj', stack: 'dev' };
 const hashOf = (token: string): Buffer => createHash('sha256').update(token).digest();
-const leaseOf = (updateId: string): KnownLease => ({
+const leaseOf = (updateId: string): CachedLease => ({
   updateId,
   stackId: 'stack',
   epoch: 1,
@@ -14,7 +14,7 @@ const leaseOf = (updateId: string): KnownLease => ({
 
 describe('known leases', () => {
   it('know a lease by update, stack and token together', () => {
-    const known = new KnownLeases();
+    const known = new LeaseCache();
     const lease = leaseOf(randomUUID());
     known.remember(ref, hashOf('a'), lease);
     expect(known.find(lease.updateId, { ...ref }, hashOf('a'))).toBe(lease);
@@ -26,7 +26,7 @@ describe('known leases', () => {
   });
 
   it('are bounded: those not looked up in Postgres for the longest go first', () => {
-    const known = new KnownLeases();
+    const known = new LeaseCache();
     const ids = Array.from({ length: 10_001 }, () => randomUUID());
     for (const id of ids.slice(0, 10_000)) known.remember(ref, hashOf('a'), leaseOf(id));
     known.remember(ref, hashOf('a'), leaseOf(ids[0] as string));

@@ -3,7 +3,7 @@ import type { StackRef } from '../../shared/stacks/names.ts';
 import type { LeaseFence } from '../../shared/updates/lease.ts';
 
 /** What never changes about a lease once it is issued. */
-export interface KnownLease extends LeaseFence {
+export interface CachedLease extends LeaseFence {
   readonly journalVersion: number;
   readonly exclusive: boolean;
 }
@@ -11,7 +11,7 @@ export interface KnownLease extends LeaseFence {
 interface Entry {
   readonly ref: StackRef;
   readonly tokenHash: Buffer;
-  readonly lease: KnownLease;
+  readonly lease: CachedLease;
 }
 
 const capacity = 10_000;
@@ -20,10 +20,10 @@ const capacity = 10_000;
  * Leases that Postgres has shown this process before. They admit only calls whose own statement checks the lease again when
  * it commits: whether a lease still lives is nothing that one replica could remember. Saves these calls a round trip.
  */
-export class KnownLeases {
+export class LeaseCache {
   readonly #byUpdate = new Map<string, Entry>();
 
-  find(updateId: string, ref: StackRef, tokenHash: Buffer): KnownLease | null {
+  find(updateId: string, ref: StackRef, tokenHash: Buffer): CachedLease | null {
     const entry = this.#byUpdate.get(updateId);
     if (!entry || !sameHash(entry.tokenHash, tokenHash)) return null;
     const { organization, project, stack } = entry.ref;
@@ -31,7 +31,7 @@ export class KnownLeases {
     return entry.lease;
   }
 
-  remember(ref: StackRef, tokenHash: Buffer, lease: KnownLease): void {
+  remember(ref: StackRef, tokenHash: Buffer, lease: CachedLease): void {
     this.#byUpdate.delete(lease.updateId);
     this.#byUpdate.set(lease.updateId, { ref, tokenHash, lease });
     const [oldest] = this.#byUpdate.keys();

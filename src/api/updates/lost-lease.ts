@@ -4,7 +4,7 @@ import { expireUpdate } from '../../shared/updates/update-closer.ts';
 import type { UpdateRow } from '../../shared/updates/update-repository.ts';
 import { isActive } from '../../shared/updates/update-state.ts';
 import type { ApiContext } from '../api-context.ts';
-import { foldSoon } from './compact-soon.ts';
+import { compactSoon } from './compact-soon.ts';
 
 /**
  * Cancels the update whose lease was taken away, unless somebody has, so that its stack is free when the holder learns of it.
@@ -15,7 +15,7 @@ export async function leaseTakenAway(context: ApiContext, update: UpdateRow, los
     try {
       const ended = await expireUpdate(context.db, update.id);
       if (ended) noteEnded(context, ended);
-      if (ended && update.journalVersion > 0) await foldSoon(context, update.id);
+      if (ended && update.journalVersion > 0) await compactSoon(context, update.id);
     } catch (error) {
       // The call is refused in any case; the sweep ends the update.
       context.logger.warn({ updateId: update.id, err: error }, 'update whose lease was taken away left to the sweep');

@@ -54,11 +54,11 @@ export class UpdateBeginning {
     request: NewUpdateRequest & StartRequest,
   ): Promise<{ begun: BegunUpdate; release: () => void }> {
     const { db, metrics } = this.#context;
-    const settle = this.#updates.settle.bind(this.#updates);
-    const creation = await prepareCreation(this.#context, { ref, caller, dialect, request }, settle);
+    const reclaim = this.#updates.reclaim.bind(this.#updates);
+    const creation = await prepareCreation(this.#context, { ref, caller, dialect, request }, reclaim);
     const start = prepareStart(this.#context, { ref, caller, request });
     for (let attempt = 1; attempt <= attempts; attempt++) {
-      await settle(creation.stackId, { admitsFault: creation.preview });
+      await reclaim(creation.stackId, { admitsFault: creation.preview });
       // Before the update is there: a state that cannot be read must not leave the stack locked.
       const state = await this.#readState(ref);
       let held = state?.bytes.length ?? 0;
@@ -69,7 +69,7 @@ export class UpdateBeginning {
       try {
         const begun = await db.inTransaction(async (tx): Promise<BegunUpdate> => {
           const updateId = await creation.run(tx);
-          await assertSettled(tx, creation);
+          await assertNothingPending(tx, creation);
           const started = await start(tx, updateId);
           const stack = await createStackRepository(tx).findById(creation.stackId);
           if (!stack) throw stackNotFound(ref);
@@ -80,7 +80,7 @@ export class UpdateBeginning {
         return { begun, release };
       } catch (error) {
         release();
-        if (!(error instanceof UnsettledError)) throw error;
+        if (!(error instanceof PendingEntriesError)) throw error;
       }
     }
     throw new UnavailableError('The stack changes too quickly; please retry', { retryAfterSeconds: 1 });
@@ -107,8 +107,8 @@ export class UpdateBeginning {
 }
 
 /** An update began and ended meanwhile, and its journal is not yet in the head that this one would start from. */
-class UnsettledError extends Error {}
+class PendingEntriesError extends Error {}
 
-async function assertSettled(tx: Queryable, { exclusive, stackId }: PreparedCreation): Promise<void> {
-  if (exclusive && (await createUpdateRepository(tx).findWithPendingEntries(stackId))) throw new UnsettledError();
+async function assertNothingPending(tx: Queryable, { exclusive, stackId }: PreparedCreation): Promise<void> {
+  if (exclusive && (await createUpdateRepository(tx).findWithPendingEntries(stackId))) throw new PendingEntriesError();
 }

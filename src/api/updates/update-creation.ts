@@ -40,7 +40,7 @@ export interface PreparedCreation {
 export async function prepareCreation(
   context: ApiContext,
   { ref, caller, dialect, request }: { ref: StackRef; caller: Caller; dialect: Dialect; request: NewUpdateRequest },
-  settle: (stackId: string, options: { readonly admitsFault: boolean }) => Promise<void>,
+  reclaim: (stackId: string, options: { readonly admitsFault: boolean }) => Promise<void>,
 ): Promise<PreparedCreation> {
   const { config, quotas, stacks } = context;
   // Everything else of the request is kept as JSON, in which these can be escaped.
@@ -60,7 +60,7 @@ export async function prepareCreation(
   if (!found) throw stackNotFound(ref);
   const preview = request.kind === 'preview' || request.dryRun;
   const exclusive = !preview || dialect === 'contract';
-  if (exclusive && found.activeUpdateId !== null) await settle(found.id, { admitsFault: preview });
+  if (exclusive && found.activeUpdateId !== null) await reclaim(found.id, { admitsFault: preview });
   // What has grown too large is made smaller by destroying it.
   if (!preview && request.kind !== 'destroy') await quotas.assertMayKeepMore(ref.organization);
   const limits = await quotas.limitsOf(ref.organization);

@@ -1,7 +1,7 @@
-import { textInPieces } from '../../shared/platform/db/text-chunks.ts';
+import { textInChunks } from '../../shared/platform/db/text-chunks.ts';
 import type { HistoryRepository, UpdateInfoRow, UpdateText } from '../../shared/updates/history-repository.ts';
 import { historyResult, unixSeconds } from '../routes/response-mappers.ts';
-import { jsonString, pieceBytes } from '../streamed-response.ts';
+import { chunkBytes, jsonString } from '../streamed-response.ts';
 
 /** Updates that are read at once, however small they are. */
 const pieceRows = 100;
@@ -23,7 +23,7 @@ export async function* historyJson(
     const rows: readonly UpdateInfoRow[] = await history.list(
       stackId,
       { before, offset, previews },
-      { limit, maxBytes: pieceBytes, wholeBytes },
+      { limit, maxBytes: chunkBytes, wholeBytes },
     );
     for (const row of rows) {
       if (before !== null) yield ',';
@@ -54,7 +54,7 @@ export async function* updateInfoJson(history: HistoryRepository, row: UpdateInf
 
 /** A text of an update, read piece by piece. */
 export function largeText(history: HistoryRepository, updateId: string, text: UpdateText): AsyncGenerator<string> {
-  return textInPieces((from, chars) => history.readText(updateId, text, from, chars));
+  return textInChunks((from, chars) => history.readText(updateId, text, from, chars));
 }
 
 function plainParts(row: UpdateInfoRow): [string, string] {

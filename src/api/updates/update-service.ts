@@ -8,7 +8,7 @@ import { endUpdate, lockUpdate } from '../../shared/updates/update-closer.ts';
 import type { EndStatus } from '../../shared/updates/update-state.ts';
 import type { ApiContext } from '../api-context.ts';
 import type { Caller, Dialect, Lease } from '../request.ts';
-import { foldSoon } from './compact-soon.ts';
+import { compactSoon } from './compact-soon.ts';
 import { leaseTakenAway } from './lost-lease.ts';
 import { type NewUpdateRequest, prepareCreation } from './update-creation.ts';
 import { updateNotFound } from './update-errors.ts';
@@ -29,7 +29,7 @@ export class UpdateService {
    * its users expect them to run beside an update. Throws StackBusyError, JournalFaultError and QuotaReachedError.
    */
   async create(ref: StackRef, caller: Caller, dialect: Dialect, request: NewUpdateRequest): Promise<string> {
-    const creation = await prepareCreation(this.#context, { ref, caller, dialect, request }, this.settle.bind(this));
+    const creation = await prepareCreation(this.#context, { ref, caller, dialect, request }, this.reclaim.bind(this));
     return this.#context.db.inTransaction((tx) => creation.run(tx));
   }
 
@@ -51,7 +51,7 @@ export class UpdateService {
     const found = await updates.findInStack(updateId, ref);
     if (!found) throw updateNotFound(updateId);
     const start = prepareStart(this.#context, { ref, caller, request });
-    await this.settle(found.stackId, { admitsFault: found.dryRun });
+    await this.reclaim(found.stackId, { admitsFault: found.dryRun });
     const started = await db.inTransaction((tx) => start(tx, updateId));
     metrics.updatesStarted.labels(found.kind).inc();
     return started;
@@ -80,11 +80,11 @@ export class UpdateService {
    * succeeded, succeeds again. Throws LeaseLostError.
    */
   async complete(lease: Lease, status: EndStatus): Promise<void> {
-    const { db, foldJournal, metrics, updates } = this.#context;
+    const { db, compactJournal, metrics, updates } = this.#context;
     for (let attempt = 1; attempt <= completeAttempts; attempt++) {
       const before = await updates.find(lease.updateId);
       if (!before) throw new LeaseLostError();
-      if (before.status === 'running' && before.hasPendingEntries) await foldJournal(lease.updateId);
+      if (before.status === 'running' && before.hasPendingEntries) await compactJournal(lease.updateId);
       const outcome = await db.inTransaction(async (tx) => {
         const locked = await lockUpdate(tx, lease.updateId);
         if (!locked || locked.update.epoch !== lease.epoch) throw new LeaseLostError();
@@ -99,7 +99,7 @@ export class UpdateService {
       if (outcome === 'tail') continue;
       if (outcome === 'expired') throw await this.#leaseLost(lease);
       if (outcome === 'move') metrics.updatesEnded.labels(before.kind, status).inc();
-      if (before.journalVersion > 0) await foldSoon(this.#context, before.id);
+      if (before.journalVersion > 0) await compactSoon(this.#context, before.id);
       return;
     }
     throw new ConflictError('Entries keep arriving while the update is being completed');
@@ -116,14 +116,14 @@ export class UpdateService {
       return endUpdate(tx, locked, { type: 'cancel' });
     });
     if (step.outcome === 'move') metrics.updatesEnded.labels(found.kind, 'cancelled').inc();
-    if (found.journalVersion > 0) await foldSoon(this.#context, updateId);
+    if (found.journalVersion > 0) await compactSoon(this.#context, updateId);
   }
 
   /** Makes the stack ready for its next change: see reclaimStack. */
-  async settle(stackId: string, options: { readonly admitsFault?: boolean } = {}): Promise<void> {
-    const { compactor, config, db, foldJournal } = this.#context;
+  async reclaim(stackId: string, options: { readonly admitsFault?: boolean } = {}): Promise<void> {
+    const { compactor, config, db, compactJournal } = this.#context;
     const fold = (updateId: string): Promise<void> =>
-      foldJournal(updateId).catch((error: unknown) => compactor.setAside(updateId, error));
+      compactJournal(updateId).catch((error: unknown) => compactor.setAside(updateId, error));
     const ended = await reclaimStack(db, stackId, config.leaseSeconds, fold, options);
     if (ended && ended.reason !== 'lease-expired') noteEnded(this.#context, ended);
   }

@@ -7,7 +7,7 @@ import type { JobDispatcher } from '../../shared/jobs/dispatcher.ts';
 import type { JobServices, QueuedBody, WriteDefinition } from '../../shared/jobs/job-definition.ts';
 import type { Config } from '../../shared/platform/config/config.ts';
 import { JobPendingError } from '../../shared/platform/errors/outcome.ts';
-import { type HandoverStore, NoRoomError } from '../../shared/platform/payloads/payload-store.ts';
+import { NoRoomError, type PayloadStore } from '../../shared/platform/payloads/payload-store.ts';
 import type { Metrics } from '../../shared/platform/telemetry/metrics.ts';
 import type { Quotas } from '../../shared/quotas/quota-service.ts';
 import { TooManyInFlightError } from '../../shared/quotas/quotas.ts';
@@ -25,7 +25,7 @@ export interface WriteParts {
   readonly metrics: Metrics;
   readonly quotas: Quotas;
   readonly dispatcher: JobDispatcher;
-  readonly handover: HandoverStore;
+  readonly handover: PayloadStore;
   readonly bodyBuffer: BodyBuffer;
   readonly services: JobServices;
 }
@@ -97,7 +97,7 @@ async function commitOnWorker<I, J extends BodilessJob>(
   { declared, encoding, stream }: IncomingBody,
 ): Promise<void> {
   const { request, write, share } = submission;
-  const handoverKey = randomUUID();
+  const payloadKey = randomUUID();
   const { inFlightBytes: shareLimit } = await quotas.limitsOf(share);
   const options = {
     maxBytes: config.limits.maxBodyBytes,
@@ -106,7 +106,7 @@ async function commitOnWorker<I, J extends BodilessJob>(
     share,
     shareLimit,
   };
-  const { bytes, seal } = await handover.put(handoverKey, stream, options).catch((error: unknown) => {
+  const { bytes, seal } = await handover.put(payloadKey, stream, options).catch((error: unknown) => {
     if (shareLimit === null || !(error instanceof NoRoomError) || !error.isShareLimit) throw error;
     quotas.refused('inFlightBytes');
     throw new TooManyInFlightError(share, shareLimit);
@@ -114,14 +114,14 @@ async function commitOnWorker<I, J extends BodilessJob>(
   try {
     const job = await admit(services, submission);
     // From here on the client may go: what it sent is committed all the same.
-    const running = dispatcher.run({ ...job, handoverKey, encoding }, { bytes, seal, share });
+    const running = dispatcher.run({ ...job, payloadKey, encoding }, { bytes, seal, share });
     await settled(services, write, job, running);
   } catch (error) {
     // A job that is still under way, and may be, needs its body.
-    if (write.settle || !(error instanceof JobPendingError)) {
+    if (write.resolveFailure || !(error instanceof JobPendingError)) {
       // What became of the job is what the client must hear; a body that stays behind expires.
       await handover
-        .delete(handoverKey)
+        .delete(payloadKey)
         .catch((fault: unknown) => request.log.debug({ err: fault }, 'body could not be deleted; it will expire'));
     }
     throw error;
@@ -136,11 +136,11 @@ async function admit<I, J>(services: JobServices, { request, write, input }: Sub
 
 async function settled<I, J>(
   services: JobServices,
-  { settle }: WriteDefinition<I, J>,
+  { resolveFailure }: WriteDefinition<I, J>,
   job: J,
   commit: Promise<void>,
 ): Promise<void> {
-  if (settle) await commit.catch((error: unknown) => settle(services, job, error));
+  if (resolveFailure) await commit.catch((error: unknown) => resolveFailure(services, job, error));
   else await commit;
 }
 

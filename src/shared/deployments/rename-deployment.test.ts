@@ -27,18 +27,18 @@ async function rename(document: string, change = { from, to }): Promise<string> 
   return whole as string;
 }
 
-async function renamePieces(document: string, pieceBytes: number, change = { from, to }): Promise<string> {
+async function renamePieces(document: string, chunkBytes: number, change = { from, to }): Promise<string> {
   const parts: Buffer[] = [];
-  for await (const part of (await renameDeployment(inPieces(document, pieceBytes), change))())
+  for await (const part of (await renameDeployment(inPieces(document, chunkBytes), change))())
     parts.push(Buffer.from(part));
   return Buffer.concat(parts).toString();
 }
 
-function inPieces(document: string, pieceBytes: number): ByteSource {
+function inPieces(document: string, chunkBytes: number): ByteSource {
   const bytes = Buffer.from(document);
   return async function* () {
     // One piece of memory for all, as a reader may have it.
-    const piece = Buffer.alloc(Math.min(pieceBytes, bytes.length));
+    const piece = Buffer.alloc(Math.min(chunkBytes, bytes.length));
     for (let at = 0; at < bytes.length; at += piece.length) {
       yield piece.subarray(0, bytes.copy(piece, 0, at, at + piece.length));
     }
@@ -186,11 +186,11 @@ describe('renameDeployment', () => {
       return `{"urn":${own},"inputs":${inputs},"dependencies":[${dependencies.join(',')}]}`;
     });
     await fc.assert(
-      fc.asyncProperty(fc.array(resource), fc.integer({ min: 1, max: 64 }), async (resources, pieceBytes) => {
+      fc.asyncProperty(fc.array(resource), fc.integer({ min: 1, max: 64 }), async (resources, chunkBytes) => {
         const document = `{"version":3,"deployment":{"resources":[${resources.join(', ')}]}}`;
-        const renamed = await renamePieces(document, pieceBytes);
+        const renamed = await renamePieces(document, chunkBytes);
         expect(renamed).not.toContain('urn:pulumi:dev::shop::');
-        expect(await renamePieces(renamed, pieceBytes, { from: to, to: from })).toBe(document);
+        expect(await renamePieces(renamed, chunkBytes, { from: to, to: from })).toBe(document);
       }),
     );
   });

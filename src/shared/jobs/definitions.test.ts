@@ -1,11 +1,11 @@
 import { expect, test } from '@jest/globals';
 import { Value } from 'typebox/value';
-import { advanceFold, foldJournal, Job, renameStack } from './definitions.ts';
+import { advanceFold, compactJournal, Job, renameStack } from './definitions.ts';
 
 const updateId = '7e1b4a52-0d0c-4d7a-9a0d-2f5a3a1f7b10';
 const stackId = '0f0a7a0e-52a6-4a0e-8f0b-0f6f6f0c1d2e';
 const fence = { updateId, stackId, epoch: 3 };
-const body = { handoverKey: 'b5a1', encoding: 'gzip' };
+const body = { payloadKey: 'b5a1', encoding: 'gzip' };
 const admission = { stackVersion: 4, checkpointId: null, deadline: '2026-01-01T00:00:00.000Z' };
 const change = { stackId, updateId, requestedBy: 'u1', admission };
 const from = { organization: 'acme', project: 'shop', stack: 'dev' };
@@ -45,7 +45,7 @@ test('a job with a body is none without it, nor one under a name that nobody kno
 });
 
 test('jobs are made under their name and the newest schema', () => {
-  expect(foldJournal.create({ updateId })).toEqual({ name: 'fold-journal', schema: 1, updateId });
+  expect(compactJournal.create({ updateId })).toEqual({ name: 'fold-journal', schema: 1, updateId });
   expect(advanceFold.create({ updateId })).toEqual({ name: 'advance-fold', schema: 1, updateId });
   expect(renameStack.create({ ...change, from, to })).toEqual({ name: 'rename-stack', schema: 1, ...change, from, to });
 });

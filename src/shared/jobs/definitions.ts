@@ -36,10 +36,10 @@ export const appendJournal = defineWrite({
   payload: { fence: LeaseFence },
   label: () => 'journal',
   room: 'writes',
-  run: async ({ journalWriter, requestFoldPoint }, { fence }, body) => {
+  run: async ({ journalWriter, requestSnapshot }, { fence }, body) => {
     const { snapshotDue } = await body.use((entries) => journalWriter.append(fence, entries));
     // A job of its own: the entries are committed whatever becomes of it, and their call does not wait for it.
-    if (snapshotDue) await requestFoldPoint(fence.updateId);
+    if (snapshotDue) await requestSnapshot(fence.updateId);
   },
 });
 
@@ -79,7 +79,7 @@ export const importDeployment = defineWrite({
   onlyWhileAwaited: () => true,
   admit: async ({ changes }, { head, ...target }: ImportInput) => ({ ...target, admission: await changes.admit(head) }),
   run: async ({ importer }, job, body) => importer.import({ ...job, ...(await body.open()) }),
-  settle: ({ changes }, { updateId }, error) => changes.settle(updateId, error),
+  resolveFailure: ({ changes }, { updateId }, error) => changes.resolveFailure(updateId, error),
 });
 
 /** Renames a stack, and every mention of it in its state. */
@@ -91,7 +91,7 @@ export const renameStack = defineTask({
 });
 
 /** Makes a checkpoint of the journal of an update. */
-export const foldJournal = defineTask({
+export const compactJournal = defineTask({
   name: 'fold-journal',
   schemas: [1],
   payload: { updateId: Type.String() },
@@ -106,14 +106,14 @@ export const advanceFold = defineTask({
   run: ({ compactor }, { updateId }) => compactor.takeSnapshot(updateId),
 });
 
-/** What is queued: ids only. Bodies lie in the payload store under `handoverKey`. */
+/** What is queued: ids only. Bodies lie in the payload store under `payloadKey`. */
 export const Job = Type.Union([
   applyCheckpoint.record,
   appendJournal.record,
   appendEvents.record,
   importDeployment.record,
   renameStack.record,
-  foldJournal.record,
+  compactJournal.record,
   advanceFold.record,
 ]);
 export type Job = Static<typeof Job>;

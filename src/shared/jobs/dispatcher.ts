@@ -1,7 +1,7 @@
 import { UnavailableError } from '../platform/errors/errors.ts';
 import type { BodySeal } from '../platform/payloads/payload-store.ts';
 import type { Job } from './definitions.ts';
-import type { LaneStates } from './queue-names.ts';
+import type { QueueStates } from './queue-names.ts';
 
 export interface DispatchOptions {
   /** Size of the body handed over: decides the lane. */
@@ -18,11 +18,11 @@ export interface DispatcherState {
   readonly waiting: number;
   readonly active: number;
   readonly oldestWaitingMs: number;
-  readonly lanes: LaneStates;
+  readonly lanes: QueueStates;
 }
 
 /** The figures of all lanes together. */
-export function sumLanes(lanes: LaneStates): DispatcherState {
+export function sumQueues(lanes: QueueStates): DispatcherState {
   const each = Object.values(lanes);
   return {
     waiting: each.reduce((sum, lane) => sum + lane.waiting, 0),

@@ -1,13 +1,13 @@
 import type { BodyBuffer } from '../documents/body-buffer.ts';
 import type { BodyEncoding, ByteSource } from '../documents/byte-source.ts';
 import type { OpenedBody, WriteBody } from '../documents/write-body.ts';
-import type { BodySeal, HandoverStore } from '../platform/payloads/payload-store.ts';
+import type { BodySeal, PayloadStore } from '../platform/payloads/payload-store.ts';
 import {
   advanceFold,
   appendEvents,
   appendJournal,
   applyCheckpoint,
-  foldJournal,
+  compactJournal,
   importDeployment,
   type Job,
   type JobName,
@@ -22,7 +22,7 @@ export type JobHandlers = {
 
 /** Where the bodies of queued jobs lie, and the memory that they are inflated in. */
 export interface PayloadSource {
-  readonly handover: HandoverStore;
+  readonly handover: PayloadStore;
   readonly bodyBuffer: BodyBuffer;
 }
 
@@ -35,18 +35,18 @@ export function createJobHandlers(services: JobServices, source: PayloadSource):
     'append-events': (job, seal) => appendEvents.run(services, job, bodyOf(job, job.fence.stackId, seal)),
     'import-deployment': (job, seal) => importDeployment.run(services, job, bodyOf(job, job.stackId, seal)),
     'rename-stack': (job) => renameStack.run(services, job),
-    'fold-journal': (job) => foldJournal.run(services, job),
+    'fold-journal': (job) => compactJournal.run(services, job),
     'advance-fold': (job) => advanceFold.run(services, job),
   };
 }
 
 /** Lets go of the body of a job that has ended. */
 export async function dropPayload({ handover }: Pick<PayloadSource, 'handover'>, job: Job): Promise<void> {
-  if ('handoverKey' in job) await handover.delete(job.handoverKey);
+  if ('payloadKey' in job) await handover.delete(job.payloadKey);
 }
 
 interface Queued {
-  readonly handoverKey: string;
+  readonly payloadKey: string;
   readonly encoding: BodyEncoding;
 }
 
@@ -76,5 +76,5 @@ class StoredBody implements WriteBody {
     return this.#source.bodyBuffer.use(this.#bytes, this.#job.encoding, work, this.#stackId);
   }
 
-  readonly #bytes: ByteSource = () => this.#source.handover.open(this.#job.handoverKey, this.#seal);
+  readonly #bytes: ByteSource = () => this.#source.handover.open(this.#job.payloadKey, this.#seal);
 }

@@ -2,17 +2,17 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { AppError, UnavailableError } from '../platform/errors/errors.ts';
 import { JobPendingError, toRejection } from '../platform/errors/outcome.ts';
 import type { Logger } from '../platform/logger/logger.ts';
-import { type BodySeal, HandoverMissingError } from '../platform/payloads/payload-store.ts';
+import { type BodySeal, PayloadMissingError } from '../platform/payloads/payload-store.ts';
 import type { Job } from './definitions.ts';
 import {
   type DispatcherState,
   type DispatchOptions,
   type JobDispatcher,
   shuttingDown,
-  sumLanes,
+  sumQueues,
 } from './dispatcher.ts';
 import type { JobHandlers } from './handlers.ts';
-import { type Lane, type LaneState, laneOf } from './queue-names.ts';
+import { type QueueName, type QueueState, queueFor } from './queue-names.ts';
 
 interface Waiting {
   readonly job: Job;
@@ -24,7 +24,7 @@ interface Waiting {
   readonly settle: (error: unknown) => void;
 }
 
-interface LaneQueue {
+interface JobQueue {
   readonly concurrency: number;
   readonly waiting: Waiting[];
   active: number;
@@ -32,7 +32,7 @@ interface LaneQueue {
 }
 
 export interface InProcessDispatcherOptions {
-  readonly concurrency: Readonly<Record<Lane, number>>;
+  readonly concurrency: Readonly<Record<QueueName, number>>;
   /** Bodies from this size on go to the large lane. */
   readonly largeBytes: number;
   readonly logger: Logger;
@@ -53,7 +53,7 @@ const firstBackoffMs = 100;
 export class InProcessDispatcher implements JobDispatcher {
   readonly #handlers: JobHandlers;
   readonly #options: InProcessDispatcherOptions;
-  readonly #lanes: Readonly<Record<Lane, LaneQueue>>;
+  readonly #lanes: Readonly<Record<QueueName, JobQueue>>;
   readonly #loads = new Map<string, number>();
   readonly #running = new Set<Promise<void>>();
   #closed = false;
@@ -61,7 +61,7 @@ export class InProcessDispatcher implements JobDispatcher {
   constructor(handlers: JobHandlers, options: InProcessDispatcherOptions) {
     this.#handlers = handlers;
     this.#options = options;
-    const lane = (concurrency: number): LaneQueue => ({ concurrency, waiting: [], active: 0, failed: 0 });
+    const lane = (concurrency: number): JobQueue => ({ concurrency, waiting: [], active: 0, failed: 0 });
     this.#lanes = { small: lane(options.concurrency.small), large: lane(options.concurrency.large) };
   }
 
@@ -87,13 +87,13 @@ export class InProcessDispatcher implements JobDispatcher {
 
   state(): DispatcherState {
     const now = performance.now();
-    const stateOf = ({ waiting, active, failed }: LaneQueue): LaneState => ({
+    const stateOf = ({ waiting, active, failed }: JobQueue): QueueState => ({
       waiting: waiting.length,
       active,
       failed,
       oldestWaitingMs: waiting.reduce((oldest, { since }) => Math.max(oldest, now - since), 0),
     });
-    return sumLanes({ small: stateOf(this.#lanes.small), large: stateOf(this.#lanes.large) });
+    return sumQueues({ small: stateOf(this.#lanes.small), large: stateOf(this.#lanes.large) });
   }
 
   async close(): Promise<void> {
@@ -107,7 +107,7 @@ export class InProcessDispatcher implements JobDispatcher {
     lowestRank: number,
     settle: (error: unknown) => void,
   ): void {
-    const lane = this.#lanes[laneOf(bytes, this.#options.largeBytes)];
+    const lane = this.#lanes[queueFor(bytes, this.#options.largeBytes)];
     const load = share === undefined ? 0 : (this.#loads.get(share) ?? 0);
     if (share !== undefined) this.#loads.set(share, load + 1);
     const rank = Math.max(load, lowestRank);
@@ -117,7 +117,7 @@ export class InProcessDispatcher implements JobDispatcher {
     this.#next(lane);
   }
 
-  #next(lane: LaneQueue): void {
+  #next(lane: JobQueue): void {
     while (lane.active < lane.concurrency) {
       const waiting = lane.waiting.shift();
       if (!waiting) return;
@@ -144,7 +144,7 @@ export class InProcessDispatcher implements JobDispatcher {
     else this.#loads.delete(share);
   }
 
-  async #process(lane: LaneQueue, { job, seal }: Waiting): Promise<void> {
+  async #process(lane: JobQueue, { job, seal }: Waiting): Promise<void> {
     try {
       await this.#attempt(lane, job, seal);
     } finally {
@@ -156,7 +156,7 @@ export class InProcessDispatcher implements JobDispatcher {
     }
   }
 
-  async #attempt(lane: LaneQueue, job: Job, seal: BodySeal | null): Promise<void> {
+  async #attempt(lane: JobQueue, job: Job, seal: BodySeal | null): Promise<void> {
     const process = this.#handlers[job.name] as (job: Job, seal: BodySeal | null) => Promise<void>;
     for (let attempt = 1; ; attempt++) {
       try {
@@ -164,7 +164,7 @@ export class InProcessDispatcher implements JobDispatcher {
       } catch (error) {
         if (toRejection(error) !== null) throw error;
         // Nobody but the client has a missing body: no attempt of ours can help.
-        if (attempt === attempts || error instanceof HandoverMissingError) {
+        if (attempt === attempts || error instanceof PayloadMissingError) {
           lane.failed++;
           this.#options.logger.error({ job: job.name, attempt, err: error }, 'job failed permanently');
           throw error instanceof AppError ? error : failedJob(error);

@@ -20,11 +20,11 @@ export interface JobServices {
   readonly renamer: StackRenamer;
   readonly writer: CheckpointWriter;
   /** Sees that a fold point is made at some time. Never rejects: it only saves time later. */
-  readonly requestFoldPoint: (updateId: string) => Promise<void>;
+  readonly requestSnapshot: (updateId: string) => Promise<void>;
 }
 
 /** Where the body of a queued job lies. */
-export const QueuedBody = Type.Object({ handoverKey: Type.String(), encoding: BodyEncoding });
+export const QueuedBody = Type.Object({ payloadKey: Type.String(), encoding: BodyEncoding });
 export type QueuedBody = Static<typeof QueuedBody>;
 
 /** A job as it is made and run: what it carries, under its name. */
@@ -62,7 +62,7 @@ export interface WriteDefinition<I, J> {
    * For writes that must not be committed once their client was told of an error. Given an error from the attempt to commit:
    * resolves when the write is committed nevertheless; otherwise throws what to tell, and the write never will be.
    */
-  readonly settle?: ((services: JobServices, job: J, error: unknown) => Promise<void>) | undefined;
+  readonly resolveFailure?: ((services: JobServices, job: J, error: unknown) => Promise<void>) | undefined;
 }
 
 interface Common<N extends string, P extends TProperties> {
@@ -88,10 +88,10 @@ export function defineWrite<const N extends string, P extends TProperties, I = S
   admit,
   ...definition
 }: Common<N, P> &
-  Pick<WriteDefinition<I, JobOf<N, P>>, 'label' | 'room' | 'onlyWhileAwaited' | 'run' | 'settle'> & {
+  Pick<WriteDefinition<I, JobOf<N, P>>, 'label' | 'room' | 'onlyWhileAwaited' | 'run' | 'resolveFailure'> & {
     readonly admit?: (services: JobServices, input: I) => Promise<Static<TObject<P>>>;
   }): WriteDefinition<I, JobOf<N, P>> {
-  const { label, room, onlyWhileAwaited, run, settle } = definition;
+  const { label, room, onlyWhileAwaited, run, resolveFailure } = definition;
   const create = creatorOf(definition);
   const payloadOf = admit ?? (async (_services: JobServices, input: I) => input as unknown as Static<TObject<P>>);
   return {
@@ -101,7 +101,7 @@ export function defineWrite<const N extends string, P extends TProperties, I = S
     onlyWhileAwaited,
     admit: async (services, input) => create(await payloadOf(services, input)),
     run,
-    settle,
+    resolveFailure,
   };
 }
 

@@ -5,19 +5,19 @@ import { Outcome } from '../platform/errors/outcome.ts';
 
 const OutcomeRow = Type.Object({ outcome: Type.String() });
 
-export type ReceiptRepository = ReturnType<typeof createReceiptRepository>;
+export type JobResultRepository = ReturnType<typeof createJobResultRepository>;
 
 /** What queued jobs came to; the messages between processes are hints, this is what counts. */
-export function createReceiptRepository(db: Queryable) {
+export function createJobResultRepository(db: Queryable) {
   return {
     insert: (jobId: string, outcome: Outcome) =>
       db.query(sql.nothing`
-        /* receipts.insert */
-        insert into receipts (job_id, outcome) values (${jobId}, ${JSON.stringify(outcome)}) on conflict (job_id) do nothing`),
+        /* jobResults.insert */
+        insert into jobResults (job_id, outcome) values (${jobId}, ${JSON.stringify(outcome)}) on conflict (job_id) do nothing`),
 
     find: async (jobId: string): Promise<Outcome | null> => {
       const row = await db.maybeOne(
-        sql.rows(OutcomeRow)`/* receipts.find */ select outcome from receipts where job_id = ${jobId}`,
+        sql.rows(OutcomeRow)`/* jobResults.find */ select outcome from jobResults where job_id = ${jobId}`,
       );
       return row ? Value.Parse(Outcome, JSON.parse(row.outcome)) : null;
     },
@@ -25,8 +25,8 @@ export function createReceiptRepository(db: Queryable) {
     /** A job that may still be run keeps its receipt, whatever a clock did: without it, it would be run again. */
     deleteOlderThan: (seconds: number) =>
       db.query(sql.nothing`
-        /* receipts.deleteOlderThan */
-        delete from receipts where created_at < now() - make_interval(secs => ${seconds})
-          and not exists (select 1 from job_admissions a where a.id = receipts.job_id)`),
+        /* jobResults.deleteOlderThan */
+        delete from jobResults where created_at < now() - make_interval(secs => ${seconds})
+          and not exists (select 1 from job_admissions a where a.id = jobResults.job_id)`),
   };
 }

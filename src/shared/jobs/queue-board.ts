@@ -4,7 +4,7 @@ import { redisCall } from '../platform/redis/redis.ts';
 import type { AdmissionRepository } from './admission-repository.ts';
 import { Job } from './definitions.ts';
 import type { QueueMonitor, RedisState } from './queue-monitor.ts';
-import { type Lane, type LaneState, lanes } from './queue-names.ts';
+import { lanes, type QueueName, type QueueState } from './queue-names.ts';
 import type { JobData, Queues } from './queues.ts';
 
 const shownStates = ['active', 'wait', 'prioritized', 'delayed', 'failed'] as const;
@@ -32,19 +32,19 @@ export interface ShownJob {
   readonly fault: string | null;
 }
 
-export interface ShownLane extends LaneState {
-  readonly lane: Lane;
+export interface ShownQueue extends QueueState {
+  readonly lane: QueueName;
   readonly workers: number;
   readonly jobs: readonly ShownJob[];
 }
 
 export interface QueueOverview {
   readonly redis: RedisState;
-  readonly lanes: readonly ShownLane[];
+  readonly lanes: readonly ShownQueue[];
 }
 
-interface FoundLane {
-  readonly lane: Lane;
+interface FoundQueue {
+  readonly lane: QueueName;
   readonly workers: number;
   readonly jobs: readonly { readonly queued: QueuedJob<JobData>; readonly state: ShownState }[];
 }
@@ -78,7 +78,7 @@ export class QueueBoard {
     return { redis: this.#monitor.redis, lanes: shown };
   }
 
-  async #find(lane: Lane, limit: number): Promise<FoundLane> {
+  async #find(lane: QueueName, limit: number): Promise<FoundQueue> {
     const queue = await this.#queues.get(lane);
     const [workers, ...jobs] = await Promise.all([
       queue.getWorkersCount(),

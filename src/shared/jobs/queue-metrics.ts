@@ -1,34 +1,34 @@
 import type { Metrics } from '../platform/telemetry/metrics.ts';
 import type { RedisState } from './queue-monitor.ts';
-import { type LaneState, type LaneStates, lanes } from './queue-names.ts';
+import { lanes, type QueueState, type QueueStates } from './queue-names.ts';
 
 /** Depth and age of the queues, read when metrics are scraped. */
-export function registerLaneMetrics(metrics: Metrics, state: () => LaneStates): void {
-  const byLane = (read: (lane: LaneState) => number) => () =>
+export function registerQueueGauges(metrics: Metrics, state: () => QueueStates): void {
+  const byQueue = (read: (lane: QueueState) => number) => () =>
     Object.fromEntries(lanes.map((lane) => [lane, read(state()[lane])]));
   metrics.gaugeBy(
     'holdfast_jobs_waiting',
     'Jobs waiting for a worker or for their next attempt.',
     'queue',
-    byLane((lane) => lane.waiting),
+    byQueue((lane) => lane.waiting),
   );
   metrics.gaugeBy(
     'holdfast_jobs_active',
     'Jobs running.',
     'queue',
-    byLane((lane) => lane.active),
+    byQueue((lane) => lane.active),
   );
   metrics.gaugeBy(
     'holdfast_jobs_failed',
     'Failed jobs that are kept for inspection.',
     'queue',
-    byLane((lane) => lane.failed),
+    byQueue((lane) => lane.failed),
   );
   metrics.gaugeBy(
     'holdfast_jobs_oldest_waiting_seconds',
     'Age of the oldest waiting job.',
     'queue',
-    byLane((lane) => lane.oldestWaitingMs / 1000),
+    byQueue((lane) => lane.oldestWaitingMs / 1000),
   );
 }
 

@@ -1,6 +1,6 @@
 import type { Logger } from '../platform/logger/logger.ts';
 import { type RedisConnection, redisCall } from '../platform/redis/redis.ts';
-import { idleLane, type Lane, type LaneState, type LaneStates, lanes } from './queue-names.ts';
+import { idleQueue, lanes, type QueueName, type QueueState, type QueueStates } from './queue-names.ts';
 import type { Queues } from './queues.ts';
 
 export interface RedisState {
@@ -23,7 +23,7 @@ export class QueueMonitor {
   readonly #queues: Queues;
   readonly #logger: Logger;
   readonly #timer: NodeJS.Timeout;
-  #lanes: LaneStates = { small: idleLane, large: idleLane };
+  #lanes: QueueStates = { small: idleQueue, large: idleQueue };
   #redis: RedisState;
   #looking: Promise<void> | null = null;
 
@@ -38,7 +38,7 @@ export class QueueMonitor {
   }
 
   /** As of the last look; while Redis is away, the last that was seen. */
-  get lanes(): LaneStates {
+  get lanes(): QueueStates {
     return this.#lanes;
   }
 
@@ -71,14 +71,14 @@ export class QueueMonitor {
         memoryLimitBytes: figure('maxmemory'),
       };
       const [small, large] = await Promise.all(lanes.map((lane) => this.#lookAt(lane)));
-      this.#lanes = { small: small as LaneState, large: large as LaneState };
+      this.#lanes = { small: small as QueueState, large: large as QueueState };
     } catch (error) {
       this.#redis = redisAway;
       this.#logger.debug({ err: error }, 'queues could not be polled');
     }
   }
 
-  async #lookAt(lane: Lane): Promise<LaneState> {
+  async #lookAt(lane: QueueName): Promise<QueueState> {
     const queue = await this.#queues.get(lane);
     const counts = await queue.getJobCounts('wait', 'prioritized', 'delayed', 'active', 'failed');
     const count = (state: string): number => counts[state] ?? 0;

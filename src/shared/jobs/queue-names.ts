@@ -1,13 +1,13 @@
 /** Two lanes, so that imports of hundreds of MB do not hold up small writes. */
 export const lanes = ['small', 'large'] as const;
-export type Lane = (typeof lanes)[number];
+export type QueueName = (typeof lanes)[number];
 
 /** The lane of a body of this size. */
-export function laneOf(bytes: number, largeBytes: number): Lane {
+export function queueFor(bytes: number, largeBytes: number): QueueName {
   return bytes >= largeBytes ? 'large' : 'small';
 }
 
-export interface LaneState {
+export interface QueueState {
   /** Jobs that wait for a worker, or for their next attempt. */
   readonly waiting: number;
   readonly active: number;
@@ -16,6 +16,6 @@ export interface LaneState {
   readonly oldestWaitingMs: number;
 }
 
-export type LaneStates = Readonly<Record<Lane, LaneState>>;
+export type QueueStates = Readonly<Record<QueueName, QueueState>>;
 
-export const idleLane: LaneState = { waiting: 0, active: 0, failed: 0, oldestWaitingMs: 0 };
+export const idleQueue: QueueState = { waiting: 0, active: 0, failed: 0, oldestWaitingMs: 0 };

@@ -2,10 +2,10 @@ import { type JobsOptions, type KeepJobs, Queue } from 'bullmq';
 import { Type } from 'typebox';
 import type { Logger } from '../platform/logger/logger.ts';
 import type { RedisConnection } from '../platform/redis/redis.ts';
-import type { Lane } from './queue-names.ts';
+import type { QueueName } from './queue-names.ts';
 
 export const queuePrefix = 'holdfast';
-export const queueName = (lane: Lane): string => `writes-${lane}`;
+export const queueName = (lane: QueueName): string => `writes-${lane}`;
 
 export const replyChannelPrefix = 'holdfast:done:';
 
@@ -39,7 +39,7 @@ export class Queues {
   readonly #connection: RedisConnection;
   readonly #logger: Logger;
   readonly #attempts: number | undefined;
-  readonly #open = new Map<Lane, Promise<Queue<JobData>>>();
+  readonly #open = new Map<QueueName, Promise<Queue<JobData>>>();
 
   constructor(connection: RedisConnection, logger: Logger, options: { attempts?: number } = {}) {
     this.#connection = connection;
@@ -48,7 +48,7 @@ export class Queues {
   }
 
   /** The lane's queue. Rejects, at once, when Redis is away; a queue that could not be opened is opened anew by the next call. */
-  get(lane: Lane): Promise<Queue<JobData>> {
+  get(lane: QueueName): Promise<Queue<JobData>> {
     const open = this.#open.get(lane);
     if (open) return open;
     const opening = this.#openQueue(lane);
@@ -62,7 +62,7 @@ export class Queues {
     await Promise.all(open.map((queue) => (queue.status === 'fulfilled' ? queue.value.close() : undefined)));
   }
 
-  async #openQueue(lane: Lane): Promise<Queue<JobData>> {
+  async #openQueue(lane: QueueName): Promise<Queue<JobData>> {
     const queue = new Queue<JobData>(queueName(lane), {
       connection: this.#connection,
       prefix: queuePrefix,

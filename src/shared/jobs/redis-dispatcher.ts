@@ -12,10 +12,10 @@ import {
   type DispatchOptions,
   type JobDispatcher,
   shuttingDown,
-  sumLanes,
+  sumQueues,
 } from './dispatcher.ts';
-import type { ReceiptRepository } from './job-result-repository.ts';
-import type { LaneStates } from './queue-names.ts';
+import type { JobResultRepository } from './job-result-repository.ts';
+import type { QueueStates } from './queue-names.ts';
 import { Completion, type JobData } from './queues.ts';
 import { RedisJobQueue, type RedisJobQueueOptions } from './redis-job-queue.ts';
 
@@ -47,11 +47,11 @@ export interface RedisDispatcherOptions extends RedisJobQueueOptions {
   readonly producer: RedisConnection;
   /** For the reply channel; this connection can do nothing else. */
   readonly subscriber: RedisConnection;
-  readonly receipts: ReceiptRepository;
+  readonly jobResults: JobResultRepository;
   readonly logger: Logger;
   readonly waitMs: number;
   /** Figures of the lanes, all processes together. */
-  readonly lanes: () => LaneStates;
+  readonly lanes: () => QueueStates;
 }
 
 /**
@@ -88,7 +88,7 @@ export class RedisDispatcher implements JobDispatcher {
   }
 
   state(): DispatcherState {
-    return sumLanes(this.#options.lanes());
+    return sumQueues(this.#options.lanes());
   }
 
   async close(): Promise<void> {
@@ -180,7 +180,7 @@ export class RedisDispatcher implements JobDispatcher {
   async #fateOf(jobId: string): Promise<'committed' | 'open' | 'unknown'> {
     let outcome: Outcome | null;
     try {
-      outcome = await this.#options.receipts.find(jobId);
+      outcome = await this.#options.jobResults.find(jobId);
     } catch (error) {
       if (this.#closed) throw shuttingDown();
       this.#options.logger.debug({ jobId, err: error }, 'job result could not be polled');

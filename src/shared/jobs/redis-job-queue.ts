@@ -4,7 +4,7 @@ import { redisCall } from '../platform/redis/redis.ts';
 import type { AdmissionRepository } from './admission-repository.ts';
 import type { Job } from './definitions.ts';
 import type { DispatchOptions } from './dispatcher.ts';
-import { laneOf } from './queue-names.ts';
+import { queueFor } from './queue-names.ts';
 import { type JobData, type Queues, replyChannelPrefix } from './queues.ts';
 
 const lowestPriority = 1_000;
@@ -39,7 +39,7 @@ export class RedisJobQueue {
   }
 
   queueFor({ bytes = 0 }: DispatchOptions): Promise<Queue<JobData>> {
-    return redisCall(() => this.#options.queues.get(laneOf(bytes, this.#options.largeBytes)));
+    return redisCall(() => this.#options.queues.get(queueFor(bytes, this.#options.largeBytes)));
   }
 
   /** Throws the fault of Postgres: without this row no worker does anything. */

@@ -1,6 +1,6 @@
 import { type BodyEncoding, type ByteSource, inflate } from '../documents/byte-source.ts';
 import type { DocumentStore } from '../documents/document-store.ts';
-import { HandoverMissingError } from '../platform/payloads/payload-store.ts';
+import { PayloadMissingError } from '../platform/payloads/payload-store.ts';
 import type { AdmittedChange, AdmittedChanges } from '../updates/admitted-changes.ts';
 import { recordVersion } from './record-version.ts';
 import { storeDeployment } from './store-deployment.ts';
@@ -33,7 +33,7 @@ export class DeploymentImporter {
     const source: ByteSource = () => inflate(request.body, request.encoding, this.#maxBytes);
     const state = await storeDeployment(this.#documents, source).catch(async (error: unknown) => {
       // Dropped, under the reader's hands, when the import was given up, or another run of it was done.
-      if (error instanceof HandoverMissingError && (await this.#changes.isCommitted(request))) return null;
+      if (error instanceof PayloadMissingError && (await this.#changes.isCommitted(request))) return null;
       throw error;
     });
     if (!state) return;

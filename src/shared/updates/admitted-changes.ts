@@ -133,7 +133,7 @@ export class AdmittedChanges {
    * otherwise throws, and it never will be. Only while Postgres cannot be asked that is left open, and said so: then the
    * deadline ends it.
    */
-  async settle(updateId: string, error: unknown): Promise<void> {
+  async resolveFailure(updateId: string, error: unknown): Promise<void> {
     const fate = await this.#giveUp(updateId);
     if (fate === 'committed') return;
     if (fate === 'unknown' && toRejection(error) === null) {

@@ -12,7 +12,7 @@ const journalsAtOnce = 10;
  */
 export async function expireLeases(context: AppContext): Promise<number> {
   const ended = await endExpiredUpdates(context);
-  await foldEndedUpdates(context);
+  await compactEndedUpdates(context);
   await deleteKeptJournals(context);
   return ended;
 }
@@ -48,7 +48,7 @@ export async function endExpiredUpdates(context: AppContext, signal?: AbortSigna
 }
 
 /** Compacts the journals of ended updates. Failed ones are retried with growing delays. */
-export async function foldEndedUpdates(context: AppContext, signal?: AbortSignal): Promise<void> {
+export async function compactEndedUpdates(context: AppContext, signal?: AbortSignal): Promise<void> {
   const { compactions, compactor, logger } = context;
   for (;;) {
     const claimed = await compactions.claimUncompacted(journalsAtOnce);

@@ -2,10 +2,10 @@ import { randomUUID } from 'node:crypto';
 import type { AppContext } from '../../shared/context.ts';
 import { createFailedLookupRepository } from '../../shared/identity/failed-lookup-repository.ts';
 import { createAdmissionRepository } from '../../shared/jobs/admission-repository.ts';
-import { createReceiptRepository } from '../../shared/jobs/job-result-repository.ts';
+import { createJobResultRepository } from '../../shared/jobs/job-result-repository.ts';
 import { createRunRepository } from '../../shared/platform/maintenance/run-repository.ts';
 import { createStackDeletion } from './delete-stacks.ts';
-import { deleteKeptJournals, endExpiredUpdates, foldEndedUpdates } from './expire-leases.ts';
+import { compactEndedUpdates, deleteKeptJournals, endExpiredUpdates } from './expire-leases.ts';
 import { type Maintenance, startMaintenance } from './maintenance.ts';
 import { measureUsage } from './measure-usage.ts';
 import { reconcileInTurns } from './reconcile.ts';
@@ -14,7 +14,7 @@ import { sweepBlobs } from './sweep-blobs.ts';
 /** The queue board shows ended jobs for this long. */
 const admissionLifeSeconds = 3600;
 /** Longer than any caller waits for a job. */
-const receiptLifeSeconds = 24 * 3600;
+const jobResultLifeSeconds = 24 * 3600;
 
 /** Longer than it takes any level to drain to zero. */
 const failedLookupLifeSeconds = 600;
@@ -23,19 +23,19 @@ const failedLookupLifeSeconds = 600;
 export function startSweeper(context: AppContext): void {
   const { blobs, config, db, lifecycle } = context;
   const admissions = createAdmissionRepository(db);
-  const receipts = createReceiptRepository(db);
+  const jobResults = createJobResultRepository(db);
   const failedLookups = createFailedLookupRepository(db);
   const runs = createRunRepository(db);
   const kinds: Maintenance[] = [
     { name: 'expire-leases', run: (signal) => endExpiredUpdates(context, signal) },
-    { name: 'fold-journals', run: (signal) => foldEndedUpdates(context, signal) },
+    { name: 'fold-journals', run: (signal) => compactEndedUpdates(context, signal) },
     { name: 'sweep-journals', run: (signal) => deleteKeptJournals(context, signal) },
     { name: 'delete-stacks', run: createStackDeletion(context) },
     { name: 'sweep-blobs', run: (signal) => sweepBlobs(context, signal) },
     // Removes unfinished uploads of killed workers.
     { name: 'sweep-uploads', run: () => blobs.sweepUnfinished(config.blobGraceSeconds * 1000) },
     { name: 'sweep-admissions', run: () => admissions.deleteExpired(admissionLifeSeconds) },
-    { name: 'sweep-receipts', run: () => receipts.deleteOlderThan(receiptLifeSeconds) },
+    { name: 'sweep-jobResults', run: () => jobResults.deleteOlderThan(jobResultLifeSeconds) },
     { name: 'sweep-failed-lookups', run: () => failedLookups.deleteOlderThan(failedLookupLifeSeconds) },
     { name: 'measure-usage', everySeconds: 60, run: (signal) => measureUsage(context, signal) },
     ...(config.reconcile.everySeconds > 0 ? [reconcileInTurns(context, runs)] : []),

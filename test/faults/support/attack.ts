@@ -44,14 +44,14 @@ async function attack(cluster: Cluster, attacker: RedisAttacker, random: () => n
          from stacks where deleted_at is null order by random() limit 1`,
       );
       if (!stack) return;
-      const handoverKey = await attacker.plant(documentOf(2_000, `forged ${randomUUID()}`));
+      const payloadKey = await attacker.plant(documentOf(2_000, `forged ${randomUUID()}`));
       const admission = {
         stackVersion: stack.version,
         checkpointId: stack.checkpoint,
         deadline: new Date(Date.now() + 60_000).toISOString(),
       };
       const ids = { stackId: stack.id, updateId: randomUUID(), requestedBy: stack.user };
-      const job = { name: 'import-deployment', schema: 2, ...ids, admission, handoverKey, encoding: 'identity' };
+      const job = { name: 'import-deployment', schema: 2, ...ids, admission, payloadKey, encoding: 'identity' };
       await attacker.forge(job.name, { job });
     });
     await quietly(async () => {

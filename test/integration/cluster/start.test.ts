@@ -82,7 +82,7 @@ await describeWithTools('the start of a cluster', ['redis-server'], () => {
   });
 
   const withoutKeys = { HOLDFAST_MASTER_KEYS: '' };
-  const refusalOf = (starting: Promise<unknown>): Promise<string> =>
+  const rejectionOf = (starting: Promise<unknown>): Promise<string> =>
     starting.then(
       () => 'started',
       (error: Error) => `${error.name}: ${error.message}`,
@@ -91,7 +91,7 @@ await describeWithTools('the start of a cluster', ['redis-server'], () => {
   test('a worker does its work without master keys; an api is refused without them', async () => {
     const logger = createLogger({ level: 'silent' });
     redis = await startRedisServer();
-    expect(await refusalOf(startApi(configFor(redis.url, withoutKeys), logger))).toBe(
+    expect(await rejectionOf(startApi(configFor(redis.url, withoutKeys), logger))).toBe(
       'ConfigError: Invalid settings:\n  HOLDFAST_MASTER_KEYS: needed by this role',
     );
     const directory = mkdtempSync(path.join(tmpdir(), 'holdfast-start-'));
@@ -127,13 +127,13 @@ await describeWithTools('the start of a cluster', ['redis-server'], () => {
     const logger = createLogger({ level: 'silent' });
     redis = await startRedisServer();
     const sealed = configFor(redis.url, { ...withoutKeys, HOLDFAST_SEAL_DOCUMENTS: 'true' });
-    expect(await refusalOf(startWorker(sealed, logger))).toBe(
+    expect(await rejectionOf(startWorker(sealed, logger))).toBe(
       'ConfigError: Invalid settings:\n  HOLDFAST_MASTER_KEYS: needed with HOLDFAST_SEAL_DOCUMENTS',
     );
     const { context } = await startWorker(configFor(redis.url, { HOLDFAST_SEAL_DOCUMENTS: 'true' }), logger);
     await context.documents.saveEncoded(encodeDocument(randomBytes(100_000)));
     await context.lifecycle.close();
-    expect(await refusalOf(startWorker(configFor(redis.url, withoutKeys), logger))).toContain(
+    expect(await rejectionOf(startWorker(configFor(redis.url, withoutKeys), logger))).toContain(
       'HOLDFAST_MASTER_KEYS: needed because documents in the blob store are sealed',
     );
   });

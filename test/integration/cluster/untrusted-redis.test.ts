@@ -63,7 +63,7 @@ await describeWithTools('whoever can write to Redis', ['redis-server'], () => {
   }
 
   /** What an API would queue for an import into the stack. */
-  async function importJob(into: TestStack, handoverKey: string): Promise<object> {
+  async function importJob(into: TestStack, payloadKey: string): Promise<object> {
     const { id, version, checkpoint, user } = await headOf(into);
     const deadline = new Date(Date.now() + 60_000).toISOString();
     return {
@@ -73,7 +73,7 @@ await describeWithTools('whoever can write to Redis', ['redis-server'], () => {
       updateId: randomUUID(),
       admission: { stackVersion: version, checkpointId: checkpoint, deadline },
       requestedBy: user,
-      handoverKey,
+      payloadKey,
       encoding: 'identity',
     };
   }
@@ -102,8 +102,8 @@ await describeWithTools('whoever can write to Redis', ['redis-server'], () => {
 
   test('imports nothing by a job of its own', async () => {
     const before = await distrusted('unknown');
-    const handoverKey = await attacker.plant(Buffer.from(JSON.stringify(deployment(9))));
-    const jobId = await attacker.forge('import-deployment', { job: await importJob(stack, handoverKey) });
+    const payloadKey = await attacker.plant(Buffer.from(JSON.stringify(deployment(9))));
+    const jobId = await attacker.forge('import-deployment', { job: await importJob(stack, payloadKey) });
     await until(() => attacker.isOver(jobId), 'it was looked at');
     await expectUntouched();
     expect(await distrusted('unknown')).toBe(before + 1);

@@ -1,11 +1,11 @@
 import { randomBytes } from 'node:crypto';
 import { describe, expect, it } from '@jest/globals';
-import { openPiece, pieceKeyBytes, sealPiece, tagBytes } from './sealed-chunk.ts';
+import { chunkKeyBytes, openChunk, sealChunk, tagBytes } from './sealed-chunk.ts';
 
-const key = randomBytes(pieceKeyBytes);
+const key = randomBytes(chunkKeyBytes);
 const sealed = (bytes: Buffer, at = 3, name = 'name'): Buffer => {
   const chunk = Buffer.from(bytes);
-  const tag = sealPiece(key, at, name, chunk);
+  const tag = sealChunk(key, at, name, chunk);
   return Buffer.concat([chunk, tag]);
 };
 
@@ -15,19 +15,19 @@ describe('a sealed chunk', () => {
     const closed = sealed(bytes);
     expect(closed).toHaveLength(size + tagBytes);
     if (size > 100) expect(closed.includes(bytes.subarray(0, 32))).toBe(false);
-    expect(openPiece(key, 3, 'name', closed)?.equals(bytes)).toBe(true);
+    expect(openChunk(key, 3, 'name', closed)?.equals(bytes)).toBe(true);
   });
 
   const bytes = randomBytes(100_000);
   it.each<[string, (chunk: Buffer) => Buffer | null]>([
-    ['another key', (chunk) => openPiece(randomBytes(pieceKeyBytes), 3, 'name', chunk)],
-    ['another number', (chunk) => openPiece(key, 4, 'name', chunk)],
-    ['another name', (chunk) => openPiece(key, 3, 'names', chunk)],
-    ['its end cut off', (chunk) => openPiece(key, 3, 'name', chunk.subarray(0, -1))],
-    ['its tag alone', (chunk) => openPiece(key, 3, 'name', chunk.subarray(-tagBytes))],
-    ['less than a tag', (chunk) => openPiece(key, 3, 'name', chunk.subarray(0, 5))],
-    ['a byte more', (chunk) => openPiece(key, 3, 'name', Buffer.concat([chunk, Buffer.of(0)]))],
-    ['nothing', () => openPiece(key, 3, 'name', Buffer.alloc(0))],
+    ['another key', (chunk) => openChunk(randomBytes(chunkKeyBytes), 3, 'name', chunk)],
+    ['another number', (chunk) => openChunk(key, 4, 'name', chunk)],
+    ['another name', (chunk) => openChunk(key, 3, 'names', chunk)],
+    ['its end cut off', (chunk) => openChunk(key, 3, 'name', chunk.subarray(0, -1))],
+    ['its tag alone', (chunk) => openChunk(key, 3, 'name', chunk.subarray(-tagBytes))],
+    ['less than a tag', (chunk) => openChunk(key, 3, 'name', chunk.subarray(0, 5))],
+    ['a byte more', (chunk) => openChunk(key, 3, 'name', Buffer.concat([chunk, Buffer.of(0)]))],
+    ['nothing', () => openChunk(key, 3, 'name', Buffer.alloc(0))],
   ])('does not open with %s', (_label, open) => {
     expect(open(sealed(bytes))).toBeNull();
   });
@@ -36,7 +36,7 @@ describe('a sealed chunk', () => {
     for (const at of [0, 1, 65_536, 99_999, 100_000, 100_015]) {
       const chunk = sealed(bytes);
       chunk[at] = (chunk[at] as number) ^ (1 << (at % 8));
-      expect(openPiece(key, 3, 'name', chunk)).toBeNull();
+      expect(openChunk(key, 3, 'name', chunk)).toBeNull();
     }
   });
 });

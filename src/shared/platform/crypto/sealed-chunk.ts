@@ -1,7 +1,7 @@
 import { createCipheriv, createDecipheriv } from 'node:crypto';
 
 const algorithm = 'aes-256-gcm';
-export const pieceKeyBytes = 32;
+export const chunkKeyBytes = 32;
 export const tagBytes = 16;
 const nonceBytes = 12;
 /** Large enough to be fast, small enough that each output buffer can be freed right away. */
@@ -11,7 +11,7 @@ const sliceBytes = 64 * 1024;
  * Encrypts a chunk in place (AES-256-GCM) and returns its tag. The nonce is the chunk number: each key encrypts one body
  * and uses each number once. `name` is authenticated as well.
  */
-export function sealPiece(key: Buffer, at: number, name: string, chunk: Buffer): Buffer {
+export function sealChunk(key: Buffer, at: number, name: string, chunk: Buffer): Buffer {
   const cipher = createCipheriv(algorithm, key, nonceOf(at));
   cipher.setAAD(Buffer.from(name));
   runInPlace(cipher, chunk);
@@ -23,7 +23,7 @@ export function sealPiece(key: Buffer, at: number, name: string, chunk: Buffer):
  * Decrypts in place a chunk that is followed by its tag. Returns null if the bytes were not sealed with this key, number
  * and name.
  */
-export function openPiece(key: Buffer, at: number, name: string, sealed: Buffer): Buffer | null {
+export function openChunk(key: Buffer, at: number, name: string, sealed: Buffer): Buffer | null {
   if (sealed.length < tagBytes) return null;
   const chunk = sealed.subarray(0, sealed.length - tagBytes);
   const decipher = createDecipheriv(algorithm, key, nonceOf(at), { authTagLength: tagBytes });

@@ -7,7 +7,7 @@ const chunkChars = 512 * 1024;
  * Reads a large text column with one chunk in memory at a time. `read` returns up to `chars` characters from position
  * `from`, which counts code points and starts at 1, as in `substr`.
  */
-export async function* textInPieces(read: (from: number, chars: number) => Promise<string>): AsyncGenerator<string> {
+export async function* textInChunks(read: (from: number, chars: number) => Promise<string>): AsyncGenerator<string> {
   for (let from = 1; ; from += chunkChars) {
     const chunk = await read(from, chunkChars);
     if (chunk !== '') yield chunk;

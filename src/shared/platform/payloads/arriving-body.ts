@@ -1,5 +1,5 @@
 import { PayloadTooLargeError } from '../errors/errors.ts';
-import { type HandoverOptions, RoomLostError } from './payload-store.ts';
+import { type PayloadOptions, RoomLostError } from './payload-store.ts';
 
 /** What a sender has to send while it is waited for, lest it has stalled. */
 const paceBytes = 32 * 1024;
@@ -52,7 +52,7 @@ const stepBytes = 1024 * 1024;
 export async function* arriving(
   body: AsyncIterable<Buffer>,
   place: Place,
-  { declaredBytes, maxBytes }: HandoverOptions,
+  { declaredBytes, maxBytes }: PayloadOptions,
   capacity: number,
 ): AsyncGenerator<Buffer> {
   assertMayCome(declaredBytes, maxBytes);

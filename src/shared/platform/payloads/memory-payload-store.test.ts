@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { PayloadTooLargeError, UnavailableError } from '../errors/errors.ts';
-import { MemoryHandoverStore } from './memory-payload-store.ts';
+import { MemoryPayloadStore } from './memory-payload-store.ts';
 
 const capacity = 1_000;
 const maxBytes = 600;
@@ -29,7 +29,7 @@ async function* stream(chunks: readonly Buffer[], breaksOff: boolean): AsyncGene
   if (breaksOff) throw new TypeError('broken off');
 }
 
-async function read(store: MemoryHandoverStore, key: string): Promise<string> {
+async function read(store: MemoryPayloadStore, key: string): Promise<string> {
   const parts: Buffer[] = [];
   for await (const part of store.open(key)) parts.push(part);
   return Buffer.concat(parts).toString('hex');
@@ -39,7 +39,7 @@ describe('the hand-over store in memory', () => {
   test('gives back each body it took whole, and all room in the end', async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(body, { minLength: 1, maxLength: 12 }), async (bodies) => {
-        const store = new MemoryHandoverStore({ writes: capacity, imports: capacity }, times);
+        const store = new MemoryPayloadStore({ writes: capacity, imports: capacity }, times);
         const most = { held: 0 };
         const look = (): void => {
           most.held = Math.max(most.held, store.bytesHeld());

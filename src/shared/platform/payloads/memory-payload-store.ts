@@ -1,10 +1,10 @@
 import { arriving } from './arriving-body.ts';
 import { MemoryRoom } from './memory-room.ts';
-import { HandoverMissingError, type HandoverOptions, type HandoverStore, type RoomSizes } from './payload-store.ts';
+import { PayloadMissingError, type PayloadOptions, type PayloadStore, type RoomSizes } from './payload-store.ts';
 import { defaultRoomTimes, type RoomName, type RoomTimes } from './room-rules.ts';
 
 /** Hand-over within one process: bodies stay in memory, writes and imports each in a room of their own. */
-export class MemoryHandoverStore implements HandoverStore {
+export class MemoryPayloadStore implements PayloadStore {
   readonly #bodies = new Map<string, { chunks: Buffer[]; bytes: number; room: MemoryRoom; share: string }>();
   readonly #rooms: Readonly<Record<RoomName, MemoryRoom>>;
   readonly #sizes: RoomSizes;
@@ -14,11 +14,7 @@ export class MemoryHandoverStore implements HandoverStore {
     this.#rooms = { writes: new MemoryRoom(sizes.writes, times), imports: new MemoryRoom(sizes.imports, times) };
   }
 
-  async put(
-    key: string,
-    body: AsyncIterable<Buffer>,
-    options: HandoverOptions,
-  ): Promise<{ bytes: number; seal: null }> {
+  async put(key: string, body: AsyncIterable<Buffer>, options: PayloadOptions): Promise<{ bytes: number; seal: null }> {
     const room = this.#rooms[options.room];
     const place = room.enter({
       claim: options.declaredBytes,
@@ -44,7 +40,7 @@ export class MemoryHandoverStore implements HandoverStore {
 
   async *open(key: string): AsyncGenerator<Buffer> {
     const body = this.#bodies.get(key);
-    if (!body) throw new HandoverMissingError();
+    if (!body) throw new PayloadMissingError();
     yield* body.chunks;
   }
 

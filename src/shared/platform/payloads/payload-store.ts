@@ -1,7 +1,7 @@
 import { UnavailableError } from '../errors/errors.ts';
 import type { RoomName } from './room-rules.ts';
 
-export interface HandoverOptions {
+export interface PayloadOptions {
   readonly maxBytes: number;
   /** Content-Length, when the client gave it. */
   readonly declaredBytes: number | null;
@@ -25,7 +25,7 @@ export interface BodySeal {
 }
 
 /** Keeps request bodies between the process that received them and the worker that stores them. */
-export interface HandoverStore {
+export interface PayloadStore {
   /**
    * Takes in a body as it arrives. Rejects with PayloadTooLargeError above `maxBytes`, with UnavailableError when the store
    * has no room for it, or needs its room for an older one, and with the body's own error when that breaks off; nothing is
@@ -34,9 +34,9 @@ export interface HandoverStore {
   put(
     key: string,
     body: AsyncIterable<Buffer>,
-    options: HandoverOptions,
+    options: PayloadOptions,
   ): Promise<{ bytes: number; seal: BodySeal | null }>;
-  /** The body, as often as asked. Throws HandoverMissingError, and HandoverTamperedError when it is not what was sealed. */
+  /** The body, as often as asked. Throws PayloadMissingError, and PayloadTamperedError when it is not what was sealed. */
   open(key: string, seal: BodySeal | null): AsyncIterable<Buffer>;
   delete(key: string): Promise<void>;
   bytesHeld(): number;
@@ -47,8 +47,8 @@ export interface HandoverStore {
 }
 
 /** The body is not (or no longer) there: it was done with, it expired, or Redis lost it. Only the client has it now. */
-export class HandoverMissingError extends UnavailableError {
-  override readonly name = 'HandoverMissingError';
+export class PayloadMissingError extends UnavailableError {
+  override readonly name = 'PayloadMissingError';
   override readonly code = 'handover-missing';
   constructor() {
     super('The body of this request is no longer available; please retry', { retryAfterSeconds: 1 });
@@ -56,8 +56,8 @@ export class HandoverMissingError extends UnavailableError {
 }
 
 /** What lies in the place of the body is not what was put there. No byte of a piece is given out before the piece is known to be whole. */
-export class HandoverTamperedError extends UnavailableError {
-  override readonly name = 'HandoverTamperedError';
+export class PayloadTamperedError extends UnavailableError {
+  override readonly name = 'PayloadTamperedError';
   override readonly code = 'handover-tampered';
   constructor() {
     super('The body of this request was changed on its way to a worker, and nothing was done; please retry', {

@@ -1,18 +1,18 @@
 import { randomBytes } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { openPiece, pieceKeyBytes, sealPiece, tagBytes } from '../crypto/sealed-chunk.ts';
+import { chunkKeyBytes, openChunk, sealChunk, tagBytes } from '../crypto/sealed-chunk.ts';
 import { UnavailableError } from '../errors/errors.ts';
 import { type RedisConnection, redisCall, untilReady } from '../redis/redis.ts';
-import { SetPieceCommand } from '../redis/set-chunk-command.ts';
+import { SetChunkCommand } from '../redis/set-chunk-command.ts';
 import { withTimeout } from '../timeout/with-timeout.ts';
 import { arriving, Pace, type Place } from './arriving-body.ts';
 import {
   type BodySeal,
-  HandoverMissingError,
-  type HandoverOptions,
-  type HandoverStore,
-  HandoverTamperedError,
   NoRoomError,
+  PayloadMissingError,
+  type PayloadOptions,
+  type PayloadStore,
+  PayloadTamperedError,
   RoomLostError,
   type RoomSizes,
 } from './payload-store.ts';
@@ -20,7 +20,7 @@ import { RedisRoom, type RedisRoomTimes } from './redis-room.ts';
 import { defaultRoomTimes, type RoomName, type RoomTimes, roomNames } from './room-rules.ts';
 
 /** Measured: binary values of this size keep Redis responsive, larger ones stall it. */
-const chunkBytes = 512 * 1024;
+const maxChunkBytes = 512 * 1024;
 const roomPollMs = 200;
 /** More than any body has. What Redis says of a body is a hint, and must not cost more than this. */
 const maxPieces = 65_536;
@@ -32,12 +32,12 @@ local member = ARGV[1] .. ':' .. ARGV[2]
 if redis.call('ZREM', KEYS[2], member) == 1 then redis.call('DECRBY', KEYS[1], ARGV[2]) end
 return 1`;
 
-export interface RedisHandoverTimes extends RoomTimes, RedisRoomTimes {
+export interface RedisPayloadTimes extends RoomTimes, RedisRoomTimes {
   /** How often a process says that it lives. */
   readonly renewMs: number;
 }
 
-const defaultTimes: RedisHandoverTimes = {
+const defaultTimes: RedisPayloadTimes = {
   ...defaultRoomTimes,
   lifeMs: 15_000,
   renewMs: 2_000,
@@ -53,7 +53,7 @@ class OwnBody implements Place {
   readonly shareLimit: number | null;
   readonly room: RedisRoom;
   readonly pace = new Pace();
-  readonly #times: RedisHandoverTimes;
+  readonly #times: RedisPayloadTimes;
   isInside = false;
   isWhole = false;
   lost = false;
@@ -61,7 +61,7 @@ class OwnBody implements Place {
   bytes = 0;
   onLost: (error: Error) => void = () => {};
 
-  constructor(key: string, room: RedisRoom, options: HandoverOptions, times: RedisHandoverTimes) {
+  constructor(key: string, room: RedisRoom, options: PayloadOptions, times: RedisPayloadTimes) {
     this.key = key;
     this.room = room;
     this.claim = options.declaredBytes;
@@ -103,16 +103,16 @@ class OwnBody implements Place {
  * it is whole its process renews it; what is left of a process that died is gone within seconds. A whole body stays for as long
  * as its job may wait, whatever becomes of the process.
  */
-export class RedisHandoverStore implements HandoverStore {
+export class RedisPayloadStore implements PayloadStore {
   readonly #redis: RedisConnection;
   readonly #rooms: Readonly<Record<RoomName, RedisRoom>>;
   readonly #sizes: RoomSizes;
-  readonly #times: RedisHandoverTimes;
+  readonly #times: RedisPayloadTimes;
   readonly #own = new Map<string, OwnBody>();
   #renewal: NodeJS.Timeout | undefined;
   #held = 0;
 
-  constructor(redis: RedisConnection, sizes: RoomSizes, times: Partial<RedisHandoverTimes> = {}) {
+  constructor(redis: RedisConnection, sizes: RoomSizes, times: Partial<RedisPayloadTimes> = {}) {
     this.#redis = redis;
     this.#sizes = sizes;
     this.#times = { ...defaultTimes, ...times };
@@ -125,17 +125,17 @@ export class RedisHandoverStore implements HandoverStore {
   async put(
     key: string,
     body: AsyncIterable<Buffer>,
-    options: HandoverOptions,
+    options: PayloadOptions,
   ): Promise<{ bytes: number; seal: BodySeal }> {
-    const sealKey = randomBytes(pieceKeyBytes);
+    const sealKey = randomBytes(chunkKeyBytes);
     const own = new OwnBody(key, this.#rooms[options.room], options, this.#times);
     this.#adopt(own);
     try {
-      const pieceBytes = Math.min(options.declaredBytes ?? chunkBytes, chunkBytes);
-      for await (const piece of inPieces(arriving(body, own, options, this.#sizes[options.room]), pieceBytes)) {
+      const chunkBytes = Math.min(options.declaredBytes ?? maxChunkBytes, maxChunkBytes);
+      for await (const piece of inPieces(arriving(body, own, options, this.#sizes[options.room]), chunkBytes)) {
         const at = own.pieces++;
         const name = pieceKey(key, at);
-        const command = new SetPieceCommand(name, piece, sealPiece(sealKey, at, name, piece), this.#times.lifeMs);
+        const command = new SetChunkCommand(name, piece, sealChunk(sealKey, at, name, piece), this.#times.lifeMs);
         await redisCall(() => this.#redis.sendCommand(command) as Promise<unknown>);
         own.bytes += piece.length;
       }
@@ -154,16 +154,16 @@ export class RedisHandoverStore implements HandoverStore {
   }
 
   async *open(key: string, seal: BodySeal | null): AsyncGenerator<Buffer> {
-    if (!seal) throw new HandoverMissingError();
+    if (!seal) throw new PayloadMissingError();
     let bytes = 0;
     for (let at = 0; at < seal.pieces; at++) {
       const name = pieceKey(key, at);
-      const piece = openPiece(seal.key, at, name, await this.#readPiece(name));
-      if (!piece) throw new HandoverTamperedError();
+      const piece = openChunk(seal.key, at, name, await this.#readPiece(name));
+      if (!piece) throw new PayloadTamperedError();
       bytes += piece.length;
       yield piece;
     }
-    if (bytes !== seal.bytes) throw new HandoverTamperedError();
+    if (bytes !== seal.bytes) throw new PayloadTamperedError();
   }
 
   async delete(key: string): Promise<void> {
@@ -232,9 +232,11 @@ export class RedisHandoverStore implements HandoverStore {
 
   /** A piece as Redis has it, of which no more than a byte too much is ever read. */
   async #readPiece(name: string): Promise<Buffer> {
-    const sealed = await redisCall(() => this.#redis.getrangeBuffer(name, 0, chunkBytes + tagBytes).catch(ofWrongType));
-    if (sealed === null) throw new HandoverTamperedError();
-    if (sealed.length === 0) throw new HandoverMissingError();
+    const sealed = await redisCall(() =>
+      this.#redis.getrangeBuffer(name, 0, maxChunkBytes + tagBytes).catch(ofWrongType),
+    );
+    if (sealed === null) throw new PayloadTamperedError();
+    if (sealed.length === 0) throw new PayloadMissingError();
     return sealed;
   }
 
@@ -277,11 +279,11 @@ function pieceKeys(key: string, pieces: number): string[] {
 }
 
 /**
- * The body in pieces of `pieceBytes`, which share one buffer: a piece is overwritten when the next one is asked for. Buffers
+ * The body in pieces of `chunkBytes`, which share one buffer: a piece is overwritten when the next one is asked for. Buffers
  * of their own would wait for the garbage collector, 30 to 60 MB of them with four bodies at once.
  */
-async function* inPieces(body: AsyncIterable<Buffer>, pieceBytes: number): AsyncGenerator<Buffer> {
-  const piece = Buffer.allocUnsafeSlow(Math.max(pieceBytes, 1));
+async function* inPieces(body: AsyncIterable<Buffer>, chunkBytes: number): AsyncGenerator<Buffer> {
+  const piece = Buffer.allocUnsafeSlow(Math.max(chunkBytes, 1));
   let filled = 0;
   for await (const chunk of body) {
     for (let at = 0; at < chunk.length; ) {

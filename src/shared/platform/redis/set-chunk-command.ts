@@ -5,7 +5,7 @@ import { Command } from 'ioredis';
  * SET of a sealed piece of a body and its tag, with an expiry in ms. ioredis joins a command's parts to one buffer, a copy that lives
  * until the next garbage collection; this one writes the piece itself. It must stay as it is until the answer is there.
  */
-export class SetPieceCommand extends Command {
+export class SetChunkCommand extends Command {
   readonly #head: string;
   readonly #piece: Buffer;
   readonly #tag: Buffer;

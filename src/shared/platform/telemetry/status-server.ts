@@ -9,12 +9,12 @@ const limitMs = 10_000;
 
 /** How a process is, as its probes are told. */
 export interface ProcessHealth {
-  healthz(): Promise<HealthAnswer>;
-  readyz(): Promise<HealthAnswer>;
+  healthz(): Promise<HealthResponse>;
+  readyz(): Promise<HealthResponse>;
 }
 
 /** `status` is that of HTTP; `body.status` says it in a word, the rest by part. */
-export interface HealthAnswer {
+export interface HealthResponse {
   readonly status: number;
   readonly body: { readonly status: string } & Readonly<Record<string, unknown>>;
 }
