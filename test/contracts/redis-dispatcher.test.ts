@@ -667,7 +667,7 @@ async function jobIds(redis: Redis): Promise<string[]> {
 
 async function countReceipts(db: Database): Promise<number> {
   const { count } = await db.one(
-    sql.rows(Type.Object({ count: Type.Integer() }))`/* test.countReceipts */ select count(*) as count from jobResults`,
+    sql.rows(Type.Object({ count: Type.Integer() }))`/* test.countReceipts */ select count(*) as count from receipts`,
   );
   return count;
 }
