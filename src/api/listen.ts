@@ -2,7 +2,7 @@ import type { Config } from '../shared/platform/config/config.ts';
 import { ListenError, startStatusServer } from '../shared/platform/telemetry/status-server.ts';
 import type { ApiContext } from './api-context.ts';
 import type { App } from './app.ts';
-import { warnOfPlainHttp } from './server/public-url.ts';
+import { warnAboutPlainHttp } from './server/public-url.ts';
 
 /** Base URLs with the ports that were taken (0 asks for any free one). */
 export interface Listening {
@@ -14,7 +14,7 @@ export interface Listening {
 /** Opens the management listener, then that of the service, and has both closed in their order. Throws ListenError. */
 export async function listen(app: App, context: ApiContext): Promise<Listening> {
   const { config, health, lifecycle, logger, metrics } = context;
-  warnOfPlainHttp(config, logger);
+  warnAboutPlainHttp(config, logger);
   lifecycle.onClose('intake', 'http', () => app.close());
   let management: string | null = null;
   if (config.managementListen) {

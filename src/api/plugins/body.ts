@@ -11,7 +11,7 @@ import {
 } from '../../shared/platform/errors/errors.ts';
 import { parseInTurns } from '../../shared/platform/json/parse-in-turns.ts';
 import { withTimeout } from '../../shared/platform/timeout/with-timeout.ts';
-import { inviteBody } from '../server/unread-bodies.ts';
+import { sendContinue } from '../server/unread-bodies.ts';
 
 /** Control bodies may have as many bytes, unless the settings say more or less: the largest fields, and what is around them. */
 const ordinaryBytes = 4 * 1024 * 1024;
@@ -61,7 +61,7 @@ export async function receiveBody(
   const share = (request.params as { organization?: string }).organization ?? '';
   const bounds = { declaredBytes: declaredBytes(request), maxBytes, share };
   assertMayCome(bounds.declaredBytes, maxBytes);
-  const arrived = await bodyBuffer.receive(unbroken(request.raw, config.limits.minBodyBytesPerSecond), bounds);
+  const arrived = await bodyBuffer.receive(checkedBody(request.raw, config.limits.minBodyBytesPerSecond), bounds);
   try {
     const options = { maxBytes, weight: parsedWeight, waitMs: inflateWaitMs, share };
     const inflated = await bodyBuffer.inflate(arrived.body, encoding, options);
@@ -115,7 +115,7 @@ export async function collectBody(
   assertMayCome(declared, maxBytes);
   const chunks: Buffer[] = [];
   let bytes = 0;
-  for await (const chunk of unbroken(payload, minBodyBytesPerSecond)) {
+  for await (const chunk of checkedBody(payload, minBodyBytesPerSecond)) {
     bytes += chunk.length;
     if (bytes > maxBytes) throw tooLarge();
     chunks.push(chunk);
@@ -128,11 +128,11 @@ export async function collectBody(
  * less than `minBytesPerSecond` while it is waited for is cut off with SlowRequestError: what it has sent takes up room that
  * others need. It has some seconds in hand at first, and up to a minute once it has sent more than it had to.
  */
-export async function* unbroken(payload: IncomingBody, minBytesPerSecond: number): AsyncGenerator<Buffer> {
+export async function* checkedBody(payload: IncomingBody, minBytesPerSecond: number): AsyncGenerator<Buffer> {
   const iterator = payload.iterator?.({ destroyOnReturn: false }) ?? payload[Symbol.asyncIterator]();
   let patienceMs = firstPatienceMs;
   let ended = false;
-  inviteBody(payload);
+  sendContinue(payload);
   try {
     for (;;) {
       const askedAt = performance.now();

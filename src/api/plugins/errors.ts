@@ -2,7 +2,7 @@ import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from
 import { mapDatabaseError } from '../../shared/platform/db/sqlstate.ts';
 import { AppError, SlowRequestError } from '../../shared/platform/errors/errors.ts';
 import type { ErrorResponse } from '../../shared/protocol/errors.ts';
-import { mustClose } from '../server/unread-bodies.ts';
+import { mustCloseAfterResponse } from '../server/unread-bodies.ts';
 import { otherProduct } from './other-products.ts';
 
 /** The answer to an error: status, sentence, and when to come back. */
@@ -36,7 +36,7 @@ function sendNotFound(request: FastifyRequest, reply: FastifyReply): FastifyRepl
 /** What is left of a body stands before the next request of its connection. */
 function closeBehindUnread({ raw }: FastifyRequest, reply: FastifyReply): void {
   const isBegun = raw.readableDidRead && !raw.complete;
-  if (isBegun || mustClose(raw)) void reply.header('connection', 'close');
+  if (isBegun || mustCloseAfterResponse(raw)) void reply.header('connection', 'close');
 }
 
 export function sendError(thrown: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {

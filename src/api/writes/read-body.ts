@@ -4,7 +4,7 @@ import { type BodyEncoding, bytesOf, claimedBytes } from '../../shared/documents
 import type { OpenedBody, WriteBody } from '../../shared/documents/write-body.ts';
 import type { Config } from '../../shared/platform/config/config.ts';
 import { PayloadTooLargeError } from '../../shared/platform/errors/errors.ts';
-import { bodyEncoding, collectBody, declaredBytes, unbroken } from '../plugins/body.ts';
+import { bodyEncoding, checkedBody, collectBody, declaredBytes } from '../plugins/body.ts';
 
 /** Bodies that claim to inflate to more than this are a worker's work, however small they came. */
 const maxDirectInflatedBytes = 8 * 1024 * 1024;
@@ -28,7 +28,7 @@ export async function readBody(request: FastifyRequest, { limits }: Config): Pro
   const declared = declaredBytes(request);
   const { directBytes: maxBytes, minBodyBytesPerSecond } = limits;
   if (declared === null || declared > maxBytes) {
-    return { encoding, declared, direct: null, stream: unbroken(request.raw, minBodyBytesPerSecond) };
+    return { encoding, declared, direct: null, stream: checkedBody(request.raw, minBodyBytesPerSecond) };
   }
   const body = await collectBody(request.raw, declared, { maxBytes, minBodyBytesPerSecond });
   const isSmall = claimedBytes(body, encoding) <= maxDirectInflatedBytes;
