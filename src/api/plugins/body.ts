@@ -124,9 +124,10 @@ export async function collectBody(
 }
 
 /**
- * Passes the body through. Throws InvalidRequestError if the client cuts it off, so that a partial body never looks complete. Throws
- * SlowRequestError if the client sends less than `minBytesPerSecond` while the server waits for it, because what it has sent takes
- * up room that others need. The client starts with a time credit of some seconds and earns up to a minute by sending faster.
+ * Passes the body through. Throws InvalidRequestError if the client cuts it off, so that a partial body never looks complete.
+ * Throws SlowRequestError if the client sends less than `minBytesPerSecond` while the server waits for it, because what it has
+ * sent takes up room that others need. The client starts with a time credit of some seconds and earns up to a minute by sending
+ * faster.
  */
 export async function* checkedBody(payload: IncomingBody, minBytesPerSecond: number): AsyncGenerator<Buffer> {
   const iterator = payload.iterator?.({ destroyOnReturn: false }) ?? payload[Symbol.asyncIterator]();
