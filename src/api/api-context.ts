@@ -9,21 +9,21 @@ import { type CredentialGuard, createCredentialGuard } from './credentials/crede
 import { createHealth } from './health.ts';
 import { JournalCompaction } from './updates/journal-compaction.ts';
 
-/** What the API role needs besides the shared context: a way to its workers. */
+/** The shared context plus what the API role needs, such as access to its workers. */
 export interface ApiContext extends AppContext {
   readonly dispatcher: JobDispatcher;
-  /** What the API does of jobs itself. */
+  /** Services for the jobs that the API runs itself. */
   readonly jobServices: JobServices;
   readonly health: ProcessHealth;
-  /** Folds an update's journal before the call goes on; see JournalCompaction. */
+  /** Compacts an update's journal before the call continues; see JournalCompaction. */
   readonly compactJournal: (updateId: string) => Promise<void>;
-  /** Asks for API tokens and leases. */
+  /** Checks API tokens and leases. */
   readonly credentials: CredentialGuard;
-  /** Only where jobs go through Redis. */
+  /** Only set if jobs go through Redis. */
   readonly board?: QueueBoard;
 }
 
-/** The context of an API whose heavy work goes to `dispatcher`. */
+/** Creates the context of an API that sends heavy work to `dispatcher`. */
 export function createApiContext(
   context: AppContext & { readonly board?: QueueBoard },
   dispatcher: JobDispatcher,

@@ -18,15 +18,15 @@ import type { UserService } from './users/user-service.ts';
 import type { SubmitWrite } from './writes/submit-write.ts';
 
 /**
- * All that routes and plugins are given: services, and no way past them to a repository. A boundary rule keeps this file, routes and
- * plugins from naming one.
+ * Everything that routes and plugins receive: services, but no access to repositories. A boundary rule keeps this file, routes and
+ * plugins from importing one.
  */
 export interface ApiServices extends BodyParts {
   readonly config: Config;
   readonly metrics: Metrics;
   readonly health: ProcessHealth;
   readonly quotas: Quotas;
-  /** Asks for API tokens and leases. */
+  /** Checks API tokens and leases. */
   readonly credentials: CredentialGuard;
   readonly leases: LeaseAccess;
   readonly users: UserService;
@@ -39,6 +39,6 @@ export interface ApiServices extends BodyParts {
   readonly events: EventService;
   readonly secrets: SecretService;
   readonly submitWrite: SubmitWrite;
-  /** Only where jobs go through Redis. */
+  /** Null unless jobs go through Redis. */
   readonly board: QueueBoard | null;
 }

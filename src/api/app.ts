@@ -31,20 +31,20 @@ import { createFront } from './server/front.ts';
 
 export type App = FastifyInstance;
 
-/** Builds the HTTP application: parts are registered by hand, in the order in which a request meets them. */
+/** Builds the HTTP application. Its parts are registered explicitly, in the order in which they handle a request. */
 export async function buildApi(context: ApiContext): Promise<App> {
   const app = Fastify({
     loggerInstance: context.logger,
     logController: new LogController({ disableRequestLogging: true }),
     genReqId: () => randomUUID(),
-    // Long enough for every valid name and id; what is longer is not found.
+    // Long enough for every valid name and id; longer ones are not found.
     routerOptions: { maxParamLength: 200 },
     frameworkErrors: (error, request, reply) => void sendError(error, request, reply),
     serverFactory: createFront(context),
-    // The server below the app answers them.
+    // The server below the app responds to these errors.
     clientErrorHandler: () => {},
     forceCloseConnections: 'idle',
-    // What has come in is answered.
+    // Requests that have arrived still get their response.
     return503OnClosing: false,
   }) as unknown as App;
   app.setValidatorCompiler(TypeBoxValidatorCompiler);

@@ -12,7 +12,7 @@ import { UpdateService } from './updates/update-service.ts';
 import { UserService } from './users/user-service.ts';
 import { createSubmitWrite } from './writes/submit-write.ts';
 
-/** The services of an API, made once. */
+/** Creates the services of an API. Called once per app. */
 export function createServices(context: ApiContext): ApiServices {
   const { board = null, config, credentials, health, jobServices, metrics, quotas, bodyBuffer } = context;
   const updates = new UpdateService(context);

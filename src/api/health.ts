@@ -3,15 +3,15 @@ import type { AppContext } from '../shared/context.ts';
 import type { JobDispatcher } from '../shared/jobs/dispatcher.ts';
 import type { ProcessHealth } from '../shared/platform/telemetry/status-server.ts';
 
-/** Below the 3 s that a container's health check waits. */
+/** Below the 3 s timeout of the container's health check. */
 const healthLimitMs = 2_000;
 
-/** How an API or server process is; draining from the first phase of its shutdown on. */
+/** Creates the health endpoints of an API or server process. It is draining from the first phase of its shutdown. */
 export function createHealth(context: AppContext, dispatcher: JobDispatcher): ProcessHealth {
   const { config, db, blobs, handover, lifecycle } = context;
-  const database = shared(() => faultOf(() => db.ping(healthLimitMs)));
-  const blobStore = shared(() => faultOf(() => blobs.check(healthLimitMs)));
-  const queue = shared(() => faultOf(() => handover.check(healthLimitMs)));
+  const database = shareRun(() => faultOf(() => db.ping(healthLimitMs)));
+  const blobStore = shareRun(() => faultOf(() => blobs.check(healthLimitMs)));
+  const queue = shareRun(() => faultOf(() => handover.check(healthLimitMs)));
   let draining = false;
   lifecycle.onClose('drain', 'readiness', async () => {
     draining = true;
@@ -25,20 +25,20 @@ export function createHealth(context: AppContext, dispatcher: JobDispatcher): Pr
         : { status: 200, body: { status: 'healthy' } };
     },
     async readyz() {
-      // At once: a proxy has to learn it before the listening ends, and the checks may take their time.
+      // Without running the checks, which may be slow: a proxy must learn this before the server stops listening.
       if (draining) return { status: 503, body: { status: 'draining' } };
-      const [ofDatabase, ofBlobs, ofQueue] = await Promise.all([database(), blobStore(), queue()]);
-      // Without blobs or queue most calls are still served, and every other replica lacks them too: a proxy that took all
-      // of them out would turn a part that fails into a service that is down.
-      const ready = !ofDatabase;
-      const degraded = ofBlobs !== null || ofQueue !== null;
+      const [databaseFault, blobFault, queueFault] = await Promise.all([database(), blobStore(), queue()]);
+      // Without blobs or queue, most calls still succeed, and all other replicas lack them too: a proxy that removed every replica
+      // would turn a partial failure into a full outage.
+      const ready = !databaseFault;
+      const degraded = blobFault !== null || queueFault !== null;
       return {
         status: ready ? 200 : 503,
         body: {
           status: ready ? (degraded ? 'degraded' : 'ready') : 'not ready',
-          database: ofDatabase ?? 'ok',
-          blobs: ofBlobs ?? 'ok',
-          queue: ofQueue ?? 'ok',
+          database: databaseFault ?? 'ok',
+          blobs: blobFault ?? 'ok',
+          queue: queueFault ?? 'ok',
           jobs: dispatcher.state(),
           payloadStoreBytes: handover.bytesHeld(),
         },
@@ -47,7 +47,7 @@ export function createHealth(context: AppContext, dispatcher: JobDispatcher): Pr
   };
 }
 
-/** Why a part is not well, without detail that a stranger could use; null when it is. */
+/** Returns why a check failed, without details that an attacker could use; null if it passed. */
 async function faultOf(check: () => Promise<void>): Promise<string | null> {
   try {
     await check();
@@ -57,13 +57,13 @@ async function faultOf(check: () => Promise<void>): Promise<string | null> {
   }
 }
 
-/** Asks once for all who ask at a time: a flood of probes takes no more of a part than one. */
-function shared<T>(ask: () => Promise<T>): () => Promise<T> {
-  let asked: Promise<T> | null = null;
+/** Shares one run of a check among concurrent callers, so that many probes cost no more than one. */
+function shareRun<T>(check: () => Promise<T>): () => Promise<T> {
+  let running: Promise<T> | null = null;
   return () => {
-    asked ??= ask().finally(() => {
-      asked = null;
+    running ??= check().finally(() => {
+      running = null;
     });
-    return asked;
+    return running;
   };
 }

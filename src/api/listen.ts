@@ -2,25 +2,25 @@ import type { Config } from '../shared/platform/config/config.ts';
 import { ListenError, startStatusServer } from '../shared/platform/telemetry/status-server.ts';
 import type { ApiContext } from './api-context.ts';
 import type { App } from './app.ts';
-import { warnOfPlainHttp } from './server/public-url.ts';
+import { warnAboutPlainHttp } from './server/public-url.ts';
 
-/** Base URLs with the ports that were taken (0 asks for any free one). */
+/** Base URLs with the actual ports (port 0 selects any free one). */
 export interface Listening {
   readonly url: string;
-  /** null: on the port of the service. */
+  /** Null if the management endpoints are on the port of the service. */
   readonly management: string | null;
 }
 
-/** Opens the management listener, then that of the service, and has both closed in their order. Throws ListenError. */
+/** Opens the management listener, then the service's, and registers both to be closed at shutdown. Throws ListenError. */
 export async function listen(app: App, context: ApiContext): Promise<Listening> {
   const { config, health, lifecycle, logger, metrics } = context;
-  warnOfPlainHttp(config, logger);
+  warnAboutPlainHttp(config, logger);
   lifecycle.onClose('intake', 'http', () => app.close());
   let management: string | null = null;
   if (config.managementListen) {
     const parts = { health, registry: metrics.registry, setting: 'HOLDFAST_MANAGEMENT_LISTEN' };
     const server = await startStatusServer(config.managementListen, parts);
-    // While requests and jobs in hand are finished, somebody may want to look.
+    // Stays open while current requests and jobs finish, so that operators can still query it.
     lifecycle.onClose('queues', 'management', async () => server.close());
     management = server.url;
   }

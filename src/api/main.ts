@@ -7,7 +7,7 @@ import { createApiContext } from './api-context.ts';
 import { buildApi } from './app.ts';
 import { type Listening, listen } from './listen.ts';
 
-/** Starts an API replica: it validates and commits small writes, and hands large ones to the workers. */
+/** Starts an API replica. It validates and commits small writes itself and sends large ones to the workers. */
 export async function startApi(config: Config, logger: Logger): Promise<Listening & { context: AppContext }> {
   const context = await createClusterContext(config, logger);
   try {

@@ -5,25 +5,25 @@ import { holdfastVersion } from '../shared/platform/config/config.ts';
 import { ErrorResponse } from '../shared/protocol/errors.ts';
 import { updateKinds } from './routes/paths.ts';
 
-/** Refusals by status. Which of them a route gives follows from its access and its body, and from `described.refusals`. */
-const refusals: Readonly<Record<string, string>> = {
-  400: 'The request is malformed, or what it asks for is not possible',
+/** Error responses by status. Which ones a route has depends on its access, its body and `described.refusals`. */
+const errorResponses: Readonly<Record<string, string>> = {
+  400: 'The request is malformed, or it cannot be carried out',
   401: 'No valid token',
   403: 'The role is too low, or the lease is no longer valid',
   404: 'Not found, or not visible to the caller',
   409: 'The state of the stack or update does not allow it',
   413: 'The body is too large, as sent or decompressed',
-  414: 'A part of the path is longer than any name may be',
+  414: 'A part of the path exceeds the maximum length of a name',
   415: 'The Accept header names no version of the protocol, or the body has an encoding other than gzip',
   '5XX': 'Server error. With status 503, retrying is safe and may succeed after Retry-After',
 };
 
-const refusalsKey = 'x-refusals';
+const errorStatusesKey = 'x-refusals';
 
 type Transform = NonNullable<FastifyDynamicSwaggerOptions['transform']>;
 type RouteSchema = FastifySchema & Record<string, unknown>;
 
-/** How @fastify/swagger makes the OpenAPI document: schemas of the routes, and what their options imply. */
+/** Options for @fastify/swagger: the OpenAPI document has the routes' schemas, and what their options imply. */
 export const openApiOptions: FastifyDynamicSwaggerOptions = {
   openapi: {
     openapi: '3.1.0',
@@ -31,9 +31,9 @@ export const openApiOptions: FastifyDynamicSwaggerOptions = {
       title: 'Holdfast',
       version: holdfastVersion,
       description:
-        'State backend for the Pulumi CLI. Calls under /api/ name a version of the protocol in the Accept header: ' +
+        'State backend for the Pulumi CLI. Calls under /api/ name a protocol version in the Accept header: ' +
         '`application/vnd.pulumi+8` or later, or `application/vnd.service+8`. Where a body or a response depends on it, the first alternative is for `vnd.pulumi`, the last for `vnd.service`. Bodies may be gzip. Requests that are not HTTP, or have ' +
-        'headers that are too large, get 400, 408 or 431 whatever their path.',
+        'headers that are too large, get 400, 408 or 431 on any path.',
       license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
     },
     components: {
@@ -52,14 +52,14 @@ export const openApiOptions: FastifyDynamicSwaggerOptions = {
       ...openapiObject.components,
       schemas: { ErrorResponse: structuredClone(ErrorResponse) },
       responses: Object.fromEntries(
-        Object.entries(refusals).map(([status, description]) => [
-          nameOf(status),
+        Object.entries(errorResponses).map(([status, description]) => [
+          componentName(status),
           { description, content: { 'application/json': { schema: { $ref: '#/components/schemas/ErrorResponse' } } } },
         ]),
       ),
     };
     for (const path of Object.values(openapiObject.paths ?? {})) {
-      for (const [method, operation] of Object.entries(path ?? {})) describeRefusals(method, operation as Operation);
+      for (const [method, operation] of Object.entries(path ?? {})) describeErrors(method, operation as Operation);
     }
     return openapiObject;
   },
@@ -68,12 +68,12 @@ export const openApiOptions: FastifyDynamicSwaggerOptions = {
 interface Operation {
   responses: Record<string, object>;
   requestBody?: { required?: boolean; content: Record<string, { schema?: { anyOf?: { type?: string }[] } }> };
-  [refusalsKey]?: string[];
+  [errorStatusesKey]?: string[];
 }
 
 function describeRoute(schema: RouteSchema, url: string, config: FastifyContextConfig): ReturnType<Transform> {
   const { described = {}, contractBody } = config;
-  const changed: RouteSchema = { ...schema, [refusalsKey]: refusalsOf(schema, url, config) };
+  const changed: RouteSchema = { ...schema, [errorStatusesKey]: errorStatusesOf(schema, url, config) };
   if (contractBody) changed['body'] = Type.Union([schema.body as TSchema, contractBody]);
   if (described.body) changed['body'] = described.body;
   if (described.produces) changed['produces'] = described.produces;
@@ -89,7 +89,7 @@ function describeRoute(schema: RouteSchema, url: string, config: FastifyContextC
   return { schema: changed, url };
 }
 
-function refusalsOf(schema: RouteSchema, url: string, config: FastifyContextConfig): string[] {
+function errorStatusesOf(schema: RouteSchema, url: string, config: FastifyContextConfig): string[] {
   const { access, body, anyAccept, described = {} } = config;
   const statuses = new Set(described.refusals?.map(String));
   if (access) {
@@ -103,18 +103,18 @@ function refusalsOf(schema: RouteSchema, url: string, config: FastifyContextConf
   return [...statuses];
 }
 
-function describeRefusals(method: string, operation: Operation): void {
-  for (const status of operation[refusalsKey] ?? []) {
+function describeErrors(method: string, operation: Operation): void {
+  for (const status of operation[errorStatusesKey] ?? []) {
     operation.responses[status] =
       method === 'head'
-        ? { description: refusals[status] ?? '' }
-        : { $ref: `#/components/responses/${nameOf(status)}` };
+        ? { description: errorResponses[status] ?? '' }
+        : { $ref: `#/components/responses/${componentName(status)}` };
   }
-  delete operation[refusalsKey];
+  delete operation[errorStatusesKey];
   const body = operation.requestBody;
   if (body?.content['application/json']?.schema?.anyOf?.some(({ type }) => type === 'null')) body.required = false;
 }
 
-function nameOf(status: string): string {
+function componentName(status: string): string {
   return `Refusal${status}`;
 }

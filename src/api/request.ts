@@ -4,7 +4,7 @@ import type { CachedLease } from './updates/lease-cache.ts';
 
 /**
  * Who may call a route. `lease`: the holder of the update's lease; with `ended`, also just after the update has ended; with
- * `fenced`, the statement that commits checks the lease itself, so that a lease seen before need not be looked up.
+ * `fenced`, the committing statement checks the lease itself, so a cached lease does not have to be looked up.
  */
 export type Access =
   | { readonly kind: 'public' }
@@ -12,7 +12,7 @@ export type Access =
   | { readonly kind: 'organization'; readonly role: Role }
   | { readonly kind: 'lease'; readonly ended?: true; readonly fenced?: true };
 
-/** The shapes that an answer takes: the CLI's, or those of the contract. */
+/** The response format: the CLI's, or that of the contract. */
 export type Dialect = 'pulumi' | 'contract';
 
 /** The owner of the API token. */
@@ -23,7 +23,7 @@ export interface Caller {
   readonly displayName: string;
   readonly email: string;
   readonly siteAdmin: boolean;
-  /** In the organization that the path names; null without one, or without membership. */
+  /** Role in the organization in the path; null if the path has none or the caller is not a member. */
   readonly role: Role | null;
 }
 
@@ -35,16 +35,16 @@ declare module 'fastify' {
     access?: Access;
     /** `payload`: the route reads the raw body itself; otherwise it is parsed as JSON. */
     body?: 'payload';
-    /** The body in the contract's dialect, where that asks for more than `schema.body`; of routes with a JSON body. */
+    /** For JSON bodies in the contract's dialect, where it requires more than `schema.body`. */
     contractBody?: TSchema;
-    /** No protocol version is asked for in the Accept header. */
+    /** The Accept header does not have to name a protocol version. */
     anyAccept?: true;
-    /** For the API's description alone, where schemas that are enforced would be too much or not enough. */
+    /** Only for the OpenAPI document, where the enforced schemas would say too much or too little. */
     described?: {
       readonly body?: TSchema;
       readonly answers?: Readonly<Record<number, TSchema>>;
       readonly produces?: readonly string[];
-      /** Statuses of refusals besides those that follow from access and body. */
+      /** Error statuses besides those implied by access and body. */
       readonly refusals?: readonly number[];
     };
   }

@@ -2,57 +2,57 @@ import { Readable } from 'node:stream';
 import type { FastifyReply } from 'fastify';
 import { Turns } from '../shared/platform/turns/turns.ts';
 
-/** Bytes that are read from the database at once for an answer that is written in pieces. */
+/** Bytes read from the database at once for a streamed response. */
 export const chunkBytes = 256 * 1024;
-/** Pieces are put together up to this size before they are written. */
-const chunkChars = 64 * 1024;
+/** Chunks are joined until they have this many characters, and then written. */
+const minWriteChars = 64 * 1024;
 
-/** How long a client may leave a piece of its answer unread, in ms: what the answer is made of takes up memory meanwhile. */
-const patienceMs = 60_000;
+/** How long a client may leave a chunk unread, in ms. Its data takes up memory meanwhile. */
+const defaultStallMs = 60_000;
 
 /**
- * Answers with JSON that is made while it is sent, a piece in memory at a time, no faster than the client reads. What fails before
- * the first piece is answered as an error; after it the connection breaks off.
+ * Responds with JSON that is generated while it is sent, one chunk in memory at a time, no faster than the client reads. A failure
+ * before the first chunk becomes an error response; a later one cuts off the connection.
  */
 export async function sendChunks(
   reply: FastifyReply,
-  pieces: AsyncGenerator<string>,
-  { stallMs = patienceMs }: { stallMs?: number } = {},
+  chunks: AsyncGenerator<string>,
+  { stallMs = defaultStallMs }: { stallMs?: number } = {},
 ): Promise<FastifyReply> {
-  const chunks = inChunks(pieces);
-  const first = await chunks.next();
-  const giveUp = (): void => void reply.raw.destroy(new Error('The client does not read the response'));
+  const writes = joinChunks(chunks);
+  const first = await writes.next();
+  const abort = (): void => void reply.raw.destroy(new Error('The client does not read the response'));
   const bytes = async function* (): AsyncGenerator<Buffer> {
     const turns = new Turns();
     try {
-      for (let next = first; !next.done; next = await chunks.next()) {
-        const chunk = Buffer.from(next.value);
-        const timer = setTimeout(giveUp, stallMs).unref();
+      for (let next = first; !next.done; next = await writes.next()) {
+        const buffer = Buffer.from(next.value);
+        const timer = setTimeout(abort, stallMs).unref();
         try {
-          yield chunk;
+          yield buffer;
         } finally {
           clearTimeout(timer);
         }
-        await turns.spend(chunk.length);
+        await turns.spend(buffer.length);
       }
     } finally {
-      await chunks.return(undefined);
+      await writes.return(undefined);
     }
   };
   const body = bytes();
-  // A generator that was never begun does not run its `finally`: the answer may be given up before its first byte is asked for.
+  // A generator that never started does not run its `finally`, and the response may be aborted before its first byte is read.
   const stream = Readable.from(body, { objectMode: false });
-  stream.once('close', () => void chunks.return(undefined).catch(() => {}));
+  stream.once('close', () => void writes.return(undefined).catch(() => {}));
   return reply.type('application/json; charset=utf-8').send(stream);
 }
 
-async function* inChunks(pieces: AsyncGenerator<string>): AsyncGenerator<string> {
+async function* joinChunks(chunks: AsyncGenerator<string>): AsyncGenerator<string> {
   let parts: string[] = [];
   let chars = 0;
-  for await (const piece of pieces) {
-    parts.push(piece);
-    chars += piece.length;
-    if (chars < chunkChars) continue;
+  for await (const chunk of chunks) {
+    parts.push(chunk);
+    chars += chunk.length;
+    if (chars < minWriteChars) continue;
     yield parts.join('');
     parts = [];
     chars = 0;
@@ -60,9 +60,9 @@ async function* inChunks(pieces: AsyncGenerator<string>): AsyncGenerator<string>
   if (chars > 0) yield parts.join('');
 }
 
-/** A JSON string of a text in pieces, none of which ends within a surrogate pair. */
-export async function* jsonString(pieces: AsyncIterable<string>): AsyncGenerator<string> {
+/** Encodes text that arrives in chunks as one JSON string. No chunk may end within a surrogate pair. */
+export async function* jsonString(chunks: AsyncIterable<string>): AsyncGenerator<string> {
   yield '"';
-  for await (const piece of pieces) yield JSON.stringify(piece).slice(1, -1);
+  for await (const chunk of chunks) yield JSON.stringify(chunk).slice(1, -1);
   yield '"';
 }

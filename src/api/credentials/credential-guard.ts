@@ -19,7 +19,7 @@ import { addressGroup, clientAddress } from '../server/client-address.ts';
 import { FailureLevels, type Source } from './failure-levels.ts';
 import { LookupBatches } from './lookup-batches.ts';
 import { RecentKeys } from './recent-keys.ts';
-import { RejectedTokenLog } from './rejected-credential-log.ts';
+import { RejectedCredentialLog } from './rejected-credential-log.ts';
 
 interface CredentialGuardOptions {
   readonly config: Pick<Config, 'trustedProxies' | 'wrongTokensPerMinute'>;
@@ -31,92 +31,92 @@ interface CredentialGuardOptions {
 }
 
 type Credential = 'token' | 'lease';
-/** What anybody may know of a token: its prefix. Those of operators' own making have none. */
+/** The public part of a token: its prefix. Tokens created by operators have none. */
 type Kind = 'hf-' | 'lease-' | 'other';
 
-interface Refusable {
+interface CredentialUse {
   readonly credential: Credential;
   readonly kind: Kind;
   readonly request: IncomingMessage;
 }
 
-/** One credential of one call. */
-interface Attempt<Question> extends Refusable {
-  /** Never the credential itself. */
+/** The use of one credential in one call. */
+interface Attempt<Query> extends CredentialUse {
+  /** Identifies the credential; never the credential itself. */
   readonly key: string;
-  readonly question: Question;
-  readonly batches: LookupBatches<Question>;
-  /** Whether this process has seen it valid: worth a look, whoever else comes from its address. */
+  readonly query: Query;
+  readonly batches: LookupBatches<Query>;
+  /** Whether this process has seen it valid. If so, it is looked up on its own even if its address is exhausted. */
   readonly isKnown: boolean;
 }
 
 export interface LeaseAttempt extends LeaseQuestion {
-  /** Names update and stack. */
+  /** Contains the update and the stack. */
   readonly path: string;
   readonly isKnown: boolean;
 }
 
-/** A token that was made just now is refused for this long at most, if somebody has tried it before. */
+/** A new token is refused for at most this long if it was tried before it was created. */
 const refusedMs = 2_000;
 const refusedCapacity = 20_000;
 const knownCapacity = 20_000;
 const knownMs = 24 * 3600 * 1000;
-/** The same limit for all addresses together, per kind. */
-const allAddresses = 10;
+/** Limit for all addresses together, per kind, as a multiple of the limit of one address. */
+const allAddressesFactor = 10;
 
 const batchMs = 200;
-/** Ours have 256 random bits: to look many up gives nobody a chance to guess one. */
-const roomForOurs = { everyMs: batchMs, total: 2_000, perSource: 500 };
-/** Those of operators may be guessed: 50 a second from one address. */
-const roomForOthers = { everyMs: batchMs, total: 200, perSource: 10 };
+/** Tokens that Holdfast creates have 256 random bits, so many lookups give nobody a chance to guess one. */
+const generatedTokenLimits = { everyMs: batchMs, total: 2_000, perSource: 500 };
+/** Tokens created by operators may be guessable: 50 lookups per second from one address. */
+const operatorTokenLimits = { everyMs: batchMs, total: 200, perSource: 10 };
 const retryAfterSeconds = 1;
 
 /**
- * Decides which credentials are worth asking Postgres about, and asks; whether one is valid is always Postgres's word. Those
- * whose form, checksum or hash says that they are wrong cost nothing. Of sources with many wrong ones, those never seen valid
- * here are looked up together, a few statements a second, so that a valid one is let in from there as well.
+ * Decides which credentials to look up in Postgres, and looks them up; only Postgres decides whether one is valid. Credentials
+ * that are known to be wrong by their format, checksum or hash cost no query. If a source has sent many wrong ones, its credentials
+ * that this process has never seen valid are looked up in batches, a few statements per second, so that a valid one still gets in.
  */
 export class CredentialGuard {
   readonly #options: CredentialGuardOptions;
   readonly #levels: FailureLevels;
-  readonly #log: RejectedTokenLog;
+  readonly #log: RejectedCredentialLog;
   readonly #refused = new RecentKeys(refusedCapacity, refusedMs);
   readonly #knownTokens = new RecentKeys(knownCapacity, knownMs);
-  readonly #ourTokens: LookupBatches<Buffer>;
-  readonly #otherTokens: LookupBatches<Buffer>;
+  readonly #generatedTokens: LookupBatches<Buffer>;
+  readonly #operatorTokens: LookupBatches<Buffer>;
   readonly #leases: LookupBatches<LeaseQuestion & { readonly key: string }>;
 
   constructor(options: CredentialGuardOptions) {
     this.#options = options;
     const { credentials, failures, logger } = options;
     this.#levels = new FailureLevels({ report: failures.report, logger });
-    this.#log = new RejectedTokenLog(logger);
-    const askTokens = async (hashes: readonly Buffer[]): Promise<ReadonlySet<string>> => {
+    this.#log = new RejectedCredentialLog(logger);
+    const findTokens = async (hashes: readonly Buffer[]): Promise<ReadonlySet<string>> => {
       this.#countLookup('token', 'batch');
       return new Set((await credentials.listTokens(hashes)).map(keyOfToken));
     };
-    this.#ourTokens = new LookupBatches({ ask: askTokens, ...roomForOurs });
-    this.#otherTokens = new LookupBatches({ ask: askTokens, ...roomForOthers });
+    this.#generatedTokens = new LookupBatches({ lookUp: findTokens, ...generatedTokenLimits });
+    this.#operatorTokens = new LookupBatches({ lookUp: findTokens, ...operatorTokenLimits });
     this.#leases = new LookupBatches({
-      ask: async (leases) => {
+      lookUp: async (leases) => {
         this.#countLookup('lease', 'batch');
         const found = new Set((await credentials.listLeases(leases)).map(pairOf));
         return new Set(leases.filter((lease) => found.has(pairOf(lease))).map(({ key }) => key));
       },
-      ...roomForOurs,
+      ...generatedTokenLimits,
     });
   }
 
-  /** The owner of an API token; null when it is wrong. Throws TooManyRequestsError when that is not even asked. */
+  /** Returns the owner of an API token, or null if it is wrong. Throws TooManyRequestsError if too many lookups wait. */
   async findCaller(request: IncomingMessage, token: string, organization: string | null): Promise<CallerRow | null> {
     const form = tokenForm(token, 'hf-');
     if (form === 'faulty') return this.#refuse({ request, credential: 'token', kind: 'hf-' }, 'malformed');
     const hash = hashToken(token);
     const key = keyOfToken(hash);
     const kind = form === 'other' ? 'other' : 'hf-';
-    const batches = kind === 'hf-' ? this.#ourTokens : this.#otherTokens;
+    const batches = kind === 'hf-' ? this.#generatedTokens : this.#operatorTokens;
     const isKnown = this.#knownTokens.has(key);
-    const caller = await this.#find({ credential: 'token', kind, request, key, question: hash, batches, isKnown }, () =>
+    const caller = await this.#find({ credential: 'token', kind, request, key, query: hash, batches, isKnown }, () =>
       this.#options.identity.findCaller(hash, organization),
     );
     if (caller) this.#knownTokens.add(key);
@@ -124,18 +124,18 @@ export class CredentialGuard {
     return caller;
   }
 
-  /** What `find` finds by a lease, dead or alive; null when there is no such lease. Throws UnavailableError when that is not asked. */
+  /** Returns what `find` finds for a lease, live or dead; null if there is none. Throws UnavailableError if too many lookups wait. */
   findByLease<T>(request: IncomingMessage, lease: LeaseAttempt, find: () => Promise<T | null>): Promise<T | null> {
     const { updateId, hash, path, isKnown } = lease;
     const key = hashToken(`${hash.toString('base64')} ${path}`).toString('latin1');
-    const question = { updateId, hash, key };
+    const query = { updateId, hash, key };
     return this.#find(
-      { credential: 'lease', kind: 'lease-', request, key, question, batches: this.#leases, isKnown },
+      { credential: 'lease', kind: 'lease-', request, key, query, batches: this.#leases, isKnown },
       find,
     );
   }
 
-  /** Notes a lease that cannot be one of ours. */
+  /** Records a lease whose format shows that Holdfast did not issue it. */
   refuseLease(request: IncomingMessage): void {
     this.#refuse({ request, credential: 'lease', kind: 'lease-' }, 'malformed');
   }
@@ -144,15 +144,15 @@ export class CredentialGuard {
     return this.#levels.close();
   }
 
-  async #find<Found, Question>(attempt: Attempt<Question>, find: () => Promise<Found | null>): Promise<Found | null> {
+  async #find<Found, Query>(attempt: Attempt<Query>, find: () => Promise<Found | null>): Promise<Found | null> {
     const { credential, key, isKnown } = attempt;
     if (this.#refused.has(key)) return this.#refuse(attempt, 'remembered');
     const sources = this.#sourcesOf(attempt);
-    const ended = isKnown ? null : this.#levels.admit(sources);
-    const beganAt = performance.now();
-    if (!isKnown && !ended && !(await this.#askTogether(attempt))) {
+    const finish = isKnown ? null : this.#levels.admit(sources);
+    const startedAt = performance.now();
+    if (!isKnown && !finish && !(await this.#lookUpInBatch(attempt))) {
       this.#levels.note(sources);
-      this.#refused.add(key, beganAt);
+      this.#refused.add(key, startedAt);
       return this.#refuse(attempt, 'unknown');
     }
     let failed = false;
@@ -161,31 +161,31 @@ export class CredentialGuard {
       const found = await find();
       failed = found === null;
       if (found) return found;
-      this.#refused.add(key, beganAt);
+      this.#refused.add(key, startedAt);
       return this.#refuse(attempt, 'unknown');
     } finally {
-      if (ended) ended(failed);
+      if (finish) finish(failed);
       else if (failed) this.#levels.note(sources);
     }
   }
 
-  async #askTogether<Question>(attempt: Attempt<Question>): Promise<boolean> {
-    const { batches, credential, key, question } = attempt;
-    const answer = batches.ask(this.#addressOf(attempt.request), key, question);
-    if (answer !== null) return answer;
+  async #lookUpInBatch<Query>(attempt: Attempt<Query>): Promise<boolean> {
+    const { batches, credential, key, query } = attempt;
+    const lookup = batches.lookUp(this.#addressOf(attempt.request), key, query);
+    if (lookup !== null) return lookup;
     this.#refuse(attempt, 'too-many');
-    // A lease that lives must not hear 403; and all releases of the CLI repeat these calls after a 503.
+    // A live lease must not get 403, and all CLI releases retry these calls after a 503.
     if (credential === 'lease') throw new UnavailableError('Too many unknown leases at once', { retryAfterSeconds });
-    throw new TooManyRequestsError('Too many unknown API tokens at once, from this address or in all', {
+    throw new TooManyRequestsError('Too many unknown API tokens at once, from this address or in total', {
       retryAfterSeconds,
     });
   }
 
-  #sourcesOf({ kind, request }: Refusable): Source[] {
+  #sourcesOf({ kind, request }: CredentialUse): Source[] {
     const { wrongTokensPerMinute: perMinute } = this.#options.config;
     return [
       { name: `address ${this.#addressOf(request)}`, perMinute },
-      { name: `kind ${kind}`, perMinute: perMinute * allAddresses },
+      { name: `kind ${kind}`, perMinute: perMinute * allAddressesFactor },
     ];
   }
 
@@ -193,18 +193,21 @@ export class CredentialGuard {
     return addressGroup(clientAddress(request, this.#options.config.trustedProxies));
   }
 
-  #refuse({ credential, kind, request }: Refusable, reason: 'malformed' | 'remembered' | 'unknown' | 'too-many'): null {
+  #refuse(
+    { credential, kind, request }: CredentialUse,
+    reason: 'malformed' | 'remembered' | 'unknown' | 'too-many',
+  ): null {
     this.#options.metrics.credentialsRefused.labels(credential, reason).inc();
     this.#log.note({ address: this.#addressOf(request), credential, kind, reason });
     return null;
   }
 
-  #countLookup(credential: Credential, way: 'single' | 'batch'): void {
-    this.#options.metrics.credentialLookups.labels(credential, way).inc();
+  #countLookup(credential: Credential, mode: 'single' | 'batch'): void {
+    this.#options.metrics.credentialLookups.labels(credential, mode).inc();
   }
 }
 
-/** The guard of one process; closed with the context. */
+/** Creates the guard of a process. It is closed with the context. */
 export function createCredentialGuard(context: AppContext): CredentialGuard {
   const { db, lifecycle } = context;
   const credentials = createCredentialRepository(db);

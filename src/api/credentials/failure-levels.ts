@@ -1,7 +1,7 @@
 import type { FailureReport } from '../../shared/identity/failed-lookup-repository.ts';
 import type { Logger } from '../../shared/platform/logger/logger.ts';
 
-/** Where failures are counted: a client's address or a kind of token, with the failures that it has free per minute. */
+/** What failures are counted for: a client's address or a kind of token, with its allowed failures per minute. */
 export interface Source {
   readonly name: string;
   readonly perMinute: number;
@@ -9,41 +9,41 @@ export interface Source {
 
 interface Level {
   readonly perMinute: number;
-  /** As of `at`, a time of `performance.now()`. */
+  /** As of `at`, a `performance.now()` time. */
   value: number;
   at: number;
-  /** Failures that the other replicas have not been told of. */
-  unshared: number;
-  /** Look-ups on their way, which may fail. */
-  looking: number;
+  /** Failures that are not yet reported to the other replicas. */
+  unreported: number;
+  /** Lookups in progress, which may fail. */
+  pending: number;
 }
 
 interface FailureLevelsOptions {
-  /** Adds failures to the counts of all replicas, and returns the levels with that. */
+  /** Adds failures to the counts shared by all replicas and returns the resulting levels. */
   readonly report: (
     reports: readonly FailureReport[],
   ) => Promise<readonly { readonly source: string; readonly level: number }[]>;
   readonly logger: Logger;
-  /** Shortest time between two reports, in ms. */
+  /** Minimum time between two reports, in ms. */
   readonly reportEveryMs?: number;
 }
 
-/** Sources that one process remembers. */
+/** Maximum number of sources that a process remembers. */
 const capacity = 10_000;
-const reportedAtOnce = 500;
-/** A few typos are nothing to tell the others of. */
-const sharedFrom = 0.1;
-/** A level never rises so far that it takes more than a minute to be let in again. */
-const highestLevel = 2;
+const maxReportsAtOnce = 500;
+/** Sources below this fraction of their limit are not reported: a few typos do not matter. */
+const reportFrom = 0.1;
+/** Maximum level as a multiple of the limit, so that it takes at most a minute to be admitted again. */
+const maxLevelFactor = 2;
 
 /**
- * Counts failed look-ups by source as levels that drain off: a source is exhausted while its level is above what a minute has
- * free. Counted in memory; what adds up is told to the other replicas at most once a second, in one statement, whose answer
- * has what they have seen.
+ * Counts failed lookups by source, as levels that drain over time. A source is exhausted while its level is at or above its limit
+ * per minute. Levels are kept in memory. Those that matter are reported to the other replicas at most once a second, in one
+ * statement that returns the levels of all replicas together.
  */
 export class FailureLevels {
   readonly #levels = new Map<string, Level>();
-  /** Those with failures enough to tell of. */
+  /** Levels with enough failures to report. */
   readonly #due = new Map<string, Level>();
   readonly #report: FailureLevelsOptions['report'];
   readonly #logger: Logger;
@@ -60,15 +60,15 @@ export class FailureLevels {
   }
 
   /**
-   * Lets a look-up go ahead, or returns null when one of the sources is exhausted. Call the result when it has ended, with
-   * whether it failed. Those on their way count, or many at once would all get through.
+   * Admits a lookup, or returns null if one of the sources is exhausted. When the lookup has ended, call the result with whether it
+   * failed. Lookups in progress count too; otherwise many concurrent ones would all be admitted.
    */
   admit(sources: readonly Source[]): ((failed: boolean) => void) | null {
     const levels = sources.map((source) => this.#levelOf(source));
-    if (levels.some((level) => current(level) + level.looking >= level.perMinute)) return null;
-    for (const level of levels) level.looking++;
+    if (levels.some((level) => current(level) + level.pending >= level.perMinute)) return null;
+    for (const level of levels) level.pending++;
     return (failed) => {
-      for (const level of levels) level.looking--;
+      for (const level of levels) level.pending--;
       if (failed) this.note(sources);
     };
   }
@@ -78,13 +78,13 @@ export class FailureLevels {
     for (const source of sources) {
       const level = this.#levelOf(source);
       setLevel(level, current(level) + 1);
-      level.unshared++;
-      if (current(level) >= level.perMinute * sharedFrom) this.#due.set(source.name, level);
+      level.unreported++;
+      if (current(level) >= level.perMinute * reportFrom) this.#due.set(source.name, level);
     }
     this.#reportSoon();
   }
 
-  /** Ends the reports; resolves when the last one has ended. */
+  /** Stops reporting; resolves when the last report has ended. */
   async close(): Promise<void> {
     this.#isClosed = true;
     if (this.#timer) clearTimeout(this.#timer);
@@ -93,8 +93,8 @@ export class FailureLevels {
 
   #levelOf({ name, perMinute }: Source): Level {
     const found = this.#levels.get(name);
-    const level = found ?? { perMinute, value: 0, at: performance.now(), unshared: 0, looking: 0 };
-    // The last used is the last to be dropped.
+    const level = found ?? { perMinute, value: 0, at: performance.now(), unreported: 0, pending: 0 };
+    // Reinserted, so that the least recently used source is dropped first.
     if (found) this.#levels.delete(name);
     this.#levels.set(name, level);
     if (this.#levels.size > capacity) {
@@ -110,7 +110,7 @@ export class FailureLevels {
     const waitMs = Math.max(0, this.#lastReport + this.#reportEveryMs - performance.now());
     this.#timer = setTimeout(() => {
       this.#timer = null;
-      this.#reporting = this.#share().finally(() => {
+      this.#reporting = this.#sendReports().finally(() => {
         this.#reporting = null;
         this.#reportSoon();
       });
@@ -118,35 +118,35 @@ export class FailureLevels {
     this.#timer.unref();
   }
 
-  async #share(): Promise<void> {
+  async #sendReports(): Promise<void> {
     this.#lastReport = performance.now();
-    const told = [...this.#due]
-      .slice(0, reportedAtOnce)
-      .map(([source, level]) => ({ source, level, failures: level.unshared }));
-    for (const { source, level } of told) {
-      level.unshared = 0;
+    const reports = [...this.#due]
+      .slice(0, maxReportsAtOnce)
+      .map(([source, level]) => ({ source, level, failures: level.unreported }));
+    for (const { source, level } of reports) {
+      level.unreported = 0;
       this.#due.delete(source);
     }
     try {
       const rows = await this.#report(
-        told.map(({ source, level, failures }) => ({
+        reports.map(({ source, level, failures }) => ({
           source,
           failures,
           perSecond: level.perMinute / 60,
-          highest: highest(level),
+          highest: maxLevel(level),
         })),
       );
-      for (const { source, level: shared } of rows) {
+      for (const { source, level: total } of rows) {
         const level = this.#levels.get(source);
-        if (level) setLevel(level, shared + level.unshared);
+        if (level) setLevel(level, total + level.unreported);
       }
     } catch (error) {
-      // They are told the next time.
-      for (const { source, level, failures } of told) {
-        level.unshared = Math.min(highest(level), level.unshared + failures);
+      // Reported again next time.
+      for (const { source, level, failures } of reports) {
+        level.unreported = Math.min(maxLevel(level), level.unreported + failures);
         this.#due.set(source, level);
       }
-      this.#logger.debug({ err: error }, 'failed lookups could not be shared');
+      this.#logger.debug({ err: error }, 'failed lookups could not be reported to other replicas');
     }
   }
 }
@@ -156,10 +156,10 @@ function current(level: Level): number {
 }
 
 function setLevel(level: Level, value: number): void {
-  level.value = Math.min(highest(level), value);
+  level.value = Math.min(maxLevel(level), value);
   level.at = performance.now();
 }
 
-function highest({ perMinute }: Level): number {
-  return perMinute * highestLevel;
+function maxLevel({ perMinute }: Level): number {
+  return perMinute * maxLevelFactor;
 }

@@ -13,7 +13,7 @@ import { leaseTakenAway } from '../updates/lost-lease.ts';
 
 const updateIdPattern = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
 
-/** Whether the text can be the id of an update. */
+/** Whether the text has the format of an update id. */
 export function isUpdateId(text: string): boolean {
   return updateIdPattern.test(text);
 }
@@ -22,11 +22,11 @@ const elsewhereMessage = 'This lease is for another update or stack than the one
 
 type LeaseRoute = Extract<Access, { kind: 'lease' }>;
 
-/** Admits the holders of leases: 403 for every one that is dead, foreign or unknown, which the CLI takes as final (httpstate/state.go). */
+/** Admits lease holders. Dead, foreign and unknown leases all get 403, which the CLI treats as final (httpstate/state.go). */
 export class LeaseAccess {
   readonly #context: ApiContext;
   readonly #known = new LeaseCache();
-  /** Requests let in with a lease seen before. */
+  /** Requests admitted by the lease cache alone. */
   readonly #assumed = new WeakSet<FastifyRequest>();
 
   constructor(context: ApiContext) {
@@ -57,22 +57,25 @@ export class LeaseAccess {
       if (found?.leaseHash && sameHash(found.leaseHash, hash)) return found;
       return (await updates.isLease(hash)) ? 'elsewhere' : null;
     });
-    // The same for addresses where there is something and where there is nothing.
+    // The same error whether or not anything exists at this address.
     if (update === 'elsewhere') throw new LeaseLostError(elsewhereMessage);
     if (!update) {
       if (known) this.#known.forget(updateId);
       throw new LeaseLostError();
     }
     if (isLeaseLoss(update.endReason)) throw await leaseTakenAway(this.#context, update, update.endReason);
-    const alive = update.status === 'running' && !update.expired;
-    if (!alive && !(route.ended && !isActive(update.status))) throw new LeaseLostError();
+    const isAlive = update.status === 'running' && !update.expired;
+    if (!isAlive && !(route.ended && !isActive(update.status))) throw new LeaseLostError();
     const { stackId, epoch, journalVersion, exclusive } = update;
     const lease = { updateId, stackId, epoch, journalVersion, exclusive };
     this.#known.remember(ref, hash, lease);
     return lease;
   }
 
-  /** Lets a fenced route that refuses a call say first whether and why the lease is dead, whatever else is wrong with the call. */
+  /**
+   * Wraps the handler of a fenced route: when it fails, a dead lease, and why it is dead, is reported before anything else that is
+   * wrong with the call.
+   */
   guard(route: RouteOptions): void {
     const access = route.config?.access;
     if (access?.kind !== 'lease' || !access.fenced) return;
@@ -83,7 +86,7 @@ export class LeaseAccess {
       try {
         return await handler.call(this, request, reply);
       } catch (error) {
-        // By its code, since the error may come from a worker.
+        // Compared by code, because the error may come from a worker.
         const isLost = error instanceof AppError && error.code === leaseLostCode;
         if (assumed.delete(request) || isLost) await admit(request, { kind: 'lease' });
         throw error;
@@ -91,7 +94,7 @@ export class LeaseAccess {
     };
   }
 
-  /** A large body is not taken in, and handed over, for a lease that may be dead. */
+  /** False for large bodies: they are not received and stored for a lease that may be dead. */
   #mayAssume(request: FastifyRequest, route: LeaseRoute): boolean {
     const bytes = declaredBytes(request);
     return route.fenced === true && bytes !== null && bytes <= this.#context.config.limits.directBytes;

@@ -1,60 +1,60 @@
-interface Waiting<Question> {
-  readonly question: Question;
+interface Pending<Query> {
+  readonly query: Query;
   readonly source: string;
-  readonly answer: PromiseWithResolvers<boolean>;
+  readonly result: PromiseWithResolvers<boolean>;
 }
 
-interface LookupBatchesOptions<Question> {
-  /** Which of the questions are worth a look of their own, by their keys. */
-  readonly ask: (questions: readonly Question[]) => Promise<ReadonlySet<string>>;
-  /** Time from the beginning of one batch to that of the next, in ms. */
+interface LookupBatchesOptions<Query> {
+  /** Returns the keys of the queries that deserve a lookup of their own. */
+  readonly lookUp: (queries: readonly Query[]) => Promise<ReadonlySet<string>>;
+  /** Time from the start of one batch to the start of the next, in ms. */
   readonly everyMs: number;
-  /** Most questions that wait, in all and of one source. */
+  /** Maximum number of waiting queries, in total and per source. */
   readonly total: number;
   readonly perSource: number;
 }
 
-/** Asks for many tokens together, one statement at a time and a few per second, however many there are. */
-export class LookupBatches<Question> {
-  readonly #options: LookupBatchesOptions<Question>;
-  #waiting = new Map<string, Waiting<Question>>();
+/** Looks up many credentials together: one statement at a time and a few per second, however many there are. */
+export class LookupBatches<Query> {
+  readonly #options: LookupBatchesOptions<Query>;
+  #waiting = new Map<string, Pending<Query>>();
   #bySource = new Map<string, number>();
-  #isAsking = false;
-  #lastBegan = Number.NEGATIVE_INFINITY;
+  #isRunning = false;
+  #lastStart = Number.NEGATIVE_INFINITY;
 
-  constructor(options: LookupBatchesOptions<Question>) {
+  constructor(options: LookupBatchesOptions<Query>) {
     this.#options = options;
   }
 
-  /** Whether the token is worth a look; null when as many as may wait already. Rejects with what the statement throws. */
-  ask(source: string, key: string, question: Question): Promise<boolean> | null {
+  /** Resolves to whether the credential deserves its own lookup; null if too many wait. Rejects with the error of the statement. */
+  lookUp(source: string, key: string, query: Query): Promise<boolean> | null {
     const same = this.#waiting.get(key);
-    if (same) return same.answer.promise;
+    if (same) return same.result.promise;
     const own = this.#bySource.get(source) ?? 0;
     if (this.#waiting.size >= this.#options.total || own >= this.#options.perSource) return null;
-    const answer = Promise.withResolvers<boolean>();
-    this.#waiting.set(key, { question, source, answer });
+    const result = Promise.withResolvers<boolean>();
+    this.#waiting.set(key, { query, source, result });
     this.#bySource.set(source, own + 1);
-    if (!this.#isAsking) void this.#run();
-    return answer.promise;
+    if (!this.#isRunning) void this.#run();
+    return result.promise;
   }
 
   async #run(): Promise<void> {
-    this.#isAsking = true;
+    this.#isRunning = true;
     while (this.#waiting.size > 0) {
-      const waitMs = this.#lastBegan + this.#options.everyMs - performance.now();
+      const waitMs = this.#lastStart + this.#options.everyMs - performance.now();
       if (waitMs > 0) await new Promise((resolve) => setTimeout(resolve, waitMs));
-      this.#lastBegan = performance.now();
+      this.#lastStart = performance.now();
       const batch = this.#waiting;
       this.#waiting = new Map();
       this.#bySource = new Map();
       try {
-        const found = await this.#options.ask([...batch.values()].map(({ question }) => question));
-        for (const [key, { answer }] of batch) answer.resolve(found.has(key));
+        const found = await this.#options.lookUp([...batch.values()].map(({ query }) => query));
+        for (const [key, { result }] of batch) result.resolve(found.has(key));
       } catch (error) {
-        for (const { answer } of batch.values()) answer.reject(error);
+        for (const { result } of batch.values()) result.reject(error);
       }
     }
-    this.#isAsking = false;
+    this.#isRunning = false;
   }
 }

@@ -1,4 +1,4 @@
-/** Keys that were added of late: a bounded number, the longest unused dropped first, each for `lifeMs` at most. */
+/** Remembers up to `capacity` recently added keys, for at most `lifeMs` each. The least recently added is dropped first. */
 export class RecentKeys {
   readonly #addedAt = new Map<string, number>();
   readonly #capacity: number;
@@ -9,7 +9,7 @@ export class RecentKeys {
     this.#lifeMs = lifeMs;
   }
 
-  /** `at` is a time of `performance.now()`. */
+  /** `at` is a `performance.now()` time. */
   add(key: string, at = performance.now()): void {
     this.#addedAt.delete(key);
     this.#addedAt.set(key, at);

@@ -1,49 +1,49 @@
 import type { Logger } from '../../shared/platform/logger/logger.ts';
 
 const everyMs = 10_000;
-/** Addresses that one process remembers. */
+/** Maximum number of addresses that a process remembers. */
 const capacity = 10_000;
-/** Lines of all addresses together, in `everyMs`. */
-const linesAtOnce = 50;
+/** Maximum number of lines for all addresses together, per `everyMs`. */
+const maxLines = 50;
 
-interface Refusal {
+interface Rejection {
   readonly address: string;
   readonly credential: string;
-  /** What is public of it: its prefix, or `other`. */
+  /** The public part of the credential: its prefix, or `other`. */
   readonly kind: string;
   readonly reason: string;
 }
 
-/** Tells of wrong tokens, with no part of them: a line per address and 10 s at most, with how many there were since the last. */
-export class RejectedTokenLog {
+/** Logs wrong credentials without any part of them: at most a line per address every 10 s, with the number since the last one. */
+export class RejectedCredentialLog {
   readonly #logger: Logger;
-  readonly #seen = new Map<string, { lineAt: number; since: number }>();
-  #windowAt = Number.NEGATIVE_INFINITY;
+  readonly #byAddress = new Map<string, { loggedAt: number; since: number }>();
+  #windowStart = Number.NEGATIVE_INFINITY;
   #lines = 0;
 
   constructor(logger: Logger) {
     this.#logger = logger;
   }
 
-  note({ address, ...refusal }: Refusal): void {
+  note({ address, ...rejection }: Rejection): void {
     const now = performance.now();
-    const seen = this.#seen.get(address) ?? { lineAt: Number.NEGATIVE_INFINITY, since: 0 };
-    seen.since++;
-    this.#seen.delete(address);
-    this.#seen.set(address, seen);
-    const [oldest] = this.#seen.keys();
-    if (this.#seen.size > capacity && oldest !== undefined) this.#seen.delete(oldest);
-    if (now - seen.lineAt < everyMs || !this.#mayWrite(now)) return;
-    this.#logger.warn({ address, ...refusal, refused: seen.since }, 'wrong credentials');
-    seen.lineAt = now;
-    seen.since = 0;
+    const entry = this.#byAddress.get(address) ?? { loggedAt: Number.NEGATIVE_INFINITY, since: 0 };
+    entry.since++;
+    this.#byAddress.delete(address);
+    this.#byAddress.set(address, entry);
+    const [oldest] = this.#byAddress.keys();
+    if (this.#byAddress.size > capacity && oldest !== undefined) this.#byAddress.delete(oldest);
+    if (now - entry.loggedAt < everyMs || !this.#mayWrite(now)) return;
+    this.#logger.warn({ address, ...rejection, refused: entry.since }, 'wrong credentials');
+    entry.loggedAt = now;
+    entry.since = 0;
   }
 
   #mayWrite(now: number): boolean {
-    if (now - this.#windowAt >= everyMs) {
-      this.#windowAt = now;
+    if (now - this.#windowStart >= everyMs) {
+      this.#windowStart = now;
       this.#lines = 0;
     }
-    return this.#lines++ < linesAtOnce;
+    return this.#lines++ < maxLines;
   }
 }

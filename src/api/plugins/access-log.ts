@@ -1,17 +1,17 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import type { Metrics } from '../../shared/platform/telemetry/metrics.ts';
 
-/** Status in the records of requests whose client left before the answer, as reverse proxies write it. */
-const clientLeft = 499;
+/** Status logged when the client disconnects before the response, as reverse proxies do. */
+const clientClosedRequest = 499;
 
-/** Gives every answer its request id, and keeps a record of each request: its time, and a line in the log. */
+/** Adds the request id to every response; records the duration of each request and writes it to the access log. */
 export function registerAccessLog(app: FastifyInstance, metrics: Metrics): void {
-  const began = new WeakMap<FastifyRequest, number>();
-  /** Of what ends a request, the first counts. */
+  const startTimes = new WeakMap<FastifyRequest, number>();
+  /** Only the first event that ends a request is recorded. */
   const record = (request: FastifyRequest, status: number): void => {
-    const start = began.get(request);
+    const start = startTimes.get(request);
     if (start === undefined) return;
-    began.delete(request);
+    startTimes.delete(request);
     const ms = performance.now() - start;
     const route = request.routeOptions.url ?? 'none';
     metrics.requestSeconds.labels(request.method, route, String(status)).observe(ms / 1000);
@@ -21,9 +21,9 @@ export function registerAccessLog(app: FastifyInstance, metrics: Metrics): void 
     );
   };
   app.addHook('onRequest', async (request, reply) => {
-    began.set(request, performance.now());
+    startTimes.set(request, performance.now());
     void reply.header('x-pulumi-request-id', request.id);
   });
-  app.addHook('onRequestAbort', async (request) => record(request, clientLeft));
+  app.addHook('onRequestAbort', async (request) => record(request, clientClosedRequest));
   app.addHook('onResponse', async (request, reply) => record(request, reply.statusCode));
 }

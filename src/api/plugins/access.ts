@@ -6,8 +6,8 @@ import type { Access, Caller, Lease } from '../request.ts';
 import { credential } from './credential.ts';
 
 /**
- * Lets a request in by what its route asks for (`config.access`), before any byte of its body is read.
- * A route without that option does not start.
+ * Checks each request against the access that its route declares (`config.access`), before any byte of its body is read. The app
+ * does not start with a route that declares none.
  */
 export function registerAccess(app: FastifyInstance, services: ApiServices): void {
   app.decorateRequest('caller', null as unknown as Caller);
@@ -38,7 +38,7 @@ async function admitCaller(
   if (!caller) throw new UnauthenticatedError('The API token is not valid: unknown, revoked or expired');
   if (caller.tokenStale) await users.touchToken(caller.tokenId);
   if (access.kind === 'organization') {
-    // Whoever is no member must not learn what exists in the organization.
+    // Non-members must not learn what exists in the organization.
     if (caller.role === null) throw new NotFoundError('Not found, or you are not a member of the organization');
     if (!roleIncludes(caller.role, access.role)) {
       throw new ForbiddenError(

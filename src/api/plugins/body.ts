@@ -11,33 +11,33 @@ import {
 } from '../../shared/platform/errors/errors.ts';
 import { parseInTurns } from '../../shared/platform/json/parse-in-turns.ts';
 import { withTimeout } from '../../shared/platform/timeout/with-timeout.ts';
-import { inviteBody } from '../server/unread-bodies.ts';
+import { sendContinue } from '../server/unread-bodies.ts';
 
-/** Control bodies may have as many bytes, unless the settings say more or less: the largest fields, and what is around them. */
-const ordinaryBytes = 4 * 1024 * 1024;
-const fieldsOfABody = 4;
+/** Limit for control bodies, in bytes: this, or `maxFieldsPerBody` of the largest fields, up to the configured maximum. */
+const defaultMaxBytes = 4 * 1024 * 1024;
+const maxFieldsPerBody = 4;
 
-/** Longest wait of a control call for a share of the memory for inflated bodies, in ms. */
+/** Maximum time that a control call waits for memory for its inflated body, in ms. */
 const inflateWaitMs = 30_000;
 
-/** How long a client may be slow: at first, and after it has sent much; in ms. The latter is also the longest silence. */
-const firstPatienceMs = 15_000;
-const longestPatienceMs = 60_000;
+/** Time credit of a sender at the start, and its maximum, in ms. The maximum is also the longest silence. */
+const initialCreditMs = 15_000;
+const maxCreditMs = 60_000;
 
-/** What it takes to read a body: the limits, and the memory for those that are held whole. */
+/** What reading a body needs: the limits, and the memory for buffered bodies. */
 export interface BodyParts {
   readonly config: Config;
   readonly bodyBuffer: BodyBuffer;
 }
 
-/** JSON bodies of all routes but those that read their payload themselves. */
+/** Parses JSON bodies, except for routes that read their payload themselves. */
 export function registerBody(app: FastifyInstance, parts: BodyParts): void {
   const { maxControlBodyBytes, maxFieldBytes } = parts.config.limits;
-  const maxBytes = Math.min(maxControlBodyBytes, Math.max(ordinaryBytes, fieldsOfABody * maxFieldBytes));
+  const maxBytes = Math.min(maxControlBodyBytes, Math.max(defaultMaxBytes, maxFieldsPerBody * maxFieldBytes));
   app.removeAllContentTypeParsers();
   app.addContentTypeParser('*', async (request: FastifyRequest) => {
     const { config: route, schema } = request.routeOptions;
-    // A body that the route does not ask for is not even read.
+    // A body that the route does not declare is not read.
     if (route.body === 'payload' || schema?.body === undefined) return undefined;
     const { body, release } = await receiveBody(parts, request, maxBytes);
     try {
@@ -49,8 +49,8 @@ export function registerBody(app: FastifyInstance, parts: BodyParts): void {
 }
 
 /**
- * The body of a control call, inflated. What it takes of the memory for such bodies, from its first byte on, is held until it is
- * released. Throws PayloadTooLargeError, InvalidRequestError, SlowRequestError, and UnavailableError when there is no room.
+ * Receives and inflates the body of a control call. It counts against the memory for buffered bodies from its first byte until
+ * `release` is called. Throws PayloadTooLargeError, InvalidRequestError, SlowRequestError, and UnavailableError when out of room.
  */
 export async function receiveBody(
   { config, bodyBuffer }: BodyParts,
@@ -60,8 +60,8 @@ export async function receiveBody(
   const encoding = bodyEncoding(request);
   const share = (request.params as { organization?: string }).organization ?? '';
   const bounds = { declaredBytes: declaredBytes(request), maxBytes, share };
-  assertMayCome(bounds.declaredBytes, maxBytes);
-  const arrived = await bodyBuffer.receive(unbroken(request.raw, config.limits.minBodyBytesPerSecond), bounds);
+  assertDeclaredSize(bounds.declaredBytes, maxBytes);
+  const arrived = await bodyBuffer.receive(checkedBody(request.raw, config.limits.minBodyBytesPerSecond), bounds);
   try {
     const options = { maxBytes, weight: parsedWeight, waitMs: inflateWaitMs, share };
     const inflated = await bodyBuffer.inflate(arrived.body, encoding, options);
@@ -80,12 +80,12 @@ export async function receiveBody(
   }
 }
 
-function assertMayCome(declared: number | null, maxBytes: number): void {
+function assertDeclaredSize(declared: number | null, maxBytes: number): void {
   if (declared !== null && declared > maxBytes)
     throw new PayloadTooLargeError(`The body has ${declared} bytes; this call accepts at most ${maxBytes}`);
 }
 
-/** How the body is encoded. Throws UnsupportedMediaTypeError for encodings that we do not take. */
+/** Returns the encoding of the body. Throws UnsupportedMediaTypeError if it is not supported. */
 export function bodyEncoding(request: FastifyRequest): BodyEncoding {
   const encoding = request.headers['content-encoding']?.toLowerCase() ?? 'identity';
   if (encoding === 'gzip' || encoding === 'x-gzip') return 'gzip';
@@ -102,8 +102,8 @@ export function declaredBytes(request: FastifyRequest): number | null {
 }
 
 /**
- * The whole body as it came. Throws PayloadTooLargeError, as soon as that is certain, InvalidRequestError when it breaks off, and
- * SlowRequestError.
+ * Reads the complete body without inflating it. Throws PayloadTooLargeError as soon as it is known to exceed the limit,
+ * InvalidRequestError if it is cut off, and SlowRequestError.
  */
 export async function collectBody(
   payload: IncomingBody,
@@ -112,10 +112,10 @@ export async function collectBody(
 ): Promise<Buffer> {
   const tooLarge = () =>
     new PayloadTooLargeError(`The body is larger than the ${maxBytes} bytes that this call accepts`);
-  assertMayCome(declared, maxBytes);
+  assertDeclaredSize(declared, maxBytes);
   const chunks: Buffer[] = [];
   let bytes = 0;
-  for await (const chunk of unbroken(payload, minBodyBytesPerSecond)) {
+  for await (const chunk of checkedBody(payload, minBodyBytesPerSecond)) {
     bytes += chunk.length;
     if (bytes > maxBytes) throw tooLarge();
     chunks.push(chunk);
@@ -124,30 +124,31 @@ export async function collectBody(
 }
 
 /**
- * Passes the body on; one that the client breaks off ends in InvalidRequestError, never as if it were whole. A client that sends
- * less than `minBytesPerSecond` while it is waited for is cut off with SlowRequestError: what it has sent takes up room that
- * others need. It has some seconds in hand at first, and up to a minute once it has sent more than it had to.
+ * Passes the body through. Throws InvalidRequestError if the client cuts it off, so that a partial body never looks complete.
+ * Throws SlowRequestError if the client sends less than `minBytesPerSecond` while the server waits for it, because what it has
+ * sent takes up room that others need. The client starts with a time credit of some seconds and earns up to a minute by sending
+ * faster.
  */
-export async function* unbroken(payload: IncomingBody, minBytesPerSecond: number): AsyncGenerator<Buffer> {
+export async function* checkedBody(payload: IncomingBody, minBytesPerSecond: number): AsyncGenerator<Buffer> {
   const iterator = payload.iterator?.({ destroyOnReturn: false }) ?? payload[Symbol.asyncIterator]();
-  let patienceMs = firstPatienceMs;
+  let creditMs = initialCreditMs;
   let ended = false;
-  inviteBody(payload);
+  sendContinue(payload);
   try {
     for (;;) {
-      const askedAt = performance.now();
-      const next = await withinPatience(iterator.next(), patienceMs, minBytesPerSecond);
+      const waitingSince = performance.now();
+      const next = await withinCredit(iterator.next(), creditMs, minBytesPerSecond);
       ended = next.done === true;
       if (next.done) return;
-      const left = Math.max(patienceMs - (performance.now() - askedAt), 0);
-      patienceMs = Math.min(left + (next.value.length / minBytesPerSecond) * 1000, longestPatienceMs);
+      const left = Math.max(creditMs - (performance.now() - waitingSince), 0);
+      creditMs = Math.min(left + (next.value.length / minBytesPerSecond) * 1000, maxCreditMs);
       yield next.value;
     }
   } catch (error) {
     ended = !(error instanceof SlowRequestError);
     throw ended ? new InvalidRequestError('The body was cut off', { cause: error }) : error;
   } finally {
-    // The refusal is to reach the client: Node would close the connection, or wait for the rest before it sends the answer.
+    // Lets the error response reach the client: Node would close the connection, or wait for the rest of the body first.
     if (!ended) void stopReading(iterator, payload);
   }
 }
@@ -158,13 +159,13 @@ async function stopReading(iterator: AsyncIterator<Buffer>, payload: IncomingBod
   payload.resume?.();
 }
 
-/** A request's body, or any other stream of bytes. */
+/** The body of a request, or any other byte stream. */
 type IncomingBody = AsyncIterable<Buffer> & Partial<Pick<Readable, 'iterator' | 'resume'>>;
 
-async function withinPatience<T>(next: Promise<T>, patienceMs: number, minBytesPerSecond: number): Promise<T> {
+async function withinCredit<T>(next: Promise<T>, creditMs: number, minBytesPerSecond: number): Promise<T> {
   return withTimeout(
     next,
-    patienceMs,
+    creditMs,
     () =>
       new SlowRequestError(
         `The body arrived more slowly than the ${minBytesPerSecond} bytes per second that this server requires`,

@@ -7,8 +7,8 @@ const mediaTypePattern = /^application\/vnd\.(pulumi|service)\+([1-9]\d{0,5})$/i
 const oldestPulumiVersion = 8;
 
 /**
- * Reads the protocol version in Accept. The CLI adds its own to what a call asks for, so there may be several values; each counts
- * as a whole, without its parameters.
+ * Reads the protocol version from the Accept header. The CLI adds its own value to that of the call, so there may be several; each
+ * is compared as a whole, without its parameters.
  */
 export function dialectOf(accept: string | undefined): Dialect | null {
   for (const value of (accept ?? '').split(',')) {
@@ -21,8 +21,8 @@ export function dialectOf(accept: string | undefined): Dialect | null {
 }
 
 /**
- * Sets `request.dialect`; 415 for calls under /api/ that ask for no version we speak. Bodies in the contract's dialect are checked
- * against `config.contractBody`.
+ * Sets `request.dialect`. Calls under /api/ that ask for no supported version get 415. Bodies in the contract's dialect are also
+ * checked against `config.contractBody`.
  */
 export function registerDialect(app: FastifyInstance): void {
   app.addHook('onRoute', addContractCheck);
@@ -41,10 +41,10 @@ export function registerDialect(app: FastifyInstance): void {
 function addContractCheck(route: RouteOptions): void {
   const body = route.config?.contractBody;
   if (!body) return;
-  const checked = Compile(body);
+  const validator = Compile(body);
   const check: preHandlerAsyncHookHandler = async (request) => {
-    if (request.dialect !== 'contract' || checked.Check(request.body)) return;
-    const [issue] = checked.Errors(request.body);
+    if (request.dialect !== 'contract' || validator.Check(request.body)) return;
+    const [issue] = validator.Errors(request.body);
     throw new InvalidRequestError(`body${issue?.instancePath ?? ''} ${issue?.message ?? 'is not valid'}`);
   };
   route.preHandler = [check, ...[route.preHandler ?? []].flat()];

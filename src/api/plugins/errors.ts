@@ -2,26 +2,26 @@ import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from
 import { mapDatabaseError } from '../../shared/platform/db/sqlstate.ts';
 import { AppError, SlowRequestError } from '../../shared/platform/errors/errors.ts';
 import type { ErrorResponse } from '../../shared/protocol/errors.ts';
-import { mustClose } from '../server/unread-bodies.ts';
+import { mustCloseAfterResponse } from '../server/unread-bodies.ts';
 import { otherProduct } from './other-products.ts';
 
-/** The answer to an error: status, sentence, and when to come back. */
-interface Answer {
+/** Status, message and retry delay of an error response. */
+interface ErrorReply {
   readonly status: number;
   readonly message: string;
   readonly retryAfterSeconds: number | undefined;
 }
 
 /**
- * The only place where errors become answers. The CLI trusts `code` in the body over the status line, so the two are
+ * The only place where errors become responses. The CLI trusts `code` in the body over the status line, so the two are
  * always the same number (pkg/backend/httpstate/client/api.go).
  */
 export function registerErrors(app: FastifyInstance): void {
   app.setErrorHandler((error, request, reply) => sendError(error, request, reply));
   app.setNotFoundHandler(sendNotFound);
-  // Before the body, which is nobody's: by itself Fastify has it parsed and then finds that there is no route.
+  // Before the body is read: by default, Fastify parses the body before it reports that there is no route.
   app.addHook('onRequest', async (request, reply) => (request.is404 ? sendNotFound(request, reply) : undefined));
-  app.addHook('onSend', async (request, reply) => closeBehindUnread(request, reply));
+  app.addHook('onSend', async (request, reply) => closeIfBodyUnread(request, reply));
 }
 
 function sendNotFound(request: FastifyRequest, reply: FastifyReply): FastifyReply {
@@ -33,26 +33,26 @@ function sendNotFound(request: FastifyRequest, reply: FastifyReply): FastifyRepl
   });
 }
 
-/** What is left of a body stands before the next request of its connection. */
-function closeBehindUnread({ raw }: FastifyRequest, reply: FastifyReply): void {
-  const isBegun = raw.readableDidRead && !raw.complete;
-  if (isBegun || mustClose(raw)) void reply.header('connection', 'close');
+/** Closes the connection after the response if an unread rest of the body precedes the next request. */
+function closeIfBodyUnread({ raw }: FastifyRequest, reply: FastifyReply): void {
+  const isPartlyRead = raw.readableDidRead && !raw.complete;
+  if (isPartlyRead || mustCloseAfterResponse(raw)) void reply.header('connection', 'close');
 }
 
 export function sendError(thrown: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
-  // Errors from before the first hook (a path that is no URL) have no id yet.
+  // Responses to errors before the first hook (a path that is not a valid URL) have no id yet.
   void reply.header('x-pulumi-request-id', request.id);
   const error = mapDatabaseError(thrown);
-  const answer = answerTo(error);
-  closeBehindUnread(request, reply);
-  // A slow client is no fault of the server's.
+  const errorReply = toErrorReply(error);
+  closeIfBodyUnread(request, reply);
+  // A slow client is not a server error.
   if (error instanceof SlowRequestError) request.log.info({ err: error }, 'request rejected');
-  else if (answer.status >= 500) request.log.error({ err: error }, 'request failed');
+  else if (errorReply.status >= 500) request.log.error({ err: error }, 'request failed');
   else request.log.debug({ err: error }, 'request rejected');
-  return send(reply, answer);
+  return send(reply, errorReply);
 }
 
-function answerTo(error: unknown): Answer {
+function toErrorReply(error: unknown): ErrorReply {
   if (error instanceof AppError) {
     const retry = error.retryAfterSeconds ?? (error.status === 503 || error.status === 429 ? 1 : undefined);
     return { status: error.status, message: error.message, retryAfterSeconds: retry };
@@ -68,7 +68,7 @@ function answerTo(error: unknown): Answer {
   };
 }
 
-function send(reply: FastifyReply, { status, message, retryAfterSeconds }: Answer): FastifyReply {
+function send(reply: FastifyReply, { status, message, retryAfterSeconds }: ErrorReply): FastifyReply {
   if (retryAfterSeconds !== undefined) void reply.header('retry-after', retryAfterSeconds);
   const body: ErrorResponse = { code: status, message };
   return reply.code(status).type('application/json; charset=utf-8').serializer(JSON.stringify).send(body);

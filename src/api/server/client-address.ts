@@ -2,8 +2,8 @@ import type { IncomingMessage } from 'node:http';
 import { type BlockList, isIP, isIPv6 } from 'node:net';
 
 /**
- * Address of the client that sent the request, without a port, IPv4 in its plain form. X-Forwarded-For counts only as far as
- * trusted proxies wrote it: from the right, the first address that is no trusted proxy is the client.
+ * Returns the address of the client, without a port; an IPv4-mapped IPv6 address becomes IPv4. X-Forwarded-For is used only as far
+ * as trusted proxies wrote it: read from the right, the first address that is not a trusted proxy is the client.
  */
 export function clientAddress(request: IncomingMessage, trustedProxies: BlockList): string {
   let address = plainAddress(request.socket.remoteAddress ?? '');
@@ -16,18 +16,18 @@ export function clientAddress(request: IncomingMessage, trustedProxies: BlockLis
   return address;
 }
 
-/** Whether a connection from this address is one of a trusted proxy. */
+/** Whether the address belongs to a trusted proxy. */
 export function isTrusted(address: string, trustedProxies: BlockList): boolean {
   return isIP(address) !== 0 && trustedProxies.check(address, isIPv6(address) ? 'ipv6' : 'ipv4');
 }
 
-/** What one client can easily have: an IPv4 address, or a network of 64 bits with IPv6, where single addresses cost nothing. */
+/** Groups the addresses that one client can easily get: a single IPv4 address, or a whole IPv6 /64 network. */
 export function addressGroup(address: string): string {
   if (!isIPv6(address)) return address;
   const [before = '', after] = address.split('%')[0]?.split('::') ?? [];
   const start = before === '' ? [] : before.split(':');
   const end = after === undefined || after === '' ? [] : after.split(':');
-  // An IPv4 address at the end stands for two groups.
+  // An IPv4 address at the end takes the place of two groups.
   const groups = end.length + (end.at(-1)?.includes('.') ? 1 : 0);
   const zeros = after === undefined ? 0 : Math.max(8 - start.length - groups, 0);
   const all = [...start, ...Array<string>(zeros).fill('0'), ...end];
@@ -35,7 +35,7 @@ export function addressGroup(address: string): string {
   return `${network.join(':')}::/64`;
 }
 
-/** The address as it is compared: IPv4 that came in the form of IPv6 is IPv4; empty for what is no address. */
+/** Normalizes an address for comparison: IPv4-mapped IPv6 becomes IPv4, and text that is not an address becomes ''. */
 export function plainAddress(text: string): string {
   const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(text)?.[1] ?? text;
   return isIP(mapped) === 0 ? '' : mapped;

@@ -5,31 +5,31 @@ import type { Metrics } from '../../shared/platform/telemetry/metrics.ts';
 import { addressGroup, isTrusted, plainAddress } from './client-address.ts';
 import { rawResponse } from './raw-response.ts';
 
-/** Least time between two log lines about refused connections, in ms. */
-const quietMs = 10_000;
-/** Refused connections that are given time to read why; more are closed without a word. */
+/** Minimum time between two log lines about refused connections, in ms. */
+const logEveryMs = 10_000;
+/** Maximum number of refused connections that are kept open to read the error response; others are closed without one. */
 const maxRefusing = 128;
 const refusalMs = 1_000;
 
 type Reason = 'total' | 'address';
 
-const sentences: Readonly<Record<Reason, string>> = {
+const messages: Readonly<Record<Reason, string>> = {
   total: 'There are too many connections to this server at the moment; please retry',
   address: 'There are too many connections from your address at the moment; please retry',
 };
 
-/** Counts the connections of a process, and turns those away that are more than the limits. */
+/** Counts the connections of a process and refuses those above the limits. */
 export class ConnectionLimits {
   readonly #config: Pick<Config, 'front' | 'trustedProxies'>;
   readonly #logger: Logger;
   readonly #metrics: Metrics;
-  /** Open connections by what a client can have, without those of trusted proxies. */
+  /** Open connections per address group, without those of trusted proxies. */
   readonly #byGroup = new Map<string, number>();
-  #strangers = 0;
+  #clients = 0;
   #proxies = 0;
   #refusing = 0;
-  #refusedSinceLine = 0;
-  #lineAt = Number.NEGATIVE_INFINITY;
+  #refusedSinceLog = 0;
+  #loggedAt = Number.NEGATIVE_INFINITY;
 
   constructor(config: Pick<Config, 'front' | 'trustedProxies'>, { logger, metrics }: ConnectionReports) {
     this.#config = config;
@@ -37,20 +37,20 @@ export class ConnectionLimits {
     this.#metrics = metrics;
   }
 
-  /** Open connections that were let in. */
+  /** Number of admitted connections that are still open. */
   get open(): number {
-    return this.#strangers + this.#proxies;
+    return this.#clients + this.#proxies;
   }
 
-  /** Takes a place for the connection until it is closed, and returns true; or refuses it, `inWords` when it can read HTTP. */
-  admit(socket: Socket, { inWords }: { inWords: boolean }): boolean {
+  /** Counts the connection until it closes and returns true, or refuses it; `canRespond`: with an HTTP error response. */
+  admit(socket: Socket, { canRespond }: { canRespond: boolean }): boolean {
     const address = plainAddress(socket.remoteAddress ?? '');
     const isProxy = isTrusted(address, this.#config.trustedProxies);
     const group = addressGroup(address);
     const { maxConnections, maxConnectionsPerAddress } = this.#config.front;
-    if ((isProxy ? this.#proxies : this.#strangers) >= maxConnections) return this.#refuse(socket, 'total', inWords);
+    if ((isProxy ? this.#proxies : this.#clients) >= maxConnections) return this.#refuse(socket, 'total', canRespond);
     if (!isProxy && (this.#byGroup.get(group) ?? 0) >= maxConnectionsPerAddress)
-      return this.#refuse(socket, 'address', inWords);
+      return this.#refuse(socket, 'address', canRespond);
     if (isProxy) this.#proxies++;
     else this.#add(group, 1);
     socket.once('close', () => {
@@ -61,43 +61,43 @@ export class ConnectionLimits {
   }
 
   #add(group: string, change: 1 | -1): void {
-    this.#strangers += change;
+    this.#clients += change;
     const count = (this.#byGroup.get(group) ?? 0) + change;
     if (count === 0) this.#byGroup.delete(group);
     else this.#byGroup.set(group, count);
   }
 
-  #refuse(socket: Socket, reason: Reason, inWords: boolean): false {
+  #refuse(socket: Socket, reason: Reason, canRespond: boolean): false {
     this.#metrics.connectionsRefused.labels(reason).inc();
-    this.#tell(reason);
-    if (!inWords || this.#refusing >= maxRefusing) {
+    this.#logRefusal(reason);
+    if (!canRespond || this.#refusing >= maxRefusing) {
       socket.destroy();
       return false;
     }
     this.#refusing++;
-    // What it sends is dropped for a moment: closed with bytes unread, the connection would be reset before it has read the answer.
+    // Discard what it sends for a moment: closing with unread bytes would reset the connection before the client reads the response.
     const timer = setTimeout(() => socket.destroy(), refusalMs);
     socket.once('close', () => {
       clearTimeout(timer);
       this.#refusing--;
     });
     socket.on('error', () => {}).resume();
-    socket.end(rawResponse({ code: 503, message: sentences[reason] }));
+    socket.end(rawResponse({ code: 503, message: messages[reason] }));
     return false;
   }
 
-  #tell(reason: Reason): void {
-    this.#refusedSinceLine++;
+  #logRefusal(reason: Reason): void {
+    this.#refusedSinceLog++;
     const now = performance.now();
-    if (now - this.#lineAt < quietMs) return;
-    this.#lineAt = now;
-    const refused = this.#refusedSinceLine;
-    this.#refusedSinceLine = 0;
+    if (now - this.#loggedAt < logEveryMs) return;
+    this.#loggedAt = now;
+    const refused = this.#refusedSinceLog;
+    this.#refusedSinceLog = 0;
     this.#logger.warn({ limit: reason, refused, open: this.open }, 'connections refused');
   }
 }
 
-/** Where the limits tell of what they refuse. */
+/** Where refused connections are logged and counted. */
 export interface ConnectionReports {
   readonly logger: Logger;
   readonly metrics: Metrics;

@@ -4,7 +4,7 @@ import { ConnectionLimits } from './connection-limits.ts';
 import { createHttpServer } from './http-server.ts';
 import { TlsFiles } from './tls-files.ts';
 
-/** How the servers of the app are made; all that it makes share their limits. Throws TlsFilesError. */
+/** Returns a function that creates HTTP servers for the app; they share their connection limits. Throws TlsFilesError. */
 export function createFront(context: AppContext): (handler: RequestListener) => Server {
   const { config, lifecycle, logger, metrics } = context;
   const limits = new ConnectionLimits(config, { logger, metrics });

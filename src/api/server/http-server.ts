@@ -6,43 +6,43 @@ import { respondToClientError } from './client-errors.ts';
 import type { ConnectionLimits } from './connection-limits.ts';
 import { OpenRequests } from './open-requests.ts';
 import type { TlsFiles } from './tls-files.ts';
-import { boundRest, holdBody, isLeaving, leave } from './unread-bodies.ts';
+import { closeGracefully, isClosing, limitUnreadBody, markAwaitingContinue } from './unread-bodies.ts';
 
-/** Headers that one request may have; Node would leave out what is beyond 2,000 without a word. */
+/** Maximum number of headers per request. Node would silently drop those beyond 2,000. */
 const maxHeaders = 200;
 
-/** After so many requests a connection is closed, so that clients spread over replicas that have come since. */
+/** A connection is closed after this many requests, so that clients spread to replicas that were added later. */
 const maxRequestsPerConnection = 10_000;
 
-/** How long a client may read nothing of an answer that waits for it, in ms. */
+/** How long a client may read nothing of a pending response, in ms. */
 const stalledReaderMs = 120_000;
 
-/** How long a body that nobody reads may go on after its answer, in ms. */
-const longestRestMs = 5_000;
+/** Upper limit for how long an unread body may continue after its response, in ms. */
+const maxDiscardMs = 5_000;
 
-/** Connections without a request are closed so long after the server has stopped to listen, in ms. */
-const lastWordMs = 1_000;
+/** How often connections without a request are closed once the server has stopped listening, in ms. */
+const closeIdleEveryMs = 1_000;
 
-/** How often connections are looked at for heads that are too slow, in ms, for a limit of `headMs`. */
+/** How often connections are checked for late headers, in ms, given the limit `headMs`. */
 const checkEveryMs = (headMs: number): number => Math.min(Math.max(Math.floor(headMs / 4), 50), 5_000);
 
 /**
- * The server below the app: it bounds what a client can do before the app sees a request, and how long it may take for what
- * the app does not read. `tls` null: plain HTTP.
+ * Creates the HTTP server below the app. It limits what a client can do before the app sees a request, and how long a client may
+ * take to send what the app does not read. Uses plain HTTP if `tls` is null.
  */
 export function createHttpServer(
   handler: RequestListener,
   { front, limits, tls }: { front: Config['front']; limits: ConnectionLimits; tls: TlsFiles | null },
 ): Server {
   const { headMs, idleMs } = front;
-  const restMs = Math.min(longestRestMs, headMs);
+  const discardMs = Math.min(maxDiscardMs, headMs);
   const options = {
     headersTimeout: headMs,
-    // By size: see `unbroken`, and `boundRest` for what nobody reads.
+    // The time limit depends on the size: see `checkedBody`, and `limitUnreadBody` for bodies that nobody reads.
     requestTimeout: 0,
     keepAliveTimeout: idleMs,
     connectionsCheckingInterval: checkEveryMs(headMs),
-    // Asked for here: Node's own refusal is none that a client of ours could read.
+    // Checked in `serve`: our clients could not parse Node's own error response.
     requireHostHeader: false,
   };
   const server = tls
@@ -50,13 +50,13 @@ export function createHttpServer(
     : createServer(options);
   server.maxRequestsPerSocket = maxRequestsPerConnection;
   server.timeout = stalledReaderMs;
-  if (tls) tls.serve(server as ReturnType<typeof createTlsServer>);
+  if (tls) tls.attach(server as ReturnType<typeof createTlsServer>);
 
   const requests = new OpenRequests();
   const serve = (request: IncomingMessage, response: ServerResponse): void => {
-    if (isLeaving(request.socket)) return;
+    if (isClosing(request.socket)) return;
     requests.add(request, response);
-    boundRest(request, response, restMs);
+    limitUnreadBody(request, response, discardMs);
     if (request.rawHeaders.length > 2 * maxHeaders)
       refuse(response, 431, `The request has more than ${maxHeaders} headers`);
     else if (request.headers.host === undefined && request.httpVersion === '1.1')
@@ -65,24 +65,24 @@ export function createHttpServer(
   };
   server.on('request', serve);
   server.on('checkContinue', (request, response) => {
-    holdBody(request, response);
+    markAwaitingContinue(request, response);
     serve(request, response);
   });
   server.on('checkExpectation', (request, response) => {
     requests.add(request, response);
-    boundRest(request, response, restMs);
+    limitUnreadBody(request, response, discardMs);
     refuse(response, 417, 'The only expectation that this server supports is 100-continue');
   });
   const secured = new WeakSet<Socket>();
   const sockets = new Set<Socket>();
   server.on('clientError', (error: Error & { code?: string }, stream) => {
     const socket = stream as Socket;
-    // What did not come to a session cannot be answered.
+    // Without a TLS session, no response can be sent.
     if (tls && !secured.has(socket)) socket.destroy();
-    else respondToClientError(error, socket, { requests, restMs });
+    else respondToClientError(error, socket, { requests, discardMs });
   });
   server.on('timeout', (socket: Socket) => {
-    // A call that waits for its job is silent too.
+    // A connection is also silent while its call waits for a job.
     if (requests.of(socket).length === 0 || socket.writableLength > 0) socket.destroy();
   });
 
@@ -91,27 +91,27 @@ export function createHttpServer(
     sockets.add(socket);
     socket.once('close', () => sockets.delete(socket));
     const destroySoon = socket.destroySoon.bind(socket);
-    // Called by Node when the last answer is out.
+    // Node calls this after the last response of the connection.
     socket.destroySoon = () => {
       const last = requests.lastOf(socket);
       if (!last || last.complete) destroySoon();
-      else leave(socket, restMs, last);
+      else closeGracefully(socket, discardMs, last);
     };
   });
-  guardConnections(server, (socket) => limits.admit(socket, { inWords: tls === null }));
+  guardConnections(server, (socket) => limits.admit(socket, { canRespond: tls === null }));
   const close = server.close.bind(server);
   server.close = (callback) => {
     if (!server.listening) return close(callback);
     const timer = setInterval(() => {
       for (const socket of sockets) if (requests.of(socket).length === 0) socket.destroy();
-    }, lastWordMs);
+    }, closeIdleEveryMs);
     server.once('close', () => clearInterval(timer));
     return close(callback);
   };
   return server;
 }
 
-/** Lets `admits` decide on each connection before the server knows of it. */
+/** Passes a connection to the server only if `admits` returns true for it. */
 function guardConnections(server: Server, admits: (socket: Socket) => boolean): void {
   const listeners = server.listeners('connection') as ((socket: Socket) => void)[];
   server.removeAllListeners('connection');

@@ -1,13 +1,12 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 
-/** A request and the answer that it is to get. */
 export interface OpenRequest {
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
 }
 
-/** The requests of each connection that have no whole answer yet, oldest first: a client may send several at once. */
+/** Tracks the requests of each connection whose response is not complete, oldest first. A client may send several at once. */
 export class OpenRequests {
   readonly #open = new WeakMap<Socket, OpenRequest[]>();
   readonly #last = new WeakMap<Socket, IncomingMessage>();
@@ -31,7 +30,7 @@ export class OpenRequests {
     return this.#open.get(socket) ?? [];
   }
 
-  /** The request that came last, answered or not. */
+  /** The most recent request, answered or not. */
   lastOf(socket: Socket): IncomingMessage | undefined {
     return this.#last.get(socket);
   }

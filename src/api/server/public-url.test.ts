@@ -1,10 +1,10 @@
 import { expect, test } from '@jest/globals';
 import { createLogger } from '../../shared/platform/logger/logger.ts';
-import { warnOfPlainHttp } from './public-url.ts';
+import { warnAboutPlainHttp } from './public-url.ts';
 
 function warnings(publicUrl: string): number {
   const lines: string[] = [];
-  warnOfPlainHttp({ publicUrl }, createLogger({ level: 'info' }, { write: (line) => void lines.push(line) }));
+  warnAboutPlainHttp({ publicUrl }, createLogger({ level: 'info' }, { write: (line) => void lines.push(line) }));
   return lines.length;
 }
 
@@ -20,9 +20,9 @@ test.each([
   'http://holdfast.internal',
   'https://state.example.com',
   'https://203.0.113.5',
-])('%s is fine', (url) => expect(warnings(url)).toBe(0));
+])('%s logs no warning', (url) => expect(warnings(url)).toBe(0));
 
 test.each(['http://state.example.com', 'http://203.0.113.5:9090', 'http://172.32.0.1', 'http://[2001:db8::1]:9090'])(
-  '%s gives a warning',
+  '%s logs a warning',
   (url) => expect(warnings(url)).toBe(1),
 );

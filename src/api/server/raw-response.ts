@@ -1,7 +1,7 @@
 import { STATUS_CODES } from 'node:http';
 import type { ErrorResponse } from '../../shared/protocol/errors.ts';
 
-/** An answer as bytes, in the shape of all other errors, for what never becomes a request; the connection ends with it. */
+/** Formats an error response for input that never becomes a request, like all other errors. The connection closes after it. */
 export function rawResponse({ code, message }: ErrorResponse): string {
   const body = JSON.stringify({ code, message });
   const retry = code === 503 ? 'Retry-After: 1\r\n' : '';

@@ -4,10 +4,10 @@ import { createSecureContext, type SecureContextOptions, type Server } from 'nod
 import { OperatorError } from '../../shared/platform/errors/errors.ts';
 import type { Logger } from '../../shared/platform/logger/logger.ts';
 
-/** How often the files are read again, in ms. Their content is compared: what changes them may be a new file, a link or a mount. */
-const readAgainMs = 5_000;
+/** How often the files are re-read, in ms. Contents are compared, because the update may be a new file, a link or a mount. */
+const reloadEveryMs = 5_000;
 
-/** Certificate and key cannot be used; the message names the files. */
+/** The certificate and key cannot be used. The message names the files. */
 export class TlsFilesError extends OperatorError {
   override readonly name = 'TlsFilesError';
 }
@@ -22,58 +22,58 @@ interface Pair {
   readonly key: string;
 }
 
-/** The certificate of the service and its key, from files that may be renewed while it runs. */
+/** The TLS certificate and key of the service, from files that may be renewed while it runs. */
 export class TlsFiles {
   readonly #files: FileNames;
   readonly #logger: Logger;
   readonly #servers = new Set<Server>();
   readonly #timer: NodeJS.Timeout;
-  #used: Pair;
-  /** What was last read, good or not, so that a fault is told once. */
-  #seen: string;
+  #current: Pair;
+  /** The content last read, usable or not, so that a fault is logged once. */
+  #lastRead: string;
 
-  /** Throws TlsFilesError when a file cannot be read, or the two do not go together. */
-  constructor(files: FileNames, { logger, everyMs = readAgainMs }: { logger: Logger; everyMs?: number }) {
+  /** Throws TlsFilesError if a file cannot be read, or the certificate and key do not match. */
+  constructor(files: FileNames, { logger, everyMs = reloadEveryMs }: { logger: Logger; everyMs?: number }) {
     this.#files = files;
     this.#logger = logger;
-    this.#used = readPair(files);
-    assertUsable(this.#used, files);
-    this.#seen = keyOf(this.#used);
+    this.#current = readPair(files);
+    assertUsable(this.#current, files);
+    this.#lastRead = keyOf(this.#current);
     this.#timer = setInterval(() => this.reload(), everyMs);
     this.#timer.unref();
   }
 
-  /** What a server is made with. */
+  /** TLS options for creating a server. */
   secureContext(): SecureContextOptions {
-    return { ...this.#used, minVersion: 'TLSv1.2' };
+    return { ...this.#current, minVersion: 'TLSv1.2' };
   }
 
-  /** From now on the server gets each new pair; connections that are open keep the one they have. */
-  serve(server: Server): void {
+  /** Passes each new pair to the server from now on. Open connections keep the pair they have. */
+  attach(server: Server): void {
     this.#servers.add(server);
   }
 
-  /** When the certificate in use ends, in seconds since 1970. */
+  /** Expiry of the certificate in use, in seconds since 1970. */
   expiresAt(): number {
-    return Date.parse(new X509Certificate(this.#used.cert).validTo) / 1000;
+    return Date.parse(new X509Certificate(this.#current.cert).validTo) / 1000;
   }
 
-  /** Looks at the files now; a pair that cannot be used is logged, and the one in use stays. */
+  /** Re-reads the files. If the new pair cannot be used, logs an error and keeps the current one. */
   reload(): void {
-    let seen = 'unreadable';
+    let content = 'unreadable';
     try {
       const pair = readPair(this.#files);
-      seen = keyOf(pair);
-      if (seen === this.#seen) return;
+      content = keyOf(pair);
+      if (content === this.#lastRead) return;
       assertUsable(pair, this.#files);
-      this.#used = pair;
+      this.#current = pair;
       for (const server of this.#servers) server.setSecureContext(this.secureContext());
       this.#logger.info({ ...this.#files, expiresAt: new Date(this.expiresAt() * 1000) }, 'certificate renewed');
     } catch (error) {
-      if (seen !== this.#seen)
+      if (content !== this.#lastRead)
         this.#logger.error({ err: error }, 'new certificate cannot be used: the previous one stays in use');
     }
-    this.#seen = seen;
+    this.#lastRead = content;
   }
 
   close(): void {
@@ -93,7 +93,7 @@ function readPair({ certFile, keyFile }: FileNames): Pair {
   return { cert: read(certFile), key: read(keyFile) };
 }
 
-/** OpenSSL says when they do not go together, but not always in the words of a person. */
+/** Throws TlsFilesError if OpenSSL rejects the pair; rewords its message when the two do not match. */
 function assertUsable(pair: Pair, { certFile, keyFile }: FileNames): void {
   try {
     createSecureContext(pair);

@@ -1,39 +1,39 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 
-/** What is left of a body up to this size is read and dropped, so that the connection can serve the next request; in bytes. */
-const smallRestBytes = 64 * 1024;
+/** Unread bodies up to this size, in bytes, are read and discarded, so that the connection can serve the next request. */
+const maxDiscardBytes = 64 * 1024;
 
 const awaitingContinue = new WeakMap<IncomingMessage, ServerResponse>();
-const leaving = new WeakSet<Socket>();
+const closing = new WeakSet<Socket>();
 
-/** Notes that the client waits for word (`Expect: 100-continue`) before it sends the body. */
-export function holdBody(request: IncomingMessage, response: ServerResponse): void {
+/** Records that the client waits for `100 Continue` before it sends the body. */
+export function markAwaitingContinue(request: IncomingMessage, response: ServerResponse): void {
   awaitingContinue.set(request, response);
 }
 
-/** To be called before a body is read: tells a client that waits for it to go on. */
-export function inviteBody(request: object): void {
+/** Sends `100 Continue` to a client that waits for it. Call before reading a body. */
+export function sendContinue(request: object): void {
   const response = awaitingContinue.get(request as IncomingMessage);
   if (!response) return;
   awaitingContinue.delete(request as IncomingMessage);
   if (!response.headersSent) response.writeContinue();
 }
 
-/** Whether an answer that is given now must be the connection's last, since the rest of the body stands before the next request. */
-export function mustClose(request: IncomingMessage): boolean {
+/** Whether a response sent now must be the connection's last, because the rest of the body precedes the next request. */
+export function mustCloseAfterResponse(request: IncomingMessage): boolean {
   if (request.complete || !hasBody(request)) return false;
   const declared = Number(request.headers['content-length'] ?? Number.NaN);
-  return awaitingContinue.has(request) || !(declared <= smallRestBytes);
+  return awaitingContinue.has(request) || !(declared <= maxDiscardBytes);
 }
 
-/** Whether the connection ends, and nothing that still comes on it is to be served. */
-export function isLeaving(socket: Socket): boolean {
-  return leaving.has(socket);
+/** Whether the connection is being closed, so that nothing more that arrives on it is served. */
+export function isClosing(socket: Socket): boolean {
+  return closing.has(socket);
 }
 
-/** Sees to it that after the answer the rest of the body is dropped within `restMs`, or the connection closed. */
-export function boundRest(request: IncomingMessage, response: ServerResponse, restMs: number): void {
+/** Discards the rest of the body after the response; closes the connection if that takes longer than `discardMs`. */
+export function limitUnreadBody(request: IncomingMessage, response: ServerResponse, discardMs: number): void {
   if (!hasBody(request)) return;
   response.once('finish', () => {
     if (request.complete) return;
@@ -41,21 +41,21 @@ export function boundRest(request: IncomingMessage, response: ServerResponse, re
     request.resume();
     const timer = setTimeout(() => {
       if (!request.complete) socket.destroy();
-    }, restMs);
-    // Comes with the end of the connection, too.
+    }, discardMs);
+    // Also emitted when the connection closes.
     request.once('close', () => clearTimeout(timer));
   });
 }
 
 /**
- * Ends the connection so that the client can read what was sent last: a socket that is closed with bytes unread resets the
- * connection, and the answer may be lost. What comes is dropped until the client closes too or `request` is all there, for
- * `restMs` at most.
+ * Closes the connection so that the client can still read the last response: closing a socket with unread bytes resets the
+ * connection, and the response may be lost. Discards input until the client closes too or `request` is complete, for at most
+ * `discardMs`.
  */
-export function leave(socket: Socket, restMs: number, request?: IncomingMessage): void {
-  if (leaving.has(socket)) return;
-  leaving.add(socket);
-  const timer = setTimeout(() => socket.destroy(), restMs);
+export function closeGracefully(socket: Socket, discardMs: number, request?: IncomingMessage): void {
+  if (closing.has(socket)) return;
+  closing.add(socket);
+  const timer = setTimeout(() => socket.destroy(), discardMs);
   socket.once('close', () => clearTimeout(timer));
   if (socket.writable) socket.end();
   if (request) {

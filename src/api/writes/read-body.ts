@@ -4,23 +4,23 @@ import { type BodyEncoding, bytesOf, claimedBytes } from '../../shared/documents
 import type { OpenedBody, WriteBody } from '../../shared/documents/write-body.ts';
 import type { Config } from '../../shared/platform/config/config.ts';
 import { PayloadTooLargeError } from '../../shared/platform/errors/errors.ts';
-import { bodyEncoding, collectBody, declaredBytes, unbroken } from '../plugins/body.ts';
+import { bodyEncoding, checkedBody, collectBody, declaredBytes } from '../plugins/body.ts';
 
-/** Bodies that claim to inflate to more than this are a worker's work, however small they came. */
+/** Bodies that declare a larger inflated size go to a worker, however small they arrived. */
 const maxDirectInflatedBytes = 8 * 1024 * 1024;
 
-/** A body as the API has it: small ones are all here, the others on their way. */
+/** A body as the API receives it: buffered if small, otherwise a stream. */
 export interface IncomingBody {
   readonly encoding: BodyEncoding;
   readonly declared: number | null;
-  /** The body, when the API commits it itself. */
+  /** The buffered body if the API commits it itself, otherwise null. */
   readonly direct: Buffer | null;
-  /** The body as it is handed to a worker, still compressed. */
+  /** The body for a worker, still compressed. */
   readonly stream: AsyncIterable<Buffer>;
 }
 
 /**
- * Takes a small body in (`HOLDFAST_DIRECT_BYTES`, as sent) and leaves a larger one to be read as it comes. Throws
+ * Buffers a small body (up to `HOLDFAST_DIRECT_BYTES`, as sent) and leaves a larger one to be read as a stream. Throws
  * UnsupportedMediaTypeError and what `collectBody` throws.
  */
 export async function readBody(request: FastifyRequest, { limits }: Config): Promise<IncomingBody> {
@@ -28,7 +28,7 @@ export async function readBody(request: FastifyRequest, { limits }: Config): Pro
   const declared = declaredBytes(request);
   const { directBytes: maxBytes, minBodyBytesPerSecond } = limits;
   if (declared === null || declared > maxBytes) {
-    return { encoding, declared, direct: null, stream: unbroken(request.raw, minBodyBytesPerSecond) };
+    return { encoding, declared, direct: null, stream: checkedBody(request.raw, minBodyBytesPerSecond) };
   }
   const body = await collectBody(request.raw, declared, { maxBytes, minBodyBytesPerSecond });
   const isSmall = claimedBytes(body, encoding) <= maxDirectInflatedBytes;
@@ -37,17 +37,17 @@ export async function readBody(request: FastifyRequest, { limits }: Config): Pro
 
 export interface MemoryBodyOptions {
   readonly bodyBuffer: BodyBuffer;
-  /** Most bytes of a body that is taken apart, inflated. */
+  /** Maximum inflated size of a body that is parsed, in bytes. */
   readonly maxBatchBytes: number;
-  /** Longest wait for memory, in ms. */
+  /** Maximum wait for memory, in ms. */
   readonly waitMs: number;
-  /** Whose part of the memory it counts to. */
+  /** The organization whose share of the memory it counts against. */
   readonly share: string;
 }
 
 /**
- * A small body in memory: inflated once for all, unless it turns out larger than it claims. What it takes of the memory for inflated
- * bodies is held until it is disposed of.
+ * A small body in memory, inflated only once unless it turns out larger than it declares. The memory it reserves for the inflated
+ * body is released when it is disposed.
  */
 export class MemoryBody implements WriteBody, Disposable {
   readonly #body: Buffer;
@@ -61,16 +61,16 @@ export class MemoryBody implements WriteBody, Disposable {
     this.#options = options;
   }
 
-  async open({ parsedWeight: isTakenApart = false } = {}): Promise<OpenedBody> {
+  async open({ parsedWeight: isParsed = false } = {}): Promise<OpenedBody> {
     try {
-      const inflated = await (isTakenApart
+      const inflated = await (isParsed
         ? this.#inflate(this.#options.maxBatchBytes, parsedWeight)
         : this.#inflate(maxDirectInflatedBytes, rawWeight));
       return { body: bytesOf(inflated), encoding: 'identity', inflated };
     } catch (error) {
       if (!(error instanceof PayloadTooLargeError)) throw error;
-      // Of several gzip members only the last one's size is known: to be read as a stream, then, like any large body. So is a
-      // delta that is too large, and refused there.
+      // With several gzip members, only the size of the last one is known in advance, so the body is read as a stream, like any
+      // large body. So is a delta that is too large, which is refused there.
       return { body: bytesOf(this.#body), encoding: this.#encoding, inflated: null };
     }
   }

@@ -15,11 +15,11 @@ import { assertAwaited } from '../plugins/awaited.ts';
 import { declaredBytes } from '../plugins/body.ts';
 import { type IncomingBody, MemoryBody, readBody } from './read-body.ts';
 
-/** Longest wait for memory to inflate a body: of calls that the CLI repeats, and of others; in ms. */
-const repeatedWaitMs = 30_000;
-const patientWaitMs = 60_000;
+/** Maximum wait for memory to inflate a body, in ms: for calls that the CLI retries, and for others. */
+const retriedWaitMs = 30_000;
+const unretriedWaitMs = 60_000;
 
-/** What a write needs to be committed here, or to be handed to a worker. */
+/** What a write needs to be committed here or sent to a worker. */
 export interface WriteParts {
   readonly config: Config;
   readonly metrics: Metrics;
@@ -37,13 +37,13 @@ export type SubmitWrite = <I, J extends BodilessJob>(
   input: I,
 ) => Promise<void>;
 
-/** A job that is queued with a body, before it has one. */
+/** A job that is queued with a body, without its body fields. */
 type BodilessJob = WithoutBody<Extract<Job, QueuedBody>>;
 type WithoutBody<J> = J extends unknown ? Omit<J, keyof QueuedBody> : never;
 
 /**
- * The one way of writes with a body: small bodies are committed here; larger ones go, still compressed, to the payload store, and a
- * job with their key to the workers. What is done in either place is the job's definition.
+ * The only path for writes with a body. Small bodies are committed here. Larger ones go to the payload store, still compressed, and
+ * a job with their key goes to the workers. Both run the same job definition.
  */
 export function createSubmitWrite(parts: WriteParts): SubmitWrite {
   const { config, metrics } = parts;
@@ -64,11 +64,11 @@ interface Submission<I, J> {
   readonly request: FastifyRequest;
   readonly write: WriteDefinition<I, J>;
   readonly input: I;
-  /** Whose part of room, memory and workers the call counts to. */
+  /** The organization whose share of room, memory and workers the call counts against. */
   readonly share: string;
 }
 
-/** Commits a body in this process; what it takes of the memory for inflated bodies is held until it is committed. */
+/** Commits a body in this process. The memory for the inflated body is reserved until the commit ends. */
 async function commitHere<I, J>(
   { config, services, bodyBuffer }: WriteParts,
   submission: Submission<I, J>,
@@ -81,14 +81,14 @@ async function commitHere<I, J>(
   const options = {
     bodyBuffer,
     maxBatchBytes: Math.min(maxBatchBytes, maxBodyBytes),
-    waitMs: write.room === 'imports' ? patientWaitMs : repeatedWaitMs,
+    waitMs: write.room === 'imports' ? unretriedWaitMs : retriedWaitMs,
     share,
   };
   const run = async (): Promise<void> => {
     using body = new MemoryBody(bytes, encoding, options);
     await write.run(services, job, body);
   };
-  await settled(services, write, job, run());
+  await awaitCommit(services, write, job, run());
 }
 
 async function commitOnWorker<I, J extends BodilessJob>(
@@ -113,28 +113,30 @@ async function commitOnWorker<I, J extends BodilessJob>(
   });
   try {
     const job = await admit(services, submission);
-    // From here on the client may go: what it sent is committed all the same.
+    // From here on the body is committed even if the client disconnects.
     const running = dispatcher.run({ ...job, payloadKey, encoding }, { bytes, seal, share });
-    await settled(services, write, job, running);
+    await awaitCommit(services, write, job, running);
   } catch (error) {
-    // A job that is still under way, and may be, needs its body.
+    // A job that may still be running needs its body.
     if (write.resolveFailure || !(error instanceof JobPendingError)) {
-      // What became of the job is what the client must hear; a body that stays behind expires.
+      // The client must get the outcome of the job; a body that is not deleted expires.
       await handover
         .delete(payloadKey)
-        .catch((fault: unknown) => request.log.debug({ err: fault }, 'body could not be deleted; it will expire'));
+        .catch((deleteError: unknown) =>
+          request.log.debug({ err: deleteError }, 'body could not be deleted; it will expire'),
+        );
     }
     throw error;
   }
 }
 
-/** The job, once its body is all here. */
+/** Creates the job, once its body has arrived completely. */
 async function admit<I, J>(services: JobServices, { request, write, input }: Submission<I, J>): Promise<J> {
   if (write.onlyWhileAwaited?.(input)) await assertAwaited(request.raw);
   return write.admit(services, input);
 }
 
-async function settled<I, J>(
+async function awaitCommit<I, J>(
   services: JobServices,
   { resolveFailure }: WriteDefinition<I, J>,
   job: J,
