@@ -28,8 +28,8 @@ export function createApiContext(
   context: AppContext & { readonly board?: QueueBoard },
   dispatcher: JobDispatcher,
 ): ApiContext {
-  const folding = new JournalCompaction(context, dispatcher);
-  const compactJournal = (updateId: string): Promise<void> => folding.fold(updateId);
+  const journalCompaction = new JournalCompaction(context, dispatcher);
+  const compactJournal = (updateId: string): Promise<void> => journalCompaction.compact(updateId);
   const states = new StateReader({ ...context, compactLarge: compactJournal });
   const credentials = createCredentialGuard(context);
   const requestSnapshot = createSnapshotRequest((job) => dispatcher.enqueue(job), context.logger);

@@ -2,13 +2,13 @@ import type { EventRepository, EventRow, EventSelection } from '../../shared/eve
 import { textInChunks } from '../../shared/platform/db/text-chunks.ts';
 import { chunkBytes } from '../streamed-response.ts';
 
-/** Most events and bytes of a page; the client asks on with its token. A single event may be larger. */
+/** Maximum number of events, and bytes, on a page; the client continues with its token. A single event may be larger. */
 const pageRows = 500;
 const pageBytes = 1024 * 1024;
 
 /**
- * A page of an update's events as JSON, read piece by piece. Its token is the last event's sequence; of a page without events it
- * is `atEnd`, and null ends the client's loop.
+ * A page of an update's events as JSON, read in chunks. Its token is the sequence of the last event, or `atEnd` if the page is
+ * empty. A null token ends the client's loop.
  */
 export async function* eventPageJson(
   events: EventRepository,
@@ -22,9 +22,9 @@ export async function* eventPageJson(
   yield '{"events":[';
   while (rows < pageRows && bytes < pageBytes) {
     const bounds = { limit: pageRows - rows, maxBytes: Math.min(chunkBytes, pageBytes - bytes) };
-    const piece = await events.list(updateId, { ...selection, after }, bounds);
-    for (const row of piece) {
-      // One that is large begins a page of its own.
+    const batch = await events.list(updateId, { ...selection, after }, bounds);
+    for (const row of batch) {
+      // An event that does not fit starts the next page.
       if (rows > 0 && bytes + row.bytes > pageBytes) {
         bytes = pageBytes;
         break;
@@ -35,24 +35,24 @@ export async function* eventPageJson(
       bytes += row.bytes;
       after = row.sequence;
     }
-    if (piece.length === 0) break;
+    if (batch.length === 0) break;
   }
   yield `],"continuationToken":${JSON.stringify(rows > 0 ? String(after) : atEnd)}}`;
 }
 
-/** The contract's events carry their type, which is the name of their payload; the text stays otherwise as it is. */
+/** In the contract's dialect, events have a type, which is the name of their payload; the text is otherwise unchanged. */
 async function* eventJson(events: EventRepository, updateId: string, row: EventRow): AsyncGenerator<string> {
-  let rest = row.type === '' ? '' : `{"type":${JSON.stringify(row.type)},`;
+  let prefix = row.type === '' ? '' : `{"type":${JSON.stringify(row.type)},`;
   const text =
     row.event === null
       ? textInChunks((from, chars) => events.readText(updateId, row.sequence, from, chars))
       : [row.event];
   let isFirst = true;
-  for await (const piece of text) {
-    if (isFirst && rest !== '') rest += piece.slice(1);
-    else rest += piece;
+  for await (const chunk of text) {
+    if (isFirst && prefix !== '') prefix += chunk.slice(1);
+    else prefix += chunk;
     isFirst = false;
-    yield rest;
-    rest = '';
+    yield prefix;
+    prefix = '';
   }
 }

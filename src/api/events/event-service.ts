@@ -16,8 +16,8 @@ export class EventService {
   }
 
   /**
-   * The update with this id, or of this version, and whether more events may come. Call it before the page: events that are added in
-   * between would be missing from it. Throws NotFoundError.
+   * The update with this id or version, and whether more events may arrive. Call before reading the page: events added in between
+   * would be missing from it. Throws NotFoundError.
    */
   async find(update: string | number, ref: StackRef): Promise<{ readonly id: string; readonly isActive: boolean }> {
     const found = await (typeof update === 'number'
@@ -27,7 +27,7 @@ export class EventService {
     return { id: found.id, isActive: isActive(found.status) };
   }
 
-  /** The page after the sequence `after`, as JSON. Its token is `atEnd` when it has no events. */
+  /** The page after the sequence `after`, as JSON. Its token is `atEnd` if it has no events. */
   pageJson(
     updateId: string,
     selection: { readonly after: number; readonly urn: string | null },

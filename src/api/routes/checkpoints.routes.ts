@@ -26,7 +26,7 @@ const bodies: Record<CheckpointKind, TSchema> = {
   delta: CheckpointDeltaRequest,
 };
 
-/** The three forms in which a CLI without journaling sends state. Bodies are not parsed here: their exact bytes count. */
+/** The three ways a CLI without journaling sends state. Bodies are not parsed here, because their exact bytes matter. */
 export function registerCheckpointRoutes(app: RouteScope, services: ApiServices): void {
   for (const kind of ['full', 'verbatim', 'delta'] as const) saveCheckpoint(app, services, kind);
 }
@@ -53,7 +53,7 @@ function saveCheckpoint(app: RouteScope, { submitWrite, updates }: ApiServices, 
       assertWritesState(lease);
       const fence = fenceOf(lease);
       const envelope = request.dialect === 'contract' ? 'contract' : 'cli';
-      // Before the body, which may take long: the order is that of arrival.
+      // Assigned before reading the body, which may take long: checkpoints are ordered by arrival.
       const arrivalSequence = kind === 'full' ? await updates.assignArrivalSequence(lease.updateId) : null;
       await submitWrite(request, applyCheckpoint, { kind, envelope, fence, arrivalSequence });
       return reply.code(204).send(null);
@@ -61,13 +61,13 @@ function saveCheckpoint(app: RouteScope, { submitWrite, updates }: ApiServices, 
   );
 }
 
-/** The part of a lease that a write carries into its commit. */
+/** The part of a lease that a write checks again when it commits. */
 export function fenceOf({ updateId, stackId, epoch }: Lease) {
   return { updateId, stackId, epoch };
 }
 
 function assertWritesState(lease: Lease): void {
   if (!lease.exclusive) throw new ConflictError('A preview writes no state');
-  // Its positions refer to the base at the start; a whole state in between would shift them.
+  // Journal positions refer to the base state at the start; a complete state in between would shift them.
   if (lease.journalVersion > 0) throw new ConflictError('This update sends its state as a journal');
 }

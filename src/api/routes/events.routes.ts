@@ -10,12 +10,12 @@ import type { RouteScope } from '../route-scope.ts';
 import { sendChunks } from '../streamed-response.ts';
 import { fenceOf } from './checkpoints.routes.ts';
 import { apiToken, leaseToken, updatePath } from './paths.ts';
-import { lastTokenAnswer } from './response-mappers.ts';
+import { lastPageToken } from './response-mappers.ts';
 import { assertUpdateId } from './updates.routes.ts';
 
 const tags = ['events'];
 
-/** Engine events of an update: recorded as they come, read back in order of sequence. */
+/** Engine events of an update: recorded as they arrive, listed in order of sequence. */
 export function registerEventRoutes(app: RouteScope, services: ApiServices): void {
   recordEvents(app, services);
   listEvents(app, services);
@@ -51,7 +51,7 @@ function listEvents(app: RouteScope, { events }: ApiServices): void {
       },
       schema: {
         tags,
-        summary: 'Read engine events',
+        summary: 'List engine events',
         security: apiToken,
         params: UpdateParams,
         querystring: EventsQuery,
@@ -61,20 +61,21 @@ function listEvents(app: RouteScope, { events }: ApiServices): void {
       const version = readVersion(params.updateId);
       if (version === null) assertUpdateId(params.updateId);
       const after = readContinuation(query.continuationToken);
-      // Asked before the page: what comes between would be missing from it, and null ends the client's loop.
+      // Check the status before reading the page: events added in between would be missing from it, and a null token ends the
+      // client's loop.
       const update = await events.find(version ?? params.updateId, params);
-      const atEnd = lastTokenAnswer(dialect, { isActive: update.isActive, after });
+      const atEnd = lastPageToken(dialect, { isActive: update.isActive, after });
       return sendChunks(reply, events.pageJson(update.id, { after, urn: query.urn ?? null }, atEnd));
     },
   );
 }
 
-/** A stack version in the place of an update's id, which the CLI's history does not print; null when it is none. */
+/** Reads a stack version given in place of an update's id, which the CLI's history does not print. Null if there is none. */
 function readVersion(text: string): number | null {
   return /^[1-9]\d{0,8}$/.test(text) ? Number(text) : null;
 }
 
-/** The sequence number after which to go on; -1 for the beginning, since sequences start at 0. */
+/** The sequence number to continue after; -1 for the beginning, because sequences start at 0. */
 function readContinuation(token: string | undefined): number {
   if (token === undefined || token === '') return -1;
   if (!/^(-1|\d{1,15})$/.test(token)) throw new InvalidRequestError('continuationToken is not a sequence number');

@@ -7,14 +7,14 @@ const described = { answers: { 200: Status, 503: Status } };
 const tags = ['health'];
 
 /**
- * Probes, outside the protocol: no Accept version, no token. Strangers are told no more than a proxy needs; figures and metrics
- * are for the management listener, and here only where that is said to be the same.
+ * Probes, outside the protocol: no Accept version and no token. They return only what a proxy needs. Details and metrics are for
+ * the management listener; they are available here only if no separate one is configured.
  */
 export function registerHealthRoutes(app: FastifyInstance, { config, health, metrics }: ApiServices): void {
   const isManagement = config.managementListen === null;
   const summaries = {
-    healthz: 'Whether the server and its database are healthy',
-    readyz: 'Whether the server can take requests',
+    healthz: 'Check the health of the server and its database',
+    readyz: 'Check whether the server can accept requests',
   };
   for (const probe of ['healthz', 'readyz'] as const) {
     app.get(
@@ -32,7 +32,7 @@ export function registerHealthRoutes(app: FastifyInstance, { config, health, met
     {
       logLevel: 'warn',
       config: { described: { answers: { 200: Type.String() }, produces: ['text/plain'] } },
-      schema: { summary: 'Metrics for Prometheus', tags },
+      schema: { summary: 'Get Prometheus metrics', tags },
     },
     async (_request, reply) => reply.type(metrics.registry.contentType).send(await metrics.registry.metrics()),
   );

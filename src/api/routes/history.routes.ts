@@ -15,7 +15,7 @@ import { showsPreviews } from './response-mappers.ts';
 const common = { tags: ['history'], security: apiToken, params: StackParams };
 const config = { access: { kind: 'organization', role: 'viewer' } } as const;
 
-/** What happened to a stack. Previews are part of it in the contract's dialect only. */
+/** The history of a stack. Includes previews in the contract's dialect only. */
 export function registerHistoryRoutes(app: RouteScope, services: ApiServices): void {
   listUpdates(app, services);
   getLatestUpdate(app, services);
@@ -27,17 +27,17 @@ function listUpdates(app: RouteScope, { history, stacks }: ApiServices): void {
     `${stackPath}/updates`,
     {
       config: { ...config, described: { answers: { 200: HistoryResponse } } },
-      schema: { ...common, summary: 'History, newest first', querystring: HistoryQuery },
+      schema: { ...common, summary: 'List updates, newest first', querystring: HistoryQuery },
     },
     async ({ params, query, dialect }, reply) => {
       const page = readPage(query);
       const stackId = (await stacks.get(params)).id;
-      const answer = async function* (): AsyncGenerator<string> {
+      const response = async function* (): AsyncGenerator<string> {
         yield '{"updates":[';
         yield* history.json(stackId, page, { previews: showsPreviews(dialect) });
         yield ']}';
       };
-      return sendChunks(reply, answer());
+      return sendChunks(reply, response());
     },
   );
 }
@@ -47,18 +47,18 @@ function getLatestUpdate(app: RouteScope, { history, stacks }: ApiServices): voi
     `${stackPath}/updates/latest`,
     {
       config: { ...config, described: { answers: { 200: LatestUpdateResponse } } },
-      schema: { ...common, summary: 'The most recent update' },
+      schema: { ...common, summary: 'Get the most recent update' },
     },
     async ({ params, dialect }, reply) => {
       const { id } = await stacks.get(params);
       const latest = await history.latestJson(id, { previews: showsPreviews(dialect) });
       if (!latest) throw new NotFoundError('The stack has not been updated yet');
-      const answer = async function* (): AsyncGenerator<string> {
+      const response = async function* (): AsyncGenerator<string> {
         yield '{"info":';
         yield* latest;
         yield '}';
       };
-      return sendChunks(reply, answer());
+      return sendChunks(reply, response());
     },
   );
 }
@@ -70,7 +70,7 @@ function listLatestPreviews(app: RouteScope, { history, stacks }: ApiServices): 
       config,
       schema: {
         ...common,
-        summary: 'The most recent previews',
+        summary: 'List the most recent previews',
         querystring: HistoryQuery,
         response: { 200: PreviewListResponse },
       },
@@ -84,7 +84,7 @@ function listLatestPreviews(app: RouteScope, { history, stacks }: ApiServices): 
   );
 }
 
-/** `pageSize` and `page` (from 1); no pageSize means that the first page has all. */
+/** Reads `pageSize` and `page` (from 1). Without `pageSize`, the first page contains everything (null). */
 function readPage(query: { pageSize?: string; page?: string }): { limit: number; offset: number } | null {
   const limit = readCount('pageSize', query.pageSize, 1000);
   const page = readCount('page', query.page) ?? 1;
@@ -92,11 +92,11 @@ function readPage(query: { pageSize?: string; page?: string }): { limit: number;
   return { limit, offset: Math.min(limit * (page - 1), Number.MAX_SAFE_INTEGER) };
 }
 
-function readCount(name: string, text: string | undefined, most = Number.POSITIVE_INFINITY): number | null {
+function readCount(name: string, text: string | undefined, max = Number.POSITIVE_INFINITY): number | null {
   if (text === undefined || text === '' || text === '0') return null;
   const count = /^\d+$/.test(text) ? Number(text) : 0;
-  if (count < 1 || count > most) {
-    const range = Number.isFinite(most) ? `from 1 to ${most}` : 'above 0';
+  if (count < 1 || count > max) {
+    const range = Number.isFinite(max) ? `from 1 to ${max}` : 'above 0';
     throw new InvalidRequestError(`${name} is not a whole number ${range}`);
   }
   return count;

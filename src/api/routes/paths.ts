@@ -3,8 +3,8 @@ export const projectPath = '/api/stacks/:organization/:project';
 export const stackPath = `${projectPath}/:stack`;
 
 /**
- * The CLI names every update's path with the word `update`, whatever its kind; the contract's clients may use the kind.
- * find-my-way takes the alternatives as a pattern.
+ * The CLI uses `update` in the path for every kind of update; the contract's clients may use the kind. find-my-way matches the
+ * alternatives as a pattern.
  */
 export const updatePath = `${stackPath}/:kind(^(?:update|preview|refresh|destroy)$)/:updateId`;
 

@@ -5,12 +5,12 @@ import { ForbiddenError, UnauthenticatedError } from '../../shared/platform/erro
 import { renderQueuePage } from '../admin/queue-page.ts';
 import type { ApiServices } from '../api-services.ts';
 
-/** Jobs of each state that are shown. */
-const shownJobs = 50;
+/** Maximum number of jobs shown per state. */
+const maxJobs = 50;
 
 /**
- * The queues, for site admins: a page in a browser, JSON for those who ask for it. HTTP Basic, so that a browser can be let in
- * without a login of ours; the password is an API token, the user name does not matter.
+ * Shows the queues to site admins: as a page, or as JSON if the client accepts it. Uses HTTP Basic, so that a browser needs no
+ * login page of ours. The password is an API token; the user name is ignored.
  */
 export function registerQueueRoutes(app: FastifyInstance, services: ApiServices, board: QueueBoard): void {
   app.get(
@@ -26,12 +26,12 @@ export function registerQueueRoutes(app: FastifyInstance, services: ApiServices,
       },
       schema: {
         security: [{ adminToken: [] }],
-        summary: 'Queues and their jobs, for site admins (HTTP Basic, password: an API token)',
+        summary: 'Show queues and their jobs to site admins (HTTP Basic, with an API token as the password)',
         tags: ['health'],
       },
     },
     async (request, reply) => {
-      const overview = await board.overview(shownJobs);
+      const overview = await board.overview(maxJobs);
       void reply.header('cache-control', 'no-store').header('x-content-type-options', 'nosniff');
       if (request.headers.accept?.includes('application/json')) return reply.send(overview);
       return reply

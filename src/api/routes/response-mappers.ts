@@ -27,7 +27,7 @@ import type { Dialect } from '../request.ts';
 import type { StackView } from '../stacks/stack-view.ts';
 import type { StartedUpdate } from '../updates/update-start.ts';
 
-/** The only module that knows how the two dialects differ in their answers. */
+/** The only module that knows how responses differ between the two dialects. */
 
 type Either<Cli extends TSchema, Contract extends TSchema> = Static<Cli> | Static<Contract>;
 
@@ -35,48 +35,48 @@ export function unixSeconds(date: Date | null): number {
   return date ? Math.floor(date.getTime() / 1000) : 0;
 }
 
-export function createStackAnswer(
+export function createStackResponse(
   dialect: Dialect,
   stack: StackRow,
 ): Either<typeof CreateStackResponse, typeof ContractCreateStackResponse> {
-  const answer = { id: formatStackRef(stack), ...stackMembers(stack) };
-  return dialect === 'contract' ? answer : { ...answer, messages: [] };
+  const response = { id: formatStackRef(stack), ...stackMembers(stack) };
+  return dialect === 'contract' ? response : { ...response, messages: [] };
 }
 
-export function stackAnswer(
+export function stackResponse(
   dialect: Dialect,
   { stack, operation, faults }: StackView,
 ): Either<typeof StackResponse, typeof ContractStackResponse> {
   const error = faults.find(({ compactionError }) => compactionError !== null);
-  const answer = {
+  const response = {
     ...stackMembers(stack),
     activeUpdate: stack.activeUpdateId ?? '',
     ...(error ? { journalError: describeFault(error) } : {}),
   };
-  if (dialect === 'contract') return answer;
-  if (!operation) return { id: stack.id, ...answer };
+  if (dialect === 'contract') return response;
+  if (!operation) return { id: stack.id, ...response };
   const { kind, author, startedAt } = operation;
-  return { id: stack.id, ...answer, currentOperation: { kind, author, started: unixSeconds(startedAt) } };
+  return { id: stack.id, ...response, currentOperation: { kind, author, started: unixSeconds(startedAt) } };
 }
 
-/** Makes the CLI print what the stack's state lacks. */
+/** Makes the CLI print what is missing from the stack's state. */
 export function warnOfFaults(reply: FastifyReply, { faults }: StackView): void {
   if (faults.length > 0) void reply.header(warningHeader, asHeader(faults.map(describeFault).join(' ')));
 }
 
-/** `lastUpdate` is a time for the CLI, 0 while the update runs; for the contract it is an object. Absent when there was none. */
-export function listedStackAnswer(
+/** `lastUpdate` is a time for the CLI, 0 while the update runs, and an object for the contract. Absent if there was no update. */
+export function listedStackResponse(
   dialect: Dialect,
   stack: StackListRow,
 ): Either<typeof ListedStack, typeof ContractListedStack> {
-  const answer = { ...stackMembers(stack), activeUpdate: stack.activeUpdateId ?? '' };
+  const response = { ...stackMembers(stack), activeUpdate: stack.activeUpdateId ?? '' };
   const { lastKind: kind, lastStatus: status, resourceCount } = stack;
   const startTime = unixSeconds(stack.lastStartedAt);
   const updated = kind !== null && status !== null;
-  if (dialect === 'contract') return { ...answer, ...(updated ? { lastUpdate: { kind, status, startTime } } : {}) };
+  if (dialect === 'contract') return { ...response, ...(updated ? { lastUpdate: { kind, status, startTime } } : {}) };
   return {
     id: stack.id,
-    ...answer,
+    ...response,
     ...(updated ? { lastUpdate: stack.activeUpdateId === null ? startTime : 0 } : {}),
     ...(resourceCount === null ? {} : { resourceCount }),
   };
@@ -92,35 +92,35 @@ function stackMembers(stack: Pick<StackRow, 'organization' | 'project' | 'stack'
   };
 }
 
-/** The CLI reads `updateId`, the contract says `updateID`. */
-export function importAnswer(
+/** The CLI reads `updateId`, the contract specifies `updateID`. */
+export function importResponse(
   dialect: Dialect,
   updateId: string,
 ): Either<typeof ImportResponse, typeof ContractImportResponse> {
   return dialect === 'contract' ? { updateID: updateId } : { updateId, updateID: updateId };
 }
 
-export function createUpdateAnswer(
+export function createUpdateResponse(
   dialect: Dialect,
   updateID: string,
 ): Either<typeof CreateUpdateResponse, typeof ContractCreateUpdateResponse> {
   return dialect === 'contract' ? { updateID } : { updateID, requiredPolicies: [], messages: [] };
 }
 
-/** As version the CLI shows the one that the stack will have, the contract the one that the update starts from. */
-export function startAnswer(
+/** `version` is the version the stack will have for the CLI, and the version the update starts from for the contract. */
+export function startResponse(
   dialect: Dialect,
   started: StartedUpdate,
 ): Either<typeof StartUpdateResponse, typeof ContractStartUpdateResponse> {
   return {
     version: dialect === 'contract' ? started.baseStackVersion : started.stackVersion,
-    ...leaseAnswer(dialect, started.token, started.expiresAt),
+    ...leaseResponse(dialect, started.token, started.expiresAt),
     ...(started.journalVersion > 0 ? { journalVersion: started.journalVersion } : {}),
   };
 }
 
-/** The CLI wants seconds and fails on a string; the contract says ISO 8601. */
-export function leaseAnswer(
+/** The CLI expects seconds and fails on a string; the contract specifies ISO 8601. */
+export function leaseResponse(
   dialect: Dialect,
   token: string,
   expiresAt: Date,
@@ -130,12 +130,12 @@ export function leaseAnswer(
     : { token, tokenExpiration: Math.floor(expiresAt.getTime() / 1000) };
 }
 
-/** An update without its message, which may be large. */
-export function updateAnswer(
+/** Maps an update without its message, which may be large. */
+export function updateResponse(
   dialect: Dialect,
   update: UpdateInfoRow,
 ): Omit<Static<typeof GetUpdateResponse>, 'message'> | Omit<Static<typeof ContractGetUpdateResponse>, 'message'> {
-  const answer = {
+  const response = {
     status: update.status,
     kind: update.kind,
     result: historyResult(update.status),
@@ -143,22 +143,22 @@ export function updateAnswer(
     endTime: unixSeconds(update.endedAt),
     version: update.stackVersion ?? update.baseStackVersion,
   };
-  if (dialect === 'contract') return answer;
-  // The CLI polls until there is no token any more.
-  return { updateID: update.id, ...answer, events: [], continuationToken: isActive(update.status) ? '0' : null };
+  if (dialect === 'contract') return response;
+  // The CLI polls until the token is null.
+  return { updateID: update.id, ...response, events: [], continuationToken: isActive(update.status) ? '0' : null };
 }
 
-/** The token of an event page without events. Null ends the CLI's loop; the contract's tokens are always text. */
-export function lastTokenAnswer(dialect: Dialect, page: { isActive: boolean; after: number }): string | null {
+/** The token of an empty event page. Null ends the CLI's loop; the contract's tokens are always strings. */
+export function lastPageToken(dialect: Dialect, page: { isActive: boolean; after: number }): string | null {
   return dialect === 'contract' || page.isActive ? String(page.after) : null;
 }
 
-/** The contract's histories are of all updates. */
+/** In the contract's dialect, histories include all updates. */
 export function showsPreviews(dialect: Dialect): boolean {
   return dialect === 'contract';
 }
 
-/** The vocabulary of histories, which has no word for cancelled. */
+/** The result as histories name it; they have no value for cancelled. */
 export function historyResult(status: UpdateStatus): string {
   switch (status) {
     case 'not started':

@@ -14,13 +14,13 @@ import {
 import type { ApiServices } from '../api-services.ts';
 import { receiveBody } from '../plugins/body.ts';
 import type { RouteScope } from '../route-scope.ts';
-import { base64Pieces, type EncodedValues, readValue, readValues } from '../secrets/encoded-values.ts';
+import { base64Chunks, type EncodedValues, readValue, readValues } from '../secrets/encoded-values.ts';
 import { sendChunks } from '../streamed-response.ts';
 import { apiToken, stackPath } from './paths.ts';
 
 const common = { tags: ['secrets'], security: apiToken, params: StackParams };
 const member = { access: { kind: 'organization', role: 'member' } } as const;
-/** `pulumi stack` and `stack output` decrypt: who may read a stack may read its secrets. */
+/** `pulumi stack` and `stack output` decrypt, so viewers of a stack may read its secrets. */
 const viewer = { access: { kind: 'organization', role: 'viewer' } } as const;
 
 /** Encryption of stack secrets. Bodies are never logged. */
@@ -29,7 +29,7 @@ export function registerSecretRoutes(app: RouteScope, services: ApiServices): vo
   decryptValue(app, services);
   encryptValues(app, services);
   decryptValues(app, services);
-  noteDecryptions(app);
+  logDecryptions(app);
 }
 
 function encryptValue(app: RouteScope, services: ApiServices): void {
@@ -40,7 +40,7 @@ function encryptValue(app: RouteScope, services: ApiServices): void {
       schema: { ...common, summary: 'Encrypt one value' },
     },
     async (request, reply) =>
-      answerFrom(services, request, reply, async (body) => {
+      respondFrom(services, request, reply, async (body) => {
         const [ciphertext] = await services.secrets.encrypt(request.params, await readValue(body, 'plaintext'));
         return valueJson('ciphertext', ciphertext as Buffer);
       }),
@@ -55,7 +55,7 @@ function decryptValue(app: RouteScope, services: ApiServices): void {
       schema: { ...common, summary: 'Decrypt one value' },
     },
     async (request, reply) =>
-      answerFrom(services, request, reply, async (body) => {
+      respondFrom(services, request, reply, async (body) => {
         const plaintexts = await services.secrets.decrypt(request.params, await readValue(body, 'ciphertext'));
         return valueJson('plaintext', plaintexts.get(0) as Buffer);
       }),
@@ -70,7 +70,7 @@ function encryptValues(app: RouteScope, services: ApiServices): void {
       schema: { ...common, summary: 'Encrypt values' },
     },
     async (request, reply) =>
-      answerFrom(services, request, reply, async (body) =>
+      respondFrom(services, request, reply, async (body) =>
         ciphertextsJson(await services.secrets.encrypt(request.params, await readValues(body, 'plaintexts'))),
       ),
   );
@@ -84,14 +84,14 @@ function decryptValues(app: RouteScope, services: ApiServices): void {
       schema: { ...common, summary: 'Decrypt values' },
     },
     async (request, reply) =>
-      answerFrom(services, request, reply, async (body) => {
+      respondFrom(services, request, reply, async (body) => {
         const ciphertexts = await readValues(body, 'ciphertexts');
         return plaintextsJson(ciphertexts, await services.secrets.decrypt(request.params, ciphertexts));
       }),
   );
 }
 
-function noteDecryptions(app: RouteScope): void {
+function logDecryptions(app: RouteScope): void {
   for (const log of ['log-decryption', 'log-batch-decryption']) {
     app.post(
       `${stackPath}/decrypt/${log}`,
@@ -115,32 +115,32 @@ function noteDecryptions(app: RouteScope): void {
   }
 }
 
-/** Reads the body, and holds what it takes of the memory until the answer is on its way, to its last piece. */
-async function answerFrom(
+/** Reads the body and holds its share of the memory until the last chunk of the response is produced. */
+async function respondFrom(
   services: ApiServices,
   request: FastifyRequest,
   reply: FastifyReply,
   work: (body: Buffer) => Promise<AsyncGenerator<string>>,
 ): Promise<FastifyReply> {
   const { body, release } = await receiveBody(services, request, services.config.limits.maxControlBodyBytes);
-  const answer = async function* (): AsyncGenerator<string> {
+  const response = async function* (): AsyncGenerator<string> {
     try {
       yield* await work(body);
     } finally {
       release();
     }
   };
-  return sendChunks(reply, answer());
+  return sendChunks(reply, response());
 }
 
-/** The route reads its body itself, of whatever size such calls may have. */
-function reading(body: TSchema, answer: TSchema) {
-  return { body: 'payload', described: { body, answers: { 200: answer } } } as const;
+/** Config of a route that reads its body itself, within its own size limit. */
+function reading(body: TSchema, response: TSchema) {
+  return { body: 'payload', described: { body, answers: { 200: response } } } as const;
 }
 
 async function* valueJson(name: string, value: Buffer): AsyncGenerator<string> {
   yield `{"${name}":"`;
-  yield* base64Pieces(value);
+  yield* base64Chunks(value);
   yield '"}';
 }
 
@@ -148,13 +148,13 @@ async function* ciphertextsJson(ciphertexts: readonly Buffer[]): AsyncGenerator<
   yield '{"ciphertexts":[';
   for (const [index, ciphertext] of ciphertexts.entries()) {
     yield index === 0 ? '"' : ',"';
-    yield* base64Pieces(ciphertext);
+    yield* base64Chunks(ciphertext);
     yield '"';
   }
   yield ']}';
 }
 
-/** Under the request's own strings: the CLI panics when a key differs in one character. Base64 needs no escapes. */
+/** Uses the strings of the request as keys: the CLI panics if one differs in a single character. Base64 needs no escaping. */
 async function* plaintextsJson(
   ciphertexts: EncodedValues,
   plaintexts: ReadonlyMap<number, Buffer>,
@@ -163,9 +163,9 @@ async function* plaintextsJson(
   let separator = '"';
   for (const [index, plaintext] of plaintexts) {
     yield separator;
-    yield* ciphertexts.pieces(index);
+    yield* ciphertexts.chunks(index);
     yield '":"';
-    yield* base64Pieces(plaintext);
+    yield* base64Chunks(plaintext);
     separator = '","';
   }
   yield plaintexts.size > 0 ? '"}}' : '}}';

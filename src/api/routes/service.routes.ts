@@ -13,10 +13,10 @@ import { apiToken } from './paths.ts';
 
 const tags = ['service'];
 const user = { kind: 'user' } as const;
-/** Below this size a delta costs the client more than it saves. */
+/** Below this size, a delta costs the client more than it saves. */
 const deltaCutoffBytes = 1024 * 1024;
 
-/** What the server can do, who the caller is, and the empty registry. */
+/** Capabilities of the server, the current user, and the empty registry. */
 export function registerServiceRoutes(app: RouteScope, services: ApiServices): void {
   getCapabilities(app, services);
   getUser(app, services);
@@ -31,11 +31,11 @@ function getCapabilities(app: RouteScope, { config }: ApiServices): void {
     '/api/capabilities',
     {
       config: { access: { kind: 'public' } },
-      schema: { tags, summary: 'What the server can do', response: { 200: CapabilitiesResponse } },
+      schema: { tags, summary: 'List the capabilities of the server', response: { 200: CapabilitiesResponse } },
     },
     async () => ({
       capabilities: [
-        // Never on our own account: a CLI that sends deltas leaves pending operations out (pkg/backend/httpstate/diffs.go).
+        // Only if configured: a CLI that sends deltas omits pending operations (pkg/backend/httpstate/diffs.go).
         ...(config.checkpointMode === 'delta'
           ? [
               {
@@ -59,7 +59,7 @@ function getUser(app: RouteScope, { users }: ApiServices): void {
     '/api/user',
     {
       config: { access: user },
-      schema: { tags, summary: 'The owner of the token', security: apiToken, response: { 200: UserResponse } },
+      schema: { tags, summary: 'Get the owner of the token', security: apiToken, response: { 200: UserResponse } },
     },
     async ({ caller }) => {
       const memberships = await users.listMemberships(caller.userId);
@@ -84,14 +84,14 @@ function getDefaultOrganization(app: RouteScope, { users }: ApiServices): void {
       config: { access: user, described: { refusals: [404] } },
       schema: {
         tags,
-        summary: 'The organization for unqualified stack names',
+        summary: 'Get the organization for unqualified stack names',
         security: apiToken,
         response: { 200: DefaultOrganizationResponse },
       },
     },
     async ({ caller }) => {
       const [first] = await users.listMemberships(caller.userId);
-      // The CLI takes 404 to mean that the user's own name is the organization (pkg/backend/httpstate/stack.go).
+      // On 404, the CLI uses the user's own name as the organization (pkg/backend/httpstate/stack.go).
       if (!first) throw new NotFoundError('You are not a member of any organization yet');
       return { GitHubLogin: first.name, Messages: [] };
     },
@@ -103,14 +103,14 @@ function getCliVersion(app: RouteScope): void {
     '/api/cli/version',
     {
       config: { access: { kind: 'public' } },
-      schema: { tags, summary: 'Versions of the CLI', response: { 200: CliVersionResponse } },
+      schema: { tags, summary: 'Get the versions of the CLI', response: { 200: CliVersionResponse } },
     },
     async () => ({ latestVersion: '3.255.0', oldestWithoutWarning: '3.200.0', latestDevVersion: '3.255.0' }),
   );
 }
 
 function listRegistry(app: RouteScope): void {
-  // An empty registry lets `package add` say "not found"; a 404 would make it fail.
+  // With an empty registry, `package add` reports "not found"; a 404 would make it fail.
   for (const list of ['packages', 'templates'] as const) {
     app.get(
       `/api/registry/${list}`,
@@ -118,7 +118,7 @@ function listRegistry(app: RouteScope): void {
         config: { access: user },
         schema: {
           tags,
-          summary: `Registry ${list}: none`,
+          summary: `List registry ${list} (always empty)`,
           security: apiToken,
           response: { 200: Type.Object({ [list]: Type.Array(Type.Unknown()) }) },
         },
@@ -133,7 +133,7 @@ function getOpenApi(app: RouteScope): void {
     '/api/openapi.json',
     {
       config: { access: { kind: 'public' }, anyAccept: true, described: { answers: { 200: AnyObject } } },
-      schema: { tags, summary: 'This document' },
+      schema: { tags, summary: 'Get this document' },
     },
     async (_request, reply) => reply.type('application/json').send(JSON.stringify(app.swagger())),
   );

@@ -27,14 +27,14 @@ import { stackListJson } from '../stacks/stack-list.ts';
 import { renameTarget } from '../stacks/stack-renaming.ts';
 import { sendChunks } from '../streamed-response.ts';
 import { apiToken, projectPath, stackPath } from './paths.ts';
-import { createStackAnswer, listedStackAnswer, stackAnswer, warnOfFaults } from './response-mappers.ts';
+import { createStackResponse, listedStackResponse, stackResponse, warnOfFaults } from './response-mappers.ts';
 
 const tags = ['stacks'];
 const viewer = { access: { kind: 'organization', role: 'viewer' } } as const;
 const member = { access: { kind: 'organization', role: 'member' } } as const;
 const admin = { access: { kind: 'organization', role: 'admin' } } as const;
 
-/** Stacks as resources. */
+/** Routes that create, find, list, rename, tag and delete stacks. */
 export function registerStackRoutes(app: RouteScope, services: ApiServices): void {
   createStack(app, services);
   findProject(app, services);
@@ -51,7 +51,7 @@ function createStack(app: RouteScope, services: ApiServices): void {
   app.post(
     projectPath,
     {
-      // The service decides on roles: the organization may not exist yet.
+      // The service checks roles: the organization may not exist yet.
       config: {
         access: { kind: 'user' },
         body: 'payload',
@@ -76,7 +76,7 @@ function createStack(app: RouteScope, services: ApiServices): void {
           state,
         });
       })().finally(release);
-      return createStackAnswer(dialect, stack);
+      return createStackResponse(dialect, stack);
     },
   );
 }
@@ -86,7 +86,7 @@ function findProject(app: RouteScope, { stacks }: ApiServices): void {
     projectPath,
     {
       config: { ...viewer, swagger: { exposeHeadRoute: true } },
-      schema: { tags, summary: 'Whether the project exists', security: apiToken, params: ProjectParams },
+      schema: { tags, summary: 'Check whether the project exists', security: apiToken, params: ProjectParams },
     },
     async ({ params }, reply) => {
       if (!(await stacks.projectExists(params.organization, params.project)))
@@ -104,7 +104,7 @@ function listStacks(app: RouteScope, { stacks }: ApiServices): void {
       schema: { tags, summary: 'List stacks', security: apiToken, querystring: ListStacksQuery },
     },
     async ({ caller, dialect, query }, reply) => {
-      const pieces = stacks.list(caller, {
+      const chunks = stacks.list(caller, {
         organization: query.organization || null,
         project: query.project || null,
         tagName: query.tagName || null,
@@ -113,7 +113,7 @@ function listStacks(app: RouteScope, { stacks }: ApiServices): void {
       });
       return sendChunks(
         reply,
-        stackListJson(pieces, (stack) => listedStackAnswer(dialect, stack)),
+        stackListJson(chunks, (stack) => listedStackResponse(dialect, stack)),
       );
     },
   );
@@ -136,7 +136,7 @@ function getStack(app: RouteScope, { stacks }: ApiServices): void {
       const view = await stacks.view(params);
       if (view.stack.activeUpdateId === null && isCancelCommand(headers['user-agent'])) throw nothingToCancel(params);
       warnOfFaults(reply, view);
-      return stackAnswer(dialect, view);
+      return stackResponse(dialect, view);
     },
   );
 }
@@ -156,7 +156,7 @@ function deleteStack(app: RouteScope, { stacks }: ApiServices): void {
       },
     },
     async ({ params, query, dialect }, reply) => {
-      // The CLI always says; a client of the contract, which knows no such parameter, means to delete.
+      // The CLI always sends `force`. The contract has no such parameter, so its clients' deletions are unconditional.
       const force = query.force === undefined ? dialect === 'contract' : query.force.toLowerCase() === 'true';
       await stacks.delete(params, { keepResources: !force });
       return reply.code(204).send(null);
@@ -215,7 +215,7 @@ function listRequiredPolicies(app: RouteScope, { stacks }: ApiServices): void {
       config: viewer,
       schema: {
         tags,
-        summary: 'Required policies: none',
+        summary: 'List required policies (always empty)',
         security: apiToken,
         params: StackParams,
         response: { 200: Type.Object({ requiredPolicies: Type.Array(Type.Unknown()) }) },

@@ -11,7 +11,7 @@ import type { StateDocument } from '../../shared/states/state-reader.ts';
 import type { ApiServices } from '../api-services.ts';
 import type { RouteScope } from '../route-scope.ts';
 import { apiToken, stackPath } from './paths.ts';
-import { importAnswer } from './response-mappers.ts';
+import { importResponse } from './response-mappers.ts';
 
 const tags = ['state'];
 const viewer = { access: { kind: 'organization', role: 'viewer' } } as const;
@@ -65,18 +65,18 @@ function importState(app: RouteScope, { states, submitWrite }: ApiServices): voi
       },
     },
     async (request) => {
-      // Before the body, which may be long on its way: what is committed meanwhile is newer.
+      // Called before reading the body, which may take long: what is committed in the meantime is newer.
       const target = await states.beginImport(request.params, request.caller);
       await submitWrite(request, importDeployment, target);
-      return importAnswer(request.dialect, target.updateId);
+      return importResponse(request.dialect, target.updateId);
     },
   );
 }
 
 function sendState(reply: FastifyReply, state: StateDocument): FastifyReply {
   if (state.warning !== null) void reply.header(warningHeader, asHeader(state.warning));
-  // So that an answer which breaks off cannot pass for a whole one: proxies end a chunked one as if nothing were missing.
-  // Taken away again when the answer is compressed; gzip has an end of its own.
+  // The length exposes a truncated response: proxies end a chunked one as if it were complete. The header is removed if the
+  // response is compressed; gzip marks its own end.
   void reply.header('content-length', state.sizeBytes);
   return reply.type('application/json; charset=utf-8').send(Readable.from(state.bytes, { objectMode: false }));
 }

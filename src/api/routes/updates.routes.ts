@@ -25,13 +25,13 @@ import type { RouteScope } from '../route-scope.ts';
 import { sendChunks } from '../streamed-response.ts';
 import type { NewUpdateRequest } from '../updates/update-creation.ts';
 import { apiToken, leaseToken, stackPath, updateKinds, updatePath } from './paths.ts';
-import { createUpdateAnswer, leaseAnswer, startAnswer, updateAnswer } from './response-mappers.ts';
+import { createUpdateResponse, leaseResponse, startResponse, updateResponse } from './response-mappers.ts';
 
 const tags = ['updates'];
 const viewer = { access: { kind: 'organization', role: 'viewer' } } as const;
 const member = { access: { kind: 'organization', role: 'member' } } as const;
 
-/** The life of an update. */
+/** Routes of the update lifecycle. */
 export function registerUpdateRoutes(app: RouteScope, services: ApiServices): void {
   createUpdate(app, services);
   startUpdate(app, services);
@@ -58,7 +58,7 @@ function createUpdate(app: RouteScope, { updates }: ApiServices): void {
       },
       async ({ params, body, caller, dialect }) => {
         const updateID = await updates.create(params, caller, dialect, newUpdate(kind, body));
-        return createUpdateAnswer(dialect, updateID);
+        return createUpdateResponse(dialect, updateID);
       },
     );
   }
@@ -84,7 +84,7 @@ function startUpdate(app: RouteScope, { updates }: ApiServices): void {
         tags: body?.tags ?? null,
         journalVersion: body?.journalVersion ?? 0,
       });
-      return startAnswer(dialect, started);
+      return startResponse(dialect, started);
     },
   );
 }
@@ -102,9 +102,9 @@ function getUpdate(app: RouteScope, { history }: ApiServices): void {
     async ({ params, dialect }, reply) => {
       assertUpdateId(params.updateId);
       const update = await history.getUpdate(params.updateId, params);
-      const answer = updateAnswer(dialect, update);
+      const response = updateResponse(dialect, update);
       const withMessage = async function* (): AsyncGenerator<string> {
-        yield `${JSON.stringify(answer).slice(0, -1)},"message":`;
+        yield `${JSON.stringify(response).slice(0, -1)},"message":`;
         yield* history.messageJson(update);
         yield '}';
       };
@@ -150,9 +150,9 @@ function renewLease(app: RouteScope, { updates }: ApiServices): void {
     },
     async ({ headers, lease, body, dialect }) => {
       const expiresAt = await updates.renew(lease, body.duration ?? null);
-      // The same token: calls in flight with it must stay valid.
+      // The token stays the same, so that calls in flight remain valid.
       const token = (headers.authorization ?? '').replace(/^\S+\s+/, '');
-      return leaseAnswer(dialect, token, expiresAt);
+      return leaseResponse(dialect, token, expiresAt);
     },
   );
 }
@@ -178,7 +178,7 @@ function completeUpdate(app: RouteScope, { updates }: ApiServices): void {
   );
 }
 
-/** The request to create an update, with defaults for what it leaves out. */
+/** The request to create an update, with defaults for missing members. */
 export function newUpdate(kind: NewUpdateRequest['kind'], body: CreateUpdateRequest): NewUpdateRequest {
   return {
     kind,
@@ -195,7 +195,7 @@ export function newUpdate(kind: NewUpdateRequest['kind'], body: CreateUpdateRequ
   };
 }
 
-/** Throws NotFoundError for what cannot be the id of an update. */
+/** Throws NotFoundError if the text is not a valid update id. */
 export function assertUpdateId(text: string): void {
   if (!isUpdateId(text))
     throw new NotFoundError(`There is no update ${JSON.stringify(text.slice(0, 60))} in this stack`);

@@ -2,17 +2,17 @@ import { InvalidRequestError } from '../../shared/platform/errors/errors.ts';
 import { type JsonKind, JsonScanner, type Span } from '../../shared/platform/json/json-scanner.ts';
 import { nextTurn, scanInTurns, turnBytes } from '../../shared/platform/turns/turns.ts';
 
-/** The CLI of today sends at most 1000 values, older ones all that a state has (pkg/resource/stack/secrets.go). */
+/** The current CLI sends at most 1000 values; older ones send all values of a state (pkg/resource/stack/secrets.go). */
 const maxItems = 100_000;
-/** Nesting of members that nobody reads. */
+/** Maximum nesting, also in members that are not read. */
 const maxDepth = 500;
 const backslash = 0x5c;
 
-// No group is repeated: the engine's stack would not hold the steps of a long text.
+// No group is repeated: that would overflow the regex engine's stack on a long text.
 const base64Pattern = /^[A-Za-z0-9+/]*={0,2}$/;
-const base64Inside = /^[A-Za-z0-9+/]*$/;
+const base64WithoutPadding = /^[A-Za-z0-9+/]*$/;
 
-/** Base64 values where they stand in a body: only places are kept, so that a body of many values takes little more than itself. */
+/** Base64 values inside a body. Only their positions are stored, so that a body of many values takes little extra memory. */
 export class EncodedValues {
   readonly #body: Buffer;
   readonly #spans: readonly Span[];
@@ -28,13 +28,13 @@ export class EncodedValues {
     return this.#spans.length;
   }
 
-  /** For messages. */
+  /** For error messages. */
   nameOf(index: number): string {
     return this.#nameOf(index);
   }
 
-  /** The string's text, in pieces of at most 1 MiB. */
-  *pieces(index: number): Generator<string> {
+  /** The string's text, in chunks of at most 1 MiB. */
+  *chunks(index: number): Generator<string> {
     const raw = this.#raw(index);
     if (raw.includes(backslash)) {
       yield JSON.parse(`"${raw.toString('utf8')}"`) as string;
@@ -43,16 +43,16 @@ export class EncodedValues {
     for (let at = 0; at < raw.length || at === 0; at += turnBytes) yield raw.toString('latin1', at, at + turnBytes);
   }
 
-  /** What the base64 text stands for. Throws InvalidRequestError. */
+  /** Decodes the base64 text. Throws InvalidRequestError. */
   async decode(index: number): Promise<Buffer> {
     const parts: Buffer[] = [];
     let last = '';
-    for (const piece of this.pieces(index)) {
+    for (const chunk of this.chunks(index)) {
       if (parts.length > 0) await nextTurn();
-      if (last !== '' && !base64Inside.test(last)) throw this.#invalid(index);
-      if (piece.length % 4 !== 0 || !base64Pattern.test(piece)) throw this.#invalid(index);
-      parts.push(Buffer.from(piece, 'base64'));
-      last = piece;
+      if (last !== '' && !base64WithoutPadding.test(last)) throw this.#invalid(index);
+      if (chunk.length % 4 !== 0 || !base64Pattern.test(chunk)) throw this.#invalid(index);
+      parts.push(Buffer.from(chunk, 'base64'));
+      last = chunk;
     }
     return parts.length === 1 ? (parts[0] as Buffer) : Buffer.concat(parts);
   }
@@ -85,7 +85,7 @@ export async function readValues(body: Buffer, member: string): Promise<EncodedV
   await scanBody(body, 2, (path, kind, start, end) => {
     if (path[0] !== member) return;
     if (path.length === 1) {
-      // Of a repeated member the last counts.
+      // If a member is repeated, the last one counts.
       spans = kind === 'array' ? found : null;
       found = [];
     } else {
@@ -117,8 +117,8 @@ async function scanBody(
   if (!isObject) throw new InvalidRequestError('body must be object');
 }
 
-/** The base64 of bytes in pieces of at most 1 MiB. */
-export function* base64Pieces(bytes: Buffer): Generator<string> {
+/** The base64 of bytes, in chunks of at most 1 MiB. */
+export function* base64Chunks(bytes: Buffer): Generator<string> {
   const step = (turnBytes / 4) * 3;
   for (let at = 0; at < bytes.length; at += step) yield bytes.toString('base64', at, at + step);
 }

@@ -6,10 +6,10 @@ import { stackNotFound } from '../../shared/stacks/stack-errors.ts';
 import type { ApiContext } from '../api-context.ts';
 import type { EncodedValues } from './encoded-values.ts';
 
-/** What a value costs besides its bytes, as if it had so many more. */
-const valueBytes = 1024;
+/** The fixed cost of a value besides its bytes, expressed in bytes. */
+const overheadBytes = 1024;
 
-/** Encrypts and decrypts for a stack named by its path. */
+/** Encrypts and decrypts values for a stack given by its path. */
 export class SecretService {
   readonly #context: ApiContext;
 
@@ -17,7 +17,7 @@ export class SecretService {
     this.#context = context;
   }
 
-  /** Ciphertexts in the order of the plaintexts. Throws PayloadTooLargeError for a plaintext that is too large. */
+  /** Returns ciphertexts in the order of the plaintexts. Throws PayloadTooLargeError if a plaintext is too large. */
   async encrypt(ref: StackRef, plaintexts: EncodedValues): Promise<Buffer[]> {
     const { cipher, config, stacks } = this.#context;
     const stack = await stacks.find(ref);
@@ -37,8 +37,8 @@ export class SecretService {
   }
 
   /**
-   * Decrypts what the stack at this path encrypted, or one that had the path before it was renamed: old checkpoints name
-   * the old path as the place to decrypt at. The plaintexts by the index of their ciphertext, the first one of those that repeat.
+   * Decrypts values encrypted by the stack at this path, or by one that had the path before a rename: old checkpoints still refer
+   * to the old path. Returns plaintexts by the index of their ciphertext; of equal ciphertexts, only the first is included.
    * Throws InvalidRequestError for ciphertexts of other stacks.
    */
   async decrypt(ref: StackRef, ciphertexts: EncodedValues): Promise<Map<number, Buffer>> {
@@ -57,44 +57,44 @@ export class SecretService {
   }
 }
 
-/** Hands values to `work`, decoded, about 1 MiB of them in one turn of the event loop. */
+/** Passes decoded values to `work` in groups of about 1 MiB, one group per turn of the event loop. */
 async function inGroups(
   values: EncodedValues,
   indexes: Iterable<number> | AsyncIterable<number>,
   work: (group: Buffer[], indexes: readonly number[]) => Promise<void>,
 ): Promise<void> {
   let group: Buffer[] = [];
-  let members: number[] = [];
+  let groupIndexes: number[] = [];
   let bytes = 0;
   for await (const index of indexes) {
     const value = await values.decode(index);
     group.push(value);
-    members.push(index);
-    bytes += value.length + valueBytes;
+    groupIndexes.push(index);
+    bytes += value.length + overheadBytes;
     if (bytes < turnBytes) continue;
-    await work(group, members);
+    await work(group, groupIndexes);
     await nextTurn();
     group = [];
-    members = [];
+    groupIndexes = [];
     bytes = 0;
   }
-  if (group.length > 0) await work(group, members);
+  if (group.length > 0) await work(group, groupIndexes);
 }
 
 function* everyIndex(values: EncodedValues): Generator<number> {
   for (let index = 0; index < values.count; index++) yield index;
 }
 
-/** Of texts that repeat the first only. */
+/** Skips values whose text repeats that of an earlier one. */
 async function* distinctIndexes(values: EncodedValues): AsyncGenerator<number> {
   const seen = new Set<string>();
   const turns = new Turns();
   for (const index of everyIndex(values)) {
     const hash = createHash('sha256');
-    let bytes = valueBytes;
-    for (const piece of values.pieces(index)) {
-      hash.update(piece);
-      bytes += piece.length;
+    let bytes = overheadBytes;
+    for (const chunk of values.chunks(index)) {
+      hash.update(chunk);
+      bytes += chunk.length;
     }
     await turns.spend(bytes);
     const digest = hash.digest('base64');

@@ -8,26 +8,26 @@ import { CreateStackRequest } from '../../shared/protocol/stacks.ts';
 
 const checked = Compile(CreateStackRequest);
 
-/** The CLI would open the configuration by the calls of another product, which each update would fail for. */
+/** The CLI would read the configuration through endpoints that this server lacks, so every update would fail. */
 export const noRemoteConfig =
-  'this server keeps no configuration of stacks. It belongs into Pulumi.<stack>.yaml, so leave --remote-config out';
+  'this server keeps no configuration of stacks. Put it in Pulumi.<stack>.yaml and omit --remote-config';
 
-/** Most bytes of the request besides the state. */
+/** Maximum size of the request without the state, in bytes. */
 const maxOtherBytes = 4 * 1024 * 1024;
 
-/** The request to create a stack, and the bytes of the state in it, which share memory with the body. */
+/** The request to create a stack, and the bytes of its state, which share memory with the body. */
 export interface CreateRequest {
   readonly request: Static<typeof CreateStackRequest>;
   readonly state: Buffer | null;
 }
 
-/** Takes the request apart; the state is not parsed. Throws InvalidRequestError, JsonSyntaxError, PayloadTooLargeError. */
+/** Splits the request from its state, which is not parsed. Throws InvalidRequestError, JsonSyntaxError, PayloadTooLargeError. */
 export async function readCreateRequest(body: Buffer): Promise<CreateRequest> {
   let found: Span | null = null;
   const scanner = new JsonScanner({
     reportDepth: 1,
     onValue: (path, kind, start, end) => {
-      // Of a repeated member the last counts.
+      // If a member is repeated, the last one counts.
       if (path[0] === 'state') found = kind === 'object' ? { start, end } : null;
     },
   });
@@ -38,7 +38,7 @@ export async function readCreateRequest(body: Buffer): Promise<CreateRequest> {
   const bytes = parts.reduce((sum, { length }) => sum + length, 0);
   if (bytes > maxOtherBytes)
     throw new PayloadTooLargeError(
-      `The request has ${bytes} bytes besides its state; at most ${maxOtherBytes} are accepted`,
+      `The request has ${bytes} bytes without its state; at most ${maxOtherBytes} are accepted`,
     );
   const request = await parseInTurns(Buffer.concat(parts));
   if (!checked.Check(request)) {

@@ -6,12 +6,12 @@ import { stackExists, stackNotFound } from '../../shared/stacks/stack-errors.ts'
 import type { ApiContext } from '../api-context.ts';
 import type { Caller, Dialect } from '../request.ts';
 
-/** States above this size are a worker's work, however well they compress. */
+/** States above this uncompressed size are renamed by a worker, however well they compress. */
 const maxDirectDocumentBytes = 8 * 1024 * 1024;
 
 /**
- * The target of a rename: the contract's `org/project/stack`, or the CLI's plain names in its own dialect. Throws
- * InvalidRequestError for names that are not valid or lead to another organization.
+ * The target of a rename: the contract's `org/project/stack`, or plain names in the CLI's dialect. Throws
+ * InvalidRequestError for names that are not valid or belong to another organization.
  */
 export function renameTarget(
   from: StackRef,
@@ -38,11 +38,11 @@ export function renameTarget(
   if (target.organization !== from.organization) {
     throw new InvalidRequestError('A stack can only be renamed within its organization');
   }
-  if (!request.newName && !request.newProject) throw new InvalidRequestError('newName or newProject must be given');
+  if (!request.newName && !request.newProject) throw new InvalidRequestError('newName or newProject is required');
   return target;
 }
 
-/** Renames stacks: a small state here, a large one on a worker (StackRenamer). */
+/** Renames stacks: small states in this process, large ones on a worker (StackRenamer). */
 export class StackRenaming {
   readonly #context: ApiContext;
   readonly #reclaim: (stackId: string) => Promise<void>;
@@ -53,8 +53,8 @@ export class StackRenaming {
   }
 
   /**
-   * Throws NotFoundError, ConflictError (target exists, or the stack was changed meanwhile), StackBusyError; they change nothing.
-   * `assertAwaited` throws when the caller has gone.
+   * Throws NotFoundError, ConflictError (the target exists, or the stack was changed in the meantime) and StackBusyError; nothing
+   * is changed then. `assertAwaited` throws if the client has disconnected.
    */
   async rename(
     from: StackRef,
@@ -89,7 +89,7 @@ export class StackRenaming {
   }
 }
 
-/** Without what else the parameters of a path may hold. */
+/** Drops other path parameters. */
 function toRef({ organization, project, stack }: StackRef): StackRef {
   return { organization, project, stack };
 }

@@ -24,7 +24,7 @@ import { readStackView, type StackView } from './stack-view.ts';
 export interface NewStack {
   readonly ref: StackRef;
   readonly tags: Tags;
-  /** The deployment document to begin with, or null. */
+  /** The initial deployment document, or null. */
   readonly state: Buffer | null;
 }
 
@@ -36,14 +36,14 @@ export interface StackListQuery {
   readonly continuationToken: string | null;
 }
 
-/** Maximum number of stacks on a page, and bytes of tags and names. Large, because `pulumi project ls` reads the first page only. */
+/** Maximum stacks per page, and bytes of their tags and names. Large, because `pulumi project ls` reads only the first page. */
 const pageSize = 10_000;
 const pageBytes = 16 * 1024 * 1024;
-/** How much of a page is read and held at once. */
-const pieceSize = 1_000;
+/** Maximum number of stacks, and bytes, of a page that are read and held at once. */
+const chunkSize = 1_000;
 const chunkBytes = 1024 * 1024;
 
-/** Stacks as resources: create, find, list, tag, delete. */
+/** Creates, finds, lists, tags and deletes stacks. */
 export class StackService {
   readonly #context: ApiContext;
   readonly #reclaim: UpdateService['reclaim'];
@@ -54,9 +54,9 @@ export class StackService {
   }
 
   /**
-   * Creates the stack, and organization and project when they do not exist; who makes an organization becomes its admin.
-   * Throws ConflictError when the stack exists, ForbiddenError below the role member, NotFoundError for strangers who may not
-   * make organizations, whether this one exists or not, and QuotaReachedError.
+   * Creates the stack, and its organization and project if they do not exist. The creator of an organization becomes its admin.
+   * Throws ConflictError if the stack exists, ForbiddenError below the role member, NotFoundError for non-members who may not
+   * create organizations, whether or not this one exists, and QuotaReachedError.
    */
   async create(caller: Caller, stack: NewStack): Promise<StackRow> {
     const { documents } = this.#context;
@@ -73,7 +73,7 @@ export class StackService {
         const stacks = createStackRepository(tx);
         const organization = await identity.ensureOrganization(ref.organization);
         if (organization.created) await identity.setMembership(organization.id, caller.userId, 'admin');
-        else if (caller.role === null) await admitLatecomer(identity, caller, ref.organization);
+        else if (caller.role === null) await admitNewMember(identity, caller, ref.organization);
         await quotas.assertMayAddStack(tx, { id: organization.id, name: ref.organization }, limits);
         const projectId = await stacks.ensureProject(organization.id, ref.project);
         const id = await stacks.insert({
@@ -101,24 +101,24 @@ export class StackService {
     return this.#context.stacks.projectExists(organization, project);
   }
 
-  /** Whether there is such a stack, and an update holds it. */
+  /** Whether the stack exists and is locked by an update. */
   async isBusy(ref: StackRef): Promise<boolean> {
     const stack = await this.#context.stacks.find(ref);
     return stack !== null && stack.activeUpdateId !== null;
   }
 
-  /** The stack with what is shown of it. Throws NotFoundError. */
+  /** Throws NotFoundError. */
   async view(ref: StackRef): Promise<StackView> {
     return readStackView(this.#context.db, await this.get(ref));
   }
 
-  /** One page of the stacks in organizations of the caller, in pieces; returns the token of the next page, null on the last. */
+  /** Yields a page of the stacks in the caller's organizations, in chunks. Returns the next page's token, or null. */
   async *list(caller: Caller, query: StackListQuery): AsyncGenerator<readonly StackListRow[], string | null> {
     let after = query.continuationToken === null ? null : decodeContinuation(query.continuationToken);
     let stacks = 0;
     let bytes = 0;
     while (stacks < pageSize && bytes < pageBytes) {
-      const limit = Math.min(pieceSize, pageSize - stacks);
+      const limit = Math.min(chunkSize, pageSize - stacks);
       const rows = await this.#context.stacks.list({
         ...query,
         userId: caller.userId,
@@ -126,13 +126,13 @@ export class StackService {
         limit: limit + 1,
         maxBytes: Math.min(chunkBytes, pageBytes - bytes),
       });
-      const piece = rows.slice(0, limit);
-      const last = piece.at(-1);
-      if (last) yield piece;
-      if (!last || last.found <= piece.length) return null;
+      const chunk = rows.slice(0, limit);
+      const last = chunk.at(-1);
+      if (last) yield chunk;
+      if (!last || last.found <= chunk.length) return null;
       after = { organization: last.organization, project: last.project, stack: last.stack };
-      stacks += piece.length;
-      bytes += piece.reduce((sum, row) => sum + row.bytes, 0);
+      stacks += chunk.length;
+      bytes += chunk.reduce((sum, row) => sum + row.bytes, 0);
     }
     return after && Buffer.from(formatStackRef(after)).toString('base64url');
   }
@@ -143,16 +143,16 @@ export class StackService {
   }
 
   /**
-   * Deletes the stack: it is gone for every caller, and its name is free, when this resolves. What belongs to it is deleted by
-   * a sweep. With `keepResources`, refuses while its state has resources besides the stack's root, in the very words that the CLI
-   * looks for (pkg/backend/httpstate/client/client.go), and while its state is incomplete. Throws StackBusyError and
+   * Deletes the stack. When this resolves, no caller can see it and its name is free; a sweep deletes its data later. With
+   * `keepResources`, refuses while the state has resources other than the stack's root, using the exact message that the CLI
+   * matches (pkg/backend/httpstate/client/client.go), or while the state is incomplete. Throws StackBusyError and
    * JournalFaultError.
    */
   async delete(ref: StackRef, options: { keepResources: boolean }): Promise<void> {
     const found = await this.get(ref);
     const { config, db } = this.#context;
     if (options.keepResources) await this.#reclaim(found.id);
-    // A state that cannot be put together must not keep its stack from being deleted: nobody looks at it.
+    // A state that cannot be assembled must not prevent the deletion: nobody will read it.
     else await reclaimStack(db, found.id, config.leaseSeconds, async () => {}, { admitsFault: true });
     const rootOnly = options.keepResources ? await this.#findRootOnlyHead(ref) : null;
     await db.inTransaction(async (tx) => {
@@ -169,12 +169,12 @@ export class StackService {
     });
   }
 
-  /** The checkpoint that is the stack's head, when it holds nothing but the root resource; else null. */
+  /** The stack's head checkpoint if it contains only the root resource; otherwise null. */
   async #findRootOnlyHead(ref: StackRef): Promise<string | null> {
     const { checkpoints, states } = this.#context;
     const { checkpointId } = await this.get(ref);
     const head = checkpointId === null ? null : await checkpoints.find(checkpointId);
-    // Nothing of any other document need be read.
+    // Other documents need not be read.
     if (head?.resourceCount !== 1) return null;
     const read = await states.readHead(ref);
     return read && (await isRootOnly(read.state.bytes)) ? read.state.checkpointId : null;
@@ -183,15 +183,15 @@ export class StackService {
   async #admitCreation(caller: Caller, organization: string): Promise<void> {
     const { config, identity } = this.#context;
     if (caller.role !== null) return assertRole(caller.role, organization);
-    // Without a look whether it exists: that is not for strangers to know.
+    // Does not check whether it exists: non-members must not learn that.
     if (config.organizationCreation === 'site-admin' && !caller.siteAdmin) {
       throw organizationNotFound(organization, '; only site admins create organizations here');
     }
-    if (await identity.findOrganization(organization)) await admitLatecomer(identity, caller, organization);
+    if (await identity.findOrganization(organization)) await admitNewMember(identity, caller, organization);
   }
 }
 
-/** Throws when the locked stack has resources besides its root, or that is not known yet. `rootOnly`: a checkpoint without any. */
+/** Throws if the locked stack has, or may have, resources other than its root. `rootOnly` is a checkpoint known to have none. */
 async function assertEmpty(tx: Queryable, stack: StackRow, rootOnly: string | null): Promise<void> {
   await assertNothingPending(tx, stack.id);
   if (stack.checkpointId === rootOnly) return;
@@ -205,8 +205,8 @@ function assertRole(role: Role, organization: string): void {
   }
 }
 
-/** The organization was made since the caller was let in, perhaps by a call of their own. */
-async function admitLatecomer(identity: IdentityRepository, caller: Caller, organization: string): Promise<void> {
+/** For an organization that was created after the caller was authenticated, perhaps by another call of theirs. */
+async function admitNewMember(identity: IdentityRepository, caller: Caller, organization: string): Promise<void> {
   const memberships = await identity.listMemberships(caller.userId);
   const own = memberships.find(({ name }) => name === organization);
   if (!own) throw organizationNotFound(organization);

@@ -3,16 +3,16 @@ import type { JournalFault } from '../../shared/journal/journal-fault.ts';
 import type { Queryable } from '../../shared/platform/db/sql.ts';
 import { createStackRepository, type StackRow } from '../../shared/stacks/stack-repository.ts';
 
-/** A stack as it is shown. */
+/** A stack as shown to clients. */
 export interface StackView {
   readonly stack: StackRow;
-  /** What the update does that holds the stack. */
+  /** The update that locks the stack, or null. */
   readonly operation: { readonly kind: string; readonly author: string; readonly startedAt: Date } | null;
-  /** What its state lacks. */
+  /** Faults that leave the stack's state incomplete. */
   readonly faults: readonly JournalFault[];
 }
 
-/** Reads what is shown of a stack besides its row. */
+/** Reads the current operation and the faults of a stack. */
 export async function readStackView(db: Queryable, stack: StackRow): Promise<StackView> {
   const faults = await createCompactionRepository(db).findFaults(stack.id);
   const operation =

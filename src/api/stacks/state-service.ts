@@ -8,7 +8,7 @@ import type { ApiContext } from '../api-context.ts';
 import type { Caller } from '../request.ts';
 import type { UpdateService } from '../updates/update-service.ts';
 
-/** States of stacks: read, and made ready for an import. */
+/** Reads states of stacks and prepares imports. */
 export class StateService {
   readonly #context: ApiContext;
   readonly #reclaim: UpdateService['reclaim'];
@@ -25,7 +25,7 @@ export class StateService {
     return head.state;
   }
 
-  /** The state of a version, as a path names it. Throws NotFoundError. */
+  /** The state of a version given as text in a path. Throws NotFoundError. */
   async readVersion(ref: StackRef, version: string): Promise<StateDocument> {
     const { stacks, states } = this.#context;
     const stack = await stacks.find(ref);
@@ -37,8 +37,8 @@ export class StateService {
   }
 
   /**
-   * An import of the state that the stack has now; what is committed from here on is newer. Throws NotFoundError, StackBusyError,
-   * QuotaReachedError and JournalFaultError.
+   * Prepares an import that replaces the current state; anything committed after this call is newer. Throws NotFoundError,
+   * StackBusyError, QuotaReachedError and JournalFaultError.
    */
   async beginImport(ref: StackRef, caller: Caller): Promise<ImportInput> {
     const { changes, quotas, stacks } = this.#context;

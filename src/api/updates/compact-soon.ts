@@ -1,7 +1,7 @@
 import { compactJournal } from '../../shared/jobs/definitions.ts';
 import type { ApiContext } from '../api-context.ts';
 
-/** Has the journal of an ended update folded. What is committed stays so when the queue is away: the sweep finds the journal, too. */
+/** Enqueues compaction of the journal of an ended update. Only logs a failure: the sweep compacts the journal, too. */
 export async function compactSoon({ dispatcher, logger }: ApiContext, updateId: string): Promise<void> {
   try {
     await dispatcher.enqueue(compactJournal.create({ updateId }));

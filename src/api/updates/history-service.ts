@@ -5,10 +5,10 @@ import { chunkBytes, jsonString } from '../streamed-response.ts';
 import { updateNotFound } from './update-errors.ts';
 import { historyJson, largeText, updateInfoJson, wholeBytes } from './update-info.ts';
 
-/** An update as it is shown. */
+/** An update as shown to clients. */
 export type FoundUpdate = NonNullable<Awaited<ReturnType<HistoryRepository['find']>>>;
 
-/** What happened to stacks, read piece by piece. */
+/** The update history of stacks, read in chunks. */
 export class HistoryService {
   readonly #history: HistoryRepository;
   readonly #updates: UpdateRepository;
@@ -18,7 +18,7 @@ export class HistoryService {
     this.#updates = updates;
   }
 
-  /** The updates of a stack as JSON objects with commas between, newest first; `page` null means all. */
+  /** The updates of a stack as comma-separated JSON objects, newest first. `page` null means all. */
   json(
     stackId: string,
     page: { readonly limit: number; readonly offset: number } | null,
@@ -27,7 +27,7 @@ export class HistoryService {
     return historyJson(this.#history, stackId, page, shown);
   }
 
-  /** The newest update as JSON; null when there is none yet. */
+  /** The newest update as JSON; null if there is none yet. */
   async latestJson(
     stackId: string,
     { previews }: { readonly previews: boolean },

@@ -5,13 +5,13 @@ import { ByteBudget } from '../../shared/platform/payloads/byte-budget.ts';
 import { QueueAwayError } from '../../shared/platform/redis/queue-away.ts';
 
 /**
- * What the API folds itself when no worker can be reached: in a thread, but in its own memory. 5,000 entries are an update of
- * some 2,000 resources, and take well below a second.
+ * Maximum size of a journal and its base that the API compacts itself when no worker can be reached: in a thread, but in its own
+ * memory. 5,000 entries correspond to an update of about 2,000 resources and take well under a second.
  */
-const mostEntries = 5_000;
-const mostBaseBytes = 8 * 1024 * 1024;
+const maxEntries = 5_000;
+const maxBaseBytes = 8 * 1024 * 1024;
 
-/** Folds journals for calls that wait for it: by a worker, or here when the queue is away and the journal short. */
+/** Compacts journals for waiting calls: on a worker, or in this process if the queue is unavailable and the journal is short. */
 export class JournalCompaction {
   readonly #context: AppContext;
   readonly #dispatcher: JobDispatcher;
@@ -22,14 +22,14 @@ export class JournalCompaction {
     this.#dispatcher = dispatcher;
   }
 
-  /** Throws InvalidJournalError, and UnavailableError when no worker can be reached for a long journal. */
-  async fold(updateId: string): Promise<void> {
+  /** Throws InvalidJournalError, and UnavailableError if no worker can be reached and the journal is long. */
+  async compact(updateId: string): Promise<void> {
     try {
       await this.#dispatcher.run(compactJournal.create({ updateId }), { onlyWhileReachable: true });
     } catch (error) {
       if (!(error instanceof QueueAwayError) || !(await this.#isShort(updateId))) throw error;
       this.#context.logger.warn({ updateId, err: error }, 'journal compacted without a worker');
-      await this.#foldHere(updateId);
+      await this.#compactHere(updateId);
     }
   }
 
@@ -37,11 +37,11 @@ export class JournalCompaction {
     const { checkpoints, updates } = this.#context;
     const update = await updates.find(updateId);
     const base = update?.baseCheckpointId ? await checkpoints.find(update.baseCheckpointId) : null;
-    return (update?.entryCount ?? 0) <= mostEntries && (base?.sizeBytes ?? 0) <= mostBaseBytes;
+    return (update?.entryCount ?? 0) <= maxEntries && (base?.sizeBytes ?? 0) <= maxBaseBytes;
   }
 
-  /** One after the other: all stacks' folds come here while the queue is away. */
-  async #foldHere(updateId: string): Promise<void> {
+  /** Runs one compaction at a time: while the queue is unavailable, those of all stacks run here. */
+  async #compactHere(updateId: string): Promise<void> {
     await this.#turn.take(1, null);
     try {
       await this.#context.compactor.compact(updateId);

@@ -12,26 +12,26 @@ const leaseOf = (updateId: string): CachedLease => ({
   exclusive: true,
 });
 
-describe('known leases', () => {
-  it('know a lease by update, stack and token together', () => {
-    const known = new LeaseCache();
+describe('LeaseCache', () => {
+  it('finds a lease only by its update, stack and token together', () => {
+    const cache = new LeaseCache();
     const lease = leaseOf(randomUUID());
-    known.remember(ref, hashOf('a'), lease);
-    expect(known.find(lease.updateId, { ...ref }, hashOf('a'))).toBe(lease);
-    expect(known.find(lease.updateId, ref, hashOf('b'))).toBeNull();
-    expect(known.find(randomUUID(), ref, hashOf('a'))).toBeNull();
+    cache.remember(ref, hashOf('a'), lease);
+    expect(cache.find(lease.updateId, { ...ref }, hashOf('a'))).toBe(lease);
+    expect(cache.find(lease.updateId, ref, hashOf('b'))).toBeNull();
+    expect(cache.find(randomUUID(), ref, hashOf('a'))).toBeNull();
     for (const part of ['organization', 'project', 'stack'] as const) {
-      expect(known.find(lease.updateId, { ...ref, [part]: 'other' }, hashOf('a'))).toBeNull();
+      expect(cache.find(lease.updateId, { ...ref, [part]: 'other' }, hashOf('a'))).toBeNull();
     }
   });
 
-  it('are bounded: those not looked up in Postgres for the longest go first', () => {
-    const known = new LeaseCache();
+  it('is bounded: evicts the lease that was remembered the longest ago', () => {
+    const cache = new LeaseCache();
     const ids = Array.from({ length: 10_001 }, () => randomUUID());
-    for (const id of ids.slice(0, 10_000)) known.remember(ref, hashOf('a'), leaseOf(id));
-    known.remember(ref, hashOf('a'), leaseOf(ids[0] as string));
-    known.remember(ref, hashOf('a'), leaseOf(ids[10_000] as string));
-    const there = ids.filter((id) => known.find(id, ref, hashOf('a')) !== null);
-    expect(there).toEqual(ids.filter((_, at) => at !== 1));
+    for (const id of ids.slice(0, 10_000)) cache.remember(ref, hashOf('a'), leaseOf(id));
+    cache.remember(ref, hashOf('a'), leaseOf(ids[0] as string));
+    cache.remember(ref, hashOf('a'), leaseOf(ids[10_000] as string));
+    const cached = ids.filter((id) => cache.find(id, ref, hashOf('a')) !== null);
+    expect(cached).toEqual(ids.filter((_, index) => index !== 1));
   });
 });

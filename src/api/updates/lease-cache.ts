@@ -2,7 +2,7 @@ import { sameHash } from '../../shared/platform/crypto/secret-token.ts';
 import type { StackRef } from '../../shared/stacks/names.ts';
 import type { LeaseFence } from '../../shared/updates/lease.ts';
 
-/** What never changes about a lease once it is issued. */
+/** The parts of a lease that never change after it is issued. */
 export interface CachedLease extends LeaseFence {
   readonly journalVersion: number;
   readonly exclusive: boolean;
@@ -17,8 +17,8 @@ interface Entry {
 const capacity = 10_000;
 
 /**
- * Leases that Postgres has shown this process before. They admit only calls whose own statement checks the lease again when
- * it commits: whether a lease still lives is nothing that one replica could remember. Saves these calls a round trip.
+ * Leases that this process has read from Postgres, to save a round trip. Used only for calls whose own statement checks the
+ * lease again when it commits: one replica cannot know whether a lease is still valid.
  */
 export class LeaseCache {
   readonly #byUpdate = new Map<string, Entry>();

@@ -7,8 +7,8 @@ import type { ApiContext } from '../api-context.ts';
 import { compactSoon } from './compact-soon.ts';
 
 /**
- * Cancels the update whose lease was taken away, unless somebody has, so that its stack is free when the holder learns of it.
- * Returns the error to refuse the call with.
+ * Cancels the update whose lease was revoked, unless it has ended already, so that its stack is free when the holder is notified.
+ * Returns the error for the holder's call.
  */
 export async function leaseTakenAway(context: ApiContext, update: UpdateRow, loss: LeaseLoss): Promise<LeaseLostError> {
   if (isActive(update.status)) {
@@ -17,8 +17,8 @@ export async function leaseTakenAway(context: ApiContext, update: UpdateRow, los
       if (ended) noteEnded(context, ended);
       if (ended && update.journalVersion > 0) await compactSoon(context, update.id);
     } catch (error) {
-      // The call is refused in any case; the sweep ends the update.
-      context.logger.warn({ updateId: update.id, err: error }, 'update whose lease was taken away left to the sweep');
+      // The call is rejected in any case; the sweep will end the update.
+      context.logger.warn({ updateId: update.id, err: error }, 'update with a revoked lease left to the sweep');
     }
   }
   return new LeaseLostError(`This update was cancelled: ${describeLoss(loss)}. What it has saved is kept`);

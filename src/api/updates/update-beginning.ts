@@ -11,17 +11,17 @@ import { type NewUpdateRequest, type PreparedCreation, prepareCreation } from '.
 import type { UpdateService } from './update-service.ts';
 import { prepareStart, type StartedUpdate, type StartRequest } from './update-start.ts';
 
-/** A larger state is left out of the answer, as is one for which there is no memory: the client exports it then. */
-const mostStateBytes = 4 * 1024 * 1024;
+/** A larger state is omitted from the response, as is one that exceeds the memory budget; the client then exports it. */
+const maxStateBytes = 4 * 1024 * 1024;
 
-/** How often the stack may change under the call. */
-const attempts = 5;
+/** Maximum number of attempts, if the stack changes during the call. */
+const maxAttempts = 5;
 
 interface BegunUpdate {
   readonly updateId: string;
   readonly started: StartedUpdate;
   readonly view: StackView;
-  /** The state that the update starts from, as JSON; null when it is left out. */
+  /** The state that the update starts from, as JSON; null if omitted. */
   readonly state: Buffer | null;
 }
 
@@ -31,8 +31,8 @@ interface HeldState {
 }
 
 /**
- * Create, start, export and get of a stack as one call: the steps of UpdateService in one transaction. The client waits for one
- * answer where it waited for four.
+ * Creates and starts an update and reads its stack and state in one call: the steps of UpdateService in one transaction. The
+ * client waits for one response instead of four.
  */
 export class UpdateBeginning {
   readonly #context: ApiContext;
@@ -44,8 +44,8 @@ export class UpdateBeginning {
   }
 
   /**
-   * Throws what `create` and `start` of UpdateService throw; then nothing is created. What the state takes of the process's memory
-   * is held until it is released; to release it again does nothing.
+   * Throws what `create` and `start` of UpdateService throw; nothing is created then. The memory of the state is counted until
+   * `release` is called; further calls of it do nothing.
    */
   async begin(
     ref: StackRef,
@@ -57,9 +57,9 @@ export class UpdateBeginning {
     const reclaim = this.#updates.reclaim.bind(this.#updates);
     const creation = await prepareCreation(this.#context, { ref, caller, dialect, request }, reclaim);
     const start = prepareStart(this.#context, { ref, caller, request });
-    for (let attempt = 1; attempt <= attempts; attempt++) {
+    for (let attempt = 1; attempt <= maxAttempts; attempt++) {
       await reclaim(creation.stackId, { admitsFault: creation.preview });
-      // Before the update is there: a state that cannot be read must not leave the stack locked.
+      // Read before the update is created: a state that cannot be read must not leave the stack locked.
       const state = await this.#readState(ref);
       let held = state?.bytes.length ?? 0;
       const release = (): void => {
@@ -91,7 +91,7 @@ export class UpdateBeginning {
     const head = await states.readHead(ref);
     if (!head) throw stackNotFound(ref);
     const { bytes, checkpointId, sizeBytes } = head.state;
-    if (sizeBytes > mostStateBytes || !inflatedBytes.tryGrow(0, sizeBytes, ref.organization)) {
+    if (sizeBytes > maxStateBytes || !inflatedBytes.tryGrow(0, sizeBytes, ref.organization)) {
       await bytes[Symbol.asyncIterator]().return?.();
       return null;
     }
@@ -106,7 +106,7 @@ export class UpdateBeginning {
   }
 }
 
-/** An update began and ended meanwhile, and its journal is not yet in the head that this one would start from. */
+/** Another update began and ended in the meantime; the head that this one would start from lacks its journal. */
 class PendingEntriesError extends Error {}
 
 async function assertNothingPending(tx: Queryable, { exclusive, stackId }: PreparedCreation): Promise<void> {

@@ -14,7 +14,7 @@ import type { UpdateKind } from '../../shared/updates/update-state.ts';
 import type { ApiContext } from '../api-context.ts';
 import type { Caller, Dialect } from '../request.ts';
 
-/** How long a created update may wait for its start, in seconds, and never longer than a lease: the CLI starts it at once. */
+/** Maximum time from creating an update to starting it, in seconds; never longer than a lease. The CLI starts it immediately. */
 const startWaitSeconds = 300;
 
 export interface NewUpdateRequest {
@@ -26,24 +26,24 @@ export interface NewUpdateRequest {
   readonly program: object;
 }
 
-/** A creation that was admitted as far as that can be told outside of its transaction. */
+/** A creation that passed all checks possible outside its transaction. */
 export interface PreparedCreation {
   readonly stackId: string;
   readonly preview: boolean;
-  /** Takes the stack's lock. */
+  /** Whether the update locks the stack. */
   readonly exclusive: boolean;
-  /** Creates the update and returns its id; the stack is locked by the transaction then. */
+  /** Creates the update and returns its id. The transaction then holds a lock on the stack. */
   readonly run: (tx: Queryable) => Promise<string>;
 }
 
-/** Checks all that can be checked before an update is created. The errors are those of UpdateService.create. */
+/** Does all checks that are possible before an update is created. Throws the errors of UpdateService.create. */
 export async function prepareCreation(
   context: ApiContext,
   { ref, caller, dialect, request }: { ref: StackRef; caller: Caller; dialect: Dialect; request: NewUpdateRequest },
   reclaim: (stackId: string, options: { readonly admitsFault: boolean }) => Promise<void>,
 ): Promise<PreparedCreation> {
   const { config, quotas, stacks } = context;
-  // Everything else of the request is kept as JSON, in which these can be escaped.
+  // The rest of the request is stored as JSON, in which these can be escaped.
   if (!request.message.isWellFormed() || request.message.includes('\0')) {
     throw new InvalidRequestError('metadata.message is not valid text: it contains a NUL or half a surrogate pair');
   }
@@ -61,7 +61,7 @@ export async function prepareCreation(
   const preview = request.kind === 'preview' || request.dryRun;
   const exclusive = !preview || dialect === 'contract';
   if (exclusive && found.activeUpdateId !== null) await reclaim(found.id, { admitsFault: preview });
-  // What has grown too large is made smaller by destroying it.
+  // A destroy is allowed over quota: it is how a stack gets smaller.
   if (!preview && request.kind !== 'destroy') await quotas.assertMayKeepMore(ref.organization);
   const limits = await quotas.limitsOf(ref.organization);
   const run = async (tx: Queryable): Promise<string> => {
@@ -96,9 +96,10 @@ export async function prepareCreation(
   return { stackId: found.id, preview, exclusive, run };
 }
 
-/** Lets nobody take the caller's rights away until the transaction has ended. Throws UnauthenticatedError, ForbiddenError. */
+/** Prevents the caller's rights from being revoked until the transaction ends. Throws UnauthenticatedError, ForbiddenError. */
 export async function holdMember(tx: Queryable, ref: StackRef, caller: Caller): Promise<void> {
   const role = await createIdentityRepository(tx).holdRole(caller.tokenId, ref.organization);
-  if (role === null) throw new UnauthenticatedError('The API token, its user or the membership was removed meanwhile');
+  if (role === null)
+    throw new UnauthenticatedError('The API token, its user or the membership was removed during the call');
   if (!roleIncludes(role, 'member')) throw new ForbiddenError(`This needs the role member; you are now ${role}`);
 }

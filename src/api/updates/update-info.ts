@@ -3,13 +3,13 @@ import type { HistoryRepository, UpdateInfoRow, UpdateText } from '../../shared/
 import { historyResult, unixSeconds } from '../routes/response-mappers.ts';
 import { chunkBytes, jsonString } from '../streamed-response.ts';
 
-/** Updates that are read at once, however small they are. */
-const pieceRows = 100;
+/** Maximum number of updates read at once, however small they are. */
+const chunkRows = 100;
 
-/** Texts of one update that are read at once; larger ones come piece by piece, so that memory does not follow their size. */
+/** Larger texts of an update are read in chunks, so that memory use does not grow with their size. */
 export const wholeBytes = 256 * 1024;
 
-/** A stack's history, newest first, as JSON objects with commas between; read piece by piece. A page of null means all. */
+/** A stack's history, newest first, as comma-separated JSON objects, read in chunks. A null page means all. */
 export async function* historyJson(
   history: HistoryRepository,
   stackId: string,
@@ -17,9 +17,9 @@ export async function* historyJson(
   { previews }: { readonly previews: boolean },
 ): AsyncGenerator<string> {
   let before: number | null = null;
-  let left = page?.limit ?? Number.POSITIVE_INFINITY;
-  for (let offset = page?.offset ?? 0; left > 0; offset = 0) {
-    const limit = Math.min(left, pieceRows);
+  let remaining = page?.limit ?? Number.POSITIVE_INFINITY;
+  for (let offset = page?.offset ?? 0; remaining > 0; offset = 0) {
+    const limit = Math.min(remaining, chunkRows);
     const rows: readonly UpdateInfoRow[] = await history.list(
       stackId,
       { before, offset, previews },
@@ -31,11 +31,11 @@ export async function* historyJson(
       before = row.number;
     }
     if (rows.length === 0) return;
-    left -= rows.length;
+    remaining -= rows.length;
   }
 }
 
-/** apitype.UpdateInfo, with the contract's `status` and the update's id beside. The texts are JSON as it was kept. */
+/** apitype.UpdateInfo, plus the contract's `status` and the update's id. The texts are JSON as stored. */
 export async function* updateInfoJson(history: HistoryRepository, row: UpdateInfoRow): AsyncGenerator<string> {
   const { message, environment, config, resourceChanges } = row;
   const [head, tail] = plainParts(row);
@@ -52,7 +52,7 @@ export async function* updateInfoJson(history: HistoryRepository, row: UpdateInf
   yield `,${tail}`;
 }
 
-/** A text of an update, read piece by piece. */
+/** A text of an update, read in chunks. */
 export function largeText(history: HistoryRepository, updateId: string, text: UpdateText): AsyncGenerator<string> {
   return textInChunks((from, chars) => history.readText(updateId, text, from, chars));
 }

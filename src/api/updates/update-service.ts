@@ -14,9 +14,9 @@ import { type NewUpdateRequest, prepareCreation } from './update-creation.ts';
 import { updateNotFound } from './update-errors.ts';
 import { prepareStart, type StartedUpdate, type StartRequest } from './update-start.ts';
 
-const completeAttempts = 5;
+const maxCompleteAttempts = 5;
 
-/** The life of updates, from create to complete. Each step is one short transaction. */
+/** The lifecycle of updates, from creation to completion. Each step is one short transaction. */
 export class UpdateService {
   readonly #context: ApiContext;
 
@@ -25,8 +25,8 @@ export class UpdateService {
   }
 
   /**
-   * Creates an update that waits for its start, and takes the stack's lock for it. Previews of the CLI's dialect take none:
-   * its users expect them to run beside an update. Throws StackBusyError, JournalFaultError and QuotaReachedError.
+   * Creates an update that waits to be started, and locks the stack for it. Previews in the CLI's dialect do not lock: users
+   * expect them to run alongside an update. Throws StackBusyError, JournalFaultError and QuotaReachedError.
    */
   async create(ref: StackRef, caller: Caller, dialect: Dialect, request: NewUpdateRequest): Promise<string> {
     const creation = await prepareCreation(this.#context, { ref, caller, dialect, request }, this.reclaim.bind(this));
@@ -34,8 +34,8 @@ export class UpdateService {
   }
 
   /**
-   * Starts the update and issues its lease, which ends with the caller's token. Throws ConflictError when it is started or over
-   * already, and JournalFaultError; the update is cancelled then, so that it does not hold the stack in vain.
+   * Starts the update and issues its lease, which ends with the caller's token. Throws ConflictError if it has already started or
+   * ended, and JournalFaultError, in which case the update is cancelled so that it does not block the stack.
    */
   async start(ref: StackRef, updateId: string, caller: Caller, request: StartRequest): Promise<StartedUpdate> {
     try {
@@ -57,12 +57,12 @@ export class UpdateService {
     return started;
   }
 
-  /** A place in the order in which full checkpoints of the update come in. */
+  /** The next number in the arrival order of full checkpoints of the update. */
   assignArrivalSequence(updateId: string): Promise<number> {
     return this.#context.updates.assignArrivalSequence(updateId);
   }
 
-  /** Extends the lease by `seconds`, at most the configured life. Throws LeaseLostError. */
+  /** Extends the lease by `seconds`, at most the configured lease duration. Throws LeaseLostError. */
   async renew(lease: Lease, seconds: number | null): Promise<Date> {
     const { config, updates } = this.#context;
     if (seconds !== null && seconds < 1) throw new InvalidRequestError('duration must be at least 1 second');
@@ -76,12 +76,12 @@ export class UpdateService {
   }
 
   /**
-   * Ends the update with the status given, its journal folded into a checkpoint before. The same call again, after it
-   * succeeded, succeeds again. Throws LeaseLostError.
+   * Compacts the journal into a checkpoint, then ends the update with `status`. Idempotent: repeating a successful call succeeds.
+   * Throws LeaseLostError, and ConflictError if entries keep arriving.
    */
   async complete(lease: Lease, status: EndStatus): Promise<void> {
     const { db, compactJournal, metrics, updates } = this.#context;
-    for (let attempt = 1; attempt <= completeAttempts; attempt++) {
+    for (let attempt = 1; attempt <= maxCompleteAttempts; attempt++) {
       const before = await updates.find(lease.updateId);
       if (!before) throw new LeaseLostError();
       if (before.status === 'running' && before.hasPendingEntries) await compactJournal(lease.updateId);
@@ -90,13 +90,13 @@ export class UpdateService {
         if (!locked || locked.update.epoch !== lease.epoch) throw new LeaseLostError();
         const { update } = locked;
         if (update.status === 'running' && update.expired) return 'expired';
-        // More entries were accepted since the fold: fold again, or they would be missing from the version.
-        if (update.status === 'running' && update.hasPendingEntries) return 'tail';
+        // More entries were accepted since the compaction: compact again, or they would be missing from the version.
+        if (update.status === 'running' && update.hasPendingEntries) return 'pending-entries';
         const step = await endUpdate(tx, locked, { type: 'complete', status });
         if (step.outcome === 'lease-dead') throw new LeaseLostError();
         return step.outcome;
       });
-      if (outcome === 'tail') continue;
+      if (outcome === 'pending-entries') continue;
       if (outcome === 'expired') throw await this.#leaseLost(lease);
       if (outcome === 'move') metrics.updatesEnded.labels(before.kind, status).inc();
       if (before.journalVersion > 0) await compactSoon(this.#context, before.id);
@@ -105,7 +105,7 @@ export class UpdateService {
     throw new ConflictError('Entries keep arriving while the update is being completed');
   }
 
-  /** Cancels the update; success also when it is over already. What it has written is kept. */
+  /** Cancels the update; succeeds even if it has already ended. What it has written is kept. */
   async cancel(ref: StackRef, updateId: string): Promise<void> {
     const { db, metrics, updates } = this.#context;
     const found = await updates.findInStack(updateId, ref);
@@ -119,16 +119,16 @@ export class UpdateService {
     if (found.journalVersion > 0) await compactSoon(this.#context, updateId);
   }
 
-  /** Makes the stack ready for its next change: see reclaimStack. */
+  /** Prepares the stack for its next change; see reclaimStack. */
   async reclaim(stackId: string, options: { readonly admitsFault?: boolean } = {}): Promise<void> {
     const { compactor, config, db, compactJournal } = this.#context;
-    const fold = (updateId: string): Promise<void> =>
+    const compact = (updateId: string): Promise<void> =>
       compactJournal(updateId).catch((error: unknown) => compactor.setAside(updateId, error));
-    const ended = await reclaimStack(db, stackId, config.leaseSeconds, fold, options);
+    const ended = await reclaimStack(db, stackId, config.leaseSeconds, compact, options);
     if (ended && ended.reason !== 'lease-expired') noteEnded(this.#context, ended);
   }
 
-  /** Why a lease is dead that was let in a moment ago. */
+  /** The error for a lease that was valid when the call began. */
   async #leaseLost(lease: Lease): Promise<LeaseLostError> {
     const update = await this.#context.updates.find(lease.updateId);
     if (!update || !isLeaseLoss(update.endReason)) return new LeaseLostError();

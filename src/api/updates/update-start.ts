@@ -16,23 +16,23 @@ import { holdMember } from './update-creation.ts';
 import { updateNotFound } from './update-errors.ts';
 
 export interface StartRequest {
-  /** Those that replace the stack's; null or undefined leaves them. */
+  /** Replace the stack's tags; null or undefined keeps them. */
   readonly tags: unknown;
-  /** The newest journal that the client can write; 0 for none. */
+  /** The newest journal version that the client can write; 0 for none. */
   readonly journalVersion: number;
 }
 
 export interface StartedUpdate {
   readonly token: string;
   readonly expiresAt: Date;
-  /** The version that this update will own; the stack's current one for previews. */
+  /** The version that this update will create; for previews, the stack's current version. */
   readonly stackVersion: number;
-  /** The version that it starts from. */
+  /** The version that the update starts from. */
   readonly baseStackVersion: number;
   readonly journalVersion: number;
 }
 
-/** The start of an update, to be run in a transaction. Throws InvalidRequestError for bad tags; the rest is as UpdateService.start. */
+/** Prepares the start of an update, to be run in a transaction. Throws InvalidRequestError for invalid tags. */
 export function prepareStart(
   { config }: ApiContext,
   { ref, caller, request }: { ref: StackRef; caller: Caller; request: StartRequest },
@@ -60,7 +60,7 @@ export function prepareStart(
     if (!update.dryRun) await assertNoFault(tx, stack.id);
     if (tags !== null) await createStackRepository(tx).setTags(stack.id, tags);
     const writesState = update.exclusive && !update.dryRun;
-    const journalVersion = writesState && servesJournal(config, request.journalVersion) ? 1 : 0;
+    const journalVersion = writesState && usesJournal(config, request.journalVersion) ? 1 : 0;
     const expiresAt = await createUpdateRepository(tx).start({
       id: updateId,
       leaseHash: lease.hash,
@@ -83,6 +83,6 @@ export function prepareStart(
   };
 }
 
-function servesJournal({ checkpointMode }: Config, offered: number): boolean {
+function usesJournal({ checkpointMode }: Config, offered: number): boolean {
   return offered === 1 && (checkpointMode === 'journal' || checkpointMode === 'auto');
 }

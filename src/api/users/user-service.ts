@@ -1,7 +1,7 @@
 import type { IdentityRepository } from '../../shared/identity/identity-repository.ts';
 import type { Role } from '../../shared/identity/roles.ts';
 
-/** Users as they see themselves. */
+/** Memberships and tokens of the calling user. */
 export class UserService {
   readonly #identity: IdentityRepository;
 
@@ -9,12 +9,12 @@ export class UserService {
     this.#identity = identity;
   }
 
-  /** The organizations that the user is a member of. */
+  /** The organizations that the user belongs to. */
   listMemberships(userId: string): Promise<readonly { readonly name: string; readonly role: Role }[]> {
     return this.#identity.listMemberships(userId);
   }
 
-  /** Notes that the token is in use. */
+  /** Records that the token was used. */
   async touchToken(tokenId: string): Promise<void> {
     await this.#identity.touchToken(tokenId);
   }

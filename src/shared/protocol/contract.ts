@@ -1,11 +1,11 @@
 import { Type } from 'typebox';
 import { AnyObject, IsoTimestamp, StringMap, UnixSeconds } from './core.ts';
 
-/** Bodies and answers of the written contract (`application/vnd.service+8`), where they are not the CLI's. */
+/** Request and response bodies of the written contract (`application/vnd.service+8`) that differ from the CLI's. */
 
 const description = 'With Accept: application/vnd.service+8';
 
-/** No null: the contract knows absent members only. */
+/** Null is not allowed: in the contract, members are absent instead. */
 export const ContractCreateUpdateRequest = Type.Object(
   {
     name: Type.Optional(Type.String()),
@@ -34,13 +34,13 @@ export const ContractRenameStackRequest = Type.Object(
   { description },
 );
 
-/** Not a Record of strings, whose pattern of keys `.*` knows no line breaks. */
+/** Not a Record of strings: its key pattern `.*` does not match line breaks. */
 export const ContractTagsRequest = Type.Object(
   { tags: Type.Object({}, { additionalProperties: Type.String() }) },
   { description },
 );
 
-/** The document is put together from `version` and the bytes of `deployment`. */
+/** The document is assembled from `version` and the bytes of `deployment`. */
 export const ContractVerbatimCheckpointRequest = Type.Object(
   {
     version: Type.Integer({ minimum: 1, maximum: 4 }),
@@ -64,7 +64,7 @@ export const ContractStackResponse = Type.Object(
   {
     ...stack,
     activeUpdate: Type.String(),
-    /** Ours, as in the CLI's dialect. */
+    /** Our extension, as in the CLI's dialect. */
     compactionError: Type.Optional(Type.String()),
   },
   { description },

@@ -1,11 +1,11 @@
 import { Type } from 'typebox';
 
-/** A member that Go's encoder may leave out or send as null; both mean absent. */
+/** A member that Go's encoder may omit or send as null; both mean absent. */
 export function Maybe<S extends import('typebox').TSchema>(schema: S) {
   return Type.Optional(Type.Union([schema, Type.Null()]));
 }
 
-/** Seconds since 1970, as the CLI's dialect has all times. */
+/** The format of all times in the CLI's dialect. */
 export const UnixSeconds = Type.Integer({ description: 'Seconds since the epoch' });
 export const IsoTimestamp = Type.String({ format: 'date-time' });
 export const StringMap = Type.Record(Type.String(), Type.String());

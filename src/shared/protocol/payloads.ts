@@ -1,16 +1,16 @@
 import { Type } from 'typebox';
 import { AnyObject, Maybe } from './core.ts';
 
-/** Texts whose exact bytes count: the server scans them, so these schemas are for the API's description alone. */
+/** Payloads whose exact bytes matter. The server scans them, so these schemas serve only the API description. */
 
 const SequenceNumber = Type.Integer({
   minimum: 0,
   maximum: 2 ** 31 - 1,
-  description: 'Rises by one with each accepted write of the update; a repeated or lower one changes nothing',
+  description: 'Increases by one with each accepted write of the update; a repeated or lower number has no effect',
 });
 const DeploymentVersion = Type.Integer({ minimum: 1, maximum: 4, description: 'Schema version of the deployment' });
 
-/** apitype.UntypedDeployment: `deployment` is not modelled, its bytes are kept. */
+/** apitype.UntypedDeployment. `deployment` is not modelled; its bytes are stored unchanged. */
 export const UntypedDeployment = Type.Object({
   version: DeploymentVersion,
   features: Maybe(Type.Array(Type.String())),
@@ -37,11 +37,11 @@ const Point = Type.Object({ offset: Type.Integer({ minimum: 0, description: 'In 
 /** apitype.PatchUpdateCheckpointDeltaRequest. */
 export const CheckpointDeltaRequest = Type.Object({
   version: Type.Integer({ minimum: 0 }),
-  checkpointHash: Type.String({ pattern: '^[0-9a-f]{64}$', description: 'SHA-256 of the text with the edits applied' }),
+  checkpointHash: Type.String({ pattern: '^[0-9a-f]{64}$', description: 'SHA-256 of the text after the edits' }),
   sequenceNumber: SequenceNumber,
   deploymentDelta: Type.Array(
     Type.Object({ Span: Type.Object({ start: Point, end: Point }), NewText: Type.String() }),
-    { description: 'In ascending order; no two overlap' },
+    { description: 'In ascending order, without overlaps' },
   ),
 });
 
@@ -54,7 +54,7 @@ export const JournalEntriesRequest = Type.Object({
         kind: Type.Integer({
           minimum: 0,
           maximum: 999_999_999,
-          description: 'One that this server does not know is kept',
+          description: 'Kinds unknown to this server are stored',
         }),
         sequenceID: Type.Integer({ minimum: 1 }),
         operationID: Type.Optional(Type.Integer()),
@@ -64,7 +64,7 @@ export const JournalEntriesRequest = Type.Object({
   ),
 });
 
-/** apitype.EngineEventBatch: besides these an event has one payload, named after its type. */
+/** apitype.EngineEventBatch. Each event also has one payload, named after its type. */
 export const EventBatchRequest = Type.Object({
   events: Type.Array(
     Type.Object(
@@ -74,7 +74,7 @@ export const EventBatchRequest = Type.Object({
   ),
 });
 
-/** A page of an update's events; null at its very end. */
+/** A page of an update's events. The token is null at the end. */
 export const EventsResponse = Type.Object({
   events: Type.Array(AnyObject),
   continuationToken: Type.Union([Type.String(), Type.Null()]),

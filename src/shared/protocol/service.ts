@@ -12,7 +12,7 @@ export const CapabilitiesResponse = Type.Object({
   ),
 });
 
-/** apitype.User. `githubLogin` must never be empty: login would fail. */
+/** apitype.User. `githubLogin` must not be empty, or `pulumi login` fails. */
 export const UserResponse = Type.Object({
   id: Type.String(),
   githubLogin: Type.String(),

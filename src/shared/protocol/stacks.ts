@@ -8,7 +8,7 @@ export const CreateStackRequest = Type.Object({
   tags: Maybe(AnyObject),
   teams: Maybe(Type.Array(Type.String())),
   state: Maybe(AnyObject),
-  /** A configuration that is kept by the service: refused. */
+  /** Configuration to be stored by the service; rejected. */
   config: Maybe(AnyObject),
 });
 
@@ -32,7 +32,7 @@ export const StackResponse = Type.Object({
   version: Type.Integer(),
   activeUpdate: Type.String(),
   currentOperation: Type.Optional(Type.Object({ kind: Type.String(), author: Type.String(), started: UnixSeconds })),
-  /** Ours: why the newest state lacks journal entries; the stack takes no changes then. */
+  /** Our extension: why journal entries are missing from the newest state. The stack rejects changes while it is set. */
   journalError: Type.Optional(Type.String()),
 });
 
@@ -49,7 +49,7 @@ export const ListedStack = Type.Object({
   resourceCount: Type.Optional(Type.Integer()),
 });
 
-/** apitype.ListStacksResponse, with the stacks in either dialect. */
+/** apitype.ListStacksResponse, with stacks in either dialect. */
 export const ListStacksResponse = Type.Object({
   stacks: Type.Array(Type.Union([ListedStack, ContractListedStack])),
   continuationToken: Type.Optional(Type.String()),
@@ -63,7 +63,7 @@ export const ListStacksQuery = Type.Object({
   continuationToken: Type.Optional(Type.String()),
 });
 
-/** `newName` may be `org/project/stack` as well, which is the contract's form. */
+/** `newName` may also be `org/project/stack`, the contract's form. */
 export const RenameStackRequest = Type.Object({ newName: Maybe(Type.String()), newProject: Maybe(Type.String()) });
 
 export const DeleteStackQuery = Type.Object({ force: Type.Optional(Type.String()) });

@@ -42,7 +42,7 @@ export const BeginUpdateRequest = Type.Object({
   ...StartUpdateRequest.properties,
 });
 
-/** apitype.BeginUpdateResponse. A client that gets no `deployment` exports it. */
+/** apitype.BeginUpdateResponse. If `deployment` is absent, the client exports it. */
 export const BeginUpdateResponse = Type.Object({
   ...StartUpdateResponse.properties,
   ...CreateUpdateResponse.properties,
@@ -58,7 +58,7 @@ export const CompleteUpdateRequest = Type.Object({
   status: Type.Union([Type.Literal('succeeded'), Type.Literal('failed'), Type.Literal('cancelled')]),
 });
 
-/** apitype.UpdateResults, and what the contract tells of an update. */
+/** apitype.UpdateResults, plus the contract's members of an update. */
 export const GetUpdateResponse = Type.Object({
   updateID: Type.String(),
   status: Type.String(),
@@ -72,7 +72,7 @@ export const GetUpdateResponse = Type.Object({
   continuationToken: Type.Union([Type.String(), Type.Null()]),
 });
 
-/** Not a Record of strings, whose pattern of keys `.*` knows no line breaks. */
+/** Not a Record of strings: its key pattern `.*` does not match line breaks. */
 const IntegerMap = Type.Object({}, { additionalProperties: Type.Integer() });
 
 /** apitype.UpdateInfo. */
@@ -82,7 +82,7 @@ export const UpdateInfo = Type.Object({
   startTime: UnixSeconds,
   endTime: UnixSeconds,
   message: Type.String(),
-  // As sent, whatever the values are.
+  // As sent, with any values.
   environment: AnyObject,
   config: AnyObject,
   result: Type.String(),
