@@ -126,10 +126,10 @@ export class EntryFields {
         this.#isCreating = false;
       }
     } else if (name === 'state') {
-      if (path.length === 2) this.#state.takeMember(path[1], text, start, end);
+      if (path.length === 2) this.#state.addMember(path[1], text, start, end);
     } else if (name === 'operation') {
       if (path.length === 3 && path[1] === 'resource') {
-        this.#operationResource.takeMember(path[2], text, start, end);
+        this.#operationResource.addMember(path[2], text, start, end);
       } else if (path.length === 2 && path[1] === 'type') {
         this.#isCreating = kind === 'string' && JSON.parse(text.toString('utf8', start, end)) === 'creating';
       }
