@@ -2,19 +2,19 @@ import { type JsonKind, JsonScanner, JsonSyntaxError } from '../platform/json/js
 import { scanMembers, sliceOf } from '../platform/json/json-text.ts';
 import { ResourceReader, type ResourceText, readResource } from './resource.ts';
 
-/** One pending operation as its raw JSON. */
+/** One pending operation, as raw JSON. */
 export interface PendingOperation {
   readonly text: Buffer;
-  /** Bits of ResourceFeature, of the resource inside. */
+  /** Bits of ResourceFeature for the operation's resource. */
   readonly features: number;
   readonly isCreating: boolean;
 }
 
-/** A deployment cut into the parts that a replay moves about. */
+/** A deployment split into the parts that a replay works with. */
 export interface DeploymentParts {
   readonly resources: readonly ResourceText[];
   readonly pendingOperations: readonly PendingOperation[];
-  /** Every other member but the manifest, raw: secrets providers, metadata, snippets, extensions, unknown ones. */
+  /** All other members except the manifest, as raw JSON: secrets providers, metadata, snippets, extensions and unknown ones. */
   readonly members: ReadonlyMap<string, Buffer>;
 }
 
@@ -22,25 +22,25 @@ export interface DeploymentParts {
 export interface DocumentParts {
   readonly deployment: DeploymentParts;
   readonly features: readonly string[];
-  /** Members that we do not know, raw. */
+  /** Unknown members, as raw JSON. */
   readonly members: ReadonlyMap<string, Buffer>;
 }
 
-/** The value is JSON, but no deployment. */
+/** The value is JSON but not a deployment. */
 export class MalformedDeploymentError extends Error {
   override readonly name = 'MalformedDeploymentError';
 }
 
 const emptyDeployment: DeploymentParts = { resources: [], pendingOperations: [], members: new Map() };
 
-/** Collects a deployment that a scan passes at depth `depth`. Of repeated members the last counts. */
+/** Collects a deployment from the values that a scan reports below `depth`. If a member is repeated, the last one wins. */
 class DeploymentReader {
   readonly #source: Buffer;
   readonly #depth: number;
   readonly #isBase: boolean;
   readonly #resourceReader = new ResourceReader();
-  #passed: ResourceText[] = [];
-  #passedOperations: PendingOperation[] = [];
+  #currentResources: ResourceText[] = [];
+  #currentOperations: PendingOperation[] = [];
   #resources: ResourceText[] = [];
   #operations: PendingOperation[] = [];
   #members = new Map<string, Buffer>();
@@ -51,23 +51,23 @@ class DeploymentReader {
     this.#isBase = isBase;
   }
 
-  take(path: readonly (string | number)[], kind: JsonKind, start: number, end: number): void {
+  addValue(path: readonly (string | number)[], kind: JsonKind, start: number, end: number): void {
     const member = path[this.#depth];
     const depth = path.length - this.#depth;
     if (member === 'resources') {
-      if (depth === 3) this.#resourceReader.takeMember(path[this.#depth + 2], this.#source, start, end);
-      else if (depth === 2) this.#takeResource(kind, start, end);
+      if (depth === 3) this.#resourceReader.addMember(path[this.#depth + 2], this.#source, start, end);
+      else if (depth === 2) this.#addResource(kind, start, end);
       else if (depth === 1) {
         this.#checkList('resources', kind, start);
-        this.#resources = this.#passed;
-        this.#passed = [];
+        this.#resources = this.#currentResources;
+        this.#currentResources = [];
       }
     } else if (member === 'pending_operations') {
-      if (depth === 2) this.#passedOperations.push(readPendingOperation(this.#source.subarray(start, end)));
+      if (depth === 2) this.#currentOperations.push(readPendingOperation(this.#source.subarray(start, end)));
       else if (depth === 1) {
         this.#checkList('pending_operations', kind, start);
-        this.#operations = this.#passedOperations;
-        this.#passedOperations = [];
+        this.#operations = this.#currentOperations;
+        this.#currentOperations = [];
       }
     } else if (depth === 1 && member !== 'manifest') {
       this.#members.set(String(member), this.#source.subarray(start, end));
@@ -79,10 +79,12 @@ class DeploymentReader {
     return { resources: this.#resources, pendingOperations: this.#operations, members: this.#members };
   }
 
-  #takeResource(kind: JsonKind, start: number, end: number): void {
-    const position = this.#passed.length;
+  #addResource(kind: JsonKind, start: number, end: number): void {
+    const position = this.#currentResources.length;
     if (kind !== 'object') throw new MalformedDeploymentError(`Resource ${position} is not an object`);
-    this.#passed.push(this.#resourceReader.finish(this.#source.subarray(start, end), this.#isBase ? position : -1));
+    this.#currentResources.push(
+      this.#resourceReader.finish(this.#source.subarray(start, end), this.#isBase ? position : -1),
+    );
   }
 
   #checkList(name: string, kind: JsonKind, start: number): void {
@@ -91,14 +93,14 @@ class DeploymentReader {
   }
 }
 
-/** Reads a bare deployment, such as the one inside a write entry. Throws MalformedDeploymentError. */
+/** Reads a deployment without the document around it, such as the one in a write entry. Throws MalformedDeploymentError. */
 export function readDeployment(text: Buffer): DeploymentParts {
   const reader = new DeploymentReader(text, 0, false);
   let deployment = emptyDeployment;
   const scanner = new JsonScanner({
     reportDepth: 3,
     onValue: (path, kind, start, end) => {
-      if (path.length > 0) reader.take(path, kind, start, end);
+      if (path.length > 0) reader.addValue(path, kind, start, end);
       else deployment = reader.finish(kind, start);
     },
   });
@@ -107,7 +109,7 @@ export function readDeployment(text: Buffer): DeploymentParts {
   return deployment;
 }
 
-/** Reads a document, in one pass; null is an empty one. Throws MalformedDeploymentError. */
+/** Reads a document in one pass; null means an empty one. Throws MalformedDeploymentError. */
 export function readDocument(text: Buffer | null): DocumentParts {
   const members = new Map<string, Buffer>();
   let deployment = emptyDeployment;
@@ -122,7 +124,7 @@ export function readDocument(text: Buffer | null): DocumentParts {
         if (kind !== 'object') throw new MalformedDeploymentError('Not an object');
       } else if (path[0] === 'deployment') {
         if (path.length > 1) {
-          reader.take(path, kind, start, end);
+          reader.addValue(path, kind, start, end);
         } else {
           deployment = reader.finish(kind, start);
           reader = new DeploymentReader(text, 1, true);

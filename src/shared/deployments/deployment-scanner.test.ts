@@ -15,12 +15,12 @@ function scan(text: string, nested: 'untypedDeployment' | null = null): Deployme
 
 function scanInChunks(text: Buffer, nested: 'untypedDeployment' | null, sizes: readonly number[]): DeploymentScan {
   const scanner = new DeploymentScanner({ nested });
-  // One memory for all chunks, as a reader that reuses its buffer has it.
+  // Reuses one buffer for all chunks, as some readers do.
   const chunk = Buffer.alloc(text.length);
-  let from = 0;
+  let offset = 0;
   for (const size of [...sizes, text.length]) {
-    scanner.write(chunk.subarray(0, text.copy(chunk, 0, from, from + size)));
-    from = Math.min(from + size, text.length);
+    scanner.write(chunk.subarray(0, text.copy(chunk, 0, offset, offset + size)));
+    offset = Math.min(offset + size, text.length);
     chunk.fill(0);
   }
   return scanner.end();
@@ -63,7 +63,7 @@ describe('DeploymentScanner', () => {
     ]);
   });
 
-  test('tells the nested document from the request around it', () => {
+  test('distinguishes the nested document from the request around it', () => {
     const { members, document, resourceCount } = scan(verbatim, 'untypedDeployment');
     expect(textAt(verbatim, members.get('untypedDeployment'))).toBe(
       '{"version" :4,"features":[],"deployment":{"a":[1],"resources":[{},{}],"pending_operations":[{}]}}',
@@ -76,7 +76,7 @@ describe('DeploymentScanner', () => {
     expect(resourceCount).toBe(2);
   });
 
-  test('takes no other member for the nested document', () => {
+  test('does not mistake another member for the nested document', () => {
     const other = '{"version":9,"features":[],"deployment":{"resources":[1,2,3]}}';
     const { document, resources } = scan(
       `{"other":${other},"untypedDeployment":{"version":3,"deployment":{}},"another":${other}}`,
@@ -87,7 +87,7 @@ describe('DeploymentScanner', () => {
     expect(resources).toBe('absent');
   });
 
-  test('gives the same result however the text is cut', () => {
+  test('returns the same result however the text is split into chunks', () => {
     fc.assert(
       fc.property(fc.boolean(), fc.array(fc.integer({ min: 0, max: 9 })), (isNested, sizes) => {
         const [text, nested] = isNested ? ([verbatim, 'untypedDeployment'] as const) : ([checkpoint, null] as const);
@@ -100,18 +100,18 @@ describe('DeploymentScanner', () => {
     ['null', 'null', 0],
     ['[]', 'array', 0],
     ['[null,{"a":[{}]}]', 'array', 2],
-  ])('tells resources %s', (resources, kind, resourceCount) => {
+  ])('reports the kind and count of resources %s', (resources, kind, resourceCount) => {
     for (const sizes of [[], [40], Array(60).fill(1)]) {
       const text = Buffer.from(`{"version":3,"deployment":{"resources":${resources}}}`);
       expect(scanInChunks(text, null, sizes)).toMatchObject({ resources: kind, resourceCount });
     }
   });
 
-  test('tells that resources are absent', () => {
+  test('reports that resources are absent', () => {
     expect(scan('{"deployment":{"Resources":[1]}}')).toMatchObject({ resources: 'absent', resourceCount: 0 });
   });
 
-  test('counts the last of repeated members', () => {
+  test('uses the last of repeated members', () => {
     expect(scan('{"deployment":{"resources":[1,2],"resources":[3]}}').resourceCount).toBe(1);
     expect(scan('{"deployment":{"resources":[1,2]},"deployment":{}}').resources).toBe('absent');
     const documents = '{"version":1,"deployment":{"resources":[1,2]}},"untypedDeployment":{"deployment":{}}';
@@ -130,8 +130,8 @@ describe('DeploymentScanner', () => {
     );
     test.each([
       ['at once', []],
-      ['in pieces of 1,000', Array(280).fill(1000)],
-      ['with a cut within the last', [text.length - 3]],
+      ['in chunks of 1,000 bytes', Array(280).fill(1000)],
+      ['with a split in the last member', [text.length - 3]],
     ])('%s', (_, sizes) => {
       const { members } = scanInChunks(text, null, sizes);
       expect(members.get('dropped')).toEqual({ kind: 'string', start: 11, end: 11 + dropped.length });
@@ -142,25 +142,35 @@ describe('DeploymentScanner', () => {
   });
 
   test.each([
-    ['a root that is no object', '[]', null, 'The body is not an object'],
+    ['a root that is not an object', '[]', null, 'The body is not an object'],
     ['a missing deployment', '{"version":3}', null, '"deployment" is missing'],
-    ['a deployment that is null', '{"deployment":null}', null, '"deployment" is not an object'],
+    ['a null deployment', '{"deployment":null}', null, '"deployment" is not an object'],
     ['a missing document', '{"deployment":{}}', 'untypedDeployment', '"untypedDeployment" is missing'],
-    ['a document in quotes', '{"untypedDeployment":"{}"}', 'untypedDeployment', '"untypedDeployment" is not an object'],
+    [
+      'a document that is a string',
+      '{"untypedDeployment":"{}"}',
+      'untypedDeployment',
+      '"untypedDeployment" is not an object',
+    ],
     ['a document without deployment', '{"untypedDeployment":{}}', 'untypedDeployment', '"deployment" is missing'],
-    ['resources by name', '{"deployment":{"resources":{"a":1}}}', null, '"resources" is neither an array nor null'],
+    [
+      'resources that are an object',
+      '{"deployment":{"resources":{"a":1}}}',
+      null,
+      '"resources" is neither an array nor null',
+    ],
     ['resources that are true', '{"deployment":{"resources":true}}', null, '"resources" is neither an array nor null'],
-  ] as const)('refuses %s', (_, text, nested, message) => {
+  ] as const)('rejects %s', (_, text, nested, message) => {
     expect(() => scan(text, nested)).toThrow(new InvalidDeploymentError(message));
   });
 
-  test('refuses what is not JSON', () => {
+  test('rejects invalid JSON', () => {
     expect(() => scan('{"deployment":{}')).toThrow(JsonSyntaxError);
   });
 });
 
 describe('assertDeploymentVersion', () => {
-  test.each(['1', '2', '3', '4'])('takes %s', (text) => {
+  test.each(['1', '2', '3', '4'])('accepts %s', (text) => {
     expect(assertDeploymentVersion(text)).toBe(Number(text));
   });
 
@@ -173,7 +183,7 @@ describe('assertDeploymentVersion', () => {
     ['-1', 'not an integer'],
     ['3.0', 'not an integer'],
     ['"3"', 'not an integer'],
-  ])('refuses %s', (text, message) => {
+  ])('rejects %s', (text, message) => {
     expect(() => assertDeploymentVersion(text)).toThrow(InvalidDeploymentError);
     expect(() => assertDeploymentVersion(text)).toThrow(message);
   });

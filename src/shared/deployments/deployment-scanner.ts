@@ -3,37 +3,37 @@ import { type JsonKind, JsonScanner, type Span } from '../platform/json/json-sca
 import type { JsonSpan } from '../platform/json/json-text.ts';
 import { RecentText } from '../platform/json/recent-text.ts';
 
-/** Longest raw text that is kept of a member. */
+/** Maximum size of a member's raw text that is kept. */
 const maxTextBytes = 64 * 1024;
 
-/** Deployment schema versions that we know (pkg/resource/stack/deployment.go). */
+/** The newest supported deployment schema version (pkg/resource/stack/deployment.go). */
 const newestDeploymentVersion = 4;
 
-/** A member's place in the scanned text. `text` is its raw JSON, unless it is an object or too long. */
+/** A member's position in the scanned text. `text` is its raw JSON, unless it is an object or too long. */
 export interface ScannedMember extends JsonSpan {
   readonly text?: string;
 }
 
-/** What a deployment document holds. Offsets count from the start of the scanned text. */
+/** The result of scanning a deployment document. Offsets are relative to the start of the scanned text. */
 export interface DeploymentScan {
   /** Length of the scanned text. */
   readonly length: number;
-  /** The root object, without white space around it. */
+  /** The root object, without surrounding white space. */
   readonly root: Span;
-  /** Members of the root; of a repeated name the last counts. */
+  /** Members of the root. If a name is repeated, the last member wins. */
   readonly members: ReadonlyMap<string, ScannedMember>;
-  /** Members of the document `{version, features?, deployment}`: the nested one's, else the root's. */
+  /** Members of the document `{version, features?, deployment}`: the nested one if there is one, otherwise the root. */
   readonly document: ReadonlyMap<string, ScannedMember>;
   readonly resources: 'absent' | 'null' | 'array';
   readonly resourceCount: number;
 }
 
 export interface DeploymentScanOptions {
-  /** The root member that holds the document, or null when the root is the document itself. */
+  /** The root member that contains the document, or null if the root is the document itself. */
   readonly nested: 'untypedDeployment' | null;
 }
 
-/** The text is JSON, but holds no deployment that we can take. */
+/** The text is JSON but does not contain a deployment that the server can accept. */
 export class InvalidDeploymentError extends InvalidRequestError {
   override readonly name = 'InvalidDeploymentError';
 }
@@ -46,8 +46,8 @@ interface Resources {
 const noResources: Resources = { kind: 'absent', count: 0 };
 
 /**
- * Finds its way through a checkpoint request or a deployment document that arrives in pieces. Keeps small members of
- * the envelope only, so memory does not grow with the document.
+ * Scans a checkpoint request or a deployment document that arrives in chunks. Keeps only small members of the envelope, so
+ * memory use does not grow with the document.
  */
 export class DeploymentScanner {
   readonly #nested: string | null;
@@ -59,28 +59,28 @@ export class DeploymentScanner {
   #rootKind: JsonKind = 'literal';
   #root: Span = { start: 0, end: 0 };
   #document = new Map<string, ScannedMember>();
-  #passedDocument = new Map<string, ScannedMember>();
+  #currentDocument = new Map<string, ScannedMember>();
   #deploymentResources = noResources;
-  #passedResources = noResources;
-  #passedElements = 0;
+  #currentResources = noResources;
+  #elementCount = 0;
 
   constructor({ nested }: DeploymentScanOptions) {
     this.#nested = nested;
     this.#depth = nested === null ? 1 : 2;
     this.#scanner = new JsonScanner({
       reportDepth: this.#depth + 2,
-      onValue: (path, kind, start, end) => this.#take(path, kind, start, end),
+      onValue: (path, kind, start, end) => this.#addValue(path, kind, start, end),
     });
   }
 
-  /** Takes the next piece. Throws JsonSyntaxError. */
+  /** Scans the next chunk. Throws JsonSyntaxError. */
   write(chunk: Buffer): void {
     this.#texts.beginChunk(chunk);
     this.#scanner.write(chunk);
     this.#texts.endChunk();
   }
 
-  /** Declares the text complete. Throws JsonSyntaxError, InvalidDeploymentError. */
+  /** Ends the text and returns the result. Throws JsonSyntaxError and InvalidDeploymentError. */
   end(): DeploymentScan {
     const length = this.#scanner.end();
     if (this.#rootKind !== 'object') throw new InvalidDeploymentError('The body is not an object');
@@ -92,36 +92,36 @@ export class DeploymentScanner {
     return { length, root: this.#root, members: this.#members, document, resources: kind, resourceCount: count };
   }
 
-  #take(path: readonly (string | number)[], kind: JsonKind, start: number, end: number): void {
+  #addValue(path: readonly (string | number)[], kind: JsonKind, start: number, end: number): void {
     const depth = path.length;
     if (depth === 0) {
       this.#rootKind = kind;
       this.#root = { start, end };
     } else if (depth === this.#depth && (depth === 1 || path[0] === this.#nested)) {
       const name = String(path[depth - 1]);
-      const members = depth === 1 ? this.#members : this.#passedDocument;
+      const members = depth === 1 ? this.#members : this.#currentDocument;
       members.set(name, this.#member(kind, start, end));
       if (name === 'deployment') {
-        this.#deploymentResources = this.#passedResources;
-        this.#passedResources = noResources;
+        this.#deploymentResources = this.#currentResources;
+        this.#currentResources = noResources;
       }
     } else if (depth === 1) {
       this.#members.set(String(path[0]), this.#member(kind, start, end));
       if (path[0] === this.#nested) {
-        this.#document = this.#passedDocument;
-        this.#passedDocument = new Map();
+        this.#document = this.#currentDocument;
+        this.#currentDocument = new Map();
       }
     } else if (this.#isInResources(path)) {
       if (depth > this.#depth + 1) {
-        this.#passedElements++;
+        this.#elementCount++;
         return;
       }
-      this.#passedResources = { kind: this.#resourcesKind(kind, end), count: this.#passedElements };
-      this.#passedElements = 0;
+      this.#currentResources = { kind: this.#resourcesKind(kind, end), count: this.#elementCount };
+      this.#elementCount = 0;
     }
   }
 
-  /** The value that has just ended, with its raw text unless that is an object or too long. */
+  /** The value that has just ended, with its raw text unless it is an object or too long. */
   #member(kind: JsonKind, start: number, end: number): ScannedMember {
     const text = kind === 'object' ? null : this.#texts.textOf(start, end);
     const member = text === null ? { kind, start, end } : { kind, start, end, text: text.toString('utf8') };
@@ -136,12 +136,12 @@ export class DeploymentScanner {
 
   #resourcesKind(kind: JsonKind, end: number): Resources['kind'] {
     if (kind === 'array') return 'array';
-    // Of the literals only null ends in an l, and its last byte is in the chunk at hand.
+    // Only the literal null ends in an l, and its last byte is in the current chunk.
     return kind === 'literal' && this.#texts.byteAt(end - 1) === 0x6c ? 'null' : 'other';
   }
 }
 
-/** Scans a text at hand. Throws JsonSyntaxError, InvalidDeploymentError. */
+/** Scans a complete text. Throws JsonSyntaxError and InvalidDeploymentError. */
 export function scanDeployment(text: Buffer, nested: DeploymentScanOptions['nested']): DeploymentScan {
   const scanner = new DeploymentScanner({ nested });
   scanner.write(text);
@@ -149,8 +149,8 @@ export function scanDeployment(text: Buffer, nested: DeploymentScanOptions['nest
 }
 
 /**
- * The schema version that a document's `version` member states, given as its raw JSON. Throws InvalidDeploymentError
- * for those that a CLI would refuse to load (pkg/resource/stack/deployment.go).
+ * Parses the schema version of a document from the raw JSON of its `version` member. Throws InvalidDeploymentError for
+ * versions that the CLI would refuse to load (pkg/resource/stack/deployment.go).
  */
 export function assertDeploymentVersion(text: string | undefined): number {
   if (text === undefined || text === 'null' || text === '0') {

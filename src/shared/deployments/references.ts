@@ -3,7 +3,7 @@ import { scanElements, sliceOf } from '../platform/json/json-text.ts';
 import { joinParts, listMembers } from '../platform/json/member-edits.ts';
 import type { ResourceText } from './resource.ts';
 
-/** Each field of a resource that names others by their URNs, and how deep below the resource the URNs stand. */
+/** The fields of a resource that contain URNs, and the depth of the URNs below the resource. */
 const referenceDepths = {
   urn: 1,
   parent: 1,
@@ -17,10 +17,10 @@ const referenceDepths = {
 } as const;
 type Depths = typeof referenceDepths;
 
-/** A field with URNs: one, a list, or lists by property. `provider` has a provider reference. */
+/** A field with one URN, a list of URNs or lists by property. `provider` contains a provider reference. */
 export type ReferenceField = keyof Depths;
 
-/** The URNs that a resource names. An absent or ill-typed field reads as empty. */
+/** The URNs in a resource. An absent or ill-typed field is treated as empty. */
 export type ResourceReferences = {
   readonly [Field in ReferenceField]: {
     1: string;
@@ -29,13 +29,15 @@ export type ResourceReferences = {
   }[Depths[Field]];
 };
 
-/** The field whose URN stands at `path`, which has the resource's member at index `at`; null when no URN stands there. */
+/** The field that the URN at `path` belongs to, or null if there is no URN at `path`. `path[at]` is the resource's member. */
 export function referenceFieldAt(path: readonly (string | number)[], at = 0): ReferenceField | null {
   const field = path[at];
   return isReferenceField(field) && path.length - at === referenceDepths[field] ? field : null;
 }
 
-/** Up to this size a resource is parsed whole, which is three times as fast as a scan but builds all of it. */
+/**
+ * Resources up to this size are parsed completely. That is three times as fast as a scan but needs memory for the whole resource.
+ */
 const maxParsedBytes = 64 * 1024;
 
 export function readReferences({ text }: ResourceText): ResourceReferences {
@@ -73,7 +75,7 @@ function isReferenceField(name: string | number | undefined): name is ReferenceF
   return name !== undefined && Object.hasOwn(referenceDepths, name);
 }
 
-/** The array in `text` with only the strings that pass, each as it was spelled; null when none does. */
+/** Filters the array in `text`, keeping the raw text of the strings that pass; null if none does. */
 export function filterStrings(text: Buffer, passes: (value: string) => boolean): Buffer | null {
   const kept: Buffer[] = [];
   for (const span of scanElements(text) ?? []) {
@@ -83,7 +85,7 @@ export function filterStrings(text: Buffer, passes: (value: string) => boolean):
   return kept.length > 0 ? joinParts('[', kept, ']') : null;
 }
 
-/** The object of string arrays in `text`, each filtered, and those keys dropped that have nothing left. */
+/** Filters each array of the object in `text` and drops keys without remaining strings; null if none remains. */
 export function filterStringLists(text: Buffer, passes: (value: string) => boolean): Buffer | null {
   const kept: Buffer[] = [];
   for (const { nameStart, valueStart, valueEnd } of listMembers(text)) {

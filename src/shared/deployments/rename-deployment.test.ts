@@ -18,34 +18,34 @@ const after = 'urn:pulumi:prod::store::a:b:C::x';
 const rootBefore = 'urn:pulumi:dev::shop::pulumi:pulumi:Stack::shop-dev';
 const rootAfter = 'urn:pulumi:prod::store::pulumi:pulumi:Stack::store-prod';
 
-/** In pieces of 5 bytes and as a whole, which must come to the same. */
+/** Renames the document in chunks of 5 bytes and as a whole. Both must have the same result. */
 async function rename(document: string, change = { from, to }): Promise<string> {
-  const [cut, whole] = await Promise.all(
-    [5, document.length * 4].map((bytes) => renamePieces(document, bytes, change)),
+  const [chunked, whole] = await Promise.all(
+    [5, document.length * 4].map((bytes) => renameInChunks(document, bytes, change)),
   );
-  expect(cut).toBe(whole);
+  expect(chunked).toBe(whole);
   return whole as string;
 }
 
-async function renamePieces(document: string, chunkBytes: number, change = { from, to }): Promise<string> {
+async function renameInChunks(document: string, chunkBytes: number, change = { from, to }): Promise<string> {
   const parts: Buffer[] = [];
-  for await (const part of (await renameDeployment(inPieces(document, chunkBytes), change))())
+  for await (const part of (await renameDeployment(inChunks(document, chunkBytes), change))())
     parts.push(Buffer.from(part));
   return Buffer.concat(parts).toString();
 }
 
-function inPieces(document: string, chunkBytes: number): ByteSource {
+function inChunks(document: string, chunkBytes: number): ByteSource {
   const bytes = Buffer.from(document);
   return async function* () {
-    // One piece of memory for all, as a reader may have it.
-    const piece = Buffer.alloc(Math.min(chunkBytes, bytes.length));
-    for (let at = 0; at < bytes.length; at += piece.length) {
-      yield piece.subarray(0, bytes.copy(piece, 0, at, at + piece.length));
+    // Reuses one buffer for all chunks, as some readers do.
+    const chunk = Buffer.alloc(Math.min(chunkBytes, bytes.length));
+    for (let at = 0; at < bytes.length; at += chunk.length) {
+      yield chunk.subarray(0, bytes.copy(chunk, 0, at, at + chunk.length));
     }
   };
 }
 
-/** Renames a document with this one resource, given as raw members, and returns its raw members. */
+/** Renames a document with one resource, given as raw members. Returns the resource's raw members. */
 async function renameResource(members: string, change = { from, to }): Promise<string> {
   const [head, tail] = ['{"version":3,"deployment":{"resources":[{', '}]}}'];
   return (await rename(head + members + tail, change)).slice(head.length, -tail.length);
@@ -69,20 +69,20 @@ describe('renameDeployment', () => {
   test.each([
     ['of another stack', 'urn:pulumi:dev2::shop::a:b:C::x'],
     ['of another project', 'urn:pulumi:dev::shop2::a:b:C::x'],
-    ['that is not whole', 'urn:pulumi:dev::shop::a:b:C'],
+    ['that is incomplete', 'urn:pulumi:dev::shop::a:b:C'],
     ['of another namespace', 'urn:other:dev::shop::a:b:C::x'],
   ])('keeps a URN %s', async (_, urn) => {
     const members = `"urn":"${urn}","dependencies":["${urn}"],"provider":"${urn}"`;
     expect(await renameResource(members)).toBe(members);
   });
 
-  test('keeps type and name of a resource whatever they hold', async () => {
+  test('keeps the type and name of a resource even if they contain the old names', async () => {
     expect(await renameResource('"urn":"urn:pulumi:dev::shop::a:b:C$pulumi:pulumi:Stack::shop-dev::dev"')).toBe(
       '"urn":"urn:pulumi:prod::store::a:b:C$pulumi:pulumi:Stack::shop-dev::dev"',
     );
   });
 
-  test('keeps the spelling of a project that the CLI cleans in paths', async () => {
+  test('keeps the spelling of a project name that the CLI normalizes in paths', async () => {
     const cleaned = { ...from, project: 'my-shop' };
     expect(
       await renameResource('"urn":"urn:pulumi:dev::my shop::pulumi:pulumi:Stack::my shop-dev"', {
@@ -115,7 +115,7 @@ describe('renameDeployment', () => {
     expect(await renameResource(members)).toBe(members);
   });
 
-  test('does not take the signature of one object for that of its neighbour', async () => {
+  test('does not apply the signature of one object to its neighbor', async () => {
     const members = `"inputs":{"a":[{"${signature}":"${reference}"},{"urn":"${before}"}],"b":{"urn":"${before}"}}`;
     expect(await renameResource(members)).toBe(members);
   });
@@ -172,11 +172,11 @@ describe('renameDeployment', () => {
     expect(await renameDeployment(document, { from, to })).toBe(document);
   });
 
-  test('refuses what is not JSON', async () => {
+  test('rejects invalid JSON', async () => {
     await expect(rename('{"deployment":{"resources":[}}')).rejects.toThrow(JsonSyntaxError);
   });
 
-  test('is undone by the rename back', async () => {
+  test('is undone by renaming back', async () => {
     const name = fc.string({ unit: 'grapheme' });
     const urn = fc
       .tuple(fc.constantFrom('dev', 'qa'), fc.constantFrom('shop', 'lib'), name)
@@ -188,9 +188,9 @@ describe('renameDeployment', () => {
     await fc.assert(
       fc.asyncProperty(fc.array(resource), fc.integer({ min: 1, max: 64 }), async (resources, chunkBytes) => {
         const document = `{"version":3,"deployment":{"resources":[${resources.join(', ')}]}}`;
-        const renamed = await renamePieces(document, chunkBytes);
+        const renamed = await renameInChunks(document, chunkBytes);
         expect(renamed).not.toContain('urn:pulumi:dev::shop::');
-        expect(await renamePieces(renamed, chunkBytes, { from: to, to: from })).toBe(document);
+        expect(await renameInChunks(renamed, chunkBytes, { from: to, to: from })).toBe(document);
       }),
     );
   });

@@ -6,13 +6,13 @@ import type { StackRef } from '../stacks/names.ts';
 import { referenceFieldAt } from './references.ts';
 import { renameUrn, type StackRename } from './urn.ts';
 
-/** Values that need more than JSON's kinds are objects which say under this key what they are. */
+/** Values that JSON has no type for are objects with their kind under this key. */
 const signatureKey = '4dabf18193072939515e22adb298388d';
 const resourceReference = '5cf8f73096256a8f31e491e813e4eb8e';
 const outputValue = 'd0e6a833031e9bbcd3f4e8bde6ca49a4';
 
-/** What the service's secrets provider calls the parts of a stack's place. */
-const stackParts: ReadonlyMap<string, keyof StackRef> = new Map([
+/** Member names of the stack reference in the service secrets provider's state. */
+const stackRefMembers: ReadonlyMap<string, keyof StackRef> = new Map([
   ['owner', 'organization'],
   ['project', 'project'],
   ['stack', 'stack'],
@@ -20,15 +20,18 @@ const stackParts: ReadonlyMap<string, keyof StackRef> = new Map([
 
 type Path = readonly (string | number)[];
 
-/** Longest text in which a mention is looked for, in bytes. */
+/** Maximum size of a string that is searched for a mention, in bytes. */
 const maxMentionBytes = 1024 * 1024;
-/** What one state may mention its stack: each place is remembered, 8 bytes, until the state is written. Real states of 1 GiB have fewer. */
+/**
+ * Maximum mentions of the stack in one state. Each takes 8 bytes of memory until the state is written. Real states of 1 GiB have
+ * fewer.
+ */
 const maxMentions = 8_000_000;
 
-/** What has been seen of an object inside a property: only its end tells whether these strings are URNs. */
+/** An unfinished object inside a property. Whether these strings are URNs is only known at its end. */
 interface OpenObject {
   signature: string;
-  /** Where a string begins that would change. */
+  /** Offset of the `urn` string, if the rename would change it. */
   urn: number | null;
   dependencies: number[];
 }
@@ -40,11 +43,10 @@ interface NamedPart {
 }
 
 /**
- * Rewrites a deployment document `{version, features?, deployment}` for a stack that has moved: URNs of the old stack
- * and project wherever they refer to resources, the name of the root stack resource, and the stack that the
- * service's secrets provider names (the CLI decrypts at that place). All other bytes stay as they are; so do secrets,
- * which are encrypted. Reads the document once here, and once for each reading of the result, a chunk at a time; returns the very
- * same source when nothing changes. Throws JsonSyntaxError, InvalidRequestError.
+ * Rewrites a deployment document `{version, features?, deployment}` for a renamed stack: URNs of the old stack and project wherever
+ * they refer to resources, the name of the root stack resource, and the stack in the service secrets provider's state (which the CLI
+ * uses to decrypt). All other bytes are kept, including encrypted secrets. Streams the document once here and once for each read
+ * of the result. Returns `document` itself if nothing changes. Throws JsonSyntaxError and InvalidRequestError.
  */
 export async function renameDeployment(
   document: () => AsyncIterable<Buffer>,
@@ -61,12 +63,12 @@ class Mentions {
   readonly #change: StackRename;
   readonly #scanner: JsonScanner;
   readonly #texts = new RecentText(maxMentionBytes);
-  readonly #places = new StringPlaces();
-  /** Mentions that are no URNs: their new values, by the place. */
+  readonly #offsets = new StringPlaces();
+  /** New values of mentions that are not URNs, by offset. */
   readonly #names = new Map<number, string>();
-  /** By the depth of the object. */
+  /** Indexed by the depth of the object. */
   readonly #openObjects: (OpenObject | undefined)[] = [];
-  #pending = 0;
+  #pendingDependencies = 0;
   #secretsType = '';
   readonly #secretsState = new Map<string, NamedPart>();
 
@@ -75,67 +77,67 @@ class Mentions {
     this.#scanner = new JsonScanner({
       reportDepth: Number.POSITIVE_INFINITY,
       onValue: (path, kind, start, end) => {
-        this.#take(path, kind, start, end);
+        this.#addValue(path, kind, start, end);
         this.#texts.pass(end);
       },
     });
   }
 
-  /** Throws JsonSyntaxError, InvalidRequestError. */
+  /** Throws JsonSyntaxError and InvalidRequestError. */
   write(chunk: Buffer): void {
     this.#texts.beginChunk(chunk);
     this.#scanner.write(chunk);
     this.#texts.endChunk();
   }
 
-  /** Where the strings begin, in order, and what they become. Throws JsonSyntaxError. */
+  /** Returns the sorted offsets of the strings to change and the rule for their new values. Throws JsonSyntaxError. */
   end(): { starts: Float64Array; rule: (value: string, start: number) => string } {
     this.#scanner.end();
     const rule = (value: string, start: number): string => this.#names.get(start) ?? renameUrn(value, this.#change);
-    return { starts: this.#places.sorted(), rule };
+    return { starts: this.#offsets.sorted(), rule };
   }
 
-  #take(path: Path, kind: JsonKind, start: number, end: number): void {
+  #addValue(path: Path, kind: JsonKind, start: number, end: number): void {
     if (path[0] !== 'deployment') return;
     switch (path[1]) {
       case 'resources':
-        this.#takeResource(path, 3, kind, start, end);
+        this.#addResourceValue(path, 3, kind, start, end);
         break;
       // The CLI's delta mode writes the second spelling (pkg/backend/httpstate/diffs.go).
       case 'pending_operations':
       case 'pendingOperations':
-        if (path[3] === 'resource') this.#takeResource(path, 4, kind, start, end);
+        if (path[3] === 'resource') this.#addResourceValue(path, 4, kind, start, end);
         break;
       case 'snippets':
-        if (path[3] === 'references' && path.length === 5) this.#takeUrn(kind, start, end);
+        if (path[3] === 'references' && path.length === 5) this.#addUrn(kind, start, end);
         break;
       case 'secrets_providers':
-        this.#takeSecretsProvider(path, kind, start, end);
+        this.#addSecretsProviderValue(path, kind, start, end);
     }
   }
 
   /** `path[at]` is the resource's member. */
-  #takeResource(path: Path, at: number, kind: JsonKind, start: number, end: number): void {
+  #addResourceValue(path: Path, at: number, kind: JsonKind, start: number, end: number): void {
     if (referenceFieldAt(path, at) !== null) {
-      this.#takeUrn(kind, start, end);
+      this.#addUrn(kind, start, end);
       return;
     }
     switch (path[at]) {
-      // The map of all inputs or outputs is no value itself, whatever its keys are.
+      // The map of all inputs or outputs is not a property value itself, even if it has the keys of one.
       case 'inputs':
       case 'outputs':
-        this.#takeProperty(path, path.length - at > 1, kind, start, end);
+        this.#addPropertyValue(path, path.length - at > 1, kind, start, end);
         break;
       case 'replacementTrigger':
-        this.#takeProperty(path, true, kind, start, end);
+        this.#addPropertyValue(path, true, kind, start, end);
     }
   }
 
-  #takeUrn(kind: JsonKind, start: number, end: number): void {
+  #addUrn(kind: JsonKind, start: number, end: number): void {
     if (kind === 'string' && this.#isMention(start, end)) this.#add(start);
   }
 
-  #takeProperty(path: Path, isValue: boolean, kind: JsonKind, start: number, end: number): void {
+  #addPropertyValue(path: Path, isValue: boolean, kind: JsonKind, start: number, end: number): void {
     const depth = path.length;
     if (kind === 'string') {
       const key = path[depth - 1];
@@ -145,17 +147,17 @@ class Mentions {
       } else if (typeof key === 'number' && path[depth - 2] === 'dependencies') {
         if (!this.#isMention(start, end)) return;
         this.#openObject(depth - 2).dependencies.push(start);
-        this.#pending++;
-        this.#assertFew();
+        this.#pendingDependencies++;
+        this.#assertLimit();
       }
     } else if (kind === 'object') {
       const object = this.#openObjects[depth];
       if (!object) return;
       this.#openObjects[depth] = undefined;
-      this.#pending -= object.dependencies.length;
+      this.#pendingDependencies -= object.dependencies.length;
       if (!isValue) return;
       if (object.signature === resourceReference && object.urn !== null) this.#add(object.urn);
-      else if (object.signature === outputValue) for (const place of object.dependencies) this.#add(place);
+      else if (object.signature === outputValue) for (const offset of object.dependencies) this.#add(offset);
     }
   }
 
@@ -164,12 +166,12 @@ class Mentions {
     return this.#openObjects[depth];
   }
 
-  #takeSecretsProvider(path: Path, kind: JsonKind, start: number, end: number): void {
+  #addSecretsProviderValue(path: Path, kind: JsonKind, start: number, end: number): void {
     if (path[2] === 'type' && path.length === 3) {
       this.#secretsType = (kind === 'string' && this.#valueOf(start, end)) || '';
     } else if (path[2] === 'state' && path.length === 4) {
       const name = String(path[3]);
-      if (kind !== 'string' || !stackParts.has(name)) return;
+      if (kind !== 'string' || !stackRefMembers.has(name)) return;
       this.#secretsState.set(name, { start, value: this.#valueOf(start, end) ?? '' });
     } else if (path.length === 2) {
       if (this.#secretsType === 'service') this.#renameSecretsStack();
@@ -178,11 +180,11 @@ class Mentions {
     }
   }
 
-  /** Only when it names this stack: a provider that names another one uses that one's key, and goes on doing so. */
+  /** Renames the stack in the provider's state, if it is this stack. A provider of another stack keeps using that stack's key. */
   #renameSecretsStack(): void {
     const { from, to } = this.#change;
-    for (const [member, part] of stackParts) if (this.#secretsState.get(member)?.value !== from[part]) return;
-    for (const [member, part] of stackParts) {
+    for (const [member, part] of stackRefMembers) if (this.#secretsState.get(member)?.value !== from[part]) return;
+    for (const [member, part] of stackRefMembers) {
       const { start, value } = this.#secretsState.get(member) as NamedPart;
       if (value === to[part]) continue;
       this.#add(start);
@@ -195,19 +197,19 @@ class Mentions {
     return value !== null && renameUrn(value, this.#change) !== value;
   }
 
-  /** Null for what is too long to be a mention. */
+  /** The string's value; null if it is too long to be a mention. */
   #valueOf(start: number, end: number): string | null {
     const text = this.#texts.textOf(start, end);
     return text === null ? null : decodeJsonString(text, 0, text.length);
   }
 
   #add(start: number): void {
-    this.#places.add(start);
-    this.#assertFew();
+    this.#offsets.add(start);
+    this.#assertLimit();
   }
 
-  #assertFew(): void {
-    if (this.#places.count + this.#pending <= maxMentions) return;
+  #assertLimit(): void {
+    if (this.#offsets.count + this.#pendingDependencies <= maxMentions) return;
     throw new InvalidRequestError(
       `The state mentions its own stack more than ${maxMentions} times, which is more than this server can rename`,
     );

@@ -1,7 +1,7 @@
 import { JsonScanner } from '../platform/json/json-scanner.ts';
 import { editMembers, type MemberEdit } from '../platform/json/member-edits.ts';
 
-/** Bits for the deployment features that a single resource can ask for. */
+/** Bits for the deployment features that a resource can require. */
 export const ResourceFeature = {
   refreshBeforeUpdate: 1,
   views: 2,
@@ -22,28 +22,28 @@ const memberFeatures = new Map<string | number | undefined, number>([
   ['snippetID', ResourceFeature['snippets-prototype']],
 ]);
 
-/** One resource as its raw JSON, with the little that every replay has to know about it. */
+/** One resource as raw JSON, with the properties that every replay needs. */
 export interface ResourceText {
   readonly text: Buffer;
   /** Bits of ResourceFeature. */
   readonly features: number;
   readonly hasAliases: boolean;
-  /** Its position in the base document when its bytes are still those of the base document, else -1. */
+  /** Its position in the base document if its bytes are unchanged from there, otherwise -1. */
   readonly basePosition: number;
 }
 
-/** Collects a resource's features while a scan passes its members. Of a repeated member the last counts. */
+/** Collects a resource's features from its scanned members. If a member is repeated, the last one wins. */
 export class ResourceReader {
   #features: number;
   #hasAliases: boolean;
 
-  /** Begins with what is known of `resource`, for members that change. */
+  /** Starts with the features of `resource`, for editing its members. */
   constructor(resource?: ResourceText) {
     this.#features = resource?.features ?? 0;
     this.#hasAliases = resource?.hasAliases ?? false;
   }
 
-  takeMember(name: string | number | undefined, source: Buffer, start: number, end: number): void {
+  addMember(name: string | number | undefined, source: Buffer, start: number, end: number): void {
     if (name === 'aliases') {
       this.#hasAliases = isFilled(source, start, end);
       return;
@@ -53,7 +53,7 @@ export class ResourceReader {
     this.#features = isFilled(source, start, end) ? this.#features | bit : this.#features & ~bit;
   }
 
-  /** The resource that has just been passed; the reader is then ready for the next one. */
+  /** Returns the resource whose members were added and resets the reader for the next one. */
   finish(text: Buffer, basePosition = -1): ResourceText {
     const resource = { text, features: this.#features, hasAliases: this.#hasAliases, basePosition };
     this.#features = 0;
@@ -62,13 +62,13 @@ export class ResourceReader {
   }
 }
 
-/** Reads the resource that `text` holds. */
+/** Reads the resource in `text`. */
 export function readResource(text: Buffer): ResourceText {
   const reader = new ResourceReader();
   const scanner = new JsonScanner({
     reportDepth: 1,
     onValue: (path, _, start, end) => {
-      if (path.length === 1) reader.takeMember(path[0], text, start, end);
+      if (path.length === 1) reader.addMember(path[0], text, start, end);
     },
   });
   scanner.write(text);
@@ -76,31 +76,31 @@ export function readResource(text: Buffer): ResourceText {
   return reader.finish(text);
 }
 
-/** The resource with some members edited; all other members keep their bytes. */
+/** Returns the resource with some members edited. All other members keep their bytes. */
 export function editResource(resource: ResourceText, edits: ReadonlyMap<string, MemberEdit>): ResourceText {
   if (edits.size === 0) return resource;
   const reader = new ResourceReader(resource);
-  const watched = new Map<string, MemberEdit>();
+  const trackedEdits = new Map<string, MemberEdit>();
   for (const [name, edit] of edits) {
-    watched.set(name, (value) => {
+    trackedEdits.set(name, (value) => {
       const edited = edit(value);
-      reader.takeMember(name, edited ?? nullText, 0, edited?.length ?? nullText.length);
+      reader.addMember(name, edited ?? nullText, 0, edited?.length ?? nullText.length);
       return edited;
     });
   }
-  const text = editMembers(resource.text, watched);
+  const text = editMembers(resource.text, trackedEdits);
   return reader.finish(text);
 }
 
 const nullText = Buffer.from('null');
 const trueText = Buffer.from('true');
 
-/** The resource with boolean members set. */
+/** Returns the resource with these boolean members set to true. */
 export function flagResource(resource: ResourceText, names: readonly string[]): ResourceText {
   return editResource(resource, new Map(names.map((name) => [name, () => trueText])));
 }
 
-/** Whether Go's omitempty would keep the value: it is not `null`, `false`, `""`, `[]` or `{}`. */
+/** Whether Go's omitempty would keep the value, which is the case unless it is `null`, `false`, `""`, `[]` or `{}`. */
 export function isFilled(source: Buffer, start: number, end: number): boolean {
   switch (source[start]) {
     case 0x22:

@@ -1,6 +1,6 @@
 import type { StackRef } from '../stacks/names.ts';
 
-/** Type of the resource that stands for the stack itself. */
+/** Type of the resource that represents the stack itself. */
 export const rootStackType = 'pulumi:pulumi:Stack';
 
 const urnPrefix = 'urn:pulumi:';
@@ -9,12 +9,12 @@ const urnPrefix = 'urn:pulumi:';
 export interface Urn {
   readonly stack: string;
   readonly project: string;
-  /** With the types of its parents before it, each followed by `$`. */
+  /** Preceded by the types of its parents, each followed by `$`. */
   readonly type: string;
   readonly name: string;
 }
 
-/** Null for what is no URN. A name may itself hold `::`, as the id does in a provider reference (`<urn>::<id>`). */
+/** Returns null if `text` is not a URN. A name can contain `::`, as it does in a provider reference (`<urn>::<id>`). */
 export function parseUrn(text: string): Urn | null {
   if (!text.startsWith(urnPrefix)) return null;
   const stackEnd = text.indexOf('::', urnPrefix.length);
@@ -38,16 +38,16 @@ export function providerUrn(reference: string): string {
   return reference.slice(0, Math.max(reference.lastIndexOf('::'), 0));
 }
 
-/** A stack's place before and after a rename. */
+/** A stack's reference before and after a rename. */
 export interface StackRename {
   readonly from: StackRef;
   readonly to: StackRef;
 }
 
 /**
- * The URN as it reads after the rename; one of another stack or project stays as it is. Takes provider references too: the id
- * passes as a part of the name, which changes for the root stack only.
- * Rules as in Pulumi's pkg/resource/edit/operations.go, RenameStack.
+ * Returns the URN after the rename. A URN of another stack or project is not changed. Also accepts provider references: the id
+ * counts as part of the name, which changes only for the root stack.
+ * Same rules as RenameStack in Pulumi's pkg/resource/edit/operations.go.
  */
 export function renameUrn(text: string, { from, to }: StackRename): string {
   const urn = parseUrn(text);
@@ -59,8 +59,8 @@ export function renameUrn(text: string, { from, to }: StackRename): string {
 }
 
 /**
- * How the CLI spells a project in paths (pkg/backend/httpstate/backend.go, cleanProjectName). URNs keep the spelling
- * of Pulumi.yaml, which in old projects may hold a space, say.
+ * Normalizes a project name as the CLI does in paths (pkg/backend/httpstate/backend.go, cleanProjectName). URNs keep the spelling
+ * of Pulumi.yaml, which can contain a space, for example, in old projects.
  */
 function toProjectPath(project: string): string {
   return project.replace(/[^a-zA-Z0-9\-_.]/gu, '-');

@@ -5,7 +5,7 @@ import type { DocumentParts } from './deployment-parts.ts';
 export interface ManifestSource {
   /** RFC 3339. */
   readonly time: string;
-  /** The CLI's version, or "" when it is not known. */
+  /** The CLI's version, or "" if unknown. */
   readonly version: string;
 }
 
@@ -13,13 +13,13 @@ const firstMembers = ['secrets_providers', 'resources', 'pending_operations', 'm
 const bracket = Buffer.from('[');
 const comma = Buffer.from(',');
 
-/**
- * Writes the untyped deployment document: known members in the CLI's order, then those we do not know.
- */
+/** Writes the untyped deployment document: known members in the CLI's order, then unknown ones. */
 export function writeDocument({ deployment, features, members }: DocumentParts, manifest: ManifestSource): Buffer {
   const head = { version: features.length > 0 ? 4 : 3, ...(features.length > 0 && { features }) };
-  const pieces: Buffer[] = [
-    Buffer.from(`${JSON.stringify(head).slice(0, -1)},"deployment":{"manifest":${JSON.stringify(seal(manifest))}`),
+  const chunks: Buffer[] = [
+    Buffer.from(
+      `${JSON.stringify(head).slice(0, -1)},"deployment":{"manifest":${JSON.stringify(createManifest(manifest))}`,
+    ),
   ];
   const lists = new Map<string, readonly { readonly text: Buffer }[]>([
     ['resources', deployment.resources],
@@ -29,25 +29,25 @@ export function writeDocument({ deployment, features, members }: DocumentParts, 
     const list = lists.get(name);
     const value = deployment.members.get(name);
     if (list && list.length > 0) {
-      pieces.push(comma, nameText(name));
+      chunks.push(comma, nameText(name));
       list.forEach(({ text }, i) => {
-        pieces.push(i === 0 ? bracket : comma, text);
+        chunks.push(i === 0 ? bracket : comma, text);
       });
-      pieces.push(Buffer.from(']'));
+      chunks.push(Buffer.from(']'));
     } else if (value) {
-      pieces.push(comma, nameText(name), value);
+      chunks.push(comma, nameText(name), value);
     } else if (name === 'metadata') {
-      pieces.push(comma, Buffer.from('"metadata":{}'));
+      chunks.push(comma, Buffer.from('"metadata":{}'));
     }
   }
-  pieces.push(Buffer.from('}'));
-  for (const [name, value] of members) pieces.push(comma, nameText(name), value);
-  pieces.push(Buffer.from('}'));
-  return Buffer.concat(pieces);
+  chunks.push(Buffer.from('}'));
+  for (const [name, value] of members) chunks.push(comma, nameText(name), value);
+  chunks.push(Buffer.from('}'));
+  return Buffer.concat(chunks);
 }
 
-/** The CLI refuses a state whose magic is not the digest of its version. */
-function seal({ time, version }: ManifestSource): { time: string; magic: string; version: string } {
+/** Builds the manifest. The CLI rejects a state whose magic is not the digest of its version. */
+function createManifest({ time, version }: ManifestSource): { time: string; magic: string; version: string } {
   const magic = version === '' ? '' : createHash('sha256').update(version).digest('hex');
   return { time, magic, version };
 }

@@ -2,10 +2,10 @@ import { randomUUID } from 'node:crypto';
 import type { Logger } from '../platform/logger/logger.ts';
 import type { CompactionRepository } from './compaction-repository.ts';
 
-/** How long a claim holds without being renewed: a process that was killed keeps others waiting for no longer. */
+/** How long a claim is valid unless renewed, so the longest time that a killed process blocks others. */
 const claimSeconds = 15;
 
-/** Lets one process at a time compact a journal, however many want to. */
+/** Ensures that only one process at a time compacts a journal. */
 export class CompactionClaims {
   readonly #compactions: CompactionRepository;
   readonly #logger: Logger;
@@ -16,14 +16,14 @@ export class CompactionClaims {
   }
 
   /**
-   * Does `work` while this caller alone may compact the journal; false, without doing it, when another may at present. `work`
-   * returns whether it has committed a compaction, which ends the claim.
+   * Runs `work` while holding the exclusive claim on the journal. Returns false without running it if another process holds the
+   * claim. `work` returns whether it committed a compaction; the commit itself ends the claim.
    */
   async run(updateId: string, work: () => Promise<boolean>): Promise<boolean> {
     const claim = randomUUID();
     if (!(await this.#compactions.claim(updateId, claim, claimSeconds))) return false;
     const renewal = setInterval(() => {
-      // Lost claims do no harm: what was compacted without one is not committed, or is as good.
+      // Losing the claim is harmless: a compaction done without it either fails to commit or has the same result.
       this.#compactions.renewClaim(updateId, claim, claimSeconds).catch((error: unknown) => {
         this.#logger.warn({ updateId, err: error }, 'claim on a journal could not be renewed');
       });
@@ -43,7 +43,7 @@ export class CompactionClaims {
     try {
       await this.#compactions.releaseClaim(updateId, claim);
     } catch (error) {
-      this.#logger.warn({ updateId, err: error }, 'claim on a compaction left to expire');
+      this.#logger.warn({ updateId, err: error }, 'claim on a journal could not be released; it will expire');
     }
   }
 }

@@ -7,7 +7,7 @@ import { describeUnknownKinds } from './journal-fault.ts';
 import type { JournalReplayer, LongestPrefix } from './replay/journal-replayer.ts';
 import type { ReplayProgress } from './replay/runner/replay-work.ts';
 
-/** Commits what a replay made of a journal. The caller holds the claim on it. */
+/** Commits the result of replaying a journal. The caller must hold the claim on the journal. */
 export class CompactionCommitter {
   readonly #checkpoints: CheckpointRepository;
   readonly #documents: DocumentStore;
@@ -29,7 +29,7 @@ export class CompactionCommitter {
     this.#logger = parts.logger;
   }
 
-  /** All entries of a running update. Returns whether they were committed. Throws InvalidJournalError. */
+  /** Commits all entries of a running update. Returns whether the commit succeeded. Throws InvalidJournalError. */
   async commitAll(update: UpdateRow): Promise<boolean> {
     const checkpointId = await this.#replayer.catchUp(update, async ({ replay, progress, fault }) => {
       if (fault) throw fault;
@@ -42,7 +42,7 @@ export class CompactionCommitter {
     return checkpointId !== null;
   }
 
-  /** The longest valid prefix of an ended update's journal, with its fault. Returns whether it was committed. */
+  /** Commits the longest valid prefix of an ended update's journal and records its fault. Returns whether the commit succeeded. */
   async commitPrefix(update: UpdateRow, { progress, replayed, fault }: LongestPrefix): Promise<boolean> {
     const error = fault?.message ?? null;
     const warning = warningOf(progress);
@@ -70,19 +70,19 @@ export class CompactionCommitter {
     error: string | null,
     warning: string | null,
   ) {
-    const facts = { updateId: id, stackId, stackVersion, entries, entryCount };
+    const details = { updateId: id, stackId, stackVersion, entries, entryCount };
     if (error !== null) {
       this.#logger.error(
-        { ...facts, reason: error },
+        { ...details, reason: error },
         'journal not replayed completely; the stack waits for an operator',
       );
     }
     if (warning !== null)
-      this.#logger.warn({ ...facts, reason: warning }, 'journal replayed without entries of unknown kinds');
+      this.#logger.warn({ ...details, reason: warning }, 'journal replayed without entries of unknown kinds');
   }
 }
 
-/** What the replay left out, as a sentence; null when it left out nothing. */
+/** A sentence describing what the replay skipped; null if nothing. */
 export function warningOf({ unknownKinds }: ReplayProgress): string | null {
   return unknownKinds && describeUnknownKinds(unknownKinds);
 }

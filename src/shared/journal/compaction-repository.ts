@@ -4,7 +4,7 @@ import { Nullable } from '../platform/schema/standard-schema.ts';
 
 const IdRow = Type.Object({ id: Type.String() });
 
-/** A journal whose compaction left something out, and that no operator has accepted. */
+/** A journal with a compaction error or warning that no operator has accepted. */
 const JournalFaultRow = Type.Object({
   updateId: Type.String(),
   organization: Type.String(),
@@ -20,17 +20,17 @@ export type JournalFaultRow = Row<typeof JournalFaultRow>;
 
 export type CompactionRepository = ReturnType<typeof createCompactionRepository>;
 
-/** What becomes of journals: who compacts them, with what outcome, and how long they are kept. Time is the database's. */
+/** The compaction state of journals: claims, outcomes and retention. All times come from the database's clock. */
 export function createCompactionRepository(db: Queryable) {
   const isFaulty = sql.fragment`j.accepted_at is null and (j.fold_error is not null or j.fold_warning is not null)`;
-  // As in the index journals_kept.
-  const mayGo = sql.fragment`
+  // Must match the index journals_kept.
+  const isDeletable = sql.fragment`
     j.folded_at is not null and (j.accepted_at is not null or (j.fold_error is null and j.fold_warning is null))`;
 
   return {
     /**
-     * Takes the right to compact the journal for `seconds`; false when another has it, or there is no journal. A claim that is
-     * longer than that was made before the database's clock was set back, and does not count.
+     * Claims the journal for compaction for `seconds`. Returns false if another process holds the claim or there is no journal.
+     * A claim that expires later than `seconds` from now was made before the database's clock was set back, and is ignored.
      */
     claim: async (updateId: string, claim: string, seconds: number): Promise<boolean> => {
       const row = await db.maybeOne(sql.rows(IdRow)`
@@ -55,8 +55,8 @@ export function createCompactionRepository(db: Queryable) {
         where update_id = ${updateId} and fold_claim = ${claim}`),
 
     /**
-     * Records that no entry of an ended update can be replayed: its state is the one that it began with. Only if the update
-     * still has the checkpoint that the compaction found.
+     * Records that no entry of an ended update can be replayed, and resets its state to the base. Does nothing and returns false
+     * if the update no longer has the checkpoint that the compaction found.
      */
     revertToBase: async (compaction: {
       updateId: string;
@@ -97,7 +97,7 @@ export function createCompactionRepository(db: Queryable) {
       return row !== null;
     },
 
-    /** Records why entries of an ended update cannot be replayed; its state stays at the checkpoint that it has. */
+    /** Records why entries of an ended update cannot be replayed. The update keeps its checkpoint. */
     recordFault: (updateId: string, error: string) =>
       db.query(sql.nothing`
         /* journals.recordFault */
@@ -105,7 +105,7 @@ export function createCompactionRepository(db: Queryable) {
         where j.update_id = ${updateId} and u.id = j.update_id and u.status not in ('not started', 'running')
           and j.entry_count > j.folded_entries and j.fold_error is null`),
 
-    /** Records that the state of an ended update was read back as `checkpointId`; its snapshots are no longer needed then. */
+    /** Records that the state of an ended update was read back intact as `checkpointId`, and deletes its snapshots. */
     markCompacted: (updateId: string, checkpointId: string | null) =>
       db.query(sql.nothing`
         /* journals.markCompacted */
@@ -119,9 +119,9 @@ export function createCompactionRepository(db: Queryable) {
         delete from journal_fold_points p using marked m where p.update_id = m.update_id`),
 
     /**
-     * Claims ended updates whose journal is still to be compacted or read back: those never tried first, the others after a pause
-     * that begins at 20 s and doubles up to an hour. The pause is noted before the attempt, so one that ends the process
-     * counts too.
+     * Claims ended updates whose journal has not been compacted or read back yet. Updates that were never tried come first. Others
+     * are retried after a pause that starts at 20 s and doubles up to one hour. The pause is stored before the attempt, so an
+     * attempt that crashes the process also counts.
      */
     claimUncompacted: async (limit: number): Promise<string[]> => {
       const rows = await db.any(sql.rows(IdRow)`
@@ -140,23 +140,23 @@ export function createCompactionRepository(db: Queryable) {
       return rows.map((row) => row.id);
     },
 
-    /** Updates whose journal has been kept for the grace period. */
+    /** Updates whose journal has been kept longer than the grace period. */
     listKeptLongerThan: async (graceSeconds: number, limit: number): Promise<string[]> => {
       const rows = await db.any(sql.rows(IdRow)`
         /* journals.listKeptLongerThan */
         select j.update_id as id from journals j
-        where ${mayGo} and greatest(j.folded_at, j.accepted_at) <= clock_timestamp() - make_interval(secs => ${graceSeconds})
+        where ${isDeletable} and greatest(j.folded_at, j.accepted_at) <= clock_timestamp() - make_interval(secs => ${graceSeconds})
         order by greatest(j.folded_at, j.accepted_at) limit ${limit}`);
       return rows.map((row) => row.id);
     },
 
-    /** Deletes a compacted journal; none that has entries which are in no state, unless an operator has accepted that. */
+    /** Deletes a compacted journal. Does nothing if some of its entries are in no state, unless an operator has accepted that. */
     delete: (updateId: string) =>
       db.query(sql.nothing`
         /* journals.delete */
-        with folded as (delete from journals j where j.update_id = ${updateId} and ${mayGo} returning j.update_id),
-        points as (delete from journal_fold_points p using folded f where p.update_id = f.update_id)
-        delete from journal_entries e using folded f where e.update_id = f.update_id`),
+        with deleted as (delete from journals j where j.update_id = ${updateId} and ${isDeletable} returning j.update_id),
+        snapshots as (delete from journal_fold_points p using deleted d where p.update_id = d.update_id)
+        delete from journal_entries e using deleted d where e.update_id = d.update_id`),
 
     /** The stack's faulty journals, newest version first. */
     findFaults: (stackId: string) =>
@@ -169,7 +169,7 @@ export function createCompactionRepository(db: Queryable) {
           join projects p on p.id = s.project_id join organizations o on o.id = p.organization_id
         where j.stack_id = ${stackId} and ${isFaulty} order by u.stack_version desc`),
 
-    /** Takes the states of the stack as they are, whatever their journals have left out. Returns the updates meant. */
+    /** Accepts the faults of all journals of the stack. Returns the ids of the affected updates. */
     acceptFaults: async (stackId: string): Promise<string[]> => {
       const rows = await db.any(sql.rows(IdRow)`
         /* journals.acceptFaults */
@@ -178,7 +178,7 @@ export function createCompactionRepository(db: Queryable) {
       return rows.map((row) => row.id);
     },
 
-    /** How many stacks have faulty journals. */
+    /** The number of stacks with faulty journals, by type of fault. */
     countFaultyStacks: () =>
       db.one(sql.rows(Type.Object({ error: Type.Integer(), unknownKind: Type.Integer() }))`
         /* journals.countFaultyStacks */
@@ -186,7 +186,7 @@ export function createCompactionRepository(db: Queryable) {
           count(distinct j.stack_id) filter (where j.fold_warning is not null)::integer as "unknownKind"
         from journals j where ${isFaulty}`),
 
-    /** The newest update of the stack that still has its journal, or the one of a version. */
+    /** The newest update of the stack that still has its journal, or the update of `stackVersion` if it has. */
     findWithJournal: (stackId: string, stackVersion: number | null) =>
       db.maybeOne(sql.rows(IdRow)`
         /* journals.findWithJournal */

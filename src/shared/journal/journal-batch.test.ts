@@ -11,7 +11,7 @@ async function split(body: string): Promise<[number, string][]> {
 }
 
 describe('splitJournalBatch', () => {
-  test('gives every entry with its bytes, in the order of the body', async () => {
+  test('returns every entry byte for byte, in the order of the body', async () => {
     const first = '{ "kind":0,"sequenceID": 7 ,"x":{"sequenceID":"no","entries":[1e21]},"é":"\\u0041"}';
     const second = '{"sequenceID":3,"kind":77,"sequenceID":4}';
     expect(await split(`{"other":[{}], "entries" : [ ${first} ,\n${second},${first}]}`)).toEqual([
@@ -21,11 +21,11 @@ describe('splitJournalBatch', () => {
     ]);
   });
 
-  test('takes an empty batch', async () => {
+  test('accepts an empty batch', async () => {
     expect(await split('{"entries":[]}')).toEqual([]);
   });
 
-  test('of a repeated member the last counts', async () => {
+  test('uses the last of repeated members', async () => {
     expect(await split('{"entries":[{"sequenceID":1,"kind":0}],"entries":[{"sequenceID":2,"kind":0}]}')).toEqual([
       [2, '{"sequenceID":2,"kind":0}'],
     ]);
@@ -39,18 +39,18 @@ describe('splitJournalBatch', () => {
     '{"entries":[{"sequenceID":1,"kind":0}]',
     '{"entries":null}',
     '{"entries":{"a":{"sequenceID":1,"kind":0}}}',
-  ])('refuses a body that is no batch: %s', async (body) => {
+  ])('rejects a body that is not a batch: %s', async (body) => {
     await expect(split(body)).rejects.toEqual(
       expect.objectContaining({ name: 'InvalidJournalBatchError', index: null }),
     );
   });
 
-  test.each(['0', '-1', '1.0', '1e0', '"1"', 'null', '9007199254740992', '{}'])('refuses sequenceID %s', async (id) => {
+  test.each(['0', '-1', '1.0', '1e0', '"1"', 'null', '9007199254740992', '{}'])('rejects sequenceID %s', async (id) => {
     const body = `{"entries":[{"sequenceID":1,"kind":0},{"kind":0,"sequenceID":${id}}]}`;
     await expect(split(body)).rejects.toEqual(expect.objectContaining({ name: 'InvalidJournalBatchError', index: 1 }));
   });
 
-  test.each(['-1', '1.0', '1e0', '"1"', 'null', '1000000000', '[0]', '{"kind":0}'])('refuses kind %s', async (kind) => {
+  test.each(['-1', '1.0', '1e0', '"1"', 'null', '1000000000', '[0]', '{"kind":0}'])('rejects kind %s', async (kind) => {
     const body = `{"entries":[{"sequenceID":1,"kind":0},{"sequenceID":2,"kind":${kind}}]}`;
     await expect(split(body)).rejects.toEqual(expect.objectContaining({ name: 'InvalidJournalBatchError', index: 1 }));
   });
@@ -63,18 +63,18 @@ describe('splitJournalBatch', () => {
     '{"sequenceID":1}',
     '{"sequenceID":1,"x":{"kind":0}}',
     '{"kind":0}',
-  ])('refuses the entry %s', async (entry) => {
+  ])('rejects the entry %s', async (entry) => {
     const body = `{"entries":[{"sequenceID":1,"kind":0},{"sequenceID":2,"kind":0},${entry}]}`;
     await expect(split(body)).rejects.toEqual(expect.objectContaining({ name: 'InvalidJournalBatchError', index: 2 }));
   });
 
-  test('refuses the entry after the ten-thousandth, without a look at what follows', async () => {
+  test('rejects a batch at its 10,001st entry, without reading the rest', async () => {
     const entries = (count: number): string => Array(count).fill('{"sequenceID":1,"kind":0}').join(',');
     expect(await split(`{"entries":[${entries(10_000)}]}`)).toHaveLength(10_000);
     await expect(split(`{"entries":[${entries(10_001)}, no JSON`)).rejects.toThrow(PayloadTooLargeError);
   });
 
-  test('refuses several entries of more than 16 MiB together, but not one', async () => {
+  test('rejects several entries of more than 16 MiB in total, but accepts a single one', async () => {
     const entry = `{"sequenceID":1,"kind":5,"newSnapshot":"${'x'.repeat(16 * 1024 * 1024)}"}`;
     expect(await split(`{"entries":[${entry}]}`)).toHaveLength(1);
     await expect(split(`{"entries":[${entry},{"sequenceID":2,"kind":0}, no JSON`)).rejects.toThrow(
@@ -82,7 +82,7 @@ describe('splitJournalBatch', () => {
     );
   });
 
-  test('fails in no other way', async () => {
+  test('throws nothing but InvalidJournalBatchError', async () => {
     await fc.assert(
       fc.asyncProperty(fc.json(), async (entries) => {
         try {

@@ -9,7 +9,7 @@ export interface JournalEntryText {
   readonly text: Buffer;
 }
 
-/** The body is no journal batch. `index` is the entry at fault, or null when the body as a whole is. */
+/** The body is not a journal batch. `index` is the index of the invalid entry, or null if the body as a whole is invalid. */
 export class InvalidJournalBatchError extends InvalidRequestError {
   override readonly name = 'InvalidJournalBatchError';
   readonly index: number | null;
@@ -21,8 +21,9 @@ export class InvalidJournalBatchError extends InvalidRequestError {
 }
 
 /**
- * The CLI sends 100 unless told otherwise, and halves a batch that gets a 413 (httpstate/journal/snapshot.go). A small body can
- * hold millions of entries, and 100 entries of any size; one alone, which may be a whole snapshot, is not held to the second limit.
+ * The CLI sends batches of 100 entries by default and halves a batch that gets a 413 (httpstate/journal/snapshot.go). The first
+ * limit is needed because a small body can hold millions of entries, the second because entries can be of any size. A single entry,
+ * which may contain a whole snapshot, is exempt from the second limit.
  */
 const maxEntries = 10_000;
 const maxSharedBytes = 16 * 1024 * 1024;
@@ -30,8 +31,9 @@ const positiveInteger = /^[1-9][0-9]*$/;
 const entryKind = /^(?:0|[1-9][0-9]{0,8})$/;
 
 /**
- * Cuts the body `{"entries": [...]}` into the entries it carries, in their order, repeated ones included. Of an entry
- * only `sequenceID` and `kind` are read: kinds and fields of later CLIs pass through. The texts share memory with `body`.
+ * Splits the body `{"entries": [...]}` into its entries, in order and including duplicates. Only `sequenceID` and `kind` are read,
+ * so that kinds and fields of future CLIs pass through. The texts share memory with `body`. Throws InvalidJournalBatchError and
+ * PayloadTooLargeError.
  */
 export async function splitJournalBatch(body: Buffer): Promise<JournalEntryText[]> {
   let entries: JournalEntryText[] | null = null;
@@ -44,7 +46,7 @@ export async function splitJournalBatch(body: Buffer): Promise<JournalEntryText[
       if (path[0] !== 'entries') return;
       if (path.length === 1) {
         if (kind !== 'array') throw new InvalidJournalBatchError('"entries" must be an array', null);
-        // Of a repeated member the last counts.
+        // If a member is repeated, the last one wins.
         entries = found;
         found = [];
       } else if (path.length === 2) {

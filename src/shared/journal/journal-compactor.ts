@@ -18,28 +18,28 @@ import { StateRebuilder } from './state-rebuilder.ts';
 
 const attempts = 10;
 const firstPauseMs = 50;
-const longestPauseMs = 1_000;
-/** No compaction takes as long. */
+const maxPauseMs = 1_000;
+/** Longer than any compaction takes. */
 const waitLimitMs = 10 * 60_000;
 
-/** A document made of base and entries without being stored. */
+/** A document built from the base and the entries, but not stored. */
 export interface ReplayedState extends ReplayedText {
-  /** What was left out, as a sentence. */
+  /** A sentence describing what the replay skipped; null if nothing. */
   readonly warning: string | null;
 }
 
-/** What came of trying a journal again: how many entries are in the state now, and why not all of them. */
+/** The result of replaying a journal again: how many entries could be applied, and why not all of them. */
 export interface Recompacted {
   readonly entries: number;
   readonly error: string | null;
   readonly warning: string | null;
-  /** Whether it has replaced the state that was there. */
+  /** Whether the result replaced the existing state. */
   readonly committed: boolean;
 }
 
 /**
- * Turns an update's base and journal into a checkpoint, starting from the last journal snapshot when there is one. One process
- * at a time compacts a journal; the others wait for its result.
+ * Compacts an update's base and journal into a checkpoint, starting from the last journal snapshot if there is one. Only one
+ * process at a time compacts a journal; the others wait for its result.
  */
 export class JournalCompactor {
   readonly #updates: UpdateRepository;
@@ -58,7 +58,7 @@ export class JournalCompactor {
     journal: JournalRepository;
     journalSnapshots: JournalSnapshots;
     compactions: CompactionRepository;
-    /** For replays that would hold up this thread. */
+    /** For replays that would block this thread for too long. */
     largeReplays: ReplayRunner;
     /** How long compacted journals are kept; 0 deletes them at once. */
     graceSeconds: number;
@@ -75,9 +75,10 @@ export class JournalCompactor {
   }
 
   /**
-   * Compacts until the update's checkpoint holds all entries that were there at the call. The checkpoint of an ended update is
-   * read back, and from then on its journal is kept for the grace period only. Throws InvalidJournalError while the update runs;
-   * the longest valid prefix becomes the state of an ended one, and the fault is recorded.
+   * Compacts until the update's checkpoint contains all entries that existed at the time of the call. The checkpoint of an ended
+   * update is then read back, after which its journal is kept for the grace period only. If an entry is invalid, throws
+   * InvalidJournalError while the update is running; for an ended update, the longest valid prefix becomes its state and the fault
+   * is recorded. Throws UnavailableError if the update keeps changing.
    */
   async compact(updateId: string): Promise<void> {
     const deadline = performance.now() + waitLimitMs;
@@ -92,18 +93,18 @@ export class JournalCompactor {
         attempt++;
         continue;
       }
-      // Another process has committed them and is reading the checkpoint back, which need not be waited for.
+      // Another process has committed the entries and is reading the checkpoint back; there is no need to wait for that.
       if (!update.hasPendingEntries) return;
       await sleep(pauseMs * (0.5 + Math.random()));
-      pauseMs = Math.min(pauseMs * 1.5, longestPauseMs);
+      pauseMs = Math.min(pauseMs * 1.5, maxPauseMs);
     }
     throw new UnavailableError('The update keeps changing while its journal is being compacted; please retry');
   }
 
   /**
-   * After a compaction failed, here or on a worker: when the base of an ended update is damaged for good, its journal is recorded
-   * as one that cannot be replayed, so that an operator can decide; everything is kept. Throws the error when it was another, or
-   * the update runs.
+   * Handles a failed compaction, here or on a worker. If the base of an ended update is damaged beyond repair, records that its
+   * journal cannot be replayed, so that an operator can decide; nothing is deleted. Rethrows any other error, and any error while
+   * the update is running.
    */
   async setAside(updateId: string, error: unknown): Promise<void> {
     const update = isDamagedDocument(error) ? await this.#updates.find(updateId) : null;
@@ -112,8 +113,8 @@ export class JournalCompactor {
   }
 
   /**
-   * Stores a snapshot of a running update's journal. None is taken where entries are missing in between, which could not be
-   * applied later, none where some were left out, which a newer release may know, and none past an entry that cannot be replayed.
+   * Stores a snapshot of a running update's journal. Takes none if there are gaps (missing entries could not be applied later), if
+   * entries of unknown kinds were skipped (a newer release may know them), or if an entry is invalid.
    */
   async takeSnapshot(updateId: string): Promise<void> {
     const update = await this.#updates.find(updateId);
@@ -129,8 +130,8 @@ export class JournalCompactor {
   }
 
   /**
-   * Base and entries as one document, without storing it; null when they were compacted and deleted meanwhile.
-   * Throws InvalidJournalError.
+   * Replays the base and the entries into a document without storing it. Returns null if they have been compacted and deleted in
+   * the meantime. Throws InvalidJournalError.
    */
   replay(update: UpdateRow): Promise<ReplayedState | null> {
     return this.#replayer.catchUp(update, async ({ replay, progress, fault }) => {
@@ -141,8 +142,9 @@ export class JournalCompactor {
   }
 
   /**
-   * Replays the whole journal of an ended update again, as after an upgrade. The result is committed when it is whole, or goes
-   * further than the present state, and no update runs. Null when there is no journal, or another process compacts it at present.
+   * Replays the whole journal of an ended update again, for example after an upgrade. Commits the result if it is complete or
+   * contains more entries than the current state, and no update is running. Returns null if there is no journal or another process
+   * is compacting it.
    */
   async recompact(updateId: string): Promise<Recompacted | null> {
     let recompacted: Recompacted | null = null;
@@ -163,9 +165,8 @@ export class JournalCompactor {
   }
 
   /**
-   * Makes an update's state again from its base and its journal, and replaces a damaged checkpoint by it: that of the update, and
-   * wherever else the stack refers to it. False when the journal is gone, holds no part of the state, or another process compacts
-   * it at present.
+   * Rebuilds an update's state from its base and its journal, and replaces the damaged checkpoint everywhere the stack refers to
+   * it. Returns false if the journal is gone or contributed nothing to the state, or if another process is compacting it.
    */
   async rebuild(updateId: string): Promise<boolean> {
     let rebuilt = false;
@@ -176,7 +177,7 @@ export class JournalCompactor {
     return rebuilt;
   }
 
-  /** Whether a compaction was committed. */
+  /** Returns whether it committed a compaction. */
   async #compactClaimed(updateId: string, attempt: number): Promise<boolean> {
     const update = await this.#updates.find(updateId);
     if (!update) return false;
@@ -190,13 +191,13 @@ export class JournalCompactor {
   }
 }
 
-/** Whether there is anything to do for callers that saw `goal` entries. */
+/** Whether the update's checkpoint does not yet contain the first `goal` entries or, if it has ended, has not been read back. */
 function needsCompaction(update: UpdateRow, goal: number): boolean {
   if (isActive(update.status)) return update.hasPendingEntries && update.compactedEntries < goal;
   return update.hasJournal && update.compactedAt === null;
 }
 
-/** Known by its code: the class does not survive the way back from a worker. */
+/** Checks the code, because the error's class is lost when it comes from a worker. */
 function isDamagedDocument(error: unknown): boolean {
   return error instanceof AppError && error.code === 'document-damaged';
 }

@@ -6,7 +6,7 @@ import type { LeaseFence } from '../updates/lease.ts';
 import type { JournalEntryText } from './journal-batch.ts';
 import type { JournalPage } from './replay/runner/replay-work.ts';
 
-/** Bounds of a page; what is read and decoded in one turn of the event loop. */
+/** Limits of a page, which is decoded in one turn of the event loop. */
 const pageEntries = 1_000;
 const pageBytes = 2 * 1024 * 1024;
 
@@ -14,14 +14,14 @@ const PageRow = Type.Object({ index: Nullable(Type.String()), text: Nullable(Typ
 const AppendedRow = Type.Object({ entryCount: Type.Integer(), added: Type.Integer() });
 type Appended = Row<typeof AppendedRow>;
 
-/** The lease ended between the statements of one batch, of which none is to stay. */
+/** The lease ended between the statements of one batch; rolls all of them back. */
 class FenceError extends Error {
   override readonly name = 'FenceError';
 }
 
 export type JournalRepository = ReturnType<typeof createJournalRepository>;
 
-/** Journal entries as raw text, by (update, sequenceID). */
+/** Stores journal entries as raw text, keyed by (update, sequenceID). */
 export function createJournalRepository(db: Queryable) {
   const insert = (tx: Queryable, fence: LeaseFence, entries: readonly JournalEntryText[]): Promise<Appended | null> => {
     const sequenceIds = sql.array(
@@ -49,17 +49,18 @@ export function createJournalRepository(db: Queryable) {
   };
 
   const repository = {
-    /** Begins the journal of an update that is being started. */
+    /** Creates the journal of an update that is being started. */
     open: (updateId: string) =>
       db.query(sql.nothing`
         /* journals.open */
         insert into journals (update_id, stack_id) select id, stack_id from updates where id = ${updateId}`),
 
     /**
-     * Adds entries that are not there yet, if the lease still holds and the update keeps a journal; one statement, or one
-     * transaction of several above 1 MiB, whose cost does not depend on the state. The update's row is only shared, with other batches of entries and events; whoever ends the
-     * update waits for them. The count goes up in the journal's own row, so that a compaction which commits at the same time cannot
-     * miss entries. Returns the counts after the append, or null when nothing was admitted.
+     * Adds the entries that do not exist yet, if the lease is still valid and the update has a journal. Uses one statement, or a
+     * transaction of several above 1 MiB; the cost does not depend on the size of the state. Takes only a shared lock on the update's
+     * row, so that batches of entries and events can run concurrently; ending the update waits for them. The entry count is
+     * incremented in the journal's own row, so that a concurrent commit of a compaction cannot miss entries. Returns the counts
+     * after the append, or null if the lease is invalid or the update has no journal.
      */
     append: async (fence: LeaseFence, entries: readonly JournalEntryText[]): Promise<Appended | null> => {
       const batches = inBatches(entries, ({ text }) => text.length);
@@ -82,8 +83,8 @@ export function createJournalRepository(db: Queryable) {
     },
 
     /**
-     * The next entries with a sequenceID above `after`, in order; none at the end. One row for all: a thousand rows take
-     * several times as long to decode.
+     * Reads the next entries with a sequenceID above `after`, in order; none at the end. The query returns them as one row, because
+     * decoding a thousand rows takes several times as long.
      */
     readPage: async (updateId: string, after: number): Promise<JournalPage & { readonly isLast: boolean }> => {
       const row = await db.one(sql.rows(PageRow)`
@@ -99,7 +100,7 @@ export function createJournalRepository(db: Queryable) {
           string_agg(entry, '' order by sequence_id) as text
         from measured where bytes_before < ${pageBytes}`);
       const index = row.index?.split(' ').map(Number) ?? [];
-      // Memory of its own, so that it can be given to another thread.
+      // Not from Buffer's pool, so that the memory can be transferred to another thread.
       const text = Buffer.allocUnsafeSlow(Buffer.byteLength(row.text ?? ''));
       text.write(row.text ?? '');
       const page = {
@@ -110,7 +111,7 @@ export function createJournalRepository(db: Queryable) {
       return { ...page, isLast: page.lengths.length < pageEntries && text.length < pageBytes };
     },
 
-    /** The entries' texts in order, a page in memory at a time. */
+    /** Yields the entries' texts in order. Holds one page in memory at a time. */
     async *readTexts(updateId: string): AsyncGenerator<string> {
       let after = 0;
       for (;;) {

@@ -16,7 +16,7 @@ const ClaimedRow = Type.Object({ updateId: Type.String(), sizeBytes: Type.Intege
 
 export type JournalSnapshotRepository = ReturnType<typeof createJournalSnapshotRepository>;
 
-/** Snapshots from which the replay of an update's journal can go on. A cache: losing one costs time, not state. */
+/** Stores snapshots from which the replay of an update's journal can resume. They are a cache: losing one costs time, not state. */
 export function createJournalSnapshotRepository(db: Queryable) {
   return {
     find: (updateId: string) =>
@@ -25,20 +25,22 @@ export function createJournalSnapshotRepository(db: Queryable) {
         select entries, sha256, size_bytes as "sizeBytes", codec, inline_bytes as "inlineBytes", blob_key as "blobKey"
         from journal_fold_points where update_id = ${updateId}`),
 
-    /** Puts the snapshot in place of an earlier one; does nothing when there is a later one or its blob is condemned. */
-    upsert: (updateId: string, entries: number, place: StoredDocument) =>
+    /**
+     * Stores the snapshot, replacing an earlier one. Does nothing if there is a later one or the new snapshot's blob is condemned.
+     */
+    upsert: (updateId: string, entries: number, document: StoredDocument) =>
       db.query(sql.nothing`
         /* journalFoldPoints.upsert */
-        with blob as (select key from blobs where key = ${place.blobKey}::text and condemned_at is null for key share)
+        with blob as (select key from blobs where key = ${document.blobKey}::text and condemned_at is null for key share)
         insert into journal_fold_points (update_id, entries, sha256, size_bytes, codec, inline_bytes, blob_key)
-        select ${updateId}::uuid, ${entries}::integer, ${sql.binary(place.sha256)}, ${place.sizeBytes}::bigint, ${place.codec}::text,
-               ${place.inlineBytes ? sql.binary(place.inlineBytes) : null}::bytea, ${place.blobKey}::text
-        where ${place.blobKey}::text is null or exists (select 1 from blob)
+        select ${updateId}::uuid, ${entries}::integer, ${sql.binary(document.sha256)}, ${document.sizeBytes}::bigint, ${document.codec}::text,
+               ${document.inlineBytes ? sql.binary(document.inlineBytes) : null}::bytea, ${document.blobKey}::text
+        where ${document.blobKey}::text is null or exists (select 1 from blob)
         on conflict (update_id) do update set entries = excluded.entries, sha256 = excluded.sha256, size_bytes = excluded.size_bytes,
           codec = excluded.codec, inline_bytes = excluded.inline_bytes, blob_key = excluded.blob_key, checked_at = now()
         where journal_fold_points.entries < excluded.entries`),
 
-    /** Takes snapshots that were not read back within `periodSeconds`; they are due again after `claimSeconds`. */
+    /** Claims snapshots that have not been read back within `periodSeconds`. They are due again after `claimSeconds`. */
     claimChecks: async (periodSeconds: number, claimSeconds: number, limit: number) =>
       db.any(sql.rows(ClaimedRow)`
         /* journalFoldPoints.claimChecks */
@@ -48,7 +50,7 @@ export function createJournalSnapshotRepository(db: Queryable) {
           order by checked_at limit ${limit} for no key update skip locked)
         returning update_id as "updateId", size_bytes as "sizeBytes"`),
 
-    /** Updates that have a snapshot, of one stack or of all; in the order of their ids, after this one. */
+    /** Lists updates that have a snapshot, of one stack or of all, ordered by id and starting after `after`. */
     listAfter: async (after: string, stackId: string | null, limit: number): Promise<string[]> => {
       const rows = await db.any(sql.rows(ClaimedRow)`
         /* journalFoldPoints.listAfter */
@@ -59,13 +61,13 @@ export function createJournalSnapshotRepository(db: Queryable) {
       return rows.map((row) => row.updateId);
     },
 
-    /** Notes that the snapshot was read back whole. */
-    markWhole: (updateId: string, sha256: Buffer) =>
+    /** Records that the snapshot was read back intact. */
+    markIntact: (updateId: string, sha256: Buffer) =>
       db.query(sql.nothing`
-        /* journalFoldPoints.markWhole */
+        /* journalFoldPoints.markIntact */
         update journal_fold_points set checked_at = now() where update_id = ${updateId} and sha256 = ${sql.binary(sha256)}`),
 
-    /** Drops the snapshot, if it still is the one with this hash. */
+    /** Deletes the snapshot if it still has this hash. */
     delete: (updateId: string, sha256: Buffer) =>
       db.query(sql.nothing`
         /* journalFoldPoints.delete */

@@ -5,8 +5,8 @@ import type { Logger } from '../platform/logger/logger.ts';
 import type { JournalSnapshotRepository, JournalSnapshotRow } from './journal-snapshot-repository.ts';
 
 /**
- * Snapshots of journals that are being replayed, from which a later replay goes on. They are a cache: the journal has
- * everything, so one that is damaged is dropped.
+ * Snapshots of journals, from which a later replay can resume. They are a cache: the journal has all the data, so a damaged
+ * snapshot is simply dropped.
  */
 export class JournalSnapshots {
   readonly #rows: JournalSnapshotRepository;
@@ -23,27 +23,27 @@ export class JournalSnapshots {
     return this.#rows.find(updateId);
   }
 
-  /** The snapshot as it is stored; whoever decodes it checks it. */
+  /** Reads the snapshot as stored, without verifying it; decoding verifies it. */
   readEncoded(snapshot: JournalSnapshotRow): Promise<EncodedDocument> {
     return this.#documents.readEncoded(snapshot);
   }
 
-  /** Stores a snapshot of the first `entries` entries, in place of an earlier one. */
+  /** Stores a snapshot of the first `entries` entries, replacing an earlier one. */
   async save(updateId: string, entries: number, document: EncodedDocument): Promise<void> {
     await this.#rows.upsert(updateId, entries, await this.#documents.saveEncoded(document));
   }
 
-  /** Reads a snapshot back and drops it when it is damaged. Throws what the blob store throws, and `signal`'s reason. */
+  /** Reads a snapshot back and drops it if it is damaged. Throws the blob store's errors and the abort reason of `signal`. */
   async check(updateId: string, signal?: AbortSignal): Promise<'intact' | 'repaired' | 'gone'> {
     const snapshot = await this.#rows.find(updateId);
     if (!snapshot) return 'gone';
     const damage = await findDamage(this.#documents, snapshot, signal);
     if (damage) await this.drop(updateId, snapshot, damage);
-    else await this.#rows.markWhole(updateId, snapshot.sha256);
+    else await this.#rows.markIntact(updateId, snapshot.sha256);
     return damage ? 'repaired' : 'intact';
   }
 
-  /** Drops a damaged snapshot, unless another has taken its place. */
+  /** Drops a damaged snapshot unless it has been replaced. */
   async drop(updateId: string, snapshot: JournalSnapshotRow, cause: unknown): Promise<void> {
     this.#logger.error({ updateId, blobKey: snapshot.blobKey, err: cause }, 'journal snapshot is damaged: dropped');
     await this.#rows.delete(updateId, snapshot.sha256);

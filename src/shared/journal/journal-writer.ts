@@ -3,13 +3,13 @@ import { splitJournalBatch } from './journal-batch.ts';
 import type { JournalRepository } from './journal-repository.ts';
 
 /**
- * A snapshot is due after every so many entries, and in a long journal after every quarter more: that bounds what remains to be
- * replayed at the end, and what the snapshots cost, each of which holds all that changed since the update began.
+ * A snapshot is due every `entriesPerSnapshot` entries and, in a long journal, whenever it has grown by a quarter. This limits both
+ * the replay at the end and the cost of the snapshots, each of which contains all changes since the update began.
  */
 const entriesPerSnapshot = 5_000;
 const snapshotGrowth = 1.25;
 
-/** Takes batches of journal entries in: cut apart, never parsed, committed in one statement. */
+/** Stores batches of journal entries. Splits them without parsing the entries. */
 export class JournalWriter {
   readonly #journal: JournalRepository;
 
@@ -18,9 +18,9 @@ export class JournalWriter {
   }
 
   /**
-   * Resolves once all entries of the batch (an inflated PATCH body) are committed; entries that are there already are left.
-   * Returns whether a snapshot is due. Throws InvalidJournalBatchError, PayloadTooLargeError and LeaseLostError, which change
-   * nothing.
+   * Resolves once all entries of the batch (an inflated PATCH body) are committed. Entries that already exist are kept.
+   * Returns whether a snapshot is due. Throws InvalidJournalBatchError, PayloadTooLargeError and LeaseLostError; nothing is changed
+   * then.
    */
   async append(fence: LeaseFence, body: Buffer): Promise<{ snapshotDue: boolean }> {
     const appended = await this.#journal.append(fence, await splitJournalBatch(body));
@@ -30,15 +30,15 @@ export class JournalWriter {
   }
 }
 
-/** Whether a batch of `added` entries brought a journal to, or past, the place of a snapshot. */
+/** Whether the last `added` entries made the journal reach or pass a count at which a snapshot is due. */
 export function isSnapshotDue(entryCount: number, added: number): boolean {
   return snapshotsWithin(entryCount) > snapshotsWithin(entryCount - added);
 }
 
-/** How many snapshots are due within so many entries. */
+/** The number of snapshots due within the first `entryCount` entries. */
 function snapshotsWithin(entryCount: number): number {
-  // From here on a quarter is more than the fixed step.
-  const even = entriesPerSnapshot / (snapshotGrowth - 1);
-  const further = Math.log(Math.max(entryCount / even, 1)) / Math.log(snapshotGrowth);
-  return Math.floor(Math.min(entryCount, even) / entriesPerSnapshot) + Math.floor(further);
+  // Above this count, a quarter of the journal is more than the fixed step.
+  const linearLimit = entriesPerSnapshot / (snapshotGrowth - 1);
+  const geometricSteps = Math.log(Math.max(entryCount / linearLimit, 1)) / Math.log(snapshotGrowth);
+  return Math.floor(Math.min(entryCount, linearLimit) / entriesPerSnapshot) + Math.floor(geometricSteps);
 }

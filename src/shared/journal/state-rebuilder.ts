@@ -7,8 +7,8 @@ import type { CompactionRepository } from './compaction-repository.ts';
 import type { JournalReplayer } from './replay/journal-replayer.ts';
 
 /**
- * Reads the checkpoints of compacted journals back, and makes those that are damaged again from the journal. The caller holds
- * the claim on it.
+ * Reads back the checkpoints of compacted journals and rebuilds damaged ones from the journal. The caller must hold the claim on
+ * the journal.
  */
 export class StateRebuilder {
   readonly #updates: UpdateRepository;
@@ -38,18 +38,21 @@ export class StateRebuilder {
   }
 
   /**
-   * Reads back the checkpoint of an ended update. When it is whole, the journal is kept for the grace period only; when it is
-   * not, it is made again, for the next attempt to read back.
+   * Reads back the checkpoint of an ended update. If it is intact, marks the journal as compacted, which starts the grace period. If
+   * not, rebuilds the checkpoint, which the next attempt reads back. Throws an Error if it is still damaged on the third attempt.
    */
   async readBack(update: UpdateRow, attempt: number): Promise<void> {
-    const isOwn = update.compactedEntries > 0;
-    if (isOwn && !(await this.#readsBack(update))) {
+    const hasOwnCheckpoint = update.compactedEntries > 0;
+    if (hasOwnCheckpoint && !(await this.#isIntact(update))) {
       if (attempt > 2) {
         throw new Error(
           `Checkpoint ${update.checkpointId} does not read back as written; the journal of update ${update.id} is kept`,
         );
       }
-      this.#logger.error({ updateId: update.id }, 'checkpoint does not read back as written; rebuilt from the journal');
+      this.#logger.error(
+        { updateId: update.id },
+        'checkpoint does not read back as written; rebuilding it from the journal',
+      );
       await this.rebuild(update.id);
       return;
     }
@@ -57,7 +60,7 @@ export class StateRebuilder {
     if (update.entryCount === 0 || this.#graceSeconds === 0) await this.#compactions.delete(update.id);
   }
 
-  /** Replaces the update's checkpoint by one made from its base and its journal. False when that is not possible. */
+  /** Replaces the update's checkpoint with one rebuilt from its base and its journal. Returns false if that is not possible. */
   async rebuild(updateId: string): Promise<boolean> {
     const update = await this.#updates.find(updateId);
     if (!update || update.checkpointId === null || update.compactedEntries === 0) return false;
@@ -67,8 +70,8 @@ export class StateRebuilder {
       async ({ replay, fault }) => {
         if (fault) throw fault;
         const { document, resourceCount } = await replay.encode(await this.#replayer.manifest(updateId));
-        const place = await this.#documents.saveEncoded(document);
-        return this.#checkpoints.replace(damaged, { document: place, resourceCount });
+        const stored = await this.#documents.saveEncoded(document);
+        return this.#checkpoints.replace(damaged, { document: stored, resourceCount });
       },
       { entries: update.compactedEntries, fromBase: true },
     );
@@ -76,7 +79,7 @@ export class StateRebuilder {
     return rebuilt !== null;
   }
 
-  async #readsBack({ checkpointId }: UpdateRow): Promise<boolean> {
+  async #isIntact({ checkpointId }: UpdateRow): Promise<boolean> {
     const checkpoint = checkpointId === null ? null : await this.#checkpoints.find(checkpointId);
     return !checkpoint || (await findDamage(this.#documents, checkpoint)) === null;
   }

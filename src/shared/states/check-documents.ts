@@ -2,22 +2,25 @@ import type { DocumentCheckRepository } from '../checkpoints/document-check-repo
 import type { CheckOutcome, DocumentGuard } from '../checkpoints/document-guard.ts';
 import type { JournalSnapshots } from '../journal/journal-snapshots.ts';
 
-/** What a check of many documents came to. Documents that vanished meanwhile count nowhere. */
+/** The result of checking many documents. Documents that were deleted in the meantime are not counted. */
 export interface CheckSummary {
   checked: number;
-  /** Found damaged, those that were repaired included. */
+  /** Documents found damaged, including those that were repaired. */
   damaged: number;
   repaired: number;
   /** Ids of checkpoints that stay damaged. */
   readonly unrepaired: string[];
-  /** Those that could not be read, with the fault. */
+  /** Documents that could not be read, with the error. */
   readonly unread: { readonly id: string; readonly error: unknown }[];
 }
 
 const pageSize = 500;
 const lowestId = '00000000-0000-0000-0000-000000000000';
 
-/** Reads all documents, or those of one stack, one after another, whenever they were last read. Safe beside a running server. */
+/**
+ * Checks all documents, or those of one stack, one after another, regardless of when they were last read. Safe while a server is
+ * running.
+ */
 export async function checkDocuments(
   parts: { documentChecks: DocumentCheckRepository; journalSnapshots: JournalSnapshots; guard: DocumentGuard },
   stackId: string | null,

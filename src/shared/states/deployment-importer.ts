@@ -5,14 +5,14 @@ import type { AdmittedChange, AdmittedChanges } from '../updates/admitted-change
 import { recordVersion } from './record-version.ts';
 import { storeDeployment } from './store-deployment.ts';
 
-/** The same import run twice commits once. */
+/** Idempotent: running the same import twice commits it once. */
 export interface DeploymentImport extends AdmittedChange {
   readonly requestedBy: string;
   readonly body: ByteSource;
   readonly encoding: BodyEncoding;
 }
 
-/** Stores deployment documents sent by `pulumi stack import` and its kin as new stack versions. */
+/** Stores deployment documents, sent by `pulumi stack import` and similar commands, as new stack versions. */
 export class DeploymentImporter {
   readonly #changes: AdmittedChanges;
   readonly #documents: DocumentStore;
@@ -25,14 +25,14 @@ export class DeploymentImporter {
   }
 
   /**
-   * Resolves once the deployment is a version of the stack, over the head that it was admitted against. Throws
-   * InvalidRequestError, PayloadTooLargeError and what AdmittedChanges.commit throws, which change nothing.
+   * Resolves once the deployment is committed as a new version, on top of the head that it was admitted against. Throws
+   * InvalidRequestError, PayloadTooLargeError and the errors of AdmittedChanges.commit; nothing is changed then.
    */
   async import(request: DeploymentImport): Promise<void> {
     if (await this.#changes.isCommitted(request)) return;
     const source: ByteSource = () => inflate(request.body, request.encoding, this.#maxBytes);
     const state = await storeDeployment(this.#documents, source).catch(async (error: unknown) => {
-      // Dropped, under the reader's hands, when the import was given up, or another run of it was done.
+      // The body was dropped while it was being read, because the import was abandoned or another run of it has finished.
       if (error instanceof PayloadMissingError && (await this.#changes.isCommitted(request))) return null;
       throw error;
     });

@@ -6,10 +6,10 @@ import { createUpdateRepository } from '../updates/update-repository.ts';
 import { isActive } from '../updates/update-state.ts';
 
 /**
- * Makes a stack ready for its next change: an update whose lease is over is ended, and the journal of an ended one is
- * compacted by `compact`, so that the head is whole. A live update goes on, for one more lease at most without being renewed.
- * Returns the update that it ended. Throws JournalFaultError while the head lacks entries that could not be replayed, unless the
- * change `admitsFault`.
+ * Prepares a stack for its next change: ends an update whose lease has expired and calls `compact` for an ended update with pending
+ * entries, so that the head is complete. A running update continues, but for at most one more lease unless it is renewed. Returns
+ * the update that it ended. Throws JournalFaultError if the head lacks entries that could not be replayed, unless `admitsFault`
+ * is set.
  */
 export async function reclaimStack(
   db: Database,

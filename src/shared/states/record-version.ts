@@ -6,20 +6,20 @@ import { createStackRepository, type StackRow } from '../stacks/stack-repository
 import { StackBusyError } from '../updates/admitted-changes.ts';
 import { createUpdateRepository } from '../updates/update-repository.ts';
 
-/** A change of a stack's state that no running update makes, and the update that records it. */
+/** A change to a stack's state made outside a running update, and the ended update that records it. */
 export interface NewVersion {
   readonly updateId: string;
   readonly kind: 'import' | 'rename';
   readonly message: string;
   readonly requestedBy: string | null;
-  /** Null when the stack has no state. */
+  /** Null if the stack has no state. */
   readonly state: NewCheckpoint | null;
 }
 
 /**
- * Gives a locked stack another version, in the transaction at hand: the update that records it, its checkpoint, the stack's
- * head and the version are written together or not at all. Returns the version. Throws StackBusyError, JournalFaultError, and
- * UnavailableError while the stack's present state is not whole or when the sweep has deleted the new one.
+ * Creates a new version of a locked stack. Writes the update that records it, its checkpoint, the stack's head and the version
+ * number in the given transaction. Returns the version. Throws StackBusyError, JournalFaultError, and UnavailableError if the
+ * stack's current state has pending entries or the sweep has deleted the new state.
  */
 export async function recordVersion(
   tx: Queryable,
@@ -45,12 +45,12 @@ export async function recordVersion(
   return stackVersion;
 }
 
-/** Gives a stack made in the transaction at hand the state that it begins with, before its first version. Throws UnavailableError. */
+/** Sets the initial state of a stack created in the given transaction, before its first version. Throws UnavailableError. */
 export function recordInitialState(tx: Queryable, stackId: string, state: NewCheckpoint): Promise<void> {
   return recordState(tx, { stackId, updateId: null }, state);
 }
 
-/** Throws UnavailableError while the stack's state lacks journal entries of an update that has ended. */
+/** Throws UnavailableError if an update of the stack has pending journal entries. */
 export async function assertNothingPending(tx: Queryable, stackId: string): Promise<void> {
   if (!(await createUpdateRepository(tx).findWithPendingEntries(stackId))) return;
   throw new UnavailableError('The state of an interrupted update is still being compacted; please retry', {

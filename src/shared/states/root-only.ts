@@ -2,22 +2,22 @@ import { JsonScanner } from '../platform/json/json-scanner.ts';
 import { RecentText } from '../platform/json/recent-text.ts';
 import { inTurns } from '../platform/turns/turns.ts';
 
-/** The type of the resource that stands for the stack itself: every program registers one. */
+/** The type of the resource that represents the stack itself. Every program registers one. */
 const rootType = 'pulumi:pulumi:Stack';
 
-/** More than the raw text of that type takes, with all its characters escaped and spaces around. */
+/** More than the raw text of that type needs, even if all its characters are escaped and surrounded by spaces. */
 const maxTypeBytes = 256;
 
 /**
- * Whether a deployment document holds nothing but its stack's root resource: no other resource, and no pending operation that may
- * have made one. Keeps none of the document. Throws JsonSyntaxError.
+ * Whether a deployment document contains only its stack's root resource: no other resource and no pending operation, which might
+ * have created one. Does not buffer the document. Throws JsonSyntaxError.
  */
 export async function isRootOnly(document: AsyncIterable<Buffer>): Promise<boolean> {
   const texts = new RecentText(maxTypeBytes);
   let type: string | null = null;
   let elements = 0;
-  // Of a repeated member the last counts.
-  let hasRootAlone = false;
+  // If a member is repeated, the last one wins.
+  let hasOnlyRoot = false;
   let hasOperations = false;
   const scanner = new JsonScanner({
     reportDepth: 4,
@@ -27,7 +27,7 @@ export async function isRootOnly(document: AsyncIterable<Buffer>): Promise<boole
         type = textOf(texts.textOf(start, end));
       else if (path.length === 3) elements += 1;
       else if (path.length === 2) {
-        if (root === 'deployment' && list === 'resources') hasRootAlone = elements === 1 && type === rootType;
+        if (root === 'deployment' && list === 'resources') hasOnlyRoot = elements === 1 && type === rootType;
         if (root === 'deployment' && list === 'pending_operations') hasOperations = elements > 0;
         elements = 0;
       }
@@ -40,7 +40,7 @@ export async function isRootOnly(document: AsyncIterable<Buffer>): Promise<boole
     texts.endChunk();
   }
   scanner.end();
-  return hasRootAlone && !hasOperations;
+  return hasOnlyRoot && !hasOperations;
 }
 
 function textOf(json: Buffer | null): string | null {

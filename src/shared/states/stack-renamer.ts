@@ -11,7 +11,7 @@ import { readTags } from '../stacks/tags.ts';
 import { type AdmittedChange, type AdmittedChanges, StackChangedError } from '../updates/admitted-changes.ts';
 import { recordVersion } from './record-version.ts';
 
-/** The same rename run twice commits once. */
+/** Idempotent: running the same rename twice commits it once. */
 export interface StackRenaming extends AdmittedChange {
   readonly from: StackRef;
   readonly to: StackRef;
@@ -19,9 +19,9 @@ export interface StackRenaming extends AdmittedChange {
 }
 
 /**
- * Renames a stack: its place, and every mention of it in its newest state (URNs, root resource, secrets provider), since the
- * CLI does no more than ask for it. Recorded as an update of kind rename, which owns a stack version. Memory does not grow with the
- * state.
+ * Renames or moves a stack and rewrites every reference to it in its newest state (URNs, root resource, secrets provider), because
+ * the CLI leaves that to the server. Recorded as an update of kind rename with its own stack version. Memory use does not grow with
+ * the state.
  */
 export class StackRenamer {
   readonly #changes: AdmittedChanges;
@@ -42,8 +42,8 @@ export class StackRenamer {
   }
 
   /**
-   * Resolves once the stack is renamed, over the head that it was admitted against. Throws NotFoundError, ConflictError (the target
-   * exists), DocumentDamagedError and what AdmittedChanges.commit throws, which change nothing.
+   * Resolves once the rename is committed on top of the head that it was admitted against. Throws NotFoundError, ConflictError (the
+   * target exists), DocumentDamagedError and the errors of AdmittedChanges.commit; nothing is changed then.
    */
   async rename(request: StackRenaming, beforeCommit: () => Promise<void> = async () => {}): Promise<void> {
     if (await this.#changes.isCommitted(request)) return;
@@ -56,7 +56,7 @@ export class StackRenamer {
     }
   }
 
-  /** The newest state with the new names, stored; null when there is none. Throws StackChangedError. */
+  /** Stores the newest state with the new names. Returns null if the stack has no state. Throws StackChangedError. */
   async #renameState({ from, to, admission }: StackRenaming): Promise<NewCheckpoint | null> {
     if (admission.checkpointId === null) return null;
     const checkpoint = await this.#checkpoints.find(admission.checkpointId);

@@ -11,27 +11,27 @@ import type { StackRepository, StackRow } from '../stacks/stack-repository.ts';
 import type { UpdateRepository, UpdateRow } from '../updates/update-repository.ts';
 import { isActive } from '../updates/update-state.ts';
 
-/** A stack without state, as the contract has it: `resources` null and no manifest. */
+/** The document of a stack without state, as the API defines it: `resources` is null and there is no manifest. */
 export const emptyDocument = Buffer.from('{"version":3,"deployment":{"resources":null}}');
 
-/** A superseded checkpoint can vanish between finding and opening it; then the head has moved and is asked again. */
+/** A superseded checkpoint can be deleted between finding and opening it. The head has moved then, and the read is retried. */
 const attempts = 5;
 
-/** A state document, ready to be sent. */
+/** A state document, ready to send. */
 export interface StateDocument {
   readonly sizeBytes: number;
-  /** To be read once, or begun and left: until then a blob stays open. */
+  /** Must be read or returned once; a blob stays open until then. */
   readonly bytes: AsyncIterable<Buffer>;
   readonly resourceCount: number;
-  /** Null: there is no checkpoint behind it (empty, or replayed on demand). */
+  /** Null if the document does not come from a checkpoint (empty, or replayed on demand). */
   readonly checkpointId: string | null;
-  /** What of the journal is not in it; null when everything is. */
+  /** Describes journal entries that are missing from the document; null if none. */
   readonly warning: string | null;
 }
 
 /**
- * Reads states: the newest of a stack, and that of any version. Pending journal entries are always included. What is
- * damaged throws DocumentDamagedError, at the latest in place of the last piece.
+ * Reads the newest state of a stack or the state of any version, always including pending journal entries. Reading a damaged
+ * document throws DocumentDamagedError, at the latest in place of its last chunk.
  */
 export class StateReader {
   readonly #stacks: StackRepository;
@@ -49,7 +49,7 @@ export class StateReader {
     guard: DocumentGuard;
     compactor: JournalCompactor;
     compactions: CompactionRepository;
-    /** Compacts where it holds up nobody. */
+    /** Compacts a large journal. In the API, a worker does it, so that the process is not blocked. */
     compactLarge: (updateId: string) => Promise<void>;
   }) {
     this.#stacks = parts.stacks;
@@ -61,9 +61,9 @@ export class StateReader {
     this.#compactLarge = parts.compactLarge;
   }
 
-  /** The stack's state as last written; null when there is no such stack. */
+  /** The stack's newest state; null if the stack does not exist. */
   readHead(ref: StackRef): Promise<{ stack: StackRow; state: StateDocument } | null> {
-    return this.#untilStill(async () => {
+    return this.#retryWhileMoving(async () => {
       const stack = await this.#stacks.findHead(ref);
       if (!stack) return null;
       const pending = stack.pendingUpdateId === null ? null : await this.#updates.find(stack.pendingUpdateId);
@@ -75,9 +75,9 @@ export class StateReader {
     });
   }
 
-  /** The state as the update that owns this version left it; null when no update does. */
+  /** The state of this version; null if the stack has no such version. */
   readVersion(stackId: string, stackVersion: number): Promise<StateDocument | null> {
-    return this.#untilStill(async () => {
+    return this.#retryWhileMoving(async () => {
       const update = await this.#updates.findByVersion(stackId, stackVersion);
       if (!update) return null;
       if (update.hasPendingEntries) return this.#replay(update);
@@ -85,8 +85,8 @@ export class StateReader {
     });
   }
 
-  /** Asks again while the state moves under the reader. Throws UnavailableError when it never stands still. */
-  async #untilStill<T>(read: () => Promise<T | 'moved'>): Promise<T> {
+  /** Retries while the state changes during the read. Throws UnavailableError if all attempts fail. */
+  async #retryWhileMoving<T>(read: () => Promise<T | 'moved'>): Promise<T> {
     let missing: DocumentMissingError | null = null;
     for (let attempt = 1; attempt <= attempts; attempt++) {
       try {
@@ -103,7 +103,7 @@ export class StateReader {
     );
   }
 
-  /** A short journal over a small state is replayed for the occasion; otherwise a worker makes a checkpoint of it first. */
+  /** Replays a short journal over a small state on demand. Otherwise has a worker compact it into a checkpoint first. */
   async #replay(update: UpdateRow): Promise<StateDocument | 'moved'> {
     const base = update.baseCheckpointId ? await this.#checkpoints.find(update.baseCheckpointId) : null;
     if (!isShortReplay({ entries: update.entryCount, bytes: base?.sizeBytes ?? 0 })) {
@@ -113,7 +113,7 @@ export class StateReader {
     }
     const replayed = await this.#compactor.replay(update).catch(async (error: unknown) => {
       if (!(error instanceof InvalidJournalError) || isActive(update.status)) throw error;
-      // Its longest valid prefix becomes the state of an ended update, and the next look finds that.
+      // The longest valid prefix becomes the state of an ended update; the next attempt reads that.
       await this.#compactor.compact(update.id);
       return null;
     });
@@ -130,7 +130,7 @@ export class StateReader {
     };
   }
 
-  /** The update's checkpoint, with what its compaction has left out. */
+  /** Opens the update's checkpoint, with a warning if its compaction skipped entries. */
   async #openCompacted(update: UpdateRow): Promise<StateDocument | 'moved'> {
     const state = await this.#open(update.checkpointId);
     const isFaulty = update.compactionError !== null || update.compactionWarning !== null;
@@ -150,8 +150,8 @@ export class StateReader {
     const checkpoint = await this.#checkpoints.find(checkpointId);
     if (!checkpoint) return 'moved';
     const bytes = this.#guard.open(checkpoint);
-    // The first piece is fetched here, so that a blob which is gone can still be answered by asking again, and a damaged one by an
-    // error; a small document has been checked by then.
+    // Reads the first chunk here, so that a deleted blob can still be handled by a retry and a damaged one by an error response. A
+    // small document is fully verified at this point.
     const first = await bytes.next();
     return {
       sizeBytes: checkpoint.sizeBytes,
@@ -171,14 +171,17 @@ async function* once(bytes: Buffer): AsyncGenerator<Buffer> {
   yield bytes;
 }
 
-/** The piece that was read already, and the rest. No generator: one that nobody has begun to read would not end the rest. */
+/**
+ * Iterates the chunk that was already read and then the rest. Not a generator: returning an unstarted generator would not close
+ * `rest`.
+ */
 function resume(first: IteratorResult<Buffer>, rest: AsyncGenerator<Buffer>): AsyncIterable<Buffer> {
-  let taken: IteratorResult<Buffer> | null = first;
+  let pending: IteratorResult<Buffer> | null = first;
   return {
     [Symbol.asyncIterator]: () => ({
       next: async () => {
-        const step = taken ?? (await rest.next());
-        taken = null;
+        const step = pending ?? (await rest.next());
+        pending = null;
         return step;
       },
       return: () => rest.return(undefined),

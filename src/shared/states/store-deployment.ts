@@ -4,8 +4,8 @@ import { type ByteSource, cutOut } from '../documents/byte-source.ts';
 import type { DocumentStore } from '../documents/document-store.ts';
 
 /**
- * Checks a deployment document `{version, features?, deployment}` and stores its bytes, without making them visible. Throws
- * JsonSyntaxError, InvalidDeploymentError and what `source` throws.
+ * Validates a deployment document `{version, features?, deployment}` and stores its bytes, without making it the state of a stack.
+ * Throws JsonSyntaxError, InvalidDeploymentError and the errors of `source`.
  */
 export async function storeDeployment(documents: DocumentStore, source: ByteSource): Promise<NewCheckpoint> {
   const scanner = new DeploymentScanner({ nested: null });

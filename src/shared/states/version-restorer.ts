@@ -8,7 +8,7 @@ import { createStackRepository } from '../stacks/stack-repository.ts';
 import { recordVersion } from './record-version.ts';
 import type { StateReader } from './state-reader.ts';
 
-/** Makes the state of an earlier version of a stack its newest one. */
+/** Restores the state of an earlier version of a stack. */
 export class VersionRestorer {
   readonly #db: Database;
   readonly #documents: DocumentStore;
@@ -21,8 +21,8 @@ export class VersionRestorer {
   }
 
   /**
-   * Stores the state of `stackVersion` as a new version, recorded as an import, and takes what journals of the stack have left
-   * out as accepted; both or neither. Returns the new version. Throws NotFoundError, StackBusyError and UnavailableError.
+   * Stores the state of `stackVersion` as a new version, recorded as an import, and accepts all journal faults of the stack, in
+   * one transaction. Returns the new version. Throws NotFoundError, StackBusyError and UnavailableError.
    */
   async restore(stackId: string, stackVersion: number): Promise<number> {
     const state = await this.#states.readVersion(stackId, stackVersion);

@@ -22,34 +22,34 @@ import {
   type ReplayStart,
 } from './runner/replay-work.ts';
 
-/** A replay that has come to the end of the journal, or to where it was asked to stop. */
+/** A replay that has reached the end of the journal, an invalid entry or the requested limit. */
 export interface CaughtUp {
   readonly replay: OpenReplay;
   readonly progress: ReplayProgress;
-  /** Why it could go no further; null at the end. */
+  /** Why it could not continue; null if no entry was invalid. */
   readonly fault: InvalidJournalError | null;
 }
 
 export interface ReplayBounds {
-  /** Stop after so many entries, counted from the first. */
+  /** Stop after this many entries, counted from the first. */
   readonly entries?: number;
-  /** Start from the base, not from a snapshot: that may be of a release that knew less. */
+  /** Start from the base instead of a snapshot, which an older release that knew fewer kinds may have taken. */
   readonly fromBase?: boolean;
 }
 
-/** The longest part of a journal, from its beginning, that makes a deployment. */
+/** The longest prefix of a journal that yields a valid deployment. */
 export interface LongestPrefix {
-  /** How far it goes; with 0 entries the state is the base itself. */
+  /** The end of the prefix. With 0 entries, the state is the base itself. */
   readonly progress: ReplayProgress;
   readonly replayed: ReplayedDocument | null;
-  /** Why the journal does not go on after it; null when it is all there. */
+  /** Why the next entry is not included; null if the prefix is the whole journal. */
   readonly fault: InvalidJournalError | null;
 }
 
 const attempts = 3;
-const nothing: ReplayProgress = { entries: 0, lastSequenceId: 0, hasGap: false, unknownKinds: null };
+const noProgress: ReplayProgress = { entries: 0, lastSequenceId: 0, hasGap: false, unknownKinds: null };
 
-/** Reads what a replay needs, page by page, and gives it to a runner of replays. */
+/** Reads the base, the snapshot and the journal pages of an update and passes them to a replay runner. */
 export class JournalReplayer {
   readonly #updates: UpdateRepository;
   readonly #checkpoints: CheckpointRepository;
@@ -64,7 +64,7 @@ export class JournalReplayer {
     guard: DocumentGuard;
     journal: JournalRepository;
     journalSnapshots: JournalSnapshots;
-    /** For replays that would hold up this thread. */
+    /** For replays that would block this thread for too long. */
     largeReplays: ReplayRunner;
   }) {
     this.#updates = parts.updates;
@@ -80,9 +80,9 @@ export class JournalReplayer {
   }
 
   /**
-   * Does `work` where all entries have been applied, or all up to the one that cannot be; null when they were compacted and
-   * deleted meanwhile. A damaged snapshot is dropped, a damaged base repaired. Throws InvalidJournalError when not even the
-   * base can be read, DocumentDamagedError when it is damaged for good.
+   * Applies all entries, or those before the first invalid one, and then runs `work`. Returns null if the entries have been
+   * compacted and deleted in the meantime. Drops a damaged snapshot and repairs a damaged base. Throws InvalidJournalError if the
+   * base is not a valid deployment, and DocumentDamagedError if it is damaged beyond repair.
    */
   async catchUp<T>(
     update: UpdateRow,
@@ -93,16 +93,16 @@ export class JournalReplayer {
       try {
         return await this.#catchUp(update, work, bounds);
       } catch (error) {
-        // The base was replaced by another checkpoint, maybe as a repair.
+        // The base was replaced by another checkpoint, possibly as a repair.
         if (error instanceof DocumentMissingError) return null;
         if (!(error instanceof DamagedStartError) || attempt === attempts) throw error;
-        if (!(await this.#mend(update, error))) return null;
+        if (!(await this.#repairStart(update, error))) return null;
       }
     }
   }
 
-  /** Whether the replay may begin again as it is. Throws DocumentDamagedError. */
-  async #mend(update: UpdateRow, damage: DamagedStartError): Promise<boolean> {
+  /** Drops the damaged snapshot or repairs the base. Returns whether the replay can be retried. Throws DocumentDamagedError. */
+  async #repairStart(update: UpdateRow, damage: DamagedStartError): Promise<boolean> {
     if (damage.part === 'snapshot') {
       const snapshot = await this.#snapshots.find(update.id);
       if (snapshot) await this.#snapshots.drop(update.id, snapshot, damage);
@@ -139,11 +139,13 @@ export class JournalReplayer {
       snapshot: snapshot && snapshotBytes && { document: snapshotBytes, entries: snapshot.entries },
     });
     try {
-      const begun = replay.begun;
+      const { initialProgress } = replay;
       const page =
-        begun.lastSequenceId === expected ? firstPage : await this.#journal.readPage(update.id, begun.lastSequenceId);
+        initialProgress.lastSequenceId === expected
+          ? firstPage
+          : await this.#journal.readPage(update.id, initialProgress.lastSequenceId);
       const { progress, fault } = await this.#applyAll(update.id, replay, page, limit);
-      // Fewer than the update counted: another compaction has committed them meanwhile, and the journal was deleted.
+      // Fewer entries than the update had: another compaction has committed them and the journal was deleted.
       if (!fault && progress.entries < Math.min(update.entryCount, limit)) return null;
       return await work({ replay, progress, fault });
     } finally {
@@ -152,8 +154,8 @@ export class JournalReplayer {
   }
 
   /**
-   * The longest prefix of the journal, in order of sequence ids, that makes a deployment; null as `catchUp`. Where only the
-   * finished deployment shows the fault, the prefix is looked for in steps that double, from the end, and then halved.
+   * Finds the longest prefix of the journal, ordered by sequence id, that yields a valid deployment. Returns null as `catchUp` does.
+   * If the fault only shows in the finished deployment, searches backwards from the end in doubling steps and then bisects.
    */
   async longestPrefix(update: UpdateRow, bounds: Omit<ReplayBounds, 'entries'> = {}): Promise<LongestPrefix | null> {
     const manifest = await this.manifest(update.id);
@@ -172,7 +174,7 @@ export class JournalReplayer {
         { ...bounds, entries },
       );
 
-    let best: LongestPrefix = { progress: nothing, replayed: null, fault: null };
+    let best: LongestPrefix = { progress: noProgress, replayed: null, fault: null };
     let failing: LongestPrefix | null;
     try {
       failing = await upTo(Number.POSITIVE_INFINITY);
@@ -190,9 +192,11 @@ export class JournalReplayer {
       if (probed.replayed) best = probed;
       else failing = probed;
     }
-    const at = `Journal entry ${failing.progress.lastSequenceId}: `;
+    const prefix = `Journal entry ${failing.progress.lastSequenceId}: `;
     const message = failing.fault?.message ?? '';
-    const fault = new InvalidJournalError(message.startsWith(at) ? message : at + message, { cause: failing.fault });
+    const fault = new InvalidJournalError(message.startsWith(prefix) ? message : prefix + message, {
+      cause: failing.fault,
+    });
     return { ...best, fault };
   }
 
@@ -205,19 +209,22 @@ export class JournalReplayer {
     }
   }
 
-  /** Applies the page and all that follow, each read ahead while the one before is applied. */
+  /** Applies this page and all that follow. Reads each page while the previous one is being applied. */
   async #applyAll(
     updateId: string,
     replay: OpenReplay,
     firstPage: JournalPage & { readonly isLast: boolean },
     limit: number,
   ): Promise<Pick<CaughtUp, 'progress' | 'fault'>> {
-    let progress = replay.begun;
+    let progress = replay.initialProgress;
     let page = firstPage;
     while (page.lengths.length > 0 && progress.entries < limit) {
       const next = page.isLast ? null : this.#journal.readPage(updateId, page.sequenceIds.at(-1) as number);
-      // Both are waited for whatever becomes of one, so that nothing of this replay is under way when it is closed.
-      const [applied, read] = await Promise.allSettled([replay.apply(cut(page, limit - progress.entries)), next]);
+      // Waits for both even if one fails, so that nothing is still running when the replay is closed.
+      const [applied, read] = await Promise.allSettled([
+        replay.apply(truncatePage(page, limit - progress.entries)),
+        next,
+      ]);
       if (applied.status === 'rejected') {
         if (!(applied.reason instanceof InvalidJournalError)) throw applied.reason;
         return { progress: await replay.progress(), fault: applied.reason };
@@ -231,7 +238,7 @@ export class JournalReplayer {
   }
 }
 
-function cut(page: JournalPage, entries: number): JournalPage {
-  if (page.lengths.length <= entries) return page;
-  return { ...page, sequenceIds: page.sequenceIds.slice(0, entries), lengths: page.lengths.slice(0, entries) };
+function truncatePage(page: JournalPage, maxEntries: number): JournalPage {
+  if (page.lengths.length <= maxEntries) return page;
+  return { ...page, sequenceIds: page.sequenceIds.slice(0, maxEntries), lengths: page.lengths.slice(0, maxEntries) };
 }

@@ -20,8 +20,8 @@ export const JournalEntryKind = {
 } as const;
 
 /**
- * Reads the fields of one entry, each only when asked for: what a kind does not use is not judged. An absent field and
- * `null` are the same. Every method throws JournalReplayError on a value of the wrong type.
+ * Reads the fields of one entry on demand, so fields that a kind does not use are not validated. An absent field is the same as
+ * `null`. Every method throws JournalReplayError for a value of the wrong type.
  */
 export class EntryFields {
   readonly #entry: JournalEntryText;
@@ -36,7 +36,7 @@ export class EntryFields {
     this.#entry = entry;
     const scanner = new JsonScanner({
       reportDepth: 3,
-      onValue: (path, kind, start, end) => this.#take(path, kind, start, end),
+      onValue: (path, kind, start, end) => this.#addValue(path, kind, start, end),
     });
     try {
       scanner.write(entry.text);
@@ -53,26 +53,26 @@ export class EntryFields {
 
   /** The value's raw JSON. */
   raw(name: string): Buffer | null {
-    const span = this.#filled(name);
+    const span = this.#nonNull(name);
     return span ? this.#entry.text.subarray(span.start, span.end) : null;
   }
 
   object(name: string): Buffer | null {
-    const span = this.#filled(name);
+    const span = this.#nonNull(name);
     if (!span) return null;
     if (span.kind !== 'object') throw this.malformed(`"${name}" is not an object`);
     return this.#entry.text.subarray(span.start, span.end);
   }
 
   string(name: string): string | null {
-    const span = this.#filled(name);
+    const span = this.#nonNull(name);
     if (!span) return null;
     if (span.kind !== 'string') throw this.malformed(`"${name}" is not a string`);
     return JSON.parse(this.#entry.text.toString('utf8', span.start, span.end)) as string;
   }
 
   integer(name: string): number | null {
-    const span = this.#filled(name);
+    const span = this.#nonNull(name);
     if (!span) return null;
     const value = span.kind === 'number' ? Number(this.#entry.text.toString('latin1', span.start, span.end)) : -1;
     if (!Number.isSafeInteger(value) || value < 0) throw this.malformed(`"${name}" is not a whole number`);
@@ -86,7 +86,7 @@ export class EntryFields {
   }
 
   flag(name: string): boolean {
-    const span = this.#filled(name);
+    const span = this.#nonNull(name);
     return span !== null && this.#entry.text[span.start] === 0x74;
   }
 
@@ -102,8 +102,8 @@ export class EntryFields {
     return new JournalReplayError('malformed-entry', message, this.#entry.sequenceId, cause && { cause });
   }
 
-  /** Runs `read`, which parses a part of this entry as (part of) a deployment. */
-  reading<T>(read: () => T): T {
+  /** Runs `read`, which parses part of this entry as a deployment. Converts MalformedDeploymentError to JournalReplayError. */
+  readPart<T>(read: () => T): T {
     try {
       return read();
     } catch (error) {
@@ -112,7 +112,7 @@ export class EntryFields {
     }
   }
 
-  #take(path: readonly (string | number)[], kind: JsonKind, start: number, end: number): void {
+  #addValue(path: readonly (string | number)[], kind: JsonKind, start: number, end: number): void {
     const text = this.#entry.text;
     const name = path[0];
     if (path.length === 0) {
@@ -126,17 +126,17 @@ export class EntryFields {
         this.#isCreating = false;
       }
     } else if (name === 'state') {
-      if (path.length === 2) this.#state.takeMember(path[1], text, start, end);
+      if (path.length === 2) this.#state.addMember(path[1], text, start, end);
     } else if (name === 'operation') {
       if (path.length === 3 && path[1] === 'resource') {
-        this.#operationResource.takeMember(path[2], text, start, end);
+        this.#operationResource.addMember(path[2], text, start, end);
       } else if (path.length === 2 && path[1] === 'type') {
         this.#isCreating = kind === 'string' && JSON.parse(text.toString('utf8', start, end)) === 'creating';
       }
     }
   }
 
-  #filled(name: string): JsonSpan | null {
+  #nonNull(name: string): JsonSpan | null {
     const span = this.#members.get(name);
     return span && !(span.kind === 'literal' && this.#entry.text[span.start] === 0x6e) ? span : null;
   }

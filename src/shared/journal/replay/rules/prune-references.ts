@@ -8,21 +8,21 @@ import { editResource, type ResourceText } from '../../../deployments/resource.t
 import type { MemberEdit } from '../../../platform/json/member-edits.ts';
 
 /**
- * Takes away references to resources that a refresh found gone; the CLI refuses a state that has them. A dependency
- * must stand earlier in the list, a parent may stand anywhere. A parent that is gone is cleared, not replaced by its
- * own parent. As Pulumi's pkg/backend/journal.go, rebuildDependencies.
+ * Removes references to resources that a refresh found to be gone; the CLI rejects a state that contains them. A dependency
+ * must come earlier in the list, a parent may be anywhere. A missing parent is cleared, not replaced by its own parent. Same as
+ * rebuildDependencies in Pulumi's pkg/backend/journal.go.
  */
 export function pruneReferences(resources: readonly ResourceText[]): ResourceText[] {
   const references = resources.map(readReferences);
-  const places = new Map<string, number>();
-  references.forEach(({ urn }, place) => {
-    if (!places.has(urn)) places.set(urn, place);
+  const positions = new Map<string, number>();
+  references.forEach(({ urn }, position) => {
+    if (!positions.has(urn)) positions.set(urn, position);
   });
-  return resources.map((resource, place) => {
-    const isEarlier = (urn: string): boolean => (places.get(urn) ?? place) < place;
-    const { parent, ...others } = references[place] as ResourceReferences;
+  return resources.map((resource, position) => {
+    const isEarlier = (urn: string): boolean => (positions.get(urn) ?? position) < position;
+    const { parent, ...others } = references[position] as ResourceReferences;
     const edits = listEdits(others, isEarlier);
-    if (parent !== '' && !places.has(parent)) edits.set('parent', () => null);
+    if (parent !== '' && !positions.has(parent)) edits.set('parent', () => null);
     return editResource(resource, edits);
   });
 }
@@ -36,7 +36,7 @@ function listEdits(
   if (deletedWith !== '' && !isKnown(deletedWith)) edits.set('deletedWith', () => null);
   if (!dependencies.every(isKnown)) edits.set('dependencies', (value) => value && filterStrings(value, isKnown));
   if (!replaceWith.every(isKnown)) edits.set('replaceWith', (value) => value && filterStrings(value, isKnown));
-  // A key without dependencies goes even when nothing was dropped from it.
+  // A key with an empty list is removed, even if it was empty before.
   if (!propertyDependencies.every((list) => list.length > 0 && list.every(isKnown))) {
     edits.set('propertyDependencies', (value) => value && filterStringLists(value, isKnown));
   }

@@ -8,11 +8,11 @@ import { resolveAliases } from './resolve-aliases.ts';
 /** `features` are sorted. */
 export type RebuiltDeployment = Pick<DocumentParts, 'deployment' | 'features'>;
 
-/** The deployment that `state` amounts to now; `state` stays as it is. Throws AliasConflictError. */
+/** Builds the deployment that `state` describes, without changing `state`. Throws AliasConflictError. */
 export function rebuildDeployment(state: ReplayState): RebuiltDeployment {
   const listed = listResources(state);
   const pendingOperations = listPendingOperations(state);
-  // Counted before pruning: replaceWith asks for its feature even when nothing is left of it.
+  // Determined before pruning: replaceWith requires its feature even if pruning removes it.
   const features = listFeatures(state, listed, pendingOperations);
   const pruned = state.hasRefresh ? pruneReferences(listed) : listed;
 
@@ -42,9 +42,9 @@ function listResources(state: ReplayState): ResourceText[] {
 }
 
 function listPendingOperations(state: ReplayState): PendingOperation[] {
-  const begun = [...state.open.values()].filter((operation) => operation !== null);
-  // A person has to find out whether an interrupted create left something behind; the rest the engine sorts out.
-  return [...begun, ...state.base.pendingOperations.filter((operation) => operation.isCreating)];
+  const started = [...state.open.values()].filter((operation) => operation !== null);
+  // A person has to check whether an interrupted create left something behind. The engine handles the other operations.
+  return [...started, ...state.base.pendingOperations.filter((operation) => operation.isCreating)];
 }
 
 function listFeatures(
@@ -64,12 +64,15 @@ function listFeatures(
   return features.sort();
 }
 
-/** The base's extensions and the journal's; on the same reference the base's stays. */
+/** Merges the base's and the journal's extensions. For the same reference, the base's wins. */
 function joinExtensions(base: Buffer | undefined, added: ReadonlyMap<string, Buffer>): Buffer | undefined {
   if (added.size === 0) return base;
   if (base?.[0] !== 0x7b) {
     const parts = [...added].map(([reference, value]) => Buffer.concat([nameText(reference), value]));
     return joinParts('{', parts, '}');
   }
-  return editMembers(base, new Map([...added].map(([reference, value]) => [reference, (known) => known ?? value])));
+  return editMembers(
+    base,
+    new Map([...added].map(([reference, value]) => [reference, (existing) => existing ?? value])),
+  );
 }

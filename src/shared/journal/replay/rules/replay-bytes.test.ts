@@ -5,10 +5,10 @@ import { replayJournal } from './replay.ts';
 
 const manifest = { time: '2026-01-01T00:00:00Z', version: '' };
 
-/** Members that no parser in between would give back as they were. */
-const odd = String.raw`"__proto__":{"b":1.0,"a":1e21},"a/\u0062":9007199254740993, "deletedwith":"\/é\ud800"`;
+/** Members that would not survive being parsed and serialized again. */
+const unusual = String.raw`"__proto__":{"b":1.0,"a":1e21},"a/\u0062":9007199254740993, "deletedwith":"\/é\ud800"`;
 
-/** Large resources are read in another way than small ones. */
+/** Large resources are read differently from small ones. */
 const sizes = [
   ['small', ''],
   ['large', `,"filler":"${'x'.repeat(100_000)}"`],
@@ -27,9 +27,9 @@ function withResources(...resources: string[]): string {
 }
 
 describe('bytes of resources', () => {
-  const resource = `{ ${odd},\n "urn":"u", "inputs" : {"x":-0.0 , "x":0} }`;
+  const resource = `{ ${unusual},\n "urn":"u", "inputs" : {"x":-0.0 , "x":0} }`;
 
-  test('stay in the base, in states, swaps and pending operations', () => {
+  test('are kept in the base, states, swaps and pending operations', () => {
     const document = replayed(
       withResources(resource.replace('"u"', '"base"'), resource.replace('"u"', '"gone"')),
       entry(1, `"kind":1,"operationID":1,"state":${resource.replace('"u"', '"new"')}`),
@@ -41,24 +41,24 @@ describe('bytes of resources', () => {
     expect(document).toContain(`"pending_operations":[{"type":"creating", "resource": ${resource} }]`);
   });
 
-  test('a mark is added, the rest stays', () => {
+  test('adding a flag keeps the rest', () => {
     const document = replayed(
-      withResources(`{${odd},"urn":"u"}`, '{"urn":"v","pendingReplacement":false,"x":1.0}', '{ "delete": true }'),
+      withResources(`{${unusual},"urn":"u"}`, '{"urn":"v","pendingReplacement":false,"x":1.0}', '{ "delete": true }'),
       entry(1, '"kind":1,"operationID":1,"deleteOld":0,"pendingReplacementOld":0'),
       entry(2, '"kind":1,"operationID":2,"pendingReplacementOld":1'),
       entry(3, '"kind":1,"operationID":3,"deleteOld":2'),
     );
     expect(document).toContain(
-      `[{${odd},"urn":"u","delete":true,"pendingReplacement":true},` +
+      `[{${unusual},"urn":"u","delete":true,"pendingReplacement":true},` +
         '{"urn":"v","pendingReplacement":true,"x":1.0},{ "delete": true }]',
     );
   });
 
-  test.each(sizes)('a refresh takes dangling references away, the rest stays: %s resource', (_, filler) => {
+  test.each(sizes)('a refresh removes dangling references and keeps the rest: %s resource', (_, filler) => {
     const document = replayed(
       withResources(
         `{"urn":"a\\u002fb"}`,
-        `{${odd}${filler},"dependencies":[ "gone" , "a\\/b", "gone"],"urn":"u","deletedWith":"gone","parent":"gone","z":1.0}`,
+        `{${unusual}${filler},"dependencies":[ "gone" , "a\\/b", "gone"],"urn":"u","deletedWith":"gone","parent":"gone","z":1.0}`,
         `{"propertyDependencies":{"__proto__":["gone","u"], "p\\u0071":[],"r" : [ "a/b" ],"s":null},"urn":"v"}`,
         `{"urn":"w", "dependencies":["u"], "replaceWith": ["later"], "parent":"v"}`,
         `{"urn":"later"}`,
@@ -66,24 +66,24 @@ describe('bytes of resources', () => {
       entry(1, '"kind":3,"operationID":1'),
     );
     expect(document).toContain(
-      `[{"urn":"a\\u002fb"},{${odd}${filler},"dependencies":["a\\/b"],"urn":"u","z":1.0},` +
+      `[{"urn":"a\\u002fb"},{${unusual}${filler},"dependencies":["a\\/b"],"urn":"u","z":1.0},` +
         `{"propertyDependencies":{"__proto__":["u"],"r" : ["a/b"]},"urn":"v"},` +
         `{"urn":"w", "dependencies":["u"], "parent":"v"},{"urn":"later"}]`,
     );
   });
 
-  test.each(sizes)('an alias is resolved in place, the rest stays: %s resource', (_, filler) => {
+  test.each(sizes)('an alias is resolved in place, the rest is kept: %s resource', (_, filler) => {
     const urn = (types: string, name: string): string => `urn:pulumi:dev::p::${types}::${name}`;
     const document = replayed(
       withResources(
-        `{"urn":"${urn('new', 'a::b')}","aliases":["${urn('old', 'a::b')}"],${odd}${filler}}`,
+        `{"urn":"${urn('new', 'a::b')}","aliases":["${urn('old', 'a::b')}"],${unusual}${filler}}`,
         `{"urn":"${urn('old$t', 'c')}","parent":"${urn('old', 'a::b')}", "type" : "t"}`,
         `{"urn":"d","provider":"${urn('old', 'a::b')}::id","dependencies":[ "x", "${urn('old$t', 'c')}"],"n":1.0}`,
         `{"urn":"e","replaceWith":["${urn('old', 'a::b')}"],"deletedWith":"${urn('new', 'a::b')}"}`,
       ),
     );
     expect(document).toContain(
-      `[{"urn":"${urn('new', 'a::b')}",${odd}${filler}},` +
+      `[{"urn":"${urn('new', 'a::b')}",${unusual}${filler}},` +
         `{"urn":"${urn('new$t', 'c')}","parent":"${urn('new', 'a::b')}", "type" : "t"},` +
         `{"urn":"d","provider":"${urn('new', 'a::b')}::id","dependencies":[ "x", "${urn('new$t', 'c')}"],"n":1.0},` +
         `{"urn":"e","replaceWith":["${urn('old', 'a::b')}"],"deletedWith":"${urn('new', 'a::b')}"}]`,
@@ -93,7 +93,7 @@ describe('bytes of resources', () => {
   test('an alias is resolved in the references of snippets only', () => {
     const urn = (name: string): string => `"urn:pulumi:dev::p::t::${name}"`;
     const snippet = (name: string): string =>
-      `{${odd},"code":${urn('old')},"references":{ "__proto__" : ${name},"x":"y"}}`;
+      `{${unusual},"code":${urn('old')},"references":{ "__proto__" : ${name},"x":"y"}}`;
     const document = replayed(
       `{"deployment":{"resources":[{"urn":${urn('new')},"aliases":[${urn('old')}]}],"snippets":[ ${snippet(urn('old'))}]}}`,
     );
@@ -119,8 +119,9 @@ describe('bytes of resources', () => {
     expect(document).toContain('[{"urn":"c"},{"urn":"c"},{"urn":"d","parent":"b"}]');
   });
 
-  test('odd members come through every recorded journal', () => {
-    const inject = (text: Buffer): Buffer => Buffer.from(text.toString('utf8').replaceAll('{"urn":', `{${odd},"urn":`));
+  test('unusual members survive every recorded journal', () => {
+    const inject = (text: Buffer): Buffer =>
+      Buffer.from(text.toString('utf8').replaceAll('{"urn":', `{${unusual},"urn":`));
     for (const recorded of loadSmallCases()) {
       const { base, entries }: JournalCase = recorded;
       const plain = replayJournal(base, entries, { manifest });
@@ -135,18 +136,18 @@ describe('bytes of resources', () => {
 });
 
 describe('other members', () => {
-  test('those of the base stay as they are, also unknown ones', () => {
+  test('members of the base are kept, including unknown ones', () => {
     const known = `"secrets_providers":{ "type":"b64","state":1.0},"metadata":{"x":1e400},"snippets":[],"extensions":{ }`;
     const document = replayed(
-      `{"later":1.0,"version":9,"features":["x"],"deployment":{"manifest":{"plugins":[]},"odd":{${odd}},${known}}}`,
+      `{"later":1.0,"version":9,"features":["x"],"deployment":{"manifest":{"plugins":[]},"odd":{${unusual}},${known}}}`,
     );
     expect(document).toBe(
       `{"version":3,"deployment":{"manifest":{"time":"2026-01-01T00:00:00Z","magic":"","version":""},` +
-        `${known},"odd":{${odd}}},"later":1.0}`,
+        `${known},"odd":{${unusual}}},"later":1.0}`,
     );
   });
 
-  test('an extension of the base wins, others are added beside it', () => {
+  test('an extension of the base wins, others are added', () => {
     const document = replayed(
       '{"version":3,"deployment":{"extensions":{ "a": {"value":1.0} }}}',
       entry(1, '"kind":8,"operationID":1,"extensionRef":"a","extension":{"value":2}'),
@@ -155,17 +156,17 @@ describe('other members', () => {
     expect(document).toContain('"extensions":{ "a": {"value":1.0},"__proto__":{"value" : 3.0} }');
   });
 
-  test('a write entry replaces them', () => {
+  test('a write entry replaces the members of the base', () => {
     const document = replayed(
       '{"version":3,"deployment":{"metadata":{"a":1},"snippets":[1],"resources":[{"urn":"old"}]}}',
-      entry(1, `"kind":5,"newSnapshot":{"resources":[{${odd}}],"metadata":{"b" : 1.0},"odd":1.0}`),
+      entry(1, `"kind":5,"newSnapshot":{"resources":[{${unusual}}],"metadata":{"b" : 1.0},"odd":1.0}`),
       entry(2, '"kind":1,"operationID":1,"deleteOld":0'),
     );
-    expect(document).toContain(`"resources":[{${odd},"delete":true}],"metadata":{"b" : 1.0},"odd":1.0}}`);
+    expect(document).toContain(`"resources":[{${unusual},"delete":true}],"metadata":{"b" : 1.0},"odd":1.0}}`);
   });
 });
 
-describe('of repeated members the last counts, as for the CLI', () => {
+describe('the last of repeated members wins, as in the CLI', () => {
   test('in a base', () => {
     const document = replayed(
       '{"deployment":{"metadata":{"a":1},"resources":[{"urn":"no"}]},' +

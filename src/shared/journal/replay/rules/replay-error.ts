@@ -8,8 +8,8 @@ export type JournalReplayErrorCode =
   | 'unexpected';
 
 /**
- * The journal and the base cannot be made into a valid deployment. Nothing was changed by the failing call.
- * `sequenceId` is the entry at fault, or null when the base itself is.
+ * The base and the journal do not yield a valid deployment. The failing call changed nothing.
+ * `sequenceId` is the invalid entry's, or null if the base itself or the result is invalid.
  */
 export class JournalReplayError extends Error {
   override readonly name = 'JournalReplayError';

@@ -17,7 +17,7 @@ function urnsAfter(...entries: JournalEntryText[]): string[] {
   return (resources ?? []).map(({ urn }: { urn: string }) => urn);
 }
 
-describe('an entry that cannot be valid', () => {
+describe('an invalid entry', () => {
   test.each([
     ['position-out-of-range', '"kind":1,"operationID":1,"removeOld":2'],
     ['position-out-of-range', '"kind":1,"operationID":1,"deleteOld":2'],
@@ -44,7 +44,7 @@ describe('an entry that cannot be valid', () => {
     ['malformed-entry', '"kind":"begin"'],
     ['malformed-entry', '"operationID":1'],
     ['malformed-entry', '"kind":1,'],
-  ])('is refused as %s and changes nothing: %s', (code, fields) => {
+  ])('is rejected as %s and changes nothing: %s', (code, fields) => {
     const replay = new JournalReplay(base);
     replay.apply(entry(1, '"kind":0,"operationID":1,"operation":{"type":"creating","resource":{"urn":"x"}}'));
     const before = replay.snapshot();
@@ -59,18 +59,18 @@ describe('an entry that cannot be valid', () => {
     expect(replay.snapshot().equals(before)).toBe(true);
   });
 
-  test('a new base after changes to the old one is refused', () => {
+  test('a new base after changes to the old one is rejected', () => {
     const write = entry(3, '"kind":5,"newSnapshot":{"resources":[{"urn":"z"}]}');
     const change = entry(1, '"kind":1,"operationID":1,"removeOld":0');
     expect(() => urnsAfter(change, write)).toThrow(expect.objectContaining({ code: 'write-after-changes' }));
     expect(urnsAfter(change, entry(2, '"kind":7'), write)).toEqual(['z']);
   });
 
-  test('an alias with two owners is refused, wherever it comes to light', () => {
-    const own = (sequenceId: number, urn: string): JournalEntryText =>
+  test('an alias with two owners is rejected, whether by generate or by a rebuilt base', () => {
+    const claimAlias = (sequenceId: number, urn: string): JournalEntryText =>
       entry(sequenceId, `"kind":1,"operationID":${sequenceId},"state":{"urn":"${urn}","aliases":["old"]}`);
     const replay = new JournalReplay(null);
-    for (const each of [own(1, 'x'), own(2, 'x'), own(3, 'y')]) replay.apply(each);
+    for (const each of [claimAlias(1, 'x'), claimAlias(2, 'x'), claimAlias(3, 'y')]) replay.apply(each);
     const conflict = { name: 'JournalReplayError', code: 'alias-conflict' };
     expect(() => replay.generate(manifest)).toThrow(expect.objectContaining({ ...conflict, sequenceId: null }));
     expect(() => replay.apply(entry(4, '"kind":7'))).toThrow(expect.objectContaining({ ...conflict, sequenceId: 4 }));
@@ -79,8 +79,8 @@ describe('an entry that cannot be valid', () => {
   });
 });
 
-describe('an entry that can be passed over', () => {
-  test('a reference to an operation that added nothing is noted, the rest of the entry counts', () => {
+describe('an entry that can be ignored', () => {
+  test('a reference to an operation that added nothing is noted, the rest of the entry is applied', () => {
     const entries = [
       entry(1, '"kind":1,"operationID":1,"state":{"urn":"c"},"removeNew":7,"deleteNew":8,"pendingReplacementNew":9'),
       entry(2, '"kind":3,"operationID":2,"removeNew":7,"state":{"urn":"d"}'),
@@ -91,7 +91,7 @@ describe('an entry that can be passed over', () => {
     expect(notes).toEqual([1, 1, 1, 2, 3].map((sequenceId) => ({ sequenceId, reason: 'unknown-operation' })));
   });
 
-  test('operations from before a rebuilt base are no longer known', () => {
+  test('operations from before a rebuilt base are unknown', () => {
     const entries = [
       entry(1, '"kind":1,"operationID":1,"state":{"urn":"c"}'),
       entry(2, '"kind":7'),
@@ -100,17 +100,17 @@ describe('an entry that can be passed over', () => {
     expect(urnsAfter(...entries)).toEqual(['c', 'a', 'b']);
   });
 
-  test('an unknown kind is noted, its other fields are left alone', () => {
+  test('an unknown kind is noted and its other fields are ignored', () => {
     const entries = [entry(1, '"kind":10,"operationID":"x","removeOld":99,"state":7,"newField":{}')];
     expect(urnsAfter(...entries)).toEqual(['a', 'b']);
     expect(replayJournal(base, entries, { manifest }).notes).toEqual([{ sequenceId: 1, reason: 'unknown-kind' }]);
   });
 
-  test('what a kind does not use is not judged', () => {
+  test('fields that a kind does not use are not validated', () => {
     expect(urnsAfter(entry(1, '"kind":2,"operationID":1,"removeOld":99,"state":7'))).toEqual(['a', 'b']);
   });
 
-  test('a secrets manager entry without a provider keeps the one there is', () => {
+  test('a secrets manager entry without a provider keeps the existing one', () => {
     const { document } = replayJournal(
       Buffer.from('{"deployment":{"secrets_providers":{"type":"x"}}}'),
       [entry(1, '"kind":6')],
@@ -149,7 +149,7 @@ describe('an entry that can be passed over', () => {
   });
 });
 
-describe('a base that is no deployment', () => {
+describe('a base that is not a deployment', () => {
   test.each([
     '',
     'null',
@@ -159,13 +159,13 @@ describe('a base that is no deployment', () => {
     '{"deployment":{"resources":["a"]}}',
     '{"deployment":{"pending_operations":[null]}}',
     '{"deployment":{}',
-  ])('is refused: %s', (text) => {
+  ])('is rejected: %s', (text) => {
     const error = { name: 'JournalReplayError', code: 'malformed-base', sequenceId: null };
     expect(() => new JournalReplay(Buffer.from(text))).toThrow(expect.objectContaining(error));
   });
 
   test.each(['{}', '{"deployment":null}', '{"version":3,"deployment":{"resources":null,"pending_operations":null}}'])(
-    'is empty when it holds nothing: %s',
+    'is valid when it is empty: %s',
     (text) => {
       expect(new JournalReplay(Buffer.from(text)).generate(manifest).resourceCount).toBe(0);
     },
@@ -175,13 +175,13 @@ describe('a base that is no deployment', () => {
 describe('snapshot', () => {
   const snapshot = new JournalReplay(base).snapshot();
 
-  test('is refused over another base', () => {
+  test('is rejected over another base', () => {
     expect(() => JournalReplay.restore(null, snapshot)).toThrow(ReplaySnapshotError);
     const other = Buffer.from(base.toString('utf8').replace('"a"', '"c"'));
     expect(() => JournalReplay.restore(other, snapshot)).toThrow(ReplaySnapshotError);
   });
 
-  test('is refused when any byte is changed or missing', () => {
+  test('is rejected when any byte is changed or missing', () => {
     for (let i = 0; i < snapshot.length; i++) {
       const damaged = Buffer.from(snapshot);
       damaged[i] = (damaged[i] as number) ^ 1;

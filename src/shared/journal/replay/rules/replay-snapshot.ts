@@ -3,7 +3,7 @@ import type { PendingOperation } from '../../../deployments/deployment-parts.ts'
 import type { ResourceText } from '../../../deployments/resource.ts';
 import type { ReplayState } from './replay-state.ts';
 
-/** The bytes are no snapshot of a replay over this base, or of another format: replay from the beginning instead. */
+/** The bytes are not a snapshot of a replay over this base, or have another format. Replay from the beginning instead. */
 export class ReplaySnapshotError extends Error {
   override readonly name = 'ReplaySnapshotError';
 }
@@ -21,7 +21,7 @@ type OperationRow = [length: number, features: number, isCreating: boolean];
 
 interface Header {
   readonly baseDigest: string;
-  /** Rows lie in the blobs in the order of these fields. */
+  /** The blobs are stored in the order of these fields. */
   readonly resources: [length: number, features: number, hasAliases: boolean][];
   readonly baseOperations: OperationRow[];
   readonly open: [operationId: number, operation: OperationRow | null][];
@@ -41,7 +41,7 @@ interface Header {
   readonly gaps: [from: number, to: number][];
 }
 
-/** `state` as bytes. Resources that still stand in the base document are only referred to. */
+/** Encodes `state`. Resources that are unchanged in the base document are stored as references to it. */
 export function encodeReplayState(state: ReplayState, base: Buffer | null): Buffer {
   const blobs: Buffer[] = [];
   const resources: Header['resources'] = [];
@@ -60,7 +60,7 @@ export function encodeReplayState(state: ReplayState, base: Buffer | null): Buff
       return [name, value.length];
     });
 
-  const places = {
+  const resourceRefs = {
     base: state.base.resources.map(resourceRow),
     added: state.added.map((resource) => resource && resourceRow(resource)),
     swapped: [...state.swapped].map(([position, resource]): [number, number] => [position, resourceRow(resource)]),
@@ -73,7 +73,7 @@ export function encodeReplayState(state: ReplayState, base: Buffer | null): Buff
     baseMembers: namedRows(state.base.members),
     documentMembers: namedRows(state.documentMembers),
     extensions: namedRows(state.extensions),
-    ...places,
+    ...resourceRefs,
     addedBy: [...state.addedBy],
     removed: [...state.removed],
     markedDelete: [...state.markedDelete],
@@ -90,7 +90,7 @@ export function encodeReplayState(state: ReplayState, base: Buffer | null): Buff
   return snapshot;
 }
 
-/** The state that `snapshot` holds; its texts share memory with `snapshot`. Throws ReplaySnapshotError. */
+/** Decodes the state in `snapshot`. The texts share memory with `snapshot`. Throws ReplaySnapshotError. */
 export function decodeReplayState(
   snapshot: Buffer,
   base: Buffer | null,
@@ -114,9 +114,9 @@ export function decodeReplayState(
   const resources = header.resources.map(([length, features, hasAliases]): ResourceText => {
     return { text: next(length), features, hasAliases, basePosition: -1 };
   });
-  const resourceAt = (place: number): ResourceText => {
-    const resource = place >= 0 ? baseResources[place] : resources[-1 - place];
-    if (!resource) throw new ReplaySnapshotError(`The snapshot refers to resource ${place}, which does not exist`);
+  const resourceAt = (ref: number): ResourceText => {
+    const resource = ref >= 0 ? baseResources[ref] : resources[-1 - ref];
+    if (!resource) throw new ReplaySnapshotError(`The snapshot refers to resource ${ref}, which does not exist`);
     return resource;
   };
   const pendingOperations = header.baseOperations.map(readOperation);
@@ -126,12 +126,12 @@ export function decodeReplayState(
     base: { resources: header.base.map(resourceAt), pendingOperations, members },
     documentMembers: readNamed(header.documentMembers),
     extensions: readNamed(header.extensions),
-    added: header.added.map((place) => (place === null ? null : resourceAt(place))),
+    added: header.added.map((ref) => (ref === null ? null : resourceAt(ref))),
     addedBy: new Map(header.addedBy),
     removed: new Set(header.removed),
     markedDelete: new Set(header.markedDelete),
     markedPendingReplacement: new Set(header.markedPendingReplacement),
-    swapped: new Map(header.swapped.map(([position, place]) => [position, resourceAt(place)])),
+    swapped: new Map(header.swapped.map(([position, ref]) => [position, resourceAt(ref)])),
     open: new Map(open),
     hasRefresh: header.hasRefresh,
     requiresByteString: header.requiresByteString,
@@ -141,8 +141,8 @@ export function decodeReplayState(
 }
 
 function readHeader(snapshot: Buffer): Header {
-  const isOurs = snapshot.length >= headerAt && snapshot.subarray(0, signature.length).equals(signature);
-  if (!isOurs) throw new ReplaySnapshotError('Not a snapshot of a replay, or one in a different format');
+  const hasSignature = snapshot.length >= headerAt && snapshot.subarray(0, signature.length).equals(signature);
+  if (!hasSignature) throw new ReplaySnapshotError('Not a snapshot of a replay, or one in a different format');
   const expected = snapshot.subarray(signature.length, signature.length + digestBytes);
   if (!digest(snapshot.subarray(headerAt - 4)).equals(expected)) {
     throw new ReplaySnapshotError('The snapshot is damaged');

@@ -1,26 +1,26 @@
 import type { DeploymentParts, DocumentParts, PendingOperation } from '../../../deployments/deployment-parts.ts';
 import type { ResourceText } from '../../../deployments/resource.ts';
 
-/** What a replay remembers between entries. Positions count the base's resources from 0. */
+/** The state of a replay between entries. Positions are 0-based indexes into the base's resources. */
 export interface ReplayState {
   base: DeploymentParts;
   /** Unknown members of the document around the deployment. */
   documentMembers: ReadonlyMap<string, Buffer>;
-  /** Resources that the journal added, in order; null = removed again (a tombstone, later places do not move). */
+  /** Resources that the journal added, in order; null = removed again (a tombstone, so that later indexes do not change). */
   added: (ResourceText | null)[];
-  /** Operation id -> place in `added`. */
+  /** Operation id -> index in `added`. */
   addedBy: Map<number, number>;
   removed: Set<number>;
   markedDelete: Set<number>;
   markedPendingReplacement: Set<number>;
   swapped: Map<number, ResourceText>;
-  /** Begun operations by id; null = begun without an `operation`, so never shown. */
+  /** Started operations by id; null = started without an `operation`, so not listed as pending. */
   open: Map<number, PendingOperation | null>;
   extensions: Map<string, Buffer>;
   hasRefresh: boolean;
   requiresByteString: boolean;
   lastSequenceId: number;
-  /** Ranges of sequence ids, both ends included, that were passed over. */
+  /** Ranges of sequence ids, both ends inclusive, that were skipped. */
   gaps: [from: number, to: number][];
 }
 
@@ -41,7 +41,7 @@ type Changes = Pick<
   'added' | 'addedBy' | 'removed' | 'markedDelete' | 'markedPendingReplacement' | 'swapped' | 'open' | 'extensions'
 >;
 
-/** The part of the state that a rebuilt base starts anew. */
+/** The part of the state that a rebuilt base resets. */
 export function noChanges(): Changes {
   return {
     added: [],
@@ -72,7 +72,7 @@ export function isApplied(state: ReplayState, sequenceId: number): boolean {
   return !state.gaps.some(([from, to]) => sequenceId >= from && sequenceId <= to);
 }
 
-/** Records an entry later than all before. */
+/** Marks an entry as applied. Its sequence id must be higher than all before. */
 export function markApplied(state: ReplayState, sequenceId: number): void {
   if (sequenceId > state.lastSequenceId + 1) state.gaps.push([state.lastSequenceId + 1, sequenceId - 1]);
   state.lastSequenceId = sequenceId;

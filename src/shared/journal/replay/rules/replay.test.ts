@@ -16,7 +16,7 @@ const manifest = { time: '2026-01-01T00:00:00Z', version: '' };
 const smallCases = loadSmallCases();
 const largeNames: LargeCaseName[] = ['10000-create', '2500-create-cut', '2500-refresh-and-change'];
 
-/** As Pulumi computes it, which forgets byteString. */
+/** As Pulumi computes it, losing byteString. */
 function replayed({ base }: JournalCase, entries: readonly JournalEntryText[]): Buffer {
   return replayJournal(base, entries, { manifest, keepByteString: false }).document;
 }
@@ -42,7 +42,7 @@ describe('recorded journals', () => {
     }
   });
 
-  // A matcher that describes the difference takes seconds on these.
+  // A matcher that prints the difference takes seconds on journals of this size.
   test.each(largeNames)('%s', (name) => {
     const recorded = loadLargeCase(name);
     const { entries, expected, expectedBySequence, expectedPrefixes } = recorded;
@@ -57,7 +57,7 @@ describe('recorded journals', () => {
 });
 
 describe('order and repetition', () => {
-  test('entries that come late or repeatedly change nothing', () => {
+  test('out-of-order and repeated entries do not change the result', () => {
     const withArrival = anyCase.chain((recorded) => {
       const arrivals = fc.subarray([...recorded.entries]).chain((repeated) => {
         const all = [...recorded.entries, ...repeated];
@@ -73,15 +73,15 @@ describe('order and repetition', () => {
     );
   });
 
-  test('of two entries with one sequence id the first to arrive counts', () => {
+  test('the first of two entries with the same sequence id wins', () => {
     const entries = [snippetsEntry(2, '["first"]'), snippetsEntry(1, '[]'), snippetsEntry(2, '["second"]')];
     const { document } = replayJournal(null, entries, { manifest });
     expect(JSON.parse(document.toString('utf8')).deployment.snippets).toEqual(['first']);
   });
 });
 
-describe('a replay in steps', () => {
-  test('shows after every entry what a replay of the entries so far gives', () => {
+describe('an incremental replay', () => {
+  test('generates after every entry the same document as a full replay of the entries so far', () => {
     for (const recorded of smallCases) {
       const entries = inOrder(recorded.entries);
       const replay = new JournalReplay(recorded.base, { keepByteString: false });
@@ -93,7 +93,7 @@ describe('a replay in steps', () => {
     }
   });
 
-  test('goes on from a snapshot taken after any entry as if it had not stopped', () => {
+  test('resumes from a snapshot taken after any entry with the same result', () => {
     for (const recorded of smallCases) {
       const entries = inOrder(recorded.entries);
       const expected = replayed(recorded, entries);
@@ -108,7 +108,7 @@ describe('a replay in steps', () => {
     }
   });
 
-  test('survives being put away after every entry', () => {
+  test('can be stored and restored every 1,000 entries of a large journal', () => {
     const recorded = loadLargeCase('2500-refresh-and-change');
     const entries = inOrder(recorded.entries);
     let replay = new JournalReplay(recorded.base, { keepByteString: false });
@@ -119,14 +119,14 @@ describe('a replay in steps', () => {
     expect(replay.generate(manifest).document.equals(replayed(recorded, entries))).toBe(true);
   });
 
-  test('takes an entry once and tells so', () => {
+  test('applies an entry once and returns whether it did', () => {
     const replay = new JournalReplay(null);
     expect(replay.apply(snippetsEntry(1, '[1]'))).toBe(true);
     expect(replay.apply(snippetsEntry(1, '[2]'))).toBe(false);
     expect(JournalReplay.restore(null, replay.snapshot()).apply(snippetsEntry(1, '[3]'))).toBe(false);
   });
 
-  test('refuses an entry that comes after a later one, also when restored', () => {
+  test('rejects an entry that arrives after a later one, also when restored', () => {
     const replay = new JournalReplay(null);
     for (const sequenceId of [1, 2, 5, 6]) replay.apply(snippetsEntry(sequenceId, '[]'));
     expect([replay.lastSequenceId, replay.hasGap]).toEqual([6, true]);
@@ -138,7 +138,7 @@ describe('a replay in steps', () => {
   });
 });
 
-test('neither base nor entries are written to', () => {
+test('neither the base nor the entries are modified', () => {
   for (const recorded of smallCases) {
     const base = recorded.base && Buffer.from(recorded.base);
     const texts = recorded.entries.map(({ text }) => Buffer.from(text));
@@ -149,7 +149,7 @@ test('neither base nor entries are written to', () => {
 });
 
 describe('manifest', () => {
-  test('carries the digest of the version as its magic', () => {
+  test('has the digest of the version as its magic', () => {
     const { document } = replayJournal(null, [], { manifest: { time: '2026-02-03T04:05:06Z', version: '3.255.0' } });
     expect(JSON.parse(document.toString('utf8')).deployment.manifest).toEqual({
       time: '2026-02-03T04:05:06Z',
@@ -171,12 +171,12 @@ describe('byteString of the base', () => {
   const features = (keepByteString?: boolean): readonly string[] =>
     replayJournal(base, [], { manifest, ...(keepByteString !== undefined && { keepByteString }) }).features;
 
-  test('stays unless told otherwise', () => {
+  test('is kept by default', () => {
     expect(features()).toEqual(['byteString']);
     expect(features(false)).toEqual([]);
   });
 
-  test('goes with the last resource', () => {
+  test('is dropped with the last resource', () => {
     const remove = { sequenceId: 1, text: Buffer.from('{"kind":1,"operationID":1,"removeOld":0}') };
     expect(replayJournal(base, [remove], { manifest }).features).toEqual([]);
   });

@@ -15,14 +15,14 @@ import { createReplayState, hasChanges, isApplied, markApplied, noChanges, type 
 import { AliasConflictError } from './resolve-aliases.ts';
 
 export interface JournalReplayOptions {
-  /** Keeps the byteString feature of the base document, which Pulumi's own replay loses. Default true. */
+  /** Keeps the byteString feature of the base document, which Pulumi's own replay loses. Defaults to true. */
   readonly keepByteString?: boolean;
 }
 
-/** Something in an entry that was passed over. */
+/** Something in an entry that was ignored. */
 export interface ReplayNote {
   readonly sequenceId: number;
-  /** `unknown-operation`: it refers to a resource that no applied entry has added. */
+  /** `unknown-operation`: the entry refers to a resource that no applied entry has added. */
   readonly reason: 'unknown-kind' | 'unknown-operation';
 }
 
@@ -39,9 +39,9 @@ export interface ReplayResult extends ReplayedDocument {
 }
 
 /**
- * Replays entries over the document that the update began with (null = none), in the order of their sequence ids and
- * each id once, the first to arrive. Resources keep their bytes unless one of their fields has to change, and then all
- * other fields keep theirs. Throws JournalReplayError.
+ * Replays entries over the document from before the update (null = none), in the order of their sequence ids. If a sequence id
+ * is repeated, the first entry wins. Only the fields that have to change are rewritten; all other bytes of resources are kept.
+ * Throws JournalReplayError.
  */
 export function replayJournal(
   base: Buffer | null,
@@ -53,22 +53,21 @@ export function replayJournal(
   return { ...replay.generate(options.manifest), notes: replay.notes };
 }
 
-/** Entries of kinds that this release does not know, which a replay has left out. */
+/** Entries that a replay skipped because this release does not know their kind. */
 export interface UnknownKinds {
   readonly count: number;
-  /** The first of them, and its kind. */
+  /** The first such entry and its kind. */
   readonly sequenceId: number;
   readonly kind: number;
 }
 
 /**
- * A replay that can stop after any entry: look at the deployment so far, go on, or be put away and restored. A call
- * that throws leaves it as it was.
+ * An incremental replay. After any entry it can generate the deployment so far, continue, or be stored as a snapshot and restored
+ * later. A call that throws changes nothing.
  *
- * What can be told to be wrong is refused, because positions then mean other resources than the CLI meant: a position
- * outside the base, a new base after changes to the old one. A reference to an operation that added nothing is passed
- * over instead: it is what a lost or unfinished predecessor leaves, whose begin entry still shows as pending, and to
- * refuse it would lock the stack.
+ * Detectable errors are rejected, because positions would then refer to other resources than the CLI meant: a position outside the
+ * base, or a new base after changes to the old one. A reference to an operation that added nothing is ignored: it results from a
+ * lost or unfinished predecessor, whose begin entry is still listed as pending, and rejecting it would lock the stack.
  */
 export class JournalReplay {
   readonly #base: Buffer | null;
@@ -81,14 +80,14 @@ export class JournalReplay {
     this.#state = createReplayState(readBase(base), options?.keepByteString ?? true);
   }
 
-  /** Continues from `snapshot`, which must have been taken over the same base. Throws ReplaySnapshotError. */
+  /** Resumes from `snapshot`, which must have been taken over the same base. Throws ReplaySnapshotError. */
   static restore(base: Buffer | null, snapshot: Buffer): JournalReplay {
     const replay = new JournalReplay(base);
     Object.assign(replay.#state, decodeReplayState(snapshot, base, replay.#state.base.resources));
     return replay;
   }
 
-  /** The state after the entries so far, as bytes. Take it where `hasGap` is false: see `apply`. */
+  /** Encodes the state after the entries so far. Call only if `hasGap` is false: see `apply`. */
   snapshot(): Buffer {
     return encodeReplayState(this.#state, this.#base);
   }
@@ -97,30 +96,33 @@ export class JournalReplay {
     return this.#state.lastSequenceId;
   }
 
-  /** Whether a sequence id below the last one has not been seen, so that its entry may still come. */
+  /** Whether a sequence id below the last one is missing, so that its entry may still arrive. */
   get hasGap(): boolean {
     return this.#state.gaps.length > 0;
   }
 
-  /** Since this object was made: take no snapshot when there are any, or a release that knows them would never see them. */
+  /**
+   * Unknown kinds since this object was created. Take no snapshot if there are any, or a release that knows them would never see
+   * them.
+   */
   get unknownKinds(): UnknownKinds | null {
     return this.#unknownKinds;
   }
 
-  /** What was passed over since this object was made. */
+  /** What was ignored since this object was created. */
   get notes(): readonly ReplayNote[] {
     return this.#notes;
   }
 
   /**
-   * Applies the next entry; false when one with its sequence id already was. An entry that comes after a later one is
-   * refused (`late-entry`): the replay has to start again from before the gap. Throws JournalReplayError.
+   * Applies the next entry. Returns false if an entry with its sequence id was already applied. Rejects an entry that arrives
+   * after a later one (`late-entry`): the replay has to restart from before the gap. Throws JournalReplayError.
    */
   apply(entry: JournalEntryText): boolean {
     const { sequenceId } = entry;
     if (isApplied(this.#state, sequenceId)) return false;
     if (sequenceId < this.#state.lastSequenceId) {
-      throw new JournalReplayError('late-entry', `comes after entry ${this.#state.lastSequenceId}`, sequenceId);
+      throw new JournalReplayError('late-entry', `arrived after entry ${this.#state.lastSequenceId}`, sequenceId);
     }
     const fields = new EntryFields(entry);
     this.#applyKind(fields);
@@ -129,7 +131,7 @@ export class JournalReplay {
     return true;
   }
 
-  /** The document as of now. */
+  /** Generates the document for the entries applied so far. */
   generate(manifest: ManifestSource): ReplayedDocument {
     const rebuilt = this.#rebuild(null);
     return {
@@ -151,7 +153,7 @@ export class JournalReplay {
         this.#applySuccess(fields);
         return;
       case JournalEntryKind.failure:
-        // It carries the state that the resource would have had, which must not be used.
+        // The entry's state is what the resource would have been on success, so it must not be used.
         state.open.delete(fields.requiredInteger('operationID'));
         return;
       case JournalEntryKind.refreshSuccess: {
@@ -214,13 +216,13 @@ export class JournalReplay {
     if (fields.flag('isRefresh')) state.hasRefresh = true;
   }
 
-  /** Puts `state` where the referenced resource is; without one, `removes` says whether that resource goes. */
-  #applySwap(fields: EntryFields, removes: boolean): void {
+  /** Replaces the referenced resource with `state`. If there is no `state`, `removesWithoutState` decides whether it is removed. */
+  #applySwap(fields: EntryFields, removesWithoutState: boolean): void {
     const state = this.#state;
     const resource = fields.state();
     const position = this.#position(fields, 'removeOld');
     const operationId = fields.integer('removeNew');
-    if (!resource && !removes) return;
+    if (!resource && !removesWithoutState) return;
     if (position !== null) {
       if (resource) state.swapped.set(position, resource);
       else state.removed.add(position);
@@ -234,11 +236,11 @@ export class JournalReplay {
     if (hasChanges(this.#state)) {
       throw new JournalReplayError('write-after-changes', 'replaces the base after changes', fields.sequenceId);
     }
-    this.#state.base = fields.reading(() => readDeployment(snapshot));
+    this.#state.base = fields.readPart(() => readDeployment(snapshot));
   }
 
-  #setBaseMember(name: string, value: Buffer | null, keepsWithoutValue: boolean): void {
-    if (value === null && keepsWithoutValue) return;
+  #setBaseMember(name: string, value: Buffer | null, ignoresNull: boolean): void {
+    if (value === null && ignoresNull) return;
     const members = new Map(this.#state.base.members);
     if (value) members.set(name, value);
     else members.delete(name);
@@ -252,14 +254,14 @@ export class JournalReplay {
   ): void {
     if (operationId === null) return;
     const { added, addedBy } = this.#state;
-    const place = addedBy.get(operationId);
-    if (place === undefined) {
+    const index = addedBy.get(operationId);
+    if (index === undefined) {
       this.#note(fields, 'unknown-operation');
       return;
     }
-    // A resource that is gone stays gone.
-    const resource = added[place];
-    if (resource) added[place] = change(resource);
+    // A removed resource stays removed.
+    const resource = added[index];
+    if (resource) added[index] = change(resource);
   }
 
   #position(fields: EntryFields, name: string): number | null {
@@ -291,7 +293,7 @@ function readBase(base: Buffer | null): DocumentParts {
     return readDocument(base);
   } catch (error) {
     if (!(error instanceof MalformedDeploymentError)) throw error;
-    const message = `The base is no deployment: ${error.message}`;
+    const message = `The base is not a deployment: ${error.message}`;
     throw new JournalReplayError('malformed-base', message, null, { cause: error });
   }
 }

@@ -9,7 +9,7 @@ import { formatUrn, parseUrn, providerUrn, rootStackType } from '../../../deploy
 import { JsonScanner } from '../../../platform/json/json-scanner.ts';
 import { type Replacement, replaceRanges } from '../../../platform/json/member-edits.ts';
 
-/** Two resources claim the same alias: nobody can tell which one the old references mean. */
+/** Two resources have the same alias, so references to it are ambiguous. */
 export class AliasConflictError extends Error {
   override readonly name = 'AliasConflictError';
 
@@ -24,8 +24,8 @@ export interface ResolvedAliases {
 }
 
 /**
- * Rewrites references that still use a URN which a resource has given up, and removes `aliases`. One hop only, and
- * `replaceWith` stays, as in Pulumi's sdk/go/common/apitype/core.go, NormalizeURNReferences. Throws AliasConflictError.
+ * Rewrites references to former URNs of resources and removes `aliases`. Follows one hop only and does not change `replaceWith`, like
+ * NormalizeURNReferences in Pulumi's sdk/go/common/apitype/core.go. Throws AliasConflictError.
  */
 export function resolveAliases(resources: readonly ResourceText[], snippets: Buffer | undefined): ResolvedAliases {
   if (!resources.some((resource) => resource.hasAliases)) return { resources, snippets };
@@ -60,7 +60,7 @@ function mapAliases(references: readonly ResourceReferences[]): Map<string, stri
   return newUrns;
 }
 
-/** The URN of a resource whose parent has the URN `parent` now, or null when that changes nothing. */
+/** The URN of a resource after its parent's URN became `parent`, or null if the parent does not affect it. */
 function moveUnder(urn: string, parent: string): string | null {
   const parts = parseUrn(urn);
   const parentType = parseUrn(parent)?.type;
@@ -82,7 +82,7 @@ function namesAny(references: ResourceReferences, urns: ReadonlyMap<string, stri
   );
 }
 
-/** Fields whose URNs stay: aliases are what is resolved, and Pulumi leaves `replaceWith`. */
+/** Fields whose URNs are not rewritten: `aliases` are the ones being resolved, and Pulumi does not change `replaceWith`. */
 const unresolvedFields: ReadonlySet<ReferenceField> = new Set(['aliases', 'replaceWith']);
 
 type UrnKind = 'urn' | 'provider' | null;
@@ -97,7 +97,7 @@ function snippetUrnKind(path: readonly (string | number)[]): UrnKind {
   return path.length === 3 && path[1] === 'references' ? 'urn' : null;
 }
 
-/** `text` with those strings replaced that `urnKind` says are URNs and that have a new URN. */
+/** Replaces the strings in `text` that `urnKind` identifies as URNs and that have a new URN. */
 function renameReferences(
   text: Buffer,
   urnKind: (path: readonly (string | number)[]) => UrnKind,
@@ -107,10 +107,10 @@ function renameReferences(
   const scanner = new JsonScanner({
     reportDepth: 3,
     onValue: (path, kind, start, end) => {
-      const urn = kind === 'string' ? urnKind(path) : null;
-      if (urn === null) return;
+      const foundKind = kind === 'string' ? urnKind(path) : null;
+      if (foundKind === null) return;
       const value = JSON.parse(text.toString('utf8', start, end)) as string;
-      const oldUrn = urn === 'provider' ? providerUrn(value) : value;
+      const oldUrn = foundKind === 'provider' ? providerUrn(value) : value;
       const newUrn = newUrns.get(oldUrn);
       if (newUrn === undefined) return;
       replacements.push({ start, end, by: Buffer.from(JSON.stringify(newUrn + value.slice(oldUrn.length))) });

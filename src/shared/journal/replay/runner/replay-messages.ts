@@ -1,7 +1,7 @@
 import type { ManifestSource } from '../../../deployments/write-document.ts';
 import type { JournalPage, ReplayStart } from './replay-work.ts';
 
-/** One step of one replay, for the thread that does it. */
+/** One step of one replay, sent to the thread that runs it. */
 export interface ReplayRequest {
   readonly call: number;
   readonly replay: number;
@@ -14,7 +14,7 @@ export type ReplayStep =
   | { readonly name: 'write' | 'encode'; readonly manifest: ManifestSource }
   | { readonly name: 'progress' | 'snapshot' | 'close' };
 
-/** `invalid` is the message of a JournalReplayError, `damaged` stands for a DamagedStartError; `fault` is any other error. */
+/** `invalid` is the message of a JournalReplayError, `damaged` represents a DamagedStartError and `fault` is any other error. */
 export type ReplayReply = { readonly call: number } & (
   | { readonly result: unknown }
   | { readonly invalid: string }
@@ -22,13 +22,16 @@ export type ReplayReply = { readonly call: number } & (
   | { readonly fault: unknown }
 );
 
-/** The memory of those that own all of theirs. Others share it, for instance with Buffer's pool, and are copied instead. */
+/**
+ * Returns the buffers of those parts that fill their whole buffer. Other parts share theirs, for example with Buffer's pool, and
+ * have to be copied.
+ */
 export function transferable(...parts: readonly (Uint8Array | null | undefined)[]): ArrayBuffer[] {
   return parts.flatMap((part) => {
-    const owns = part && part.byteLength >= smallestOwned && part.byteLength === part.buffer.byteLength;
-    return owns && part.buffer instanceof ArrayBuffer ? [part.buffer] : [];
+    const ownsBuffer = part && part.byteLength >= minTransferredBytes && part.byteLength === part.buffer.byteLength;
+    return ownsBuffer && part.buffer instanceof ArrayBuffer ? [part.buffer] : [];
   });
 }
 
-/** Above the size of Buffer's pool, and below it not worth the trouble. */
-const smallestOwned = 256 * 1024;
+/** Above the size of Buffer's pool. Smaller parts are cheap to copy. */
+const minTransferredBytes = 256 * 1024;

@@ -10,24 +10,26 @@ import {
   ReplayWork,
 } from './replay-work.ts';
 
-/** The journal cannot be replayed. Its entries are kept; the state stays as it was before them. */
+/** The journal cannot be replayed. Its entries are kept and the state is unchanged. */
 export class InvalidJournalError extends InvalidRequestError {
   override readonly name = 'InvalidJournalError';
   override readonly code = 'invalid-journal';
 }
 
-/** Runs the computation of replays: in this thread, or in one that holds up nobody. */
+/** Runs the computation of replays, either in this thread or in a separate one. */
 export interface ReplayRunner {
-  /** Bytes given are the replay's from then on. Rejects with InvalidJournalError and DamagedStartError; anything else is worth a retry. */
+  /**
+   * Takes ownership of the bytes passed in. Rejects with InvalidJournalError or DamagedStartError; any other error can be retried.
+   */
   open(start: ReplayStart): Promise<OpenReplay>;
 }
 
-/** One replay; see ReplayWork for what the steps do. They are done in the order of the calls and fail as `open` does. */
+/** One replay; see ReplayWork for what the steps do. Steps run in the order of the calls and fail as `open` does. */
 export interface OpenReplay {
-  /** At the beginning: 0 entries, or those of the snapshot. */
-  readonly begun: ReplayProgress;
+  /** The progress at the start: 0 entries, or those of the snapshot. */
+  readonly initialProgress: ReplayProgress;
   apply(page: JournalPage): Promise<ReplayProgress>;
-  /** How far it has come; after an `apply` that was refused, the entries before the one at fault. */
+  /** The current progress. After a failed `apply`, it includes the entries before the invalid one. */
   progress(): Promise<ReplayProgress>;
   write(manifest: ManifestSource): Promise<ReplayedText>;
   encode(manifest: ManifestSource): Promise<ReplayedDocument>;
@@ -35,12 +37,12 @@ export interface OpenReplay {
   close(): void;
 }
 
-/** For replays that take a few ms at most. */
+/** Runs replays in this thread. For replays that take a few ms at most. */
 export const replayHere: ReplayRunner = {
   open: async (start) => {
     const work = asInvalidJournal(() => new ReplayWork(start));
     return {
-      begun: work.progress,
+      initialProgress: work.progress,
       apply: async (page) => asInvalidJournal(() => work.apply(page)),
       progress: async () => work.progress,
       write: async (manifest) => asInvalidJournal(() => work.write(manifest)),
@@ -51,7 +53,10 @@ export const replayHere: ReplayRunner = {
   },
 };
 
-/** Bounds of what is replayed without another thread, or worker: 6 to 9 ms of CPU, in which a process answers nobody. */
+/**
+ * Limits of a replay that runs in the calling thread, which it blocks for 6 to 9 ms. Larger replays use another thread or a
+ * worker.
+ */
 const shortEntries = 500;
 const shortBytes = 512 * 1024;
 

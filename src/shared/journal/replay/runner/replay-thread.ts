@@ -3,21 +3,21 @@ import { JournalReplayError } from '../rules/replay-error.ts';
 import { type ReplayReply, type ReplayRequest, type ReplayStep, transferable } from './replay-messages.ts';
 import { DamagedStartError, ReplayWork } from './replay-work.ts';
 
-/** What ThreadedReplayRunner starts: does the steps that it is sent, one after another. */
+/** The thread that ThreadedReplayRunner starts. Runs the steps that it receives, one after another. */
 const port = parentPort;
-if (!port) throw new Error('This file is run as a thread');
+if (!port) throw new Error('This file must be run as a worker thread');
 
 const works = new Map<number, ReplayWork>();
 
 port.on('message', ({ call, replay, step }: ReplayRequest) => {
-  const reply = (answer: ReplayReply, transfer: ArrayBuffer[] = []): void => port.postMessage(answer, transfer);
+  const send = (reply: ReplayReply, transfer: ArrayBuffer[] = []): void => port.postMessage(reply, transfer);
   try {
     const { result, bytes } = run(replay, step);
-    reply({ call, result }, transferable(bytes));
+    send({ call, result }, transferable(bytes));
   } catch (error) {
-    if (error instanceof JournalReplayError) reply({ call, invalid: error.message });
-    else if (error instanceof DamagedStartError) reply({ call, damaged: { part: error.part, message: error.message } });
-    else reply({ call, fault: error });
+    if (error instanceof JournalReplayError) send({ call, invalid: error.message });
+    else if (error instanceof DamagedStartError) send({ call, damaged: { part: error.part, message: error.message } });
+    else send({ call, fault: error });
   }
 });
 

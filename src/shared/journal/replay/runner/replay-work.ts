@@ -10,15 +10,15 @@ import { JournalReplay, type UnknownKinds } from '../rules/replay.ts';
 import { JournalReplayError } from '../rules/replay-error.ts';
 import { ReplaySnapshotError } from '../rules/replay-snapshot.ts';
 
-/** What a replay begins with. */
+/** The input that a replay starts from. */
 export interface ReplayStart {
-  /** The state that the update began with; null = none. */
+  /** The state from before the update; null = none. */
   readonly base: EncodedDocument | null;
-  /** A journal snapshot, and how many entries are in it. */
+  /** A journal snapshot and the number of entries in it. */
   readonly snapshot: { readonly document: EncodedDocument; readonly entries: number } | null;
 }
 
-/** What a replay begins with is not what was written. */
+/** The base or the snapshot is damaged: its bytes are not those that were written. */
 export class DamagedStartError extends DamagedBytesError {
   override readonly name = 'DamagedStartError';
   readonly part: keyof ReplayStart;
@@ -28,14 +28,14 @@ export class DamagedStartError extends DamagedBytesError {
   }
 }
 
-/** Entries that follow each other, in order: texts end to end, cut apart by `lengths` (in bytes). */
+/** Consecutive entries, in order. `text` contains their texts end to end; `lengths` are in bytes. */
 export interface JournalPage {
   readonly sequenceIds: readonly number[];
   readonly lengths: readonly number[];
   readonly text: Uint8Array;
 }
 
-/** How far a replay has come. */
+/** How far a replay has got. */
 export interface ReplayProgress {
   /** Entries applied since the base. */
   readonly entries: number;
@@ -56,13 +56,13 @@ export interface ReplayedDocument {
   readonly resourceCount: number;
 }
 
-/** The part of a compaction that only computes: no I/O, so any thread can do it. */
+/** The pure computation of a compaction. Does no I/O, so it can run in any thread. */
 export class ReplayWork {
   readonly #replay: JournalReplay;
   #entries: number;
 
   /**
-   * Throws DamagedStartError and JournalReplayError. A snapshot that does not fit is left out: the journal itself has everything.
+   * Ignores a snapshot that does not match: the journal itself has all entries. Throws DamagedStartError and JournalReplayError.
    */
   constructor({ base, snapshot }: ReplayStart) {
     const document = base && decode('base', base);
@@ -76,7 +76,7 @@ export class ReplayWork {
     return { entries: this.#entries, lastSequenceId, hasGap, unknownKinds };
   }
 
-  /** Throws JournalReplayError; the entries before the one at fault are applied then. */
+  /** Throws JournalReplayError for an invalid entry; the entries before it stay applied. */
   apply({ sequenceIds, lengths, text }: JournalPage): ReplayProgress {
     const bytes = Buffer.from(text.buffer, text.byteOffset, text.byteLength);
     let end = 0;
@@ -84,20 +84,20 @@ export class ReplayWork {
       const start = end;
       end += lengths[at] as number;
       const entry = { sequenceId, text: bytes.subarray(start, end) };
-      if (computing(sequenceId, () => this.#replay.apply(entry))) this.#entries++;
+      if (asReplayError(sequenceId, () => this.#replay.apply(entry))) this.#entries++;
     });
     return this.progress;
   }
 
   /** Throws JournalReplayError. */
   write(manifest: ManifestSource): ReplayedText {
-    const { document, resourceCount } = computing(null, () => this.#replay.generate(manifest));
+    const { document, resourceCount } = asReplayError(null, () => this.#replay.generate(manifest));
     return { document, resourceCount };
   }
 
-  /** As `write`, ready to be stored. */
+  /** Like `write`, but encoded for storage. */
   encode(manifest: ManifestSource): ReplayedDocument {
-    const { document, resourceCount } = computing(null, () => this.#replay.generate(manifest));
+    const { document, resourceCount } = asReplayError(null, () => this.#replay.generate(manifest));
     return { document: encodeDocument(document), resourceCount };
   }
 
@@ -116,10 +116,10 @@ function decode(part: keyof ReplayStart, document: EncodedDocument): Buffer {
 }
 
 /**
- * Runs a computation that depends on the journal alone. An error that nobody foresaw comes back with every repeat, so it counts
- * as one of the journal, or the stack could not be used before the next release.
+ * Runs a computation that depends on the journal alone. An unexpected error would recur on every retry, so it is reported as an
+ * error of the journal. Otherwise the stack would be unusable until the next release.
  */
-function computing<T>(sequenceId: number | null, work: () => T): T {
+function asReplayError<T>(sequenceId: number | null, work: () => T): T {
   try {
     return work();
   } catch (error) {
@@ -128,7 +128,7 @@ function computing<T>(sequenceId: number | null, work: () => T): T {
   }
 }
 
-/** Null when the snapshot is of another release, or was taken over another base. */
+/** Returns null if the snapshot has another release's format or was taken over a different base. */
 function restore(base: Buffer | null, snapshot: Buffer): JournalReplay | null {
   try {
     return JournalReplay.restore(base, snapshot);

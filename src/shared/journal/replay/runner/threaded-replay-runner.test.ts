@@ -26,8 +26,8 @@ function pageOf(entries: JournalCase['entries']): JournalPage {
   };
 }
 
-/** All that a runner can answer: half of the journal, a snapshot, and the rest over that snapshot. */
-async function answers(runner: ReplayRunner, recorded: JournalCase): Promise<unknown> {
+/** All results of a runner: replays half of the journal, takes a snapshot, and replays the rest from that snapshot. */
+async function resultsOf(runner: ReplayRunner, recorded: JournalCase): Promise<unknown> {
   const entries = [...recorded.entries].sort((a, b) => a.sequenceId - b.sequenceId);
   const half = Math.floor(entries.length / 2);
   const base = recorded.base && encodeDocument(recorded.base);
@@ -42,35 +42,35 @@ async function answers(runner: ReplayRunner, recorded: JournalCase): Promise<unk
   second.close();
   const hex = (bytes: Uint8Array): string => Buffer.from(bytes).toString('hex');
   return [
-    [first.begun, atHalf, second.begun, atEnd],
+    [first.initialProgress, atHalf, second.initialProgress, atEnd],
     [written.resourceCount, Buffer.from(written.document).toString()],
     [encoded.resourceCount, encoded.document.sizeBytes, hex(encoded.document.sha256), hex(encoded.document.bytes)],
     [snapshot.sizeBytes, hex(snapshot.sha256), hex(snapshot.bytes)],
   ];
 }
 
-describe('a replay in the thread gives what one here gives', () => {
+describe('a replay in a thread has the same results as one in this thread', () => {
   test('recorded journals', async () => {
     for (const recorded of loadSmallCases())
-      expect([recorded.name, await answers(threaded, recorded)]).toEqual([
+      expect([recorded.name, await resultsOf(threaded, recorded)]).toEqual([
         recorded.name,
-        await answers(replayHere, recorded),
+        await resultsOf(replayHere, recorded),
       ]);
   });
 
-  // A matcher that describes the difference takes seconds on these.
+  // A matcher that prints the difference takes seconds on journals of this size.
   test.each(largeNames)('%s', async (name) => {
     const recorded = loadLargeCase(name);
-    const [here, there] = [await answers(replayHere, recorded), await answers(threaded, recorded)];
-    expect(JSON.stringify(there) === JSON.stringify(here)).toBe(true);
+    const [expected, actual] = [await resultsOf(replayHere, recorded), await resultsOf(threaded, recorded)];
+    expect(JSON.stringify(actual) === JSON.stringify(expected)).toBe(true);
   });
 
-  test.each(Object.entries({ threaded, replayHere }))('%s refuses what is invalid and goes on', async (_, runner) => {
+  test.each(Object.entries({ threaded, replayHere }))('%s rejects invalid input and continues', async (_, runner) => {
     const replay = await runner.open({ base: null, snapshot: null });
-    const outside = { sequenceId: 1, text: Buffer.from('{"kind":1,"operationID":1,"removeOld":7}') };
-    const refused = replay.apply(pageOf([outside]));
-    await expect(refused).rejects.toThrow(InvalidJournalError);
-    await expect(refused).rejects.toThrow('Journal entry 1: "removeOld" is 7, but the base has 0 resources');
+    const outOfRange = { sequenceId: 1, text: Buffer.from('{"kind":1,"operationID":1,"removeOld":7}') };
+    const rejected = replay.apply(pageOf([outOfRange]));
+    await expect(rejected).rejects.toThrow(InvalidJournalError);
+    await expect(rejected).rejects.toThrow('Journal entry 1: "removeOld" is 7, but the base has 0 resources');
     expect(await replay.apply(pageOf([]))).toEqual({
       entries: 0,
       lastSequenceId: 0,
@@ -83,19 +83,19 @@ describe('a replay in the thread gives what one here gives', () => {
   });
 
   test.each(Object.entries({ threaded, replayHere }))(
-    '%s starts again without a snapshot that does not fit',
+    '%s starts from the base if the snapshot does not match',
     async (_, runner) => {
-      const snapshot = { document: encodeDocument(Buffer.from('of another release')), entries: 5 };
+      const snapshot = { document: encodeDocument(Buffer.from('from another release')), entries: 5 };
       const replay = await runner.open({ base: null, snapshot });
-      expect(replay.begun).toEqual({ entries: 0, lastSequenceId: 0, hasGap: false, unknownKinds: null });
+      expect(replay.initialProgress).toEqual({ entries: 0, lastSequenceId: 0, hasGap: false, unknownKinds: null });
       replay.close();
     },
   );
 });
 
 describe('a thread that dies', () => {
-  /** A thread that answers to nothing but `open`, and does `onApply` at the first page. */
-  const mortal = (onApply: string): ThreadedReplayRunner => {
+  /** A thread that resultsOf to nothing but `open`, and does `onApply` at the first page. */
+  const dyingRunner = (onApply: string): ThreadedReplayRunner => {
     const source = `
       import { parentPort } from 'node:worker_threads';
       parentPort.on('message', ({ call, step }) => {
@@ -108,13 +108,13 @@ describe('a thread that dies', () => {
   const deaths = { exits: 'process.exit(0)', throws: 'throw new Error("out of everything")' };
 
   test.each(Object.entries(deaths))(
-    'and %s rejects what it had in hand; the next replay has a new one',
+    'and %s has its pending calls rejected; the next replay gets a new one',
     async (_, death) => {
-      const runner = mortal(death);
-      for (let time = 1; time <= 2; time++) {
+      const runner = dyingRunner(death);
+      for (let round = 1; round <= 2; round++) {
         const replay = await runner.open({ base: null, snapshot: null });
-        const inHand = [replay.snapshot(), replay.apply(pageOf([])), replay.write(manifest)];
-        for (const result of await Promise.allSettled(inHand))
+        const pending = [replay.snapshot(), replay.apply(pageOf([])), replay.write(manifest)];
+        for (const result of await Promise.allSettled(pending))
           expect(result).toMatchObject({ status: 'rejected', reason: { code: 'unavailable', status: 503 } });
         await expect(replay.encode(manifest)).rejects.toThrow('has ended');
       }
@@ -122,11 +122,11 @@ describe('a thread that dies', () => {
     },
   );
 
-  test('because it is closed does not keep anybody waiting', async () => {
-    const runner = mortal('');
+  test('because it is closed has its pending calls rejected', async () => {
+    const runner = dyingRunner('');
     const replay = await runner.open({ base: null, snapshot: null });
-    const inHand = expect(replay.snapshot()).rejects.toThrow('has ended');
+    const pending = expect(replay.snapshot()).rejects.toThrow('has ended');
     await runner.close();
-    await inHand;
+    await pending;
   });
 });

@@ -11,12 +11,12 @@ import {
   type ReplayStart,
 } from './replay-work.ts';
 
-// Beside this file, and like it a source or built from one.
+// In this file's directory, with the same extension: .ts, or .js after a build.
 const threadFile = new URL(`./replay-thread${path.extname(import.meta.url)}`, import.meta.url);
 
 /**
- * Runs replays in a thread that is started for the first and kept. When it dies, all that it had in hand is rejected as
- * unavailable, and the next replay gets a new one.
+ * Runs replays in a thread, which is started for the first replay and reused. If it dies, its pending calls are rejected with
+ * UnavailableError and the next replay starts a new thread.
  */
 export class ThreadedReplayRunner implements ReplayRunner {
   readonly #file: URL;
@@ -33,13 +33,13 @@ export class ThreadedReplayRunner implements ReplayRunner {
     const replay = ++this.#replays;
     const call = <T>(step: ReplayStep, ...bytes: (Uint8Array | null | undefined)[]): Promise<T> =>
       thread.call(replay, step, transferable(...bytes)) as Promise<T>;
-    const begun = await call<ReplayProgress>(
+    const initialProgress = await call<ReplayProgress>(
       { name: 'open', start },
       start.base?.bytes,
       start.snapshot?.document.bytes,
     );
     return {
-      begun,
+      initialProgress,
       apply: (page) => call<ReplayProgress>({ name: 'apply', page }, page.text),
       progress: () => call<ReplayProgress>({ name: 'progress' }),
       write: (manifest) => call<ReplayedText>({ name: 'write', manifest }),
@@ -49,7 +49,7 @@ export class ThreadedReplayRunner implements ReplayRunner {
     };
   }
 
-  /** Ends the thread, whatever it has in hand. */
+  /** Terminates the thread, even if calls are pending. */
   async close(): Promise<void> {
     await this.#thread?.end();
   }
@@ -69,7 +69,7 @@ class ReplayThread {
   constructor(file: URL) {
     this.#worker = new Worker(file, { name: 'replay' });
     this.#worker.unref();
-    this.#worker.on('message', (reply: ReplayReply) => this.#settle(reply));
+    this.#worker.on('message', (reply: ReplayReply) => this.#settleCall(reply));
     this.#worker.on('messageerror', (error) => this.#die(error));
     this.#worker.on('error', (error) => this.#die(error));
     this.#worker.on('exit', () => this.#die());
@@ -92,7 +92,7 @@ class ReplayThread {
     await this.#worker.terminate();
   }
 
-  #settle(reply: ReplayReply): void {
+  #settleCall(reply: ReplayReply): void {
     const call = this.#calls.get(reply.call);
     this.#calls.delete(reply.call);
     if ('result' in reply) call?.resolve(reply.result);
