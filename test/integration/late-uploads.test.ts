@@ -106,7 +106,7 @@ describe('an upload that lands after its blob was swept', () => {
         })(),
       );
       expect(await blobRows.isKept(key)).toBe(false);
-      await blobRows.giveBack(key);
+      await blobRows.scheduleDeletion(key);
       await sweepBlobs(app.context);
       expect(await storedKeys(app)).not.toContain(key);
     }

@@ -66,7 +66,7 @@ export function prepareStart(
       leaseHash: lease.hash,
       leaseSeconds: config.leaseSeconds,
       tokenId: caller.tokenId,
-      longestSeconds: config.updateSeconds,
+      maxSeconds: config.updateSeconds,
       stackVersion: writesState ? stack.stackVersion + 1 : null,
       baseStackVersion: stack.stackVersion,
       journalVersion,

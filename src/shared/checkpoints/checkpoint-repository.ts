@@ -14,9 +14,9 @@ const CheckpointRow = Type.Object({
   resourceCount: Type.Integer(),
   inlineBytes: Nullable(Bytes),
   blobKey: Nullable(Type.String()),
-  /** Its bytes are known not to be those that were written. */
+  /** Its bytes are known to differ from what was written. */
   damaged: Type.Boolean(),
-  /** It was read back, or found damaged, within the last minute. */
+  /** It was verified, or found damaged, within the last minute. */
   checkedJustNow: Type.Boolean(),
 });
 export type CheckpointRow = Row<typeof CheckpointRow>;
@@ -28,31 +28,31 @@ export interface NewCheckpoint {
   readonly resourceCount: number;
 }
 
-/** What a write must find to be committed. */
+/** Conditions that a write must meet to be committed. */
 export interface CheckpointOrder {
-  /** Of verbatim and delta writes: must be above the last accepted one. */
+  /** For verbatim and delta writes: must be above the last accepted one. */
   readonly sequenceNumber: number | null;
-  /** Of full writes: must be above the last committed one. */
+  /** For full writes: must be above the last committed one. */
   readonly arrivalSequence: number | null;
-  /** Of delta writes: the state they were computed against. */
+  /** For delta writes: the state that the delta was computed against. */
   readonly baseCheckpointId: string | null;
 }
 
 /** The outcome of a compaction. */
 export interface CompactionOutcome {
-  /** Why the entries after the first ones could not be replayed; null when they all were. */
+  /** Why entries could not be replayed; null if all were. */
   readonly error: string | null;
-  /** What was left out without failing. */
+  /** What was skipped without failing. */
   readonly warning: string | null;
-  /** Of an ended update: it may replace a compaction of as many entries or more, while no other update runs. */
+  /** For an ended update: may replace a compaction of as many or more entries, while no other update runs. */
   readonly isNew: boolean;
 }
 
 export type CheckpointRepository = ReturnType<typeof createCheckpointRepository>;
 
 /**
- * Checkpoints. Writes add a row and move the pointers of update and stack to it; only what is known of the bytes, and where they
- * lie, ever changes in one (`DocumentCheckRepository`).
+ * Checkpoints. A write adds a row and points the update and the stack at it. After that, only the location of the bytes and the
+ * results of checks change in a row (`DocumentCheckRepository`).
  */
 export function createCheckpointRepository(db: Queryable) {
   const columns = sql.fragment`
@@ -66,11 +66,11 @@ export function createCheckpointRepository(db: Queryable) {
 
   const valueColumns = sql.fragment`sha256, size_bytes, stored_bytes, codec, resource_count, inline_bytes, blob_key`;
 
-  // Held against the sweep until the transaction ends; no row when the sweep was first.
+  // Protects the blob from the sweep until the transaction ends. No row if the sweep was first.
   const liveBlob = (blobKey: string | null) => sql.fragment`
     (select key from blobs where key = ${blobKey}::text and condemned_at is null for key share)`;
 
-  // What runs has begun with the state as it is, and its writes follow it.
+  // A running update started from the current state, and its writes build on it.
   const noneRuns = sql.fragment`
     not exists (
       select 1 from updates r where r.stack_id = u.stack_id and r.id <> u.id and r.exclusive and r.status = 'running'
@@ -81,9 +81,9 @@ export function createCheckpointRepository(db: Queryable) {
       db.maybeOne(sql.rows(CheckpointRow)`/* checkpoints.find */ select ${columns} from checkpoints where id = ${id}`),
 
     /**
-     * Commits one write of a running update, if its fence still holds: the lease is alive in the same epoch, the sequence
-     * number is new, and the state is still the one that a delta was computed against. One statement, lock order stack,
-     * update, checkpoint. Returns the new checkpoint's id, or null when nothing was changed.
+     * Commits one write of a running update if its fence still holds: the lease is alive in the same epoch, the sequence number
+     * is new, and the state is still the one that a delta was computed against. One statement; locks stack, update,
+     * checkpoint in this order. Returns the new checkpoint's id, or null if nothing was changed.
      */
     commit: async (fence: LeaseFence, checkpoint: NewCheckpoint, write: CheckpointOrder): Promise<string | null> => {
       const row = await db.maybeOne(sql.rows(IdRow)`
@@ -113,7 +113,7 @@ export function createCheckpointRepository(db: Queryable) {
         head as (
           update stacks s set checkpoint_id = w.id, updated_at = now() from written w, fenced f where s.id = f.stack_id
         ),
-        -- All others of this update: of writers at once, one may not see the row of the one just before it.
+        -- All others of this update: with concurrent writers, one may not see the row of the previous one.
         superseded as (
           delete from checkpoints c using fenced f, written w where c.update_id = f.id and c.id <> w.id
         )
@@ -122,10 +122,10 @@ export function createCheckpointRepository(db: Queryable) {
     },
 
     /**
-     * Commits the compaction of an update's journal: the first `compactedEntries` entries are in this checkpoint. Only if the
-     * update still has the checkpoint that the compaction found. Works for ended updates too: their journal was accepted before.
-     * The stack's head follows when it was this update's state. The claim on the compaction ends with it. The checkpoint that it
-     * found stays for as long as other updates of the stack refer to it.
+     * Commits the compaction of an update's journal: this checkpoint includes the first `compactedEntries` entries. Requires
+     * that the update still has the checkpoint that the compaction started from. Works for ended updates too, as their journal
+     * was accepted before. Moves the stack's head if it was this update's state, and releases the claim on the compaction. Keeps
+     * the previous checkpoint as long as other updates of the stack refer to it.
      */
     commitCompaction: async (
       compaction: {
@@ -178,8 +178,8 @@ export function createCheckpointRepository(db: Queryable) {
     },
 
     /**
-     * Puts another document of the same state in the place of a damaged one: wherever an update of the stack, or its head,
-     * refers to the checkpoint that `updateId` is thought to have. Null when it has another by now, or one that is not its own.
+     * Replaces a damaged document by another one of the same state, wherever an update of the stack or its head refers to the
+     * checkpoint `foundCheckpointId` of `updateId`. Returns null if the update has another checkpoint now, or does not own it.
      */
     replace: async (
       damaged: { updateId: string; stackId: string; foundCheckpointId: string },
@@ -217,7 +217,10 @@ export function createCheckpointRepository(db: Queryable) {
       return row?.id ?? null;
     },
 
-    /** Adds the checkpoint of an update made in the same transaction (import, rename, initial state); null when its blob is condemned. */
+    /**
+     * Adds the checkpoint of an update made in the same transaction (import, rename, initial state). Returns null if its blob is
+     * condemned.
+     */
     insert: async (
       owner: { stackId: string; updateId: string | null },
       checkpoint: NewCheckpoint,

@@ -22,31 +22,31 @@ export const CheckpointKind = Type.Union([Type.Literal('full'), Type.Literal('ve
 export type CheckpointKind = Static<typeof CheckpointKind>;
 
 /**
- * The envelope of a body. Of a verbatim checkpoint the CLI sends the whole document in `untypedDeployment`, the contract has
- * `version` and `deployment`, as in a full one.
+ * The envelope of a body. For a verbatim checkpoint the CLI sends the whole document in `untypedDeployment`; the contract uses
+ * `version` and `deployment`, as for a full one.
  */
 export const CheckpointEnvelope = Type.Union([Type.Literal('cli'), Type.Literal('contract')]);
 export type CheckpointEnvelope = Static<typeof CheckpointEnvelope>;
 
-/** One checkpoint call: the body as it came, readable more than once. */
+/** One checkpoint call, with its body as received, readable more than once. */
 export interface CheckpointWrite {
   readonly kind: CheckpointKind;
   readonly envelope: CheckpointEnvelope;
-  /** Of full checkpoints: the place in the order of their coming (`updates.assignArrivalSequence`). */
+  /** For full checkpoints: the arrival sequence (`updates.assignArrivalSequence`). */
   readonly arrivalSequence: number | null;
   readonly fence: LeaseFence;
   readonly body: ByteSource;
   readonly encoding: BodyEncoding;
-  /** The body, when it is inflated and in memory already. */
+  /** The body, if it is already inflated and in memory. */
   readonly inflated?: Buffer | null;
 }
 
-/** A delta is computed again when another write of the same update came between; more often than this is a fault. */
+/** Maximum attempts to apply a delta: it is recomputed if another write of the same update was committed in between. */
 const deltaAttempts = 3;
 
 /**
- * Takes checkpoint bodies apart, stores the document's exact bytes and commits them behind the lease's fence.
- * Memory is bounded by the chunk size for full and verbatim bodies; a delta's own body is held whole, its base is not.
+ * Parses checkpoint bodies, stores the document's exact bytes and commits them behind the lease's fence. Memory is bounded by
+ * the chunk size for full and verbatim bodies. The body of a delta is buffered whole, its base is not.
  */
 export class CheckpointWriter {
   readonly #updates: UpdateRepository;
@@ -73,8 +73,8 @@ export class CheckpointWriter {
   }
 
   /**
-   * Resolves once the write is committed, or was already (same sequence number). Throws LeaseLostError, InvalidRequestError
-   * and PayloadTooLargeError, which change nothing; anything else is a fault after which a repeat is safe.
+   * Resolves once the write is committed, or if it already was (same sequence number). Throws LeaseLostError,
+   * InvalidRequestError and PayloadTooLargeError, which change nothing; after any other error a retry is safe.
    */
   async write(write: CheckpointWrite): Promise<void> {
     if (write.kind === 'delta') {
@@ -103,7 +103,7 @@ export class CheckpointWriter {
       const update = await this.#updates.get(fence.updateId);
       const base = update.checkpointId ? await this.#checkpoints.find(update.checkpointId) : null;
       if (update.checkpointId && !base) continue;
-      // The first write of an update is always whole: what came before it is another update's text.
+      // The first write of an update is never a delta: the text before it belongs to another update.
       if (!base || base.updateId !== fence.updateId)
         throw new InvalidDeltaError('There is no checkpoint of this update to apply the delta to');
       const result: ByteSource = () => inTurns(spliceDelta(this.#guard.open(base), delta.edits));
@@ -116,15 +116,15 @@ export class CheckpointWriter {
       const write = { sequenceNumber: delta.sequenceNumber, arrivalSequence: null, baseCheckpointId: base.id };
       const id = await this.#checkpoints.commit(fence, { document, resourceCount: scan.resourceCount }, write);
       if (id !== null) return;
-      await this.#explainRefusal(fence, write, 'conflict-is-retried');
+      await this.#explainRejection(fence, write, 'conflict-is-retried');
     }
-    throw new UnavailableError('Other checkpoints of this update keep being committed meanwhile; please retry');
+    throw new UnavailableError('Other checkpoints of this update are being committed at the same time; please retry');
   }
 
   async #commit(fence: LeaseFence, source: ByteSource, resourceCount: number, write: CheckpointOrder): Promise<void> {
     const document = await this.#documents.save(source);
     const id = await this.#checkpoints.commit(fence, { document, resourceCount }, write);
-    if (id === null) await this.#explainRefusal(fence, write, 'conflict-is-final');
+    if (id === null) await this.#explainRejection(fence, write, 'conflict-is-final');
   }
 
   /** Whether a write with this sequence number, or a later one, was accepted. Throws LeaseLostError for a dead lease. */
@@ -134,8 +134,8 @@ export class CheckpointWriter {
     return update.checkpointSequence >= sequenceNumber;
   }
 
-  /** Says why a fenced write changed nothing; returns when that is as it should be. */
-  async #explainRefusal(
+  /** Throws the reason why a fenced write changed nothing; returns if that is expected. */
+  async #explainRejection(
     fence: LeaseFence,
     write: CheckpointOrder,
     onConflict: 'conflict-is-retried' | 'conflict-is-final',
@@ -145,19 +145,19 @@ export class CheckpointWriter {
     if (!update.exclusive || update.dryRun || update.kind === 'preview')
       throw new ConflictError('A preview writes no state');
     if (write.sequenceNumber !== null && update.checkpointSequence >= write.sequenceNumber) return;
-    // A newer full checkpoint was committed while this one was on its way.
+    // A newer full checkpoint was committed before this one.
     if (write.arrivalSequence !== null && update.fullCommitted >= write.arrivalSequence) return;
     if (onConflict === 'conflict-is-retried') return;
     throw new UnavailableError('The checkpoint could not be committed; please retry');
   }
 }
 
-/** Whether the lease that admitted the write still lives. */
+/** Whether the lease that admitted the write is still alive. */
 function isHeld(update: UpdateRow, fence: LeaseFence): boolean {
   return isActive(update.status) && !update.expired && update.epoch === fence.epoch;
 }
 
-/** Whole documents are scanned as they pass; nothing of them is kept. */
+/** Scans a document as a stream, without keeping it. */
 async function scanStream(source: ByteSource, nested: 'untypedDeployment' | null): Promise<DeploymentScan> {
   const scanner = new DeploymentScanner({ nested });
   for await (const chunk of source()) scanner.write(chunk);
@@ -165,8 +165,8 @@ async function scanStream(source: ByteSource, nested: 'untypedDeployment' | null
 }
 
 /**
- * An envelope with the document's members beside others differs from the document `{version, features?, deployment}` that export
- * returns: that is spliced together from the members' own bytes.
+ * Builds the document `{version, features?, deployment}`, which export returns, from the bytes of the envelope's members. The
+ * envelope itself also has members that are not part of the document.
  */
 function fullDocumentParts(scan: DeploymentScan, version: number): (Buffer | Span)[] {
   const features = scan.document.get('features');
@@ -178,7 +178,7 @@ function fullDocumentParts(scan: DeploymentScan, version: number): (Buffer | Spa
   ];
 }
 
-/** The number by which a repeat is recognized. The contract's full checkpoints have one too, but give it no meaning. */
+/** The number that identifies a repeat. The contract's full checkpoints have one too; it is checked but otherwise unused. */
 function sequenceNumberOf({ kind, envelope }: CheckpointWrite, member: ScannedMember | undefined): number | null {
   if (kind === 'verbatim') return readSequenceNumber(member);
   if (envelope === 'contract' && member) readSequenceNumber(member);

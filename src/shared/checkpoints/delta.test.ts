@@ -28,12 +28,12 @@ async function* chunksOf(text: Buffer, sizes: readonly number[]): AsyncGenerator
 }
 
 async function splice(base: Buffer, edits: readonly DeltaEdit[], sizes: readonly number[]): Promise<Buffer> {
-  const pieces: Buffer[] = [];
-  for await (const piece of spliceDelta(chunksOf(base, sizes), edits)) pieces.push(piece);
-  return Buffer.concat(pieces);
+  const chunks: Buffer[] = [];
+  for await (const chunk of spliceDelta(chunksOf(base, sizes), edits)) chunks.push(chunk);
+  return Buffer.concat(chunks);
 }
 
-/** Last edit first, so that no offset moves. */
+/** Applies the last edit first, so that no offset shifts. */
 function applyNaively(base: Buffer, edits: readonly DeltaEdit[]): Buffer {
   return edits.reduceRight(
     (text, { start, end, newText }) => Buffer.concat([text.subarray(0, start), newText, text.subarray(end)]),
@@ -42,7 +42,7 @@ function applyNaively(base: Buffer, edits: readonly DeltaEdit[]): Buffer {
 }
 
 const text = fc.string({ unit: 'binary' }).map((value) => Buffer.from(value));
-/** A base and sorted disjoint edits of it, insertions and edits that touch included. */
+/** A base and sorted, disjoint edits of it, including insertions and adjacent edits. */
 const baseAndEdits = text.chain((base) =>
   fc
     .array(fc.tuple(fc.tuple(fc.nat(base.length), fc.nat(base.length)), text))
@@ -54,16 +54,16 @@ const baseAndEdits = text.chain((base) =>
 );
 
 describe('applyDelta', () => {
-  test('counts bytes of UTF-8, not characters', () => {
+  test('counts UTF-8 bytes, not characters', () => {
     expect(applyDelta(Buffer.from('é日😀x'), [edit(2, 5, 'ab'), edit(9, 10, 'é')]).toString()).toBe('éab😀é');
   });
 
-  test('inserts at one offset in the order of the edits, before what is replaced there', () => {
+  test('applies insertions at one offset in order, before a replacement at that offset', () => {
     const edits = [edit(0, 0, '<'), edit(1, 1, '1'), edit(1, 1, '2'), edit(1, 2, 'B'), edit(2, 3, ''), edit(3, 3, '>')];
     expect(applyDelta(Buffer.from('abc'), edits).toString()).toBe('<a12B>');
   });
 
-  test('says what is wrong with an offset', () => {
+  test('names the problem with an offset', () => {
     expect(() => applyDelta(Buffer.from('abc'), [edit(-1, 0, '')])).toThrow('negative');
     expect(() => applyDelta(Buffer.from('abc'), [edit(1, 9, '')])).toThrow('up to byte 9, but it has only 3 bytes');
   });
@@ -76,8 +76,8 @@ describe('applyDelta', () => {
     ['overlaps', [edit(0, 2, ''), edit(1, 3, '')]],
     ['ends before it starts', [edit(2, 1, '')]],
     ['is negative', [edit(-1, 1, '')]],
-    ['is no integer', [edit(0.5, 1, '')]],
-  ])('refuses an edit that %s', async (_, edits) => {
+    ['is not an integer', [edit(0.5, 1, '')]],
+  ])('rejects an edit that %s', async (_, edits) => {
     const base = Buffer.from('abc');
     expect(() => applyDelta(base, edits)).toThrow(InvalidDeltaError);
     await expect(splice(base, edits, [1, 1])).rejects.toThrow(InvalidDeltaError);
@@ -85,7 +85,7 @@ describe('applyDelta', () => {
 });
 
 describe('spliceDelta', () => {
-  test('gives what the whole text gives, however the base is cut', async () => {
+  test('matches the result for the whole text, however the base is split', async () => {
     await fc.assert(
       fc.asyncProperty(baseAndEdits, fc.array(fc.nat(5)), async ({ base, edits }, sizes) => {
         const expected = applyNaively(base, edits).toString('hex');
@@ -96,21 +96,21 @@ describe('spliceDelta', () => {
     );
   });
 
-  test('hands pieces out as the base comes in', async () => {
-    let taken = 0;
+  test('yields chunks as the base is read', async () => {
+    let chunksRead = 0;
     async function* base() {
-      for (; taken < 5; taken++) yield Buffer.from('abc');
+      for (; chunksRead < 5; chunksRead++) yield Buffer.from('abc');
     }
-    const pieces = spliceDelta(base(), [edit(1, 2, 'X')]);
-    expect(String((await pieces.next()).value)).toBe('a');
-    expect(String((await pieces.next()).value)).toBe('X');
-    expect(taken).toBe(0);
-    await pieces.return(undefined);
+    const chunks = spliceDelta(base(), [edit(1, 2, 'X')]);
+    expect(String((await chunks.next()).value)).toBe('a');
+    expect(String((await chunks.next()).value)).toBe('X');
+    expect(chunksRead).toBe(0);
+    await chunks.return(undefined);
   });
 });
 
 describe('parseDelta', () => {
-  test('reads back the edits of any JSON spelling', async () => {
+  test('parses edits in any JSON formatting', async () => {
     await fc.assert(
       fc.asyncProperty(baseAndEdits, fc.nat(), fc.boolean(), async ({ edits }, sequenceNumber, isIndented) => {
         const body = {
@@ -125,7 +125,7 @@ describe('parseDelta', () => {
     );
   });
 
-  test('takes names in any case and the hash in capitals', async () => {
+  test('accepts names in any case and an upper-case hash', async () => {
     const body = Buffer.from(
       `{"version":3,"checkpointHash":"${hash.toUpperCase()}","sequenceNumber":1,` +
         '"deploymentDelta":[{"newtext":"a","span":{"Start":{"Offset":1},"END":{"OFFSET":2}}}]}',
@@ -140,12 +140,12 @@ describe('parseDelta', () => {
     expect((await parseDelta(Buffer.from(body))).edits).toEqual([edit(0, 0, '\ufffd!é')]);
   });
 
-  test('takes an empty delta', async () => {
+  test('accepts an empty delta', async () => {
     expect((await parseDelta(bodyOf([]))).edits).toEqual([]);
   });
 
   test.each([
-    ['no object', Buffer.from('[]')],
+    ['a body that is not an object', Buffer.from('[]')],
     ['a hash that is too short', bodyOf([], { checkpointHash: 'ab' })],
     ['a hash that is not hexadecimal', bodyOf([], { checkpointHash: 'xy'.repeat(32) })],
     ['no hash', bodyOf([], { checkpointHash: undefined })],
@@ -155,24 +155,24 @@ describe('parseDelta', () => {
     ['a negative sequence number', bodyOf([], { sequenceNumber: -1 })],
     ['no edits', bodyOf(undefined)],
     ['edits that are null', bodyOf(null)],
-    ['an edit that is no object', bodyOf(['x'])],
+    ['an edit that is not an object', bodyOf(['x'])],
     ['an edit without text', bodyOf([textEdit(0, 0, undefined)])],
-    ['an edit that lacks what the one before it has', bodyOf([textEdit(0, 0, 'a'), textEdit(0, 0, undefined)])],
-    ['a text that is no string', bodyOf([textEdit(0, 0, 5)])],
+    ['an edit without text after one with text', bodyOf([textEdit(0, 0, 'a'), textEdit(0, 0, undefined)])],
+    ['a text that is not a string', bodyOf([textEdit(0, 0, 5)])],
     ['an edit without start', bodyOf([textEdit(undefined, 0, '')])],
     ['an edit without end', bodyOf([textEdit(0, undefined, '')])],
     ['a negative offset', bodyOf([textEdit(-1, 0, '')])],
     ['a fractional offset', bodyOf([textEdit(0, 1.5, '')])],
-    ['an offset that JavaScript cannot count', bodyOf([textEdit(0, 2 ** 53, '')])],
+    ['an offset that is not a safe integer', bodyOf([textEdit(0, 2 ** 53, '')])],
     ['an offset in quotes', bodyOf([textEdit('0', 0, '')])],
     ['an edit that ends before it starts', bodyOf([textEdit(2, 1, '')])],
     ['overlapping edits', bodyOf([textEdit(0, 2, ''), textEdit(1, 3, '')])],
     ['edits out of order', bodyOf([textEdit(3, 3, ''), textEdit(1, 1, '')])],
-  ])('refuses %s', async (_, body) => {
+  ])('rejects %s', async (_, body) => {
     await expect(parseDelta(body)).rejects.toThrow(InvalidDeltaError);
   });
 
-  test('says apart what is no JSON', async () => {
+  test('throws a different error for invalid JSON', async () => {
     await expect(parseDelta(Buffer.from('{"version":'))).rejects.toThrow(JsonSyntaxError);
   });
 });

@@ -4,7 +4,7 @@ import { decodeJsonString } from '../platform/json/rewrite-strings.ts';
 import { decodeStringInTurns, scanJsonInTurns } from '../platform/json/scan-in-turns.ts';
 import { Turns } from '../platform/turns/turns.ts';
 
-/** What the column holds; one per checkpoint, so no update comes near. */
+/** Limit of the column. There is one number per checkpoint, so no update comes near it. */
 const maxSequenceNumber = 2 ** 31 - 1;
 
 /** Replaces the bytes [start, end) of the base text. */
@@ -24,12 +24,12 @@ export interface CheckpointDelta {
   readonly edits: readonly DeltaEdit[];
 }
 
-/** The delta is ill-formed or does not fit its base. The CLI answers a 400 by sending the whole checkpoint. */
+/** The delta is malformed or does not fit its base. The CLI reacts to a 400 by sending the whole checkpoint. */
 export class InvalidDeltaError extends InvalidRequestError {
   override readonly name = 'InvalidDeltaError';
 }
 
-/** Throws InvalidDeltaError when the body is JSON of another shape, JsonSyntaxError when it is no JSON. */
+/** Throws InvalidDeltaError if the body is JSON of another shape, JsonSyntaxError if it is not JSON. */
 export async function parseDelta(body: Buffer): Promise<CheckpointDelta> {
   const members = new Map<string, JsonSpan>();
   let isObject = false;
@@ -55,13 +55,13 @@ export async function parseDelta(body: Buffer): Promise<CheckpointDelta> {
 }
 
 /**
- * The base with the edits applied, piece by piece; the pieces share memory with the base's chunks. Throws
- * InvalidDeltaError, when an edit lies beyond the base's end only after everything before it was handed out.
+ * The base with the edits applied, in chunks that share memory with the base's chunks. Throws InvalidDeltaError; if an edit
+ * lies beyond the end of the base, only after yielding everything before it.
  */
 export async function* spliceDelta(base: AsyncIterable<Buffer>, edits: readonly DeltaEdit[]): AsyncGenerator<Buffer> {
   assertEdits(edits);
   const cursor = new EditCursor(edits);
-  for await (const chunk of base) yield* cursor.take(chunk);
+  for await (const chunk of base) yield* cursor.push(chunk);
   yield* cursor.end();
 }
 
@@ -69,23 +69,23 @@ export async function* spliceDelta(base: AsyncIterable<Buffer>, edits: readonly 
 export function applyDelta(base: Buffer, edits: readonly DeltaEdit[]): Buffer {
   assertEdits(edits);
   const cursor = new EditCursor(edits);
-  return Buffer.concat([...cursor.take(base), ...cursor.end()]);
+  return Buffer.concat([...cursor.push(base), ...cursor.end()]);
 }
 
-/** Walks along the base and the edits together. */
+/** Applies the edits while it walks along the base. */
 class EditCursor {
   readonly #edits: readonly DeltaEdit[];
   #next = 0;
   /** Offset of the next chunk in the base. */
   #offset = 0;
-  /** The base is dropped up to here. */
+  /** Bytes of the base up to this offset are dropped. */
   #dropTo = 0;
 
   constructor(edits: readonly DeltaEdit[]) {
     this.#edits = edits;
   }
 
-  *take(chunk: Buffer): Generator<Buffer> {
+  *push(chunk: Buffer): Generator<Buffer> {
     const base = this.#offset;
     this.#offset += chunk.length;
     let from = Math.max(0, Math.min(this.#dropTo - base, chunk.length));
@@ -116,7 +116,7 @@ function beyondEnd(offset: number, length: number): InvalidDeltaError {
   return new InvalidDeltaError(`The delta edits the base up to byte ${offset}, but it has only ${length} bytes`);
 }
 
-/** Edits come sorted and disjoint; several insertions at one offset are taken in their order. */
+/** Edits must be sorted and disjoint. Several insertions at one offset are applied in order. */
 function assertEdits(edits: readonly DeltaEdit[]): void {
   let previousEnd = 0;
   edits.forEach(({ start, end }, i) => {
@@ -137,13 +137,13 @@ interface RawEdit {
   newText?: JsonSpan;
 }
 
-/** Go takes field names in any case; here only gotextdiff's own spelling `Span`, `NewText` differs from the usual. */
+/** Names are matched in any case, as in Go; gotextdiff spells `Span` and `NewText` with capitals, unlike the other fields. */
 async function parseEdits(list: Buffer): Promise<DeltaEdit[]> {
   const edits: Required<RawEdit>[] = [];
   let raw: RawEdit = {};
   await scanJsonInTurns(list, 4, (path, span) => {
     if (path.length === 1) {
-      edits.push(assertWhole(raw, edits.length));
+      edits.push(assertComplete(raw, edits.length));
       raw = {};
       return;
     }
@@ -165,7 +165,7 @@ async function parseEdits(list: Buffer): Promise<DeltaEdit[]> {
   return parsed;
 }
 
-function assertWhole({ start, end, newText }: RawEdit, position: number): Required<RawEdit> {
+function assertComplete({ start, end, newText }: RawEdit, position: number): Required<RawEdit> {
   if (start === undefined || end === undefined || newText === undefined) {
     throw new InvalidDeltaError(`Edit ${position} of the delta lacks Span.start.offset, Span.end.offset or NewText`);
   }
@@ -180,10 +180,10 @@ function readNatural(
   text: Buffer,
   span: JsonSpan | undefined,
   what: string,
-  most: number = Number.MAX_SAFE_INTEGER,
+  max: number = Number.MAX_SAFE_INTEGER,
 ): number {
   const digits = span?.kind === 'number' ? sliceOf(text, span).toString('latin1') : '';
   const value = /^\d+$/.test(digits) ? Number(digits) : Number.NaN;
-  if (!(value <= most)) throw new InvalidDeltaError(`${what} is not an integer from 0 to ${most}`);
+  if (!(value <= max)) throw new InvalidDeltaError(`${what} is not an integer from 0 to ${max}`);
   return value;
 }

@@ -15,33 +15,33 @@ const OwnerRow = Type.Object({
 });
 const QuarantinedRow = Type.Object({ isNew: Type.Boolean() });
 
-/** Of which documents, and how many, a claim may take. */
+/** Which documents, and how many, a claim may take. */
 export interface CheckClaim {
-  /** Documents that were read back within this time are left. */
+  /** Skips documents that were verified within this time. */
   readonly periodSeconds: number;
-  /** No document is taken once those before it have this many stored bytes; the first always is. */
+  /** No document is claimed once those before it reach this many stored bytes; the first always is. */
   readonly bytes: number;
   readonly limit: number;
-  /** A document that is claimed and not read to its end is due again after this time. */
+  /** A claimed document that was not fully read is due again after this time. */
   readonly claimSeconds: number;
 }
 
-/** Documents that are known to be damaged are read again after this time: somebody may have put them back. */
+/** Documents known to be damaged are checked again after this time: somebody may have restored them. */
 const damagedPeriodSeconds = 3600;
 
 export type DocumentCheckRepository = ReturnType<typeof createDocumentCheckRepository>;
 
-/** What is known of the bytes of checkpoints: when they were read back, and which are damaged. */
+/** Records when the bytes of checkpoints were last verified, and which are damaged. */
 export function createDocumentCheckRepository(db: Queryable) {
-  /** The row still points at the bytes that were looked at. */
+  /** The row still points at the bytes that were checked. */
   const samePlace = ({ id, blobKey, inlineBytes }: CheckpointRow) => sql.fragment`
     c.id = ${id} and c.blob_key is not distinct from ${blobKey}::text
     and c.inline_bytes is not distinct from ${inlineBytes ? sql.binary(inlineBytes) : null}::bytea`;
 
   return {
     /**
-     * Takes documents that are due, those known to be damaged and those longest unread first. Nobody else gets them meanwhile;
-     * nothing stays locked.
+     * Claims documents that are due, starting with damaged ones, then those not verified for the longest time. Nobody else
+     * gets them until the claim ends; no locks are kept.
      */
     claim: async ({ periodSeconds, bytes, limit, claimSeconds }: CheckClaim) =>
       db.any(sql.rows(ClaimedRow)`
@@ -66,7 +66,7 @@ export function createDocumentCheckRepository(db: Queryable) {
         from measured m where c.id = m.id and m.number <= ${limit} and (m.before < ${bytes} or m.number = 1)
         returning c.id, c.stored_bytes as "storedBytes"`),
 
-    /** Ids after this one, in their order, of one stack's documents or of all. */
+    /** Ids of one stack's documents or of all, in order, after the given id. */
     listAfter: async (after: string, stackId: string | null, limit: number): Promise<string[]> => {
       const rows = await db.any(sql.rows(IdRow)`
         /* documentChecks.listAfter */
@@ -75,13 +75,13 @@ export function createDocumentCheckRepository(db: Queryable) {
       return rows.map((row) => row.id);
     },
 
-    /** Notes that the bytes were read back whole. */
-    markWhole: (checkpoint: CheckpointRow) =>
+    /** Records that the bytes are intact. */
+    markIntact: (checkpoint: CheckpointRow) =>
       db.query(sql.nothing`
-        /* documentChecks.markWhole */
+        /* documentChecks.markIntact */
         update checkpoints c set checked_at = now(), damaged_at = null where ${samePlace(checkpoint)}`),
 
-    /** Notes that the bytes are damaged. Null when the row is gone, or points at others by now. */
+    /** Records that the bytes are damaged. Null if the row is gone or points at other bytes now. */
     quarantine: (checkpoint: CheckpointRow) =>
       db.maybeOne(sql.rows(QuarantinedRow)`
         /* documentChecks.quarantine */
@@ -90,7 +90,7 @@ export function createDocumentCheckRepository(db: Queryable) {
         from before where ${samePlace(checkpoint)}
         returning before.damaged_at is null as "isNew"`),
 
-    /** The stack, and the version that the checkpoint is the state of; null when it is gone. */
+    /** The stack, and the stack version whose state the checkpoint is; null if it is gone. */
     findOwner: (id: string) =>
       db.maybeOne(sql.rows(OwnerRow)`
         /* documentChecks.findOwner */
@@ -110,8 +110,8 @@ export function createDocumentCheckRepository(db: Queryable) {
     },
 
     /**
-     * Puts another document in place of a damaged one, if the row still points at the damaged bytes and the new blob is not
-     * condemned. It must have the same hash. Returns whether it did.
+     * Replaces a damaged document by one with the same hash, if the row still points at the damaged bytes and the new blob is not
+     * condemned. Returns whether it did.
      */
     replace: async (damaged: CheckpointRow, document: StoredDocument): Promise<boolean> => {
       const row = await db.maybeOne(sql.rows(IdRow)`
@@ -129,7 +129,7 @@ export function createDocumentCheckRepository(db: Queryable) {
       return row !== null;
     },
 
-    /** How many documents are damaged, and the time since the one that was read back longest ago. */
+    /** Number of damaged documents, and the age of the oldest check in seconds. */
     readFigures: () =>
       db.one(sql.rows(FiguresRow)`
         /* documentChecks.readFigures */

@@ -8,12 +8,12 @@ import type { CheckpointRepository, CheckpointRow } from './checkpoint-repositor
 import type { DocumentCheckRepository } from './document-check-repository.ts';
 import type { DocumentRepair } from './document-repair.ts';
 
-/** What a check of a document came to. `restored`: it was damaged, and is as it was written again. */
+/** Result of a check. `restored`: the document was damaged, and its bytes are now correct again. */
 export type CheckOutcome = 'intact' | 'restored' | 'repaired' | 'damaged' | 'gone';
 
 const attempts = 3;
 
-/** A stored state is not what was written, and nothing to put in its place was found. No repeat helps. */
+/** A stored state is damaged and could not be replaced. A retry does not help. */
 export class DocumentDamagedError extends FaultError {
   override readonly name = 'DocumentDamagedError';
   override readonly code = 'document-damaged';
@@ -31,9 +31,8 @@ export class DocumentDamagedError extends FaultError {
 }
 
 /**
- * Reads the documents of checkpoints. One whose bytes are not those that were written is marked as damaged, reported and, where
- * a second copy or the journal allows it, replaced; what cannot be replaced is refused. A damaged document stays referred to, so
- * that what is left of it is kept.
+ * Reads the documents of checkpoints. A damaged document is marked, reported and, if a second copy or the journal allows it,
+ * replaced; otherwise reading it fails. It stays referenced, so that what is left of it is kept.
  */
 export class DocumentGuard {
   readonly #checks: DocumentCheckRepository;
@@ -57,28 +56,28 @@ export class DocumentGuard {
   }
 
   /**
-   * The document's bytes, as `DocumentStore.open` checks them. Throws DocumentDamagedError; DocumentMissingError when the
-   * checkpoint is gone; BlobStoreUnavailableError.
+   * The document's bytes, checked like `DocumentStore.open`. Throws DocumentDamagedError, BlobStoreUnavailableError, and
+   * DocumentMissingError if the checkpoint is gone.
    */
   async *open(checkpoint: CheckpointRow): AsyncGenerator<Buffer> {
     const usable = await this.#usable(checkpoint);
-    let isBegun = false;
+    let hasStarted = false;
     try {
       for await (const chunk of this.#documents.open(usable)) {
-        isBegun = true;
+        hasStarted = true;
         yield chunk;
       }
       return;
     } catch (error) {
       if (!isDamage(error)) throw error;
-      const mended = await this.#recovered(usable.id, error);
-      // The reader has had some of the other bytes already.
-      if (isBegun) throw new UnavailableError('The state was not read correctly; please retry', { cause: error });
-      yield* this.#documents.open(mended);
+      const recovered = await this.#recovered(usable.id, error);
+      // The reader already has some of the damaged document's bytes.
+      if (hasStarted) throw new UnavailableError('The state was not read correctly; please retry', { cause: error });
+      yield* this.#documents.open(recovered);
     }
   }
 
-  /** The document as it is stored; whoever decodes it checks it, and calls `recover` when it is damaged. Throws as `open`. */
+  /** The encoded document. The caller checks it when decoding it, and calls `recover` if it is damaged. Throws like `open`. */
   async readEncoded(checkpoint: CheckpointRow): Promise<EncodedDocument> {
     const usable = await this.#usable(checkpoint);
     try {
@@ -90,8 +89,8 @@ export class DocumentGuard {
   }
 
   /**
-   * After a reader found the document damaged: checks it, repairs it, and returns the row to read from; null when the checkpoint
-   * is gone, as one is that was replaced by another. Throws DocumentDamagedError.
+   * Call when a reader found the document damaged: checks it, repairs it, and returns the row to read from, or null if the
+   * checkpoint is gone, e.g. because another one replaced it. Throws DocumentDamagedError.
    */
   async recover(checkpointId: string, cause?: unknown): Promise<CheckpointRow | null> {
     if ((await this.check(checkpointId)) === 'damaged') {
@@ -100,30 +99,33 @@ export class DocumentGuard {
     return this.#checkpoints.find(checkpointId);
   }
 
-  /** Reads the document, in bounded memory, and does what is to be done. Throws what the blob store throws, and `signal`'s reason. */
+  /**
+   * Reads the document in bounded memory; if it is damaged, marks, reports and repairs it. Throws what the blob store throws,
+   * and `signal`'s reason.
+   */
   async check(checkpointId: string, signal?: AbortSignal): Promise<CheckOutcome> {
     for (let attempt = 1; attempt <= attempts; attempt++) {
       const checkpoint = await this.#checkpoints.find(checkpointId);
       if (!checkpoint) return 'gone';
       let damage = await findDamage(this.#documents, checkpoint, signal);
-      // What is read wrongly once need not be stored wrongly.
+      // Read again: one wrong read does not prove that the stored bytes are wrong.
       if (damage) damage = await findDamage(this.#documents, checkpoint, signal);
       if (!damage) {
-        await this.#checks.markWhole(checkpoint);
+        await this.#checks.markIntact(checkpoint);
         return checkpoint.damaged ? 'restored' : 'intact';
       }
       const quarantined = await this.#checks.quarantine(checkpoint);
-      // Superseded, or repaired by another, while it was read.
+      // Superseded, or repaired by another process, while it was read.
       if (!quarantined) continue;
       await this.#report(checkpoint, quarantined.isNew, damage);
       if (await this.#repair.repair(checkpoint)) return 'repaired';
-      const now = await this.#checkpoints.find(checkpointId);
-      if (now?.damaged) return 'damaged';
+      const current = await this.#checkpoints.find(checkpointId);
+      if (current?.damaged) return 'damaged';
     }
     throw new UnavailableError('The document keeps changing while it is being checked');
   }
 
-  /** A row that is not known to be damaged. One that is gets another look, at most once a minute. */
+  /** Returns a row that is not known to be damaged. A damaged one is checked again, at most once a minute. */
   async #usable(checkpoint: CheckpointRow): Promise<CheckpointRow> {
     if (!checkpoint.damaged) return checkpoint;
     if (!checkpoint.checkedJustNow) return this.#recovered(checkpoint.id);

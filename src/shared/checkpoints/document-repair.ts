@@ -5,15 +5,15 @@ import type { CheckpointRepository, CheckpointRow } from './checkpoint-repositor
 import type { DocumentCheckRepository } from './document-check-repository.ts';
 
 /**
- * Makes the state of an update anew from the version before and its journal, and refers to that instead wherever the damaged one
- * was; false when it cannot.
+ * Rebuilds the state of an update from the previous version and its journal, and replaces the damaged one wherever it is
+ * referenced. Returns false if it cannot.
  */
 export type RebuildState = (updateId: string) => Promise<boolean>;
 
-/** Copies that are tried. */
-const mostCopies = 5;
+/** Maximum number of copies to try. */
+const maxCopies = 5;
 
-/** Finds the bytes of a damaged document elsewhere, and puts them in its place. */
+/** Replaces a damaged document by bytes found elsewhere. */
 export class DocumentRepair {
   readonly #checks: DocumentCheckRepository;
   readonly #checkpoints: CheckpointRepository;
@@ -35,7 +35,7 @@ export class DocumentRepair {
     this.#logger = parts.logger;
   }
 
-  /** Tries once; a way that fails is logged and the next one taken. Returns whether the document was replaced. */
+  /** Tries each way once; logs a failure and tries the next way. Returns whether the document was replaced. */
   async repair(damaged: CheckpointRow): Promise<boolean> {
     const ways: Record<string, () => Promise<boolean>> = {
       copy: () => this.#copy(damaged),
@@ -54,14 +54,14 @@ export class DocumentRepair {
   }
 
   async #copy(damaged: CheckpointRow): Promise<boolean> {
-    for (const id of await this.#checks.listCopies(damaged, mostCopies)) {
+    for (const id of await this.#checks.listCopies(damaged, maxCopies)) {
       const copy = await this.#checkpoints.find(id);
       if (!copy) continue;
       try {
         const document = await this.#documents.save(() => this.#documents.open(copy));
         return await this.#checks.replace(damaged, document);
       } catch (error) {
-        // That one has its own turn to be found damaged.
+        // The copy is damaged too; its own check will report it.
         if (!(error instanceof DamagedBytesError)) throw error;
       }
     }

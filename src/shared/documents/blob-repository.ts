@@ -21,8 +21,8 @@ const IdRow = Type.Object({ id: Type.String() });
 export type BlobRepository = ReturnType<typeof createBlobRepository>;
 
 /**
- * One row per object in the blob store, from before its upload until a while after its deletion. Triggers keep
- * `unreferenced_since` as references come and go.
+ * One row per object in the blob store, from before its upload until some time after its deletion. Triggers maintain
+ * `unreferenced_since` when references are added or removed.
  */
 export function createBlobRepository(db: Queryable) {
   const isReferenced = sql.fragment`
@@ -34,21 +34,21 @@ export function createBlobRepository(db: Queryable) {
       db.query(sql.nothing`
         /* blobs.insert */ insert into blobs (key, sealing_key_id) values (${key}, ${sealingKeyId}::uuid)`),
 
-    /** Whether the sweep has not taken the blob for an orphan yet. */
+    /** Whether the blob has not been condemned by the sweep. */
     isKept: (key: string) =>
       db.exists(sql.rows(KeyRow)`
         /* blobs.isKept */ select key from blobs where key = ${key} and condemned_at is null`),
 
-    /** Leaves an object to the sweep that was stored after its blob was condemned, its row being there or not. */
-    giveBack: (key: string) =>
+    /** Schedules the deletion of an object that was stored after its blob was condemned. Its row may be gone already. */
+    scheduleDeletion: (key: string) =>
       db.query(sql.nothing`
-        /* blobs.giveBack */
+        /* blobs.scheduleDeletion */
         insert into blobs (key, condemned_at, delete_at) values (${key}, now(), now())
         on conflict (key) do update set delete_at = now(), deleted_at = null where blobs.condemned_at is not null`),
 
     /**
-     * Blobs that nothing has referred to for `seconds`, as their marks say, locked against new references until the
-     * transaction ends. Ask `condemn` with them in the same transaction: only it sees references made up to the lock.
+     * Blobs marked as unreferenced for at least `seconds`. Locks them against new references until the transaction ends.
+     * Pass them to `condemn` in the same transaction: it rechecks them and sees references made before the lock.
      */
     lockUnreferenced: async (seconds: number, limit: number): Promise<string[]> => {
       const rows = await db.any(sql.rows(KeyRow)`
@@ -59,7 +59,7 @@ export function createBlobRepository(db: Queryable) {
       return rows.map((row) => row.key);
     },
 
-    /** Condemns those of `keys` that nothing refers to; takes the mark from the others. */
+    /** Condemns the blobs that nothing references and clears the mark of the others. */
     condemn: (keys: readonly string[]) =>
       db.query(sql.nothing`
         /* blobs.condemn */
@@ -70,33 +70,33 @@ export function createBlobRepository(db: Queryable) {
         from (select b.key, ${isReferenced} as found from blobs b where b.key = any(${sql.array(keys, 'text')})) f
         where b.key = f.key and b.condemned_at is null`),
 
-    /** Condemned blobs whose object is to be deleted now, or once more. */
+    /** Condemned blobs whose object is due for deletion, for the first or the second time. */
     listDeletions: (limit: number): Promise<readonly BlobDeletion[]> =>
       db.any(sql.rows(DeletionRow)`
         /* blobs.listDeletions */
         select key, deleted_at is not null as "deletedBefore" from blobs
         where delete_at <= now() and condemned_at is not null order by delete_at limit ${limit}`),
 
-    /** The object is deleted; it will be once more after `graceSeconds`, should an upload arrive until then. */
+    /** Records a deletion. The object is deleted again after `graceSeconds`, in case an upload arrives in between. */
     noteDeleted: (key: string, graceSeconds: number) =>
       db.query(sql.nothing`
         /* blobs.noteDeleted */
         update blobs set deleted_at = clock_timestamp(), delete_at = clock_timestamp() + make_interval(secs => ${graceSeconds})
         where key = ${key} and condemned_at is not null`),
 
-    /** The object could not be deleted: others first. */
+    /** Retries a failed deletion after `seconds`, so that others go first. */
     postponeDeletion: (key: string, seconds: number) =>
       db.query(sql.nothing`
         /* blobs.postponeDeletion */
         update blobs set delete_at = clock_timestamp() + make_interval(secs => ${seconds})
         where key = ${key} and condemned_at is not null`),
 
-    /** Forgets a blob whose object has been deleted for good. */
+    /** Deletes the row of a blob whose object has been deleted for good. */
     delete: (key: string) =>
       db.query(sql.nothing`
         /* blobs.delete */ delete from blobs where key = ${key} and condemned_at is not null and deleted_at is not null`),
 
-    /** Cuts waits that a clock set back has made too long; `seconds` is the longest of them. */
+    /** Shortens waits that are too long because the clock was set back. `seconds` is the longest valid wait. */
     clipWaits: (seconds: number) =>
       db.query(sql.nothing`
         /* blobs.clipWaits */
@@ -105,7 +105,7 @@ export function createBlobRepository(db: Queryable) {
         )
         update blobs set delete_at = now() where delete_at > now() + make_interval(secs => ${seconds})`),
 
-    /** Those of `keys`, read from the store, that have no row. */
+    /** The keys, out of a listing of the store, that have no row. */
     listUnknown: async (keys: readonly string[]): Promise<string[]> => {
       const rows = await db.any(sql.rows(KeyRow)`
         /* blobs.listUnknown */
@@ -117,7 +117,7 @@ export function createBlobRepository(db: Queryable) {
       return rows.map((row) => row.key);
     },
 
-    /** Gives objects that have no row one, as blobs that nothing refers to since now. */
+    /** Adds rows for objects without one, as blobs that are unreferenced from now on. */
     adopt: (keys: readonly string[]) =>
       db.query(sql.nothing`
         /* blobs.adopt */
@@ -127,7 +127,7 @@ export function createBlobRepository(db: Queryable) {
         )} as k (key)
         on conflict (key) do nothing`),
 
-    /** One page of all rows in order of their keys. */
+    /** One page of all rows, ordered by key. */
     listAfter: (after: string, limit: number): Promise<readonly KnownBlob[]> =>
       db.any(sql.rows(KnownRow)`
         /* blobs.listAfter */
@@ -140,7 +140,7 @@ export function createBlobRepository(db: Queryable) {
       return rows.map((row) => row.key);
     },
 
-    /** Marks those of `keys` that the sweep would never look at, made before there were marks. Returns how many. */
+    /** Marks unreferenced blobs without a mark, which the sweep would never find. Returns how many it marked. */
     markMissed: async (keys: readonly string[]): Promise<number> => {
       const { rowCount } = await db.query(sql.nothing`
         /* blobs.markMissed */
@@ -152,7 +152,7 @@ export function createBlobRepository(db: Queryable) {
       return rowCount;
     },
 
-    /** How many blobs are in use, counted up to `limit`. */
+    /** Number of blobs in use, counted up to `limit`. */
     countInUse: (limit: number): Promise<number> =>
       db
         .one(sql.rows(CountRow)`
@@ -161,7 +161,7 @@ export function createBlobRepository(db: Queryable) {
           from (select 1 from blobs where unreferenced_since is null and condemned_at is null limit ${limit}) b`)
         .then(({ count }) => count),
 
-    /** How many objects that are kept each data key of documents has sealed, and how many are not sealed (null). */
+    /** Number of live objects by the data key that seals them; a null key counts the unsealed ones. */
     countBySealingKey: () =>
       db.any(sql.rows(SealedRow)`
         /* blobs.countBySealingKey */
@@ -169,7 +169,7 @@ export function createBlobRepository(db: Queryable) {
         from blobs b left join encryption_keys k on k.id = b.sealing_key_id
         where b.condemned_at is null group by 1, 2 order by k.version nulls first`),
 
-    /** What tells this installation from others that might share the store. */
+    /** Distinguishes this installation from others that might share the store. */
     installationId: (): Promise<string> =>
       db.one(sql.rows(IdRow)`/* blobs.installationId */ select id from installation`).then(({ id }) => id),
   };

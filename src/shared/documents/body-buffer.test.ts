@@ -17,7 +17,7 @@ function open(capacity: number, maxBytes = 16 * mib) {
 }
 
 describe('inflating bodies of jobs', () => {
-  test('gives the inflated body, and holds its share until the work is done', async () => {
+  test('passes on the inflated body and holds its share of the budget until the work is done', async () => {
     const { budget, bodies } = open(64 * mib);
     const isWhole = async (body: Buffer) => {
       expect(budget.used).toBe(27 * mib);
@@ -27,7 +27,7 @@ describe('inflating bodies of jobs', () => {
     expect(budget.used).toBe(0);
   });
 
-  test('refuses a body above its limit, and goes on', async () => {
+  test('rejects a body above the limit and still accepts the next one', async () => {
     const { budget, bodies } = open(mib, 10 * mib);
     const tooLarge = bytesOf(gzipSync(Buffer.alloc(11 * mib)));
     const work = async (): Promise<string> => 'done';
@@ -36,38 +36,38 @@ describe('inflating bodies of jobs', () => {
     expect(await bodies.use(bytesOf(heavy), 'gzip', work)).toBe('done');
   });
 
-  test('has no more in hand than there is room for, also when work fails, and small ones beside it', async () => {
+  test('processes no more bodies at once than there is room for, even if work fails, and lets small ones pass', async () => {
     const { budget, bodies } = open(16 * mib);
-    const beside = Promise.withResolvers<void>();
-    const inHand = { now: 0, most: 0 };
+    const smallBody = Promise.withResolvers<void>();
+    const running = { now: 0, max: 0 };
     const hold = async (): Promise<void> => {
-      inHand.most = Math.max(inHand.most, ++inHand.now);
-      await beside.promise;
+      running.max = Math.max(running.max, ++running.now);
+      await smallBody.promise;
       await setImmediate();
-      inHand.now--;
+      running.now--;
       throw new TypeError('no use');
     };
     const held = [1, 2, 3].map(() =>
       bodies.use(bytesOf(Buffer.alloc(5 * mib), Buffer.alloc(5 * mib)), 'identity', hold),
     );
-    const refusals = Promise.all(held.map((each) => expect(each).rejects.toThrow(TypeError)));
+    const rejections = Promise.all(held.map((each) => expect(each).rejects.toThrow(TypeError)));
     for (let turn = 0; turn < 20; turn++) await setImmediate();
-    await bodies.use(bytesOf(Buffer.alloc(64 * 1024)), 'identity', async () => beside.resolve());
-    await refusals;
-    expect(inHand).toEqual({ now: 0, most: 1 });
+    await bodies.use(bytesOf(Buffer.alloc(64 * 1024)), 'identity', async () => smallBody.resolve());
+    await rejections;
+    expect(running).toEqual({ now: 0, max: 1 });
     expect(budget.used).toBe(0);
   });
 
-  test('brings any mix of bodies to its end, within the budget', async () => {
+  test('completes any mix of bodies within the budget', async () => {
     const size = fc.integer({ min: 0, max: 3 * mib });
     await fc.assert(
       fc.asyncProperty(fc.array(size, { minLength: 1, maxLength: 8 }), async (sizes) => {
         const { budget, bodies } = open(4 * mib, 4 * mib);
-        let most = 0;
+        let maxUsed = 0;
         const lengths = await Promise.all(
           sizes.map((bytes, index) => {
             const use = async (body: Buffer): Promise<number> => {
-              most = Math.max(most, budget.used);
+              maxUsed = Math.max(maxUsed, budget.used);
               await setImmediate();
               return body.length;
             };
@@ -82,7 +82,7 @@ describe('inflating bodies of jobs', () => {
         );
         expect(lengths).toEqual(sizes);
         expect(budget.used).toBe(0);
-        expect(most).toBeLessThanOrEqual(Math.max(4 * mib, 3 * Math.max(...sizes)));
+        expect(maxUsed).toBeLessThanOrEqual(Math.max(4 * mib, 3 * Math.max(...sizes)));
       }),
       { numRuns: 10 },
     );
@@ -90,7 +90,7 @@ describe('inflating bodies of jobs', () => {
 });
 
 describe('inflating a body that is in memory', () => {
-  test('takes what the gzip claims, by its weight, before it inflates', async () => {
+  test('acquires the size that the gzip claims, times the weight, before it inflates', async () => {
     const { budget, bodies } = open(64 * mib);
     for (const [weight, share] of [[parsedWeight, 27 * mib] as const, [rawWeight, 9 * mib] as const]) {
       const { body, release } = await bodies.inflate(heavy, 'gzip', { ...options, weight });
@@ -102,7 +102,7 @@ describe('inflating a body that is in memory', () => {
     expect(budget.peak).toBe(27 * mib);
   });
 
-  test('is not deceived by a claim: the whole of what came out is counted', async () => {
+  test('charges the actual size when the gzip claims too little', async () => {
     const { budget, bodies } = open(64 * mib);
     const twoMembers = Buffer.concat([heavy, gzipSync('x')]);
     const { body, release } = await bodies.inflate(twoMembers, 'gzip', { ...options, weight: rawWeight });
@@ -111,21 +111,21 @@ describe('inflating a body that is in memory', () => {
   });
 
   test.each([
-    ['no gzip', Buffer.alloc(200_000, 'x'), 'gzip', InvalidRequestError],
-    ['gzip of too much', gzipSync(Buffer.alloc(17 * mib)), 'gzip', PayloadTooLargeError],
-    ['too much', Buffer.alloc(17 * mib), 'identity', PayloadTooLargeError],
-  ] as const)('gives its share back when the body is %s', async (_label, body, encoding, error) => {
+    ['not gzip', Buffer.alloc(200_000, 'x'), 'gzip', InvalidRequestError],
+    ['gzip of a body that is too large', gzipSync(Buffer.alloc(17 * mib)), 'gzip', PayloadTooLargeError],
+    ['too large', Buffer.alloc(17 * mib), 'identity', PayloadTooLargeError],
+  ] as const)('releases its share of the budget when the body is %s', async (_label, body, encoding, error) => {
     const { budget, bodies } = open(mib);
     await expect(bodies.inflate(body, encoding, options)).rejects.toThrow(error);
     expect(budget.used).toBe(0);
   });
 
-  test('waits in order and not for ever, while small ones pass', async () => {
+  test('waits in order and only up to its time limit, while small bodies pass', async () => {
     const { budget, bodies } = open(mib);
     const first = await bodies.inflate(heavy, 'gzip', options);
-    const hasty = bodies.inflate(heavy, 'gzip', { ...options, waitMs: 20 });
+    const impatient = bodies.inflate(heavy, 'gzip', { ...options, waitMs: 20 });
     const second = bodies.inflate(heavy, 'gzip', options);
-    await expect(hasty).rejects.toThrow(UnavailableError);
+    await expect(impatient).rejects.toThrow(UnavailableError);
     const small = await bodies.inflate(gzipSync(Buffer.alloc(64 * 1024)), 'gzip', { ...options, waitMs: 20 });
     expect([small.body.length, budget.used]).toEqual([64 * 1024, 27 * mib]);
     first.release();

@@ -4,12 +4,12 @@ import type { ByteBudget } from '../platform/payloads/byte-budget.ts';
 import { MemoryRoom } from '../platform/payloads/memory-room.ts';
 import { type BodyEncoding, type ByteSource, bytesOf, claimedBytes, inflate, inflateWhole } from './byte-source.ts';
 
-/** Bodies up to this size, inflated, do not count: a lease is renewed whatever else is in hand. */
+/** Bodies up to this size, inflated, are not charged: a lease can be renewed whatever else is being processed. */
 const freeBytes = 64 * 1024;
-/** Steps in which a body of unknown size takes more of the budget. */
+/** Step in which a body of unknown size acquires more of the budget. */
 const stepBytes = 1024 * 1024;
 
-/** Memory that a body takes, by its size: one that is parsed is there as bytes, as text and as rows. */
+/** Memory that a body takes, as a multiple of its size: a parsed one exists as bytes, as text and as rows. */
 export const parsedWeight = 3;
 export const rawWeight = 1;
 
@@ -17,26 +17,26 @@ export interface InflateOptions {
   readonly maxBytes: number;
   /** `parsedWeight` or `rawWeight`. */
   readonly weight: number;
-  /** Longest wait for a share of the budget, in ms. */
+  /** Maximum wait for room in the budget, in ms. */
   readonly waitMs: number;
-  /** Whose turn it counts to, e.g. the organization. */
+  /** Who the bytes are charged to, e.g. the organization. */
   readonly share?: string;
 }
 
-/** A body in memory; its share of the budget is held until it is released. */
+/** A body in memory. Holds its part of the budget until it is released. */
 export interface InflatedBody {
   readonly body: Buffer;
   release(): void;
 }
 
-/** Takes in and inflates bodies that are held in memory whole, within the process's budgets for all of them. */
+/** Receives and inflates bodies that are buffered in memory, within the process's budgets for all of them. */
 export class BodyBuffer {
   readonly #maxBytes: number;
   readonly #budget: ByteBudget;
   readonly #room: MemoryRoom;
   readonly #roomBytes: number;
 
-  /** `maxBytes` is the largest body that a worker takes apart, `roomBytes` the room for bodies as they come in. */
+  /** `maxBytes`: largest inflated body that a worker parses. `roomBytes`: room for bodies while they are received. */
   constructor(maxBytes: number, budget: ByteBudget, roomBytes: number) {
     this.#maxBytes = maxBytes;
     this.#budget = budget;
@@ -44,13 +44,13 @@ export class BodyBuffer {
     this.#roomBytes = roomBytes;
   }
 
-  /** Bytes of the bodies that `receive` has taken in and that were not released. */
+  /** Bytes of the bodies that `receive` has returned and that are not released yet. */
   get bytesArrived(): number {
     return this.#room.used;
   }
 
   /**
-   * The whole body as it comes, still encoded; it is read no further than there is room for it. Those that say that they are small do not count.
+   * Buffers a whole body, still encoded. Reads no further than there is room for it. Bodies declared as small are not charged.
    * Throws PayloadTooLargeError, NoRoomError, RoomLostError and the body's own error.
    */
   async receive(
@@ -59,14 +59,14 @@ export class BodyBuffer {
   ): Promise<InflatedBody> {
     const claim = declaredBytes ?? maxBytes;
     const place = claim <= freeBytes ? null : this.#room.enter({ claim: declaredBytes, waits: true, share });
-    const whole = new GrowingBuffer(declaredBytes ?? 0);
+    const buffer = new GrowingBuffer(declaredBytes ?? 0);
     try {
       const options = { declaredBytes, maxBytes, room: 'imports', share } as const;
-      for await (const chunk of place ? arriving(body, place, options, this.#roomBytes) : body) whole.push(chunk);
-      const bytes = whole.bytes.length;
-      if (!place) return { body: whole.bytes, release: () => {} };
+      for await (const chunk of place ? arriving(body, place, options, this.#roomBytes) : body) buffer.push(chunk);
+      const bytes = buffer.bytes.length;
+      if (!place) return { body: buffer.bytes, release: () => {} };
       this.#room.keep(place, bytes);
-      return { body: whole.bytes, release: once(() => this.#room.give(bytes, share)) };
+      return { body: buffer.bytes, release: once(() => this.#room.give(bytes, share)) };
     } catch (error) {
       if (place) this.#room.leave(place);
       throw error;
@@ -74,9 +74,9 @@ export class BodyBuffer {
   }
 
   /**
-   * The inflated body of one that is in memory already. Takes of the budget what the gzip claims; of one that turns out larger
-   * the size is found out first, which takes no memory. Throws PayloadTooLargeError, InvalidRequestError, and UnavailableError
-   * when the wait was too long.
+   * Inflates a body that is already in memory. Acquires the size that the gzip claims; if the body turns out larger, it first
+   * measures the body, which takes no memory. Throws PayloadTooLargeError, InvalidRequestError, and UnavailableError if the
+   * wait was too long.
    */
   async inflate(body: Buffer, encoding: BodyEncoding, options: InflateOptions): Promise<InflatedBody> {
     const { maxBytes } = options;
@@ -88,7 +88,7 @@ export class BodyBuffer {
     return (await this.#inflateTo(bytes, body, encoding, options)) as InflatedBody;
   }
 
-  /** The body; null when it is larger than `expected` bytes. */
+  /** The body, or null if it is larger than `expected` bytes. */
   async #inflateTo(
     expected: number,
     body: Buffer,
@@ -110,8 +110,9 @@ export class BodyBuffer {
   }
 
   /**
-   * What `work` makes of the inflated body of a job, which waits as long as it takes. Throws PayloadTooLargeError, upon which
-   * the CLI halves a batch of entries and sends the whole checkpoint instead of a delta, and InvalidRequestError.
+   * Calls `work` with the inflated body of a job and returns its result. Waits for room without a limit. Throws
+   * InvalidRequestError and PayloadTooLargeError; after the latter the CLI halves a batch of entries, and sends the whole
+   * checkpoint instead of a delta.
    */
   async use<T>(source: ByteSource, encoding: BodyEncoding, work: (body: Buffer) => Promise<T>, share = ''): Promise<T> {
     const { body, release } = await this.#collect(source, encoding, share);
@@ -131,8 +132,8 @@ export class BodyBuffer {
   }
 
   /**
-   * The body; or its size, when there was no room for all of it. Room for `expected` bytes is waited for. For more it is not:
-   * bodies that are each half in could wait for each other.
+   * The body, or its size if there was no room for all of it. Waits for room for `expected` bytes, but not for more: bodies
+   * that are each half read could wait for each other.
    */
   async #attempt(
     source: ByteSource,
@@ -171,7 +172,7 @@ export class BodyBuffer {
   }
 }
 
-/** Bytes that come in pieces, in one place from the beginning. What is not written to takes no memory. */
+/** Collects chunks in one contiguous buffer. Allocated pages that are never written take no memory. */
 class GrowingBuffer {
   #buffer: Buffer;
   #length = 0;
@@ -184,13 +185,13 @@ class GrowingBuffer {
     return this.#buffer.subarray(0, this.#length);
   }
 
-  push(piece: Buffer): void {
-    if (this.#length + piece.length > this.#buffer.length) {
-      const wider = Buffer.allocUnsafeSlow(Math.max(this.#length + piece.length, this.#buffer.length * 2));
-      this.#buffer.copy(wider, 0, 0, this.#length);
-      this.#buffer = wider;
+  push(chunk: Buffer): void {
+    if (this.#length + chunk.length > this.#buffer.length) {
+      const larger = Buffer.allocUnsafeSlow(Math.max(this.#length + chunk.length, this.#buffer.length * 2));
+      this.#buffer.copy(larger, 0, 0, this.#length);
+      this.#buffer = larger;
     }
-    this.#length += piece.copy(this.#buffer, this.#length);
+    this.#length += chunk.copy(this.#buffer, this.#length);
   }
 }
 

@@ -6,7 +6,7 @@ import { bytesOf, inflate, inflateWhole } from './byte-source.ts';
 
 const bytes = fc.oneof(
   fc.uint8Array({ maxLength: 400 }).map((array) => Buffer.from(array)),
-  // Shrinks well, and is longer than the pieces in which it is inflated.
+  // Compresses well, and is longer than the chunks in which it is inflated.
   fc
     .tuple(fc.integer({ min: 0, max: 300_000 }), fc.nat({ max: 255 }))
     .map(([length, byte]) => Buffer.alloc(length, byte)),
@@ -14,14 +14,14 @@ const bytes = fc.oneof(
 const sizes = fc.array(fc.integer({ min: 1, max: 9 }), { maxLength: 30 });
 
 function cut(text: Buffer, lengths: readonly number[]): Buffer[] {
-  const pieces: Buffer[] = [];
+  const chunks: Buffer[] = [];
   let from = 0;
   for (const length of lengths) {
-    pieces.push(text.subarray(from, from + length));
+    chunks.push(text.subarray(from, from + length));
     from += length;
   }
-  pieces.push(text.subarray(from));
-  return pieces;
+  chunks.push(text.subarray(from));
+  return chunks;
 }
 
 async function collect(source: AsyncIterable<Buffer>): Promise<Buffer> {
@@ -30,7 +30,7 @@ async function collect(source: AsyncIterable<Buffer>): Promise<Buffer> {
   return Buffer.concat(chunks);
 }
 
-/** The inflated bytes, or the class of the refusal. */
+/** The inflated bytes as hex, or the name of the error. */
 const outcome = (work: Promise<Buffer>): Promise<string> =>
   work.then(
     (inflated) => inflated.toString('hex'),
@@ -38,32 +38,32 @@ const outcome = (work: Promise<Buffer>): Promise<string> =>
   );
 
 describe('inflating', () => {
-  test('gives back what was compressed, however it comes, up to the cap and not a byte beyond', async () => {
+  test('returns what was compressed, however it is split, up to the limit and not a byte beyond', async () => {
     await fc.assert(
       fc.asyncProperty(bytes, sizes, fc.integer({ min: -3, max: 3 }), async (text, lengths, slack) => {
-        const most = Math.max(1, text.length + slack);
-        const expected = text.length > most ? 'PayloadTooLargeError' : text.toString('hex');
+        const maxBytes = Math.max(1, text.length + slack);
+        const expected = text.length > maxBytes ? 'PayloadTooLargeError' : text.toString('hex');
         const gzip = gzipSync(text);
-        expect(await outcome(collect(inflate(bytesOf(...cut(gzip, lengths)), 'gzip', most)))).toBe(expected);
-        expect(await outcome(inflateWhole(gzip, 'gzip', most))).toBe(expected);
-        expect(await outcome(collect(inflate(bytesOf(...cut(text, lengths)), 'identity', most)))).toBe(expected);
-        expect(await outcome(inflateWhole(text, 'identity', most))).toBe(expected);
+        expect(await outcome(collect(inflate(bytesOf(...cut(gzip, lengths)), 'gzip', maxBytes)))).toBe(expected);
+        expect(await outcome(inflateWhole(gzip, 'gzip', maxBytes))).toBe(expected);
+        expect(await outcome(collect(inflate(bytesOf(...cut(text, lengths)), 'identity', maxBytes)))).toBe(expected);
+        expect(await outcome(inflateWhole(text, 'identity', maxBytes))).toBe(expected);
       }),
       { numRuns: 150 },
     );
   });
 
-  test('hands out no more than one piece beyond the cap before it refuses', async () => {
-    let handedOut = 0;
+  test('yields no more bytes than the limit before it throws', async () => {
+    let yielded = 0;
     const bomb = gzipSync(Buffer.alloc(20_000_000));
     const read = async (): Promise<void> => {
-      for await (const chunk of inflate(bytesOf(bomb), 'gzip', 1_000_000)) handedOut += chunk.length;
+      for await (const chunk of inflate(bytesOf(bomb), 'gzip', 1_000_000)) yielded += chunk.length;
     };
     await expect(read()).rejects.toThrow(PayloadTooLargeError);
-    expect(handedOut).toBeLessThanOrEqual(1_000_000);
+    expect(yielded).toBeLessThanOrEqual(1_000_000);
   });
 
-  test('takes several members for one text, wherever they are cut', async () => {
+  test('joins several gzip members into one text, wherever they are split', async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(bytes, { minLength: 1, maxLength: 3 }), sizes, async (texts, lengths) => {
         const gzip = Buffer.concat(texts.map((text) => gzipSync(text)));
@@ -77,7 +77,7 @@ describe('inflating', () => {
     );
   });
 
-  test('refuses what is cut short, whichever way it is read', async () => {
+  test('rejects truncated gzip, as a stream and in memory', async () => {
     await fc.assert(
       fc.asyncProperty(bytes, sizes, fc.nat(), async (text, lengths, at) => {
         const gzip = gzipSync(text);
@@ -91,11 +91,11 @@ describe('inflating', () => {
     );
   });
 
-  test('never takes garbage behind the end for part of the text', async () => {
+  test('never reads garbage after the end as part of the text', async () => {
     await fc.assert(
       fc.asyncProperty(bytes, fc.uint8Array({ minLength: 1, maxLength: 40 }), sizes, async (text, tail, lengths) => {
         const gzip = Buffer.concat([gzipSync(text), tail]);
-        // A zero behind a member begins padding, as gzip itself has it; zlib does not look at what follows.
+        // As in gzip itself, a zero after a member starts padding; zlib ignores what follows.
         const expected = tail[0] === 0 ? text.toString('hex') : 'InvalidRequestError';
         expect(await outcome(inflateWhole(gzip, 'gzip', 1_000_000))).toBe(expected);
         const streamed = await outcome(collect(inflate(bytesOf(...cut(gzip, lengths)), 'gzip', 1_000_000)));
@@ -105,7 +105,7 @@ describe('inflating', () => {
     );
   });
 
-  test('a fault of the source comes out as it is', async () => {
+  test('rethrows an error of the source unchanged', async () => {
     const fault = new TypeError('the disk is gone');
     for (const encoding of ['gzip', 'identity'] as const) {
       const source = async function* (): AsyncGenerator<Buffer> {
@@ -116,7 +116,7 @@ describe('inflating', () => {
     }
   });
 
-  test('a reader that stops early leaves nothing running', async () => {
+  test('ends the source when the reader stops early', async () => {
     let ended = false;
     const source = async function* (): AsyncGenerator<Buffer> {
       try {
@@ -134,7 +134,7 @@ describe('inflating', () => {
     expect(ended).toBe(true);
   });
 
-  test('refusals are those that a client is told of', async () => {
+  test('throws an error that is reported to the client', async () => {
     await expect(inflateWhole(Buffer.from('no gzip'), 'gzip', 10)).rejects.toThrow(InvalidRequestError);
   });
 });

@@ -5,23 +5,23 @@ import { InvalidRequestError, PayloadTooLargeError } from '../platform/errors/er
 import type { Span } from '../platform/json/json-scanner.ts';
 import { inTurns } from '../platform/turns/turns.ts';
 
-/** Bytes that can be read more than once, always the same. */
+/** Bytes that can be read more than once, with the same result each time. */
 export type ByteSource = () => AsyncIterable<Buffer>;
 
 /** How the bytes of a request body were encoded on the wire. */
 export const BodyEncoding = Type.Union([Type.Literal('gzip'), Type.Literal('identity')]);
 export type BodyEncoding = Static<typeof BodyEncoding>;
 
-/** Bodies as short as a batch of journal entries are inflated at once: the way to another thread and back takes longer. */
+/** Bodies as short as a batch of journal entries are inflated synchronously: a round trip to another thread takes longer. */
 const syncGunzipBytes = 16 * 1024;
 const syncInflatedBytes = 128 * 1024;
 
-/** A source over bytes in memory. */
+/** A source of bytes in memory. */
 export function bytesOf(...parts: readonly Buffer[]): ByteSource {
   return () => inTurns(parts);
 }
 
-/** The parts one after another, ranges being cut out of `source`. They must be in the order of its bytes. */
+/** Concatenates the parts. Ranges are cut out of `source` and must be in ascending order. */
 export function cutOut(source: ByteSource, parts: readonly (Buffer | Span)[]): ByteSource {
   return async function* () {
     for (const part of parts) {
@@ -32,12 +32,12 @@ export function cutOut(source: ByteSource, parts: readonly (Buffer | Span)[]): B
 }
 
 /**
- * The inflated bytes of `source`. Fails with InvalidRequestError when they are not gzip or cut short, and with
- * PayloadTooLargeError once more than `maxBytes` came out: a small body can hold a very large one.
+ * The inflated bytes of `source`. Throws InvalidRequestError if they are not gzip or are cut short, and PayloadTooLargeError
+ * once the output exceeds `maxBytes`: a small body can inflate to a very large one.
  */
 export async function* inflate(source: ByteSource, encoding: BodyEncoding, maxBytes: number): AsyncGenerator<Buffer> {
   let total = 0;
-  // Bodies in memory would otherwise be read to their end in one turn of the event loop.
+  // Otherwise a body in memory would be read completely in one turn of the event loop.
   for await (const chunk of inTurns(encoding === 'gzip' ? gunzipStream(source) : source())) {
     total += chunk.length;
     if (total > maxBytes) throw tooLarge(maxBytes);
@@ -45,7 +45,7 @@ export async function* inflate(source: ByteSource, encoding: BodyEncoding, maxBy
   }
 }
 
-/** As `inflate`, for a body that is in memory already. */
+/** Like `inflate`, for a body in memory. */
 export async function inflateWhole(body: Buffer, encoding: BodyEncoding, maxBytes: number): Promise<Buffer> {
   if (encoding === 'identity') {
     if (body.length > maxBytes) throw tooLarge(maxBytes);
@@ -59,20 +59,20 @@ export async function inflateWhole(body: Buffer, encoding: BodyEncoding, maxByte
   } catch (error) {
     throw badGzip(error);
   }
-  // Pieces that are put together in the end would take twice the memory. What is not written to takes none.
+  // Concatenating chunks at the end would take twice the memory. Allocated pages that are never written take none.
   const whole = Buffer.allocUnsafeSlow(maxBytes);
   let bytes = 0;
   for await (const chunk of inflate(bytesOf(body), encoding, maxBytes)) bytes += chunk.copy(whole, bytes);
   return whole.subarray(0, bytes);
 }
 
-/** Size that a gzip body states at its end (modulo 4 GiB), for its last member; it may turn out larger. */
+/** Inflated size (modulo 4 GiB) that a gzip body states at its end for its last member; the actual size may be larger. */
 export function claimedBytes(body: Buffer, encoding: BodyEncoding): number {
   if (encoding === 'identity' || body.length < 18) return body.length;
   return body.readUInt32LE(body.length - 4);
 }
 
-/** The inflated body; null when it is larger than `maxBytes`. */
+/** The inflated body, or null if it is larger than `maxBytes`. */
 function gunzipShort(body: Buffer, maxBytes: number): Buffer | null {
   try {
     return gunzipSync(body, { maxOutputLength: maxBytes });
@@ -89,7 +89,7 @@ async function* gunzipStream(source: ByteSource): AsyncGenerator<Buffer> {
     try {
       yield* source();
     } catch (error) {
-      // Kept, so that a fault of the source does not come out as bad gzip. The decoder's own is thrown in here as well.
+      // Kept, so that an error of the source is not reported as bad gzip. The decoder's own error is thrown in here too.
       if (decoder.errored === null) sourceError = error;
       throw error;
     }

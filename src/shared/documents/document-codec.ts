@@ -2,30 +2,30 @@ import { createHash, type Hash } from 'node:crypto';
 import { constants, zstdCompressSync, zstdDecompressSync } from 'node:zlib';
 
 /**
- * Level 3 takes about 3 ms/MB here; higher levels win little on state documents. The checksum lets a reader see most damage
- * within the frame; frames without one are read as well.
+ * Level 3 takes about 3 ms/MB; higher levels gain little on state documents. The checksum lets a reader detect most damage
+ * within the frame. Frames without one can be read too.
  */
 export const zstdOptions = {
   params: { [constants.ZSTD_c_compressionLevel]: 3, [constants.ZSTD_c_checksumFlag]: 1 },
 };
 
-/** What the bytes of a document must come to. */
+/** The hash and size that the bytes of a document must have. */
 export interface DocumentDigest {
   readonly sha256: Uint8Array;
   readonly sizeBytes: number;
 }
 
-/** A whole document as it is stored. */
+/** A whole document in its stored form. */
 export interface EncodedDocument extends DocumentDigest {
   readonly bytes: Uint8Array;
 }
 
-/** Stored bytes do not make the document that was written. */
+/** The stored bytes do not yield the document that was written. */
 export class DamagedBytesError extends Error {
   override readonly name: string = 'DamagedBytesError';
 }
 
-/** Follows the text of a document as it passes, and tells whether it is the one that was written. */
+/** Checks, chunk by chunk, that the text of a document is the one that was written. */
 export class DigestCheck {
   readonly #expected: DocumentDigest;
   readonly #hash: Hash = createHash('sha256');
@@ -35,7 +35,7 @@ export class DigestCheck {
     this.#expected = expected;
   }
 
-  /** Throws DamagedBytesError as soon as there is more than there should be. */
+  /** Throws DamagedBytesError as soon as the text is longer than expected. */
   update(chunk: Uint8Array): void {
     this.#sizeBytes += chunk.byteLength;
     if (this.#sizeBytes > this.#expected.sizeBytes) {
@@ -46,7 +46,7 @@ export class DigestCheck {
     this.#hash.update(chunk);
   }
 
-  /** Throws DamagedBytesError unless what has passed is the whole document. */
+  /** Throws DamagedBytesError unless the chunks so far are the whole document. */
   end(): void {
     const { sha256, sizeBytes } = this.#expected;
     if (this.#sizeBytes !== sizeBytes) {
@@ -58,13 +58,13 @@ export class DigestCheck {
   }
 }
 
-/** Hashes and compresses in one go: for a thread of its own, or for little. */
+/** Hashes and compresses synchronously: for worker threads and small documents. */
 export function encodeDocument(text: Buffer): EncodedDocument {
   const sha256 = createHash('sha256').update(text).digest();
   return { sha256, sizeBytes: text.length, bytes: zstdCompressSync(text, zstdOptions) };
 }
 
-/** The text of what `encodeDocument`, or a stream with the same codec, has made. Throws DamagedBytesError. */
+/** The text of a document encoded by `encodeDocument` or by a stream with the same codec. Throws DamagedBytesError. */
 export function decodeDocument(document: EncodedDocument): Buffer {
   let text: Buffer;
   try {
@@ -76,14 +76,14 @@ export function decodeDocument(document: EncodedDocument): Buffer {
   return text;
 }
 
-/** Throws DamagedBytesError unless the text is the document. */
+/** Throws DamagedBytesError unless the text has the expected hash and size. */
 export function checkText(text: Buffer, expected: DocumentDigest): void {
   const check = new DigestCheck(expected);
   check.update(text);
   check.end();
 }
 
-/** The error as DamagedBytesError when it is a decoder's about its input; others are faults of the machine, or the source's. */
+/** Turns a decoder's error about its input into DamagedBytesError. Returns other errors (of the machine or the source) as is. */
 export function asDamage(error: unknown): unknown {
   const code = (error as { code?: unknown } | null)?.code;
   if (typeof code !== 'string' || code === 'ZSTD_error_memory_allocation') return error;
@@ -91,7 +91,7 @@ export function asDamage(error: unknown): unknown {
   return new DamagedBytesError('The stored bytes cannot be decompressed', { cause: error });
 }
 
-/** No document of this size takes more than this when it is compressed. */
-export function mostEncodedBytes(sizeBytes: number): number {
+/** Upper limit for the compressed size of a document of `sizeBytes`. */
+export function maxEncodedBytes(sizeBytes: number): number {
   return sizeBytes + Math.ceil(sizeBytes / 128) + 1024;
 }

@@ -1,14 +1,14 @@
 import { DamagedBytesError } from './document-codec.ts';
 import { DocumentMissingError, type DocumentPlace, type DocumentStore } from './document-store.ts';
 
-/** Whether the bytes are wrong, or not there; not when the store could not be asked. */
+/** Whether the error means that the bytes are wrong or missing. False if the store could not be reached. */
 export function isDamage(error: unknown): error is DamagedBytesError | DocumentMissingError {
   return error instanceof DamagedBytesError || error instanceof DocumentMissingError;
 }
 
 /**
- * Reads a document to its end, in bounded memory, and returns what is wrong with its bytes; null when nothing is. Throws what
- * the blob store throws, and `signal`'s reason.
+ * Reads a whole document in bounded memory. Returns the error found in its bytes, or null. Throws what the blob store
+ * throws, and `signal`'s reason.
  */
 export async function findDamage(
   documents: DocumentStore,

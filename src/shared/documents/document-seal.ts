@@ -4,10 +4,10 @@ import { keyIdBytes, keyIdOf, keyIdText } from '../secrets/key-id.ts';
 import { DamagedBytesError } from './document-codec.ts';
 
 /**
- * Sealed bytes: a header (format byte, id of the data key, salt), then chunks of 64 KiB, the last one shorter or as long, each
- * encrypted by AES-256-GCM with its tag behind it. The key is of this object alone: HKDF of the data key and the salt. The nonce is
- * the chunk's number and whether it is the last; the context is the header and the object's place. So chunks cannot be changed,
- * left out, repeated or put in another order, the end cannot be cut off, and no object can take another's place.
+ * Sealed bytes: a header (format byte, id of the data key, salt), then chunks of 64 KiB (the last one may be shorter), each
+ * encrypted with AES-256-GCM and followed by its tag. Each object has its own key: HKDF of the data key and the salt. The
+ * nonce is the chunk's number and whether it is the last; the additional data is the header and the object's place. So chunks
+ * cannot be changed, omitted, repeated or reordered, the end cannot be cut off, and no object can replace another.
  */
 const algorithm = 'aes-256-gcm';
 const formatByte = 1;
@@ -16,7 +16,7 @@ const headerBytes = 1 + keyIdBytes + saltBytes;
 const chunkBytes = 64 * 1024;
 const tagBytes = 16;
 
-/** Seals `source` for the object `place`, in bounded memory. */
+/** Seals `source` as the object at `place`, in bounded memory. */
 export async function* sealBytes(
   { id, bytes }: DataKey,
   place: string,
@@ -35,7 +35,7 @@ export async function* sealBytes(
 }
 
 /**
- * Undoes `sealBytes`, chunk by chunk; nothing is handed out that was not sealed for this place. `findKey` gives the data key with
+ * Reverses `sealBytes`, chunk by chunk. Yields only bytes that were sealed for this place. `findKey` returns the data key with
  * an id, or null. Throws DamagedBytesError, and what `findKey` and `source` throw.
  */
 export async function* unsealBytes(
@@ -92,7 +92,7 @@ function nonceOf(number: number, isLast: boolean): Buffer {
   return nonce;
 }
 
-/** Pieces of exactly these sizes, apart from the last, which may be shorter and is empty only when all is. */
+/** Chunks of exactly these sizes. The last may be shorter, and is empty only if the source is. */
 async function* inChunks(
   source: AsyncIterable<Buffer>,
   firstBytes: number,
@@ -104,7 +104,7 @@ async function* inChunks(
   for await (const part of source) {
     parts.push(part);
     bytes += part.length;
-    // A chunk that is full waits until there is more: it may be the last.
+    // Hold a full chunk until more bytes arrive: it may be the last.
     if (bytes <= size) continue;
     const all = parts.length === 1 ? part : Buffer.concat(parts, bytes);
     let at = 0;

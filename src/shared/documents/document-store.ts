@@ -14,7 +14,7 @@ import {
   DigestCheck,
   type DocumentDigest,
   type EncodedDocument,
-  mostEncodedBytes,
+  maxEncodedBytes,
   zstdOptions,
 } from './document-codec.ts';
 import { sealBytes, unsealBytes } from './document-seal.ts';
@@ -22,16 +22,16 @@ import { sealBytes, unsealBytes } from './document-seal.ts';
 const compressWhole = promisify(zstdCompress);
 const decompressWhole = promisify(zstdDecompress);
 
-/** Documents up to this size are compressed, and read, in one call rather than as a stream. */
+/** Documents up to this size are compressed and read in one call rather than as a stream. */
 const wholeLimitBytes = 1024 * 1024;
-/** Of decoded bytes. Node's 16 KiB would cost a large document a thousand turns of the event loop. */
+/** Chunk size of decoded bytes. Node's default of 16 KiB would cost a large document a thousand event loop turns. */
 const openChunkBytes = 128 * 1024;
 
-/** What `codec` says of how the stored bytes were made. Only objects in the blob store are sealed. */
+/** Values of `codec`: how the stored bytes were encoded. Only objects in the blob store are sealed. */
 const plainCodec = 'zstd';
 const sealedCodec = 'zstd+sealed';
 
-/** Where the encoded bytes of a document lie, and what they are. */
+/** Where the encoded bytes of a document are stored, and how they are encoded. */
 export interface StoredDocument {
   readonly sha256: Buffer;
   readonly sizeBytes: number;
@@ -41,24 +41,24 @@ export interface StoredDocument {
   readonly blobKey: string | null;
 }
 
-/** What is needed to read one back. */
+/** What is needed to read a document back. */
 export type DocumentPlace = Pick<StoredDocument, 'codec' | 'inlineBytes' | 'blobKey' | keyof DocumentDigest>;
 
-/** A row points at bytes that the blob store does not have: superseded just now, or lost. Never "not found" to a client. */
+/** A row points at bytes that the blob store does not have: just superseded, or lost. Clients never see it as "not found". */
 export class DocumentMissingError extends UnavailableError {
   override readonly name = 'DocumentMissingError';
   override readonly code = 'document-missing';
 }
 
-/** Whether new objects are sealed, and the keys for those that are. */
+/** Whether new objects are sealed, and the keys of sealed objects. */
 export interface Sealing {
   readonly isOn: boolean;
   readonly keys: DataKeys;
 }
 
 /**
- * Keeps the bytes of documents: small ones (compressed) for the row, larger ones in the blob store under a new key, sealed when
- * that is turned on. Saving makes nothing visible; that is for the row that will point here.
+ * Stores the bytes of documents. Small ones are returned compressed, for the caller's row; larger ones go to the blob store
+ * under a new key, sealed if sealing is on. A saved document becomes visible only when a row points at it.
  */
 export class DocumentStore {
   readonly #blobs: BlobStore;
@@ -74,8 +74,8 @@ export class DocumentStore {
   }
 
   /**
-   * Stores a document of any size; reads `source` twice when it goes to the blob store. `verify` is told the hash before
-   * anything is stored and may throw.
+   * Stores a document of any size. Reads `source` twice if the document goes to the blob store. `verify` gets the hash before
+   * anything is stored, and may throw to prevent that.
    */
   async save(source: ByteSource, verify?: (sha256: Buffer) => void): Promise<StoredDocument> {
     const probe = await this.#probe(source);
@@ -87,7 +87,7 @@ export class DocumentStore {
     return { sha256, sizeBytes, ...(await this.#put(sha256, compressed(source))) };
   }
 
-  /** Stores a document that has been encoded elsewhere. */
+  /** Stores a document that is already encoded. */
   async saveEncoded(document: EncodedDocument): Promise<StoredDocument> {
     const { sizeBytes } = document;
     const [sha256, bytes] = [asBuffer(document.sha256), asBuffer(document.bytes)];
@@ -99,8 +99,8 @@ export class DocumentStore {
 
   /**
    * The document's bytes, checked against its size and SHA-256: a small document before its first byte, a larger one before its
-   * last piece, so that a reader never gets to the end of other bytes. Throws DamagedBytesError, DocumentMissingError,
-   * BlobStoreUnavailableError, and MasterKeyError when it is sealed and cannot be opened.
+   * last chunk, so that a reader never completes wrong bytes. Throws DamagedBytesError, DocumentMissingError,
+   * BlobStoreUnavailableError, and MasterKeyError if it is sealed and cannot be opened.
    */
   async *open(place: DocumentPlace): AsyncGenerator<Buffer> {
     if (place.sizeBytes <= wholeLimitBytes) {
@@ -115,7 +115,7 @@ export class DocumentStore {
     }
     const encoded = place.inlineBytes ? [place.inlineBytes] : await this.#openBlob(place);
     const decoder = createZstdDecompress({ chunkSize: openChunkBytes });
-    // The caller may stop early; its return() ends this generator, which must not leave the blob's socket open.
+    // If the caller stops early, its return() ends this generator, which must not leave the blob's socket open.
     const stream = pipeline(Readable.from(encoded), decoder, () => {});
     const check = new DigestCheck(place);
     let held: Buffer | null = null;
@@ -134,20 +134,20 @@ export class DocumentStore {
     }
   }
 
-  /** The whole document in memory, checked as by `open`. */
+  /** The whole document in memory, checked like `open`. */
   async read(place: DocumentPlace): Promise<Buffer> {
     const parts: Buffer[] = [];
     for await (const chunk of this.open(place)) parts.push(chunk);
     return parts.length === 1 ? (parts[0] as Buffer) : Buffer.concat(parts);
   }
 
-  /** The document as it was compressed, in memory of its own. It is checked where it is decoded (`decodeDocument`). */
+  /** The compressed document, in its own memory. It is checked when it is decoded (`decodeDocument`). */
   async readEncoded(place: DocumentPlace): Promise<EncodedDocument> {
     const { sha256, sizeBytes } = place;
     return { sha256, sizeBytes, bytes: await this.#readWhole(place) };
   }
 
-  /** Throws DamagedBytesError as soon as there is more than the document can take. */
+  /** Throws DamagedBytesError as soon as there are more bytes than the document can have. */
   async #readWhole(place: DocumentPlace): Promise<Buffer> {
     const { inlineBytes, sizeBytes } = place;
     if (inlineBytes) return inlineBytes;
@@ -155,7 +155,7 @@ export class DocumentStore {
     let bytes = 0;
     for await (const part of await this.#openBlob(place)) {
       bytes += part.length;
-      if (bytes > mostEncodedBytes(sizeBytes)) {
+      if (bytes > maxEncodedBytes(sizeBytes)) {
         throw new DamagedBytesError(`There are more stored bytes than a document of ${sizeBytes} bytes can have`);
       }
       parts.push(part);
@@ -169,8 +169,8 @@ export class DocumentStore {
     await this.#blobRows.insert(blobKey, key?.id ?? null);
     const { storedBytes } = await this.#blobs.put(blobKey, key ? sealBytes(key, blobKey, encoded) : encoded);
     if (!(await this.#blobRows.isKept(blobKey))) {
-      // The upload took longer than the sweep waits, which has deleted what was not there yet, and does it again.
-      await this.#blobRows.giveBack(blobKey);
+      // The upload took longer than the sweep waits. The sweep deleted the key before the object existed, and must repeat that.
+      await this.#blobRows.scheduleDeletion(blobKey);
       throw new UnavailableError('Storing the document took too long; please retry');
     }
     return { storedBytes, codec: key ? sealedCodec : plainCodec, inlineBytes: null, blobKey };
@@ -188,7 +188,7 @@ export class DocumentStore {
     }
   }
 
-  /** Hash and size; and the compressed bytes, unless they turn out too large for a row. */
+  /** Hash, size, and the compressed bytes unless they are too large for a row. */
   async #probe(source: ByteSource): Promise<{ sha256: Buffer; sizeBytes: number; inlineBytes: Buffer | null }> {
     const hash = createHash('sha256');
     let sizeBytes = 0;
@@ -206,13 +206,13 @@ export class DocumentStore {
   }
 }
 
-/** The random part makes each upload an object of its own. */
+/** The random part makes each upload a separate object. */
 function newBlobKey(sha256: Buffer): string {
   const hex = sha256.toString('hex');
   return `checkpoints/${hex.slice(0, 2)}/${hex}-${randomBytes(6).toString('hex')}`;
 }
 
-/** Of a sealed object not even the name may tell what the document is. */
+/** The name of a sealed object must not reveal anything about the document, not even its hash. */
 function newSealedBlobKey(): string {
   const hex = randomBytes(16).toString('hex');
   return `checkpoints/${hex.slice(0, 2)}/${hex}`;

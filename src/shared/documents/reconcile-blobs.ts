@@ -3,25 +3,25 @@ import type { BlobStore } from '../platform/blobs/blob-store.ts';
 import type { Logger } from '../platform/logger/logger.ts';
 import type { BlobRepository } from './blob-repository.ts';
 
-/** What a round has found so far. */
+/** Counts of a round so far. */
 export interface ReconcileCounts {
-  /** Objects and rows looked at. */
+  /** Objects and rows compared. */
   readonly objects: number;
   readonly rows: number;
-  /** Objects without a row that were given one, for the sweep to delete in its time. */
+  /** Objects without a row that got one, so that the sweep deletes them. */
   readonly adopted: number;
-  /** Objects without a row that were left alone: so many are no remains of uploads. */
+  /** Objects without a row that were left alone: too many to be leftovers of uploads. */
   readonly held: number;
-  /** Rows that the sweep would have overlooked. */
+  /** Rows that the sweep would have missed. */
   readonly marked: number;
-  /** Blobs that a state or a journal snapshot needs and that the store says it does not have. */
+  /** Blobs that a state or a journal snapshot needs but that are absent from the store. */
   readonly missing: number;
 }
 
-/** Where a round is; JSON. First all objects are compared with the rows, then all rows with the objects. */
+/** Progress of a round, as JSON. All objects are compared with the rows first, then all rows with the objects. */
 export interface ReconcilePlace {
   readonly pass: 'objects' | 'rows' | 'done';
-  /** Key after which the pass goes on; null at its beginning. */
+  /** Key after which the pass continues; null at its start. */
   readonly after: string | null;
   /** How many more objects may be adopted in this round. */
   readonly mayAdopt: number;
@@ -37,12 +37,13 @@ export interface ReconcileParts {
 const checkpointPrefix = 'checkpoints/';
 const markerPrefix = 'installations/';
 const rowsPerPage = 1000;
-/** A bucket in order has a few orphans for each fault. */
-const adoptAtMost = 10_000;
+/** A healthy bucket has only a few orphans per fault. */
+const maxAdopted = 10_000;
 
 /**
- * Begins a round. At most as many objects are adopted as blobs are in use, unless `adoptAll`: an older or empty database on a
- * bucket full of states must not have them deleted. Nothing is adopted while another installation has left its mark in the store.
+ * Starts a round. Unless `adoptAll` is set, adopts at most as many objects as there are blobs in use: an older or empty
+ * database must not cause the deletion of a bucket full of states. Adopts nothing if another installation's marker is in the
+ * store.
  */
 export async function beginReconcile(
   { blobs, blobRows, logger }: ReconcileParts,
@@ -54,7 +55,7 @@ export async function beginReconcile(
   if (others.length > 0) {
     logger.error({ others }, 'another installation uses the same blob store: objects without a row are left alone');
   }
-  const inUse = options.adoptAll ? Number.MAX_SAFE_INTEGER : await blobRows.countInUse(adoptAtMost);
+  const inUse = options.adoptAll ? Number.MAX_SAFE_INTEGER : await blobRows.countInUse(maxAdopted);
   return {
     pass: 'objects',
     after: null,
@@ -64,27 +65,28 @@ export async function beginReconcile(
 }
 
 /**
- * Compares store and rows from `place` to the end, page by page, at no more than `objectsPerSecond`; or until the signal fires.
- * `onPage` gets each place reached, and ends the round with false. Safe beside everything else, itself included. Returns
- * the last place; throws what store or database throw, and may then go on from the last place.
+ * Compares store and rows from `start` to the end, page by page, at no more than `objectsPerSecond`, or until the signal fires.
+ * `onPage` gets the place after each page and can return false to end the round. Safe to run concurrently with anything,
+ * including itself. Returns the last place. Throws what the store or database throws; the round can then resume from the last
+ * place.
  */
 export async function reconcile(
   parts: ReconcileParts,
-  begun: ReconcilePlace,
+  start: ReconcilePlace,
   options: {
     objectsPerSecond: number;
     signal?: AbortSignal;
     onPage?: (place: ReconcilePlace) => Promise<boolean>;
   },
 ): Promise<ReconcilePlace> {
-  let place = begun;
+  let place = start;
   while (place.pass !== 'done' && !options.signal?.aborted) {
     const startedAt = performance.now();
     const before = place.counts;
     place = place.pass === 'objects' ? await compareObjects(parts, place) : await compareRows(parts, place);
     if ((await options.onPage?.(place)) === false) break;
-    const seen = place.counts.objects + place.counts.rows - before.objects - before.rows;
-    const pauseMs = (seen / options.objectsPerSecond) * 1000 - (performance.now() - startedAt);
+    const compared = place.counts.objects + place.counts.rows - before.objects - before.rows;
+    const pauseMs = (compared / options.objectsPerSecond) * 1000 - (performance.now() - startedAt);
     if (place.pass !== 'done' && pauseMs > 0) {
       await sleep(pauseMs, undefined, options.signal ? { signal: options.signal } : {}).catch(() => {});
     }
@@ -93,9 +95,9 @@ export async function reconcile(
 }
 
 /**
- * A row is there before its object, so whichever object was listed and has no row now has lost it: by a request that arrived
- * after the sweep, or with a database that was set back. It is not deleted here but given a row, which is swept like any
- * other and may be referred to until then.
+ * A row is created before its object, so a listed object without a row has lost it: through an upload that finished after the
+ * sweep, or because an older database was restored. It is not deleted here but gets a row, which is swept like any other and
+ * can be referenced until then.
  */
 async function compareObjects(
   { blobs, blobRows, logger }: ReconcileParts,
@@ -133,7 +135,7 @@ async function compareRows(
   const rows = await blobRows.listAfter(place.after ?? '', rowsPerPage);
   const marked = await blobRows.markMissed(rows.filter((row) => !row.isReferenced).map(({ key }) => key));
   const absent = await blobs.findAbsent(rows.filter((row) => row.isReferenced).map(({ key }) => key));
-  // What was superseded and swept meanwhile is not missing.
+  // A blob that was superseded and swept in the meantime is not missing.
   const missing = absent.length > 0 ? await blobRows.listReferenced(absent) : [];
   for (const key of missing)
     logger.error({ key }, 'blob missing: a stored state needs it and the store does not have it');

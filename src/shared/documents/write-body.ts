@@ -4,14 +4,14 @@ import type { BodyEncoding, ByteSource } from './byte-source.ts';
 export interface OpenedBody {
   readonly body: ByteSource;
   readonly encoding: BodyEncoding;
-  /** All of it, when it is inflated and in memory already. */
+  /** The whole body, if it is already inflated and in memory. */
   readonly inflated: Buffer | null;
 }
 
-/** The body of a write, wherever it lies: in the memory of the API, or in the payload store. */
+/** The body of a write, in the memory of the API or in the payload store. */
 export interface WriteBody {
-  /** For work that reads the body as a stream; `parsedWeight` when it is parsed, which takes more memory than its bytes. */
+  /** For work that reads the body as a stream. Set `parsedWeight` if the body is parsed, which takes more memory than its bytes. */
   open(options?: { readonly parsedWeight?: boolean }): Promise<OpenedBody>;
-  /** What `work` makes of the whole body, inflated. Throws PayloadTooLargeError, InvalidRequestError. */
+  /** Calls `work` with the whole inflated body and returns its result. Throws PayloadTooLargeError, InvalidRequestError. */
   use<T>(work: (inflated: Buffer) => Promise<T>): Promise<T>;
 }

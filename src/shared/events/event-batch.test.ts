@@ -21,7 +21,7 @@ const payload = fc.oneof(
 const member = fc
   .tuple(fc.constantFrom('stdoutEvent', 'timestamp', '__proto__', 'type', 'summaryEvent', 'sequences'), payload)
   .map(([name, text]) => `"${name}":${text}`);
-/** An event's own text, with its sequence among the members. */
+/** The text of an event, with `sequence` among its members. */
 const event = fc
   .tuple(fc.nat({ max: 999_999 }), fc.array(member, { maxLength: 3 }), fc.array(member, { maxLength: 2 }), space)
   .map(([sequence, before, after, blank]) => ({
@@ -30,7 +30,7 @@ const event = fc
   }));
 
 describe('splitting a batch of events', () => {
-  test('gives each event its own bytes and its sequence, in their order', async () => {
+  test('returns the bytes and the sequence of each event, in order', async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.array(event, { maxLength: 6 }),
@@ -47,8 +47,8 @@ describe('splitting a batch of events', () => {
     );
   });
 
-  test('refuses a batch with one event that has no usable sequence', async () => {
-    const bad = fc.constantFrom(
+  test('rejects a batch if one event has no valid sequence', async () => {
+    const invalid = fc.constantFrom(
       '{}',
       'null',
       '1',
@@ -64,22 +64,22 @@ describe('splitting a batch of events', () => {
     );
     const some = fc.array(event, { maxLength: 4 });
     await fc.assert(
-      fc.asyncProperty(some, bad, some, async (before, wrong, after) => {
-        const texts = [...before.map(({ text }) => text), wrong, ...after.map(({ text }) => text)];
+      fc.asyncProperty(some, invalid, some, async (before, invalidEvent, after) => {
+        const texts = [...before.map(({ text }) => text), invalidEvent, ...after.map(({ text }) => text)];
         const body = Buffer.from(`{"events":[${texts.join(',')}]}`);
         await expect(splitEventBatch(body)).rejects.toThrow(InvalidRequestError);
       }),
     );
   });
 
-  test('of a sequence that repeats within an event the last counts, and is that event’s alone', async () => {
+  test('uses the last sequence that an event repeats, and does not carry it over to the next event', async () => {
     const body = Buffer.from('{"events":[{"sequence":1,"sequence":2},{"a":{"sequence":5},"sequence":3}]}');
     expect((await splitEventBatch(body)).events.map(({ sequence }) => sequence)).toEqual([2, 3]);
     const second = Buffer.from('{"events":[{"sequence":1},{"a":1}]}');
     await expect(splitEventBatch(second)).rejects.toThrow(InvalidRequestError);
   });
 
-  test('takes whole numbers from the changes of a summary, under any name', async () => {
+  test('reads integers from the resource changes of a summary, under any name', async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.dictionary(fc.string(), fc.oneof(fc.maxSafeInteger(), fc.double(), fc.string(), fc.constant(null))),
@@ -88,9 +88,9 @@ describe('splitting a batch of events', () => {
           const { resourceChanges } = await splitEventBatch(Buffer.from(text));
           const sent = (JSON.parse(text) as { events: [{ summaryEvent: { resourceChanges: object } }] }).events[0]
             .summaryEvent.resourceChanges;
-          const whole = Object.entries(sent).filter(([, count]) => Number.isSafeInteger(count));
+          const integers = Object.entries(sent).filter(([, count]) => Number.isSafeInteger(count));
           expect(Object.entries(JSON.parse(resourceChanges ?? 'null') as object)).toEqual(
-            JSON.parse(JSON.stringify(whole)),
+            JSON.parse(JSON.stringify(integers)),
           );
         },
       ),

@@ -3,29 +3,29 @@ import { JsonScanner, type ValueListener } from '../platform/json/json-scanner.t
 import { scanInTurns } from '../platform/turns/turns.ts';
 import type { EngineEventText } from './event-repository.ts';
 
-/** The CLI sends at most 50 (pkg/backend/httpstate/client/client.go); a small body can hold millions. */
+/** The CLI sends at most 50 (pkg/backend/httpstate/client/client.go), but a small body can contain millions. */
 const maxEvents = 100_000;
 
-/** Longest type and URN, in bytes of JSON, that are kept beside an event. Longer ones stand in the event alone. */
+/** Longest type and URN, in bytes of JSON, that are stored separately. Longer ones are stored only within the event. */
 const maxTypeBytes = 256;
 const maxUrnBytes = 8 * 1024;
 
 const envelope: ReadonlySet<unknown> = new Set(['sequence', 'timestamp']);
 
-/** A batch of engine events, cut apart: each event's own bytes, and the resource changes of a summary among them. */
+/** A parsed batch of engine events: the bytes of each event, and the resource changes of a summary event, if any. */
 export interface EventBatch {
   readonly events: readonly EngineEventText[];
   readonly resourceChanges: string | null;
 }
 
 /**
- * Cuts `{"events": [...]}` into its events. Of an event only what is needed to list it is read: payloads that we do not know pass
- * through. In the place of an event above `maxEventBytes` stands one that says so: the CLI logs a refusal of the batch and goes on,
- * so that all the events of the batch would be missing. Throws InvalidRequestError, JsonSyntaxError, PayloadTooLargeError.
+ * Splits `{"events": [...]}` into its events. Reads only what is needed to list an event, so unknown payloads pass through.
+ * Replaces an event above `maxEventBytes` by one that says so: if the batch was rejected, the CLI would only log that, and all
+ * its events would be missing. Throws InvalidRequestError, JsonSyntaxError, PayloadTooLargeError.
  */
 export async function splitEventBatch(body: Buffer, maxEventBytes: number): Promise<EventBatch> {
   const splitter = new EventBatchSplitter(body, maxEventBytes);
-  const scanner = new JsonScanner({ reportDepth: 5, onValue: splitter.take });
+  const scanner = new JsonScanner({ reportDepth: 5, onValue: splitter.onValue });
   await scanInTurns(scanner, body);
   scanner.end();
   return splitter.end();
@@ -45,11 +45,11 @@ class EventBatchSplitter {
     this.#maxEventBytes = maxEventBytes;
   }
 
-  readonly take: ValueListener = (path, kind, start, end) => {
+  readonly onValue: ValueListener = (path, kind, start, end) => {
     if (path[0] !== 'events') return;
     if (path.length === 1) {
       this.#isBatch = kind === 'array';
-      // Of a repeated member the last counts.
+      // The last one of repeated members counts.
       this.#events = this.#found;
       this.#found = [];
     } else if (path.length === 2) {
@@ -64,9 +64,9 @@ class EventBatchSplitter {
       );
       this.#event = new EventReader();
     } else if (path.length === 3) {
-      this.#event.member(path, kind, this.#text(start, Math.min(end, start + 32)));
+      this.#event.addMember(path, kind, this.#text(start, Math.min(end, start + 32)));
     } else if (kind === 'string' && isUrnPath(path)) {
-      if (end - start <= maxUrnBytes) this.#event.urnAt(path, this.#text(start, end));
+      if (end - start <= maxUrnBytes) this.#event.addUrn(path, this.#text(start, end));
     } else if (path.length === 4 && path[2] === 'summaryEvent' && path[3] === 'resourceChanges' && kind === 'object') {
       this.#resourceChanges = readCounts(this.#text(start, end));
     }
@@ -87,17 +87,17 @@ function isUrnPath(path: readonly (string | number)[]): boolean {
   return path[3] === 'metadata' && path[4] === 'urn';
 }
 
-/** What is read of one event. */
+/** Collects what is read from one event. */
 class EventReader {
   sequence: number | null = null;
   #timestamp = '0';
   #type: string | null = null;
   #hasType = false;
   #urn: string | null = null;
-  /** Of the payload that is being read: metadata.urn comes before urn, and that before resourceUrn. */
+  /** URNs of the current payload in order of precedence: metadata.urn, urn, resourceUrn. */
   #urns: (string | null)[] = [null, null, null];
 
-  member([, index, name]: readonly (string | number)[], kind: string, text: string): void {
+  addMember([, index, name]: readonly (string | number)[], kind: string, text: string): void {
     if (name === 'sequence') {
       this.sequence = kind === 'number' && /^\d{1,15}$/.test(text) ? Number(text) : null;
       if (this.sequence === null)
@@ -109,9 +109,9 @@ class EventReader {
     this.#urns = [null, null, null];
   }
 
-  urnAt(path: readonly (string | number)[], json: string): void {
+  addUrn(path: readonly (string | number)[], json: string): void {
     const rank = path.length === 5 ? 0 : path[3] === 'urn' ? 1 : 2;
-    this.#urns[rank] = asText(JSON.parse(json) as string);
+    this.#urns[rank] = validText(JSON.parse(json) as string);
   }
 
   asSent(text: string): EngineEventText {
@@ -132,12 +132,12 @@ class EventReader {
 
   #typeText(): string {
     if (this.#hasType || this.#type === null || Buffer.byteLength(this.#type) > maxTypeBytes) return '';
-    return asText(this.#type) ?? '';
+    return validText(this.#type) ?? '';
   }
 }
 
-/** Null for what Postgres does not take as text. */
-function asText(text: string): string | null {
+/** The text, or null if Postgres does not accept it. */
+function validText(text: string): string | null {
   return text.isWellFormed() && !text.includes('\0') ? text : null;
 }
 

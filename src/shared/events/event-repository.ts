@@ -6,10 +6,10 @@ import type { LeaseFence } from '../updates/lease.ts';
 
 const EventRow = Type.Object({
   sequence: Type.Integer(),
-  /** Name of the payload; empty when the event says its type itself. */
+  /** Name of the payload; empty if the event has a `type` of its own. */
   type: Type.String(),
   bytes: Type.Integer(),
-  /** Null when it is larger than was asked for: to be read by `readText` then. */
+  /** Null if it is larger than requested; read it with `readText` then. */
   event: Nullable(Type.String()),
 });
 export type EventRow = Row<typeof EventRow>;
@@ -18,28 +18,28 @@ export interface EngineEventText {
   readonly sequence: number;
   /** The event's JSON, as the client sent it. */
   readonly text: string;
-  /** Name of its payload; empty when the event says its type itself. */
+  /** Name of its payload; empty if the event has a `type` of its own. */
   readonly type: string;
-  /** The resource that it is about. */
+  /** The resource that the event is about. */
   readonly urn: string | null;
 }
 
 /** Which events to read. */
 export interface EventSelection {
-  /** Sequence after which to begin; -1 stands for the beginning. */
+  /** Sequence after which to start; -1 for all. */
   readonly after: number;
-  /** Events about this resource only. */
+  /** Only events about this resource; null for all. */
   readonly urn: string | null;
 }
 
-/** The lease ended between the statements of one batch, of which none is to stay. */
+/** The lease ended between the statements of one batch, which must be rolled back. */
 class FenceError extends Error {
   override readonly name = 'FenceError';
 }
 
 export type EventRepository = ReturnType<typeof createEventRepository>;
 
-/** Engine events, as raw text, by (update, sequence). */
+/** Engine events as raw text, keyed by (update, sequence). */
 export function createEventRepository(db: Queryable) {
   const insert = async (
     tx: Queryable,
@@ -85,8 +85,8 @@ export function createEventRepository(db: Queryable) {
 
   return {
     /**
-     * Adds events that are not there yet, if the lease still holds. Returns false when it does not. The update's row is only
-     * shared with other batches, so that events do not wait for journal entries; the one that has the summary writes to it.
+     * Adds events that are not stored yet, if the lease still holds; otherwise returns false. Takes only a share lock on the
+     * update's row, so that events do not wait for journal entries; only a batch with a summary writes to the row.
      */
     append: async (
       fence: LeaseFence,
@@ -107,7 +107,7 @@ export function createEventRepository(db: Queryable) {
       }
     },
 
-    /** Events in order of sequence: as many as `limit` and `maxBytes` allow, and at least one if there is any. */
+    /** Events ordered by sequence: as many as `limit` and `maxBytes` allow, but at least one if there is any. */
     list: (
       updateId: string,
       { after, urn }: EventSelection,
@@ -127,7 +127,7 @@ export function createEventRepository(db: Queryable) {
         where total <= ${maxBytes} or total = bytes
         order by sequence`),
 
-    /** `chars` characters of an event's text from the character `from` on, which counts from 1. */
+    /** `chars` characters of an event's text, starting at character `from` (1-based). */
     readText: async (updateId: string, sequence: number, from: number, chars: number): Promise<string> => {
       const row = await db.one(sql.rows(Type.Object({ text: Type.String() }))`
         /* engineEvents.readText */ select substr(event, ${from}, ${chars}) as text from engine_events

@@ -13,8 +13,8 @@ export class EventWriter {
   }
 
   /**
-   * Resolves once all events of the batch (an inflated body) are committed; those that are there already are left.
-   * Throws InvalidRequestError and LeaseLostError, which change nothing.
+   * Resolves once all events of the batch (an inflated body) are committed; skips those already stored. Throws
+   * InvalidRequestError and LeaseLostError, which change nothing.
    */
   async append(fence: LeaseFence, body: Buffer): Promise<void> {
     const { events, resourceChanges } = await splitEventBatch(body, this.#maxEventBytes);

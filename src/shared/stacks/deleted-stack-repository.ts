@@ -25,20 +25,20 @@ const UpdateBatchRow = Type.Object({
   journal_fold_points: Type.Integer(),
 });
 
-/** What one statement deletes at most, of rows that may be many and large. */
+/** Maximum that one statement deletes, from rows that may be many and large. */
 export interface BatchBound {
   readonly rows: number;
-  /** As stored; a first row above it is deleted alone. */
+  /** Stored size. A first row above it is deleted alone. */
   readonly bytes: number;
 }
 
-/** From where to look for events or journal entries: of `updateIds[0]` those above `after`, of the others all. */
+/** Where to continue with events or journal entries: those of `updateIds[0]` above `after`, and all of the other updates. */
 export interface HistoryCursor {
   readonly updateIds: readonly string[];
   readonly after: number;
 }
 
-/** Tables with rows by (update, sequence). */
+/** Tables keyed by (update, sequence). */
 const histories = {
   engine_events: {
     table: sql.fragment`engine_events`,
@@ -53,10 +53,10 @@ const histories = {
 };
 export type HistoryTable = keyof typeof histories;
 
-/** Before every sequence. */
-export const beforeAll = Number.MIN_SAFE_INTEGER;
+/** Lower than any sequence. */
+export const beforeFirstSequence = Number.MIN_SAFE_INTEGER;
 
-/** What is left of deleted stacks. Every delete is bounded; call them in a transaction that holds the stack's `lock`. */
+/** Removes the data of deleted stacks. Every delete is bounded. Call them in a transaction that holds the stack's `lock`. */
 export function createDeletedStackRepository(db: Queryable) {
   return {
     count: async (): Promise<number> => {
@@ -74,9 +74,9 @@ export function createDeletedStackRepository(db: Queryable) {
         where s.deleted_at is not null order by s.deleted_at limit ${limit}`),
 
     /**
-     * Holds the stack's row until the end of the transaction; false when it is gone, or another holds it. Also keeps the
-     * transaction to plans that follow an index: where the statistics do not know of many new rows yet, Postgres would read and
-     * sort all that are left for each batch.
+     * Locks the stack's row until the end of the transaction. Returns false if it is gone or locked by another transaction. Also
+     * restricts the transaction to index scans: while the statistics do not include many new rows, Postgres would read and sort
+     * all remaining rows for each batch.
      */
     lock: async (id: string): Promise<boolean> => {
       const row = await db.maybeOne(sql.rows(IdRow)`
@@ -87,7 +87,7 @@ export function createDeletedStackRepository(db: Queryable) {
       return row !== null;
     },
 
-    /** Newest first: updates refer to checkpoints of older ones, so these are referred to by nothing when it is their turn. */
+    /** Newest first: updates refer to checkpoints of older ones, so nothing refers to an update's checkpoints at its turn. */
     listUpdates: async (stackId: string, limit: number): Promise<string[]> => {
       const rows = await db.any(sql.rows(IdRow)`
         /* deletedStacks.listUpdates */
@@ -96,8 +96,8 @@ export function createDeletedStackRepository(db: Queryable) {
     },
 
     /**
-     * Deletes the next rows of these updates, and tells how many and which was the last. Without the cursor each batch would
-     * pass over the index entries of all that was deleted before.
+     * Deletes the next rows of these updates. Returns how many were deleted, and the last one. Without the cursor, each batch
+     * would scan the index entries of all rows deleted before.
      */
     deleteHistory: async (
       name: HistoryTable,
@@ -112,7 +112,7 @@ export function createDeletedStackRepository(db: Queryable) {
           from unnest(${sql.array([...cursor.updateIds], 'uuid')}) with ordinality as u (id, at)
           cross join lateral (
             select ctid as place, ${sequence} as sequence, pg_column_size(${text}) as bytes from ${table}
-            where update_id = u.id and ${sequence} > case when u.at = 1 then ${cursor.after}::bigint else ${beforeAll}::bigint end
+            where update_id = u.id and ${sequence} > case when u.at = 1 then ${cursor.after}::bigint else ${beforeFirstSequence}::bigint end
             order by ${sequence} limit ${bound.rows}
           ) h
           limit ${bound.rows}
@@ -129,7 +129,7 @@ export function createDeletedStackRepository(db: Queryable) {
       return { count, last };
     },
 
-    /** Deletes updates that have no events and entries any more, with their checkpoints and journal snapshots. */
+    /** Deletes updates that have no events or entries left, with their checkpoints and journal snapshots. */
     deleteUpdates: (ids: readonly string[]) =>
       db.one(sql.rows(UpdateBatchRow)`
         /* deletedStacks.deleteUpdates */
@@ -145,7 +145,7 @@ export function createDeletedStackRepository(db: Queryable) {
         select (select count(*)::integer from deleted) as updates, (select count(*)::integer from states) as checkpoints,
           (select count(*)::integer from points) as journal_fold_points`),
 
-    /** The state that the stack was created with. */
+    /** Deletes checkpoints without an update: the state that the stack was created with. */
     deleteCheckpoints: async (stackId: string, limit: number): Promise<number> => {
       const rows = await db.any(sql.rows(IdRow)`
         /* deletedStacks.deleteCheckpoints */
@@ -163,7 +163,7 @@ export function createDeletedStackRepository(db: Queryable) {
       return rows.length;
     },
 
-    /** Deletes the stack's row and its data key; false when there is something left that belongs to it. */
+    /** Deletes the stack's row and its data key. Returns false if something that belongs to it is left. */
     deleteRow: async (id: string): Promise<boolean> => {
       const row = await db.maybeOne(sql.rows(IdRow)`
         /* deletedStacks.deleteRow */

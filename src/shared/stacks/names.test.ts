@@ -14,15 +14,15 @@ import {
 } from './names.ts';
 
 const letters = 'abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789';
-const made = (alphabet: string, min: number, max: number) =>
+const wordOf = (alphabet: string, min: number, max: number) =>
   fc.array(fc.constantFrom(...alphabet), { minLength: min, maxLength: max }).map((units) => units.join(''));
-const segment = made(`${letters}-_.`, 1, 100).filter((name) => name !== '.' && name !== '..');
+const segment = wordOf(`${letters}-_.`, 1, 100).filter((name) => name !== '.' && name !== '..');
 const organization = fc
-  .tuple(made(letters, 1, 1), made(`${letters}-_`, 0, 38), made(letters, 1, 1))
+  .tuple(wordOf(letters, 1, 1), wordOf(`${letters}-_`, 0, 38), wordOf(letters, 1, 1))
   .map((parts) => parts.join(''));
 const anything = fc.oneof(
   fc.string({ unit: 'binary', maxLength: 120 }),
-  fc.tuple(made(`${letters}-_.`, 0, 101), fc.string({ unit: 'binary', maxLength: 2 })).map((parts) => parts.join('')),
+  fc.tuple(wordOf(`${letters}-_.`, 0, 101), fc.string({ unit: 'binary', maxLength: 2 })).map((parts) => parts.join('')),
   fc.constantFrom(
     '',
     '.',
@@ -42,19 +42,19 @@ const anything = fc.oneof(
   ),
 );
 
-/** The rules again, letter by letter and without a pattern. */
-const only = (alphabet: string, name: string) => [...name].every((unit) => alphabet.includes(unit));
+/** The same rules, checked character by character without a regular expression. */
+const consistsOf = (alphabet: string, name: string) => [...name].every((unit) => alphabet.includes(unit));
 const mayBeSegment = (name: string) =>
-  name.length >= 1 && name.length <= 100 && only(`${letters}-_.`, name) && name !== '.' && name !== '..';
+  name.length >= 1 && name.length <= 100 && consistsOf(`${letters}-_.`, name) && name !== '.' && name !== '..';
 const mayBeOrganization = (name: string) =>
   name.length >= 1 &&
   name.length <= 40 &&
-  only(`${letters}-_`, name) &&
-  only(letters, name.slice(0, 1)) &&
-  only(letters, name.slice(-1));
+  consistsOf(`${letters}-_`, name) &&
+  consistsOf(letters, name.slice(0, 1)) &&
+  consistsOf(letters, name.slice(-1));
 
 describe('names', () => {
-  test('of projects, stacks and organizations follow their rules', () => {
+  test('of projects, stacks and organizations are accepted by their rules', () => {
     fc.assert(
       fc.property(fc.oneof(anything, segment, organization), (name) => {
         expect(isSegmentName(name)).toBe(mayBeSegment(name));
@@ -65,18 +65,18 @@ describe('names', () => {
     );
   });
 
-  test('that are refused are told by an error that holds no more than their beginning', () => {
+  test('that are rejected appear in the error, truncated if long', () => {
     fc.assert(
       fc.property(anything, (name) => {
-        for (const [holds, refuse] of [
+        for (const [isValid, check] of [
           [mayBeSegment(name), () => assertProjectName(name)],
           [mayBeSegment(name), () => assertStackName(name)],
           [mayBeOrganization(name), () => assertOrganizationName(name)],
         ] as const) {
-          if (holds) expect(refuse).not.toThrow();
+          if (isValid) expect(check).not.toThrow();
           else {
-            expect(refuse).toThrow(InvalidRequestError);
-            expect(refuse).toThrow(/is not valid/);
+            expect(check).toThrow(InvalidRequestError);
+            expect(check).toThrow(/is not valid/);
           }
         }
       }),

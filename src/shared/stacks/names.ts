@@ -1,7 +1,7 @@
 import { type Static, Type } from 'typebox';
 import { InvalidRequestError } from '../platform/errors/errors.ts';
 
-/** Names as Pulumi takes them: sdk/go/common/tokens/stack_name.go, pkg/backend/httpstate/backend.go. */
+/** Names that Pulumi accepts: sdk/go/common/tokens/stack_name.go, pkg/backend/httpstate/backend.go. */
 const organizationPattern = /^[a-zA-Z0-9][a-zA-Z0-9_-]{0,38}[a-zA-Z0-9]$|^[a-zA-Z0-9]$/;
 const segmentPattern = /^[A-Za-z0-9_.-]{1,100}$/;
 const loginPattern = /^[a-zA-Z0-9][a-zA-Z0-9_.@-]{0,99}$/;
@@ -23,12 +23,12 @@ export function isLogin(name: string): boolean {
   return loginPattern.test(name);
 }
 
-/** Whether the name can stand for a project or a stack. `.` and `..` cannot: clients collapse them in paths. */
+/** Whether the name is valid for a project or a stack. `.` and `..` are not: clients collapse them in paths. */
 export function isSegmentName(name: string): boolean {
   return segmentPattern.test(name) && name !== '.' && name !== '..';
 }
 
-/** Throws InvalidRequestError saying which name breaks which rule. */
+/** Throws InvalidRequestError that says which name breaks which rule. */
 export function assertStackRef(ref: StackRef): void {
   assertOrganizationName(ref.organization);
   assertProjectName(ref.project);
@@ -53,7 +53,7 @@ export function assertStackName(name: string): void {
 
 const segmentRule = '1 to 100 letters, digits, hyphens, underscores and periods, and neither "." nor ".."';
 
-/** The parts of `org/project/stack`, or null when it has not three valid names. */
+/** The parts of `org/project/stack`, or null unless these are three valid names. */
 export function parseQualifiedName(text: string): StackRef | null {
   const [organization, project, stack, ...rest] = text.split('/');
   if (organization === undefined || project === undefined || stack === undefined || rest.length > 0) return null;

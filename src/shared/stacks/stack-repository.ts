@@ -37,14 +37,14 @@ const StackListRow = Type.Object({
   lastKind: Nullable(Type.String()),
   lastStatus: Nullable(Type.String()),
   lastStartedAt: Nullable(Timestamp),
-  /** Stacks that were found, of which these are the first. */
+  /** Number of stacks found, up to `limit`, before `maxBytes` cuts the list. */
   found: Type.Integer(),
-  /** What the row counts for. */
+  /** Size that counts towards `maxBytes`. */
   bytes: Type.Integer(),
 });
 export type StackListRow = Row<typeof StackListRow>;
 
-/** What narrows a list of stacks; all given parts must hold. */
+/** Filter for a list of stacks. All given conditions must hold. */
 export interface StackFilter {
   readonly userId: string;
   readonly organization: string | null;
@@ -54,7 +54,7 @@ export interface StackFilter {
   /** Stacks after this one, in the order of their qualified names. */
   readonly after: StackRef | null;
   readonly limit: number;
-  /** Of tags and names, together; one stack is always listed. */
+  /** Limit for tags and names together. At least one stack is always listed. */
   readonly maxBytes: number;
 }
 
@@ -62,14 +62,14 @@ const IdRow = Type.Object({ id: Type.String() });
 
 export type StackRepository = ReturnType<typeof createStackRepository>;
 
-/** Projects, stacks and the names that stacks once had. */
+/** Projects, stacks and former names of stacks. */
 export function createStackRepository(db: Queryable) {
   const columns = sql.fragment`
     s.id, o.id as "organizationId", p.id as "projectId", o.name as organization, p.name as project, s.name as stack,
     s.tags, s.stack_version as "stackVersion", s.checkpoint_id as "checkpointId",
     s.active_update_id as "activeUpdateId"`;
   const joins = sql.fragment`stacks s join projects p on p.id = s.project_id join organizations o on o.id = p.organization_id`;
-  // A deleted stack is as good as gone from the moment of the call; its row stays until all that refers to it is deleted.
+  // A deleted stack is invisible immediately. Its row stays until everything that refers to it is deleted.
   const named = (ref: StackRef) => sql.fragment`
     o.name = ${ref.organization} and p.name = ${ref.project} and s.name = ${ref.stack} and s.deleted_at is null`;
 
@@ -80,8 +80,8 @@ export function createStackRepository(db: Queryable) {
         where ${named(ref)}`),
 
     /**
-     * The stack, and its update whose journal is not yet all in a checkpoint. In one statement: asked for one after the other,
-     * a compaction committed in between would show neither in the journal nor in the head.
+     * The stack, and its update with journal entries that are not in a checkpoint yet. One statement: with two, the entries of a
+     * compaction committed in between would appear neither in the journal nor in the head.
      */
     findHead: (ref: StackRef) =>
       db.maybeOne(sql.prepared('stacks_find_head', HeadRow)`
@@ -99,7 +99,7 @@ export function createStackRepository(db: Queryable) {
     findById: (id: string) =>
       db.maybeOne(sql.rows(StackRow)`/* stacks.findById */ select ${columns} from ${joins} where s.id = ${id}`),
 
-    /** As `find`, holding the stack's row until the end of the transaction. */
+    /** Like `find`, and locks the stack's row until the end of the transaction. */
     lock: (ref: StackRef) =>
       db.maybeOne(sql.rows(StackRow)`
         /* stacks.lock */ select ${columns} from ${joins}
@@ -125,7 +125,7 @@ export function createStackRepository(db: Queryable) {
         select p.id from projects p join organizations o on o.id = p.organization_id
         where o.name = ${organization} and p.name = ${project}`),
 
-    /** Violates `stacks_name_key` when the name is taken. */
+    /** Violates `stacks_name_key` if the name is taken. */
     insert: async (stack: { projectId: string; name: string; tags: string }): Promise<string> => {
       const row = await db.one(sql.rows(IdRow)`
         /* stacks.insert */
@@ -141,7 +141,7 @@ export function createStackRepository(db: Queryable) {
       db.query(sql.nothing`
         /* stacks.setHead */ update stacks set checkpoint_id = ${checkpointId}, updated_at = now() where id = ${id}`),
 
-    /** Takes the stack's lock for an update, or frees it with null. */
+    /** Acquires the stack for an update; null releases it. */
     setActiveUpdate: (id: string, updateId: string | null) =>
       db.query(
         sql.nothing`/* stacks.setActiveUpdate */ update stacks set active_update_id = ${updateId} where id = ${id}`,
@@ -152,7 +152,7 @@ export function createStackRepository(db: Queryable) {
         /* stacks.publishVersion */
         update stacks set stack_version = greatest(stack_version, ${stackVersion}), updated_at = now() where id = ${id}`),
 
-    /** Violates `stacks_name_key` when the new name is taken. */
+    /** Violates `stacks_name_key` if the new name is taken. */
     rename: (id: string, projectId: string, name: string) =>
       db.query(sql.nothing`
         /* stacks.rename */ update stacks set project_id = ${projectId}, name = ${name}, updated_at = now() where id = ${id}`),
@@ -164,8 +164,8 @@ export function createStackRepository(db: Queryable) {
         values (${stack.id}, ${stack.organizationId}, ${stack.project}, ${stack.stack}) on conflict do nothing`),
 
     /**
-     * Puts the stack out of sight and frees its name; what belongs to it is deleted by a sweep. Without pointers, so that the
-     * deletion of checkpoints and updates need not touch this row.
+     * Hides the stack and frees its name; a sweep deletes what belongs to it. Clears the pointers, so that deleting checkpoints
+     * and updates does not touch this row.
      */
     markDeleted: (id: string) =>
       db.query(sql.nothing`

@@ -16,7 +16,7 @@ const valid = fc.array(
   { maxLength: 20 },
 );
 
-/** As JSON.parse makes an object: names such as `__proto__` are its own. */
+/** An object as JSON.parse creates it: names such as `__proto__` are own properties. */
 function objectOf(entries: readonly (readonly [string, unknown])[]): object {
   return JSON.parse(
     `{${entries.map(([key, text]) => `${JSON.stringify(key)}:${JSON.stringify(text)}`).join(',')}}`,
@@ -24,7 +24,7 @@ function objectOf(entries: readonly (readonly [string, unknown])[]): object {
 }
 
 describe('tags', () => {
-  test('that follow the rules are kept, names, values and order', () => {
+  test('that follow the rules keep their names, values and order', () => {
     fc.assert(
       fc.property(valid, (entries) => {
         const sent = objectOf(entries);
@@ -39,7 +39,7 @@ describe('tags', () => {
     );
   });
 
-  test('come in either form, and are the same', () => {
+  test('are read the same from both request forms', () => {
     fc.assert(
       fc.property(valid, (entries) => {
         const sent = objectOf(entries);
@@ -49,7 +49,7 @@ describe('tags', () => {
     );
   });
 
-  test('that break a rule are refused', () => {
+  test('that break a rule are rejected', () => {
     const broken = fc.oneof(
       fc.tuple(
         fc.string({ unit: 'binary' }).filter((text) => !/^[a-zA-Z0-9_.:-]{1,40}$/.test(text) || text.endsWith('\n')),

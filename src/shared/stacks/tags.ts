@@ -1,6 +1,6 @@
 import { InvalidRequestError } from '../platform/errors/errors.ts';
 
-/** Stack tags, name to value. Built without a prototype, so that `__proto__` is a name like any other. */
+/** Stack tags, name to value. Objects without a prototype, so that `__proto__` is an ordinary name. */
 export type Tags = Record<string, string>;
 
 const namePattern = /^[a-zA-Z0-9_.:-]{1,40}$/;
@@ -42,8 +42,8 @@ export function readTags(stored: string): Tags {
 }
 
 /**
- * The tags of a PATCH body in the CLI's dialect: a bare map, or the contract's `{"tags": {…}}`, told apart by a sole member `tags`
- * that is an object.
+ * The tags of a PATCH body in the CLI's dialect: a bare map, or the contract's `{"tags": {…}}`, which is recognized by having
+ * `tags` as its only member, with an object as value.
  */
 export function tagsOfRequest(body: unknown): Tags {
   if (typeof body === 'object' && body !== null && !Array.isArray(body)) {

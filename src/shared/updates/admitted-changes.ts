@@ -7,31 +7,31 @@ import { fromRejection, JobPendingError, type Outcome, toRejection } from '../pl
 import { createStackRepository, type StackRow } from '../stacks/stack-repository.ts';
 import { type ChangeOutcomeRepository, createChangeOutcomeRepository } from './change-outcome-repository.ts';
 
-/** For how long a caller is kept waiting for Postgres to say what became of its change, in ms. */
-const askLimitMs = 5_000;
-const askPauseMs = 250;
+/** Maximum time that a caller waits for Postgres to report the outcome of its change, in ms. */
+const outcomeWaitMs = 5_000;
+const outcomeRetryMs = 250;
 const givenUpCode = 'given-up';
 
-/** Which state of a stack a change replaces: no two states of a stack have both in common. */
+/** The state of a stack that a change replaces. No two states of a stack have both fields in common. */
 const StackHead = Type.Object({
   stackVersion: Type.Integer(),
   checkpointId: Type.Union([Type.String(), Type.Null()]),
 });
 export type StackHead = Readonly<Static<typeof StackHead>>;
 
-/** The head, and until when the change may be committed: ISO time, by the database's clock. */
+/** The head, and the deadline for committing the change: ISO time, by the database's clock. */
 export const Admission = Type.Object({ ...StackHead.properties, deadline: Type.String() });
 export type Admission = Readonly<Static<typeof Admission>>;
 
-/** A change of a stack's state outside of an update, which has no sequence number: an import or a rename. */
+/** A change of a stack's state outside an update, without a sequence number: an import or a rename. */
 export interface AdmittedChange {
   readonly stackId: string;
-  /** Chosen before the change is made: that of the update which records it. */
+  /** Id of the update that records the change, chosen before the change is made. */
   readonly updateId: string;
   readonly admission: Admission;
 }
 
-/** Another update holds the stack. The SDKs look for the first sentence, to the letter (sdk/go/auto/errors.go). */
+/** Another update holds the stack. The SDKs match the first sentence literally (sdk/go/auto/errors.go). */
 export class StackBusyError extends ConflictError {
   override readonly name = 'StackBusyError';
   override readonly code = 'stack-busy';
@@ -40,7 +40,7 @@ export class StackBusyError extends ConflictError {
   }
 }
 
-/** The stack is no longer as it was when the change was admitted. */
+/** The stack has changed since the change was admitted. */
 export class StackChangedError extends ConflictError {
   override readonly name = 'StackChangedError';
   override readonly code = 'stack-changed';
@@ -51,7 +51,7 @@ export class StackChangedError extends ConflictError {
   }
 }
 
-/** The change came too late, or its caller was told already that it is not made. */
+/** The change is too late, or its caller was already told that it failed. */
 export class ChangeGivenUpError extends ConflictError {
   override readonly name = 'ChangeGivenUpError';
   override readonly code = givenUpCode;
@@ -67,8 +67,8 @@ const givenUp: Outcome = {
 };
 
 /**
- * Commits changes that have no sequence number by which a late one could be told: only over the head that they were admitted
- * against, only before their deadline, and never after their caller was told that they failed.
+ * Commits changes without a sequence number that would identify late ones: only on the head for which they were admitted, only
+ * before their deadline, and never after their caller was told that they failed.
  */
 export class AdmittedChanges {
   readonly #db: Database;
@@ -79,7 +79,7 @@ export class AdmittedChanges {
     this.#waitSeconds = waitSeconds;
   }
 
-  /** The head that a change replaces which comes now. Throws NotFoundError, StackBusyError. */
+  /** The head that a new change would replace. Throws NotFoundError, StackBusyError. */
   async findHead(stackId: string): Promise<StackHead> {
     const stack = await createStackRepository(this.#db).findById(stackId);
     if (!stack) throw stackGone();
@@ -87,15 +87,15 @@ export class AdmittedChanges {
     return { stackVersion: stack.stackVersion, checkpointId: stack.checkpointId };
   }
 
-  /** Admits a change of that head from now on, for as long as its caller waits. */
+  /** Admits a change of that head, for as long as its caller waits. */
   async admit({ stackVersion, checkpointId }: StackHead): Promise<Admission> {
     const deadline = await createChangeOutcomeRepository(this.#db).timeIn(this.#waitSeconds);
     return { stackVersion, checkpointId, deadline: deadline.toISOString() };
   }
 
   /**
-   * True when an earlier run has committed the change. Throws as `commit` does when it can no longer be committed: to be asked
-   * before work that would be in vain.
+   * Whether an earlier run has committed the change. Throws like `commit` if it can no longer be committed. Call before work
+   * that would be wasted in these cases.
    */
   async isCommitted(change: AdmittedChange): Promise<boolean> {
     const outcomes = createChangeOutcomeRepository(this.#db);
@@ -104,46 +104,46 @@ export class AdmittedChanges {
       assertUnchanged(await createStackRepository(this.#db).findById(change.stackId), change.admission);
       return false;
     } catch (error) {
-      // The other run may have changed the head between the two questions.
+      // The other run may have changed the head between the two queries.
       if (await wasCommitted(outcomes, change)) return true;
       throw error;
     }
   }
 
   /**
-   * Makes the change in one transaction, with the stack's row locked; does nothing when an earlier run has committed it. Throws
-   * StackChangedError, StackBusyError, ChangeGivenUpError, NotFoundError and what `work` throws; nothing is changed then.
+   * Makes the change in one transaction, with the stack's row locked. Does nothing if an earlier run has committed it. Throws
+   * StackChangedError, StackBusyError, ChangeGivenUpError, NotFoundError and what `work` throws, without changing anything.
    */
   async commit(change: AdmittedChange, work: (tx: Queryable, stack: StackRow) => Promise<void>): Promise<void> {
     await this.#db.inTransaction(async (tx) => {
       const stack = assertFound(await createStackRepository(tx).lockById(change.stackId));
       const outcomes = createChangeOutcomeRepository(tx);
-      // Another run of the same change would hold the stack's row.
+      // Reliable here: another run of the same change would hold the lock on the stack's row.
       if (await wasCommitted(outcomes, change)) return;
       assertUnchanged(stack, change.admission);
       await work(tx, stack);
-      // Last, so that whoever gives the change up does not wait for the work, and the deadline is asked for as late as can be.
+      // Last, so that giving up the change does not wait for the work, and the deadline is checked as late as possible.
       if (!(await outcomes.claim(change.updateId, committed, change.admission.deadline)))
         throw new ChangeGivenUpError();
     });
   }
 
   /**
-   * What the caller of a change that ended in `error` is to be told. Resolves when the change is committed nevertheless;
-   * otherwise throws, and it never will be. Only while Postgres cannot be asked that is left open, and said so: then the
-   * deadline ends it.
+   * Decides the outcome of a change that failed with `error`. Resolves if it was committed nevertheless; otherwise throws the
+   * error for the caller and makes sure that it is never committed. If Postgres is not available, the thrown error says that
+   * the outcome is unknown, and the change can be committed until its deadline.
    */
   async resolveFailure(updateId: string, error: unknown): Promise<void> {
-    const fate = await this.#giveUp(updateId);
-    if (fate === 'committed') return;
-    if (fate === 'unknown' && toRejection(error) === null) {
+    const outcome = await this.#giveUp(updateId);
+    if (outcome === 'committed') return;
+    if (outcome === 'unknown' && toRejection(error) === null) {
       throw new UnavailableError(
         'The database is not available, so it is not known whether this call succeeded; please retry if the stack shows that it did not',
         { cause: error, retryAfterSeconds: 5 },
       );
     }
     if (
-      fate === 'given up' &&
+      outcome === 'given up' &&
       (error instanceof JobPendingError || (error as { code?: unknown }).code === givenUpCode)
     ) {
       throw new UnavailableError('This call took too long and was abandoned: nothing was changed; please retry', {
@@ -154,18 +154,18 @@ export class AdmittedChanges {
     throw error;
   }
 
-  /** Sees that the change is not committed any more, unless it is. */
+  /** Prevents the change from being committed, unless it already was. */
   async #giveUp(updateId: string): Promise<'committed' | 'given up' | 'unknown'> {
     const outcomes = createChangeOutcomeRepository(this.#db);
-    const limit = performance.now() + askLimitMs;
+    const deadline = performance.now() + outcomeWaitMs;
     for (;;) {
       try {
         if (await outcomes.claim(updateId, givenUp)) return 'given up';
         const outcome = await outcomes.find(updateId);
         return outcome?.result === 'committed' ? 'committed' : 'given up';
       } catch {
-        if (performance.now() > limit) return 'unknown';
-        await sleep(askPauseMs);
+        if (performance.now() > deadline) return 'unknown';
+        await sleep(outcomeRetryMs);
       }
     }
   }

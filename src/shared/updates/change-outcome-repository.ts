@@ -11,10 +11,13 @@ const PastRow = Type.Object({ past: Type.Boolean() });
 
 export type ChangeOutcomeRepository = ReturnType<typeof createChangeOutcomeRepository>;
 
-/** The outcomes of changes that must have one only, by the id of the change, beside those of jobs: whoever writes it first decides. */
+/** Outcomes of changes, by the change's id, in the table of job results. The first outcome that is written counts. */
 export function createChangeOutcomeRepository(db: Queryable) {
   return {
-    /** False when there is an outcome already, or the deadline (ISO time) is over. Waits for a transaction that has just written one. */
+    /**
+     * Stores the outcome. Returns false if there is one already, or the deadline (ISO time) has passed. Waits for a concurrent
+     * transaction that has written one.
+     */
     claim: async (changeId: string, outcome: Outcome, deadline: string | null = null): Promise<boolean> => {
       const row = await db.maybeOne(sql.rows(IdRow)`
         /* changeOutcomes.claim */
@@ -31,7 +34,7 @@ export function createChangeOutcomeRepository(db: Queryable) {
       return row ? Value.Parse(Outcome, JSON.parse(row.outcome)) : null;
     },
 
-    /** The database's time in so many seconds. */
+    /** The database's time `seconds` from now. */
     timeIn: async (seconds: number): Promise<Date> => {
       const row = await db.one(sql.rows(TimeRow)`
         /* changeOutcomes.timeIn */ select clock_timestamp() + make_interval(secs => ${seconds}) as time`);

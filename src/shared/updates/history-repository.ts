@@ -6,7 +6,7 @@ import type { UpdateKind, UpdateStatus } from './update-state.ts';
 
 const Text = Nullable(Type.String());
 
-/** What histories and the get call show. The four texts are null together when they are larger than was asked for. */
+/** What histories and the get call show. The four texts are all null if together they exceed the requested size. */
 const UpdateInfoRow = Type.Object({
   id: Type.String(),
   number: Type.Integer(),
@@ -29,7 +29,7 @@ export type UpdateInfoRow = Row<typeof UpdateInfoRow>;
 const UpdateStatusRow = Type.Object({ id: Type.String(), status: Type.Unsafe<UpdateStatus>(Type.String()) });
 const TextRow = Type.Object({ text: Type.String() });
 
-/** A text of an update that its maker chose, and that may be large. */
+/** A text of an update that the client supplied, and that may be large. */
 export type UpdateText = 'message' | 'environment' | 'config' | 'resourceChanges';
 
 const textColumns = {
@@ -39,12 +39,12 @@ const textColumns = {
   resourceChanges: sql.fragment`resource_changes`,
 } as const;
 
-/** What a row has besides its texts, in bytes. */
+/** Size of a row without its texts, in bytes. */
 const rowBytes = 500;
 
 export type HistoryRepository = ReturnType<typeof createHistoryRepository>;
 
-/** Updates as they are shown. */
+/** Reads updates for display. */
 export function createHistoryRepository(db: Queryable) {
   const columns = sql.fragment`
     u.id, u.number, u.kind, u.dry_run, u.status, u.stack_version, u.base_stack_version, u.message, u.environment, u.config,
@@ -66,8 +66,8 @@ export function createHistoryRepository(db: Queryable) {
 
   return {
     /**
-     * A stack's history, newest first: updates before the one with the number `before`, of which `offset` are passed over; as many
-     * as `limit` and `maxBytes` allow, and at least one if there is any. Texts above `wholeBytes` are left out.
+     * A stack's history, newest first: updates before number `before`, without the first `offset` of them; as many as `limit` and
+     * `maxBytes` allow, but at least one if there is any. Texts above `wholeBytes` are null.
      */
     list: (
       stackId: string,
@@ -88,7 +88,7 @@ export function createHistoryRepository(db: Queryable) {
         where m.total <= ${maxBytes} or m.total = m.bytes
         order by m.number desc`),
 
-    /** The update, if it belongs to the stack named. */
+    /** The update, if it belongs to that stack. */
     find: (id: string, ref: StackRef, maxBytes: number) =>
       db.maybeOne(sql.rows(UpdateInfoRow)`
         /* history.find */ select ${shown(maxBytes)}
@@ -98,7 +98,7 @@ export function createHistoryRepository(db: Queryable) {
       db.maybeOne(sql.rows(UpdateStatusRow)`
         /* history.findStatus */ select u.id, u.status from updates u where ${inStack(id, ref)}`),
 
-    /** The update that owns this version of the stack. */
+    /** The update that produced this version of the stack. */
     findVersionStatus: (stackVersion: number, ref: StackRef) =>
       db.maybeOne(sql.rows(UpdateStatusRow)`
         /* history.findVersionStatus */
@@ -107,7 +107,7 @@ export function createHistoryRepository(db: Queryable) {
         where o.name = ${ref.organization} and p.name = ${ref.project} and s.name = ${ref.stack} and s.deleted_at is null
           and u.stack_version = ${stackVersion}`),
 
-    /** `chars` characters of a text from the character `from` on, which counts from 1. */
+    /** `chars` characters of a text, starting at character `from` (1-based). */
     readText: async (id: string, text: UpdateText, from: number, chars: number): Promise<string> => {
       const row = await db.maybeOne(sql.rows(TextRow)`
         /* history.readText */ select substr(${textColumns[text]}, ${from}, ${chars}) as text from updates where id = ${id}`);

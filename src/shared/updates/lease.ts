@@ -1,11 +1,11 @@
 import { type Static, Type } from 'typebox';
 import { ForbiddenError } from '../platform/errors/errors.ts';
 
-/** What an admitted execution-phase call may write to: one update, in the epoch in which the call was let in. */
+/** What an admitted execution-phase call may write to: one update, in the epoch in which the call was admitted. */
 export const LeaseFence = Type.Object({ updateId: Type.String(), stackId: Type.String(), epoch: Type.Integer() });
 export type LeaseFence = Readonly<Static<typeof LeaseFence>>;
 
-/** Why a lease ends although its holder renews it. The first four are set by triggers, with what the lease rests on. */
+/** Why a lease ends although its holder renews it. Triggers on tokens, users and memberships set the first four. */
 const losses = {
   'token-revoked': 'the API token under which it was started was revoked',
   'token-expired': 'the API token under which it was started has expired',
@@ -20,7 +20,7 @@ export function isLeaseLoss(endReason: string | null): endReason is LeaseLoss {
   return endReason !== null && Object.hasOwn(losses, endReason);
 }
 
-/** The loss as a part of a sentence about the update. */
+/** The reason as a clause about the update. */
 export function describeLoss(loss: LeaseLoss): string {
   return losses[loss];
 }
@@ -28,8 +28,8 @@ export function describeLoss(loss: LeaseLoss): string {
 export const leaseLostCode = 'lease-lost';
 
 /**
- * The lease is dead or foreign. The CLI takes 403 as the end of its lease and stops; any other status it repeats
- * (pkg/backend/httpstate/state.go).
+ * The lease is dead, or belongs to another update. On a 403 the CLI considers its lease lost and stops; on any other status it
+ * retries (pkg/backend/httpstate/state.go).
  */
 export class LeaseLostError extends ForbiddenError {
   override readonly name = 'LeaseLostError';

@@ -8,8 +8,8 @@ import { createUpdateRepository } from './update-repository.ts';
 const batchSize = 100;
 
 /**
- * Cancels the updates whose lease was taken away with the token, user or membership under which they were started. Their journals
- * are compacted by the next reader or sweep. Safe on any number of replicas. Returns those that this call ended.
+ * Cancels updates that lost their lease with the token, user or membership under which they were started. The next reader or
+ * sweep compacts their journals. Safe on any number of replicas. Returns the updates that this call ended.
  */
 export async function endLostUpdates(db: Database): Promise<ExpiredUpdate[]> {
   const ended: ExpiredUpdate[] = [];
@@ -19,12 +19,12 @@ export async function endLostUpdates(db: Database): Promise<ExpiredUpdate[]> {
       const update = await expireUpdate(db, updateId);
       if (update) ended.push(update);
     }
-    // Those left after a batch that was not full belong to stacks on their way out.
+    // Any that remain after a partial batch belong to stacks that are being deleted.
     if (lost.length < batchSize) return ended;
   }
 }
 
-/** Counts and logs an update that was ended because its lease is over. */
+/** Counts and logs an update that was ended because its lease ended. */
 export function noteEnded(
   { logger, metrics }: { readonly logger: Logger; readonly metrics: Metrics },
   { updateId, reason }: ExpiredUpdate,

@@ -5,15 +5,13 @@ import { isLeaseLoss, type LeaseLoss } from './lease.ts';
 import { createUpdateRepository, type UpdateRow } from './update-repository.ts';
 import { type Transition, transition, type UpdateTrigger } from './update-state.ts';
 
-/** An update and its stack, both locked by the transaction at hand. */
+/** An update and its stack, both locked by the current transaction. */
 export interface LockedUpdate {
   readonly update: UpdateRow;
   readonly stack: StackRow;
 }
 
-/**
- * Locks the stack and then the update (everywhere in that order); null when there is no such update.
- */
+/** Locks the stack, then the update (always in this order). Returns null if there is no such update. */
 export async function lockUpdate(tx: Queryable, updateId: string): Promise<LockedUpdate | null> {
   const updates = createUpdateRepository(tx);
   const found = await updates.find(updateId);
@@ -24,8 +22,8 @@ export async function lockUpdate(tx: Queryable, updateId: string): Promise<Locke
 }
 
 /**
- * Ends a locked update as the trigger says: its status, the stack's lock and the stack version go together.
- * Returns what the trigger meant in the update's state; nothing is changed unless that is a move.
+ * Ends a locked update: sets its status, releases the stack and publishes the stack version. Returns the transition that the
+ * trigger causes in the update's state; nothing is changed unless that is a move.
  */
 export async function endUpdate(
   tx: Queryable,
@@ -37,7 +35,7 @@ export async function endUpdate(
   const loss = isLeaseLoss(update.endReason) ? update.endReason : null;
   const reason =
     trigger.type === 'complete' ? null : (loss ?? (trigger.type === 'expire' ? 'lease-expired' : 'cancelled'));
-  // Who lost its lease can still be told why; it is let in by nothing.
+  // After a loss the hash is kept, so that the holder can be told why. It no longer grants access.
   await createUpdateRepository(tx).end(update.id, step.to, reason, trigger.type === 'complete' || loss !== null);
   const stacks = createStackRepository(tx);
   if (stack.activeUpdateId === update.id) await stacks.setActiveUpdate(stack.id, null);
@@ -45,7 +43,7 @@ export async function endUpdate(
   return step;
 }
 
-/** An update that was ended because its lease is over. */
+/** An update that was ended because its lease ended. */
 export interface ExpiredUpdate {
   readonly updateId: string;
   readonly reason: LeaseLoss | 'lease-expired';
@@ -57,7 +55,7 @@ async function endExpired(tx: Queryable, { update, stack }: LockedUpdate): Promi
   return { updateId: update.id, reason: isLeaseLoss(update.endReason) ? update.endReason : 'lease-expired' };
 }
 
-/** Frees a locked stack of an update whose lease or waiting time is over; sees to it that what is left is no more than a lease. */
+/** Releases a locked stack from an update whose lease or waiting time is over. Clips remaining time above one lease. */
 export async function reclaimExpired(
   tx: Queryable,
   stack: StackRow,
@@ -71,7 +69,7 @@ export async function reclaimExpired(
   return null;
 }
 
-/** Ends the update if it has expired by now; safe to run on any number of replicas. Returns what this call ended, or null. */
+/** Ends the update if it has expired. Safe to run on any number of replicas. Returns the update if this call ended it. */
 export async function expireUpdate(db: Database, updateId: string): Promise<ExpiredUpdate | null> {
   return db.inTransaction(async (tx) => {
     const locked = await lockUpdate(tx, updateId);

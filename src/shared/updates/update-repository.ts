@@ -8,7 +8,7 @@ import type { UpdateKind, UpdateStatus } from './update-state.ts';
 const Status = Type.Unsafe<UpdateStatus>(Type.String());
 const Kind = Type.Unsafe<UpdateKind>(Type.String());
 
-/** What control and lease checks need of an update. */
+/** The fields of an update that control calls and lease checks need. */
 const UpdateRow = Type.Object({
   id: Type.String(),
   stackId: Type.String(),
@@ -20,17 +20,17 @@ const UpdateRow = Type.Object({
   baseStackVersion: Type.Integer(),
   leaseHash: Nullable(Bytes),
   expiresAt: Timestamp,
-  /** Its time is over, or its lease was taken away. */
+  /** Its time is over, or its lease was revoked. */
   expired: Type.Boolean(),
-  /** Why it ended when nobody completed it, or is to be ended: see lease.ts. */
+  /** Why it ended without being completed, or is due to be ended: see lease.ts. */
   endReason: Nullable(Type.String()),
-  /** Of the lease, or of the wait for the start. */
+  /** Until the lease ends, or the wait for the start. */
   secondsLeft: Type.Number(),
   epoch: Type.Integer(),
   journalVersion: Type.Integer(),
-  /** Whether there is a journal, with entries or without: until it is compacted and deleted. */
+  /** Whether there is a journal, even if empty. It exists until it is compacted and deleted. */
   hasJournal: Type.Boolean(),
-  /** Whether entries are in the journal that no checkpoint holds, and that were not found to be at fault. */
+  /** Whether the journal has entries that are in no checkpoint and that have not failed to replay. */
   hasPendingEntries: Type.Boolean(),
   baseCheckpointId: Nullable(Type.String()),
   checkpointId: Nullable(Type.String()),
@@ -39,9 +39,9 @@ const UpdateRow = Type.Object({
   compactedEntries: Type.Integer(),
   /** Why the entries after the first `compactedEntries` could not be replayed. */
   compactionError: Nullable(Type.String()),
-  /** What the compaction left out without failing. */
+  /** What the compaction skipped without failing. */
   compactionWarning: Nullable(Type.String()),
-  /** When the compaction of the ended update was read back. */
+  /** When the compaction of the ended update was verified. */
   compactedAt: Nullable(Timestamp),
   fullCommitted: Type.Integer(),
 });
@@ -67,7 +67,7 @@ export interface NewUpdate {
 
 export type UpdateRepository = ReturnType<typeof createUpdateRepository>;
 
-/** Updates: the record, the lease and the pointers to state. Time is the database's everywhere. */
+/** Updates: the record, the lease and the pointers to state. All times are by the database's clock. */
 export function createUpdateRepository(db: Queryable) {
   const columns = sql.fragment`
     u.id, u.stack_id as "stackId", u.kind, u.dry_run as "dryRun", u.exclusive, u.status, u.stack_version as "stackVersion",
@@ -92,12 +92,12 @@ export function createUpdateRepository(db: Queryable) {
   const ofLiveStack = sql.fragment`exists (select 1 from stacks s where s.id = u.stack_id and s.deleted_at is null)`;
 
   return {
-    /** The update, if it belongs to the stack named. Runs on every lease call. */
+    /** The update, if it belongs to that stack. Runs on every lease call. */
     findInStack: (id: string, ref: StackRef) =>
       db.maybeOne(sql.prepared('updates_find_in_stack', UpdateRow)`
         /* updates.findInStack */ select ${columns} from ${withJournal} where ${inStack(id, ref)}`),
 
-    /** Whether the lease is one of an active update, of whatever stack. */
+    /** Whether the lease belongs to an active update of any stack. */
     isLease: (hash: Buffer) =>
       db.exists(sql.rows(IdRow)`
         /* updates.isLease */
@@ -106,14 +106,14 @@ export function createUpdateRepository(db: Queryable) {
     get: (id: string) =>
       db.one(sql.rows(UpdateRow)`/* updates.get */ select ${columns} from ${withJournal} where u.id = ${id}`),
 
-    /** Null also when its stack was deleted. */
+    /** Null also if its stack was deleted. */
     find: (id: string) =>
       db.maybeOne(sql.rows(UpdateRow)`
         /* updates.find */ select ${columns} from ${withJournal} where u.id = ${id} and ${ofLiveStack}`),
 
     /**
-     * Two statements: those that only share the row, as journal batches do, leave it as it is, and one that waited for them
-     * would go on with the counters from before its wait.
+     * Two statements: journal batches hold only a share lock and do not change the row, so a single statement that waited for
+     * them would return the journal's counters from before its wait.
      */
     lock: async (id: string) => {
       await db.query(sql.nothing`/* updates.lock */ select id from updates where id = ${id} for update`);
@@ -121,7 +121,7 @@ export function createUpdateRepository(db: Queryable) {
         /* updates.readLocked */ select ${columns} from ${withJournal} where u.id = ${id}`);
     },
 
-    /** The update of this stack whose journal has entries that no checkpoint holds yet. */
+    /** The update of this stack whose journal has entries that are not in a checkpoint yet. */
     findWithPendingEntries: (stackId: string) =>
       db.maybeOne(sql.rows(UpdateRow)`
         /* updates.findWithPendingEntries */ select ${columns} from ${withJournal}
@@ -141,7 +141,7 @@ export function createUpdateRepository(db: Queryable) {
       return row.id;
     },
 
-    /** An update that has ended: the record of an import or a rename. */
+    /** Inserts an ended update as the record of an import or a rename. */
     insertEnded: async (update: {
       id: string;
       stackId: string;
@@ -161,11 +161,11 @@ export function createUpdateRepository(db: Queryable) {
                 ${update.baseCheckpointId}, ${update.baseCheckpointId})`);
     },
 
-    /** The lease rests on the token, and no renewal goes beyond `longestSeconds` from now. */
+    /** The lease depends on the token, and cannot be renewed beyond `maxSeconds` from now. */
     start: async (update: {
       id: string;
       tokenId: string;
-      longestSeconds: number;
+      maxSeconds: number;
       leaseHash: Buffer;
       leaseSeconds: number;
       stackVersion: number | null;
@@ -176,8 +176,8 @@ export function createUpdateRepository(db: Queryable) {
       const row = await db.one(sql.rows(ExpiryRow)`
         /* updates.start */
         update updates set status = 'running', started_at = clock_timestamp(), lease_hash = ${sql.binary(update.leaseHash)},
-          token_id = ${update.tokenId}, must_end_at = clock_timestamp() + make_interval(secs => ${update.longestSeconds}),
-          expires_at = least(clock_timestamp() + make_interval(secs => least(${update.leaseSeconds}::float8, ${update.longestSeconds}::float8)),
+          token_id = ${update.tokenId}, must_end_at = clock_timestamp() + make_interval(secs => ${update.maxSeconds}),
+          expires_at = least(clock_timestamp() + make_interval(secs => least(${update.leaseSeconds}::float8, ${update.maxSeconds}::float8)),
             (select t.expires_at from api_tokens t where t.id = ${update.tokenId}::uuid)), epoch = epoch + 1,
           stack_version = ${update.stackVersion}, base_stack_version = ${update.baseStackVersion},
           journal_version = ${update.journalVersion}, base_checkpoint_id = ${update.checkpointId}, checkpoint_id = ${update.checkpointId}
@@ -185,7 +185,7 @@ export function createUpdateRepository(db: Queryable) {
       return row.expiresAt;
     },
 
-    /** The next place in the order of full checkpoints. */
+    /** The next arrival sequence for a full checkpoint. */
     assignArrivalSequence: async (id: string): Promise<number> => {
       const row = await db.one(sql.rows(Type.Object({ arrivalSequence: Type.Integer() }))`
         /* updates.assignArrivalSequence */
@@ -194,8 +194,8 @@ export function createUpdateRepository(db: Queryable) {
     },
 
     /**
-     * Extends a live lease, no further than update and token may live; null when it is dead, or when what it rests on is gone.
-     * Never shortens it.
+     * Extends a live lease, but not beyond the limits of the update and the token. Never shortens it. Returns null if the lease
+     * is dead, or if its token, user or membership is no longer valid.
      */
     renewLease: async (id: string, epoch: number, seconds: number): Promise<Date | null> => {
       const row = await db.maybeOne(sql.rows(ExpiryRow)`
@@ -214,8 +214,8 @@ export function createUpdateRepository(db: Queryable) {
     },
 
     /**
-     * Cuts what is left of leases to `seconds`: more than a whole lease is left only when the database's clock was set back.
-     * Of all active updates, or of one stack's. Returns the ids of those updates.
+     * Clips the remaining time of leases to `seconds`, for all active updates or for one stack's. More than one lease remains only
+     * if the database's clock was set back. Returns the ids of the clipped updates.
      */
     clipLeases: async (seconds: number, stackId: string | null = null): Promise<string[]> => {
       const rows = await db.any(sql.rows(IdRow)`
@@ -230,7 +230,7 @@ export function createUpdateRepository(db: Queryable) {
       return rows.map((row) => row.id);
     },
 
-    /** Ends an active update. `keepLease`: the hash stays, so that its holder can be told from a foreign one. */
+    /** Ends an active update. `keepLease`: keeps the hash, so that its holder can be distinguished from others. */
     end: (id: string, status: UpdateStatus, reason: string | null, keepLease: boolean) =>
       db.query(sql.nothing`
         /* updates.end */
@@ -238,7 +238,7 @@ export function createUpdateRepository(db: Queryable) {
           lease_hash = case when ${keepLease} then lease_hash end
         where id = ${id}`),
 
-    /** Ends all updates of a stack that is being deleted; only previews can be active then. */
+    /** Ends all active updates of a stack that is being deleted; these can only be previews. */
     cancelAll: (stackId: string) =>
       db.query(sql.nothing`
         /* updates.cancelAll */
@@ -251,27 +251,27 @@ export function createUpdateRepository(db: Queryable) {
         sql.nothing`/* updates.setResourceChanges */ update updates set resource_changes = ${changes} where id = ${id}`,
       ),
 
-    /** The CLI's version as it told at the creation of the update; "" when it did not, or among more than 1 MiB. */
+    /** The CLI version sent when the update was created; "" if there was none, or if the environment exceeds 1 MiB. */
     findClientVersion: async (id: string): Promise<string> => {
       const row = await db.maybeOne(sql.rows(Type.Object({ environment: Type.String() }))`
         /* updates.findEnvironment */ select environment from updates
         where id = ${id} and octet_length(environment) <= ${turnBytes}`);
-      // Parsed here, not in SQL: Postgres refuses escapes such as \u0000 that the text may hold.
+      // Parsed here, not in SQL: Postgres rejects escapes such as \u0000, which the text may contain.
       const version = row ? (JSON.parse(row.environment) as Record<string, unknown>)['pulumi.version'] : '';
       return typeof version === 'string' ? version : '';
     },
 
-    /** Active updates whose time is over, without those in `passedOver`. */
-    listExpired: async (limit: number, passedOver: readonly string[]): Promise<string[]> => {
+    /** Active updates whose time is over, except those in `skipped`. */
+    listExpired: async (limit: number, skipped: readonly string[]): Promise<string[]> => {
       const rows = await db.any(sql.rows(IdRow)`
         /* updates.listExpired */
         select id from updates where status in ('not started', 'running') and expires_at <= clock_timestamp()
-          and id <> all(${sql.array(passedOver, 'uuid')})
+          and id <> all(${sql.array(skipped, 'uuid')})
         order by expires_at limit ${limit}`);
       return rows.map((row) => row.id);
     },
 
-    /** Active updates whose lease was taken away, or whose wait for a start. */
+    /** Active updates that lost their lease, or their permission to start, before its time was over. */
     listLost: async (limit: number): Promise<string[]> => {
       const rows = await db.any(sql.rows(IdRow)`
         /* updates.listLost */

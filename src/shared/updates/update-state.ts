@@ -9,8 +9,8 @@ export type UpdateTrigger =
   | { readonly type: 'expire' };
 
 /**
- * What a trigger does in a state: move to `to`, leave all as it is (a repeat of what was done already), or refuse,
- * because the lease is dead.
+ * What a trigger does in a state: move to `to`, change nothing (a repeat of what was already done), or fail because the lease
+ * is dead.
  */
 export type Transition =
   | { readonly outcome: 'move'; readonly to: UpdateStatus }
@@ -25,8 +25,8 @@ export function isActive(status: UpdateStatus): boolean {
 }
 
 /**
- * How an update ends. Its start is one statement that checks the state itself. Import and rename are created `succeeded` and never pass
- * through here.
+ * How an update ends. Starts are not handled here: they are one statement that checks the state itself. Imports and renames
+ * are created as `succeeded`.
  */
 export function transition(status: UpdateStatus, trigger: UpdateTrigger): Transition {
   switch (trigger.type) {
@@ -35,7 +35,7 @@ export function transition(status: UpdateStatus, trigger: UpdateTrigger): Transi
       // The reply to the first call was lost: the CLI repeats it with the same status.
       return status === trigger.status ? repeat : leaseDead;
     case 'cancel':
-      // Cancelling what has ended is no error for the CLI, and changes nothing.
+      // Cancelling an ended update is not an error for the CLI, and changes nothing.
       return isActive(status) ? { outcome: 'move', to: 'cancelled' } : repeat;
     case 'expire':
       return isActive(status) ? { outcome: 'move', to: 'cancelled' } : repeat;

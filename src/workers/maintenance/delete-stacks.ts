@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { AppContext } from '../../shared/context.ts';
 import type { Queryable } from '../../shared/platform/db/sql.ts';
 import {
-  beforeAll,
+  beforeFirstSequence,
   createDeletedStackRepository,
   type DeletedStackRow,
   type HistoryCursor,
@@ -133,6 +133,6 @@ async function takeStep(
 }
 
 function chunkOf(updateIds: readonly string[]): Progress {
-  const start = [{ updateIds, after: beforeAll }];
+  const start = [{ updateIds, after: beforeFirstSequence }];
   return { updateIds, cursors: { engine_events: start, journal_entries: start } };
 }
