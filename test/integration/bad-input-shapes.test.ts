@@ -247,15 +247,6 @@ const wrongShapes: Record<string, readonly string[]> = {
     '{"newName":"a\\u0000"}',
     '{"newName":"other-org/proj/dev"}',
   ],
-  config: [
-    'null',
-    '[]',
-    '"x"',
-    '{"environment":1}',
-    '{"secretsProvider":{}}',
-    '{"encryptedKey":[]}',
-    '{"encryptionSalt":true}',
-  ],
   encrypt: [
     'null',
     '[]',

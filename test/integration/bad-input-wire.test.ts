@@ -324,7 +324,6 @@ describe('paths', () => {
     [`/api/stacks/${organization}/proj/dev/updates?pageSize=1e3`, [400]],
     [`/api/stacks/${organization}/proj/dev/updates?pageSize=99999999999`, [400]],
     [`/api/stacks/${organization}/proj/dev/updates?pageSize=10&page=-1`, [400]],
-    [`/api/stacks/${organization}/proj/dev/updates?pageSize=10&page=99999999999`, [400]],
     [`/api/stacks/${organization}/proj/dev/updates?pageSize=${encodeURIComponent('1; drop table updates')}`, [400]],
     ['/api/user/stacks?continuationToken=nonsense', [400]],
     [`/api/user/stacks?continuationToken=${Buffer.from('a/b').toString('base64url')}`, [400]],

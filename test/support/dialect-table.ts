@@ -188,7 +188,6 @@ export const dialectTable: Readonly<Record<string, DialectRow>> = {
     body: apart({ a: 'b' }, { tags: { a: 'b' } }, ownInContract),
     status: 204,
   },
-  [`PUT ${S}/config`]: { beyond: true, body: same({ environment: 'e' }), status: 204 },
   [`GET ${S}/policypacks`]: { beyond: true, status: 200, answer: alike({ requiredPolicies: [] }) },
   [`GET ${S}/export`]: {
     status: 200,

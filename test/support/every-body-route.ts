@@ -30,7 +30,6 @@ export const routeNames = {
     'start',
     'tags',
     'rename',
-    'config',
     'encrypt',
     'decrypt',
     'batch-encrypt',
