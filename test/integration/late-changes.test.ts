@@ -66,7 +66,7 @@ async function untilIdle(imports: number): Promise<void> {
     await until(() => hasty.context.dispatcher.state().active === 0, 'the jobs are over');
     return;
   }
-  const ended = `select 1 from jobResults r where r.outcome like '%"given-up"%' and r.created_at > now() - interval '60 seconds'
+  const ended = `select 1 from receipts r where r.outcome like '%"given-up"%' and r.created_at > now() - interval '60 seconds'
     and r.job_id not in (select id from updates)`;
   // One line for what the caller was told, one for the end of the job.
   await until(async () => (await query(app, ended)).length >= imports * 2, 'the jobs are over');
@@ -79,7 +79,7 @@ async function bodiesHeld(): Promise<number> {
 
 describe('an import that was answered 503', () => {
   test('is never a version, though a worker had it in hand and goes on, and the newer state stays', async () => {
-    await query(app, 'delete from jobResults');
+    await query(app, 'delete from receipts');
     const stack = await createStack(app);
     puts.hold(1);
     const answer = await sendImport(hasty, stack);
@@ -95,7 +95,7 @@ describe('an import that was answered 503', () => {
   });
 
   test('is never a version, though it is queued and a worker comes to it later', async () => {
-    await query(app, 'delete from jobResults');
+    await query(app, 'delete from receipts');
     const stacks = await Promise.all([1, 2, 3].map(() => createStack(app)));
     // In a cluster there are two workers.
     const inHand = isClustered() ? 2 : 1;

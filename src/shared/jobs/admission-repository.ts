@@ -52,7 +52,7 @@ export function createAdmissionRepository(db: Queryable) {
         /* admissions.find */
         select a.job::text as job, a.body_key as "bodyKey", a.body_pieces as "bodyPieces", a.body_bytes as "bodyBytes",
           a.expires_at <= clock_timestamp() as expired, r.outcome
-        from job_admissions a left join jobResults r on r.job_id = a.id
+        from job_admissions a left join receipts r on r.job_id = a.id
         where a.id = ${id}::uuid`);
       if (!row) return null;
       const { bodyKey: key, bodyPieces: pieces, bodyBytes: bytes, expired } = row;

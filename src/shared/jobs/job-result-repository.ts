@@ -13,20 +13,20 @@ export function createJobResultRepository(db: Queryable) {
     insert: (jobId: string, outcome: Outcome) =>
       db.query(sql.nothing`
         /* jobResults.insert */
-        insert into jobResults (job_id, outcome) values (${jobId}, ${JSON.stringify(outcome)}) on conflict (job_id) do nothing`),
+        insert into receipts (job_id, outcome) values (${jobId}, ${JSON.stringify(outcome)}) on conflict (job_id) do nothing`),
 
     find: async (jobId: string): Promise<Outcome | null> => {
       const row = await db.maybeOne(
-        sql.rows(OutcomeRow)`/* jobResults.find */ select outcome from jobResults where job_id = ${jobId}`,
+        sql.rows(OutcomeRow)`/* jobResults.find */ select outcome from receipts where job_id = ${jobId}`,
       );
       return row ? Value.Parse(Outcome, JSON.parse(row.outcome)) : null;
     },
 
-    /** A job that may still be run keeps its receipt, whatever a clock did: without it, it would be run again. */
+    /** A job that may still be run keeps its result, even if a clock was wrong: without it, the job would run again. */
     deleteOlderThan: (seconds: number) =>
       db.query(sql.nothing`
         /* jobResults.deleteOlderThan */
-        delete from jobResults where created_at < now() - make_interval(secs => ${seconds})
-          and not exists (select 1 from job_admissions a where a.id = jobResults.job_id)`),
+        delete from receipts where created_at < now() - make_interval(secs => ${seconds})
+          and not exists (select 1 from job_admissions a where a.id = receipts.job_id)`),
   };
 }

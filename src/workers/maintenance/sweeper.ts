@@ -35,7 +35,7 @@ export function startSweeper(context: AppContext): void {
     // Removes unfinished uploads of killed workers.
     { name: 'sweep-uploads', run: () => blobs.sweepUnfinished(config.blobGraceSeconds * 1000) },
     { name: 'sweep-admissions', run: () => admissions.deleteExpired(admissionLifeSeconds) },
-    { name: 'sweep-jobResults', run: () => jobResults.deleteOlderThan(jobResultLifeSeconds) },
+    { name: 'sweep-receipts', run: () => jobResults.deleteOlderThan(jobResultLifeSeconds) },
     { name: 'sweep-failed-lookups', run: () => failedLookups.deleteOlderThan(failedLookupLifeSeconds) },
     { name: 'measure-usage', everySeconds: 60, run: (signal) => measureUsage(context, signal) },
     ...(config.reconcile.everySeconds > 0 ? [reconcileInTurns(context, runs)] : []),
