@@ -8,10 +8,10 @@ const healthLimitMs = 2_000;
 
 /** How an API or server process is; draining from the first phase of its shutdown on. */
 export function createHealth(context: AppContext, dispatcher: JobDispatcher): ProcessHealth {
-  const { config, db, blobs, handover, lifecycle } = context;
+  const { config, db, blobs, payloads, lifecycle } = context;
   const database = shared(() => faultOf(() => db.ping(healthLimitMs)));
   const blobStore = shared(() => faultOf(() => blobs.check(healthLimitMs)));
-  const queue = shared(() => faultOf(() => handover.check(healthLimitMs)));
+  const queue = shared(() => faultOf(() => payloads.check(healthLimitMs)));
   let draining = false;
   lifecycle.onClose('drain', 'readiness', async () => {
     draining = true;
@@ -40,7 +40,7 @@ export function createHealth(context: AppContext, dispatcher: JobDispatcher): Pr
           blobs: ofBlobs ?? 'ok',
           queue: ofQueue ?? 'ok',
           jobs: dispatcher.state(),
-          payloadStoreBytes: handover.bytesHeld(),
+          payloadStoreBytes: payloads.bytesHeld(),
         },
       };
     },

@@ -42,11 +42,11 @@ export class JournalCompaction {
 
   /** One after the other: all stacks' folds come here while the queue is away. */
   async #foldHere(updateId: string): Promise<void> {
-    await this.#turn.take(1, null);
+    await this.#turn.acquire(1, null);
     try {
       await this.#context.compactor.compact(updateId);
     } finally {
-      this.#turn.give(1);
+      this.#turn.release(1);
     }
   }
 }

@@ -7,7 +7,7 @@ const OutcomeRow = Type.Object({ outcome: Type.String() });
 
 export type JobResultRepository = ReturnType<typeof createJobResultRepository>;
 
-/** What queued jobs came to; the messages between processes are hints, this is what counts. */
+/** The results of queued jobs. They are authoritative; messages between processes are only hints. */
 export function createJobResultRepository(db: Queryable) {
   return {
     insert: (jobId: string, outcome: Outcome) =>
