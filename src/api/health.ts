@@ -8,10 +8,10 @@ const healthLimitMs = 2_000;
 
 /** Creates the health endpoints of an API or server process. It is draining from the first phase of its shutdown. */
 export function createHealth(context: AppContext, dispatcher: JobDispatcher): ProcessHealth {
-  const { config, db, blobs, handover, lifecycle } = context;
+  const { config, db, blobs, payloads, lifecycle } = context;
   const database = shareRun(() => faultOf(() => db.ping(healthLimitMs)));
   const blobStore = shareRun(() => faultOf(() => blobs.check(healthLimitMs)));
-  const queue = shareRun(() => faultOf(() => handover.check(healthLimitMs)));
+  const queue = shareRun(() => faultOf(() => payloads.check(healthLimitMs)));
   let draining = false;
   lifecycle.onClose('drain', 'readiness', async () => {
     draining = true;
@@ -40,7 +40,7 @@ export function createHealth(context: AppContext, dispatcher: JobDispatcher): Pr
           blobs: blobFault ?? 'ok',
           queue: queueFault ?? 'ok',
           jobs: dispatcher.state(),
-          payloadStoreBytes: handover.bytesHeld(),
+          payloadStoreBytes: payloads.bytesHeld(),
         },
       };
     },

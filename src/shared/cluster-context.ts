@@ -20,13 +20,13 @@ import {
   untilStarted,
 } from './platform/redis/redis.ts';
 
-const heldEveryMs = 5_000;
-/** A job that nobody waits for any more may still run, and finds its body, for as long as this. */
+const checkIntervalMs = 5_000;
+/** How long after its caller stopped waiting a job may still run and find its body. */
 const jobLifeBeyondWaitMs = 600_000;
 
-/** The context of a process that shares its work with others through Redis. */
+/** The context of a process that works with others through Redis. */
 export interface ClusterContext extends AppContext {
-  /** Fails fast when Redis is away. */
+  /** Fails fast while Redis is away. */
   readonly producer: RedisConnection;
   readonly admissions: AdmissionRepository;
   readonly jobResults: JobResultRepository;
@@ -38,8 +38,9 @@ export interface ClusterContext extends AppContext {
 }
 
 /**
- * Opens database, blob store and Redis. A process that does not open secrets needs no master keys, unless documents are sealed. Throws ConfigError naming the settings that a cluster needs and that are missing,
- * PendingMigrationsError, RedisPolicyError, and PartUnavailableError when a part refuses this process or stays away.
+ * Opens database, blob store and Redis. A process that does not open secrets needs no master keys, unless documents are sealed.
+ * Throws ConfigError with the names of missing settings, PendingMigrationsError, RedisPolicyError, and PartUnavailableError if a
+ * service refuses this process or stays unreachable.
  */
 export async function createClusterContext(
   config: Config,
@@ -62,20 +63,20 @@ export async function createClusterContext(
   try {
     await untilStarted(producer, redisUrl, wait);
     await assertNoEviction(producer, logger);
-    const handover = new RedisPayloadStore(producer, config.limits.redisInFlight, { jobLifeMs: jobLifeMs(config) });
+    const payloads = new RedisPayloadStore(producer, config.limits.redisInFlight, { jobLifeMs: jobLifeMs(config) });
     const context = await createContext(
       config,
       { databaseUrl: database.url, masterKeys: secrets.masterKeys },
-      { logger, handover, ...overrides },
+      { logger, payloads, ...overrides },
     );
     context.lifecycle.onClose('stores', 'redis', async () => disconnectRedis(producer));
-    const timer = setInterval(() => void handover.check(heldEveryMs).catch(() => {}), heldEveryMs);
+    const timer = setInterval(() => void payloads.check(checkIntervalMs).catch(() => {}), checkIntervalMs);
     context.lifecycle.onClose('queues', 'payload store metrics', async () => clearInterval(timer));
     const queues = new Queues(producer, logger);
     context.lifecycle.onClose('queues', 'queues', () => queues.close());
     const monitor = new QueueMonitor(producer, queues, logger);
     context.lifecycle.onClose('queues', 'queue metrics', () => monitor.close());
-    registerQueueGauges(context.metrics, () => monitor.lanes);
+    registerQueueGauges(context.metrics, () => monitor.queueStates);
     registerRedisMetrics(context.metrics, () => monitor.redis);
     const connectWorker = (): RedisConnection => {
       const connection = connectRedis(redisUrl, 'worker', logger);
@@ -92,13 +93,13 @@ export async function createClusterContext(
   }
 }
 
-/** The way to the workers of the cluster. Closed with the context. */
+/** Creates the dispatcher to the workers of the cluster. Closed with the context. */
 export function createClusterDispatcher(context: ClusterContext): JobDispatcher {
   const { admissions, config, connectWorker, lifecycle, logger, monitor, producer, queues, jobResults } = context;
   const dispatcher = new RedisDispatcher({
     producer,
     queues,
-    lanes: () => monitor.lanes,
+    queueStates: () => monitor.queueStates,
     subscriber: connectWorker(),
     admissions,
     jobResults,
@@ -111,7 +112,7 @@ export function createClusterDispatcher(context: ClusterContext): JobDispatcher 
   return dispatcher;
 }
 
-/** For a worker whose jobs make others due: a way to the queues that waits for nothing. */
+/** Creates a queue client for workers whose jobs enqueue others without waiting for them. */
 export function createClusterQueue({ admissions, config, queues }: ClusterContext): RedisJobQueue {
   return new RedisJobQueue({
     queues,

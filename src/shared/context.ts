@@ -57,7 +57,7 @@ export interface AppContext extends AsyncDisposable {
   readonly lifecycle: Lifecycle;
   readonly db: Database;
   readonly blobs: BlobStore;
-  readonly handover: PayloadStore;
+  readonly payloads: PayloadStore;
   readonly identity: IdentityRepository;
   readonly stacks: StackRepository;
   readonly updates: UpdateRepository;
@@ -91,7 +91,7 @@ export interface AppContext extends AsyncDisposable {
 export interface ContextOverrides {
   readonly logger?: Logger;
   readonly blobs?: BlobStore;
-  readonly handover?: PayloadStore;
+  readonly payloads?: PayloadStore;
   readonly largeReplays?: ReplayRunner;
 }
 
@@ -160,10 +160,10 @@ export async function createContext(
     Math.ceil(config.limits.inflatedBytes / 2),
   );
 
-  const handover = overrides.handover ?? new MemoryPayloadStore(config.limits.inFlight);
-  lifecycle.onClose('queues', 'hand-over', () => handover.close());
+  const payloads = overrides.payloads ?? new MemoryPayloadStore(config.limits.inFlight);
+  lifecycle.onClose('queues', 'payload store', () => payloads.close());
   metrics.gauge('holdfast_payload_store_bytes', 'Bytes of request bodies waiting for workers.', () =>
-    handover.bytesHeld(),
+    payloads.bytesHeld(),
   );
   // Registered before the metrics that query the database, so that the pool's values do not count those queries.
   metrics.gauge('holdfast_database_connections_acquired', 'Pool connections in use.', () => db.poolState().acquired);
@@ -201,7 +201,7 @@ export async function createContext(
     lifecycle,
     db,
     blobs,
-    handover,
+    payloads,
     identity: createIdentityRepository(db),
     stacks,
     updates,

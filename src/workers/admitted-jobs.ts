@@ -7,8 +7,8 @@ import type { Logger } from '../shared/platform/logger/logger.ts';
 import type { Metrics } from '../shared/platform/telemetry/metrics.ts';
 
 /**
- * What is wrong with what Redis gave: a job that no API has admitted, one whose time is over, one that has ended before, one whose record
- * says another thing than its admission, a body that is not the one that was handed over.
+ * Why a job from Redis is not trusted: no API admitted it, its admission has expired, it has already ended, its record differs from
+ * its admission, or its body is not the one that was stored.
  */
 export type DistrustReason = 'unknown' | 'expired' | 'replayed' | 'altered' | 'body';
 
@@ -20,10 +20,10 @@ export interface QueuedRecord {
 }
 
 const idPattern = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
-/** Of what strangers write, no more than this gets into a line of the log. */
+/** Maximum length of untrusted text in a log line. */
 const shownCharacters = 64;
 
-/** Nothing may be done for the job, now or later. */
+/** The job must not run, now or later. */
 export class NotAdmittedError extends Error {
   override readonly name = 'NotAdmittedError';
   constructor(reason: DistrustReason) {
@@ -31,7 +31,7 @@ export class NotAdmittedError extends Error {
   }
 }
 
-/** Finds out what queued jobs may do. Of Redis only the id is believed, and that names a row which an API has written. */
+/** Looks up what queued jobs may do. Trusts only the job id from Redis, which must refer to a row written by an API. */
 export class AdmittedJobs {
   readonly #admissions: AdmissionRepository;
   readonly #metrics: Metrics;
@@ -51,21 +51,21 @@ export class AdmittedJobs {
     this.#warning = new LimitedWarning(logger);
   }
 
-  /** What the job may do, or what it came to when it has ended already. Throws NotAdmittedError, and the fault of Postgres. */
+  /** Returns what the job may do, or its outcome if it has ended. Throws NotAdmittedError and database errors. */
   async find(queued: QueuedRecord): Promise<JobAdmission> {
     const id = idOf(queued);
     const admission = id === null ? null : await this.#admissions.find(id);
-    const refusal = admission === null ? 'unknown' : admission.outcome ? null : admission.expired ? 'expired' : null;
-    if (refusal !== null || admission === null) {
-      this.distrust(refusal ?? 'unknown', queued.id);
-      throw new NotAdmittedError(refusal ?? 'unknown');
+    const reason = admission === null ? 'unknown' : admission.outcome ? null : admission.expired ? 'expired' : null;
+    if (reason !== null || admission === null) {
+      this.distrust(reason ?? 'unknown', queued.id);
+      throw new NotAdmittedError(reason ?? 'unknown');
     }
     if (admission.outcome) this.distrust('replayed', queued.id);
-    else if (!saysTheSame(queued, admission.job)) this.distrust('altered', queued.id);
+    else if (!matches(queued, admission.job)) this.distrust('altered', queued.id);
     return admission;
   }
 
-  /** Ends the admission of a job that is given up. What it was; null when there was none. Throws the fault of Postgres. */
+  /** Ends the admission of a job that failed permanently. Returns the job, or null if there was none. Throws database errors. */
   async revoke(queued: QueuedRecord): Promise<unknown> {
     const id = idOf(queued);
     return id === null ? null : this.#admissions.revoke(id);
@@ -78,12 +78,12 @@ export class AdmittedJobs {
   }
 }
 
-/** The channel on which the job's end is told, if it can be one of ours. */
+/** Returns the channel for the completion message; null if it is not one of ours. */
 export function replyChannelOf({ data }: QueuedRecord): string | null {
   return Value.Check(JobData, data) ? data.replyTo : null;
 }
 
-/** What strangers may have written, for a line of the log. */
+/** Truncates untrusted text for a log line. */
 export function shown(text: unknown): string {
   return String(text).slice(0, shownCharacters);
 }
@@ -92,6 +92,6 @@ function idOf({ id }: QueuedRecord): string | null {
   return id !== undefined && idPattern.test(id) ? id : null;
 }
 
-function saysTheSame(queued: QueuedRecord, job: unknown): boolean {
+function matches(queued: QueuedRecord, job: unknown): boolean {
   return Value.Check(JobHead, job) && queued.name === job.name && replyChannelOf(queued) !== null;
 }

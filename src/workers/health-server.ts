@@ -5,12 +5,12 @@ const healthLimitMs = 2_000;
 
 /** Health, readiness and metrics of a worker process, on `config.workerListen`. Returns its base URL. */
 export async function startHealthServer(context: AppContext): Promise<string> {
-  const { blobs, config, db, handover, lifecycle, metrics } = context;
+  const { blobs, config, db, payloads, lifecycle, metrics } = context;
   let draining = false;
   const database = (): Promise<void> => db.ping(healthLimitMs);
   const checks = {
     database,
-    redis: () => handover.check(healthLimitMs),
+    redis: () => payloads.check(healthLimitMs),
     blobs: () => blobs.check(healthLimitMs),
   };
   const server = await startStatusServer(config.workerListen, {
@@ -30,12 +30,12 @@ async function check(
   draining: boolean,
 ): Promise<HealthResponse> {
   const results = await Promise.all(
-    Object.entries(checks).map(async ([name, ask]) => {
-      const well = await ask().then(
+    Object.entries(checks).map(async ([name, run]) => {
+      const isOk = await run().then(
         () => true,
         () => false,
       );
-      return [name, well ? 'ok' : 'unreachable'] as const;
+      return [name, isOk ? 'ok' : 'unreachable'] as const;
     }),
   );
   const ready = !draining && results.every(([, result]) => result === 'ok');

@@ -4,7 +4,7 @@ import { InProcessDispatcher } from '../shared/jobs/in-process-dispatcher.ts';
 import { registerQueueGauges } from '../shared/jobs/queue-metrics.ts';
 import { createSnapshotRequest } from '../shared/jobs/snapshot-request.ts';
 
-/** The workers of a server that does its jobs itself. Closed with the context. */
+/** Starts the workers of a server that runs its own jobs. Closed with the context. */
 export function startInProcessJobs(context: AppContext): InProcessDispatcher {
   const { config, lifecycle, logger, metrics } = context;
   const requestSnapshot = createSnapshotRequest((job) => dispatcher.enqueue(job), logger);
@@ -16,7 +16,7 @@ export function startInProcessJobs(context: AppContext): InProcessDispatcher {
     logger,
     onEnded: (job) => dropPayload(context, job),
   });
-  registerQueueGauges(metrics, () => dispatcher.state().lanes);
+  registerQueueGauges(metrics, () => dispatcher.state().queues);
   lifecycle.onClose('work', 'jobs', () => dispatcher.close());
   return dispatcher;
 }

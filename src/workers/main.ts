@@ -9,7 +9,7 @@ import { startScrub } from './maintenance/scrub-loop.ts';
 import { startSweeper } from './maintenance/sweeper.ts';
 import { startQueueWorkers } from './queue-workers.ts';
 
-/** Starts a worker process: it takes jobs from both lanes, and sweeps. */
+/** Starts a worker process, which runs the jobs of both queues and the sweeps. */
 export async function startWorker(config: Config, logger: Logger): Promise<{ context: AppContext; url: string }> {
   const context = await createClusterContext(config, logger, {}, { opensSecrets: false });
   try {
@@ -23,7 +23,7 @@ export async function startWorker(config: Config, logger: Logger): Promise<{ con
   }
 }
 
-/** Takes jobs in this process; those in hand are finished when the context closes. */
+/** Runs queued jobs in this process. Running jobs finish when the context closes. */
 export function startClusterJobs(context: ClusterContext): void {
   const { admissions, config, connectWorker, lifecycle, logger, metrics, producer, jobResults } = context;
   const queue = createClusterQueue(context);

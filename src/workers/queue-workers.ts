@@ -5,8 +5,8 @@ import type { AdmissionRepository } from '../shared/jobs/admission-repository.ts
 import { Job, JobHead } from '../shared/jobs/definitions.ts';
 import type { JobHandlers } from '../shared/jobs/handlers.ts';
 import type { JobResultRepository } from '../shared/jobs/job-result-repository.ts';
-import { lanes, type QueueName } from '../shared/jobs/queue-names.ts';
-import { type JobData, keptFailures, queueName, queuePrefix } from '../shared/jobs/queues.ts';
+import { type QueueName, queueNames } from '../shared/jobs/queue-names.ts';
+import { type JobData, keptFailures, queuePrefix, redisQueueName } from '../shared/jobs/queues.ts';
 import { AppError } from '../shared/platform/errors/errors.ts';
 import { type Outcome, toRejection } from '../shared/platform/errors/outcome.ts';
 import { LimitedWarning } from '../shared/platform/logger/limited-warning.ts';
@@ -17,18 +17,18 @@ import type { Metrics } from '../shared/platform/telemetry/metrics.ts';
 import { AdmittedJobs, NotAdmittedError, replyChannelOf, shown } from './admitted-jobs.ts';
 
 /**
- * A worker that says nothing for this long has lost its jobs to the others, which look for such jobs after every half of it;
- * in ms. One and a half times this is how long a call waits whose worker was killed: less than an API takes to shut
- * down. A worker that was only slow does no harm: the fence refuses what comes late.
+ * A worker that does not renew its locks for this long loses its jobs to others, which check for such jobs at half this interval;
+ * in ms. A call whose worker was killed waits up to 1.5 times as long, which is less than an API takes to shut down. A worker
+ * that was only slow does no harm: the fence rejects its late writes.
  */
 const defaultLockMs = 15_000;
-/** How often a job may take its worker down before it is given up. */
+/** How often a job may crash its worker before it fails permanently. */
 const maxStalls = 3;
-/** Pause of a job that this release does not know, before it is offered again; in ms. */
-const leftPauseMs = 250;
-/** Pause after Redis went away; BullMQ's own would keep a worker idle for 15 s after Redis is back. */
+/** Delay before a job that this release does not know is offered again, in ms. */
+const unknownJobDelayMs = 250;
+/** Delay after Redis went away. The default of BullMQ would keep a worker idle for 15 s after Redis is back. */
 const redisRetryMs = 1_000;
-/** How long an idle worker may take to part from Redis. */
+/** How long an idle worker may take to disconnect from Redis. */
 const closeGraceMs = 2_000;
 const closePollMs = 10;
 
@@ -42,34 +42,34 @@ export interface QueueWorkersOptions {
   readonly logger: Logger;
   readonly metrics: Metrics;
   readonly concurrency: Readonly<Record<QueueName, number>>;
-  /** Told of a job that has ended: committed, refused or given up. */
+  /** Called for each job that has ended: committed, rejected or failed permanently. */
   readonly onEnded: (job: Job) => Promise<void>;
   readonly lockMs?: number;
 }
 
 export interface QueueWorkers {
-  /** Takes no more jobs and waits for those in hand. */
+  /** Accepts no more jobs and waits for the running ones. */
   close(): Promise<void>;
 }
 
-/** Takes jobs from both lanes. A job's end is written down in Postgres first and told afterwards. */
+/** Runs the jobs of both queues. Stores each result in Postgres before it sends the completion message. */
 export function startQueueWorkers(options: QueueWorkersOptions): QueueWorkers {
   const connection = options.connect();
-  const workers = lanes.map((lane) => new QueueWorker(lane, connection, options));
+  const workers = queueNames.map((name) => new QueueWorker(name, connection, options));
   return {
     close: async () => {
-      // What BullMQ still had to say to Redis may be refused as the connection ends: there is nothing left to do about it.
-      const noteFault = (error: unknown): void =>
+      // The last commands of BullMQ may fail as the connection closes; nothing depends on them.
+      const logFault = (error: unknown): void =>
         options.logger.debug({ err: error }, 'worker did not disconnect from Redis cleanly');
-      const closing = Promise.all(workers.map((worker) => worker.close().catch(noteFault)));
+      const closing = Promise.all(workers.map((worker) => worker.close().catch(logFault)));
       let closed = false;
       void closing.finally(() => {
         closed = true;
       });
-      // BullMQ waits for Redis to come back, however long; what was to be done is done without it.
+      // BullMQ would wait for Redis without limit, although all jobs have ended.
       let idleSince = performance.now();
       while (!closed && performance.now() - idleSince < closeGraceMs) {
-        if (workers.some((worker) => worker.inHand > 0)) idleSince = performance.now();
+        if (workers.some((worker) => worker.runningJobs > 0)) idleSince = performance.now();
         await sleep(closePollMs);
       }
       disconnectRedis(connection);
@@ -78,7 +78,7 @@ export function startQueueWorkers(options: QueueWorkersOptions): QueueWorkers {
   };
 }
 
-/** A job that nothing is done for, now or later; BullMQ keeps the message in Redis. */
+/** The job must not run, now or later. BullMQ stores the message in Redis. */
 class RefusedError extends UnrecoverableError {
   constructor(message: string) {
     super(message);
@@ -92,68 +92,68 @@ class QueueWorker {
   readonly #warning: LimitedWarning;
   readonly #admitted: AdmittedJobs;
   readonly #worker: Worker<JobData>;
-  readonly #givingUp = new Set<Promise<void>>();
-  #inHand = 0;
-  #lastTrouble = '';
+  readonly #reporting = new Set<Promise<void>>();
+  #runningJobs = 0;
+  #lastError = '';
 
-  constructor(lane: QueueName, connection: RedisConnection, options: QueueWorkersOptions) {
+  constructor(name: QueueName, connection: RedisConnection, options: QueueWorkersOptions) {
     const { concurrency, logger, lockMs = defaultLockMs } = options;
     this.#options = options;
-    this.#logger = logger.child({ lane });
+    this.#logger = logger.child({ queue: name });
     this.#warning = new LimitedWarning(this.#logger);
     this.#admitted = new AdmittedJobs({ ...options, logger: this.#logger });
-    this.#worker = new Worker<JobData>(queueName(lane), (queued, token) => this.#take(queued, token), {
+    this.#worker = new Worker<JobData>(redisQueueName(name), (queued, token) => this.#runQueued(queued, token), {
       connection,
       prefix: queuePrefix,
-      concurrency: concurrency[lane],
+      concurrency: concurrency[name],
       lockDuration: lockMs,
       stalledInterval: lockMs / 2,
       maxStalledCount: maxStalls,
       runRetryDelay: redisRetryMs,
-      // Also of jobs that come without a word of this.
+      // Also applies to jobs whose record lacks this option.
       removeOnFail: keptFailures,
     });
-    this.#worker.on('error', (error) => this.#noteTrouble(error));
+    this.#worker.on('error', (error) => this.#logError(error));
     this.#worker.on('active', () => {
-      this.#lastTrouble = '';
+      this.#lastError = '';
     });
     this.#worker.on('stalled', (jobId) =>
       this.#warning.warn('stalled', { jobId: shown(jobId) }, 'job stalled: another worker takes it over'),
     );
     this.#worker.on('failed', (queued, error) => {
       if (queued?.finishedOn === undefined) return;
-      const ending = this.#giveUp(queued, error).finally(() => this.#givingUp.delete(ending));
-      this.#givingUp.add(ending);
+      const report = this.#reportFailure(queued, error).finally(() => this.#reporting.delete(report));
+      this.#reporting.add(report);
     });
   }
 
-  /** Jobs that are being done. */
-  get inHand(): number {
-    return this.#inHand;
+  /** Number of running jobs. */
+  get runningJobs(): number {
+    return this.#runningJobs;
   }
 
   async close(): Promise<void> {
     await this.#worker.close();
-    await Promise.all(this.#givingUp);
+    await Promise.all(this.#reporting);
   }
 
-  async #take(queued: QueuedJob<JobData>, token: string | undefined): Promise<Outcome['result']> {
-    this.#inHand++;
+  async #runQueued(queued: QueuedJob<JobData>, token: string | undefined): Promise<Outcome['result']> {
+    this.#runningJobs++;
     try {
       return await this.#process(queued, token);
     } finally {
-      this.#inHand--;
+      this.#runningJobs--;
     }
   }
 
-  /** Puts a job of another release back, without counting an attempt: a worker of that release may be idle. Always throws. */
-  async #leave(queued: QueuedJob<JobData>, job: unknown, token: string | undefined): Promise<never> {
+  /** Returns a job of another release to the queue without counting an attempt. Always throws. */
+  async #requeue(queued: QueuedJob<JobData>, job: unknown, token: string | undefined): Promise<never> {
     const { id: jobId, attemptsStarted } = queued;
     if (!Value.Check(JobHead, job)) throw new Error('This release does not know the payload');
     const { name, schema } = job;
     if (attemptsStarted <= 1)
       this.#logger.info({ jobId, job: name, schema }, 'job left to a worker of another release');
-    await queued.moveToDelayed(Date.now() + leftPauseMs, token);
+    await queued.moveToDelayed(Date.now() + unknownJobDelayMs, token);
     throw new DelayedError();
   }
 
@@ -163,16 +163,16 @@ class QueueWorker {
     let name = 'unknown';
     try {
       const { job, seal, outcome: earlier } = await this.#admitted.find(queued);
-      if (!Value.Check(Job, job)) return await this.#leave(queued, job, token);
+      if (!Value.Check(Job, job)) return await this.#requeue(queued, job, token);
       name = job.name;
-      // A run before this one may have come to its end, and lost its worker before BullMQ knew.
+      // An earlier run may have ended, but lost its worker before BullMQ was notified.
       let outcome = earlier;
       if (!outcome) {
         outcome = await this.#run(job, seal);
         await jobResults.insert(jobId, outcome);
         metrics.jobsEnded.labels(name, outcome.result).inc();
       }
-      this.#tell(queued, 'settled');
+      this.#notify(queued, 'settled');
       await this.#end(job);
       return outcome.result;
     } catch (error) {
@@ -181,7 +181,7 @@ class QueueWorker {
       if (error instanceof PayloadTamperedError) this.#admitted.distrust('body', jobId);
       metrics.jobFaults.labels(name).inc();
       this.#logger.warn({ jobId, job: name, attempt: queued.attemptsMade + 1, err: error }, 'job failed');
-      throw keepable(error);
+      throw redacted(error);
     }
   }
 
@@ -201,12 +201,12 @@ class QueueWorker {
     }
   }
 
-  /** Tells of a job that no attempt could bring to an end. What Redis alone knows of is not worth a word. */
-  async #giveUp(queued: QueuedJob<JobData>, error: Error): Promise<void> {
+  /** Reports a job that failed permanently. A job without an admission only counts as untrusted. */
+  async #reportFailure(queued: QueuedJob<JobData>, error: Error): Promise<void> {
     if (error instanceof RefusedError) return;
     let job: unknown;
     try {
-      // First, so that nobody can have it run again once its caller was told.
+      // First, so that the job cannot run again after its caller was notified.
       job = await this.#admitted.revoke(queued);
       if (job === null) return this.#admitted.distrust('unknown', queued.id);
     } catch (fault) {
@@ -220,7 +220,7 @@ class QueueWorker {
       'job failed permanently',
     );
     if (known) await this.#end(known);
-    this.#tell(queued, 'failed');
+    this.#notify(queued, 'failed');
   }
 
   async #end(job: Job): Promise<void> {
@@ -231,7 +231,7 @@ class QueueWorker {
     }
   }
 
-  #tell(queued: QueuedJob<JobData>, result: 'settled' | 'failed'): void {
+  #notify(queued: QueuedJob<JobData>, result: 'settled' | 'failed'): void {
     const channel = replyChannelOf(queued);
     if (channel === null) return;
     this.#options.publisher
@@ -241,24 +241,24 @@ class QueueWorker {
       );
   }
 
-  /** One line per kind of trouble: while Redis is away it comes again with every attempt to reach it. */
-  #noteTrouble(error: Error): void {
-    if (error.message === this.#lastTrouble) return;
-    this.#lastTrouble = error.message;
+  /** Logs each error once: while Redis is away, it repeats with every attempt to connect. */
+  #logError(error: Error): void {
+    if (error.message === this.#lastError) return;
+    this.#lastError = error.message;
     this.#warning.warn('worker', { err: error }, 'worker');
   }
 }
 
 /**
- * The fault as BullMQ may keep it in Redis: its kind alone, since a sentence may quote a body. The log has the rest. Nobody but
- * the client has a body that is missing or was changed: no attempt of ours can help.
+ * The error as BullMQ may store it in Redis: only its kind, since the message may quote a body. The log has the rest. Only the
+ * client has a body that is missing or was changed, so such jobs are not retried.
  */
-function keepable(error: unknown): Error {
+function redacted(error: unknown): Error {
   const code = error instanceof AppError ? error.code : (error as { code?: unknown } | null)?.code;
   const name = error instanceof Error ? error.name : 'unknown error';
   const text = `${name}${code === undefined ? '' : ` (${String(code)})`}; see the worker's log`;
   const isLost = error instanceof PayloadMissingError || error instanceof PayloadTamperedError;
-  const kept = isLost ? new UnrecoverableError(text) : new Error(text);
-  kept.stack = text;
-  return kept;
+  const result = isLost ? new UnrecoverableError(text) : new Error(text);
+  result.stack = text;
+  return result;
 }

@@ -28,7 +28,7 @@ export interface DispatcherUnderTestOptions {
   readonly concurrency?: number;
 }
 
-/** Bodies from this size on go to the large lane. */
+/** Bodies from this size on go to the large queue. */
 export const largeBytes = 1_000_000;
 
 class LeaseGoneError extends ForbiddenError {
@@ -340,7 +340,7 @@ export function describeDispatcher(
       await Promise.all(large);
     });
 
-    it('tells how many jobs wait, run and were given up in each lane, and since when', async () => {
+    it('tells how many jobs wait, run and were given up in each queue, and since when', async () => {
       const held = gate();
       const { dispatcher, look } = await open({
         concurrency: 1,
@@ -354,18 +354,18 @@ export function describeDispatcher(
       runs.push(dispatcher.run(foldJob(), { bytes: largeBytes }));
       const settled = async (): Promise<boolean> => {
         await look();
-        const { lanes } = dispatcher.state();
-        return lanes.small.active === 1 && lanes.small.waiting === 2 && lanes.large.active === 1;
+        const { queues } = dispatcher.state();
+        return queues.small.active === 1 && queues.small.waiting === 2 && queues.large.active === 1;
       };
       await until(settled, 'all are there');
       await new Promise((resolve) => setTimeout(resolve, 50));
       await look();
       const state = dispatcher.state();
-      expect(state).toMatchObject({ waiting: 2, active: 2, lanes: { small: { failed: 1 }, large: { failed: 0 } } });
+      expect(state).toMatchObject({ waiting: 2, active: 2, queues: { small: { failed: 1 }, large: { failed: 0 } } });
       // Timers may fire a little early.
-      expect(state.lanes.small.oldestWaitingMs).toBeGreaterThanOrEqual(40);
-      expect(state.lanes.large.oldestWaitingMs).toBe(0);
-      expect(state.oldestWaitingMs).toBe(state.lanes.small.oldestWaitingMs);
+      expect(state.queues.small.oldestWaitingMs).toBeGreaterThanOrEqual(40);
+      expect(state.queues.large.oldestWaitingMs).toBe(0);
+      expect(state.oldestWaitingMs).toBe(state.queues.small.oldestWaitingMs);
       held.open();
       await Promise.all(runs);
       await until(async () => {

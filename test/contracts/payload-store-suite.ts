@@ -34,7 +34,7 @@ async function isPending(promise: Promise<unknown>): Promise<boolean> {
 
 /** The behaviour that every PayloadStore shares. */
 export function describeHandoverStore(name: string, open: OpenHandoverStore): void {
-  describe(`hand-over through ${name}`, () => {
+  describe(`payload store in ${name}`, () => {
     let store: PayloadStore;
     let key: string;
     beforeEach(async () => {

@@ -44,7 +44,7 @@ await describeOnRedis((server) => {
     async (capacityBytes, times) => new RedisPayloadStore(await connect(), sized(capacityBytes), times),
   );
 
-  describe('hand-over through Redis', () => {
+  describe('payload store in Redis', () => {
     const options = { maxBytes: 64 * mib, declaredBytes: null, room: 'writes' } as const;
 
     it('keeps no key for ever, and no piece above 512 KiB', async () => {
@@ -231,7 +231,7 @@ await describeOnRedis((server) => {
         if (!seal || !another) throw new Error('not sealed');
         const attempts = [
           store.open(key, another),
-          store.open(key, { ...seal, pieces: seal.pieces - 1 }),
+          store.open(key, { ...seal, chunks: seal.chunks - 1 }),
           store.open(key, { ...seal, bytes: seal.bytes - 1 }),
         ];
         for (const attempt of attempts) await expect(readAll(attempt)).rejects.toThrow(PayloadTamperedError);
@@ -269,7 +269,7 @@ await describeOnRedis((server) => {
     });
   });
 
-  describe('hand-over while Redis is away', () => {
+  describe('payload store while Redis is away', () => {
     let store: RedisPayloadStore;
     const options = { maxBytes: 64 * mib, declaredBytes: 10, room: 'writes' } as const;
     beforeEach(() => {
@@ -337,7 +337,7 @@ await describeOnRedis((server) => {
       const body = chunksOf(randomBytes(10));
       if (call === 'put') return on.put(randomUUID(), body, options);
       if (call === 'put that may wait') return on.put(randomUUID(), body, { ...options, room: 'imports' });
-      if (call === 'open') return readAll(on.open(randomUUID(), { key: randomBytes(32), pieces: 1, bytes: 10 }));
+      if (call === 'open') return readAll(on.open(randomUUID(), { key: randomBytes(32), chunks: 1, bytes: 10 }));
       if (call === 'delete') return on.delete(randomUUID());
       return on.check(500);
     }

@@ -82,7 +82,7 @@ await describeOnRedis((server) => {
       await side.close();
       await workers.close();
     };
-    return { dispatcher: side.dispatcher, look: () => side.monitor.look(), close };
+    return { dispatcher: side.dispatcher, look: () => side.monitor.poll(), close };
   });
 
   describe('a call whose message is lost', () => {
@@ -277,8 +277,8 @@ await describeOnRedis((server) => {
       await until(() => ended.length === 1, 'tidied up');
       expect(runs).toBe(1);
       await until(async () => {
-        await monitor.look();
-        return monitor.lanes.small.active === 0;
+        await monitor.poll();
+        return monitor.queueStates.small.active === 0;
       }, 'none is left');
       proxy.resume();
       gone.resolve();
@@ -300,8 +300,8 @@ await describeOnRedis((server) => {
       worker(async () => {}, { lockMs: 600, onEnded: async (job) => void ended.push(idOf(job)) });
       expect(await run).toMatchObject({ outcome: 'UnavailableError', soon: true });
       expect(ended).toEqual(['killer']);
-      await monitor.look();
-      expect(monitor.lanes.small).toMatchObject({ failed: 1, active: 0, waiting: 0 });
+      await monitor.poll();
+      expect(monitor.queueStates.small).toMatchObject({ failed: 1, active: 0, waiting: 0 });
       proxy.resume();
       held.open();
     });
@@ -315,12 +315,12 @@ await describeOnRedis((server) => {
       });
       const job = foldJob();
       expect(await timed(() => dispatcher.run(job))).toMatchObject({ outcome: 'UnavailableError', soon: true });
-      const { lanes } = await new QueueBoard(queues, monitor, admissions).overview(10);
-      expect(lanes[0]).toMatchObject({ lane: 'small', failed: 1, workers: 1 });
-      expect(lanes[0]?.jobs).toMatchObject([
+      const { queues: shown } = await new QueueBoard(queues, monitor, admissions).overview(10);
+      expect(shown[0]).toMatchObject({ name: 'small', failed: 1, workers: 1 });
+      expect(shown[0]?.jobs).toMatchObject([
         { name: 'fold-journal', state: 'failed', updateId: idOf(job), attempts: 3, endedAt: expect.any(Date) },
       ]);
-      expect(lanes[0]?.jobs[0]?.fault).toMatch(/^Error \(23514\)/);
+      expect(shown[0]?.jobs[0]?.fault).toMatch(/^Error \(23514\)/);
       const figures = await metrics.registry.metrics();
       expect(figures).toContain('holdfast_jobs_ended_total{job="fold-journal",outcome="failed"} 1');
       expect(figures).toContain('holdfast_job_errors_total{job="fold-journal"} 3');
@@ -342,8 +342,8 @@ await describeOnRedis((server) => {
       await until(async () => ((await look())?.attemptsStarted ?? 0) >= 5, 'offered five times', soonMs);
       expect((await look())?.attemptsMade).toBe(0);
       expect(seen).toEqual([]);
-      await monitor.look();
-      expect(monitor.lanes.small).toMatchObject({ failed: 0 });
+      await monitor.poll();
+      expect(monitor.queueStates.small).toMatchObject({ failed: 0 });
       // Here comes the release that knows it.
       await db.query(sql.nothing`update job_admissions set job = ${JSON.stringify(foldJob('newer'))} where id = ${id}`);
       await until(() => seen.length === 1, 'done', soonMs);
@@ -370,16 +370,16 @@ await describeOnRedis((server) => {
       worker(async () => {});
       await until(
         async () => {
-          await monitor.look();
-          return monitor.lanes.small.failed === 5;
+          await monitor.poll();
+          return monitor.queueStates.small.failed === 5;
         },
         'all failed',
         soonMs,
       );
       await dispatcher.run(foldJob());
-      const { lanes } = await new QueueBoard(queues, monitor, admissions).overview(10);
-      expect(lanes[0]?.jobs).toHaveLength(5);
-      expect(lanes[0]?.jobs[0]).toMatchObject({ updateId: null, stackId: null });
+      const { queues: shown } = await new QueueBoard(queues, monitor, admissions).overview(10);
+      expect(shown[0]?.jobs).toHaveLength(5);
+      expect(shown[0]?.jobs[0]).toMatchObject({ updateId: null, stackId: null });
     });
 
     it('whose record is broken in Redis does not stop the worker', async () => {
@@ -408,7 +408,7 @@ await describeOnRedis((server) => {
     const payloadKey = randomUUID();
     await dispatcher.run(
       { name: 'append-journal', schema: 1, fence, payloadKey, encoding: 'gzip' },
-      { share: 'org', seal: { key: Buffer.alloc(32, 'sealing-key'), pieces: 1, bytes: 1 } },
+      { share: 'org', seal: { key: Buffer.alloc(32, 'sealing-key'), chunks: 1, bytes: 1 } },
     );
     await dispatcher.run(foldJob('refused')).catch(() => {});
     await dispatcher.run(foldJob('fails')).catch(() => {});
@@ -540,19 +540,19 @@ await describeOnRedis((server) => {
 
     it('figures say so', async () => {
       const { monitor } = await api();
-      await monitor.look();
+      await monitor.poll();
       expect(monitor.redis).toMatchObject({ up: true, memoryLimitBytes: 0 });
       expect(monitor.redis.memoryBytes).toBeGreaterThan(100_000);
       await server().kill();
       try {
-        await monitor.look();
+        await monitor.poll();
         expect(monitor.redis.up).toBe(false);
       } finally {
         await server().restart();
       }
       await until(
         async () => {
-          await monitor.look();
+          await monitor.poll();
           return monitor.redis.up;
         },
         'up again',

@@ -51,7 +51,7 @@ export async function openApiSide(options: {
     largeBytes,
     waitMs: options.waitMs ?? 30_000,
     jobLifeMs: options.jobLifeMs ?? 60_000,
-    lanes: () => monitor.lanes,
+    queueStates: () => monitor.queueStates,
   });
   const close = async (): Promise<void> => {
     await dispatcher.close();

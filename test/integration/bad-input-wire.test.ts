@@ -110,7 +110,7 @@ describe('bodies that break off', () => {
     await connection.write(body);
     await until(
       'the body is taken',
-      () => app.context.handover.bytesHeld() > 0 || app.context.dispatcher.state().active > 0,
+      () => app.context.payloads.bytesHeld() > 0 || app.context.dispatcher.state().active > 0,
     );
     connection.destroy();
     await settled(app);

@@ -142,13 +142,13 @@ describe('one call', () => {
 
     const other = await createStack(app);
     const { inflatedBytes, config } = app.context;
-    await inflatedBytes.take(config.limits.inflatedBytes, null);
+    await inflatedBytes.acquire(config.limits.inflatedBytes, null);
     try {
       const beside = await ok(begin(other));
       expect(beside.json).not.toHaveProperty('deployment');
       await ok(cancel(app, other, running(other, beside)));
     } finally {
-      inflatedBytes.give(config.limits.inflatedBytes);
+      inflatedBytes.release(config.limits.inflatedBytes);
     }
     expect((await ok(begin(other))).json).toHaveProperty('deployment');
     expect(inflatedBytes.used).toBe(0);

@@ -36,7 +36,7 @@ test('an import that is slow holds up neither checkpoints nor other imports, how
   const slowStack = await createStack(app);
   const document = incompressible(4 * mib);
   const slow = await beginImport(server, slowStack, document, 500_000);
-  await until(() => app.context.handover.bytesHeld() > 0, 'the import is under way');
+  await until(() => app.context.payloads.bytesHeld() > 0, 'the import is under way');
   for (let round = 0; round < 3; round++) {
     const [stack, other] = [await createStack(app), await createStack(app)];
     const update = await startUpdate(app, stack);
@@ -49,7 +49,7 @@ test('an import that is slow holds up neither checkpoints nor other imports, how
   await slow.finish();
   expect(await slow.connection.answer()).toMatchObject({ status: 200 });
   slow.connection.destroy();
-  await until(() => app.context.handover.bytesHeld() === 0, 'all room is free');
+  await until(() => app.context.payloads.bytesHeld() === 0, 'all room is free');
 });
 
 test('imports fill no room but their own', async () => {
@@ -58,7 +58,7 @@ test('imports fill no room but their own', async () => {
   const [importing, stack] = [await createStack(app), await createStack(app)];
   const document = incompressible(4 * mib);
   const full = await beginImport(server, importing, document, document.length - 1);
-  await until(() => app.context.handover.bytesHeld() > mib, 'the room for imports is full');
+  await until(() => app.context.payloads.bytesHeld() > mib, 'the room for imports is full');
   const update = await startUpdate(app, stack);
   await ok(app.call('PATCH', `${update.path}/checkpoint`, { auth: update.lease, body: document }));
   expect(await exportedNames(app, stack)).toHaveLength(1);
@@ -81,7 +81,7 @@ test('a body that trickles is cut off, tells why, and leaves no room taken', asy
   }
   expect(answer).toMatchObject({ status: 503, json: { code: 503, message: expect.stringContaining('more slowly') } });
   expect(answer?.json.message).toContain('more slowly than the 1048576 bytes per second');
-  await until(() => app.context.handover.bytesHeld() === 0, 'the room is free');
+  await until(() => app.context.payloads.bytesHeld() === 0, 'the room is free');
 });
 
 test('fifty small batches that inflate to 8 MB each stay within the budget, while leases are renewed', async () => {

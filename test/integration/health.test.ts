@@ -125,7 +125,7 @@ describe('metrics', () => {
     expect((await figure(bytes)) - bytesBefore).toBe(3 * JSON.stringify(deployment(1)).length);
   });
 
-  test('tell of the pool, the jobs and the hand-over', async () => {
+  test('tell of the pool, the jobs and the payload store', async () => {
     for (const name of ['holdfast_jobs_waiting', 'holdfast_jobs_active', 'holdfast_payload_store_bytes'])
       expect(await figure(name)).toBe(0);
     expect(await figure('holdfast_database_connections_acquired')).toBe(0);

@@ -41,7 +41,7 @@ afterAll(async () => {
   rmSync(directory, { recursive: true, force: true });
 });
 
-/** Large enough for the lane of large bodies. */
+/** Large enough for the queue of large bodies. */
 const sent = deployment(60, 'imported');
 
 function sendImport(to: TestApp, stack: TestStack): Promise<TestResponse> {
@@ -73,8 +73,8 @@ async function untilIdle(imports: number): Promise<void> {
 }
 
 async function bodiesHeld(): Promise<number> {
-  await hasty.context.handover.check(5_000);
-  return hasty.context.handover.bytesHeld();
+  await hasty.context.payloads.check(5_000);
+  return hasty.context.payloads.bytesHeld();
 }
 
 describe('an import that was answered 503', () => {
@@ -101,7 +101,7 @@ describe('an import that was answered 503', () => {
     const inHand = isClustered() ? 2 : 1;
     puts.hold(inHand);
     const calls = stacks.slice(0, inHand).map((stack) => sendImport(hasty, stack));
-    await until(() => puts.held.length === inHand, 'the lane is full');
+    await until(() => puts.held.length === inHand, 'the queue is full');
     calls.push(...stacks.slice(inHand).map((stack) => sendImport(hasty, stack)));
     expect((await Promise.all(calls)).map(({ status }) => status)).toEqual([503, 503, 503]);
     expect(await bodiesHeld()).toBe(0);

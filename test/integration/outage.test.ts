@@ -149,7 +149,7 @@ test('an import whose end the database cannot tell is said to be open, and its d
     const answer = await whileRefused(() => call);
     expectUnavailable(answer);
     expect(answer.json.message).toMatch(/not known/);
-    expect(hasty.context.handover.bytesHeld()).toBe(0);
+    expect(hasty.context.payloads.bytesHeld()).toBe(0);
     gate.open();
     await until(() => hasty.context.dispatcher.state().active === 0, 'the job is over');
     expect((await getStack(beside, stack)).version).toBe(0);

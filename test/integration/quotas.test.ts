@@ -171,7 +171,7 @@ test('bytes in flight: the bodies of an organization wait for each other, and no
     const body = Buffer.from(JSON.stringify(deployment(1, randomBytes(350_000).toString('hex'))));
     return app.call('PATCH', `${update.path}/checkpoint`, { auth: update.lease, body });
   };
-  const held = () => app.context.handover.bytesHeld();
+  const held = () => app.context.payloads.bytesHeld();
   gated.shut();
   try {
     const first = save(stack);

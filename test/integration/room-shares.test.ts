@@ -33,8 +33,8 @@ function incompressible(bytes: number): Buffer {
 
 /** Body bytes on their way to workers, as of now. */
 async function held(): Promise<number> {
-  await app.context.handover.check(5_000);
-  return app.context.handover.bytesHeld();
+  await app.context.payloads.check(5_000);
+  return app.context.payloads.bytesHeld();
 }
 
 /** A checkpoint of which `bytes` have come, chunked unless it says how many there will be; `send` goes on with a chunked one. */

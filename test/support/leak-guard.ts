@@ -3,17 +3,15 @@ import { listOpenApps } from './test-app.ts';
 
 const settleLimitMs = 20_000;
 
-/** After each test no pool connection may be held and no body left in the hand-over store. */
+/** After each test no pool connection may be held and no body left in the payload store. */
 afterEach(async () => {
   for (const { context } of listOpenApps()) {
     const leaks = (): string[] => [
       ...(context.db.poolState().acquired > 0 ? [`${context.db.poolState().acquired} pool connections held`] : []),
-      ...(context.handover.bytesHeld() > 0
-        ? [`${context.handover.bytesHeld()} bytes left in the hand-over store`]
-        : []),
+      ...(context.payloads.bytesHeld() > 0 ? [`${context.payloads.bytesHeld()} bytes left in the payload store`] : []),
     ];
     // Figures of a store that others use, too, are as of its last check.
-    const check = () => context.handover.check(settleLimitMs).catch(() => {});
+    const check = () => context.payloads.check(settleLimitMs).catch(() => {});
     const deadline = Date.now() + settleLimitMs;
     await check();
     while (leaks().length > 0 && Date.now() < deadline) {

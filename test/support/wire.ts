@@ -262,7 +262,7 @@ export function expectRefusal(answer: WireAnswer | null, status: number | readon
   expect(answer.json.message).not.toMatch(/node_modules|\bat .*\.ts|select |insert into/);
 }
 
-/** Runs `act`, and checks that no row changed, that no body is left in the hand-over store and that the server is well. */
+/** Runs `act`, and checks that no row changed, that no body is left in the payload store and that the server is well. */
 export async function expectNothingChanged<T>(server: WireServer, act: () => Promise<T>): Promise<T> {
   const before = await digestRows(server.app);
   const result = await act();
@@ -278,12 +278,12 @@ export async function settled(app: TestApp, limitMs = 60_000): Promise<void> {
   const deadline = Date.now() + limitMs;
   const busy = () => {
     const { waiting, active } = app.context.dispatcher.state();
-    return app.context.handover.bytesHeld() > 0 || waiting > 0 || active > 0;
+    return app.context.payloads.bytesHeld() > 0 || waiting > 0 || active > 0;
   };
   while (busy()) {
     if (Date.now() > deadline)
       throw new Error(
-        `Not settled: ${app.context.handover.bytesHeld()} bytes held, ${JSON.stringify(app.context.dispatcher.state())}`,
+        `Not settled: ${app.context.payloads.bytesHeld()} bytes held, ${JSON.stringify(app.context.dispatcher.state())}`,
       );
     await new Promise((resolve) => setTimeout(resolve, 10));
   }

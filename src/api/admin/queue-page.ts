@@ -9,8 +9,8 @@ table { border-collapse: collapse; width: 100%; } th, td { text-align: left; pad
 th { font-weight: 600; } code { font-size: 12px; } .failed { color: #b3261e; } .quiet { color: #5b6475; }
 @media (prefers-color-scheme: dark) { body { color: #e4e8f0; background: #14181f; } th, td { border-color: #333b49; } .failed { color: #ff8a80; } .quiet { color: #99a3b5; } }`;
 
-/** The queues as a page that loads itself again; no script, nothing from elsewhere. */
-export function renderQueuePage({ redis, lanes }: QueueOverview, now: Date): string {
+/** Renders the queues as a self-reloading page without scripts or external resources. */
+export function renderQueuePage({ redis, queues }: QueueOverview, now: Date): string {
   const memory = `${mebibytes(redis.memoryBytes)}${redis.memoryLimitBytes > 0 ? ` of ${mebibytes(redis.memoryLimitBytes)}` : ''}`;
   return `<!doctype html>
 <html lang="en">
@@ -18,24 +18,24 @@ export function renderQueuePage({ redis, lanes }: QueueOverview, now: Date): str
 <body>
 <h1>Queues</h1>
 <p>Redis: ${redis.up ? `answers in ${redis.roundTripMs.toFixed(1)} ms, holds ${memory}` : '<span class="failed">down</span>'}. As of ${escapeHtml(now.toISOString())}, reloaded every ${reloadSeconds} s.</p>
-${lanes.map((lane) => renderQueue(lane, now)).join('\n')}
+${queues.map((queue) => renderQueue(queue, now)).join('\n')}
 </body>
 </html>
 `;
 }
 
-function renderQueue(lane: ShownQueue, now: Date): string {
-  const workers = lane.workers === 0 ? '<span class="failed">no worker</span>' : `${lane.workers} workers`;
-  const rows = lane.jobs.map((job) => renderJob(job, now)).join('\n');
+function renderQueue(queue: ShownQueue, now: Date): string {
+  const workers = queue.workers === 0 ? '<span class="failed">no worker</span>' : `${queue.workers} workers`;
+  const rows = queue.jobs.map((job) => renderJob(job, now)).join('\n');
   const table =
-    lane.jobs.length === 0
+    queue.jobs.length === 0
       ? '<p class="quiet">No jobs.</p>'
       : `<table><thead><tr><th>State</th><th>Job</th><th>Id</th><th>Update</th><th>Added</th><th>Took</th><th>Attempts</th><th>Fault</th></tr></thead><tbody>
 ${rows}
 </tbody></table>`;
   return `<section>
-<h2>Queue ${escapeHtml(lane.lane)}</h2>
-<p>${workers}; ${lane.waiting} waiting, the oldest for ${seconds(lane.oldestWaitingMs)}; ${lane.active} running; ${lane.failed} failed.</p>
+<h2>Queue ${escapeHtml(queue.name)}</h2>
+<p>${workers}; ${queue.waiting} waiting, the oldest for ${seconds(queue.oldestWaitingMs)}; ${queue.active} running; ${queue.failed} failed.</p>
 ${table}
 </section>`;
 }

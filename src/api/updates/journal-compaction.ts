@@ -42,11 +42,11 @@ export class JournalCompaction {
 
   /** Runs one compaction at a time: while the queue is unavailable, those of all stacks run here. */
   async #compactHere(updateId: string): Promise<void> {
-    await this.#turn.take(1, null);
+    await this.#turn.acquire(1, null);
     try {
       await this.#context.compactor.compact(updateId);
     } finally {
-      this.#turn.give(1);
+      this.#turn.release(1);
     }
   }
 }

@@ -63,7 +63,7 @@ export class UpdateBeginning {
       const state = await this.#readState(ref);
       let held = state?.bytes.length ?? 0;
       const release = (): void => {
-        this.#context.inflatedBytes.give(held, ref.organization);
+        this.#context.inflatedBytes.release(held, ref.organization);
         held = 0;
       };
       try {
@@ -100,7 +100,7 @@ export class UpdateBeginning {
       for await (const chunk of bytes) chunks.push(chunk);
       return { bytes: Buffer.concat(chunks, sizeBytes), checkpointId };
     } catch (error) {
-      inflatedBytes.give(sizeBytes, ref.organization);
+      inflatedBytes.release(sizeBytes, ref.organization);
       throw error;
     }
   }

@@ -25,7 +25,7 @@ export interface WriteParts {
   readonly metrics: Metrics;
   readonly quotas: Quotas;
   readonly dispatcher: JobDispatcher;
-  readonly handover: PayloadStore;
+  readonly payloads: PayloadStore;
   readonly bodyBuffer: BodyBuffer;
   readonly services: JobServices;
 }
@@ -92,7 +92,7 @@ async function commitHere<I, J>(
 }
 
 async function commitOnWorker<I, J extends BodilessJob>(
-  { config, dispatcher, handover, quotas, services }: WriteParts,
+  { config, dispatcher, payloads, quotas, services }: WriteParts,
   submission: Submission<I, J>,
   { declared, encoding, stream }: IncomingBody,
 ): Promise<void> {
@@ -106,7 +106,7 @@ async function commitOnWorker<I, J extends BodilessJob>(
     share,
     shareLimit,
   };
-  const { bytes, seal } = await handover.put(payloadKey, stream, options).catch((error: unknown) => {
+  const { bytes, seal } = await payloads.put(payloadKey, stream, options).catch((error: unknown) => {
     if (shareLimit === null || !(error instanceof NoRoomError) || !error.isShareLimit) throw error;
     quotas.refused('inFlightBytes');
     throw new TooManyInFlightError(share, shareLimit);
@@ -120,7 +120,7 @@ async function commitOnWorker<I, J extends BodilessJob>(
     // A job that may still be running needs its body.
     if (write.resolveFailure || !(error instanceof JobPendingError)) {
       // The client must get the outcome of the job; a body that is not deleted expires.
-      await handover
+      await payloads
         .delete(payloadKey)
         .catch((deleteError: unknown) =>
           request.log.debug({ err: deleteError }, 'body could not be deleted; it will expire'),

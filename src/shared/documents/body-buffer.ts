@@ -66,7 +66,7 @@ export class BodyBuffer {
       const bytes = buffer.bytes.length;
       if (!place) return { body: buffer.bytes, release: () => {} };
       this.#room.keep(place, bytes);
-      return { body: buffer.bytes, release: once(() => this.#room.give(bytes, share)) };
+      return { body: buffer.bytes, release: once(() => this.#room.release(bytes, share)) };
     } catch (error) {
       if (place) this.#room.leave(place);
       throw error;
@@ -96,14 +96,14 @@ export class BodyBuffer {
     { weight, waitMs, share = '' }: InflateOptions,
   ): Promise<InflatedBody | null> {
     const cost = costOf(expected, weight);
-    await this.#budget.take(cost, waitMs, share);
+    await this.#budget.acquire(cost, waitMs, share);
     try {
       const inflated = await inflateWhole(body, encoding, expected);
       const actual = costOf(inflated.length, weight);
-      this.#budget.give(cost - actual, share);
-      return { body: inflated, release: once(() => this.#budget.give(actual, share)) };
+      this.#budget.release(cost - actual, share);
+      return { body: inflated, release: once(() => this.#budget.release(actual, share)) };
     } catch (error) {
-      this.#budget.give(cost, share);
+      this.#budget.release(cost, share);
       if (error instanceof PayloadTooLargeError) return null;
       throw error;
     }
@@ -141,7 +141,7 @@ export class BodyBuffer {
     { expected, share }: { expected: number; share: string },
   ): Promise<InflatedBody | number> {
     let held = costOf(expected, parsedWeight);
-    await this.#budget.take(held, null, share);
+    await this.#budget.acquire(held, null, share);
     let chunks: Buffer[] | null = [];
     let bytes = 0;
     try {
@@ -156,19 +156,19 @@ export class BodyBuffer {
           held += step;
         } else {
           chunks = null;
-          this.#budget.give(held, share);
+          this.#budget.release(held, share);
           held = 0;
         }
       }
     } catch (error) {
-      this.#budget.give(held, share);
+      this.#budget.release(held, share);
       throw error;
     }
     if (chunks === null) return bytes;
     const body = chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks);
     const actual = costOf(bytes, parsedWeight);
-    this.#budget.give(held - actual, share);
-    return { body, release: once(() => this.#budget.give(actual, share)) };
+    this.#budget.release(held - actual, share);
+    return { body, release: once(() => this.#budget.release(actual, share)) };
   }
 }
 

@@ -22,27 +22,27 @@ const NoRow = Type.Object({});
 
 /** What a queued job may do. */
 export interface JobAdmission {
-  /** As it was written: by this release or by another, whose payload may be unknown here. */
+  /** As written by this release or another one, whose payload this one may not know. */
   readonly job: unknown;
   readonly seal: BodySeal | null;
-  /** Its time is over, or it was revoked: nothing may be done for it any more. */
+  /** The admission has expired or was revoked: the job must not run. */
   readonly expired: boolean;
-  /** What it came to, when it has ended. */
+  /** The outcome, if the job has ended. */
   readonly outcome: Outcome | null;
 }
 
 export type AdmissionRepository = ReturnType<typeof createAdmissionRepository>;
 
-/** What queued jobs may do, each by its id, which is all that Redis is believed. */
+/** What each queued job may do, by job id. The id is all that is trusted from Redis. */
 export function createAdmissionRepository(db: Queryable) {
   return {
-    /** Admits a job for so many seconds from now on. */
+    /** Admits a job for `seconds` from now. */
     insert: async (id: string, job: Job, seal: BodySeal | null, seconds: number): Promise<void> => {
       await db.maybeOne(sql.prepared('admissions_insert', NoRow)`
         /* admissions.insert */
         insert into job_admissions (id, job, body_key, body_pieces, body_bytes, expires_at)
         values (${id}::uuid, ${JSON.stringify(job)}::json, ${seal ? sql.binary(seal.key) : null}::bytea,
-          ${seal?.pieces ?? null}::integer, ${seal?.bytes ?? null}::bigint,
+          ${seal?.chunks ?? null}::integer, ${seal?.bytes ?? null}::bigint,
           clock_timestamp() + make_interval(secs => ${seconds}::float8))`);
     },
 
@@ -55,16 +55,16 @@ export function createAdmissionRepository(db: Queryable) {
         from job_admissions a left join receipts r on r.job_id = a.id
         where a.id = ${id}::uuid`);
       if (!row) return null;
-      const { bodyKey: key, bodyPieces: pieces, bodyBytes: bytes, expired } = row;
+      const { bodyKey: key, bodyPieces: chunks, bodyBytes: bytes, expired } = row;
       return {
         job: JSON.parse(row.job) as unknown,
-        seal: key === null || pieces === null || bytes === null ? null : { key, pieces, bytes },
+        seal: key === null || chunks === null || bytes === null ? null : { key, chunks, bytes },
         expired,
         outcome: row.outcome === null ? null : Value.Parse(Outcome, JSON.parse(row.outcome)),
       };
     },
 
-    /** Sees that nothing is done for the job any more, but by whoever has it in hand. The job; null when there is none. */
+    /** Ends the admission: only a worker that already runs the job may finish it. Returns the job, or null if there is none. */
     revoke: async (id: string): Promise<unknown> => {
       const row = await db.maybeOne(sql.rows(JobRow)`
         /* admissions.revoke */
@@ -73,7 +73,7 @@ export function createAdmissionRepository(db: Queryable) {
       return row ? (JSON.parse(row.job) as unknown) : null;
     },
 
-    /** The jobs of those ids that are known, ended ones of late included. */
+    /** Returns the known jobs among `ids`, including those that ended recently. */
     findJobs: async (ids: readonly string[]): Promise<ReadonlyMap<string, unknown>> => {
       const rows = await db.any(sql.rows(ShownRow)`
         /* admissions.findJobs */
@@ -81,7 +81,7 @@ export function createAdmissionRepository(db: Queryable) {
       return new Map(rows.map(({ id, job }) => [id, JSON.parse(job) as unknown]));
     },
 
-    /** Deletes what has been over for so many seconds. */
+    /** Deletes admissions that expired more than `seconds` ago. */
     deleteExpired: (seconds: number) =>
       db.query(sql.nothing`
         /* admissions.deleteExpired */

@@ -11,7 +11,7 @@ const change = { stackId, updateId, requestedBy: 'u1', admission };
 const from = { organization: 'acme', project: 'shop', stack: 'dev' };
 const to = { ...from, stack: 'prod' };
 
-/** Jobs as the releases that share a queue with this one write them. */
+/** Jobs as written by the releases that share a queue with this one. */
 const queued = [
   { name: 'apply-checkpoint', schema: 1, kind: 'full', fence, arrivalSequence: 7, ...body },
   { name: 'apply-checkpoint', schema: 1, kind: 'delta', fence, arrivalSequence: null, ...body },
@@ -23,28 +23,28 @@ const queued = [
   { name: 'advance-fold', schema: 1, updateId },
 ];
 
-test.each(queued.map((job) => [job.name, job] as const))('%s is read as it is queued', (_name, job) => {
+test.each(queued.map((job) => [job.name, job] as const))('%s is accepted as queued', (_name, job) => {
   expect(Value.Check(Job, job)).toBe(true);
   expect(Value.Check(Job, JSON.parse(JSON.stringify(job)))).toBe(true);
 });
 
-test.each(queued.map((job) => [job.name, job] as const))('%s of a schema to come is left alone', (_name, job) => {
+test.each(queued.map((job) => [job.name, job] as const))('%s of a later schema is not accepted', (_name, job) => {
   expect(Value.Check(Job, { ...job, schema: job.schema + 1 })).toBe(false);
 });
 
-test('an import of schema 1, which has no admission, is left alone', () => {
+test('an import of schema 1, which has no admission, is not accepted', () => {
   const { admission: _admission, ...target } = change;
   expect(Value.Check(Job, { name: 'import-deployment', schema: 1, ...target, ...body })).toBe(false);
   expect(Value.Check(Job, { name: 'import-deployment', schema: 2, ...target, ...body })).toBe(false);
 });
 
-test('a job with a body is none without it, nor one under a name that nobody knows', () => {
+test('a job without its body, with an unknown encoding or with an unknown name is not accepted', () => {
   expect(Value.Check(Job, { name: 'append-journal', schema: 1, fence })).toBe(false);
   expect(Value.Check(Job, { name: 'append-journal', schema: 1, fence, ...body, encoding: 'br' })).toBe(false);
   expect(Value.Check(Job, { name: 'drop-stack', schema: 1, updateId })).toBe(false);
 });
 
-test('jobs are made under their name and the newest schema', () => {
+test('jobs are created with their name and the newest schema', () => {
   expect(compactJournal.create({ updateId })).toEqual({ name: 'fold-journal', schema: 1, updateId });
   expect(advanceFold.create({ updateId })).toEqual({ name: 'advance-fold', schema: 1, updateId });
   expect(renameStack.create({ ...change, from, to })).toEqual({ name: 'rename-stack', schema: 1, ...change, from, to });

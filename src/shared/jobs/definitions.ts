@@ -5,21 +5,21 @@ import { Admission, type StackHead } from '../updates/admitted-changes.ts';
 import { LeaseFence } from '../updates/lease.ts';
 import { defineTask, defineWrite } from './job-definition.ts';
 
-/** Saves a checkpoint of a running update, in one of the forms in which a CLI without journaling sends it. */
+/** Saves a checkpoint of a running update, as sent by a CLI without journaling. */
 export const applyCheckpoint = defineWrite({
   name: 'apply-checkpoint',
   schemas: [1],
   payload: {
     kind: CheckpointKind,
-    /** The CLI's in jobs without it, which the previous release makes. */
+    /** Missing in jobs of the previous release; `cli` then. */
     envelope: Type.Optional(CheckpointEnvelope),
     fence: LeaseFence,
-    /** Of full checkpoints: their place in the order in which they came in. */
+    /** Position in the order of arrival; full checkpoints only. */
     arrivalSequence: Type.Union([Type.Integer(), Type.Null()]),
   },
   label: ({ kind }) => kind,
   room: 'writes',
-  // A process that was frozen gives an old call a new place, after the repeat of that call.
+  // A process that was frozen could give an old call a later position than its repeat.
   onlyWhileAwaited: ({ kind }) => kind === 'full',
   run: async ({ writer }, job, body) =>
     writer.write({
@@ -38,7 +38,7 @@ export const appendJournal = defineWrite({
   room: 'writes',
   run: async ({ journalWriter, requestSnapshot }, { fence }, body) => {
     const { snapshotDue } = await body.use((entries) => journalWriter.append(fence, entries));
-    // A job of its own: the entries are committed whatever becomes of it, and their call does not wait for it.
+    // A separate job: the entries stay committed if it fails, and the call does not wait for it.
     if (snapshotDue) await requestSnapshot(fence.updateId);
   },
 });
@@ -55,12 +55,12 @@ export const appendEvents = defineWrite({
 
 const importTarget = {
   stackId: Type.String(),
-  /** Chosen before the job, so that a repeat of the job finds what the first run committed. */
+  /** Chosen before the job is queued, so that a second run finds what the first one committed. */
   updateId: Type.String(),
   requestedBy: Type.String(),
 };
 
-/** An import before its body has come: of the head that it may replace, not yet until when. */
+/** An import before its body has arrived: the head that it may replace, without a deadline. */
 export interface ImportInput {
   readonly stackId: string;
   readonly updateId: string;
@@ -68,10 +68,10 @@ export interface ImportInput {
   readonly head: StackHead;
 }
 
-/** Makes a deployment document a new version of a stack. */
+/** Imports a deployment document as a new version of a stack. */
 export const importDeployment = defineWrite({
   name: 'import-deployment',
-  // Since schema 2 with an admission: without, an import that waited long would undo what came after.
+  // Schema 2 added the admission: without it, an import that waited long would undo later changes.
   schemas: [2],
   payload: { ...importTarget, admission: Admission },
   label: () => 'import',
@@ -82,7 +82,7 @@ export const importDeployment = defineWrite({
   resolveFailure: ({ changes }, { updateId }, error) => changes.resolveFailure(updateId, error),
 });
 
-/** Renames a stack, and every mention of it in its state. */
+/** Renames a stack, including all references in its state. */
 export const renameStack = defineTask({
   name: 'rename-stack',
   schemas: [1],
@@ -90,7 +90,7 @@ export const renameStack = defineTask({
   run: ({ renamer }, job, beforeCommit) => renamer.rename(job, beforeCommit),
 });
 
-/** Makes a checkpoint of the journal of an update. */
+/** Compacts the journal of an update into a checkpoint. */
 export const compactJournal = defineTask({
   name: 'fold-journal',
   schemas: [1],
@@ -98,7 +98,7 @@ export const compactJournal = defineTask({
   run: ({ compactor }, { updateId }) => compactor.compact(updateId),
 });
 
-/** Stores how far the replay of a journal is. */
+/** Takes a snapshot of the replay of a journal. */
 export const advanceFold = defineTask({
   name: 'advance-fold',
   schemas: [1],
@@ -106,7 +106,7 @@ export const advanceFold = defineTask({
   run: ({ compactor }, { updateId }) => compactor.takeSnapshot(updateId),
 });
 
-/** What is queued: ids only. Bodies lie in the payload store under `payloadKey`. */
+/** A queued job: ids only. Bodies are in the payload store under `payloadKey`. */
 export const Job = Type.Union([
   applyCheckpoint.record,
   appendJournal.record,
@@ -119,5 +119,5 @@ export const Job = Type.Union([
 export type Job = Static<typeof Job>;
 export type JobName = Job['name'];
 
-/** What jobs of all releases have in common. */
+/** Fields that jobs of all releases have. */
 export const JobHead = Type.Object({ name: Type.String(), schema: Type.Integer() });

@@ -4,13 +4,13 @@ import type { Job } from './definitions.ts';
 import type { QueueStates } from './queue-names.ts';
 
 export interface DispatchOptions {
-  /** Size of the body handed over: decides the lane. */
+  /** Size of the body in the payload store. Selects the queue. */
   readonly bytes?: number;
-  /** How the body handed over is sealed. */
+  /** Seal of the body in the payload store. */
   readonly seal?: BodySeal | null;
-  /** Whose fair share of the workers the job counts to, e.g. the organization. */
+  /** The fair share of the workers that the job counts against, e.g. the organization. */
   readonly share?: string;
-  /** For work that the caller can do in another way: QueueAwayError at once when the queue cannot be asked any more. */
+  /** For work that the caller can do in another way: throws QueueAwayError as soon as the queue is unreachable. */
   readonly onlyWhileReachable?: boolean;
 }
 
@@ -18,17 +18,17 @@ export interface DispatcherState {
   readonly waiting: number;
   readonly active: number;
   readonly oldestWaitingMs: number;
-  readonly lanes: QueueStates;
+  readonly queues: QueueStates;
 }
 
-/** The figures of all lanes together. */
-export function sumQueues(lanes: QueueStates): DispatcherState {
-  const each = Object.values(lanes);
+/** Sums the states of all queues. */
+export function sumQueues(queues: QueueStates): DispatcherState {
+  const each = Object.values(queues);
   return {
-    waiting: each.reduce((sum, lane) => sum + lane.waiting, 0),
-    active: each.reduce((sum, lane) => sum + lane.active, 0),
-    oldestWaitingMs: Math.max(...each.map((lane) => lane.oldestWaitingMs)),
-    lanes,
+    waiting: each.reduce((sum, queue) => sum + queue.waiting, 0),
+    active: each.reduce((sum, queue) => sum + queue.active, 0),
+    oldestWaitingMs: Math.max(...each.map((queue) => queue.oldestWaitingMs)),
+    queues,
   };
 }
 
@@ -36,17 +36,17 @@ export function shuttingDown(): UnavailableError {
   return new UnavailableError('The server is shutting down; please retry', { retryAfterSeconds: 1 });
 }
 
-/** Hands jobs to workers, wherever these run. */
+/** Dispatches jobs to workers, in this process or others. */
 export interface JobDispatcher {
   /**
-   * Runs the job and resolves once its effect is committed. Rejects with the typed refusal of the job, or with
-   * UnavailableError when it failed, or its fate is not known within the wait (JobPendingError): then a repeat of the call is
-   * safe.
+   * Runs the job and resolves once its effect is committed. Rejects with the typed error of a rejected job, or with
+   * UnavailableError if the job failed or its outcome is unknown within the wait (JobPendingError). The call may then be
+   * repeated safely.
    */
   run(job: Job, options?: DispatchOptions): Promise<void>;
-  /** Sees that the job runs at some time; resolves once it is accepted. */
+  /** Queues the job to run later; resolves once it is accepted. */
   enqueue(job: Job, options?: DispatchOptions): Promise<void>;
   state(): DispatcherState;
-  /** Takes no more jobs and waits for the calls under way. */
+  /** Accepts no more jobs and waits for running calls. */
   close(): Promise<void>;
 }

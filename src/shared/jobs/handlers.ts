@@ -15,18 +15,18 @@ import {
 } from './definitions.ts';
 import type { JobServices } from './job-definition.ts';
 
-/** Runs one job to its outcome; the seal is that of its body. Total by type: a job without a handler does not compile. */
+/** Runs a job; `seal` is that of its body. A job without a handler does not compile. */
 export type JobHandlers = {
   readonly [N in JobName]: (job: Extract<Job, { name: N }>, seal: BodySeal | null) => Promise<void>;
 };
 
-/** Where the bodies of queued jobs lie, and the memory that they are inflated in. */
+/** The store of the bodies of queued jobs, and the memory to inflate them in. */
 export interface PayloadSource {
-  readonly handover: PayloadStore;
+  readonly payloads: PayloadStore;
   readonly bodyBuffer: BodyBuffer;
 }
 
-/** What a process that takes jobs from a queue does for each. */
+/** Handlers for a process that runs jobs from a queue. */
 export function createJobHandlers(services: JobServices, source: PayloadSource): JobHandlers {
   const bodyOf = (job: Queued, stackId: string, seal: BodySeal | null) => new StoredBody(source, job, stackId, seal);
   return {
@@ -40,9 +40,9 @@ export function createJobHandlers(services: JobServices, source: PayloadSource):
   };
 }
 
-/** Lets go of the body of a job that has ended. */
-export async function dropPayload({ handover }: Pick<PayloadSource, 'handover'>, job: Job): Promise<void> {
-  if ('payloadKey' in job) await handover.delete(job.payloadKey);
+/** Deletes the body of a job that has ended. */
+export async function dropPayload({ payloads }: Pick<PayloadSource, 'payloads'>, job: Job): Promise<void> {
+  if ('payloadKey' in job) await payloads.delete(job.payloadKey);
 }
 
 interface Queued {
@@ -51,7 +51,7 @@ interface Queued {
 }
 
 /**
- * The body of a queued job. It stays in the store until the job's end is written down: a job that is run again, after a fault or by
+ * The body of a queued job. It stays in the store until the job's result is stored: a job that runs again, after a fault or on
  * another worker, must find it.
  */
 class StoredBody implements WriteBody {
@@ -71,10 +71,10 @@ class StoredBody implements WriteBody {
     return { body: this.#bytes, encoding: this.#job.encoding, inflated: null };
   }
 
-  /** Jobs come in an order that is fair to organizations already: of those in hand it is the stacks that take turns. */
+  /** The queue is already fair to organizations, so running jobs share memory by stack. */
   use<T>(work: (inflated: Buffer) => Promise<T>): Promise<T> {
     return this.#source.bodyBuffer.use(this.#bytes, this.#job.encoding, work, this.#stackId);
   }
 
-  readonly #bytes: ByteSource = () => this.#source.handover.open(this.#job.payloadKey, this.#seal);
+  readonly #bytes: ByteSource = () => this.#source.payloads.open(this.#job.payloadKey, this.#seal);
 }

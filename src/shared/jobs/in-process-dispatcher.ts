@@ -19,9 +19,9 @@ interface Waiting {
   readonly seal: BodySeal | null;
   readonly since: number;
   readonly share: string | undefined;
-  /** How many jobs of the same share came before it and have not ended; low ranks go first. */
+  /** Number of earlier jobs of the same share that have not ended. Lower ranks run first. */
   readonly rank: number;
-  readonly settle: (error: unknown) => void;
+  readonly onEnded: (error: unknown) => void;
 }
 
 interface JobQueue {
@@ -33,12 +33,12 @@ interface JobQueue {
 
 export interface InProcessDispatcherOptions {
   readonly concurrency: Readonly<Record<QueueName, number>>;
-  /** Bodies from this size on go to the large lane. */
+  /** Bodies of at least this size go to the large queue. */
   readonly largeBytes: number;
   readonly logger: Logger;
-  /** Longest wait of `run`, in ms. */
+  /** Maximum wait of `run`, in ms. */
   readonly waitMs: number;
-  /** Told of a job that has ended: committed, refused or given up. */
+  /** Called for each job that has ended: committed, rejected or failed permanently. */
   readonly onEnded: (job: Job) => Promise<void>;
 }
 
@@ -46,14 +46,14 @@ const attempts = 4;
 const firstBackoffMs = 100;
 
 /**
- * Runs jobs in this process, as many at a time as the lane allows, in order of arrival, but those of a share that has much
- * under way after the others. A fault is tried again with a growing, jittered pause; a refusal is final. Jobs live in memory
- * only, which is enough: whoever waits is told when the process ends, and what nobody waits for is found again by the sweep.
+ * Runs jobs in this process, up to the concurrency of each queue. Jobs are ordered by arrival, but those of a share with many
+ * unfinished jobs run after the others. Faults are retried with a growing, jittered pause; rejections are final. Jobs live only in
+ * memory, which is enough: waiting callers get an error if the process ends, and the sweep finds jobs that no one waits for.
  */
 export class InProcessDispatcher implements JobDispatcher {
   readonly #handlers: JobHandlers;
   readonly #options: InProcessDispatcherOptions;
-  readonly #lanes: Readonly<Record<QueueName, JobQueue>>;
+  readonly #queues: Readonly<Record<QueueName, JobQueue>>;
   readonly #loads = new Map<string, number>();
   readonly #running = new Set<Promise<void>>();
   #closed = false;
@@ -61,8 +61,8 @@ export class InProcessDispatcher implements JobDispatcher {
   constructor(handlers: JobHandlers, options: InProcessDispatcherOptions) {
     this.#handlers = handlers;
     this.#options = options;
-    const lane = (concurrency: number): JobQueue => ({ concurrency, waiting: [], active: 0, failed: 0 });
-    this.#lanes = { small: lane(options.concurrency.small), large: lane(options.concurrency.large) };
+    const newQueue = (concurrency: number): JobQueue => ({ concurrency, waiting: [], active: 0, failed: 0 });
+    this.#queues = { small: newQueue(options.concurrency.small), large: newQueue(options.concurrency.large) };
   }
 
   run(job: Job, options: DispatchOptions = {}): Promise<void> {
@@ -79,7 +79,7 @@ export class InProcessDispatcher implements JobDispatcher {
 
   async enqueue(job: Job, options: DispatchOptions = {}): Promise<void> {
     if (this.#closed) throw shuttingDown();
-    // Behind the first job of everyone that waits.
+    // Behind the first waiting job of every share.
     this.#add(job, options, 1, (error) => {
       if (error !== undefined) this.#options.logger.error({ job: job.name, err: error }, 'job failed');
     });
@@ -93,7 +93,7 @@ export class InProcessDispatcher implements JobDispatcher {
       failed,
       oldestWaitingMs: waiting.reduce((oldest, { since }) => Math.max(oldest, now - since), 0),
     });
-    return sumQueues({ small: stateOf(this.#lanes.small), large: stateOf(this.#lanes.large) });
+    return sumQueues({ small: stateOf(this.#queues.small), large: stateOf(this.#queues.large) });
   }
 
   async close(): Promise<void> {
@@ -105,48 +105,48 @@ export class InProcessDispatcher implements JobDispatcher {
     job: Job,
     { bytes = 0, seal = null, share }: DispatchOptions,
     lowestRank: number,
-    settle: (error: unknown) => void,
+    onEnded: (error: unknown) => void,
   ): void {
-    const lane = this.#lanes[queueFor(bytes, this.#options.largeBytes)];
+    const queue = this.#queues[queueFor(bytes, this.#options.largeBytes)];
     const load = share === undefined ? 0 : (this.#loads.get(share) ?? 0);
     if (share !== undefined) this.#loads.set(share, load + 1);
     const rank = Math.max(load, lowestRank);
-    let at = lane.waiting.length;
-    while (at > 0 && (lane.waiting[at - 1] as Waiting).rank > rank) at--;
-    lane.waiting.splice(at, 0, { job, seal, since: performance.now(), share, rank, settle });
-    this.#next(lane);
+    let at = queue.waiting.length;
+    while (at > 0 && (queue.waiting[at - 1] as Waiting).rank > rank) at--;
+    queue.waiting.splice(at, 0, { job, seal, since: performance.now(), share, rank, onEnded });
+    this.#next(queue);
   }
 
-  #next(lane: JobQueue): void {
-    while (lane.active < lane.concurrency) {
-      const waiting = lane.waiting.shift();
+  #next(queue: JobQueue): void {
+    while (queue.active < queue.concurrency) {
+      const waiting = queue.waiting.shift();
       if (!waiting) return;
-      lane.active++;
-      const run = this.#process(lane, waiting)
+      queue.active++;
+      const run = this.#process(queue, waiting)
         .then(
-          () => waiting.settle(undefined),
-          (error: unknown) => waiting.settle(error),
+          () => waiting.onEnded(undefined),
+          (error: unknown) => waiting.onEnded(error),
         )
         .finally(() => {
           this.#running.delete(run);
-          lane.active--;
-          this.#lighten(waiting.share);
-          this.#next(lane);
+          queue.active--;
+          this.#reduceLoad(waiting.share);
+          this.#next(queue);
         });
       this.#running.add(run);
     }
   }
 
-  #lighten(share: string | undefined): void {
+  #reduceLoad(share: string | undefined): void {
     if (share === undefined) return;
     const load = (this.#loads.get(share) ?? 1) - 1;
     if (load > 0) this.#loads.set(share, load);
     else this.#loads.delete(share);
   }
 
-  async #process(lane: JobQueue, { job, seal }: Waiting): Promise<void> {
+  async #process(queue: JobQueue, { job, seal }: Waiting): Promise<void> {
     try {
-      await this.#attempt(lane, job, seal);
+      await this.#attempt(queue, job, seal);
     } finally {
       await this.#options
         .onEnded(job)
@@ -156,16 +156,16 @@ export class InProcessDispatcher implements JobDispatcher {
     }
   }
 
-  async #attempt(lane: JobQueue, job: Job, seal: BodySeal | null): Promise<void> {
+  async #attempt(queue: JobQueue, job: Job, seal: BodySeal | null): Promise<void> {
     const process = this.#handlers[job.name] as (job: Job, seal: BodySeal | null) => Promise<void>;
     for (let attempt = 1; ; attempt++) {
       try {
         return await process(job, seal);
       } catch (error) {
         if (toRejection(error) !== null) throw error;
-        // Nobody but the client has a missing body: no attempt of ours can help.
+        // Only the client has a missing body, so a retry cannot help.
         if (attempt === attempts || error instanceof PayloadMissingError) {
-          lane.failed++;
+          queue.failed++;
           this.#options.logger.error({ job: job.name, attempt, err: error }, 'job failed permanently');
           throw error instanceof AppError ? error : failedJob(error);
         }

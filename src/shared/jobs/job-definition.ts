@@ -10,7 +10,7 @@ import type { DeploymentImporter } from '../states/deployment-importer.ts';
 import type { StackRenamer } from '../states/stack-renamer.ts';
 import type { AdmittedChanges } from '../updates/admitted-changes.ts';
 
-/** What jobs work with, in every process that runs them. */
+/** Services that jobs use, in every process that runs them. */
 export interface JobServices {
   readonly changes: AdmittedChanges;
   readonly eventWriter: EventWriter;
@@ -19,48 +19,48 @@ export interface JobServices {
   readonly journalWriter: JournalWriter;
   readonly renamer: StackRenamer;
   readonly writer: CheckpointWriter;
-  /** Sees that a fold point is made at some time. Never rejects: it only saves time later. */
+  /** Requests a snapshot of a journal. Never rejects: a snapshot only saves time later. */
   readonly requestSnapshot: (updateId: string) => Promise<void>;
 }
 
-/** Where the body of a queued job lies. */
+/** Refers to the body of a queued job. */
 export const QueuedBody = Type.Object({ payloadKey: Type.String(), encoding: BodyEncoding });
 export type QueuedBody = Static<typeof QueuedBody>;
 
-/** A job as it is made and run: what it carries, under its name. */
+/** A job: its payload, name and schema. */
 type JobOf<N extends string, P extends TProperties> = Static<TObject<P>> & { name: N; schema: number };
 
 /** A job without a body. */
 export interface TaskDefinition<N extends string, P extends TProperties> {
-  /** The schema of what is queued. A job of another release that this one does not know does not match. */
+  /** The schema of a queued job. Jobs of other releases that this one does not know do not match. */
   readonly record: TUnsafe<JobOf<N, P>>;
-  /** The job, as this release makes it. */
+  /** Creates the job as of this release. */
   create(payload: Static<TObject<P>>): JobOf<N, P>;
-  /** `beforeCommit` may throw, and nothing is committed then. */
+  /** If `beforeCommit` throws, nothing is committed. */
   run(services: JobServices, job: JobOf<N, P>, beforeCommit?: () => Promise<void>): Promise<void>;
 }
 
 /**
- * A job with a body: a write, as routes submit it. `I` is what a route knows of it before the body has come, `J` the job without its
+ * A job with a body: a write, as routes submit it. `I` is what a route knows before the body has arrived, `J` the job without its
  * body.
  */
 export interface WriteDefinition<I, J> {
   readonly record: TUnsafe<J & QueuedBody>;
   /** Label in the metrics. */
   readonly label: (input: I) => string;
-  /** `imports`: of calls that the CLI does not repeat, which wait for room instead of being refused. */
+  /** `imports`: for calls that the CLI does not repeat; they wait for room instead of being refused. */
   readonly room: RoomName;
   /**
-   * Do nothing for a client that is gone when its body is here: it may have repeated the call elsewhere, and this one has
-   * no number by which to tell.
+   * Skip the write if the client has disconnected by the time its body is complete: it may have repeated the call elsewhere,
+   * and this call has no number to detect that.
    */
   readonly onlyWhileAwaited?: ((input: I) => boolean) | undefined;
-  /** The job, as this release makes it; asked for when the body is all here. */
+  /** Creates the job as of this release. Called when the body is complete. */
   admit(services: JobServices, input: I): Promise<J>;
   run(services: JobServices, job: J, body: WriteBody): Promise<void>;
   /**
-   * For writes that must not be committed once their client was told of an error. Given an error from the attempt to commit:
-   * resolves when the write is committed nevertheless; otherwise throws what to tell, and the write never will be.
+   * For writes that must not be committed after their client got an error. Receives the error of the attempt to commit.
+   * Resolves if the write is committed nevertheless; otherwise throws the error for the client and prevents the commit.
    */
   readonly resolveFailure?: ((services: JobServices, job: J, error: unknown) => Promise<void>) | undefined;
 }
@@ -68,14 +68,14 @@ export interface WriteDefinition<I, J> {
 interface Common<N extends string, P extends TProperties> {
   readonly name: N;
   /**
-   * The versions of the payload that this release reads; it writes the last. A payload that changes its meaning gets another number, so
-   * that processes of two releases can share a queue: a job that a release does not know it leaves to the other.
+   * The payload versions that this release reads; it writes the last. A payload whose meaning changes gets a new number, so that
+   * processes of two releases can share a queue: each leaves jobs that it does not know to the other.
    */
   readonly schemas: readonly number[];
   readonly payload: P;
 }
 
-/** Describes a job without a body. */
+/** Defines a job without a body. */
 export function defineTask<const N extends string, P extends TProperties>(
   definition: Common<N, P> & Pick<TaskDefinition<N, P>, 'run'>,
 ): TaskDefinition<N, P> {
@@ -83,7 +83,7 @@ export function defineTask<const N extends string, P extends TProperties>(
   return { record: Type.Unsafe(recordOf(definition)), create: creatorOf(definition), run };
 }
 
-/** Describes a job with a body. `admit` makes its payload of what a route knows, where that is not all of it. */
+/** Defines a job with a body. `admit` builds the payload from the input of a route; by default the input is the payload. */
 export function defineWrite<const N extends string, P extends TProperties, I = Static<TObject<P>>>({
   admit,
   ...definition

@@ -7,7 +7,7 @@ const OutcomeRow = Type.Object({ outcome: Type.String() });
 
 export type JobResultRepository = ReturnType<typeof createJobResultRepository>;
 
-/** What queued jobs came to; the messages between processes are hints, this is what counts. */
+/** The results of queued jobs. They are authoritative; messages between processes are only hints. */
 export function createJobResultRepository(db: Queryable) {
   return {
     insert: (jobId: string, outcome: Outcome) =>
@@ -22,7 +22,7 @@ export function createJobResultRepository(db: Queryable) {
       return row ? Value.Parse(Outcome, JSON.parse(row.outcome)) : null;
     },
 
-    /** A job that may still be run keeps its receipt, whatever a clock did: without it, it would be run again. */
+    /** A job that may still be run keeps its result, even if a clock was wrong: without it, the job would run again. */
     deleteOlderThan: (seconds: number) =>
       db.query(sql.nothing`
         /* jobResults.deleteOlderThan */

@@ -4,19 +4,19 @@ import { redisCall } from '../platform/redis/redis.ts';
 import type { AdmissionRepository } from './admission-repository.ts';
 import { Job } from './definitions.ts';
 import type { QueueMonitor, RedisState } from './queue-monitor.ts';
-import { lanes, type QueueName, type QueueState } from './queue-names.ts';
+import { type QueueName, type QueueState, queueNames } from './queue-names.ts';
 import type { JobData, Queues } from './queues.ts';
 
 const shownStates = ['active', 'wait', 'prioritized', 'delayed', 'failed'] as const;
 export type ShownState = (typeof shownStates)[number];
 
-/** Of what a stranger may have written to Redis, no more than this is shown. */
+/** Maximum length of text from Redis that is shown, since others may have written it. */
 const shownCharacters = 200;
 const idPattern = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
 /**
- * A job as people may see it: ids, times and the kind of its fault. Name, times and fault are what Redis says; update and stack come from
- * its admission, and are null for a job that has none.
+ * A job as shown to people: ids, times and the kind of its fault. Name, times and fault come from Redis; update and stack come
+ * from its admission, and are null for a job without one.
  */
 export interface ShownJob {
   readonly id: string;
@@ -33,23 +33,23 @@ export interface ShownJob {
 }
 
 export interface ShownQueue extends QueueState {
-  readonly lane: QueueName;
+  readonly name: QueueName;
   readonly workers: number;
   readonly jobs: readonly ShownJob[];
 }
 
 export interface QueueOverview {
   readonly redis: RedisState;
-  readonly lanes: readonly ShownQueue[];
+  readonly queues: readonly ShownQueue[];
 }
 
 interface FoundQueue {
-  readonly lane: QueueName;
+  readonly name: QueueName;
   readonly workers: number;
   readonly jobs: readonly { readonly queued: QueuedJob<JobData>; readonly state: ShownState }[];
 }
 
-/** The queues for people to look at. Nothing can be changed: a job's caller was told of its end and repeats the call itself. */
+/** Read-only view of the queues. Jobs cannot be retried here: their callers got the error and repeat the calls themselves. */
 export class QueueBoard {
   readonly #queues: Queues;
   readonly #monitor: QueueMonitor;
@@ -61,34 +61,34 @@ export class QueueBoard {
     this.#admissions = admissions;
   }
 
-  /** Each lane with its newest `limit` jobs of every state. Throws UnavailableError. */
+  /** Returns each queue with its newest `limit` jobs of every state. Throws UnavailableError. */
   async overview(limit: number): Promise<QueueOverview> {
-    await this.#monitor.look();
-    const found = await Promise.all(lanes.map((lane) => redisCall(() => this.#find(lane, limit))));
+    await this.#monitor.poll();
+    const found = await Promise.all(queueNames.map((name) => redisCall(() => this.#find(name, limit))));
     const ids = found.flatMap(({ jobs }) =>
       jobs.flatMap(({ queued: { id = '' } }) => (idPattern.test(id) ? [id] : [])),
     );
     const admitted = await this.#admissions.findJobs(ids);
-    const shown = found.map(({ lane, workers, jobs }) => ({
-      ...this.#monitor.lanes[lane],
-      lane,
+    const shown = found.map(({ name, workers, jobs }) => ({
+      ...this.#monitor.queueStates[name],
+      name,
       workers,
       jobs: jobs.map(({ queued, state }) => showJob(queued, state, admitted.get(queued.id ?? ''))),
     }));
-    return { redis: this.#monitor.redis, lanes: shown };
+    return { redis: this.#monitor.redis, queues: shown };
   }
 
-  async #find(lane: QueueName, limit: number): Promise<FoundQueue> {
-    const queue = await this.#queues.get(lane);
+  async #find(name: QueueName, limit: number): Promise<FoundQueue> {
+    const queue = await this.#queues.get(name);
     const [workers, ...jobs] = await Promise.all([
       queue.getWorkersCount(),
       ...shownStates.map(async (state) => {
         const found = await queue.getJobs([state], 0, limit - 1, state !== 'failed');
-        // A job may go between the two questions that BullMQ asks.
+        // A job may be removed between the two commands of BullMQ.
         return found.flatMap((queued) => (queued ? [{ queued, state }] : []));
       }),
     ]);
-    return { lane, workers, jobs: jobs.flat() };
+    return { name, workers, jobs: jobs.flat() };
   }
 }
 
@@ -118,7 +118,7 @@ function numberOf(value: unknown): number {
   return Number.isSafeInteger(value) ? (value as number) : 0;
 }
 
-/** Null for what is no time. */
+/** Returns null if the value is not a time. */
 function timeOf(ms: unknown): Date | null {
   const time = new Date(typeof ms === 'number' && ms > 0 ? ms : Number.NaN);
   return Number.isNaN(time.getTime()) ? null : time;

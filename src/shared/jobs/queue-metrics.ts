@@ -1,38 +1,38 @@
 import type { Metrics } from '../platform/telemetry/metrics.ts';
 import type { RedisState } from './queue-monitor.ts';
-import { lanes, type QueueState, type QueueStates } from './queue-names.ts';
+import { type QueueState, type QueueStates, queueNames } from './queue-names.ts';
 
-/** Depth and age of the queues, read when metrics are scraped. */
+/** Registers gauges of the depth and age of the queues, read on each scrape. */
 export function registerQueueGauges(metrics: Metrics, state: () => QueueStates): void {
-  const byQueue = (read: (lane: QueueState) => number) => () =>
-    Object.fromEntries(lanes.map((lane) => [lane, read(state()[lane])]));
+  const byQueue = (read: (queue: QueueState) => number) => () =>
+    Object.fromEntries(queueNames.map((name) => [name, read(state()[name])]));
   metrics.gaugeBy(
     'holdfast_jobs_waiting',
     'Jobs waiting for a worker or for their next attempt.',
     'queue',
-    byQueue((lane) => lane.waiting),
+    byQueue((queue) => queue.waiting),
   );
   metrics.gaugeBy(
     'holdfast_jobs_active',
     'Jobs running.',
     'queue',
-    byQueue((lane) => lane.active),
+    byQueue((queue) => queue.active),
   );
   metrics.gaugeBy(
     'holdfast_jobs_failed',
     'Failed jobs that are kept for inspection.',
     'queue',
-    byQueue((lane) => lane.failed),
+    byQueue((queue) => queue.failed),
   );
   metrics.gaugeBy(
     'holdfast_jobs_oldest_waiting_seconds',
     'Age of the oldest waiting job.',
     'queue',
-    byQueue((lane) => lane.oldestWaitingMs / 1000),
+    byQueue((queue) => queue.oldestWaitingMs / 1000),
   );
 }
 
-/** Whether Redis answers, how fast, and how full it is. */
+/** Registers gauges of the reachability, latency and memory of Redis. */
 export function registerRedisMetrics(metrics: Metrics, state: () => RedisState): void {
   metrics.gauge('holdfast_redis_up', 'Whether Redis answered the last probe.', () => (state().up ? 1 : 0));
   metrics.gauge(

@@ -1,17 +1,17 @@
-/** Two lanes, so that imports of hundreds of MB do not hold up small writes. */
-export const lanes = ['small', 'large'] as const;
-export type QueueName = (typeof lanes)[number];
+/** Two queues, so that imports of hundreds of MB do not delay small writes. */
+export const queueNames = ['small', 'large'] as const;
+export type QueueName = (typeof queueNames)[number];
 
-/** The lane of a body of this size. */
+/** Selects the queue for a body of this size. */
 export function queueFor(bytes: number, largeBytes: number): QueueName {
   return bytes >= largeBytes ? 'large' : 'small';
 }
 
 export interface QueueState {
-  /** Jobs that wait for a worker, or for their next attempt. */
+  /** Jobs that wait for a worker or for their next attempt. */
   readonly waiting: number;
   readonly active: number;
-  /** Jobs given up that are still kept to be looked at. */
+  /** Jobs that failed permanently and are kept for inspection. */
   readonly failed: number;
   readonly oldestWaitingMs: number;
 }

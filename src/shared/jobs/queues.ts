@@ -5,27 +5,27 @@ import type { RedisConnection } from '../platform/redis/redis.ts';
 import type { QueueName } from './queue-names.ts';
 
 export const queuePrefix = 'holdfast';
-export const queueName = (lane: QueueName): string => `writes-${lane}`;
+export const redisQueueName = (name: QueueName): string => `writes-${name}`;
 
 export const replyChannelPrefix = 'holdfast:done:';
 
 /**
- * Job data: the channel on which the job's end is told. What is to be done stands in Postgres, under the job's id: whoever can write
- * to Redis has no say in it.
+ * Job data in Redis: the channel for the completion message. The job itself is in Postgres under its id, so that write access to
+ * Redis is not enough to change it.
  */
 export const JobData = Type.Object({ replyTo: Type.String({ pattern: `^${replyChannelPrefix}[0-9a-f-]{36}$` }) });
 export type JobData = Type.Static<typeof JobData>;
 
-/** A job's end, as told on the reply channel: a hint. */
+/** The message on the reply channel when a job has ended; only a hint. */
 export const Completion = Type.Object({
   jobId: Type.String(),
   result: Type.Union([Type.Literal('settled'), Type.Literal('failed')]),
 });
 export type Completion = Type.Static<typeof Completion>;
 
-/** Faults are tried again after about 0.2, 0.4, 0.8 … s, each with a quarter of jitter. */
+/** Faults are retried after about 0.2, 0.4, 0.8 … s, each with 25 % jitter. */
 const jobAttempts = 8;
-/** Kept for people to look at. */
+/** Failed jobs kept for inspection. */
 export const keptFailures: KeepJobs = { age: 7 * 24 * 3600, count: 10_000 };
 const jobOptions: JobsOptions = {
   backoff: { type: 'exponential', delay: 200, jitter: 0.25 },
@@ -34,7 +34,7 @@ const jobOptions: JobsOptions = {
   stackTraceLimit: 1,
 };
 
-/** The queues of a process, over one connection that is not theirs to close. */
+/** The queues of a process, over a shared connection that this class does not close. */
 export class Queues {
   readonly #connection: RedisConnection;
   readonly #logger: Logger;
@@ -47,13 +47,13 @@ export class Queues {
     this.#attempts = options.attempts;
   }
 
-  /** The lane's queue. Rejects, at once, when Redis is away; a queue that could not be opened is opened anew by the next call. */
-  get(lane: QueueName): Promise<Queue<JobData>> {
-    const open = this.#open.get(lane);
+  /** Opens the queue once. Rejects immediately if Redis is away; the next call tries again. */
+  get(name: QueueName): Promise<Queue<JobData>> {
+    const open = this.#open.get(name);
     if (open) return open;
-    const opening = this.#openQueue(lane);
-    this.#open.set(lane, opening);
-    opening.catch(() => this.#open.delete(lane));
+    const opening = this.#openQueue(name);
+    this.#open.set(name, opening);
+    opening.catch(() => this.#open.delete(name));
     return opening;
   }
 
@@ -62,17 +62,17 @@ export class Queues {
     await Promise.all(open.map((queue) => (queue.status === 'fulfilled' ? queue.value.close() : undefined)));
   }
 
-  async #openQueue(lane: QueueName): Promise<Queue<JobData>> {
-    const queue = new Queue<JobData>(queueName(lane), {
+  async #openQueue(name: QueueName): Promise<Queue<JobData>> {
+    const queue = new Queue<JobData>(redisQueueName(name), {
       connection: this.#connection,
       prefix: queuePrefix,
       defaultJobOptions: { ...jobOptions, attempts: this.#attempts ?? jobAttempts },
       skipWaitingForReady: true,
       streams: { events: { maxLen: 1000 } },
     });
-    queue.on('error', (error) => this.#logger.debug({ lane, err: error }, 'queue'));
+    queue.on('error', (error) => this.#logger.debug({ queue: name, err: error }, 'queue'));
     try {
-      // BullMQ asks Redis for its version once; a queue whose question failed never works again.
+      // BullMQ asks Redis for its version only once; a queue for which that failed never works.
       await queue.waitUntilReady();
       return queue;
     } catch (error) {

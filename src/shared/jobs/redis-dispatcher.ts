@@ -19,15 +19,12 @@ import type { QueueStates } from './queue-names.ts';
 import { Completion, type JobData } from './queues.ts';
 import { RedisJobQueue, type RedisJobQueueOptions } from './redis-job-queue.ts';
 
-/** How often a waiting call looks for itself, in case the message of its job's end was lost; in ms. */
-const lookMs = [1_000, 2_000, 4_000, 5_000];
-/** Longer than a call waits: what a process that died held of its share is free again then. */
+/** Intervals at which a waiting call polls, in case the completion message was lost; in ms. */
+const pollMs = [1_000, 2_000, 4_000, 5_000];
+/** Added to the wait of a call: entries of a process that died expire after that. */
 const shareGraceMs = 10_000;
 
-/**
- * Adds one to a share and answers with its size. Members go by their time, so that those of processes that died do not
- * count for ever.
- */
+/** Adds an entry to a share and returns the share's size. Entries expire, so that those of dead processes do not count forever. */
 const joinShareScript = `
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
@@ -36,9 +33,9 @@ redis.call('ZADD', KEYS[1], now + ARGV[2], ARGV[1])
 redis.call('PEXPIRE', KEYS[1], ARGV[2])
 return redis.call('ZCARD', KEYS[1])`;
 
-/** A call that waits: woken by a message, even one that comes before it begins to wait. */
+/** A waiting call. `notified` also records a message that arrives before the wait begins. */
 interface Waiter {
-  told: boolean;
+  notified: boolean;
   wake: () => void;
 }
 
@@ -50,14 +47,14 @@ export interface RedisDispatcherOptions extends RedisJobQueueOptions {
   readonly jobResults: JobResultRepository;
   readonly logger: Logger;
   readonly waitMs: number;
-  /** Figures of the lanes, all processes together. */
-  readonly lanes: () => QueueStates;
+  /** State of the queues, across all processes. */
+  readonly queueStates: () => QueueStates;
 }
 
 /**
- * Hands jobs to worker processes through BullMQ: what a job may do is written to Postgres first, Redis gets its id. A call waits for the message that its job has ended, which is only a hint to
- * look: the receipt in Postgres says what became of it. When there is neither job nor receipt (Redis lost it), or the wait is
- * over, the call ends in UnavailableError and the client repeats it.
+ * Dispatches jobs to worker processes through BullMQ. Writes what a job may do to Postgres first; Redis only gets its id. A call
+ * waits for the completion message, which is only a hint to poll: the job result in Postgres is authoritative. If there is neither
+ * a job nor a result (Redis lost it), or the wait is over, the call throws UnavailableError and the client repeats it.
  */
 export class RedisDispatcher implements JobDispatcher {
   readonly #options: RedisDispatcherOptions;
@@ -69,8 +66,8 @@ export class RedisDispatcher implements JobDispatcher {
   constructor(options: RedisDispatcherOptions) {
     this.#options = options;
     this.#queue = new RedisJobQueue(options);
-    options.subscriber.on('message', this.#hear);
-    // With every connection anew: ioredis itself loses a subscription that is broken off before it is answered.
+    options.subscriber.on('message', this.#onMessage);
+    // On every connection: ioredis loses a subscription whose connection closes before the reply.
     options.subscriber.on('ready', this.#subscribe);
     if (options.subscriber.status === 'ready') this.#subscribe();
   }
@@ -88,22 +85,22 @@ export class RedisDispatcher implements JobDispatcher {
   }
 
   state(): DispatcherState {
-    return sumQueues(this.#options.lanes());
+    return sumQueues(this.#options.queueStates());
   }
 
   async close(): Promise<void> {
     this.#closed = true;
     while (this.#calls.size > 0) await Promise.allSettled(this.#calls);
     const { subscriber } = this.#options;
-    subscriber.off('message', this.#hear);
+    subscriber.off('message', this.#onMessage);
     subscriber.off('ready', this.#subscribe);
-    // Not waited for: it would wait for Redis to come back.
+    // Not awaited: it would wait for Redis to come back.
     subscriber.unsubscribe(this.#queue.channel).catch(() => {});
   }
 
   async #run(job: Job, options: DispatchOptions): Promise<void> {
     const jobId = randomUUID();
-    const waiter: Waiter = { told: false, wake: () => {} };
+    const waiter: Waiter = { notified: false, wake: () => {} };
     this.#waiting.set(jobId, waiter);
     try {
       const queue = await this.#queue.queueFor(options);
@@ -116,7 +113,7 @@ export class RedisDispatcher implements JobDispatcher {
     }
   }
 
-  /** For a job that Redis lost: what is put back there in its place must not run when its caller has long repeated the call. */
+  /** For a job that Redis lost: a restored copy must not run after the caller has repeated the call. */
   #revoke(jobId: string): void {
     const { admissions, logger } = this.#options;
     const revoking = admissions
@@ -129,7 +126,7 @@ export class RedisDispatcher implements JobDispatcher {
     this.#calls.add(revoking);
   }
 
-  /** Whoever has much in the queue already stands behind those who have little: the first job of a share is number 1. */
+  /** Returns the number of unfinished jobs of the share, including this one. Shares with fewer jobs run first. */
   async #joinShare(jobId: string, share: string | undefined): Promise<number> {
     if (share === undefined) return 1;
     const { producer, waitMs } = this.#options;
@@ -152,22 +149,22 @@ export class RedisDispatcher implements JobDispatcher {
     { onlyWhileReachable }: DispatchOptions,
   ): Promise<void> {
     const deadline = performance.now() + this.#options.waitMs;
-    for (let look = 0; ; look++) {
+    for (let polls = 0; ; polls++) {
       const pause = Math.min(
-        lookMs[Math.min(look, lookMs.length - 1)] as number,
+        pollMs[Math.min(polls, pollMs.length - 1)] as number,
         Math.max(deadline - performance.now(), 0),
       );
-      await untilTold(waiter, pause);
-      if ((await this.#fateOf(jobId)) === 'committed') return;
+      await untilNotified(waiter, pause);
+      if ((await this.#outcomeOf(jobId)) === 'committed') return;
       if (performance.now() >= deadline) throw new JobPendingError();
       const state = await this.#stateOf(jobId, queue);
       if (state === 'under way' || (state === 'unreachable' && !onlyWhileReachable)) continue;
-      // It may have ended, and been cleared away, between the two questions.
-      const fate = await this.#fateOf(jobId);
-      if (fate === 'committed') return;
+      // The job may have ended and been removed between the two queries.
+      const outcome = await this.#outcomeOf(jobId);
+      if (outcome === 'committed') return;
       if (state === 'unreachable') throw new QueueAwayError();
-      // While Postgres cannot be asked, only a failed job is certain not to have ended well.
-      if (fate === 'open' || state === 'failed') {
+      // While Postgres is unreachable, only a failed job is certainly not committed.
+      if (outcome === 'open' || state === 'failed') {
         this.#revoke(jobId);
         throw new UnavailableError('The write failed on the worker, or was lost on the way; please retry', {
           retryAfterSeconds: 1,
@@ -176,8 +173,8 @@ export class RedisDispatcher implements JobDispatcher {
     }
   }
 
-  /** What the receipt says; throws the job's refusal. `open`: there is none yet, `unknown`: Postgres could not be asked. */
-  async #fateOf(jobId: string): Promise<'committed' | 'open' | 'unknown'> {
+  /** Reads the job result; throws the error of a rejected job. `open`: no result yet. `unknown`: Postgres is unreachable. */
+  async #outcomeOf(jobId: string): Promise<'committed' | 'open' | 'unknown'> {
     let outcome: Outcome | null;
     try {
       outcome = await this.#options.jobResults.find(jobId);
@@ -196,7 +193,7 @@ export class RedisDispatcher implements JobDispatcher {
       if (state === 'failed') return 'failed';
       return state === 'unknown' || state === 'completed' ? 'gone' : 'under way';
     } catch (error) {
-      // Redis is away: the job may still be running on a worker that has it in hand.
+      // Redis is away: a worker may still be running the job.
       this.#options.logger.debug({ jobId, err: error }, 'job could not be polled');
       return 'unreachable';
     }
@@ -209,12 +206,12 @@ export class RedisDispatcher implements JobDispatcher {
       .catch((error: unknown) => logger.warn({ err: error }, 'completion messages are unavailable for now'));
   };
 
-  readonly #hear = (_channel: string, message: string): void => {
+  readonly #onMessage = (_channel: string, message: string): void => {
     const completion = parseJson(message);
     if (!Value.Check(Completion, completion)) return;
     const waiter = this.#waiting.get(completion.jobId);
     if (!waiter) return;
-    waiter.told = true;
+    waiter.notified = true;
     waiter.wake();
   };
 }
@@ -223,7 +220,7 @@ function shareKey(share: string): string {
   return `holdfast:share:${share}`;
 }
 
-/** Undefined for what is no JSON: anyone can publish on a channel. */
+/** Returns undefined for invalid JSON: any Redis client can publish on a channel. */
 function parseJson(text: string): unknown {
   try {
     return JSON.parse(text) as unknown;
@@ -232,14 +229,14 @@ function parseJson(text: string): unknown {
   }
 }
 
-/** Resolves when the job's end is told, at the latest after `limitMs`. */
-async function untilTold(waiter: Waiter, limitMs: number): Promise<void> {
-  if (!waiter.told) {
+/** Resolves on notification, or after `limitMs`. */
+async function untilNotified(waiter: Waiter, limitMs: number): Promise<void> {
+  if (!waiter.notified) {
     const { promise, resolve } = Promise.withResolvers<void>();
     waiter.wake = resolve;
     const timer = setTimeout(resolve, limitMs);
     await promise;
     clearTimeout(timer);
   }
-  waiter.told = false;
+  waiter.notified = false;
 }

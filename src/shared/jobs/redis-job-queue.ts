@@ -8,29 +8,29 @@ import { queueFor } from './queue-names.ts';
 import { type JobData, type Queues, replyChannelPrefix } from './queues.ts';
 
 const lowestPriority = 1_000;
-/** Behind the first job of everyone that waits. */
+/** Behind the first waiting job of every share. */
 const unawaitedPriority = 1;
 
 export interface RedisJobQueueOptions {
   readonly queues: Queues;
   readonly admissions: AdmissionRepository;
-  /** Bodies from this size on go to the large lane. */
+  /** Bodies of at least this size go to the large queue. */
   readonly largeBytes: number;
-  /** How long a job may be run, from when it is queued. */
+  /** How long after being queued a job may still run, in ms. */
   readonly jobLifeMs: number;
 }
 
-/** Queues jobs for worker processes: what a job may do is written to Postgres first, Redis gets its id. */
+/** Queues jobs for worker processes. Writes what a job may do to Postgres first; Redis only gets its id. */
 export class RedisJobQueue {
   readonly #options: RedisJobQueueOptions;
-  /** Where the ends of this process's jobs are told, whether or not anyone listens. */
+  /** Channel for the completion messages of this process's jobs; it may have no subscriber. */
   readonly channel = `${replyChannelPrefix}${randomUUID()}`;
 
   constructor(options: RedisJobQueueOptions) {
     this.#options = options;
   }
 
-  /** Sees that the job runs at some time; resolves once it is accepted. Throws UnavailableError. */
+  /** Queues the job to run later; resolves once it is accepted. Throws UnavailableError. */
   async enqueue(job: Job, options: DispatchOptions = {}): Promise<void> {
     const queue = await this.queueFor(options);
     const jobId = randomUUID();
@@ -42,16 +42,16 @@ export class RedisJobQueue {
     return redisCall(() => this.#options.queues.get(queueFor(bytes, this.#options.largeBytes)));
   }
 
-  /** Throws the fault of Postgres: without this row no worker does anything. */
+  /** Writes the job to Postgres; workers run no job without this row. Throws database errors. */
   async admit(jobId: string, job: Job, { seal = null }: DispatchOptions): Promise<void> {
     const { admissions, jobLifeMs } = this.#options;
     await admissions.insert(jobId, job, seal, jobLifeMs / 1000);
   }
 
-  /** Low priorities go first. */
+  /** Jobs with a lower `priority` run first. */
   async add(queue: Queue<JobData>, jobId: string, job: Job, priority: number): Promise<void> {
     const options = { jobId, priority: Math.min(priority, lowestPriority) };
-    // The name is for people who look at the queue.
+    // The name is only for people who inspect the queue.
     await redisCall(() => queue.add(job.name, { replyTo: this.channel }, options));
   }
 }

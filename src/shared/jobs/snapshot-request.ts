@@ -1,7 +1,7 @@
 import type { Logger } from '../platform/logger/logger.ts';
 import { advanceFold, type Job } from './definitions.ts';
 
-/** Asks a worker for a fold point. What was written stays committed when the queue does not take the job. */
+/** Requests a snapshot from a worker. Logs a warning if the queue does not accept the job. */
 export function createSnapshotRequest(enqueue: (job: Job) => Promise<void>, logger: Logger) {
   return async (updateId: string): Promise<void> => {
     try {

@@ -57,8 +57,8 @@ await describeWithTools('an API that is killed in the middle of uploads', ['redi
   });
 
   async function held(): Promise<number> {
-    await app.context.handover.check(5_000);
-    return app.context.handover.bytesHeld();
+    await app.context.payloads.check(5_000);
+    return app.context.payloads.bytesHeld();
   }
 
   test('has its room, and the pieces of its bodies, given back within seconds', async () => {

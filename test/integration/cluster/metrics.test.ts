@@ -56,13 +56,13 @@ await describeWithTools('metrics of a cluster', ['redis-server', 'versitygw'], (
     };
   }
 
-  test('api and worker tell of both lanes, of Redis and of bytes in flight', async () => {
+  test('api and worker tell of both queues, of Redis and of bytes in flight', async () => {
     for (const url of [api.management as string, worker.url]) {
       await until(async () => ((await figures(url))('holdfast_redis_memory_bytes') ?? 0) > 100_000, 'a look was had');
       const figure = await figures(url);
-      for (const lane of ['small', 'large']) {
+      for (const queue of ['small', 'large']) {
         for (const name of ['waiting', 'active', 'failed', 'oldest_waiting_seconds'])
-          expect([name, figure(`holdfast_jobs_${name}{queue="${lane}"}`)]).toEqual([name, 0]);
+          expect([name, figure(`holdfast_jobs_${name}{queue="${queue}"}`)]).toEqual([name, 0]);
       }
       expect(figure('holdfast_payload_store_bytes')).toBe(0);
       expect(figure('holdfast_redis_up')).toBe(1);

@@ -73,13 +73,13 @@ await describeWithTools('queues for admins', ['redis-server'], () => {
         expect((await app.call(method, url, { auth: admin })).status).toBe(404);
     });
 
-    test('tells of lanes, workers and jobs by their ids', async () => {
+    test('shows queues, workers and jobs by their ids', async () => {
       const stack = await createStack(app);
       const update = await startUpdate(app, stack);
       await ok(saveState(app, update, 1, 'a-value-of-the-state'));
       const { json } = await look(admin, 'application/json');
       expect(json.redis).toMatchObject({ up: true });
-      expect(json.lanes.map(({ lane, workers }: { lane: string; workers: number }) => [lane, workers])).toEqual([
+      expect(json.queues.map(({ name, workers }: { name: string; workers: number }) => [name, workers])).toEqual([
         ['small', 1],
         ['large', 1],
       ]);
@@ -89,8 +89,8 @@ await describeWithTools('queues for admins', ['redis-server'], () => {
       const { context } = app;
       const updateId = '<b>no-update</b>';
       await expect(context.dispatcher.run({ name: 'fold-journal', schema: 1, updateId })).rejects.toThrow();
-      await until(async () => (await look(admin, 'application/json')).json.lanes[0].failed === 1, 'given up');
-      const [job] = (await look(admin, 'application/json')).json.lanes[0].jobs;
+      await until(async () => (await look(admin, 'application/json')).json.queues[0].failed === 1, 'given up');
+      const [job] = (await look(admin, 'application/json')).json.queues[0].jobs;
       expect(Object.keys(job).sort()).toEqual(
         [
           ...['addedAt', 'attempts', 'endedAt', 'fault', 'id', 'name'],

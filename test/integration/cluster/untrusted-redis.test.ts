@@ -311,7 +311,7 @@ await describeWithTools('whoever can write to Redis', ['redis-server'], () => {
     expect(page.text).not.toContain('<script');
     expect(page.text.length).toBeLessThan(200_000);
     const { json } = await ok(app.call('GET', '/admin/queues', { auth, accept: 'application/json' }));
-    expect(json.lanes[0].jobs.find(({ id }: { id: string }) => id === jobId)).toMatchObject({
+    expect(json.queues[0].jobs.find(({ id }: { id: string }) => id === jobId)).toMatchObject({
       addedAt: null,
       updateId: null,
       stackId: null,

@@ -1,53 +1,53 @@
 import { PayloadTooLargeError } from '../errors/errors.ts';
 import { type PayloadOptions, RoomLostError } from './payload-store.ts';
 
-/** What a sender has to send while it is waited for, lest it has stalled. */
+/** Bytes that a sender must send within the stall time to count as active. */
 const paceBytes = 32 * 1024;
 
-/** Tells a sender that says next to nothing from one that is at work. */
+/** Measures how long a sender keeps the server waiting, to detect one that has stalled. */
 export class Pace {
   #bytes = 0;
   #waitedMs = 0;
-  #askedAt: number | null = null;
+  #waitingSince: number | null = null;
 
-  /** The sender is waited for from now on. */
-  asked(): void {
-    this.#askedAt = performance.now();
+  /** Starts waiting for the sender. */
+  startWait(): void {
+    this.#waitingSince = performance.now();
   }
 
-  /** This much has come. */
-  came(bytes: number): void {
-    this.#waitedMs += performance.now() - (this.#askedAt ?? performance.now());
-    this.#askedAt = null;
+  /** Ends the wait. */
+  received(bytes: number): void {
+    this.#waitedMs += performance.now() - (this.#waitingSince ?? performance.now());
+    this.#waitingSince = null;
     this.#bytes += bytes;
     if (this.#bytes < paceBytes) return;
     this.#bytes = 0;
     this.#waitedMs = 0;
   }
 
-  /** How long the sender has been waited for since it last sent as much as it should, in ms; 0 while it is not waited for. */
+  /** Total wait since the sender last completed `paceBytes`, in ms; 0 if the server is not waiting for it now. */
   get waitedMs(): number {
-    return this.#askedAt === null ? 0 : this.#waitedMs + performance.now() - this.#askedAt;
+    return this.#waitingSince === null ? 0 : this.#waitedMs + performance.now() - this.#waitingSince;
   }
 }
 
-/** A body's place in a room. */
+/** A body's reservation in a room. */
 export interface Place {
   readonly pace: Pace;
-  /** Resolves once there is room for `bytes` more. Throws NoRoomError and RoomLostError. */
-  take(bytes: number): Promise<void>;
-  /** Set once the place is lost. */
+  /** Resolves once `bytes` more are reserved. Throws NoRoomError and RoomLostError. */
+  acquire(bytes: number): Promise<void>;
+  /** True once the reservation is lost. */
   readonly lost: boolean;
-  /** Told when the place is lost while the body is being waited for. */
+  /** Called if the reservation is lost while the next chunk is awaited. */
   onLost: (error: Error) => void;
 }
 
-/** Bytes that a body has room for ahead of their coming. */
+/** Bytes reserved ahead of arrival. */
 const stepBytes = 1024 * 1024;
 
 /**
- * The body as it arrives, read no further than there is room for it. Throws PayloadTooLargeError, NoRoomError, RoomLostError
- * and the body's own error.
+ * Yields the body as it arrives, and reads no more than is reserved for it. Throws PayloadTooLargeError, NoRoomError,
+ * RoomLostError and the errors of the body.
  */
 export async function* arriving(
   body: AsyncIterable<Buffer>,
@@ -55,17 +55,17 @@ export async function* arriving(
   { declaredBytes, maxBytes }: PayloadOptions,
   capacity: number,
 ): AsyncGenerator<Buffer> {
-  assertMayCome(declaredBytes, maxBytes);
+  assertDeclaredSize(declaredBytes, maxBytes);
   const step = Math.max(Math.min(stepBytes, Math.floor(capacity / 8)), 1);
-  let room = 0;
+  let reserved = 0;
   let bytes = 0;
-  const makeRoom = async (needed: number): Promise<void> => {
-    const ahead = Math.min(step, (declaredBytes ?? maxBytes) - room);
+  const reserve = async (needed: number): Promise<void> => {
+    const ahead = Math.min(step, (declaredBytes ?? maxBytes) - reserved);
     const more = Math.max(needed, ahead);
-    await place.take(more);
-    room += more;
+    await place.acquire(more);
+    reserved += more;
   };
-  if (declaredBytes !== 0) await makeRoom(1);
+  if (declaredBytes !== 0) await reserve(1);
   const iterator = body[Symbol.asyncIterator]();
   let ended = false;
   try {
@@ -73,28 +73,28 @@ export async function* arriving(
       if (place.lost) throw new RoomLostError();
       const next = Promise.withResolvers<IteratorResult<Buffer>>();
       place.onLost = next.reject;
-      place.pace.asked();
+      place.pace.startWait();
       iterator.next().then(next.resolve, next.reject);
       const { done, value } = await next.promise;
       if (done) {
         ended = true;
         return;
       }
-      place.pace.came(value.length);
+      place.pace.received(value.length);
       bytes += value.length;
       if (bytes > maxBytes) throw tooLarge(maxBytes);
-      if (bytes > room) await makeRoom(bytes - room);
+      if (bytes > reserved) await reserve(bytes - reserved);
       yield value;
     }
   } finally {
     place.onLost = () => {};
-    // Not waited for: a sender that is silent would hold up the answer.
+    // Not awaited: a silent sender would delay the response.
     if (!ended) void iterator.return?.().catch(() => {});
   }
 }
 
-/** Throws PayloadTooLargeError for a body that says itself that it is too large. */
-function assertMayCome(declaredBytes: number | null, maxBytes: number): void {
+/** Throws PayloadTooLargeError if the declared size is too large. */
+function assertDeclaredSize(declaredBytes: number | null, maxBytes: number): void {
   if (declaredBytes !== null && declaredBytes > maxBytes) throw tooLarge(maxBytes);
 }
 

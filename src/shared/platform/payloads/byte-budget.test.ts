@@ -7,13 +7,13 @@ const capacity = 100;
 const nextTurn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
 const step = fc.oneof(
-  fc.record({ kind: fc.constant('take' as const), bytes: fc.integer({ min: 0, max: 150 }) }),
+  fc.record({ kind: fc.constant('acquire' as const), bytes: fc.integer({ min: 0, max: 150 }) }),
   fc.record({ kind: fc.constant('grow' as const), which: fc.nat(), bytes: fc.integer({ min: 0, max: 150 }) }),
-  fc.record({ kind: fc.constant('give' as const), which: fc.nat() }),
+  fc.record({ kind: fc.constant('release' as const), which: fc.nat() }),
 );
 
-describe('a budget of bytes', () => {
-  test('is never overdrawn, admits in order and keeps nobody waiting for nothing', async () => {
+describe('a byte budget', () => {
+  test('is never exceeded, admits in order, and makes no one wait needlessly', async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(step, { maxLength: 40 }), async (steps) => {
         const budget = new ByteBudget(capacity);
@@ -25,33 +25,33 @@ describe('a budget of bytes', () => {
           await nextTurn();
           expect(budget.used).toBe(held.reduce((sum, bytes) => sum + bytes, 0));
           expect(budget.waiting).toBe(waiting.length);
-          // More than the capacity is one body that is larger than it, with nothing but empty ones beside.
+          // Only a single body larger than the capacity may exceed it; all others are empty then.
           if (budget.used > capacity) expect(held.filter((bytes) => bytes > 0)).toHaveLength(1);
-          // The first in line has room as soon as there is some.
+          // The first in the queue waits only while it does not fit.
           const next = waiting[0];
           if (next !== undefined) expect(budget.used > 0 && budget.used + next > capacity).toBe(true);
         };
         for (const each of steps) {
-          if (each.kind === 'take') {
+          if (each.kind === 'acquire') {
             const { bytes } = each;
             const position = arrivals++;
             const hasRoom = budget.used === 0 || budget.used + bytes <= capacity;
             const fits = bytes === 0 || (waiting.length === 0 && hasRoom);
             if (!fits) waiting.push(bytes);
-            void budget.take(bytes, null).then(() => {
+            void budget.acquire(bytes, null).then(() => {
               if (!fits) expect(waiting.shift()).toBe(bytes);
               held.push(bytes);
               if (bytes > 0) admitted.push(position);
             });
           } else if (held.length > 0) {
             const at = each.which % held.length;
-            if (each.kind === 'give') budget.give(held.splice(at, 1)[0] as number);
+            if (each.kind === 'release') budget.release(held.splice(at, 1)[0] as number);
             else if (budget.tryGrow(held[at] as number, each.bytes)) held[at] = (held[at] as number) + each.bytes;
           }
           await check();
         }
         for (let turn = 0; (held.length > 0 || waiting.length > 0) && turn < 200; turn++) {
-          budget.give(held.shift() ?? 0);
+          budget.release(held.shift() ?? 0);
           await check();
         }
         expect({ used: budget.used, waiting }).toEqual({ used: 0, waiting: [] });
@@ -61,11 +61,11 @@ describe('a budget of bytes', () => {
     );
   });
 
-  test('ends a wait that takes too long, and lets those behind it in', async () => {
+  test('ends a wait at its limit and admits the next in the queue', async () => {
     const budget = new ByteBudget(capacity);
-    await budget.take(60, null);
-    const large = budget.take(80, 20);
-    const small = budget.take(40, null);
+    await budget.acquire(60, null);
+    const large = budget.acquire(80, 20);
+    const small = budget.acquire(40, null);
     await expect(large).rejects.toThrow(UnavailableError);
     await small;
     expect({ used: budget.used, waiting: budget.waiting, peak: budget.peak }).toEqual({
@@ -75,26 +75,26 @@ describe('a budget of bytes', () => {
     });
   });
 
-  test('lets a share with little in hand go before one with much, however many of that wait', async () => {
+  test('admits a share that uses less before one that uses more, even if many of the latter wait', async () => {
     const budget = new ByteBudget(capacity);
     const admitted: string[] = [];
-    const take = (name: string, bytes: number, share: string) =>
-      void budget.take(bytes, null, share).then(() => admitted.push(name));
-    take('much 1', 60, 'much');
-    for (let number = 2; number <= 5; number++) take(`much ${number}`, 40, 'much');
+    const acquire = (name: string, bytes: number, share: string) =>
+      void budget.acquire(bytes, null, share).then(() => admitted.push(name));
+    acquire('much 1', 60, 'much');
+    for (let number = 2; number <= 5; number++) acquire(`much ${number}`, 40, 'much');
     await nextTurn();
     expect(admitted).toEqual(['much 1', 'much 2']);
-    take('little', 50, 'little');
-    budget.give(60, 'much');
+    acquire('little', 50, 'little');
+    budget.release(60, 'much');
     await nextTurn();
     expect(admitted).toEqual(['much 1', 'much 2', 'little']);
-    budget.give(50, 'little');
-    budget.give(40, 'much');
+    budget.release(50, 'little');
+    budget.release(40, 'much');
     await nextTurn();
     expect(admitted).toEqual(['much 1', 'much 2', 'little', 'much 3', 'much 4']);
   });
 
-  test('lets nobody wait for ever, whatever the shares', async () => {
+  test('lets no one wait forever, for any mix of shares', async () => {
     const request = fc.record({ bytes: fc.integer({ min: 1, max: 150 }), share: fc.constantFrom('a', 'b', 'c') });
     await fc.assert(
       fc.asyncProperty(fc.array(request, { minLength: 1, maxLength: 30 }), async (requests) => {
@@ -102,7 +102,7 @@ describe('a budget of bytes', () => {
         const held: { bytes: number; share: string }[] = [];
         let admitted = 0;
         for (const each of requests) {
-          void budget.take(each.bytes, null, each.share).then(() => {
+          void budget.acquire(each.bytes, null, each.share).then(() => {
             admitted++;
             held.push(each);
           });
@@ -112,9 +112,9 @@ describe('a budget of bytes', () => {
           expect(budget.used).toBe(held.reduce((sum, { bytes }) => sum + bytes, 0));
           if (budget.used > capacity) expect(held).toHaveLength(1);
           const done = held.shift();
-          if (done) budget.give(done.bytes, done.share);
-          // One share keeps coming back.
-          if (turn < 5) void budget.take(1, null, 'a').then(() => budget.give(1, 'a'));
+          if (done) budget.release(done.bytes, done.share);
+          // One share keeps requesting more.
+          if (turn < 5) void budget.acquire(1, null, 'a').then(() => budget.release(1, 'a'));
         }
         await nextTurn();
         expect(admitted).toBe(requests.length);

@@ -7,8 +7,8 @@ interface Waiting {
 }
 
 /**
- * Counts bytes against a limit. Who finds no room waits: the share that has least in hand is next, and within a share, or when two
- * have as much, whoever came first. More than the limit goes alone.
+ * Limits the bytes in use. Requests that do not fit wait. The share that uses the least is served first; within a share, or
+ * among equal shares, requests are ordered by arrival. A request larger than the limit is admitted while nothing else is in use.
  */
 export class ByteBudget {
   readonly #capacity: number;
@@ -25,21 +25,22 @@ export class ByteBudget {
     return this.#used;
   }
 
-  /** The most that was in use at any time. */
+  /** Maximum bytes in use so far. */
   get peak(): number {
     return this.#peak;
   }
 
-  /** How many wait. */
+  /** Number of waiting requests. */
   get waiting(): number {
     return this.#waiting.length;
   }
 
   /**
-   * Takes `bytes` for a share, e.g. an organization, in its turn; none are had at once. Who holds bytes already must not ask for more in this way: such
-   * could wait for each other. Rejects with UnavailableError when the wait took `limitMs`; null is no limit.
+   * Acquires `bytes` for a share, e.g. an organization; waits if they do not fit. Zero bytes resolve at once. A caller that
+   * already holds bytes must use `tryGrow` instead: two such callers could wait for each other. Rejects with UnavailableError
+   * after `limitMs`; null is no limit.
    */
-  async take(bytes: number, limitMs: number | null, share = ''): Promise<void> {
+  async acquire(bytes: number, limitMs: number | null, share = ''): Promise<void> {
     if (bytes === 0) return;
     if (this.#waiting.length === 0 && this.#fits(bytes)) {
       this.#add(bytes, share);
@@ -48,12 +49,12 @@ export class ByteBudget {
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     const waiting: Waiting = { bytes, share, admit: resolve };
     this.#waiting.push(waiting);
-    // Its share may have less in hand than all that wait.
+    // Its share may use less than those of all other waiters.
     this.#admit();
     const giveUp = (): void => {
       this.#waiting.splice(this.#waiting.indexOf(waiting), 1);
       reject(new UnavailableError('The server has no memory left for this request; please retry'));
-      // The next ones may need less.
+      // The next waiters may need less.
       this.#admit();
     };
     const timer = limitMs === null ? undefined : setTimeout(giveUp, limitMs);
@@ -64,14 +65,14 @@ export class ByteBudget {
     }
   }
 
-  /** Takes `bytes` on top of the `held` that the caller has, unless there is no room: false then. Never waits. */
+  /** Acquires `bytes` in addition to the `held` bytes of the caller. Returns false if they do not fit; never waits. */
   tryGrow(held: number, bytes: number, share = ''): boolean {
     if (this.#used > held && this.#used + bytes > this.#capacity) return false;
     this.#add(bytes, share);
     return true;
   }
 
-  give(bytes: number, share = ''): void {
+  release(bytes: number, share = ''): void {
     this.#add(-bytes, share);
     this.#admit();
   }
@@ -86,7 +87,7 @@ export class ByteBudget {
     }
   }
 
-  /** Who is next, whether there is room or not: no other passes by, or large ones would wait for ever. */
+  /** Returns the next waiter, even if it does not fit yet: if others overtook it, large requests would wait forever. */
   #next(): Waiting | undefined {
     let next: Waiting | undefined;
     for (const waiting of this.#waiting) {

@@ -5,7 +5,7 @@ import { MemoryPayloadStore } from './memory-payload-store.ts';
 
 const capacity = 1_000;
 const maxBytes = 600;
-/** The youngest gives way at once, and nobody is sent away because of the time. */
+/** The newest body is evicted at once; nothing times out. */
 const times = {
   patience: { withYielding: 0, withOthers: 1e9 },
   yieldingWaitMs: 1e9,
@@ -16,17 +16,17 @@ const times = {
 const body = fc.record({
   chunks: fc.array(fc.integer({ min: 0, max: 250 }), { maxLength: 4 }),
   isDeclared: fc.boolean(),
-  breaksOff: fc.boolean(),
+  fails: fc.boolean(),
   wait: fc.boolean(),
   share: fc.constantFrom('a', 'a', 'b'),
 });
 
-async function* stream(chunks: readonly Buffer[], breaksOff: boolean): AsyncGenerator<Buffer> {
+async function* stream(chunks: readonly Buffer[], fails: boolean): AsyncGenerator<Buffer> {
   for (const chunk of chunks) {
     await new Promise((resolve) => setImmediate(resolve));
     yield chunk;
   }
-  if (breaksOff) throw new TypeError('broken off');
+  if (fails) throw new TypeError('body failed');
 }
 
 async function read(store: MemoryPayloadStore, key: string): Promise<string> {
@@ -35,48 +35,48 @@ async function read(store: MemoryPayloadStore, key: string): Promise<string> {
   return Buffer.concat(parts).toString('hex');
 }
 
-describe('the hand-over store in memory', () => {
-  test('gives back each body it took whole, and all room in the end', async () => {
+describe('the payload store in memory', () => {
+  test('returns each stored body intact and releases all room in the end', async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(body, { minLength: 1, maxLength: 12 }), async (bodies) => {
         const store = new MemoryPayloadStore({ writes: capacity, imports: capacity }, times);
-        const most = { held: 0 };
-        const look = (): void => {
-          most.held = Math.max(most.held, store.bytesHeld());
+        let maxHeld = 0;
+        const check = (): void => {
+          maxHeld = Math.max(maxHeld, store.bytesHeld());
           expect(store.bytesHeld()).toBeGreaterThanOrEqual(0);
         };
-        const puts = bodies.map(async ({ chunks, isDeclared, breaksOff, wait, share }, index) => {
+        const puts = bodies.map(async ({ chunks, isDeclared, fails, wait, share }, index) => {
           const key = `key-${index}`;
           const parts = chunks.map((length) => Buffer.alloc(length, index));
           const bytes = chunks.reduce((sum, length) => sum + length, 0);
           const declaredBytes = isDeclared ? bytes : null;
           try {
-            const taken = await store.put(key, stream(parts, breaksOff), {
+            const stored = await store.put(key, stream(parts, fails), {
               maxBytes,
               declaredBytes,
               room: wait ? 'imports' : 'writes',
               share,
             });
-            look();
-            expect(taken).toEqual({ bytes, seal: null });
-            expect({ bytes: bytes <= maxBytes, breaksOff }).toEqual({ bytes: true, breaksOff: false });
-            const whole = Buffer.concat(parts).toString('hex');
-            expect(await read(store, key)).toBe(whole);
-            expect(await read(store, key)).toBe(whole);
+            check();
+            expect(stored).toEqual({ bytes, seal: null });
+            expect({ bytes: bytes <= maxBytes, fails }).toEqual({ bytes: true, fails: false });
+            const content = Buffer.concat(parts).toString('hex');
+            expect(await read(store, key)).toBe(content);
+            expect(await read(store, key)).toBe(content);
             await store.delete(key);
             await store.delete(key);
           } catch (error) {
-            look();
+            check();
             if (error instanceof PayloadTooLargeError) expect(bytes).toBeGreaterThan(maxBytes);
             else if (error instanceof UnavailableError)
               expect({ wait, isDeclared }).not.toEqual({ wait: true, isDeclared: true });
-            else expect({ error, breaksOff }).toEqual({ error: new TypeError('broken off'), breaksOff: true });
+            else expect({ error, fails }).toEqual({ error: new TypeError('body failed'), fails: true });
           }
           await expect(read(store, key)).rejects.toThrow(UnavailableError);
         });
         await Promise.all(puts);
         expect(store.bytesHeld()).toBe(0);
-        expect(most.held).toBeLessThanOrEqual(2 * capacity);
+        expect(maxHeld).toBeLessThanOrEqual(2 * capacity);
       }),
       { numRuns: 200 },
     );

@@ -3,7 +3,7 @@ import { MemoryRoom } from './memory-room.ts';
 import { PayloadMissingError, type PayloadOptions, type PayloadStore, type RoomSizes } from './payload-store.ts';
 import { defaultRoomTimes, type RoomName, type RoomTimes } from './room-rules.ts';
 
-/** Hand-over within one process: bodies stay in memory, writes and imports each in a room of their own. */
+/** Payload store within one process. Bodies stay in memory; writes and imports have separate rooms. */
 export class MemoryPayloadStore implements PayloadStore {
   readonly #bodies = new Map<string, { chunks: Buffer[]; bytes: number; room: MemoryRoom; share: string }>();
   readonly #rooms: Readonly<Record<RoomName, MemoryRoom>>;
@@ -48,7 +48,7 @@ export class MemoryPayloadStore implements PayloadStore {
     const body = this.#bodies.get(key);
     if (!body) return;
     this.#bodies.delete(key);
-    body.room.give(body.bytes, body.share);
+    body.room.release(body.bytes, body.share);
   }
 
   async check(): Promise<void> {}

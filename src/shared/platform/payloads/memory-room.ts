@@ -2,18 +2,19 @@ import { Pace, type Place } from './arriving-body.ts';
 import { NoRoomError, RoomLostError } from './payload-store.ts';
 import {
   type ArrivingBody,
+  chooseEvictions,
   defaultRoomTimes,
   isOverLimit,
-  mayTake,
+  mayAcquire,
   mayWait,
   type RoomState,
   type RoomTimes,
-  whoGivesWay,
 } from './room-rules.ts';
 
-const lookMs = 250;
+const pollMs = 250;
 
-class PlaceInMemory implements ArrivingBody, Place {
+/** A body's reservation in a `MemoryRoom`. */
+export class MemoryPlace implements ArrivingBody, Place {
   readonly #room: MemoryRoom;
   readonly #stallMs: number;
   readonly claim: number | null;
@@ -21,11 +22,11 @@ class PlaceInMemory implements ArrivingBody, Place {
   readonly share: string;
   readonly shareLimit: number | null;
   readonly pace = new Pace();
-  /** Whether it waits to get in rather than be refused. */
+  /** Whether it waits for room instead of being refused. */
   readonly waits: boolean;
   held = 0;
   blockedSince: number | null = null;
-  leaves = false;
+  evicted = false;
   waiting: { bytes: number; resolve: () => void; reject: (error: Error) => void } | null = null;
   onLost: (error: Error) => void = () => {};
 
@@ -44,17 +45,15 @@ class PlaceInMemory implements ArrivingBody, Place {
   }
 
   get lost(): boolean {
-    return this.leaves;
+    return this.evicted;
   }
 
-  take(bytes: number): Promise<void> {
-    return this.#room.take(this, bytes);
+  acquire(bytes: number): Promise<void> {
+    return this.#room.acquire(this, bytes);
   }
 }
 
-export type MemoryPlace = PlaceInMemory;
-
-/** A body that asks for a place; one that `waits` is not refused while it may still get room. */
+/** A body that needs a place. If `waits` is set, it is not refused while it may still get room. */
 export interface NewBody {
   readonly claim: number | null;
   readonly waits: boolean;
@@ -62,12 +61,12 @@ export interface NewBody {
   readonly shareLimit?: number | null;
 }
 
-/** Room in this process for the bodies that it takes in, by `room-rules.ts`. */
+/** Room for the bodies that this process receives, by the rules of `room-rules.ts`. */
 export class MemoryRoom {
   readonly #capacity: number;
   readonly #times: RoomTimes;
-  readonly #whole = new Map<string, number>();
-  #arriving: PlaceInMemory[] = [];
+  readonly #complete = new Map<string, number>();
+  #arriving: MemoryPlace[] = [];
   #timer: NodeJS.Timeout | undefined;
 
   constructor(capacity: number, times: RoomTimes = defaultRoomTimes) {
@@ -77,19 +76,19 @@ export class MemoryRoom {
 
   get used(): number {
     let used = 0;
-    for (const bytes of this.#whole.values()) used += bytes;
+    for (const bytes of this.#complete.values()) used += bytes;
     return this.#arriving.reduce((sum, { held }) => sum + held, used);
   }
 
-  /** A place for a body that will have `claim` bytes. */
+  /** Returns a place for a body of `claim` bytes. */
   enter(body: NewBody): MemoryPlace {
-    return new PlaceInMemory(this, body, this.#times);
+    return new MemoryPlace(this, body, this.#times);
   }
 
-  async take(place: PlaceInMemory, bytes: number): Promise<void> {
-    if (place.leaves) throw new RoomLostError();
+  async acquire(place: MemoryPlace, bytes: number): Promise<void> {
+    if (place.evicted) throw new RoomLostError();
     if (!this.#arriving.includes(place)) this.#arriving.push(place);
-    if (mayTake(this.#state(), place, bytes)) {
+    if (mayAcquire(this.#state(), place, bytes)) {
       place.held += bytes;
       return;
     }
@@ -97,43 +96,43 @@ export class MemoryRoom {
     place.blockedSince = performance.now();
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     place.waiting = { bytes, resolve, reject };
-    this.#timer ??= setInterval(() => this.#settle(), lookMs).unref();
-    this.#settle();
+    this.#timer ??= setInterval(() => this.#resolveWaits(), pollMs).unref();
+    this.#resolveWaits();
     await promise;
   }
 
-  /** The body is whole: it keeps `bytes` until they are given back. */
-  keep(place: PlaceInMemory, bytes: number): void {
-    if (bytes > 0) this.#whole.set(place.share, (this.#whole.get(place.share) ?? 0) + bytes);
+  /** Marks the body as complete. It holds `bytes` until `release`. */
+  keep(place: MemoryPlace, bytes: number): void {
+    if (bytes > 0) this.#complete.set(place.share, (this.#complete.get(place.share) ?? 0) + bytes);
     this.leave(place);
   }
 
-  /** Gives back what a body has that is not whole. */
-  leave(place: PlaceInMemory): void {
+  /** Releases what an incomplete body holds. */
+  leave(place: MemoryPlace): void {
     this.#arriving = this.#arriving.filter((each) => each !== place);
     place.held = 0;
-    this.#settle();
+    this.#resolveWaits();
   }
 
-  /** Gives back what a whole body had. */
-  give(bytes: number, share = ''): void {
-    const left = (this.#whole.get(share) ?? 0) - bytes;
-    if (left > 0) this.#whole.set(share, left);
-    else this.#whole.delete(share);
-    this.#settle();
+  /** Releases what a complete body held. */
+  release(bytes: number, share = ''): void {
+    const left = (this.#complete.get(share) ?? 0) - bytes;
+    if (left > 0) this.#complete.set(share, left);
+    else this.#complete.delete(share);
+    this.#resolveWaits();
   }
 
-  #state(): RoomState<PlaceInMemory> {
-    return { capacity: this.#capacity, whole: this.#whole, arriving: this.#arriving };
+  #state(): RoomState<MemoryPlace> {
+    return { capacity: this.#capacity, complete: this.#complete, arriving: this.#arriving };
   }
 
-  /** Gives room to whoever waits and may have it, the oldest first; sends away who has waited too long or must make room. */
-  #settle(): void {
+  /** Grants room to waiting bodies, oldest first. Refuses those that waited too long, and evicts those that must make room. */
+  #resolveWaits(): void {
     const now = performance.now();
     for (const place of [...this.#arriving]) {
       const { waiting } = place;
       if (!waiting || place.blockedSince === null) continue;
-      if (mayTake(this.#state(), place, waiting.bytes)) {
+      if (mayAcquire(this.#state(), place, waiting.bytes)) {
         place.held += waiting.bytes;
         stopWaiting(place);
         waiting.resolve();
@@ -145,8 +144,8 @@ export class MemoryRoom {
         waiting.reject(new NoRoomError(isOverLimit(this.#state(), place, waiting.bytes)));
         continue;
       }
-      for (const leaving of whoGivesWay(this.#state(), place, waiting.bytes, now, this.#times.patience))
-        sendAway(leaving);
+      for (const evicted of chooseEvictions(this.#state(), place, waiting.bytes, now, this.#times.patience))
+        evict(evicted);
     }
     if (this.#arriving.some(({ waiting }) => waiting)) return;
     clearInterval(this.#timer);
@@ -154,14 +153,14 @@ export class MemoryRoom {
   }
 }
 
-function stopWaiting(place: PlaceInMemory): void {
+function stopWaiting(place: MemoryPlace): void {
   place.waiting = null;
   place.blockedSince = null;
 }
 
-function sendAway(place: PlaceInMemory): void {
+function evict(place: MemoryPlace): void {
   const { waiting } = place;
-  place.leaves = true;
+  place.evicted = true;
   stopWaiting(place);
   waiting?.reject(new RoomLostError());
   place.onLost(new RoomLostError());

@@ -3,62 +3,62 @@ import type { RoomName } from './room-rules.ts';
 
 export interface PayloadOptions {
   readonly maxBytes: number;
-  /** Content-Length, when the client gave it. */
+  /** Content-Length, if the client sent it. */
   readonly declaredBytes: number | null;
-  /** A body among the writes is refused when there is no room, one among the imports waits for it. */
+  /** Without room, a body in `writes` is refused, and a body in `imports` waits. */
   readonly room: RoomName;
-  /** Whose part of the room the body counts to, e.g. the organization. */
+  /** The share of the room that the body counts against, e.g. the organization. */
   readonly share?: string;
-  /** Most bytes that the share may have in the room, unless a single body is larger; null is as much as there is. */
+  /** Maximum bytes of the share in the room; a single body may be larger. Null is no limit. */
   readonly shareLimit?: number | null;
 }
 
-/** Room for bodies, in bytes. */
+/** Capacities of the rooms, in bytes. */
 export type RoomSizes = Readonly<Record<RoomName, number>>;
 
-/** What it takes to open a body that is kept sealed: to be known to the API and Postgres, not to where the body is kept. */
+/** What is needed to open a sealed body. Known to the API and Postgres only, not to where the body is stored. */
 export interface BodySeal {
-  /** Of this body alone. */
+  /** Encrypts only this body. */
   readonly key: Buffer;
-  readonly pieces: number;
+  readonly chunks: number;
   readonly bytes: number;
 }
 
 /** Keeps request bodies between the process that received them and the worker that stores them. */
 export interface PayloadStore {
   /**
-   * Takes in a body as it arrives. Rejects with PayloadTooLargeError above `maxBytes`, with UnavailableError when the store
-   * has no room for it, or needs its room for an older one, and with the body's own error when that breaks off; nothing is
-   * kept then. The seal is null where bodies do not leave the process.
+   * Stores a body as it arrives. Rejects with PayloadTooLargeError above `maxBytes`, with UnavailableError if the store has
+   * no room for it or needs its room for an older one, and with the body's own error if that fails; nothing is stored then.
+   * The seal is null if bodies do not leave the process.
    */
   put(
     key: string,
     body: AsyncIterable<Buffer>,
     options: PayloadOptions,
   ): Promise<{ bytes: number; seal: BodySeal | null }>;
-  /** The body, as often as asked. Throws PayloadMissingError, and PayloadTamperedError when it is not what was sealed. */
+  /** Reads the body; may be called repeatedly. Throws PayloadMissingError, and PayloadTamperedError if it is not what was sealed. */
   open(key: string, seal: BodySeal | null): AsyncIterable<Buffer>;
   delete(key: string): Promise<void>;
   bytesHeld(): number;
-  /** Resolves when the store answers; throws UnavailableError when it has not within `limitMs`. */
+  /** Resolves if the store responds; throws UnavailableError if it does not within `limitMs`. */
   check(limitMs: number): Promise<void>;
-  /** Ends what goes on in the background. */
+  /** Stops background work. */
   close(): Promise<void>;
 }
 
-/** The body is not (or no longer) there: it was done with, it expired, or Redis lost it. Only the client has it now. */
+/** The body is not in the store: it was deleted, it expired, or Redis lost it. Only the client still has it. */
 export class PayloadMissingError extends UnavailableError {
   override readonly name = 'PayloadMissingError';
-  override readonly code = 'handover-missing';
+  override readonly code = 'payload-missing';
   constructor() {
     super('The body of this request is no longer available; please retry', { retryAfterSeconds: 1 });
   }
 }
 
-/** What lies in the place of the body is not what was put there. No byte of a piece is given out before the piece is known to be whole. */
+/** The stored body is not what was sealed. No byte of a chunk is returned before the chunk is authenticated. */
 export class PayloadTamperedError extends UnavailableError {
   override readonly name = 'PayloadTamperedError';
-  override readonly code = 'handover-tampered';
+  override readonly code = 'payload-tampered';
   constructor() {
     super('The body of this request was changed on its way to a worker, and nothing was done; please retry', {
       retryAfterSeconds: 1,
@@ -66,11 +66,11 @@ export class PayloadTamperedError extends UnavailableError {
   }
 }
 
-/** There is no room for the body at present. */
+/** There is currently no room for the body. */
 export class NoRoomError extends UnavailableError {
   override readonly name = 'NoRoomError';
   override readonly code = 'no-room';
-  /** Whether it is the limit of the body's share that was reached. */
+  /** Whether the limit of the body's share was the reason. */
   readonly isShareLimit: boolean;
   constructor(isShareLimit = false) {
     super('The server has no room for more request bodies; please retry', { retryAfterSeconds: 1 });
@@ -78,7 +78,7 @@ export class NoRoomError extends UnavailableError {
   }
 }
 
-/** The body had to make room for an older one, or its process stood still for so long that it was taken for dead. */
+/** The body was evicted for an older one, or its process paused for so long that it was considered dead. */
 export class RoomLostError extends UnavailableError {
   override readonly name = 'RoomLostError';
   override readonly code = 'room-lost';

@@ -22,18 +22,18 @@ import { defaultRoomTimes, type RoomName, type RoomTimes, roomNames } from './ro
 /** Measured: binary values of this size keep Redis responsive, larger ones stall it. */
 const maxChunkBytes = 512 * 1024;
 const roomPollMs = 200;
-/** More than any body has. What Redis says of a body is a hint, and must not cost more than this. */
-const maxPieces = 65_536;
+/** More chunks than any body has. Limits the cost of untrusted metadata from Redis. */
+const maxChunks = 65_536;
 const maxMetaBytes = 100;
 const prefix = 'holdfast:body';
 
-const leaveFormerScript = `
+const leavePreviousReleaseScript = `
 local member = ARGV[1] .. ':' .. ARGV[2]
 if redis.call('ZREM', KEYS[2], member) == 1 then redis.call('DECRBY', KEYS[1], ARGV[2]) end
 return 1`;
 
 export interface RedisPayloadTimes extends RoomTimes, RedisRoomTimes {
-  /** How often a process says that it lives. */
+  /** How often a process renews its bodies. */
   readonly renewMs: number;
 }
 
@@ -44,7 +44,7 @@ const defaultTimes: RedisPayloadTimes = {
   jobLifeMs: 720_000,
 };
 
-/** A body that this process has taken in, or is taking in. */
+/** A body that this process has received or is receiving. */
 class OwnBody implements Place {
   readonly key: string;
   readonly claim: number | null;
@@ -55,9 +55,9 @@ class OwnBody implements Place {
   readonly pace = new Pace();
   readonly #times: RedisPayloadTimes;
   isInside = false;
-  isWhole = false;
+  isComplete = false;
   lost = false;
-  pieces = 0;
+  chunks = 0;
   bytes = 0;
   onLost: (error: Error) => void = () => {};
 
@@ -71,17 +71,17 @@ class OwnBody implements Place {
     this.#times = times;
   }
 
-  async take(bytes: number): Promise<void> {
+  async acquire(bytes: number): Promise<void> {
     const { waitMs, yieldingWaitMs } = this.#times;
     const deadline = performance.now() + (this.waits ? waitMs : yieldingWaitMs);
     for (;;) {
-      const answer = this.lost ? 'lost' : await this.room.take(this, bytes, this.isInside);
-      if (answer === 'lost') throw new RoomLostError();
-      if (answer === 'refused') throw new NoRoomError();
-      // Who waits to get in has a place in the line from here on.
+      const result = this.lost ? 'lost' : await this.room.acquire(this, bytes, this.isInside);
+      if (result === 'lost') throw new RoomLostError();
+      if (result === 'refused') throw new NoRoomError();
+      // A body that waits has its place in the queue from here on.
       this.isInside = true;
-      if (answer === 'taken') return;
-      if (performance.now() >= deadline) throw new NoRoomError(answer === 'no share');
+      if (result === 'acquired') return;
+      if (performance.now() >= deadline) throw new NoRoomError(result === 'no share');
       await sleep(roomPollMs);
     }
   }
@@ -98,10 +98,10 @@ class OwnBody implements Place {
 }
 
 /**
- * Hand-over through Redis: a body lies there in binary pieces, outside the jobs, and goes when it is done with or expires. Each piece is
- * sealed under a key of the body's own, which Redis never has, with its number and name: what was changed there does not open. Until
- * it is whole its process renews it; what is left of a process that died is gone within seconds. A whole body stays for as long
- * as its job may wait, whatever becomes of the process.
+ * Payload store in Redis. A body is stored as binary chunks, separate from the jobs, until it is deleted or expires. Each chunk is
+ * sealed under the body's own key, which Redis never has, with its number and name: a changed chunk does not open. The process
+ * renews the body until it is complete; bodies of a process that died expire within seconds. A complete body stays for the
+ * maximum life of its job, even if the process dies.
  */
 export class RedisPayloadStore implements PayloadStore {
   readonly #redis: RedisConnection;
@@ -132,36 +132,36 @@ export class RedisPayloadStore implements PayloadStore {
     this.#adopt(own);
     try {
       const chunkBytes = Math.min(options.declaredBytes ?? maxChunkBytes, maxChunkBytes);
-      for await (const piece of inPieces(arriving(body, own, options, this.#sizes[options.room]), chunkBytes)) {
-        const at = own.pieces++;
-        const name = pieceKey(key, at);
-        const command = new SetChunkCommand(name, piece, sealChunk(sealKey, at, name, piece), this.#times.lifeMs);
+      for await (const chunk of inChunks(arriving(body, own, options, this.#sizes[options.room]), chunkBytes)) {
+        const at = own.chunks++;
+        const name = chunkKey(key, at);
+        const command = new SetChunkCommand(name, chunk, sealChunk(sealKey, at, name, chunk), this.#times.lifeMs);
         await redisCall(() => this.#redis.sendCommand(command) as Promise<unknown>);
-        own.bytes += piece.length;
+        own.bytes += chunk.length;
       }
-      const meta = { key: bodyKey(key), text: `${own.pieces} ${own.bytes} ${options.room}` };
-      // A body of no bytes has taken none.
-      if (!own.isInside) await own.take(0);
-      if (!(await own.room.keep(key, own.bytes, meta, pieceKeys(key, own.pieces)))) throw new RoomLostError();
-      own.isWhole = true;
+      const meta = { key: bodyKey(key), text: `${own.chunks} ${own.bytes} ${options.room}` };
+      // An empty body has acquired no room yet.
+      if (!own.isInside) await own.acquire(0);
+      if (!(await own.room.keep(key, own.bytes, meta, chunkKeys(key, own.chunks)))) throw new RoomLostError();
+      own.isComplete = true;
     } catch (error) {
       this.#disown(key);
       const isOutside = error instanceof NoRoomError && !own.isInside;
       if (!isOutside) await this.#remove(own).catch(() => {});
       throw error;
     }
-    return { bytes: own.bytes, seal: { key: sealKey, pieces: own.pieces, bytes: own.bytes } };
+    return { bytes: own.bytes, seal: { key: sealKey, chunks: own.chunks, bytes: own.bytes } };
   }
 
   async *open(key: string, seal: BodySeal | null): AsyncGenerator<Buffer> {
     if (!seal) throw new PayloadMissingError();
     let bytes = 0;
-    for (let at = 0; at < seal.pieces; at++) {
-      const name = pieceKey(key, at);
-      const piece = openChunk(seal.key, at, name, await this.#readPiece(name));
-      if (!piece) throw new PayloadTamperedError();
-      bytes += piece.length;
-      yield piece;
+    for (let at = 0; at < seal.chunks; at++) {
+      const name = chunkKey(key, at);
+      const chunk = openChunk(seal.key, at, name, await this.#readChunk(name));
+      if (!chunk) throw new PayloadTamperedError();
+      bytes += chunk.length;
+      yield chunk;
     }
     if (bytes !== seal.bytes) throw new PayloadTamperedError();
   }
@@ -178,7 +178,7 @@ export class RedisPayloadStore implements PayloadStore {
     return this.#held;
   }
 
-  /** Also asks how much all processes together have in flight; `bytesHeld` is the last answer. */
+  /** Also updates `bytesHeld`, which counts the bytes of all processes. */
   async check(limitMs: number): Promise<void> {
     const deadline = performance.now() + limitMs;
     await untilReady(this.#redis, limitMs);
@@ -212,56 +212,62 @@ export class RedisPayloadStore implements PayloadStore {
 
   async #renewAll(): Promise<void> {
     for (const own of [...this.#own.values()]) {
-      // Redis may be away: what is not renewed in time is lost, and whoever needs it is told.
+      // Redis may be away: bodies that are not renewed in time are lost, and their callers get an error.
       await this.#renew(own).catch(() => {});
     }
   }
 
   async #renew(own: OwnBody): Promise<void> {
-    if (!own.isWhole) {
+    if (!own.isComplete) {
       if (!own.isInside) return;
-      const renewed = await own.room.renew(own.key, pieceKeys(own.key, own.pieces), own.stalled);
-      if (!renewed && !own.isWhole) own.lose();
+      const renewed = await own.room.renew(own.key, chunkKeys(own.key, own.chunks), own.stalled);
+      if (!renewed && !own.isComplete) own.lose();
       return;
     }
-    // A worker that is done with a body gives its room back, unless it is of another release or Redis did not hear it.
+    // A worker releases the room of a body after its job, unless it is of another release or did not reach Redis.
     if ((await redisCall(() => this.#redis.exists(bodyKey(own.key)))) === 1) return;
     this.#disown(own.key);
     await own.room.leave(own.key, own.bytes);
   }
 
-  /** A piece as Redis has it, of which no more than a byte too much is ever read. */
-  async #readPiece(name: string): Promise<Buffer> {
+  /** Reads a sealed chunk, and at most one byte more than its maximum size. */
+  async #readChunk(name: string): Promise<Buffer> {
     const sealed = await redisCall(() =>
-      this.#redis.getrangeBuffer(name, 0, maxChunkBytes + tagBytes).catch(ofWrongType),
+      this.#redis.getrangeBuffer(name, 0, maxChunkBytes + tagBytes).catch(nullIfWrongType),
     );
     if (sealed === null) throw new PayloadTamperedError();
     if (sealed.length === 0) throw new PayloadMissingError();
     return sealed;
   }
 
-  async #meta(key: string): Promise<{ pieces: number; bytes: number; room: Pick<RedisRoom, 'leave'> } | null> {
-    const text = await redisCall(() => this.#redis.getrange(bodyKey(key), 0, maxMetaBytes).catch(ofWrongType));
-    const [, pieces, bytes, room] = /^(\d{1,5}) (\d{1,15})(?: (\w+))?$/.exec(text ?? '') ?? [];
-    if (Number(pieces ?? maxPieces) >= maxPieces) return null;
+  async #meta(key: string): Promise<{ chunks: number; bytes: number; room: Pick<RedisRoom, 'leave'> } | null> {
+    const text = await redisCall(() => this.#redis.getrange(bodyKey(key), 0, maxMetaBytes).catch(nullIfWrongType));
+    const [, chunks, bytes, room] = /^(\d{1,5}) (\d{1,15})(?: (\w+))?$/.exec(text ?? '') ?? [];
+    if (Number(chunks ?? maxChunks) >= maxChunks) return null;
     const at = roomNames.find((name) => name === room);
-    return { pieces: Number(pieces), bytes: Number(bytes), room: at ? this.#rooms[at] : { leave: this.#leaveFormer } };
+    return {
+      chunks: Number(chunks),
+      bytes: Number(bytes),
+      room: at ? this.#rooms[at] : { leave: this.#leavePreviousRelease },
+    };
   }
 
-  /** Bodies of the release before count elsewhere, and their processes still ask there for room. */
-  readonly #leaveFormer = async (key: string, bytes: number): Promise<void> => {
-    await redisCall(() => this.#redis.eval(leaveFormerScript, 2, `${prefix}:held`, `${prefix}:expiries`, key, bytes));
+  /** Bodies of the previous release count under other keys, where its processes still acquire room. */
+  readonly #leavePreviousRelease = async (key: string, bytes: number): Promise<void> => {
+    await redisCall(() =>
+      this.#redis.eval(leavePreviousReleaseScript, 2, `${prefix}:held`, `${prefix}:expiries`, key, bytes),
+    );
   };
 
-  async #remove(body: { key: string; pieces: number; bytes: number; room: Pick<RedisRoom, 'leave'> }): Promise<void> {
-    const { key, pieces, bytes, room } = body;
-    await redisCall(() => this.#redis.unlink(bodyKey(key), ...pieceKeys(key, pieces)));
+  async #remove(body: { key: string; chunks: number; bytes: number; room: Pick<RedisRoom, 'leave'> }): Promise<void> {
+    const { key, chunks, bytes, room } = body;
+    await redisCall(() => this.#redis.unlink(bodyKey(key), ...chunkKeys(key, chunks)));
     await room.leave(key, bytes);
   }
 }
 
-/** Null where something else than a text lies under a key; other faults are thrown on. */
-function ofWrongType(error: unknown): null {
+/** Returns null if the key holds a value of another type; rethrows other errors. */
+function nullIfWrongType(error: unknown): null {
   if (error instanceof Error && error.message.startsWith('WRONGTYPE')) return null;
   throw error;
 }
@@ -270,30 +276,30 @@ function bodyKey(key: string): string {
   return `${prefix}:${key}`;
 }
 
-function pieceKey(key: string, at: number): string {
+function chunkKey(key: string, at: number): string {
   return `${prefix}:${key}:${at}`;
 }
 
-function pieceKeys(key: string, pieces: number): string[] {
-  return Array.from({ length: pieces }, (_, at) => pieceKey(key, at));
+function chunkKeys(key: string, chunks: number): string[] {
+  return Array.from({ length: chunks }, (_, at) => chunkKey(key, at));
 }
 
 /**
- * The body in pieces of `chunkBytes`, which share one buffer: a piece is overwritten when the next one is asked for. Buffers
- * of their own would wait for the garbage collector, 30 to 60 MB of them with four bodies at once.
+ * Yields the body in chunks of `chunkBytes` that share one buffer: each chunk is overwritten by the next. Separate buffers would
+ * wait for the garbage collector, 30 to 60 MB with four bodies at once.
  */
-async function* inPieces(body: AsyncIterable<Buffer>, chunkBytes: number): AsyncGenerator<Buffer> {
-  const piece = Buffer.allocUnsafeSlow(Math.max(chunkBytes, 1));
+async function* inChunks(body: AsyncIterable<Buffer>, chunkBytes: number): AsyncGenerator<Buffer> {
+  const buffer = Buffer.allocUnsafeSlow(Math.max(chunkBytes, 1));
   let filled = 0;
-  for await (const chunk of body) {
-    for (let at = 0; at < chunk.length; ) {
-      const copied = chunk.copy(piece, filled, at);
+  for await (const part of body) {
+    for (let at = 0; at < part.length; ) {
+      const copied = part.copy(buffer, filled, at);
       at += copied;
       filled += copied;
-      if (filled < piece.length) continue;
-      yield piece;
+      if (filled < buffer.length) continue;
+      yield buffer;
       filled = 0;
     }
   }
-  if (filled > 0) yield piece.subarray(0, filled);
+  if (filled > 0) yield buffer.subarray(0, filled);
 }

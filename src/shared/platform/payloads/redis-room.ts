@@ -2,9 +2,9 @@ import { type RedisConnection, redisCall } from '../redis/redis.ts';
 import type { Patience, RoomName } from './room-rules.ts';
 import { roomRulesScript } from './room-script.ts';
 
-/** Gives back what a whole body had. */
-const giveScript = `
-local function giveWhole(key, bytes)
+/** Releases what a complete body held. */
+const releaseScript = `
+local function releaseComplete(key, bytes)
   local share = redis.call('HGET', KEYS[4], key) or ''
   redis.call('HDEL', KEYS[4], key)
   if tonumber(bytes) > 0 and redis.call('HINCRBY', KEYS[2], share, -bytes) <= 0 then redis.call('HDEL', KEYS[2], share) end
@@ -12,20 +12,20 @@ end
 `;
 
 /**
- * What all processes together hold in one room: a hash of the bodies on their way in, the bytes of the whole ones by share, and of
- * each whole one its time and its share. The clock is that of Redis: those of the processes may differ. What a dead process held
- * goes when its time is over.
+ * Loads what all processes hold in one room: a hash of the arriving bodies, the bytes of complete bodies by share, and the expiry
+ * and share of each complete body. Uses the clock of Redis, since those of the processes may differ. What a dead process held is
+ * removed when it expires.
  */
-const lookScript = `${giveScript}
+const loadScript = `${releaseScript}
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 for _, member in ipairs(redis.call('ZRANGEBYSCORE', KEYS[3], '-inf', now, 'LIMIT', 0, 100)) do
   redis.call('ZREM', KEYS[3], member)
-  giveWhole(string.match(member, '^(.*):(%d+)$'))
+  releaseComplete(string.match(member, '^(.*):(%d+)$'))
 end
-local room = { whole = {}, arriving = {} }
+local room = { complete = {}, arriving = {} }
 local sums = redis.call('HGETALL', KEYS[2])
-for at = 1, #sums, 2 do room.whole[sums[at]] = tonumber(sums[at + 1]) end
+for at = 1, #sums, 2 do room.complete[sums[at]] = tonumber(sums[at + 1]) end
 local arriving = room.arriving
 local fields = redis.call('HGETALL', KEYS[1])
 for at = 1, #fields, 2 do
@@ -58,48 +58,48 @@ local function keepKeys(life)
 end
 `;
 
-/** Asks the rules, and answers one of `answers`. */
-const takeScript = `${lookScript}${roomRulesScript}
-local ask = cjson.decode(ARGV[1])
-local bytes = ask.bytes
-room.capacity = ask.capacity
-local body = find(ask.key)
+/** Applies the rules, and returns an `AcquireResult`. */
+const acquireScript = `${loadScript}${roomRulesScript}
+local request = cjson.decode(ARGV[1])
+local bytes = request.bytes
+room.capacity = request.capacity
+local body = find(request.key)
 if not body then
-  if ask.at == 'inside' then return 'lost' end
+  if request.mode == 'inside' then return 'lost' end
   body = {
-    key = ask.key, since = now, held = 0, claim = ask.claim, yields = ask.yields, share = ask.share, limit = ask.limit,
+    key = request.key, since = now, held = 0, claim = request.claim, yields = request.yields, share = request.share, limit = request.limit,
     blocked = 0, stalled = false, leaves = false
   }
   arriving[#arriving + 1] = body
 end
 if body.leaves then return 'lost' end
 
-local answer = 'no room'
+local result = 'no room'
 body.stalled = false
-if mayTake(room, body, bytes, {}) then
-  answer = 'taken'
+if mayAcquire(room, body, bytes, {}) then
+  result = 'acquired'
   body.held = body.held + bytes
   body.blocked = 0
-elseif ask.at == 'refused' and not mayWait(room, body, bytes) then
+elseif request.mode == 'refuse' and not mayWait(room, body, bytes) then
   return 'refused'
 else
-  if isOverLimit(room, body, bytes, {}) then answer = 'no share' end
+  if isOverLimit(room, body, bytes, {}) then result = 'no share' end
   if body.blocked == 0 then body.blocked = now end
-  for _, leaving in ipairs(whoGivesWay(room, body, bytes, now, ask.withYielding, ask.withOthers)) do
-    leaving.leaves = true
-    save(leaving)
+  for _, evicted in ipairs(chooseEvictions(room, body, bytes, now, request.withYielding, request.withOthers)) do
+    evicted.leaves = true
+    save(evicted)
   end
 end
-body.expires = now + ask.life
+body.expires = now + request.life
 save(body)
-keepKeys(ask.jobLife)
-return answer`;
+keepKeys(request.jobLife)
+return result`;
 
-/** What a body is told that asks for room. `no share`: it waits for bodies of its own share. `lost`: it was inside and is not any more. */
-type Answer = 'taken' | 'no room' | 'no share' | 'refused' | 'lost';
+/** Result of `acquire`. `no share`: the body waits for others of its own share. `lost`: it no longer has a place in the room. */
+type AcquireResult = 'acquired' | 'no room' | 'no share' | 'refused' | 'lost';
 
-/** Renews a body on its way in, and its pieces. Answers 0 when its place is lost. */
-const renewScript = `${lookScript}
+/** Renews an arriving body and its chunks. Returns 0 if its place is lost. */
+const renewScript = `${loadScript}
 local body = find(ARGV[1])
 if not body or body.leaves then return 0 end
 body.expires = now + ARGV[2]
@@ -110,8 +110,8 @@ for at = 5, #KEYS do
 end
 return 1`;
 
-/** Makes a body whole, for as long as its job may take. Answers 0 when its place, or one of its pieces, is lost. */
-const keepScript = `${lookScript}
+/** Marks a body as complete for the maximum life of its job. Returns 0 if its place or one of its chunks is lost. */
+const keepScript = `${loadScript}
 local body = find(ARGV[1])
 if not body then return 0 end
 for at = 6, #KEYS do
@@ -125,37 +125,37 @@ redis.call('SET', KEYS[5], ARGV[3], 'PX', ARGV[4])
 keepKeys(ARGV[4])
 return 1`;
 
-const leaveScript = `${giveScript}
+const leaveScript = `${releaseScript}
 redis.call('HDEL', KEYS[1], ARGV[1])
-if redis.call('ZREM', KEYS[3], ARGV[1] .. ':' .. ARGV[2]) == 1 then giveWhole(ARGV[1], ARGV[2]) end
+if redis.call('ZREM', KEYS[3], ARGV[1] .. ':' .. ARGV[2]) == 1 then releaseComplete(ARGV[1], ARGV[2]) end
 return 1`;
 
-const heldScript = `${lookScript}
+const heldScript = `${loadScript}
 local held = 0
-for _, bytes in pairs(room.whole) do held = held + bytes end
+for _, bytes in pairs(room.complete) do held = held + bytes end
 for _, body in ipairs(arriving) do held = held + body.held end
 return held`;
 
 /** Times in ms. */
 export interface RedisRoomTimes {
   readonly patience: Patience;
-  /** What a process that died had on its way in goes after this. */
+  /** Arriving bodies of a process that died expire after this time. */
   readonly lifeMs: number;
-  /** A whole body is kept for as long as this for its job. */
+  /** A complete body is kept this long for its job. */
   readonly jobLifeMs: number;
 }
 
-/** A body on its way in, as the room is asked for it. */
+/** An arriving body that requests room. */
 export interface RedisPlace {
   readonly key: string;
   readonly claim: number | null;
-  /** Whether it waits to get in rather than be refused. */
+  /** Whether it waits for room instead of being refused. */
   readonly waits: boolean;
   readonly share: string;
   readonly shareLimit: number | null;
 }
 
-/** One room in Redis for the bodies of all processes, by the rules of `room-rules.ts`. */
+/** A room in Redis for the bodies of all processes, by the rules of `room-rules.ts`. */
 export class RedisRoom {
   readonly #redis: RedisConnection;
   readonly #keys: readonly string[];
@@ -169,14 +169,14 @@ export class RedisRoom {
     this.#times = times;
   }
 
-  /** Takes `bytes` for a body that is inside, or on its way there. `refused` is for one that is not, and may not wait. */
-  async take(place: RedisPlace, bytes: number, isInside: boolean): Promise<Answer> {
+  /** Acquires `bytes` for a body. `refused` is only for a body that is not inside yet and may not wait. */
+  async acquire(place: RedisPlace, bytes: number, isInside: boolean): Promise<AcquireResult> {
     const { patience, lifeMs, jobLifeMs } = this.#times;
-    const ask = {
+    const request = {
       key: place.key,
       bytes,
       capacity: this.#capacity,
-      at: isInside ? 'inside' : place.waits ? 'waits' : 'refused',
+      mode: isInside ? 'inside' : place.waits ? 'wait' : 'refuse',
       claim: place.claim ?? -1,
       yields: !place.waits || place.claim === null,
       share: place.share,
@@ -185,31 +185,31 @@ export class RedisRoom {
       jobLife: jobLifeMs,
       ...patience,
     };
-    return (await this.#run(takeScript, [], [JSON.stringify(ask)])) as Answer;
+    return (await this.#run(acquireScript, [], [JSON.stringify(request)])) as AcquireResult;
   }
 
-  /** Lets the body and its pieces live on, and tells the others whether its sender has stalled; false when its place is lost. */
-  async renew(key: string, pieces: readonly string[], stalled: boolean): Promise<boolean> {
-    return (await this.#run(renewScript, pieces, [key, this.#times.lifeMs, stalled ? '1' : '0'])) === 1;
+  /** Renews the body and its chunks, and publishes whether its sender has stalled. Returns false if its place is lost. */
+  async renew(key: string, chunks: readonly string[], stalled: boolean): Promise<boolean> {
+    return (await this.#run(renewScript, chunks, [key, this.#times.lifeMs, stalled ? '1' : '0'])) === 1;
   }
 
-  /** Makes the body whole: writes `meta` under its key, for the life of its job. False when its place, or a piece, is lost. */
+  /** Marks the body as complete and writes `meta`, for the life of its job. Returns false if its place or a chunk is lost. */
   async keep(
     key: string,
     bytes: number,
     meta: { key: string; text: string },
-    pieces: readonly string[],
+    chunks: readonly string[],
   ): Promise<boolean> {
-    const kept = await this.#run(keepScript, [meta.key, ...pieces], [key, bytes, meta.text, this.#times.jobLifeMs]);
+    const kept = await this.#run(keepScript, [meta.key, ...chunks], [key, bytes, meta.text, this.#times.jobLifeMs]);
     return kept === 1;
   }
 
-  /** Gives back what a body has, whole with `bytes` or not. */
+  /** Releases what a body holds: `bytes` if it is complete, or its reservation. */
   async leave(key: string, bytes: number): Promise<void> {
     await this.#run(leaveScript, [], [key, bytes]);
   }
 
-  /** Bytes that all processes together hold. */
+  /** Bytes that all processes hold in this room. */
   async held(): Promise<number> {
     return (await this.#run(heldScript, [], [])) as number;
   }

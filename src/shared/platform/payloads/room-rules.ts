@@ -1,35 +1,35 @@
-/** What bodies are counted against: calls that the CLI repeats, and imports, which it does not. Neither can fill the other's. */
+/** Separate rooms for calls that the CLI repeats and for imports, which it does not. Neither can fill the other's room. */
 export const roomNames = ['writes', 'imports'] as const;
 export type RoomName = (typeof roomNames)[number];
 
-/** A body on its way in. */
+/** A body that is being received. */
 export interface ArrivingBody {
-  /** Bytes that it has room for: those that arrived, and the step that is being read. */
+  /** Bytes reserved: those that arrived, and the step that is being read. */
   held: number;
-  /** Bytes that it will have in the end; null when the client did not say. */
+  /** Total bytes of the body; null if the client did not declare them. */
   readonly claim: number | null;
-  /** Whether its client repeats the call when it is told to: such bodies give way first. */
+  /** Whether the client repeats the call if asked to. Such bodies are evicted first. */
   readonly yields: boolean;
-  /** Whose part of the room it counts to, e.g. the organization. */
+  /** The share of the room that it counts against, e.g. the organization. */
   readonly share: string;
-  /** Most bytes that its share may have in this room; null is as much as there is. A single body may be larger. */
+  /** Maximum bytes of its share in this room; null is no limit. A single body may be larger. */
   readonly shareLimit: number | null;
-  /** Since when it waits for room, in ms of a clock that all bodies share. */
+  /** When it started to wait for room, in ms of a clock common to all bodies; null if it does not wait. */
   blockedSince: number | null;
-  /** Its sender has sent next to nothing for a while, although it was waited for. */
+  /** The sender has sent almost nothing for a while although the server was waiting for it. */
   readonly stalled: boolean;
-  /** It was chosen to make room, and is on its way out. */
-  leaves: boolean;
+  /** Chosen to make room, but still counted. */
+  evicted: boolean;
 }
 
-/** One room as it is: `whole` has the bytes of bodies that wait for a worker, by share; `arriving` the others, the oldest first. */
+/** State of a room. `complete`: bytes of the bodies that wait for a worker, by share. `arriving`: the other bodies, oldest first. */
 export interface RoomState<B extends ArrivingBody = ArrivingBody> {
   readonly capacity: number;
-  readonly whole: ReadonlyMap<string, number>;
+  readonly complete: ReadonlyMap<string, number>;
   readonly arriving: readonly B[];
 }
 
-/** How long a body waits before another one has to give way to it, in ms: one whose client repeats the call, and any other. */
+/** How long a body waits before it may evict another one, in ms: one that yields, and any other. */
 export interface Patience {
   readonly withYielding: number;
   readonly withOthers: number;
@@ -38,11 +38,11 @@ export interface Patience {
 /** Times in ms. */
 export interface RoomTimes {
   readonly patience: Patience;
-  /** Longest wait for room of a body that yields. */
+  /** Maximum wait for room of a body that yields. */
   readonly yieldingWaitMs: number;
-  /** Longest wait of the others. */
+  /** Maximum wait of the others. */
   readonly waitMs: number;
-  /** A sender that was waited for that long for its last 32 KiB has stalled: of a body that yields, and of another. */
+  /** A sender that took this long for its last 32 KiB has stalled: of a body that yields, and of another. */
   readonly stallMs: Patience;
 }
 
@@ -53,49 +53,54 @@ export const defaultRoomTimes: RoomTimes = {
   stallMs: { withYielding: 2_000, withOthers: 10_000 },
 };
 
-/** Figures of the rules, for `room-script.ts` too. */
+/** Parameters of the rules, also for `room-script.ts`. */
 export const shareRules = {
-  /** A share with something in the room takes no more than this many times what it leaves free: three quarters, when alone. */
-  timesFree: 3,
-  /** The fair part of a share is the room by the number of shares, and never less than the room by this. */
-  mostShares: 16,
-  /** Bodies that are sent away at once for another one, at most. */
-  mostLeaving: 16,
+  /** A share may hold at most this many times the bytes that it leaves free (three quarters, if alone). Its first body is exempt. */
+  maxRatioToFree: 3,
+  /** The fair part of a share is the capacity divided by the number of shares, at most by this number. */
+  maxShares: 16,
+  /** Maximum number of bodies evicted at once for another one. */
+  maxEvictions: 16,
 } as const;
 
 type Bodies = ReadonlySet<ArrivingBody>;
-const nobody: Bodies = new Set();
+const none: Bodies = new Set();
 
 /**
- * Whether `body` may have `bytes` more. What has arrived counts, not what was declared: but no step may leave the room so full
- * that bodies which are half in could only wait for each other. A body larger than the room goes on while it is alone.
- * `room-script.ts` has the same rules for Redis. `gone`: bodies that do not count any more.
+ * Returns whether `body` may acquire `bytes` more. Counts what has arrived, not what was declared, but never fills the room so
+ * far that partly received bodies could only wait for each other. A body larger than the room continues while it is alone.
+ * `room-script.ts` has the same rules for Redis. `excluded`: bodies that no longer count.
  */
-export function mayTake(room: RoomState, body: ArrivingBody, bytes: number, gone: Bodies = nobody): boolean {
-  const others = totalOf(room, gone) - body.held;
+export function mayAcquire(room: RoomState, body: ArrivingBody, bytes: number, excluded: Bodies = none): boolean {
+  const others = totalOf(room, excluded) - body.held;
   if (others === 0) return true;
   if (others + body.held + bytes > room.capacity) return false;
-  if (isOverLimit(room, body, bytes, gone)) return false;
+  if (isOverLimit(room, body, bytes, excluded)) return false;
   if (body.held === 0) {
-    if (isOverPart(room, body, bytes, gone)) return false;
-    // The oldest always comes to its end: while it waits, nobody new gets in. Unless it waits for bodies of its own share.
-    const oldest = room.arriving.find((each) => !gone.has(each) && !standsBack(room, each, gone));
+    if (isOverRatio(room, body, bytes, excluded)) return false;
+    // The oldest body always completes: while it waits, no new body is admitted. Bodies that wait for their own share do not count.
+    const oldest = room.arriving.find((each) => !excluded.has(each) && !waitsForOwnShare(room, each, excluded));
     if (oldest && oldest !== body && oldest.blockedSince !== null) return false;
     if (others + needOf(room, body, bytes) > room.capacity) return false;
   }
-  return canAllEnd(room, body, bytes, gone);
+  return canAllComplete(room, body, bytes, excluded);
 }
 
-/** Whether there is an order in which all bodies could come in whole once `body` has `bytes` more. */
-function canAllEnd({ capacity, arriving }: RoomState, body: ArrivingBody, bytes: number, gone: Bodies): boolean {
+/** Whether all bodies could complete in some order after `body` acquires `bytes`. */
+function canAllComplete(
+  { capacity, arriving }: RoomState,
+  body: ArrivingBody,
+  bytes: number,
+  excluded: Bodies,
+): boolean {
   const after = arriving
-    .filter((each) => !gone.has(each))
+    .filter((each) => !excluded.has(each))
     .map((each) => ({ held: each === body ? each.held + bytes : each.held, claim: each.claim }))
     .filter(({ held }) => held > 0)
-    // Those that do not say how much they will need are told to come back when that is too much.
+    // Bodies of unknown size are evicted or refused if they need too much.
     .map(({ held, claim }) => ({ held, need: Math.max(Math.min(claim ?? 0, capacity) - held, 0) }))
     .sort((one, other) => one.need - other.need);
-  // Whole bodies go by themselves.
+  // Complete bodies are released without further room.
   let free = capacity - after.reduce((sum, { held }) => sum + held, 0);
   for (const { held, need } of after) {
     if (need > free) return false;
@@ -105,27 +110,27 @@ function canAllEnd({ capacity, arriving }: RoomState, body: ArrivingBody, bytes:
 }
 
 /**
- * Whether a body that is not in yet may wait for room although its client would repeat the call: when it waits for its own share
- * alone, whose other bodies are still coming in or have a limit, or has not got its fair part, while others have more than theirs or
- * have stalled.
+ * Whether a body that holds nothing yet may wait for room although its client would repeat the call. It may if it only waits for
+ * its own share (which is at its limit or still receives other bodies), or if it is below its fair part while another share is
+ * above its own or another body has stalled or been evicted.
  */
 export function mayWait(room: RoomState, body: ArrivingBody, bytes: number): boolean {
-  if (isOverLimit(room, body, bytes, nobody)) return true;
-  const used = usedByShare(room, nobody);
-  // What its share has yet to send may come to its end, and be gone, before long.
-  if (claimedBy(room, body, nobody) > (used.get(body.share) ?? 0)) return true;
+  if (isOverLimit(room, body, bytes, none)) return true;
+  const used = usedByShare(room, none);
+  // The other bodies of its share may soon complete and be released.
+  if (claimedBy(room, body, none) > (used.get(body.share) ?? 0)) return true;
   const part = fairPart(room, body);
   if ((used.get(body.share) ?? 0) + needOf(room, body, bytes) > part) return false;
-  const isOpening = room.arriving.some((each) => each !== body && each.held > 0 && (each.stalled || each.leaves));
+  const isOpening = room.arriving.some((each) => each !== body && each.held > 0 && (each.stalled || each.evicted));
   return isOpening || [...used].some(([share, bytesUsed]) => share !== body.share && bytesUsed > part);
 }
 
 /**
- * The bodies that have to make room for `body`, which waits; none when that would not be enough. First those that have stalled;
- * then, when `body` has not got its fair part, the youngest of the share that has most; at last, when it is the oldest, the youngest,
- * and when it does not yield, the youngest that does.
+ * Returns the bodies to evict for `body`, which waits; none if that would not be enough. Chooses stalled bodies first; then, if
+ * `body` is below its fair part, the newest of the share that uses the most; then, if `body` is the oldest, the newest; and if
+ * `body` does not yield, the newest that does.
  */
-export function whoGivesWay<B extends ArrivingBody>(
+export function chooseEvictions<B extends ArrivingBody>(
   room: RoomState<B>,
   body: B,
   bytes: number,
@@ -133,113 +138,113 @@ export function whoGivesWay<B extends ArrivingBody>(
   patience: Patience,
 ): B[] {
   if (body.blockedSince === null) return [];
-  const gone = new Set<ArrivingBody>(room.arriving.filter((each) => each.leaves && each !== body));
-  const isEnough = (): boolean => mayTake(room, body, bytes, gone);
+  const excluded = new Set<ArrivingBody>(room.arriving.filter((each) => each.evicted && each !== body));
+  const isEnough = (): boolean => mayAcquire(room, body, bytes, excluded);
   if (isEnough()) return [];
   const waitedMs = now - body.blockedSince;
   const chosen: B[] = [];
-  while (chosen.length < shareRules.mostLeaving) {
-    const next = nextToLeave(room, body, bytes, { gone, waitedMs, patience });
+  while (chosen.length < shareRules.maxEvictions) {
+    const next = nextEviction(room, body, bytes, { excluded, waitedMs, patience });
     if (!next) return [];
-    gone.add(next);
+    excluded.add(next);
     chosen.push(next);
     if (isEnough()) return chosen;
   }
   return chosen;
 }
 
-function nextToLeave<B extends ArrivingBody>(
+function nextEviction<B extends ArrivingBody>(
   room: RoomState<B>,
   body: B,
   bytes: number,
-  { gone, waitedMs, patience }: { gone: Bodies; waitedMs: number; patience: Patience },
+  { excluded, waitedMs, patience }: { excluded: Bodies; waitedMs: number; patience: Patience },
 ): B | undefined {
-  const holding = room.arriving.filter((each) => each !== body && each.held > 0 && !gone.has(each));
+  const holding = room.arriving.filter((each) => each !== body && each.held > 0 && !excluded.has(each));
   const isDue = ({ yields }: B): boolean => waitedMs >= (yields ? patience.withYielding : patience.withOthers);
-  const youngest = (bodies: readonly B[]): B | undefined => {
+  const newest = (bodies: readonly B[]): B | undefined => {
     const found = bodies.findLast(({ yields }) => yields) ?? bodies.at(-1);
     return found && isDue(found) ? found : undefined;
   };
 
   const stalled = holding.filter((each) => each.stalled);
-  if (stalled.length > 0) return stalled.reduce((most, each) => (each.held >= most.held ? each : most));
+  if (stalled.length > 0) return stalled.reduce((largest, each) => (each.held >= largest.held ? each : largest));
 
-  const used = usedByShare(room, gone);
+  const used = usedByShare(room, excluded);
   const part = fairPart(room, body);
   if ((used.get(body.share) ?? 0) + needOf(room, body, bytes) <= part) {
     const above = holding
       .filter(({ share }) => share !== body.share && (used.get(share) ?? 0) > part)
-      // Who has said how much it will be comes to its end once it is the oldest.
+      // The oldest body completes if it declared its size.
       .filter((each) => each !== room.arriving[0] || each.claim === null);
-    const most = Math.max(...above.map(({ share }) => used.get(share) ?? 0));
-    const found = youngest(above.filter(({ share }) => used.get(share) === most));
+    const maxUsed = Math.max(...above.map(({ share }) => used.get(share) ?? 0));
+    const found = newest(above.filter(({ share }) => used.get(share) === maxUsed));
     if (found) return found;
   }
-  if (body === room.arriving[0]) return youngest(holding);
-  // Bodies that do not yield could all end if those that do were not there, whoever came first.
-  const comesFirst = body.held > 0 || body === room.arriving.find(({ yields }) => !yields);
-  return !body.yields && comesFirst ? youngest(holding.filter(({ yields }) => yields)) : undefined;
+  if (body === room.arriving[0]) return newest(holding);
+  // Bodies that do not yield could all complete without those that do, regardless of arrival.
+  const hasPriority = body.held > 0 || body === room.arriving.find(({ yields }) => !yields);
+  return !body.yields && hasPriority ? newest(holding.filter(({ yields }) => yields)) : undefined;
 }
 
-/** Whether the body can only wait for others of its share. */
-function standsBack(room: RoomState, body: ArrivingBody, gone: Bodies): boolean {
-  return body.held === 0 && (isOverPart(room, body, 1, gone) || isOverLimit(room, body, 1, gone));
+/** Whether the body waits only for other bodies of its share. */
+function waitsForOwnShare(room: RoomState, body: ArrivingBody, excluded: Bodies): boolean {
+  return body.held === 0 && (isOverRatio(room, body, 1, excluded) || isOverLimit(room, body, 1, excluded));
 }
 
-/** Whether the share would leave too little for others if the body came in, and those of its bodies that are on their way. */
-function isOverPart(room: RoomState, body: ArrivingBody, bytes: number, gone: Bodies): boolean {
-  const claimed = claimedBy(room, body, gone);
+/** Whether the share would leave too little for others once this body and its arriving bodies are complete. */
+function isOverRatio(room: RoomState, body: ArrivingBody, bytes: number, excluded: Bodies): boolean {
+  const claimed = claimedBy(room, body, excluded);
   if (claimed === 0) return false;
-  const used = usedByShare(room, gone).get(body.share) ?? 0;
+  const used = usedByShare(room, excluded).get(body.share) ?? 0;
   const need = needOf(room, body, bytes);
-  return claimed + need > shareRules.timesFree * (room.capacity - totalOf(room, gone) + used - claimed - need);
+  return claimed + need > shareRules.maxRatioToFree * (room.capacity - totalOf(room, excluded) + used - claimed - need);
 }
 
-/** Bytes that the share of `body` has, or will have once its other bodies are in. */
-function claimedBy({ capacity, whole, arriving }: RoomState, body: ArrivingBody, gone: Bodies): number {
-  let claimed = whole.get(body.share) ?? 0;
+/** Bytes that the share of `body` will hold once its other bodies are complete. */
+function claimedBy({ capacity, complete, arriving }: RoomState, body: ArrivingBody, excluded: Bodies): number {
+  let claimed = complete.get(body.share) ?? 0;
   for (const each of arriving) {
-    if (each === body || each.held === 0 || each.share !== body.share || gone.has(each)) continue;
+    if (each === body || each.held === 0 || each.share !== body.share || excluded.has(each)) continue;
     claimed += Math.max(each.held, Math.min(each.claim ?? 0, capacity));
   }
   return claimed;
 }
 
-/** Whether the share has a limit of its own and would pass it. Bodies of known size count whole, so that those which are in never wait. */
-export function isOverLimit(room: RoomState, body: ArrivingBody, bytes: number, gone: Bodies = nobody): boolean {
+/** Whether the share would exceed its own limit. Bodies of known size count in full, so they never wait once admitted. */
+export function isOverLimit(room: RoomState, body: ArrivingBody, bytes: number, excluded: Bodies = none): boolean {
   if (body.shareLimit === null || (body.held > 0 && body.claim !== null)) return false;
-  let used = room.whole.get(body.share) ?? 0;
+  let used = room.complete.get(body.share) ?? 0;
   for (const each of room.arriving) {
-    // Of those that grow, only the younger ones wait.
+    // Of bodies that grow, only the newer ones wait.
     if (each === body && body.held > 0) break;
-    if (each === body || each.held === 0 || each.share !== body.share || gone.has(each)) continue;
+    if (each === body || each.held === 0 || each.share !== body.share || excluded.has(each)) continue;
     used += Math.max(each.held, Math.min(each.claim ?? 0, room.capacity));
   }
   return used > 0 && used + body.held + needOf(room, body, bytes) > body.shareLimit;
 }
 
-/** What a body needs to go on: all of it, when it is not in yet. */
+/** Bytes that a body needs to continue: its full size if it holds nothing yet. */
 function needOf({ capacity }: RoomState, { held, claim }: ArrivingBody, bytes: number): number {
   return held > 0 ? bytes : Math.min(Math.max(claim ?? 0, bytes), capacity);
 }
 
-/** The part of the room that each share may count on, with that of `body` among those that have something there or wait. */
-function fairPart({ capacity, whole, arriving }: RoomState, body: ArrivingBody): number {
-  const shares = new Set([body.share, ...whole.keys(), ...arriving.map(({ share }) => share)]);
-  return capacity / Math.min(shares.size, shareRules.mostShares);
+/** The part of the room that each share may rely on. Counts the shares of `body` and of all bodies in the room or waiting. */
+function fairPart({ capacity, complete, arriving }: RoomState, body: ArrivingBody): number {
+  const shares = new Set([body.share, ...complete.keys(), ...arriving.map(({ share }) => share)]);
+  return capacity / Math.min(shares.size, shareRules.maxShares);
 }
 
-function usedByShare({ whole, arriving }: RoomState, gone: Bodies): Map<string, number> {
-  const used = new Map(whole);
+function usedByShare({ complete, arriving }: RoomState, excluded: Bodies): Map<string, number> {
+  const used = new Map(complete);
   for (const each of arriving) {
-    if (each.held > 0 && !gone.has(each)) used.set(each.share, (used.get(each.share) ?? 0) + each.held);
+    if (each.held > 0 && !excluded.has(each)) used.set(each.share, (used.get(each.share) ?? 0) + each.held);
   }
   return used;
 }
 
-function totalOf(room: RoomState, gone: Bodies): number {
+function totalOf(room: RoomState, excluded: Bodies): number {
   let total = 0;
-  for (const bytes of room.whole.values()) total += bytes;
-  for (const each of room.arriving) if (!gone.has(each)) total += each.held;
+  for (const bytes of room.complete.values()) total += bytes;
+  for (const each of room.arriving) if (!excluded.has(each)) total += each.held;
   return total;
 }

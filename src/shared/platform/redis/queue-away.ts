@@ -1,6 +1,6 @@
 import { UnavailableError } from '../errors/errors.ts';
 
-/** The queue cannot be reached: whether it has taken the job is not known. */
+/** The queue cannot be reached. It is unknown whether it accepted the job. */
 export class QueueAwayError extends UnavailableError {
   override readonly name = 'QueueAwayError';
   override readonly code = 'queue-away';

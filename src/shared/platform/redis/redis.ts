@@ -6,12 +6,12 @@ import { withTimeout } from '../timeout/with-timeout.ts';
 import { type TlsFiles, takeTlsFiles, tlsFaultOf } from '../tls/trust.ts';
 import { QueueAwayError } from './queue-away.ts';
 
-/** Redis would throw queued writes away when its memory is full. */
+/** Redis would evict queued writes when its memory is full. */
 export class RedisPolicyError extends OperatorError {
   override readonly name = 'RedisPolicyError';
 }
 
-/** An open connection, for those outside this folder. */
+/** An open connection, as other modules see it. */
 export type RedisConnection = Redis;
 
 /** How a connection is used: `producer` calls fail fast when Redis is away, `worker` calls wait for it to come back. */
@@ -20,20 +20,20 @@ export type RedisUse = 'producer' | 'worker';
 const commandTimeoutMs = 5_000;
 const longestRetryMs = 2_000;
 
-/** What a connection has met since it was ready last. */
+/** Last error of each connection since it was ready. */
 const lastErrors = new WeakMap<Redis, Error>();
-/** Connections that must not be opened again. */
-const parted = new WeakSet<Redis>();
-/** BullMQ works on duplicates of the connection that it is given, and does not end them while Redis is away. */
+/** Connections that must not reconnect. */
+const ended = new WeakSet<Redis>();
+/** BullMQ duplicates the connection that it is given, and does not end the duplicates while Redis is away. */
 const duplicates = new WeakMap<Redis, Redis[]>();
 
 /**
- * Opens a connection that reconnects by itself until `disconnectRedis`, and so do its duplicates. The query of a `rediss:` URL may
- * have `sslrootcert`, `sslcert` and `sslkey`. Throws CertificateFileError.
+ * Opens a connection that, like its duplicates, reconnects until `disconnectRedis`. The query of a `rediss:` URL may have
+ * `sslrootcert`, `sslcert` and `sslkey`. Throws CertificateFileError.
  */
 export function connectRedis(url: string, use: RedisUse, logger: Logger): Redis {
   const retryStrategy = (times: number): number | null =>
-    parted.has(redis) ? null : Math.min(50 * 2 ** Math.min(times, 6), longestRetryMs);
+    ended.has(redis) ? null : Math.min(50 * 2 ** Math.min(times, 6), longestRetryMs);
   const options: RedisOptions = { lazyConnect: false, connectTimeout: commandTimeoutMs, retryStrategy };
   if (use === 'producer') {
     Object.assign(options, { maxRetriesPerRequest: 1, enableOfflineQueue: false, commandTimeout: commandTimeoutMs });
@@ -42,18 +42,18 @@ export function connectRedis(url: string, use: RedisUse, logger: Logger): Redis 
   }
   const { plainUrl, tls } = splitUrl(url);
   const redis = new Redis(plainUrl, { ...options, ...(tls ? { tls } : {}) });
-  const made: Redis[] = [];
-  duplicates.set(redis, made);
+  const copies: Redis[] = [];
+  duplicates.set(redis, copies);
   const duplicate = redis.duplicate.bind(redis);
   redis.duplicate = (override) => {
     const connection = duplicate(override);
-    made.push(connection);
+    copies.push(connection);
     return connection;
   };
   redis.on('error', (error: Error) => {
-    // Repeated on every attempt to reconnect; one line per kind of trouble is enough.
+    // Errors repeat on every attempt to reconnect; log each one once.
     if (error.message !== lastErrors.get(redis)?.message) logger.warn({ err: error }, 'redis');
-    // A refused handshake is followed by errors that say less.
+    // A failed TLS handshake is followed by less specific errors.
     const known = lastErrors.get(redis);
     if (tlsFaultOf(known) === null || tlsFaultOf(error) !== null) lastErrors.set(redis, error);
   });
@@ -69,16 +69,16 @@ function splitUrl(url: string): { plainUrl: string; tls: TlsFiles | null } {
 }
 
 /**
- * Ends a connection and its duplicates. ioredis says so, and rejects the commands that wait, only when a connection breaks: one
- * that is between two attempts to reconnect makes one more.
+ * Ends a connection and its duplicates. ioredis emits `end` and rejects pending commands only when a connection closes, so a
+ * connection that waits to reconnect makes one more attempt.
  */
 export function disconnectRedis(redis: Redis): void {
-  parted.add(redis);
+  ended.add(redis);
   for (const connection of [redis, ...(duplicates.get(redis) ?? [])]) {
     if (connection.status === 'end') continue;
-    const between = connection.status === 'reconnecting';
+    const isReconnecting = connection.status === 'reconnecting';
     connection.disconnect();
-    if (!between) continue;
+    if (!isReconnecting) continue;
     connection.connect().then(
       () => connection.disconnect(),
       () => {},
@@ -98,27 +98,27 @@ export async function untilReady(redis: Redis, limitMs: number): Promise<void> {
   }
 }
 
-const refusal = /^(WRONGPASS|NOAUTH|NOPERM|ERR AUTH|ERR invalid password)/;
-const lookMs = 500;
+const refusedPattern = /^(WRONGPASS|NOAUTH|NOPERM|ERR AUTH|ERR invalid password)/;
+const pollMs = 500;
 
-/** Waits for the first connection of a process. Throws PartUnavailableError, at once when Redis refuses the client. */
+/** Waits for the first connection of a process. Throws PartUnavailableError; immediately if Redis refuses the client. */
 export async function untilStarted(redis: Redis, url: string, wait: StartWait): Promise<void> {
   const judge = (): Verdict => {
-    const met = lastErrors.get(redis);
-    const fault = tlsFaultOf(met);
+    const lastError = lastErrors.get(redis);
+    const fault = tlsFaultOf(lastError);
     if (fault !== null) return { final: fault };
-    const message = met?.message ?? 'no answer';
-    return refusal.test(message) ? { final: message } : { passing: message };
+    const message = lastError?.message ?? 'no answer';
+    return refusedPattern.test(message) ? { final: message } : { passing: message };
   };
-  const attempt = () => untilReady(redis, wait.waitMs > 0 ? lookMs : commandTimeoutMs);
+  const attempt = () => untilReady(redis, wait.waitMs > 0 ? pollMs : commandTimeoutMs);
   await untilAvailable({ name: `Redis at ${new URL(url).host} (HOLDFAST_REDIS_URL)`, attempt, judge }, wait);
 }
 
-/** Throws RedisPolicyError unless Redis keeps what it is given; a server that hides its settings is believed. */
+/** Throws RedisPolicyError if Redis may evict keys. Accepts a server that hides its settings. */
 export async function assertNoEviction(redis: Redis, logger: Logger): Promise<void> {
   let policy: string | undefined;
   try {
-    // Unlike CONFIG, hosted servers and users of little right have INFO.
+    // Unlike CONFIG, INFO is available on hosted servers and to users with few permissions.
     policy = /^maxmemory_policy:(\S+)/m.exec(await redis.info('memory'))?.[1];
   } catch (error) {
     logger.warn({ err: error }, 'Redis does not report its maxmemory-policy; it must be noeviction');
@@ -131,7 +131,7 @@ export async function assertNoEviction(redis: Redis, logger: Logger): Promise<vo
   }
 }
 
-/** Runs a command; a fault of the connection becomes QueueAwayError, which the CLI answers by repeating its call. */
+/** Runs a command. Turns any error into QueueAwayError, after which the CLI repeats its call. */
 export async function redisCall<T>(work: () => Promise<T>): Promise<T> {
   try {
     return await work();

@@ -2,29 +2,29 @@ import type { Writable } from 'node:stream';
 import { Command } from 'ioredis';
 
 /**
- * SET of a sealed piece of a body and its tag, with an expiry in ms. ioredis joins a command's parts to one buffer, a copy that lives
- * until the next garbage collection; this one writes the piece itself. It must stay as it is until the answer is there.
+ * SET of a sealed chunk and its tag, with an expiry in ms. ioredis joins the parts of a command into one buffer, a copy that lives
+ * until the next garbage collection; this command writes the chunk directly. The chunk must not change before the reply arrives.
  */
 export class SetChunkCommand extends Command {
   readonly #head: string;
-  readonly #piece: Buffer;
+  readonly #chunk: Buffer;
   readonly #tag: Buffer;
   readonly #tail: string;
 
-  constructor(key: string, piece: Buffer, tag: Buffer, lifeMs: number) {
+  constructor(key: string, chunk: Buffer, tag: Buffer, lifeMs: number) {
     super('set', [key, '', 'PX', lifeMs], { replyEncoding: 'utf8' });
     const life = String(lifeMs);
-    this.#head = `*5\r\n$3\r\nset\r\n$${Buffer.byteLength(key)}\r\n${key}\r\n$${piece.length + tag.length}\r\n`;
-    this.#piece = piece;
+    this.#head = `*5\r\n$3\r\nset\r\n$${Buffer.byteLength(key)}\r\n${key}\r\n$${chunk.length + tag.length}\r\n`;
+    this.#chunk = chunk;
     this.#tag = tag;
     this.#tail = `\r\n$2\r\nPX\r\n$${life.length}\r\n${life}\r\n`;
   }
 
-  /** Called each time that the command is sent; what it returns is written last. */
+  /** Called each time the command is sent. The returned string is written last. */
   override toWritable(socket: object): string {
     const stream = socket as Writable;
     stream.write(this.#head);
-    stream.write(this.#piece);
+    stream.write(this.#chunk);
     stream.write(this.#tag);
     return this.#tail;
   }
