@@ -1,3 +1,4 @@
+import { LRUCache } from 'lru-cache';
 import type { Logger } from '../../shared/platform/logger/logger.ts';
 
 const everyMs = 10_000;
@@ -17,7 +18,7 @@ interface Refusal {
 /** Tells of wrong tokens, with no part of them: a line per address and 10 s at most, with how many there were since the last. */
 export class RejectedTokenLog {
   readonly #logger: Logger;
-  readonly #seen = new Map<string, { lineAt: number; since: number }>();
+  readonly #seen = new LRUCache<string, { lineAt: number; since: number }>({ max: capacity });
   #windowAt = Number.NEGATIVE_INFINITY;
   #lines = 0;
 
@@ -29,10 +30,7 @@ export class RejectedTokenLog {
     const now = performance.now();
     const seen = this.#seen.get(address) ?? { lineAt: Number.NEGATIVE_INFINITY, since: 0 };
     seen.since++;
-    this.#seen.delete(address);
     this.#seen.set(address, seen);
-    const [oldest] = this.#seen.keys();
-    if (this.#seen.size > capacity && oldest !== undefined) this.#seen.delete(oldest);
     if (now - seen.lineAt < everyMs || !this.#mayWrite(now)) return;
     this.#logger.warn({ address, ...refusal, refused: seen.since }, 'wrong credentials');
     seen.lineAt = now;
