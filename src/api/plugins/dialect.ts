@@ -10,7 +10,7 @@ const oldestPulumiVersion = 8;
  * Reads the protocol version in Accept. The CLI adds its own to what a call asks for, so there may be several values; each counts
  * as a whole, without its parameters.
  */
-export function dialectOf(accept: string | undefined): Dialect | null {
+function dialectOf(accept: string | undefined): Dialect | null {
   for (const value of (accept ?? '').split(',')) {
     const mediaType = value.split(';', 1)[0] ?? '';
     const [, family, version] = mediaTypePattern.exec(mediaType.trim()) ?? [];

@@ -141,13 +141,6 @@ export class DeploymentScanner {
   }
 }
 
-/** Scans a text at hand. Throws JsonSyntaxError, InvalidDeploymentError. */
-export function scanDeployment(text: Buffer, nested: DeploymentScanOptions['nested']): DeploymentScan {
-  const scanner = new DeploymentScanner({ nested });
-  scanner.write(text);
-  return scanner.end();
-}
-
 /**
  * The schema version that a document's `version` member states, given as its raw JSON. Throws InvalidDeploymentError
  * for those that a CLI would refuse to load (pkg/resource/stack/deployment.go).

@@ -12,7 +12,7 @@ import type { UpdateRepository, UpdateRow } from '../updates/update-repository.t
 import { isActive } from '../updates/update-state.ts';
 
 /** A stack without state, as the contract has it: `resources` null and no manifest. */
-export const emptyDocument = Buffer.from('{"version":3,"deployment":{"resources":null}}');
+const emptyDocument = Buffer.from('{"version":3,"deployment":{"resources":null}}');
 
 /** A superseded checkpoint can vanish between finding and opening it; then the head has moved and is asked again. */
 const attempts = 5;

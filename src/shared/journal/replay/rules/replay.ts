@@ -14,43 +14,12 @@ import { decodeReplayState, encodeReplayState } from './replay-snapshot.ts';
 import { createReplayState, hasChanges, isApplied, markApplied, noChanges, type ReplayState } from './replay-state.ts';
 import { AliasConflictError } from './resolve-aliases.ts';
 
-export interface JournalReplayOptions {
-  /** Keeps the byteString feature of the base document, which Pulumi's own replay loses. Default true. */
-  readonly keepByteString?: boolean;
-}
-
-/** Something in an entry that was passed over. */
-export interface ReplayNote {
-  readonly sequenceId: number;
-  /** `unknown-operation`: it refers to a resource that no applied entry has added. */
-  readonly reason: 'unknown-kind' | 'unknown-operation';
-}
-
 export interface ReplayedDocument {
   /** The untyped deployment document. */
   readonly document: Buffer;
   readonly features: readonly string[];
   readonly resourceCount: number;
   readonly pendingOperationCount: number;
-}
-
-export interface ReplayResult extends ReplayedDocument {
-  readonly notes: readonly ReplayNote[];
-}
-
-/**
- * Replays entries over the document that the update began with (null = none), in the order of their sequence ids and
- * each id once, the first to arrive. Resources keep their bytes unless one of their fields has to change, and then all
- * other fields keep theirs. Throws JournalReplayError.
- */
-export function replayJournal(
-  base: Buffer | null,
-  entries: Iterable<JournalEntryText>,
-  options: JournalReplayOptions & { readonly manifest: ManifestSource },
-): ReplayResult {
-  const replay = new JournalReplay(base, options);
-  for (const entry of [...entries].sort((a, b) => a.sequenceId - b.sequenceId)) replay.apply(entry);
-  return { ...replay.generate(options.manifest), notes: replay.notes };
 }
 
 /** Entries of kinds that this release does not know, which a replay has left out. */
@@ -63,7 +32,8 @@ export interface UnknownKinds {
 
 /**
  * A replay that can stop after any entry: look at the deployment so far, go on, or be put away and restored. A call
- * that throws leaves it as it was.
+ * that throws leaves it as it was. Resources keep their bytes unless one of their fields has to change, and then all
+ * other fields keep theirs.
  *
  * What can be told to be wrong is refused, because positions then mean other resources than the CLI meant: a position
  * outside the base, a new base after changes to the old one. A reference to an operation that added nothing is passed
@@ -73,12 +43,12 @@ export interface UnknownKinds {
 export class JournalReplay {
   readonly #base: Buffer | null;
   readonly #state: ReplayState;
-  readonly #notes: ReplayNote[] = [];
   #unknownKinds: UnknownKinds | null = null;
 
-  constructor(base: Buffer | null, options?: JournalReplayOptions) {
+  /** `base` is the document that the update began with; null = none. */
+  constructor(base: Buffer | null) {
     this.#base = base;
-    this.#state = createReplayState(readBase(base), options?.keepByteString ?? true);
+    this.#state = createReplayState(readBase(base));
   }
 
   /** Continues from `snapshot`, which must have been taken over the same base. Throws ReplaySnapshotError. */
@@ -105,11 +75,6 @@ export class JournalReplay {
   /** Since this object was made: take no snapshot when there are any, or a release that knows them would never see them. */
   get unknownKinds(): UnknownKinds | null {
     return this.#unknownKinds;
-  }
-
-  /** What was passed over since this object was made. */
-  get notes(): readonly ReplayNote[] {
-    return this.#notes;
   }
 
   /**
@@ -186,7 +151,6 @@ export class JournalReplay {
       default: {
         const { count, ...first } = this.#unknownKinds ?? { count: 0, sequenceId: fields.sequenceId, kind };
         this.#unknownKinds = { count: count + 1, ...first };
-        this.#note(fields, 'unknown-kind');
       }
     }
   }
@@ -208,9 +172,9 @@ export class JournalReplay {
     if (removeOld !== null) state.removed.add(removeOld);
     if (deleteOld !== null) state.markedDelete.add(deleteOld);
     if (pendingReplacementOld !== null) state.markedPendingReplacement.add(pendingReplacementOld);
-    this.#changeAdded(fields, removeNew, () => null);
-    this.#changeAdded(fields, deleteNew, (resource) => flagResource(resource, ['delete']));
-    this.#changeAdded(fields, pendingReplacementNew, (resource) => flagResource(resource, ['pendingReplacement']));
+    this.#changeAdded(removeNew, () => null);
+    this.#changeAdded(deleteNew, (resource) => flagResource(resource, ['delete']));
+    this.#changeAdded(pendingReplacementNew, (resource) => flagResource(resource, ['pendingReplacement']));
     if (fields.flag('isRefresh')) state.hasRefresh = true;
   }
 
@@ -225,7 +189,7 @@ export class JournalReplay {
       if (resource) state.swapped.set(position, resource);
       else state.removed.add(position);
     }
-    this.#changeAdded(fields, operationId, () => resource);
+    this.#changeAdded(operationId, () => resource);
   }
 
   #applyWrite(fields: EntryFields): void {
@@ -245,18 +209,11 @@ export class JournalReplay {
     this.#state.base = { ...this.#state.base, members };
   }
 
-  #changeAdded(
-    fields: EntryFields,
-    operationId: number | null,
-    change: (resource: ResourceText) => ResourceText | null,
-  ): void {
+  #changeAdded(operationId: number | null, change: (resource: ResourceText) => ResourceText | null): void {
     if (operationId === null) return;
     const { added, addedBy } = this.#state;
     const place = addedBy.get(operationId);
-    if (place === undefined) {
-      this.#note(fields, 'unknown-operation');
-      return;
-    }
+    if (place === undefined) return;
     // A resource that is gone stays gone.
     const resource = added[place];
     if (resource) added[place] = change(resource);
@@ -279,10 +236,6 @@ export class JournalReplay {
       if (!(error instanceof AliasConflictError)) throw error;
       throw new JournalReplayError('alias-conflict', error.message, sequenceId, { cause: error });
     }
-  }
-
-  #note({ sequenceId }: EntryFields, reason: ReplayNote['reason']): void {
-    this.#notes.push({ sequenceId, reason });
   }
 }
 
