@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
-import { expireLeases } from '../../src/workers/maintenance/expire-leases.ts';
 import { runAdminCommand } from '../support/admin.ts';
 import { query } from '../support/database.ts';
+import { expireLeases } from '../support/expire-leases.ts';
 import { beginning, creation, removal } from '../support/journal-entries.ts';
 import { exportedNames, exportState, getStack } from '../support/stack-state.ts';
 import { createStack, deployment, ok, type RunningUpdate, startUpdate, type TestStack } from '../support/state.ts';

@@ -21,7 +21,7 @@ async function admin(...args: string[]): Promise<AdminRun> {
     }),
   );
   try {
-    const config = { ...app.context.config, logLevel: 'silent' };
+    const config = { ...app.context.config, logLevel: 'silent' as const };
     const code = (await runCommandLine(['admin', ...args], () => config)) ?? -1;
     return { code, stdout: printed.log, stderr: printed.error };
   } finally {

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { expireLeases } from '../../src/workers/maintenance/expire-leases.ts';
+import { expireLeases } from '../support/expire-leases.ts';
 import { createStack, deployment, ok, startUpdate } from '../support/state.ts';
 import { openTcpProxy, type TcpProxy } from '../support/tcp-proxy.ts';
 import { createTestApp, createTestDatabase, type TestApp, type TestDatabase } from '../support/test-app.ts';

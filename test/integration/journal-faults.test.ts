@@ -1,10 +1,10 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { replayJournal } from '../../src/shared/journal/replay/rules/replay.ts';
-import { expireLeases } from '../../src/workers/maintenance/expire-leases.ts';
 import { comparable, loadSmallCases } from '../fixtures/journal/journal-cases.ts';
 import { query } from '../support/database.ts';
+import { expireLeases } from '../support/expire-leases.ts';
 import { beginning, creation, removal } from '../support/journal-entries.ts';
+import { replayJournal } from '../support/replay-journal.ts';
 import { exportedNames, exportState, getStack } from '../support/stack-state.ts';
 import { createStack, deployment, ok, type RunningUpdate, startUpdate, type TestStack } from '../support/state.ts';
 import { createTestApp, type TestApp, testApp } from '../support/test-app.ts';
@@ -173,7 +173,7 @@ describe('the entries before one that cannot be replayed are the state', () => {
         await ok(cancel(app, stack, update));
         await app.context.compactor.compact(update.id);
         const { json } = await exportState(app, stack, update.version);
-        const expected = replayJournal(base, sorted.slice(0, place), { manifest }).document;
+        const expected = replayJournal(base, sorted.slice(0, place), manifest).document;
         if (place === 0 && base === null) return expect(json.deployment.resources).toBeNull();
         expect(comparable(json)).toEqual(comparable(JSON.parse((place === 0 ? base : expected)?.toString() ?? '')));
       }),

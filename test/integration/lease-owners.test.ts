@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
-import { expireLeases } from '../../src/workers/maintenance/expire-leases.ts';
 import { holdInserts, query } from '../support/database.ts';
+import { expireLeases } from '../support/expire-leases.ts';
 import { creation } from '../support/journal-entries.ts';
 import { expectKept, join, leaveRunning, type Membership, renew, revoke } from '../support/lease-owners.ts';
 import { exportedNames } from '../support/stack-state.ts';

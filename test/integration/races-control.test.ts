@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { expireLeases } from '../../src/workers/maintenance/expire-leases.ts';
 import { query } from '../support/database.ts';
+import { expireLeases } from '../support/expire-leases.ts';
 import { creation } from '../support/journal-entries.ts';
 import { exportedNames, getStack } from '../support/stack-state.ts';
 import {

@@ -9,11 +9,7 @@ import { createServer as createTlsServer } from 'node:tls';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
 import { Redis } from 'ioredis';
 import pg from 'pg';
-import {
-  type EmbeddedPostgres,
-  startEmbeddedPostgres,
-  temporaryClusterDir,
-} from '../../src/shared/platform/db/embedded-postgres.ts';
+import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../src/shared/platform/db/embedded-postgres.ts';
 import { PostgresConnector } from '../../src/shared/platform/db/postgres-connector.ts';
 import { createLogger } from '../../src/shared/platform/logger/logger.ts';
 import { trustAuthorities } from '../../src/shared/platform/tls/trust.ts';
@@ -21,6 +17,7 @@ import { type RedisServer, startRedisServer } from '../../testkit/redis-server.t
 import { type S3Server, startS3Server } from '../../testkit/s3-server.ts';
 import { findFreePort } from '../../testkit/server-process.ts';
 import { type CertificateFiles, createTestAuthority, type TestAuthority } from '../support/certificates.ts';
+import { temporaryClusterDir } from '../support/cluster-dir.ts';
 import { type RunningCommand, startCommand } from '../support/command.ts';
 import { createTestDatabase, masterKeys, type TestDatabase } from '../support/test-app.ts';
 import { describeWithTools } from '../support/tools.ts';

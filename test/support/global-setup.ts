@@ -1,7 +1,8 @@
 import pg from 'pg';
-import { startEmbeddedPostgres, temporaryClusterDir } from '../../src/shared/platform/db/embedded-postgres.ts';
+import { startEmbeddedPostgres } from '../../src/shared/platform/db/embedded-postgres.ts';
 import { migrate } from '../../src/shared/platform/db/migrate.ts';
 import { createLogger } from '../../src/shared/platform/logger/logger.ts';
+import { temporaryClusterDir } from './cluster-dir.ts';
 import { shared } from './shared-postgres.ts';
 
 export const templateDatabase = 'holdfast_template';

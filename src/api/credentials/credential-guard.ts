@@ -1,4 +1,5 @@
 import type { IncomingMessage } from 'node:http';
+import { LRUCache } from 'lru-cache';
 import type { AppContext } from '../../shared/context.ts';
 import {
   type CredentialRepository,
@@ -18,7 +19,6 @@ import type { Metrics } from '../../shared/platform/telemetry/metrics.ts';
 import { addressGroup, clientAddress } from '../server/client-address.ts';
 import { FailureLevels, type Source } from './failure-levels.ts';
 import { LookupBatches } from './lookup-batches.ts';
-import { RecentKeys } from './recent-keys.ts';
 import { RejectedCredentialLog } from './rejected-credential-log.ts';
 
 interface CredentialGuardOptions {
@@ -80,8 +80,8 @@ export class CredentialGuard {
   readonly #options: CredentialGuardOptions;
   readonly #levels: FailureLevels;
   readonly #log: RejectedCredentialLog;
-  readonly #refused = new RecentKeys(refusedCapacity, refusedMs);
-  readonly #knownTokens = new RecentKeys(knownCapacity, knownMs);
+  readonly #refused = recentKeys(refusedCapacity, refusedMs);
+  readonly #knownTokens = recentKeys(knownCapacity, knownMs);
   readonly #generatedTokens: LookupBatches<Buffer>;
   readonly #operatorTokens: LookupBatches<Buffer>;
   readonly #leases: LookupBatches<LeaseQuestion & { readonly key: string }>;
@@ -119,7 +119,7 @@ export class CredentialGuard {
     const caller = await this.#find({ credential: 'token', kind, request, key, query: hash, batches, isKnown }, () =>
       this.#options.identity.findCaller(hash, organization),
     );
-    if (caller) this.#knownTokens.add(key);
+    if (caller) this.#knownTokens.set(key, true);
     else this.#knownTokens.delete(key);
     return caller;
   }
@@ -152,7 +152,7 @@ export class CredentialGuard {
     const startedAt = performance.now();
     if (!isKnown && !finish && !(await this.#lookUpInBatch(attempt))) {
       this.#levels.note(sources);
-      this.#refused.add(key, startedAt);
+      this.#refused.set(key, true, { start: startedAt });
       return this.#refuse(attempt, 'unknown');
     }
     let failed = false;
@@ -161,7 +161,7 @@ export class CredentialGuard {
       const found = await find();
       failed = found === null;
       if (found) return found;
-      this.#refused.add(key, startedAt);
+      this.#refused.set(key, true, { start: startedAt });
       return this.#refuse(attempt, 'unknown');
     } finally {
       if (finish) finish(failed);
@@ -214,6 +214,11 @@ export function createCredentialGuard(context: AppContext): CredentialGuard {
   const guard = new CredentialGuard({ ...context, credentials, failures: createFailedLookupRepository(db) });
   lifecycle.onClose('work', 'failed lookups', () => guard.close());
   return guard;
+}
+
+/** Keys by the time they were last added, on the monotonic clock. `has` does not renew them. */
+function recentKeys(max: number, ttl: number): LRUCache<string, true> {
+  return new LRUCache({ max, ttl, ttlResolution: 0 });
 }
 
 function keyOfToken(hash: Buffer): string {

@@ -1,3 +1,4 @@
+import { LRUCache } from 'lru-cache';
 import type { Logger } from '../../shared/platform/logger/logger.ts';
 
 const everyMs = 10_000;
@@ -17,7 +18,7 @@ interface Rejection {
 /** Logs wrong credentials without any part of them: at most a line per address every 10 s, with the number since the last one. */
 export class RejectedCredentialLog {
   readonly #logger: Logger;
-  readonly #byAddress = new Map<string, { loggedAt: number; since: number }>();
+  readonly #byAddress = new LRUCache<string, { loggedAt: number; since: number }>({ max: capacity });
   #windowStart = Number.NEGATIVE_INFINITY;
   #lines = 0;
 
@@ -29,10 +30,7 @@ export class RejectedCredentialLog {
     const now = performance.now();
     const entry = this.#byAddress.get(address) ?? { loggedAt: Number.NEGATIVE_INFINITY, since: 0 };
     entry.since++;
-    this.#byAddress.delete(address);
     this.#byAddress.set(address, entry);
-    const [oldest] = this.#byAddress.keys();
-    if (this.#byAddress.size > capacity && oldest !== undefined) this.#byAddress.delete(oldest);
     if (now - entry.loggedAt < everyMs || !this.#mayWrite(now)) return;
     this.#logger.warn({ address, ...rejection, refused: entry.since }, 'wrong credentials');
     entry.loggedAt = now;

@@ -10,7 +10,7 @@ const oldestPulumiVersion = 8;
  * Reads the protocol version from the Accept header. The CLI adds its own value to that of the call, so there may be several; each
  * is compared as a whole, without its parameters.
  */
-export function dialectOf(accept: string | undefined): Dialect | null {
+function dialectOf(accept: string | undefined): Dialect | null {
   for (const value of (accept ?? '').split(',')) {
     const mediaType = value.split(';', 1)[0] ?? '';
     const [, family, version] = mediaTypePattern.exec(mediaType.trim()) ?? [];

@@ -1,3 +1,4 @@
+import { LRUCache } from 'lru-cache';
 import { sameHash } from '../../shared/platform/crypto/secret-token.ts';
 import type { StackRef } from '../../shared/stacks/names.ts';
 import type { LeaseFence } from '../../shared/updates/lease.ts';
@@ -21,10 +22,11 @@ const capacity = 10_000;
  * lease again when it commits: one replica cannot know whether a lease is still valid.
  */
 export class LeaseCache {
-  readonly #byUpdate = new Map<string, Entry>();
+  readonly #byUpdate = new LRUCache<string, Entry>({ max: capacity });
 
   find(updateId: string, ref: StackRef, tokenHash: Buffer): CachedLease | null {
-    const entry = this.#byUpdate.get(updateId);
+    // Not `get`: a call that Postgres has not confirmed keeps no entry in the cache.
+    const entry = this.#byUpdate.peek(updateId);
     if (!entry || !sameHash(entry.tokenHash, tokenHash)) return null;
     const { organization, project, stack } = entry.ref;
     if (organization !== ref.organization || project !== ref.project || stack !== ref.stack) return null;
@@ -32,10 +34,7 @@ export class LeaseCache {
   }
 
   remember(ref: StackRef, tokenHash: Buffer, lease: CachedLease): void {
-    this.#byUpdate.delete(lease.updateId);
     this.#byUpdate.set(lease.updateId, { ref, tokenHash, lease });
-    const [oldest] = this.#byUpdate.keys();
-    if (this.#byUpdate.size > capacity && oldest !== undefined) this.#byUpdate.delete(oldest);
   }
 
   forget(updateId: string): void {

@@ -65,14 +65,7 @@ export async function* spliceDelta(base: AsyncIterable<Buffer>, edits: readonly 
   yield* cursor.end();
 }
 
-/** The base with the edits applied. Throws InvalidDeltaError. */
-export function applyDelta(base: Buffer, edits: readonly DeltaEdit[]): Buffer {
-  assertEdits(edits);
-  const cursor = new EditCursor(edits);
-  return Buffer.concat([...cursor.push(base), ...cursor.end()]);
-}
-
-/** Applies the edits while it walks along the base. */
+/** Walks along the base and the edits together. */
 class EditCursor {
   readonly #edits: readonly DeltaEdit[];
   #next = 0;

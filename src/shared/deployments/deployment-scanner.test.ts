@@ -6,11 +6,12 @@ import {
   type DeploymentScan,
   DeploymentScanner,
   InvalidDeploymentError,
-  scanDeployment,
 } from './deployment-scanner.ts';
 
 function scan(text: string, nested: 'untypedDeployment' | null = null): DeploymentScan {
-  return scanDeployment(Buffer.from(text), nested);
+  const scanner = new DeploymentScanner({ nested });
+  scanner.write(Buffer.from(text));
+  return scanner.end();
 }
 
 function scanInChunks(text: Buffer, nested: 'untypedDeployment' | null, sizes: readonly number[]): DeploymentScan {

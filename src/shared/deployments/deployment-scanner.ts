@@ -141,13 +141,6 @@ export class DeploymentScanner {
   }
 }
 
-/** Scans a complete text. Throws JsonSyntaxError and InvalidDeploymentError. */
-export function scanDeployment(text: Buffer, nested: DeploymentScanOptions['nested']): DeploymentScan {
-  const scanner = new DeploymentScanner({ nested });
-  scanner.write(text);
-  return scanner.end();
-}
-
 /**
  * Parses the schema version of a document from the raw JSON of its `version` member. Throws InvalidDeploymentError for
  * versions that the CLI would refuse to load (pkg/resource/stack/deployment.go).

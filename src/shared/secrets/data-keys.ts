@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto';
+import { LRUCache } from 'lru-cache';
 import type { EncryptionKeyRepository, EncryptionKeyRow } from './encryption-key-repository.ts';
 import { type KeyRing, MasterKeyError } from './key-ring.ts';
 
@@ -20,7 +21,7 @@ export class DataKeys {
   readonly #keys: EncryptionKeyRepository;
   readonly #ring: KeyRing | null;
   readonly #maxAgeSeconds: number;
-  readonly #cache = new Map<string, DataKey>();
+  readonly #cache = new LRUCache<string, DataKey>({ max: maxCachedKeys });
 
   /**
    * Without a ring, every call that needs a key throws. A current key older than `maxAgeSeconds` is rotated when it is
@@ -54,7 +55,6 @@ export class DataKeys {
     const cached = this.#cache.get(id);
     if (cached) return cached;
     const key = { id, stackId, bytes: this.#requireRing().unwrap(masterKeyId, wrappedKey, stackId) };
-    if (this.#cache.size >= maxCachedKeys) this.#cache.clear();
     this.#cache.set(id, key);
     return key;
   }

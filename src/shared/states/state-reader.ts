@@ -11,8 +11,8 @@ import type { StackRepository, StackRow } from '../stacks/stack-repository.ts';
 import type { UpdateRepository, UpdateRow } from '../updates/update-repository.ts';
 import { isActive } from '../updates/update-state.ts';
 
-/** The document of a stack without state, as the API defines it: `resources` is null and there is no manifest. */
-export const emptyDocument = Buffer.from('{"version":3,"deployment":{"resources":null}}');
+/** A stack without state, as the contract has it: `resources` null and no manifest. */
+const emptyDocument = Buffer.from('{"version":3,"deployment":{"resources":null}}');
 
 /** A superseded checkpoint can be deleted between finding and opening it. The head has moved then, and the read is retried. */
 const attempts = 5;

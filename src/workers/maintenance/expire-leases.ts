@@ -7,17 +7,6 @@ const batchSize = 100;
 const journalsAtOnce = 10;
 
 /**
- * Ends updates whose lease expired, compacts journals of ended updates that have not been compacted, and deletes
- * compacted journals after their grace period. Returns how many updates it ended.
- */
-export async function expireLeases(context: AppContext): Promise<number> {
-  const ended = await endExpiredUpdates(context);
-  await compactEndedUpdates(context);
-  await deleteKeptJournals(context);
-  return ended;
-}
-
-/**
  * Ends updates whose lease or start deadline expired. An update that fails does not block the others. Safe on any number
  * of replicas. Returns how many updates this run ended.
  */

@@ -4,7 +4,7 @@ import type { RunRepository } from '../../shared/platform/maintenance/run-reposi
 import type { Maintenance } from './maintenance.ts';
 
 /** Name of the task. */
-export const reconcileName = 'reconcile';
+const reconcileName = 'reconcile';
 
 /**
  * Creates the reconcile task, which compares all blobs with the database every `config.reconcile.everySeconds`. Any process

@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { gzipSync } from 'node:zlib';
 import { expect } from '@jest/globals';
-import { expireLeases } from '../../../src/workers/maintenance/expire-leases.ts';
 import { query } from '../database.ts';
+import { expireLeases } from '../expire-leases.ts';
 import type { openGatedBlobs } from '../gated-blobs.ts';
 import { creation } from '../journal-entries.ts';
 import { resourceNames } from '../stack-state.ts';

@@ -1,98 +1,18 @@
 import { readFileSync } from 'node:fs';
-import type { BlockList } from 'node:net';
 import path from 'node:path';
 import type { TSchema } from 'typebox';
 import { Value } from 'typebox/value';
 import { OperatorError } from '../errors/errors.ts';
 import { trustAuthorities } from '../tls/trust.ts';
-import { type FrontConfig, frontConfig, frontProblems, trustedProxiesOf } from './front.ts';
+import { frontConfig, frontProblems, trustedProxiesOf } from './front.ts';
 import { Settings } from './settings.ts';
 import { findWeakSecrets } from './weak-settings.ts';
 
-/** The process's configuration: parsed once, frozen, passed by hand. Sizes in bytes, times as their names say. */
-export interface Config {
-  readonly listen: { readonly host: string; readonly port: number };
-  readonly workerListen: { readonly host: string; readonly port: number };
-  /** null: on the address of the service. */
-  readonly managementListen: { readonly host: string; readonly port: number } | null;
-  readonly trustedProxies: BlockList;
-  readonly front: FrontConfig;
-  readonly publicUrl: string;
-  readonly dataDir: string;
-  readonly database: {
-    /** null: run the embedded Postgres under `dataDir`. */
-    readonly url: string | null;
-    readonly poolSize: number;
-    readonly statementTimeoutMs: number;
-    readonly connectTimeoutMs: number;
-    readonly acquireTimeoutMs: number;
-  };
-  /** How long the parts that a process needs may be away when it starts. */
-  readonly startWaitMs: number;
-  readonly blobs:
-    | { readonly kind: 'files'; readonly directory: string }
-    | {
-        readonly kind: 's3';
-        readonly bucket: string;
-        readonly endpoint: string | null;
-        readonly region: string;
-        readonly forcePathStyle: boolean;
-        readonly requestTimeoutMs: number;
-      };
-  /** `dataKeySeconds` 0: data keys do not age. */
-  readonly encryption: { readonly sealsDocuments: boolean; readonly dataKeySeconds: number };
-  readonly bootstrapFile: string | null;
-  readonly organizationCreation: 'anyone' | 'site-admin';
-  /** Wrong tokens and leases that an address has free, before they are looked up together. */
-  readonly wrongTokensPerMinute: number;
-  readonly checkpointMode: 'auto' | 'journal' | 'delta' | 'full';
-  /** Whether updates may be begun by one call. */
-  readonly beginUpdate: boolean;
-  readonly leaseSeconds: number;
-  /** Longest life of an update. */
-  readonly updateSeconds: number;
-  readonly sweepSeconds: number;
-  readonly blobGraceSeconds: number;
-  readonly scrub: { readonly bytesPerSecond: number; readonly periodSeconds: number };
-  readonly journalGraceSeconds: number;
-  readonly blobRetentionSeconds: number;
-  /** `everySeconds` 0: no rounds by themselves. */
-  readonly reconcile: { readonly everySeconds: number; readonly objectsPerSecond: number };
-  readonly limits: {
-    readonly maxBodyBytes: number;
-    readonly maxBatchBytes: number;
-    readonly maxControlBodyBytes: number;
-    readonly maxFieldBytes: number;
-    readonly maxEventBytes: number;
-    readonly maxSecretBytes: number;
-    readonly inlineBytes: number;
-    readonly directBytes: number;
-    /** Of bodies on their way to workers: in memory, and in Redis. */
-    readonly inFlight: { readonly writes: number; readonly imports: number };
-    readonly redisInFlight: { readonly writes: number; readonly imports: number };
-    readonly minBodyBytesPerSecond: number;
-    readonly inflatedBytes: number;
-    readonly largeBytes: number;
-  };
-  /** Of each organization that has no limits of its own; 0 is no limit. */
-  readonly quotas: {
-    readonly stacks: number;
-    readonly keptBytes: number;
-    readonly inFlightBytes: number;
-    readonly updates: number;
-    readonly requestsPerSecond: number;
-  };
-  readonly jobs: { readonly concurrency: number; readonly largeConcurrency: number; readonly waitSeconds: number };
-  readonly drainMs: number;
-  readonly shutdownMs: number;
-  readonly logLevel: string;
-  /** null: jobs run in the server process. */
-  readonly redisUrl: string | null;
-  /** Authorities believed besides those of Node, in PEM. */
-  readonly caFile: string | null;
-  /** Never logged. */
-  readonly secrets: { readonly masterKeys: string | null };
-}
+/**
+ * Configuration of the process: parsed once, frozen, passed explicitly. Sizes are in bytes; names give the unit of
+ * times.
+ */
+export type Config = ReturnType<typeof toConfig>;
 
 /** The environment does not make a configuration; the message names every faulty variable. */
 export class ConfigError extends OperatorError {
@@ -142,7 +62,7 @@ export function parseConfig(environment: Readonly<Record<string, string | undefi
   return Object.freeze(config);
 }
 
-function toConfig(settings: Settings): Config {
+function toConfig(settings: Settings) {
   const dataDir = path.resolve(settings.HOLDFAST_DATA_DIR);
   const embedded = settings.HOLDFAST_DATABASE_URL === undefined;
   const listen = parseListen(settings.HOLDFAST_LISTEN ?? (embedded ? '127.0.0.1:9090' : '0.0.0.0:9090'));
@@ -157,6 +77,7 @@ function toConfig(settings: Settings): Config {
   return {
     listen,
     workerListen: parseListen(settings.HOLDFAST_WORKER_LISTEN),
+    /** null: same address as the service. */
     managementListen: isSame ? null : managementListen,
     trustedProxies: trustedProxiesOf(settings),
     front,
@@ -165,34 +86,40 @@ function toConfig(settings: Settings): Config {
       `${front.tls ? 'https' : 'http'}://${shownHost.includes(':') ? `[${shownHost}]` : shownHost}:${listen.port}`,
     dataDir,
     database: {
+      /** null: run the embedded Postgres under `dataDir`. */
       url: settings.HOLDFAST_DATABASE_URL ?? null,
       poolSize: settings.HOLDFAST_DATABASE_POOL_SIZE,
       statementTimeoutMs: settings.HOLDFAST_DATABASE_TIMEOUT_MS,
       connectTimeoutMs: settings.HOLDFAST_DATABASE_CONNECT_MS,
       acquireTimeoutMs: settings.HOLDFAST_DATABASE_ACQUIRE_MS,
     },
+    /** How long a starting process waits for unavailable dependencies. */
     startWaitMs: settings.HOLDFAST_START_WAIT_SECONDS * 1000,
     blobs:
       settings.HOLDFAST_S3_BUCKET === undefined
-        ? { kind: 'files', directory: path.join(dataDir, 'blobs') }
-        : {
+        ? ({ kind: 'files', directory: path.join(dataDir, 'blobs') } as const)
+        : ({
             kind: 's3',
             bucket: settings.HOLDFAST_S3_BUCKET,
             endpoint: settings.HOLDFAST_S3_ENDPOINT ?? null,
             region: settings.HOLDFAST_S3_REGION,
             forcePathStyle: settings.HOLDFAST_S3_PATH_STYLE,
             requestTimeoutMs: settings.HOLDFAST_S3_TIMEOUT_MS,
-          },
+          } as const),
+    /** `dataKeySeconds` 0: data keys are not replaced by age. */
     encryption: {
       sealsDocuments: settings.HOLDFAST_SEAL_DOCUMENTS,
       dataKeySeconds: settings.HOLDFAST_DATA_KEY_DAYS * 86_400,
     },
     bootstrapFile: settings.HOLDFAST_BOOTSTRAP ?? null,
     organizationCreation: settings.HOLDFAST_ORGANIZATION_CREATION ?? (embedded ? 'anyone' : 'site-admin'),
+    /** Invalid tokens and leases allowed per address before unknown ones are looked up in batches. */
     wrongTokensPerMinute: settings.HOLDFAST_INVALID_TOKENS_PER_MINUTE,
     checkpointMode: settings.HOLDFAST_CHECKPOINT_MODE,
+    /** Whether clients may begin an update with one call. */
     beginUpdate: settings.HOLDFAST_BEGIN_UPDATE,
     leaseSeconds: settings.HOLDFAST_LEASE_SECONDS,
+    /** Maximum duration of an update. */
     updateSeconds: settings.HOLDFAST_UPDATE_HOURS * 3600,
     sweepSeconds: settings.HOLDFAST_SWEEP_SECONDS,
     blobGraceSeconds: settings.HOLDFAST_BLOB_GRACE_SECONDS,
@@ -202,6 +129,7 @@ function toConfig(settings: Settings): Config {
     },
     journalGraceSeconds: settings.HOLDFAST_JOURNAL_GRACE_SECONDS,
     blobRetentionSeconds: settings.HOLDFAST_BLOB_RETENTION_SECONDS,
+    /** `everySeconds` 0: no automatic runs. */
     reconcile: {
       everySeconds: settings.HOLDFAST_RECONCILE_HOURS * 3600,
       objectsPerSecond: settings.HOLDFAST_RECONCILE_OBJECTS_PER_SECOND,
@@ -215,6 +143,7 @@ function toConfig(settings: Settings): Config {
       maxSecretBytes: settings.HOLDFAST_MAX_SECRET_BYTES,
       inlineBytes: settings.HOLDFAST_INLINE_BYTES,
       directBytes: settings.HOLDFAST_DIRECT_BYTES,
+      /** For bodies in flight to workers: in memory (`inFlight`) and in Redis. */
       inFlight: { writes: settings.HOLDFAST_IN_FLIGHT_BYTES, imports: settings.HOLDFAST_IMPORT_IN_FLIGHT_BYTES },
       redisInFlight: {
         writes: settings.HOLDFAST_REDIS_IN_FLIGHT_BYTES,
@@ -224,6 +153,7 @@ function toConfig(settings: Settings): Config {
       inflatedBytes: settings.HOLDFAST_BUFFERED_BODY_BYTES,
       largeBytes: settings.HOLDFAST_LARGE_BYTES,
     },
+    /** For each organization without its own limits; 0: no limit. */
     quotas: {
       stacks: settings.HOLDFAST_QUOTA_STACKS,
       keptBytes: settings.HOLDFAST_QUOTA_BYTES,
@@ -239,13 +169,16 @@ function toConfig(settings: Settings): Config {
     drainMs: settings.HOLDFAST_DRAIN_SECONDS * 1000,
     shutdownMs: settings.HOLDFAST_SHUTDOWN_SECONDS * 1000,
     logLevel: settings.HOLDFAST_LOG_LEVEL,
+    /** null: jobs run in the server process. */
     redisUrl: settings.HOLDFAST_REDIS_URL ?? null,
+    /** PEM file of certificate authorities to trust in addition to those of Node. */
     caFile: settings.HOLDFAST_CA_FILE ?? null,
+    /** Never logged. */
     secrets: { masterKeys: settings.HOLDFAST_MASTER_KEYS ?? null },
-  };
+  } as const;
 }
 
-function parseListen(text: string): { host: string; port: number } {
+function parseListen(text: string): { readonly host: string; readonly port: number } {
   const at = text.lastIndexOf(':');
   const port = Number(text.slice(at + 1));
   return { host: text.slice(0, at).replace(/^\[|\]$/g, '') || '0.0.0.0', port };

@@ -1,19 +1,6 @@
 import { BlockList, isIP, isIPv6 } from 'node:net';
 import type { Settings } from './settings.ts';
 
-/** What a client meets before it is known to be one. */
-export interface FrontConfig {
-  /** Apart for trusted proxies and for all others. */
-  readonly maxConnections: number;
-  readonly maxConnectionsPerAddress: number;
-  /** From the connection, or the end of the wait for the next request, to the end of a head. */
-  readonly headMs: number;
-  /** How long a connection is kept without a request. */
-  readonly idleMs: number;
-  /** PEM files; null: plain HTTP. */
-  readonly tls: { readonly certFile: string; readonly keyFile: string } | null;
-}
-
 type Given = Partial<Settings>;
 
 /** Reads the settings of the front. Of those that are wrong the problems say so. */
@@ -32,15 +19,20 @@ export function frontProblems(settings: Given): string[] {
   return problems;
 }
 
-export function frontConfig(settings: Settings): FrontConfig {
+/** Limits and TLS of client connections, applied before authentication. */
+export function frontConfig(settings: Settings) {
   const { HOLDFAST_TLS_CERT_FILE: certFile, HOLDFAST_TLS_KEY_FILE: keyFile } = settings;
   return {
+    /** Applies to trusted proxies and to all other clients separately. */
     maxConnections: settings.HOLDFAST_MAX_CONNECTIONS,
     maxConnectionsPerAddress: settings.HOLDFAST_MAX_CONNECTIONS_PER_ADDRESS,
+    /** Maximum time to receive the headers, counted from the connection or from the first byte of the request. */
     headMs: settings.HOLDFAST_HEADERS_TIMEOUT_SECONDS * 1000,
+    /** How long an idle connection is kept open. */
     idleMs: settings.HOLDFAST_KEEP_ALIVE_SECONDS * 1000,
-    tls: certFile === undefined || keyFile === undefined ? null : { certFile, keyFile },
-  };
+    /** PEM files; null: plain HTTP. */
+    tls: certFile === undefined || keyFile === undefined ? null : ({ certFile, keyFile } as const),
+  } as const;
 }
 
 /** The proxies whose word on their clients' addresses is taken. */

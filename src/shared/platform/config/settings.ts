@@ -331,7 +331,15 @@ export const Settings = Type.Object({
   }),
   HOLDFAST_SHUTDOWN_SECONDS: positive('Time limit for each phase of a graceful shutdown, in seconds.', 30, 3600),
   HOLDFAST_LOG_LEVEL: Type.Union(
-    (['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const).map((level) => Type.Literal(level)),
+    [
+      Type.Literal('fatal'),
+      Type.Literal('error'),
+      Type.Literal('warn'),
+      Type.Literal('info'),
+      Type.Literal('debug'),
+      Type.Literal('trace'),
+      Type.Literal('silent'),
+    ],
     {
       description: 'Minimum level of log lines: fatal, error, warn, info, debug, trace or silent.',
       default: 'info',

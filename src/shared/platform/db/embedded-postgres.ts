@@ -2,7 +2,7 @@ import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { chownSync, existsSync, readdirSync, readFileSync, renameSync, rmSync } from 'node:fs';
 import { createServer } from 'node:net';
-import { tmpdir, userInfo } from 'node:os';
+import { userInfo } from 'node:os';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createFileDurably, makeFolderDurably, syncPath } from '../files/durable-files.ts';
@@ -224,11 +224,6 @@ export function freePort(): Promise<number> {
       );
     });
   });
-}
-
-/** Returns a new path in the system's temporary directory, for throw-away clusters. */
-export function temporaryClusterDir(): string {
-  return path.join(tmpdir(), `holdfast-postgres-${process.pid}-${randomBytes(4).toString('hex')}`);
 }
 
 /** Returns the URL of the embedded Postgres that a server runs in `directory`, or null if there is none. */

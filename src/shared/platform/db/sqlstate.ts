@@ -17,7 +17,7 @@ export function violatedConstraint(error: unknown): string | null {
 }
 
 /** Returns the SQLSTATE from anywhere in the chain of causes; null if the error did not come from Postgres. */
-export function sqlStateOf(error: unknown): string | null {
+function sqlStateOf(error: unknown): string | null {
   for (const fault of faultChain(error)) {
     if (typeof fault.code === 'string' && /^[0-9A-Z]{5}$/.test(fault.code)) return fault.code;
   }

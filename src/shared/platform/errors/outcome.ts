@@ -14,12 +14,12 @@ import {
 } from './errors.ts';
 
 /** A rejection as data, because error classes do not survive a queue. */
-export const Rejection = Type.Object({
+const Rejection = Type.Object({
   code: Type.String(),
   status: Type.Integer(),
   message: Type.String(),
 });
-export type Rejection = Type.Static<typeof Rejection>;
+type Rejection = Type.Static<typeof Rejection>;
 
 /** What a piece of work came to: committed, or refused for good. Faults are thrown instead, and retried. */
 export const Outcome = Type.Union([

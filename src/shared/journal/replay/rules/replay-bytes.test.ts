@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import { type JournalCase, loadSmallCases } from '../../../../../test/fixtures/journal/journal-cases.ts';
+import { replayJournal } from '../../../../../test/support/replay-journal.ts';
 import type { JournalEntryText } from '../../journal-batch.ts';
-import { replayJournal } from './replay.ts';
 
 const manifest = { time: '2026-01-01T00:00:00Z', version: '' };
 
@@ -19,7 +19,7 @@ function entry(sequenceId: number, fields: string): JournalEntryText {
 }
 
 function replayed(base: string | null, ...entries: JournalEntryText[]): string {
-  return replayJournal(base === null ? null : Buffer.from(base), entries, { manifest }).document.toString('utf8');
+  return replayJournal(base === null ? null : Buffer.from(base), entries, manifest).document.toString('utf8');
 }
 
 function withResources(...resources: string[]): string {
@@ -124,11 +124,11 @@ describe('bytes of resources', () => {
       Buffer.from(text.toString('utf8').replaceAll('{"urn":', `{${unusual},"urn":`));
     for (const recorded of loadSmallCases()) {
       const { base, entries }: JournalCase = recorded;
-      const plain = replayJournal(base, entries, { manifest });
+      const plain = replayJournal(base, entries, manifest);
       const injected = replayJournal(
         base && inject(base),
         entries.map(({ sequenceId, text }) => ({ sequenceId, text: inject(text) })),
-        { manifest },
+        manifest,
       );
       expect(injected.document.equals(inject(plain.document))).toBe(true);
     }

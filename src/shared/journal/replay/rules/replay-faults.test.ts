@@ -1,6 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
+import { replayJournal } from '../../../../../test/support/replay-journal.ts';
 import type { JournalEntryText } from '../../journal-batch.ts';
-import { JournalReplay, replayJournal } from './replay.ts';
+import { JournalReplay } from './replay.ts';
 import { JournalReplayError } from './replay-error.ts';
 import { ReplaySnapshotError } from './replay-snapshot.ts';
 
@@ -12,7 +13,7 @@ function entry(sequenceId: number, fields: string): JournalEntryText {
 }
 
 function urnsAfter(...entries: JournalEntryText[]): string[] {
-  const { document } = replayJournal(base, entries, { manifest });
+  const { document } = replayJournal(base, entries, manifest);
   const { resources } = JSON.parse(document.toString('utf8')).deployment;
   return (resources ?? []).map(({ urn }: { urn: string }) => urn);
 }
@@ -79,16 +80,14 @@ describe('an invalid entry', () => {
   });
 });
 
-describe('an entry that can be ignored', () => {
-  test('a reference to an operation that added nothing is noted, the rest of the entry is applied', () => {
+describe('an entry that can be passed over', () => {
+  test('a reference to an operation that added nothing is ignored, the rest of the entry counts', () => {
     const entries = [
       entry(1, '"kind":1,"operationID":1,"state":{"urn":"c"},"removeNew":7,"deleteNew":8,"pendingReplacementNew":9'),
       entry(2, '"kind":3,"operationID":2,"removeNew":7,"state":{"urn":"d"}'),
       entry(3, '"kind":4,"operationID":3,"removeNew":7,"state":{"urn":"d"}'),
     ];
     expect(urnsAfter(...entries)).toEqual(['c', 'a', 'b']);
-    const { notes } = replayJournal(base, entries, { manifest });
-    expect(notes).toEqual([1, 1, 1, 2, 3].map((sequenceId) => ({ sequenceId, reason: 'unknown-operation' })));
   });
 
   test('operations from before a rebuilt base are unknown', () => {
@@ -100,10 +99,12 @@ describe('an entry that can be ignored', () => {
     expect(urnsAfter(...entries)).toEqual(['c', 'a', 'b']);
   });
 
-  test('an unknown kind is noted and its other fields are ignored', () => {
-    const entries = [entry(1, '"kind":10,"operationID":"x","removeOld":99,"state":7,"newField":{}')];
-    expect(urnsAfter(...entries)).toEqual(['a', 'b']);
-    expect(replayJournal(base, entries, { manifest }).notes).toEqual([{ sequenceId: 1, reason: 'unknown-kind' }]);
+  test('an unknown kind is counted, its other fields are ignored', () => {
+    const unknown = entry(1, '"kind":10,"operationID":"x","removeOld":99,"state":7,"newField":{}');
+    expect(urnsAfter(unknown)).toEqual(['a', 'b']);
+    const replay = new JournalReplay(base);
+    replay.apply(unknown);
+    expect(replay.unknownKinds).toEqual({ count: 1, sequenceId: 1, kind: 10 });
   });
 
   test('fields that a kind does not use are not validated', () => {
@@ -114,7 +115,7 @@ describe('an entry that can be ignored', () => {
     const { document } = replayJournal(
       Buffer.from('{"deployment":{"secrets_providers":{"type":"x"}}}'),
       [entry(1, '"kind":6')],
-      { manifest },
+      manifest,
     );
     expect(document.toString('utf8')).toContain('"secrets_providers":{"type":"x"}');
   });
@@ -124,7 +125,7 @@ describe('an entry that can be ignored', () => {
     const { document } = replayJournal(
       Buffer.from(`{"deployment":{"resources":[{"urn":"urn:pulumi:s::p::t::a","aliases":[""]},${other}]}}`),
       [],
-      { manifest },
+      manifest,
     );
     expect(document.toString('utf8')).toContain(`[{"urn":"urn:pulumi:s::p::t::a"},${other}]`);
   });
@@ -136,14 +137,14 @@ describe('an entry that can be ignored', () => {
   ])('ill-typed references of a resource: %s', (state) => {
     const entries = [entry(1, `"kind":1,"operationID":1,"isRefresh":true,"state":${state}`)];
     const kept = state.replace('{"aliases":{"x":1}}', '{}');
-    expect(replayJournal(base, entries, { manifest }).document.toString('utf8')).toContain(`"resources":[${kept},`);
+    expect(replayJournal(base, entries, manifest).document.toString('utf8')).toContain(`"resources":[${kept},`);
   });
 
   test.each(['null', '[ ]', '["x"]', '{ }'])('extensions of the base that are %s', (extensions) => {
     const { document } = replayJournal(
       Buffer.from(`{"deployment":{"extensions":${extensions}}}`),
       [entry(1, '"kind":8,"extensionRef":"a","extension":{}')],
-      { manifest },
+      manifest,
     );
     expect(JSON.parse(document.toString('utf8')).deployment.extensions).toEqual({ a: {} });
   });

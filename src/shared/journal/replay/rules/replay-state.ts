@@ -24,13 +24,13 @@ export interface ReplayState {
   gaps: [from: number, to: number][];
 }
 
-export function createReplayState(document: DocumentParts, keepByteString: boolean): ReplayState {
+export function createReplayState(document: DocumentParts): ReplayState {
   return {
     base: document.deployment,
     documentMembers: document.members,
     ...noChanges(),
     hasRefresh: false,
-    requiresByteString: keepByteString && document.features.includes('byteString'),
+    requiresByteString: document.features.includes('byteString'),
     lastSequenceId: 0,
     gaps: [],
   };

@@ -14,18 +14,6 @@ import { decodeReplayState, encodeReplayState } from './replay-snapshot.ts';
 import { createReplayState, hasChanges, isApplied, markApplied, noChanges, type ReplayState } from './replay-state.ts';
 import { AliasConflictError } from './resolve-aliases.ts';
 
-export interface JournalReplayOptions {
-  /** Keeps the byteString feature of the base document, which Pulumi's own replay loses. Defaults to true. */
-  readonly keepByteString?: boolean;
-}
-
-/** Something in an entry that was ignored. */
-export interface ReplayNote {
-  readonly sequenceId: number;
-  /** `unknown-operation`: the entry refers to a resource that no applied entry has added. */
-  readonly reason: 'unknown-kind' | 'unknown-operation';
-}
-
 export interface ReplayedDocument {
   /** The untyped deployment document. */
   readonly document: Buffer;
@@ -34,26 +22,7 @@ export interface ReplayedDocument {
   readonly pendingOperationCount: number;
 }
 
-export interface ReplayResult extends ReplayedDocument {
-  readonly notes: readonly ReplayNote[];
-}
-
-/**
- * Replays entries over the document from before the update (null = none), in the order of their sequence ids. If a sequence id
- * is repeated, the first entry wins. Only the fields that have to change are rewritten; all other bytes of resources are kept.
- * Throws JournalReplayError.
- */
-export function replayJournal(
-  base: Buffer | null,
-  entries: Iterable<JournalEntryText>,
-  options: JournalReplayOptions & { readonly manifest: ManifestSource },
-): ReplayResult {
-  const replay = new JournalReplay(base, options);
-  for (const entry of [...entries].sort((a, b) => a.sequenceId - b.sequenceId)) replay.apply(entry);
-  return { ...replay.generate(options.manifest), notes: replay.notes };
-}
-
-/** Entries that a replay skipped because this release does not know their kind. */
+/** Entries of kinds that this release does not know, which a replay has left out. */
 export interface UnknownKinds {
   readonly count: number;
   /** The first such entry and its kind. */
@@ -62,8 +31,9 @@ export interface UnknownKinds {
 }
 
 /**
- * An incremental replay. After any entry it can generate the deployment so far, continue, or be stored as a snapshot and restored
- * later. A call that throws changes nothing.
+ * A replay that can stop after any entry: look at the deployment so far, go on, or be put away and restored. A call
+ * that throws leaves it as it was. Resources keep their bytes unless one of their fields has to change, and then all
+ * other fields keep theirs.
  *
  * Detectable errors are rejected, because positions would then refer to other resources than the CLI meant: a position outside the
  * base, or a new base after changes to the old one. A reference to an operation that added nothing is ignored: it results from a
@@ -72,12 +42,12 @@ export interface UnknownKinds {
 export class JournalReplay {
   readonly #base: Buffer | null;
   readonly #state: ReplayState;
-  readonly #notes: ReplayNote[] = [];
   #unknownKinds: UnknownKinds | null = null;
 
-  constructor(base: Buffer | null, options?: JournalReplayOptions) {
+  /** `base` is the document that the update began with; null = none. */
+  constructor(base: Buffer | null) {
     this.#base = base;
-    this.#state = createReplayState(readBase(base), options?.keepByteString ?? true);
+    this.#state = createReplayState(readBase(base));
   }
 
   /** Resumes from `snapshot`, which must have been taken over the same base. Throws ReplaySnapshotError. */
@@ -107,11 +77,6 @@ export class JournalReplay {
    */
   get unknownKinds(): UnknownKinds | null {
     return this.#unknownKinds;
-  }
-
-  /** What was ignored since this object was created. */
-  get notes(): readonly ReplayNote[] {
-    return this.#notes;
   }
 
   /**
@@ -188,7 +153,6 @@ export class JournalReplay {
       default: {
         const { count, ...first } = this.#unknownKinds ?? { count: 0, sequenceId: fields.sequenceId, kind };
         this.#unknownKinds = { count: count + 1, ...first };
-        this.#note(fields, 'unknown-kind');
       }
     }
   }
@@ -210,9 +174,9 @@ export class JournalReplay {
     if (removeOld !== null) state.removed.add(removeOld);
     if (deleteOld !== null) state.markedDelete.add(deleteOld);
     if (pendingReplacementOld !== null) state.markedPendingReplacement.add(pendingReplacementOld);
-    this.#changeAdded(fields, removeNew, () => null);
-    this.#changeAdded(fields, deleteNew, (resource) => flagResource(resource, ['delete']));
-    this.#changeAdded(fields, pendingReplacementNew, (resource) => flagResource(resource, ['pendingReplacement']));
+    this.#changeAdded(removeNew, () => null);
+    this.#changeAdded(deleteNew, (resource) => flagResource(resource, ['delete']));
+    this.#changeAdded(pendingReplacementNew, (resource) => flagResource(resource, ['pendingReplacement']));
     if (fields.flag('isRefresh')) state.hasRefresh = true;
   }
 
@@ -227,7 +191,7 @@ export class JournalReplay {
       if (resource) state.swapped.set(position, resource);
       else state.removed.add(position);
     }
-    this.#changeAdded(fields, operationId, () => resource);
+    this.#changeAdded(operationId, () => resource);
   }
 
   #applyWrite(fields: EntryFields): void {
@@ -247,21 +211,14 @@ export class JournalReplay {
     this.#state.base = { ...this.#state.base, members };
   }
 
-  #changeAdded(
-    fields: EntryFields,
-    operationId: number | null,
-    change: (resource: ResourceText) => ResourceText | null,
-  ): void {
+  #changeAdded(operationId: number | null, change: (resource: ResourceText) => ResourceText | null): void {
     if (operationId === null) return;
     const { added, addedBy } = this.#state;
-    const index = addedBy.get(operationId);
-    if (index === undefined) {
-      this.#note(fields, 'unknown-operation');
-      return;
-    }
-    // A removed resource stays removed.
-    const resource = added[index];
-    if (resource) added[index] = change(resource);
+    const place = addedBy.get(operationId);
+    if (place === undefined) return;
+    // A resource that is gone stays gone.
+    const resource = added[place];
+    if (resource) added[place] = change(resource);
   }
 
   #position(fields: EntryFields, name: string): number | null {
@@ -281,10 +238,6 @@ export class JournalReplay {
       if (!(error instanceof AliasConflictError)) throw error;
       throw new JournalReplayError('alias-conflict', error.message, sequenceId, { cause: error });
     }
-  }
-
-  #note({ sequenceId }: EntryFields, reason: ReplayNote['reason']): void {
-    this.#notes.push({ sequenceId, reason });
   }
 }
 

@@ -1,0 +1,14 @@
+import type { ManifestSource } from '../../src/shared/deployments/write-document.ts';
+import type { JournalEntryText } from '../../src/shared/journal/journal-batch.ts';
+import { JournalReplay, type ReplayedDocument } from '../../src/shared/journal/replay/rules/replay.ts';
+
+/** Replays entries over `base` by sequence id; of several with one id the first counts. Throws JournalReplayError. */
+export function replayJournal(
+  base: Buffer | null,
+  entries: Iterable<JournalEntryText>,
+  manifest: ManifestSource,
+): ReplayedDocument {
+  const replay = new JournalReplay(base);
+  for (const entry of [...entries].sort((a, b) => a.sequenceId - b.sequenceId)) replay.apply(entry);
+  return replay.generate(manifest);
+}
