@@ -12,7 +12,7 @@ const app = testApp();
 
 const ref = ({ organization, project, stack }: TestStack): string => `${organization}/${project}/${stack}`;
 
-/** Version 1 has r0; version 2 is a cancelled update with `one`, an entry that cannot be replayed, and `two`. */
+/** Version 1 has r0. Version 2 is a cancelled update with `one`, an entry that cannot be replayed, and `two`. */
 async function faulty(): Promise<{ stack: TestStack; update: RunningUpdate }> {
   const stack = await createStack(app);
   await ok(app.call('POST', `${stack.path}/import`, { auth: stack.auth, body: deployment(1) }));
@@ -25,7 +25,7 @@ async function faulty(): Promise<{ stack: TestStack; update: RunningUpdate }> {
   return { stack, update };
 }
 
-/** What a newer release would understand otherwise. */
+/** Changes an entry into one that can be replayed, as if a newer release understood it. */
 const mend = (update: RunningUpdate, sequenceId: number, kind = 1) =>
   query(
     app,
@@ -41,7 +41,7 @@ async function takesUpdates(stack: TestStack): Promise<void> {
 }
 
 describe('refold', () => {
-  test('says why when nothing has changed, and the stack still waits', async () => {
+  test('reports the reason when nothing has changed, and the stack stays blocked', async () => {
     const { stack } = await faulty();
     const run = await runAdminCommand(app, 'refold', ref(stack));
     expect([run.code, run.stderr]).toEqual([1, expect.stringContaining('Journal entry 4: "removeOld" is 99')]);
@@ -49,7 +49,7 @@ describe('refold', () => {
     expect((await getStack(app, stack)).journalError).toContain('Journal entry 4');
   });
 
-  test('puts the whole journal into the state once all of it can be replayed', async () => {
+  test('compacts the whole journal once every entry can be replayed', async () => {
     const { stack, update } = await faulty();
     await mend(update, 4);
     const run = await runAdminCommand(app, 'refold', ref(stack));
@@ -60,7 +60,7 @@ describe('refold', () => {
     await takesUpdates(stack);
   });
 
-  test('goes as far as it can, and says what stands in the way now', async () => {
+  test('replays as many entries as possible and reports the next one that fails', async () => {
     const { stack, update } = await faulty();
     await mend(update, 4);
     await query(
@@ -74,7 +74,7 @@ describe('refold', () => {
     expect((await getStack(app, stack)).journalError).toContain('Journal entry 6');
   });
 
-  test('takes up entries of a kind that was not known; versions made since stay as they are', async () => {
+  test('replays entries of a kind that used to be unknown and leaves newer versions unchanged', async () => {
     const stack = await createStack(app);
     const update = await startUpdate(app, stack, { journal: true });
     const [begin, success] = creation(3, 'two', stack) as [object, object];
@@ -90,14 +90,14 @@ describe('refold', () => {
     expect([run.code, run.stdout]).toEqual([0, expect.stringContaining('Newer versions')]);
     expect(await exportedNames(app, stack, 1)).toEqual(['one', 'two']);
     expect(await exportedNames(app, stack, 2)).toEqual(['three']);
-    // What the newer version was made from is still there for it.
+    // The base of the newer version is still stored.
     await app.context.compactor.rebuild(next.id);
     expect(await exportedNames(app, stack)).toEqual(['three']);
     await takesUpdates(stack);
   });
 });
 
-test('accept takes the prefix for the state; the journal goes when its time is over', async () => {
+test('accept makes the replayed prefix the state; the journal is deleted after its retention time', async () => {
   const { stack, update } = await faulty();
   const run = await runAdminCommand(app, 'accept', ref(stack));
   expect([run.code, run.stdout]).toEqual([0, expect.stringContaining('The first 3 of 6 journal entries are in it')]);
@@ -116,7 +116,7 @@ test('accept takes the prefix for the state; the journal goes when its time is o
 });
 
 describe('restore', () => {
-  test('makes an earlier state a new version, and the stack takes updates again', async () => {
+  test('makes an earlier state the new version, and the stack accepts updates again', async () => {
     const { stack } = await faulty();
     const run = await runAdminCommand(app, 'restore', ref(stack), '1');
     expect([run.code, run.stdout]).toEqual([0, expect.stringContaining('is version 3')]);
@@ -136,7 +136,7 @@ describe('restore', () => {
     expect((await getStack(app, stack)).journalError).toContain('Journal entry 4');
   });
 
-  test('is refused while an update runs', async () => {
+  test('is rejected while an update runs', async () => {
     const stack = await createStack(app);
     await ok(app.call('POST', `${stack.path}/import`, { auth: stack.auth, body: deployment(1) }));
     await startUpdate(app, stack);
@@ -146,7 +146,7 @@ describe('restore', () => {
 });
 
 describe('journal', () => {
-  test('prints every entry as a line of JSON, of the newest journal or of a version', async () => {
+  test('prints every entry as a line of JSON, for the newest journal or for a given version', async () => {
     const { stack } = await faulty();
     for (const args of [[], ['--version', '2']]) {
       const run = await runAdminCommand(app, 'journal', ref(stack), ...args);
@@ -163,7 +163,7 @@ describe('journal', () => {
     expect([none.code, none.stderr]).toEqual([1, expect.stringContaining('no journal of version 1')]);
   });
 
-  test('prints a long one whole, entries with line ends on one line', async () => {
+  test('prints a long journal completely and puts entries with line breaks on one line', async () => {
     const stack = await createStack(app);
     const update = await startUpdate(app, stack, { journal: true });
     const names = Array.from({ length: 2_500 }, (_, at) => `é${at}`);
@@ -176,7 +176,7 @@ describe('journal', () => {
   });
 });
 
-test('the commands are in the help, and want a stack that exists', async () => {
+test('the commands are listed in the help and require an existing stack', async () => {
   const help = await runAdminCommand(app, 'help');
   for (const command of ['refold', 'accept', 'restore', 'journal']) expect(help.stdout).toContain(`  ${command} <org`);
   const run = await runAdminCommand(app, 'refold', 'no/such/stack');

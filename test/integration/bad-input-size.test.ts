@@ -35,7 +35,7 @@ function send(
 
 const gzip = { 'Content-Encoding': 'gzip' };
 
-/** Runs `act` and fails when the process grew by more than `most` bytes meanwhile. */
+/** Runs `act` and fails if the process grows by more than `most` bytes meanwhile. */
 async function bounded<T>(most: number, act: () => Promise<T>): Promise<T> {
   const before = process.memoryUsage.rss();
   let peak = before;
@@ -53,19 +53,19 @@ async function bounded<T>(most: number, act: () => Promise<T>): Promise<T> {
 
 describe('gzip bombs', () => {
   const bombs = {
-    // 1032 to 1: 256 KiB of zeros in 264 bytes or so.
+    // 1032 to 1: 256 KiB of zeros in about 264 bytes.
     control: bomb(64 * mib),
-    // Small enough to be committed directly; tells its size truly, so that a worker takes it.
+    // Small enough to be committed directly. It states its true size, so a worker handles it.
     honest: bomb(96 * mib),
-    // A second, small member at the end tells a small size: it is inflated by the API itself.
+    // A small second member at the end states a small size, so the API inflates the body itself.
     lying: Buffer.concat([bomb(96 * mib), gzipSync(' ')]),
-    // Above the limit for direct commits: straight to a worker.
+    // Above the limit for direct commits: sent straight to a worker.
     large: Buffer.concat([bomb(96 * mib), gzipSync(Buffer.alloc(300 * 1024), { level: 0 })]),
-    // The whole is a thousandth of a thousandth of what is in the second layer.
+    // The body is about a millionth of the size of the doubly inflated content.
     nested: gzipSync(bomb(128 * mib), { level: 9 }),
   };
 
-  test('are small', () => {
+  test('the bombs are small', () => {
     expect(bombs.honest.length).toBeLessThan(256 * 1024);
     expect(bombs.lying.length).toBeLessThan(256 * 1024);
     expect(bombs.large.length).toBeGreaterThan(256 * 1024);
@@ -90,7 +90,7 @@ describe('gzip bombs', () => {
     );
   });
 
-  test('that tell a small size are not inflated by the API beyond that, whatever the limit', async () => {
+  test('a bomb that states a small size is not inflated beyond it by the API, whatever the limit', async () => {
     await using other = await createTestApp();
     const otherServer = await WireServer.listen(other);
     const otherScene = await createScene(other);
@@ -107,7 +107,7 @@ describe('gzip bombs', () => {
     }
   });
 
-  test('twenty at once are no worse than a few', async () => {
+  test('twenty at once use no more memory than a few', async () => {
     await expectNothingChanged(server, () =>
       bounded(400 * mib, async () => {
         const answers = await Promise.all(
@@ -125,16 +125,19 @@ describe('gzip bombs', () => {
   });
 });
 
-describe('bodies that are too large as they are', () => {
-  test.each(routeNames.control)('%s answers 413 before it has read one that says so', async (name) => {
-    const route = routeNamed(scene, name);
-    await expectNothingChanged(server, async () => {
-      expectRefusal(
-        await server.send(head(route.method, route.url, { headers: headersOf(route), length: 4 * mib + 1 }), '{'),
-        413,
-      );
-    });
-  });
+describe('bodies that are too large without compression', () => {
+  test.each(routeNames.control)(
+    '%s answers 413 before reading the body when Content-Length is too large',
+    async (name) => {
+      const route = routeNamed(scene, name);
+      await expectNothingChanged(server, async () => {
+        expectRefusal(
+          await server.send(head(route.method, route.url, { headers: headersOf(route), length: 4 * mib + 1 }), '{'),
+          413,
+        );
+      });
+    },
+  );
 
   test.each(routeNames.payload)('%s answers 413 before it has read one that says so', async (name) => {
     const route = routeNamed(scene, name);
@@ -168,7 +171,7 @@ describe('bodies that are too large as they are', () => {
   });
 });
 
-describe('very many parts', () => {
+describe('bodies with very many elements', () => {
   const many = (count: number, unit: string) => unit.repeat(count - 1) + unit.slice(0, -1);
 
   test.each([
@@ -198,7 +201,7 @@ describe('very many parts', () => {
     ['rename', `{"newName":"x","y":[${many(1_300_000, '{},')}]}`, 413],
     ['rename', `{"newName":"${'x'.repeat(3 * mib)}"}`, 400],
     ['create stack', `{"stackName":"${'x'.repeat(3 * mib)}"}`, 400],
-  ] as const)('%s refuses them %#', async (name, body, status) => {
+  ] as const)('%s rejects them %#', async (name, body, status) => {
     await expectNothingChanged(server, () =>
       bounded(200 * mib, async () => {
         expectRefusal(await send(name, gzipSync(body), gzip), status);
@@ -206,19 +209,19 @@ describe('very many parts', () => {
     );
   });
 
-  test('a value of the largest size is encrypted and comes back', async () => {
+  test('a value of the largest allowed size is encrypted and decrypted', async () => {
     const { idle } = scene;
     const plaintext = Buffer.alloc(2.9 * mib, 'x').toString('base64');
     const encrypted = await app.call('POST', `${idle.path}/encrypt`, { auth: idle.auth, body: { plaintext } });
     expect(encrypted.status).toBe(200);
     const { ciphertext } = encrypted.json;
-    // The ciphertext is a little longer, and above the limit of this server.
+    // The ciphertext is a little longer than the value and above the limit of this server.
     const decrypted = await app.call('POST', `${idle.path}/decrypt`, { auth: idle.auth, body: { ciphertext } });
     expect([200, 413]).toContain(decrypted.status);
     if (decrypted.status === 200) expect(decrypted.json.plaintext).toBe(plaintext);
   });
 
-  test('ten thousand entries and a hundred thousand events are taken', async () => {
+  test('ten thousand entries and a hundred thousand events are accepted', async () => {
     const { journal, plain } = scene;
     const entries = Array.from(
       { length: 10_000 },

@@ -53,7 +53,7 @@ await describeWithTools('queues for admins', ['redis-server'], () => {
       expect((await look(basic('x', token), 'application/json')).status).toBe(403);
     });
 
-    test('is shown to site admins, whatever their user name, and never kept', async () => {
+    test('is shown to site admins, whatever their user name, and never cached', async () => {
       const token = Buffer.from(admin.slice(6), 'base64').toString().split(':')[1] as string;
       for (const auth of [admin, basic('', token), basic('any:one'.slice(0, 3), token)]) {
         const answer = await look(auth);
@@ -68,12 +68,12 @@ await describeWithTools('queues for admins', ['redis-server'], () => {
       }
     });
 
-    test('only reads', async () => {
+    test('is read-only', async () => {
       for (const method of ['POST', 'PUT', 'PATCH', 'DELETE'])
         expect((await app.call(method, url, { auth: admin })).status).toBe(404);
     });
 
-    test('tells of lanes, workers and jobs by their ids', async () => {
+    test('shows queues, workers and jobs by their ids', async () => {
       const stack = await createStack(app);
       const update = await startUpdate(app, stack);
       await ok(saveState(app, update, 1, 'a-value-of-the-state'));
@@ -85,7 +85,7 @@ await describeWithTools('queues for admins', ['redis-server'], () => {
       ]);
     });
 
-    test('shows a job that failed, with the kind of its fault and no content', async () => {
+    test('shows a failed job with the kind of its fault and without content', async () => {
       const { context } = app;
       const updateId = '<b>no-update</b>';
       await expect(context.dispatcher.run({ name: 'fold-journal', schema: 1, updateId })).rejects.toThrow();
@@ -104,11 +104,11 @@ await describeWithTools('queues for admins', ['redis-server'], () => {
     });
   });
 
-  test('without Redis there is no such page', async () => {
-    // The embedded shape is what other test files start: here its routes are enough.
+  test('the page does not exist without Redis', async () => {
+    // Other test files start the embedded mode; here its routes are enough.
     const { buildApi } = await import('../../../src/api/app.ts');
     const { board: _board, ...context } = app.context;
-    // Each process has figures of its own.
+    // Each process has its own figures.
     const bare = await buildApi({ ...context, metrics: createMetrics() });
     expect((await bare.inject({ method: 'GET', url, headers: { authorization: admin } })).statusCode).toBe(404);
     await bare.close();
