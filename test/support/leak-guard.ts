@@ -3,7 +3,7 @@ import { listOpenApps } from './test-app.ts';
 
 const settleLimitMs = 20_000;
 
-/** After each test no pool connection may be held and no body left in the hand-over store. */
+/** After each test no pool connection may be held and no body left in the payload store. */
 afterEach(async () => {
   for (const { context } of listOpenApps()) {
     const leaks = (): string[] => [
@@ -12,7 +12,7 @@ afterEach(async () => {
         ? [`${context.handover.bytesHeld()} bytes left in the hand-over store`]
         : []),
     ];
-    // Figures of a store that others use, too, are as of its last check.
+    // Figures of a shared store are as of its last check.
     const check = () => context.handover.check(settleLimitMs).catch(() => {});
     const deadline = Date.now() + settleLimitMs;
     await check();

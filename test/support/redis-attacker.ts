@@ -4,7 +4,7 @@ import { Redis, type RedisOptions } from 'ioredis';
 
 const chunkBytes = 512 * 1024 + 16;
 
-/** Someone who may do everything in Redis, and has nothing else. */
+/** An attacker who may do everything in Redis and has no other access. */
 export class RedisAttacker {
   readonly redis: Redis;
   readonly queue: Queue;
@@ -16,13 +16,13 @@ export class RedisAttacker {
     this.queue.on('error', () => {});
   }
 
-  /** Adds a job with what the queue of a trusting server would ask for. */
+  /** Adds a job with the options that a trusting server would use. */
   async forge(name: string, data: object, jobId: string = randomUUID()): Promise<string> {
     await this.queue.add(name, { replyTo: `holdfast:done:${randomUUID()}`, ...data }, { jobId, attempts: 1 });
     return jobId;
   }
 
-  /** Puts a body where a worker would look for it. */
+  /** Stores a body where a worker would look for it. */
   async plant(body: Buffer, key: string = randomUUID()): Promise<string> {
     const pieces = Math.ceil(body.length / chunkBytes);
     for (let at = 0; at < pieces; at++)
@@ -31,7 +31,7 @@ export class RedisAttacker {
     return key;
   }
 
-  /** Keys of the bodies that lie there whole. */
+  /** Keys of the complete bodies. */
   async bodies(): Promise<string[]> {
     const names = await this.redis.keys('holdfast:body:*');
     return names.flatMap((name) => /^holdfast:body:([^:]+)$/.exec(name)?.[1] ?? []).sort();
@@ -53,7 +53,7 @@ export class RedisAttacker {
     return jobs.flatMap((job) => job?.id ?? []);
   }
 
-  /** Whether the job is over, well or not. */
+  /** Whether the job has ended, successfully or not. */
   async isOver(jobId: string): Promise<boolean> {
     return ['failed', 'completed', 'unknown'].includes(await this.queue.getJobState(jobId));
   }
@@ -66,7 +66,7 @@ export class RedisAttacker {
 
 export const pieceKey = (key: string, at: number): string => `holdfast:body:${key}:${at}`;
 
-/** What can be done to a body of several pieces. */
+/** Ways to tamper with a body of several chunks. */
 export const tamperings: Readonly<Record<string, (attacker: RedisAttacker, key: string) => Promise<void>>> = {
   'a bit changed': async (attacker, key) => {
     const piece = await attacker.piece(key, 1);
