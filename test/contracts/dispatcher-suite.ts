@@ -13,10 +13,10 @@ import { JobPendingError } from '../../src/shared/platform/errors/outcome.ts';
 import { PayloadMissingError } from '../../src/shared/platform/payloads/payload-store.ts';
 import { until } from '../support/until.ts';
 
-/** A dispatcher with workers, all of which do `work` for every job. */
+/** A dispatcher with workers, all of which run `work` for every job. */
 export interface DispatcherUnderTest {
   readonly dispatcher: JobDispatcher;
-  /** Makes the figures of `state` new. */
+  /** Refreshes the figures of `state`. */
   look(): Promise<void>;
   close(): Promise<void>;
 }
@@ -28,14 +28,14 @@ export interface DispatcherUnderTestOptions {
   readonly concurrency?: number;
 }
 
-/** Bodies from this size on go to the large lane. */
+/** Bodies of at least this size go to the large queue. */
 export const largeBytes = 1_000_000;
 
 class LeaseGoneError extends ForbiddenError {
   override readonly code = 'lease-gone';
 }
 
-/** The job that has least to it; the id is the test's. */
+/** The smallest possible job; the id is the test's. */
 export function foldJob(updateId: string = randomUUID()): Job {
   return { name: 'fold-journal', schema: 1, updateId };
 }
@@ -58,7 +58,7 @@ export function handlersFor(work: (job: Job) => Promise<void>): JobHandlers {
 
 const gates = new Set<() => void>();
 
-/** Lets go of what a failed test left waiting, so that it can be closed. */
+/** Releases what a failed test left waiting, so that it can be closed. */
 export function openGates(): void {
   for (const open of gates) open();
   gates.clear();
@@ -103,7 +103,7 @@ export function describeDispatcher(
       expect(unhandled.splice(0)).toEqual([]);
     });
 
-    it('resolves once the work is done, not before', async () => {
+    it('resolves only after the work is done', async () => {
       const held = gate();
       const { dispatcher } = await open({ work: held.pass });
       let resolved = false;
@@ -116,7 +116,7 @@ export function describeDispatcher(
       await run;
     });
 
-    it('hands over the job as it was given, and each job once', async () => {
+    it('passes on each job unchanged and once', async () => {
       const seen: Job[] = [];
       const { dispatcher } = await open({ work: async (job) => void seen.push(job) });
       const fence = { updateId: randomUUID(), stackId: randomUUID(), epoch: 3 };
@@ -142,7 +142,7 @@ export function describeDispatcher(
       ['its status', new ConflictError('Another update is in progress'), 409, 'conflict'],
       ['a code of its own', new LeaseGoneError('The lease is gone'), 403, 'lease-gone'],
       ['the status of a body too large', new PayloadTooLargeError('Too large'), 413, 'payload-too-large'],
-    ])('a refusal comes back with %s, and is final', async (_label, error, status, code) => {
+    ])('an error comes back with %s and is final', async (_label, error, status, code) => {
       let runs = 0;
       const work = async (): Promise<void> => {
         runs++;
@@ -153,7 +153,7 @@ export function describeDispatcher(
       expect(runs).toBe(1);
     });
 
-    it('a fault is tried again, after a pause that grows', async () => {
+    it('a fault is retried after growing pauses', async () => {
       const at: number[] = [];
       const { dispatcher } = await open({
         work: async () => {
@@ -168,7 +168,7 @@ export function describeDispatcher(
       expect(third - second).toBeGreaterThanOrEqual(90);
     });
 
-    it('a fault that stays ends as one to repeat the call for', async () => {
+    it('a persistent fault ends as an error that asks the client to retry', async () => {
       let runs = 0;
       const ended: string[] = [];
       const { dispatcher } = await open({
@@ -186,7 +186,7 @@ export function describeDispatcher(
       expect(ended).toEqual([idOf(job)]);
     });
 
-    it('a body that is gone is not looked for again', async () => {
+    it('a missing body is not retried', async () => {
       let runs = 0;
       const { dispatcher } = await open({
         work: async () => {
@@ -198,7 +198,7 @@ export function describeDispatcher(
       expect(runs).toBe(1);
     });
 
-    it('a call waits no longer than it may, and its job is committed all the same', async () => {
+    it('a call does not wait longer than its limit, and its job is committed anyway', async () => {
       const held = gate();
       let done = false;
       const { dispatcher } = await open({
@@ -216,7 +216,7 @@ export function describeDispatcher(
       await until(() => done, 'the job goes on');
     });
 
-    it('a clock that is set back does not make a call wait longer', async () => {
+    it('setting the clock back does not make a call wait longer', async () => {
       const held = gate();
       let begun = false;
       const work = async () => {
@@ -237,7 +237,7 @@ export function describeDispatcher(
       }
     });
 
-    it('enqueue is over once the job is accepted, whatever becomes of it', async () => {
+    it('enqueue resolves once the job is accepted, whatever its outcome', async () => {
       const held = gate();
       const done: string[] = [];
       const { dispatcher } = await open({
@@ -265,7 +265,7 @@ export function describeDispatcher(
           throw new ConflictError('no');
         },
       ],
-    ])('tells of the end of a job that was %s, once, after the work', async (_label, work) => {
+    ])('reports the end of a job that was %s, once, after the work', async (_label, work) => {
       const events: string[] = [];
       const { dispatcher } = await open({
         work: async () => {
@@ -282,7 +282,7 @@ export function describeDispatcher(
       expect(events).toEqual(['worked', 'ended']);
     });
 
-    it('close lets the calls under way end, and takes no more', async () => {
+    it('close lets running calls end and accepts no more', async () => {
       const held = gate();
       const subject = await open({ work: held.pass, concurrency: 1 });
       const runs = [subject.dispatcher.run(foldJob()), subject.dispatcher.run(foldJob())];
@@ -298,7 +298,7 @@ export function describeDispatcher(
       await Promise.all([...runs, closing]);
     });
 
-    it('a flood of one organization holds up the job of another by a few at most', async () => {
+    it('a flood of one organization delays the job of another by only a few', async () => {
       const order: string[] = [];
       const held = gate();
       const { dispatcher } = await open({
@@ -311,7 +311,7 @@ export function describeDispatcher(
       const flood = [dispatcher.run(foldJob('flood'), { share: 'many' })];
       await until(() => held.arrived() === 1, 'the worker is busy');
       for (let index = 0; index < 40; index++) flood.push(dispatcher.run(foldJob('flood'), { share: 'many' }));
-      // Sent, though not answered: what comes after this comes later.
+      // Sent, though not answered: later jobs are ordered after this.
       await dispatcher.enqueue(foldJob('later'));
       await Promise.all([...Array(3)].map(() => dispatcher.enqueue(foldJob('later'))));
       const others = ['a', 'b', 'c'].map((share) => dispatcher.run(foldJob(share), { share }));
@@ -323,7 +323,7 @@ export function describeDispatcher(
       await Promise.all(flood);
     });
 
-    it('large jobs do not hold up small ones', async () => {
+    it('large jobs do not delay small ones', async () => {
       const held = gate();
       const { dispatcher } = await open({
         concurrency: 1,
@@ -340,7 +340,7 @@ export function describeDispatcher(
       await Promise.all(large);
     });
 
-    it('tells how many jobs wait, run and were given up in each lane, and since when', async () => {
+    it('counts the waiting, running and failed jobs in each queue, and since when they wait', async () => {
       const held = gate();
       const { dispatcher, look } = await open({
         concurrency: 1,

@@ -85,8 +85,8 @@ await describeOnRedis((server) => {
     return { dispatcher: side.dispatcher, look: () => side.monitor.look(), close };
   });
 
-  describe('a call whose message is lost', () => {
-    it('finds the receipt when the worker cannot publish', async () => {
+  describe('a call whose notification is lost', () => {
+    it('finds the job result when the worker cannot publish', async () => {
       const { dispatcher } = await api();
       const { publisher } = worker(async () => {});
       await untilReady(publisher, 30_000);
@@ -94,7 +94,7 @@ await describeOnRedis((server) => {
       expect(await timed(() => dispatcher.run(foldJob()))).toMatchObject({ outcome: 'resolved', soon: true });
     });
 
-    it('finds a refusal likewise', async () => {
+    it('finds an error result in the same way', async () => {
       const { dispatcher, subscriber } = await api();
       await until(() => subscriber.status === 'ready', 'subscribed');
       subscriber.disconnect();
@@ -104,7 +104,7 @@ await describeOnRedis((server) => {
       await expect(dispatcher.run(foldJob())).rejects.toThrow(ConflictError);
     });
 
-    it('hears again after the subscription was cut', async () => {
+    it('is notified again after the subscription was cut', async () => {
       await using proxy = await openTcpProxy(server().url);
       const { dispatcher, subscriber } = await api({ url: proxy.url.replace(/\/$/, '') });
       worker(async () => {});
@@ -112,11 +112,11 @@ await describeOnRedis((server) => {
       proxy.cut();
       await until(() => subscriber.status !== 'ready', 'cut');
       await until(() => subscriber.status === 'ready', 'there again', soonMs);
-      // A call whose message does not come asks for its receipt after a second.
+      // A call without a notification asks for its job result after a second.
       await until(async () => (await timed(() => dispatcher.run(foldJob()))).ms < 900, 'told by a message', 45_000);
     });
 
-    it('is not led astray by what others publish on the channel', async () => {
+    it('ignores what others publish on the channel', async () => {
       const held = gate();
       const { dispatcher } = await api();
       worker(held.pass);
@@ -144,7 +144,7 @@ await describeOnRedis((server) => {
   });
 
   describe('a job that Redis loses', () => {
-    it('while it waits for a worker is told of soon', async () => {
+    it('while it waits for a worker is reported soon', async () => {
       const { dispatcher } = await api();
       const run = timed(() => dispatcher.run(foldJob()));
       await until(async () => (await jobIds(redis)).length === 1, 'it waits');
@@ -152,7 +152,7 @@ await describeOnRedis((server) => {
       expect(await run).toMatchObject({ outcome: 'UnavailableError', soon: true });
     });
 
-    it('while it runs is told of soon, too, and the worker goes on to take others', async () => {
+    it('while it runs is reported soon, too, and the worker continues with others', async () => {
       const held = gate();
       const { dispatcher } = await api();
       worker(held.pass);
@@ -164,7 +164,7 @@ await describeOnRedis((server) => {
       await dispatcher.run(foldJob());
     });
 
-    it('by a restart of Redis is told of soon, and what is sent then is done', async () => {
+    it('by a restart of Redis is reported soon, and new jobs are done', async () => {
       const { dispatcher, producer } = await api();
       const done: string[] = [];
       const held = gate();
@@ -181,7 +181,7 @@ await describeOnRedis((server) => {
       await until(async () => (await jobIds(redis)).length === 2, 'one waits');
       await server().kill();
       await server().restart();
-      // The one in hand is committed, whatever Redis knows of it.
+      // The running one is committed, whatever Redis knows about it.
       held.open();
       await untilReady(producer, 30_000);
       await until(() => done.length === 1, 'committed');
@@ -192,7 +192,7 @@ await describeOnRedis((server) => {
     });
   });
 
-  it('a call waits on while Postgres is away, and learns the end when it is back', async () => {
+  it('a call keeps waiting while Postgres is away, and gets its result when it is back', async () => {
     let away = true;
     const faulty: JobResultRepository = {
       ...jobResults,
@@ -209,7 +209,7 @@ await describeOnRedis((server) => {
     await dispatcher.run(foldJob());
   });
 
-  it('a job waits for the worker that starts later', async () => {
+  it('a job waits for a worker that starts later', async () => {
     const { dispatcher } = await api();
     const run = dispatcher.run(foldJob());
     await until(async () => (await jobIds(redis)).length === 1, 'it waits');
@@ -218,7 +218,7 @@ await describeOnRedis((server) => {
   });
 
   describe('a job delivered twice', () => {
-    it('is taken over when its worker hangs, and told of once', async () => {
+    it('is taken over when its worker hangs, and reported once', async () => {
       const held = gate();
       const runs: string[] = [];
       const receiptsBefore = await countReceipts(db);
@@ -240,13 +240,13 @@ await describeOnRedis((server) => {
       proxy.resume();
       held.open();
       expect(await countReceipts(db)).toBe(receiptsBefore + 1);
-      // It lost its lock, not its use.
+      // It lost its lock but can still work.
       await second.close();
       await dispatcher.run(foldJob());
       expect(runs).toEqual(['stalled', 'second', 'stalled']);
     });
 
-    it('is not run again when the first worker wrote its end down before it went', async () => {
+    it('is not run again when the first worker stored the result before it died', async () => {
       let runs = 0;
       const ended: string[] = [];
       const written = Promise.withResolvers<void>();
@@ -285,7 +285,7 @@ await describeOnRedis((server) => {
       await died.close();
     });
 
-    it('that takes its workers down again and again is given up', async () => {
+    it('that brings down its workers again and again is given up', async () => {
       const held = gate();
       const ended: string[] = [];
       await using proxy = await openTcpProxy(server().url);
@@ -307,8 +307,8 @@ await describeOnRedis((server) => {
     });
   });
 
-  describe('a job that cannot be done', () => {
-    it('ends as failed, told to the caller at once, and stays to be seen', async () => {
+  describe('a job that cannot be run', () => {
+    it('fails, is reported to the caller at once, and stays visible', async () => {
       const { dispatcher, monitor, queues } = await api();
       const { metrics } = worker(async () => {
         throw Object.assign(new Error('row (42, topsecret) violates'), { code: '23514' });
@@ -324,11 +324,11 @@ await describeOnRedis((server) => {
       const figures = await metrics.registry.metrics();
       expect(figures).toContain('holdfast_jobs_ended_total{job="fold-journal",outcome="failed"} 1');
       expect(figures).toContain('holdfast_job_errors_total{job="fold-journal"} 3');
-      // It holds up nobody.
+      // It delays nobody.
       await expect(dispatcher.run(foldJob())).rejects.toThrow(UnavailableError);
     });
 
-    it('with a payload of another release is left to that, not dropped', async () => {
+    it('with a payload of another release is left to that release, not dropped', async () => {
       const { dispatcher, queues, monitor } = await api({ attempts: 8 });
       const seen: Job[] = [];
       worker(async (job) => void seen.push(job));
@@ -337,14 +337,14 @@ await describeOnRedis((server) => {
       const newer = { ...foldJob('newer'), schema: 2, more: true };
       await admissions.insert(id, newer as unknown as Job, null, 60);
       await queue.add('fold-journal', { replyTo: `holdfast:done:${randomUUID()}` }, { jobId: id });
-      // More often than a fault is tried again, without counting as one.
+      // More often than a fault is retried, without counting as a retry.
       const look = () => queue.getJob(id);
       await until(async () => ((await look())?.attemptsStarted ?? 0) >= 5, 'offered five times', soonMs);
       expect((await look())?.attemptsMade).toBe(0);
       expect(seen).toEqual([]);
       await monitor.look();
       expect(monitor.lanes.small).toMatchObject({ failed: 0 });
-      // Here comes the release that knows it.
+      // The release that knows it starts here.
       await db.query(sql.nothing`update job_admissions set job = ${JSON.stringify(foldJob('newer'))} where id = ${id}`);
       await until(() => seen.length === 1, 'done', soonMs);
       await dispatcher.run(foldJob());
@@ -362,7 +362,7 @@ await describeOnRedis((server) => {
       expect(await metrics.registry.metrics()).toContain('holdfast_queue_rejected_total{reason="expired"} 1');
     });
 
-    it('whose payload nobody can read ends as failed, and the worker lives', async () => {
+    it('with an unreadable payload fails, and the worker keeps running', async () => {
       const { dispatcher, monitor, queues } = await api();
       const queue = await queues.get('small');
       for (const data of [null, {}, { job: null, replyTo: 7 }, 'text', [1]])
@@ -398,7 +398,7 @@ await describeOnRedis((server) => {
     });
   });
 
-  it('Redis never holds a payload, a token, a secret or what a fault said of them', async () => {
+  it('Redis never holds a payload, a token, a secret or an error message about them', async () => {
     const { dispatcher } = await api();
     worker(async (job) => {
       if (idOf(job) === 'refused') throw new ConflictError('the body says topsecret');
@@ -422,7 +422,7 @@ await describeOnRedis((server) => {
     }
   });
 
-  it('keeps the receipt of a job that may still be run, whatever its age', async () => {
+  it('keeps the result of a job that may still be run, whatever its age', async () => {
     const [kept, over] = [randomUUID(), randomUUID()];
     await admissions.insert(kept, foldJob(), null, 3600);
     await admissions.insert(over, foldJob(), null, -7200);
@@ -441,7 +441,7 @@ await describeOnRedis((server) => {
       await until(async () => (await redis.exists('holdfast:share:org')) === 0, 'no share is left');
     });
 
-    it('of processes that died do not count for ever', async () => {
+    it('of dead processes expire', async () => {
       const died = await openApiSide({ url: server().url, admissions, jobResults, waitMs: 30_000 });
       const abandoned = [1, 2, 3, 4].map(() => died.dispatcher.run(foldJob(), { share: 'org' }).catch(() => {}));
       await until(async () => (await jobIds(redis)).length === 4, 'they wait');
@@ -512,7 +512,7 @@ await describeOnRedis((server) => {
       }
     });
 
-    it('a call that has another way does not wait for the job in hand', async () => {
+    it('a call with an alternative does not wait for the running job', async () => {
       const held = gate();
       await using proxy = await openTcpProxy(server().url);
       const { dispatcher } = await api({ url: proxy.url });
@@ -525,7 +525,7 @@ await describeOnRedis((server) => {
       proxy.accept();
     });
 
-    it('the job in hand is committed, and its caller learns it from the receipt', async () => {
+    it('the running job is committed, and its caller gets the stored result', async () => {
       const held = gate();
       await using proxy = await openTcpProxy(server().url);
       const { dispatcher } = await api({ url: proxy.url });
@@ -538,7 +538,7 @@ await describeOnRedis((server) => {
       proxy.accept();
     });
 
-    it('figures say so', async () => {
+    it('the figures report it', async () => {
       const { monitor } = await api();
       await monitor.look();
       expect(monitor.redis).toMatchObject({ up: true, memoryLimitBytes: 0 });
@@ -561,8 +561,8 @@ await describeOnRedis((server) => {
     });
   });
 
-  describe('an end', () => {
-    it('of a worker waits for the jobs in hand and leaves the others', async () => {
+  describe('closing', () => {
+    it('a worker waits for the running jobs and leaves the others', async () => {
       const held = gate();
       const done: string[] = [];
       const { dispatcher } = await api();
@@ -590,7 +590,7 @@ await describeOnRedis((server) => {
       await runs[1];
     });
 
-    it('of a worker is over within seconds when Redis is away', async () => {
+    it('a worker takes only seconds when Redis is away', async () => {
       const { dispatcher } = await api();
       const side = openWorkerSide({ url: server().url, admissions, jobResults, work: async () => {} });
       await dispatcher.run(foldJob());
@@ -625,11 +625,11 @@ await describeOnRedis((server) => {
         await workers.close();
         expect(subscriber.listenerCount('message')).toBe(0);
       }
-      // By id: connections of earlier tests may still be on their way out.
+      // By id: connections of earlier tests may still be closing.
       await until(async () => (await clients()).every((id) => before.has(id)), 'all connections are gone');
     });
 
-    it('of the wait leaves the job to the worker, and its caller to the next call', async () => {
+    it('the wait leaves the job to the worker, and its caller to the next call', async () => {
       const held = gate();
       const before = await countReceipts(db);
       const { dispatcher } = await api({ waitMs: 500 });
@@ -640,16 +640,16 @@ await describeOnRedis((server) => {
     });
   });
 
-  describe('a Redis that would drop what it is given', () => {
+  describe('a Redis that may evict keys', () => {
     afterEach(() => redis.config('SET', 'maxmemory-policy', 'noeviction'));
 
-    it.each(['allkeys-lru', 'volatile-ttl'])('is refused: %s', async (policy) => {
+    it.each(['allkeys-lru', 'volatile-ttl'])('is rejected: %s', async (policy) => {
       await redis.config('SET', 'maxmemory-policy', policy);
       await expect(assertNoEviction(redis, silent)).rejects.toThrow(RedisPolicyError);
       await expect(assertNoEviction(redis, silent)).rejects.toThrow(policy);
     });
 
-    it('is taken with noeviction, and when it does not tell', async () => {
+    it('is accepted with noeviction, and when it does not report its policy', async () => {
       await assertNoEviction(redis, silent);
       await redis.call('ACL', 'SETUSER', 'limited', 'on', 'nopass', '+@all', '-config', '-info', '~*', '&*');
       const limited = new Redis(server().url, { username: 'limited', password: 'any' });
@@ -688,7 +688,7 @@ async function dump(redis: Redis): Promise<string> {
   return JSON.stringify(texts);
 }
 
-/** What came of the call, and whether it did within `soonMs`. */
+/** The outcome of the call, and whether it came within `soonMs`. */
 async function timed(call: () => Promise<void>): Promise<{ outcome: string; ms: number; soon: boolean }> {
   const startedAt = performance.now();
   const outcome = await call().then(

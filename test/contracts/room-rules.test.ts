@@ -86,7 +86,7 @@ await describeOnRedis((server) => {
   });
   afterAll(() => redis.disconnect());
 
-  it('decides in Redis as in memory, whatever is in the room', async () => {
+  it('the rules decide in Redis as they do in memory', async () => {
     const seen = new Set<string>();
     await fc.assert(
       fc.asyncProperty(fc.array(room, { minLength: 100, maxLength: 100 }), async (asks) => {
@@ -99,7 +99,7 @@ await describeOnRedis((server) => {
       }),
       { numRuns: 50 },
     );
-    // All kinds of answers were among them.
+    // All kinds of decisions occurred.
     expect(seen.size).toBeGreaterThanOrEqual(6);
   });
 });
