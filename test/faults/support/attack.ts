@@ -9,7 +9,7 @@ const connection = { maxRetriesPerRequest: 0, connectTimeout: 1_000, commandTime
 const readyMs = 2_000;
 const limitMs = 6_000;
 
-/** Pulls bodies and jobs that are on their way about, and adds some. False when Redis could not be reached. */
+/** Tampers with pending bodies and jobs, and adds some. Returns false when Redis was unreachable. */
 export async function attackAtRandom(cluster: Cluster, random: () => number): Promise<boolean> {
   const attacker = new RedisAttacker(cluster.redisUrl, connection);
   const within = (work: Promise<unknown>, ms: number): Promise<boolean> =>
@@ -22,7 +22,7 @@ export async function attackAtRandom(cluster: Cluster, random: () => number): Pr
     ]);
   try {
     if (!(await within(attacker.queue.waitUntilReady(), readyMs))) return false;
-    // Redis may go in the middle of it.
+    // Redis may go away during this.
     await within(attack(cluster, attacker, random), limitMs);
     return true;
   } finally {
