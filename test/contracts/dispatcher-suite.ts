@@ -36,7 +36,7 @@ class LeaseGoneError extends ForbiddenError {
 }
 
 /** The smallest possible job; the id is the test's. */
-export function foldJob(updateId: string = randomUUID()): Job {
+export function compactionJob(updateId: string = randomUUID()): Job {
   return { name: 'fold-journal', schema: 1, updateId };
 }
 
@@ -107,7 +107,7 @@ export function describeDispatcher(
       const held = gate();
       const { dispatcher } = await open({ work: held.pass });
       let resolved = false;
-      const run = dispatcher.run(foldJob()).then(() => {
+      const run = dispatcher.run(compactionJob()).then(() => {
         resolved = true;
       });
       await until(() => held.arrived() === 1, 'the job runs');
@@ -131,7 +131,7 @@ export function describeDispatcher(
           encoding: 'gzip',
         },
         { name: 'append-journal', schema: 1, fence, payloadKey: 'key', encoding: 'identity' },
-        ...Array.from({ length: 20 }, () => foldJob()),
+        ...Array.from({ length: 20 }, () => compactionJob()),
       ];
       await Promise.all(jobs.map((job) => dispatcher.run(job)));
       const byText = (job: Job) => JSON.stringify(job);
@@ -149,7 +149,7 @@ export function describeDispatcher(
         throw error;
       };
       const { dispatcher } = await open({ work });
-      await expect(dispatcher.run(foldJob())).rejects.toMatchObject({ status, code, message: error.message });
+      await expect(dispatcher.run(compactionJob())).rejects.toMatchObject({ status, code, message: error.message });
       expect(runs).toBe(1);
     });
 
@@ -161,7 +161,7 @@ export function describeDispatcher(
           if (at.length < 3) throw new Error('the database is away');
         },
       });
-      await dispatcher.run(foldJob());
+      await dispatcher.run(compactionJob());
       expect(at).toHaveLength(3);
       const [first, second, third] = at as [number, number, number];
       expect(second - first).toBeGreaterThanOrEqual(40);
@@ -178,7 +178,7 @@ export function describeDispatcher(
         },
         onEnded: async (job) => void ended.push(idOf(job)),
       });
-      const job = foldJob();
+      const job = compactionJob();
       const run = dispatcher.run(job);
       await expect(run).rejects.toThrow(UnavailableError);
       await expect(run).rejects.not.toThrow(JobPendingError);
@@ -194,7 +194,7 @@ export function describeDispatcher(
           throw new PayloadMissingError();
         },
       });
-      await expect(dispatcher.run(foldJob())).rejects.toThrow(UnavailableError);
+      await expect(dispatcher.run(compactionJob())).rejects.toThrow(UnavailableError);
       expect(runs).toBe(1);
     });
 
@@ -208,7 +208,7 @@ export function describeDispatcher(
           done = true;
         },
       });
-      const run = dispatcher.run(foldJob());
+      const run = dispatcher.run(compactionJob());
       await expect(run).rejects.toThrow(JobPendingError);
       await expect(run).rejects.toMatchObject({ status: 503, code: 'job-pending', retryAfterSeconds: 5 });
       expect(done).toBe(false);
@@ -225,7 +225,7 @@ export function describeDispatcher(
       };
       const { dispatcher } = await open({ waitMs: 2_000, work });
       const { now } = Date;
-      const run = dispatcher.run(foldJob());
+      const run = dispatcher.run(compactionJob());
       run.catch(() => {});
       await until(() => begun, 'the call waits for its job');
       Date.now = () => now() - 3_600_000;
@@ -250,8 +250,8 @@ export function describeDispatcher(
           done.push(idOf(job));
         },
       });
-      await dispatcher.enqueue(foldJob());
-      await dispatcher.enqueue(foldJob());
+      await dispatcher.enqueue(compactionJob());
+      await dispatcher.enqueue(compactionJob());
       expect(done).toEqual([]);
       held.open();
       await until(() => done.length === 2, 'both ran');
@@ -277,22 +277,22 @@ export function describeDispatcher(
           throw new Error('tidying up fails');
         },
       });
-      await dispatcher.run(foldJob()).catch(() => {});
-      await until(() => events.length === 2, 'the end is told');
+      await dispatcher.run(compactionJob()).catch(() => {});
+      await until(() => events.length === 2, 'the end is reported');
       expect(events).toEqual(['worked', 'ended']);
     });
 
     it('close lets running calls end and accepts no more', async () => {
       const held = gate();
       const subject = await open({ work: held.pass, concurrency: 1 });
-      const runs = [subject.dispatcher.run(foldJob()), subject.dispatcher.run(foldJob())];
+      const runs = [subject.dispatcher.run(compactionJob()), subject.dispatcher.run(compactionJob())];
       await until(() => held.arrived() === 1, 'one runs');
       let closed = false;
       const closing = subject.dispatcher.close().then(() => {
         closed = true;
       });
-      await expect(subject.dispatcher.run(foldJob())).rejects.toThrow(UnavailableError);
-      await expect(subject.dispatcher.enqueue(foldJob())).rejects.toThrow(UnavailableError);
+      await expect(subject.dispatcher.run(compactionJob())).rejects.toThrow(UnavailableError);
+      await expect(subject.dispatcher.enqueue(compactionJob())).rejects.toThrow(UnavailableError);
       expect(closed).toBe(false);
       held.open();
       await Promise.all([...runs, closing]);
@@ -308,13 +308,13 @@ export function describeDispatcher(
           order.push(idOf(job));
         },
       });
-      const flood = [dispatcher.run(foldJob('flood'), { share: 'many' })];
+      const flood = [dispatcher.run(compactionJob('flood'), { share: 'many' })];
       await until(() => held.arrived() === 1, 'the worker is busy');
-      for (let index = 0; index < 40; index++) flood.push(dispatcher.run(foldJob('flood'), { share: 'many' }));
+      for (let index = 0; index < 40; index++) flood.push(dispatcher.run(compactionJob('flood'), { share: 'many' }));
       // Sent, though not answered: later jobs are ordered after this.
-      await dispatcher.enqueue(foldJob('later'));
-      await Promise.all([...Array(3)].map(() => dispatcher.enqueue(foldJob('later'))));
-      const others = ['a', 'b', 'c'].map((share) => dispatcher.run(foldJob(share), { share }));
+      await dispatcher.enqueue(compactionJob('later'));
+      await Promise.all([...Array(3)].map(() => dispatcher.enqueue(compactionJob('later'))));
+      const others = ['a', 'b', 'c'].map((share) => dispatcher.run(compactionJob(share), { share }));
       await new Promise((resolve) => setTimeout(resolve, 300));
       held.open();
       await Promise.all(others);
@@ -331,10 +331,10 @@ export function describeDispatcher(
           if (idOf(job) === 'large') await held.pass();
         },
       });
-      const large = Array.from({ length: 5 }, () => dispatcher.run(foldJob('large'), { bytes: largeBytes }));
+      const large = Array.from({ length: 5 }, () => dispatcher.run(compactionJob('large'), { bytes: largeBytes }));
       await until(() => held.arrived() === 1, 'a large one runs');
-      await dispatcher.run(foldJob('small'), { bytes: largeBytes - 1 });
-      await dispatcher.run(foldJob('small'));
+      await dispatcher.run(compactionJob('small'), { bytes: largeBytes - 1 });
+      await dispatcher.run(compactionJob('small'));
       expect(held.arrived()).toBe(1);
       held.open();
       await Promise.all(large);
@@ -349,9 +349,9 @@ export function describeDispatcher(
           await held.pass();
         },
       });
-      await expect(dispatcher.run(foldJob('bad'))).rejects.toThrow(UnavailableError);
-      const runs = [1, 2, 3].map(() => dispatcher.run(foldJob()));
-      runs.push(dispatcher.run(foldJob(), { bytes: largeBytes }));
+      await expect(dispatcher.run(compactionJob('bad'))).rejects.toThrow(UnavailableError);
+      const runs = [1, 2, 3].map(() => dispatcher.run(compactionJob()));
+      runs.push(dispatcher.run(compactionJob(), { bytes: largeBytes }));
       const settled = async (): Promise<boolean> => {
         await look();
         const { lanes } = dispatcher.state();

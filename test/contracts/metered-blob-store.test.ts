@@ -69,8 +69,8 @@ describe('metered blob store', () => {
 
   it('counts neither missing blobs nor errors of its callers', async () => {
     await expect(store.open('not/there')).rejects.toThrow('does not exist');
-    await expect(store.put('a', failingBody(Buffer.from('x'), new Error('client gone')))).rejects.toThrow(
-      'client gone',
+    await expect(store.put('a', failingBody(Buffer.from('x'), new Error('client disconnected')))).rejects.toThrow(
+      'client disconnected',
     );
     await expect(store.put('a', chunksOf(Buffer.from('x')), { signal: AbortSignal.abort() })).rejects.toThrow();
     await expect(store.stat('NO KEY')).rejects.toThrow(TypeError);

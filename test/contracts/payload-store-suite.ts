@@ -7,7 +7,7 @@ import { until } from '../support/until.ts';
 import { chunksOf, failingBody, mib, readAll, waitingBody } from './blob-store-suite.ts';
 
 /** An empty store with `capacityBytes` in each budget. */
-export type OpenHandoverStore = (capacityBytes: number, times?: Partial<RoomTimes>) => Promise<PayloadStore>;
+export type OpenPayloadStore = (capacityBytes: number, times?: Partial<RoomTimes>) => Promise<PayloadStore>;
 
 const generous = { maxBytes: 64 * mib, declaredBytes: null, room: 'writes' } as const;
 
@@ -33,7 +33,7 @@ async function isPending(promise: Promise<unknown>): Promise<boolean> {
 }
 
 /** The behaviour that every PayloadStore shares. */
-export function describeHandoverStore(name: string, open: OpenHandoverStore): void {
+export function describePayloadStore(name: string, open: OpenPayloadStore): void {
   describe(`payload store on ${name}`, () => {
     let store: PayloadStore;
     let key: string;

@@ -11,13 +11,13 @@ import { connectRedis, untilReady } from '../../src/shared/platform/redis/redis.
 import { pieceKey, RedisAttacker, tamperings } from '../support/redis-attacker.ts';
 import { until } from '../support/until.ts';
 import { chunksOf, mib, readAll, waitingBody } from './blob-store-suite.ts';
-import { describeHandoverStore, held } from './payload-store-suite.ts';
+import { describePayloadStore, held } from './payload-store-suite.ts';
 import { describeOnRedis } from './redis-under-test.ts';
 
 const logger = createLogger({ level: 'silent' });
 const sized = (bytes: number) => ({ writes: bytes, imports: bytes });
 
-describeHandoverStore(
+describePayloadStore(
   'memory',
   async (capacityBytes, times) => new MemoryPayloadStore(sized(capacityBytes), { ...defaultRoomTimes, ...times }),
 );
@@ -39,7 +39,7 @@ await describeOnRedis((server) => {
     for (const connection of connections.splice(0)) connection.disconnect();
   });
 
-  describeHandoverStore(
+  describePayloadStore(
     'Redis',
     async (capacityBytes, times) => new RedisPayloadStore(await connect(), sized(capacityBytes), times),
   );
@@ -119,7 +119,7 @@ await describeOnRedis((server) => {
           expect(await held(store)).toBe(3 * mib);
           await died.close();
           await until(async () => (await held(store)) === 0, 'the room is free');
-          await until(async () => (await redis.keys('holdfast:body:*')).length === 0, 'the pieces are gone');
+          await until(async () => (await redis.keys('holdfast:body:*')).length === 0, 'the chunks are gone');
           const key = randomUUID();
           await store.put(key, chunksOf(randomBytes(4 * mib)), { ...declared, room });
           // Not dead after all: it must neither continue nor release what belongs to others.
@@ -218,9 +218,9 @@ await describeOnRedis((server) => {
         const before = process.memoryUsage().arrayBuffers;
         let at = 0;
         const read = async (): Promise<void> => {
-          for await (const piece of store.open(key, seal)) {
-            expect(piece.equals(bytes.subarray(at, at + piece.length))).toBe(true);
-            at += piece.length;
+          for await (const chunk of store.open(key, seal)) {
+            expect(chunk.equals(bytes.subarray(at, at + chunk.length))).toBe(true);
+            at += chunk.length;
           }
         };
         await expect(read()).rejects.toThrow(PayloadTamperedError);
@@ -238,7 +238,7 @@ await describeOnRedis((server) => {
           store.open(key, { ...seal, bytes: seal.bytes - 1 }),
         ];
         for (const attempt of attempts) await expect(readAll(attempt)).rejects.toThrow(PayloadTamperedError);
-        await attacker.setPiece(other, 0, await attacker.piece(key, 0));
+        await attacker.setChunk(other, 0, await attacker.chunk(key, 0));
         await expect(readAll(store.open(other, seal))).rejects.toThrow(PayloadTamperedError);
         expect((await readAll(store.open(key, seal))).equals(bytes)).toBe(true);
         await Promise.all([store.delete(key), store.delete(other)]);

@@ -13,7 +13,7 @@ const app = testApp();
 const ref = ({ organization, project, stack }: TestStack): string => `${organization}/${project}/${stack}`;
 
 /** Version 1 has r0. Version 2 is a cancelled update with `one`, an entry that cannot be replayed, and `two`. */
-async function faulty(): Promise<{ stack: TestStack; update: RunningUpdate }> {
+async function createFaulty(): Promise<{ stack: TestStack; update: RunningUpdate }> {
   const stack = await createStack(app);
   await ok(app.call('POST', `${stack.path}/import`, { auth: stack.auth, body: deployment(1) }));
   const update = await startUpdate(app, stack, { journal: true });
@@ -26,7 +26,7 @@ async function faulty(): Promise<{ stack: TestStack; update: RunningUpdate }> {
 }
 
 /** Changes an entry into one that can be replayed, as if a newer release understood it. */
-const mend = (update: RunningUpdate, sequenceId: number, kind = 1) =>
+const makeReplayable = (update: RunningUpdate, sequenceId: number, kind = 1) =>
   query(
     app,
     `update journal_entries set entry = replace(replace(entry, '"removeOld":99', '"removeOld":0'), '"kind":77', $3)
@@ -42,7 +42,7 @@ async function takesUpdates(stack: TestStack): Promise<void> {
 
 describe('refold', () => {
   test('reports the reason when nothing has changed, and the stack stays blocked', async () => {
-    const { stack } = await faulty();
+    const { stack } = await createFaulty();
     const run = await runAdminCommand(app, 'refold', ref(stack));
     expect([run.code, run.stderr]).toEqual([1, expect.stringContaining('Journal entry 4: "removeOld" is 99')]);
     expect(run.stderr).toContain('3 of 6 entries can be replayed');
@@ -50,8 +50,8 @@ describe('refold', () => {
   });
 
   test('compacts the whole journal once every entry can be replayed', async () => {
-    const { stack, update } = await faulty();
-    await mend(update, 4);
+    const { stack, update } = await createFaulty();
+    await makeReplayable(update, 4);
     const run = await runAdminCommand(app, 'refold', ref(stack));
     expect([run.code, run.stdout]).toEqual([0, expect.stringContaining('has all 6 entries')]);
     expect(run.stderr).toContain('"audit":"refold"');
@@ -61,8 +61,8 @@ describe('refold', () => {
   });
 
   test('replays as many entries as possible and reports the next one that fails', async () => {
-    const { stack, update } = await faulty();
-    await mend(update, 4);
+    const { stack, update } = await createFaulty();
+    await makeReplayable(update, 4);
     await query(
       app,
       `update journal_entries set entry = replace(entry, '"kind":1', '"kind":"x"') where update_id = $1 and sequence_id = 6`,
@@ -82,7 +82,7 @@ describe('refold', () => {
     await ok(complete(app, update));
     const next = await startUpdate(app, stack, { journal: true });
     await ok(append(app, next, [...creation(1, 'three', stack), beginning(3, 3), removal(4, 3, 0)]));
-    await mend(update, 4);
+    await makeReplayable(update, 4);
     const busy = await runAdminCommand(app, 'refold', ref(stack));
     expect([busy.code, busy.stderr]).toEqual([1, expect.stringContaining('an update is running')]);
     await ok(complete(app, next));
@@ -98,7 +98,7 @@ describe('refold', () => {
 });
 
 test('accept makes the replayed prefix the state; the journal is deleted after its retention time', async () => {
-  const { stack, update } = await faulty();
+  const { stack, update } = await createFaulty();
   const run = await runAdminCommand(app, 'accept', ref(stack));
   expect([run.code, run.stdout]).toEqual([0, expect.stringContaining('The first 3 of 6 journal entries are in it')]);
   expect(run.stderr).toContain('"audit":"accept"');
@@ -117,7 +117,7 @@ test('accept makes the replayed prefix the state; the journal is deleted after i
 
 describe('restore', () => {
   test('makes an earlier state the new version, and the stack accepts updates again', async () => {
-    const { stack } = await faulty();
+    const { stack } = await createFaulty();
     const run = await runAdminCommand(app, 'restore', ref(stack), '1');
     expect([run.code, run.stdout]).toEqual([0, expect.stringContaining('is version 3')]);
     expect((await exportState(app, stack)).text).toBe((await exportState(app, stack, 1)).text);
@@ -130,7 +130,7 @@ describe('restore', () => {
     ['9', 'no version 9'],
     ['x', 'a version is a number'],
   ])('changes nothing for version %s', async (version, problem) => {
-    const { stack } = await faulty();
+    const { stack } = await createFaulty();
     const run = await runAdminCommand(app, 'restore', ref(stack), version);
     expect([run.code, run.stderr]).toEqual([1, expect.stringContaining(problem)]);
     expect((await getStack(app, stack)).journalError).toContain('Journal entry 4');
@@ -147,7 +147,7 @@ describe('restore', () => {
 
 describe('journal', () => {
   test('prints every entry as a line of JSON, for the newest journal or for a given version', async () => {
-    const { stack } = await faulty();
+    const { stack } = await createFaulty();
     for (const args of [[], ['--version', '2']]) {
       const run = await runAdminCommand(app, 'journal', ref(stack), ...args);
       expect(run.code).toBe(0);

@@ -30,14 +30,14 @@ async function admin(...args: string[]): Promise<AdminRun> {
 }
 
 /** Runs a command that must succeed and returns its output. */
-async function done(...args: string[]): Promise<string> {
+async function runOk(...args: string[]): Promise<string> {
   const run = await admin(...args);
   if (run.code !== 0) throw new Error(`${run.code}: ${run.stderr}`);
   return run.stdout;
 }
 
 /** Runs a command that must fail with `code` and returns its error message. */
-async function refused(code: number, ...args: string[]): Promise<string> {
+async function runRejected(code: number, ...args: string[]): Promise<string> {
   const run = await admin(...args);
   expect([run.code, run.stdout]).toEqual([code, '']);
   return run.stderr;
@@ -67,23 +67,23 @@ async function leaveRunning(): Promise<{ login: string; token: string; owner: Te
 }
 
 test('creates organizations, users and tokens, and does not change existing ones', async () => {
-  expect(await done('create-organization', 'acme')).toBe('Created organization acme.\n');
-  expect(await done('create-user', 'ada', '--organization', 'acme', '--role', 'admin', '--site-admin')).toBe(
+  expect(await runOk('create-organization', 'acme')).toBe('Created organization acme.\n');
+  expect(await runOk('create-user', 'ada', '--organization', 'acme', '--role', 'admin', '--site-admin')).toBe(
     'Created user ada, site admin, admin in acme.\n',
   );
-  const token = (await done('create-token', 'ada', '--description', 'laptop')).trim();
+  const token = (await runOk('create-token', 'ada', '--description', 'laptop')).trim();
   expect(await status(token)).toBe(200);
-  expect(await done('create-user', 'ada', '--organization', 'acme')).toBe('User ada exists.\n');
+  expect(await runOk('create-user', 'ada', '--organization', 'acme')).toBe('User ada exists.\n');
   expect(await roleOf('ada', 'acme')).toBe('admin');
-  await done('create-organization', 'other');
-  const asked = await refused(1, 'create-user', 'ada', '--organization', 'acme', '--role', 'viewer');
+  await runOk('create-organization', 'other');
+  const asked = await runRejected(1, 'create-user', 'ada', '--organization', 'acme', '--role', 'viewer');
   expect(asked).toContain('is admin in acme: holdfast admin set-role ada viewer --organization acme');
-  expect(await refused(1, 'create-user', 'ada', '--organization', 'other')).toContain(
+  expect(await runRejected(1, 'create-user', 'ada', '--organization', 'other')).toContain(
     'is not in other: holdfast admin add-member ada --organization other --role member',
   );
   expect([await roleOf('ada', 'acme'), await roleOf('ada', 'other')]).toEqual(['admin', null]);
-  await done('create-user', 'bob');
-  expect(await refused(1, 'create-user', 'bob', '--site-admin')).toContain('holdfast admin set-site-admin bob');
+  await runOk('create-user', 'bob');
+  expect(await runRejected(1, 'create-user', 'bob', '--site-admin')).toContain('holdfast admin set-site-admin bob');
   expect(await query(app, `select login from users where site_admin`)).toEqual([{ login: 'ada' }]);
 });
 
@@ -120,12 +120,12 @@ describe('a running update is cancelled at once by', () => {
 
 test('a deactivated user is rejected with every token, gets no new token, and is restored unchanged', async () => {
   const token = await app.createUser('deactivation', 'viewer', 'dan');
-  await done('deactivate-user', 'dan');
+  await runOk('deactivate-user', 'dan');
   expect(await status(token)).toBe(401);
-  expect(await refused(1, 'create-token', 'dan')).toContain('holdfast admin reactivate-user dan');
-  expect(await refused(1, 'create-user', 'dan')).toContain('is deactivated');
-  expect(await done('list', '--user', 'dan')).toMatch(/deactivation {2}dan {2}viewer\n(.*\n)*.*dan {2}deactivated/);
-  await done('reactivate-user', 'dan');
+  expect(await runRejected(1, 'create-token', 'dan')).toContain('holdfast admin reactivate-user dan');
+  expect(await runRejected(1, 'create-user', 'dan')).toContain('is deactivated');
+  expect(await runOk('list', '--user', 'dan')).toMatch(/deactivation {2}dan {2}viewer\n(.*\n)*.*dan {2}deactivated/);
+  await runOk('reactivate-user', 'dan');
   // A replica keeps rejecting a token for 2 s after it has rejected it.
   await until(async () => (await status(token)) === 200, 'the token is let in');
 });
@@ -139,20 +139,20 @@ test('roles are changed by name; the last admin and the last site admin are remo
     ['set-role', 'boss', 'member', ...inFirm],
     ['deactivate-user', 'boss'],
   ])
-    expect(await refused(1, ...command)).toContain('boss is the last admin of firm');
-  expect(await refused(1, 'unset-site-admin', 'boss')).toContain('boss is the last site admin');
+    expect(await runRejected(1, ...command)).toContain('boss is the last admin of firm');
+  expect(await runRejected(1, 'unset-site-admin', 'boss')).toContain('boss is the last site admin');
   expect([await roleOf('boss', 'firm'), await status(boss)]).toEqual(['admin', 200]);
 
-  expect(await done('set-role', 'eve', 'admin', ...inFirm)).toBe(
+  expect(await runOk('set-role', 'eve', 'admin', ...inFirm)).toBe(
     'User eve is now admin in firm; the role was member.\n',
   );
-  await done('set-site-admin', 'eve');
-  await done('unset-site-admin', 'boss');
-  await done('remove-member', 'boss', ...inFirm);
+  await runOk('set-site-admin', 'eve');
+  await runOk('unset-site-admin', 'boss');
+  await runOk('remove-member', 'boss', ...inFirm);
   expect(await roleOf('boss', 'firm')).toBeNull();
-  expect(await refused(1, 'deactivate-user', 'eve')).toContain('last admin');
-  await done('deactivate-user', 'eve', '--force');
-  expect(await done('add-member', 'boss', ...inFirm, '--role', 'viewer')).toBe('User boss is viewer in firm.\n');
+  expect(await runRejected(1, 'deactivate-user', 'eve')).toContain('last admin');
+  await runOk('deactivate-user', 'eve', '--force');
+  expect(await runOk('add-member', 'boss', ...inFirm, '--role', 'viewer')).toBe('User boss is viewer in firm.\n');
 });
 
 test('exits with 2 for an invalid command line and with 1 for a failed command', async () => {
@@ -177,8 +177,8 @@ test('missing objects and invalid arguments are reported in a sentence', async (
     [2, "too many arguments for 'deactivate-user'", 'deactivate-user', 'a', 'b'],
     [2, "unknown command 'remove'", 'remove', 'a'],
   ] as const)
-    expect(await refused(code, ...command)).toContain(sentence);
-  const help = await done('help');
+    expect(await runRejected(code, ...command)).toContain(sentence);
+  const help = await runOk('help');
   for (const command of ['remove-member', 'reactivate-user', 'unset-site-admin', 'revoke --user', 'rewrap-keys'])
     expect(help).toContain(command);
 });

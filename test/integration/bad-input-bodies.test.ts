@@ -8,7 +8,7 @@ import {
   type Scene,
 } from '../support/every-body-route.ts';
 import { testApp } from '../support/test-app.ts';
-import { expectNothingChanged, expectRefusal, type WireAnswer, WireServer } from '../support/wire.ts';
+import { expectNothingChanged, expectRejection, type WireAnswer, WireServer } from '../support/wire.ts';
 
 const app = testApp();
 let server: WireServer;
@@ -64,7 +64,7 @@ const brokenTexts: [string, (valid: string) => string | Buffer][] = [
 describe.each(allRouteNames)('%s rejects the body', (name) => {
   test.each(brokenTexts)('%s', async (_what, make) => {
     await expectNothingChanged(server, async () => {
-      expectRefusal(await send(name, make(routeNamed(scene, name).valid)), 400);
+      expectRejection(await send(name, make(routeNamed(scene, name).valid)), 400);
     });
   });
 });
@@ -73,7 +73,7 @@ describe('an empty body', () => {
   const mayBeEmpty = ['start'];
   test.each(allRouteNames.filter((name) => !mayBeEmpty.includes(name)))('is rejected by %s', async (name) => {
     await expectNothingChanged(server, async () => {
-      expectRefusal(await send(name, ''), 400);
+      expectRejection(await send(name, ''), 400);
     });
   });
 });
@@ -83,7 +83,7 @@ describe('encodings that are not gzip', () => {
     const { valid } = routeNamed(scene, name);
     await expectNothingChanged(server, async () => {
       for (const encoding of ['br', 'deflate', 'zstd', 'gzip, gzip', 'compress', 'x'.repeat(4000)]) {
-        expectRefusal(await send(name, valid, { 'Content-Encoding': encoding }), 415);
+        expectRejection(await send(name, valid, { 'Content-Encoding': encoding }), 415);
       }
     });
   });
@@ -119,7 +119,7 @@ describe('a body that is not gzip although its header says so', () => {
       for (const [what, body] of bodies) {
         const answer = await send(name, body, { 'Content-Encoding': 'gzip' });
         expect({ what, status: answer?.status }).toEqual({ what, status: 400 });
-        expectRefusal(answer, 400);
+        expectRejection(answer, 400);
       }
     });
   });
@@ -132,8 +132,8 @@ describe('bodies above the limit for direct commits', () => {
   test.each(routeNames.payload)('%s rejects broken JSON', async (name) => {
     const { valid } = routeNamed(scene, name);
     await expectNothingChanged(server, async () => {
-      expectRefusal(await send(name, pad(`${valid}x`)), 400);
-      expectRefusal(await send(name, pad(valid.slice(0, -1))), 400);
+      expectRejection(await send(name, pad(`${valid}x`)), 400);
+      expectRejection(await send(name, pad(valid.slice(0, -1))), 400);
     });
   });
 
@@ -151,7 +151,7 @@ describe('bodies above the limit for direct commits', () => {
         Buffer.concat([whole, Buffer.from('garbage behind it')]),
         Buffer.from(incompressible),
       ]) {
-        expectRefusal(await send(name, body, { 'Content-Encoding': 'gzip' }), 400);
+        expectRejection(await send(name, body, { 'Content-Encoding': 'gzip' }), 400);
       }
     });
   });

@@ -10,7 +10,7 @@ import {
   type Scene,
 } from '../support/every-body-route.ts';
 import { testApp } from '../support/test-app.ts';
-import { expectNothingChanged, expectRefusal, type WireAnswer, WireServer } from '../support/wire.ts';
+import { expectNothingChanged, expectRejection, type WireAnswer, WireServer } from '../support/wire.ts';
 
 const app = testApp();
 let server: WireServer;
@@ -334,7 +334,7 @@ describe('wrong types and values', () => {
   const cases = Object.entries(wrongShapes).flatMap(([name, bodies]) => bodies.map((body) => [name, body] as const));
   test.each(cases)('%s rejects %s', async (name, body) => {
     await expectNothingChanged(server, async () => {
-      expectRefusal(await send(name, body), 400);
+      expectRejection(await send(name, body), 400);
     });
   });
 });
@@ -345,7 +345,7 @@ describe('bodies above the limit for direct commits', () => {
 
   test.each(routeNames.payload)('%s rejects wrong shapes', async (name) => {
     await expectNothingChanged(server, async () => {
-      for (const body of wrongShapes[name]?.slice(0, 4) ?? []) expectRefusal(await send(name, pad(body)), 400);
+      for (const body of wrongShapes[name]?.slice(0, 4) ?? []) expectRejection(await send(name, pad(body)), 400);
     });
   });
 });

@@ -10,7 +10,7 @@ import {
   type Scene,
 } from '../support/every-body-route.ts';
 import { createTestApp, testApp } from '../support/test-app.ts';
-import { expectNothingChanged, expectRefusal, head, settled, type WireAnswer, WireServer } from '../support/wire.ts';
+import { expectNothingChanged, expectRejection, head, settled, type WireAnswer, WireServer } from '../support/wire.ts';
 
 const mib = 1024 * 1024;
 
@@ -35,8 +35,8 @@ function send(
 
 const gzip = { 'Content-Encoding': 'gzip' };
 
-/** Runs `act` and fails if the process grows by more than `most` bytes meanwhile. */
-async function bounded<T>(most: number, act: () => Promise<T>): Promise<T> {
+/** Runs `act` and fails if the process grows by more than `maxBytes` meanwhile. */
+async function bounded<T>(maxBytes: number, act: () => Promise<T>): Promise<T> {
   const before = process.memoryUsage.rss();
   let peak = before;
   const timer = setInterval(() => {
@@ -47,7 +47,7 @@ async function bounded<T>(most: number, act: () => Promise<T>): Promise<T> {
   } finally {
     clearInterval(timer);
     peak = Math.max(peak, process.memoryUsage.rss());
-    expect((peak - before) / mib).toBeLessThan(most / mib);
+    expect((peak - before) / mib).toBeLessThan(maxBytes / mib);
   }
 }
 
@@ -74,8 +74,8 @@ describe('gzip bombs', () => {
   test.each(routeNames.control)('%s answers 413', async (name) => {
     await expectNothingChanged(server, () =>
       bounded(64 * mib, async () => {
-        expectRefusal(await send(name, bombs.control, gzip), 413);
-        expectRefusal(await send(name, bombs.nested, gzip), 400);
+        expectRejection(await send(name, bombs.control, gzip), 413);
+        expectRejection(await send(name, bombs.nested, gzip), 400);
       }),
     );
   });
@@ -85,7 +85,7 @@ describe('gzip bombs', () => {
   )('%s answers 413 to one that is %s', async (name, kind) => {
     await expectNothingChanged(server, () =>
       bounded(160 * mib, async () => {
-        expectRefusal(await send(name, bombs[kind], gzip), 413);
+        expectRejection(await send(name, bombs[kind], gzip), 413);
       }),
     );
   });
@@ -101,7 +101,7 @@ describe('gzip bombs', () => {
       await expectNothingChanged(otherServer, () =>
         bounded(100 * mib, async () => {
           const headers = headersOf(route, gzip);
-          expectRefusal(await otherServer.request(route.method, route.url, { headers, body: lie }), 413);
+          expectRejection(await otherServer.request(route.method, route.url, { headers, body: lie }), 413);
         }),
       );
     }
@@ -119,7 +119,7 @@ describe('gzip bombs', () => {
             ),
           ),
         );
-        for (const answer of answers) expectRefusal(answer, [413, 503]);
+        for (const answer of answers) expectRejection(answer, [413, 503]);
       }),
     );
   });
@@ -131,7 +131,7 @@ describe('bodies that are too large without compression', () => {
     async (name) => {
       const route = routeNamed(scene, name);
       await expectNothingChanged(server, async () => {
-        expectRefusal(
+        expectRejection(
           await server.send(head(route.method, route.url, { headers: headersOf(route), length: 4 * mib + 1 }), '{'),
           413,
         );
@@ -143,7 +143,7 @@ describe('bodies that are too large without compression', () => {
     const route = routeNamed(scene, name);
     await expectNothingChanged(server, async () => {
       for (const length of [32 * mib + 1, 2 ** 40, Number.MAX_SAFE_INTEGER]) {
-        expectRefusal(
+        expectRejection(
           await server.send(head(route.method, route.url, { headers: headersOf(route), length }), '{'),
           413,
         );
@@ -155,7 +155,7 @@ describe('bodies that are too large without compression', () => {
     const route = routeNamed(scene, name);
     await expectNothingChanged(server, async () => {
       const connection = server.connect();
-      const most = route.kind === 'control' ? 4 * mib : 32 * mib;
+      const maxBytes = route.kind === 'control' ? 4 * mib : 32 * mib;
       await connection.write(
         head(route.method, route.url, { headers: headersOf(route, { 'Transfer-Encoding': 'chunked' }) }),
       );
@@ -164,8 +164,8 @@ describe('bodies that are too large without compression', () => {
         Buffer.alloc(mib, 0x20),
         Buffer.from('\r\n'),
       ]);
-      for (let sent = 0; sent <= most; sent += mib) await connection.write(chunk);
-      expectRefusal(await connection.answer(), 413);
+      for (let sent = 0; sent <= maxBytes; sent += mib) await connection.write(chunk);
+      expectRejection(await connection.answer(), 413);
       connection.destroy();
     });
   });
@@ -181,7 +181,7 @@ describe('bodies with very many elements', () => {
   ])('%s', async (name, body) => {
     await expectNothingChanged(server, () =>
       bounded(300 * mib, async () => {
-        expectRefusal(await send(name, gzipSync(body), gzip), name === 'checkpoint' ? 400 : 413);
+        expectRejection(await send(name, gzipSync(body), gzip), name === 'checkpoint' ? 400 : 413);
       }),
     );
   });
@@ -204,7 +204,7 @@ describe('bodies with very many elements', () => {
   ] as const)('%s rejects them %#', async (name, body, status) => {
     await expectNothingChanged(server, () =>
       bounded(200 * mib, async () => {
-        expectRefusal(await send(name, gzipSync(body), gzip), status);
+        expectRejection(await send(name, gzipSync(body), gzip), status);
       }),
     );
   });

@@ -380,9 +380,9 @@ describe('journal entries of an unknown or impossible kind', () => {
     ['positions that do not exist', '{"kind":1,"sequenceID":1,"operationID":1,"removeOld":99}'],
     ['a negative position', '{"kind":1,"sequenceID":1,"operationID":1,"removeOld":-1}'],
     ['a position that is text', '{"kind":1,"sequenceID":1,"operationID":1,"removeOld":"0"}'],
-    ['a state that is none', '{"kind":1,"sequenceID":1,"operationID":1,"state":"x"}'],
+    ['an invalid state', '{"kind":1,"sequenceID":1,"operationID":1,"state":"x"}'],
     ['an operation of another', '{"kind":1,"sequenceID":1,"operationID":1,"removeNew":77}'],
-    ['a snapshot that is none', '{"kind":5,"sequenceID":1,"newSnapshot":[]}'],
+    ['an invalid snapshot', '{"kind":5,"sequenceID":1,"newSnapshot":[]}'],
     ['members of __proto__', `{"kind":0,"sequenceID":1,"operationID":1,"operation":${pollution}}`],
   ])(
     '%s: accepted or rejected, the stack keeps its state and continues after an operator has accepted the fault',

@@ -11,7 +11,7 @@ import {
   type Scene,
 } from '../support/every-body-route.ts';
 import { testApp } from '../support/test-app.ts';
-import { digestRows, expectNothingChanged, expectRefusal, head, settled, WireServer } from '../support/wire.ts';
+import { digestRows, expectNothingChanged, expectRejection, head, settled, WireServer } from '../support/wire.ts';
 
 const mib = 1024 * 1024;
 
@@ -109,7 +109,7 @@ describe('truncated bodies', () => {
     await connection.write(head(route.method, route.url, { headers: headersOf(route), length: body.length }));
     await connection.write(body);
     await until(
-      'the body is taken',
+      'the body is accepted',
       () => app.context.handover.bytesHeld() > 0 || app.context.dispatcher.state().active > 0,
     );
     connection.destroy();
@@ -133,7 +133,7 @@ describe('body lengths', () => {
       // Half-closed: the server learns that no more bytes will come.
       connection.end();
       const answer = await connection.answer();
-      if (answer !== null) expectRefusal(answer, 400);
+      if (answer !== null) expectRejection(answer, 400);
       connection.destroy();
     });
   });
@@ -146,7 +146,7 @@ describe('body lengths', () => {
         head(route.method, route.url, { headers: headersOf(route), length: route.valid.length - 1 }),
         `${route.valid}${route.valid}`,
       );
-      expectRefusal(answer, 400);
+      expectRejection(answer, 400);
     });
   });
 
@@ -189,7 +189,7 @@ describe('requests that a server and its proxy may parse differently', () => {
     ['a folded header', 'X-A: b\r\n Content-Length: 2', '{}'],
     ['a bare CR in a header', 'X-A: b\rContent-Length: 2', '{}'],
     ['a NUL in a header', 'X-A: b\0c', ''],
-    ['a chunk size that is none', 'Transfer-Encoding: chunked', 'zz\r\n{}\r\n0\r\n\r\n'],
+    ['an invalid chunk size', 'Transfer-Encoding: chunked', 'zz\r\n{}\r\n0\r\n\r\n'],
     ['a negative chunk size', 'Transfer-Encoding: chunked', '-2\r\n{}\r\n0\r\n\r\n'],
     ['a chunk longer than its size', 'Transfer-Encoding: chunked', '1\r\n{}\r\n0\r\n\r\n'],
     ['a chunk size beyond 64 bits', 'Transfer-Encoding: chunked', 'fffffffffffffffff\r\n{}\r\n0\r\n\r\n'],
@@ -203,7 +203,7 @@ describe('requests that a server and its proxy may parse differently', () => {
         `POST ${idle.path}/update HTTP/1.1\r\nHost: localhost\r\nAccept: application/vnd.pulumi+9\r\nAuthorization: ${idle.auth}\r\n${lines}\r\n\r\n${body}`,
       );
       const answer = await connection.answer();
-      expectRefusal(answer, 400);
+      expectRejection(answer, 400);
       // Anything that follows on this connection is ignored.
       await connection.write(attack);
       expect(await connection.answer()).toBeNull();
@@ -225,33 +225,36 @@ describe('data that is not a valid request', () => {
     ['a control character in the path', Buffer.from('GET /api/us\x01er HTTP/1.1\r\nHost: a\r\n\r\n')],
     ['a NUL in the path', Buffer.from('GET /api/us\x00er HTTP/1.1\r\nHost: a\r\n\r\n')],
   ])('%s', async (_what, bytes) => {
-    await expectNothingChanged(server, async () => expectRefusal(await server.send(bytes), 400));
+    await expectNothingChanged(server, async () => expectRejection(await server.send(bytes), 400));
   });
 
   test('headers and URLs that are too large', async () => {
     await expectNothingChanged(server, async () => {
       const headers = { Authorization: scene.idle.auth, Accept: 'application/vnd.pulumi+9' };
-      expectRefusal(
+      expectRejection(
         await server.request('GET', '/api/user', { headers: { ...headers, 'X-A': 'x'.repeat(20_000) } }),
         431,
       );
-      expectRefusal(
+      expectRejection(
         await server.request('GET', '/api/user', { headers: { ...headers, Cookie: 'a=b; '.repeat(mib / 5) } }),
         431,
       );
       const many = Object.fromEntries(Array.from({ length: 3_000 }, (_, index) => [`X-${index}`, 'y']));
-      expectRefusal(await server.request('GET', '/api/user', { headers: { ...headers, ...many } }), 431);
-      expectRefusal(await server.request('GET', `/api/user?project=${'x'.repeat(20_000)}`, { headers }), 431);
-      expectRefusal(await server.request('GET', `/api/stacks/${'x'.repeat(20_000)}`, { headers }), 431);
-      expectRefusal(await server.request('GET', `/api/stacks/${'x'.repeat(10_000)}/proj/dev`, { headers }), [404, 414]);
-      expectRefusal(await server.request('GET', `/api/${'a/'.repeat(5_000)}`, { headers }), 404);
-      expectRefusal(
+      expectRejection(await server.request('GET', '/api/user', { headers: { ...headers, ...many } }), 431);
+      expectRejection(await server.request('GET', `/api/user?project=${'x'.repeat(20_000)}`, { headers }), 431);
+      expectRejection(await server.request('GET', `/api/stacks/${'x'.repeat(20_000)}`, { headers }), 431);
+      expectRejection(
+        await server.request('GET', `/api/stacks/${'x'.repeat(10_000)}/proj/dev`, { headers }),
+        [404, 414],
+      );
+      expectRejection(await server.request('GET', `/api/${'a/'.repeat(5_000)}`, { headers }), 404);
+      expectRejection(
         await server.request('GET', '/api/user', {
           headers: { ...headers, Authorization: `token ${'x'.repeat(8_000)}` },
         }),
         401,
       );
-      expectRefusal(
+      expectRejection(
         await server.request('GET', '/api/user', { headers: { ...headers, Accept: 'application/json, '.repeat(500) } }),
         415,
       );
@@ -266,7 +269,7 @@ describe('methods', () => {
       await expectNothingChanged(server, async () => {
         const headers = { Authorization: scene.idle.auth, Accept: 'application/vnd.pulumi+9' };
         for (const path of ['/api/user', '/healthz', '/', '/api/nothing']) {
-          expectRefusal(await server.request(method, path, { headers }), [404, 405]);
+          expectRejection(await server.request(method, path, { headers }), [404, 405]);
         }
       });
     },
@@ -349,7 +352,7 @@ describe('paths', () => {
             path,
             status: allowed.includes(answer?.status ?? 0) ? answer?.status : allowed,
           });
-          expectRefusal(answer, allowed);
+          expectRejection(answer, allowed);
           expect([...(answer?.headers.keys() ?? [])]).not.toContain('x-injected');
         }
       }
@@ -368,7 +371,7 @@ describe('paths', () => {
     const headers = { Authorization: scene.idle.auth, Accept: 'application/vnd.pulumi+9' };
     await expectNothingChanged(server, async () => {
       const repeated = await server.request('GET', '/api/user/stacks?project=a&project=b', { headers });
-      expectRefusal(repeated, 400);
+      expectRejection(repeated, 400);
       for (const query of [
         '__proto__=1',
         'constructor[prototype][x]=1',

@@ -174,7 +174,7 @@ describe('rejected calls leave nothing behind', () => {
     ['no kind', { updateKind: null }, 400],
     ['bad tags', { tags: { a: 1 } }, 400],
     ['a bad message', { program: { metadata: { message: 'a\0b' } } }, 400],
-    ['a program that is none', { program: 'x' }, 400],
+    ['an invalid program', { program: 'x' }, 400],
     ['too large a field', { program: { name: 'x'.repeat(1024 * 1024) } }, 413],
   ])('%s', async (_name, body, status) => {
     const stack = await createStack(app);

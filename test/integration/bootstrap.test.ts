@@ -358,7 +358,7 @@ describe('a file that manages', () => {
     ['two roles', list(`{ login: ann, role: admin }, { login: ann, role: viewer }`), /ann has two roles/],
     ['an organization twice', `organizations: [{ name: acme }, { name: acme }]`, /"acme" is listed twice/],
     [
-      'a site admin who is none',
+      'a contradictory site admin',
       `organizations: [{ name: a, members: [{ login: ann, role: admin, siteAdmin: true }] }, { name: b, members: [{ login: ann, role: admin, siteAdmin: false }] }]`,
       /ann is a site admin in one place/,
     ],

@@ -331,7 +331,7 @@ describe('bodies of control calls', () => {
     };
     await connection.write(head('POST', `${stack.path}/batch-decrypt`, { headers, length: body.length }));
     await connection.write(body);
-    await until(() => app.context.inflatedBytes.used > 0, 'the body is in hand');
+    await until(() => app.context.inflatedBytes.used > 0, 'the body is held');
     connection.destroy();
     await until(() => app.context.inflatedBytes.used === 0 && app.context.bodyBuffer.bytesArrived === 0, 'all is free');
   });

@@ -71,7 +71,7 @@ describe('recording', () => {
     ['no JSON', '{'],
     ['no events', '{}'],
     ['events that are no array', '{"events":{}}'],
-    ['an event that is no object', '{"events":[1]}'],
+    ['an event that is not an object', '{"events":[1]}'],
     ['an event without sequence', '{"events":[{"timestamp":1}]}'],
     ['a negative sequence after a good one', '{"events":[{"sequence":0},{"sequence":-1}]}'],
   ])('a batch with %s is 400 and adds nothing', async (_name, body) => {

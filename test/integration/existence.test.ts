@@ -98,18 +98,18 @@ test.each(Object.keys(strangers))(
   async (stranger) => {
     const routes = listRoutes(app.app).filter((route) => route.includes(':organization'));
     expect(routes.length).toBeGreaterThan(40);
-    const told: object[] = [];
+    const differences: object[] = [];
     for (const route of routes) {
       const auth = strangers[stranger] as () => string | undefined;
       const there = await ask(route, existing, auth());
-      if (there.status < 400) told.push({ route, status: there.status });
+      if (there.status < 400) differences.push({ route, status: there.status });
       for (const [missing, place] of Object.entries(absent)) {
         const not = await ask(route, place, auth());
         if (isRemembered(stranger)) for (const answer of [there, not]) answer.statements.length = 0;
-        if (JSON.stringify(not) !== JSON.stringify(there)) told.push({ route, missing, there, not });
+        if (JSON.stringify(not) !== JSON.stringify(there)) differences.push({ route, missing, there, not });
       }
     }
-    expect(told).toEqual([]);
+    expect(differences).toEqual([]);
   },
 );
 

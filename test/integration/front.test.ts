@@ -5,7 +5,7 @@ import { beforeAll, describe, expect, test } from '@jest/globals';
 import { createStack, type TestStack } from '../support/state.ts';
 import { createTestApp, type TestApp, testApp } from '../support/test-app.ts';
 import { until } from '../support/until.ts';
-import { expectRefusal, type WireAnswer, type WireConnection, WireServer } from '../support/wire.ts';
+import { expectRejection, type WireAnswer, type WireConnection, WireServer } from '../support/wire.ts';
 
 const accept = 'application/vnd.pulumi+9';
 const mib = 1024 * 1024;
@@ -35,13 +35,13 @@ const refusals: [string, number, string, string, Record<string, string>][] = [
   ['a method that a path does not have', 404, 'POST', '/healthz', {}],
   ['an unknown path of the API', 404, 'POST', '/api/nothing', { Accept: accept }],
   ['a method that the API does not have', 404, 'PATCH', '/api/user', { Accept: accept }],
-  ['a path that is none', 400, 'POST', '/api/%zz', { Accept: accept }],
+  ['an invalid path', 400, 'POST', '/api/%zz', { Accept: accept }],
   ['no version of the protocol', 415, 'POST', '/api/stacks/o/p', {}],
   ['no token', 401, 'POST', '/api/stacks/o/p', { Accept: accept }],
   ['a wrong token', 401, 'POST', '/api/stacks/o/p', { Accept: accept, Authorization: 'token no' }],
   ['an import without a token', 401, 'POST', '/api/stacks/o/p/s/import', { Accept: accept }],
   [
-    'a lease that is none',
+    'an invalid lease',
     403,
     'PATCH',
     `/api/stacks/o/p/s/update/${crypto.randomUUID()}/checkpoint`,
@@ -58,7 +58,7 @@ describe.each(refusals)('%s: %i', (_what, status, method, target, headers) => {
       const connection = server.connect();
       await connection.write(keeping(method, target, { ...headers, ...framing, 'Content-Type': 'application/json' }));
       const answer = await connection.answer();
-      expectRefusal(answer, status);
+      expectRejection(answer, status);
       expect(answer?.headers.get('connection')).toBe('close');
       // It may send for a moment longer and is then cut off.
       await expectClosed(connection);
@@ -69,7 +69,7 @@ describe.each(refusals)('%s: %i', (_what, status, method, target, headers) => {
     const connection = server.connect();
     await connection.write(keeping(method, target, { ...headers, 'Content-Length': 20, Expect: '100-continue' }));
     const answer = await connection.answer();
-    expectRefusal(answer, status);
+    expectRejection(answer, status);
     expect(answer?.headers.get('connection')).toBe('close');
     connection.destroy();
   });
@@ -78,7 +78,7 @@ describe.each(refusals)('%s: %i', (_what, status, method, target, headers) => {
     const connection = server.connect();
     const body = 'x'.repeat(60_000);
     await connection.write(keeping(method, target, { ...headers, 'Content-Length': body.length }));
-    expectRefusal(await connection.answer(), status);
+    expectRejection(await connection.answer(), status);
     await connection.write(body);
     await connection.write(keeping('GET', '/healthz'));
     expect((await connection.answer())?.status).toBe(200);
@@ -89,7 +89,7 @@ describe.each(refusals)('%s: %i', (_what, status, method, target, headers) => {
     const connection = server.connect();
     await connection.write(keeping(method, target, { ...headers, 'Content-Length': 4 * mib }));
     for (let sent = 0; sent < 4; sent++) await connection.write(Buffer.alloc(mib));
-    expectRefusal(await connection.answer(), status);
+    expectRejection(await connection.answer(), status);
     connection.destroy();
   });
 });
@@ -113,7 +113,7 @@ test('a client that expects 100-continue gets it once its call is authorized', a
 });
 
 test('other expectations are rejected', async () => {
-  expectRefusal(await server.request('GET', '/healthz', { headers: { Expect: 'a miracle' } }), 417);
+  expectRejection(await server.request('GET', '/healthz', { headers: { Expect: 'a miracle' } }), 417);
 });
 
 describe('clients that trickle are cut off', () => {
@@ -155,7 +155,7 @@ describe('clients that trickle are cut off', () => {
   test('a connection that never sends anything', async () => {
     const connection = server.connect();
     const answer = await connection.answer(30_000);
-    if (answer) expectRefusal(answer, 408);
+    if (answer) expectRejection(answer, 408);
     await expectClosed(connection);
   });
 
@@ -179,7 +179,7 @@ describe('several requests on one connection', () => {
         body +
         keeping('DELETE', victim.path, { Accept: accept, Authorization: victim.auth }),
     );
-    expectRefusal(await connection.answer(), 404);
+    expectRejection(await connection.answer(), 404);
     await expectClosed(connection);
     expect((await app.call('GET', victim.path, { auth: victim.auth })).status).toBe(200);
   });
@@ -209,7 +209,7 @@ describe('several requests on one connection', () => {
 
 test('requests with too many headers are rejected instead of truncated', async () => {
   const many = (count: number) => Object.fromEntries(Array.from({ length: count }, (_, at) => [`X-${at}`, 'y']));
-  expectRefusal(await server.request('GET', '/healthz', { headers: many(300) }), 431);
+  expectRejection(await server.request('GET', '/healthz', { headers: many(300) }), 431);
   expect((await server.request('GET', '/healthz', { headers: many(150) }))?.status).toBe(200);
 });
 
@@ -252,7 +252,7 @@ describe('connections', () => {
       for (const connection of connections) expect((await ask(connection))?.status).toBe(200);
       for (let more = 0; more < 2; more++) {
         const answer = await ask(front.connect());
-        expectRefusal(answer, 503);
+        expectRejection(answer, 503);
         expect(answer?.headers.get('retry-after')).toBe('1');
       }
       // Some close, some break.
@@ -285,7 +285,7 @@ test('a connection keeps no memory of the bodies that were rejected on it', asyn
   const connection = server.connect();
   const refused = async (): Promise<void> => {
     await connection.write(keeping('POST', '/x', { 'Content-Length': 20 }));
-    expectRefusal(await connection.answer(), 404);
+    expectRejection(await connection.answer(), 404);
     await connection.write('x'.repeat(20));
   };
   await refused();

@@ -83,7 +83,7 @@ describe('a rejected import changes nothing', () => {
     ['nothing', ''],
     ['an array', '[]'],
     ['no deployment', '{"version":3}'],
-    ['a deployment that is no object', '{"version":3,"deployment":[]}'],
+    ['a deployment that is not an object', '{"version":3,"deployment":[]}'],
     ['a null deployment', '{"version":3,"deployment":null}'],
     ['no version', '{"deployment":{}}'],
     ['version 0', '{"version":0,"deployment":{}}'],

@@ -57,7 +57,7 @@ test('a journal that another process has already compacted and deleted counts as
 });
 
 /** A process that claims the compaction of a journal and then never finishes. */
-function startStuckFolder(app: TestApp, update: RunningUpdate): ChildProcess {
+function startStuckCompactor(app: TestApp, update: RunningUpdate): ChildProcess {
   const source = (file: string): string => JSON.stringify(path.join(import.meta.dirname, '../../src', file));
   const script = `
     import { createContext } from ${source('shared/context.ts')};
@@ -76,7 +76,7 @@ function startStuckFolder(app: TestApp, update: RunningUpdate): ChildProcess {
 test('the compaction of a killed process is taken over, and nobody compacts while that process lives', async () => {
   await using app = await createTestApp({ settings });
   const { stack, update, names } = await journaled(app);
-  const stuck = startStuckFolder(app, update);
+  const stuck = startStuckCompactor(app, update);
   try {
     const claimed = async () => {
       const [row] = await query<{ claim: string | null; until: Date }>(
@@ -86,7 +86,7 @@ test('the compaction of a killed process is taken over, and nobody compacts whil
       );
       return row?.claim ? row : null;
     };
-    await until(async () => (await claimed()) !== null, 'the process claims the fold');
+    await until(async () => (await claimed()) !== null, 'the process claims the compaction');
     const first = await claimed();
     let ended = false;
     const completing = complete(app, update).finally(() => {

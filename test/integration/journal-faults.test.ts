@@ -53,7 +53,7 @@ async function compactionError(update: RunningUpdate) {
 }
 
 /** A stack whose cancelled update has two resources followed by an entry that cannot be replayed. */
-async function faulty(on: TestApp = app): Promise<{ stack: TestStack; update: RunningUpdate }> {
+async function createFaulty(on: TestApp = app): Promise<{ stack: TestStack; update: RunningUpdate }> {
   const stack = await createStack(on);
   const update = await startUpdate(on, stack, { journal: true });
   await ok(append(on, update, [...creation(1, 'one', stack), ...creation(3, 'two', stack), outside(5)]));
@@ -184,7 +184,7 @@ describe('the state is made of the entries before the one that cannot be replaye
 
 describe('a stack whose journal could not be replayed', () => {
   test('reports it in exports, in its own record, in the metrics and on another replica', async () => {
-    const { stack, update } = await faulty();
+    const { stack, update } = await createFaulty();
     const sentence =
       `The state of version 1 (update ${update.id}) is incomplete: Journal entry 5: "removeOld" is 99, but the base has 0 resources. ` +
       'The first 4 of 7 journal entries are in it, 3 are not.';
@@ -204,7 +204,7 @@ describe('a stack whose journal could not be replayed', () => {
   });
 
   test('accepts no changes and says what an operator can do; previews and a forced delete still work', async () => {
-    const { stack } = await faulty();
+    const { stack } = await createFaulty();
     const { auth } = stack;
     const refusals = {
       create: await create(stack),
@@ -241,7 +241,7 @@ describe('a stack whose journal could not be replayed', () => {
   });
 
   test('keeps its journal, however often it is compacted', async () => {
-    const { update } = await faulty();
+    const { update } = await createFaulty();
     await query(app, `update journals set folded_at = folded_at - interval '1 year' where update_id = $1`, [update.id]);
     for (let time = 1; time <= 2; time++) await expireLeases(app.context);
     await app.context.compactor.compact(update.id);

@@ -22,7 +22,7 @@ async function readBack(app: TestApp, update: RunningUpdate): Promise<void> {
     async () =>
       (await query(app, 'select 1 from journals where update_id = $1 and folded_at is not null', [update.id]))
         .length === 1,
-    'the fold was read back',
+    'the compaction was read back',
   );
 }
 

@@ -95,7 +95,7 @@ describe('appending', () => {
     ['no JSON', 'x'],
     ['no entries', '{}'],
     ['entries that are no array', '{"entries":{}}'],
-    ['an entry that is no object', '{"entries":[1]}'],
+    ['an entry that is not an object', '{"entries":[1]}'],
     ['an entry without sequenceID', '{"entries":[{"version":1,"kind":0}]}'],
     ['an entry without kind', '{"entries":[{"version":1,"sequenceID":1,"operationID":1}]}'],
     ['a kind of null', '{"entries":[{"version":1,"kind":null,"sequenceID":1}]}'],

@@ -62,7 +62,7 @@ test('a compaction continues from the last snapshot', async () => {
   await appendResources(app, stack, update, 0, 2_400);
   expect(await points()).toEqual([]);
   await appendResources(app, stack, update, 2_400, 2_600);
-  await until(async () => (await points()).length === 1, 'a fold point');
+  await until(async () => (await points()).length === 1, 'a snapshot');
   await appendResources(app, stack, update, 2_600, 2_700);
   const [point] = await points();
   await ok(complete(app, update));

@@ -101,7 +101,7 @@ describe('an import that was answered 503', () => {
     const inHand = isClustered() ? 2 : 1;
     puts.hold(inHand);
     const calls = stacks.slice(0, inHand).map((stack) => sendImport(hasty, stack));
-    await until(() => puts.held.length === inHand, 'the lane is full');
+    await until(() => puts.held.length === inHand, 'the queue is full');
     calls.push(...stacks.slice(inHand).map((stack) => sendImport(hasty, stack)));
     expect((await Promise.all(calls)).map(({ status }) => status)).toEqual([503, 503, 503]);
     expect(await bodiesHeld()).toBe(0);
@@ -197,7 +197,7 @@ describe('an import as run by a worker', () => {
   }
 
   /** What the caller of the change is told after a fault. */
-  async function told(updateId: string): Promise<'committed' | 'failed'> {
+  async function outcomeFor(updateId: string): Promise<'committed' | 'failed'> {
     const fault = new UnavailableError('a fault');
     return app.context.changes.resolveFailure(updateId, fault).then(
       () => 'committed',
@@ -214,7 +214,7 @@ describe('an import as run by a worker', () => {
     await Promise.all([run(), run()]);
     await run();
     await expectState(stack, 1, 60);
-    expect(await told(change.updateId)).toBe('committed');
+    expect(await outcomeFor(change.updateId)).toBe('committed');
     await up(stack);
     await run();
     await expectState(stack, 2, 2);
@@ -223,8 +223,8 @@ describe('an import as run by a worker', () => {
   test('is rejected each time once its caller was told that it failed', async () => {
     const stack = await createStack(app);
     const { change, run } = await admitted(stack);
-    expect(await told(change.updateId)).toBe('failed');
-    expect(await told(change.updateId)).toBe('failed');
+    expect(await outcomeFor(change.updateId)).toBe('failed');
+    expect(await outcomeFor(change.updateId)).toBe('failed');
     await expect(run()).rejects.toMatchObject({ status: 409, code: 'given-up' });
     await expect(run()).rejects.toMatchObject({ status: 409, code: 'given-up' });
     await expectState(stack, 0, 0);
@@ -253,7 +253,7 @@ describe('an import as run by a worker', () => {
         () => 'failed',
       );
       for (let turn = 0; turn < round; turn++) await app.context.db.ping(5_000);
-      const answer = await told(change.updateId);
+      const answer = await outcomeFor(change.updateId);
       expect(await ran).toBe(answer);
       await expectState(stack, answer === 'committed' ? 1 : 0, answer === 'committed' ? 60 : 0);
       seen.add(answer);

@@ -143,7 +143,7 @@ test('a hanging blob sweep delays neither expired leases, nor compactions, nor t
     await until(async () => (await getUpdate(app, stack, update)).status !== 'running', 'the lease is ended');
     const hasJournal = async () =>
       (await query(app, 'select 1 from journals where update_id = $1', [update.id])).length > 0;
-    await until(async () => !(await hasJournal()), 'the journal is folded');
+    await until(async () => !(await hasJournal()), 'the journal is compacted');
     const reconciled = () => createRunRepository(app.context.db).findResult('reconcile');
     await until(async () => (await reconciled()) !== null, 'store and database are compared');
   } finally {

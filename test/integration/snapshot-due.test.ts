@@ -81,7 +81,7 @@ describe.each([
     const batch = ok(appendMany(app, stack, update)).then(() => {
       isAnswered = true;
     });
-    await until(() => begun === 1, 'the fold point is begun');
+    await until(() => begun === 1, 'the snapshot is started');
     try {
       await until(() => isAnswered, 'the answer', 15_000);
     } finally {
@@ -89,7 +89,7 @@ describe.each([
       await batch;
     }
     const points = () => query(app, 'select from journal_fold_points where update_id = $1', [update.id]);
-    await until(async () => (await points()).length === 1, 'the fold point is there');
+    await until(async () => (await points()).length === 1, 'the snapshot is stored');
     await ok(complete(app, update));
   });
 });

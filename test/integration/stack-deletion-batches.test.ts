@@ -186,11 +186,11 @@ describe('data of a deleted stack', () => {
     await ok(deleteStack(app, other));
     expect(await createStackDeletion(app.context, quick)()).toBe(1);
     expect(await query(app, 'select id from stacks')).toEqual([{ id: stuck.stackId }]);
-    const told = lines.map((line) => JSON.parse(line) as Record<string, unknown>);
-    expect(told).toContainEqual(
+    const logged = lines.map((line) => JSON.parse(line) as Record<string, unknown>);
+    expect(logged).toContainEqual(
       expect.objectContaining({ stackId: stuck.stackId, msg: 'sweep: deleted stack skipped' }),
     );
-    expect(told).toContainEqual(
+    expect(logged).toContainEqual(
       expect.objectContaining({ stackId: other.stackId, msg: 'deleted stack: all its rows are gone' }),
     );
     await query(app, 'drop function refuse cascade');

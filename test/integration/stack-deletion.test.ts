@@ -314,7 +314,7 @@ test('a compaction that was running when its stack was deleted leaves no checkpo
     store.shut();
     await ok(cancel(gated, stack, update));
     const late = gated.context.compactor.compact(update.id);
-    await until(() => store.waiting() > 0, 'the fold is stored, not committed');
+    await until(() => store.waiting() > 0, 'the compaction is stored, not committed');
     await ok(deleteStack(gated, stack));
     store.open();
     await late;

@@ -148,7 +148,7 @@ if (!openssl) console.warn('TLS is not tested: there is no openssl to make certi
 
     test('a mismatched pair is not used, and is reported once', async () => {
       mount('first.pem', 'second.key');
-      await until(() => errors().length > 0, 'it is told');
+      await until(() => errors().length > 0, 'it is reported');
       expect(await nameShown()).toBe('second');
       mount('first.pem', 'first.key');
       await until(async () => (await nameShown()) === 'first', 'the next good one is used');
@@ -158,8 +158,8 @@ if (!openssl) console.warn('TLS is not tested: there is no openssl to make certi
   });
 
   test('the files are checked again and again, whatever is wrong with them', async () => {
-    const told: string[] = [];
-    const logger = createLogger({ level: 'info' }, { write: (line) => void told.push(line) });
+    const logged: string[] = [];
+    const logger = createLogger({ level: 'info' }, { write: (line) => void logged.push(line) });
     const names = { certFile: path.join(home, 'own.pem'), keyFile: path.join(home, 'own.key') };
     const write = (from: string) => {
       writeFileSync(names.certFile, readFileSync(path.join(home, `${from}.pem`)));
@@ -168,11 +168,11 @@ if (!openssl) console.warn('TLS is not tested: there is no openssl to make certi
     write('first');
     const files = new TlsFiles(names, { logger, everyMs: 5 });
     rmSync(names.certFile);
-    await until(() => told.length === 1, 'a file that is missing is told of');
+    await until(() => logged.length === 1, 'the missing file is reported');
     write('second');
-    await until(() => told.some((line) => line.includes('certificate renewed')), 'renewed');
+    await until(() => logged.some((line) => line.includes('certificate renewed')), 'renewed');
     writeFileSync(names.keyFile, 'no key');
-    await until(() => told.length === 3, 'a file that is none is told of');
+    await until(() => logged.length === 3, 'the invalid file is reported');
     expect(String(files.secureContext().cert)).toBe(readFileSync(path.join(home, 'second.pem'), 'utf8'));
     files.close();
   });

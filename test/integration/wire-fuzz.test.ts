@@ -39,7 +39,7 @@ interface Outcome {
 }
 
 /** Plays one case and resolves once the connection is closed. Fails when it stays open for too long. */
-async function play({ pieces, end }: FuzzCase): Promise<Outcome> {
+async function play({ chunks, end }: FuzzCase): Promise<Outcome> {
   const received: Buffer[] = [];
   const { promise: closed, resolve } = Promise.withResolvers<void>();
   const socket = connect({ port: server.port, host: '127.0.0.1', allowHalfOpen: end === 'stays' });
@@ -51,8 +51,8 @@ async function play({ pieces, end }: FuzzCase): Promise<Outcome> {
   socket.on('close', () => resolve());
   // The server has sent everything; a client that stays has nothing more to send either.
   socket.on('end', () => socket.end());
-  for (const piece of pieces) {
-    if (socket.writable) socket.write(piece);
+  for (const chunk of chunks) {
+    if (socket.writable) socket.write(chunk);
     await sleep(1);
   }
   if (end === 'half') socket.end();
@@ -65,11 +65,11 @@ async function play({ pieces, end }: FuzzCase): Promise<Outcome> {
   const outcome = await Promise.race([closed, late]);
   timer.abort();
   socket.destroy();
-  if (outcome === 'late') throw new Error(`The connection stayed open: ${show(pieces)}`);
+  if (outcome === 'late') throw new Error(`The connection stayed open: ${show(chunks)}`);
   return { received: Buffer.concat(received), isWhole: end !== 'leaves' && !wasReset };
 }
 
-const show = (pieces: readonly Buffer[]): string => JSON.stringify(Buffer.concat(pieces).toString('latin1', 0, 1_500));
+const show = (chunks: readonly Buffer[]): string => JSON.stringify(Buffer.concat(chunks).toString('latin1', 0, 1_500));
 
 /** Parses the responses like a strict client; throws for an invalid one. */
 function answersIn({ received, isWhole }: Outcome): { status: number; body: string }[] {
@@ -155,7 +155,7 @@ test(`arbitrary bytes (seed ${seed}) get responses or a closed connection, cause
       try {
         for (const status of assertAnswers(await play(one))) counts.set(status, (counts.get(status) ?? 0) + 1);
       } catch (error) {
-        faults.push(`${(error as Error).message}\n  ${show(one.pieces)}, ${one.end}`);
+        faults.push(`${(error as Error).message}\n  ${show(one.chunks)}, ${one.end}`);
       }
     }
   };

@@ -9,7 +9,7 @@ export interface Aims {
 
 /** One connection: chunks that are written one after another, and how the client disconnects. */
 export interface FuzzCase {
-  readonly pieces: readonly Buffer[];
+  readonly chunks: readonly Buffer[];
   /**
    * `stays`: until the server closes; `half`: closes its sending direction; `leaves`: breaks the connection after a
    * moment.
@@ -54,7 +54,7 @@ export class RawFuzz {
     const isCut = this.#chance(0.15);
     if (isCut) bytes = bytes.subarray(0, Math.floor(this.#random() * bytes.length));
     const end = this.#pick<FuzzCase['end']>(['stays', 'half', 'leaves', isCut ? 'half' : 'stays']);
-    return { pieces: this.#split(bytes), end };
+    return { chunks: this.#split(bytes), end };
   }
 
   #request(): Buffer {

@@ -249,7 +249,7 @@ export async function digestRows(app: TestApp): Promise<Record<string, string>> 
 }
 
 /** The response is the CLI's error shape: JSON whose `code` is the status. */
-export function expectRefusal(answer: WireAnswer | null, status: number | readonly number[]): void {
+export function expectRejection(answer: WireAnswer | null, status: number | readonly number[]): void {
   const statuses = typeof status === 'number' ? [status] : status;
   if (answer === null) throw new Error(`The connection was closed without an answer instead of ${statuses.join('/')}`);
   expect({ status: answer.status, body: answer.body }).toEqual({

@@ -88,7 +88,7 @@ await describeWithTools('an API that is killed during uploads', ['redis-server']
     await victim.kill();
     const killedAt = performance.now();
     await until(async () => (await held()) === 0, 'all room is free', 90_000);
-    await until(async () => (await redis.keys('holdfast:body:*')).length === 0, 'all pieces are gone', 90_000);
+    await until(async () => (await redis.keys('holdfast:body:*')).length === 0, 'all chunks are gone', 90_000);
     process.stderr.write(`room and pieces were free ${Math.round(performance.now() - killedAt)} ms after the kill\n`);
     await ok(save());
     expect(await exportedNames(app, stack)).toHaveLength(1);

@@ -38,8 +38,8 @@ await describeWithTools('queues for admins', ['redis-server'], () => {
     test.each([
       ['nothing', undefined],
       ['an empty password', basic('operator', '')],
-      ['a password that is no token', basic('operator', 'guess')],
-      ['what is no Basic credential', 'Basic !!!'],
+      ['a password that is not a token', basic('operator', 'guess')],
+      ['an invalid Basic credential', 'Basic !!!'],
       ['a token without Basic', 'token abc'],
     ])('asks for a login when given %s', async (_label, auth) => {
       const answer = await look(auth);

@@ -64,10 +64,7 @@ describe('the checker', () => {
     ],
     ['a read of what was replaced', { calls: [...sound.calls, call('read', 20, { names: ['a'] })] }],
     ['a rename that nobody asked for', { versions: [...sound.versions, version(4, 'rename', ['d'])] }],
-    [
-      'an answer that is none of the expected',
-      { calls: [...sound.calls, call('read', 20, { outcome: 'refused', status: 500 })] },
-    ],
+    ['an unexpected response', { calls: [...sound.calls, call('read', 20, { outcome: 'refused', status: 500 })] }],
   ])('finds %s', (_what, change) => {
     expect(findViolations({ ...sound, ...change })).not.toEqual([]);
   });

@@ -112,7 +112,7 @@ await describeWithTools('an attacker who can write to Redis', ['redis-server'], 
 
   test('gets a flood of forged jobs rejected, with only a few log lines', async () => {
     const before = await distrusted('unknown');
-    const told = lines.length;
+    const linesBefore = lines.length;
     const forged = Array.from({ length: 500 }, (_, at) => ({
       name: at % 2 ? 'fold-journal' : '<b>'.padEnd(1_000, 'x'),
       data: at % 3 ? { job: { name: 'fold-journal', schema: 1, updateId: randomUUID() } } : (null as never),
@@ -120,7 +120,7 @@ await describeWithTools('an attacker who can write to Redis', ['redis-server'], 
     }));
     await attacker.queue.addBulk(forged);
     await until(async () => (await distrusted('unknown')) === before + forged.length, 'all are refused', 60_000);
-    const since = lines.slice(told).filter((line) => line.includes('"level":40') || line.includes('"level":50'));
+    const since = lines.slice(linesBefore).filter((line) => line.includes('"level":40') || line.includes('"level":50'));
     expect(since.length).toBeLessThan(20);
     expect(Math.max(...lines.map((line) => line.length))).toBeLessThan(2_000);
     await expectUntouched();
@@ -131,13 +131,13 @@ await describeWithTools('an attacker who can write to Redis', ['redis-server'], 
     const before = await distrusted(reason);
     let record: Record<string, string> = {};
     let [jobId, key] = ['', ''];
-    let pieces: Buffer[] = [];
+    let chunks: Buffer[] = [];
     const answer = await meanwhile(
       () => large('older'),
       async (id) => {
         jobId = id;
         [key] = (await attacker.bodies()) as [string];
-        pieces = [await attacker.piece(key, 0), await attacker.piece(key, 1)];
+        chunks = [await attacker.chunk(key, 0), await attacker.chunk(key, 1)];
         record = await attacker.redis.hgetall(`holdfast:writes-small:${id}`);
       },
     );
@@ -145,7 +145,7 @@ await describeWithTools('an attacker who can write to Redis', ['redis-server'], 
     await ok(importState(2));
     await until(() => attacker.isOver(jobId), 'it is over');
     await (await attacker.queue.getJob(jobId))?.remove();
-    for (const [at, piece] of pieces.entries()) await attacker.redis.set(pieceKey(key, at), piece);
+    for (const [at, chunk] of chunks.entries()) await attacker.redis.set(pieceKey(key, at), chunk);
     const again = which === 'the same id' ? jobId : randomUUID();
     await attacker.forge(record['name'] as string, JSON.parse(record['data'] as string) as object, again);
     await until(() => attacker.isOver(again), 'it was looked at');
@@ -187,9 +187,9 @@ await describeWithTools('an attacker who can write to Redis', ['redis-server'], 
     const [one, two] = (await attacker.waiting()) as [string, string];
     const [key, otherKey] = (await attacker.bodies()) as [string, string];
     for (const at of [0, 1]) {
-      const pieces = [await attacker.piece(key, at), await attacker.piece(otherKey, at)] as const;
-      await attacker.setPiece(key, at, pieces[1]);
-      await attacker.setPiece(otherKey, at, pieces[0]);
+      const chunks = [await attacker.chunk(key, at), await attacker.chunk(otherKey, at)] as const;
+      await attacker.setChunk(key, at, chunks[1]);
+      await attacker.setChunk(otherKey, at, chunks[0]);
     }
     const data = await Promise.all([one, two].map((id) => attacker.redis.hget(`holdfast:writes-small:${id}`, 'data')));
     await attacker.redis.hset(`holdfast:writes-small:${one}`, 'data', data[1] as string);
@@ -223,9 +223,9 @@ await describeWithTools('an attacker who can write to Redis', ['redis-server'], 
       () => large('honest'),
       async () => {
         const [key] = (await attacker.bodies()) as [string];
-        const piece = await attacker.piece(key, 0);
+        const chunk = await attacker.chunk(key, 0);
         // More chunks, fewer chunks, and chunks of an earlier release.
-        for (const at of [10, 11, 12]) await attacker.redis.set(pieceKey(key, at), piece);
+        for (const at of [10, 11, 12]) await attacker.redis.set(pieceKey(key, at), chunk);
         await attacker.redis.set(`holdfast:body:${key}`, '99999999999 1 imports');
       },
     );

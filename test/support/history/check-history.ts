@@ -82,18 +82,20 @@ class HistoryChecks {
   }
 
   explainVersion(version: RecordedVersion): string[] {
-    const told = `version ${version.version} (${version.kind}, ${version.names})`;
+    const description = `version ${version.version} (${version.kind}, ${version.names})`;
     const before = this.#namesBefore(version);
     if (version.kind === 'rename')
-      return same(version.names, before) ? [] : [`${told} has not the resources of the version before`];
+      return same(version.names, before) ? [] : [`${description} has not the resources of the version before`];
     if (version.kind === 'import') {
       const call = this.#calls.find(({ kind, mark }) => kind === 'import' && mark === version.names[0]);
-      if (!call || version.names.length !== 1) return [`${told} is nobody's import`];
-      return call.outcome === 'refused' ? [`${told} is there although ${tell(call)} was answered ${call.status}`] : [];
+      if (!call || version.names.length !== 1) return [`${description} is nobody's import`];
+      return call.outcome === 'refused'
+        ? [`${description} is there although ${tell(call)} was answered ${call.status}`]
+        : [];
     }
     return this.#mayBe(version, version.names, Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY)
       ? []
-      : [`${told} is not what its update has written`];
+      : [`${description} is not what its update has written`];
   }
 
   explainImports(): string[] {

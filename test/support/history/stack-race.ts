@@ -164,7 +164,7 @@ export class StackRace {
     const steps = 1 + Math.floor(this.#random() * 4);
     for (let step = 1; step <= steps && !this.#over; step++) {
       const mark = this.#mark();
-      const told = journaled
+      const result = journaled
         ? await this.#persist(
             { kind: 'append', updateId, mark },
             'PATCH',
@@ -179,7 +179,7 @@ export class StackRace {
             { version: 3, untypedDeployment: this.#document(mark), sequenceNumber: step },
             lease,
           );
-      if (told !== 204) break;
+      if (result !== 204) break;
     }
     if (this.#random() < 0.2)
       await this.#record({ kind: 'end', updateId }, 'POST', `${path}/update/${updateId}/cancel`);
@@ -189,7 +189,7 @@ export class StackRace {
 
   async #rename(): Promise<void> {
     const to = this.#names.find((name) => name !== this.#current) as string;
-    const told = await this.#record(
+    const result = await this.#record(
       { kind: 'rename' },
       'POST',
       `${this.#path()}/rename`,
@@ -199,8 +199,8 @@ export class StackRace {
       },
       this.#patience(),
     );
-    if (told?.status === 204) this.#current = to;
-    if (told === null) await this.#locate();
+    if (result?.status === 204) this.#current = to;
+    if (result === null) await this.#locate();
   }
 
   /** A rename without a response may have taken effect. */
@@ -225,11 +225,11 @@ export class StackRace {
     const answer = await this.#send('GET', `${this.#path()}/export`);
     const endedAt = performance.now();
     if (answer.status === 404) return;
-    const told =
+    const result =
       answer.status === 200
         ? { outcome: 'acknowledged' as const, names: resourceNames(answer.json) }
         : { outcome: 'refused' as const };
-    this.#calls.push({ kind: 'read', begunAt, endedAt, status: answer.status, ...told });
+    this.#calls.push({ kind: 'read', begunAt, endedAt, status: answer.status, ...result });
   }
 
   /** Workers get stuck for longer than calls wait. */
