@@ -53,7 +53,7 @@ afterAll(() => {
     'max',
     'calls',
     'writes',
-    'attacker was told',
+    'responses to the attacker',
   ];
   const rows = reports.map(({ shape, attack: name, innocent, answers, rssBefore, rssPeak }) => {
     const figures = [rssBefore, rssPeak, innocent.p50, innocent.p99, innocent.max].map((figure) => figure.toFixed(0));

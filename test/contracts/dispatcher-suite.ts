@@ -213,7 +213,7 @@ export function describeDispatcher(
       await expect(run).rejects.toMatchObject({ status: 503, code: 'job-pending', retryAfterSeconds: 5 });
       expect(done).toBe(false);
       held.open();
-      await until(() => done, 'the job goes on');
+      await until(() => done, 'the job continues');
     });
 
     it('setting the clock back does not make a call wait longer', async () => {

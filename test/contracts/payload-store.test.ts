@@ -118,7 +118,7 @@ await describeOnRedis((server) => {
           await source.waiting;
           expect(await held(store)).toBe(3 * mib);
           await died.close();
-          await until(async () => (await held(store)) === 0, 'the room is free');
+          await until(async () => (await held(store)) === 0, 'the budget is free');
           await until(async () => (await redis.keys('holdfast:body:*')).length === 0, 'the chunks are gone');
           const key = randomUUID();
           await store.put(key, chunksOf(randomBytes(4 * mib)), { ...declared, room });
@@ -174,7 +174,7 @@ await describeOnRedis((server) => {
       const key = randomUUID();
       await store.put(key, chunksOf(randomBytes(mib)), options);
       await redis.del(...(await redis.keys('holdfast:body:*')));
-      await until(async () => (await held(store)) === 0, 'the room is free');
+      await until(async () => (await held(store)) === 0, 'the budget is free');
     });
 
     it('releases the budget of a body stored by the previous release', async () => {

@@ -50,7 +50,7 @@ const failures: readonly [string, string, Answer][] = [
   ['a cut connection', 'unreachable', (response) => void response.destroy()],
   ['no answer', 'timeout', () => {}],
   [
-    'an error whose body stops half-way',
+    'an error whose body stops halfway',
     'timeout',
     (response) => void response.writeHead(404, { 'content-length': '500' }).write('<?xml'),
   ],

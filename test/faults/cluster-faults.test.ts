@@ -339,7 +339,7 @@ describe('two releases side by side', () => {
         const from = acknowledged();
         const isLeft = () => workers.some(({ log }) => log.includes('job left to a worker of another release'));
         await pollUntil('an old worker has met a new job', async () => isLeft(), { timeoutMs: 60_000 });
-        await pollUntil('the pipelines go on', async () => acknowledged() > from + 100, { timeoutMs: 60_000 });
+        await pollUntil('the pipelines continue', async () => acknowledged() > from + 100, { timeoutMs: 60_000 });
         mixedWrites = acknowledged() - from;
         await Promise.all([become(next.program, workers), become(next.program, apis)]);
       });

@@ -37,7 +37,7 @@ afterAll(async () => {
 const acknowledged = (): number => pipelines.reduce((sum, { figures }) => sum + figures.acknowledged, 0);
 const goOn = async (): Promise<void> => {
   const from = acknowledged();
-  await pollUntil('the pipelines go on', () => acknowledged() > from + 100, { timeoutMs: 180_000 });
+  await pollUntil('the pipelines continue', () => acknowledged() > from + 100, { timeoutMs: 180_000 });
 };
 
 test('the primary dies under load, and the standby takes over', async () => {

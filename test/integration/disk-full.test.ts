@@ -16,7 +16,7 @@ afterAll(() => disk?.[Symbol.dispose]());
 const withDisk = disk ? test : test.skip;
 
 withDisk(
-  'a full disk refuses writes for now, leaves nothing half there, and all goes on when there is room',
+  'a full disk rejects writes with a retryable error, stores nothing partially, and writes work again once there is space',
   async () => {
     const { directory } = disk as SmallDisk;
     await using app = await createTestApp({ dataDir: directory, settings: { HOLDFAST_INLINE_BYTES: '1' } });

@@ -144,7 +144,7 @@ describe('clients that trickle are cut off', () => {
     ['the large body of a GET', () => keeping('GET', '/healthz', large)],
     ['the body of a call without a token', () => keeping('POST', '/api/stacks/o/p', { ...small, Accept: accept })],
     [
-      'the body of a call that takes none',
+      'the body of a call without one',
       () => keeping('GET', '/api/user', { ...small, Accept: accept, Authorization: stack.auth }),
     ],
     ['a head', () => 'GET /healthz HTTP/1.1\r\nHost: localhost\r\nX-A: '],

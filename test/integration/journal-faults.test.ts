@@ -31,7 +31,7 @@ const ends: Record<string, (stack: TestStack, update: RunningUpdate) => Promise<
     await expire(app, update.id);
     await app.call('POST', `${stack.path}/update`, { auth: stack.auth, body: {} });
   },
-  'complete, which is refused, and then cancel': async (stack, update) => {
+  'complete, which is rejected, and then cancel': async (stack, update) => {
     const refused = await complete(app, update);
     expect([refused.status, refused.json.message]).toEqual([400, expect.stringContaining('Journal entry')]);
     expect((await getUpdate(app, stack, update)).status).toBe('running');

@@ -316,7 +316,7 @@ describe('over the wire', () => {
     await until(async () => {
       quiet = (await query(app, busy)).length === 0 ? quiet + 1 : 0;
       return quiet >= 30;
-    }, 'nothing goes on');
+    }, 'nothing is running');
   }
 
   test.each([100, 300_000])(

@@ -54,7 +54,7 @@ async function begin(server: WireServer, stack: TestStack, bytes: number, declar
   await connection.write(head('PATCH', `${update.path}/checkpoint`, { headers, length: declared }));
   const data = incompressible(bytes).subarray(0, bytes);
   await (declared === null ? send(data) : connection.write(data));
-  await until(async () => (await held()) >= bytes, 'the room is full');
+  await until(async () => (await held()) >= bytes, 'the budget is full');
   return { connection, send };
 }
 
@@ -114,7 +114,7 @@ test('an organization with many bodies waiting for workers leaves budget for ano
     for (const each of many) void each.then((answer) => answer.status === 503 && refused.push(answer));
     // Each is either rejected or received completely, so the usage is stable.
     const isFull = async () => refused.length > 0 && (await held()) >= (stacks.length - refused.length) * 900_000;
-    await until(isFull, 'the room is as full as they may make it');
+    await until(isFull, 'the budget is used up to their limit');
     const before = await held();
     const saved = save(other, 600_000);
     await until(async () => (await held()) >= before + 500_000, 'the other one is let in');

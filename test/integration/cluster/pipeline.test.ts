@@ -86,7 +86,7 @@ await describeWithTools('writes through the queue', ['redis-server'], () => {
       const socket = await sendRaw(request);
       await until(async () => (await redis.hlen('holdfast:room:writes:arriving')) === 1, 'room is taken');
       socket.destroy();
-      await until(async () => (await redis.hlen('holdfast:room:writes:arriving')) === 0, 'room is given back');
+      await until(async () => (await redis.hlen('holdfast:room:writes:arriving')) === 0, 'the budget is released');
       expect(await redis.keys('holdfast:body:*')).toEqual([]);
       expect(await redis.keys('holdfast:writes-*')).toEqual(before);
       expect(await exportedNames(app, stack)).toEqual([]);

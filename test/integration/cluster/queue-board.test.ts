@@ -31,7 +31,7 @@ await describeWithTools('queues for admins', ['redis-server'], () => {
     return `Basic ${Buffer.from(`${user}:${password}`).toString('base64')}`;
   }
 
-  const look = (auth?: string, accept = 'text/html') =>
+  const openPage = (auth?: string, accept = 'text/html') =>
     app.call('GET', url, { accept, ...(auth === undefined ? {} : { auth }) });
 
   describe('the queue page', () => {
@@ -42,21 +42,21 @@ await describeWithTools('queues for admins', ['redis-server'], () => {
       ['an invalid Basic credential', 'Basic !!!'],
       ['a token without Basic', 'token abc'],
     ])('asks for a login when given %s', async (_label, auth) => {
-      const answer = await look(auth);
+      const answer = await openPage(auth);
       expect([answer.status, answer.json.code]).toEqual([401, 401]);
       expect(answer.headers['www-authenticate']).toMatch(/^Basic realm=/);
     });
 
     test('is forbidden to admins of an organization', async () => {
       const token = await app.createUser('operators', 'admin');
-      expect((await look(basic('x', token))).status).toBe(403);
-      expect((await look(basic('x', token), 'application/json')).status).toBe(403);
+      expect((await openPage(basic('x', token))).status).toBe(403);
+      expect((await openPage(basic('x', token), 'application/json')).status).toBe(403);
     });
 
     test('is shown to site admins, whatever their user name, and never cached', async () => {
       const token = Buffer.from(admin.slice(6), 'base64').toString().split(':')[1] as string;
       for (const auth of [admin, basic('', token), basic('any:one'.slice(0, 3), token)]) {
-        const answer = await look(auth);
+        const answer = await openPage(auth);
         expect(answer.status).toBe(200);
         expect(answer.headers).toMatchObject({
           'content-type': 'text/html; charset=utf-8',
@@ -77,7 +77,7 @@ await describeWithTools('queues for admins', ['redis-server'], () => {
       const stack = await createStack(app);
       const update = await startUpdate(app, stack);
       await ok(saveState(app, update, 1, 'a-value-of-the-state'));
-      const { json } = await look(admin, 'application/json');
+      const { json } = await openPage(admin, 'application/json');
       expect(json.redis).toMatchObject({ up: true });
       expect(json.lanes.map(({ lane, workers }: { lane: string; workers: number }) => [lane, workers])).toEqual([
         ['small', 1],
@@ -89,8 +89,8 @@ await describeWithTools('queues for admins', ['redis-server'], () => {
       const { context } = app;
       const updateId = '<b>no-update</b>';
       await expect(context.dispatcher.run({ name: 'fold-journal', schema: 1, updateId })).rejects.toThrow();
-      await until(async () => (await look(admin, 'application/json')).json.lanes[0].failed === 1, 'given up');
-      const [job] = (await look(admin, 'application/json')).json.lanes[0].jobs;
+      await until(async () => (await openPage(admin, 'application/json')).json.lanes[0].failed === 1, 'given up');
+      const [job] = (await openPage(admin, 'application/json')).json.lanes[0].jobs;
       expect(Object.keys(job).sort()).toEqual(
         [
           ...['addedAt', 'attempts', 'endedAt', 'fault', 'id', 'name'],
@@ -98,7 +98,7 @@ await describeWithTools('queues for admins', ['redis-server'], () => {
         ].sort(),
       );
       expect(job).toMatchObject({ name: 'fold-journal', state: 'failed', updateId, attempts: 8 });
-      const page = await look(admin);
+      const page = await openPage(admin);
       expect(page.text).toContain('&#60;b&#62;no-update');
       expect(page.text).not.toContain('<b>');
     });
