@@ -9,13 +9,13 @@ import type { PulumiVersion } from '../testkit/toolchain/recipes.ts';
 type Mode = 'auto' | 'journal' | 'delta' | 'full';
 type Write = 'journalentries' | 'checkpointdelta' | 'checkpointverbatim' | 'checkpoint';
 
-/** By server mode, the calls that must carry the state of a CLI; no other may. */
+/** By server mode, the calls that must carry the state of a CLI; no other call may. */
 export type ModeTable = readonly { mode: Mode; writes: readonly Write[] }[];
 
 /** Every call that carries state. */
 export const allWrites: readonly Write[] = ['journalentries', 'checkpointdelta', 'checkpointverbatim', 'checkpoint'];
 
-/** More than 1 MiB, the size from which deltas are sent, full of characters that are several bytes. */
+/** More than 1 MiB, the size from which deltas are sent, full of multi-byte characters. */
 async function changeLargeState(scenario: Scenario): Promise<void> {
   const { workspace, project } = scenario;
   const things = (value: string): { [name: string]: ThingInputs } => ({
@@ -39,13 +39,13 @@ async function changeLargeState(scenario: Scenario): Promise<void> {
   await workspace.runOk(['up', '--refresh', ...inOrder]);
 }
 
-/** Defines a test for each mode of the table, with a server of its own. */
+/** Defines a test for each mode of the table, with its own server. */
 export function testModes(cli: PulumiVersion, expected: ModeTable): void {
   for (const { mode, writes } of expected) {
     const server = fileServer<OwnHoldfastServer>(() => startOwnHoldfast({ HOLDFAST_CHECKPOINT_MODE: mode }));
 
     test.concurrent(
-      `with ${mode}, the CLI ${cli} sends its state by ${writes.join(' and ')}, and nothing is refused`,
+      `with ${mode}, the CLI ${cli} sends its state by ${writes.join(' and ')}, and nothing is rejected`,
       async () => {
         const holdfast = await server();
         await expectSameAsFileBackend(holdfast, changeLargeState, { cli });

@@ -6,7 +6,7 @@ await suite('servers in each mode, with the old CLI', {
   tools: ['pulumi-3.200', 'test-provider'],
 }, () => {
   testModes('3.200', [
-    // Deltas are never the server's own choice: a CLI that sends them leaves pending operations out.
+    // The server never chooses deltas itself: a CLI that sends them leaves out pending operations.
     { mode: 'auto', writes: ['checkpoint'] },
     { mode: 'delta', writes: ['checkpointdelta', 'checkpointverbatim'] },
   ]);

@@ -23,7 +23,7 @@ await suite('servers in each mode', { ownServer: true }, () => {
   const defaultServer = fileServer<OwnHoldfastServer>(startOwnHoldfast);
 
   test.concurrent(
-    'with default settings, the CLI sends journals, or whole documents when it is told not to',
+    'with default settings, the CLI sends journals, or whole documents when journaling is off',
     async () => {
       const holdfast = await defaultServer();
       await expectSameAsFileBackend(holdfast, changeSmallState);

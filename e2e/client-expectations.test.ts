@@ -7,12 +7,12 @@ import { expectFailure, newProject, outputOf, Scenario, unattended } from '../te
 import { thingProgram } from '../testkit/stash-program.ts';
 import { fileServer, scenarioTimeoutMs, suite } from '../testkit/suite.ts';
 
-/** What the CLI shows of answers that are no plain success. */
+/** How the CLI shows responses other than plain success. */
 await suite('expectations of the CLI', {}, () => {
   const server = fileServer();
 
   test.concurrent(
-    'a stack of a program without resources is removed without force, one with resources is not',
+    'a stack without resources is removed without force, one with resources is not',
     async () => {
       await using scenario = await Scenario.create(await server());
       const { workspace, project } = scenario;
@@ -30,7 +30,7 @@ await suite('expectations of the CLI', {}, () => {
   );
 
   test.concurrent(
-    'a second update and a cancellation of nothing are refused in words that fit',
+    'a second update, and a cancel without an update, are rejected with a fitting message',
     async () => {
       await using scenario = await Scenario.create(await server());
       const { workspace, project } = scenario;
@@ -75,7 +75,7 @@ await suite('expectations of the CLI', {}, () => {
   );
 
   test.concurrent(
-    'stack history events takes the version that the history prints',
+    'stack history events accepts the version that the history prints',
     async () => {
       await using scenario = await Scenario.create(await server());
       const { workspace, project } = scenario;
@@ -102,7 +102,7 @@ await suite('expectations of the CLI', {}, () => {
   );
 
   test.concurrent(
-    'what other products do is refused with what to do instead',
+    'features of other products are rejected with an alternative',
     async () => {
       await using scenario = await Scenario.create(await server());
       const { workspace } = scenario;

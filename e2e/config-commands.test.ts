@@ -10,7 +10,7 @@ await suite('commands for configuration and secrets', {}, () => {
   const server = fileServer();
 
   test.concurrent(
-    'secrets go into the configuration encrypted, come out plain, and come back from the server',
+    'secrets are encrypted in the configuration, shown decrypted, and survive on the server',
     async () => {
       await using scenario = await Scenario.create(await server());
       const { workspace, project } = scenario;
@@ -50,7 +50,7 @@ await suite('commands for configuration and secrets', {}, () => {
       await expectNothingToDo(workspace).catch(() => workspace.runOk(['config', 'set', 'plain', 'seen by all']));
       await expectNothingToDo(workspace);
 
-      // What one stack has encrypted is nothing to another.
+      // Another stack cannot decrypt what one stack has encrypted.
       await workspace.runOk(['stack', 'init', scenario.stackName('other'), '--no-select']);
       const stolen = ['config', 'get', 'password0', '--stack', 'other', '--config-file', configFile];
       await expectFailure(workspace, stolen, /\[400\]|decrypt/);
@@ -61,7 +61,7 @@ await suite('commands for configuration and secrets', {}, () => {
   );
 
   test.concurrent(
-    'a stack changes to a passphrase and back, and keeps its secrets each time',
+    'a stack changes to a passphrase and back and keeps its secrets each time',
     async () => {
       await using scenario = await Scenario.create(await server());
       const { workspace, project } = scenario;

@@ -19,11 +19,11 @@ async function failUpWith(
   await expectFailure(scenario.workspace, ['up', ...inOrder, ...flags], text);
 }
 
-await suite('operations that fail', {}, () => {
+await suite('failing operations', {}, () => {
   const server = fileServer();
 
   test.concurrent(
-    'a failed create, update or delete is left as the file backend leaves it, and mended by the next run',
+    'a failed create, update or delete leaves the same state as the file backend, and the next run repairs it',
     async () => {
       await expectSameAsFileBackend(await server(), async (scenario) => {
         const { workspace } = scenario;
@@ -73,11 +73,11 @@ await suite('operations that fail', {}, () => {
   );
 
   test.concurrent(
-    'replacements that break off are remembered and finished by the next run',
+    'interrupted replacements are recorded and completed by the next run',
     async () => {
       await expectSameAsFileBackend(await server(), async (scenario) => {
         const { cloud } = scenario.workspace;
-        // What fails must be the only change: independent steps come in any order.
+        // The failing step must be the only change: independent steps run in any order.
         const things = (a: string, c: string): { [name: string]: ThingInputs } => ({
           a: { value: '1', replaceOn: a },
           b: { value: reference('a', 'value') },
@@ -124,7 +124,7 @@ await suite('operations that fail', {}, () => {
   );
 
   test.concurrent(
-    'a thing that came to exist half is kept with its errors and mended',
+    'a partially created resource is kept with its errors and repaired',
     async () => {
       await expectSameAsFileBackend(await server(), async (scenario) => {
         const { workspace, project } = scenario;

@@ -18,7 +18,7 @@ import type { CloudControl, CloudOperation } from '../testkit/test-cloud.ts';
 
 const longMs = 120_000;
 
-/** Starts `up` and kills everything as soon as an operation has begun. */
+/** Starts `up` and kills everything as soon as an operation has started. */
 async function killDuring(scenario: Scenario, name: string, op: CloudOperation, control: CloudControl): Promise<void> {
   const { workspace } = scenario;
   await workspace.cloud.control(control);
@@ -33,7 +33,7 @@ function pendingOperations({ deployment }: ExportedState): string[] {
   return (deployment.pending_operations ?? []).map(({ type, resource }) => `${type} ${resource.urn.split('::').pop()}`);
 }
 
-await suite('a CLI that is killed', {}, () => {
+await suite('a killed CLI', {}, () => {
   const server = fileServer();
 
   test.concurrent(
@@ -61,7 +61,7 @@ await suite('a CLI that is killed', {}, () => {
         await workspace.runOk(['refresh', ...inOrder, '--clear-pending-creates']);
         await scenario.keepInOrder('pending create cleared');
 
-        // The object is updated in the cloud, and the engine is not told.
+        // The object is updated in the cloud, and the engine does not learn of it.
         await write('2');
         await killDuring(scenario, 'c', 'create', { slowAfterMs: { 'c.create': longMs } });
         await workspace.runOk(['cancel', '--yes']);
@@ -116,7 +116,7 @@ await suite('a CLI that is killed', {}, () => {
   }
 
   test.concurrent(
-    'in the middle of 500 resources loses sight of nothing that was made, and the next runs make the rest once',
+    'during 500 resources loses none that were created, and the next runs create the rest once',
     async () => {
       await using scenario = await Scenario.create(await server());
       const { workspace, project } = scenario;
@@ -124,7 +124,7 @@ await suite('a CLI that is killed', {}, () => {
       const names = Array.from({ length: 500 }, (_, at) => `t${at}`);
       const things = Object.fromEntries(names.map((name) => [name, { value: name }]));
       await workspace.writeProgram(thingProgram({ project, things }));
-      // Of these the engine is not told: one comes to be, the others do not.
+      // The engine does not learn of these: one is created, the others are not.
       const [made, notMade] = ['t240', ['t230', 't250']];
       await cloud.control({
         slowAfterMs: { [`${made}.create`]: longMs },
@@ -152,7 +152,7 @@ await suite('a CLI that is killed', {}, () => {
 
       const reminded = await workspace.runOk(['up', ...unattended, '--target', scenario.thing('t0')]);
       expect(outputOf(reminded)).toContain(`${pending.length} pending operations`);
-      // What came to be is taken in, the rest is made.
+      // Created ones are imported, the rest is created.
       await workspace.runOk(['refresh', ...unattended, '--clear-pending-creates']);
       const found = pending.filter((name) => inCloud.has(name));
       const resources = found.map((name) => ({ type: 'holdfast:index:Thing', name, id: inCloud.get(name) }));
@@ -176,7 +176,7 @@ await suite('a CLI that is killed', {}, () => {
   );
 
   test.concurrent(
-    'finds that its writes are refused once another user has cancelled it',
+    'gets its writes rejected once another user has cancelled it',
     async () => {
       await using scenario = await Scenario.create(await server());
       const { workspace, project } = scenario;
@@ -189,7 +189,7 @@ await suite('a CLI that is killed', {}, () => {
       await workspace.cloud.control({ slowMs: { 'b.create': 5_000 } });
       const cli = await workspace.spawn(['up', ...unattended]);
       await workspace.cloud.waitStarted('b', 'create', 120_000);
-      // It is in the middle of the step for as long as the other one needs.
+      // It stays in the middle of the step for as long as the other one needs.
       cli.pause();
       await workspace.runOk(['cancel', '--yes']);
       const before = await workspace.exportState();
@@ -208,7 +208,7 @@ await suite('a CLI that is killed', {}, () => {
   );
 
   test.concurrent(
-    'frees the stack by itself when it is interrupted in good order',
+    'frees the stack itself when it is interrupted gracefully',
     async () => {
       await expectSameAsFileBackend(await server(), async (scenario) => {
         const { workspace, project } = scenario;

@@ -6,10 +6,10 @@ import { expectNothingToDo, Scenario, unattended } from '../testkit/scenario.ts'
 import { type PulumiProgram, reference, secret, type ThingInputs, thingProgram } from '../testkit/stash-program.ts';
 import { fileServer, scenarioTimeoutMs, suite } from '../testkit/suite.ts';
 
-/** The CLI tries again after 1, 2 and 4 s. */
+/** The CLI retries after 1, 2 and 4 s. */
 const retriedMs = 5_000;
 
-/** Things that are made one after another, each with a wait. */
+/** Resources that are created one after another, each with a wait. */
 function slowChain(project: string, count: number, slowMs: number): PulumiProgram {
   const things: { [name: string]: ThingInputs } = {};
   for (let at = 0; at < count; at++) {
@@ -19,12 +19,12 @@ function slowChain(project: string, count: number, slowMs: number): PulumiProgra
   return thingProgram({ project, things });
 }
 
-await suite('a server that is killed or restarted', { ownServer: true }, () => {
+await suite('a killed or restarted server', { ownServer: true }, () => {
   const server = fileServer(() => startOwnHoldfast());
 
   for (const how of ['killed', 'stopped'] as const) {
     test(
-      `in the middle of an update, when ${how} and started again, is survived by the CLI`,
+      `during an update, when ${how} and started again, is survived by the CLI`,
       async () => {
         const holdfast = await server();
         await using scenario = await Scenario.create(holdfast);
@@ -55,7 +55,7 @@ await suite('a server that is killed or restarted', { ownServer: true }, () => {
   }
 
   test(
-    'together with the CLI, loses nothing that the provider was told to do',
+    'loses no action of the provider when the CLI is killed with it',
     async () => {
       const holdfast = await server();
       await using scenario = await Scenario.create(holdfast);

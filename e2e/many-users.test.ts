@@ -11,7 +11,7 @@ await suite('many users at once', {}, () => {
   const server = fileServer();
 
   test(
-    'only one of them changes a stack, and the others are told why they may not',
+    'only one of them changes a stack, and the others learn why they may not',
     async () => {
       await using scenario = await Scenario.create(await server());
       const { workspace, project } = scenario;
@@ -30,7 +30,7 @@ await suite('many users at once', {}, () => {
       await workspace.cloud.control({ slowMs: { 'b.update': 3_000 } });
       const first = await workspace.spawn(['up', ...unattended]);
       await workspace.cloud.waitStarted('b', 'update', 120_000);
-      // It holds the stack for as long as the others need.
+      // It locks the stack for as long as the others need.
       first.pause();
       const listed = (await workspace.runOk(['stack', 'ls', '--json'])).stdout;
       expect(JSON.parse(listed)).toMatchObject([{ name: 'dev', updateInProgress: true }]);

@@ -12,7 +12,7 @@ import {
 import { type PulumiProgram, reference, secret, stashProgram, thingProgram } from '../testkit/stash-program.ts';
 import { fileServer, scenarioTimeoutMs, suite } from '../testkit/suite.ts';
 
-/** Values that trip those who parse a state and write it again. */
+/** Values that break programs which parse a state and write it again. */
 const oddValues = [
   'plain',
   'ümläut 漢字 😀 \u2028 <script>&amp;</script> "quoted" back\\slash \n new line \u0000',
@@ -34,7 +34,7 @@ await suite('programs', {}, () => {
   const server = fileServer();
 
   test.concurrent(
-    'many stashes are created, changed and taken away',
+    'many stashes are created, changed and deleted',
     async () => {
       await expectSameAsFileBackend(await server(), async (scenario) => {
         const { workspace, project } = scenario;
@@ -53,7 +53,7 @@ await suite('programs', {}, () => {
   );
 
   test.concurrent(
-    'values of every kind come back as they went',
+    'values of every kind are returned unchanged',
     async () => {
       await expectSameAsFileBackend(await server(), async (scenario) => {
         const { workspace, project } = scenario;
@@ -77,7 +77,7 @@ await suite('programs', {}, () => {
   );
 
   test.concurrent(
-    'targets, drift, refreshes and imports leave the state that the file backend has',
+    'targets, drift, refreshes and imports leave the same state as the file backend',
     async () => {
       await expectSameAsFileBackend(await server(), async (scenario) => {
         const { workspace, project } = scenario;
@@ -106,7 +106,7 @@ await suite('programs', {}, () => {
 
         await cloud.edit('a-1', { value: 'drifted' });
         await cloud.remove('d-1');
-        // What depends on it stays.
+        // Its dependents stay.
         await cloud.remove('b-2');
         await expectFailure(
           workspace,
@@ -119,7 +119,7 @@ await suite('programs', {}, () => {
         await workspace.runOk(['up', '--refresh', ...inOrder]);
         await scenario.keep('drift undone');
 
-        // Somebody made a thing by hand.
+        // Somebody created a resource by hand.
         await workspace.runOk(['state', 'delete', scenario.thing('d'), '--yes']);
         const imported = ['import', 'holdfast:index:Thing', 'd', 'd-2', '--protect=false', '--generate-code=false'];
         await workspace.runOk([...imported, '--yes', '--non-interactive']);
@@ -131,7 +131,7 @@ await suite('programs', {}, () => {
   );
 
   test.concurrent(
-    'destroying leaves an empty stack, and with --remove none',
+    'destroy leaves an empty stack, and with --remove none',
     async () => {
       await using scenario = await Scenario.create(await server());
       const { workspace, project } = scenario;

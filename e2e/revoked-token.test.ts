@@ -14,11 +14,11 @@ async function admin(server: OwnHoldfastServer, ...args: string[]): Promise<stri
   return (await promisify(execFile)(process.execPath, [bin, 'admin', ...args], { env })).stdout;
 }
 
-await suite('a token that is revoked', { ownServer: true }, () => {
+await suite('a revoked token', { ownServer: true }, () => {
   const server = fileServer(() => startOwnHoldfast());
 
   test(
-    'ends the update that runs under it; another user goes on from what it has saved',
+    'ends its running update; another user continues from the saved state',
     async () => {
       const holdfast = await server();
       await using scenario = await Scenario.create(holdfast);
@@ -34,7 +34,7 @@ await suite('a token that is revoked', { ownServer: true }, () => {
       await workspace.cloud.control({ slowMs: { 'b.create': 5_000 } });
       const cli = await workspace.spawn(['up', ...unattended], { env: { PULUMI_ACCESS_TOKEN: token } });
       await workspace.cloud.waitStarted('b', 'create', 120_000);
-      // It is in the middle of the step for as long as the others need.
+      // It stays in the middle of the step for as long as the others need.
       cli.pause();
       expect(await admin(holdfast, 'revoke', '--user', 'mia')).toMatch(
         /Revoked 1 token of mia\.\nUpdate .* was cancelled/,
@@ -42,7 +42,7 @@ await suite('a token that is revoked', { ownServer: true }, () => {
 
       const before = await workspace.exportState();
       expect(before.deployment.pending_operations?.map(({ type }) => type)).toEqual(['creating']);
-      // At once, while the CLI of the other one is still there.
+      // At once, while the CLI of the other one is still running.
       await workspace.cloud.control({});
       await workspace.runOk(['up', ...unattended, '--target', scenario.thing('a')]);
 

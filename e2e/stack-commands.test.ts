@@ -13,7 +13,7 @@ await suite('commands for users and stacks', {}, () => {
   const server = fileServer();
 
   test.concurrent(
-    'login, whoami, org, about and logout know the user and the organization',
+    'login, whoami, org, about and logout use the user and the organization',
     async () => {
       const { url, token, organization, workspace: makeWorkspace } = await server();
       await using workspace = await makeWorkspace({ env: { PULUMI_BACKEND_URL: '' } });
@@ -30,7 +30,7 @@ await suite('commands for users and stacks', {}, () => {
       expect((await workspace.runOk(['org'])).stdout).toContain(organization);
       await workspace.writeProgram(stashProgram({ project: newProject('about'), count: 0 }));
       const about = JSON.parse((await workspace.runOk(['about', '--json'])).stdout);
-      // Without a web console the CLI knows no URL of its own to print here.
+      // Without a web console the CLI has no URL to print here.
       expect(about).toMatchObject({ backend: { user, organizations: expect.arrayContaining([organization]) } });
       await workspace.runOk(['logout', url]);
       expect(outputOf(await workspace.run(['whoami'], { env: { PULUMI_ACCESS_TOKEN: undefined } }))).not.toContain(
@@ -41,7 +41,7 @@ await suite('commands for users and stacks', {}, () => {
   );
 
   test.concurrent(
-    'stacks are made, listed, selected, tagged and removed',
+    'stacks are created, listed, selected, tagged and removed',
     async () => {
       await using scenario = await Scenario.create(await server());
       const { workspace, project } = scenario;
@@ -104,7 +104,7 @@ await suite('commands for users and stacks', {}, () => {
   );
 
   test.concurrent(
-    'a renamed stack has nothing to do, and its secrets, history and old versions are still readable',
+    'a renamed stack has no changes, and its secrets, history and old versions are still readable',
     async () => {
       const holdfast = await server();
       await using scenario = await Scenario.create(holdfast);
@@ -134,7 +134,7 @@ await suite('commands for users and stacks', {}, () => {
       const history = JSON.parse((await workspace.runOk(['stack', 'history', '--output', 'json'])).stdout);
       expect(history.map(({ kind }: { kind: string }) => kind)).toEqual(['refresh', 'update', 'rename', 'update']);
 
-      // The old name is free, and whoever takes it shares nothing with the renamed stack.
+      // The old name is free, and a new stack with it shares nothing with the renamed one.
       await workspace.runOk(['stack', 'init', scenario.stackName('dev'), '--no-select']);
       expect((await workspace.exportState({ stack: 'dev' })).deployment.resources ?? []).toEqual([]);
       await expectFailure(workspace, ['stack', 'rename', 'dev', '--stack', 'renamed'], 'already exists');
@@ -148,7 +148,7 @@ await suite('commands for users and stacks', {}, () => {
   );
 
   test.concurrent(
-    'a project is made from a template, and an unknown package is not found',
+    'a project is created from a template, and an unknown package is not found',
     async () => {
       const holdfast = await server();
       await using workspace = await holdfast.workspace();
@@ -185,7 +185,7 @@ await suite('commands for users and stacks', {}, () => {
     async () => {
       await using scenario = await Scenario.create(await server());
       const { workspace, project } = scenario;
-      // The CLI has a helper program tell it of changes, which is not built with it.
+      // The CLI gets change notifications from a helper program that is not built with it.
       const tools = join(workspace.dir, 'tools');
       await mkdir(tools);
       const helper = '#!/bin/sh\nwhile sleep 0.1; do if [ -e saved ]; then rm saved; echo Pulumi.yaml; fi; done\n';

@@ -75,7 +75,7 @@ await suite('commands for state', {}, () => {
   );
 
   test.concurrent(
-    'an update goes on from a state that was edited by hand',
+    'an update continues from a state that was edited by hand',
     async () => {
       await expectSameAsFileBackend(await server(), async (scenario) => {
         const { workspace, project } = scenario;
@@ -92,7 +92,7 @@ await suite('commands for state', {}, () => {
         };
         await up(chain('1'), 'created');
 
-        // Positions in the journal are those of the state that the update starts from.
+        // Positions in the journal refer to the state that the update starts from.
         await workspace.runOk(['state', 'delete', scenario.thing('d'), '--yes']);
         await workspace.runOk(['state', 'protect', scenario.thing('b'), '--yes']);
         const edited = await workspace.exportState();
@@ -101,7 +101,7 @@ await suite('commands for state', {}, () => {
           [inputs['value'], outputs['value']] = ['by hand', 'by hand'];
         }
         const resources = edited.deployment.resources ?? [];
-        // One that only the state knows, in front of the others.
+        // One that exists only in the state, before the others.
         const at = resources.findIndex(({ urn }) => urn === scenario.thing('a'));
         const template = resources[at] as StateResource;
         resources.splice(at, 0, { ...template, urn: scenario.thing('stray'), id: 'stray-1' });
@@ -147,7 +147,7 @@ await suite('commands for state', {}, () => {
   );
 
   test.concurrent(
-    'what one stack exports another imports, and every version can be had again',
+    'one stack imports what another exports, and every version can be restored',
     async () => {
       await using scenario = await Scenario.create(await server());
       const { workspace, project } = scenario;
@@ -215,7 +215,7 @@ await suite('commands for state', {}, () => {
   );
 
   test.concurrent(
-    'the events of an update can be read again, all of them and in order',
+    'the events of an update can be read again, completely and in order',
     async () => {
       const { url, token, organization } = await server();
       await using scenario = await Scenario.create(await server());
@@ -253,7 +253,7 @@ await suite('commands for state', {}, () => {
   );
 
   test.concurrent(
-    'policies and members that are not served are refused in plain words',
+    'unsupported policies and members are rejected with a clear message',
     async () => {
       await using scenario = await Scenario.create(await server());
       for (const command of [

@@ -1,6 +1,6 @@
 import { clusterVariables } from './running-cluster.ts';
 
-// Before each test file of the project `e2e-cluster`: its server is the cluster.
+// Runs before each test file of the project `e2e-cluster`: its server is the cluster.
 
 const { env } = process;
 const missing = env[clusterVariables.missing];

@@ -2,7 +2,7 @@ import { startCluster } from '../../testkit/cluster.ts';
 import { ToolUnavailableError } from '../../testkit/toolchain/command.ts';
 import { clusterVariables, runningCluster } from './running-cluster.ts';
 
-/** Starts the cluster through whose proxy the project `e2e-cluster` runs the end-to-end tests. */
+/** Starts the cluster whose proxy the end-to-end tests of the project `e2e-cluster` use. */
 export default async function globalSetup(): Promise<void> {
   try {
     const cluster = await startCluster({

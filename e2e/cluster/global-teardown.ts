@@ -1,6 +1,6 @@
 import { runningCluster } from './running-cluster.ts';
 
-/** Tells what the processes of the cluster logged as errors, and stops them. */
+/** Prints what the processes of the cluster logged as errors, and stops them. */
 export default async function globalTeardown(): Promise<void> {
   const cluster = runningCluster.get();
   if (!cluster) return;

@@ -3,7 +3,10 @@ import type { Cluster } from '../../testkit/cluster.ts';
 const key = Symbol.for('holdfast.e2e.cluster');
 const holder = globalThis as unknown as Record<symbol, Cluster | undefined>;
 
-/** What the run's set-up hands to its tear-down: Jest loads their modules apart, so it lies on the global object. */
+/**
+ * State that the run's set-up passes to its tear-down: Jest loads their modules separately, so it is on the global
+ * object.
+ */
 export const runningCluster = {
   set: (cluster: Cluster): void => {
     holder[key] = cluster;
@@ -11,7 +14,7 @@ export const runningCluster = {
   get: (): Cluster | undefined => holder[key],
 };
 
-/** Where the set-up tells the tests, which run in other processes, of the cluster. */
+/** Where the set-up describes the cluster to the tests, which run in other processes. */
 export const clusterVariables = {
   url: 'HOLDFAST_E2E_CLUSTER_URL',
   token: 'HOLDFAST_E2E_CLUSTER_TOKEN',

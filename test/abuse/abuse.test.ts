@@ -13,12 +13,12 @@ import {
 import { type Attack, type AttackReport, attack } from './support/attack.ts';
 import { startClusterTarget, startEmbeddedTarget, type Target } from './support/target.ts';
 
-// What a stranger or a noisy tenant may do to others. Each attack goes on while an innocent tenant works. HOLDFAST_TEST_ABUSE_SECONDS:
-// length of each; from 15 on (the long form) with larger bodies.
+// What a stranger or a noisy tenant may do to others. Each attack runs while an innocent tenant works.
+// HOLDFAST_TEST_ABUSE_SECONDS: length of each; from 15 on (the long form) with larger bodies.
 
 const seconds = Number(process.env['HOLDFAST_TEST_ABUSE_SECONDS'] ?? 3);
 const isLong = seconds >= 15;
-/** Of one process under any of the attacks, in MB. */
+/** Limit for one process under any of the attacks, in MB. */
 const mostMegabytes = 400;
 const limitMs = seconds * 1000 + 240_000;
 
@@ -38,7 +38,7 @@ const attacks: readonly Attack[] = [
   ...ofTenants,
   mix(ofTenants),
 ];
-/** In a cluster the short form leaves it at those that meet what replicas share. */
+/** In a cluster the short form includes only attacks on what replicas share. */
 const ofCluster = isLong ? attacks : [wrongTokens, manyConnections, trickledUploads, mix(ofTenants)];
 const reports: AttackReport[] = [];
 
@@ -53,7 +53,7 @@ afterAll(() => {
     'max',
     'calls',
     'writes',
-    'attacker was told',
+    'responses to the attacker',
   ];
   const rows = reports.map(({ shape, attack: name, innocent, answers, rssBefore, rssPeak }) => {
     const figures = [rssBefore, rssPeak, innocent.p50, innocent.p99, innocent.max].map((figure) => figure.toFixed(0));
@@ -65,7 +65,7 @@ afterAll(() => {
 describe.each([
   { shape: 'embedded' as const, start: startEmbeddedTarget, attacks },
   { shape: 'cluster' as const, start: startClusterTarget, attacks: ofCluster },
-])('in the shape $shape', ({ shape, start, attacks: own }) => {
+])('in the mode $shape', ({ shape, start, attacks: own }) => {
   let target: Target | undefined;
   beforeAll(async () => {
     try {
@@ -80,7 +80,7 @@ describe.each([
   });
 
   test.each(own.map((each) => [each.name, each] as const))(
-    '%s: the others work on, and memory is bounded',
+    '%s: others continue to work, and memory is bounded',
     async (_name, each) => {
       if (!target) return;
       const report = await attack(target, each, seconds);
@@ -98,7 +98,7 @@ describe.each([
     const faults = target
       ?.log()
       .split('\n')
-      // To have no room for what an attacker sends is none.
+      // Running out of budget for an attacker's data is not a fault.
       .filter((line) => /"level":"(error|fatal)"/.test(line) && !/"type":"(UnavailableError|NoRoomError)"/.test(line));
     expect(faults ?? []).toEqual([]);
   });

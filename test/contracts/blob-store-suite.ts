@@ -3,21 +3,21 @@ import { getEventListeners } from 'node:events';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { BlobNotFoundError, type BlobStore } from '../../src/shared/platform/blobs/blob-store.ts';
 
-/** What the suite asks of a kind of store. */
+/** What the suite needs from each kind of store. */
 export interface StoreUnderTest {
   readonly store: BlobStore;
   /** The same blobs, ten to a page. */
   readonly smallPages: BlobStore;
-  /** Puts that have begun and are neither whole nor given up. */
+  /** Puts that have started and are neither complete nor aborted. */
   countUnfinished(key: string): Promise<number>;
-  /** Leaves what a put leaves behind whose process is killed half-way. */
+  /** Leaves what a put of a killed process leaves behind. */
   leaveUnfinished(key: string): Promise<void>;
   close(): Promise<void>;
 }
 
 export const mib = 1024 * 1024;
 
-/** `bytes` in chunks of 64,000, which fit neither pages nor parts. */
+/** `bytes` in chunks of 64,000, which match neither pages nor parts. */
 export async function* chunksOf(bytes: Buffer): AsyncGenerator<Buffer> {
   for (let offset = 0; offset < bytes.length; offset += 64_000) yield bytes.subarray(offset, offset + 64_000);
 }
@@ -28,7 +28,7 @@ export async function readAll(body: AsyncIterable<Buffer>): Promise<Buffer> {
   return Buffer.concat(chunks);
 }
 
-/** A body that sends `head`, tells that it waits, and then waits until it is let go or forever. */
+/** A body that sends `head`, reports that it waits, and then waits until released or forever. */
 export function waitingBody(head: Buffer, tail = Buffer.alloc(0)) {
   const waiting = Promise.withResolvers<void>();
   const gate = Promise.withResolvers<void>();
@@ -71,7 +71,7 @@ export function describeBlobStore(name: string, start: () => Promise<StoreUnderT
       ['exactly one part', 5 * mib],
       ['one byte more than a part', 5 * mib + 1],
       ['20 MB', 20_000_000],
-    ])('gives back %s as it was put', async (label, size) => {
+    ])('returns %s as it was put', async (label, size) => {
       const key = `round-trip/${label.replaceAll(' ', '-').toLowerCase()}`;
       const bytes = randomBytes(size);
       expect(await put(key, bytes)).toEqual({ storedBytes: size });
@@ -80,11 +80,11 @@ export function describeBlobStore(name: string, start: () => Promise<StoreUnderT
       expect((await store.stat(key))?.storedBytes).toBe(size);
     });
 
-    it('tells the time of the put', async () => {
+    it('returns the time of the put', async () => {
       const before = Date.now();
       await put('stat/time', Buffer.from('x'));
       const modifiedAt = (await store.stat('stat/time'))?.modifiedAt.getTime() ?? 0;
-      // S3 counts in whole seconds.
+      // S3 times have a resolution of a second.
       expect(modifiedAt).toBeGreaterThanOrEqual(before - 1000);
       expect(modifiedAt).toBeLessThanOrEqual(Date.now() + 1000);
     });
@@ -98,7 +98,7 @@ export function describeBlobStore(name: string, start: () => Promise<StoreUnderT
     it.each([
       ['small', 1000],
       ['of many parts', 12 * mib],
-    ])('shows a blob %s only when it is whole', async (label, size) => {
+    ])('shows a blob %s only when it is complete', async (label, size) => {
       const key = `whole/${size}`;
       const source = waitingBody(randomBytes(size), Buffer.from('end'));
       const done = store.put(key, source.body);
@@ -117,7 +117,7 @@ export function describeBlobStore(name: string, start: () => Promise<StoreUnderT
       ['before its first byte', 0],
       ['in its first part', 1000],
       ['after two parts', 12 * mib],
-    ])('leaves the older blob and nothing else when a body fails %s', async (_label, size) => {
+    ])('leaves only the older blob when a body fails %s', async (_label, size) => {
       const key = `failing/${size}`;
       await put(key, Buffer.from('older'));
       const error = new Error('the client went away');
@@ -146,14 +146,14 @@ export function describeBlobStore(name: string, start: () => Promise<StoreUnderT
       expect(getEventListeners(abort.signal, 'abort')).toHaveLength(0);
     });
 
-    it('forgets the signal of a put that is done, and of a read that ended', async () => {
+    it('removes its signal listener after a put and after a read', async () => {
       const { signal } = new AbortController();
       await store.put('forgotten', chunksOf(Buffer.from('x')), { signal });
       await readAll(await store.open('forgotten', { signal }));
       expect(getEventListeners(signal, 'abort')).toHaveLength(0);
     });
 
-    it('does not touch the body when the signal fired before', async () => {
+    it('does not read the body when the signal fired before', async () => {
       const body = chunksOf(Buffer.from('x'));
       const reason = new Error('too late');
       await expect(store.put('aborted/before', body, { signal: AbortSignal.abort(reason) })).rejects.toBe(reason);
@@ -161,7 +161,7 @@ export function describeBlobStore(name: string, start: () => Promise<StoreUnderT
       expect(await store.stat('aborted/before')).toBeNull();
     });
 
-    it('ends the body that it leaves unread', async () => {
+    it('closes a body that it leaves unread', async () => {
       const abort = new AbortController();
       const ended = Promise.withResolvers<void>();
       async function* body(): AsyncGenerator<Buffer> {
@@ -178,12 +178,12 @@ export function describeBlobStore(name: string, start: () => Promise<StoreUnderT
       await ended.promise;
     });
 
-    it('says of a missing blob that it is not there', async () => {
+    it('reports a missing blob as missing', async () => {
       await expect(store.open('missing/blob')).rejects.toThrow(BlobNotFoundError);
       expect(await store.stat('missing/blob')).toBeNull();
     });
 
-    it('deletes, also what is not there', async () => {
+    it('deletes existing and missing blobs', async () => {
       await put('deleted', Buffer.from('x'));
       await store.delete('deleted');
       await expect(store.open('deleted')).rejects.toThrow(BlobNotFoundError);
@@ -191,7 +191,7 @@ export function describeBlobStore(name: string, start: () => Promise<StoreUnderT
       await store.delete('never/was');
     });
 
-    it('lists every blob of a prefix once, page by page, with others coming and going', async () => {
+    it('lists every blob of a prefix once, page by page, while others are added and deleted', async () => {
       const keys = Array.from({ length: 25 }, (_, index) => `list/a-${index}/blob`);
       await Promise.all([...keys, 'lisp', 'list-of-others', 'list/b'].map((key) => put(key, Buffer.from(key))));
       const pages = [];
@@ -209,7 +209,7 @@ export function describeBlobStore(name: string, start: () => Promise<StoreUnderT
       expect(found.every((blob) => blob.storedBytes === blob.key.length && blob.modifiedAt.getTime() > 0)).toBe(true);
     });
 
-    it('ends a listing that fills its pages exactly, and one of nothing', async () => {
+    it('ends a listing that fills its pages exactly, and an empty one', async () => {
       for (let index = 0; index < 20; index++) await put(`full-pages/${index}`, Buffer.from('x'));
       const first = await subject.smallPages.list('full-pages/');
       const second = await subject.smallPages.list('full-pages/', first.next ?? undefined);
@@ -217,7 +217,7 @@ export function describeBlobStore(name: string, start: () => Promise<StoreUnderT
       expect(await store.list('no-such-prefix/')).toEqual({ blobs: [], next: null });
     });
 
-    it('tells which of some keys are not there, with others between and around them', async () => {
+    it('reports which of the given keys are missing, with others between and around them', async () => {
       const keys = Array.from({ length: 23 }, (_, index) => `absent/${String(index).padStart(2, '0')}/key`);
       const there = keys.filter((_, index) => index % 3 !== 1);
       await Promise.all([...there, 'absent/0', 'absent/07/kex', 'absent/zz'].map((key) => put(key, Buffer.from(key))));
@@ -229,14 +229,14 @@ export function describeBlobStore(name: string, start: () => Promise<StoreUnderT
       }
     });
 
-    it('keeps one whole blob when many put the same key at once', async () => {
+    it('keeps one complete blob when many put the same key at once', async () => {
       const bodies = Array.from({ length: 6 }, (_, index) => Buffer.alloc(6 * mib + index, index));
       await Promise.all(bodies.map((bytes) => put('contended', bytes)));
       const found = sha256(await read('contended'));
       expect(bodies.map(sha256)).toContain(found);
     });
 
-    it('stops reading when the signal fires, and when the reader leaves', async () => {
+    it('stops reading when the signal fires and when the reader stops', async () => {
       await put('partly-read', randomBytes(8 * mib));
       const abort = new AbortController();
       const opened = await store.open('partly-read', { signal: abort.signal });
@@ -250,7 +250,7 @@ export function describeBlobStore(name: string, start: () => Promise<StoreUnderT
       await expect(store.open('partly-read', { signal: AbortSignal.abort(reason) })).rejects.toBe(reason);
     });
 
-    it('sweeps what killed puts left, once it is old enough', async () => {
+    it('sweeps leftovers of killed puts once they are old enough', async () => {
       await subject.leaveUnfinished('swept');
       expect(await subject.countUnfinished('swept')).toBe(1);
       await store.sweepUnfinished(3_600_000);
@@ -259,7 +259,7 @@ export function describeBlobStore(name: string, start: () => Promise<StoreUnderT
       expect(await subject.countUnfinished('swept')).toBe(0);
     });
 
-    it('is healthy', async () => {
+    it('reports that it is healthy', async () => {
       await store.check(2_000);
     });
 
@@ -281,7 +281,7 @@ export function describeBlobStore(name: string, start: () => Promise<StoreUnderT
       'a\0',
       'a\n',
       'x'.repeat(201),
-    ])('refuses the key %j as a fault of the program', async (key) => {
+    ])('rejects the key %j as a programming error', async (key) => {
       const body = chunksOf(Buffer.from('x'));
       await expect(store.put(key, body)).rejects.toThrow(TypeError);
       await expect(store.open(key)).rejects.toThrow(TypeError);

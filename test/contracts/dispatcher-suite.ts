@@ -13,10 +13,10 @@ import { JobPendingError } from '../../src/shared/platform/errors/outcome.ts';
 import { PayloadMissingError } from '../../src/shared/platform/payloads/payload-store.ts';
 import { until } from '../support/until.ts';
 
-/** A dispatcher with workers, all of which do `work` for every job. */
+/** A dispatcher with workers, all of which run `work` for every job. */
 export interface DispatcherUnderTest {
   readonly dispatcher: JobDispatcher;
-  /** Makes the figures of `state` new. */
+  /** Refreshes the figures of `state`. */
   look(): Promise<void>;
   close(): Promise<void>;
 }
@@ -35,8 +35,8 @@ class LeaseGoneError extends ForbiddenError {
   override readonly code = 'lease-gone';
 }
 
-/** The job that has least to it; the id is the test's. */
-export function foldJob(updateId: string = randomUUID()): Job {
+/** The smallest possible job; the id is the test's. */
+export function compactionJob(updateId: string = randomUUID()): Job {
   return { name: 'fold-journal', schema: 1, updateId };
 }
 
@@ -58,7 +58,7 @@ export function handlersFor(work: (job: Job) => Promise<void>): JobHandlers {
 
 const gates = new Set<() => void>();
 
-/** Lets go of what a failed test left waiting, so that it can be closed. */
+/** Releases what a failed test left waiting, so that it can be closed. */
 export function openGates(): void {
   for (const open of gates) open();
   gates.clear();
@@ -103,11 +103,11 @@ export function describeDispatcher(
       expect(unhandled.splice(0)).toEqual([]);
     });
 
-    it('resolves once the work is done, not before', async () => {
+    it('resolves only after the work is done', async () => {
       const held = gate();
       const { dispatcher } = await open({ work: held.pass });
       let resolved = false;
-      const run = dispatcher.run(foldJob()).then(() => {
+      const run = dispatcher.run(compactionJob()).then(() => {
         resolved = true;
       });
       await until(() => held.arrived() === 1, 'the job runs');
@@ -116,7 +116,7 @@ export function describeDispatcher(
       await run;
     });
 
-    it('hands over the job as it was given, and each job once', async () => {
+    it('passes on each job unchanged and once', async () => {
       const seen: Job[] = [];
       const { dispatcher } = await open({ work: async (job) => void seen.push(job) });
       const fence = { updateId: randomUUID(), stackId: randomUUID(), epoch: 3 };
@@ -131,7 +131,7 @@ export function describeDispatcher(
           encoding: 'gzip',
         },
         { name: 'append-journal', schema: 1, fence, payloadKey: 'key', encoding: 'identity' },
-        ...Array.from({ length: 20 }, () => foldJob()),
+        ...Array.from({ length: 20 }, () => compactionJob()),
       ];
       await Promise.all(jobs.map((job) => dispatcher.run(job)));
       const byText = (job: Job) => JSON.stringify(job);
@@ -142,18 +142,18 @@ export function describeDispatcher(
       ['its status', new ConflictError('Another update is in progress'), 409, 'conflict'],
       ['a code of its own', new LeaseGoneError('The lease is gone'), 403, 'lease-gone'],
       ['the status of a body too large', new PayloadTooLargeError('Too large'), 413, 'payload-too-large'],
-    ])('a refusal comes back with %s, and is final', async (_label, error, status, code) => {
+    ])('an error comes back with %s and is final', async (_label, error, status, code) => {
       let runs = 0;
       const work = async (): Promise<void> => {
         runs++;
         throw error;
       };
       const { dispatcher } = await open({ work });
-      await expect(dispatcher.run(foldJob())).rejects.toMatchObject({ status, code, message: error.message });
+      await expect(dispatcher.run(compactionJob())).rejects.toMatchObject({ status, code, message: error.message });
       expect(runs).toBe(1);
     });
 
-    it('a fault is tried again, after a pause that grows', async () => {
+    it('a fault is retried after growing pauses', async () => {
       const at: number[] = [];
       const { dispatcher } = await open({
         work: async () => {
@@ -161,14 +161,14 @@ export function describeDispatcher(
           if (at.length < 3) throw new Error('the database is away');
         },
       });
-      await dispatcher.run(foldJob());
+      await dispatcher.run(compactionJob());
       expect(at).toHaveLength(3);
       const [first, second, third] = at as [number, number, number];
       expect(second - first).toBeGreaterThanOrEqual(40);
       expect(third - second).toBeGreaterThanOrEqual(90);
     });
 
-    it('a fault that stays ends as one to repeat the call for', async () => {
+    it('a persistent fault ends as an error that asks the client to retry', async () => {
       let runs = 0;
       const ended: string[] = [];
       const { dispatcher } = await open({
@@ -178,7 +178,7 @@ export function describeDispatcher(
         },
         onEnded: async (job) => void ended.push(idOf(job)),
       });
-      const job = foldJob();
+      const job = compactionJob();
       const run = dispatcher.run(job);
       await expect(run).rejects.toThrow(UnavailableError);
       await expect(run).rejects.not.toThrow(JobPendingError);
@@ -186,7 +186,7 @@ export function describeDispatcher(
       expect(ended).toEqual([idOf(job)]);
     });
 
-    it('a body that is gone is not looked for again', async () => {
+    it('a missing body is not retried', async () => {
       let runs = 0;
       const { dispatcher } = await open({
         work: async () => {
@@ -194,11 +194,11 @@ export function describeDispatcher(
           throw new PayloadMissingError();
         },
       });
-      await expect(dispatcher.run(foldJob())).rejects.toThrow(UnavailableError);
+      await expect(dispatcher.run(compactionJob())).rejects.toThrow(UnavailableError);
       expect(runs).toBe(1);
     });
 
-    it('a call waits no longer than it may, and its job is committed all the same', async () => {
+    it('a call does not wait longer than its limit, and its job is committed anyway', async () => {
       const held = gate();
       let done = false;
       const { dispatcher } = await open({
@@ -208,15 +208,15 @@ export function describeDispatcher(
           done = true;
         },
       });
-      const run = dispatcher.run(foldJob());
+      const run = dispatcher.run(compactionJob());
       await expect(run).rejects.toThrow(JobPendingError);
       await expect(run).rejects.toMatchObject({ status: 503, code: 'job-pending', retryAfterSeconds: 5 });
       expect(done).toBe(false);
       held.open();
-      await until(() => done, 'the job goes on');
+      await until(() => done, 'the job continues');
     });
 
-    it('a clock that is set back does not make a call wait longer', async () => {
+    it('setting the clock back does not make a call wait longer', async () => {
       const held = gate();
       let begun = false;
       const work = async () => {
@@ -225,7 +225,7 @@ export function describeDispatcher(
       };
       const { dispatcher } = await open({ waitMs: 2_000, work });
       const { now } = Date;
-      const run = dispatcher.run(foldJob());
+      const run = dispatcher.run(compactionJob());
       run.catch(() => {});
       await until(() => begun, 'the call waits for its job');
       Date.now = () => now() - 3_600_000;
@@ -237,7 +237,7 @@ export function describeDispatcher(
       }
     });
 
-    it('enqueue is over once the job is accepted, whatever becomes of it', async () => {
+    it('enqueue resolves once the job is accepted, whatever its outcome', async () => {
       const held = gate();
       const done: string[] = [];
       const { dispatcher } = await open({
@@ -250,8 +250,8 @@ export function describeDispatcher(
           done.push(idOf(job));
         },
       });
-      await dispatcher.enqueue(foldJob());
-      await dispatcher.enqueue(foldJob());
+      await dispatcher.enqueue(compactionJob());
+      await dispatcher.enqueue(compactionJob());
       expect(done).toEqual([]);
       held.open();
       await until(() => done.length === 2, 'both ran');
@@ -265,7 +265,7 @@ export function describeDispatcher(
           throw new ConflictError('no');
         },
       ],
-    ])('tells of the end of a job that was %s, once, after the work', async (_label, work) => {
+    ])('reports the end of a job that was %s, once, after the work', async (_label, work) => {
       const events: string[] = [];
       const { dispatcher } = await open({
         work: async () => {
@@ -277,28 +277,28 @@ export function describeDispatcher(
           throw new Error('tidying up fails');
         },
       });
-      await dispatcher.run(foldJob()).catch(() => {});
-      await until(() => events.length === 2, 'the end is told');
+      await dispatcher.run(compactionJob()).catch(() => {});
+      await until(() => events.length === 2, 'the end is reported');
       expect(events).toEqual(['worked', 'ended']);
     });
 
-    it('close lets the calls under way end, and takes no more', async () => {
+    it('close lets running calls end and accepts no more', async () => {
       const held = gate();
       const subject = await open({ work: held.pass, concurrency: 1 });
-      const runs = [subject.dispatcher.run(foldJob()), subject.dispatcher.run(foldJob())];
+      const runs = [subject.dispatcher.run(compactionJob()), subject.dispatcher.run(compactionJob())];
       await until(() => held.arrived() === 1, 'one runs');
       let closed = false;
       const closing = subject.dispatcher.close().then(() => {
         closed = true;
       });
-      await expect(subject.dispatcher.run(foldJob())).rejects.toThrow(UnavailableError);
-      await expect(subject.dispatcher.enqueue(foldJob())).rejects.toThrow(UnavailableError);
+      await expect(subject.dispatcher.run(compactionJob())).rejects.toThrow(UnavailableError);
+      await expect(subject.dispatcher.enqueue(compactionJob())).rejects.toThrow(UnavailableError);
       expect(closed).toBe(false);
       held.open();
       await Promise.all([...runs, closing]);
     });
 
-    it('a flood of one organization holds up the job of another by a few at most', async () => {
+    it('a flood of one organization delays the job of another by only a few', async () => {
       const order: string[] = [];
       const held = gate();
       const { dispatcher } = await open({
@@ -308,13 +308,13 @@ export function describeDispatcher(
           order.push(idOf(job));
         },
       });
-      const flood = [dispatcher.run(foldJob('flood'), { share: 'many' })];
+      const flood = [dispatcher.run(compactionJob('flood'), { share: 'many' })];
       await until(() => held.arrived() === 1, 'the worker is busy');
-      for (let index = 0; index < 40; index++) flood.push(dispatcher.run(foldJob('flood'), { share: 'many' }));
-      // Sent, though not answered: what comes after this comes later.
-      await dispatcher.enqueue(foldJob('later'));
-      await Promise.all([...Array(3)].map(() => dispatcher.enqueue(foldJob('later'))));
-      const others = ['a', 'b', 'c'].map((share) => dispatcher.run(foldJob(share), { share }));
+      for (let index = 0; index < 40; index++) flood.push(dispatcher.run(compactionJob('flood'), { share: 'many' }));
+      // Sent, though not answered: later jobs are ordered after this.
+      await dispatcher.enqueue(compactionJob('later'));
+      await Promise.all([...Array(3)].map(() => dispatcher.enqueue(compactionJob('later'))));
+      const others = ['a', 'b', 'c'].map((share) => dispatcher.run(compactionJob(share), { share }));
       await new Promise((resolve) => setTimeout(resolve, 300));
       held.open();
       await Promise.all(others);
@@ -323,7 +323,7 @@ export function describeDispatcher(
       await Promise.all(flood);
     });
 
-    it('large jobs do not hold up small ones', async () => {
+    it('large jobs do not delay small ones', async () => {
       const held = gate();
       const { dispatcher } = await open({
         concurrency: 1,
@@ -331,10 +331,10 @@ export function describeDispatcher(
           if (idOf(job) === 'large') await held.pass();
         },
       });
-      const large = Array.from({ length: 5 }, () => dispatcher.run(foldJob('large'), { bytes: largeBytes }));
+      const large = Array.from({ length: 5 }, () => dispatcher.run(compactionJob('large'), { bytes: largeBytes }));
       await until(() => held.arrived() === 1, 'a large one runs');
-      await dispatcher.run(foldJob('small'), { bytes: largeBytes - 1 });
-      await dispatcher.run(foldJob('small'));
+      await dispatcher.run(compactionJob('small'), { bytes: largeBytes - 1 });
+      await dispatcher.run(compactionJob('small'));
       expect(held.arrived()).toBe(1);
       held.open();
       await Promise.all(large);
@@ -349,9 +349,9 @@ export function describeDispatcher(
           await held.pass();
         },
       });
-      await expect(dispatcher.run(foldJob('bad'))).rejects.toThrow(UnavailableError);
-      const runs = [1, 2, 3].map(() => dispatcher.run(foldJob()));
-      runs.push(dispatcher.run(foldJob(), { bytes: largeBytes }));
+      await expect(dispatcher.run(compactionJob('bad'))).rejects.toThrow(UnavailableError);
+      const runs = [1, 2, 3].map(() => dispatcher.run(compactionJob()));
+      runs.push(dispatcher.run(compactionJob(), { bytes: largeBytes }));
       const settled = async (): Promise<boolean> => {
         await look();
         const { queues } = dispatcher.state();

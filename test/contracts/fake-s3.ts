@@ -4,7 +4,7 @@ import { types } from 'node:util';
 import { S3BlobStore } from '../../src/shared/platform/blobs/s3-blob-store.ts';
 import type { S3Options } from '../../src/shared/platform/blobs/s3-client.ts';
 
-/** What kind of S3 request it is, as `UploadPart`. */
+/** The kind of S3 request, such as `UploadPart`. */
 export type Operation =
   | 'Put'
   | 'Create'
@@ -21,12 +21,12 @@ export type Answer = (response: ServerResponse, operation: Operation, request: I
 
 export interface FakeS3 {
   readonly store: S3BlobStore;
-  /** Every request that came whole, in order. */
+  /** Every complete request, in order. */
   readonly operations: Operation[];
   close(): Promise<void>;
 }
 
-/** An S3 server that answers what `answer` says, once the request has come whole, and a store that talks to it. */
+/** An S3 server that responds with `answer` once the request is complete, and a store that uses it. */
 export async function startFakeS3(answer: Answer, options: Partial<S3Options> = {}): Promise<FakeS3> {
   const operations: Operation[] = [];
   const server = createServer((request, response) => {
@@ -78,7 +78,7 @@ export function sendError(response: ServerResponse, status: number, code: string
   response.writeHead(status, { 'content-type': 'application/xml' }).end(response.req.method === 'HEAD' ? '' : body);
 }
 
-/** Answers a part of a put as a sound server would. */
+/** Answers a part of a put like a working server. */
 export function sendPutAnswer(response: ServerResponse, operation: Operation): void {
   const inside = '<Bucket>blobs</Bucket><Key>k</Key>';
   if (operation === 'Create') {
@@ -91,8 +91,8 @@ export function sendPutAnswer(response: ServerResponse, operation: Operation): v
 }
 
 /**
- * Makes `instanceof Error` true for errors of Node's core too. Jest gives tests a realm of their own, where the SDK
- * takes network errors for no errors: it then wraps them, loses their codes, and does not try again.
+ * Makes `instanceof Error` true for errors of Node's core too. Jest runs tests in their own realm, where the SDK does
+ * not recognize network errors: it then wraps them, loses their codes, and does not retry.
  */
 export function shareErrorWithCore(): void {
   const inherited = Function.prototype[Symbol.hasInstance];

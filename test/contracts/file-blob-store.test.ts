@@ -42,7 +42,7 @@ describe('file blob store', () => {
     expect((await readAll(await store.open('key'))).toString()).toBe('older');
   });
 
-  it('writes on when the system takes only a part of a chunk', async () => {
+  it('keeps writing when the system writes only part of a chunk', async () => {
     const write: (chunk: Buffer, offset: number, length: number) => Promise<{ bytesWritten: number }> = handles.write;
     const writeFew = function (this: FileHandle, chunk: Buffer, offset: number) {
       return write.call(this, chunk, offset, Math.min(7, chunk.length - offset));
@@ -52,7 +52,7 @@ describe('file blob store', () => {
     expect((await readAll(await store.open('key'))).toString()).toBe('many bytes, seven at a time');
   });
 
-  it('flushes the bytes before the name, and the name before it answers', async () => {
+  it('flushes the bytes before the name, and the name before it returns', async () => {
     const seen: boolean[] = [];
     const sync = handles.sync;
     jest.spyOn(handles, 'sync').mockImplementation(async function (this: FileHandle) {
@@ -63,7 +63,7 @@ describe('file blob store', () => {
     expect(seen).toEqual([false, true]);
   });
 
-  it('a signal during the last flush is not too late', async () => {
+  it('ignores a signal during the last flush', async () => {
     const abort = new AbortController();
     const reason = new Error('the lease is lost');
     jest.spyOn(handles, 'sync').mockImplementation(async () => abort.abort(reason));
@@ -72,7 +72,7 @@ describe('file blob store', () => {
     expect(await unfinished()).toEqual([]);
   });
 
-  it('reports a read that fails, and a file that became shorter', async () => {
+  it('reports a failing read and a file that became shorter', async () => {
     await put('key', 'some bytes');
     jest.spyOn(handles, 'read').mockRejectedValue(fail('EIO'));
     const broken = await store.open('key');
@@ -85,7 +85,7 @@ describe('file blob store', () => {
     await expect(readAll(shortened)).rejects.toMatchObject({ name: 'BlobStoreUnavailableError', fault: 'faulty' });
   });
 
-  it('does not take a volume that is gone for missing blobs', async () => {
+  it('does not report missing blobs when the volume is gone', async () => {
     await rm(path.join(directory, 'blobs'), { recursive: true });
     const gone = { name: 'BlobStoreUnavailableError', fault: 'misconfigured' };
     await expect(store.open('key')).rejects.toMatchObject(gone);
@@ -97,13 +97,13 @@ describe('file blob store', () => {
     expect(await unfinished()).toEqual([]);
   });
 
-  it('reports a directory that cannot be used', async () => {
+  it('reports an unusable directory', async () => {
     await writeFile(path.join(directory, 'file'), '');
     const opening = FileBlobStore.open({ directory: path.join(directory, 'file', 'blobs') });
     await expect(opening).rejects.toMatchObject({ name: 'BlobStoreUnavailableError' });
   });
 
-  it('sweeps at opening what is older than an hour, and nothing else', async () => {
+  it('deletes only temporary files older than an hour when it opens', async () => {
     const old = path.join(directory, 'unfinished', 'old.part');
     await writeFile(old, 'x');
     await writeFile(path.join(directory, 'unfinished', 'new.part'), 'x');
@@ -115,14 +115,14 @@ describe('file blob store', () => {
     expect(await store.stat('key')).not.toBeNull();
   });
 
-  it('does not list files of others', async () => {
+  it('does not list files of other programs', async () => {
     await put('key');
     await writeFile(path.join(directory, 'blobs', '00', '.nfs0001'), 'x');
     await writeFile(path.join(directory, 'blobs', '00', 'Thumbs.db'), 'x');
     expect((await store.list('')).blobs.map((blob) => blob.key)).toEqual(['key']);
   });
 
-  it('closes every descriptor, whatever happens', async () => {
+  it('closes every descriptor in all cases', async () => {
     const descriptors = async () => (await readdir('/proc/self/fd')).length;
     const before = await descriptors();
     for (let index = 0; index < 20; index++) {

@@ -27,7 +27,7 @@ describe('metered blob store', () => {
     (await metrics.registry.metrics()).split('\n').filter((line) => line.startsWith('holdfast_blob_errors_total{'));
   const unavailable = () => new BlobStoreUnavailableError('timeout', 'no answer');
 
-  it('does what the other store does', async () => {
+  it('behaves like the wrapped store', async () => {
     const bytes = randomBytes(200_000);
     await store.put('a/b', chunksOf(bytes));
     expect((await readAll(await store.open('a/b'))).equals(bytes)).toBe(true);
@@ -42,7 +42,7 @@ describe('metered blob store', () => {
     expect(await faults()).toEqual([]);
   });
 
-  it('lets a reader leave early, and the body with it', async () => {
+  it('closes the body when a reader stops early', async () => {
     let left = false;
     inner.open = async () =>
       (async function* () {
@@ -56,7 +56,7 @@ describe('metered blob store', () => {
     expect(left).toBe(true);
   });
 
-  it('counts faults of the store, before and in the middle of a body', async () => {
+  it('counts faults of the store, before and during a body', async () => {
     inner.stat = async () => Promise.reject(unavailable());
     inner.open = async () => failingBody(Buffer.from('half'), unavailable());
     await expect(store.stat('any')).rejects.toThrow(BlobStoreUnavailableError);
@@ -67,10 +67,10 @@ describe('metered blob store', () => {
     ]);
   });
 
-  it('counts neither what is missing nor the faults of its callers', async () => {
+  it('counts neither missing blobs nor errors of its callers', async () => {
     await expect(store.open('not/there')).rejects.toThrow('does not exist');
-    await expect(store.put('a', failingBody(Buffer.from('x'), new Error('client gone')))).rejects.toThrow(
-      'client gone',
+    await expect(store.put('a', failingBody(Buffer.from('x'), new Error('client disconnected')))).rejects.toThrow(
+      'client disconnected',
     );
     await expect(store.put('a', chunksOf(Buffer.from('x')), { signal: AbortSignal.abort() })).rejects.toThrow();
     await expect(store.stat('NO KEY')).rejects.toThrow(TypeError);

@@ -6,8 +6,8 @@ import type { RoomName, RoomTimes } from '../../src/shared/platform/payloads/roo
 import { until } from '../support/until.ts';
 import { chunksOf, failingBody, mib, readAll, waitingBody } from './blob-store-suite.ts';
 
-/** A store with room for `capacityBytes` in each room, and nothing in it. */
-export type OpenHandoverStore = (capacityBytes: number, times?: Partial<RoomTimes>) => Promise<PayloadStore>;
+/** An empty store with `capacityBytes` in each budget. */
+export type OpenPayloadStore = (capacityBytes: number, times?: Partial<RoomTimes>) => Promise<PayloadStore>;
 
 const generous = { maxBytes: 64 * mib, declaredBytes: null, room: 'writes' } as const;
 
@@ -19,7 +19,7 @@ interface PutOptions {
   readonly shareLimit?: number | null;
 }
 
-/** The bytes that the store counts as held, as of now. */
+/** The bytes that the store currently counts as held. */
 export async function held(store: PayloadStore): Promise<number> {
   await store.check(2_000);
   return store.bytesHeld();
@@ -33,7 +33,7 @@ async function isPending(promise: Promise<unknown>): Promise<boolean> {
 }
 
 /** The behaviour that every PayloadStore shares. */
-export function describeHandoverStore(name: string, open: OpenHandoverStore): void {
+export function describePayloadStore(name: string, open: OpenPayloadStore): void {
   describe(`payload store in ${name}`, () => {
     let store: PayloadStore;
     let key: string;
@@ -51,7 +51,7 @@ export function describeHandoverStore(name: string, open: OpenHandoverStore): vo
       ['one byte', 1],
       ['20 MB', 20_000_003],
     ])(
-      'gives back %s as it came, as often as asked',
+      'returns %s unchanged, as often as requested',
       async (_label, size) => {
         const bytes = randomBytes(size);
         for (const declaredBytes of [size, null]) {
@@ -65,7 +65,7 @@ export function describeHandoverStore(name: string, open: OpenHandoverStore): vo
       30_000,
     );
 
-    it('can be read by many at once, and left half-way', async () => {
+    it('can be read by many at once, and reads can stop halfway', async () => {
       const bytes = randomBytes(3 * mib);
       const { seal } = await store.put(key, chunksOf(bytes), generous);
       for await (const _chunk of store.open(key, seal)) break;
@@ -83,7 +83,7 @@ export function describeHandoverStore(name: string, open: OpenHandoverStore): vo
       await expect(readAll(store.open(key, null))).rejects.toThrow(PayloadMissingError);
     });
 
-    it('takes a body that is just as large as it may be', async () => {
+    it('accepts a body of exactly the maximum size', async () => {
       for (const declaredBytes of [5_000_000, null]) {
         await store.put(key, chunksOf(randomBytes(5_000_000)), { maxBytes: 5_000_000, declaredBytes, room: 'writes' });
         await store.delete(key);
@@ -93,7 +93,7 @@ export function describeHandoverStore(name: string, open: OpenHandoverStore): vo
     it.each([
       ['at once', 0],
       ['in the middle', 3 * mib],
-    ])('keeps nothing of a body that breaks off %s, and says why', async (_label, size) => {
+    ])('keeps nothing of a body that breaks off %s, and reports why', async (_label, size) => {
       const reason = new Error('the client is gone');
       for (const declaredBytes of [10 * mib, null]) {
         const put = store.put(key, failingBody(randomBytes(size), reason), { ...generous, declaredBytes });
@@ -103,7 +103,7 @@ export function describeHandoverStore(name: string, open: OpenHandoverStore): vo
       }
     });
 
-    it('deletes, also what is not there, and gives the room back once', async () => {
+    it('deletes existing and missing bodies, and releases the budget once', async () => {
       const { seal } = await store.put(key, chunksOf(randomBytes(mib)), generous);
       await Promise.all([store.delete(key), store.delete(key)]);
       await store.delete(key);
@@ -112,17 +112,17 @@ export function describeHandoverStore(name: string, open: OpenHandoverStore): vo
       await expect(readAll(store.open(key, seal))).rejects.toThrow(PayloadMissingError);
     });
 
-    it('says of a body that was never there that it is missing, as a fault to repeat the call for', async () => {
+    it('reports a body that was never stored as missing, as a retryable error', async () => {
       const error: unknown = await readAll(store.open(randomUUID(), null)).catch((thrown: unknown) => thrown);
       expect(error).toBeInstanceOf(PayloadMissingError);
       expect(error).toMatchObject({ status: 503, retryAfterSeconds: 1 });
     });
 
-    it('answers that it is there', async () => {
+    it('responds to a health check', async () => {
       await store.check(1_000);
     });
 
-    describe('with room for 4 MiB', () => {
+    describe('with a budget of 4 MiB', () => {
       const small = { maxBytes: 64 * mib };
       let keys: string[];
       const put = (size: number, options: PutOptions = {}) => {
@@ -150,7 +150,7 @@ export function describeHandoverStore(name: string, open: OpenHandoverStore): vo
         for (const one of keys) await store.delete(one);
       });
 
-      it('refuses whom it has no room for, and takes them when there is', async () => {
+      it('rejects bodies that do not fit, and accepts them when they do', async () => {
         await put(3 * mib, { key });
         const refused = put(2 * mib);
         await expect(refused).rejects.toThrow(UnavailableError);
@@ -160,14 +160,14 @@ export function describeHandoverStore(name: string, open: OpenHandoverStore): vo
         await put(2 * mib);
       });
 
-      it('does not read a byte of a body that it refuses', async () => {
+      it('does not read a byte of a body that it rejects', async () => {
         await put(3 * mib, { key });
         const body = chunksOf(randomBytes(2 * mib));
         await expect(putBody(randomUUID(), body, 2 * mib)).rejects.toThrow(UnavailableError);
         expect(await body.next()).toMatchObject({ done: false });
       });
 
-      it('lets imports wait, which must not be refused', async () => {
+      it('lets imports wait, because they must not be rejected', async () => {
         await put(3 * mib, { key, room: 'imports' });
         const waiting = put(2 * mib, { room: 'imports' });
         expect(await isPending(waiting)).toBe(true);
@@ -175,7 +175,7 @@ export function describeHandoverStore(name: string, open: OpenHandoverStore): vo
         expect(await waiting).toMatchObject({ bytes: 2 * mib });
       });
 
-      it('lets imports and other writes not come into each other’s way', async () => {
+      it('keeps imports and other writes independent of each other', async () => {
         await put(4 * mib, { key, room: 'imports' });
         const other = randomUUID();
         await put(4 * mib, { key: other });
@@ -184,20 +184,23 @@ export function describeHandoverStore(name: string, open: OpenHandoverStore): vo
         await put(4 * mib);
       });
 
-      it.each(['writes', 'imports'] as const)('counts of %s what has arrived, not what was declared', async (room) => {
-        const slow = waitingBody(randomBytes(1000), randomBytes(4 * mib - 1000));
-        const done = putBody(key, slow.body, 4 * mib, { room });
-        await slow.waiting;
-        for (let time = 0; time < 3; time++) {
-          const name = randomUUID();
-          await put(3 * mib, { key: name, room, share: 'other' });
-          await store.delete(name);
-        }
-        slow.letGo();
-        expect(await done).toMatchObject({ bytes: 4 * mib });
-      });
+      it.each(['writes', 'imports'] as const)(
+        'counts the received bytes of %s, not the declared ones',
+        async (room) => {
+          const slow = waitingBody(randomBytes(1000), randomBytes(4 * mib - 1000));
+          const done = putBody(key, slow.body, 4 * mib, { room });
+          await slow.waiting;
+          for (let time = 0; time < 3; time++) {
+            const name = randomUUID();
+            await put(3 * mib, { key: name, room, share: 'other' });
+            await store.delete(name);
+          }
+          slow.letGo();
+          expect(await done).toMatchObject({ bytes: 4 * mib });
+        },
+      );
 
-      it('brings imports to their end that came half in at the same time, and holds no more than it may', async () => {
+      it('completes imports that arrived halfway at the same time, and holds no more than its limit', async () => {
         const sizes = [3 * mib, 2 * mib, 4 * mib, 3 * mib, mib, 4 * mib, 2 * mib];
         let most = 0;
         const watch = setInterval(
@@ -218,7 +221,7 @@ export function describeHandoverStore(name: string, open: OpenHandoverStore): vo
         expect(most).toBeLessThanOrEqual(4 * mib);
       });
 
-      it('lets the oldest come to its end: a younger one that is silent gives way', async () => {
+      it('completes the oldest body: a younger one that stalls gives way', async () => {
         await reopen({ patience: { withYielding: 300, withOthers: 300 } });
         for (const room of ['writes', 'imports'] as const) {
           const [one, other] = [
@@ -236,26 +239,26 @@ export function describeHandoverStore(name: string, open: OpenHandoverStore): vo
         }
       });
 
-      it('sends a body away that has waited half in for too long', async () => {
+      it('drops a body that has waited half received for too long', async () => {
         await reopen({ yieldingWaitMs: 300 });
         await put(3 * mib, { key });
         await expect(put(2 * mib, { declaredBytes: null })).rejects.toMatchObject({ name: 'NoRoomError', status: 503 });
         expect(await held(store)).toBe(3 * mib);
       });
 
-      it('ends the wait of an import that finds no room', async () => {
+      it('ends the wait of an import that finds no budget', async () => {
         await reopen({ waitMs: 300 });
         await put(3 * mib, { key, room: 'imports' });
         await expect(put(2 * mib, { room: 'imports' })).rejects.toMatchObject({ name: 'NoRoomError', status: 503 });
         await put(mib, { room: 'imports', share: 'other' });
       });
 
-      it('counts all of a body of unknown size that is larger than itself', async () => {
+      it('counts every byte of a body of unknown size that exceeds the capacity', async () => {
         await put(5 * mib + 7, { key, declaredBytes: null });
         expect(await held(store)).toBe(5 * mib + 7);
       });
 
-      it('takes a body larger than itself, alone', async () => {
+      it('accepts a body that exceeds the capacity, alone', async () => {
         await put(6 * mib, { key, room: 'imports' });
         const waiting = put(6 * mib, { room: 'imports' });
         expect(await isPending(waiting)).toBe(true);
@@ -277,7 +280,7 @@ export function describeHandoverStore(name: string, open: OpenHandoverStore): vo
         expect(await held(store)).toBe(0);
       });
 
-      it('leaves room for another share, however much one brings', async () => {
+      it('leaves budget for another share, however much one share sends', async () => {
         const names = Array.from({ length: 8 }, () => randomUUID());
         const outcomes = await Promise.allSettled(names.map((name) => put(mib / 2, { key: name })));
         expect(outcomes.filter(({ status }) => status === 'fulfilled')).toHaveLength(6);
@@ -286,7 +289,7 @@ export function describeHandoverStore(name: string, open: OpenHandoverStore): vo
         await expect(put(mib / 2)).rejects.toMatchObject({ name: 'NoRoomError' });
       });
 
-      it('sends a share that has most away for another one, the youngest body first', async () => {
+      it('drops bodies of the largest share for another one, the youngest first', async () => {
         await reopen({ patience: { withYielding: 300, withOthers: 300 } });
         for (const room of ['writes', 'imports'] as const) {
           const bodies = [1, 2, 3].map(() => waitingBody(randomBytes(0.75 * mib), randomBytes(mib / 4)));
@@ -305,7 +308,7 @@ export function describeHandoverStore(name: string, open: OpenHandoverStore): vo
         }
       });
 
-      it('sends one away first that says nothing more, whoever is in beside it', async () => {
+      it('drops a stalled body first, whichever others are being received', async () => {
         await reopen({ stallMs: { withYielding: 300, withOthers: 300 } });
         for (const room of ['writes', 'imports'] as const) {
           const [silent, young] = [
@@ -329,7 +332,7 @@ export function describeHandoverStore(name: string, open: OpenHandoverStore): vo
         }
       });
 
-      it('lets the bodies of a share wait for each other when it has reached its own limit, and no other', async () => {
+      it('makes the bodies of a share wait for each other at its own limit, and no other share', async () => {
         await reopen({ yieldingWaitMs: 500 });
         const limited = { shareLimit: mib, share: 'limited' };
         await put(mib, { key, ...limited });
@@ -339,7 +342,7 @@ export function describeHandoverStore(name: string, open: OpenHandoverStore): vo
         await put(2 * mib, limited);
       });
 
-      it('gives the room of a body that broke off to whoever waits', async () => {
+      it('gives the budget of an aborted body to those who wait', async () => {
         const gate = Promise.withResolvers<void>();
         async function* breaking(): AsyncGenerator<Buffer> {
           yield randomBytes(2 * mib);

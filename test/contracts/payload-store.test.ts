@@ -11,13 +11,13 @@ import { connectRedis, untilReady } from '../../src/shared/platform/redis/redis.
 import { pieceKey, RedisAttacker, tamperings } from '../support/redis-attacker.ts';
 import { until } from '../support/until.ts';
 import { chunksOf, mib, readAll, waitingBody } from './blob-store-suite.ts';
-import { describeHandoverStore, held } from './payload-store-suite.ts';
+import { describePayloadStore, held } from './payload-store-suite.ts';
 import { describeOnRedis } from './redis-under-test.ts';
 
 const logger = createLogger({ level: 'silent' });
 const sized = (bytes: number) => ({ writes: bytes, imports: bytes });
 
-describeHandoverStore(
+describePayloadStore(
   'memory',
   async (capacityBytes, times) => new MemoryPayloadStore(sized(capacityBytes), { ...defaultRoomTimes, ...times }),
 );
@@ -39,7 +39,7 @@ await describeOnRedis((server) => {
     for (const connection of connections.splice(0)) connection.disconnect();
   });
 
-  describeHandoverStore(
+  describePayloadStore(
     'Redis',
     async (capacityBytes, times) => new RedisPayloadStore(await connect(), sized(capacityBytes), times),
   );
@@ -47,7 +47,7 @@ await describeOnRedis((server) => {
   describe('payload store in Redis', () => {
     const options = { maxBytes: 64 * mib, declaredBytes: null, room: 'writes' } as const;
 
-    it('keeps no key for ever, and no piece above 512 KiB', async () => {
+    it('lets every key expire, and stores no chunk above 512 KiB', async () => {
       const store = new RedisPayloadStore(redis, sized(64 * mib));
       const source = waitingBody(randomBytes(2 * mib));
       const done = store.put(randomUUID(), source.body, options);
@@ -60,7 +60,7 @@ await describeOnRedis((server) => {
         if ((await redis.type(key)) === 'string') expect(await redis.strlen(key)).toBeLessThanOrEqual(512 * 1024 + 16);
     });
 
-    it('takes a body in without memory in the size of the body', async () => {
+    it('stores a body without using memory of its size', async () => {
       const store = new RedisPayloadStore(redis, sized(64 * mib));
       const key = randomUUID();
       const chunk = randomBytes(64 * 1024);
@@ -77,7 +77,7 @@ await describeOnRedis((server) => {
       await store.delete(key);
     });
 
-    it('leaves no key behind once the bodies are gone', async () => {
+    it('leaves no key behind once the bodies are deleted', async () => {
       const store = new RedisPayloadStore(redis, sized(64 * mib));
       const key = randomUUID();
       await store.put(key, chunksOf(randomBytes(2 * mib)), options);
@@ -85,7 +85,7 @@ await describeOnRedis((server) => {
       expect(await redis.keys('*')).toEqual([]);
     });
 
-    it('is read by other processes, which count the same', async () => {
+    it('can be read by other processes, which count the same usage', async () => {
       const writer = new RedisPayloadStore(redis, sized(4 * mib));
       const reader = new RedisPayloadStore(await connect(), sized(4 * mib));
       const key = randomUUID();
@@ -108,26 +108,29 @@ await describeOnRedis((server) => {
         store = new RedisPayloadStore(await connect(), sized(4 * mib));
       });
 
-      it.each(['writes', 'imports'] as const)('in the middle of %s, room and pieces are soon free', async (room) => {
-        const died = new RedisPayloadStore(redis, sized(4 * mib), times);
-        const source = waitingBody(randomBytes(3 * mib), randomBytes(mib));
-        const abandoned = died.put(randomUUID(), source.body, { ...declared, room });
-        const lost = expect(abandoned).rejects.toMatchObject({ name: 'RoomLostError' });
-        await source.waiting;
-        expect(await held(store)).toBe(3 * mib);
-        await died.close();
-        await until(async () => (await held(store)) === 0, 'the room is free');
-        await until(async () => (await redis.keys('holdfast:body:*')).length === 0, 'the pieces are gone');
-        const key = randomUUID();
-        await store.put(key, chunksOf(randomBytes(4 * mib)), { ...declared, room });
-        // Not dead after all: it must neither go on nor give back what is another's.
-        source.letGo();
-        await lost;
-        expect(await held(store)).toBe(4 * mib);
-        await store.delete(key);
-      });
+      it.each(['writes', 'imports'] as const)(
+        'in the middle of %s, budget and chunks are soon released',
+        async (room) => {
+          const died = new RedisPayloadStore(redis, sized(4 * mib), times);
+          const source = waitingBody(randomBytes(3 * mib), randomBytes(mib));
+          const abandoned = died.put(randomUUID(), source.body, { ...declared, room });
+          const lost = expect(abandoned).rejects.toMatchObject({ name: 'RoomLostError' });
+          await source.waiting;
+          expect(await held(store)).toBe(3 * mib);
+          await died.close();
+          await until(async () => (await held(store)) === 0, 'the budget is free');
+          await until(async () => (await redis.keys('holdfast:body:*')).length === 0, 'the chunks are gone');
+          const key = randomUUID();
+          await store.put(key, chunksOf(randomBytes(4 * mib)), { ...declared, room });
+          // Not dead after all: it must neither continue nor release what belongs to others.
+          source.letGo();
+          await lost;
+          expect(await held(store)).toBe(4 * mib);
+          await store.delete(key);
+        },
+      );
 
-      it('after it has handed a body over, the body stays for its job', async () => {
+      it('after it has stored a body, the body is kept for its job', async () => {
         const died = new RedisPayloadStore(redis, sized(4 * mib), { ...times, jobLifeMs: 6_000 });
         const [key, bytes] = [randomUUID(), randomBytes(4 * mib)];
         const { seal } = await died.put(key, chunksOf(bytes), declared);
@@ -145,7 +148,7 @@ await describeOnRedis((server) => {
         source.letGo();
       });
 
-      it('nothing is lost of one that lives and is slow', async () => {
+      it('nothing is lost when the process is slow but alive', async () => {
         const slow = new RedisPayloadStore(redis, sized(4 * mib), { lifeMs: 500, renewMs: 50 });
         const [head, tail] = [randomBytes(2 * mib), randomBytes(mib)];
         const source = waitingBody(head, tail);
@@ -166,15 +169,15 @@ await describeOnRedis((server) => {
       });
     });
 
-    it('counts no body for longer than it is there, whoever took it away', async () => {
+    it('counts a body only while it is stored, whoever deletes it', async () => {
       const store = new RedisPayloadStore(redis, sized(4 * mib), { renewMs: 50 });
       const key = randomUUID();
       await store.put(key, chunksOf(randomBytes(mib)), options);
       await redis.del(...(await redis.keys('holdfast:body:*')));
-      await until(async () => (await held(store)) === 0, 'the room is free');
+      await until(async () => (await held(store)) === 0, 'the budget is free');
     });
 
-    it('gives back the room of a body that the release before handed over', async () => {
+    it('releases the budget of a body stored by the previous release', async () => {
       const key = randomUUID();
       const counted = { held: 'holdfast:body:held', expiries: 'holdfast:body:expiries' };
       await redis.mset(counted.held, 5, `holdfast:body:${key}`, '1 5', `holdfast:body:${key}:0`, 'bytes');
@@ -188,7 +191,7 @@ await describeOnRedis((server) => {
       ]);
     });
 
-    it('counts from nothing after Redis lost everything', async () => {
+    it('counts from zero after Redis lost all data', async () => {
       const store = new RedisPayloadStore(redis, sized(4 * mib));
       const key = randomUUID();
       const { seal } = await store.put(key, chunksOf(randomBytes(3 * mib)), options);
@@ -198,7 +201,7 @@ await describeOnRedis((server) => {
       expect(await held(store)).toBe(0);
     });
 
-    describe('in the hands of someone who can write there', () => {
+    describe('with an attacker who can write to Redis', () => {
       let attacker: RedisAttacker;
       let store: RedisPayloadStore;
       const [key, other] = ['honest', 'another'];
@@ -209,15 +212,15 @@ await describeOnRedis((server) => {
       });
       afterEach(() => attacker.close());
 
-      it.each(Object.keys(tamperings))('gives out no byte of %s', async (name) => {
+      it.each(Object.keys(tamperings))('returns no byte of %s', async (name) => {
         const { seal } = await store.put(key, chunksOf(bytes), options);
         await tamperings[name]?.(attacker, key);
         const before = process.memoryUsage().arrayBuffers;
         let at = 0;
         const read = async (): Promise<void> => {
-          for await (const piece of store.open(key, seal)) {
-            expect(piece.equals(bytes.subarray(at, at + piece.length))).toBe(true);
-            at += piece.length;
+          for await (const chunk of store.open(key, seal)) {
+            expect(chunk.equals(bytes.subarray(at, at + chunk.length))).toBe(true);
+            at += chunk.length;
           }
         };
         await expect(read()).rejects.toThrow(PayloadTamperedError);
@@ -225,7 +228,7 @@ await describeOnRedis((server) => {
         await store.delete(key);
       });
 
-      it('does not open under another name, with another body’s seal, or with more or fewer pieces', async () => {
+      it('does not decrypt under another name, with another body’s seal, or with more or fewer chunks', async () => {
         const { seal } = await store.put(key, chunksOf(bytes), options);
         const { seal: another } = await store.put(other, chunksOf(bytes), options);
         if (!seal || !another) throw new Error('not sealed');
@@ -235,13 +238,13 @@ await describeOnRedis((server) => {
           store.open(key, { ...seal, bytes: seal.bytes - 1 }),
         ];
         for (const attempt of attempts) await expect(readAll(attempt)).rejects.toThrow(PayloadTamperedError);
-        await attacker.setPiece(other, 0, await attacker.piece(key, 0));
+        await attacker.setChunk(other, 0, await attacker.chunk(key, 0));
         await expect(readAll(store.open(other, seal))).rejects.toThrow(PayloadTamperedError);
         expect((await readAll(store.open(key, seal))).equals(bytes)).toBe(true);
         await Promise.all([store.delete(key), store.delete(other)]);
       });
 
-      it('lets none be read there', async () => {
+      it('does not let them read bodies', async () => {
         const text = Buffer.from('a value of the state '.repeat(100));
         await store.put(key, chunksOf(text), options);
         expect((await attacker.redis.getBuffer(pieceKey(key, 0)))?.includes('value')).toBe(false);
@@ -249,7 +252,7 @@ await describeOnRedis((server) => {
       });
 
       it.each(['99999999999 1 writes', '65535 9 writes', 'x'.repeat(1_000_000), '', '1', '-1 -1 imports'])(
-        'takes what it says of a body for a hint: %.30s',
+        'treats stored metadata of a body as a hint: %.30s',
         async (text) => {
           const { seal } = await store.put(key, chunksOf(bytes), options);
           await attacker.redis.set(`holdfast:body:${key}`, text);
@@ -259,7 +262,7 @@ await describeOnRedis((server) => {
       );
     });
 
-    it('is missing, not cut short, when a piece was lost', async () => {
+    it('reports a body as missing, not as cut short, when a chunk was lost', async () => {
       const store = new RedisPayloadStore(redis, sized(64 * mib));
       const key = randomUUID();
       const { seal } = await store.put(key, chunksOf(randomBytes(2 * mib)), options);
@@ -277,7 +280,7 @@ await describeOnRedis((server) => {
     });
 
     it.each(['put', 'put that may wait', 'open', 'delete', 'check'] as const)(
-      '%s is refused at once when Redis is down, and works when it is back',
+      '%s is rejected at once when Redis is down, and works when it is back',
       async (call) => {
         await server().kill();
         try {
@@ -317,7 +320,7 @@ await describeOnRedis((server) => {
       }
     });
 
-    it('a put during which Redis goes is refused, and leaves no room taken', async () => {
+    it('a put during which Redis goes away is rejected and leaves no budget in use', async () => {
       const source = waitingBody(randomBytes(mib), randomBytes(mib));
       const done = store.put(randomUUID(), source.body, { ...options, declaredBytes: 2 * mib });
       await source.waiting;
@@ -344,7 +347,7 @@ await describeOnRedis((server) => {
   });
 });
 
-/** How the call failed, errors of one kind under its name, and after how long; quick is within a second. */
+/** How the call failed, with similar errors under one name, and after how long; quick is within a second. */
 async function timed(call: () => Promise<unknown>): Promise<{ name: string; ms: number; quick: boolean }> {
   const startedAt = performance.now();
   const name = await call().then(

@@ -16,7 +16,7 @@ import { assertNoEviction, RedisPolicyError, untilReady } from '../../src/shared
 import { openTcpProxy } from '../support/tcp-proxy.ts';
 import { createTestDatabase, type TestDatabase } from '../support/test-app.ts';
 import { until } from '../support/until.ts';
-import { describeDispatcher, foldJob, gate, idOf, openGates } from './dispatcher-suite.ts';
+import { compactionJob, describeDispatcher, gate, idOf, openGates } from './dispatcher-suite.ts';
 import { type ApiSide, openApiSide, openWorkerSide, type WorkerSide } from './redis-queue.ts';
 import { describeOnRedis } from './redis-under-test.ts';
 
@@ -85,43 +85,47 @@ await describeOnRedis((server) => {
     return { dispatcher: side.dispatcher, look: () => side.monitor.poll(), close };
   });
 
-  describe('a call whose message is lost', () => {
-    it('finds the receipt when the worker cannot publish', async () => {
+  describe('a call whose notification is lost', () => {
+    it('finds the job result when the worker cannot publish', async () => {
       const { dispatcher } = await api();
       const { publisher } = worker(async () => {});
       await untilReady(publisher, 30_000);
       publisher.disconnect();
-      expect(await timed(() => dispatcher.run(foldJob()))).toMatchObject({ outcome: 'resolved', soon: true });
+      expect(await timed(() => dispatcher.run(compactionJob()))).toMatchObject({ outcome: 'resolved', soon: true });
     });
 
-    it('finds a refusal likewise', async () => {
+    it('finds an error result in the same way', async () => {
       const { dispatcher, subscriber } = await api();
       await until(() => subscriber.status === 'ready', 'subscribed');
       subscriber.disconnect();
       worker(async () => {
         throw new ConflictError('no');
       });
-      await expect(dispatcher.run(foldJob())).rejects.toThrow(ConflictError);
+      await expect(dispatcher.run(compactionJob())).rejects.toThrow(ConflictError);
     });
 
-    it('hears again after the subscription was cut', async () => {
+    it('is notified again after the subscription was cut', async () => {
       await using proxy = await openTcpProxy(server().url);
       const { dispatcher, subscriber } = await api({ url: proxy.url.replace(/\/$/, '') });
       worker(async () => {});
-      await dispatcher.run(foldJob());
+      await dispatcher.run(compactionJob());
       proxy.cut();
       await until(() => subscriber.status !== 'ready', 'cut');
       await until(() => subscriber.status === 'ready', 'there again', soonMs);
-      // A call whose message does not come asks for its receipt after a second.
-      await until(async () => (await timed(() => dispatcher.run(foldJob()))).ms < 900, 'told by a message', 45_000);
+      // A call without a notification asks for its job result after a second.
+      await until(
+        async () => (await timed(() => dispatcher.run(compactionJob()))).ms < 900,
+        'notified by a message',
+        45_000,
+      );
     });
 
-    it('is not led astray by what others publish on the channel', async () => {
+    it('ignores what others publish on the channel', async () => {
       const held = gate();
       const { dispatcher } = await api();
       worker(held.pass);
       let resolved = false;
-      const run = dispatcher.run(foldJob()).then(() => {
+      const run = dispatcher.run(compactionJob()).then(() => {
         resolved = true;
       });
       await until(() => held.arrived() === 1, 'it runs');
@@ -144,27 +148,27 @@ await describeOnRedis((server) => {
   });
 
   describe('a job that Redis loses', () => {
-    it('while it waits for a worker is told of soon', async () => {
+    it('while it waits for a worker is reported soon', async () => {
       const { dispatcher } = await api();
-      const run = timed(() => dispatcher.run(foldJob()));
+      const run = timed(() => dispatcher.run(compactionJob()));
       await until(async () => (await jobIds(redis)).length === 1, 'it waits');
       await redis.flushall();
       expect(await run).toMatchObject({ outcome: 'UnavailableError', soon: true });
     });
 
-    it('while it runs is told of soon, too, and the worker goes on to take others', async () => {
+    it('while it runs is reported soon, too, and the worker continues with others', async () => {
       const held = gate();
       const { dispatcher } = await api();
       worker(held.pass);
-      const run = timed(() => dispatcher.run(foldJob()));
+      const run = timed(() => dispatcher.run(compactionJob()));
       await until(() => held.arrived() === 1, 'it runs');
       await redis.flushall();
       expect(await run).toMatchObject({ outcome: 'UnavailableError', soon: true });
       held.open();
-      await dispatcher.run(foldJob());
+      await dispatcher.run(compactionJob());
     });
 
-    it('by a restart of Redis is told of soon, and what is sent then is done', async () => {
+    it('by a restart of Redis is reported soon, and new jobs are done', async () => {
       const { dispatcher, producer } = await api();
       const done: string[] = [];
       const held = gate();
@@ -175,24 +179,27 @@ await describeOnRedis((server) => {
         },
         { concurrency: 1 },
       );
-      const first = timed(() => dispatcher.run(foldJob('held')));
+      const first = timed(() => dispatcher.run(compactionJob('held')));
       await until(() => held.arrived() === 1, 'one runs');
-      const second = timed(() => dispatcher.run(foldJob('waits')));
+      const second = timed(() => dispatcher.run(compactionJob('waits')));
       await until(async () => (await jobIds(redis)).length === 2, 'one waits');
       await server().kill();
       await server().restart();
-      // The one in hand is committed, whatever Redis knows of it.
+      // The running one is committed, whatever Redis knows about it.
       held.open();
       await untilReady(producer, 30_000);
       await until(() => done.length === 1, 'committed');
       expect((await first).outcome).toMatch(/^(resolved|UnavailableError)$/);
       expect(await second).toMatchObject({ outcome: 'UnavailableError', soon: true });
-      expect(await timed(() => dispatcher.run(foldJob('after')))).toMatchObject({ outcome: 'resolved', soon: true });
+      expect(await timed(() => dispatcher.run(compactionJob('after')))).toMatchObject({
+        outcome: 'resolved',
+        soon: true,
+      });
       expect(done).toEqual(['held', 'after']);
     });
   });
 
-  it('a call waits on while Postgres is away, and learns the end when it is back', async () => {
+  it('a call keeps waiting while Postgres is away, and gets its result when it is back', async () => {
     let away = true;
     const faulty: JobResultRepository = {
       ...jobResults,
@@ -206,22 +213,22 @@ await describeOnRedis((server) => {
     setTimeout(() => {
       away = false;
     }, 1_500);
-    await dispatcher.run(foldJob());
+    await dispatcher.run(compactionJob());
   });
 
-  it('a job waits for the worker that starts later', async () => {
+  it('a job waits for a worker that starts later', async () => {
     const { dispatcher } = await api();
-    const run = dispatcher.run(foldJob());
+    const run = dispatcher.run(compactionJob());
     await until(async () => (await jobIds(redis)).length === 1, 'it waits');
     worker(async () => {});
     await run;
   });
 
   describe('a job delivered twice', () => {
-    it('is taken over when its worker hangs, and told of once', async () => {
+    it('is taken over when its worker hangs, and reported once', async () => {
       const held = gate();
       const runs: string[] = [];
-      const receiptsBefore = await countReceipts(db);
+      const resultsBefore = await countJobResults(db);
       await using proxy = await openTcpProxy(server().url);
       const { dispatcher } = await api();
       worker(
@@ -231,7 +238,7 @@ await describeOnRedis((server) => {
         },
         { url: proxy.url, lockMs: 600 },
       );
-      const run = timed(() => dispatcher.run(foldJob()));
+      const run = timed(() => dispatcher.run(compactionJob()));
       await until(() => held.arrived() === 1, 'it runs');
       proxy.hang();
       const second = worker(async () => void runs.push('second'), { lockMs: 600 });
@@ -239,14 +246,14 @@ await describeOnRedis((server) => {
       expect(runs).toEqual(['stalled', 'second']);
       proxy.resume();
       held.open();
-      expect(await countReceipts(db)).toBe(receiptsBefore + 1);
-      // It lost its lock, not its use.
+      expect(await countJobResults(db)).toBe(resultsBefore + 1);
+      // It lost its lock but can still work.
       await second.close();
-      await dispatcher.run(foldJob());
+      await dispatcher.run(compactionJob());
       expect(runs).toEqual(['stalled', 'second', 'stalled']);
     });
 
-    it('is not run again when the first worker wrote its end down before it went', async () => {
+    it('is not run again when the first worker stored the result before it died', async () => {
       let runs = 0;
       const ended: string[] = [];
       const written = Promise.withResolvers<void>();
@@ -269,7 +276,7 @@ await describeOnRedis((server) => {
         lockMs: 600,
         work: async () => void runs++,
       });
-      const run = dispatcher.run(foldJob());
+      const run = dispatcher.run(compactionJob());
       await written.promise;
       proxy.hang();
       worker(async () => void runs++, { lockMs: 600, onEnded: async (job) => void ended.push(idOf(job)) });
@@ -285,13 +292,13 @@ await describeOnRedis((server) => {
       await died.close();
     });
 
-    it('that takes its workers down again and again is given up', async () => {
+    it('that brings down its workers again and again is given up', async () => {
       const held = gate();
       const ended: string[] = [];
       await using proxy = await openTcpProxy(server().url);
       const { dispatcher, monitor } = await api();
       worker(held.pass, { url: proxy.url, lockMs: 600 });
-      const run = timed(() => dispatcher.run(foldJob('killer')));
+      const run = timed(() => dispatcher.run(compactionJob('killer')));
       await until(() => held.arrived() === 1, 'it runs');
       const [jobId] = (await jobIds(redis)) as [string];
       // As if it had stalled three times before.
@@ -307,13 +314,13 @@ await describeOnRedis((server) => {
     });
   });
 
-  describe('a job that cannot be done', () => {
-    it('ends as failed, told to the caller at once, and stays to be seen', async () => {
+  describe('a job that cannot be run', () => {
+    it('fails, is reported to the caller at once, and stays visible', async () => {
       const { dispatcher, monitor, queues } = await api();
       const { metrics } = worker(async () => {
         throw Object.assign(new Error('row (42, topsecret) violates'), { code: '23514' });
       });
-      const job = foldJob();
+      const job = compactionJob();
       expect(await timed(() => dispatcher.run(job))).toMatchObject({ outcome: 'UnavailableError', soon: true });
       const { queues: shown } = await new QueueBoard(queues, monitor, admissions).overview(10);
       expect(shown[0]).toMatchObject({ name: 'small', failed: 1, workers: 1 });
@@ -324,20 +331,20 @@ await describeOnRedis((server) => {
       const figures = await metrics.registry.metrics();
       expect(figures).toContain('holdfast_jobs_ended_total{job="fold-journal",outcome="failed"} 1');
       expect(figures).toContain('holdfast_job_errors_total{job="fold-journal"} 3');
-      // It holds up nobody.
-      await expect(dispatcher.run(foldJob())).rejects.toThrow(UnavailableError);
+      // It delays nobody.
+      await expect(dispatcher.run(compactionJob())).rejects.toThrow(UnavailableError);
     });
 
-    it('with a payload of another release is left to that, not dropped', async () => {
+    it('with a payload of another release is left to that release, not dropped', async () => {
       const { dispatcher, queues, monitor } = await api({ attempts: 8 });
       const seen: Job[] = [];
       worker(async (job) => void seen.push(job));
       const queue = await queues.get('small');
       const id = randomUUID();
-      const newer = { ...foldJob('newer'), schema: 2, more: true };
+      const newer = { ...compactionJob('newer'), schema: 2, more: true };
       await admissions.insert(id, newer as unknown as Job, null, 60);
       await queue.add('fold-journal', { replyTo: `holdfast:done:${randomUUID()}` }, { jobId: id });
-      // More often than a fault is tried again, without counting as one.
+      // More often than a fault is retried, without counting as a retry.
       const look = () => queue.getJob(id);
       await until(async () => ((await look())?.attemptsStarted ?? 0) >= 5, 'offered five times', soonMs);
       expect((await look())?.attemptsMade).toBe(0);
@@ -345,16 +352,18 @@ await describeOnRedis((server) => {
       await monitor.poll();
       expect(monitor.queueStates.small).toMatchObject({ failed: 0 });
       // Here comes the release that knows it.
-      await db.query(sql.nothing`update job_admissions set job = ${JSON.stringify(foldJob('newer'))} where id = ${id}`);
+      await db.query(
+        sql.nothing`update job_admissions set job = ${JSON.stringify(compactionJob('newer'))} where id = ${id}`,
+      );
       await until(() => seen.length === 1, 'done', soonMs);
-      await dispatcher.run(foldJob());
+      await dispatcher.run(compactionJob());
     });
 
     it('with a payload that no release knows is offered until its time is over, then dropped', async () => {
       const { queues } = await api();
       const { metrics } = worker(async () => {});
       const id = randomUUID();
-      await admissions.insert(id, { ...foldJob(), schema: 3 } as unknown as Job, null, 1);
+      await admissions.insert(id, { ...compactionJob(), schema: 3 } as unknown as Job, null, 1);
       const queue = await queues.get('small');
       await queue.add('fold-journal', { replyTo: `holdfast:done:${randomUUID()}` }, { jobId: id });
       await until(async () => (await queue.getJobState(id)) === 'failed', 'dropped');
@@ -362,7 +371,7 @@ await describeOnRedis((server) => {
       expect(await metrics.registry.metrics()).toContain('holdfast_queue_rejected_total{reason="expired"} 1');
     });
 
-    it('whose payload nobody can read ends as failed, and the worker lives', async () => {
+    it('with an unreadable payload fails, and the worker keeps running', async () => {
       const { dispatcher, monitor, queues } = await api();
       const queue = await queues.get('small');
       for (const data of [null, {}, { job: null, replyTo: 7 }, 'text', [1]])
@@ -376,7 +385,7 @@ await describeOnRedis((server) => {
         'all failed',
         soonMs,
       );
-      await dispatcher.run(foldJob());
+      await dispatcher.run(compactionJob());
       const { queues: shown } = await new QueueBoard(queues, monitor, admissions).overview(10);
       expect(shown[0]?.jobs).toHaveLength(5);
       expect(shown[0]?.jobs[0]).toMatchObject({ updateId: null, stackId: null });
@@ -384,13 +393,13 @@ await describeOnRedis((server) => {
 
     it('whose record is broken in Redis does not stop the worker', async () => {
       const { dispatcher } = await api();
-      const run = timed(() => dispatcher.run(foldJob('broken')));
+      const run = timed(() => dispatcher.run(compactionJob('broken')));
       await until(async () => (await jobIds(redis)).length === 1, 'it waits');
       const [jobId] = (await jobIds(redis)) as [string];
       await redis.hset(`holdfast:writes-small:${jobId}`, 'data', '{"job":');
       const seen: string[] = [];
       worker(async (job) => void seen.push(idOf(job)), { concurrency: 1, lockMs: 600 });
-      await dispatcher.run(foldJob('well'));
+      await dispatcher.run(compactionJob('well'));
       expect(seen).toEqual(['well']);
       void run.catch(() => {});
       await redis.flushall();
@@ -398,7 +407,7 @@ await describeOnRedis((server) => {
     });
   });
 
-  it('Redis never holds a payload, a token, a secret or what a fault said of them', async () => {
+  it('Redis never holds a payload, a token, a secret or an error message about them', async () => {
     const { dispatcher } = await api();
     worker(async (job) => {
       if (idOf(job) === 'refused') throw new ConflictError('the body says topsecret');
@@ -410,8 +419,8 @@ await describeOnRedis((server) => {
       { name: 'append-journal', schema: 1, fence, payloadKey, encoding: 'gzip' },
       { share: 'org', seal: { key: Buffer.alloc(32, 'sealing-key'), chunks: 1, bytes: 1 } },
     );
-    await dispatcher.run(foldJob('refused')).catch(() => {});
-    await dispatcher.run(foldJob('fails')).catch(() => {});
+    await dispatcher.run(compactionJob('refused')).catch(() => {});
+    await dispatcher.run(compactionJob('fails')).catch(() => {});
     const everything = await dump(redis);
     expect(everything).toContain('SyntaxError');
     expect(everything).not.toMatch(/topsecret|token|worker.*\.ts|sealing-key|the-update|the-stack/i);
@@ -422,10 +431,10 @@ await describeOnRedis((server) => {
     }
   });
 
-  it('keeps the receipt of a job that may still be run, whatever its age', async () => {
+  it('keeps the result of a job that may still be run, whatever its age', async () => {
     const [kept, over] = [randomUUID(), randomUUID()];
-    await admissions.insert(kept, foldJob(), null, 3600);
-    await admissions.insert(over, foldJob(), null, -7200);
+    await admissions.insert(kept, compactionJob(), null, 3600);
+    await admissions.insert(over, compactionJob(), null, -7200);
     for (const id of [kept, over]) await jobResults.insert(id, { result: 'committed' });
     await admissions.deleteExpired(3600);
     await jobResults.deleteOlderThan(-60);
@@ -437,13 +446,13 @@ await describeOnRedis((server) => {
     it('end with their calls', async () => {
       const { dispatcher } = await api();
       worker(async () => {});
-      await Promise.all([1, 2, 3].map(() => dispatcher.run(foldJob(), { share: 'org' })));
+      await Promise.all([1, 2, 3].map(() => dispatcher.run(compactionJob(), { share: 'org' })));
       await until(async () => (await redis.exists('holdfast:share:org')) === 0, 'no share is left');
     });
 
-    it('of processes that died do not count for ever', async () => {
+    it('of dead processes expire', async () => {
       const died = await openApiSide({ url: server().url, admissions, jobResults, waitMs: 30_000 });
-      const abandoned = [1, 2, 3, 4].map(() => died.dispatcher.run(foldJob(), { share: 'org' }).catch(() => {}));
+      const abandoned = [1, 2, 3, 4].map(() => died.dispatcher.run(compactionJob(), { share: 'org' }).catch(() => {}));
       await until(async () => (await jobIds(redis)).length === 4, 'they wait');
       died.producer.disconnect();
       expect(await redis.zcard('holdfast:share:org')).toBe(4);
@@ -451,7 +460,7 @@ await describeOnRedis((server) => {
       for (const member of await redis.zrange('holdfast:share:org', 0, -1))
         await redis.zadd('holdfast:share:org', Date.now() - 1, member);
       const { dispatcher, queues } = await api();
-      const run = dispatcher.run(foldJob('next'), { share: 'org' });
+      const run = dispatcher.run(compactionJob('next'), { share: 'org' });
       await until(async () => (await jobIds(redis)).length === 5, 'it waits');
       const queue = await queues.get('small');
       const waiting = await queue.getJobs(['wait', 'prioritized']);
@@ -470,10 +479,13 @@ await describeOnRedis((server) => {
     it('a call fails at once, and works when Redis is back', async () => {
       const { dispatcher, producer } = await api();
       worker(async () => {});
-      await dispatcher.run(foldJob());
+      await dispatcher.run(compactionJob());
       await server().kill();
       try {
-        for (const call of [() => dispatcher.run(foldJob(), { share: 'org' }), () => dispatcher.enqueue(foldJob())]) {
+        for (const call of [
+          () => dispatcher.run(compactionJob(), { share: 'org' }),
+          () => dispatcher.enqueue(compactionJob()),
+        ]) {
           const { outcome, ms } = await timed(call);
           expect(outcome).toBe('QueueAwayError');
           expect(ms).toBeLessThan(soonMs);
@@ -482,7 +494,7 @@ await describeOnRedis((server) => {
         await server().restart();
       }
       await untilReady(producer, soonMs);
-      expect(await timed(() => dispatcher.run(foldJob()))).toMatchObject({ outcome: 'resolved', soon: true });
+      expect(await timed(() => dispatcher.run(compactionJob()))).toMatchObject({ outcome: 'resolved', soon: true });
     });
 
     it('a dispatcher can be opened, and works when Redis is back', async () => {
@@ -490,21 +502,24 @@ await describeOnRedis((server) => {
       let opened: ApiSide;
       try {
         opened = await api({ evenIfAway: true });
-        expect(await timed(() => opened.dispatcher.run(foldJob()))).toMatchObject({ outcome: 'QueueAwayError' });
+        expect(await timed(() => opened.dispatcher.run(compactionJob()))).toMatchObject({ outcome: 'QueueAwayError' });
       } finally {
         await server().restart();
       }
       await untilReady(opened.producer, soonMs);
       worker(async () => {});
-      expect(await timed(() => opened.dispatcher.run(foldJob()))).toMatchObject({ outcome: 'resolved', soon: true });
+      expect(await timed(() => opened.dispatcher.run(compactionJob()))).toMatchObject({
+        outcome: 'resolved',
+        soon: true,
+      });
     });
 
     it('a call ends within seconds when Redis hangs', async () => {
       const { dispatcher } = await api();
-      await dispatcher.enqueue(foldJob());
+      await dispatcher.enqueue(compactionJob());
       server().pause();
       try {
-        const { outcome, ms } = await timed(() => dispatcher.run(foldJob(), { share: 'org' }));
+        const { outcome, ms } = await timed(() => dispatcher.run(compactionJob(), { share: 'org' }));
         expect(outcome).toBe('QueueAwayError');
         expect(ms).toBeLessThan(15_000);
       } finally {
@@ -512,12 +527,12 @@ await describeOnRedis((server) => {
       }
     });
 
-    it('a call that has another way does not wait for the job in hand', async () => {
+    it('a call with an alternative does not wait for the running job', async () => {
       const held = gate();
       await using proxy = await openTcpProxy(server().url);
       const { dispatcher } = await api({ url: proxy.url });
       worker(held.pass);
-      const run = timed(() => dispatcher.run(foldJob(), { onlyWhileReachable: true }));
+      const run = timed(() => dispatcher.run(compactionJob(), { onlyWhileReachable: true }));
       await until(() => held.arrived() === 1, 'it runs');
       proxy.refuse();
       expect(await run).toMatchObject({ outcome: 'QueueAwayError' });
@@ -525,12 +540,12 @@ await describeOnRedis((server) => {
       proxy.accept();
     });
 
-    it('the job in hand is committed, and its caller learns it from the receipt', async () => {
+    it('the running job is committed, and its caller gets the stored result', async () => {
       const held = gate();
       await using proxy = await openTcpProxy(server().url);
       const { dispatcher } = await api({ url: proxy.url });
       worker(held.pass);
-      const run = timed(() => dispatcher.run(foldJob()));
+      const run = timed(() => dispatcher.run(compactionJob()));
       await until(() => held.arrived() === 1, 'it runs');
       proxy.refuse();
       held.open();
@@ -538,7 +553,7 @@ await describeOnRedis((server) => {
       proxy.accept();
     });
 
-    it('figures say so', async () => {
+    it('the figures report it', async () => {
       const { monitor } = await api();
       await monitor.poll();
       expect(monitor.redis).toMatchObject({ up: true, memoryLimitBytes: 0 });
@@ -561,8 +576,8 @@ await describeOnRedis((server) => {
     });
   });
 
-  describe('an end', () => {
-    it('of a worker waits for the jobs in hand and leaves the others', async () => {
+  describe('closing', () => {
+    it('a worker waits for the running jobs and leaves the others', async () => {
       const held = gate();
       const done: string[] = [];
       const { dispatcher } = await api();
@@ -576,24 +591,24 @@ await describeOnRedis((server) => {
           done.push(idOf(job));
         },
       });
-      const runs = [dispatcher.run(foldJob('in hand'))];
+      const runs = [dispatcher.run(compactionJob('running'))];
       await until(() => held.arrived() === 1, 'one runs');
-      runs.push(dispatcher.run(foldJob('waits')));
+      runs.push(dispatcher.run(compactionJob('waits')));
       await until(async () => (await jobIds(redis)).length === 2, 'one waits');
       const closing = first.close();
       await new Promise((resolve) => setTimeout(resolve, 100));
       held.open();
       await closing;
       await runs[0];
-      expect(done).toEqual(['in hand']);
+      expect(done).toEqual(['running']);
       worker(async () => {});
       await runs[1];
     });
 
-    it('of a worker is over within seconds when Redis is away', async () => {
+    it('a worker takes only seconds when Redis is away', async () => {
       const { dispatcher } = await api();
       const side = openWorkerSide({ url: server().url, admissions, jobResults, work: async () => {} });
-      await dispatcher.run(foldJob());
+      await dispatcher.run(compactionJob());
       await server().kill();
       try {
         const { ms } = await timed(() => side.close());
@@ -616,40 +631,40 @@ await describeOnRedis((server) => {
         const listeners = () =>
           [producer, subscriber].map((one) => one.eventNames().map((name) => one.listenerCount(name)));
         const workers = openWorkerSide({ url: server().url, admissions, jobResults, work: async () => {} });
-        await side.dispatcher.run(foldJob());
-        await side.dispatcher.run(foldJob(), { bytes: 2_000_000 });
+        await side.dispatcher.run(compactionJob());
+        await side.dispatcher.run(compactionJob(), { bytes: 2_000_000 });
         const first = listeners();
-        await Promise.all([...Array(100)].map(() => side.dispatcher.run(foldJob(), { share: 'org' })));
+        await Promise.all([...Array(100)].map(() => side.dispatcher.run(compactionJob(), { share: 'org' })));
         expect(listeners()).toEqual(first);
         await side.close();
         await workers.close();
         expect(subscriber.listenerCount('message')).toBe(0);
       }
-      // By id: connections of earlier tests may still be on their way out.
+      // By id: connections of earlier tests may still be closing.
       await until(async () => (await clients()).every((id) => before.has(id)), 'all connections are gone');
     });
 
-    it('of the wait leaves the job to the worker, and its caller to the next call', async () => {
+    it('the wait leaves the job to the worker, and its caller to the next call', async () => {
       const held = gate();
-      const before = await countReceipts(db);
+      const before = await countJobResults(db);
       const { dispatcher } = await api({ waitMs: 500 });
       worker(held.pass);
-      await expect(dispatcher.run(foldJob())).rejects.toThrow(JobPendingError);
+      await expect(dispatcher.run(compactionJob())).rejects.toThrow(JobPendingError);
       held.open();
-      await until(async () => (await countReceipts(db)) === before + 1, 'committed');
+      await until(async () => (await countJobResults(db)) === before + 1, 'committed');
     });
   });
 
-  describe('a Redis that would drop what it is given', () => {
+  describe('a Redis that may evict keys', () => {
     afterEach(() => redis.config('SET', 'maxmemory-policy', 'noeviction'));
 
-    it.each(['allkeys-lru', 'volatile-ttl'])('is refused: %s', async (policy) => {
+    it.each(['allkeys-lru', 'volatile-ttl'])('is rejected: %s', async (policy) => {
       await redis.config('SET', 'maxmemory-policy', policy);
       await expect(assertNoEviction(redis, silent)).rejects.toThrow(RedisPolicyError);
       await expect(assertNoEviction(redis, silent)).rejects.toThrow(policy);
     });
 
-    it('is taken with noeviction, and when it does not tell', async () => {
+    it('is accepted with noeviction, and when it does not report its policy', async () => {
       await assertNoEviction(redis, silent);
       await redis.call('ACL', 'SETUSER', 'limited', 'on', 'nopass', '+@all', '-config', '-info', '~*', '&*');
       const limited = new Redis(server().url, { username: 'limited', password: 'any' });
@@ -665,9 +680,9 @@ async function jobIds(redis: Redis): Promise<string[]> {
   return keys.flatMap((key) => /:([0-9a-f-]{36})$/.exec(key)?.[1] ?? []);
 }
 
-async function countReceipts(db: Database): Promise<number> {
+async function countJobResults(db: Database): Promise<number> {
   const { count } = await db.one(
-    sql.rows(Type.Object({ count: Type.Integer() }))`/* test.countReceipts */ select count(*) as count from receipts`,
+    sql.rows(Type.Object({ count: Type.Integer() }))`/* test.countJobResults */ select count(*) as count from receipts`,
   );
   return count;
 }
@@ -688,7 +703,7 @@ async function dump(redis: Redis): Promise<string> {
   return JSON.stringify(texts);
 }
 
-/** What came of the call, and whether it did within `soonMs`. */
+/** The outcome of the call, and whether it came within `soonMs`. */
 async function timed(call: () => Promise<void>): Promise<{ outcome: string; ms: number; soon: boolean }> {
   const startedAt = performance.now();
   const outcome = await call().then(

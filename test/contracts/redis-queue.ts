@@ -11,7 +11,7 @@ import { createMetrics, type Metrics } from '../../src/shared/platform/telemetry
 import { type QueueWorkers, startQueueWorkers } from '../../src/workers/queue-workers.ts';
 import { handlersFor, largeBytes } from './dispatcher-suite.ts';
 
-/** Three attempts, so that a fault that stays is over within a second. */
+/** Three attempts, so that a persistent fault ends within a second. */
 const attempts = 3;
 
 export interface ApiSide {
@@ -23,7 +23,7 @@ export interface ApiSide {
   close(): Promise<void>;
 }
 
-/** What an API process has of the queue. */
+/** An API process's side of the queue. */
 export async function openApiSide(options: {
   readonly url: string;
   readonly admissions: AdmissionRepository;
@@ -70,7 +70,7 @@ export interface WorkerSide {
   close(): Promise<void>;
 }
 
-/** A worker process that does `work` for every job. */
+/** A worker process that runs `work` for every job. */
 export function openWorkerSide(options: {
   readonly url: string;
   readonly admissions: AdmissionRepository;

@@ -2,7 +2,7 @@ import { afterAll, beforeAll } from '@jest/globals';
 import { type RedisServer, startRedisServer } from '../../testkit/redis-server.ts';
 import { describeWithTools } from '../support/tools.ts';
 
-/** Defines tests that need a Redis, started for them alone. */
+/** Defines tests that need Redis, which is started for them only. */
 export async function describeOnRedis(define: (server: () => RedisServer) => void): Promise<void> {
   let server: RedisServer | undefined;
   const running = (): RedisServer => {

@@ -100,7 +100,7 @@ await describeOnRedis((server) => {
       }),
       { numRuns: 50 },
     );
-    // All kinds of answers were among them.
+    // All kinds of decisions occurred.
     expect(seen.size).toBeGreaterThanOrEqual(6);
   });
 });

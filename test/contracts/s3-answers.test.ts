@@ -50,16 +50,16 @@ const failures: readonly [string, string, Answer][] = [
   ['a cut connection', 'unreachable', (response) => void response.destroy()],
   ['no answer', 'timeout', () => {}],
   [
-    'an error whose body stops half-way',
+    'an error whose body stops halfway',
     'timeout',
     (response) => void response.writeHead(404, { 'content-length': '500' }).write('<?xml'),
   ],
   ['something that is not HTTP', 'faulty', (response) => void response.socket?.end('hello\r\n\r\n')],
 ];
 
-describe('S3 answers that are no answer', () => {
+describe('invalid S3 responses', () => {
   it.each(failures)(
-    '%s is never taken for a missing blob, nor for success',
+    '%s is treated neither as a missing blob nor as success',
     async (_label, fault, answer) => {
       const { store } = await start(answer, fault === 'timeout' ? { requestTimeoutMs: 300 } : {});
       const calls = [
@@ -75,26 +75,26 @@ describe('S3 answers that are no answer', () => {
       ];
       const outcomes = await Promise.all(calls.map((call) => Promise.resolve(call()).catch((error: unknown) => error)));
       for (const outcome of outcomes) expect(outcome).toBeInstanceOf(BlobStoreUnavailableError);
-      // The answers to HEAD, second and sixth here, hold no more than the status.
+      // The responses to HEAD, second and sixth here, have only a status.
       for (const index of [0, 2, 3, 4, 7, 8]) expect(outcomes[index]).toMatchObject({ fault, status: 503 });
     },
     20_000,
   );
 
-  it('takes only the word of S3 for a missing blob', async () => {
+  it('only a response of S3 itself counts as a missing blob', async () => {
     const { store, operations } = await start((response) => sendError(response, 404, 'NoSuchKey'));
     await expect(store.open('some/key')).rejects.toBeInstanceOf(BlobNotFoundError);
     expect(await store.stat('some/key')).toBeNull();
     expect(operations).toEqual(['Get', 'Head', 'Get']);
   });
 
-  it('reports a server that is not there', async () => {
+  it('reports an unreachable server', async () => {
     const { store, close } = await start(() => {});
     await close();
     await expect(store.open('some/key')).rejects.toMatchObject({ fault: 'unreachable' });
   });
 
-  it('asks again after a passing fault', async () => {
+  it('retries after a transient fault', async () => {
     let asked = 0;
     const { store } = await start(
       (response) => (++asked < 3 ? sendError(response, 503, 'SlowDown') : void response.end('found')),
@@ -103,7 +103,7 @@ describe('S3 answers that are no answer', () => {
     expect((await readAll(await store.open('some/key'))).toString()).toBe('found');
   });
 
-  it('asks again when no answer comes', async () => {
+  it('retries when there is no response', async () => {
     let asked = 0;
     const { store } = await start((response) => void (++asked > 1 && response.end('found')), {
       requestTimeoutMs: 500,
@@ -113,7 +113,7 @@ describe('S3 answers that are no answer', () => {
   });
 });
 
-describe('S3 bodies on their way out', () => {
+describe('reading S3 bodies', () => {
   const half = (response: ServerResponse): void => {
     response.writeHead(200, { 'content-length': '10' }).write('12345');
   };
@@ -132,14 +132,14 @@ describe('S3 bodies on their way out', () => {
     await expect(readAll(body)).rejects.toMatchObject({ name: 'BlobStoreUnavailableError', fault });
   });
 
-  it('a body that breaks before the reader begins is an error to the reader only', async () => {
+  it('a body that breaks before the reader starts is an error for the reader only', async () => {
     const { store } = await start(cutAfterHalf);
     const body = await store.open('some/key');
     await sleep(200);
     await expect(readAll(body)).rejects.toMatchObject({ name: 'BlobStoreUnavailableError', fault: 'unreachable' });
   });
 
-  it('a slow server that makes progress is left to it', async () => {
+  it('a slow server that makes progress is not cut off', async () => {
     const { store } = await start(
       async (response) => {
         response.writeHead(200, { 'content-length': '10' });
@@ -168,8 +168,11 @@ describe('S3 bodies on their way out', () => {
   });
 });
 
-describe('S3 puts that go wrong', () => {
-  /** Answers soundly, but holds the requests of one kind until they are let go; `arrived` once `count` of them came. */
+describe('failing S3 puts', () => {
+  /**
+   * Works normally but holds the requests of one kind until released; `arrived` resolves once `count` of them have
+   * arrived.
+   */
   const holding = (held: Operation, count = 1) => {
     const arrived = Promise.withResolvers<void>();
     const gate = Promise.withResolvers<void>();
@@ -187,7 +190,7 @@ describe('S3 puts that go wrong', () => {
   it.each<[Operation, number]>([
     ['Put', 1000],
     ['Complete', 6 * mib],
-  ])('a signal during %s, which may have been done already, is too late', async (held, size) => {
+  ])('a signal during %s, which may have been done already, is ignored', async (held, size) => {
     const { answer, arrived, letGo } = holding(held);
     const { store } = await start(answer);
     const abort = new AbortController();
@@ -202,7 +205,7 @@ describe('S3 puts that go wrong', () => {
     ['the first request', 'Create', 1, 12 * mib],
     ['a part', 'Part', 1, 12 * mib],
     ['the last parts, after the end of the body,', 'Part', 2, 6 * mib],
-  ])('a signal during %s gives the upload up after the answer', async (_label, held, count, size) => {
+  ])('a signal during %s aborts the upload after the response', async (_label, held, count, size) => {
     const { answer, arrived, letGo } = holding(held, count);
     const { store, operations } = await start(answer);
     const abort = new AbortController();
@@ -228,7 +231,7 @@ describe('S3 puts that go wrong', () => {
   it.each<[string, Answer]>([
     ['fails', (response) => sendError(response, 500, 'InternalError')],
     ['is never answered', () => {}],
-  ])('a cleanup that %s does not hide what the body said', async (_label, answer) => {
+  ])('a cleanup that %s does not hide the error of the body', async (_label, answer) => {
     const { store } = await start(
       (response, operation, request) =>
         operation === 'GiveUp' ? answer(response, operation, request) : sendPutAnswer(response, operation),
@@ -238,7 +241,7 @@ describe('S3 puts that go wrong', () => {
     await expect(store.put('some/key', failingBody(Buffer.alloc(6 * mib), error))).rejects.toBe(error);
   });
 
-  it('an error inside a 200 to the last request is an error', async () => {
+  it('an error inside a 200 response to the last request is an error', async () => {
     const { store } = await start((response, operation) =>
       operation === 'Complete' ? sendError(response, 200, 'InternalError') : sendPutAnswer(response, operation),
     );

@@ -24,7 +24,7 @@ export async function startS3Store(server: S3Server): Promise<StoreUnderTest> {
     store,
     smallPages,
     async countUnfinished(key) {
-      // MinIO lists the uploads of one key only.
+      // MinIO lists only the uploads of one key.
       const page = await client.send(new ListMultipartUploadsCommand({ Bucket: 'blobs', Prefix: `tests/${key}` }));
       return page.Uploads?.length ?? 0;
     },

@@ -8,7 +8,7 @@ import { describeOnS3 } from './s3-under-test.ts';
 
 shareErrorWithCore();
 
-/** A proxy that takes what it gets and passes nothing on, until it thaws: then everything, clients or none. */
+/** A proxy that buffers all data until it thaws, then delivers all of it, even if the clients are gone. */
 async function openFrozenProxy(endpoint: string) {
   const { hostname, port } = new URL(endpoint);
   const taken: Buffer[][] = [];

@@ -9,13 +9,13 @@ import { shareErrorWithCore } from './fake-s3.ts';
 
 shareErrorWithCore();
 
-/** Far above two attempts of a second each with what goes round them, and far below the default time limits. */
+/** Far above two attempts of a second each plus overhead, and far below the default time limits. */
 const limitMs = 25_000;
 
-/** For calls that are to be answered, however busy the machine is. */
+/** For calls that must be answered, however busy the machine is. */
 const patience = { requestTimeoutMs: 10_000 };
 
-/** What a store does while its server is away, slow or killed. */
+/** The behaviour of a store while its server is away, slow or killed. */
 export function describeOutages(name: string, server: () => S3Server): void {
   describe(`outages of ${name}`, () => {
     const stores: S3BlobStore[] = [];
@@ -40,7 +40,7 @@ export function describeOutages(name: string, server: () => S3Server): void {
       await Promise.all(stores.splice(0).map((opened) => opened.close()));
     });
 
-    /** Every call on `on`, each with what came of it and how long it took. */
+    /** Every call on `on`, each with its outcome and duration. */
     async function callAll(on: S3BlobStore) {
       const calls = {
         open: () => on.open('there'),
@@ -69,7 +69,7 @@ export function describeOutages(name: string, server: () => S3Server): void {
     const allAre = (outcome: string) =>
       Array.from({ length: 10 }, () => expect.objectContaining({ outcome, tookTooLong: false }));
 
-    it('a server that hangs is reported in time, and found well again', async () => {
+    it('a hanging server is reported in time and recognized as healthy again', async () => {
       server().pause();
       try {
         expect(await callAll(store)).toEqual(allAre('timeout'));
@@ -82,7 +82,7 @@ export function describeOutages(name: string, server: () => S3Server): void {
       await patient.check(20_000);
     }, 120_000);
 
-    it('a server that hangs during a put leaves nothing but what a sweep finds', async () => {
+    it('a server that hangs during a put leaves nothing that a sweep does not find', async () => {
       const source = waitingBody(Buffer.alloc(12 * mib), Buffer.alloc(12 * mib));
       const done = store.put('hung', source.body);
       await source.waiting;
@@ -95,7 +95,7 @@ export function describeOutages(name: string, server: () => S3Server): void {
       }
       const patient = newStore(patience);
       expect(await patient.stat('hung')).toBeNull();
-      // The server may have taken the request to give up from its socket meanwhile.
+      // The server may have read the abort request from its socket meanwhile.
       await patient.sweepUnfinished(-60_000);
       expect(await patient.sweepUnfinished(-60_000)).toBe(0);
     }, 120_000);
@@ -114,24 +114,24 @@ export function describeOutages(name: string, server: () => S3Server): void {
       }
     }, 120_000);
 
-    it('a missing bucket is no missing blob', async () => {
+    it('a missing bucket is not reported as a missing blob', async () => {
       expect(await callAll(newStore({ ...patience, bucket: 'no-such-bucket' }))).toEqual(allAre('misconfigured'));
     }, 120_000);
 
-    it('refused credentials are no missing blob', async () => {
+    it('rejected credentials are not reported as a missing blob', async () => {
       expect(await callAll(newStore({ ...patience, secretAccessKey: 'another-secret' }))).toEqual(allAre('denied'));
       const denied = newStore({ ...patience, secretAccessKey: 'another-secret' });
       await expect(denied.createBucketIfMissing()).rejects.toMatchObject({ fault: 'denied' });
     }, 120_000);
 
-    it('makes the bucket once, when many ask for it', async () => {
+    it('creates the bucket once when many ask for it', async () => {
       const others = Array.from({ length: 5 }, () => newStore({ bucket: 'made-by-many', ...patience }));
       await Promise.all(others.map((other) => other.createBucketIfMissing()));
       await store.createBucketIfMissing();
       for (const other of others) await other.check(20_000);
     }, 120_000);
 
-    it('sweeps below its own prefix only', async () => {
+    it('sweeps only below its own prefix', async () => {
       const mine = newStore({ prefix: 'mine/', ...patience });
       const other = newStore({ prefix: 'other/', ...patience });
       const source = waitingBody(Buffer.alloc(12 * mib));
@@ -144,7 +144,7 @@ export function describeOutages(name: string, server: () => S3Server): void {
       expect((await other.list('')).blobs).toMatchObject([{ key: 'key', storedBytes: 12 * mib }]);
     }, 120_000);
 
-    it('a server that is killed is reported in time', async () => {
+    it('a killed server is reported in time', async () => {
       const patient = newStore(patience);
       await patient.put('long', chunksOf(randomBytes(40 * mib)));
       const body = await patient.open('long');

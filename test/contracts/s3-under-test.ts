@@ -3,8 +3,8 @@ import { type S3Server, type S3ServerKind, startS3Server } from '../../testkit/s
 import { ensureToolchain } from '../../testkit/toolchain/toolchain.ts';
 
 /**
- * Defines tests that need an S3 server, started for them alone. Where it cannot be had, which a missing Go or network explains,
- * they are skipped and the reason printed; in CI that is a failure.
+ * Defines tests that need an S3 server, which is started for them only. Where it is not available (no Go or no
+ * network), they are skipped and the reason is printed; in CI that is a failure.
  */
 export async function describeOnS3(kind: S3ServerKind, define: (server: () => S3Server) => void): Promise<void> {
   const reason = await reasonToSkip(kind);

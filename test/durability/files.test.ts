@@ -6,7 +6,7 @@ import { claimDataDir, ensureMasterKeys, readMasterKeys } from '../../src/shared
 import { chunksOf, readAll } from '../contracts/blob-store-suite.ts';
 import { describeOnLossyDisk, LossyDisk, losses } from './support/lossy-disk.ts';
 
-/** Content that tells which blob it belongs to, and whether a piece of it is lacking. */
+/** Content that shows which blob it belongs to and whether a part of it is missing. */
 function contentOf(key: string, bytes: number): Buffer {
   return Buffer.alloc(bytes, `${key} `);
 }
@@ -18,7 +18,7 @@ await describeOnLossyDisk('files after a power cut', () => {
   });
   afterEach(() => disk[Symbol.asyncDispose]());
 
-  test.each(losses)('blobs that were stored are whole, no other is there in part (lost: %s)', async (_, loss) => {
+  test.each(losses)('stored blobs are complete, and no blob is partially there (lost: %s)', async (_, loss) => {
     const directory = path.join(disk.directory, 'data');
     const store = await FileBlobStore.open({ directory });
     const stored = new Map<string, Buffer>();
@@ -48,9 +48,9 @@ await describeOnLossyDisk('files after a power cut', () => {
     }
   });
 
-  test('blobs stored after a start that was killed half-way are there', async () => {
+  test('blobs stored after an interrupted start are there', async () => {
     const directory = path.join(disk.directory, 'data');
-    // As a process leaves it that was killed before it synced.
+    // As left by a process that was killed before it synced.
     await FileBlobStore.open({ directory });
     await disk.cut();
     await disk.restore();
@@ -86,7 +86,7 @@ await describeOnLossyDisk('files after a power cut', () => {
     expect(readdirSync(directory).filter((name) => name.includes('key'))).toEqual(['master-keys']);
   });
 
-  test('master keys that a killed process left in the caches are synced before they are used', async () => {
+  test('master keys that a killed process left in the page cache are synced before they are used', async () => {
     const directory = path.join(disk.directory, 'data');
     mkdirSync(directory);
     writeFileSync(path.join(directory, 'master-keys'), 'k1:ring\n');

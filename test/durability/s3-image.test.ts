@@ -21,31 +21,34 @@ async function shippedServer(): Promise<Toolchain<'versitygw'> | null> {
 
 const shipped = await shippedServer();
 
-(shipped ? test : test.skip)('the S3 server starts as the compose file starts it, API and console', async () => {
-  const { services } = parse(readFileSync(path.join(root, 'docker-compose.yml'), 'utf8')) as {
-    services: { s3: { command: string[] } };
-  };
-  const consolePort = await findFreePort();
-  const access = (port: number) => ({ endpoint: `http://127.0.0.1:${port}`, ...credentials });
-  const started = await startOnFreePort(async (port) => {
-    const place = (word: string, dataDir: string): string =>
-      word
-        .replace(/=:9000$/, `=127.0.0.1:${port}`)
-        .replace(/=:9001$/, `=127.0.0.1:${consolePort}`)
-        .replace(/^\/data$/, dataDir);
-    const server = await startServer({
-      name: 's3',
-      file: (shipped as Toolchain<'versitygw'>).versitygw,
-      args: (dataDir) => services.s3.command.map((word) => place(word, dataDir)),
-      env: { ROOT_ACCESS_KEY: credentials.accessKeyId, ROOT_SECRET_KEY: credentials.secretAccessKey },
-      isReady: async () => (await s3Request(access(port), 'GET', '/')).ok,
+(shipped ? test : test.skip)(
+  'the S3 server starts with the command of the compose file, with API and console',
+  async () => {
+    const { services } = parse(readFileSync(path.join(root, 'docker-compose.yml'), 'utf8')) as {
+      services: { s3: { command: string[] } };
+    };
+    const consolePort = await findFreePort();
+    const access = (port: number) => ({ endpoint: `http://127.0.0.1:${port}`, ...credentials });
+    const started = await startOnFreePort(async (port) => {
+      const place = (word: string, dataDir: string): string =>
+        word
+          .replace(/=:9000$/, `=127.0.0.1:${port}`)
+          .replace(/=:9001$/, `=127.0.0.1:${consolePort}`)
+          .replace(/^\/data$/, dataDir);
+      const server = await startServer({
+        name: 's3',
+        file: (shipped as Toolchain<'versitygw'>).versitygw,
+        args: (dataDir) => services.s3.command.map((word) => place(word, dataDir)),
+        env: { ROOT_ACCESS_KEY: credentials.accessKeyId, ROOT_SECRET_KEY: credentials.secretAccessKey },
+        isReady: async () => (await s3Request(access(port), 'GET', '/')).ok,
+      });
+      return { port, server };
     });
-    return { port, server };
-  });
-  await using _server = started.server;
-  const page = await fetch(`http://127.0.0.1:${consolePort}/`);
-  expect([page.status, page.headers.get('content-type')]).toEqual([200, expect.stringContaining('text/html')]);
-  expect((await s3Request(access(started.port), 'PUT', '/holdfast-checkpoints')).status).toBe(200);
-  const denied = await s3Request({ ...access(started.port), secretAccessKey: 'another' }, 'GET', '/');
-  expect(denied.status).toBe(403);
-});
+    await using _server = started.server;
+    const page = await fetch(`http://127.0.0.1:${consolePort}/`);
+    expect([page.status, page.headers.get('content-type')]).toEqual([200, expect.stringContaining('text/html')]);
+    expect((await s3Request(access(started.port), 'PUT', '/holdfast-checkpoints')).status).toBe(200);
+    const denied = await s3Request({ ...access(started.port), secretAccessKey: 'another' }, 'GET', '/');
+    expect(denied.status).toBe(403);
+  },
+);

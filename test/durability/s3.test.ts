@@ -16,7 +16,7 @@ await describeOnLossyDisk('the S3 server of the compose file after a power cut',
   beforeEach(async () => {
     disk = await LossyDisk.mount();
     server = await startS3Server('versitygw', disk.directory);
-    // The folder of the server is a mounted volume elsewhere; here somebody has just made it.
+    // The server's folder is a mounted volume in production; here it was just created.
     syncPath(disk.directory);
     const { endpoint, region, accessKeyId, secretAccessKey } = server;
     const where = {
@@ -37,7 +37,7 @@ await describeOnLossyDisk('the S3 server of the compose file after a power cut',
   });
 
   test.each(losses.slice(0, 2))(
-    'objects that were stored are whole, no other is there in part (lost: %s)',
+    'stored objects are complete, and no object is partially there (lost: %s)',
     async (_, loss) => {
       const stored = new Set<string>();
       const enough = Promise.withResolvers<void>();
@@ -79,7 +79,7 @@ await describeOnLossyDisk('the S3 server of the compose file after a power cut',
     },
   );
 
-  test('an object that was deleted stays deleted', async () => {
+  test('a deleted object stays deleted', async () => {
     await store.put('blob/a', chunksOf(Buffer.from('a')));
     await store.put('blob/b', chunksOf(Buffer.from('b')));
     await store.delete('blob/a');

@@ -21,7 +21,7 @@ await describeOnLossyDisk('a server with its own Postgres after a power cut', ()
     await disk[Symbol.asyncDispose]();
   });
 
-  /** The machine loses power, and is started again. */
+  /** The machine loses power and is started again. */
   async function cutPower(loss: Loss): Promise<void> {
     await disk.cut(loss);
     await server.kill();
@@ -40,7 +40,7 @@ await describeOnLossyDisk('a server with its own Postgres after a power cut', ()
     return text;
   }
 
-  test('exports every state that was acknowledged, byte for byte, and starts anew when its first start was cut', async () => {
+  test('exports every acknowledged state byte for byte, and starts afresh when its first start was cut', async () => {
     const settings = { HOLDFAST_DATA_DIR: path.join(disk.directory, 'data') };
     const firstStart = Promise.allSettled([startOwnHoldfast(settings)]);
     // initdb syncs at its end.
@@ -110,7 +110,7 @@ await describeOnLossyDisk('a server with its own Postgres after a power cut', ()
       'r9',
       'r11',
     ]);
-    // It can be written as before, and survives that again.
+    // It is writable as before and survives another power cut.
     await append(ofRunning, 13, 'running');
     await complete(ofRunning);
     const last = await call('GET', `${running}/export`, token);

@@ -14,16 +14,16 @@ import { documentWrites, lockStack, runAgain, stackIdOf, writeJournal } from './
 import type { Held, S3Gate } from './support/s3-gate.ts';
 import { type Storm, startStorm } from './support/storm.ts';
 
-// A cluster under the load of many pipelines, whose parts are broken at random and at chosen points. HOLDFAST_TEST_FAULT_SECONDS
-// makes the storm longer, HOLDFAST_TEST_FAULT_SEED repeats its choices, HOLDFAST_TEST_S3=minio takes the other S3 server,
-// HOLDFAST_TEST_FAULT_LOGS keeps the logs in a folder.
+// A cluster under the load of many pipelines, whose parts are broken at random and at chosen points.
+// HOLDFAST_TEST_FAULT_SECONDS makes the storm longer, HOLDFAST_TEST_FAULT_SEED repeats its choices,
+// HOLDFAST_TEST_S3=minio selects the other S3 server, HOLDFAST_TEST_FAULT_LOGS keeps the logs in a folder.
 
 const stormSeconds = Number(process.env['HOLDFAST_TEST_FAULT_SECONDS'] ?? 6);
 const seed = Number(process.env['HOLDFAST_TEST_FAULT_SEED'] ?? Date.now() % 1_000_000);
-/** Large enough for the blob store and for a worker, with the first replica. */
+/** Large enough for the blob store, and for a worker with the first replica. */
 const documentBytes = 60_000;
 
-/** Every process stops and starts once, one after another and under load. */
+/** Every process is restarted once, one after another and under load. */
 const rolloutMs = 600_000;
 
 let storm: Storm;
@@ -36,7 +36,7 @@ afterAll(async () => {
   await storm?.[Symbol.asyncDispose]();
 }, 120_000);
 
-/** A client of the replica that hands nearly everything to the workers. */
+/** A client of the replica that passes nearly everything to the workers. */
 const queueing = (): RawClient => new RawClient(storm.cluster.apiUrls[0] as string, storm.cluster.token);
 
 const newStack = (client: RawClient): Promise<string> =>
@@ -59,7 +59,7 @@ async function holdUpload(
 }
 
 describe('at chosen points', () => {
-  test('a worker that stalls between upload and commit is refused once the update was cancelled', async () => {
+  test('a worker that stalls between upload and commit is rejected once the update was cancelled', async () => {
     const client = queueing();
     const path = await newStack(client);
     const update = await client.startUpdate(path);
@@ -103,7 +103,7 @@ describe('at chosen points', () => {
   }, 120_000);
 
   test('no write is acknowledged before it is committed', async () => {
-    // The first replica hands all of these to the workers, the last one commits them itself.
+    // The first replica passes all of these to the workers, the last one commits them itself.
     const replicas = { queued: 0, direct: 2 };
     const checks = Object.entries(replicas).flatMap(([way, replica]) =>
       Object.entries({ ...documentWrites, journal: writeJournal }).map(async ([name, begin]) => {
@@ -132,7 +132,7 @@ describe('at chosen points', () => {
     await Promise.all(checks);
   }, 120_000);
 
-  test('a replica that was frozen does not overwrite what was repeated elsewhere', async () => {
+  test('a frozen replica does not overwrite what was repeated elsewhere', async () => {
     const elsewhere = new RawClient(storm.cluster.apiUrls[1] as string, storm.cluster.token);
     const checks = Object.entries({ queued: 0, direct: 2 }).map(async ([way, replica]) => {
       const [url, api] = [storm.cluster.apiUrls[replica] as string, storm.cluster.apis[replica]];
@@ -166,7 +166,7 @@ describe('at chosen points', () => {
       } finally {
         api?.resume();
       }
-      // It answers again, so what was in its sockets is being dealt with.
+      // It responds again, so the data in its sockets is being processed.
       await pollUntil('the replica answers', async () => (await fetch(`${url}/healthz`)).ok, { timeoutMs: 60_000 });
       await sleep(1_500);
       for (const { path, newer, update } of begun) {
@@ -177,7 +177,7 @@ describe('at chosen points', () => {
     await Promise.all(checks);
   }, 120_000);
 
-  test('while the disk of the blob store is full, writes are refused and nothing is half there', async () => {
+  test('while the disk of the blob store is full, writes are rejected and nothing is stored partially', async () => {
     const { disk } = storm;
     if (!disk) {
       process.stderr.write('faults: without a full disk: this process may not mount one\n');
@@ -202,7 +202,7 @@ describe('at chosen points', () => {
     await client.complete(update);
   }, 120_000);
 
-  test('a clock that jumps ahead ends leases, one that is set back does not make them last', async () => {
+  test('a clock that jumps ahead ends leases; setting it back does not extend them', async () => {
     const { chaos, cluster, postgresClock } = storm;
     if (!postgresClock) return;
     const client = queueing();
@@ -233,7 +233,7 @@ describe('at chosen points', () => {
     }
   }, 120_000);
 
-  // Takes the better part of a minute by itself: only the long form has it.
+  // Takes almost a minute, so only the long form includes it.
   const longForm = stormSeconds >= 60 ? test : null;
   longForm?.(
     'a job whose worker says nothing goes to another one, and is committed once when the first wakes',
@@ -247,7 +247,7 @@ describe('at chosen points', () => {
       const { worker, release } = await held;
       storm.cluster.workers[worker]?.pause();
       release();
-      // After its lock of 15 s is over, at the next look for such jobs.
+      // After its lock of 15 s has expired, at the next check for stalled jobs.
       await write;
       await client.verbatim(update, documents[1], 2);
       storm.cluster.workers[worker]?.resume();
@@ -261,12 +261,12 @@ describe('at chosen points', () => {
 
 describe('in a storm', () => {
   test(
-    'every kind of fault strikes while the pipelines go on',
+    'every kind of fault occurs while the pipelines run',
     async () => {
       const { chaos, pipelines } = storm;
       const before = pipelines.reduce((sum, { figures }) => sum + figures.acknowledged, 0);
       for (const fault of chaos.faults) {
-        // A part that is broken already is waited for.
+        // Waits for a part that is already broken.
         while (!(await chaos.inject(fault))) await sleep(100);
         await sleep(400);
       }
@@ -289,18 +289,18 @@ describe('two releases side by side', () => {
   });
   afterAll(() => next[Symbol.dispose]());
 
-  /** Restarts the parts in good order, one after another, with this program or with this checkout's. */
+  /** Restarts the parts cleanly, one after another, with this program or with this checkout's. */
   const become = async (program: string | null, parts: readonly ClusterProcess[]): Promise<void> => {
     for (const part of parts) {
       if (program === null) storm.programs.delete(part.name);
       else storm.programs.set(part.name, program);
       await part.restart();
-      // The proxy finds out within a second that a replica is back; the next one must not go before.
+      // The proxy notices within a second that a replica is back; the next one must not stop before.
       if (part.name.startsWith('api')) await sleep(1_500);
     }
   };
 
-  /** Does `work` under a stream of calls that the CLI does not repeat; no call may fail for good. */
+  /** Runs `work` under a stream of calls that the CLI does not repeat; no call may fail permanently. */
   const failingNoCall = async (work: () => Promise<void>): Promise<void> => {
     const before = failedCalls();
     const failed: string[] = [];
@@ -309,7 +309,7 @@ describe('two releases side by side', () => {
       const client = new RawClient(storm.cluster.url, storm.cluster.token);
       while (working) {
         await newStack(client).catch((error: unknown) => failed.push(String(error)));
-        // Without it the calls would take the processors from the processes that start.
+        // Without it the calls would take CPU time from the processes that start.
         await sleep(10);
       }
     });
@@ -324,14 +324,14 @@ describe('two releases side by side', () => {
   };
 
   test(
-    'an upgrade, one process after another, fails no call',
+    'a rolling upgrade fails no call',
     async () => {
       await promisify(execFile)(process.execPath, [next.program, 'migrate'], {
         env: { PATH: process.env['PATH'], HOLDFAST_DATABASE_URL: storm.cluster.databaseUrl },
       });
       const [[worker, ...workers], [api, ...apis]] = [[...storm.cluster.workers], [...storm.cluster.apis]];
       await failingNoCall(async () => {
-        // This replica hands nearly everything to the workers, from now on with the new schema.
+        // This replica passes nearly everything to the workers, from now on with the new schema.
         await Promise.all([
           become(next.program, [worker as ClusterProcess]),
           become(next.program, [api as ClusterProcess]),
@@ -339,7 +339,7 @@ describe('two releases side by side', () => {
         const from = acknowledged();
         const isLeft = () => workers.some(({ log }) => log.includes('job left to a worker of another release'));
         await pollUntil('an old worker has met a new job', async () => isLeft(), { timeoutMs: 60_000 });
-        await pollUntil('the pipelines go on', async () => acknowledged() > from + 100, { timeoutMs: 60_000 });
+        await pollUntil('the pipelines continue', async () => acknowledged() > from + 100, { timeoutMs: 60_000 });
         mixedWrites = acknowledged() - from;
         await Promise.all([become(next.program, workers), become(next.program, apis)]);
       });
@@ -348,11 +348,11 @@ describe('two releases side by side', () => {
   );
 
   test(
-    'the way back, on the new schema of the database, fails no call',
+    'a rolling downgrade on the new database schema fails no call',
     async () => {
       const { apis, workers } = storm.cluster;
       await failingNoCall(async () => {
-        // First those who make jobs of the new schema.
+        // First those that create jobs of the new schema.
         await become(null, apis);
         await become(null, workers);
       });
@@ -364,7 +364,7 @@ describe('two releases side by side', () => {
 });
 
 describe('afterwards', () => {
-  test('the pipelines come to their end, and no answer was wrong', async () => {
+  test('the pipelines end, and no response was wrong', async () => {
     await Promise.all([...storm.pipelines, ...storm.cliPipelines].map((pipeline) => pipeline.stop()));
     expect(storm.pipelines.flatMap(({ figures }) => figures.wrongAnswers)).toEqual([]);
     expect(storm.crashes).toEqual([]);
@@ -421,7 +421,7 @@ describe('afterwards', () => {
     await write;
     await client.complete(update);
     expect(await stateOf(path)).toBe(sha256(document));
-    // What the store refused in the storm is tried again after a minute.
+    // Deletions that failed in the storm are retried after a minute.
     await query(cluster, 'update blobs set delete_at = now() where delete_at > now()');
     const deadline = Date.now() + 180_000;
     let adopted = (await reconcileBlobs(cluster)).adopted;
@@ -431,7 +431,7 @@ describe('afterwards', () => {
       Date.now() < deadline
     ) {
       await sleep(500);
-      // Uploads that were on their way when their row was swept; none can come once the parts are at rest.
+      // Uploads that were pending when their row was swept; no more can arrive once the parts are idle.
       adopted += (await reconcileBlobs(cluster)).adopted;
       report = await inspect();
     }

@@ -6,7 +6,7 @@ import { joinUrls, type PostgresPair, startPostgresPair } from '../../testkit/po
 import { findLostWrites, query } from './support/audit.ts';
 import { type Pipeline, pipelineMix } from './support/pipelines.ts';
 
-// A small cluster on two Postgres servers, of which the second becomes the first. Every commit waits for both.
+// A small cluster on two Postgres servers, the second of which becomes the primary. Every commit waits for both.
 
 let pair: PostgresPair;
 let cluster: Cluster;
@@ -37,10 +37,10 @@ afterAll(async () => {
 const acknowledged = (): number => pipelines.reduce((sum, { figures }) => sum + figures.acknowledged, 0);
 const goOn = async (): Promise<void> => {
   const from = acknowledged();
-  await pollUntil('the pipelines go on', () => acknowledged() > from + 100, { timeoutMs: 180_000 });
+  await pollUntil('the pipelines continue', () => acknowledged() > from + 100, { timeoutMs: 180_000 });
 };
 
-test('the primary dies in the middle of it, and the standby takes over', async () => {
+test('the primary dies under load, and the standby takes over', async () => {
   await goOn();
   await pair.primary.kill();
   await pair.promote();

@@ -8,7 +8,7 @@ import { type TestResponse, testApp } from '../support/test-app.ts';
 const S = '/api/stacks/:organization/:project/:stack';
 const U = `${S}/:kind(^(?:update|preview|refresh|destroy)$)/:updateId`;
 
-/** Who may call each route. A new route fails the first test until it is written down here. */
+/** Who may call each route. The first test fails for a route that is missing here. */
 const expected: Record<string, 'public' | 'user' | 'viewer' | 'member' | 'admin' | 'lease'> = {
   'GET /healthz': 'public',
   'GET /readyz': 'public',
@@ -105,7 +105,7 @@ function request(
   return app.call(method, url, { ...(auth === undefined ? {} : { auth }), ...(body ? { body } : {}) });
 }
 
-/** The status, once sure that the body repeats it: the CLI trusts the body. */
+/** Returns the status after checking that the body repeats it: the CLI trusts the body. */
 function statusOf(route: string, response: TestResponse): number {
   if (response.status >= 400 && !route.startsWith('HEAD')) {
     expect(response.json).toEqual({ code: response.status, message: expect.stringMatching(/./) });
@@ -113,7 +113,7 @@ function statusOf(route: string, response: TestResponse): number {
   return response.status;
 }
 
-test('every registered route has an expectation, and every expectation a route', () => {
+test('the table of expectations matches the registered routes', () => {
   const routes = listRoutes(app.app);
   const known = new Set(Object.keys(expected));
   const automaticHeads = new Set(
@@ -126,14 +126,14 @@ test('every registered route has an expectation, and every expectation a route',
 describe('without a valid token', () => {
   const routes = Object.keys(expected).filter((route) => expected[route] !== 'public');
 
-  test.each(routes)('401 at %s', async (route) => {
+  test.each(routes)('%s returns 401', async (route) => {
     for (const auth of [undefined, 'token', 'token ', 'Basic abc', `token ${'x'.repeat(40)}`]) {
       const status = statusOf(route, await request(route, auth));
       expect({ auth, status }).toEqual({ auth, status: 401 });
     }
   });
 
-  test('401 for tokens revoked or expired, at once', async () => {
+  test('a revoked or expired token gets 401 at once', async () => {
     for (const change of ['revoked_at = now()', `expires_at = now() - interval '1 second'`]) {
       const token = await app.createUser(own.organization, 'admin');
       expect((await request(`GET ${S}`, `token ${token}`)).status).toBe(200);
@@ -142,12 +142,12 @@ describe('without a valid token', () => {
     }
   });
 
-  test.each([...organizational, ...guarded('user')])('a lease is no API token: 401 at %s', async (route) => {
+  test.each([...organizational, ...guarded('user')])('%s rejects a lease as API token with 401', async (route) => {
     expect(statusOf(route, await request(route, lease))).toBe(401);
     expect(statusOf(route, await request(route, lease.replace('update-token', 'token')))).toBe(401);
   });
 
-  test.each(guarded('lease'))('an API token is no lease: refused at %s', async (route) => {
+  test.each(guarded('lease'))('%s rejects an API token as lease', async (route) => {
     const admin = tokens['admin'] as string;
     expect(statusOf(route, await request(route, admin))).toBe(401);
     expect(statusOf(route, await request(route, admin.replace('token', 'update-token')))).toBe(403);
@@ -155,31 +155,31 @@ describe('without a valid token', () => {
 });
 
 describe('with a token', () => {
-  test.each(organizational)('roles at %s', async (route) => {
+  test.each(organizational)('%s requires its role', async (route) => {
     const order = ['viewer', 'member', 'admin'];
     const needed = order.indexOf(expected[route] as string);
     for (const [rank, role] of order.entries()) {
       if (rank >= needed) continue;
       expect({ role, status: statusOf(route, await request(route, tokens[role])) }).toEqual({ role, status: 403 });
     }
-    // The update under way makes sure that a change which is let in is refused later on; it must not be cancelled here.
+    // The running update makes sure that an authorized write is rejected later. It must not be cancelled here.
     const ids = route.endsWith('/cancel') ? { update: '00000000-0000-4000-8000-000000000000' } : {};
     const least = statusOf(route, await request(route, tokens[order[needed] as string], ids));
     expect([401, 403]).not.toContain(least);
   });
 
-  test.each(organizational)('an outsider learns nothing at %s', async (route) => {
+  test.each(organizational)('%s does not tell an outsider whether the organization exists', async (route) => {
     const there = await request(route, tokens['outsider']);
     expect(statusOf(route, there)).toBe(404);
     const absent = await request(route, tokens['outsider'], { organization: 'no-such-organization' });
     expect(absent.text.replaceAll('no-such-organization', own.organization)).toBe(there.text);
   });
 
-  test.each(guarded('user'))('any user may %s', async (route) => {
+  test.each(guarded('user'))('%s is open to any user', async (route) => {
     expect(statusOf(route, await request(route, tokens['outsider']))).toBe(200);
   });
 
-  test('the scheme may be written Bearer, in any case', async () => {
+  test('the scheme may be Bearer or token, in any case', async () => {
     for (const scheme of ['Bearer', 'bearer', 'Token', 'TOKEN']) {
       const auth = (tokens['viewer'] as string).replace('token', scheme);
       expect((await request(`GET ${S}`, auth)).status).toBe(200);
@@ -188,7 +188,7 @@ describe('with a token', () => {
 });
 
 describe('a lease', () => {
-  test.each(guarded('lease'))('of another update, or unknown, is 403 at %s', async (route) => {
+  test.each(guarded('lease'))('%s returns 403 for one of another update, or an unknown one', async (route) => {
     const other = await createStack(app);
     const foreign = await startUpdate(app, other);
     expect(statusOf(route, await request(route, foreign.lease))).toBe(403);
@@ -197,20 +197,23 @@ describe('a lease', () => {
       expect(statusOf(route, await request(route, lease, { update }))).toBe(403);
   });
 
-  test.each(guarded('lease'))('expired, cancelled or completed is 403 at %s', async (route) => {
-    for (const end of ['expire', 'cancel', 'complete'] as const) {
-      const stack = await createStack(app);
-      const update = await startUpdate(app, stack);
-      if (end === 'expire') await query(app, 'update updates set expires_at = now() where id = $1', [update.id]);
-      if (end === 'cancel') await ok(app.call('POST', `${update.path}/cancel`, { auth: stack.auth }));
-      if (end === 'complete')
-        await ok(app.call('POST', `${update.path}/complete`, { auth: update.lease, body: { status: 'failed' } }));
-      const [method, pattern] = route.split(' ') as [string, string];
-      const response = await app.call(method, pattern.replace(U, update.path), {
-        auth: update.lease,
-        body: { ...deployment(1), status: 'succeeded', entries: [], events: [] },
-      });
-      expect({ end, status: statusOf(route, response) }).toEqual({ end, status: 403 });
-    }
-  });
+  test.each(guarded('lease'))(
+    '%s returns 403 after it has expired, or its update was cancelled or completed',
+    async (route) => {
+      for (const end of ['expire', 'cancel', 'complete'] as const) {
+        const stack = await createStack(app);
+        const update = await startUpdate(app, stack);
+        if (end === 'expire') await query(app, 'update updates set expires_at = now() where id = $1', [update.id]);
+        if (end === 'cancel') await ok(app.call('POST', `${update.path}/cancel`, { auth: stack.auth }));
+        if (end === 'complete')
+          await ok(app.call('POST', `${update.path}/complete`, { auth: update.lease, body: { status: 'failed' } }));
+        const [method, pattern] = route.split(' ') as [string, string];
+        const response = await app.call(method, pattern.replace(U, update.path), {
+          auth: update.lease,
+          body: { ...deployment(1), status: 'succeeded', entries: [], events: [] },
+        });
+        expect({ end, status: statusOf(route, response) }).toEqual({ end, status: 403 });
+      }
+    },
+  );
 });

@@ -12,8 +12,8 @@ const app = testApp();
 
 const ref = ({ organization, project, stack }: TestStack): string => `${organization}/${project}/${stack}`;
 
-/** Version 1 has r0; version 2 is a cancelled update with `one`, an entry that cannot be replayed, and `two`. */
-async function faulty(): Promise<{ stack: TestStack; update: RunningUpdate }> {
+/** Version 1 has r0. Version 2 is a cancelled update with `one`, an entry that cannot be replayed, and `two`. */
+async function createFaulty(): Promise<{ stack: TestStack; update: RunningUpdate }> {
   const stack = await createStack(app);
   await ok(app.call('POST', `${stack.path}/import`, { auth: stack.auth, body: deployment(1) }));
   const update = await startUpdate(app, stack, { journal: true });
@@ -25,8 +25,8 @@ async function faulty(): Promise<{ stack: TestStack; update: RunningUpdate }> {
   return { stack, update };
 }
 
-/** What a newer release would understand otherwise. */
-const mend = (update: RunningUpdate, sequenceId: number, kind = 1) =>
+/** Changes an entry into one that can be replayed, as if a newer release understood it. */
+const makeReplayable = (update: RunningUpdate, sequenceId: number, kind = 1) =>
   query(
     app,
     `update journal_entries set entry = replace(replace(entry, '"removeOld":99', '"removeOld":0'), '"kind":77', $3)
@@ -41,17 +41,17 @@ async function takesUpdates(stack: TestStack): Promise<void> {
 }
 
 describe('refold', () => {
-  test('says why when nothing has changed, and the stack still waits', async () => {
-    const { stack } = await faulty();
+  test('reports the reason when nothing has changed, and the stack stays blocked', async () => {
+    const { stack } = await createFaulty();
     const run = await runAdminCommand(app, 'refold', ref(stack));
     expect([run.code, run.stderr]).toEqual([1, expect.stringContaining('Journal entry 4: "removeOld" is 99')]);
     expect(run.stderr).toContain('3 of 6 entries can be replayed');
     expect((await getStack(app, stack)).journalError).toContain('Journal entry 4');
   });
 
-  test('puts the whole journal into the state once all of it can be replayed', async () => {
-    const { stack, update } = await faulty();
-    await mend(update, 4);
+  test('compacts the whole journal once every entry can be replayed', async () => {
+    const { stack, update } = await createFaulty();
+    await makeReplayable(update, 4);
     const run = await runAdminCommand(app, 'refold', ref(stack));
     expect([run.code, run.stdout]).toEqual([0, expect.stringContaining('has all 6 entries')]);
     expect(run.stderr).toContain('"audit":"refold"');
@@ -60,9 +60,9 @@ describe('refold', () => {
     await takesUpdates(stack);
   });
 
-  test('goes as far as it can, and says what stands in the way now', async () => {
-    const { stack, update } = await faulty();
-    await mend(update, 4);
+  test('replays as many entries as possible and reports the next one that fails', async () => {
+    const { stack, update } = await createFaulty();
+    await makeReplayable(update, 4);
     await query(
       app,
       `update journal_entries set entry = replace(entry, '"kind":1', '"kind":"x"') where update_id = $1 and sequence_id = 6`,
@@ -74,7 +74,7 @@ describe('refold', () => {
     expect((await getStack(app, stack)).journalError).toContain('Journal entry 6');
   });
 
-  test('takes up entries of a kind that was not known; versions made since stay as they are', async () => {
+  test('replays entries of a kind that used to be unknown and leaves newer versions unchanged', async () => {
     const stack = await createStack(app);
     const update = await startUpdate(app, stack, { journal: true });
     const [begin, success] = creation(3, 'two', stack) as [object, object];
@@ -82,7 +82,7 @@ describe('refold', () => {
     await ok(complete(app, update));
     const next = await startUpdate(app, stack, { journal: true });
     await ok(append(app, next, [...creation(1, 'three', stack), beginning(3, 3), removal(4, 3, 0)]));
-    await mend(update, 4);
+    await makeReplayable(update, 4);
     const busy = await runAdminCommand(app, 'refold', ref(stack));
     expect([busy.code, busy.stderr]).toEqual([1, expect.stringContaining('an update is running')]);
     await ok(complete(app, next));
@@ -90,15 +90,15 @@ describe('refold', () => {
     expect([run.code, run.stdout]).toEqual([0, expect.stringContaining('Newer versions')]);
     expect(await exportedNames(app, stack, 1)).toEqual(['one', 'two']);
     expect(await exportedNames(app, stack, 2)).toEqual(['three']);
-    // What the newer version was made from is still there for it.
+    // The base of the newer version is still stored.
     await app.context.compactor.rebuild(next.id);
     expect(await exportedNames(app, stack)).toEqual(['three']);
     await takesUpdates(stack);
   });
 });
 
-test('accept takes the prefix for the state; the journal goes when its time is over', async () => {
-  const { stack, update } = await faulty();
+test('accept makes the replayed prefix the state; the journal is deleted after its retention time', async () => {
+  const { stack, update } = await createFaulty();
   const run = await runAdminCommand(app, 'accept', ref(stack));
   expect([run.code, run.stdout]).toEqual([0, expect.stringContaining('The first 3 of 6 journal entries are in it')]);
   expect(run.stderr).toContain('"audit":"accept"');
@@ -116,8 +116,8 @@ test('accept takes the prefix for the state; the journal goes when its time is o
 });
 
 describe('restore', () => {
-  test('makes an earlier state a new version, and the stack takes updates again', async () => {
-    const { stack } = await faulty();
+  test('makes an earlier state the new version, and the stack accepts updates again', async () => {
+    const { stack } = await createFaulty();
     const run = await runAdminCommand(app, 'restore', ref(stack), '1');
     expect([run.code, run.stdout]).toEqual([0, expect.stringContaining('is version 3')]);
     expect((await exportState(app, stack)).text).toBe((await exportState(app, stack, 1)).text);
@@ -130,13 +130,13 @@ describe('restore', () => {
     ['9', 'no version 9'],
     ['x', 'a version is a number'],
   ])('changes nothing for version %s', async (version, problem) => {
-    const { stack } = await faulty();
+    const { stack } = await createFaulty();
     const run = await runAdminCommand(app, 'restore', ref(stack), version);
     expect([run.code, run.stderr]).toEqual([1, expect.stringContaining(problem)]);
     expect((await getStack(app, stack)).journalError).toContain('Journal entry 4');
   });
 
-  test('is refused while an update runs', async () => {
+  test('is rejected while an update runs', async () => {
     const stack = await createStack(app);
     await ok(app.call('POST', `${stack.path}/import`, { auth: stack.auth, body: deployment(1) }));
     await startUpdate(app, stack);
@@ -146,8 +146,8 @@ describe('restore', () => {
 });
 
 describe('journal', () => {
-  test('prints every entry as a line of JSON, of the newest journal or of a version', async () => {
-    const { stack } = await faulty();
+  test('prints every entry as a line of JSON, for the newest journal or for a given version', async () => {
+    const { stack } = await createFaulty();
     for (const args of [[], ['--version', '2']]) {
       const run = await runAdminCommand(app, 'journal', ref(stack), ...args);
       expect(run.code).toBe(0);
@@ -163,7 +163,7 @@ describe('journal', () => {
     expect([none.code, none.stderr]).toEqual([1, expect.stringContaining('no journal of version 1')]);
   });
 
-  test('prints a long one whole, entries with line ends on one line', async () => {
+  test('prints a long journal completely and puts entries with line breaks on one line', async () => {
     const stack = await createStack(app);
     const update = await startUpdate(app, stack, { journal: true });
     const names = Array.from({ length: 2_500 }, (_, at) => `é${at}`);
@@ -176,7 +176,7 @@ describe('journal', () => {
   });
 });
 
-test('the commands are in the help, and want a stack that exists', async () => {
+test('the commands are listed in the help and require an existing stack', async () => {
   const help = await runAdminCommand(app, 'help');
   for (const command of ['refold', 'accept', 'restore', 'journal']) expect(help.stdout).toContain(`  ${command} <org`);
   const run = await runAdminCommand(app, 'refold', 'no/such/stack');

@@ -12,7 +12,7 @@ import { append, getUpdate } from '../support/update-calls.ts';
 
 const app = testApp();
 
-/** Like a process of its own, which most of these tests can do without: `runCommandLine` with what it prints. */
+/** Replaces a separate process, which most of these tests do not need: `runCommandLine` with captured output. */
 async function admin(...args: string[]): Promise<AdminRun> {
   const printed = { log: '', error: '' };
   const spies = (['log', 'error'] as const).map((stream) =>
@@ -29,15 +29,15 @@ async function admin(...args: string[]): Promise<AdminRun> {
   }
 }
 
-/** Runs what must succeed; returns what it printed. */
-async function done(...args: string[]): Promise<string> {
+/** Runs a command that must succeed and returns its output. */
+async function runOk(...args: string[]): Promise<string> {
   const run = await admin(...args);
   if (run.code !== 0) throw new Error(`${run.code}: ${run.stderr}`);
   return run.stdout;
 }
 
-/** Runs what must be refused with the exit code; returns the sentence. */
-async function refused(code: number, ...args: string[]): Promise<string> {
+/** Runs a command that must fail with `code` and returns its error message. */
+async function runRejected(code: number, ...args: string[]): Promise<string> {
   const run = await admin(...args);
   expect([run.code, run.stdout]).toEqual([code, '']);
   return run.stderr;
@@ -66,28 +66,28 @@ async function leaveRunning(): Promise<{ login: string; token: string; owner: Te
   return { login, token, owner, update };
 }
 
-test('creates organizations, users and tokens, and changes none that exist', async () => {
-  expect(await done('create-organization', 'acme')).toBe('Created organization acme.\n');
-  expect(await done('create-user', 'ada', '--organization', 'acme', '--role', 'admin', '--site-admin')).toBe(
+test('creates organizations, users and tokens, and does not change existing ones', async () => {
+  expect(await runOk('create-organization', 'acme')).toBe('Created organization acme.\n');
+  expect(await runOk('create-user', 'ada', '--organization', 'acme', '--role', 'admin', '--site-admin')).toBe(
     'Created user ada, site admin, admin in acme.\n',
   );
-  const token = (await done('create-token', 'ada', '--description', 'laptop')).trim();
+  const token = (await runOk('create-token', 'ada', '--description', 'laptop')).trim();
   expect(await status(token)).toBe(200);
-  expect(await done('create-user', 'ada', '--organization', 'acme')).toBe('User ada exists.\n');
+  expect(await runOk('create-user', 'ada', '--organization', 'acme')).toBe('User ada exists.\n');
   expect(await roleOf('ada', 'acme')).toBe('admin');
-  await done('create-organization', 'other');
-  const asked = await refused(1, 'create-user', 'ada', '--organization', 'acme', '--role', 'viewer');
+  await runOk('create-organization', 'other');
+  const asked = await runRejected(1, 'create-user', 'ada', '--organization', 'acme', '--role', 'viewer');
   expect(asked).toContain('is admin in acme: holdfast admin set-role ada viewer --organization acme');
-  expect(await refused(1, 'create-user', 'ada', '--organization', 'other')).toContain(
+  expect(await runRejected(1, 'create-user', 'ada', '--organization', 'other')).toContain(
     'is not in other: holdfast admin add-member ada --organization other --role member',
   );
   expect([await roleOf('ada', 'acme'), await roleOf('ada', 'other')]).toEqual(['admin', null]);
-  await done('create-user', 'bob');
-  expect(await refused(1, 'create-user', 'bob', '--site-admin')).toContain('holdfast admin set-site-admin bob');
+  await runOk('create-user', 'bob');
+  expect(await runRejected(1, 'create-user', 'bob', '--site-admin')).toContain('holdfast admin set-site-admin bob');
   expect(await query(app, `select login from users where site_admin`)).toEqual([{ login: 'ada' }]);
 });
 
-describe('an update that runs ends as cancelled at once with', () => {
+describe('a running update is cancelled at once by', () => {
   const tokenId = async (token: string): Promise<string> => {
     const hash = createHash('sha256').update(token).digest();
     return (await query<{ id: string }>(app, 'select id from api_tokens where token_hash = $1', [hash]))[0]?.id ?? '';
@@ -118,19 +118,19 @@ describe('an update that runs ends as cancelled at once with', () => {
   });
 });
 
-test('a deactivated user is let in by no token, gets no new one, and comes back as it was', async () => {
+test('a deactivated user is rejected with every token, gets no new token, and is restored unchanged', async () => {
   const token = await app.createUser('deactivation', 'viewer', 'dan');
-  await done('deactivate-user', 'dan');
+  await runOk('deactivate-user', 'dan');
   expect(await status(token)).toBe(401);
-  expect(await refused(1, 'create-token', 'dan')).toContain('holdfast admin reactivate-user dan');
-  expect(await refused(1, 'create-user', 'dan')).toContain('is deactivated');
-  expect(await done('list', '--user', 'dan')).toMatch(/deactivation {2}dan {2}viewer\n(.*\n)*.*dan {2}deactivated/);
-  await done('reactivate-user', 'dan');
-  // What was refused just now, a replica refuses for 2 s more.
+  expect(await runRejected(1, 'create-token', 'dan')).toContain('holdfast admin reactivate-user dan');
+  expect(await runRejected(1, 'create-user', 'dan')).toContain('is deactivated');
+  expect(await runOk('list', '--user', 'dan')).toMatch(/deactivation {2}dan {2}viewer\n(.*\n)*.*dan {2}deactivated/);
+  await runOk('reactivate-user', 'dan');
+  // A replica keeps rejecting a token for 2 s after it has rejected it.
   await until(async () => (await status(token)) === 200, 'the token is let in');
 });
 
-test('roles are changed by name; the last admin and the last site admin go only with --force', async () => {
+test('roles are changed by name; the last admin and the last site admin are removed only with --force', async () => {
   const [boss] = [await app.createUser('firm', 'admin', 'boss'), await app.createUser('firm', 'member', 'eve')];
   await query(app, `update users set site_admin = login = 'boss'`);
   const inFirm = ['--organization', 'firm'];
@@ -139,23 +139,23 @@ test('roles are changed by name; the last admin and the last site admin go only 
     ['set-role', 'boss', 'member', ...inFirm],
     ['deactivate-user', 'boss'],
   ])
-    expect(await refused(1, ...command)).toContain('boss is the last admin of firm');
-  expect(await refused(1, 'unset-site-admin', 'boss')).toContain('boss is the last site admin');
+    expect(await runRejected(1, ...command)).toContain('boss is the last admin of firm');
+  expect(await runRejected(1, 'unset-site-admin', 'boss')).toContain('boss is the last site admin');
   expect([await roleOf('boss', 'firm'), await status(boss)]).toEqual(['admin', 200]);
 
-  expect(await done('set-role', 'eve', 'admin', ...inFirm)).toBe(
+  expect(await runOk('set-role', 'eve', 'admin', ...inFirm)).toBe(
     'User eve is now admin in firm; the role was member.\n',
   );
-  await done('set-site-admin', 'eve');
-  await done('unset-site-admin', 'boss');
-  await done('remove-member', 'boss', ...inFirm);
+  await runOk('set-site-admin', 'eve');
+  await runOk('unset-site-admin', 'boss');
+  await runOk('remove-member', 'boss', ...inFirm);
   expect(await roleOf('boss', 'firm')).toBeNull();
-  expect(await refused(1, 'deactivate-user', 'eve')).toContain('last admin');
-  await done('deactivate-user', 'eve', '--force');
-  expect(await done('add-member', 'boss', ...inFirm, '--role', 'viewer')).toBe('User boss is viewer in firm.\n');
+  expect(await runRejected(1, 'deactivate-user', 'eve')).toContain('last admin');
+  await runOk('deactivate-user', 'eve', '--force');
+  expect(await runOk('add-member', 'boss', ...inFirm, '--role', 'viewer')).toBe('User boss is viewer in firm.\n');
 });
 
-test('the process leaves with 2 where a command was not understood, with 1 where it is refused', async () => {
+test('exits with 2 for an invalid command line and with 1 for a failed command', async () => {
   const [misspelt, unknown] = [
     await runAdminCommand(app, 'remove-member', '--organization', 'acme'),
     await runAdminCommand(app, 'create-token', 'nobody'),
@@ -164,7 +164,7 @@ test('the process leaves with 2 where a command was not understood, with 1 where
   expect([unknown.code, unknown.stderr]).toEqual([1, 'holdfast: there is no user "nobody"\n']);
 });
 
-test('what is not there, and what was written wrongly, is said in a sentence', async () => {
+test('missing objects and invalid arguments are reported in a sentence', async () => {
   for (const [code, sentence, ...command] of [
     [1, 'there is no user "nobody"', 'deactivate-user', 'nobody'],
     [1, 'there is no organization "nowhere"', 'remove-member', 'nobody', '--organization', 'nowhere'],
@@ -177,8 +177,8 @@ test('what is not there, and what was written wrongly, is said in a sentence', a
     [2, "too many arguments for 'deactivate-user'", 'deactivate-user', 'a', 'b'],
     [2, "unknown command 'remove'", 'remove', 'a'],
   ] as const)
-    expect(await refused(code, ...command)).toContain(sentence);
-  const help = await done('help');
+    expect(await runRejected(code, ...command)).toContain(sentence);
+  const help = await runOk('help');
   for (const command of ['remove-member', 'reactivate-user', 'unset-site-admin', 'revoke --user', 'rewrap-keys'])
     expect(help).toContain(command);
 });

@@ -13,8 +13,8 @@ import { until } from '../support/until.ts';
 import { cancel, saveState } from '../support/update-calls.ts';
 import { head, WireServer } from '../support/wire.ts';
 
-// Full checkpoints have no number of their own. Two replicas on one database; the first one is held where a frozen process
-// could be.
+// Full checkpoints have no sequence number. There are two replicas on one database; the first one is held at a point
+// where a process could freeze.
 
 const directory = mkdtempSync(path.join(tmpdir(), 'holdfast-full-order-'));
 let gated: Awaited<ReturnType<typeof openGatedBlobs>>;
@@ -34,7 +34,7 @@ afterAll(async () => {
   rmSync(directory, { recursive: true, force: true });
 });
 
-test('one that is held between its coming and its commit does not overwrite a newer one', async () => {
+test('a write that is held between arrival and commit does not overwrite a newer one', async () => {
   const stack = await createStack(other);
   const update = await startUpdate(other, stack);
   gated.shut();
@@ -48,19 +48,19 @@ test('one that is held between its coming and its commit does not overwrite a ne
   }
   expect((await old).status).toBe(204);
   expect(await exportedNames(other, stack)).toHaveLength(2);
-  // What comes after it has its place behind all of them.
+  // Later writes are ordered after all of them.
   await ok(saveState(held, update, 3));
   expect(await exportedNames(other, stack)).toHaveLength(3);
   await ok(cancel(other, stack, update));
 });
 
-describe('one whose client has gone before it had its place', () => {
+describe('a write whose client disconnected before it got its arrival sequence', () => {
   let server: WireServer;
   beforeAll(async () => {
     server = await WireServer.listen(held);
   });
 
-  // Within a single read of the socket, and behind what the parser holds back; as a job.
+  // Sent in one socket read, sent behind what the parser holds back, and sent as a job.
   test.each([100, 200_000, 300_000])('changes nothing (%p bytes)', async (bytes) => {
     const stack = await createStack(other);
     const update = await startUpdate(other, stack);
@@ -86,7 +86,7 @@ describe('one whose client has gone before it had its place', () => {
       await blocker.end();
     }
     await until(async () => (await openConnections()) === 0, 'the call is over');
-    // Time in which it would be committed.
+    // Enough time for a commit to happen.
     await sleep(500);
     expect(await exportedNames(other, stack)).toHaveLength(1);
   });

@@ -8,7 +8,7 @@ import {
   type Scene,
 } from '../support/every-body-route.ts';
 import { testApp } from '../support/test-app.ts';
-import { expectNothingChanged, expectRefusal, type WireAnswer, WireServer } from '../support/wire.ts';
+import { expectNothingChanged, expectRejection, type WireAnswer, WireServer } from '../support/wire.ts';
 
 const app = testApp();
 let server: WireServer;
@@ -29,7 +29,7 @@ function send(
 
 const deep = (levels: number) => `${'['.repeat(levels)}${']'.repeat(levels)}`;
 
-/** Texts that are no JSON in UTF-8, made from a body that the route would take. */
+/** Texts that are not JSON in UTF-8, made from a body that the route accepts. */
 const brokenTexts: [string, (valid: string) => string | Buffer][] = [
   ['cut off in the middle', (valid) => valid.slice(0, valid.length / 2)],
   ['cut off before its last byte', (valid) => valid.slice(0, -1)],
@@ -61,36 +61,36 @@ const brokenTexts: [string, (valid: string) => string | Buffer][] = [
   ['with 100,000 levels that never end', (valid) => `${valid.slice(0, -1)},"x":${'{"a":'.repeat(100_000)}`],
 ];
 
-describe.each(allRouteNames)('%s refuses a body', (name) => {
+describe.each(allRouteNames)('%s rejects the body', (name) => {
   test.each(brokenTexts)('%s', async (_what, make) => {
     await expectNothingChanged(server, async () => {
-      expectRefusal(await send(name, make(routeNamed(scene, name).valid)), 400);
+      expectRejection(await send(name, make(routeNamed(scene, name).valid)), 400);
     });
   });
 });
 
 describe('an empty body', () => {
   const mayBeEmpty = ['start'];
-  test.each(allRouteNames.filter((name) => !mayBeEmpty.includes(name)))('is refused by %s', async (name) => {
+  test.each(allRouteNames.filter((name) => !mayBeEmpty.includes(name)))('is rejected by %s', async (name) => {
     await expectNothingChanged(server, async () => {
-      expectRefusal(await send(name, ''), 400);
+      expectRejection(await send(name, ''), 400);
     });
   });
 });
 
 describe('encodings that are not gzip', () => {
-  test.each(allRouteNames)('are refused by %s with 415', async (name) => {
+  test.each(allRouteNames)('are rejected by %s with 415', async (name) => {
     const { valid } = routeNamed(scene, name);
     await expectNothingChanged(server, async () => {
       for (const encoding of ['br', 'deflate', 'zstd', 'gzip, gzip', 'compress', 'x'.repeat(4000)]) {
-        expectRefusal(await send(name, valid, { 'Content-Encoding': encoding }), 415);
+        expectRejection(await send(name, valid, { 'Content-Encoding': encoding }), 415);
       }
     });
   });
 });
 
-describe('what is not gzip, though it says so', () => {
-  test.each(allRouteNames)('is refused by %s', async (name) => {
+describe('a body that is not gzip although its header says so', () => {
+  test.each(allRouteNames)('is rejected by %s', async (name) => {
     const { valid } = routeNamed(scene, name);
     const { gzipSync } = await import('node:zlib');
     const whole = gzipSync(valid);
@@ -119,25 +119,25 @@ describe('what is not gzip, though it says so', () => {
       for (const [what, body] of bodies) {
         const answer = await send(name, body, { 'Content-Encoding': 'gzip' });
         expect({ what, status: answer?.status }).toEqual({ what, status: 400 });
-        expectRefusal(answer, 400);
+        expectRejection(answer, 400);
       }
     });
   });
 });
 
 describe('bodies above the limit for direct commits', () => {
-  // Padding after the value keeps the text valid, and takes it to the workers.
+  // Padding after the value keeps the text valid and makes it a job for the workers.
   const pad = (text: string) => text + ' '.repeat(300 * 1024);
 
-  test.each(routeNames.payload)('%s refuses broken JSON there too', async (name) => {
+  test.each(routeNames.payload)('%s rejects broken JSON', async (name) => {
     const { valid } = routeNamed(scene, name);
     await expectNothingChanged(server, async () => {
-      expectRefusal(await send(name, pad(`${valid}x`)), 400);
-      expectRefusal(await send(name, pad(valid.slice(0, -1))), 400);
+      expectRejection(await send(name, pad(`${valid}x`)), 400);
+      expectRejection(await send(name, pad(valid.slice(0, -1))), 400);
     });
   });
 
-  test.each(routeNames.payload)('%s refuses broken gzip there too', async (name) => {
+  test.each(routeNames.payload)('%s rejects broken gzip', async (name) => {
     const { gzipSync } = await import('node:zlib');
     const { randomBytes } = await import('node:crypto');
     const { valid } = routeNamed(scene, name);
@@ -151,7 +151,7 @@ describe('bodies above the limit for direct commits', () => {
         Buffer.concat([whole, Buffer.from('garbage behind it')]),
         Buffer.from(incompressible),
       ]) {
-        expectRefusal(await send(name, body, { 'Content-Encoding': 'gzip' }), 400);
+        expectRejection(await send(name, body, { 'Content-Encoding': 'gzip' }), 400);
       }
     });
   });

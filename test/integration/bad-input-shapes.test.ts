@@ -10,7 +10,7 @@ import {
   type Scene,
 } from '../support/every-body-route.ts';
 import { testApp } from '../support/test-app.ts';
-import { expectNothingChanged, expectRefusal, type WireAnswer, WireServer } from '../support/wire.ts';
+import { expectNothingChanged, expectRejection, type WireAnswer, WireServer } from '../support/wire.ts';
 
 const app = testApp();
 let server: WireServer;
@@ -29,7 +29,7 @@ function send(
   return server.request(route.method, route.url, { headers: headersOf(route, headers), body });
 }
 
-/** By route: bodies of the wrong shape. */
+/** Bodies of the wrong shape, by route. */
 const wrongShapes: Record<string, readonly string[]> = {
   checkpoint: [
     'null',
@@ -101,7 +101,7 @@ const wrongShapes: Record<string, readonly string[]> = {
     ].map(([member, value]) => {
       const members: Record<string, string> = {
         version: '3',
-        // The true one of a delta without edits: what is refused is refused for the member that is wrong.
+        // The correct hash of a delta without edits, so that a rejection is caused by the invalid member.
         checkpointHash: JSON.stringify(createHash('sha256').update(baseDocument).digest('hex')),
         sequenceNumber: '2',
         deploymentDelta: '[]',
@@ -323,20 +323,20 @@ describe('wrong types and values', () => {
   });
 
   const cases = Object.entries(wrongShapes).flatMap(([name, bodies]) => bodies.map((body) => [name, body] as const));
-  test.each(cases)('%s refuses %s', async (name, body) => {
+  test.each(cases)('%s rejects %s', async (name, body) => {
     await expectNothingChanged(server, async () => {
-      expectRefusal(await send(name, body), 400);
+      expectRejection(await send(name, body), 400);
     });
   });
 });
 
 describe('bodies above the limit for direct commits', () => {
-  // Padding after the value keeps the text valid, and takes it to the workers.
+  // Padding after the value keeps the text valid and makes it a job for the workers.
   const pad = (text: string) => text + ' '.repeat(300 * 1024);
 
-  test.each(routeNames.payload)('%s refuses wrong shapes there too', async (name) => {
+  test.each(routeNames.payload)('%s rejects wrong shapes', async (name) => {
     await expectNothingChanged(server, async () => {
-      for (const body of wrongShapes[name]?.slice(0, 4) ?? []) expectRefusal(await send(name, pad(body)), 400);
+      for (const body of wrongShapes[name]?.slice(0, 4) ?? []) expectRejection(await send(name, pad(body)), 400);
     });
   });
 });

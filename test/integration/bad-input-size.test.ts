@@ -10,7 +10,7 @@ import {
   type Scene,
 } from '../support/every-body-route.ts';
 import { createTestApp, testApp } from '../support/test-app.ts';
-import { expectNothingChanged, expectRefusal, head, settled, type WireAnswer, WireServer } from '../support/wire.ts';
+import { expectNothingChanged, expectRejection, head, settled, type WireAnswer, WireServer } from '../support/wire.ts';
 
 const mib = 1024 * 1024;
 
@@ -35,8 +35,8 @@ function send(
 
 const gzip = { 'Content-Encoding': 'gzip' };
 
-/** Runs `act` and fails when the process grew by more than `most` bytes meanwhile. */
-async function bounded<T>(most: number, act: () => Promise<T>): Promise<T> {
+/** Runs `act` and fails if the process grows by more than `maxBytes` meanwhile. */
+async function bounded<T>(maxBytes: number, act: () => Promise<T>): Promise<T> {
   const before = process.memoryUsage.rss();
   let peak = before;
   const timer = setInterval(() => {
@@ -47,25 +47,25 @@ async function bounded<T>(most: number, act: () => Promise<T>): Promise<T> {
   } finally {
     clearInterval(timer);
     peak = Math.max(peak, process.memoryUsage.rss());
-    expect((peak - before) / mib).toBeLessThan(most / mib);
+    expect((peak - before) / mib).toBeLessThan(maxBytes / mib);
   }
 }
 
 describe('gzip bombs', () => {
   const bombs = {
-    // 1032 to 1: 256 KiB of zeros in 264 bytes or so.
+    // 1032 to 1: 256 KiB of zeros in about 264 bytes.
     control: bomb(64 * mib),
-    // Small enough to be committed directly; tells its size truly, so that a worker takes it.
+    // Small enough to be committed directly. It states its true size, so a worker handles it.
     honest: bomb(96 * mib),
-    // A second, small member at the end tells a small size: it is inflated by the API itself.
+    // A small second member at the end states a small size, so the API inflates the body itself.
     lying: Buffer.concat([bomb(96 * mib), gzipSync(' ')]),
-    // Above the limit for direct commits: straight to a worker.
+    // Above the limit for direct commits: sent straight to a worker.
     large: Buffer.concat([bomb(96 * mib), gzipSync(Buffer.alloc(300 * 1024), { level: 0 })]),
-    // The whole is a thousandth of a thousandth of what is in the second layer.
+    // The body is about a millionth of the size of the doubly inflated content.
     nested: gzipSync(bomb(128 * mib), { level: 9 }),
   };
 
-  test('are small', () => {
+  test('the bombs are small', () => {
     expect(bombs.honest.length).toBeLessThan(256 * 1024);
     expect(bombs.lying.length).toBeLessThan(256 * 1024);
     expect(bombs.large.length).toBeGreaterThan(256 * 1024);
@@ -74,8 +74,8 @@ describe('gzip bombs', () => {
   test.each(routeNames.control)('%s answers 413', async (name) => {
     await expectNothingChanged(server, () =>
       bounded(64 * mib, async () => {
-        expectRefusal(await send(name, bombs.control, gzip), 413);
-        expectRefusal(await send(name, bombs.nested, gzip), 400);
+        expectRejection(await send(name, bombs.control, gzip), 413);
+        expectRejection(await send(name, bombs.nested, gzip), 400);
       }),
     );
   });
@@ -85,12 +85,12 @@ describe('gzip bombs', () => {
   )('%s answers 413 to one that is %s', async (name, kind) => {
     await expectNothingChanged(server, () =>
       bounded(160 * mib, async () => {
-        expectRefusal(await send(name, bombs[kind], gzip), 413);
+        expectRejection(await send(name, bombs[kind], gzip), 413);
       }),
     );
   });
 
-  test('that tell a small size are not inflated by the API beyond that, whatever the limit', async () => {
+  test('a bomb that states a small size is not inflated beyond it by the API, whatever the limit', async () => {
     await using other = await createTestApp();
     const otherServer = await WireServer.listen(other);
     const otherScene = await createScene(other);
@@ -101,13 +101,13 @@ describe('gzip bombs', () => {
       await expectNothingChanged(otherServer, () =>
         bounded(100 * mib, async () => {
           const headers = headersOf(route, gzip);
-          expectRefusal(await otherServer.request(route.method, route.url, { headers, body: lie }), 413);
+          expectRejection(await otherServer.request(route.method, route.url, { headers, body: lie }), 413);
         }),
       );
     }
   });
 
-  test('twenty at once are no worse than a few', async () => {
+  test('twenty at once use no more memory than a few', async () => {
     await expectNothingChanged(server, () =>
       bounded(400 * mib, async () => {
         const answers = await Promise.all(
@@ -119,28 +119,31 @@ describe('gzip bombs', () => {
             ),
           ),
         );
-        for (const answer of answers) expectRefusal(answer, [413, 503]);
+        for (const answer of answers) expectRejection(answer, [413, 503]);
       }),
     );
   });
 });
 
-describe('bodies that are too large as they are', () => {
-  test.each(routeNames.control)('%s answers 413 before it has read one that says so', async (name) => {
-    const route = routeNamed(scene, name);
-    await expectNothingChanged(server, async () => {
-      expectRefusal(
-        await server.send(head(route.method, route.url, { headers: headersOf(route), length: 4 * mib + 1 }), '{'),
-        413,
-      );
-    });
-  });
+describe('bodies that are too large without compression', () => {
+  test.each(routeNames.control)(
+    '%s answers 413 before reading the body when Content-Length is too large',
+    async (name) => {
+      const route = routeNamed(scene, name);
+      await expectNothingChanged(server, async () => {
+        expectRejection(
+          await server.send(head(route.method, route.url, { headers: headersOf(route), length: 4 * mib + 1 }), '{'),
+          413,
+        );
+      });
+    },
+  );
 
   test.each(routeNames.payload)('%s answers 413 before it has read one that says so', async (name) => {
     const route = routeNamed(scene, name);
     await expectNothingChanged(server, async () => {
       for (const length of [32 * mib + 1, 2 ** 40, Number.MAX_SAFE_INTEGER]) {
-        expectRefusal(
+        expectRejection(
           await server.send(head(route.method, route.url, { headers: headersOf(route), length }), '{'),
           413,
         );
@@ -152,7 +155,7 @@ describe('bodies that are too large as they are', () => {
     const route = routeNamed(scene, name);
     await expectNothingChanged(server, async () => {
       const connection = server.connect();
-      const most = route.kind === 'control' ? 4 * mib : 32 * mib;
+      const maxBytes = route.kind === 'control' ? 4 * mib : 32 * mib;
       await connection.write(
         head(route.method, route.url, { headers: headersOf(route, { 'Transfer-Encoding': 'chunked' }) }),
       );
@@ -161,14 +164,14 @@ describe('bodies that are too large as they are', () => {
         Buffer.alloc(mib, 0x20),
         Buffer.from('\r\n'),
       ]);
-      for (let sent = 0; sent <= most; sent += mib) await connection.write(chunk);
-      expectRefusal(await connection.answer(), 413);
+      for (let sent = 0; sent <= maxBytes; sent += mib) await connection.write(chunk);
+      expectRejection(await connection.answer(), 413);
       connection.destroy();
     });
   });
 });
 
-describe('very many parts', () => {
+describe('bodies with very many elements', () => {
   const many = (count: number, unit: string) => unit.repeat(count - 1) + unit.slice(0, -1);
 
   test.each([
@@ -178,7 +181,7 @@ describe('very many parts', () => {
   ])('%s', async (name, body) => {
     await expectNothingChanged(server, () =>
       bounded(300 * mib, async () => {
-        expectRefusal(await send(name, gzipSync(body), gzip), name === 'checkpoint' ? 400 : 413);
+        expectRejection(await send(name, gzipSync(body), gzip), name === 'checkpoint' ? 400 : 413);
       }),
     );
   });
@@ -198,27 +201,27 @@ describe('very many parts', () => {
     ['rename', `{"newName":"x","y":[${many(1_300_000, '{},')}]}`, 413],
     ['rename', `{"newName":"${'x'.repeat(3 * mib)}"}`, 400],
     ['create stack', `{"stackName":"${'x'.repeat(3 * mib)}"}`, 400],
-  ] as const)('%s refuses them %#', async (name, body, status) => {
+  ] as const)('%s rejects them %#', async (name, body, status) => {
     await expectNothingChanged(server, () =>
       bounded(200 * mib, async () => {
-        expectRefusal(await send(name, gzipSync(body), gzip), status);
+        expectRejection(await send(name, gzipSync(body), gzip), status);
       }),
     );
   });
 
-  test('a value of the largest size is encrypted and comes back', async () => {
+  test('a value of the largest allowed size is encrypted and decrypted', async () => {
     const { idle } = scene;
     const plaintext = Buffer.alloc(2.9 * mib, 'x').toString('base64');
     const encrypted = await app.call('POST', `${idle.path}/encrypt`, { auth: idle.auth, body: { plaintext } });
     expect(encrypted.status).toBe(200);
     const { ciphertext } = encrypted.json;
-    // The ciphertext is a little longer, and above the limit of this server.
+    // The ciphertext is a little longer than the value and above the limit of this server.
     const decrypted = await app.call('POST', `${idle.path}/decrypt`, { auth: idle.auth, body: { ciphertext } });
     expect([200, 413]).toContain(decrypted.status);
     if (decrypted.status === 200) expect(decrypted.json.plaintext).toBe(plaintext);
   });
 
-  test('ten thousand entries and a hundred thousand events are taken', async () => {
+  test('ten thousand entries and a hundred thousand events are accepted', async () => {
     const { journal, plain } = scene;
     const entries = Array.from(
       { length: 10_000 },

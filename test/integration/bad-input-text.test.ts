@@ -44,7 +44,7 @@ function expectClean(): void {
 }
 
 describe('messages', () => {
-  test.each(oddTexts)('%j comes back as it was', async (message) => {
+  test.each(oddTexts)('%j is returned unchanged', async (message) => {
     const created = await ok(
       app.call('POST', `${stack.path}/update`, { auth: stack.auth, body: { metadata: { message } } }),
     );
@@ -57,14 +57,14 @@ describe('messages', () => {
     expect(history.json.updates[0].message).toBe(message);
   });
 
-  test.each(['a\\u0000b', '\\ud800', 'x\\udc00y', '\\udc00\\ud800'])('%s is refused', async (escaped) => {
+  test.each(['a\\u0000b', '\\ud800', 'x\\udc00y', '\\udc00\\ud800'])('%s is rejected', async (escaped) => {
     const body = `{"metadata":{"message":"${escaped}"}}`;
     const answer = await app.call('POST', `${stack.path}/update`, { auth: stack.auth, body });
     expect(answer.status).toBe(400);
     expect((await get(stack.path)).json.activeUpdate).toBe('');
   });
 
-  test('one of a megabyte comes back', async () => {
+  test('a message of one megabyte is returned unchanged', async () => {
     const message = 'ü'.repeat(512 * 1024);
     const created = await ok(
       app.call('POST', `${stack.path}/update`, { auth: stack.auth, body: { metadata: { message } } }),
@@ -76,7 +76,7 @@ describe('messages', () => {
 });
 
 describe('environment and config', () => {
-  /** Creates an update with the two as raw JSON, and returns what the history tells. */
+  /** Creates an update with both as raw JSON and returns them as the history shows them. */
   async function roundTrip(
     environment: string,
     config: string,
@@ -89,7 +89,7 @@ describe('environment and config', () => {
     return { text: latest.text, ...latest.json.info };
   }
 
-  test('odd keys and values come back as they were', async () => {
+  test('odd keys and values are returned unchanged', async () => {
     const environment = Object.fromEntries(oddTexts.map((text, index) => [`${text}${index}`, text]));
     const config = Object.fromEntries(
       oddTexts.map((text, index) => [`ns:${text}`, { string: text, secret: index % 2 === 0, object: false }]),
@@ -101,7 +101,7 @@ describe('environment and config', () => {
     expect(Object.keys(back.environment)).toEqual(Object.keys(environment));
   });
 
-  test('NUL and half surrogates, which JSON can escape, come back', async () => {
+  test('NUL and lone surrogates escaped in JSON are returned unchanged', async () => {
     const back = await roundTrip(
       '{"nul\\u0000key":"a\\u0000b","half":"\\ud800x","other":"\\udc00"}',
       '{"n:\\u0000":{"string":"\\u0000\\ud83d"}}',
@@ -110,7 +110,7 @@ describe('environment and config', () => {
     expect(back.config).toEqual({ 'n:\0': { string: '\0\ud83d' } });
   });
 
-  test('__proto__ and constructor are names like any other', async () => {
+  test('__proto__ and constructor are ordinary names', async () => {
     const back = await roundTrip(
       '{"__proto__":"p","constructor":"c","toString":"t","hasOwnProperty":"h"}',
       `{"__proto__":{"string":"p"},"constructor":{"string":"c"},"deep":${pollution}}`,
@@ -128,7 +128,7 @@ describe('environment and config', () => {
     expectClean();
   });
 
-  test('values that are no strings come back, and no others for them', async () => {
+  test('values that are not strings are returned unchanged', async () => {
     const environment = '{"n":1,"b":true,"z":null,"l":[1,"2"],"o":{"k":[]}}';
     const config = '{"plain":"text","n":17,"z":null}';
     const back = await roundTrip(environment, config);
@@ -136,13 +136,13 @@ describe('environment and config', () => {
     expect(back.config).toEqual(JSON.parse(config));
   });
 
-  test('null for either means none', async () => {
+  test('null for either is the same as leaving it out', async () => {
     const back = await roundTrip('null', 'null');
     expect(back.environment).toEqual({});
     expect(back.config).toEqual({});
   });
 
-  test('of a repeated member the last counts', async () => {
+  test('the last of several members with the same name counts', async () => {
     const back = await roundTrip('{"a":"1","a":"2"}', '{"c":{"string":"1"},"c":{"string":"2"}}');
     expect(back.environment).toEqual({ a: '2' });
     expect(back.config).toEqual({ c: { string: '2' } });
@@ -153,7 +153,7 @@ describe('tags', () => {
   const replace = (body: string | object): Promise<TestResponse> =>
     app.call('PATCH', `${stack.path}/tags`, { auth: stack.auth, body });
 
-  test.each(oddTexts)('the value %j comes back, and can be asked for', async (value) => {
+  test.each(oddTexts)('the value %j is returned unchanged and can be used as a filter', async (value) => {
     await ok(replace({ 'my:tag': value }));
     expect((await get(stack.path)).json.tags).toEqual({ 'my:tag': value });
     const query = `organization=${stack.organization}&tagName=my:tag&tagValue=${encodeURIComponent(value)}`;
@@ -169,7 +169,7 @@ describe('tags', () => {
   });
 
   test.each(['__proto__', 'constructor', 'toString', 'tags', 'a', 'A-Z_0.9:z', 'x'.repeat(40)])(
-    'the name %s is taken',
+    'the name %s is accepted',
     async (name) => {
       await ok(replace(`{"${name}":"v","other":"w"}`));
       const answer = await get(stack.path);
@@ -183,7 +183,7 @@ describe('tags', () => {
     },
   );
 
-  test('a tag of the contract’s form may be called tags', async () => {
+  test('a tag in the contract’s form may be called tags', async () => {
     await ok(replace({ tags: { tags: 'v' } }));
     expect((await get(stack.path)).json.tags).toEqual({ tags: 'v' });
     await ok(replace('{"tags":"v"}'));
@@ -203,7 +203,7 @@ describe('tags', () => {
     ['a value with NUL', { a: 'b\0c' }],
     ['a value that is half a pair', { a: '\ud800' }],
     ['201 tags', Object.fromEntries(Array.from({ length: 201 }, (_, index) => [`t${index}`, '']))],
-  ])('%s is refused, wherever tags are set', async (_what, tags) => {
+  ])('%s is rejected wherever tags are set', async (_what, tags) => {
     await ok(replace({ keep: 'this' }));
     const refused = [
       await replace(tags),
@@ -228,7 +228,7 @@ describe('tags', () => {
     );
   });
 
-  test('limits are met to the byte', async () => {
+  test('limits are exact to the byte', async () => {
     const tags = Object.fromEntries(Array.from({ length: 200 }, (_, index) => [`t${index}`, `${'€'.repeat(85)}x`]));
     await ok(replace(tags));
     expect((await get(stack.path)).json.tags).toEqual(tags);
@@ -262,7 +262,7 @@ describe('names', () => {
     'x'.repeat(100_000),
     '\ud800',
     '😀',
-  ])('%j is none for a stack, project or organization', async (name) => {
+  ])('%j is not a valid name for a stack, project or organization', async (name) => {
     const before = await get('/api/user/stacks');
     const answers = [await create(stack.organization, 'proj', name)];
     if (name.isWellFormed() && name.length < 1000 && name !== '.' && name !== '..') {
@@ -295,7 +295,7 @@ describe('names', () => {
     'update',
     'export',
     'latest',
-  ])('%s is one for a stack and a project', async (name) => {
+  ])('%s is a valid name for a stack and a project', async (name) => {
     await ok(create(stack.organization, name, name));
     const path = `/api/stacks/${stack.organization}/${name}/${name}`;
     const found = await get(path);
@@ -307,7 +307,7 @@ describe('names', () => {
   });
 });
 
-/** What JSON.parse and JSON.stringify, or jsonb, would not give back. */
+/** Text that a round trip through JSON.parse and JSON.stringify, or jsonb, would change. */
 const faithful =
   '{"__proto__":{"polluted":1},"constructor":{"prototype":{"polluted":1}},"big":9007199254740993,"bigger":123456789012345678901234567890,' +
   '"exp":1e21,"Exp":1E+2,"one":1.0,"minus":-0,"tiny":1e-400,"huge":1e400,"digits":3.14159265358979323846264338327950288,' +
@@ -316,7 +316,7 @@ const faithful =
 describe('state', () => {
   const document = `{"version":3,"deployment":${faithful}}`;
 
-  test('an import is exported to the byte', async () => {
+  test('an import is exported byte for byte', async () => {
     await ok(app.call('POST', `${stack.path}/import`, { auth: stack.auth, ...gzipped(document) }));
     expect((await get(`${stack.path}/export`)).text).toBe(document);
     const { version } = (await get(stack.path)).json;
@@ -324,7 +324,7 @@ describe('state', () => {
     expectClean();
   });
 
-  test('so are checkpoints of all kinds', async () => {
+  test('checkpoints of all kinds are exported byte for byte', async () => {
     const update = await startUpdate(app, stack);
     const exported = async (): Promise<string> => (await get(`${stack.path}/export`)).text;
     const patch = (path: string, body: string): Promise<TestResponse> =>
@@ -338,14 +338,14 @@ describe('state', () => {
     expectClean();
   });
 
-  test('the state that a stack is created with is exported to the byte', async () => {
+  test('the state given when a stack is created is exported byte for byte', async () => {
     const body = `{"stackName":"born","state": ${document} }`;
     await ok(app.call('POST', `/api/stacks/${stack.organization}/proj`, { auth: stack.auth, body }));
     expect((await get(`/api/stacks/${stack.organization}/proj/born/export`)).text).toBe(document);
     expectClean();
   });
 
-  test('resources of a journal keep their bytes', async () => {
+  test('resources in a journal keep their bytes', async () => {
     const fresh = await createStack(app);
     const update = await startUpdate(app, fresh, { journal: true });
     const type = 'pulumi:index:Stash';
@@ -361,7 +361,7 @@ describe('state', () => {
     expectClean();
   });
 
-  test('a rename leaves everything that is no mention of the stack', async () => {
+  test('a rename changes only mentions of the stack', async () => {
     const fresh = await createStack(app);
     await ok(app.call('POST', `${fresh.path}/import`, { auth: fresh.auth, body: document }));
     await ok(app.call('POST', `${fresh.path}/rename`, { auth: fresh.auth, body: { newName: 'other' } }));
@@ -380,12 +380,12 @@ describe('journal entries of an unknown or impossible kind', () => {
     ['positions that do not exist', '{"kind":1,"sequenceID":1,"operationID":1,"removeOld":99}'],
     ['a negative position', '{"kind":1,"sequenceID":1,"operationID":1,"removeOld":-1}'],
     ['a position that is text', '{"kind":1,"sequenceID":1,"operationID":1,"removeOld":"0"}'],
-    ['a state that is none', '{"kind":1,"sequenceID":1,"operationID":1,"state":"x"}'],
+    ['an invalid state', '{"kind":1,"sequenceID":1,"operationID":1,"state":"x"}'],
     ['an operation of another', '{"kind":1,"sequenceID":1,"operationID":1,"removeNew":77}'],
-    ['a snapshot that is none', '{"kind":5,"sequenceID":1,"newSnapshot":[]}'],
+    ['an invalid snapshot', '{"kind":5,"sequenceID":1,"newSnapshot":[]}'],
     ['members of __proto__', `{"kind":0,"sequenceID":1,"operationID":1,"operation":${pollution}}`],
   ])(
-    '%s: taken or refused, the stack keeps its state and goes on, at fault once an operator says so',
+    '%s: accepted or rejected, the stack keeps its state and continues after an operator has accepted the fault',
     async (_what, entry) => {
       const fresh = await createStack(app);
       const document = '{"version":3,"deployment":{"resources":[]}}';
@@ -404,7 +404,7 @@ describe('journal entries of an unknown or impossible kind', () => {
       if (completed.status >= 300) {
         await ok(app.call('POST', `${update.path}/cancel`, { auth: fresh.auth }));
       }
-      // The fold that tells it cannot be done comes a little later.
+      // The compaction that reports the failure runs a little later.
       await settled(app);
       const exported = await ok(app.call('GET', `${fresh.path}/export`, { auth: fresh.auth }));
       expect(exported.json.deployment.resources ?? []).toEqual([]);
@@ -422,7 +422,7 @@ describe('journal entries of an unknown or impossible kind', () => {
 });
 
 describe('engine events', () => {
-  test('come back with every byte, whatever they hold', async () => {
+  test('are returned byte for byte', async () => {
     const fresh = await createStack(app);
     const update = await startUpdate(app, fresh);
     const events = [
@@ -460,7 +460,7 @@ describe('engine events', () => {
     expectClean();
   });
 
-  test('only the last of two lists of events counts, and the first event of a sequence', async () => {
+  test('only the last of two lists of events counts, and the first event with a given sequence number', async () => {
     const fresh = await createStack(app);
     const update = await startUpdate(app, fresh);
     const body = '{"events":[{"sequence":0,"a":{}}],"events":[{"sequence":1,"b":{}},{"sequence":1,"c":{}}]}';
@@ -470,17 +470,17 @@ describe('engine events', () => {
   });
 
   test.each(['-2', '1.5', '1e3', 'x', "0'; --", '9'.repeat(16), '%00', '-', '+1'])(
-    'the token %s is refused',
+    'the token %s is rejected',
     async (token) => {
       const update = await startUpdate(app, await createStack(app));
       const answer = await app.call('GET', `${update.path}/events?continuationToken=${token}`, { auth: stack.auth });
-      // Not a member of that organization: what exists there stays unknown.
+      // Not a member of that organization, so its contents stay hidden.
       expect(answer.status).toBe(404);
     },
   );
 
   test.each(['-2', '1.5', '1e3', 'x', "0';--", '9'.repeat(16), '%00', '-'])(
-    'the token %s is refused to a member, too',
+    'the token %s is rejected for a member, too',
     async (token) => {
       const fresh = await createStack(app);
       const update = await startUpdate(app, fresh);
@@ -491,7 +491,7 @@ describe('engine events', () => {
 });
 
 describe('secrets', () => {
-  test('texts of every kind come back', async () => {
+  test('texts of every kind are decrypted unchanged', async () => {
     const plaintexts = [...oddTexts, '\0', faithful].map((text) => Buffer.from(text).toString('base64'));
     plaintexts.push(Buffer.from([0xff, 0x00, 0x80, 0xfe]).toString('base64'));
     const encrypted = await ok(
@@ -509,7 +509,7 @@ describe('secrets', () => {
   });
 
   test.each(['__proto__', 'constructor', 'toString', 'valueOf='])(
-    'a ciphertext called %s is refused',
+    'a ciphertext called %s is rejected',
     async (ciphertext) => {
       const answer = await app.call('POST', `${stack.path}/batch-decrypt`, {
         auth: stack.auth,

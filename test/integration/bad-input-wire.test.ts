@@ -11,7 +11,7 @@ import {
   type Scene,
 } from '../support/every-body-route.ts';
 import { testApp } from '../support/test-app.ts';
-import { digestRows, expectNothingChanged, expectRefusal, head, settled, WireServer } from '../support/wire.ts';
+import { digestRows, expectNothingChanged, expectRejection, head, settled, WireServer } from '../support/wire.ts';
 
 const mib = 1024 * 1024;
 
@@ -25,7 +25,7 @@ beforeAll(async () => {
 
 const filler = randomBytes(600 * 1024).toString('base64');
 
-/** A valid body of the route that is larger than the limit for direct commits, plain or as gzip that hardly shrinks. */
+/** A valid body of the route above the limit for direct commits, plain or as gzip that hardly compresses. */
 function largeBody(route: BodyRoute): Buffer {
   return Buffer.from(`${route.valid.slice(0, -1)},"x":"${filler}"}`);
 }
@@ -46,7 +46,7 @@ const openConnections = (): Promise<number> =>
     app.app.server.getConnections((error, count) => (error ? reject(error) : resolve(count))),
   );
 
-/** Requests on record so far, by status. */
+/** Requests counted so far, by status. */
 async function recorded(): Promise<{ all: number; left: number }> {
   const { values } = await app.context.metrics.requestSeconds.get();
   const counts = values.filter(({ metricName }) => metricName?.endsWith('_count'));
@@ -54,7 +54,7 @@ async function recorded(): Promise<{ all: number; left: number }> {
   return { all: sum(counts), left: sum(counts.filter(({ labels }) => String(labels.status) === '499')) };
 }
 
-describe('bodies that break off', () => {
+describe('truncated bodies', () => {
   const ways = ['declared, small', 'declared, large', 'chunked', 'gzip, large'] as const;
 
   test.each(allRouteNames.flatMap((name) => ways.map((way) => [name, way] as const)))(
@@ -73,7 +73,7 @@ describe('bodies that break off', () => {
         const before = await recorded();
         for (const part of [0, 0.5, 1]) {
           const connection = server.connect();
-          // All but the last byte at most: a whole body counts, even when its sender has gone.
+          // At most all but the last byte: a complete body counts even when its sender has gone.
           const sent = body.subarray(0, Math.floor((body.length - 1) * part));
           if (way === 'chunked') {
             await connection.write(
@@ -93,13 +93,13 @@ describe('bodies that break off', () => {
         await new Promise((resolve) => setTimeout(resolve, 20));
         const after = await recorded();
         expect(after.all - before.all).toBe(3);
-        // The break may be met first where the body is read: then the refusal is on record.
+        // The body reader may notice the disconnect first; the error response is then counted.
         expect(after.left).toBeGreaterThan(before.left);
       });
     },
   );
 
-  test('a client that has sent all and goes is served all the same', async () => {
+  test('a client that disconnects after sending the whole body is still served', async () => {
     const { plain } = scene;
     const route = routeNamed(scene, 'checkpointverbatim');
     const marker = randomBytes(12).toString('hex');
@@ -121,8 +121,8 @@ describe('bodies that break off', () => {
   });
 });
 
-describe('lengths', () => {
-  test.each(allRouteNames)('%s: a body shorter than its Content-Length is never taken for whole', async (name) => {
+describe('body lengths', () => {
+  test.each(allRouteNames)('%s: a body shorter than its Content-Length is never treated as complete', async (name) => {
     const route = routeNamed(scene, name);
     await expectNothingChanged(server, async () => {
       const connection = server.connect();
@@ -130,30 +130,30 @@ describe('lengths', () => {
         head(route.method, route.url, { headers: headersOf(route), length: route.valid.length + 1 }),
       );
       await connection.write(route.valid);
-      // Half-closed: the server learns that no more will come.
+      // Half-closed: the server learns that no more bytes will come.
       connection.end();
       const answer = await connection.answer();
-      if (answer !== null) expectRefusal(answer, 400);
+      if (answer !== null) expectRejection(answer, 400);
       connection.destroy();
     });
   });
 
-  test.each(allRouteNames)('%s: of a body longer than its Content-Length the rest is another request', async (name) => {
+  test.each(allRouteNames)('%s: bytes beyond the Content-Length are treated as another request', async (name) => {
     const route = routeNamed(scene, name);
     await expectNothingChanged(server, async () => {
-      // What is within the length is not whole JSON; the rest is no HTTP.
+      // The bytes within the length are incomplete JSON; the rest is not HTTP.
       const answer = await server.send(
         head(route.method, route.url, { headers: headersOf(route), length: route.valid.length - 1 }),
         `${route.valid}${route.valid}`,
       );
-      expectRefusal(answer, 400);
+      expectRejection(answer, 400);
     });
   });
 
-  test.each(routeNames.payload)('%s takes a chunked body without a length', async (name) => {
+  test.each(routeNames.payload)('%s accepts a chunked body without a length', async (name) => {
     const other = await createScene(app);
     const route = routeNamed(other, name);
-    // A delta needs a true hash; that it is read whole shows in the sentence.
+    // A delta needs a correct hash; the error message shows that the body was read completely.
     const refusal = name === 'checkpointdelta';
     const pieces = [route.valid.slice(0, 5), route.valid.slice(5, 6), route.valid.slice(6)];
     const answer = await server.send(
@@ -167,7 +167,7 @@ describe('lengths', () => {
   });
 });
 
-describe('requests that one server may read in another way than its proxy', () => {
+describe('requests that a server and its proxy may parse differently', () => {
   const attack = 'GET /api/user HTTP/1.1\r\nHost: localhost\r\n\r\n';
   const heads: [string, string, string][] = [
     [
@@ -189,7 +189,7 @@ describe('requests that one server may read in another way than its proxy', () =
     ['a folded header', 'X-A: b\r\n Content-Length: 2', '{}'],
     ['a bare CR in a header', 'X-A: b\rContent-Length: 2', '{}'],
     ['a NUL in a header', 'X-A: b\0c', ''],
-    ['a chunk size that is none', 'Transfer-Encoding: chunked', 'zz\r\n{}\r\n0\r\n\r\n'],
+    ['an invalid chunk size', 'Transfer-Encoding: chunked', 'zz\r\n{}\r\n0\r\n\r\n'],
     ['a negative chunk size', 'Transfer-Encoding: chunked', '-2\r\n{}\r\n0\r\n\r\n'],
     ['a chunk longer than its size', 'Transfer-Encoding: chunked', '1\r\n{}\r\n0\r\n\r\n'],
     ['a chunk size beyond 64 bits', 'Transfer-Encoding: chunked', 'fffffffffffffffff\r\n{}\r\n0\r\n\r\n'],
@@ -203,8 +203,8 @@ describe('requests that one server may read in another way than its proxy', () =
         `POST ${idle.path}/update HTTP/1.1\r\nHost: localhost\r\nAccept: application/vnd.pulumi+9\r\nAuthorization: ${idle.auth}\r\n${lines}\r\n\r\n${body}`,
       );
       const answer = await connection.answer();
-      expectRefusal(answer, 400);
-      // Nothing that comes behind on this connection is looked at.
+      expectRejection(answer, 400);
+      // Anything that follows on this connection is ignored.
       await connection.write(attack);
       expect(await connection.answer()).toBeNull();
       connection.destroy();
@@ -212,7 +212,7 @@ describe('requests that one server may read in another way than its proxy', () =
   });
 });
 
-describe('what is no request', () => {
+describe('data that is not a valid request', () => {
   test.each([
     ['TLS', Buffer.from('16030100c8010000c40303', 'hex')],
     ['noise', Buffer.concat([Buffer.from([0x81]), randomBytes(200), Buffer.from('\r\n\r\n')])],
@@ -225,33 +225,36 @@ describe('what is no request', () => {
     ['a control character in the path', Buffer.from('GET /api/us\x01er HTTP/1.1\r\nHost: a\r\n\r\n')],
     ['a NUL in the path', Buffer.from('GET /api/us\x00er HTTP/1.1\r\nHost: a\r\n\r\n')],
   ])('%s', async (_what, bytes) => {
-    await expectNothingChanged(server, async () => expectRefusal(await server.send(bytes), 400));
+    await expectNothingChanged(server, async () => expectRejection(await server.send(bytes), 400));
   });
 
-  test('headers and addresses that are too large', async () => {
+  test('headers and URLs that are too large', async () => {
     await expectNothingChanged(server, async () => {
       const headers = { Authorization: scene.idle.auth, Accept: 'application/vnd.pulumi+9' };
-      expectRefusal(
+      expectRejection(
         await server.request('GET', '/api/user', { headers: { ...headers, 'X-A': 'x'.repeat(20_000) } }),
         431,
       );
-      expectRefusal(
+      expectRejection(
         await server.request('GET', '/api/user', { headers: { ...headers, Cookie: 'a=b; '.repeat(mib / 5) } }),
         431,
       );
       const many = Object.fromEntries(Array.from({ length: 3_000 }, (_, index) => [`X-${index}`, 'y']));
-      expectRefusal(await server.request('GET', '/api/user', { headers: { ...headers, ...many } }), 431);
-      expectRefusal(await server.request('GET', `/api/user?project=${'x'.repeat(20_000)}`, { headers }), 431);
-      expectRefusal(await server.request('GET', `/api/stacks/${'x'.repeat(20_000)}`, { headers }), 431);
-      expectRefusal(await server.request('GET', `/api/stacks/${'x'.repeat(10_000)}/proj/dev`, { headers }), [404, 414]);
-      expectRefusal(await server.request('GET', `/api/${'a/'.repeat(5_000)}`, { headers }), 404);
-      expectRefusal(
+      expectRejection(await server.request('GET', '/api/user', { headers: { ...headers, ...many } }), 431);
+      expectRejection(await server.request('GET', `/api/user?project=${'x'.repeat(20_000)}`, { headers }), 431);
+      expectRejection(await server.request('GET', `/api/stacks/${'x'.repeat(20_000)}`, { headers }), 431);
+      expectRejection(
+        await server.request('GET', `/api/stacks/${'x'.repeat(10_000)}/proj/dev`, { headers }),
+        [404, 414],
+      );
+      expectRejection(await server.request('GET', `/api/${'a/'.repeat(5_000)}`, { headers }), 404);
+      expectRejection(
         await server.request('GET', '/api/user', {
           headers: { ...headers, Authorization: `token ${'x'.repeat(8_000)}` },
         }),
         401,
       );
-      expectRefusal(
+      expectRejection(
         await server.request('GET', '/api/user', { headers: { ...headers, Accept: 'application/json, '.repeat(500) } }),
         415,
       );
@@ -261,12 +264,12 @@ describe('what is no request', () => {
 
 describe('methods', () => {
   test.each(['PUT', 'DELETE', 'PATCH', 'OPTIONS', 'TRACE', 'PROPFIND', 'PURGE', 'M-SEARCH'])(
-    '%s where there is none is answered as JSON',
+    '%s on a path without that method is answered as JSON',
     async (method) => {
       await expectNothingChanged(server, async () => {
         const headers = { Authorization: scene.idle.auth, Accept: 'application/vnd.pulumi+9' };
         for (const path of ['/api/user', '/healthz', '/', '/api/nothing']) {
-          expectRefusal(await server.request(method, path, { headers }), [404, 405]);
+          expectRejection(await server.request(method, path, { headers }), [404, 405]);
         }
       });
     },
@@ -334,7 +337,7 @@ describe('paths', () => {
     ['/api/user/stacks?organization=%00', [400]],
   ];
 
-  test('never lead anywhere but to what they name', async () => {
+  test('never lead anywhere except to what they name', async () => {
     const { idle } = scene;
     const headers = { Authorization: idle.auth, Accept: 'application/vnd.pulumi+9' };
     await expectNothingChanged(server, async () => {
@@ -348,14 +351,14 @@ describe('paths', () => {
             path,
             status: allowed.includes(answer?.status ?? 0) ? answer?.status : allowed,
           });
-          expectRefusal(answer, allowed);
+          expectRejection(answer, allowed);
           expect([...(answer?.headers.keys() ?? [])]).not.toContain('x-injected');
         }
       }
     });
   });
 
-  test('an encoded name is the name', async () => {
+  test('percent-encoded names are decoded', async () => {
     const { idle } = scene;
     const headers = { Authorization: idle.auth, Accept: 'application/vnd.pulumi+9' };
     const answer = await server.request('GET', `/api/stacks/${idle.organization}/%70roj/d%65v`, { headers });
@@ -363,11 +366,11 @@ describe('paths', () => {
     expect(answer?.json.stackName).toBe('dev');
   });
 
-  test('queries that repeat a parameter, or have odd ones, are refused or ignored', async () => {
+  test('queries with repeated or odd parameters are rejected or ignored', async () => {
     const headers = { Authorization: scene.idle.auth, Accept: 'application/vnd.pulumi+9' };
     await expectNothingChanged(server, async () => {
       const repeated = await server.request('GET', '/api/user/stacks?project=a&project=b', { headers });
-      expectRefusal(repeated, 400);
+      expectRejection(repeated, 400);
       for (const query of [
         '__proto__=1',
         'constructor[prototype][x]=1',
@@ -386,7 +389,7 @@ describe('paths', () => {
   });
 });
 
-test('after all of this the server serves', async () => {
+test('the server still works after all of this', async () => {
   const before = await digestRows(app);
   const { idle } = scene;
   const answer = await app.call('POST', `${idle.path}/import`, {

@@ -19,7 +19,7 @@ describe.each([
   });
   afterAll(() => app[Symbol.asyncDispose]());
 
-  test('of journal entries is refused whole, so that the CLI halves it', async () => {
+  test('of journal entries is rejected completely, so that the CLI halves it', async () => {
     const update = await startUpdate(app, await createStack(app), { journal: true });
     const entry = (sequenceID: number, note: string) => ({ version: 1, kind: 0, sequenceID, operationID: 1, note });
     const send = (...entries: object[]) =>
@@ -33,7 +33,7 @@ describe.each([
     await ok(send(entry(2, half)));
   });
 
-  test('of events is refused', async () => {
+  test('of events is rejected', async () => {
     const update = await startUpdate(app, await createStack(app));
     const send = (note: string) =>
       app.call('POST', `${update.path}/events/batch`, {
@@ -44,7 +44,7 @@ describe.each([
     await ok(send('short'));
   });
 
-  test('as a delta is refused; the whole checkpoint with its number is taken, whatever its size', async () => {
+  test('is rejected as a delta; the full checkpoint with its sequence number is accepted, whatever its size', async () => {
     const stack = await createStack(app);
     const update = await startUpdate(app, stack);
     const send = (kind: string, body: object) =>
@@ -64,7 +64,7 @@ test.each([
   ['committed directly', {}],
   ['committed by a worker', { HOLDFAST_DIRECT_BYTES: '1' }],
 ])(
-  'a batch in several gzip members, of which the last claims little, is taken when it is %s',
+  'a batch in several gzip members, the last of which states a small size, is accepted when it is %s',
   async (_label, settings) => {
     await using app = await createTestApp({ settings });
     const stack = await createStack(app);

@@ -22,7 +22,7 @@ function running(stack: TestStack, { json }: TestResponse): RunningUpdate {
   return { id: json.updateID, path, lease: `update-token ${json.token}`, version: json.version };
 }
 
-test('without the setting it is not there, and not advertised', async () => {
+test('without the setting the route does not exist and is not advertised', async () => {
   await using plain = await createTestApp();
   const stack = await createStack(plain);
   expect((await begin(stack, {}, plain)).status).toBe(404);
@@ -33,8 +33,8 @@ test('without the setting it is not there, and not advertised', async () => {
   expect(await capabilities(app)).toContainEqual(offer);
 });
 
-describe('one call', () => {
-  test('answers as the four do, and the update goes its way', async () => {
+describe('the single call', () => {
+  test('answers like the four calls it replaces, and the update works as usual', async () => {
     const stack = await createStack(app);
     const first = await ok(begin(stack, { tags: { colour: 'blue' }, journalVersion: 1 }));
     const update = running(stack, first);
@@ -74,23 +74,26 @@ describe('one call', () => {
     expect(await exportedNames(app, stack, 2)).toEqual(['r0', 'r1']);
   });
 
-  test.each(['update', 'refresh', 'destroy', 'resource-import'])('of kind %s takes the lock', async (updateKind) => {
-    const stack = await createStack(app);
-    const update = running(stack, await ok(begin(stack, { updateKind })));
-    expect((await getUpdate(app, stack, update)).kind).toBe(updateKind === 'resource-import' ? 'update' : updateKind);
-    const refused = await begin(stack);
-    expect(refused.status).toBe(409);
-    expect(refused.json.message).toMatch(/^Conflict: Another update is currently in progress\./);
-    const separate = await app.call('POST', `${stack.path}/update`, { auth: stack.auth, body: {} });
-    expect(separate.json.message).toBe(refused.json.message);
-    await ok(cancel(app, stack, update));
-    await ok(begin(stack));
-  });
+  test.each(['update', 'refresh', 'destroy', 'resource-import'])(
+    'acquires the lock for the kind %s',
+    async (updateKind) => {
+      const stack = await createStack(app);
+      const update = running(stack, await ok(begin(stack, { updateKind })));
+      expect((await getUpdate(app, stack, update)).kind).toBe(updateKind === 'resource-import' ? 'update' : updateKind);
+      const refused = await begin(stack);
+      expect(refused.status).toBe(409);
+      expect(refused.json.message).toMatch(/^Conflict: Another update is currently in progress\./);
+      const separate = await app.call('POST', `${stack.path}/update`, { auth: stack.auth, body: {} });
+      expect(separate.json.message).toBe(refused.json.message);
+      await ok(cancel(app, stack, update));
+      await ok(begin(stack));
+    },
+  );
 
   test.each([
     ['preview', {}],
     ['update', { program: { ...program, options: { dryRun: true } } }],
-  ])('a preview under the name %s runs beside an update and owns no version', async (updateKind, body) => {
+  ])('a preview under the name %s runs beside an update and creates no version', async (updateKind, body) => {
     const stack = await createStack(app);
     const update = await startUpdate(app, stack, { journal: true });
     await ok(append(app, update, creation(1, 'a', stack)));
@@ -105,7 +108,7 @@ describe('one call', () => {
     expect(resourceNames(idle.json.deployment)).toEqual(['a']);
   });
 
-  test('in the contract’s dialect speaks it, and a preview takes the lock', async () => {
+  test('in the contract’s dialect answers in it, and a preview acquires the lock', async () => {
     const stack = await createStack(app);
     const call = () =>
       app.call('POST', `${stack.path}/begin-update`, {
@@ -118,7 +121,7 @@ describe('one call', () => {
     expect((await call()).status).toBe(409);
   });
 
-  test('starts from what a cancelled update left in its journal', async () => {
+  test('starts from the state that a cancelled update left in its journal', async () => {
     const stack = await createStack(app);
     const left = await startUpdate(app, stack, { journal: true });
     await ok(append(app, left, creation(1, 'kept', stack)));
@@ -131,7 +134,7 @@ describe('one call', () => {
     expect(await exportedNames(app, stack)).toEqual(['added', 'kept'].sort());
   });
 
-  test('leaves a large state, or one that finds no memory, to export', async () => {
+  test('leaves a large state, or one that does not fit into memory, to the export', async () => {
     const stack = await createStack(app);
     const update = await startUpdate(app, stack);
     await ok(saveState(app, update, 5, 'x'.repeat(500_000)));
@@ -155,7 +158,7 @@ describe('one call', () => {
   });
 });
 
-describe('refusals leave nothing behind', () => {
+describe('rejected calls leave nothing behind', () => {
   const count = async (stack: TestStack): Promise<number> => {
     const rows = await query(
       app,
@@ -171,7 +174,7 @@ describe('refusals leave nothing behind', () => {
     ['no kind', { updateKind: null }, 400],
     ['bad tags', { tags: { a: 1 } }, 400],
     ['a bad message', { program: { metadata: { message: 'a\0b' } } }, 400],
-    ['a program that is none', { program: 'x' }, 400],
+    ['an invalid program', { program: 'x' }, 400],
     ['too large a field', { program: { name: 'x'.repeat(1024 * 1024) } }, 413],
   ])('%s', async (_name, body, status) => {
     const stack = await createStack(app);
@@ -181,7 +184,7 @@ describe('refusals leave nothing behind', () => {
     expect((await ok(begin(stack))).json.version).toBe(1);
   });
 
-  test('who may not', async () => {
+  test('a caller without permission', async () => {
     const stack = await createStack(app);
     const viewer = `token ${await app.createUser(stack.organization, 'viewer')}`;
     const stranger = (await createStack(app)).auth;
@@ -224,8 +227,8 @@ describe('refusals leave nothing behind', () => {
   });
 });
 
-describe('between the look at the state and the transaction', () => {
-  /** Does `work` after the state was read, once. */
+describe('between reading the state and the transaction', () => {
+  /** Runs `work` once, after the state was read. */
   function meanwhile(work: () => Promise<void>): () => number {
     const { states } = app.context;
     const readHead = states.readHead.bind(states);
@@ -241,7 +244,7 @@ describe('between the look at the state and the transaction', () => {
     };
   }
 
-  test('an update that came and went with its state: the answer has no state that is not the newest', async () => {
+  test('an update that begins and ends with a new state: the response never has an outdated state', async () => {
     const stack = await createStack(app);
     const restore = meanwhile(async () => {
       const update = await startUpdate(app, stack);
@@ -255,13 +258,13 @@ describe('between the look at the state and the transaction', () => {
     expect(await exportedNames(app, stack)).toEqual(['r0', 'r1']);
   });
 
-  test('one that was cancelled with entries in its journal: they are in the state that is begun from', async () => {
+  test('an update that was cancelled with entries in its journal: the new update starts from a state that includes them', async () => {
     const stack = await createStack(app);
     const restore = meanwhile(async () => {
       const update = await startUpdate(app, stack, { journal: true });
       await ok(append(app, update, creation(1, 'kept', stack)));
       await query(app, `update updates set expires_at = now() - interval '1 second' where id = $1`, [update.id]);
-      // As by a sweep, which leaves the journal to the next reader.
+      // Like the sweep, which leaves the journal to the next reader.
       await query(app, `update updates set status = 'cancelled', ended_at = now(), lease_hash = null where id = $1`, [
         update.id,
       ]);
@@ -278,7 +281,7 @@ describe('between the look at the state and the transaction', () => {
     expect((await exportedNames(app, stack)).sort()).toEqual(['added', 'kept']);
   });
 
-  test('one that runs: 409, and nothing is held', async () => {
+  test('a running update: 409, and nothing is locked', async () => {
     const stack = await createStack(app);
     const restore = meanwhile(async () => void (await startUpdate(app, stack)));
     expect((await begin(stack)).status).toBe(409);
@@ -286,7 +289,7 @@ describe('between the look at the state and the transaction', () => {
     expect(app.context.inflatedBytes.used).toBe(0);
   });
 
-  test('of four at once, one begins', async () => {
+  test('one of four concurrent calls succeeds', async () => {
     for (let round = 0; round < 4; round++) {
       const stack = await createStack(app);
       const answers = await Promise.all([1, 2, 3, 4].map(() => begin(stack)));
@@ -298,7 +301,7 @@ describe('between the look at the state and the transaction', () => {
   });
 });
 
-test('a state is the same document, whatever bytes it has', async () => {
+test('a state is the same document, whatever its bytes', async () => {
   const stack = await createStack(app);
   const update = await startUpdate(app, stack);
   const text = JSON.stringify(deployment(1)).replace('"r0"', '"\\u0072😀\\u0000"').replace('}]', ', "a":1e2 }]');

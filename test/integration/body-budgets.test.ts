@@ -16,7 +16,7 @@ async function serve(settings: Readonly<Record<string, string>>): Promise<WireSe
   return WireServer.listen(app);
 }
 
-/** An import of `length` bytes of which `sent` have come; the client says nothing after that until it is told to. */
+/** An import of `length` bytes of which `sent` have been sent; the rest follows on request. */
 async function beginImport(server: WireServer, stack: TestStack, body: Buffer, sent: number) {
   const connection = server.connect();
   const headers = { Authorization: stack.auth, Accept: 'application/vnd.pulumi+9', 'Content-Type': 'application/json' };
@@ -25,12 +25,12 @@ async function beginImport(server: WireServer, stack: TestStack, body: Buffer, s
   return { connection, finish: () => connection.write(body.subarray(sent)) };
 }
 
-/** A deployment that no compression makes small. */
+/** A deployment that does not compress well. */
 function incompressible(bytes: number): Buffer {
   return Buffer.from(JSON.stringify(deployment(1, randomBytes(bytes / 4).toString('hex'))));
 }
 
-test('an import that is slow holds up neither checkpoints nor other imports, however large', async () => {
+test('a slow import delays neither checkpoints nor other imports, however large', async () => {
   const room = String(6 * mib);
   const server = await serve({ HOLDFAST_IN_FLIGHT_BYTES: room, HOLDFAST_IMPORT_IN_FLIGHT_BYTES: room });
   const slowStack = await createStack(app);
@@ -52,7 +52,7 @@ test('an import that is slow holds up neither checkpoints nor other imports, how
   await until(() => app.context.payloads.bytesHeld() === 0, 'all room is free');
 });
 
-test('imports fill no room but their own', async () => {
+test('imports use only their own share of the budget', async () => {
   const settings = { HOLDFAST_IN_FLIGHT_BYTES: String(6 * mib), HOLDFAST_IMPORT_IN_FLIGHT_BYTES: String(mib) };
   const server = await serve(settings);
   const [importing, stack] = [await createStack(app), await createStack(app)];
@@ -67,7 +67,7 @@ test('imports fill no room but their own', async () => {
   full.connection.destroy();
 });
 
-test('a body that trickles is cut off, tells why, and leaves no room taken', async () => {
+test('a body that trickles is cut off with a reason and releases its budget', async () => {
   const server = await serve({ HOLDFAST_MIN_BODY_BYTES_PER_SECOND: String(mib) });
   const stack = await createStack(app);
   const { connection } = await beginImport(server, stack, incompressible(4 * mib), 300_000);
@@ -84,7 +84,7 @@ test('a body that trickles is cut off, tells why, and leaves no room taken', asy
   await until(() => app.context.payloads.bytesHeld() === 0, 'the room is free');
 });
 
-test('fifty small batches that inflate to 8 MB each stay within the budget, while leases are renewed', async () => {
+test('fifty small batches that inflate to 8 MB each stay within the budget while leases are renewed', async () => {
   const budget = 32 * mib;
   await serve({ HOLDFAST_BUFFERED_BODY_BYTES: String(budget) });
   const stacks = await Promise.all(Array.from({ length: 5 }, () => createStack(app)));

@@ -62,7 +62,7 @@ organizations:
   - name: empty
 `;
 
-  test('makes organizations, users, roles and tokens', async () => {
+  test('creates organizations, users, roles and tokens', async () => {
     await apply(file);
     expect(await rolesOf(token('ann'))).toEqual({ login: 'ann', siteAdmin: true, organizations: ['acme'] });
     expect(await rolesOf(token('ben'))).toEqual({ login: 'ben', siteAdmin: false, organizations: ['acme'] });
@@ -73,7 +73,7 @@ organizations:
     expect(await query(app, `select 1 from organizations where name = 'empty'`)).toHaveLength(1);
   });
 
-  test('again, by many replicas at once, changes nothing', async () => {
+  test('the same file again, by many replicas at once, changes nothing', async () => {
     const everything = async () => [
       await query(app, 'select * from organizations order by id'),
       await query(app, 'select * from users order by id'),
@@ -86,7 +86,7 @@ organizations:
     expect(await everything()).toEqual(before);
   });
 
-  test('sets roles that differ, and removes nothing', async () => {
+  test('sets roles that differ and removes nothing', async () => {
     await apply(file);
     await apply(`organizations: [{ name: acme, members: [{ login: ben, role: member }] }]`);
     const roles = await query(
@@ -102,7 +102,7 @@ organizations:
     expect((await rolesOf(token('ben'))).login).toBe('ben');
   });
 
-  test('a token that belongs to somebody else is refused, as a whole, without quoting it', async () => {
+  test('a file with a token of another user is rejected completely, without quoting the token', async () => {
     await apply(file);
     const clash = `organizations: [{ name: clash, members: [{ login: eve, role: admin, token: ${token('ann')} }] }]`;
     const applying = apply(clash);
@@ -113,7 +113,7 @@ organizations:
     expect((await rolesOf(token('ann'))).login).toBe('ann');
   });
 
-  test('a token that was revoked stays so', async () => {
+  test('a revoked token stays revoked', async () => {
     await apply(`organizations: [{ name: late, members: [{ login: roy, role: admin, token: ${token('roy')} }] }]`);
     await query(
       app,
@@ -123,7 +123,7 @@ organizations:
     expect((await app.call('GET', '/api/user', { auth: `token ${token('roy')}` })).status).toBe(401);
   });
 
-  test('any other token of 16 characters goes, older ones of our own among them', async () => {
+  test('any other token of 16 characters works, including older ones of our own', async () => {
     const older = `hf-${'aB3_-'.repeat(8)}xyz`;
     const other = `hf-${'q7Tz0LmX2vKd'.repeat(4)}`;
     const members = `[{ login: old, role: viewer, token: ${older} }, { login: oth, role: viewer, token: ${other} }]`;
@@ -132,14 +132,14 @@ organizations:
     expect((await rolesOf(other)).login).toBe('oth');
   });
 
-  test('JSON is taken as well', async () => {
+  test('JSON is accepted as well', async () => {
     const json = JSON.stringify({ organizations: [{ name: 'json', members: [] }] });
     await applyBootstrap(app.context.db, read(json, 'bootstrap.json'));
     expect(await query(app, `select 1 from organizations where name = 'json'`)).toHaveLength(1);
   });
 });
 
-describe('a file that is wrong', () => {
+describe('an invalid file', () => {
   const secret = token('secret');
   const member = (text: string) => `organizations: [{ name: acme, members: [{ login: ann, role: admin }, ${text}] }]`;
 
@@ -184,7 +184,7 @@ describe('a file that is wrong', () => {
     expect(problem).not.toContain(secret);
   });
 
-  test('all problems come at once, a bounded number of them', () => {
+  test('reports all problems at once, up to a limit', () => {
     const members = Array.from({ length: 40 }, () => '{ login: 1, role: no }').join(', ');
     const problem = problemOf(`organizations: [{ name: acme, members: [${members}] }]`);
     expect(problem).toContain('/organizations/0/members/0/login');
@@ -192,7 +192,7 @@ describe('a file that is wrong', () => {
     expect(problem.length).toBeLessThan(3_000);
   });
 
-  test('a file that is not there is said to be so', () => {
+  test('a missing file is reported as missing', () => {
     expect(() => readBootstrapFile(path.join(directory, 'none.yaml'))).toThrow(
       /HOLDFAST_BOOTSTRAP.*none\.yaml.*ENOENT/,
     );
@@ -205,7 +205,7 @@ describe('a file that manages', () => {
     `organizations: [{ name: ${org}, manage: true${more}, members: [${members}] }]`;
   const ann = (secret = token('ann-m')) => `{ login: ann-m, role: admin, token: ${secret}, siteAdmin: true }`;
   const ben = (secret = token('ben-m')) => `{ login: ben-m, role: member, token: ${secret} }`;
-  // By Postgres alone: what a replica has refused just now, it refuses for 2 s more.
+  // Checked in Postgres only: a replica keeps rejecting a token for 2 s after it has rejected it.
   const status = async (secret: string) =>
     (await app.context.identity.findCaller(hashToken(secret), null)) ? 200 : 401;
   const membersOf = async (name: string) =>
@@ -218,7 +218,7 @@ describe('a file that manages', () => {
       )
     ).map(({ login }) => login);
 
-  test('takes away members, tokens and site admin that it lists no more, once', async () => {
+  test('removes members, tokens and site admins that it no longer lists, once', async () => {
     await apply(list(`${ann()}, ${ben()}, { login: sue-m, role: admin, token: ${token('sue-m')}, siteAdmin: true }`));
     const byHand = await app.createUser(org, 'member', 'hand-m');
     const elsewhere = await app.createUser('unlisted', 'member', 'ben-m');
@@ -230,19 +230,19 @@ describe('a file that manages', () => {
     expect([await status(token('ben-m')), await status(token('sue-m')), await status(token('ann-m'))]).toEqual([
       401, 401, 200,
     ]);
-    // A token that did not come from the file lives, and has no more rights here.
+    // A token that did not come from the file stays valid but has no more rights here.
     expect([await status(byHand), await status(elsewhere)]).toEqual([200, 200]);
     expect((await app.call('GET', `/api/stacks/${org}/p/s`, { auth: `token ${byHand}` })).status).toBe(404);
     expect(await query(app, `select login from users where site_admin and login like '%-m'`)).toEqual([
       { login: 'ann-m' },
     ]);
     expect(await apply(list(ann()))).toEqual({ removed: [], warnings: [] });
-    // The file that lists them again brings them back.
+    // A file that lists them again restores them.
     await apply(list(`${ann()}, ${ben()}`));
     expect(await status(token('ben-m'))).toBe(200);
   });
 
-  test('a changed token takes the place of the old one, and the update under it is cancelled', async () => {
+  test('a changed token replaces the old one, and its running update is cancelled', async () => {
     await apply(list(`${ann()}, ${ben()}`));
     const [auth, owner] = [`token ${token('ben-m')}`, `token ${token('ann-m')}`];
     const made = `/api/stacks/${org}/proj`;
@@ -261,7 +261,7 @@ describe('a file that manages', () => {
     expect(await exportedNames(app, { ...stack, auth: owner })).toEqual(['r0']);
   });
 
-  test('without it a changed token is added, and the old one is told of', async () => {
+  test('without manage, a changed token is added and the old one is reported', async () => {
     const plain = (secret: string) =>
       `organizations: [{ name: plain, members: [{ login: pat, role: admin, token: ${secret} }] }]`;
     await apply(plain(token('pat')));
@@ -276,7 +276,7 @@ describe('a file that manages', () => {
     expect([await status(token('pat')), await status(token('pat-2'))]).toEqual([401, 200]);
   });
 
-  test('as a whole takes back what files have made elsewhere, and nothing else', async () => {
+  test('undoes what other files have created, and nothing else', async () => {
     await apply(`organizations:
   - { name: gone, members: [{ login: guy, role: member, token: ${token('guy')}, siteAdmin: true }] }
   - { name: kept, members: [{ login: kay, role: admin, token: ${token('kay')}, siteAdmin: true }] }`);
@@ -289,7 +289,7 @@ describe('a file that manages', () => {
     expect(await query(app, 'select login from users where site_admin')).toEqual([{ login: 'kay' }]);
   });
 
-  test('old and new file, at once and many times, end as one of them', async () => {
+  test('old and new file, applied many times at once, end in the state of one of them', async () => {
     const files = [
       list(`${ann()}, ${ben(token('ben-x'))}`),
       list(`${ann()}, ${ben(token('ben-y'))}, { login: new-m, role: viewer }`),
@@ -302,7 +302,7 @@ describe('a file that manages', () => {
         [401, 200, 3],
       ]).toContainEqual(now);
     }
-    // Whoever starts last has the say, even where its token was taken away in between.
+    // The replica that starts last wins, even if its token was removed in between.
     await apply(files[0] as string);
     await apply(files[1] as string);
     expect([await status(token('ben-x')), await status(token('ben-y'))]).toEqual([401, 200]);
@@ -321,7 +321,7 @@ describe('a file that manages', () => {
     expect(await query(own, `select 1 from users where login = 'ben-m'`)).toHaveLength(1);
   });
 
-  test('a token that an operator has revoked stays so; a deactivated user gets none', async () => {
+  test('a token revoked by an operator stays revoked; a deactivated user gets no token', async () => {
     await apply(list(`${ann()}, ${ben(token('ben-r'))}`));
     await query(app, `update api_tokens set revoked_at = now() where token_hash = sha256($1::bytea)`, [token('ben-r')]);
     await query(app, `update users set deactivated_at = now() where login = 'ann-m'`);
@@ -342,11 +342,11 @@ describe('a file that manages', () => {
     ['members left out', `organizations: [{ name: ${org}, manage: true }]`],
     ['no members, managed from the top', `{ manage: true, organizations: [{ name: ${org}, members: [] }] }`],
     ['no organizations', '{ manage: true, organizations: [] }'],
-  ])('is refused with %s, unless that is meant', (_, content) => {
+  ])('is rejected with %s, unless that is allowed', (_, content) => {
     expect(problemOf(content)).toMatch(/remove everyone/);
   });
 
-  test('with allowNoMembers empties an organization, and only that', async () => {
+  test('with allowNoMembers empties one organization and no other', async () => {
     await app.createUser('emptied', 'admin', 'last');
     await apply(
       `{ manage: true, organizations: [{ name: emptied, allowNoMembers: true }, { name: ${org}, manage: false }] }`,
@@ -358,7 +358,7 @@ describe('a file that manages', () => {
     ['two roles', list(`{ login: ann, role: admin }, { login: ann, role: viewer }`), /ann has two roles/],
     ['an organization twice', `organizations: [{ name: acme }, { name: acme }]`, /"acme" is listed twice/],
     [
-      'a site admin who is none',
+      'a contradictory site admin',
       `organizations: [{ name: a, members: [{ login: ann, role: admin, siteAdmin: true }] }, { name: b, members: [{ login: ann, role: admin, siteAdmin: false }] }]`,
       /ann is a site admin in one place/,
     ],
@@ -378,7 +378,7 @@ describe('a file that manages', () => {
       /too few different/,
     ],
     ['a token that counts', list('{ login: ann, role: admin, token: "abcdefghijklmnop" }'), /a sequence/],
-  ])('is refused with %s', (_, content, message) => {
+  ])('is rejected with %s', (_, content, message) => {
     const problem = problemOf(content);
     expect(problem).toMatch(message);
     for (const secret of ['at-least-16', 'another-long', '00000', 'abcdefgh']) expect(problem).not.toContain(secret);

@@ -16,7 +16,7 @@ beforeAll(async () => {
   server = await WireServer.listen(app);
 });
 
-/** The largest text that Postgres has sent in a row, in characters, while `work` was done. */
+/** The length in characters of the largest text that Postgres sent in a row while `work` ran. */
 async function largestRead<T>(work: () => Promise<T>): Promise<{ result: T; chars: number; rows: number }> {
   const { db } = app.context;
   let chars = 0;
@@ -59,7 +59,7 @@ function spy(repository: object, name: string, note: (result: unknown) => void):
 }
 
 describe('events', () => {
-  test('come in pages of about 1 MiB, whatever was stored, and all of them come', async () => {
+  test('are returned in pages of about 1 MiB, whatever was stored, and completely', async () => {
     const stack = await createStack(app);
     const update = await startUpdate(app, stack);
     const event = (sequence: number, bytes: number) => ({
@@ -71,7 +71,7 @@ describe('events', () => {
       const events = Array.from({ length: 10 }, (_, index) => event(from + index, 200_000));
       await ok(app.call('POST', `${update.path}/events/batch`, { auth: update.lease, ...gzipped({ events }) }));
     }
-    // From before there was a limit.
+    // As stored before the limit existed.
     const old = JSON.stringify({ stdoutEvent: { message: 'é'.repeat(3_000_000), color: 'raw' }, sequence: 40 });
     await query(
       app,
@@ -99,7 +99,7 @@ describe('events', () => {
     expect(last?.text).toContain(`{"type":"stdoutEvent",${old.slice(1)}`);
   });
 
-  test('about a resource are found without a look at the others', async () => {
+  test('of one resource are found without reading the others', async () => {
     const stack = await createStack(app);
     const update = await startUpdate(app, stack);
     const events = [
@@ -153,7 +153,7 @@ describe('events', () => {
   });
 });
 
-test('events from before types and resources were written beside them get theirs', async () => {
+test('stored before types and resources had columns get them', async () => {
   await using old = await createTestApp();
   const stack = await createStack(old);
   const update = await startUpdate(old, stack);
@@ -184,7 +184,7 @@ test('events from before types and resources were written beside them get theirs
 });
 
 describe('histories', () => {
-  test('with large configurations are read piece by piece and answered whole', async () => {
+  test('with large configurations are read in chunks and returned completely', async () => {
     const stack = await createStack(app);
     const update = await startUpdate(app, stack);
     await ok(complete(app, update));
@@ -193,7 +193,7 @@ describe('histories', () => {
       const created = await ok(app.call('POST', `${stack.path}/update`, { auth: stack.auth, body: { config } }));
       await ok(app.call('POST', `${stack.path}/update/${created.json.updateID}/cancel`, { auth: stack.auth }));
     }
-    // From before there was a limit.
+    // As stored before the limit existed.
     const large = { a: '😀'.repeat(1_200_000), b: ['"', '\\'] };
     const message = `"${'日\n'.repeat(600_000)}`;
     await query(app, `update updates set config = $2, message = $3 where id = $1`, [
@@ -217,7 +217,7 @@ describe('histories', () => {
 });
 
 describe('stacks', () => {
-  test('with many tags are read in pieces of about 1 MiB, and all of them listed', async () => {
+  test('with many tags are read in chunks of about 1 MiB and all listed', async () => {
     const organization = `tags${process.pid}`;
     const auth = `token ${await app.createUser(organization, 'admin')}`;
     const tags = Object.fromEntries(Array.from({ length: 200 }, (_, index) => [`tag${index}`, 'v'.repeat(256)]));
@@ -258,7 +258,7 @@ describe('limits', () => {
     );
   });
 
-  test('a secret to encrypt, by a setting of its own', async () => {
+  test('a secret to encrypt has its own setting', async () => {
     await using other = await createTestApp({ settings: { HOLDFAST_MAX_SECRET_BYTES: '1000' } });
     const small = await createStack(other);
     const send = (bytes: number) =>
@@ -275,8 +275,8 @@ describe('limits', () => {
   });
 });
 
-describe('control bodies', () => {
-  test('count while they come in: what has no room is not read', async () => {
+describe('bodies of control calls', () => {
+  test('are counted while they arrive: one that exceeds the budget is not read', async () => {
     await using small = await createTestApp({ settings: { HOLDFAST_BUFFERED_BODY_BYTES: String(8 * mib) } });
     const wire = await WireServer.listen(small);
     const stack = await createStack(small);
@@ -294,7 +294,7 @@ describe('control bodies', () => {
     const connections = [await begin(5 * mib)];
     await until(() => small.context.bodyBuffer.bytesArrived >= 5 * mib, 'the first has arrived');
     for (let index = 0; index < 5; index++) connections.push(await begin(64 * 1024));
-    // Small calls go on meanwhile.
+    // Small calls continue meanwhile.
     for (let round = 0; round < 5; round++)
       await ok(small.call('POST', `${stack.path}/encrypt`, { auth: stack.auth, body: { plaintext: 'AAAA' } }));
     expect(small.context.bodyBuffer.bytesArrived).toBeLessThanOrEqual(8 * mib);
@@ -302,7 +302,7 @@ describe('control bodies', () => {
     await until(() => small.context.bodyBuffer.bytesArrived === 0, 'all room is free');
   });
 
-  test('of a large batch give their room back with the answer, whole or not', async () => {
+  test('of a large batch release their budget with the response, complete or not', async () => {
     const stack = await createStack(app);
     const plaintexts = Array.from({ length: 4_000 }, (_, index) => Buffer.alloc(400, `${index} `).toString('base64'));
     const call = (name: string, body: object) =>
@@ -320,7 +320,7 @@ describe('control bodies', () => {
     });
     expect(refused.status).toBe(400);
     expect(app.context.inflatedBytes.used).toBe(0);
-    // A client that goes before it has read.
+    // A client that disconnects before reading the response.
     const connection = server.connect();
     const body = gzipSync(JSON.stringify({ ciphertexts }));
     const headers = {
@@ -331,7 +331,7 @@ describe('control bodies', () => {
     };
     await connection.write(head('POST', `${stack.path}/batch-decrypt`, { headers, length: body.length }));
     await connection.write(body);
-    await until(() => app.context.inflatedBytes.used > 0, 'the body is in hand');
+    await until(() => app.context.inflatedBytes.used > 0, 'the body is held');
     connection.destroy();
     await until(() => app.context.inflatedBytes.used === 0 && app.context.bodyBuffer.bytesArrived === 0, 'all is free');
   });

@@ -21,7 +21,7 @@ describe('verbatim checkpoints', () => {
     expect(exported.text).toBe(document);
   });
 
-  test('keeps the first write when the sequence number repeats', async () => {
+  test('keep the first write when a sequence number repeats', async () => {
     const stack = await createStack(app);
     const update = await startUpdate(app, stack);
     const send = (count: number, sequenceNumber: number) =>
@@ -42,7 +42,7 @@ describe('verbatim checkpoints of the contract', () => {
     '{ "resources":[ ] ,"n":[9007199254740993,1e21,1.0,"\\ud800\\u003c→",{"__proto__":{"a":1}}],\n"version":9,"deployment":{}}';
   const save = (update: RunningUpdate, body: string, accept = contractAccept, kind = 'checkpointverbatim') =>
     app.call('PATCH', `${update.path}/${kind}`, { auth: update.lease, accept, ...gzipped(body) });
-  /** Incompressible, so that a worker's job takes the body. */
+  /** Incompressible, so that a worker handles the body. */
   const large = () => {
     const filler = randomBytes(app.context.config.limits.directBytes).toString('base64');
     return `${oddDeployment.slice(0, -1)},"filler":"${filler}" }`;
@@ -54,7 +54,7 @@ describe('verbatim checkpoints of the contract', () => {
     const kept = size === 'large' ? large() : oddDeployment;
     for (const body of [
       `{"deployment": ${kept} ,"sequenceNumber":1,"version":3}`,
-      // Passed over: its number has been used.
+      // Ignored: its number has been used.
       `{"deployment":{"resources":[]},"sequenceNumber":1,"version":3}`,
     ])
       expect((await save(update, body)).status).toBe(204);
@@ -62,7 +62,7 @@ describe('verbatim checkpoints of the contract', () => {
     expect(exported.text === `{"version":3,"deployment":${kept}}`).toBe(true);
   });
 
-  test.each(['small', 'large'])('neither dialect takes the other’s %s body', async (size) => {
+  test.each(['small', 'large'])('neither dialect accepts the other’s %s body', async (size) => {
     const stack = await createStack(app);
     const update = await startUpdate(app, stack);
     const kept = size === 'large' ? large() : oddDeployment;
@@ -86,7 +86,7 @@ describe('verbatim checkpoints of the contract', () => {
     expect((await ok(app.call('GET', `${stack.path}/export`, { auth: stack.auth }))).text).toBe(next);
   });
 
-  test('a full one may have a sequence number, by which nothing is passed over', async () => {
+  test('a full checkpoint may have a sequence number, which is ignored', async () => {
     const stack = await createStack(app);
     const update = await startUpdate(app, stack);
     const saveFull = (resources: string, number: string) =>
@@ -102,7 +102,7 @@ describe('verbatim checkpoints of the contract', () => {
   });
 });
 
-test('a small body of several gzip members, of which the last claims little, is taken whole', async () => {
+test('a small body of several gzip members, the last of which states a small size, is accepted completely', async () => {
   const stack = await createStack(app);
   const update = await startUpdate(app, stack);
   const text = JSON.stringify({ version: 3, untypedDeployment: deployment(2), sequenceNumber: 1 });
@@ -148,14 +148,14 @@ describe('delta checkpoints', () => {
     });
     expect(wrong.status).toBe(400);
     expect((await app.call('GET', `${stack.path}/export`, { auth: stack.auth })).text).toBe(base);
-    // The CLI falls back to a verbatim write with the same number; a right delta may use it too.
+    // The CLI falls back to a verbatim write with the same number; a correct delta may use it too.
     await ok(app.call('PATCH', `${update.path}/checkpointdelta`, { auth: update.lease, body: delta(sha256(next), 2) }));
     expect((await app.call('GET', `${stack.path}/export`, { auth: stack.auth })).text).toBe(next);
   });
 });
 
 describe('full checkpoints', () => {
-  test('the last write wins, features and bytes kept', async () => {
+  test('the last write wins, and features and bytes are kept', async () => {
     const stack = await createStack(app);
     const update = await startUpdate(app, stack);
     const inner =
@@ -182,7 +182,7 @@ describe('full checkpoints', () => {
   });
 });
 
-test('a cancelled update can write no more', async () => {
+test('a cancelled update cannot write any more', async () => {
   const stack = await createStack(app);
   const update = await startUpdate(app, stack);
   await ok(app.call('PATCH', `${update.path}/checkpoint`, { auth: update.lease, body: deployment(2) }));

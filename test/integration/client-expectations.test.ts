@@ -9,7 +9,7 @@ import { contractAccept, type TestResponse, testApp } from '../support/test-app.
 import { append, cancel, complete, saveState } from '../support/update-calls.ts';
 import { head, WireServer } from '../support/wire.ts';
 
-/** What the CLI and its SDKs expect of a service beyond the shapes of its answers. */
+/** What the CLI and its SDKs expect of a service beyond the shapes of its responses. */
 
 const app = testApp({ settings: { HOLDFAST_INVALID_TOKENS_PER_MINUTE: '100000' } });
 let server: WireServer;
@@ -30,8 +30,8 @@ async function saveResources(stack: TestStack, resources: readonly object[], ope
 const remove = (stack: TestStack, force = false): Promise<TestResponse> =>
   app.call('DELETE', `${stack.path}?force=${force}`, { auth: stack.auth });
 
-describe('a held stack', () => {
-  // The SDKs for Go, Node and Python look for `[409] ` and this sentence in what the CLI prints.
+describe('a locked stack', () => {
+  // The SDKs for Go, Node and Python search the CLI's output for `[409] ` and this sentence.
   const sentence = 'Conflict: Another update is currently in progress.';
 
   test.each<[string, (stack: TestStack) => Promise<TestResponse>]>([
@@ -39,7 +39,7 @@ describe('a held stack', () => {
     ['import', ({ path, auth }) => app.call('POST', `${path}/import`, { auth, body: deployment(1) })],
     ['rename', ({ path, auth }) => app.call('POST', `${path}/rename`, { auth, body: { newName: 'other' } })],
     ['delete', (stack) => remove(stack, true)],
-  ])('is 409 in the words that SDKs look for: %s', async (_name, call) => {
+  ])('returns 409 with the text that SDKs search for: %s', async (_name, call) => {
     const stack = await createStack(app);
     await startUpdate(app, stack);
     const { status, json } = await call(stack);
@@ -53,14 +53,14 @@ describe('a held stack', () => {
 describe('removal without force', () => {
   const other = { urn: 'urn:pulumi:dev::proj::a:b:C::c', custom: true, id: 'c', type: 'a:b:C' };
 
-  test('of a stack that holds only its root', async () => {
+  test('of a stack that holds only its root succeeds', async () => {
     const stack = await createStack(app);
     await saveResources(stack, [root]);
     expect((await remove(stack)).status).toBe(204);
     expect((await app.call('GET', stack.path, { auth: stack.auth })).status).toBe(404);
   });
 
-  test('of one whose root is in the journal of a cancelled update', async () => {
+  test('of a stack whose root is in the journal of a cancelled update succeeds', async () => {
     const stack = await createStack(app);
     const update = await startUpdate(app, stack, { journal: true });
     await ok(
@@ -73,7 +73,7 @@ describe('removal without force', () => {
     expect((await remove(stack)).status).toBe(204);
   });
 
-  test('of one whose root is large enough for the blob store', async () => {
+  test('of a stack whose root is large enough for the blob store succeeds', async () => {
     const stack = await createStack(app);
     const outputs = Object.fromEntries(Array.from({ length: 20_000 }, (_, index) => [`o${index}`, randomUUID()]));
     await saveResources(stack, [{ ...root, outputs }]);
@@ -84,11 +84,11 @@ describe('removal without force', () => {
     ['another resource beside the root', [root, other], []],
     ['one resource that is not the root', [other], []],
     ['the root and an operation that was cut off', [root], [{ resource: other, type: 'creating' }]],
-  ])('is refused for %s', async (_name, resources, operations) => {
+  ])('is rejected for %s', async (_name, resources, operations) => {
     const stack = await createStack(app);
     await saveResources(stack, resources, operations);
     const { status, json } = await remove(stack);
-    // The CLI looks for the whole of it.
+    // The CLI compares the whole text.
     expect({ status, ...json }).toEqual({
       status: 400,
       code: 400,
@@ -98,7 +98,7 @@ describe('removal without force', () => {
   });
 });
 
-describe('a lease at another address', () => {
+describe('a lease used for another update', () => {
   const sentence = 'This lease is for another update or stack than the one at this address';
 
   async function refusals(lease: string, paths: readonly string[]): Promise<TestResponse[]> {
@@ -112,7 +112,7 @@ describe('a lease at another address', () => {
   }
   const at = (stack: TestStack, id: string) => `${stack.path}/update/${id}`;
 
-  test('is refused in words of its own, the same whether there is such a stack or not', async () => {
+  test('is rejected with its own message, the same whether the stack exists or not', async () => {
     const [own, foreign] = [await createStack(app), await createStack(app)];
     const [update, theirs] = [await startUpdate(app, own), await startUpdate(app, foreign)];
     const answers = await refusals(update.lease, [
@@ -127,13 +127,13 @@ describe('a lease at another address', () => {
     expect(new Set(answers.map(({ status, json }) => `${status} ${json.code} ${json.message}`))).toEqual(
       new Set([`403 403 ${sentence}`]),
     );
-    // It is still good where it belongs, and has done nothing elsewhere.
+    // It still works for its own update and had no effect elsewhere.
     await ok(saveState(app, update, 1));
     await ok(complete(app, update));
     expect((await getStack(app, foreign)).activeUpdate).toBe(theirs.id);
   });
 
-  test('once it is dead, and one that never was, are called dead everywhere', async () => {
+  test('is called dead everywhere if it has ended or never existed', async () => {
     const [own, foreign] = [await createStack(app), await createStack(app)];
     const update = await startUpdate(app, own);
     await ok(cancel(app, own, update));
@@ -177,7 +177,7 @@ describe('pulumi cancel', () => {
   const asCancel = (stack: TestStack, agent = 'pulumi-cli/1 (3.255.0; linux; cmd=cancel)') =>
     app.call('GET', stack.path, { auth: stack.auth, headers: { 'user-agent': agent } });
 
-  test('hears that an idle stack is idle, however often it was updated', async () => {
+  test('reports that an idle stack is idle, however often it was updated', async () => {
     const stack = await createStack(app);
     for (let time = 0; time < 2; time++) {
       for (const agent of [
@@ -195,7 +195,7 @@ describe('pulumi cancel', () => {
     }
   });
 
-  test('finds the update that runs, and other commands the idle stack', async () => {
+  test('finds the running update, and other commands find the idle stack', async () => {
     const stack = await createStack(app);
     for (const agent of [
       'pulumi-cli/1 (3.255.0; linux; cmd=stack-ls)',
@@ -208,7 +208,7 @@ describe('pulumi cancel', () => {
     expect((await ok(asCancel(stack))).json.activeUpdate).toBe(update.id);
   });
 
-  test('of a stack that is not there, or not for the caller, learns no more than before', async () => {
+  test('reveals nothing about a stack that does not exist or is hidden from the caller', async () => {
     const stack = await createStack(app);
     const stranger = { ...stack, auth: (await createStack(app)).auth };
     expect((await asCancel(stranger)).status).toBe(404);
@@ -221,7 +221,7 @@ test.each([
   [{ newName: 'fine', newProject: 'a/b' }, '"a/b" is not a valid project name'],
   [{ newName: 'a b' }, '"a b" is not a valid stack name'],
   [{ newName: 'other-org/proj/dev' }, 'can only be renamed within its organization'],
-])('a rename to %j says what is wrong with its target', async (body, expected) => {
+])('a rename to %j reports what is wrong with its target', async (body, expected) => {
   const stack = await createStack(app);
   const { status, json } = await app.call('POST', `${stack.path}/rename`, { auth: stack.auth, body });
   expect(status).toBe(400);
@@ -229,7 +229,7 @@ test.each([
 });
 
 describe('a remote configuration', () => {
-  test('is refused at the creation of a stack, and nothing is made', async () => {
+  test('is rejected when a stack is created, and nothing is created', async () => {
     const { auth, organization } = await createStack(app);
     const body = { stackName: 'remote', config: { environment: 'proj/dev' } };
     const refused = await app.call('POST', `/api/stacks/${organization}/proj`, { auth, body });
@@ -263,11 +263,11 @@ describe('calls of other products', () => {
     ['PUT', `${S}/config`, /--remote-config/],
   ];
 
-  test.each(calls)('%s %s get a sentence that helps', async (method, url, expected) => {
+  test.each(calls)('%s %s returns a helpful message', async (method, url, expected) => {
     const { auth } = await createStack(app);
     const answers = await Promise.all([
       app.call(method, url, { auth, body: {} }),
-      // Neither the token nor the dialect matters to what is not here.
+      // Neither the token nor the dialect matters for routes that are not implemented.
       app.call(method, url, { body: '{' }),
       app.call(method, `${url}?x=1`, { accept: null }),
       app.call(method, url, { accept: contractAccept }),
@@ -279,7 +279,7 @@ describe('calls of other products', () => {
     }
   });
 
-  test('say the same of what exists', async () => {
+  test('return the same for stacks that exist', async () => {
     const stack = await createStack(app);
     for (const suffix of ['deployments', 'deployments/settings', 'config']) {
       const ask = (path: string, auth?: string) =>
@@ -294,13 +294,13 @@ describe('calls of other products', () => {
     }
   });
 
-  test('are answered before their body has come', async () => {
+  test('are answered before their body has arrived', async () => {
     const answer = await server.send(head('POST', '/api/esc/environments/o/yaml/open', { length: 100 * 1024 * 1024 }));
     expect(answer?.status).toBe(404);
     expect(answer?.json.message).toContain('ESC');
   });
 
-  test('and names that only begin like theirs are unknown', async () => {
+  test('paths that only start like theirs are unknown', async () => {
     for (const url of [
       '/api/escape',
       '/api/agents/signups',
@@ -338,7 +338,7 @@ describe('events by version', () => {
   const read = (stack: TestStack, version: string): Promise<TestResponse> =>
     app.call('GET', `${stack.path}/update/${version}/events`, { auth: stack.auth });
 
-  test('are those of the update that owns it', async () => {
+  test('are those of the update that created it', async () => {
     const [stack, other] = [await createStack(app), await createStack(app)];
     for (const message of ['first', 'second']) {
       const preview = await startUpdate(app, stack, { kind: 'preview' });

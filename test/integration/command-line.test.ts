@@ -8,7 +8,7 @@ import { startCommand } from '../support/command.ts';
 
 const stack = 'acme/shop/prod';
 
-/** None of these has come as far as to look for a database, which there is none of. */
+/** None of these gets as far as connecting to a database; there is none. */
 test.each([
   ['an option of another command', ['admin', 'quotas', '--stacks', '5'], "unknown option '--stacks'"],
   ['an option of another command', ['admin', 'refold', stack, '--version', '3'], "unknown option '--version'"],
@@ -20,7 +20,7 @@ test.each([
   ['a missing argument', ['admin', 'refold'], "missing required argument 'organization/project/stack'"],
   ['a missing argument', ['admin', 'restore', stack], "missing required argument 'version'"],
   ['a missing option', ['admin', 'remove-member', 'ada'], "required option '--organization <organization>'"],
-])('%s is refused with the usage of the command: %j', async (_, words, sentence) => {
+])('%s rejects %j with the usage of the command', async (_, words, sentence) => {
   const run = await startCommand(words, { HOLDFAST_DATA_DIR: tmpdir() }).ended();
   expect([run.code, run.stderr]).toEqual([2, expect.stringContaining(`holdfast: ${sentence}`)]);
   const command = words[0] === 'admin' ? words.slice(0, 2) : words.slice(0, 1);
@@ -34,7 +34,7 @@ const commands = (() => {
   return admin.commands.map((command) => ({
     name: command.name(),
     own: command.options.map(({ long }) => long as string),
-    // Commander looks for these first.
+    // Commander checks for these first.
     required: command.options.flatMap(({ mandatory, long }) => (mandatory ? [long as string, 'x'] : [])),
   }));
 })();
@@ -58,7 +58,7 @@ async function run(...words: string[]) {
   }
 }
 
-test.each(commands)('admin $name takes its own options alone, and has a help text', async ({ name, own, required }) => {
+test.each(commands)('admin $name accepts only its own options and has a help text', async ({ name, own, required }) => {
   for (const option of options.filter((each) => !own.includes(each)))
     expect(await run('admin', name, ...required, option)).toEqual({
       code: 2,

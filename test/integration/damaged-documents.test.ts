@@ -17,7 +17,7 @@ import {
 import { createTestApp, type TestApp, type TestResponse } from '../support/test-app.ts';
 import { append, cancel, complete, saveVerbatim } from '../support/update-calls.ts';
 
-// What else reads stored documents refuses damaged ones, writes nothing, and says which state it is.
+// All other readers of stored documents reject damaged ones, write nothing, and name the state.
 
 let app: TestApp;
 const log: Record<string, unknown>[] = [];
@@ -44,7 +44,7 @@ function expectDamaged(answer: TestResponse, stack: TestStack, version: number):
   expect(answer.json.message).toContain('holdfast admin scrub');
 }
 
-/** What a write could have changed. */
+/** Everything that a write could have changed. */
 async function rowsOf(stack: TestStack): Promise<unknown> {
   return query(
     app,
@@ -62,7 +62,7 @@ async function appendResources(stack: TestStack, update: RunningUpdate, from: nu
 }
 
 describe('an export of a damaged state', () => {
-  test('is refused with what to do, logged with the place, and other versions are still there', async () => {
+  test('is rejected with instructions and logged with the location, and other versions still work', async () => {
     const stack = await createStack(app);
     await importText(stack, deployment(40, 'old'));
     const stored = await storedBytes(app, await headOf(app, stack));
@@ -75,12 +75,12 @@ describe('an export of a damaged state', () => {
       expect.objectContaining({ level: 'error', checkpointId: stored.id, blobKey: stored.blobKey, stackVersion: 1 }),
     ]);
     expect((await exportState(app, stack)).json).toEqual(deployment(2, 'new'));
-    // Put back by somebody, it is served again after a check.
+    // Once restored, it is served again after a check.
     await stored.restore();
     expect((await exportState(app, stack, 1)).json).toEqual(deployment(40, 'old'));
   });
 
-  test('is refused as well when the object is gone, which no repeat mends', async () => {
+  test('is rejected when the object is missing, also on retries', async () => {
     const stack = await createStack(app);
     await importText(stack, deployment(40, 'lost'));
     const stored = await storedBytes(app, await headOf(app, stack));
@@ -89,7 +89,7 @@ describe('an export of a damaged state', () => {
     expectDamaged(await tryExport(stack, '/1'), stack, 1);
   });
 
-  test('is served again once a minute has passed and the bytes are back', async () => {
+  test('succeeds again after a minute once the bytes are back', async () => {
     const stack = await createStack(app);
     await importText(stack, deployment(40, 'back'));
     const stored = await storedBytes(app, await headOf(app, stack));
@@ -108,8 +108,8 @@ describe.each([
   ['in the row', 1, 10_000],
   ['in the blob store', 40, 40_000],
   ['large enough for the thread', 40, 700_000],
-])('a fold over a damaged base %s', (_name, entries, bytes) => {
-  test('is refused, writes nothing, and is done once the base is back', async () => {
+])('a compaction over a damaged base %s', (_name, entries, bytes) => {
+  test('is rejected, writes nothing, and succeeds once the base is restored', async () => {
     const stack = await createStack(app);
     const text = bytes > 10_000 ? deploymentOf(bytes) : JSON.stringify(deployment(3));
     await importText(stack, text);
@@ -120,7 +120,7 @@ describe.each([
     const rows = await rowsOf(stack);
     for (const position of spread(stored.bytes.length, 7)) {
       await stored.overwrite(flipBit(stored.bytes, position, position % 8));
-      // A bit in which nothing depends on it (as some of a frame's header) leaves the document whole.
+      // Some bits (such as parts of a frame's header) do not affect the document when flipped.
       const damaged = await complete(app, update);
       if (damaged.status !== 500) throw new Error(`byte ${position}: ${damaged.status} ${damaged.text}`);
       expectDamaged(damaged, stack, 1);
@@ -134,7 +134,7 @@ describe.each([
   });
 });
 
-test('a fold does without a damaged fold point, or one whose object is gone', async () => {
+test('a compaction ignores a snapshot that is damaged or missing', async () => {
   for (const way of ['flip', 'cut', 'remove'] as const) {
     const stack = await createStack(app);
     const update = await startUpdate(app, stack, { journal: true });
@@ -154,7 +154,7 @@ test('a fold does without a damaged fold point, or one whose object is gone', as
   }
 });
 
-test('a delta over a damaged base is refused and writes nothing', async () => {
+test('a delta over a damaged base is rejected and writes nothing', async () => {
   const stack = await createStack(app);
   const update = await startUpdate(app, stack);
   const base = deployment(40);
@@ -181,7 +181,7 @@ test('a delta over a damaged base is refused and writes nothing', async () => {
   expect((await exportState(app, stack)).text).toBe(result);
 });
 
-test('a rename of a stack whose state is damaged is refused and changes nothing', async () => {
+test('renaming a stack with a damaged state is rejected and changes nothing', async () => {
   const stack = await createStack(app);
   await importText(stack, deploymentOf(1_500_000));
   const stored = await storedBytes(app, await headOf(app, stack));
@@ -194,7 +194,7 @@ test('a rename of a stack whose state is damaged is refused and changes nothing'
   await ok(rename());
 });
 
-test('an ended update whose checkpoint does not read back gets it anew from its journal', async () => {
+test('an unreadable checkpoint of an ended update is rebuilt from its journal', async () => {
   const stack = await createStack(app);
   const update = await startUpdate(app, stack, { journal: true });
   await appendResources(stack, update, 0, 40);
@@ -207,7 +207,7 @@ test('an ended update whose checkpoint does not read back gets it anew from its 
   expect(await exportedNames(app, stack)).toHaveLength(40);
 });
 
-describe('a damaged state whose journal is kept', () => {
+describe('a damaged state whose journal is still stored', () => {
   async function createJournaled(): Promise<TestStack> {
     const stack = await createStack(app);
     const update = await startUpdate(app, stack, { journal: true });
@@ -216,7 +216,7 @@ describe('a damaged state whose journal is kept', () => {
     return stack;
   }
 
-  test('is made anew by the export that finds it', async () => {
+  test('is rebuilt by the export that finds the damage', async () => {
     const stack = await createJournaled();
     const stored = await storedBytes(app, await headOf(app, stack));
     await stored.overwrite(Buffer.alloc(stored.bytes.length));
@@ -228,7 +228,7 @@ describe('a damaged state whose journal is kept', () => {
     expect(await query(app, 'select 1 from checkpoints where id = $1', [stored.id])).toEqual([]);
   });
 
-  test('is made anew by the fold of an update that began with it', async () => {
+  test('is rebuilt by the compaction of an update that started from it', async () => {
     const stack = await createJournaled();
     const stored = await storedBytes(app, await headOf(app, stack));
     const update = await startUpdate(app, stack, { journal: true });
@@ -239,7 +239,7 @@ describe('a damaged state whose journal is kept', () => {
     expect(await exportedNames(app, stack, 1)).toHaveLength(40);
   });
 
-  test('is refused when the journal is gone', async () => {
+  test('is rejected when the journal is gone', async () => {
     const stack = await createJournaled();
     const stored = await storedBytes(app, await headOf(app, stack));
     await query(app, 'delete from journals j using stacks s where s.checkpoint_id = $1 and j.stack_id = s.id', [
@@ -250,7 +250,7 @@ describe('a damaged state whose journal is kept', () => {
   });
 });
 
-test('an import goes over a damaged state; over one whose journal waits for it once an operator has accepted that', async () => {
+test('an import replaces a damaged state; if a journal still needs that state, an operator must first accept the fault', async () => {
   const stack = await createStack(app);
   await importText(stack, deployment(40, 'first'));
   const stored = await storedBytes(app, await headOf(app, stack));
@@ -259,7 +259,7 @@ test('an import goes over a damaged state; over one whose journal waits for it o
   const update = await startUpdate(app, stack, { journal: true });
   await appendResources(stack, update, 0, 3);
   await (await storedBytes(app, await headOf(app, stack))).overwrite(Buffer.from('nothing'));
-  // The fold that follows fails.
+  // The compaction that follows fails.
   await cancel(app, stack, update);
   expectDamaged(await tryExport(stack), stack, 2);
   const refused = await app.call('POST', `${stack.path}/import`, { auth: stack.auth, body: deployment(5) });

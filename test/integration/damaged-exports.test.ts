@@ -15,7 +15,8 @@ import { createStack, gzipped, ok, type TestStack } from '../support/state.ts';
 import { createTestApp, type TestApp } from '../support/test-app.ts';
 import { WireServer } from '../support/wire.ts';
 
-// What is stored is damaged behind the server's back. An export is then what was written, byte for byte, or it fails.
+// Stored bytes are damaged without the server's knowledge. An export then either returns exactly what was written or
+// fails.
 
 let inBlobs: TestApp;
 let inRows: TestApp;
@@ -39,7 +40,7 @@ interface Exported {
 
 async function importOf(app: TestApp, bytes: number): Promise<Exported> {
   const stack = await createStack(app);
-  // Like no other: a second copy of the same bytes would repair it.
+  // Unique: a second copy of the same bytes would be used for a repair.
   const text = deploymentOf(bytes).toString().replace('{', `{"only":"${randomUUID()}",`);
   await ok(app.call('POST', `${stack.path}/import`, { auth: stack.auth, ...gzipped(text) }));
   return { app, stack, text: Buffer.from(text), stored: await storedBytes(app, await headOf(app, stack)) };
@@ -48,7 +49,7 @@ async function importOf(app: TestApp, bytes: number): Promise<Exported> {
 const exportOf = ({ app, stack }: Exported, encoding: 'gzip' | 'identity', version = ''): Promise<StrictAnswer> =>
   getStrictly(`${urls.get(app)}${stack.path}/export${version}`, stack.auth, encoding);
 
-/** Throws unless the answer is the document, or one that nobody can take for a document. Returns whether it is one. */
+/** Throws unless the response is the document or clearly not a document. Returns whether it is the document. */
 function judge(answer: StrictAnswer, text: Buffer, what: string): boolean {
   if (answer.status !== 200) {
     if (answer.status !== 500 || !answer.isWhole) throw new Error(`${what}: answered ${answer.status}`);
@@ -69,7 +70,7 @@ const places: [string, () => TestApp, number][] = [
 jest.setTimeout(180_000);
 
 describe.each(places)('%s', (_name, appOf, bytes) => {
-  test('it is exported whole, over a socket, with gzip and without', async () => {
+  test('it is exported completely over a socket, with and without gzip', async () => {
     const exported = await importOf(appOf(), bytes);
     const [plain, zipped] = [await exportOf(exported, 'identity'), await exportOf(exported, 'gzip')];
     expect([plain.isChunked, zipped.isChunked]).toEqual([false, true]);
@@ -86,7 +87,8 @@ describe.each(places)('%s', (_name, appOf, bytes) => {
       const answer = await exportOf(exported, at % 2 === 0 ? 'gzip' : 'identity', at % 3 === 0 ? '/1' : '');
       try {
         const isDocument = judge(answer, text, `byte ${position}, bit ${at % 8}`);
-        // What fits into memory is checked before it is answered; what does not is known from the second time on.
+        // A document that fits into memory is checked before the response; a larger one is recognized from the second
+        // time on.
         const refusal = bytes < 1024 * 1024 || isDocument ? answer : await exportOf(exported, 'identity');
         if (!isDocument && refusal.status !== 500) throw new Error(`byte ${position}: no error was answered`);
       } catch (error) {
@@ -98,7 +100,7 @@ describe.each(places)('%s', (_name, appOf, bytes) => {
     expect(judge(await exportOf(exported, 'gzip'), text, 'restored')).toBe(true);
   });
 
-  test('a document cut short, or with more behind it, is never exported', async () => {
+  test('a truncated document, or one followed by more bytes, is never exported', async () => {
     const exported = await importOf(appOf(), bytes);
     const { stored, text } = exported;
     const { length } = stored.bytes;
@@ -112,7 +114,7 @@ describe.each(places)('%s', (_name, appOf, bytes) => {
     }
   });
 
-  test('another document in its place, whole and with a checksum or without one, is never exported', async () => {
+  test('another valid document in its place, with or without a checksum, is never exported', async () => {
     const exported = await importOf(appOf(), bytes);
     const { stored, text } = exported;
     const other = Buffer.from(text);

@@ -42,7 +42,7 @@ const keyOf = (ciphertext: string): string => Buffer.from(ciphertext, 'base64').
 
 const nameOf = ({ organization, project, stack }: TestStack): string => `${organization}/${project}/${stack}`;
 
-/** Runs `holdfast admin` in this process, with the master keys given. */
+/** Runs `holdfast admin` in this process with the given master keys. */
 async function admin(on: TestApp, keys: string, command: string, ...args: string[]) {
   const [printed, refused]: [string[], string[]] = [[], []];
   jest.spyOn(console, 'log').mockImplementation((line: string) => void printed.push(line));
@@ -68,7 +68,7 @@ async function idOf(stack: TestStack): Promise<string> {
 }
 
 describe('a rotated data key', () => {
-  test('is used by every replica from then on, and what was encrypted before stays readable', async () => {
+  test('is used by every replica from then on, and older ciphertexts stay readable', async () => {
     const [stack, other] = [await createStack(app), await createStack(app)];
     const replicas = [app, replica];
     const before = await Promise.all(replicas.map((on) => encrypt(stack, 'before', on)));
@@ -92,7 +92,7 @@ describe('a rotated data key', () => {
     expect(keyOf(await encrypt(other, 'x'))).toBe(keyOf(untouched));
   });
 
-  test('comes while two replicas encrypt and decrypt, and no ciphertext is lost', async () => {
+  test('loses no ciphertext while two replicas encrypt and decrypt', async () => {
     const stack = await createStack(app);
     const id = await idOf(stack);
     const rotations = 25;
@@ -107,7 +107,7 @@ describe('a rotated data key', () => {
       }
     };
     const rotate = async (): Promise<void> => {
-      // The first encryption on each replica makes version 1 at the same time.
+      // The first encryption on each replica creates version 1 at the same time.
       while (made.length < 8) await new Promise(setImmediate);
       const repositories = [keysOf(app), keysOf(replica)];
       for (let at = 0; at < rotations; at++) {
@@ -121,7 +121,7 @@ describe('a rotated data key', () => {
     const workers = [app, replica].flatMap((on, at) => [work(on, replica, `a${at}`), work(on, app, `b${at}`)]);
     await Promise.all([rotate().finally(() => (isRotating = false)), ...workers]);
     expect(new Set(made.map(({ ciphertext }) => keyOf(ciphertext))).size).toBeGreaterThan(rotations / 2);
-    // A process that has cached nothing reads them all.
+    // A process with an empty cache reads them all.
     await using fresh = await createTestApp({ database: app.database, dataDir: app.dataDir });
     const ciphertexts = made.map(({ ciphertext }) => ciphertext);
     const { json } = await post(fresh, stack, 'batch-decrypt', { ciphertexts });
@@ -134,7 +134,7 @@ describe('a rotated data key', () => {
     expect(versions.map(({ version }) => version)).toEqual(versions.map((_, at) => at + 1));
   });
 
-  test('is given to one stack, an organization, or all; those without a key get none', async () => {
+  test('can be created for one stack, an organization, or all; stacks without a key get none', async () => {
     await using database = await createTestDatabase();
     await using own = await createTestApp({ database });
     const stacks = [await createStack(own), await createStack(own), await createStack(own)] as const;
@@ -158,7 +158,7 @@ describe('a rotated data key', () => {
     expect(await rotateKey(keys, ring, randomUUID())).toBe(false);
   });
 
-  test('is wrapped anew with all versions before it when the master key changes', async () => {
+  test('is wrapped again, with all earlier versions, when the master key changes', async () => {
     await using database = await createTestDatabase();
     const [oldKey, newKey] = [KeyRing.generate().replace(/^[^:]+/, 'old'), KeyRing.generate().replace(/^[^:]+/, 'new')];
     await using before = await createTestApp({ database, masterKeys: oldKey });
@@ -176,14 +176,14 @@ describe('a rotated data key', () => {
     expect(await decrypt(stack, await encrypt(stack, 'new', after), after)).toBe('new');
   });
 
-  test('goes with its stack, and so do all versions before it', async () => {
+  test('is deleted with its stack, and so are all earlier versions', async () => {
     const stack = await createStack(app);
     const id = await idOf(stack);
     const ciphertext = await encrypt(stack, 'x');
     await rotateKey(keysOf(app), ring, id);
     await encrypt(stack, 'y');
     await ok(app.call('DELETE', `${stack.path}?force=true`, { auth: stack.auth }));
-    // Not between the deletion and the sweep either.
+    // It is also unavailable between the deletion and the sweep.
     const late = { stackId: id, version: 3, ...ring.wrap(Buffer.alloc(32), id) };
     expect(await keysOf(app).insert(late)).toBe(false);
     expect(await rotateStackKeys(keysOf(app), ring, { kind: 'stack', stackId: id })).toBe(0);
@@ -196,7 +196,7 @@ describe('a rotated data key', () => {
   });
 });
 
-test('a data key that is older than HOLDFAST_DATA_KEY_DAYS is followed by a new one with the next encryption', async () => {
+test('a data key older than HOLDFAST_DATA_KEY_DAYS is replaced at the next encryption', async () => {
   await using aging = await createTestApp({
     database: app.database,
     dataDir: app.dataDir,
@@ -224,7 +224,7 @@ test('a data key that is older than HOLDFAST_DATA_KEY_DAYS is followed by a new 
 });
 
 describe('the admin commands', () => {
-  test('refuse what they cannot do, in a sentence', async () => {
+  test('report invalid requests in a sentence', async () => {
     const stack = await createStack(app);
     const refusals: [string[], string][] = [
       [[], 'give one of --stack'],

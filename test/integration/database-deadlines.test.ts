@@ -59,8 +59,8 @@ function expectUnavailable(response: TestResponse): void {
   expect(Number(response.headers['retry-after'])).toBeGreaterThan(0);
 }
 
-describe('Postgres answers nothing any more, and no connection breaks', () => {
-  test('in the middle of a statement: 503; the repeat succeeds and counts once', async () => {
+describe('Postgres stops answering, and no connection breaks', () => {
+  test('during a statement: 503; the retry succeeds and counts once', async () => {
     const stack = await createStack(beside);
     const update = await startUpdate(beside, stack, { journal: true });
     const call = () => append(app, update, creation(1, 'a', stack));
@@ -79,7 +79,7 @@ describe('Postgres answers nothing any more, and no connection breaks', () => {
     expect(await exportedNames(app, stack)).toEqual(['a']);
   });
 
-  test('between two statements of a transaction: it fails as unavailable, and nothing of it is there', async () => {
+  test('between two statements of a transaction: it fails as unavailable and writes nothing', async () => {
     const stack = await createStack(beside);
     await until(() => isWell(stack), 'the pool is well');
     const rename = (slug: string) =>
@@ -95,7 +95,7 @@ describe('Postgres answers nothing any more, and no connection breaks', () => {
     await until(() => isWell(stack), 'the stack is where it was');
   });
 
-  test('at the commit: it fails as unavailable, not as a fault of ours', async () => {
+  test('at the commit: it fails as unavailable, not as an internal error', async () => {
     const stack = await createStack(beside);
     await until(() => isWell(stack), 'the pool is well');
     const work = app.context.db.inTransaction(async (tx) => {
@@ -108,7 +108,7 @@ describe('Postgres answers nothing any more, and no connection breaks', () => {
     await until(() => isWell(stack), 'the pool is well again');
   });
 
-  test('more calls than the pool has connections: healthz says so within its 2 s, long before they end', async () => {
+  test('more calls than the pool has connections: healthz reports it within its 2 s, long before they end', async () => {
     // In minutes.
     const settings = { HOLDFAST_DATABASE_POOL_SIZE: String(poolSize), HOLDFAST_DATABASE_CONNECT_MS: '120000' };
     await using patient = await createTestApp({
@@ -148,7 +148,7 @@ describe('Postgres answers nothing any more, and no connection breaks', () => {
     await until(() => isWell(stack), 'the pool is well again');
   });
 
-  test('and comes back without the old connections: nothing tells the pool, and it recovers', async () => {
+  test('and returns without the old connections: nothing notifies the pool, and it recovers', async () => {
     const stack = await createStack(beside);
     await until(() => isWell(stack), 'the pool is well');
     proxy.vanish();
@@ -158,7 +158,7 @@ describe('Postgres answers nothing any more, and no connection breaks', () => {
     await until(() => isWell(stack), 'the pool is well again');
   });
 
-  test('for many calls on end: connections stay within the pool, and it is well as soon as Postgres is', async () => {
+  test('for a long series of calls: connections stay within the pool, and it recovers as soon as Postgres does', async () => {
     const stack = await createStack(beside);
     const sockets = new Set<Socket>();
     const note = (message: unknown): void => void sockets.add((message as { socket: Socket }).socket);
@@ -188,7 +188,7 @@ describe('Postgres answers nothing any more, and no connection breaks', () => {
     expect(answers.map(({ status }) => status)).toEqual(answers.map(() => 200));
   });
 
-  test('one call that finds out spares the next: the idle connections go with the one that hung', async () => {
+  test('a call that times out protects the next: the idle connections are closed with the one that hung', async () => {
     const stack = await createStack(beside);
     await until(() => isWell(stack), 'the pool is well');
     await Promise.all(Array.from({ length: poolSize }, () => getStack(stack)));
@@ -199,7 +199,7 @@ describe('Postgres answers nothing any more, and no connection breaks', () => {
   });
 });
 
-test('a server that is told to take no writes loses its connections, and is asked again', async () => {
+test('connections to a server that becomes read-only are closed and opened again', async () => {
   const stack = await createStack(beside);
   await until(() => isWell(stack), 'the pool is well');
   const create = () =>
@@ -207,13 +207,13 @@ test('a server that is told to take no writes loses its connections, and is aske
       auth: stack.auth,
       body: { stackName: `s${Date.now()}` },
     });
-  // Its sessions may write all the same.
+  // Its sessions can still write.
   const admin = new pg.Client({ connectionString: database.url, options: '-c default_transaction_read_only=off' });
   await admin.connect();
   const name = new URL(database.url).pathname.slice(1);
   try {
     await admin.query(`alter database ${name} set default_transaction_read_only = on`);
-    // Connections from before do not know it yet.
+    // Older connections do not know it yet.
     proxy.cut();
     expectUnavailable(await create());
     await admin.query(`alter database ${name} reset default_transaction_read_only`);

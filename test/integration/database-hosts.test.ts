@@ -36,12 +36,12 @@ const open = async (url: string): Promise<Database & AsyncDisposable> => {
 const write = (db: Database): Promise<unknown> =>
   db.query(sql.nothing`insert into users (login) values (${`user-${crypto.randomUUID()}`})`);
 
-test('a standby before the primary is passed over', async () => {
+test('a standby listed before the primary is skipped', async () => {
   await using db = await open(joinUrls(pair.standbyUrl, pair.primaryUrl, '?target_session_attrs=read-write'));
   await Promise.all(Array.from({ length: 8 }, () => write(db)));
 });
 
-test('so are a host that refuses and one that hangs', async () => {
+test('a host that refuses connections and a host that hangs are skipped', async () => {
   await using silent = await openTcpProxy(pair.primaryUrl);
   silent.hang();
   const refused = new URL(pair.primaryUrl);
@@ -52,7 +52,7 @@ test('so are a host that refuses and one that hangs', async () => {
   }
 });
 
-test('a standby alone is unavailable, unless any server will do', async () => {
+test('a standby alone is unavailable, unless any server is accepted', async () => {
   await using strict = await open(pair.standbyUrl);
   const error: unknown = await write(strict).catch((thrown: unknown) => thrown);
   expect(mapDatabaseError(error)).toBeInstanceOf(UnavailableError);
@@ -67,13 +67,13 @@ test.each([
   ['postgres://u:p@a:1,b:99999/db', '"b:99999"'],
   ['postgres://u:p@a:1,/db', '""'],
   ['http://u:p@a/db', 'postgres://'],
-])('%s is refused, without telling the password', (url, what) => {
+])('%s is rejected without revealing the password', (url, what) => {
   expect(() => parsePostgresUrl(url)).toThrow(ConfigError);
   expect(() => parsePostgresUrl(url)).toThrow(what);
   expect(() => parsePostgresUrl(url)).not.toThrow('p@');
 });
 
-test('a URL is taken apart as libpq does it', () => {
+test('a URL is parsed as libpq does it', () => {
   const { hosts, mustTakeWrites, tls } = parsePostgresUrl(
     'postgresql://u:p%40w@[::1]:1,b,c.example:3/db?sslmode=require&application_name=x&target_session_attrs=any',
   );
@@ -89,8 +89,8 @@ test('a URL is taken apart as libpq does it', () => {
   ]);
 });
 
-// The last one: the pair is none after it.
-test('the primary falls silent, the standby is promoted: what was acknowledged is there, and calls go on', async () => {
+// The last one: the pair after it is not valid.
+test('the primary goes silent and the standby is promoted: acknowledged writes are there, and calls continue', async () => {
   await using proxy = await openTcpProxy(pair.primaryUrl);
   await using app = await createTestApp({
     database: { url: joinUrls(proxy.url, pair.standbyUrl), [Symbol.asyncDispose]: async () => {} },

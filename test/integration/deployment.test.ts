@@ -25,7 +25,7 @@ describe('docker-compose.yml', () => {
   const services = Object.entries(compose.services);
   const named = (name: string): Service => compose.services[name] as Service;
 
-  test('parts what strangers reach from the stores', () => {
+  test('separates the services that are exposed to strangers from the stores', () => {
     expect(compose.networks['data']).toEqual({ internal: true });
     const inNetwork = (network: string): string[] =>
       services.filter(([, { networks }]) => networks?.includes(network)).map(([name]) => name);
@@ -42,29 +42,29 @@ describe('docker-compose.yml', () => {
     expect(reaches('worker')).toEqual(expect.arrayContaining(['postgres', 'redis', 's3']));
   });
 
-  test('gives master keys to those who open secrets only', () => {
+  test('gives master keys only to services that decrypt secrets', () => {
     const keyed = services.filter(([, { environment }]) => environment?.['HOLDFAST_MASTER_KEYS']).map(([name]) => name);
     expect(keyed.sort()).toEqual(['api-1', 'api-2', 'api-3', 'server']);
-    // Empty rather than missing: .env, which all of them read, has the keys.
+    // Empty rather than missing: all services read .env, which has the keys.
     for (const name of ['worker', 'migrate', 'create-bucket'])
       expect(named(name).environment).toMatchObject({ HOLDFAST_MASTER_KEYS: '' });
   });
 
-  test('lets nobody into Redis without a password', () => {
+  test('does not let anybody into Redis without a password', () => {
     const password = `\${REDIS_PASSWORD:?set it in .env}`;
     expect(named('redis').environment).toEqual({ REDIS_PASSWORD: password });
     for (const name of ['api-1', 'api-2', 'api-3', 'worker'])
       expect(named(name).environment?.['HOLDFAST_REDIS_URL']).toBe(`redis://holdfast:${password}@redis:6379`);
   });
 
-  test('gives no container more than it needs', () => {
+  test('gives no container more rights than it needs', () => {
     for (const [name, service] of services) {
       expect({ name, privileged: service.privileged ?? false }).toEqual({ name, privileged: false });
       expect({ name, image: service.image }).toEqual({
         name,
         image: expect.stringMatching(/:(?!latest)[\w.${}:-]+(@sha256:[0-9a-f]{64})?$/),
       });
-      // The image of Postgres gives its volume to its own user first.
+      // The Postgres image first changes the owner of its volume to its own user.
       if (name === 'postgres') continue;
       expect({ name, ...service }).toMatchObject({
         name,
@@ -161,13 +161,13 @@ describe('deploy/kubernetes', () => {
       .flatMap((policy) => (policy[way] ?? []).flatMap((rule) => rule.ports.map(({ port }) => port)))
       .sort((a, b) => a - b);
 
-  test('lets pods speak to those they need only', () => {
+  test('lets pods talk only to the peers they need', () => {
     expect(policies.every(({ kind }) => kind === 'NetworkPolicy')).toBe(true);
     expect(policies[0]?.spec).toEqual({
       podSelector: { matchLabels: { app: 'holdfast' } },
       policyTypes: ['Ingress', 'Egress'],
     });
-    // A rule without a peer or a port would let in all.
+    // A rule without a peer or a port would allow everything.
     for (const { spec } of policies)
       for (const rule of [
         ...((spec as unknown as Policy).ingress ?? []),

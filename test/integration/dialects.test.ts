@@ -33,7 +33,7 @@ beforeAll(async () => {
 const rows = Object.entries(dialectTable);
 const cases = rows.flatMap(([route, row]) => dialectNames.map((dialect) => ({ route, dialect, row })));
 
-/** Makes what the route asks for, by calls of the CLI. */
+/** Creates what the route needs, using calls of the CLI dialect. */
 async function setScene(needs: DialectRow['needs']): Promise<Scene> {
   const stack = await createStack(app);
   const { auth, path } = stack;
@@ -107,16 +107,16 @@ function call(
 const schemaOf = (media: Media | undefined) => media?.content?.['application/json'].schema;
 const other = (dialect: DialectName): DialectName => (dialect === 'cli' ? 'contract' : 'cli');
 
-test('every route under /api/ has a row, and every row a route', () => {
+test('the table matches the routes under /api/', () => {
   const routes = listRoutes(app.app)
     .filter((route) => route.includes(' /api/'))
-    // Each GET is answered to HEAD as well.
+    // Each GET also answers HEAD.
     .filter((route) => !route.startsWith('HEAD ') || route in dialectTable);
   expect(Object.keys(dialectTable).sort()).toEqual(routes.sort());
 });
 
 test.each(cases)(
-  '$route takes the body and gives the answer of the $dialect dialect',
+  '$route accepts the body and sends the response of the $dialect dialect',
   async ({ route, dialect, row }) => {
     const scene = await setScene(row.needs);
     const { requestBody, responses } = operationOf(route);
@@ -139,7 +139,7 @@ test.each(cases)(
 );
 
 const crossed = cases.filter(({ row }) => row.body?.crossed);
-test.each(crossed)('$route in the $dialect dialect, with the other’s body', async ({ route, dialect, row }) => {
+test.each(crossed)('$route in the $dialect dialect, with the other dialect’s body', async ({ route, dialect, row }) => {
   const scene = await setScene(row.needs);
   const body = row.body?.own[other(dialect)](scene);
   const response = await call(route, scene, { accept: dialects[dialect], body });
@@ -151,7 +151,7 @@ test.each(crossed)('$route in the $dialect dialect, with the other’s body', as
 describe('in the contract’s dialect', () => {
   const withBody = rows.filter(([, row]) => row.body && !row.beyond);
 
-  test.each(withBody)('%s takes null for no member', async (route, row) => {
+  test.each(withBody)('%s does not treat null as a missing member', async (route, row) => {
     const scene = await setScene(row.needs);
     const body = row.body?.own.contract(scene) ?? {};
     for (const name of Object.keys(body)) {
@@ -161,7 +161,7 @@ describe('in the contract’s dialect', () => {
   });
 });
 
-test.each(rows)('%s answers 415 to what only resembles a version of the protocol', async (route) => {
+test.each(rows)('%s answers 415 to an Accept header that only resembles a protocol version', async (route) => {
   const scene: Scene = { ...(await idleScene()), updateId: '00000000-0000-4000-8000-000000000000' };
   const expected = route === 'GET /api/openapi.json' ? 200 : 415;
   for (const accept of [

@@ -9,14 +9,14 @@ import { createStack, deployment, ok, startUpdate } from '../support/state.ts';
 import { createTestApp } from '../support/test-app.ts';
 import { cancel, complete, saveVerbatim } from '../support/update-calls.ts';
 
-// The file store; S3 with a full disk is among the faults of the cluster.
+// The file store; S3 with a full disk is covered by the cluster fault tests.
 
 const disk = SmallDisk.mount(64 * 1024 * 1024);
 afterAll(() => disk?.[Symbol.dispose]());
 const withDisk = disk ? test : test.skip;
 
 withDisk(
-  'a full disk refuses writes for now, leaves nothing half there, and all goes on when there is room',
+  'a full disk rejects writes with a retryable error, stores nothing partially, and writes work again once there is space',
   async () => {
     const { directory } = disk as SmallDisk;
     await using app = await createTestApp({ dataDir: directory, settings: { HOLDFAST_INLINE_BYTES: '1' } });
@@ -31,7 +31,7 @@ withDisk(
     const stored = filesBelow('blobs');
     expect(stored).toHaveLength(1);
 
-    // Too much for the rest of a page, in the process itself and through the queue.
+    // Too much for the rest of a page, both in the process itself and through the queue.
     const large = [200_000, 400_000].map((bytes) => deployment(1, randomBytes(bytes).toString('base64')));
     const other = await createStack(app);
     disk?.fill();
@@ -46,7 +46,7 @@ withDisk(
       expect(await query(app, `select 1 from updates where kind = 'import'`)).toEqual([]);
       expect(filesBelow('unfinished')).toEqual([]);
       expect(filesBelow('blobs')).toEqual(stored);
-      // What needs no room goes on.
+      // Calls that need no space still work.
       await ok(cancel(app, other, await startUpdate(app, other)));
     } finally {
       disk?.makeRoom();

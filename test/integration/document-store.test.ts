@@ -8,7 +8,7 @@ const inlineLimit = 2_000;
 
 const app = testApp({ settings: { HOLDFAST_INLINE_BYTES: String(inlineLimit) } });
 
-/** Documents small and large, that shrink well or not at all; around the limits of a row and of one compression call. */
+/** Small and large documents, compressible or not, around the limits of a row and of one compression call. */
 const document = fc
   .record({
     bytes: fc.oneof(
@@ -41,7 +41,7 @@ async function readAll(source: AsyncIterable<Buffer>): Promise<Buffer> {
 }
 
 describe('documents', () => {
-  test('come back as they were, from the row or the blob store', async () => {
+  test('are returned unchanged from the row or the blob store', async () => {
     const places = new Set<string>();
     await fc.assert(
       fc.asyncProperty(document, chunkBytes, async (text, size) => {
@@ -54,7 +54,7 @@ describe('documents', () => {
         expect(stored.sha256.equals(sha256)).toBe(true);
         expect((verified as Buffer | null)?.equals(sha256)).toBe(true);
         expect(stored.sizeBytes).toBe(text.length);
-        // In exactly one of the two places, and in the row only what is small there.
+        // In exactly one of the two places, and only small ones in the row.
         expect((stored.inlineBytes === null) !== (stored.blobKey === null)).toBe(true);
         if (stored.inlineBytes) {
           expect(stored.inlineBytes.length).toBeLessThanOrEqual(inlineLimit);
@@ -74,7 +74,7 @@ describe('documents', () => {
     expect([...places].sort()).toEqual(['blob', 'row']);
   });
 
-  test('that are refused by the hash leave nothing behind', async () => {
+  test('that are rejected by the hash leave nothing behind', async () => {
     const { documents, db } = app.context;
     const before = db.poolState();
     const refuse = documents.save(inPieces(randomBytes(10_000), 1_000), () => {

@@ -40,7 +40,7 @@ describe('recording', () => {
     expect((await read()).sequences).toEqual([0, 1, 2, 3, 4, 5]);
   });
 
-  test('the first of a sequence counts', async () => {
+  test('the first event with a sequence number counts', async () => {
     await begin();
     await ok(send([event(0)]));
     await ok(send([{ sequence: 0, timestamp: 1, cancelEvent: {} }]));
@@ -59,7 +59,7 @@ describe('recording', () => {
     expect((await read()).sequences).toHaveLength(150);
   });
 
-  test('what we do not know is kept as it came', async () => {
+  test('unknown fields and types are kept unchanged', async () => {
     await begin();
     const text =
       '{"sequence":0,"timestamp":1,"laterEvent":{"n":1.0,"big":9007199254740993,"__proto__":{"a":[]},"d":null}}';
@@ -71,7 +71,7 @@ describe('recording', () => {
     ['no JSON', '{'],
     ['no events', '{}'],
     ['events that are no array', '{"events":{}}'],
-    ['an event that is no object', '{"events":[1]}'],
+    ['an event that is not an object', '{"events":[1]}'],
     ['an event without sequence', '{"events":[{"timestamp":1}]}'],
     ['a negative sequence after a good one', '{"events":[{"sequence":0},{"sequence":-1}]}'],
   ])('a batch with %s is 400 and adds nothing', async (_name, body) => {
@@ -81,7 +81,7 @@ describe('recording', () => {
     expect((await read()).sequences).toEqual([]);
   });
 
-  test('after the end of the update it is 403', async () => {
+  test('after the end of the update it returns 403', async () => {
     await begin();
     await ok(send([event(0)]));
     await ok(cancel(app, stack, update));
@@ -100,7 +100,7 @@ describe('recording', () => {
 });
 
 describe('reading', () => {
-  test('each event has its type, the name of its payload', async () => {
+  test('each event has its type, which is the name of its payload', async () => {
     await begin();
     await ok(send([event(0), { sequence: 1, timestamp: 1, type: 'own', resourcePreEvent: {} }]));
     const options = { auth: stack.auth, accept: contractAccept };
@@ -111,7 +111,7 @@ describe('reading', () => {
     ]);
   });
 
-  test('the token is the last sequence; an empty page repeats it while the update runs, and has none after', async () => {
+  test('the token is the last sequence; an empty page repeats it while the update runs, and omits it afterwards', async () => {
     await begin();
     expect(await read()).toMatchObject({ sequences: [], token: '-1' });
     await ok(send([event(0), event(1)]));
@@ -124,7 +124,7 @@ describe('reading', () => {
     expect(await read('1')).toMatchObject({ sequences: [], token: null });
   });
 
-  test('long streams come in pages, without gap or repeat', async () => {
+  test('long streams are split into pages without gaps or repeats', async () => {
     await begin();
     await query(
       app,
@@ -141,7 +141,7 @@ describe('reading', () => {
     expect(seen).toEqual(Array.from({ length: 1234 }, (_, index) => index));
   });
 
-  test('a token that is no sequence number is 400; filters that we do not know are let pass', async () => {
+  test('a token that is not a sequence number returns 400; unknown filters are ignored', async () => {
     await begin();
     const get = (parameters: string) => app.call('GET', `${update.path}/events?${parameters}`, { auth: stack.auth });
     for (const token of ['x', '-2', '1.5', '99999999999999999999'])

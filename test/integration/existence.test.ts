@@ -6,7 +6,7 @@ import { ok, type RunningUpdate, startUpdate, type TestStack } from '../support/
 import { type NotedStatements, noteStatements } from '../support/statement-count.ts';
 import { testApp } from '../support/test-app.ts';
 
-/** Names of one length, so that no answer differs by its length. */
+/** Names of one length, so that response lengths do not differ. */
 const newName = () => `n${randomBytes(6).toString('hex')}`;
 
 interface Place {
@@ -39,7 +39,7 @@ beforeAll(async () => {
   const dead = await startUpdate(app, other);
   await ok(app.call('POST', `${dead.path}/cancel`, { auth: other.auth }));
   held['a dead lease'] = dead.lease;
-  // Notes when it was used last.
+  // Records the last use.
   await ok(app.call('GET', '/api/user', { auth: own.auth }));
   statements = noteStatements(app);
 });
@@ -55,7 +55,7 @@ function placeOf({ organization, project, stack }: TestStack, { id }: RunningUpd
   return { organization, project, stack, updateId: id };
 }
 
-/** Each with a value of its own for each call, where that makes a difference to what is remembered. */
+/** Each call gets its own value where caching would otherwise make a difference. */
 const strangers: Record<string, () => string | undefined> = {
   nobody: () => undefined,
   'a wrong token': () => `token ${mintToken('hf-').token}`,
@@ -69,7 +69,7 @@ const strangers: Record<string, () => string | undefined> = {
   'a dead lease': () => held['a dead lease'],
   'a dead lease, as a token': () => held['a dead lease']?.replace('update-token', 'token'),
 };
-/** What is refused twice costs less the second time, and leases are tried at the same places by several routes. */
+/** A repeated rejection costs less, and several routes try leases at the same paths. */
 const isRemembered = (stranger: string) => /lease from|dead lease/.test(stranger);
 
 async function ask(route: string, place: Place, auth: string | undefined) {
@@ -94,27 +94,27 @@ async function ask(route: string, place: Place, auth: string | undefined) {
 }
 
 test.each(Object.keys(strangers))(
-  'what exists is the same as what does not, on every route, to %s',
+  'existing and missing objects look the same on every route to %s',
   async (stranger) => {
     const routes = listRoutes(app.app).filter((route) => route.includes(':organization'));
     expect(routes.length).toBeGreaterThan(40);
-    const told: object[] = [];
+    const differences: object[] = [];
     for (const route of routes) {
       const auth = strangers[stranger] as () => string | undefined;
       const there = await ask(route, existing, auth());
-      if (there.status < 400) told.push({ route, status: there.status });
+      if (there.status < 400) differences.push({ route, status: there.status });
       for (const [missing, place] of Object.entries(absent)) {
         const not = await ask(route, place, auth());
         if (isRemembered(stranger)) for (const answer of [there, not]) answer.statements.length = 0;
-        if (JSON.stringify(not) !== JSON.stringify(there)) told.push({ route, missing, there, not });
+        if (JSON.stringify(not) !== JSON.stringify(there)) differences.push({ route, missing, there, not });
       }
     }
-    expect(told).toEqual([]);
+    expect(differences).toEqual([]);
   },
 );
 
-describe('what a stranger asks for by name', () => {
-  test('lists are as empty for what exists', async () => {
+describe('objects that a stranger asks for by name', () => {
+  test('lists are just as empty for existing objects', async () => {
     const auth = held['a token from elsewhere'] as string;
     const list = (search: string) => app.call('GET', `/api/user/stacks?${search}`, { auth });
     for (const search of ['organization', 'project'] as const) {
@@ -124,7 +124,7 @@ describe('what a stranger asks for by name', () => {
     }
   });
 
-  test('a stack cannot be created in an organization that exists, nor in one that does not', async () => {
+  test('a stack cannot be created in an existing organization, nor in a missing one', async () => {
     const auth = held['a token from elsewhere'] as string;
     const create = (organization: string, body: object) =>
       app.call('POST', `/api/stacks/${organization}/proj`, { auth, body });

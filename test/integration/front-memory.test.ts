@@ -16,10 +16,10 @@ afterAll(async () => {
   await database[Symbol.asyncDispose]();
 });
 
-/** A few KB of gzip that become 64 MB of JSON with as many values as a control call may have. */
+/** A few KB of gzip that inflate to 64 MB of JSON with as many values as a control call may have. */
 const bomb = gzipSync(Buffer.from(`[${`"${'a'.repeat(60)}",`.repeat(990_000)}1]`), { level: 9 });
 
-test('bodies of strangers take no memory, wherever they are sent', async () => {
+test('bodies of unauthenticated callers use no memory, on any route', async () => {
   server.resetPeak();
   const targets = ['POST /x', 'POST /healthz', 'PUT /', 'POST /api/nothing', 'PATCH /api/user', 'POST /api/stacks/o/p'];
   const answers = await Promise.all(

@@ -5,7 +5,7 @@ import { beforeAll, describe, expect, test } from '@jest/globals';
 import { createStack, type TestStack } from '../support/state.ts';
 import { createTestApp, type TestApp, testApp } from '../support/test-app.ts';
 import { until } from '../support/until.ts';
-import { expectRefusal, type WireAnswer, type WireConnection, WireServer } from '../support/wire.ts';
+import { expectRejection, type WireAnswer, type WireConnection, WireServer } from '../support/wire.ts';
 
 const accept = 'application/vnd.pulumi+9';
 const mib = 1024 * 1024;
@@ -18,13 +18,13 @@ beforeAll(async () => {
   stack = await createStack(app);
 });
 
-/** A head that keeps its connection, unless `headers` say otherwise. */
+/** A request head that keeps its connection, unless `headers` say otherwise. */
 function keeping(method: string, target: string, headers: Readonly<Record<string, string | number>> = {}): string {
   const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`);
   return `${method} ${target} HTTP/1.1\r\nHost: localhost\r\n${lines.join('')}\r\n`;
 }
 
-/** Resolves once the server has closed the connection, without another answer. */
+/** Resolves once the server has closed the connection without another response. */
 async function expectClosed(connection: WireConnection): Promise<void> {
   expect(await connection.answer()).toBeNull();
 }
@@ -35,13 +35,13 @@ const refusals: [string, number, string, string, Record<string, string>][] = [
   ['a method that a path does not have', 404, 'POST', '/healthz', {}],
   ['an unknown path of the API', 404, 'POST', '/api/nothing', { Accept: accept }],
   ['a method that the API does not have', 404, 'PATCH', '/api/user', { Accept: accept }],
-  ['a path that is none', 400, 'POST', '/api/%zz', { Accept: accept }],
+  ['an invalid path', 400, 'POST', '/api/%zz', { Accept: accept }],
   ['no version of the protocol', 415, 'POST', '/api/stacks/o/p', {}],
   ['no token', 401, 'POST', '/api/stacks/o/p', { Accept: accept }],
   ['a wrong token', 401, 'POST', '/api/stacks/o/p', { Accept: accept, Authorization: 'token no' }],
   ['an import without a token', 401, 'POST', '/api/stacks/o/p/s/import', { Accept: accept }],
   [
-    'a lease that is none',
+    'an invalid lease',
     403,
     'PATCH',
     `/api/stacks/o/p/s/update/${crypto.randomUUID()}/checkpoint`,
@@ -53,48 +53,48 @@ const refusals: [string, number, string, string, Record<string, string>][] = [
 ];
 
 describe.each(refusals)('%s: %i', (_what, status, method, target, headers) => {
-  test('from the head, without a byte of the body', async () => {
+  test('is sent after the head, without a byte of the body', async () => {
     for (const framing of [{ 'Content-Length': '100000' }, { 'Transfer-Encoding': 'chunked' }]) {
       const connection = server.connect();
       await connection.write(keeping(method, target, { ...headers, ...framing, 'Content-Type': 'application/json' }));
       const answer = await connection.answer();
-      expectRefusal(answer, status);
+      expectRejection(answer, status);
       expect(answer?.headers.get('connection')).toBe('close');
-      // It may send on for a moment, and is then cut off.
+      // It may send for a moment longer and is then cut off.
       await expectClosed(connection);
     }
   });
 
-  test('before a client that asks first sends its body', async () => {
+  test('is sent before a client that expects 100-continue sends its body', async () => {
     const connection = server.connect();
     await connection.write(keeping(method, target, { ...headers, 'Content-Length': 20, Expect: '100-continue' }));
     const answer = await connection.answer();
-    expectRefusal(answer, status);
+    expectRejection(answer, status);
     expect(answer?.headers.get('connection')).toBe('close');
     connection.destroy();
   });
 
-  test('keeps the connection when little is left, and drops that', async () => {
+  test('keeps the connection and discards the rest of the body when little is left', async () => {
     const connection = server.connect();
     const body = 'x'.repeat(60_000);
     await connection.write(keeping(method, target, { ...headers, 'Content-Length': body.length }));
-    expectRefusal(await connection.answer(), status);
+    expectRejection(await connection.answer(), status);
     await connection.write(body);
     await connection.write(keeping('GET', '/healthz'));
     expect((await connection.answer())?.status).toBe(200);
     connection.destroy();
   });
 
-  test('reaches a client that first sends all it has', async () => {
+  test('reaches a client that sends everything first', async () => {
     const connection = server.connect();
     await connection.write(keeping(method, target, { ...headers, 'Content-Length': 4 * mib }));
     for (let sent = 0; sent < 4; sent++) await connection.write(Buffer.alloc(mib));
-    expectRefusal(await connection.answer(), status);
+    expectRejection(await connection.answer(), status);
     connection.destroy();
   });
 });
 
-test('a client that asks first is told to go on once its call is let in', async () => {
+test('a client that expects 100-continue gets it once its call is authorized', async () => {
   const connection = server.connect();
   const body = JSON.stringify({ stackName: 'asked' });
   await connection.write(
@@ -112,11 +112,11 @@ test('a client that asks first is told to go on once its call is let in', async 
   connection.destroy();
 });
 
-test('other expectations are refused', async () => {
-  expectRefusal(await server.request('GET', '/healthz', { headers: { Expect: 'a miracle' } }), 417);
+test('other expectations are rejected', async () => {
+  expectRejection(await server.request('GET', '/healthz', { headers: { Expect: 'a miracle' } }), 417);
 });
 
-describe('what trickles in is cut off', () => {
+describe('clients that trickle are cut off', () => {
   /** Sends a byte every 50 ms until the connection is closed. */
   async function trickle(...starts: string[]): Promise<void> {
     const connection = server.connect({ stays: true });
@@ -144,7 +144,7 @@ describe('what trickles in is cut off', () => {
     ['the large body of a GET', () => keeping('GET', '/healthz', large)],
     ['the body of a call without a token', () => keeping('POST', '/api/stacks/o/p', { ...small, Accept: accept })],
     [
-      'the body of a call that takes none',
+      'the body of a call without one',
       () => keeping('GET', '/api/user', { ...small, Accept: accept, Authorization: stack.auth }),
     ],
     ['a head', () => 'GET /healthz HTTP/1.1\r\nHost: localhost\r\nX-A: '],
@@ -152,10 +152,10 @@ describe('what trickles in is cut off', () => {
     ['the head of a second request', () => `${keeping('GET', '/healthz')}GET /healthz HTTP/1.1\r\nX-A: `],
   ])('%s', (_what, start) => trickle(start()));
 
-  test('a connection on which nothing ever comes', async () => {
+  test('a connection that never sends anything', async () => {
     const connection = server.connect();
     const answer = await connection.answer(30_000);
-    if (answer) expectRefusal(answer, 408);
+    if (answer) expectRejection(answer, 408);
     await expectClosed(connection);
   });
 
@@ -170,7 +170,7 @@ describe('what trickles in is cut off', () => {
 describe('several requests on one connection', () => {
   const inUse = () => ({ Accept: accept, Authorization: stack.auth });
 
-  test('what stands behind a refused body is not served', async () => {
+  test('a request behind a rejected body is not served', async () => {
     const victim = await createStack(app);
     const body = 'x'.repeat(100_000);
     const connection = server.connect();
@@ -179,19 +179,19 @@ describe('several requests on one connection', () => {
         body +
         keeping('DELETE', victim.path, { Accept: accept, Authorization: victim.auth }),
     );
-    expectRefusal(await connection.answer(), 404);
+    expectRejection(await connection.answer(), 404);
     await expectClosed(connection);
     expect((await app.call('GET', victim.path, { auth: victim.auth })).status).toBe(200);
   });
 
-  test('a broken one behind a good one does not take its answer', async () => {
+  test('an invalid request behind a valid one does not replace its response', async () => {
     const connection = server.connect();
     await connection.write(`${keeping('GET', '/api/user', inUse())}BROKEN\r\n\r\n`);
     expect((await connection.answer())?.status).toBe(200);
     await expectClosed(connection);
   });
 
-  test('a broken one behind an answer that is on its way is not put into it', async () => {
+  test('an invalid request does not corrupt a response that is being sent', async () => {
     const { auth, path } = stack;
     const filler = Buffer.alloc(6 * mib, 'y').toString();
     const document = JSON.stringify({ version: 3, deployment: { filler } });
@@ -207,13 +207,13 @@ describe('several requests on one connection', () => {
   });
 });
 
-test('more headers than a request can need are refused, not left out', async () => {
+test('requests with too many headers are rejected instead of truncated', async () => {
   const many = (count: number) => Object.fromEntries(Array.from({ length: count }, (_, at) => [`X-${at}`, 'y']));
-  expectRefusal(await server.request('GET', '/healthz', { headers: many(300) }), 431);
+  expectRejection(await server.request('GET', '/healthz', { headers: many(300) }), 431);
   expect((await server.request('GET', '/healthz', { headers: many(150) }))?.status).toBe(200);
 });
 
-test('a route that takes no body does not look at one', async () => {
+test('a route without a body ignores it', async () => {
   const broken = gzipSync(Buffer.alloc(10_000)).subarray(0, 30);
   const other = await createStack(app);
   const headers = { Accept: accept, Authorization: other.auth, 'Content-Encoding': 'gzip' };
@@ -252,10 +252,10 @@ describe('connections', () => {
       for (const connection of connections) expect((await ask(connection))?.status).toBe(200);
       for (let more = 0; more < 2; more++) {
         const answer = await ask(front.connect());
-        expectRefusal(answer, 503);
+        expectRejection(answer, 503);
         expect(answer?.headers.get('retry-after')).toBe('1');
       }
-      // Some close, some break off.
+      // Some close, some break.
       for (const [at, connection] of connections.entries()) at % 2 === 0 ? connection.end() : connection.destroy();
       await until(async () => {
         const text = await limited.context.metrics.registry.metrics();
@@ -266,7 +266,7 @@ describe('connections', () => {
     expect(lines.filter((line) => line.includes('connections refused'))).toHaveLength(1);
   });
 
-  test('those that send nothing do not hold up the end of the server', async () => {
+  test('silent connections do not delay the shutdown of the server', async () => {
     const lines: string[] = [];
     const settings = { HOLDFAST_HEADERS_TIMEOUT_SECONDS: '3600', HOLDFAST_SHUTDOWN_SECONDS: '20' };
     const limited = await createTestApp({ settings, log: { write: (line) => void lines.push(line) } });
@@ -279,13 +279,13 @@ describe('connections', () => {
   });
 });
 
-test('a connection keeps nothing of the bodies that were refused on it', async () => {
+test('a connection keeps no memory of the bodies that were rejected on it', async () => {
   const sockets: Socket[] = [];
   app.app.server.prependOnceListener('request', ({ socket }: IncomingMessage) => sockets.push(socket));
   const connection = server.connect();
   const refused = async (): Promise<void> => {
     await connection.write(keeping('POST', '/x', { 'Content-Length': 20 }));
-    expectRefusal(await connection.answer(), 404);
+    expectRejection(await connection.answer(), 404);
     await connection.write('x'.repeat(20));
   };
   await refused();

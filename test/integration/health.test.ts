@@ -34,16 +34,16 @@ async function timed<T>(work: () => Promise<T>): Promise<{ result: T; ms: number
   return { result, ms: performance.now() - start };
 }
 
-test('well: 200, and ready', async () => {
+test('a healthy server returns 200 and is ready', async () => {
   expect(await probe('/healthz')).toMatchObject({ status: 200, json: { status: 'healthy' } });
   expect(await probe('/readyz')).toMatchObject({ status: 200, json: { status: 'ready', database: 'ok', blobs: 'ok' } });
 });
 
 describe('when Postgres hangs', () => {
-  test('healthz and readyz say 503 within 3 s each, however often they are asked, and recover', async () => {
+  test('healthz and readyz return 503 within 3 s each, however often they are called, and recover', async () => {
     await healthy();
     proxy.hang();
-    // More probes than the pool has connections: those that hang must not use it up for the next.
+    // More probes than the pool has connections: hanging probes must not use up the pool.
     for (let time = 1; time <= 3; time++) {
       const answers = await Promise.all(['/healthz', '/readyz', '/healthz'].map((path) => timed(() => probe(path))));
       for (const { result, ms } of answers) {
@@ -57,7 +57,7 @@ describe('when Postgres hangs', () => {
     expect((await probe('/readyz')).status).toBe(200);
   });
 
-  test('and its connections never come back: healthy all the same, over new ones', async () => {
+  test('and its connections never return: the server becomes healthy over new ones', async () => {
     proxy.hang();
     expect((await probe('/healthz')).status).toBe(503);
     proxy.cut();
@@ -66,7 +66,7 @@ describe('when Postgres hangs', () => {
   });
 });
 
-test('refused connections are 503, at once, and over when they are taken again', async () => {
+test('refused connections return 503 at once, and stop doing so when they are accepted again', async () => {
   proxy.refuse();
   const { result, ms } = await timed(() => probe('/healthz'));
   expect(result.status).toBe(503);
@@ -75,7 +75,7 @@ test('refused connections are 503, at once, and over when they are taken again',
   await until(healthy, 'healthy again');
 });
 
-test('nothing of the place or the fault is told to strangers', async () => {
+test('callers learn nothing about the host or the fault', async () => {
   proxy.refuse();
   const answers = [await probe('/healthz'), await probe('/readyz')];
   proxy.accept();
@@ -102,7 +102,7 @@ describe('metrics', () => {
     expect((await probe('/metrics')).text).not.toContain(stack.organization);
   });
 
-  test('count updates by kind and end, and what writes brought', async () => {
+  test('count updates by kind and outcome, and writes by result', async () => {
     const started = 'holdfast_updates_started_total{kind="refresh"}';
     const ended = (status: string) => `holdfast_updates_ended_total{kind="refresh",status="${status}"}`;
     const names = [started, ended('succeeded'), ended('cancelled'), 'holdfast_leases_expired_total'];

@@ -26,7 +26,7 @@ async function setClockBack(...updateIds: string[]): Promise<void> {
   }
 }
 
-test('history is in the order in which updates were made, whatever the clock said', async () => {
+test('history is in the order in which updates were created, whatever the clock says', async () => {
   const stack = await createStack(app);
   const ids = [await importInto(stack), await importInto(stack), await importInto(stack)];
   const refresh = await startUpdate(app, stack, { kind: 'refresh' });
@@ -44,7 +44,7 @@ test('history is in the order in which updates were made, whatever the clock sai
   expect((await get(stack, 'updates/latest')).info.updateID).toBe(waiting.json.updateID);
 });
 
-test('the last update in a list of stacks is the one made last', async () => {
+test('the last update in a list of stacks is the one created last', async () => {
   const stack = await createStack(app);
   const imported = await importInto(stack);
   const destroy = await startUpdate(app, stack, { kind: 'destroy' });
@@ -62,7 +62,7 @@ test('the last update in a list of stacks is the one made last', async () => {
   ]);
 });
 
-test('the latest previews are those made last', async () => {
+test('the latest previews are those created last', async () => {
   const stack = await createStack(app);
   const previews: string[] = [];
   for (let round = 0; round < 3; round++) previews.push((await startUpdate(app, stack, { kind: 'preview' })).id);

@@ -10,7 +10,7 @@ const get = (stack: TestStack, path: string): Promise<TestResponse> =>
 const list = async (stack: TestStack, parameters = ''): Promise<TestResponse['json'][]> =>
   (await ok(get(stack, `updates${parameters}`))).json.updates;
 
-test('shows each update as it was made and as it ended', async () => {
+test('shows how each update was created and how it ended', async () => {
   const stack = await createStack(app);
   const config = {
     'ns:key': { string: 'v', secret: false, object: false },
@@ -50,7 +50,7 @@ test('shows each update as it was made and as it ended', async () => {
   expect((await ok(get(stack, 'updates/latest'))).json).toEqual({ info });
 });
 
-test('newest first, previews left out, results in the words of histories', async () => {
+test('newest first, without previews, with the result names used in histories', async () => {
   const stack = await createStack(app);
   await ok(app.call('POST', `${stack.path}/import`, { auth: stack.auth, ...gzipped(deployment(1)) }));
   await ok(complete(app, await startUpdate(app, stack, { kind: 'refresh' }), 'failed'));
@@ -65,7 +65,7 @@ test('newest first, previews left out, results in the words of histories', async
   ]);
 });
 
-test('pages count from 1; beyond the end there is nothing', async () => {
+test('pages count from 1; pages beyond the end are empty', async () => {
   const stack = await createStack(app);
   for (let round = 1; round <= 5; round++)
     await ok(app.call('POST', `${stack.path}/import`, { auth: stack.auth, body: deployment(round) }));
@@ -81,7 +81,7 @@ test('pages count from 1; beyond the end there is nothing', async () => {
     expect((await get(stack, `updates${parameters}`)).status).toBe(400);
 });
 
-test('the latest of a stack without any is 404, an empty list is not', async () => {
+test('the latest update of a stack without updates is 404; an empty list is not', async () => {
   const stack = await createStack(app);
   const latest = await get(stack, 'updates/latest');
   expect([latest.status, latest.json.code]).toEqual([404, 404]);
@@ -90,7 +90,7 @@ test('the latest of a stack without any is 404, an empty list is not', async () 
   expect((await app.call('GET', `${stack.path}x/updates/latest`, { auth: stack.auth })).status).toBe(404);
 });
 
-test('the latest previews are listed apart', async () => {
+test('the latest previews are listed separately', async () => {
   const stack = await createStack(app);
   const previews = [];
   for (let round = 0; round < 3; round++) previews.push((await startUpdate(app, stack, { kind: 'preview' })).id);

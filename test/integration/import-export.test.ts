@@ -10,7 +10,7 @@ const app = testApp();
 const send = (stack: TestStack, body: string | object) =>
   app.call('POST', `${stack.path}/import`, { auth: stack.auth, body });
 
-describe('what is imported is exported byte for byte', () => {
+describe('imports are exported byte for byte', () => {
   test.each([
     [
       'odd numbers and white space',
@@ -30,7 +30,7 @@ describe('what is imported is exported byte for byte', () => {
     expect((await exportState(app, stack, 1)).text).toBe(text);
   });
 
-  test('white space around the document is left out', async () => {
+  test('whitespace around the document is dropped', async () => {
     const stack = await createStack(app);
     await ok(send(stack, '\n {"version":3,"deployment":{}} \n'));
     expect((await exportState(app, stack)).text).toBe('{"version":3,"deployment":{}}');
@@ -49,7 +49,7 @@ describe('what is imported is exported byte for byte', () => {
   });
 });
 
-test('the answer names the update in both spellings; polled, it has succeeded', async () => {
+test('the response names the update in both spellings; polling reports success', async () => {
   const stack = await createStack(app);
   const { json } = await ok(send(stack, deployment(2)));
   expect(json).toEqual({ updateId: json.updateID, updateID: expect.any(String) });
@@ -65,7 +65,7 @@ test('the answer names the update in both spellings; polled, it has succeeded', 
   expect(await getStack(app, stack)).toMatchObject({ version: 1, activeUpdate: '' });
 });
 
-test('each import owns a version, and later updates go on from it', async () => {
+test('each import creates a version, and later updates continue from it', async () => {
   const stack = await createStack(app);
   for (const size of [1, 2]) await ok(send(stack, deployment(size)));
   const update = await startUpdate(app, stack);
@@ -77,13 +77,13 @@ test('each import owns a version, and later updates go on from it', async () => 
     expect((await exportState(app, stack, version)).json.deployment.resources).toHaveLength(version);
 });
 
-describe('a refused import changes nothing', () => {
+describe('a rejected import changes nothing', () => {
   test.each([
     ['no JSON', '{"version":3,'],
     ['nothing', ''],
     ['an array', '[]'],
     ['no deployment', '{"version":3}'],
-    ['a deployment that is no object', '{"version":3,"deployment":[]}'],
+    ['a deployment that is not an object', '{"version":3,"deployment":[]}'],
     ['a null deployment', '{"version":3,"deployment":null}'],
     ['no version', '{"deployment":{}}'],
     ['version 0', '{"version":0,"deployment":{}}'],
@@ -91,7 +91,7 @@ describe('a refused import changes nothing', () => {
     ['a version in quotes', '{"version":"3","deployment":{}}'],
     ['resources that are no list', '{"version":3,"deployment":{"resources":{}}}'],
     ['two documents', '{"version":3,"deployment":{}}{}'],
-  ])('%s is 400', async (_name, body) => {
+  ])('%s returns 400', async (_name, body) => {
     const stack = await createStack(app);
     await ok(send(stack, deployment(1)));
     const response = await send(stack, body);
@@ -100,7 +100,7 @@ describe('a refused import changes nothing', () => {
     expect((await exportState(app, stack)).json.deployment.resources).toHaveLength(1);
   });
 
-  test('409 while an update is created or runs; not beside a preview of the CLI', async () => {
+  test('returns 409 while an update is created or runs, but not beside a preview of the CLI', async () => {
     const stack = await createStack(app);
     await ok(send(stack, deployment(1)));
     const { json } = await ok(app.call('POST', `${stack.path}/update`, { auth: stack.auth, body: {} }));
@@ -117,7 +117,7 @@ describe('a refused import changes nothing', () => {
     await ok(send(stack, deployment(3)));
   });
 
-  test('413 above the limit, whether it says so or inflates to it', async () => {
+  test('returns 413 above the limit, by Content-Length or after inflating', async () => {
     await using small = await createTestApp({ settings: { HOLDFAST_MAX_BODY_BYTES: '100000' } });
     const stack = await createStack(small);
     for (const body of [{ body: deployment(3_000) }, gzipped(deployment(3_000))]) {
@@ -128,7 +128,7 @@ describe('a refused import changes nothing', () => {
     await ok(small.call('POST', `${stack.path}/import`, { auth: stack.auth, body: deployment(100) }));
   });
 
-  test('404 without a stack', async () => {
+  test('returns 404 without a stack', async () => {
     const stack = await createStack(app);
     expect((await send({ ...stack, path: `${stack.path}x` }, deployment(1))).status).toBe(404);
     expect((await app.call('GET', `${stack.path}x/export`, { auth: stack.auth })).status).toBe(404);

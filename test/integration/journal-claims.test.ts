@@ -9,7 +9,7 @@ import { createTestApp, masterKeys, type TestApp } from '../support/test-app.ts'
 import { until } from '../support/until.ts';
 import { append, cancel, complete } from '../support/update-calls.ts';
 
-// All documents go to the blob store, so that each fold that is stored leaves a row in `blobs`.
+// All documents go to the blob store, so that each stored compaction leaves a row in `blobs`.
 const settings = { HOLDFAST_INLINE_BYTES: '1' };
 const resources = 400;
 
@@ -31,7 +31,7 @@ const count = async (app: TestApp, table: string): Promise<number> =>
   (await query(app, `select 1 from ${table}`)).length;
 
 test.each(['cancelled', 'running'])(
-  'twelve folds of a %s update, in two processes, make one checkpoint',
+  'twelve compactions of a %s update, in two processes, create one checkpoint',
   async (status) => {
     await using app = await createTestApp({ settings });
     await using other = await createTestApp({ settings, database: app.database, dataDir: app.dataDir });
@@ -46,7 +46,7 @@ test.each(['cancelled', 'running'])(
   },
 );
 
-test('a journal that another has folded and deleted meanwhile is done', async () => {
+test('a journal that another process has already compacted and deleted counts as done', async () => {
   await using app = await createTestApp({ settings: { ...settings, HOLDFAST_JOURNAL_GRACE_SECONDS: '0' } });
   const { stack, update, names } = await journaled(app);
   await ok(cancel(app, stack, update));
@@ -56,8 +56,8 @@ test('a journal that another has folded and deleted meanwhile is done', async ()
   expect([await exportedNames(app, stack), await count(app, 'blobs')]).toEqual([names, 1]);
 });
 
-/** A process that claims the fold of a journal, and then computes for ever. */
-function startStuckFolder(app: TestApp, update: RunningUpdate): ChildProcess {
+/** A process that claims the compaction of a journal and then never finishes. */
+function startStuckCompactor(app: TestApp, update: RunningUpdate): ChildProcess {
   const source = (file: string): string => JSON.stringify(path.join(import.meta.dirname, '../../src', file));
   const script = `
     import { createContext } from ${source('shared/context.ts')};
@@ -73,10 +73,10 @@ function startStuckFolder(app: TestApp, update: RunningUpdate): ChildProcess {
   return spawn(process.execPath, ['--input-type=module', '-e', script], { env, stdio: 'inherit' });
 }
 
-test('the fold of a process that is killed is taken over, and nobody folds while that process lives', async () => {
+test('the compaction of a killed process is taken over, and nobody compacts while that process lives', async () => {
   await using app = await createTestApp({ settings });
   const { stack, update, names } = await journaled(app);
-  const stuck = startStuckFolder(app, update);
+  const stuck = startStuckCompactor(app, update);
   try {
     const claimed = async () => {
       const [row] = await query<{ claim: string | null; until: Date }>(
@@ -86,7 +86,7 @@ test('the fold of a process that is killed is taken over, and nobody folds while
       );
       return row?.claim ? row : null;
     };
-    await until(async () => (await claimed()) !== null, 'the process claims the fold');
+    await until(async () => (await claimed()) !== null, 'the process claims the compaction');
     const first = await claimed();
     let ended = false;
     const completing = complete(app, update).finally(() => {

@@ -22,7 +22,7 @@ interface Counts extends Record<string, unknown> {
   hot: number;
 }
 
-/** Row versions that updates of a table have made so far, and how many of them touched no index. */
+/** Row versions created by updates of a table so far, and how many of them touched no index. */
 async function countUpdates(table: string): Promise<Counts> {
   const [row] = await query<Counts>(
     app,
@@ -32,19 +32,19 @@ async function countUpdates(table: string): Promise<Counts> {
   return row as Counts;
 }
 
-test('a batch of entries changes no index, and not the row of its update', async () => {
+test('a batch of entries updates no index and not the row of its update', async () => {
   const stack = await createStack(app);
   const update = await startUpdate(app, stack, { journal: true });
   const [journalsBefore, updatesBefore] = [await countUpdates('journals'), await countUpdates('updates')];
   const batches = 60;
   for (let at = 0; at < batches; at++) await ok(append(app, update, creation(at * 2 + 1, `r${at}`, stack)));
-  // Postgres tells its figures with a delay.
+  // Postgres reports its statistics with a delay.
   let journals = await countUpdates('journals');
   await until(async () => {
     journals = await countUpdates('journals');
     return journals.updated - journalsBefore.updated >= batches;
-  }, 'the figures are told');
-  // A full page makes an exception now and then.
+  }, 'the figures are reported');
+  // A full page causes an exception now and then.
   expect(journals.hot - journalsBefore.hot).toBeGreaterThan(batches * 0.8);
   expect((await countUpdates('updates')).updated - updatesBefore.updated).toBeLessThan(batches / 2);
   await ok(complete(app, update));
@@ -74,7 +74,7 @@ test('events do not wait for journal entries, nor entries for events', async () 
   expect(await exportedNames(app, stack)).toEqual(['first', 'second', 'third']);
 });
 
-test('whoever locks an update to end it waits for the batches that were let in, and counts their entries', async () => {
+test('ending an update waits for the accepted batches and includes their entries', async () => {
   const stack = await createStack(app);
   const update = await startUpdate(app, stack, { journal: true });
   await using gate = await holdInserts(app, 'journal_entries');
@@ -89,7 +89,7 @@ test('whoever locks an update to end it waits for the batches that were let in, 
   expect(await exportedNames(app, stack)).toEqual(['late']);
 });
 
-test('batches of events with a summary do not lock each other out', async () => {
+test('batches of events with a summary do not block each other', async () => {
   const stack = await createStack(app);
   const update = await startUpdate(app, stack);
   const summary = { summaryEvent: { resourceChanges: { create: 1 } } };

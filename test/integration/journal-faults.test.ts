@@ -31,7 +31,7 @@ const ends: Record<string, (stack: TestStack, update: RunningUpdate) => Promise<
     await expire(app, update.id);
     await app.call('POST', `${stack.path}/update`, { auth: stack.auth, body: {} });
   },
-  'complete, which is refused, and then cancel': async (stack, update) => {
+  'complete, which is rejected, and then cancel': async (stack, update) => {
     const refused = await complete(app, update);
     expect([refused.status, refused.json.message]).toEqual([400, expect.stringContaining('Journal entry')]);
     expect((await getUpdate(app, stack, update)).status).toBe('running');
@@ -52,8 +52,8 @@ async function compactionError(update: RunningUpdate) {
   return row;
 }
 
-/** A stack whose update has two resources and then an entry that cannot be replayed, cancelled. */
-async function faulty(on: TestApp = app): Promise<{ stack: TestStack; update: RunningUpdate }> {
+/** A stack whose cancelled update has two resources followed by an entry that cannot be replayed. */
+async function createFaulty(on: TestApp = app): Promise<{ stack: TestStack; update: RunningUpdate }> {
   const stack = await createStack(on);
   const update = await startUpdate(on, stack, { journal: true });
   await ok(append(on, update, [...creation(1, 'one', stack), ...creation(3, 'two', stack), outside(5)]));
@@ -63,7 +63,7 @@ async function faulty(on: TestApp = app): Promise<{ stack: TestStack; update: Ru
   return { stack, update };
 }
 
-describe('the entries before one that cannot be replayed are the state', () => {
+describe('the state is made of the entries before the one that cannot be replayed', () => {
   const places: [name: string, before: number, after: number][] = [
     ['the first', 0, 3],
     ['in the middle', 2, 2],
@@ -71,7 +71,7 @@ describe('the entries before one that cannot be replayed are the state', () => {
   ];
 
   test.each(places.flatMap((place) => Object.keys(ends).map((end) => [...place, end] as const)))(
-    'it is %s (%i resources before, %i after); ended by %s',
+    'the entry is %s (%i resources before, %i after); ended by %s',
     async (_name, before, after, end) => {
       const stack = await createStack(app);
       const update = await startUpdate(app, stack, { journal: true });
@@ -79,7 +79,7 @@ describe('the entries before one that cannot be replayed are the state', () => {
       const entries = names.map((name, at) => creation(1 + 2 * at + (at < before ? 0 : 1), name, stack));
       await ok(append(app, update, [...entries.flat(), outside(1 + 2 * before)]));
       await ends[end]?.(stack, update);
-      // Whoever looks first, finds it.
+      // The first reader finds it.
       expect(await exportedNames(app, stack)).toEqual(names.slice(0, before));
       expect(await exportedNames(app, stack, 1)).toEqual(names.slice(0, before));
       await app.context.compactor.compact(update.id);
@@ -101,7 +101,7 @@ describe('the entries before one that cannot be replayed are the state', () => {
   });
 
   test.each([1, 7, 30])(
-    'an alias that two resources have, which only the whole state shows (%i entries later)',
+    'an alias shared by two resources, which is only visible in the whole state (%i entries later)',
     async (later) => {
       const stack = await createStack(app);
       const update = await startUpdate(app, stack, { journal: true });
@@ -116,14 +116,14 @@ describe('the entries before one that cannot be replayed are the state', () => {
       expect((await complete(app, update)).status).toBe(400);
       await ok(cancel(app, stack, update));
       const exported = await exportState(app, stack);
-      // The begin of the resource that took the alias a second time is the last entry of the state.
+      // The begin entry of the resource that used the alias a second time is the last entry of the state.
       expect(await exportedNames(app, stack)).toEqual(['a', 'b', 'c']);
       expect(exported.json.deployment.pending_operations).toMatchObject([{ type: 'creating' }]);
       expect(exported.headers['x-pulumi-warning']).toMatch(/Journal entry 8: .*alias.*The first 7 of/);
     },
   );
 
-  test('a bad entry that came late takes the ones after it along, also those that were folded before', async () => {
+  test('a bad entry that arrives late excludes the entries after it, including already compacted ones', async () => {
     const stack = await createStack(app);
     const update = await startUpdate(app, stack, { journal: true });
     await ok(append(app, update, [...creation(1, 'one', stack), ...creation(4, 'two', stack)]));
@@ -133,7 +133,7 @@ describe('the entries before one that cannot be replayed are the state', () => {
     expect(await exportedNames(app, stack)).toEqual(['one']);
   });
 
-  test('with the first entry bad, the state is the base, byte for byte, whatever was folded before', async () => {
+  test('with a bad first entry, the state is the base byte for byte, whatever was compacted before', async () => {
     const stack = await createStack(app);
     const document = '{"version":3, "deployment":{"resources":[{"urn":"urn:pulumi:dev::proj::t::kept"}],"n":1.0}}';
     await ok(app.call('POST', `${stack.path}/import`, { auth: stack.auth, body: document }));
@@ -147,7 +147,7 @@ describe('the entries before one that cannot be replayed are the state', () => {
     expect((await exportState(app, stack, 2)).text).toBe(document);
   });
 
-  test('of recorded journals with one entry made bad', async () => {
+  test('holds for recorded journals with one bad entry', async () => {
     const cases = loadSmallCases().filter(({ arrivalOutOfOrder, entries }) => !arrivalOutOfOrder && entries.length > 0);
     const manifest = { time: '2026-01-01T00:00:00Z', version: '' };
     const anyJournal = fc
@@ -183,8 +183,8 @@ describe('the entries before one that cannot be replayed are the state', () => {
 });
 
 describe('a stack whose journal could not be replayed', () => {
-  test('says so: in exports, in itself, in the metrics and on another replica', async () => {
-    const { stack, update } = await faulty();
+  test('reports it in exports, in its own record, in the metrics and on another replica', async () => {
+    const { stack, update } = await createFaulty();
     const sentence =
       `The state of version 1 (update ${update.id}) is incomplete: Journal entry 5: "removeOld" is 99, but the base has 0 resources. ` +
       'The first 4 of 7 journal entries are in it, 3 are not.';
@@ -203,8 +203,8 @@ describe('a stack whose journal could not be replayed', () => {
     expect([shown.json.journalError, shown.headers['x-pulumi-warning']]).toEqual([undefined, undefined]);
   });
 
-  test('takes no changes, and says what an operator can do; previews and a forced delete are taken', async () => {
-    const { stack } = await faulty();
+  test('accepts no changes and says what an operator can do; previews and a forced delete still work', async () => {
+    const { stack } = await createFaulty();
     const { auth } = stack;
     const refusals = {
       create: await create(stack),
@@ -223,11 +223,11 @@ describe('a stack whose journal could not be replayed', () => {
     await ok(app.call('DELETE', `${stack.path}?force=true`, { auth }));
   });
 
-  test('starts no update that was created before it was known, and is not held by it', async () => {
+  test('starts no update that was created before the fault was found, and is not locked by it', async () => {
     const stack = await createStack(app);
     const update = await startUpdate(app, stack, { journal: true });
     await ok(append(app, update, [...creation(1, 'one', stack), outside(3)]));
-    // As after a crash between the cancel and the fold.
+    // As after a crash between the cancel and the compaction.
     await query(
       app,
       `with ended as (update updates set status = 'cancelled', ended_at = now() where id = $1 returning stack_id)
@@ -240,8 +240,8 @@ describe('a stack whose journal could not be replayed', () => {
     expect(await getStack(app, stack)).toMatchObject({ activeUpdate: '' });
   });
 
-  test('keeps its journal, however often it is folded', async () => {
-    const { update } = await faulty();
+  test('keeps its journal, however often it is compacted', async () => {
+    const { update } = await createFaulty();
     await query(app, `update journals set folded_at = folded_at - interval '1 year' where update_id = $1`, [update.id]);
     for (let time = 1; time <= 2; time++) await expireLeases(app.context);
     await app.context.compactor.compact(update.id);
@@ -249,7 +249,7 @@ describe('a stack whose journal could not be replayed', () => {
   });
 });
 
-test('a batch past a bad entry that is due for a fold point is taken, and there is no point', async () => {
+test('a batch after a bad entry that is due for a snapshot is accepted, and no snapshot is created', async () => {
   await using other = await createTestApp({ settings: { HOLDFAST_DIRECT_BYTES: '1' } });
   const stack = await createStack(other);
   const update = await startUpdate(other, stack, { journal: true });
@@ -259,10 +259,10 @@ test('a batch past a bad entry that is due for a fold point is taken, and there 
   expect(await query(other, 'select 1 from journal_fold_points')).toEqual([]);
 });
 
-describe('entries of a kind that this release does not know', () => {
+describe('entries of a kind unknown to this release', () => {
   const unknown = (sequenceId: number): object => ({ ...beginning(sequenceId, 1), kind: 77 });
 
-  test.each(['here', 'in the thread'])('are left out with a warning, and kept; replayed %s', async (where) => {
+  test.each(['here', 'in the thread'])('are skipped with a warning and kept; replayed %s', async (where) => {
     const stack = await createStack(app);
     const update = await startUpdate(app, stack, { journal: true });
     const many = where === 'here' ? 1 : 400;
@@ -278,7 +278,7 @@ describe('entries of a kind that this release does not know', () => {
     expect(await app.context.metrics.registry.metrics()).toMatch(
       /holdfast_stacks_with_journal_errors\{reason="unknown-kind"\} [1-9]/,
     );
-    // The stack goes on, and the journal stays.
+    // The stack still works, and the journal is kept.
     const next = await startUpdate(app, stack, { journal: true });
     await ok(complete(app, next));
     await query(app, `update journals set folded_at = folded_at - interval '1 year' where update_id = $1`, [update.id]);

@@ -22,11 +22,11 @@ async function readBack(app: TestApp, update: RunningUpdate): Promise<void> {
     async () =>
       (await query(app, 'select 1 from journals where update_id = $1 and folded_at is not null', [update.id]))
         .length === 1,
-    'the fold was read back',
+    'the compaction was read back',
   );
 }
 
-/** A stack with `base` (r0, r1) and an update of it that adds `new` and takes r0 away. */
+/** A stack with `base` (r0, r1) and an update of it that adds `new` and removes r0. */
 async function updated(app: TestApp): Promise<{ stack: TestStack; update: RunningUpdate }> {
   const stack = await createStack(app);
   await ok(app.call('POST', `${stack.path}/import`, { auth: stack.auth, body: deployment(2) }));
@@ -51,7 +51,7 @@ async function damage(app: TestApp, update: RunningUpdate): Promise<void> {
   truncateSync(path.join(app.dataDir, file as string), 20);
 }
 
-test('a folded journal stays for the grace period, and is not folded again meanwhile', async () => {
+test('a compacted journal is kept for the grace period and is not compacted again meanwhile', async () => {
   await using app = await createTestApp({ settings: { HOLDFAST_JOURNAL_GRACE_SECONDS: '600' } });
   const { update } = await updated(app);
   const empty = await createStack(app);
@@ -68,7 +68,7 @@ test('a folded journal stays for the grace period, and is not folded again meanw
   expect([await entryCount(app, update), await query(app, 'select 1 from journals')]).toEqual([0, []]);
 });
 
-test('a damaged state is made anew from its base and its journal, wherever the stack refers to it', async () => {
+test('a damaged state is rebuilt from its base and its journal, wherever the stack refers to it', async () => {
   await using app = await createTestApp({ settings: inBlobs });
   const { stack, update } = await updated(app);
   const next = await startUpdate(app, stack, { journal: true });
@@ -86,7 +86,7 @@ test('a damaged state is made anew from its base and its journal, wherever the s
   expect(dangling).toEqual([]);
 });
 
-test('the newest state, damaged, is the newest again; that of a prefix gets no more entries', async () => {
+test('the newest state stays the newest after its repair; the state of a prefix gets no more entries', async () => {
   await using app = await createTestApp({ settings: inBlobs });
   const stack = await createStack(app);
   const update = await startUpdate(app, stack, { journal: true });
@@ -98,7 +98,7 @@ test('the newest state, damaged, is the newest again; that of a prefix gets no m
   expect(await exportedNames(app, stack)).toEqual(['one']);
 });
 
-test('there is nothing to make a state anew from when the journal is gone, or holds none of it', async () => {
+test('a state is not rebuilt when the journal is gone or incomplete', async () => {
   await using app = await createTestApp({ settings: { HOLDFAST_JOURNAL_GRACE_SECONDS: '0' } });
   const stack = await createStack(app);
   const update = await startUpdate(app, stack, { journal: true });
@@ -110,7 +110,7 @@ test('there is nothing to make a state anew from when the journal is gone, or ho
   expect(await exportedNames(app, stack)).toEqual(['one']);
 });
 
-test('a state that does not read back as it was written is made anew before its journal may go', async () => {
+test('a state that does not read back correctly is rebuilt before its journal may be deleted', async () => {
   const tearing: { next: boolean } = { next: false };
   await using database = await createTestApp({ settings: inBlobs });
   const files = await openBlobStore({ kind: 'files', directory: path.join(database.dataDir, 'torn') });

@@ -16,7 +16,7 @@ const ends: Record<string, End> = {
   expired: (on, _, update) => query(on, 'update updates set expires_at = now() where id = $1', [update.id]),
 };
 
-/** Holds the update's row until `work` lets it go; `waiting` waits for so many sessions to stand in line for it. */
+/** Locks the update's row until `work` releases it; `waiting` waits until that many sessions are blocked on it. */
 async function whileRowIsHeld(
   app: TestApp,
   update: RunningUpdate,
@@ -53,7 +53,7 @@ describe.each([
     const stack = await createStack(app);
     const update = await startUpdate(app, stack, { journal: true });
     await ok(append(app, update, creation(1, 'kept', stack)));
-    // So that complete has nothing left to fold, and ends the update in its first transaction.
+    // So that complete has nothing left to compact and ends the update in its first transaction.
     await app.context.compactor.compact(update.id);
     const inLine: Promise<unknown>[] = [];
     let late: ReturnType<typeof append> | undefined;

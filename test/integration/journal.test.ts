@@ -18,7 +18,7 @@ import { append, cancel, complete, expire, saveState, saveVerbatim } from '../su
 
 let app: TestApp;
 beforeAll(async () => {
-  // Journals are deleted as soon as they are folded.
+  // Journals are deleted as soon as they are compacted.
   app = await createTestApp({ settings: { HOLDFAST_JOURNAL_GRACE_SECONDS: '0' } });
 });
 afterAll(() => app[Symbol.asyncDispose]());
@@ -39,7 +39,7 @@ describe('negotiation', () => {
     return { stack, id: json.updateID as string, ...answer.json };
   };
 
-  test('the journal is on when the client offers version 1, and only then', async () => {
+  test('the journal is on only when the client offers version 1', async () => {
     expect((await start(app, { journalVersion: 1 })).journalVersion).toBe(1);
     for (const body of [{}, { journalVersion: 0 }, { journalVersion: 2 }, { journalVersion: null }])
       expect(await start(app, body)).not.toHaveProperty('journalVersion');
@@ -53,7 +53,7 @@ describe('negotiation', () => {
     expect(names.includes('delta-checkpoint-uploads-v2')).toBe(mode === 'delta');
   });
 
-  test('an update keeps to the way it has begun', async () => {
+  test('an update keeps the mode it has started with', async () => {
     const { update } = await started();
     expect((await saveState(app, update, 1)).status).toBe(409);
     expect((await saveVerbatim(app, update, 1)).status).toBe(409);
@@ -63,7 +63,7 @@ describe('negotiation', () => {
 });
 
 describe('appending', () => {
-  test('repeats change nothing, whole or in part; the first of a sequenceID counts', async () => {
+  test('repeated entries change nothing; the first entry of a sequenceID counts', async () => {
     const { stack, update } = await started();
     const first = creation(1, 'one', stack);
     for (let time = 1; time <= 3; time++) expect((await append(app, update, first)).status).toBe(204);
@@ -80,7 +80,7 @@ describe('appending', () => {
     expect(await exportedNames(app, stack)).toEqual(['a', 'b', 'c']);
   });
 
-  test('large batches, gzipped, go the way through a job', async () => {
+  test('large gzipped batches go through a job', async () => {
     const { stack, update } = await started();
     const entries = Array.from({ length: 4_000 }, (_, index) => creation(1 + 2 * index, `n${index}`, stack)).flat();
     const incompressible = entries.map((entry) => ({ ...entry, unheardOf: Math.random() }));
@@ -95,7 +95,7 @@ describe('appending', () => {
     ['no JSON', 'x'],
     ['no entries', '{}'],
     ['entries that are no array', '{"entries":{}}'],
-    ['an entry that is no object', '{"entries":[1]}'],
+    ['an entry that is not an object', '{"entries":[1]}'],
     ['an entry without sequenceID', '{"entries":[{"version":1,"kind":0}]}'],
     ['an entry without kind', '{"entries":[{"version":1,"sequenceID":1,"operationID":1}]}'],
     ['a kind of null', '{"entries":[{"version":1,"kind":null,"sequenceID":1}]}'],
@@ -104,14 +104,14 @@ describe('appending', () => {
       'one bad entry after a good one',
       '{"entries":[{"sequenceID":1,"kind":0,"operationID":1},{"kind":0,"sequenceID":1.5}]}',
     ],
-  ])('a batch with %s is 400 and adds nothing', async (_name, body) => {
+  ])('a batch with %s returns 400 and adds nothing', async (_name, body) => {
     const { update } = await started();
     const response = await app.call('PATCH', `${update.path}/journalentries`, { auth: update.lease, body });
     expect([response.status, response.json.code]).toEqual([400, 400]);
     expect(await entryCount(update)).toBe(0);
   });
 
-  test.each(['cancelled', 'expired'])('403 once the lease is %s; what was written stays', async (end) => {
+  test.each(['cancelled', 'expired'])('returns 403 once the lease is %s; written entries are kept', async (end) => {
     const { stack, update } = await started();
     await ok(append(app, update, creation(1, 'kept', stack)));
     if (end === 'cancelled') await ok(cancel(app, stack, update));
@@ -123,7 +123,7 @@ describe('appending', () => {
 });
 
 describe('export', () => {
-  test('shows the entries during the update, pending operations included', async () => {
+  test('shows the entries during the update, including pending operations', async () => {
     const { stack, update } = await started();
     const [begin, success] = creation(1, 'one', stack);
     await ok(append(app, update, [begin]));
@@ -136,7 +136,7 @@ describe('export', () => {
   });
 });
 
-describe('folding', () => {
+describe('compaction', () => {
   const ends: Record<string, (stack: TestStack, update: RunningUpdate) => Promise<void>> = {
     complete: async (_stack, update) => void (await ok(complete(app, update))),
     'complete as failed': async (_stack, update) => void (await ok(complete(app, update, 'failed'))),
@@ -147,7 +147,7 @@ describe('folding', () => {
     },
   };
 
-  test.each(Object.keys(ends))('happens at %s, and leaves no entries behind', async (end) => {
+  test.each(Object.keys(ends))('happens at %s and leaves no entries behind', async (end) => {
     const { stack, update } = await started();
     await ok(append(app, update, creation(1, 'one', stack)));
     await ends[end]?.(stack, update);
@@ -163,7 +163,7 @@ describe('folding', () => {
     expect(await exportedNames(app, stack, 1)).toEqual(['one']);
   });
 
-  test('the next update starts from the folded state, even right after a cancel', async () => {
+  test('the next update starts from the compacted state, even right after a cancel', async () => {
     const stack = await createStack(app);
     await ok(app.call('POST', `${stack.path}/import`, { auth: stack.auth, ...gzipped(deployment(3)) }));
     const first = await startUpdate(app, stack, { journal: true });
@@ -178,7 +178,7 @@ describe('folding', () => {
     expect(await exportedNames(app, stack, 1)).toEqual(['r0', 'r1', 'r2']);
   });
 
-  test('an update that sends no entry leaves the state as it was, byte for byte', async () => {
+  test('an update that sends no entries leaves the state unchanged, byte for byte', async () => {
     const stack = await createStack(app);
     const document = '{"version":3, "deployment":{"resources":null,"n":1.0}}';
     await ok(app.call('POST', `${stack.path}/import`, { auth: stack.auth, body: document }));

@@ -11,7 +11,7 @@ import { createTestApp, type TestApp } from '../support/test-app.ts';
 import { until } from '../support/until.ts';
 import { append, complete } from '../support/update-calls.ts';
 
-/** Takes note of what is left to it. */
+/** Records the work that it gets. */
 function watched(before: () => void = () => {}): ReplayRunner & { starts: ReplayStart[] } {
   const starts: ReplayStart[] = [];
   return {
@@ -34,7 +34,7 @@ async function appendResources(app: TestApp, stack: TestStack, update: RunningUp
   }
 }
 
-test('only what is large is left to the runner for it, and its faults are tried again', async () => {
+test('only large compactions are left to the runner, and its failures are retried', async () => {
   let faults = 0;
   const runner = watched(() => {
     if (faults++ === 0) throw new UnavailableError('the thread has ended');
@@ -52,7 +52,7 @@ test('only what is large is left to the runner for it, and its faults are tried 
   expect(new Set(await exportedNames(app, stack)).size).toBe(700);
 });
 
-test('a fold goes on from the last fold point', async () => {
+test('a compaction continues from the last snapshot', async () => {
   const runner = watched();
   await using app = await createTestApp({ overrides: { largeReplays: runner } });
   const stack = await createStack(app);
@@ -62,7 +62,7 @@ test('a fold goes on from the last fold point', async () => {
   await appendResources(app, stack, update, 0, 2_400);
   expect(await points()).toEqual([]);
   await appendResources(app, stack, update, 2_400, 2_600);
-  await until(async () => (await points()).length === 1, 'a fold point');
+  await until(async () => (await points()).length === 1, 'a snapshot');
   await appendResources(app, stack, update, 2_600, 2_700);
   const [point] = await points();
   await ok(complete(app, update));
@@ -70,7 +70,7 @@ test('a fold goes on from the last fold point', async () => {
   expect(await exportedNames(app, stack)).toEqual(Array.from({ length: 2_700 }, (_, at) => `r${at}`));
 });
 
-test('a fold point that is none costs time only', async () => {
+test('an invalid snapshot costs only time', async () => {
   await using app = await createTestApp();
   const stack = await createStack(app);
   const update = await startUpdate(app, stack, { journal: true });
@@ -90,7 +90,7 @@ test('a fold point that is none costs time only', async () => {
   expect(await exportedNames(app, stack)).toHaveLength(600);
 });
 
-test('entries of any size and script arrive whole', async () => {
+test('entries of any size and script arrive complete', async () => {
   await using app = await createTestApp();
   const stack = await createStack(app);
   const update = await startUpdate(app, stack, { journal: true });

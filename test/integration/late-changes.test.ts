@@ -16,8 +16,8 @@ import { until } from '../support/until.ts';
 import { complete, saveState } from '../support/update-calls.ts';
 import { head, WireServer } from '../support/wire.ts';
 
-// Imports and renames have no number by which a late one could be told. `app` is any replica; at `hasty` all bodies become
-// jobs, and calls wait for 1 s. Documents are put into the blob store, where single ones can be held up.
+// Imports and renames have no sequence number that would identify a late one. `app` is any replica; at `hasty` all
+// bodies become jobs, and calls wait for 1 s. Documents are put into the blob store, where single ones can be held.
 
 const directory = mkdtempSync(path.join(tmpdir(), 'holdfast-late-'));
 const puts = new HeldPuts();
@@ -48,7 +48,7 @@ function sendImport(to: TestApp, stack: TestStack): Promise<TestResponse> {
   return to.call('POST', `${stack.path}/import`, { auth: stack.auth, body: sent });
 }
 
-/** A whole update through `app`, which leaves two resources. */
+/** A whole update through `app` that leaves two resources. */
 async function up(stack: TestStack): Promise<void> {
   const update = await startUpdate(app, stack);
   await ok(saveState(app, update, 2, 'newer'));
@@ -60,7 +60,7 @@ async function expectState(stack: TestStack, version: number, resources: number)
   expect(await exportedNames(app, stack)).toHaveLength(resources);
 }
 
-/** Waits until the workers have nothing in hand and nothing before them. */
+/** Waits until the workers are idle and their queues are empty. */
 async function untilIdle(imports: number): Promise<void> {
   if (!isClustered()) {
     await until(() => hasty.context.dispatcher.state().active === 0, 'the jobs are over');
@@ -68,7 +68,7 @@ async function untilIdle(imports: number): Promise<void> {
   }
   const ended = `select 1 from receipts r where r.outcome like '%"given-up"%' and r.created_at > now() - interval '60 seconds'
     and r.job_id not in (select id from updates)`;
-  // One line for what the caller was told, one for the end of the job.
+  // One line for the response to the caller, one for the end of the job.
   await until(async () => (await query(app, ended)).length >= imports * 2, 'the jobs are over');
 }
 
@@ -117,7 +117,7 @@ describe('an import that was answered 503', () => {
   });
 });
 
-describe('what was admitted against an older head', () => {
+describe('a change admitted against an older head', () => {
   test('as an import: 409, and the newer state stays', async () => {
     const stack = await createStack(app);
     puts.hold(1);
@@ -167,7 +167,7 @@ describe('what was admitted against an older head', () => {
   });
 });
 
-describe('an import as a worker does it', () => {
+describe('an import as run by a worker', () => {
   async function admitted(stack: TestStack, seconds = 120) {
     const { changes, importer } = app.context;
     const [row] = await query<{ id: string }>(
@@ -197,7 +197,7 @@ describe('an import as a worker does it', () => {
   }
 
   /** What the caller of the change is told after a fault. */
-  async function told(updateId: string): Promise<'committed' | 'failed'> {
+  async function outcomeFor(updateId: string): Promise<'committed' | 'failed'> {
     const fault = new UnavailableError('a fault');
     return app.context.changes.resolveFailure(updateId, fault).then(
       () => 'committed',
@@ -208,29 +208,29 @@ describe('an import as a worker does it', () => {
     );
   }
 
-  test('is one version when it is run twice, at once or later', async () => {
+  test('creates one version when it is run twice, at once or later', async () => {
     const stack = await createStack(app);
     const { change, run } = await admitted(stack);
     await Promise.all([run(), run()]);
     await run();
     await expectState(stack, 1, 60);
-    expect(await told(change.updateId)).toBe('committed');
+    expect(await outcomeFor(change.updateId)).toBe('committed');
     await up(stack);
     await run();
     await expectState(stack, 2, 2);
   });
 
-  test('is refused each time once its caller was told that it failed', async () => {
+  test('is rejected each time once its caller was told that it failed', async () => {
     const stack = await createStack(app);
     const { change, run } = await admitted(stack);
-    expect(await told(change.updateId)).toBe('failed');
-    expect(await told(change.updateId)).toBe('failed');
+    expect(await outcomeFor(change.updateId)).toBe('failed');
+    expect(await outcomeFor(change.updateId)).toBe('failed');
     await expect(run()).rejects.toMatchObject({ status: 409, code: 'given-up' });
     await expect(run()).rejects.toMatchObject({ status: 409, code: 'given-up' });
     await expectState(stack, 0, 0);
   });
 
-  test('is refused after its deadline, by the clock of the database', async () => {
+  test('is rejected after its deadline, by the clock of the database', async () => {
     const stack = await createStack(app);
     const { change, run } = await admitted(stack, 2);
     puts.hold(1);
@@ -243,7 +243,7 @@ describe('an import as a worker does it', () => {
     await expectState(stack, 0, 0);
   });
 
-  test('ends as its caller is told, however commit and fault meet', async () => {
+  test('ends as its caller is told, whatever the order of commit and fault', async () => {
     const seen = new Set<string>();
     for (let round = 0; round < 40; round++) {
       const stack = await createStack(app);
@@ -253,7 +253,7 @@ describe('an import as a worker does it', () => {
         () => 'failed',
       );
       for (let turn = 0; turn < round; turn++) await app.context.db.ping(5_000);
-      const answer = await told(change.updateId);
+      const answer = await outcomeFor(change.updateId);
       expect(await ran).toBe(answer);
       await expectState(stack, answer === 'committed' ? 1 : 0, answer === 'committed' ? 60 : 0);
       seen.add(answer);
@@ -273,7 +273,7 @@ describe('over the wire', () => {
     'Content-Type': 'application/json',
   });
 
-  test('an import during an update is refused before its body is sent', async () => {
+  test('an import during an update is rejected before its body is sent', async () => {
     const stack = await createStack(app);
     await startUpdate(app, stack);
     for (const length of [100, 10_000_000]) {
@@ -284,7 +284,7 @@ describe('over the wire', () => {
     }
   });
 
-  /** Sends the call while the stack is locked, and leaves before it is free. */
+  /** Sends the call while the stack is locked and disconnects before it is free. */
   async function leave(stack: TestStack, call: string, body: string): Promise<void> {
     const blocker = new pg.Client({ connectionString: app.database.url });
     await blocker.connect();
@@ -311,21 +311,24 @@ describe('over the wire', () => {
       );
     await until(async () => (await connections()) === 0, 'the call is over');
     const busy = `select 1 from pg_stat_activity where state <> 'idle' and datname = current_database() and pid <> pg_backend_pid()`;
-    // Three times in a row: a call that goes on is between two statements now and then.
+    // Three times in a row: a running call is between two statements now and then.
     let quiet = 0;
     await until(async () => {
       quiet = (await query(app, busy)).length === 0 ? quiet + 1 : 0;
       return quiet >= 30;
-    }, 'nothing goes on');
+    }, 'nothing is running');
   }
 
-  test.each([100, 300_000])('an import whose client has gone changes nothing (%p bytes more)', async (bytes) => {
-    const stack = await createStack(app);
-    await leave(stack, 'import', JSON.stringify({ ...sent, note: 'x'.repeat(bytes) }));
-    await expectState(stack, 0, 0);
-  });
+  test.each([100, 300_000])(
+    'an import whose client has disconnected changes nothing (%p bytes more)',
+    async (bytes) => {
+      const stack = await createStack(app);
+      await leave(stack, 'import', JSON.stringify({ ...sent, note: 'x'.repeat(bytes) }));
+      await expectState(stack, 0, 0);
+    },
+  );
 
-  test('a rename whose client has gone changes nothing', async () => {
+  test('a rename whose client has disconnected changes nothing', async () => {
     const stack = await createStack(app);
     await ok(app.call('POST', `${stack.path}/import`, { auth: stack.auth, ...gzipped(sent) }));
     await leave(stack, 'rename', JSON.stringify({ newName: 'moved' }));

@@ -35,7 +35,7 @@ afterAll(async () => {
   rmSync(directory, { recursive: true, force: true });
 });
 
-/** A stack with a state in the store, and one upload on the way of which nobody knows what becomes. */
+/** A stack with a state in the store and one pending upload whose outcome is unknown. */
 beforeEach(async () => {
   await late.arrive();
   await query(app, 'truncate checkpoints, journal_fold_points, blobs cascade');
@@ -63,8 +63,8 @@ async function runReconcile(options: { adoptAll?: boolean } = {}) {
   return counts;
 }
 
-describe('an upload that lands after its blob was swept', () => {
-  test('is deleted by the second deletion, when it came within the grace period', async () => {
+describe('an upload that arrives after its blob was swept', () => {
+  test('is deleted by the second deletion when it arrives within the grace period', async () => {
     await sweepAfterADay();
     await late.arrive();
     expect(await storedKeys(app)).toHaveLength(2);
@@ -75,13 +75,13 @@ describe('an upload that lands after its blob was swept', () => {
     expect(await blobRowKeys(app)).toEqual(inUse);
   });
 
-  test('is found by the reconciling job, when it came later still', async () => {
+  test('is found by the reconciling job when it arrives even later', async () => {
     await sweepAfterADay();
     await sweepAfterADay();
     expect(await blobRowKeys(app)).toEqual(inUse);
     await late.arrive();
     expect(await runReconcile()).toMatchObject({ objects: 2, rows: 2, adopted: 1, held: 0, missing: 0 });
-    // Not deleted without its time as a row.
+    // Deleted only after its time as a row.
     await sweepBlobs(app.context);
     expect(await storedKeys(app)).toHaveLength(2);
     expect(await runReconcile()).toMatchObject({ objects: 2, adopted: 0 });
@@ -92,7 +92,7 @@ describe('an upload that lands after its blob was swept', () => {
     expect(await exportedNames(app, stack)).toHaveLength(2);
   });
 
-  test('and whose writer then asks for its row is left to the sweep, row or none', async () => {
+  test('is left to the sweep when its writer then asks for its row', async () => {
     const { blobRows, blobs } = app.context;
     for (const state of ['condemned', 'forgotten']) {
       const key = `checkpoints/aa/late-${state}`;
@@ -114,7 +114,7 @@ describe('an upload that lands after its blob was swept', () => {
 });
 
 describe('the reconciling job', () => {
-  test('adopts no more objects than blobs are in use, unless told so', async () => {
+  test('adopts no more objects than there are blobs in use, unless configured otherwise', async () => {
     await late.arrive();
     await sweepAfterADay();
     await sweepAfterADay();
@@ -148,14 +148,14 @@ describe('the reconciling job', () => {
     expect(await blobRowKeys(app)).toEqual([]);
   });
 
-  test('tells of a blob that a state needs and the store does not have; a swept one is none', async () => {
+  test('reports a blob that a state needs and the store does not have, but not a swept one', async () => {
     await sweepAfterADay();
     expect(await runReconcile()).toMatchObject({ missing: 0 });
     await late.blobs.delete(inUse[0] as string);
     expect(await runReconcile()).toMatchObject({ objects: 0, missing: 1 });
   });
 
-  test('goes on from the place that another process has noted, and bears a second round beside it', async () => {
+  test('continues from the position that another process has recorded, and tolerates a second round beside it', async () => {
     await sweepAfterADay();
     await sweepAfterADay();
     await late.arrive();
@@ -175,13 +175,13 @@ describe('the reconciling job', () => {
     expect(await blobRowKeys(app)).toEqual(await storedKeys(app));
   });
 
-  test('marks rows made before there were marks', async () => {
+  test('marks rows created before there were marks', async () => {
     await query(app, 'update blobs set unreferenced_since = null');
     expect(await runReconcile()).toMatchObject({ marked: 1 });
     await sweepAfterADay();
     await sweepAfterADay();
     expect(await blobRowKeys(app)).toEqual(inUse);
-    // As a release without them condemns.
+    // As a release without marks condemns them.
     await query(app, `insert into blobs (key, condemned_at) values ('checkpoints/aa/x', now())`);
     expect(await runReconcile()).toMatchObject({ marked: 1 });
     await sweepBlobs(app.context);
@@ -207,7 +207,7 @@ describe('a blob is marked', () => {
     expect(rows.map(({ key }) => key)).toEqual(inUse);
   });
 
-  test('when a fold point is replaced, or goes with its update', async () => {
+  test('when a snapshot is replaced, or deleted with its update', async () => {
     await query(app, `insert into blobs (key) values ('checkpoints/aa/1'), ('checkpoints/aa/2')`);
     const update = await startUpdate(app, stack);
     const put = (key: string) =>

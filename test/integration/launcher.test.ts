@@ -39,17 +39,17 @@ function launch(environment: Readonly<Record<string, string>> = {}, flags: reado
 
 describe('compiled code', () => {
   afterEach(() => {
-    // Whatever the case: the temporary folder belongs to everybody.
+    // In either case: the temporary folder is shared by everybody.
     expect(filesIn(temporary)).toEqual([]);
   });
 
-  test('is kept in a folder that is ours alone', () => {
+  test('is cached in a folder that only we can access', () => {
     expect(launch()).toMatchObject({ status: 0, stderr: '' });
     expect(filesIn(cache()).length).toBeGreaterThan(5);
     for (const folder of [cache(), path.dirname(cache())]) expect(statSync(folder).mode & 0o777).toBe(0o700);
   });
 
-  test('is kept where XDG_CACHE_HOME says', () => {
+  test('is cached where XDG_CACHE_HOME says', () => {
     const elsewhere = path.join(home, 'elsewhere');
     expect(launch({ XDG_CACHE_HOME: elsewhere }).status).toBe(0);
     expect(filesIn(path.join(elsewhere, 'holdfast', 'compiled')).length).toBeGreaterThan(5);
@@ -81,7 +81,7 @@ describe('compiled code', () => {
     },
   };
   for (const [what, make] of Object.entries(strange)) {
-    test(`is not kept, nor taken, from ${what}`, () => {
+    test(`is neither written to nor read from ${what}`, () => {
       make();
       const before = filesIn(home);
       expect(launch()).toMatchObject({ status: 0, stderr: '' });
@@ -98,7 +98,7 @@ describe('compiled code', () => {
     expect(filesIn(cache())).toEqual([]);
   });
 
-  test('is not kept without a home', () => {
+  test('is not cached without a home', () => {
     expect(launch({ HOME: path.join(bin, 'nowhere') })).toMatchObject({ status: 0, stderr: '' });
   });
 });

@@ -14,7 +14,7 @@ beforeAll(async () => {
 });
 afterAll(() => app[Symbol.asyncDispose]());
 
-test.each(Object.keys(calls))('a %s may be the first call to be refused after a revocation', async (call) => {
+test.each(Object.keys(calls))('a %s may be the first call to be rejected after a revocation', async (call) => {
   for (const journal of [true, false]) {
     const member = await join(app);
     const update = await leaveRunning(app, member, journal);
@@ -25,7 +25,7 @@ test.each(Object.keys(calls))('a %s may be the first call to be refused after a 
   }
 });
 
-test('a write that was on its way when the token was revoked is refused by its fence', async () => {
+test('a pending write is rejected by its fence when the token is revoked', async () => {
   const directory = mkdtempSync(path.join(tmpdir(), 'holdfast-gated-'));
   const gated = await openGatedBlobs(directory);
   const shared = app;

@@ -81,7 +81,7 @@ describe('a lease ends when', () => {
     expect((await getUpdate(app, member.owner, preview)).status).toBe('cancelled');
   });
 
-  test.each([true, false])('nobody calls: the next change of the stack goes through (journal: %p)', async (journal) => {
+  test.each([true, false])('nobody calls: the next change of the stack succeeds (journal: %p)', async (journal) => {
     const member = await join(app);
     const update = await leaveRunning(app, member, journal);
     await revoke(app, member);
@@ -91,7 +91,7 @@ describe('a lease ends when', () => {
     await ok(complete(app, next));
   });
 
-  test('nobody calls: the sweep cancels it, and says why', async () => {
+  test('nobody calls: the sweep cancels it and reports why', async () => {
     const member = await join(app);
     const update = await leaveRunning(app, member);
     const count = async () =>
@@ -110,7 +110,7 @@ describe('a lease ends when', () => {
   });
 });
 
-describe('a lease goes on when', () => {
+describe('a lease continues when', () => {
   test.each([
     [
       'another token of its user is revoked',
@@ -158,7 +158,7 @@ describe('a lease goes on when', () => {
     expect(await exportedNames(app, member.owner)).toEqual(['r0', 'more']);
   });
 
-  test('it has ended already: a repeated complete is answered as before', async () => {
+  test('it has already ended: a repeated complete is answered as before', async () => {
     const member = await join(app);
     const update = await leaveRunning(app, member);
     await ok(complete(app, update));
@@ -168,7 +168,7 @@ describe('a lease goes on when', () => {
   });
 });
 
-test('a lease lasts no longer than its token, at the start and when renewed', async () => {
+test('a lease does not outlive its token, neither at the start nor when renewed', async () => {
   const member = await join(app);
   const [row] = await query<{ until: Date }>(
     app,
@@ -185,7 +185,7 @@ test('a lease lasts no longer than its token, at the start and when renewed', as
     body: { duration: 300 },
   });
   expect(Math.abs((await ok(renewal)).json.tokenExpiration - expected)).toBeLessThanOrEqual(1);
-  // Both have run out by themselves.
+  // Both have expired.
   await query(
     app,
     `with held as (update updates set expires_at = now() - interval '1 second' where id = $1 returning expires_at)
@@ -202,7 +202,7 @@ test('a lease lasts no longer than its token, at the start and when renewed', as
   expect(ended).toEqual({ status: 'cancelled', end_reason: 'token-expired' });
 });
 
-test('a renewal asks for token, user and membership by itself, should a trigger be missing', async () => {
+test('a renewal checks token, user and membership itself, in case a trigger is missing', async () => {
   const member = await join(app);
   const update = await leaveRunning(app, member);
   await query(app, 'alter table memberships disable trigger user');
@@ -231,7 +231,7 @@ describe('an update that waits for its start', () => {
     await startUpdate(app, member.owner);
   });
 
-  test('and is started by somebody else rests on the token of that user', async () => {
+  test('depends on the token of the user who starts it', async () => {
     const member = await join(app);
     const update = await create(member);
     const { json } = await ok(app.call('POST', update.path, { auth: member.owner.auth, body: {} }));
@@ -244,7 +244,7 @@ describe('an update that waits for its start', () => {
 });
 
 describe('a start and a revocation at once', () => {
-  test('in any order leave no lease', async () => {
+  test('leave no lease in either order', async () => {
     for (let round = 0; round < 6; round++) {
       const member = await join(app);
       const { json } = await ok(app.call('POST', `${member.stack.path}/update`, { auth: member.auth, body: {} }));
@@ -261,14 +261,14 @@ describe('a start and a revocation at once', () => {
   });
 
   test.each(['create', 'start'])(
-    'a %s that was let in before, and is not committed, leaves none either',
+    'leave no lease after a %s that was admitted before and is not committed',
     async (what) => {
       const member = await join(app);
       const { stack } = member;
       const create = (auth: string) => app.call('POST', `${stack.path}/update`, { auth, body: {} });
       const start = (id: string) =>
         app.call('POST', `${stack.path}/update/${id}`, { auth: member.auth, body: { journalVersion: 1 } });
-      // Nothing but the start itself ties it to the member's token.
+      // Only the start itself ties it to the member's token.
       const created = what === 'start' ? ((await ok(create(member.owner.auth))).json.updateID as string) : null;
       await using held = await holdInserts(app, created === null ? 'updates' : 'journals');
       const call = created === null ? create(member.auth) : start(created);
@@ -299,8 +299,8 @@ describe('a start and a revocation at once', () => {
   );
 });
 
-describe('the longest life of an update', () => {
-  test('is a day by default, and ends its lease for good', async () => {
+describe('the maximum lifetime of an update', () => {
+  test('is a day by default and ends its lease for good', async () => {
     const member = await join(app);
     const update = await leaveRunning(app, member);
     const left = async () =>

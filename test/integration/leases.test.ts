@@ -28,7 +28,7 @@ const setSecondsLeft = (update: RunningUpdate, seconds: number) =>
   ]);
 
 describe('renew', () => {
-  test('grants what is asked for, at most the configured life, with the same token', async () => {
+  test('grants the requested duration, at most the configured maximum, with the same token', async () => {
     const update = await startUpdate(app, await createStack(app));
     for (const [duration, granted] of [
       [300, 300],
@@ -50,7 +50,7 @@ describe('renew', () => {
     expect(await secondsLeft(update)).toBeGreaterThan(250);
   });
 
-  test.each([0, -1, 1.5, '300', 2 ** 40])('refuses a duration of %p or serves it sanely', async (duration) => {
+  test.each([0, -1, 1.5, '300', 2 ** 40])('rejects a duration of %p or handles it sanely', async (duration) => {
     const update = await startUpdate(app, await createStack(app));
     const response = await renew(update, { duration });
     expect([200, 400]).toContain(response.status);
@@ -103,7 +103,7 @@ describe('an expired lease', () => {
     expect(row).toEqual({ end_reason: 'lease-expired' });
   });
 
-  test.each(['import', 'rename', 'delete'])('does not stand in the way of %s', async (what) => {
+  test.each(['import', 'rename', 'delete'])('does not block %s', async (what) => {
     const stack = await createStack(app);
     await leave(stack, true);
     const { auth, path } = stack;
@@ -116,7 +116,7 @@ describe('an expired lease', () => {
     expect(response?.status).toBeLessThan(300);
   });
 
-  test('can neither be renewed nor completed, whether or not somebody has noticed', async () => {
+  test('can be neither renewed nor completed, whether or not somebody has noticed', async () => {
     for (const noticed of [false, true]) {
       const stack = await createStack(app);
       const lost = await leave(stack, false);
@@ -135,7 +135,7 @@ describe('an expired lease', () => {
     expect((await getUpdate(app, stack, preview)).status).toBe('cancelled');
   });
 
-  test('shows in the metrics', async () => {
+  test('is counted in the metrics', async () => {
     const count = async () =>
       Number(/^holdfast_leases_expired_total (\d+)/m.exec((await app.call('GET', '/metrics')).text)?.[1]);
     const before = await count();
@@ -145,7 +145,7 @@ describe('an expired lease', () => {
   });
 });
 
-describe('after the clock of the database was set back by an hour', () => {
+describe('after the database clock was set back by an hour', () => {
   const setBack = (updateId: string) =>
     query(app, `update updates set expires_at = expires_at + interval '1 hour' where id = $1`, [updateId]);
 
@@ -160,14 +160,14 @@ describe('after the clock of the database was set back by an hour', () => {
     expect((await getStack(app, stack)).activeUpdate).toBe(update.id);
   });
 
-  test('the next create leaves one lease, and goes on being refused while it lives', async () => {
+  test('the next create leaves one lease and is rejected while it lasts', async () => {
     const stack = await createStack(app);
     const update = await startUpdate(app, stack);
     await setBack(update.id);
     const create = () => app.call('POST', `${stack.path}/update`, { auth: stack.auth, body: {} });
     expect((await create()).status).toBe(409);
     expect(await secondsLeft(update)).toBeLessThanOrEqual(300);
-    // Those who ask again and again must not keep it alive.
+    // Callers who retry must not keep it alive.
     await setSecondsLeft(update, 100);
     expect((await create()).status).toBe(409);
     expect(await secondsLeft(update)).toBeLessThanOrEqual(100);
@@ -176,7 +176,7 @@ describe('after the clock of the database was set back by an hour', () => {
     expect((await create()).status).toBe(200);
   });
 
-  test('a lease that is not longer than it may be is left alone', async () => {
+  test('a lease within the maximum duration is left alone', async () => {
     const update = await startUpdate(app, await createStack(app));
     await setSecondsLeft(update, 200);
     await expireLeases(app.context);
@@ -190,7 +190,7 @@ describe('an update that nobody starts', () => {
     return { id: json.updateID as string, path: `${stack.path}/update/${json.updateID}` };
   };
 
-  test('gives way to the next create, and cannot be started any more', async () => {
+  test('is replaced by the next create and cannot be started any more', async () => {
     const stack = await createStack(app);
     const forgotten = await create(stack);
     await expire(app, forgotten.id);
@@ -213,7 +213,7 @@ describe('an update that nobody starts', () => {
   });
 });
 
-test('a failing fold of one stack does not keep the sweep from the others', async () => {
+test('a failing compaction of one stack does not keep the sweep from the others', async () => {
   const broken = await createStack(app);
   const sound = await createStack(app);
   const [first, second] = [
@@ -221,7 +221,7 @@ test('a failing fold of one stack does not keep the sweep from the others', asyn
     await startUpdate(app, sound, { journal: true }),
   ];
   await ok(append(app, second, creation(1, 'kept', sound)));
-  // As if its checkpoint were lost: the fold of this one throws, each time.
+  // As if its checkpoint were lost: its compaction throws each time.
   await query(
     app,
     `with counted as (update journals set entry_count = 1 where update_id = $1)

@@ -54,7 +54,7 @@ describe('a claim', () => {
   beforeEach(() => query(app, 'truncate maintenance_runs'));
   const runs = () => createRunRepository(app.context.db);
 
-  test('is of one process, until it is given back and the time has come again', async () => {
+  test('belongs to one process until it is released and due again', async () => {
     const claims = await Promise.all([one, two].map((holder) => runs().claim('x', holder, times)));
     expect(claims.filter((claim) => claim !== null)).toHaveLength(1);
     const [holder, other] = claims[0] ? [one, two] : [two, one];
@@ -65,7 +65,7 @@ describe('a claim', () => {
     expect(await runs().claim('x', other, { ...times, everySeconds: 0 })).not.toBeNull();
   });
 
-  test('of a process that died is over with its time, and one from before the clock was set back at once', async () => {
+  test('of a dead process expires, and one from before the clock was set back expires at once', async () => {
     for (const until of [`- interval '1 second'`, `+ interval '1 day'`]) {
       await query(
         app,
@@ -80,7 +80,7 @@ describe('a claim', () => {
     }
   });
 
-  test('of a run that has come to a place hands it on, at once', async () => {
+  test('of a run that records a position is handed on at once', async () => {
     await runs().claim('x', one, times);
     expect(await runs().savePlace('x', one, '{"at":1}')).toBe(true);
     await runs().release('x', one);
@@ -105,7 +105,7 @@ describe('a claim', () => {
         done++;
       },
     };
-    // Each asks every second whether it may.
+    // Each asks every second whether it may run.
     const asked: string[] = [];
     const repository = runs();
     const counting = {
@@ -125,7 +125,7 @@ describe('a claim', () => {
   });
 });
 
-test('a blob sweep that hangs holds up neither the end of leases, nor folds, nor the reconciling job', async () => {
+test('a hanging blob sweep delays neither expired leases, nor compactions, nor the reconciling job', async () => {
   const stack = await createStack(app);
   const update = await startUpdate(app, stack, { journal: true });
   await ok(append(app, update, creation(1, 'kept', stack)));
@@ -143,7 +143,7 @@ test('a blob sweep that hangs holds up neither the end of leases, nor folds, nor
     await until(async () => (await getUpdate(app, stack, update)).status !== 'running', 'the lease is ended');
     const hasJournal = async () =>
       (await query(app, 'select 1 from journals where update_id = $1', [update.id])).length > 0;
-    await until(async () => !(await hasJournal()), 'the journal is folded');
+    await until(async () => !(await hasJournal()), 'the journal is compacted');
     const reconciled = () => createRunRepository(app.context.db).findResult('reconcile');
     await until(async () => (await reconciled()) !== null, 'store and database are compared');
   } finally {
@@ -157,14 +157,14 @@ test('a blob sweep that hangs holds up neither the end of leases, nor folds, nor
   expect(await exportedNames(app, stack)).toEqual(['kept']);
 });
 
-describe('journals that cannot be folded', () => {
-  test('hold up no other, and are tried again after pauses that grow', async () => {
+describe('journals that cannot be compacted', () => {
+  test('do not delay others and are retried with growing pauses', async () => {
     await using other = await createTestApp({
       settings: { HOLDFAST_INLINE_BYTES: '1', HOLDFAST_JOURNAL_GRACE_SECONDS: '0' },
     });
     const first = await startUpdate(other, await createStack(other));
     await ok(saveState(other, first, 1));
-    // Their base is lost; all of them ended before the sound one.
+    // Their base is lost; all of them ended before the valid one.
     await query(
       other,
       `with lost as (

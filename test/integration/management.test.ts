@@ -24,7 +24,7 @@ const get = async (base: string, target: string): Promise<{ status: number; text
   return { status: answer.status, text: await answer.text() };
 };
 
-test('the port of the service says no more than a proxy needs', async () => {
+test('the service port exposes only what a proxy needs', async () => {
   const service = `http://127.0.0.1:${server.port}`;
   expect(await get(service, '/healthz')).toEqual({ status: 200, text: '{"status":"healthy"}' });
   expect(await get(service, '/readyz')).toEqual({ status: 200, text: '{"status":"ready"}' });
@@ -32,7 +32,7 @@ test('the port of the service says no more than a proxy needs', async () => {
   expect((await get(service, '/api/openapi.json')).text).not.toContain('/metrics');
 });
 
-test('the management port has the figures, and nothing of the service', async () => {
+test('the management port has the figures and nothing of the service', async () => {
   expect((await get(server.management, '/metrics')).text).toMatch(/^holdfast_connections \d+$/m);
   const { status, text } = await get(server.management, '/readyz');
   expect(status).toBe(200);
@@ -49,14 +49,14 @@ test('the management port has the figures, and nothing of the service', async ()
     expect((await get(server.management, target)).status).toBe(404);
 });
 
-test('both on one port where that is said', async () => {
+test('both share one port when configured', async () => {
   await using app = await createTestApp({ settings: { HOLDFAST_MANAGEMENT_LISTEN: 'same' } });
   expect((await app.call('GET', '/metrics')).status).toBe(200);
   await using apart = await createTestApp({ settings: { HOLDFAST_MANAGEMENT_LISTEN: '127.0.0.1:0' } });
   expect((await apart.call('GET', '/metrics')).status).toBe(404);
 });
 
-describe('at the start', () => {
+describe('at startup', () => {
   const run = (verb: string, settings: Readonly<Record<string, string>>) =>
     spawnSync(process.execPath, [bin, verb], {
       encoding: 'utf8',
@@ -71,7 +71,7 @@ describe('at the start', () => {
     });
 
   test.each(['HOLDFAST_MANAGEMENT_LISTEN', 'HOLDFAST_LISTEN'])(
-    '%s that is in use ends it with a sentence',
+    '%s that is in use fails with a sentence',
     async (name) => {
       const taken = createServer().listen(0, '127.0.0.1');
       await once(taken, 'listening');
@@ -83,13 +83,13 @@ describe('at the start', () => {
     },
   );
 
-  test('an address of another machine too', () => {
+  test('an address of another machine fails too', () => {
     const { status, stderr } = run('server', { HOLDFAST_MANAGEMENT_LISTEN: '192.0.2.1:9092' });
     expect(stderr).toBe('holdfast: HOLDFAST_MANAGEMENT_LISTEN: 192.0.2.1:9092 is not an address of this machine\n');
     expect(status).toBe(1);
   });
 
-  test('--healthz asks the management port, and says who did not answer', () => {
+  test('--healthz asks the management port and reports which part did not answer', () => {
     const management = new URL(server.management).host;
     expect(run('--healthz', { HOLDFAST_MANAGEMENT_LISTEN: management, HOLDFAST_LISTEN: '127.0.0.1:1' }).status).toBe(0);
     const here = { HOLDFAST_MANAGEMENT_LISTEN: 'same', HOLDFAST_LISTEN: `127.0.0.1:${server.port}` };

@@ -6,14 +6,14 @@ import { createStack, gzipped, ok, type TestStack } from '../support/state.ts';
 import { testApp } from '../support/test-app.ts';
 import { until } from '../support/until.ts';
 
-// A blob that is opened and not read to its end must be closed: a leaked descriptor lives until it is collected as garbage, a
-// leaked connection to S3 for ever.
+// A blob that is opened and not read to its end must be closed: a leaked descriptor lives until it is garbage
+// collected, a leaked connection to S3 forever.
 
 const app = testApp({ settings: { HOLDFAST_INLINE_BYTES: '1' } });
 
 const onLinux = process.platform === 'linux' ? test : test.skip;
 
-/** A stack whose state is a blob, of more than one piece. */
+/** A stack whose state is a blob of more than one chunk. */
 async function createLargeStack(): Promise<TestStack> {
   const stack = await createStack(app);
   const body = gzipped(deploymentOf(3_000_000));
@@ -26,7 +26,7 @@ function openBlobs(): string[] {
     try {
       return readlinkSync(`/proc/self/fd/${name}`);
     } catch {
-      // The descriptor with which the folder was listed.
+      // The descriptor used to list the folder.
       return '';
     }
   });
@@ -53,7 +53,7 @@ onLinux('an export whose client has gone leaves no blob open', async () => {
   const stack = await createLargeStack();
   const head = await app.context.states.readHead(stack);
   expect(openBlobs()).toHaveLength(1);
-  // As Fastify does it with the answer.
+  // As Fastify does with the response.
   Readable.from(head?.state.bytes ?? []).destroy();
   await untilClosed();
 });

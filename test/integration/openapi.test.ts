@@ -55,7 +55,7 @@ const find = (name: string): Operation => {
 };
 
 describe('the OpenAPI document', () => {
-  test('is OpenAPI 3.1 with what its root needs', () => {
+  test('is OpenAPI 3.1 with the required root members', () => {
     expect(document.openapi).toMatch(/^3\.1\.\d+$/);
     expect(document.info).toMatchObject({ title: 'Holdfast', version: expect.stringMatching(/^\d+\.\d+\.\d+/) });
     for (const part of Object.values(document.components)) {
@@ -63,15 +63,15 @@ describe('the OpenAPI document', () => {
     }
   });
 
-  test('has every route, and no other', () => {
+  test('has every route and no other', () => {
     const routes = listRoutes(app.app)
       .map((route) => route.replace(/\(\^[^/]*\)(?=\/|$)/, '').replace(/:(\w+)/g, '{$1}'))
-      // Each GET is answered to HEAD as well; only a HEAD that stands for itself is written down.
+      // Each GET also answers HEAD; only a separate HEAD route is described.
       .filter((route) => !route.startsWith('HEAD ') || route === 'HEAD /api/stacks/{organization}/{project}');
     expect(operations.map(({ name }) => name).sort()).toEqual(routes.sort());
   });
 
-  test('has legal paths, whose parameters are all declared, once', () => {
+  test('has valid paths whose parameters are all declared once', () => {
     for (const { name, path, operation } of operations) {
       expect(path).toMatch(/^(\/([A-Za-z0-9._-]+|\{\w+\}))+$/);
       const declared = (operation.parameters ?? []).filter((parameter) => parameter.in === 'path');
@@ -84,7 +84,7 @@ describe('the OpenAPI document', () => {
     }
   });
 
-  test('has references that lead somewhere only', () => {
+  test('has only references that resolve', () => {
     const text = JSON.stringify(document);
     const references = new Set([...text.matchAll(/"\$ref":"([^"]+)"/g)].map((match) => match[1] as string));
     expect(references.size).toBeGreaterThan(5);
@@ -98,7 +98,7 @@ describe('the OpenAPI document', () => {
     expect(text).not.toContain('x-refusals');
   });
 
-  test('tells of each operation what it is, who may call it and how it may end', () => {
+  test('describes each operation, who may call it and how it may end', () => {
     for (const { name, path, operation } of operations) {
       expect({ name, summary: operation.summary }).toEqual({ name, summary: expect.stringMatching(/./) });
       expect(operation.tags).toHaveLength(1);
@@ -117,7 +117,7 @@ describe('the OpenAPI document', () => {
     }
   });
 
-  test('has a body for each call that takes one, though payloads are not validated by it', () => {
+  test('has a body for each call that accepts one, though it does not validate payloads', () => {
     const update = '/api/stacks/{organization}/{project}/{stack}/{kind}/{updateId}';
     const bodies: [string, string[]][] = [
       [`PATCH ${update}/checkpoint`, ['version', 'deployment']],
@@ -148,7 +148,7 @@ describe('the OpenAPI document', () => {
       expect({ name, required: anyOf.map((alternative) => alternative.required ?? []) }).toEqual({ name, required });
       expect(anyOf[1]?.description).toContain('application/vnd.service+8');
     }
-    // What answers no body has none.
+    // Responses without a body have no schema.
     for (const { method, operation } of operations) {
       if (method === 'get' || method === 'head') expect(operation.requestBody).toBeUndefined();
     }
@@ -156,7 +156,7 @@ describe('the OpenAPI document', () => {
     expect(find(`POST ${update}/complete`).requestBody?.required).toBe(true);
   });
 
-  test('names the kinds of update, and the token that each phase needs', () => {
+  test('names the kinds of update and the token that each phase needs', () => {
     const update = '/api/stacks/{organization}/{project}/{stack}/{kind}/{updateId}';
     const kind = find(`GET ${update}`).parameters?.find((parameter) => parameter.name === 'kind');
     expect(kind).toMatchObject({ schema: { enum: ['update', 'preview', 'refresh', 'destroy'] } });
@@ -165,7 +165,7 @@ describe('the OpenAPI document', () => {
     expect(find('GET /api/capabilities').security).toBeUndefined();
   });
 
-  test('has nothing of any tool’s own in its schemas', () => {
+  test('has no tool-specific members in its schemas', () => {
     expect(JSON.stringify(document)).not.toMatch(/\[Kind\]|\[Optional\]|~kind|"\$id"|Default Response undefined/);
   });
 });

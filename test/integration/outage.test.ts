@@ -61,7 +61,7 @@ async function whileRefused<T>(work: () => Promise<T>): Promise<T> {
 }
 
 describe('without a database', () => {
-  test('every kind of call is 503 with Retry-After, and succeeds when repeated after', async () => {
+  test('every kind of call returns 503 with Retry-After and succeeds when repeated later', async () => {
     const stack = await createStack(app);
     const update = await startUpdate(app, stack);
     const journaled = await createStack(app);
@@ -88,7 +88,7 @@ describe('without a database', () => {
   });
 });
 
-describe('a connection that breaks in mid-call', () => {
+describe('a connection that breaks during a call', () => {
   /** Breaks the connection while `call` waits in its transaction, at an insert into `table`. */
   async function breakAt(table: string, call: () => Promise<TestResponse>): Promise<TestResponse> {
     await using gate = await holdInserts(beside, table);
@@ -110,7 +110,7 @@ describe('a connection that breaks in mid-call', () => {
       }),
   };
 
-  test.each(Object.keys(cases))('at %s: 503; the repeat succeeds and counts once', async (table) => {
+  test.each(Object.keys(cases))('at %s: 503; the retry succeeds and counts once', async (table) => {
     const stack = await createStack(app);
     const update = await startUpdate(app, stack, { journal: table === 'journal_entries' });
     const call = () => (cases[table] as (typeof cases)[string])(stack, update);
@@ -132,7 +132,7 @@ describe('a connection that breaks in mid-call', () => {
   });
 });
 
-test('an import whose end the database cannot tell is said to be open, and its deadline ends it', async () => {
+test('an import with an unknown outcome is reported as such, and its deadline ends it', async () => {
   const directory = mkdtempSync(path.join(tmpdir(), 'holdfast-outage-'));
   const { blobs, ...gate } = await openGatedBlobs(directory);
   const settings = {
@@ -160,7 +160,7 @@ test('an import whose end the database cannot tell is said to be open, and its d
   }
 });
 
-test('hundreds of calls across cuts: what was acknowledged is there, and nothing hangs', async () => {
+test('hundreds of calls across connection cuts: acknowledged writes are there, and nothing hangs', async () => {
   const stack = await createStack(beside);
   const update = await startUpdate(beside, stack, { journal: true });
   const acknowledged: string[] = [];
@@ -172,7 +172,7 @@ test('hundreds of calls across cuts: what was acknowledged is there, and nothing
     }
   })();
   const unexpected = new Set<number>();
-  // On a busy machine hardly any call comes to its end between two cuts.
+  // On a busy machine hardly any call completes between two cuts.
   for (let index = 0; index < 150 || acknowledged.length === 0; index++) {
     const name = `n${index}`;
     const { status } = await append(app, update, creation(1 + 2 * index, name, stack));

@@ -57,7 +57,7 @@ describe('docker-compose.yml', () => {
     expect(Object.keys(compose.services).filter((name) => !compose.services[name]?.profiles?.length)).toEqual([]);
   });
 
-  test('asks the server for its health as often as promised', () => {
+  test("checks the server's health as often as promised", () => {
     expect(service('server').healthcheck).toEqual({
       test: ['CMD', 'node', 'dist/main.js', '--healthz'],
       interval: '5s',
@@ -66,7 +66,7 @@ describe('docker-compose.yml', () => {
     });
   });
 
-  test('starts the server only after migrations and bucket are done', () => {
+  test('starts the server only after migrations and bucket creation are done', () => {
     expect(service('server').depends_on).toMatchObject({
       migrate: { condition: 'service_completed_successfully' },
       'create-bucket': { condition: 'service_completed_successfully' },
@@ -95,13 +95,13 @@ describe('docker-compose.yml', () => {
     expect(service('s3').ports).toEqual(['127.0.0.1:9000:9000', '127.0.0.1:9001:9001']);
   });
 
-  test('uses the bucket that its one-shot step makes', () => {
+  test('uses the bucket that its one-shot step creates', () => {
     for (const name of ['server', 'create-bucket']) {
       expect(service(name).environment['HOLDFAST_S3_BUCKET']).toBe('holdfast-checkpoints');
     }
   });
 
-  test('has no secret of its own: all of them must be given', () => {
+  test('has no secrets of its own: all of them must be provided', () => {
     const references = [...read('docker-compose.yml').matchAll(/\$\{(\w+)([^}]*)\}/g)];
     const optional = references.filter(([, , rest]) => !rest?.startsWith(':?')).map(([, name]) => name);
     const harmless = new Set(['IMAGE_TAG', 'WORKER_REPLICAS', 'REDIS_MEMORY']);
@@ -127,7 +127,7 @@ describe('docker-compose.yml', () => {
       expect(cluster['worker']).toMatchObject({ deploy: { replicas: expect.stringContaining('WORKER_REPLICAS:-2') } });
     });
 
-    test('starts api and workers only after migrations and bucket are done', () => {
+    test('starts api and workers only after migrations and bucket creation are done', () => {
       for (const [, service] of [...apis, ['worker', cluster['worker'] as Service] as const]) {
         expect(service.depends_on).toMatchObject({
           migrate: { condition: 'service_completed_successfully' },
@@ -141,12 +141,12 @@ describe('docker-compose.yml', () => {
       }
     });
 
-    test('lets Redis evict nothing', () => {
+    test('does not let Redis evict anything', () => {
       expect(cluster['redis']?.volumes).toEqual(['./deploy/redis/start.sh:/etc/holdfast/start.sh:ro']);
       expect(read('deploy/redis/start.sh')).toContain('--maxmemory-policy noeviction');
     });
 
-    test('serves on 9090 through the proxy, with the configuration that is there', () => {
+    test('serves on 9090 through the proxy, with the checked-in configuration', () => {
       const published = Object.entries(cluster).filter(([, { ports }]) => ports?.includes('9090:9090'));
       expect(published.map(([name]) => name)).toEqual(['proxy']);
       expect(cluster['proxy']?.environment['PROXY_API_UPSTREAMS']?.split(' ')).toEqual(
@@ -174,7 +174,7 @@ describe('Dockerfile', () => {
     expect(last).toContain('CMD ["server"]');
   });
 
-  test('starts Node with the flags of the other ways to start', () => {
+  test('starts Node with the same flags as the other ways to start', () => {
     const flags = ['--max-semi-space-size=2', '--heap-growing-percent=50'];
     const quoted = flags.map((flag) => JSON.stringify(flag)).join(', ');
     expect(last).toContain(`ENTRYPOINT ["node", "--enable-source-maps", ${quoted}, "dist/main.js"]`);
@@ -184,7 +184,7 @@ describe('Dockerfile', () => {
       expect(scripts[name]).toBe(`exec bin/node ${flags.join(' ')} bin/holdfast.js ${role}`);
   });
 
-  test('copies only what is there and not ignored', () => {
+  test('copies only files that exist and are not ignored', () => {
     const allowed = new Set(
       read('.dockerignore')
         .split('\n')
@@ -205,7 +205,7 @@ describe('Dockerfile', () => {
   });
 });
 
-test('docs/architecture.md names files that are there', () => {
+test('docs/architecture.md names only files that exist', () => {
   const named = [...read('docs/architecture.md').matchAll(/`((?:api|workers|shared)\/[\w./-]+|[\w-]+\.ts)`/g)].map(
     ([, name]) => name as string,
   );
@@ -216,7 +216,7 @@ test('docs/architecture.md names files that are there', () => {
   expect(named.filter((name) => !isThere(name))).toEqual([]);
 });
 
-describe('what the image holds', () => {
+describe('the contents of the image', () => {
   let home: string;
   let database: TestDatabase;
   let environment: Record<string, string>;
@@ -249,7 +249,7 @@ describe('what the image holds', () => {
   const holdfast = (...args: string[]) =>
     spawnSync(process.execPath, ['dist/main.js', ...args], { cwd: home, env: environment, encoding: 'utf8' });
 
-  test('migrates, serves, says that it is well, and stops when told to', async () => {
+  test('migrate, serve, report healthy, and stop on request', async () => {
     expect(holdfast('migrate')).toMatchObject({ status: 0, stdout: 'The database is up to date.\n' });
     expect(holdfast('--healthz').status).toBe(1);
     const server = spawn(process.execPath, ['dist/main.js', 'server'], { cwd: home, env: environment });
@@ -264,7 +264,7 @@ describe('what the image holds', () => {
     expect(await once(server, 'exit')).toEqual([0, null]);
   }, 120_000);
 
-  test('replays large journals in a thread', () => {
+  test('replay large journals in a thread', () => {
     const script = `
       import { ThreadedReplayRunner } from './dist/shared/journal/replay/runner/threaded-replay-runner.js';
       const runner = new ThreadedReplayRunner();

@@ -18,7 +18,7 @@ describe('Accept', () => {
     'application/json;q=0.9,application/vnd.service+8;q=0.1',
     'application/x-tar,\tapplication/vnd.service+8 ;charset=utf-8',
     'Application/Vnd.Pulumi+9',
-  ])('%s is taken', async (accept) => {
+  ])('%s is accepted', async (accept) => {
     expect((await app.call('GET', '/api/capabilities', { accept })).status).toBe(200);
   });
 
@@ -33,7 +33,7 @@ describe('Accept', () => {
     'application/vnd.other+8',
     'application/vnd.pulumi',
     '',
-  ])('%s is 415 before anything else', async (accept) => {
+  ])('%s returns 415 before any other check', async (accept) => {
     for (const path of ['/api/capabilities', '/api/user', '/api/stacks/a/b/c/update/d/checkpoint']) {
       const response = await app.call(path.endsWith('t') ? 'PATCH' : 'GET', path, { accept });
       expect(response.status).toBe(415);
@@ -41,7 +41,7 @@ describe('Accept', () => {
     }
   });
 
-  test('health, metrics and the API description need none', async () => {
+  test('health, metrics and the API description do not need it', async () => {
     for (const path of ['/healthz', '/readyz', '/metrics', '/api/openapi.json'])
       expect((await app.call('GET', path, { accept: null })).status).toBe(200);
   });
@@ -134,7 +134,7 @@ describe('the two dialects', () => {
     expect([cli, contract]).toEqual([400, 204]);
   });
 
-  test('the contract takes tags and new names in its own form only, the CLI’s dialect in either', async () => {
+  test('the contract accepts tags and new names only in its own form, the CLI’s dialect in either', async () => {
     for (const [accept, body, isTaken] of [
       [cliAccept, { a: 'b' }, true],
       [cliAccept, { tags: { a: 'b' } }, true],
@@ -172,7 +172,7 @@ describe('the two dialects', () => {
     }
   });
 
-  test('renew: a duration of null is no integer to the contract', async () => {
+  test('renew: the contract does not accept a duration of null as an integer', async () => {
     for (const [accept, status] of [
       [cliAccept, 200],
       [contractAccept, 400],
@@ -185,7 +185,7 @@ describe('the two dialects', () => {
     }
   });
 
-  test('history: the contract’s has previews', async () => {
+  test('history: the contract’s includes previews', async () => {
     const stack = await createStack(app);
     const { auth, path } = stack;
     const update = await startUpdate(app, stack);
@@ -205,8 +205,8 @@ describe('the two dialects', () => {
   });
 });
 
-describe('answers', () => {
-  test('what is not there is 404 with a JSON body', async () => {
+describe('responses', () => {
+  test('a missing object returns 404 with a JSON body', async () => {
     const { auth, path } = await createStack(app);
     for (const [method, url] of [
       ['GET', '/api/nothing'],
@@ -238,7 +238,7 @@ describe('answers', () => {
     expect(response.json.code).toBe(response.status);
   });
 
-  test('text that Postgres cannot hold is the caller’s fault', async () => {
+  test('text that Postgres cannot store is the caller’s fault', async () => {
     const stack = await createStack(app);
     const body = { metadata: { message: 'a\0b', environment: { 'a\0b': '\0' } } };
     const created = await app.call('POST', `${stack.path}/update`, { auth: stack.auth, body });
@@ -255,14 +255,14 @@ describe('answers', () => {
     ['nothing', ''],
     ['too deep', `{"tags":${'['.repeat(600)}${']'.repeat(600)}}`],
     ['not UTF-8', Buffer.from([0x7b, 0x22, 0xff, 0x22, 0x3a, 0x31, 0x7d])],
-  ])('a body that is %s is 400', async (_name, body) => {
+  ])('a body that is %s returns 400', async (_name, body) => {
     const { auth, organization } = await createStack(app);
     const response = await app.call('POST', `/api/stacks/${organization}/proj`, { auth, body });
     expect(response.status).toBe(400);
     expect(response.json).toEqual({ code: 400, message: expect.any(String) });
   });
 
-  test('every answer has its own X-Pulumi-Request-ID, errors too', async () => {
+  test('every response has its own X-Pulumi-Request-ID, errors too', async () => {
     const ids = new Set<unknown>();
     for (const url of ['/healthz', '/api/capabilities', '/api/user', '/api/nothing', '/api/stacks/%ff/b/c'])
       ids.add((await app.call('GET', url)).headers['x-pulumi-request-id']);
@@ -270,7 +270,7 @@ describe('answers', () => {
     for (const id of ids) expect(id).toMatch(/^[0-9a-f-]{36}$/);
   });
 
-  test('HEAD of a project: status without a body', async () => {
+  test('HEAD of a project returns a status without a body', async () => {
     const { auth, organization } = await createStack(app);
     const head = (project: string) => app.call('HEAD', `/api/stacks/${organization}/${project}`, { auth });
     for (const [project, status] of [
@@ -284,7 +284,7 @@ describe('answers', () => {
 });
 
 describe('gzip', () => {
-  test('is taken under both names, and only that', async () => {
+  test('is accepted under both names, and no other encoding is', async () => {
     const stack = await createStack(app);
     const update = await startUpdate(app, stack);
     const url = `${update.path}/checkpoint`;
@@ -299,7 +299,7 @@ describe('gzip', () => {
     }
   });
 
-  test('is given when asked for, never on an empty body', async () => {
+  test('is sent when requested, never for an empty body', async () => {
     const url = await app.app.listen({ host: '127.0.0.1', port: 0 });
     const stack = await createStack(app);
     const update = await startUpdate(app, stack);

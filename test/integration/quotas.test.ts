@@ -49,7 +49,7 @@ async function limit(stack: TestStack, limits: Partial<QuotaOverrides>): Promise
   for (const each of [app, other]) each.context.quotas.forget();
 }
 
-/** A further stack in the organization of `stack`. */
+/** Another stack in the organization of `stack`. */
 async function addStack(on: TestApp, stack: TestStack, name: string): Promise<TestResponse> {
   return on.call('POST', `/api/stacks/${stack.organization}/proj`, { auth: stack.auth, body: { stackName: name } });
 }
@@ -62,24 +62,24 @@ function statuses(answers: readonly TestResponse[]): number[] {
   return answers.map(({ status }) => status).sort();
 }
 
-test('stacks: as many as allowed are created, on two replicas at once, and one more once one is gone', async () => {
+test('stacks: no more than allowed are created on two replicas at once, and one more after a deletion', async () => {
   const stack = await createStack(app);
   await limit(stack, { stacks: 4 });
   const names = Array.from({ length: 10 }, (_, index) => `dev${index}`);
   const answers = await Promise.all(names.map((name, index) => addStack(index % 2 ? app : other, stack, name)));
   expect(statuses(answers)).toEqual([200, 200, 200, ...Array.from({ length: 7 }, () => 409)]);
   const refused = answers.find(({ status }) => status === 409);
-  // The CLI looks for these words.
+  // The CLI searches for these words.
   expect(refused?.json).toMatchObject({ code: 409, message: expect.stringContaining('you are using 4') });
   expect(refused?.json.message).toContain(`admin set-quota ${stack.organization} --stacks`);
   await ok(app.call('DELETE', `${stack.path}?force=true`, { auth: stack.auth }));
   await ok(addStack(other, stack, 'again'));
   expect((await addStack(app, stack, 'more')).status).toBe(409);
-  // Nobody else is held up.
+  // Other organizations are not affected.
   await createStack(app);
 });
 
-test('updates: as many as allowed at once, on two replicas, and the next when one has ended', async () => {
+test('updates: no more than allowed run at once on two replicas, and the next starts when one has ended', async () => {
   const stack = await createStack(app);
   const stacks = Array.from({ length: 8 }, (_, index) => named(stack, `dev${index}`));
   for (const each of stacks) await ok(addStack(app, stack, each.stack));
@@ -92,14 +92,14 @@ test('updates: as many as allowed at once, on two replicas, and the next when on
   const at = answers.findIndex(({ status }) => status === 200);
   const running = stacks[at] as TestStack;
   const id = answers[at]?.json.updateID as string;
-  // What was let in is started, and ended.
+  // Admitted updates can be started and ended.
   await ok(app.call('POST', `${running.path}/update/${id}`, { auth: stack.auth, body: {} }));
   await ok(cancel(app, running, { path: `${running.path}/update/${id}` }));
   await ok(create(other, running));
   expect((await create(app, stack)).status).toBe(409);
 });
 
-test('bytes kept: nothing new is begun above the limit; what runs is saved to its end', async () => {
+test('bytes stored: nothing new starts above the limit; running updates are saved to their end', async () => {
   const stack = await createStack(app);
   await ok(addStack(app, stack, 'running'));
   await ok(addStack(app, stack, 'journaled'));
@@ -128,12 +128,12 @@ test('bytes kept: nothing new is begun above the limit; what runs is saved to it
   await ok(addStack(app, stack, 'more'));
 });
 
-test('requests a second: 429 with a time, for one organization; an update that runs loses nothing', async () => {
+test('requests per second: 429 with a delay for one organization; a running update loses nothing', async () => {
   const [stack, neighbour] = [await createStack(app), await createStack(app)];
   await ok(addStack(app, stack, 'idle'));
   const update = await startUpdate(app, stack);
   await limit(stack, { requestsPerSecond: 1 });
-  // Outsiders use up nothing of it.
+  // Outsiders do not use any of it.
   for (let call = 0; call < 30; call++)
     expect((await app.call('GET', named(stack, 'idle').path, { auth: neighbour.auth })).status).toBe(404);
   const look = (at: TestStack) => app.call('GET', at.path, { auth: at.auth });
@@ -162,7 +162,7 @@ test('requests a second: 429 with a time, for one organization; an update that r
   expect(new Set(statusesOfCancel)).toEqual(new Set([204]));
 });
 
-test('bytes in flight: the bodies of an organization wait for each other, and no others for them', async () => {
+test('bytes in flight: the bodies of an organization wait for each other and delay no others', async () => {
   const [stack, neighbour] = [await createStack(app), await createStack(app)];
   await ok(addStack(app, stack, 'second'));
   await limit(stack, { inFlightBytes: 1_000_000 });
@@ -188,7 +188,7 @@ test('bytes in flight: the bodies of an organization wait for each other, and no
   }
 });
 
-test('the operator sets limits and sees them with what is used; the metrics have both', async () => {
+test('the operator sets limits and sees them with the usage; the metrics have both', async () => {
   const stack = await createStack(app);
   const { organization } = stack;
   const update = await startUpdate(app, stack);
@@ -212,7 +212,7 @@ test('the operator sets limits and sees them with what is used; the metrics have
       `^${organization}: stacks 1 of 1, bytes \\d{3,} of 1000000, in-flight-bytes unlimited \\(default\\), updates 1 of 7,`,
     ),
   );
-  // Running servers take it up by themselves.
+  // Running servers pick up the change.
   await until(
     async () => (await addStack(app, stack, `s${randomBytes(4).toString('hex')}`)).status === 409,
     'the limit holds',

@@ -37,14 +37,14 @@ const count = (statuses: readonly { status: number }[]) => statuses.map(({ statu
 const createUpdate = (app: TestApp, stack: TestStack) =>
   app.call('POST', `${stack.path}/update`, { auth: stack.auth, body: {} });
 
-describe('of two at once', () => {
+describe('with two calls at once', () => {
   test('one create of a stack succeeds', async () => {
     for (let round = 0; round < rounds; round++) {
       const auth = `token ${await one.createUser('together', 'member')}`;
       const make = (app: TestApp, organization: string) =>
         app.call('POST', `/api/stacks/${organization}/proj`, { auth, body: { stackName: `s${round}` } });
       expect(count(await both((app) => make(app, 'together')))).toEqual([200, 409]);
-      // The same where the organization is made by it.
+      // The same when the call also creates the organization.
       expect(count(await both((app) => make(app, `fresh-${round}`)))).toEqual([200, 409]);
     }
   });
@@ -59,7 +59,7 @@ describe('of two at once', () => {
     }
   });
 
-  test('one create succeeds where a lease has expired', async () => {
+  test('one create succeeds when a lease has expired', async () => {
     for (let round = 0; round < rounds; round++) {
       const stack = await createStack(one);
       await expire(one, (await startUpdate(one, stack)).id);
@@ -80,7 +80,7 @@ describe('of two at once', () => {
     }
   });
 
-  test('complete and complete both succeed, and end the update once', async () => {
+  test('complete and complete both succeed and end the update once', async () => {
     for (let round = 0; round < rounds; round++) {
       const stack = await createStack(one);
       const update = await startUpdate(one, stack, { journal: true });
@@ -92,7 +92,7 @@ describe('of two at once', () => {
   });
 });
 
-test('complete against cancel: the status is that of whoever was first, and both are told so', async () => {
+test('complete and cancel: the first one sets the status, and both callers are told so', async () => {
   const seen = new Set<string>();
   for (let round = 0; round < rounds; round++) {
     const stack = await createStack(one);
@@ -109,7 +109,7 @@ test('complete against cancel: the status is that of whoever was first, and both
   expect(seen.size).toBeGreaterThan(0);
 });
 
-test('complete against append: an entry that was acknowledged is in the state', async () => {
+test('complete and append: an acknowledged entry is in the state', async () => {
   for (let round = 0; round < rounds * 2; round++) {
     const stack = await createStack(one);
     const update = await startUpdate(one, stack, { journal: true });
@@ -124,7 +124,7 @@ test('complete against append: an entry that was acknowledged is in the state', 
   }
 });
 
-test('import against update: one of them has the stack', async () => {
+test('import and update: one of them gets the stack', async () => {
   for (let round = 0; round < rounds; round++) {
     const stack = await createStack(one);
     const [imported, created] = await Promise.all([
@@ -141,7 +141,7 @@ test('import against update: one of them has the stack', async () => {
   }
 });
 
-test('imports at once each own a version, or change nothing', async () => {
+test('concurrent imports each create a version or change nothing', async () => {
   const stack = await createStack(one);
   const sizes = [1, 2, 3, 4, 5, 6];
   const answers = await Promise.all(
@@ -161,7 +161,7 @@ test('imports at once each own a version, or change nothing', async () => {
   expect(await exportedNames(one, stack)).toHaveLength(versions.at(-1) as number);
 });
 
-test('rename against create: the update belongs to the stack wherever it is, or is refused', async () => {
+test('rename and create: the update belongs to the stack wherever it is, or is rejected', async () => {
   for (let round = 0; round < rounds; round++) {
     const stack = await createStack(one);
     const [renamed, created] = await Promise.all([
@@ -176,7 +176,7 @@ test('rename against create: the update belongs to the stack wherever it is, or 
   }
 });
 
-test('a whole run whose every step goes to the other replica', async () => {
+test('a complete run whose every step goes to the other replica', async () => {
   const stack = await createStack(one);
   let turn = 0;
   const next = (): TestApp => (turn++ % 2 ? one : two);
@@ -208,7 +208,7 @@ describe.each(['cancelled', 'completed', 'expired'])('a lease whose update the o
     else await expire(two, update.id);
   };
 
-  test('takes no journal entries and no events where it took some before', async () => {
+  test('no longer writes journal entries or events', async () => {
     const stack = await createStack(one);
     const update = await startUpdate(one, stack, { journal: true });
     const events = (sequence: number) =>
@@ -232,7 +232,7 @@ describe.each(['cancelled', 'completed', 'expired'])('a lease whose update the o
     expect(read.json.events).toHaveLength(1);
   });
 
-  test('takes no checkpoint where it took one before, not even that one again', async () => {
+  test('no longer writes a checkpoint, not even a repeated one', async () => {
     const stack = await createStack(one);
     const update = await startUpdate(one, stack);
     const base = { version: 3, checkpointHash: 'x', sequenceNumber: 3, deploymentDelta: [] };
@@ -249,7 +249,7 @@ describe.each(['cancelled', 'completed', 'expired'])('a lease whose update the o
   });
 });
 
-test('secrets encrypted by one replica are decrypted by the other, from the very first', async () => {
+test('secrets encrypted by one replica are decrypted by the other, starting with the very first', async () => {
   const stack = await createStack(one);
   const [first, second] = await both((app) =>
     ok(app.call('POST', `${stack.path}/encrypt`, { auth: stack.auth, body: { plaintext: 'QQ==' } })),

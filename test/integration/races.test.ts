@@ -37,7 +37,7 @@ const statuses = async (calls: Promise<{ status: number }>[]) =>
 const checkpointCount = async (update: RunningUpdate): Promise<number> =>
   (await query(app, 'select 1 from checkpoints where update_id = $1', [update.id])).length;
 
-/** Runs `work` once `parallel` puts wait, then lets them all go on. */
+/** Runs `work` once `parallel` puts wait, then resumes them all. */
 async function whileStored<T>(parallel: number, calls: Promise<T>[], work: () => Promise<unknown>): Promise<T[]> {
   try {
     await until(() => gated.waiting() === parallel, `${parallel} puts wait`);
@@ -49,7 +49,7 @@ async function whileStored<T>(parallel: number, calls: Promise<T>[], work: () =>
 }
 
 describe('two writers on one update', () => {
-  test('with the same sequence number: both succeed, one counts, whole', async () => {
+  test('with the same sequence number: both succeed, and exactly one counts completely', async () => {
     const stack = await createStack(app);
     const update = await startUpdate(app, stack);
     gated.shut();
@@ -62,7 +62,7 @@ describe('two writers on one update', () => {
     expect(await checkpointCount(update)).toBe(1);
   });
 
-  test('with different numbers: the higher stays, whichever is last', async () => {
+  test('with different numbers: the higher one stays, whichever is last', async () => {
     const stack = await createStack(app);
     const update = await startUpdate(app, stack);
     gated.shut();
@@ -87,7 +87,7 @@ describe('two writers on one update', () => {
     expect(await checkpointCount(update)).toBe(1);
   });
 
-  test('a delta whose base is replaced meanwhile is refused, or applies to the new base', async () => {
+  test('a delta whose base is replaced meanwhile is rejected or applies to the new base', async () => {
     const stack = await createStack(app);
     const update = await startUpdate(app, stack);
     const text = (value: string) => `{"version":3,"deployment":{"resources":[],"x":"${value}"}}`;
@@ -138,7 +138,7 @@ describe('a checkpoint in flight', () => {
     },
   );
 
-  test('of an update that was cancelled does not touch the next one', async () => {
+  test('of a cancelled update does not affect the next one', async () => {
     const stack = await createStack(app);
     const update = await startUpdate(app, stack);
     gated.shut();
@@ -154,39 +154,36 @@ describe('a checkpoint in flight', () => {
     expect(await exportedNames(app, stack, 1)).toEqual([]);
   });
 
-  test.each(['condemned', 'deleted'])(
-    'whose blob the sweep has %s is not committed; a repeat succeeds',
-    async (how) => {
-      const stack = await createStack(app);
-      const update = await startUpdate(app, stack);
-      gated.shut();
-      const [answer] = await whileStored(1, [saveState(app, update, 3)], async () => {
-        // A sweep that stopped half-way, or a whole one.
-        if (how === 'condemned') {
-          await query(
-            app,
-            'update blobs set condemned_at = now(), delete_at = now() where not exists (select 1 from checkpoints where blob_key = key)',
-          );
-        } else {
-          await letBlobsAge(app);
-          expect(await sweepBlobs(app.context)).toBeGreaterThanOrEqual(1);
-        }
-      });
-      // A worker repeats its job by itself.
-      if (isClustered()) {
-        expect(answer?.status).toBe(204);
+  test.each(['condemned', 'deleted'])('whose blob the sweep has %s is not committed; a retry succeeds', async (how) => {
+    const stack = await createStack(app);
+    const update = await startUpdate(app, stack);
+    gated.shut();
+    const [answer] = await whileStored(1, [saveState(app, update, 3)], async () => {
+      // A sweep that stopped halfway, or a complete one.
+      if (how === 'condemned') {
+        await query(
+          app,
+          'update blobs set condemned_at = now(), delete_at = now() where not exists (select 1 from checkpoints where blob_key = key)',
+        );
       } else {
-        expect(answer?.status).toBe(503);
-        expect(answer?.headers['retry-after']).toBeDefined();
-        expect(await exportedNames(app, stack)).toEqual([]);
-        await ok(saveState(app, update, 3));
+        await letBlobsAge(app);
+        expect(await sweepBlobs(app.context)).toBeGreaterThanOrEqual(1);
       }
-      expect(await exportedNames(app, stack)).toHaveLength(3);
-    },
-  );
+    });
+    // A worker retries its job itself.
+    if (isClustered()) {
+      expect(answer?.status).toBe(204);
+    } else {
+      expect(answer?.status).toBe(503);
+      expect(answer?.headers['retry-after']).toBeDefined();
+      expect(await exportedNames(app, stack)).toEqual([]);
+      await ok(saveState(app, update, 3));
+    }
+    expect(await exportedNames(app, stack)).toHaveLength(3);
+  });
 });
 
-test('the sweep takes superseded blobs and no others', async () => {
+test('the sweep deletes superseded blobs and no others', async () => {
   const stack = await createStack(app);
   const update = await startUpdate(app, stack);
   for (const count of [1, 2, 3]) await ok(saveState(app, update, count));
@@ -203,8 +200,8 @@ test('the sweep takes superseded blobs and no others', async () => {
   expect(blobs.map(({ key }) => key).sort()).toEqual(rows.map(({ key }) => key).sort());
 });
 
-describe('folds', () => {
-  test('two at once come to one state', async () => {
+describe('compactions', () => {
+  test('two at once produce one state', async () => {
     const stack = await createStack(app);
     const update = await startUpdate(app, stack, { journal: true });
     await ok(append(app, update, creation(1, 'one', stack)));
@@ -217,7 +214,7 @@ describe('folds', () => {
   });
 
   test.each([21, 1])(
-    'an entry that is committed while a fold commits is not lost (sequenceID %p)',
+    'an entry that is committed while a compaction commits is not lost (sequenceID %p)',
     async (sequenceId) => {
       const stack = await createStack(app);
       const update = await startUpdate(app, stack, { journal: true });
@@ -237,7 +234,7 @@ describe('folds', () => {
   );
 });
 
-test('reads during writes are always of one state', async () => {
+test('reads during writes always return one consistent state', async () => {
   const stack = await createStack(app);
   const update = await startUpdate(app, stack);
   await ok(saveState(app, update, 1));

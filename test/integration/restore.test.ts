@@ -12,9 +12,9 @@ import { createStack, deployment, ok, startUpdate, type TestStack } from '../sup
 import { createTestApp, createTestDatabase, type TestApp, type TestDatabase } from '../support/test-app.ts';
 import { complete, saveState } from '../support/update-calls.ts';
 
-/** One bucket, which nobody sets back. */
+/** One bucket, which is never restored. */
 let dataDir: string;
-/** The database that goes on, and its backup. */
+/** The database that continues, and its backup. */
 let original: TestDatabase;
 let backup: TestDatabase | null;
 beforeEach(async () => {
@@ -57,7 +57,7 @@ async function sweepAfter(app: TestApp, hours: number): Promise<void> {
   await sweepBlobs(app.context);
 }
 
-/** Two stacks of two versions, backed up in the middle of a third; then all of it superseded or deleted, and swept. */
+/** Two stacks of two versions, backed up during a third; then everything is superseded or deleted, and swept. */
 async function writeOn(retentionSeconds: number): Promise<{ stacks: TestStack[]; before: string[]; after: string }> {
   let stacks: TestStack[];
   let before: string[];
@@ -76,7 +76,7 @@ async function writeOn(retentionSeconds: number): Promise<{ stacks: TestStack[];
   await ok(app.call('DELETE', `${deleted.path}?force=true`, { auth: deleted.auth }));
   const running = await startUpdate(app, kept);
   for (const count of [3, 4]) await ok(saveState(app, running, count));
-  // As the commit of the upload that was under way.
+  // Like the commit of the pending upload.
   await query(
     app,
     `update checkpoints c set blob_key = $1, sha256 = $2, size_bytes = $3, stored_bytes = $4
@@ -97,13 +97,14 @@ async function reconcileNow(app: TestApp): Promise<string | null> {
   });
 }
 
-test('a database restored to a point within the retention finds every state in the bucket as it is now', async () => {
+test('a database restored to a point within the retention finds every state in the current bucket', async () => {
   const { stacks, before, after } = await writeOn(86_400);
   {
     await using restored = await openApp(backup as TestDatabase);
     expect(await exportAll(restored, stacks)).toEqual(before);
     expect(await reconcileNow(restored)).toBeNull();
-    // The objects written since the backup wait as long, and so does what was under way: a better point may be found.
+    // Objects written since the backup are kept as long, and so are pending uploads: a better restore point may be
+    // found.
     const objects = await storedKeys(restored);
     await sweepAfter(restored, 11);
     expect(await storedKeys(restored)).toEqual(objects);
@@ -114,7 +115,7 @@ test('a database restored to a point within the retention finds every state in t
   expect(await reconcileNow(better)).toBeNull();
 });
 
-test('beyond the retention, states are missing, and the reconciling command says so', async () => {
+test('beyond the retention, states are missing, and the reconciling command reports it', async () => {
   const { stacks } = await writeOn(1);
   await using restored = await openApp(backup as TestDatabase, 1);
   const [kept] = stacks as [TestStack];

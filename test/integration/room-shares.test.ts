@@ -26,18 +26,20 @@ afterEach(async () => {
   directory = null;
 });
 
-/** A deployment of about this size that no compression makes smaller. */
+/** A deployment of about this size that does not compress. */
 function incompressible(bytes: number): Buffer {
   return Buffer.from(JSON.stringify(deployment(1, randomBytes(bytes / 4).toString('hex'))));
 }
 
-/** Body bytes on their way to workers, as of now. */
+/** Body bytes currently on their way to workers. */
 async function held(): Promise<number> {
   await app.context.payloads.check(5_000);
   return app.context.payloads.bytesHeld();
 }
 
-/** A checkpoint of which `bytes` have come, chunked unless it says how many there will be; `send` goes on with a chunked one. */
+/**
+ * A checkpoint of which `bytes` have been sent, chunked unless it states its length; `send` continues a chunked one.
+ */
 async function begin(server: WireServer, stack: TestStack, bytes: number, declared: number | null = null) {
   const update = await startUpdate(app, stack);
   const connection = server.connect();
@@ -52,7 +54,7 @@ async function begin(server: WireServer, stack: TestStack, bytes: number, declar
   await connection.write(head('PATCH', `${update.path}/checkpoint`, { headers, length: declared }));
   const data = incompressible(bytes).subarray(0, bytes);
   await (declared === null ? send(data) : connection.write(data));
-  await until(async () => (await held()) >= bytes, 'the room is full');
+  await until(async () => (await held()) >= bytes, 'the budget is full');
   return { connection, send };
 }
 
@@ -62,7 +64,7 @@ async function save(stack: TestStack, bytes: number): Promise<TestResponse> {
   return app.call('PATCH', `${update.path}/checkpoint`, { auth: update.lease, body: incompressible(bytes) });
 }
 
-test('a sender that says nothing more loses its place to whoever needs it', async () => {
+test('a stalled sender loses its budget to others who need it', async () => {
   app = await createTestApp({ settings: roomSettings });
   const server = await WireServer.listen(app);
   const [silent, other] = [await createStack(app), await createStack(app)];
@@ -77,7 +79,7 @@ test('a sender that says nothing more loses its place to whoever needs it', asyn
   await until(async () => (await held()) === 0, 'all room is free');
 });
 
-test('a sender of unknown size that fills the room makes room for another organization, however busy it is', async () => {
+test('a sender of unknown size that fills the budget yields to another organization, however busy it is', async () => {
   app = await createTestApp({ settings: roomSettings });
   const server = await WireServer.listen(app);
   const [busy, other] = [await createStack(app), await createStack(app)];
@@ -93,7 +95,7 @@ test('a sender of unknown size that fills the room makes room for another organi
   }
 });
 
-test('an organization with many bodies waiting for workers leaves room for another one', async () => {
+test('an organization with many bodies waiting for workers leaves budget for another one', async () => {
   directory = await mkdtemp(path.join(tmpdir(), 'holdfast-room-'));
   const gated = await openGatedBlobs(directory);
   app = await createTestApp({ settings: roomSettings, overrides: { blobs: gated.blobs } });
@@ -110,9 +112,9 @@ test('an organization with many bodies waiting for workers leaves room for anoth
     const many = stacks.map((stack) => save(stack, 900_000));
     const refused: TestResponse[] = [];
     for (const each of many) void each.then((answer) => answer.status === 503 && refused.push(answer));
-    // Each is refused or wholly in by then: what is held stays as it is.
+    // Each is either rejected or received completely, so the usage is stable.
     const isFull = async () => refused.length > 0 && (await held()) >= (stacks.length - refused.length) * 900_000;
-    await until(isFull, 'the room is as full as they may make it');
+    await until(isFull, 'the budget is used up to their limit');
     const before = await held();
     const saved = save(other, 600_000);
     await until(async () => (await held()) >= before + 500_000, 'the other one is let in');

@@ -18,7 +18,7 @@ import { append } from '../support/update-calls.ts';
 const day = 86_400;
 const open: TestApp[] = [];
 afterEach(async () => {
-  // The one whose database it is comes last.
+  // The owner of the database comes last.
   for (const app of open.splice(0).reverse()) await app[Symbol.asyncDispose]();
 });
 
@@ -52,7 +52,7 @@ const letAllBeDue = (app: TestApp) =>
     query(app, `update journal_fold_points set checked_at = now() - interval '31 days'`),
   );
 
-/** Checks by their outcome, of all these processes together. */
+/** Checks by outcome, of all these processes together. */
 async function outcomes(...apps: TestApp[]): Promise<Record<string, number>> {
   const sums: Record<string, number> = {};
   for (const { context } of apps) {
@@ -67,7 +67,7 @@ const damagedIds = async (app: TestApp): Promise<string[]> =>
     ({ id }) => id,
   );
 
-test('two processes at once read each document once and find all damage: in rows, blobs, missing objects, fold points', async () => {
+test('two processes at once read each document once and find all damage: in rows, blobs, missing objects, snapshots', async () => {
   const app = await createApp();
   const other = await createApp(app);
   const stacks: TestStack[] = [];
@@ -92,7 +92,7 @@ test('two processes at once read each document once and find all damage: in rows
   expect(await query(app, 'select 1 from journal_fold_points')).toEqual([]);
   expect(await app.context.documentChecks.readFigures()).toMatchObject({ damaged: 3 });
 
-  // Nothing is due any more, until the damaged ones are looked at again after an hour.
+  // Nothing is due until the damaged ones are checked again after an hour.
   await Promise.all([scrubber(app).run(1_000), scrubber(other).run(1_000)]);
   expect(await outcomes(app, other)).toEqual({ whole: 27, damaged: 3, repaired: 1 });
   await inBlob.overwrite(inBlob.bytes);
@@ -102,7 +102,7 @@ test('two processes at once read each document once and find all damage: in rows
   expect(await damagedIds(app)).toEqual([inRow.id, missing.id].sort());
 });
 
-test('what a process claimed and did not read is due again in an hour, and nobody has it before', async () => {
+test('a document that a process claimed and did not read is due again in an hour, and not before', async () => {
   const app = await createApp();
   await importState(app, deployment(2));
   await letAllBeDue(app);
@@ -113,7 +113,7 @@ test('what a process claimed and did not read is due again in an hour, and nobod
   expect(await app.context.documentChecks.claim(claim)).toHaveLength(1);
 });
 
-test('the rate is kept: a large document is paid for by the runs after it, and idle time is not saved up', async () => {
+test('the rate is kept: a large document delays the following runs, and idle time is not saved up', async () => {
   const app = await createApp();
   for (let at = 0; at < 12; at++) {
     await importState(app, { ...deployment(1), noise: randomBytes(6_000).toString('base64') });
@@ -133,7 +133,7 @@ test('the rate is kept: a large document is paid for by the runs after it, and i
     await scrub.run(1_000);
     const { whole = 0 } = await outcomes(app);
     readAfter.push(whole);
-    // What was read is never more than the time allows, and one document.
+    // The bytes read never exceed the allowance plus one document.
     expect((whole - 1) * least).toBeLessThan(rate * second);
   }
   expect(readAfter.at(-1)).toBeGreaterThanOrEqual(4);
@@ -142,7 +142,7 @@ test('the rate is kept: a large document is paid for by the runs after it, and i
   expect(await outcomes(app)).toEqual({ whole: 12 });
 });
 
-test('it ends when the process stops, and leaves the rest to others', async () => {
+test('it ends when the process stops and leaves the rest to others', async () => {
   const app = await createApp();
   for (let at = 0; at < 5; at++) await importState(app, deployment(2, `stop${at}-`));
   await letAllBeDue(app);
@@ -152,7 +152,7 @@ test('it ends when the process stops, and leaves the rest to others', async () =
   expect(await outcomes(app)).toEqual({});
 });
 
-test('what is left of a damaged document survives the sweep', async () => {
+test('the remains of a damaged document survive the sweep', async () => {
   const app = await createApp();
   const stored = await damage(app, await importState(app, deployment(40)));
   await letAllBeDue(app);
@@ -172,7 +172,7 @@ test.each([
   const byExport = await damage(app, first);
   expect((await exportState(app, first)).json).toEqual(state);
   const repaired = await storedBytes(app, byExport.id);
-  // Sealed bytes are other ones each time.
+  // Sealed bytes differ each time.
   const isSealed = byExport.blobKey !== null && app.context.config.encryption.sealsDocuments;
   expect(repaired.bytes.equals(byExport.bytes)).toBe(!isSealed);
   if (byExport.blobKey !== null) expect(repaired.blobKey).not.toBe(byExport.blobKey);
@@ -183,7 +183,7 @@ test.each([
   expect(await outcomes(app)).toEqual({ whole: 1, repaired: 1 });
   expect((await exportState(app, second)).json).toEqual(state);
   expect(await damagedIds(app)).toEqual([]);
-  // The damaged objects are nobody's now.
+  // Nothing refers to the damaged objects now.
   await letBlobsAge(app, 48);
   expect(await sweepBlobs(app.context)).toBe(byExport.blobKey === null ? 0 : 2);
   for (const stack of [first, second]) expect((await exportState(app, stack)).json).toEqual(state);
@@ -226,7 +226,7 @@ test('frames without a checksum, as earlier releases wrote them, are read and ch
   expect((await checkDocuments(app.context, null)).checked).toBe(1);
 });
 
-test('admin scrub checks all or one stack, and its exit code tells of what stays damaged', async () => {
+test('admin scrub checks all stacks or one, and its exit code reports remaining damage', async () => {
   const printed: string[] = [];
   const print = (line: string): void => void printed.push(line);
   jest.spyOn(console, 'log').mockImplementation(print);

@@ -67,7 +67,7 @@ const markedState = (marker: string): string =>
   JSON.stringify(deployment(20, `${marker}-${randomBytes(400).toString('base64')}`));
 const keysOf = (app: TestApp) => createEncryptionKeyRepository(app.context.db);
 
-/** All that somebody sees who reads the store: names, then contents. */
+/** Everything that a reader of the store sees: names, then contents. */
 async function readStore(app: TestApp): Promise<{ names: string; files: Buffer[] }> {
   const directory = path.join(app.dataDir, 'blobs');
   const found = await readdir(directory, { recursive: true, withFileTypes: true });
@@ -76,7 +76,7 @@ async function readStore(app: TestApp): Promise<{ names: string; files: Buffer[]
 }
 
 describe('the blob store', () => {
-  test('shows neither a document nor which document it is', async () => {
+  test('reveals neither a document nor which document it is', async () => {
     const text = markedState('visible');
     const stack = await importText(first, text);
     expect(await exported(first, stack)).toBe(text);
@@ -85,18 +85,18 @@ describe('the blob store', () => {
     const sealed = await readStore(first);
     expect(sealed.names).not.toContain(sha256.slice(0, 12));
     expect(sealed.files.some((file) => file.includes('visible') || file.includes(zstdMagic))).toBe(false);
-    // The same document a second time is another object with other bytes.
+    // The same document stored again is another object with other bytes.
     const before = await storedKeys(first);
     await importText(first, text);
     expect(await storedKeys(first)).toHaveLength(before.length + 1);
-    // Without sealing the search finds what is there.
+    // Without sealing the search finds the texts.
     await importText(await another('false'), text);
     const plain = await readStore(first);
     expect(plain.names).toContain(sha256);
     expect(plain.files.some((file) => file.subarray(0, 4).equals(zstdMagic))).toBe(true);
   });
 
-  test('keeps large documents as they were', async () => {
+  test('returns large documents unchanged', async () => {
     const text = deploymentOf(5_000_000).toString();
     const stack = await importText(first, text);
     expect((await codecOf(first, stack)).codec).toBe('zstd+sealed');
@@ -104,7 +104,7 @@ describe('the blob store', () => {
   });
 });
 
-test('sealed documents and others are read side by side, whether sealing is on or off', async () => {
+test('sealed and unsealed documents can both be read, whether sealing is on or off', async () => {
   const off = await another('false');
   const apps = [first, off];
   const texts = [markedState('a'), markedState('b')];
@@ -114,7 +114,7 @@ test('sealed documents and others are read side by side, whether sealing is on o
   for (const app of apps) {
     for (const [at, stack] of stacks.entries()) expect(await exported(app, stack)).toBe(texts[at]);
   }
-  // A journal over a sealed base, folded by a process that does not seal, and the other way round.
+  // A journal over a sealed base, compacted by a process that does not seal, and the other way round.
   for (const [at, stack] of stacks.entries()) {
     const [app, names] = [apps[1 - at] as TestApp, await exportedNames(first, stack)];
     const update = await startUpdate(app, stack, { journal: true });
@@ -126,7 +126,7 @@ test('sealed documents and others are read side by side, whether sealing is on o
   }
 });
 
-test('the key of documents is rotated while processes run, and wrapped anew with the others', async () => {
+test('the document key can be rotated while processes run, and is rewrapped with the others', async () => {
   const other = await another('true');
   const texts = [markedState('one'), markedState('two')];
   const ring = new KeyRing(masterKeys);
@@ -143,7 +143,7 @@ test('the key of documents is rotated while processes run, and wrapped anew with
   await rewrapKeys(keysOf(first), new KeyRing(`${masterKeys},${newKeys.split(',')[0]}`));
 });
 
-test('without the right master key a document is refused and not taken for damaged', async () => {
+test('without the right master key a document is rejected but not marked as damaged', async () => {
   const text = markedState('locked');
   const stack = await importText(first, text);
   const update = await startUpdate(first, stack, { journal: true });
@@ -164,18 +164,18 @@ test('without the right master key a document is refused and not taken for damag
   expect(await query(first, 'select entries from journal_fold_points where update_id = $1', [update.id])).toHaveLength(
     1,
   );
-  // Nothing was sealed by the foreign process either: the current key of documents is not its own.
+  // The foreign process has not sealed anything either: the current document key is not its own.
   await expect(importText(foreign, text)).rejects.toThrow('500');
   await ok(complete(first, update));
   expect(await exported(first, stack, 1)).toBe(text);
 });
 
-test('objects that were exchanged are found to be damaged, and repaired once they are back', async () => {
+test('swapped objects are detected as damaged and are repaired once they are back', async () => {
   const texts = [markedState('mine'), markedState('theirs')];
   const stacks = [await importText(first, texts[0] as string), await importText(first, texts[1] as string)] as const;
   const stored = await Promise.all(stacks.map(async (stack) => storedBytes(first, await headOf(first, stack))));
   const [mine, theirs] = stored as [(typeof stored)[0], (typeof stored)[0]];
-  // Plain bytes in the place of sealed ones are no way in either.
+  // Unsealed bytes in the place of sealed ones are rejected too.
   for (const bytes of [theirs.bytes, Buffer.from(texts[0] as string), mine.bytes.subarray(0, 49)]) {
     await mine.overwrite(bytes);
     expect((await first.call('GET', `${stacks[0].path}/export`, { auth: stacks[0].auth })).status).toBe(500);

@@ -7,7 +7,7 @@ import { createStack, deployment, ok, startUpdate } from '../support/state.ts';
 import { createTestApp } from '../support/test-app.ts';
 import { append, cancel, complete, saveState } from '../support/update-calls.ts';
 
-/** Every value of every row, in all the forms in which bytes can be written. */
+/** Every value of every row, in all forms in which bytes can be written. */
 async function dump(url: string): Promise<string> {
   const client = new pg.Client({ connectionString: url });
   await client.connect();
@@ -36,7 +36,7 @@ const forms = (secret: string) => {
   return [secret, bytes.toString('base64').replace(/=+$/, ''), bytes.toString('hex')];
 };
 
-test('plaintexts, tokens and keys are in no log line at trace level, and in no row', async () => {
+test('plaintexts, tokens and keys are in no log line at trace level and in no row', async () => {
   const lines: string[] = [];
   const masterKeys = KeyRing.generate();
   await using app = await createTestApp({ masterKeys, log: { write: (line) => void lines.push(line) } });
@@ -58,7 +58,7 @@ test('plaintexts, tokens and keys are in no log line at trace level, and in no r
     await ok(app.call('POST', `${update.path}/renew_lease`, { auth: update.lease, body: { duration: 300 } }));
     await ok(complete(app, update));
     await ok(cancel(app, stack, update));
-    // Refusals and faults are logged with what caused them.
+    // Rejected calls and faults are logged with their cause.
     await saveState(app, update, 1);
   }
   for (const body of [{ plaintext: `${encoded}!` }, { plaintext: 1, secret: plaintext }, `{"plaintext":"${plaintext}`])
@@ -78,15 +78,15 @@ test('plaintexts, tokens and keys are in no log line at trace level, and in no r
     expect(log).not.toContain(secret);
     expect(rows).not.toContain(secret);
   }
-  // The ciphertext goes to the client only.
+  // The ciphertext is sent only to the client.
   expect(log).not.toContain(json.ciphertext);
   expect(rows).not.toContain(json.ciphertext);
-  // The search would find what is there.
+  // The search finds values that are present.
   expect(log).toContain('/api/stacks/:organization/:project/:stack/encrypt');
   expect(rows).toContain(Buffer.from(stack.organization).toString());
 });
 
-test('the logged configuration would hide its secrets', async () => {
+test('the logged configuration hides its secrets', async () => {
   const lines: string[] = [];
   await using app = await createTestApp({ log: { write: (line) => void lines.push(line) } });
   const config = parseConfig({

@@ -27,26 +27,26 @@ async function decrypt(stack: TestStack, ciphertext: string, on = app): Promise<
 }
 
 describe('one value', () => {
-  test.each(['', 'plain', 'ünïcödé 🙂', '\0\n', 'x'.repeat(1_000_000)])('comes back as it was', async (plaintext) => {
+  test.each(['', 'plain', 'ünïcödé 🙂', '\0\n', 'x'.repeat(1_000_000)])('is decrypted unchanged', async (plaintext) => {
     const stack = await createStack(app);
     expect(await decrypt(stack, await encrypt(stack, plaintext))).toBe(plaintext);
   });
 
-  test('bytes that are no text come back as well', async () => {
+  test('bytes that are not text are decrypted unchanged as well', async () => {
     const stack = await createStack(app);
     const plaintext = Buffer.from([0, 255, 128, 1]).toString('base64');
     const { json } = await ok(post(stack, 'encrypt', { plaintext }));
     expect((await ok(post(stack, 'decrypt', json))).json).toEqual({ plaintext });
   });
 
-  test('the same plaintext has another ciphertext each time', async () => {
+  test('the same plaintext has a different ciphertext each time', async () => {
     const stack = await createStack(app);
     expect(await encrypt(stack, 'same')).not.toBe(await encrypt(stack, 'same'));
   });
 });
 
 describe('batches', () => {
-  test('encrypt keeps order and length, decrypt answers under the very strings of the request', async () => {
+  test('encrypt keeps order and length; decrypt answers under the exact strings of the request', async () => {
     const stack = await createStack(app);
     const texts = Array.from({ length: 1_000 }, (_, index) => `secret-${index}`);
     const encrypted = await ok(
@@ -74,7 +74,7 @@ describe('batches', () => {
     expect((await ok(post(stack, 'batch-decrypt', { ciphertexts: [] }))).json).toEqual({ plaintexts: {} });
   });
 
-  test('one ciphertext of another stack spoils a batch, which names no plaintext', async () => {
+  test('one ciphertext of another stack fails the whole batch, with a message that names no plaintext', async () => {
     const [stack, other] = [await createStack(app), await createStack(app)];
     const ciphertexts = [await encrypt(stack, 'mine'), await encrypt(other, 'theirs')];
     const response = await post(stack, 'batch-decrypt', { ciphertexts });
@@ -83,8 +83,8 @@ describe('batches', () => {
   });
 });
 
-describe('refusals', () => {
-  test('a ciphertext of another stack, or of the stack’s namesake before it, is 400', async () => {
+describe('rejected calls', () => {
+  test('a ciphertext of another stack, or of an earlier stack of the same name, returns 400', async () => {
     const [stack, other] = [await createStack(app), await createStack(app)];
     const ciphertext = await encrypt(stack, 'mine');
     await encrypt(other, 'x');
@@ -97,7 +97,7 @@ describe('refusals', () => {
     expect((await post(stack, 'decrypt', { ciphertext })).status).toBe(400);
   });
 
-  test('a ciphertext changed in any one byte, cut or extended is 400', async () => {
+  test('a ciphertext with any byte changed, removed or added returns 400', async () => {
     const stack = await createStack(app);
     const bytes = Buffer.from(await encrypt(stack, 'secret'), 'base64');
     const changed = [...bytes.keys()].map((at) => {
@@ -109,20 +109,20 @@ describe('refusals', () => {
       expect((await post(stack, 'decrypt', { ciphertext: wrong.toString('base64') })).status).toBe(400);
   });
 
-  test.each(['', 'QQ', 'Q===', 'QQ==\n', 'Q-_=', 'é', '%%%%'])('ciphertext %j is 400', async (ciphertext) => {
+  test.each(['', 'QQ', 'Q===', 'QQ==\n', 'Q-_=', 'é', '%%%%'])('ciphertext %j returns 400', async (ciphertext) => {
     const stack = await createStack(app);
     expect((await post(stack, 'decrypt', { ciphertext })).status).toBe(400);
     expect((await post(stack, 'batch-decrypt', { ciphertexts: [ciphertext] })).status).toBe(400);
   });
 
-  test('plaintext that is no base64 is 400, and the answer does not repeat it', async () => {
+  test('plaintext that is not base64 returns 400, and the response does not repeat it', async () => {
     const stack = await createStack(app);
     const response = await post(stack, 'encrypt', { plaintext: 'hunter2-hunter2!' });
     expect(response.status).toBe(400);
     expect(response.text).not.toContain('hunter2');
   });
 
-  test('a stack that does not exist is 404', async () => {
+  test('a stack that does not exist returns 404', async () => {
     const stack = await createStack(app);
     const none = { ...stack, path: `${stack.path}x` };
     for (const [path, body] of [
@@ -155,7 +155,7 @@ describe('master keys', () => {
       expect(ids).toEqual([{ id: 'old' }, { id: 'new' }]);
       await using only = await createTestApp({ database, masterKeys: newKey });
       expect(await decrypt(fresh, made, only)).toBe('fresh');
-      // Not the caller's fault, and no reason to show which keys there are.
+      // Not the caller's fault, and it must not reveal which keys exist.
       const lost = await post(stack, 'decrypt', { ciphertext }, only);
       expect(lost.status).toBe(500);
       expect(lost.text).not.toContain('old');
@@ -168,7 +168,7 @@ describe('rewrapping keys', () => {
   const rewrap = (on: TestApp, ring: string, pageSize?: number) =>
     rewrapKeys(createEncryptionKeyRepository(on.context.db), new KeyRing(ring), pageSize);
 
-  test('lets the old master key go: what was encrypted before is decrypted by the new one alone', async () => {
+  test('makes the old master key unnecessary: old ciphertexts are decrypted with the new one alone', async () => {
     await using database = await createTestDatabase();
     const [oldKey, newKey] = [ringOf('old'), ringOf('new')];
     await using before = await createTestApp({ database, masterKeys: oldKey });
@@ -185,7 +185,7 @@ describe('rewrapping keys', () => {
     }
   });
 
-  test('goes over many, and leaves and names those whose master key it lacks', async () => {
+  test('handles many keys, and skips and names those whose master key is missing', async () => {
     await using database = await createTestDatabase();
     const [lostKey, oldKey, newKey] = [ringOf('lost'), ringOf('old'), ringOf('new')];
     await using lost = await createTestApp({ database, masterKeys: lostKey });
@@ -225,7 +225,7 @@ describe('rewrapping keys', () => {
   });
 });
 
-test('telling that secrets were shown succeeds', async () => {
+test('reporting that secrets were shown succeeds', async () => {
   const stack = await createStack(app);
   expect((await post(stack, 'decrypt/log-decryption', { secretName: 'a' })).status).toBe(204);
   expect((await post(stack, 'decrypt/log-batch-decryption', { commandName: 'pulumi stack' })).status).toBe(204);

@@ -13,10 +13,10 @@ import { createTestApp, type TestApp } from '../support/test-app.ts';
 import { until } from '../support/until.ts';
 import { append, complete } from '../support/update-calls.ts';
 
-/** As many as bring a journal to its first fold point; two entries each. */
+/** As many as it takes to reach a journal's first snapshot; two entries each. */
 const resources = 2_500;
 
-/** A runner that does `before` with each replay that is left to it. */
+/** A runner that runs `before` before each replay that it gets. */
 function runnerWith(before: () => Promise<void>): ReplayRunner {
   return {
     open: async (start) => {
@@ -26,7 +26,7 @@ function runnerWith(before: () => Promise<void>): ReplayRunner {
   };
 }
 
-/** One batch that makes a fold point due. */
+/** One batch that makes a snapshot due. */
 function appendMany(app: TestApp, stack: TestStack, update: RunningUpdate) {
   const entries = Array.from({ length: resources }, (_, at) => creation(1 + 2 * at, `r${at}`, stack));
   return append(app, update, entries.flat());
@@ -51,7 +51,7 @@ describe.each([
     ['refused', new FaultError('the base is damaged')],
     ['refused as unsound', new InvalidJournalError('entry 1 removes what is not there')],
     ['unavailable', new UnavailableError('the thread has ended')],
-  ])('is answered 204 once it is there, though its fold point is %s', async (_end, error) => {
+  ])('is answered 204 once it is stored, though its snapshot is %s', async (_end, error) => {
     let isBroken = true;
     const largeReplays = runnerWith(async () => {
       if (isBroken) throw error;
@@ -67,7 +67,7 @@ describe.each([
     expect(await exportedNames(app, stack)).toHaveLength(resources);
   });
 
-  test('is answered while its fold point is being made', async () => {
+  test('is answered while its snapshot is being created', async () => {
     const gate = Promise.withResolvers<void>();
     let begun = 0;
     const largeReplays = runnerWith(() => {
@@ -81,7 +81,7 @@ describe.each([
     const batch = ok(appendMany(app, stack, update)).then(() => {
       isAnswered = true;
     });
-    await until(() => begun === 1, 'the fold point is begun');
+    await until(() => begun === 1, 'the snapshot is started');
     try {
       await until(() => isAnswered, 'the answer', 15_000);
     } finally {
@@ -89,7 +89,7 @@ describe.each([
       await batch;
     }
     const points = () => query(app, 'select from journal_fold_points where update_id = $1', [update.id]);
-    await until(async () => (await points()).length === 1, 'the fold point is there');
+    await until(async () => (await points()).length === 1, 'the snapshot is stored');
     await ok(complete(app, update));
   });
 });

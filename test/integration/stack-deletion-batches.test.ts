@@ -21,7 +21,7 @@ function largestTransaction(counts: readonly { transaction: string; rows: number
   return Math.max(0, ...rows.values());
 }
 
-/** Events read through an index so far, once the statistics tell of so many that were deleted. */
+/** Events read through an index so far, once the statistics include that many deleted ones. */
 async function eventsRead(app: TestApp, deleted: number): Promise<number> {
   let read = 0;
   await until(async () => {
@@ -35,8 +35,8 @@ async function eventsRead(app: TestApp, deleted: number): Promise<number> {
   return read;
 }
 
-describe('what belongs to a deleted stack', () => {
-  test('is deleted in batches that are bounded, and nothing is left to foreign keys', async () => {
+describe('data of a deleted stack', () => {
+  test('is deleted in bounded batches, and nothing is left to foreign keys', async () => {
     await using app = await createTestApp();
     const stack = await createFilledStack(app, { updates: 7, events: 33, entries: 21 });
     await query(
@@ -60,7 +60,7 @@ describe('what belongs to a deleted stack', () => {
     expect(largestTransaction(ofTables('updates'))).toBe(3);
     expect(largestTransaction(ofTables('checkpoints'))).toBe(3);
     expect(largestTransaction(ofTables('former_stack_names'))).toBe(3);
-    // Nor do they change rows that are deleted later.
+    // They do not change rows that are deleted later either.
     const changes = (await counted.changes()).filter(({ table }) => table !== 'stacks');
     expect([...deletions, ...changes].filter(({ cascaded }) => cascaded)).toEqual([]);
     expect(await createStackDeletion(app.context, limits)()).toBe(0);
@@ -69,10 +69,10 @@ describe('what belongs to a deleted stack', () => {
     expect(metrics).toContain('holdfast_stacks_deleting 0');
   });
 
-  test('is bounded in bytes as well; a row above the bound goes alone', async () => {
+  test('is bounded in bytes as well; a row above the bound is deleted alone', async () => {
     await using app = await createTestApp();
     const stack = await createFilledStack(app, { updates: 1, events: 6, entries: 0 });
-    // Not to be compressed.
+    // Not compressible.
     await query(
       app,
       `update engine_events set event = (select string_agg(md5(i::text || sequence), '') from generate_series(1, 100) i)
@@ -89,7 +89,7 @@ describe('what belongs to a deleted stack', () => {
     expect(await countRows(app)).toEqual(noRows);
   });
 
-  test('may be much: the call answers without deleting any of it, and no batch is larger than 5,000 rows', async () => {
+  test('may be large: the call returns without deleting any of it, and no batch exceeds 5,000 rows', async () => {
     await using app = await createTestApp();
     const stack = await createFilledStack(app, { updates: 2, events: 150_000, entries: 12_000 });
     const counted = await countStatements(app);
@@ -97,7 +97,7 @@ describe('what belongs to a deleted stack', () => {
     await ok(deleteStack(app, stack));
     expect(await counted.deletions()).toEqual([]);
     expect(await createStackDeletion(app.context, { runMs: 600_000 })()).toBe(1);
-    // Each once, although the statistics do not know of them: not all that are left for every batch.
+    // Each is read once although the statistics do not know them, not again for every batch.
     expect((await eventsRead(app, 300_000)) - readBefore).toBeLessThan(2 * 300_000);
     const deletions = await counted.deletions();
     const events = deletions.filter(({ table }) => table === 'engine_events');
@@ -106,9 +106,9 @@ describe('what belongs to a deleted stack', () => {
     expect(await countRows(app)).toEqual(noRows);
   }, 300_000);
 
-  test('leaves index entries behind that are marked as dead, so that later statements need not look them up', async () => {
+  test('leaves index entries behind that are marked as dead, so that later statements skip them', async () => {
     await using app = await createTestApp();
-    // Analysing the table is a transaction that is older than the batches.
+    // ANALYZE is a transaction that is older than the batches.
     await query(app, 'alter table engine_events set (autovacuum_enabled = off)');
     await ok(deleteStack(app, await createFilledStack(app, { updates: 1, events: 10_000, entries: 0 })));
     let steps = 0;
@@ -149,7 +149,7 @@ describe('what belongs to a deleted stack', () => {
     expect((await ok(app.call('GET', `${kept.path}/export`, { auth: kept.auth }))).json).toEqual(deployment(3));
   });
 
-  test('is left to the next run when time is over, of which each run does a part', async () => {
+  test('is left to the next run when time is up; each run does a part', async () => {
     await using app = await createTestApp();
     await ok(deleteStack(app, await createFilledStack(app, { updates: 1, events: 30, entries: 0 })));
     const deletion = createStackDeletion(app.context, { batchRows: 10, pauseMs: 0, runMs: 0 });
@@ -172,7 +172,7 @@ describe('what belongs to a deleted stack', () => {
     expect(await running).toBe(0);
   });
 
-  test('that cannot be deleted holds up no other stack', async () => {
+  test('that cannot be deleted does not delay other stacks', async () => {
     const lines: string[] = [];
     await using app = await createTestApp({ log: { write: (line) => lines.push(line) } });
     const stuck = await createFilledStack(app, { updates: 1, events: 1, entries: 0 });
@@ -186,11 +186,11 @@ describe('what belongs to a deleted stack', () => {
     await ok(deleteStack(app, other));
     expect(await createStackDeletion(app.context, quick)()).toBe(1);
     expect(await query(app, 'select id from stacks')).toEqual([{ id: stuck.stackId }]);
-    const told = lines.map((line) => JSON.parse(line) as Record<string, unknown>);
-    expect(told).toContainEqual(
+    const logged = lines.map((line) => JSON.parse(line) as Record<string, unknown>);
+    expect(logged).toContainEqual(
       expect.objectContaining({ stackId: stuck.stackId, msg: 'sweep: deleted stack skipped' }),
     );
-    expect(told).toContainEqual(
+    expect(logged).toContainEqual(
       expect.objectContaining({ stackId: other.stackId, msg: 'deleted stack: all its rows are gone' }),
     );
     await query(app, 'drop function refuse cascade');
@@ -215,12 +215,12 @@ test('two workers at once share the work, and each stack is done once', async ()
   expect(await countRows(first)).toEqual(noRows);
 });
 
-test('a worker that is killed in the middle of a batch leaves a whole rest, which another takes up', async () => {
+test('a worker killed during a batch leaves the rest intact, which another worker deletes', async () => {
   await using app = await createTestApp();
   await createFilledStack(app, { updates: 2, events: 2_500, entries: 30 }).then((stack) => ok(deleteStack(app, stack)));
   const total = 5_000;
   const countEvents = async () => (await countRows(app))['engine_events'] ?? 0;
-  // The gate is shut from the beginning, and holds a batch inside of its transaction once some have passed it.
+  // The gate is shut from the start and holds a batch inside its transaction once some have passed it.
   await query(
     app,
     `create function pass_gate() returns trigger language plpgsql as
@@ -249,7 +249,7 @@ test('a worker that is killed in the middle of a batch leaves a whole rest, whic
     await worker.ended;
     await gate.query('select pg_advisory_unlock(1)');
     const deletion = createStackDeletion(app.context, quick);
-    // The killed worker's session holds the stack until Postgres notices.
+    // The killed worker's session locks the stack until Postgres notices.
     await until(async () => (await deletion()) === 1, 'the stack is gone');
     expect(await countRows(app)).toEqual(noRows);
   } finally {

@@ -16,7 +16,7 @@ import { createTestApp, type TestApp, type TestResponse } from '../support/test-
 import { until } from '../support/until.ts';
 import { append, cancel, complete } from '../support/update-calls.ts';
 
-/** Two replicas: what one deletes the other must not go on serving from memory. */
+/** Two replicas: one must not serve from memory what the other has deleted. */
 let app: TestApp;
 let replica: TestApp;
 beforeAll(async () => {
@@ -37,7 +37,7 @@ const encrypt = (on: TestApp, stack: TestStack): Promise<TestResponse> =>
   on.call('POST', `${stack.path}/encrypt`, { auth: stack.auth, body: { plaintext: 'QQ==' } });
 const finished = (on: TestApp): Promise<number> => createStackDeletion(on.context, { pauseMs: 0, runMs: 600_000 })();
 
-/** Bodies that the routes would take; `{}` for the others. */
+/** Bodies that the routes would accept; `{}` for the others. */
 const bodies: Readonly<Record<string, object>> = {
   tags: { a: 'b' },
   rename: { newName: 'other' },
@@ -52,11 +52,11 @@ const bodies: Readonly<Record<string, object>> = {
   batch: eventBatch,
 };
 const leaseRoutes = /\/(checkpoint\w*|journalentries|events\/batch|renew_lease|complete)$/;
-/** They note in the log what a client says that it did; no stack is looked at. */
+/** They log what a client reports and do not look up a stack. */
 const blindRoutes = /\/log-(batch-)?decryption$/;
 
 describe('a deleted stack', () => {
-  test.each(['before', 'after'])('is not there for any route, %s its rows are deleted', async (when) => {
+  test.each(['before', 'after'])('is not found by any route, %s its rows are deleted', async (when) => {
     const stack = await createStack(app);
     const ciphertext = (await ok(encrypt(replica, stack))).json.ciphertext as string;
     await ok(app.call('POST', `${stack.path}/import`, { auth: stack.auth, body: deployment(1) }));
@@ -98,13 +98,13 @@ describe('a deleted stack', () => {
       replica.call('GET', `/api/user/stacks?organization=${stack.organization}`, { auth: stack.auth }),
     );
     expect(listed.json.stacks).toEqual([]);
-    // As it was before: a project outlives its stacks.
+    // As before: a project outlives its stacks.
     const project = await replica.call('HEAD', `/api/stacks/${stack.organization}/proj`, { auth: stack.auth });
     expect(project.status).toBe(200);
     if (when === 'before') expect(await finished(app)).toBe(1);
   });
 
-  test('frees its name at once, for a stack that has nothing of it', async () => {
+  test('frees its name at once for a new stack that inherits nothing', async () => {
     const stack = await createStack(app);
     const ids: string[] = [];
     for (let round = 1; round <= 3; round++) {
@@ -182,7 +182,7 @@ describe('a deleted stack', () => {
     expect(await finished(app)).toBe(1);
   });
 
-  test('leaves the list of stacks, also in the middle of paging', async () => {
+  test('disappears from the list of stacks, also between two pages', async () => {
     const stack = await createStack(app);
     await query(
       app,
@@ -206,19 +206,19 @@ describe('a deleted stack', () => {
     expect(await finished(app)).toBe(2);
   });
 
-  test('gets no data key any more', async () => {
+  test('gets no new data key', async () => {
     const stack = await createStack(app);
     const { id } = await getStack(app, stack);
     await ok(deleteStack(app, stack));
-    // As a call does that found the stack just before.
+    // Like a call that found the stack just before.
     await expect(app.context.cipher.encrypt(id, [Buffer.from('a')])).rejects.toThrow('deleted');
     expect(await query(app, 'select 1 from encryption_keys where stack_id = $1', [id])).toEqual([]);
     expect(await finished(app)).toBe(1);
   });
 });
 
-describe('resources in a journal that is not folded', () => {
-  /** A stack whose update was ended after the stack was settled: its journal is the only place that has the resource. */
+describe('resources in a journal that is not compacted', () => {
+  /** A stack whose update ended after the stack was reclaimed: only its journal has the resource. */
   async function createTail(): Promise<{ stack: TestStack; updateId: string; stackId: string }> {
     const stack = await createStack(app);
     const update = await startUpdate(app, stack, { journal: true });
@@ -244,13 +244,13 @@ describe('resources in a journal that is not folded', () => {
     expect(await finished(app)).toBe(1);
   });
 
-  test('are folded first by the call itself', async () => {
+  test('are compacted first by the call itself', async () => {
     const { stack } = await createTail();
     const kept = await app.call('DELETE', `${stack.path}?force=false`, { auth: stack.auth });
     expect([kept.status, kept.json.message]).toEqual([400, 'Bad Request: Stack still contains resources.']);
   });
 
-  test('need not be put together for a forced delete, which works where that is not possible', async () => {
+  test('are not needed for a forced delete, which works even if they cannot be compacted', async () => {
     const { stack, updateId } = await createTail();
     const broken = await query<{ id: string }>(
       app,
@@ -265,7 +265,7 @@ describe('resources in a journal that is not folded', () => {
     expect(await finished(app)).toBe(1);
   });
 
-  test('are not folded any more once their stack is deleted', async () => {
+  test('are not compacted any more once their stack is deleted', async () => {
     const { stack, updateId, stackId } = await createTail();
     await settledBefore().delete(stack, { keepResources: false });
     expect(await app.context.compactions.claimUncompacted(1_000)).not.toContain(updateId);
@@ -277,7 +277,7 @@ describe('resources in a journal that is not folded', () => {
   });
 });
 
-test('an import that was under way when its stack was deleted is refused, and the next stack of that name is left alone', async () => {
+test('an import that was running when its stack was deleted is rejected and does not affect the next stack of that name', async () => {
   const directory = mkdtempSync(path.join(tmpdir(), 'holdfast-gated-'));
   const store = await openGatedBlobs(directory);
   try {
@@ -302,7 +302,7 @@ test('an import that was under way when its stack was deleted is refused, and th
   }
 });
 
-test('a fold that was under way when its stack was deleted leaves no checkpoint', async () => {
+test('a compaction that was running when its stack was deleted leaves no checkpoint', async () => {
   const directory = mkdtempSync(path.join(tmpdir(), 'holdfast-gated-'));
   const store = await openGatedBlobs(directory);
   try {
@@ -314,7 +314,7 @@ test('a fold that was under way when its stack was deleted leaves no checkpoint'
     store.shut();
     await ok(cancel(gated, stack, update));
     const late = gated.context.compactor.compact(update.id);
-    await until(() => store.waiting() > 0, 'the fold is stored, not committed');
+    await until(() => store.waiting() > 0, 'the compaction is stored, not committed');
     await ok(deleteStack(gated, stack));
     store.open();
     await late;
@@ -325,7 +325,7 @@ test('a fold that was under way when its stack was deleted leaves no checkpoint'
   }
 });
 
-test('of deletes at once one succeeds, and so does one of the creates that follow', async () => {
+test('one of several concurrent deletes succeeds, and so does one of the following creates', async () => {
   const stack = await createStack(app);
   const deletes = await Promise.all([app, replica, app, replica].map((on) => deleteStack(on, stack)));
   expect(deletes.map(({ status }) => status).sort()).toEqual([204, 404, 404, 404]);

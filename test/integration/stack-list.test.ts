@@ -31,7 +31,7 @@ test('lists the stacks of the caller’s organizations and no others', async () 
   expect(await list(auth, `organization=${foreign.organization}`)).toEqual([]);
 });
 
-test('filters narrow together', async () => {
+test('filters are combined', async () => {
   const auth = `token ${await app.createUser('filters', 'member')}`;
   await create(auth, 'filters/one', 'a', { team: 'x' });
   await create(auth, 'filters/one', 'b', { team: 'y' });
@@ -45,7 +45,7 @@ test('filters narrow together', async () => {
   expect(await list(auth, 'project=&organization=&tagName=&continuationToken=')).toHaveLength(4);
 });
 
-test('pages follow on without gap or repeat, and the last has no token', async () => {
+test('pages continue without gaps or repeats, and the last has no token', async () => {
   const auth = `token ${await app.createUser('pages', 'member')}`;
   await create(auth, 'pages/p', 'first');
   await query(
@@ -66,14 +66,14 @@ test('pages follow on without gap or repeat, and the last has no token', async (
       expect(json.continuationToken).toMatch(/^[\w-]+$/);
       parameters = `organization=pages&continuationToken=${json.continuationToken}`;
     }
-    // What is deleted or made behind the reader moves nothing.
+    // Deletions and insertions before the current page do not shift the next one.
     if (page === 1) await query(app, `delete from stacks where name = $1`, [seen[0]]);
   }
   expect(seen).toHaveLength(20_021);
   expect(new Set(seen).size).toBe(20_021);
 });
 
-test('a page that is just full is the last', async () => {
+test('a page that is exactly full is the last', async () => {
   const auth = `token ${await app.createUser('full', 'member')}`;
   await create(auth, 'full/p', 'only');
   await query(
@@ -104,7 +104,7 @@ test('the first page has all stacks of a large organization, for commands that r
   expect(new Set(json.stacks.map((one: ListedStack) => one.projectName)).size).toBe(301);
 });
 
-test('a foreign continuation token is 400', async () => {
+test('a foreign continuation token returns 400', async () => {
   const { auth } = await createStack(app);
   for (const token of ['x', 'AAAA', Buffer.from('a/b').toString('base64url')])
     expect((await app.call('GET', `/api/user/stacks?continuationToken=${token}`, { auth })).status).toBe(400);
@@ -133,7 +133,7 @@ test('a tag may be called __proto__ or constructor', async () => {
   expect(got.text).toContain('"tags":{"__proto__":"x","constructor":"y"}');
 });
 
-test('tags outside the rules are 400 and change nothing', async () => {
+test('invalid tags return 400 and change nothing', async () => {
   const stack = await createStack(app);
   const patch = (body: object) => app.call('PATCH', `${stack.path}/tags`, { auth: stack.auth, body });
   await ok(patch({ kept: 'yes' }));
@@ -155,7 +155,7 @@ test('tags outside the rules are 400 and change nothing', async () => {
   await ok(patch({ ['x'.repeat(40)]: 'é'.repeat(128) }));
 });
 
-test('tags of a stack that does not exist are 404', async () => {
+test('tags of a stack that does not exist return 404', async () => {
   const { auth, organization } = await createStack(app);
   expect((await app.call('PATCH', `/api/stacks/${organization}/proj/none/tags`, { auth, body: {} })).status).toBe(404);
 });

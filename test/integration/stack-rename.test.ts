@@ -35,13 +35,13 @@ const load = (stack: TestStack, text: string): Promise<TestResponse> =>
   ok(app.call('POST', `${stack.path}/import`, { auth: stack.auth, ...gzipped(text) }));
 
 describe('the state', () => {
-  test('mentions the new place everywhere, and is otherwise the same bytes', async () => {
+  test('names the new stack everywhere and otherwise keeps its bytes', async () => {
     const stack = await createStack(app);
     await load(stack, document(stack));
     expect((await rename(stack, { newName: 'prod', newProject: 'shop' })).status).toBe(204);
     const next = moved(stack, 'shop', 'prod');
     const exported = (await exportState(app, next)).text;
-    // A text that happens to be a URN is the user's own.
+    // A text that happens to be a URN belongs to the user.
     const kept = `"text":"urn:pulumi:dev::proj::pulumi:pulumi:Stack::proj-dev"`;
     expect(exported).toBe(
       document(next).replace('"text":"urn:pulumi:prod::shop::pulumi:pulumi:Stack::shop-prod"', kept),
@@ -64,7 +64,7 @@ describe('the state', () => {
     expect((await exportState(app, moved(stack, 'proj', 'prod'))).text).toBe(before);
   });
 
-  test('includes a journal that was not folded yet', async () => {
+  test('includes a journal that was not compacted yet', async () => {
     const stack = await createStack(app);
     const update = await startUpdate(app, stack, { journal: true });
     await ok(append(app, update, creation(1, 'late', stack)));
@@ -76,7 +76,7 @@ describe('the state', () => {
   });
 });
 
-test('the old place is free, the new one holds the stack with its history', async () => {
+test('the old name is free; the new one has the stack with its history', async () => {
   const stack = await createStack(app);
   await ok(
     app.call('PATCH', `${stack.path}/tags`, { auth: stack.auth, body: { 'pulumi:project': 'proj', other: 'kept' } }),
@@ -104,7 +104,7 @@ test('the old place is free, the new one holds the stack with its history', asyn
   expect((await getStack(app, stack)).version).toBe(0);
 });
 
-test('the new name alone, or the new project alone, is enough', async () => {
+test('the new name alone or the new project alone is enough', async () => {
   const stack = await createStack(app);
   await ok(rename(stack, { newProject: 'shop' }));
   const inShop = moved(stack, 'shop', 'dev');
@@ -112,7 +112,7 @@ test('the new name alone, or the new project alone, is enough', async () => {
   expect((await getStack(app, moved(stack, 'shop', 'prod'))).stackName).toBe('prod');
 });
 
-test('secrets decrypt at the former name, and at the one before', async () => {
+test('secrets decrypt under the former name and the one before', async () => {
   const stack = await createStack(app);
   const { json } = await ok(
     app.call('POST', `${stack.path}/encrypt`, { auth: stack.auth, body: { plaintext: 'c2VjcmV0' } }),
@@ -126,12 +126,12 @@ test('secrets decrypt at the former name, and at the one before', async () => {
     const decrypted = await ok(app.call('POST', `${path}/decrypt`, { auth: stack.auth, body }));
     expect(decrypted.json.plaintext).toBe('c2VjcmV0');
   }
-  // Encryption is for stacks that are there.
+  // Encryption requires an existing stack.
   const gone = await app.call('POST', `${stack.path}/encrypt`, { auth: stack.auth, body: { plaintext: 'QQ==' } });
   expect(gone.status).toBe(404);
 });
 
-describe('refusals change nothing', () => {
+describe('rejected calls change nothing', () => {
   test.each([
     ['an empty request', {}],
     ['a name with a slash', { newName: 'a/b' }],
@@ -141,14 +141,14 @@ describe('refusals change nothing', () => {
     ['an invalid project', { newName: 'ok', newProject: 'a b' }],
     ['another organization', { newName: 'elsewhere/proj/dev' }],
     ['a number', { newName: 5 }],
-  ])('%s is 400', async (_name, body) => {
+  ])('%s returns 400', async (_name, body) => {
     const stack = await createStack(app);
     const response = await rename(stack, body);
     expect([response.status, response.json.code]).toEqual([400, 400]);
     expect((await getStack(app, stack)).version).toBe(0);
   });
 
-  test('a missing source is 404, a taken target 409', async () => {
+  test('a missing source returns 404, an existing target 409', async () => {
     const stack = await createStack(app);
     expect((await rename(moved(stack, 'proj', 'none'), { newName: 'x' })).status).toBe(404);
     await ok(
@@ -160,7 +160,7 @@ describe('refusals change nothing', () => {
     expect((await getStack(app, stack)).version).toBe(0);
   });
 
-  test('409 while an update is active; a preview of the CLI does not count', async () => {
+  test('returns 409 while an update is active; a preview of the CLI does not count', async () => {
     const stack = await createStack(app);
     await load(stack, JSON.stringify(deployment(1)));
     const update = await startUpdate(app, stack);

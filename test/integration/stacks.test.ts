@@ -15,7 +15,7 @@ const post = (auth: string, organization: string, body: object | string, project
   app.call('POST', `/api/stacks/${organization}/${project}`, { auth, body });
 
 describe('create', () => {
-  test('answers the new stack at version 0', async () => {
+  test('returns the new stack at version 0', async () => {
     const organization = newOrganization();
     const auth = `token ${await app.createUser(organization, 'member')}`;
     const created = await ok(post(auth, organization, { stackName: 'dev', tags: { 'pulumi:project': 'proj' } }));
@@ -43,7 +43,7 @@ describe('create', () => {
     expect(json.organizations.map((one: { name: string }) => one.name)).toContain(organization);
   });
 
-  test('only site admins make organizations, unless the setting says otherwise', async () => {
+  test('only site admins create organizations, unless the setting says otherwise', async () => {
     await using strict = await createTestApp();
     const auth = `token ${await strict.createUser('home', 'admin', 'operator')}`;
     const make = () => strict.call('POST', '/api/stacks/made/proj', { auth, body: { stackName: 'dev' } });
@@ -55,14 +55,14 @@ describe('create', () => {
     expect((await make()).status).toBe(200);
   });
 
-  test('a second of the same name is 409 in the words that the CLI looks for', async () => {
+  test('a second stack of the same name returns 409 with the text that the CLI searches for', async () => {
     const { auth, organization, stack } = await createStack(app);
     const again = await post(auth, organization, { stackName: stack });
     expect(again.status).toBe(409);
     expect(again.json).toEqual({ code: 409, message: expect.stringContaining('already exists') });
   });
 
-  test('the state given comes back from export, byte for byte', async () => {
+  test('the given state is exported byte for byte', async () => {
     const { auth, organization } = await createStack(app);
     const state =
       '{"version":3, "deployment":{"manifest":{"time":"2026-01-01T00:00:00Z","magic":"","version":""},"secrets_providers":{"type":"passphrase","state":{"n":1.0,"salt":"v1:\\u003c"}}}}';
@@ -71,7 +71,7 @@ describe('create', () => {
     expect(exported.text).toBe(state);
   });
 
-  test('a state that is no deployment is refused, and no stack is made', async () => {
+  test('a state that is not a deployment is rejected, and no stack is created', async () => {
     const { auth, organization } = await createStack(app);
     for (const state of [{}, { version: 9, deployment: {} }, { version: 3 }, { version: 0, deployment: {} }])
       expect((await post(auth, organization, { stackName: 'made', state })).status).toBe(400);
@@ -102,7 +102,7 @@ describe('create', () => {
 });
 
 describe('delete', () => {
-  test('204 without resources, then 404', async () => {
+  test('returns 204 without resources, then 404', async () => {
     const stack = await createStack(app);
     const update = await startUpdate(app, stack);
     await ok(saveState(app, update, 0));
@@ -114,7 +114,7 @@ describe('delete', () => {
       expect([response.status, response.json.code]).toEqual([404, 404]);
   });
 
-  test('with resources: 400 in the very words that the CLI looks for, unless forced', async () => {
+  test('with resources: returns 400 with the exact text that the CLI searches for, unless forced', async () => {
     const stack = await createStack(app);
     const update = await startUpdate(app, stack);
     await ok(saveState(app, update, 1));
@@ -125,7 +125,7 @@ describe('delete', () => {
     expect((await app.call('DELETE', `${stack.path}?force=true`, { auth: stack.auth })).status).toBe(204);
   });
 
-  test('409 while an update is created or runs, forced or not', async () => {
+  test('returns 409 while an update is created or runs, forced or not', async () => {
     const stack = await createStack(app);
     await ok(app.call('POST', `${stack.path}/update`, { auth: stack.auth, body: {} }));
     const refused = await app.call('DELETE', `${stack.path}?force=true`, { auth: stack.auth });
@@ -138,7 +138,7 @@ describe('delete', () => {
     expect((await app.call('DELETE', `${stack.path}?force=true`, { auth: stack.auth })).status).toBe(204);
   });
 
-  test('leaves no row of the stack in any table once the sweep has been', async () => {
+  test('leaves no row of the stack in any table after the sweep', async () => {
     const stack = await createStack(app);
     const { auth, path } = stack;
     const [{ id: stackId } = { id: '' }] = await query<{ id: string }>(
@@ -174,7 +174,7 @@ describe('delete', () => {
       ).toEqual([]);
   });
 
-  test('a stack of the same name begins anew', async () => {
+  test('a new stack of the same name starts empty', async () => {
     const stack = await createStack(app);
     const update = await startUpdate(app, stack);
     await ok(saveState(app, update, 1));
@@ -187,7 +187,7 @@ describe('delete', () => {
   });
 });
 
-test('get shows the operation under way', async () => {
+test('get shows the running operation', async () => {
   const stack = await createStack(app);
   const update = await startUpdate(app, stack, { kind: 'refresh' });
   expect(await getStack(app, stack)).toMatchObject({

@@ -46,7 +46,7 @@ interface Started {
   ended(): Promise<{ code: number; stderr: string }>;
 }
 
-/** Runs a verb of Holdfast as a process. */
+/** Runs a command of Holdfast as a process. */
 function start(words: string[], settings: Readonly<Record<string, string>>): Started {
   const child = spawn(process.execPath, [bin, ...words], {
     env: {
@@ -85,7 +85,7 @@ const isListening = ({ lines, child }: Started): boolean => {
 async function expectSentence(started: Started, sentence: RegExp): Promise<void> {
   const { code, stderr } = await started.ended();
   expect(stderr).toMatch(sentence);
-  // One line, without a trace of the stack.
+  // One line, without a stack trace.
   expect(stderr.trim().split('\n')).toHaveLength(1);
   expect(code).toBe(1);
 }
@@ -94,7 +94,7 @@ const away = async (): Promise<string> => `postgres://user:hunter2@127.0.0.1:${a
 
 describe('without Postgres', () => {
   test.each([['server'], ['migrate'], ['admin', 'list']])(
-    '%s %s waits as it was told, says so once, and ends',
+    '%s %s waits as configured, reports it once, and ends',
     async (...words) => {
       const url = await away();
       const started = start(
@@ -123,7 +123,7 @@ describe('without Postgres', () => {
     expect(started.lines().map(({ msg }) => msg)).toContain('available now');
   });
 
-  test('one that hangs is away too', async () => {
+  test('a server that hangs counts as away', async () => {
     await using proxy = await openTcpProxy(database.url);
     proxy.hang();
     const settings = { HOLDFAST_DATABASE_CONNECT_MS: '500', HOLDFAST_START_WAIT_SECONDS: '1' };
@@ -132,7 +132,7 @@ describe('without Postgres', () => {
   });
 });
 
-describe('what waiting does not mend ends the start at once', () => {
+describe('faults that waiting cannot fix end the start at once', () => {
   const wrong = (change: (url: URL) => void): string => {
     const url = new URL(database.url);
     change(url);
@@ -181,7 +181,7 @@ describe('what waiting does not mend ends the start at once', () => {
     }
   });
 
-  test('a URL that is none', async () => {
+  test('a malformed URL', async () => {
     const url = 'postgres://user:hunter2@host:5432/name?target_session_attrs=standby';
     const { code, stderr } = await start(['server'], { HOLDFAST_DATABASE_URL: url }).ended();
     expect(stderr).toMatch(/^holdfast: Invalid settings:\n {2}HOLDFAST_DATABASE_URL: target_session_attrs/);
@@ -191,7 +191,7 @@ describe('what waiting does not mend ends the start at once', () => {
 });
 
 describe('without S3', () => {
-  /** Answers a look for the bucket with this status. */
+  /** Answers requests for the bucket with this status. */
   async function openBucket(): Promise<AsyncDisposable & { url: string; status: number }> {
     const server = createServer((_request, response) => {
       response.writeHead(bucket.status).end();
@@ -217,7 +217,7 @@ describe('without S3', () => {
     AWS_SECRET_ACCESS_KEY: 'secret',
   });
 
-  test.each(['server', 'create-bucket'])('%s waits, and ends with a sentence', async (verb) => {
+  test.each(['server', 'create-bucket'])('%s waits and ends with a sentence', async (verb) => {
     const endpoint = `http://127.0.0.1:${await findFreePort()}`;
     const started = start([verb], { ...settings(endpoint), HOLDFAST_START_WAIT_SECONDS: '1' });
     await expectSentence(
@@ -240,7 +240,7 @@ describe('without S3', () => {
     expect(await ready.json()).toMatchObject({ status: 'degraded', blobs: 'unreachable' });
   });
 
-  test('a bucket that is not there ends it at once', async () => {
+  test('a missing bucket ends it at once', async () => {
     await using bucket = await openBucket();
     bucket.status = 404;
     const started = start(['server'], { ...settings(bucket.url), HOLDFAST_START_WAIT_SECONDS: '3600' });

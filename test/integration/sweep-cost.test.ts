@@ -60,7 +60,7 @@ async function pagesOfOneSweep(): Promise<number> {
   return pages();
 }
 
-test('a sweep that finds nothing reads no more, however many blobs are in use', async () => {
+test('a sweep that finds nothing reads no more pages, however many blobs are in use', async () => {
   await addLive(100);
   const few = await pagesOfOneSweep();
   await addLive(30_000);
@@ -68,7 +68,7 @@ test('a sweep that finds nothing reads no more, however many blobs are in use', 
   expect(many).toBeLessThanOrEqual(few + 10);
 });
 
-test('to condemn a batch takes as much for each blob, however many others are in use', async () => {
+test('condemning a batch costs the same per blob, however many others are in use', async () => {
   await addLive(30_000);
   await client.query(
     `insert into blobs (key, unreferenced_since) select 'checkpoints/bb/' || n, now() - interval '2 days' from generate_series(1, 200) n`,
@@ -77,7 +77,7 @@ test('to condemn a batch takes as much for each blob, however many others are in
   const { rows, pages } = countPages();
   await rows.lockUnreferenced(86_400, 200);
   await rows.condemn(keys);
-  // Index paths into three tables and the changed rows; a scan of the tables alone would be over a thousand pages.
+  // Index lookups in three tables and the changed rows; scanning the tables alone would touch over a thousand pages.
   expect(pages() / keys.length).toBeLessThan(50);
   const { rows: left } = await client.query('select 1 from blobs where condemned_at is not null');
   expect(left).toHaveLength(200);

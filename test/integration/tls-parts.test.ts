@@ -50,7 +50,7 @@ afterEach(async () => {
   await Promise.all(verbs.splice(0).map((verb) => verb.stop()));
 });
 
-/** With the usual wait for parts that are away: a certificate that is wrong must not be waited for. */
+/** With the usual wait for unavailable services: an invalid certificate must not cause a wait. */
 function start(words: readonly string[], settings: Readonly<Record<string, string>>): RunningCommand {
   const verb = startCommand(words, { HOLDFAST_DATA_DIR: dataDir, HOLDFAST_MASTER_KEYS: masterKeys, ...settings });
   verbs.push(verb);
@@ -78,7 +78,7 @@ describe('HOLDFAST_CA_FILE', () => {
       '-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n',
       /^HOLDFAST_CA_FILE: .*none\.pem contains a certificate that cannot be read$/,
     ],
-  ])('is refused when it %s', async (_, content, sentence) => {
+  ])('is rejected when it %s', async (_, content, sentence) => {
     const file = path.join(dataDir, 'none.pem');
     if (content !== null) writeFileSync(file, content);
     expect(() => trustAuthorities(file, 'HOLDFAST_CA_FILE')).toThrow(sentence);
@@ -91,7 +91,7 @@ describe('Postgres', () => {
 
   beforeAll(async () => {
     server = await startEmbeddedPostgres(directory, createLogger({ level: 'warn' }), { flags: ['-c', 'fsync=off'] });
-    // The key must be the property of whoever Postgres runs as.
+    // The key must belong to the user that Postgres runs as.
     const { uid, gid } = statSync(directory);
     for (const [name, { cert, key }] of Object.entries({ good, elsewhere }))
       for (const [from, end] of [
@@ -152,7 +152,7 @@ describe('Postgres', () => {
   }
   const connects = (address: string): Promise<boolean> => encrypts(address).catch(() => false);
 
-  test('has the modes of libpq', async () => {
+  test('supports the modes of libpq', async () => {
     const ca = { sslrootcert: authority.caFile };
     expect(await encrypts(url(''))).toBe(false);
     expect(await encrypts(url('disable'))).toBe(false);
@@ -167,7 +167,7 @@ describe('Postgres', () => {
     expect(() => new PostgresConnector(url('', { ssl: 'true' }), { connectMs: 1 })).toThrow(/ssl is not supported/);
   });
 
-  test('is shown a certificate of ours', async () => {
+  test('gets our client certificate', async () => {
     const files = { sslrootcert: authority.caFile, sslcert: client.cert, sslkey: client.key };
     expect(await encrypts(url('verify-full', files, 'shown'))).toBe(true);
     await expect(encrypts(url('verify-full', { sslrootcert: authority.caFile }, 'shown'))).rejects.toThrow(
@@ -178,7 +178,7 @@ describe('Postgres', () => {
     );
   });
 
-  test('is believed by HOLDFAST_CA_FILE, and by nothing else', async () => {
+  test('is trusted through HOLDFAST_CA_FILE only', async () => {
     const settings = { HOLDFAST_DATABASE_URL: url('verify-full') };
     await expectSentence(start(['migrate'], settings), untrusted);
     expect(await start(['migrate'], { ...settings, HOLDFAST_CA_FILE: authority.caFile }).ended()).toMatchObject({
@@ -186,7 +186,7 @@ describe('Postgres', () => {
     });
   }, 120_000);
 
-  test('with the certificate of another host is refused at once, one host or several', async () => {
+  test('with the certificate of another host is rejected at once, with one host or several', async () => {
     await show('elsewhere');
     const ca = { sslrootcert: authority.caFile };
     await until(async () => !(await connects(url('verify-full', ca))), 'Postgres shows the other certificate');
@@ -226,25 +226,25 @@ await describeWithTools('Redis', ['redis-server'], () => {
   const serves = (verb: RunningCommand): Promise<void> =>
     until(() => verb.output().includes('"listening"'), 'the worker listens');
 
-  test('is believed by HOLDFAST_CA_FILE or sslrootcert, and by nothing else', async () => {
+  test('is trusted through HOLDFAST_CA_FILE or sslrootcert only', async () => {
     await expectSentence(worker(), untrusted);
     await serves(worker('', { HOLDFAST_CA_FILE: authority.caFile }));
     await serves(worker(`?sslrootcert=${authority.caFile}`));
   }, 120_000);
 
-  test('is shown a certificate of ours', async () => {
+  test('gets our client certificate', async () => {
     await plain.config('SET', 'tls-auth-clients', 'yes');
     await expectSentence(
       worker('', { HOLDFAST_CA_FILE: authority.caFile }),
       /cannot be used: no TLS connection can be made: .*certificate required/i,
-      // TLS 1.3 tells so only after the handshake; the connection may break before that is read.
+      // TLS 1.3 reports this only after the handshake; the connection may break before that is read.
       { mayWait: true },
     );
     await serves(worker(`?sslrootcert=${authority.caFile}&sslcert=${client.cert}&sslkey=${client.key}`));
     await plain.config('SET', 'tls-auth-clients', 'no');
   }, 120_000);
 
-  test('with the certificate of another host is refused at once', async () => {
+  test('with the certificate of another host is rejected at once', async () => {
     await plain.config('SET', 'tls-cert-file', elsewhere.cert, 'tls-key-file', elsewhere.key);
     await expectSentence(worker('', { HOLDFAST_CA_FILE: authority.caFile }), otherName);
   }, 120_000);
@@ -286,19 +286,19 @@ await describeWithTools('S3', ['versitygw'], () => {
       ...settings,
     });
 
-  test('is believed by HOLDFAST_CA_FILE, and by nothing else', async () => {
+  test('is trusted through HOLDFAST_CA_FILE only', async () => {
     await using server = await startTls(good);
     await expectSentence(createBucket(server.port, {}), untrusted);
     const made = await createBucket(server.port, { HOLDFAST_CA_FILE: authority.caFile }).ended();
     expect(made).toEqual({ code: 0, stderr: '' });
   }, 120_000);
 
-  test('with the certificate of another host is refused at once', async () => {
+  test('with the certificate of another host is rejected at once', async () => {
     await using server = await startTls(elsewhere);
     await expectSentence(createBucket(server.port, { HOLDFAST_CA_FILE: authority.caFile }), otherName);
   }, 120_000);
 
-  test('without TLS is refused at once', async () => {
+  test('without TLS is rejected at once', async () => {
     const server = createServer();
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
     const { port } = server.address() as AddressInfo;

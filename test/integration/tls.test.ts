@@ -23,11 +23,11 @@ if (!openssl) console.warn('TLS is not tested: there is no openssl to make certi
   let app: TestApp;
   let port: number;
   const lines: string[] = [];
-  /** What the service is told to use; links, as in a mounted secret. */
+  /** The paths given to the service: links, as in a mounted secret. */
   const used = (name: string): string => path.join(home, name);
 
   const run = (...args: string[]): void => void execFileSync('openssl', args, { cwd: home, stdio: 'pipe' });
-  /** Makes `<name>.pem` and `<name>.key`, signed by the CA. */
+  /** Creates `<name>.pem` and `<name>.key`, signed by the CA. */
   function issue(name: string): void {
     const key = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes', '-keyout', `${name}.key`];
     run('req', ...key, '-subj', `/CN=${name}`, '-out', `${name}.csr`);
@@ -35,7 +35,7 @@ if (!openssl) console.warn('TLS is not tested: there is no openssl to make certi
     const by = ['-CA', 'ca.pem', '-CAkey', 'ca.key', '-CAcreateserial', '-days', '30', '-extfile', 'names'];
     run('x509', '-req', '-in', `${name}.csr`, ...by, '-out', `${name}.pem`);
   }
-  /** Lets the links show other files, all at once, as Kubernetes does. */
+  /** Switches all links to other files at once, as Kubernetes does. */
   let versions = 0;
   function mount(cert: string, key: string): void {
     const folder = path.join(home, `version-${++versions}`);
@@ -86,20 +86,20 @@ if (!openssl) console.warn('TLS is not tested: there is no openssl to make certi
     });
   const nameShown = async (): Promise<string> => String((await get('/healthz')).certificate.subject.CN);
 
-  test('serves clients that trust its authority, and not those that do not', async () => {
+  test('serves only clients that trust its authority', async () => {
     expect(await get('/healthz')).toMatchObject({ status: 200, protocol: 'TLSv1.3' });
     await expect(get('/healthz', { ca: [] })).rejects.toThrow(/self-signed|unable to/);
     expect(await app.context.metrics.registry.metrics()).toMatch(/^holdfast_tls_certificate_expiry_seconds \d{10}$/m);
   });
 
-  test('speaks 1.2 and nothing older', async () => {
+  test('supports TLS 1.2 and nothing older', async () => {
     expect((await get('/healthz', { maxVersion: 'TLSv1.2' })).protocol).toBe('TLSv1.2');
     await expect(
       get('/healthz', { minVersion: 'TLSv1', maxVersion: 'TLSv1.1', ciphers: 'ALL@SECLEVEL=0' }),
     ).rejects.toThrow();
   });
 
-  test('--healthz looks at the service itself where there is nothing else', async () => {
+  test('--healthz asks the service port when there is no other', async () => {
     const settings = { HOLDFAST_TLS_CERT_FILE: used('data/tls.crt'), HOLDFAST_TLS_KEY_FILE: used('data/tls.key') };
     const env = { ...settings, HOLDFAST_LISTEN: `127.0.0.1:${port}`, HOLDFAST_MANAGEMENT_LISTEN: 'same' };
     const { stderr } = await promisify(execFile)(process.execPath, [bin, '--healthz'], { env });
@@ -110,7 +110,7 @@ if (!openssl) console.warn('TLS is not tested: there is no openssl to make certi
     ['plain HTTP', 'GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n'],
     ['half a greeting', Buffer.from('16030100c8010000c40303', 'hex')],
     ['nothing', ''],
-  ])('%s is cut off and costs nobody his place', async (_what, bytes) => {
+  ])('%s is cut off and does not use up a connection slot', async (_what, bytes) => {
     for (let time = 1; time <= 4; time++) {
       await new Promise<void>((resolve) => {
         const socket = connectPlain(port, '127.0.0.1', () => void socket.write(bytes));
@@ -121,7 +121,7 @@ if (!openssl) console.warn('TLS is not tested: there is no openssl to make certi
     await until(async () => (await get('/healthz').catch(() => null))?.status === 200, 'it serves');
   });
 
-  test('counts sessions as it counts connections', async () => {
+  test('counts sessions like connections', async () => {
     const open = () =>
       new Promise<TLSSocket | null>((resolve) => {
         const socket = connect({ port, host: '127.0.0.1', ca }, () => resolve(socket));
@@ -140,15 +140,15 @@ if (!openssl) console.warn('TLS is not tested: there is no openssl to make certi
   describe('when the files change', () => {
     const errors = () => lines.filter((line) => line.includes('new certificate cannot be used'));
 
-    test('a new pair is used for new connections, without a restart', async () => {
+    test('a new pair is used for new connections without a restart', async () => {
       expect(await nameShown()).toBe('first');
       mount('second.pem', 'second.key');
       await until(async () => (await nameShown()) === 'second', 'the new one is shown');
     });
 
-    test('a pair that does not go together is not, and is told of once', async () => {
+    test('a mismatched pair is not used, and is reported once', async () => {
       mount('first.pem', 'second.key');
-      await until(() => errors().length > 0, 'it is told');
+      await until(() => errors().length > 0, 'it is reported');
       expect(await nameShown()).toBe('second');
       mount('first.pem', 'first.key');
       await until(async () => (await nameShown()) === 'first', 'the next good one is used');
@@ -157,9 +157,9 @@ if (!openssl) console.warn('TLS is not tested: there is no openssl to make certi
     });
   });
 
-  test('the files are looked at again and again, whatever is the matter with them', async () => {
-    const told: string[] = [];
-    const logger = createLogger({ level: 'info' }, { write: (line) => void told.push(line) });
+  test('the files are checked again and again, whatever is wrong with them', async () => {
+    const logged: string[] = [];
+    const logger = createLogger({ level: 'info' }, { write: (line) => void logged.push(line) });
     const names = { certFile: path.join(home, 'own.pem'), keyFile: path.join(home, 'own.key') };
     const write = (from: string) => {
       writeFileSync(names.certFile, readFileSync(path.join(home, `${from}.pem`)));
@@ -168,11 +168,11 @@ if (!openssl) console.warn('TLS is not tested: there is no openssl to make certi
     write('first');
     const files = new TlsFiles(names, { logger, everyMs: 5 });
     rmSync(names.certFile);
-    await until(() => told.length === 1, 'a file that is missing is told of');
+    await until(() => logged.length === 1, 'the missing file is reported');
     write('second');
-    await until(() => told.some((line) => line.includes('certificate renewed')), 'renewed');
+    await until(() => logged.some((line) => line.includes('certificate renewed')), 'renewed');
     writeFileSync(names.keyFile, 'no key');
-    await until(() => told.length === 3, 'a file that is none is told of');
+    await until(() => logged.length === 3, 'the invalid file is reported');
     expect(String(files.secureContext().cert)).toBe(readFileSync(path.join(home, 'second.pem'), 'utf8'));
     files.close();
   });
@@ -181,14 +181,14 @@ if (!openssl) console.warn('TLS is not tested: there is no openssl to make certi
     ['a file that is not there', 'nowhere.pem', 'first.key', /nowhere\.pem cannot be read: ENOENT/],
     ['a key of another', 'first.pem', 'second.key', /first\.pem .*second\.key cannot be used: they do not match/],
     ['no certificate', 'names', 'first.key', /names .* cannot be used/],
-  ])('%s ends the start with a sentence', (_what, cert, key, sentence) => {
+  ])('%s fails the start with a sentence', (_what, cert, key, sentence) => {
     const logger = createLogger({ level: 'silent' });
     const names = { certFile: path.join(home, cert), keyFile: path.join(home, key) };
     expect(() => new TlsFiles(names, { logger })).toThrow(sentence);
   });
 });
 
-test('half a pair is no configuration', () => {
+test('half a pair is not a valid configuration', () => {
   expect(() => parseConfig({ HOLDFAST_TLS_CERT_FILE: '/x' })).toThrow(
     /HOLDFAST_TLS_KEY_FILE: needed with HOLDFAST_TLS_CERT_FILE/,
   );

@@ -21,7 +21,7 @@ afterEach(() => {
 });
 
 describe('a Pulumi CLI on PATH', () => {
-  /** A program that says this version, in a folder that is all of PATH but for the shell's. */
+  /** A program that reports this version, in a folder that is all of PATH except for the shell's. */
   function install(version: string, { withYamlHost = true } = {}): string {
     const home = path.join(folder, 'pulumi-home');
     mkdirSync(home);
@@ -54,15 +54,15 @@ describe('a Pulumi CLI on PATH', () => {
     expect(await findFittingPulumi()).toBeNull();
   });
 
-  test('is not used when the pinned one is asked for', async () => {
+  test('is not used when the pinned one is requested', async () => {
     install('v3.255.0');
     env['HOLDFAST_TEST_PULUMI'] = 'build';
     expect(await findFittingPulumi()).toBeNull();
   });
 });
 
-describe('the time that builds take', () => {
-  test('is foretold from what they take on two idle cores', () => {
+describe('the estimated build time', () => {
+  test('starts from the times measured on two idle cores', () => {
     const plan = new BuildPlan();
     plan.expect('a', 100);
     plan.expect('b', 200);
@@ -70,19 +70,19 @@ describe('the time that builds take', () => {
     expect(plan.secondsLeft('a', 40)).toBe(260);
   });
 
-  test('is corrected by what this machine has taken so far', () => {
+  test('is corrected by the time that this machine has taken so far', () => {
     const plan = new BuildPlan();
     plan.expect('a', 100);
     plan.expect('b', 200);
     plan.finish('a', 300);
     expect(plan.secondsLeft('b', 100)).toBe(500);
-    // Longer than that, even: of the time of the others it is known to be more.
+    // Even longer than that: the times of the other builds are known to be longer.
     plan.expect('c', 10);
     expect(plan.secondsLeft('b', 800)).toBe(40);
   });
 });
 
-test('a change of a stand-in changes what the build depends on', async () => {
+test('changing a replacement file changes the key of the build', async () => {
   const source = path.join(import.meta.dirname, '../../testkit/toolchain/go/pulumi-without-clouds');
   const modules = ['gocloud.dev'];
   cpSync(source, folder, { recursive: true });

@@ -16,7 +16,7 @@ async function created(stack: TestStack, kind = 'update', body: object = {}): Pr
 
 describe('from create to complete', () => {
   test.each(['update', 'refresh', 'destroy'])(
-    '%s takes the lock, owns a version, and frees the stack',
+    '%s acquires the lock, creates a version, and frees the stack',
     async (kind) => {
       const stack = await createStack(app);
       const { json } = await ok(create(stack, kind));
@@ -52,7 +52,7 @@ describe('from create to complete', () => {
     ['update', { options: { dryRun: true } }],
     ['refresh', { options: { dryRun: true } }],
     ['destroy', { options: { dryRun: true } }],
-  ])('a preview under the name %s runs beside an update and owns no version', async (kind, body) => {
+  ])('a preview under the name %s runs beside an update and creates no version', async (kind, body) => {
     const stack = await createStack(app);
     const update = await startUpdate(app, stack);
     await ok(saveState(app, update, 1));
@@ -75,13 +75,13 @@ describe('from create to complete', () => {
     expect(await exportedNames(app, stack)).toEqual(['r0']);
   });
 
-  test('the path of an update may name its kind', async () => {
+  test('the path of an update may contain its kind', async () => {
     const stack = await createStack(app);
     const { id } = await created(stack, 'destroy');
     await ok(app.call('POST', `${stack.path}/destroy/${id}`, { auth: stack.auth, body: {} }));
   });
 
-  test('the program, environment and configuration are taken in any size and with nulls', async () => {
+  test('the program, environment and configuration are accepted in any size and with nulls', async () => {
     const stack = await createStack(app);
     const body = {
       name: 'p',
@@ -97,7 +97,7 @@ describe('from create to complete', () => {
     expect((await getUpdate(app, stack, update)).message).toBe('hello');
   });
 
-  test('starting may go without a body, and replaces the tags when it has them', async () => {
+  test('the start may omit the body, and replaces the tags if it has them', async () => {
     const stack = await createStack(app);
     await ok(app.call('PATCH', `${stack.path}/tags`, { auth: stack.auth, body: { a: '1' } }));
     const first = await created(stack);
@@ -112,7 +112,7 @@ describe('from create to complete', () => {
 });
 
 describe('versions', () => {
-  test('each update owns the next, failed and cancelled ones too; export gives the state that each left', async () => {
+  test('each update creates the next one, failed and cancelled ones too; export returns the state that each left', async () => {
     const stack = await createStack(app);
     const first = await startUpdate(app, stack);
     await ok(saveState(app, first, 1));
@@ -124,7 +124,7 @@ describe('versions', () => {
     const cancelled = await startUpdate(app, stack);
     await ok(saveState(app, cancelled, 4));
     await ok(cancel(app, stack, cancelled));
-    // Writes nothing: leaves what it found.
+    // Writes nothing and keeps the previous state.
     const idle = await startUpdate(app, stack);
     await ok(complete(app, idle));
     const preview = await startUpdate(app, stack, { kind: 'preview' });
@@ -136,7 +136,7 @@ describe('versions', () => {
     expect((await getStack(app, stack)).version).toBe(4);
   });
 
-  test('an update that was never started owns none', async () => {
+  test('an update that was never started creates none', async () => {
     const stack = await createStack(app);
     const { path } = await created(stack);
     await ok(cancel(app, stack, { path }));
@@ -144,7 +144,7 @@ describe('versions', () => {
     expect((await startUpdate(app, stack)).version).toBe(1);
   });
 
-  test('versions that are not there are 404', async () => {
+  test('missing versions return 404', async () => {
     const stack = await createStack(app);
     const update = await startUpdate(app, stack);
     await ok(complete(app, update));
@@ -154,8 +154,8 @@ describe('versions', () => {
   });
 });
 
-describe('a second', () => {
-  test('create is 409 while one is created or runs', async () => {
+describe('a second call', () => {
+  test('create returns 409 while an update is created or runs', async () => {
     const stack = await createStack(app);
     const { path } = await created(stack);
     for (const kind of ['update', 'refresh', 'destroy']) {
@@ -166,7 +166,7 @@ describe('a second', () => {
     expect((await create(stack)).status).toBe(409);
   });
 
-  test('start is 409, of one that runs or is over', async () => {
+  test('start returns 409 for an update that runs or has ended', async () => {
     const stack = await createStack(app);
     const update = await startUpdate(app, stack);
     const start = () => app.call('POST', update.path, { auth: stack.auth, body: {} });
@@ -176,7 +176,7 @@ describe('a second', () => {
     expect((await start()).json.code).toBe(409);
   });
 
-  test('complete with the same status succeeds, with another it is 403', async () => {
+  test('complete with the same status succeeds, with another it returns 403', async () => {
     for (const status of ['succeeded', 'failed', 'cancelled']) {
       const stack = await createStack(app);
       const update = await startUpdate(app, stack);
@@ -188,7 +188,7 @@ describe('a second', () => {
     }
   });
 
-  test('complete succeeds also when another update runs by then, and leaves that one alone', async () => {
+  test('complete also succeeds when another update is running, and does not affect that one', async () => {
     const stack = await createStack(app);
     const first = await startUpdate(app, stack);
     await ok(complete(app, first));
@@ -197,7 +197,7 @@ describe('a second', () => {
     expect((await getStack(app, stack)).activeUpdate).toBe(second.id);
   });
 
-  test('cancel succeeds; so does cancelling what has ended, which changes nothing', async () => {
+  test('cancel succeeds; cancelling an ended update also succeeds and changes nothing', async () => {
     const stack = await createStack(app);
     const cancelled = await startUpdate(app, stack);
     for (let time = 1; time <= 3; time++) expect((await cancel(app, stack, cancelled)).status).toBe(204);
@@ -210,7 +210,7 @@ describe('a second', () => {
   });
 });
 
-test('statuses that complete does not know are 400', async () => {
+test('statuses unknown to complete return 400', async () => {
   const stack = await createStack(app);
   const update = await startUpdate(app, stack);
   for (const status of ['running', 'not started', '', 'SUCCEEDED'])
@@ -218,7 +218,7 @@ test('statuses that complete does not know are 400', async () => {
   expect((await getUpdate(app, stack, update)).status).toBe('running');
 });
 
-test('what is not there is 404', async () => {
+test('missing updates return 404', async () => {
   const stack = await createStack(app);
   const other = await createStack(app);
   const foreign = await startUpdate(app, other);

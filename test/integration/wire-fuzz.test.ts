@@ -13,7 +13,7 @@ const seed = Number(process.env['HOLDFAST_TEST_FUZZ_SEED'] ?? Date.now() % 1_000
 const cases = Number(process.env['HOLDFAST_TEST_FUZZ_CASES'] ?? 500);
 const atOnce = 50;
 
-/** Twice what any limit of the server allows a connection, and time for a machine that does much else. */
+/** Twice the longest time that the server allows a connection, plus time for a busy machine. */
 const openLimitMs = 60_000;
 
 let app: TestApp;
@@ -38,8 +38,8 @@ interface Outcome {
   readonly isWhole: boolean;
 }
 
-/** Plays one case and resolves once the connection is closed. Fails when it is open for too long. */
-async function play({ pieces, end }: FuzzCase): Promise<Outcome> {
+/** Plays one case and resolves once the connection is closed. Fails when it stays open for too long. */
+async function play({ chunks, end }: FuzzCase): Promise<Outcome> {
   const received: Buffer[] = [];
   const { promise: closed, resolve } = Promise.withResolvers<void>();
   const socket = connect({ port: server.port, host: '127.0.0.1', allowHalfOpen: end === 'stays' });
@@ -49,10 +49,10 @@ async function play({ pieces, end }: FuzzCase): Promise<Outcome> {
     wasReset = true;
   });
   socket.on('close', () => resolve());
-  // The server has said its last; a client that stays has no more to say either.
+  // The server has sent everything; a client that stays has nothing more to send either.
   socket.on('end', () => socket.end());
-  for (const piece of pieces) {
-    if (socket.writable) socket.write(piece);
+  for (const chunk of chunks) {
+    if (socket.writable) socket.write(chunk);
     await sleep(1);
   }
   if (end === 'half') socket.end();
@@ -65,13 +65,13 @@ async function play({ pieces, end }: FuzzCase): Promise<Outcome> {
   const outcome = await Promise.race([closed, late]);
   timer.abort();
   socket.destroy();
-  if (outcome === 'late') throw new Error(`The connection stayed open: ${show(pieces)}`);
+  if (outcome === 'late') throw new Error(`The connection stayed open: ${show(chunks)}`);
   return { received: Buffer.concat(received), isWhole: end !== 'leaves' && !wasReset };
 }
 
-const show = (pieces: readonly Buffer[]): string => JSON.stringify(Buffer.concat(pieces).toString('latin1', 0, 1_500));
+const show = (chunks: readonly Buffer[]): string => JSON.stringify(Buffer.concat(chunks).toString('latin1', 0, 1_500));
 
-/** Takes the answers apart as a strict client would; throws for what is none. */
+/** Parses the responses like a strict client; throws for an invalid one. */
 function answersIn({ received, isWhole }: Outcome): { status: number; body: string }[] {
   const answers: { status: number; body: string }[] = [];
   let rest = received;
@@ -119,7 +119,7 @@ function assertAnswers(outcome: Outcome): number[] {
   return answers.map(({ status }) => status);
 }
 
-test(`whatever comes on the wire (seed ${seed}): answers or an end, no fault, no memory, and others are served`, async () => {
+test(`arbitrary bytes (seed ${seed}) get responses or a closed connection, cause no fault or memory growth, and others are served`, async () => {
   console.info(`HOLDFAST_TEST_FUZZ_SEED=${seed} HOLDFAST_TEST_FUZZ_CASES=${cases}`);
   const update = await startUpdate(app, stack);
   const other = await createStack(app);
@@ -155,7 +155,7 @@ test(`whatever comes on the wire (seed ${seed}): answers or an end, no fault, no
       try {
         for (const status of assertAnswers(await play(one))) counts.set(status, (counts.get(status) ?? 0) + 1);
       } catch (error) {
-        faults.push(`${(error as Error).message}\n  ${show(one.pieces)}, ${one.end}`);
+        faults.push(`${(error as Error).message}\n  ${show(one.chunks)}, ${one.end}`);
       }
     }
   };
@@ -172,7 +172,7 @@ test(`whatever comes on the wire (seed ${seed}): answers or an end, no fault, no
   await standing;
 
   expect(faults.slice(0, 5)).toEqual([]);
-  // It was no idle talk: calls were let in and refused for several reasons.
+  // The cases were not trivial: calls were accepted and rejected for several reasons.
   for (const status of [200, 400, 401, 404]) expect([status, counts.get(status) ?? 0]).not.toEqual([status, 0]);
   expect(server.hasEnded()).toBe(false);
   expect(server.lines().filter(({ level }) => level === 'error' || level === 'fatal')).toEqual([]);

@@ -8,7 +8,7 @@ import { type NotedStatements, noteStatements } from '../support/statement-count
 import { createTestApp, type TestApp, type TestResponse } from '../support/test-app.ts';
 import { until } from '../support/until.ts';
 
-/** What an address has free in a minute here, and all of them together. */
+/** The free look-ups per minute of one address, and of all addresses together. */
 const free = 20;
 const settings = { HOLDFAST_INVALID_TOKENS_PER_MINUTE: String(free), HOLDFAST_TRUSTED_PROXIES: '127.0.0.1' };
 
@@ -40,7 +40,7 @@ function from(address: string, token: string, of = app): Promise<TestResponse> {
   return of.call('GET', '/api/user', { auth: `token ${token}`, headers: { 'x-forwarded-for': address } });
 }
 
-/** What look-ups there were since the last call. */
+/** Look-ups since the last call. */
 function taken(noted = statements): { single: number; batches: number; reports: number; other: string[] } {
   const names = noted.begun.splice(0);
   noted.answered.length = 0;
@@ -54,12 +54,12 @@ function taken(noted = statements): { single: number; batches: number; reports: 
   };
 }
 
-/** Uses up what the address has free. */
+/** Uses up the free look-ups of the address. */
 async function exhaust(address: string, of = app): Promise<void> {
   await Promise.all(Array.from({ length: 2 * free }, () => from(address, wrong(), of)));
 }
 
-/** Lets the time of a limit per minute pass. */
+/** Lets the window of a per-minute limit pass. */
 function freeSince(began: number): number {
   return free + Math.ceil(((performance.now() - began) * free) / 60_000);
 }
@@ -70,8 +70,8 @@ async function grant(token: string, login = `user-${randomBytes(4).toString('hex
   await identity.insertToken({ userId: user.id, hash: hashToken(token), description: '', expiresAt: null });
 }
 
-describe('tokens that nobody needs to look up', () => {
-  test('a mistyped one is refused without a statement', async () => {
+describe('tokens that need no look-up', () => {
+  test('a mistyped one is rejected without a statement', async () => {
     const token = wrong();
     await grant(token);
     taken();
@@ -82,7 +82,7 @@ describe('tokens that nobody needs to look up', () => {
     expect((await from(newAddress(), token)).status).toBe(200);
   });
 
-  test('one that was refused just now is not looked up again', async () => {
+  test('a recently rejected one is not looked up again', async () => {
     const address = newAddress();
     const token = wrong();
     const began = performance.now();
@@ -93,7 +93,7 @@ describe('tokens that nobody needs to look up', () => {
     expect(single).toBeLessThanOrEqual(1 + (performance.now() - began) / 2_000);
   });
 
-  test('one that is made right after it was refused is let in soon', async () => {
+  test('one that is created right after it was rejected is accepted soon', async () => {
     const address = newAddress();
     const token = wrong();
     expect((await from(address, token)).status).toBe(401);
@@ -103,7 +103,7 @@ describe('tokens that nobody needs to look up', () => {
 });
 
 describe('an address with many wrong tokens', () => {
-  test('costs as many look-ups as it has free, then a few statements for all', async () => {
+  test('costs its free look-ups, then a few statements for all', async () => {
     const address = newAddress();
     const count = 400;
     const began = performance.now();
@@ -116,7 +116,7 @@ describe('an address with many wrong tokens', () => {
     expect(single).toBeGreaterThan(0);
     expect(single).toBeLessThanOrEqual(freeSince(began));
     const seconds = (performance.now() - began) / 1_000;
-    // A batch each 200 ms, of up to 500.
+    // A batch every 200 ms, of up to 500.
     expect(batches).toBeGreaterThan(0);
     expect(batches).toBeLessThanOrEqual(2 + seconds * 5);
     expect(reports).toBeLessThanOrEqual(1 + seconds);
@@ -126,7 +126,7 @@ describe('an address with many wrong tokens', () => {
   test.each([
     ['ours', wrong],
     ["an operator's own", ofOperator],
-  ])('has its valid tokens let in, first seen though they are: %s', async (_name, make) => {
+  ])('has its valid tokens accepted, even if seen for the first time: %s', async (_name, make) => {
     const address = newAddress();
     const token = make();
     await grant(token);
@@ -140,7 +140,7 @@ describe('an address with many wrong tokens', () => {
     await Promise.all(flood);
   });
 
-  test('has a token that was seen before let in without a further look', async () => {
+  test('has a known token accepted without another look-up', async () => {
     const address = newAddress();
     const token = wrong();
     await grant(token);
@@ -151,7 +151,7 @@ describe('an address with many wrong tokens', () => {
     expect(taken()).toMatchObject({ single: 1, batches: 0 });
   });
 
-  test('a token that is revoked is refused at once, however well known', async () => {
+  test('a revoked token is rejected at once, however well known', async () => {
     const address = newAddress();
     const token = wrong();
     await grant(token);
@@ -162,7 +162,7 @@ describe('an address with many wrong tokens', () => {
     for (const where of [app, replica]) expect((await from(address, token, where)).status).toBe(401);
   });
 
-  test('guesses at tokens of operators are few a second: the others get 429, and when to come back', async () => {
+  test('guesses at operator tokens are limited to a few per second: the others get 429 with a delay', async () => {
     const address = newAddress();
     await exhaust(address);
     const answers = await Promise.all(Array.from({ length: 200 }, () => from(address, ofOperator())));
@@ -199,7 +199,7 @@ describe('an address with many wrong tokens', () => {
     expect(taken(replicaStatements)).toMatchObject({ single: 0, batches: 1 });
   });
 
-  test('all addresses together have ten times as much', async () => {
+  test('all addresses together have ten times as many', async () => {
     const began = performance.now();
     taken();
     const many = Array.from({ length: 20 * free }, () => newAddress());
@@ -238,7 +238,7 @@ describe('leases', () => {
     });
   const guess = () => mintToken('lease-').token;
 
-  test('what cannot be a lease is 403 without a statement', async () => {
+  test('an invalid lease returns 403 without a statement', async () => {
     taken();
     for (const text of [wrong(), 'x', `lease-${'x'.repeat(49)}`, `lease-${'x'.repeat(20)}`])
       expect((await renew(text, newAddress())).status).toBe(403);
@@ -246,7 +246,7 @@ describe('leases', () => {
     expect(taken()).toEqual({ single: 0, batches: 0, reports: 0, other: [] });
   });
 
-  test('guesses cost few statements, and a live lease from the same address stays so on every replica', async () => {
+  test('guesses cost few statements, and a live lease from the same address stays valid on every replica', async () => {
     const address = newAddress();
     const lease = update.lease.replace('update-token ', '');
     const began = performance.now();
@@ -266,7 +266,7 @@ describe('leases', () => {
     }
   });
 
-  test('more than can be asked about are 503, never 403: a lease among them may live', async () => {
+  test('more than can be looked up return 503, never 403: a lease among them may be valid', async () => {
     const address = newAddress();
     for (const round of [1, 2]) await Promise.all(Array.from({ length: free * round }, () => renew(guess(), address)));
     const answers = await Promise.all(Array.from({ length: 900 }, () => renew(guess(), address)));
@@ -276,7 +276,7 @@ describe('leases', () => {
     expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([403, 503]));
   });
 
-  test('one whose update was cancelled is 403 each time, for one look-up', async () => {
+  test('one whose update was cancelled returns 403 each time, for one look-up', async () => {
     const other = await createStack(app);
     const dead = await startUpdate(app, other);
     const address = newAddress();
@@ -290,8 +290,8 @@ describe('leases', () => {
   });
 });
 
-describe('what is told of them', () => {
-  test('the log has a line for an address now and then, with no part of a token', async () => {
+describe('reporting', () => {
+  test('the log has an occasional line per address, with no part of a token', async () => {
     const lines: string[] = [];
     await using logging = await createTestApp({ settings, log: { write: (line) => lines.push(line) } });
     const tokens = Array.from({ length: 60 }, () => wrong());
@@ -305,7 +305,7 @@ describe('what is told of them', () => {
     expect(tokens.filter((token) => text.includes(token.slice(3, 9)))).toEqual([]);
   });
 
-  test('metrics count refusals by reason, and statements', async () => {
+  test('metrics count rejections by reason, and statements', async () => {
     const { text } = await ok(app.call('GET', '/metrics'));
     for (const reason of ['malformed', 'remembered', 'unknown', 'too-many'])
       expect(text).toMatch(
@@ -314,7 +314,7 @@ describe('what is told of them', () => {
     expect(text).toMatch(/holdfast_credential_lookups_total\{credential="lease",mode="batch"\} [1-9]/);
   });
 
-  test('the counts of addresses are kept without hashes or tokens, and swept', async () => {
+  test('the counts of addresses are stored without hashes or tokens, and swept', async () => {
     const rows = await query<{ source: string }>(app, 'select source from failed_lookups');
     expect(rows.length).toBeGreaterThan(0);
     expect(rows.filter(({ source }) => !/^(address [0-9a-f.:/]+|kind (hf-|lease-|other))$/.test(source))).toEqual([]);

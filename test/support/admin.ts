@@ -10,12 +10,12 @@ export interface AdminRun {
   readonly stderr: string;
 }
 
-/** Runs `holdfast admin` as a process of its own on the app's database and data folder, without master keys. */
+/** Runs `holdfast admin` as its own process on the app's database and data folder, without master keys. */
 export function runAdminCommand(app: TestApp, ...args: string[]): Promise<AdminRun> {
   return runAdminWith({}, app, ...args);
 }
 
-/** The same with further settings. */
+/** The same with additional settings. */
 export function runAdminWith(
   settings: Readonly<Record<string, string>>,
   app: TestApp,

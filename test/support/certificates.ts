@@ -13,16 +13,16 @@ export interface CertificateFiles {
   readonly key: string;
 }
 
-/** An authority of our own; its files go with `Symbol.asyncDispose`. */
+/** A private certificate authority. `Symbol.asyncDispose` deletes its files. */
 export interface TestAuthority extends AsyncDisposable {
   readonly directory: string;
-  /** Its own certificate. */
+  /** The CA's own certificate. */
   readonly caFile: string;
-  /** A certificate for a server under these names, as in `DNS:localhost,IP:127.0.0.1`, or with none for a client. */
+  /** A certificate for a server with these names, as in `DNS:localhost,IP:127.0.0.1`, or without names for a client. */
   issue(commonName: string, names?: string): Promise<CertificateFiles>;
 }
 
-/** Makes an authority with openssl; Node itself makes no certificates. */
+/** Creates an authority with openssl; Node cannot create certificates. */
 export async function createTestAuthority(): Promise<TestAuthority> {
   const openssl = await ensureSystemProgram(['openssl'], 'openssl');
   const directory = mkdtempSync(path.join(tmpdir(), 'holdfast-certificates-'));

@@ -15,9 +15,9 @@ import { type RoleParts, type Roles, startRolesBy, type TestDatabase } from './t
 import { hasTools } from './tools.ts';
 
 export interface ClusterOptions {
-  /** On the settings of every app, which come after. */
+  /** Overrides the settings of every app. */
   readonly settings?: Readonly<Record<string, string>>;
-  /** Blobs in an S3 server rather than in files. */
+  /** Blobs in an S3 server instead of files. */
   readonly s3?: 'minio' | 'versitygw';
 }
 
@@ -25,11 +25,11 @@ export interface ClusterOptions {
 export interface Cluster {
   readonly redis: RedisServer;
   readonly s3: S3Server | null;
-  /** Of the workers, by when they were started. */
+  /** Workers, in the order of their start. */
   readonly workers: readonly ClusterContext[];
-  /** Redis as the apps on this database see it. */
+  /** Redis as seen by the apps on this database. */
   redisUrl(database: TestDatabase): string;
-  /** The same, for a user who may do everything. */
+  /** The same, for a user with all rights. */
   redisAdminUrl(database: TestDatabase): string;
   stop(): Promise<void>;
 }
@@ -38,7 +38,7 @@ export interface Cluster {
 const redisDatabases = 500;
 
 /**
- * From here on `createTestApp` starts an API and a worker that meet in a Redis of this test file, and every body goes through
+ * Makes `createTestApp` start an API and a worker that share a Redis of this test file, and sends every body through
  * the queue, however small. Call `stop` after everything else.
  */
 export async function startCluster({ settings = {}, s3: kind }: ClusterOptions = {}): Promise<Cluster> {
@@ -47,7 +47,7 @@ export async function startCluster({ settings = {}, s3: kind }: ClusterOptions =
   const databases: string[] = [];
   const workers: ClusterContext[] = [];
   let buckets = 0;
-  // Each Postgres database with a Redis database of its own: jobs must not meet workers of another.
+  // Each Postgres database has its own Redis database: jobs must not reach the workers of another one.
   const numberOf = ({ url }: TestDatabase): number => {
     if (!databases.includes(url)) databases.push(url);
     return databases.indexOf(url);
@@ -65,7 +65,7 @@ export async function startCluster({ settings = {}, s3: kind }: ClusterOptions =
     });
     const bucket = `bucket-${++buckets}`;
     if (s3) await s3.createBucket(bucket);
-    // Each process with a store of its own, as it has a pool of its own.
+    // Each process has its own store, as it has its own pool.
     const openBlobs = () => (s3 ? { blobs: openS3(s3, bucket) } : {});
     const api = await createClusterContext(config, logger, { ...openBlobs(), ...overrides });
     const worker = await createClusterContext(config, logger, { ...openBlobs(), ...overrides });
@@ -86,7 +86,10 @@ export async function startCluster({ settings = {}, s3: kind }: ClusterOptions =
   return { redis, s3, workers, redisUrl, redisAdminUrl, stop };
 }
 
-/** The user that Holdfast is given may do all that it did; a Redis that was stopped or started again has nothing to tell. */
+/**
+ * Fails unless the user given to Holdfast had all the rights that it needed. A Redis that was stopped or restarted has
+ * no record of this.
+ */
 async function assertNothingDenied({ adminUrl }: RedisServer): Promise<void> {
   const admin = new Redis(adminUrl, { lazyConnect: true, retryStrategy: () => null });
   admin.on('error', () => {});
@@ -105,7 +108,7 @@ function openS3({ endpoint, region, accessKeyId, secretAccessKey }: S3Server, bu
   return new S3BlobStore({ ...where, requestTimeoutMs: 10_000 });
 }
 
-/** Runs the tests of another file in a cluster; leaves them out where its servers cannot be had. */
+/** Runs the tests of another file in a cluster; skips them where its servers are not available. */
 export async function runInCluster(options: ClusterOptions, importTests: () => Promise<unknown>): Promise<void> {
   if (!(await hasTools(['redis-server', ...(options.s3 ? [options.s3] : [])]))) {
     test.skip('in a cluster', () => {});
@@ -113,6 +116,6 @@ export async function runInCluster(options: ClusterOptions, importTests: () => P
   }
   const cluster = await startCluster(options);
   await importTests();
-  // Registered last, so that it comes after the apps of those tests are closed.
+  // Registered last, so that it runs after the apps of those tests are closed.
   afterAll(() => cluster.stop());
 }

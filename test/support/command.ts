@@ -5,16 +5,16 @@ import path from 'node:path';
 
 const bin = path.join(import.meta.dirname, '../../bin/holdfast.js');
 
-/** A verb of Holdfast that runs as a process of its own. */
+/** A Holdfast command that runs as its own process. */
 export interface RunningCommand {
-  /** All that it has written so far. */
+  /** Its output so far. */
   output(): string;
   /** Resolves when it has ended by itself. */
   ended(): Promise<{ readonly code: number | null; readonly stderr: string }>;
   stop(): Promise<void>;
 }
 
-/** Starts a verb with these settings and no others; whoever calls stops it. */
+/** Starts a command with these settings and no others. The caller must stop it. */
 export function startCommand(words: readonly string[], settings: Readonly<Record<string, string>>): RunningCommand {
   const env = { PATH: process.env['PATH'], HOME: tmpdir(), ...settings };
   const child = spawn(process.execPath, [bin, ...words], { env, stdio: ['ignore', 'pipe', 'pipe'] });

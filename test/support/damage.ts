@@ -5,21 +5,21 @@ import { gunzipSync } from 'node:zlib';
 import { query } from './database.ts';
 import type { TestApp } from './test-app.ts';
 
-/** A stored document of a test, whose bytes can be damaged behind the server's back. */
+/** A stored document of a test whose bytes can be damaged without the server's knowledge. */
 export interface StoredBytes {
   readonly id: string;
   readonly bytes: Buffer;
-  /** Null: in the row. */
+  /** Null when stored in the row. */
   readonly blobKey: string | null;
-  /** Writes other bytes in place of what is stored. */
+  /** Overwrites the stored bytes. */
   overwrite(bytes: Buffer): Promise<void>;
-  /** Puts back what was stored, and lets the server forget that it was damaged. */
+  /** Restores the stored bytes and clears the server's record of the damage. */
   restore(): Promise<void>;
-  /** Takes the object away; only of documents in the blob store. */
+  /** Deletes the object; only for documents in the blob store. */
   remove(): Promise<void>;
 }
 
-/** The stored bytes of a checkpoint, or of an update's fold point. */
+/** The stored bytes of a checkpoint, or of an update's snapshot. */
 export async function storedBytes(
   app: TestApp,
   id: string,
@@ -69,7 +69,7 @@ export function flipBit(bytes: Buffer, position: number, bit: number): Buffer {
   return flipped;
 }
 
-/** Positions spread over all of `length` bytes, both ends included. */
+/** Positions spread over all of `length` bytes, including both ends. */
 export function spread(length: number, count: number): number[] {
   return Array.from({ length: count }, (_, at) => Math.floor((at * (length - 1)) / (count - 1)));
 }
@@ -86,17 +86,17 @@ async function forgetDamage(app: TestApp, id: string): Promise<void> {
   await query(app, 'update checkpoints set damaged_at = null where id = $1', [id]);
 }
 
-/** An answer as a strict HTTP client takes it. */
+/** A response as a strict HTTP client reads it. */
 export interface StrictAnswer {
   readonly status: number;
-  /** Whether the answer came to a well-formed end. */
+  /** Whether the response had a well-formed end. */
   readonly isWhole: boolean;
   readonly isChunked: boolean;
-  /** Inflated; null when it is not whole gzip. */
+  /** Inflated; null when it is not complete gzip. */
   readonly body: Buffer | null;
 }
 
-/** GET over a socket of its own, with gzip or without. */
+/** GET over its own socket, with or without gzip. */
 export function getStrictly(url: string, auth: string, encoding: 'gzip' | 'identity'): Promise<StrictAnswer> {
   return new Promise((resolve, reject) => {
     const headers = { authorization: auth, accept: 'application/vnd.pulumi+9', 'accept-encoding': encoding };

@@ -2,7 +2,7 @@ import pg from 'pg';
 import type { TestApp } from './test-app.ts';
 import { until } from './until.ts';
 
-/** Runs SQL beside the app, on a connection of its own. */
+/** Runs SQL beside the app, on a separate connection. */
 export async function query<R extends pg.QueryResultRow = Record<string, unknown>>(
   app: TestApp,
   text: string,
@@ -17,7 +17,7 @@ export async function query<R extends pg.QueryResultRow = Record<string, unknown
   }
 }
 
-/** Lets each insert into the table wait, its transaction open, until the gate is released or disposed of. */
+/** Makes each insert into the table wait with its transaction open until the gate is released or disposed of. */
 export async function holdInserts(
   app: TestApp,
   table: string,
@@ -41,7 +41,7 @@ export async function holdInserts(
     await client.query('select pg_advisory_unlock(1)');
   };
   return {
-    /** Waits until as many sessions wait for a lock: at the gate, or behind one that does. */
+    /** Waits until this many sessions wait for a lock, at the gate or behind one that does. */
     reached: (sessions) =>
       until(async () => {
         const { rows } = await client.query(

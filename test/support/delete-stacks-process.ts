@@ -3,7 +3,7 @@ import { parseConfig } from '../../src/shared/platform/config/config.ts';
 import { KeyRing } from '../../src/shared/secrets/key-ring.ts';
 import { createStackDeletion } from '../../src/workers/maintenance/delete-stacks.ts';
 
-// A process that deletes what belongs to deleted stacks, slowly, for a test to kill.
+// A process that deletes the data of deleted stacks, slowly, so that a test can kill it.
 
 const config = parseConfig(process.env);
 const databaseUrl = process.env['HOLDFAST_DATABASE_URL'] ?? '';

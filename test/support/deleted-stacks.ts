@@ -9,7 +9,7 @@ export interface FilledStack extends TestStack {
 export interface Fill {
   /** Ended updates on top of two imports. */
   readonly updates: number;
-  /** Of each. */
+  /** The number of each. */
   readonly events: number;
   readonly entries: number;
 }
@@ -21,7 +21,7 @@ export async function createFilledStack(app: TestApp, fill: Fill): Promise<Fille
     await ok(app.call('POST', `${stack.path}/import`, { auth: stack.auth, body: deployment(round) }));
   await ok(app.call('POST', `${stack.path}/encrypt`, { auth: stack.auth, body: { plaintext: 'QQ==' } }));
   const { id: stackId } = (await ok(app.call('GET', stack.path, { auth: stack.auth }))).json;
-  // Each with a checkpoint of its own, over that of the one before.
+  // Each with its own checkpoint, based on the previous one.
   for (let version = 3; version < 3 + fill.updates; version++) {
     await query(
       app,
@@ -53,7 +53,7 @@ export const deleteStack = (app: TestApp, stack: TestStack) =>
 const ownedTables = ['updates', 'journals', 'checkpoints', 'former_stack_names', 'encryption_keys'];
 const historyTables = ['engine_events', 'journal_entries', 'journal_fold_points'];
 
-/** How many rows the tables have; of a database with one stack. */
+/** Row counts of the tables, for a database with one stack. */
 export async function countRows(app: TestApp): Promise<Record<string, number>> {
   const counts = [...ownedTables, ...historyTables, 'stacks'].map(
     (table) => `(select count(*)::integer from ${table}) as ${table}`,
@@ -68,11 +68,11 @@ interface StatementCount {
   readonly table: string;
   readonly transaction: string;
   readonly rows: number;
-  /** By a foreign key rather than by a statement of ours. */
+  /** By a foreign key rather than by one of our statements. */
   readonly cascaded: boolean;
 }
 
-/** From here on each statement that deletes or updates rows is noted, those of foreign keys as well. */
+/** Records each statement from now on that deletes or updates rows, including those of foreign keys. */
 export async function countStatements(app: TestApp): Promise<{
   readonly deletions: () => Promise<StatementCount[]>;
   readonly changes: () => Promise<StatementCount[]>;

@@ -8,12 +8,12 @@ export const dialects = { cli: cliAccept, contract: contractAccept } as const;
 export type DialectName = keyof typeof dialects;
 export const dialectNames: readonly DialectName[] = ['cli', 'contract'];
 
-/** A stack in the state that a route asks for. */
+/** A stack in the state that a route needs. */
 export interface Scene {
   readonly stack: TestStack;
   readonly updateId: string;
   readonly lease: string;
-  /** What the scene has besides, for bodies. */
+  /** Additional values of the scene, for bodies. */
   readonly ciphertext: string;
 }
 
@@ -23,19 +23,19 @@ type Verdict = 'taken' | 'refused';
 
 interface Bodies {
   readonly own: Readonly<Record<DialectName, BodyOf>>;
-  /** What each dialect makes of the other's body, where they differ. */
+  /** How each dialect handles the other's body, where they differ. */
   readonly crossed: Readonly<Record<DialectName, Verdict>> | null;
 }
 
 export interface DialectRow {
   /** An idle stack by default. */
   readonly needs?: Needs;
-  /** The contract does not know the route. */
+  /** The contract does not have the route. */
   readonly beyond?: true;
   readonly query?: string;
   readonly body?: Bodies;
   readonly status: 200 | 204;
-  /** The answer, with all its members. */
+  /** The response with all its members. */
   readonly answer?: Readonly<Record<DialectName, unknown>>;
 }
 
@@ -58,7 +58,7 @@ const apart = (cli: object | BodyOf, contract: object | BodyOf, crossed: Bodies[
   crossed,
 });
 const bothTaken = { cli: 'taken', contract: 'taken' } as const;
-/** The CLI's dialect takes the contract's form as well, which cannot be mistaken for its own. */
+/** The CLI's dialect also accepts the contract's form, which cannot be confused with its own. */
 const ownInContract = { cli: 'taken', contract: 'refused' } as const;
 const bothRefused = { cli: 'refused', contract: 'refused' } as const;
 
@@ -67,7 +67,7 @@ const config = { 'proj:a': { string: 'v', secret: false, object: false } };
 const environment = { 'git.head': 'abc' };
 const named = { orgName: text, projectName: 'proj', stackName: 'dev', tags: {} };
 export const document = deployment(1);
-/** The text of the state that a scene with a saved checkpoint has. */
+/** The text of the state in a scene with a saved checkpoint. */
 export const base = JSON.stringify(document);
 const verbatim = { version: 3, sequenceNumber: 1 };
 
@@ -326,7 +326,7 @@ export const dialectTable: Readonly<Record<string, DialectRow>> = {
   },
   [`PATCH ${U}/checkpointdelta`]: {
     needs: 'saved',
-    // The contract leaves the body open.
+    // The contract does not specify the body.
     beyond: true,
     body: same({
       version: 3,

@@ -2,18 +2,18 @@ import { gzipSync } from 'node:zlib';
 import { createStack, gzipped, ok, type RunningUpdate, startUpdate, type TestStack } from './state.ts';
 import { cliAccept, type TestApp } from './test-app.ts';
 
-/** A route that takes a body, at a stack or update that is ready for the call. */
+/** A route with a body, at a stack or update that is ready for the call. */
 export interface BodyRoute {
   readonly name: string;
   readonly kind: 'control' | 'payload';
   readonly method: string;
   readonly url: string;
   readonly auth: string;
-  /** A body that the route would take. */
+  /** A body that the route would accept. */
   readonly valid: string;
 }
 
-/** Stacks and updates in the states that the routes ask for; refused calls leave them so. */
+/** Stacks and updates in the states that the routes need; rejected calls leave them so. */
 export interface Scene {
   readonly idle: TestStack;
   readonly waiting: TestStack & { readonly updatePath: string };
@@ -41,7 +41,7 @@ export const routeNames = {
 } as const;
 export const allRouteNames = [...routeNames.payload, ...routeNames.control];
 
-/** A document that is small, and has what must survive: big numbers, escapes, odd keys. */
+/** A small document with content that must survive: big numbers, escapes, odd keys. */
 export const baseDocument =
   '{"version":3,"deployment":{"manifest":{"time":"2026-01-01T00:00:00Z","magic":"","version":""},"resources":[],"n":1.0}}';
 
@@ -145,7 +145,7 @@ export function headersOf(route: BodyRoute, extra: Readonly<Record<string, strin
   return { Accept: cliAccept, 'Content-Type': 'application/json', Authorization: route.auth, ...extra };
 }
 
-/** A gzip body that inflates to `bytes` spaces inside of the JSON text given in two halves; made once per size. */
+/** A gzip body that inflates to `bytes` spaces inside the JSON text given in two halves; created once per size. */
 export function bomb(bytes: number, before = '{"a":"', after = '"}'): Buffer {
   const filler = Buffer.alloc(bytes, 0x20);
   return gzipSync(Buffer.concat([Buffer.from(before), filler, Buffer.from(after)]), { level: 9 });

@@ -22,7 +22,7 @@ async function start(): Promise<void> {
   const own = process.env['HOLDFAST_TEST_DATABASE_URL'];
   if (own === undefined) {
     shared.directory = temporaryClusterDir();
-    // Throw-away data: speed matters, crash safety does not.
+    // Throwaway data: speed matters, crash safety does not.
     const flags = ['fsync=off', 'synchronous_commit=off', 'full_page_writes=off', 'max_connections=400'];
     shared.postgres = await startEmbeddedPostgres(shared.directory, logger, {
       flags: flags.flatMap((flag) => ['-c', flag]),

@@ -1,11 +1,11 @@
 import type { BlobStore } from '../../src/shared/platform/blobs/blob-store.ts';
 
-/** Puts that can be held up one by one, in the order in which they come. */
+/** Puts that can be held one by one, in the order of their arrival. */
 export class HeldPuts {
   #hold = 0;
   readonly held: (() => void)[] = [];
 
-  /** Holds up the next `count` puts. */
+  /** Holds the next `count` puts. */
   hold(count: number): void {
     this.#hold = count;
   }
@@ -14,7 +14,7 @@ export class HeldPuts {
     this.held[index]?.();
   }
 
-  /** Lets go of all that are held. */
+  /** Releases all held puts. */
   reset(): void {
     this.#hold = 0;
     for (const letGo of this.held.splice(0)) letGo();

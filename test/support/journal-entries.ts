@@ -28,7 +28,7 @@ export function creation(
   ];
 }
 
-/** A begin entry, with the pending operation when it has one. */
+/** A begin entry, with its pending operation if any. */
 export function beginning(sequenceId: number, operationId: number, operation?: object): object {
   return {
     version: 1,

@@ -2,16 +2,19 @@ import type { BlobStore } from '../../src/shared/platform/blobs/blob-store.ts';
 import { BlobStoreUnavailableError } from '../../src/shared/platform/blobs/blob-store.ts';
 import { openBlobStore } from '../../src/shared/platform/blobs/blob-stores.ts';
 
-/** A file blob store on a way that can be frozen: a put then fails for the caller, and its request is still on the way. */
+/**
+ * A file blob store behind a connection that can be frozen: a put then fails for the caller while its request is still
+ * pending.
+ */
 export interface LateBlobs {
   readonly blobs: BlobStore;
-  /** Requests on the way. */
+  /** Pending requests. */
   readonly onTheWay: () => number;
-  /** Puts from now on fail with a time-out, and arrive later. */
+  /** Makes puts from now on fail with a timeout and arrive later. */
   freeze(): void;
-  /** Puts from now on arrive at once; those on the way stay there. */
+  /** Makes puts from now on arrive at once; pending ones stay pending. */
   thaw(): void;
-  /** Lets all that is on the way arrive. */
+  /** Delivers all pending requests. */
   arrive(): Promise<void>;
 }
 

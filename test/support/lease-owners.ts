@@ -7,9 +7,9 @@ import { createStack, deployment, ok, type RunningUpdate, startUpdate, type Test
 import type { TestApp, TestResponse } from './test-app.ts';
 import { append, complete, getUpdate, saveState, saveVerbatim } from './update-calls.ts';
 
-/** Updates of somebody who is a member of another's stack, and what takes their lease away. */
+/** Updates of a member of another user's stack, and events that end their lease. */
 
-/** A stack of somebody else in which `login` is a member; `auth` is the member's. */
+/** A stack of another user in which `login` is a member; `auth` is the member's. */
 export interface Membership {
   readonly stack: TestStack;
   readonly login: string;
@@ -27,7 +27,7 @@ export async function join(app: TestApp): Promise<Membership> {
   return { owner, login, auth, tokenHash, stack: { ...owner, auth } };
 }
 
-/** An update of the member that has saved `r0`, and whose lease every replica knows. */
+/** An update of the member that has saved `r0` and whose lease is cached by every replica. */
 export async function leaveRunning(app: TestApp, { stack }: Membership, journal = true): Promise<RunningUpdate> {
   const update = await startUpdate(app, stack, { journal });
   await ok(journal ? append(app, update, creation(1, 'r0', stack)) : saveState(app, update, 1));
@@ -42,7 +42,7 @@ type LeaseCall = (app: TestApp, update: RunningUpdate, stack: TestStack) => Prom
 export const renew: LeaseCall = (app, update) =>
   app.call('POST', `${update.path}/renew_lease`, { auth: update.lease, body: { duration: 300 } });
 
-/** Every kind of call that a lease lets in. */
+/** Every kind of call that a lease authorizes. */
 export const calls: Readonly<Record<string, LeaseCall>> = {
   renewal: renew,
   complete: (app, update) => complete(app, update),
@@ -62,7 +62,7 @@ export const calls: Readonly<Record<string, LeaseCall>> = {
     }),
 };
 
-/** The update is over, `r0` is its state, and nobody holds the stack. */
+/** The update has ended, `r0` is its state, and the stack is not locked. */
 export async function expectKept(app: TestApp, member: Membership, update: RunningUpdate): Promise<void> {
   const { owner } = member;
   expect(await getUpdate(app, owner, update)).toMatchObject({ status: 'cancelled', result: 'failed', version: 1 });

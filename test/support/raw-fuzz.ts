@@ -1,16 +1,19 @@
 import { gzipSync } from 'node:zlib';
 import type { RandomSource } from '../faults/support/chaos.ts';
 
-/** What the requests of a fuzz run are aimed at, and with what they may be let in. */
+/** The targets of a fuzz run's requests, and the credentials they may use. */
 export interface Aims {
   readonly paths: readonly string[];
   readonly credentials: readonly string[];
 }
 
-/** One connection: pieces that are written one after another, and how the client leaves. */
+/** One connection: chunks that are written one after another, and how the client disconnects. */
 export interface FuzzCase {
-  readonly pieces: readonly Buffer[];
-  /** `stays`: until the server closes; `half`: says that no more comes; `leaves`: breaks off after a moment. */
+  readonly chunks: readonly Buffer[];
+  /**
+   * `stays`: until the server closes; `half`: closes its sending direction; `leaves`: breaks the connection after a
+   * moment.
+   */
   readonly end: 'stays' | 'half' | 'leaves';
 }
 
@@ -34,7 +37,7 @@ const oddPaths = [
 ];
 const bomb = gzipSync(Buffer.alloc(8 * 1024 * 1024, '[{},'));
 
-/** Makes the connections that a seed stands for. */
+/** Generates the connections of a seed. */
 export class RawFuzz {
   readonly #random: RandomSource;
   readonly #aims: Aims;
@@ -51,7 +54,7 @@ export class RawFuzz {
     const isCut = this.#chance(0.15);
     if (isCut) bytes = bytes.subarray(0, Math.floor(this.#random() * bytes.length));
     const end = this.#pick<FuzzCase['end']>(['stays', 'half', 'leaves', isCut ? 'half' : 'stays']);
-    return { pieces: this.#split(bytes), end };
+    return { chunks: this.#split(bytes), end };
   }
 
   #request(): Buffer {
@@ -119,7 +122,7 @@ export class RawFuzz {
     ])();
   }
 
-  /** The lines that say how long the body is, truly or not, and the body as it is written then. */
+  /** The header lines that state the body length, correctly or not, and the body as it is then written. */
   #framed(body: Buffer): { lines: string[]; bytes: Buffer } {
     const { length } = body;
     const chunked = () => this.#chunked(body);

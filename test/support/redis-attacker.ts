@@ -4,7 +4,7 @@ import { Redis, type RedisOptions } from 'ioredis';
 
 const chunkBytes = 512 * 1024 + 16;
 
-/** Someone who may do everything in Redis, and has nothing else. */
+/** An attacker who may do everything in Redis and has no other access. */
 export class RedisAttacker {
   readonly redis: Redis;
   readonly queue: Queue;
@@ -16,35 +16,35 @@ export class RedisAttacker {
     this.queue.on('error', () => {});
   }
 
-  /** Adds a job with what the queue of a trusting server would ask for. */
+  /** Adds a job with the options that a trusting server would use. */
   async forge(name: string, data: object, jobId: string = randomUUID()): Promise<string> {
     await this.queue.add(name, { replyTo: `holdfast:done:${randomUUID()}`, ...data }, { jobId, attempts: 1 });
     return jobId;
   }
 
-  /** Puts a body where a worker would look for it. */
+  /** Stores a body where a worker would look for it. */
   async plant(body: Buffer, key: string = randomUUID()): Promise<string> {
-    const pieces = Math.ceil(body.length / chunkBytes);
-    for (let at = 0; at < pieces; at++)
+    const chunks = Math.ceil(body.length / chunkBytes);
+    for (let at = 0; at < chunks; at++)
       await this.redis.set(pieceKey(key, at), body.subarray(at * chunkBytes, (at + 1) * chunkBytes));
-    await this.redis.set(`holdfast:body:${key}`, `${pieces} ${body.length} imports`);
+    await this.redis.set(`holdfast:body:${key}`, `${chunks} ${body.length} imports`);
     return key;
   }
 
-  /** Keys of the bodies that lie there whole. */
+  /** Keys of the complete bodies. */
   async bodies(): Promise<string[]> {
     const names = await this.redis.keys('holdfast:body:*');
     return names.flatMap((name) => /^holdfast:body:([^:]+)$/.exec(name)?.[1] ?? []).sort();
   }
 
-  async piece(key: string, at: number): Promise<Buffer> {
-    const piece = await this.redis.getBuffer(pieceKey(key, at));
-    if (!piece) throw new Error(`There is no piece ${at} of ${key}`);
-    return piece;
+  async chunk(key: string, at: number): Promise<Buffer> {
+    const chunk = await this.redis.getBuffer(pieceKey(key, at));
+    if (!chunk) throw new Error(`There is no chunk ${at} of ${key}`);
+    return chunk;
   }
 
-  async setPiece(key: string, at: number, piece: Buffer): Promise<void> {
-    await this.redis.set(pieceKey(key, at), piece, 'KEEPTTL');
+  async setChunk(key: string, at: number, chunk: Buffer): Promise<void> {
+    await this.redis.set(pieceKey(key, at), chunk, 'KEEPTTL');
   }
 
   /** Ids of the jobs that wait for a worker. */
@@ -53,7 +53,7 @@ export class RedisAttacker {
     return jobs.flatMap((job) => job?.id ?? []);
   }
 
-  /** Whether the job is over, well or not. */
+  /** Whether the job has ended, successfully or not. */
   async isOver(jobId: string): Promise<boolean> {
     return ['failed', 'completed', 'unknown'].includes(await this.queue.getJobState(jobId));
   }
@@ -66,27 +66,27 @@ export class RedisAttacker {
 
 export const pieceKey = (key: string, at: number): string => `holdfast:body:${key}:${at}`;
 
-/** What can be done to a body of several pieces. */
+/** Ways to tamper with a body of several chunks. */
 export const tamperings: Readonly<Record<string, (attacker: RedisAttacker, key: string) => Promise<void>>> = {
   'a bit changed': async (attacker, key) => {
-    const piece = await attacker.piece(key, 1);
-    piece[1000] = (piece[1000] as number) ^ 1;
-    await attacker.setPiece(key, 1, piece);
+    const chunk = await attacker.chunk(key, 1);
+    chunk[1000] = (chunk[1000] as number) ^ 1;
+    await attacker.setChunk(key, 1, chunk);
   },
-  'a piece cut short': async (attacker, key) =>
-    attacker.setPiece(key, 1, (await attacker.piece(key, 1)).subarray(0, -100)),
-  'a piece made longer': async (attacker, key) =>
-    attacker.setPiece(key, 0, Buffer.concat([await attacker.piece(key, 0), randomBytes(100)])),
-  'a piece of a hundred megabytes': async (attacker, key) => {
+  'a chunk cut short': async (attacker, key) =>
+    attacker.setChunk(key, 1, (await attacker.chunk(key, 1)).subarray(0, -100)),
+  'a chunk made longer': async (attacker, key) =>
+    attacker.setChunk(key, 0, Buffer.concat([await attacker.chunk(key, 0), randomBytes(100)])),
+  'a chunk of a hundred megabytes': async (attacker, key) => {
     await attacker.redis.setrange(pieceKey(key, 0), 100_000_000, 'x');
   },
-  'two pieces changed about': async (attacker, key) => {
-    const [first, second] = [await attacker.piece(key, 0), await attacker.piece(key, 1)];
-    await attacker.setPiece(key, 0, second);
-    await attacker.setPiece(key, 1, first);
+  'two chunks swapped': async (attacker, key) => {
+    const [first, second] = [await attacker.chunk(key, 0), await attacker.chunk(key, 1)];
+    await attacker.setChunk(key, 0, second);
+    await attacker.setChunk(key, 1, first);
   },
-  'a piece in place of another': async (attacker, key) => attacker.setPiece(key, 1, await attacker.piece(key, 0)),
-  'a piece that is no text': async (attacker, key) => {
+  'a chunk in place of another': async (attacker, key) => attacker.setChunk(key, 1, await attacker.chunk(key, 0)),
+  'a chunk that is not text': async (attacker, key) => {
     await attacker.redis.del(pieceKey(key, 1));
     await attacker.redis.rpush(pieceKey(key, 1), 'one', 'two');
   },

@@ -1,6 +1,6 @@
 import type { App } from '../../src/api/app.ts';
 
-/** All registered routes as `METHOD /path`, HEAD of GET routes included, read from the router itself. */
+/** All registered routes as `METHOD /path`, including HEAD of GET routes, read from the router itself. */
 export function listRoutes(app: App): string[] {
   const routes: string[] = [];
   const prefixes: string[] = [];
@@ -19,7 +19,7 @@ export function listRoutes(app: App): string[] {
   return routes;
 }
 
-/** Bodies that routes take, by the last part of their path; the others take any object. */
+/** Bodies that routes accept, by the last part of their path; the others accept any object. */
 export const bodySamples: Readonly<Record<string, object>> = {
   ':project': { stackName: 'dev' },
   rename: { newName: 'renamed' },

@@ -8,23 +8,23 @@ import { until } from './until.ts';
 
 const bin = path.join(import.meta.dirname, '../../bin/holdfast.js');
 
-/** `holdfast server` as a process of its own, whose memory is its own. */
+/** `holdfast server` as its own process with its own memory. */
 export interface ServerChild extends AsyncDisposable {
   [Symbol.asyncDispose](): Promise<void>;
   readonly pid: number;
   readonly port: number;
-  /** Base URL of the management listener; empty when there is none apart. */
+  /** Base URL of the management listener; empty when there is no separate one. */
   readonly management: string;
   /** Log lines so far. */
   lines(): { level: string; msg: string }[];
-  /** Forgets the peak of its memory. */
+  /** Resets the peak of its memory. */
   resetPeak(): void;
-  /** The most resident memory since then, in MB (Linux). */
+  /** Peak resident memory since then, in MB (Linux). */
   peakMb(): number;
   readonly hasEnded: () => boolean;
 }
 
-/** Starts a server on a database with free ports, and waits until it listens. */
+/** Starts a server on a database with free ports and waits until it listens. */
 export async function startServerChild(
   database: TestDatabase,
   settings: Readonly<Record<string, string>> = {},

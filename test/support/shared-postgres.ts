@@ -10,6 +10,6 @@ interface SharedPostgres {
 const key = Symbol.for('holdfast.test.postgres');
 const holder = globalThis as unknown as Record<symbol, SharedPostgres | undefined>;
 
-/** What global set-up and tear-down share: Jest loads their modules apart, so it lies on the global object. */
+/** State shared by global set-up and tear-down: Jest loads their modules separately, so it is on the global object. */
 holder[key] ??= { users: 0 };
 export const shared: SharedPostgres = holder[key];

@@ -5,7 +5,7 @@ import path from 'node:path';
 
 const mebibyte = 1024 * 1024;
 
-/** A file system in memory that can run full, without taking that memory. Linux, root. */
+/** A file system in memory that can run full without using that memory. Linux, root. */
 export class SmallDisk implements Disposable {
   readonly directory: string;
   readonly #bytes: number;
@@ -27,9 +27,9 @@ export class SmallDisk implements Disposable {
     }
   }
 
-  /** Takes away what is free. */
+  /** Uses up the free space. */
   fill(): void {
-    // Others may be writing meanwhile: it cannot be made smaller than what is in it.
+    // Others may be writing meanwhile: it cannot be made smaller than its contents.
     for (let attempt = 1; ; attempt++) {
       const { bsize, blocks, bfree } = statfsSync(this.directory);
       try {
@@ -41,7 +41,7 @@ export class SmallDisk implements Disposable {
     }
   }
 
-  /** Gives it back. */
+  /** Restores the free space. */
   makeRoom(): void {
     this.#resize(this.#bytes);
   }

@@ -1,7 +1,7 @@
 import { gzipSync } from 'node:zlib';
 import type { TestApp, TestResponse } from './test-app.ts';
 
-/** A stack with a member's token, for tests that start from there. */
+/** A stack with a member's token, as the starting point of a test. */
 export interface TestStack {
   readonly auth: string;
   readonly path: string;
@@ -12,7 +12,7 @@ export interface TestStack {
 
 let stackNumber = 0;
 
-/** Makes a stack in a new organization; `auth` is its admin's. */
+/** Creates a stack in a new organization; `auth` is its admin's. */
 export async function createStack(app: TestApp): Promise<TestStack> {
   const organization = `org${process.pid}-${++stackNumber}`;
   const auth = `token ${await app.createUser(organization, 'admin')}`;
@@ -29,7 +29,7 @@ export interface RunningUpdate {
   readonly version: number;
 }
 
-/** Creates and starts an update, with journaling only when asked for. */
+/** Creates and starts an update, with journaling only when requested. */
 export async function startUpdate(
   app: TestApp,
   stack: TestStack,
@@ -58,7 +58,7 @@ export function deployment(count: number, note = ''): { version: number; deploym
   return { version: 3, deployment: { manifest: { time: '2026-01-01T00:00:00Z', magic: '', version: '' }, resources } };
 }
 
-/** The request, failed loudly unless it was answered 2xx. */
+/** Sends the request; throws unless the response is 2xx. */
 export async function ok(response: Promise<TestResponse>): Promise<TestResponse> {
   const answer = await response;
   if (answer.status < 200 || answer.status > 299) throw new Error(`${answer.status}: ${answer.text}`);

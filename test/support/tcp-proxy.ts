@@ -4,19 +4,19 @@ import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 /** A TCP proxy whose traffic a test can stop or cut. */
 export interface TcpProxy extends AsyncDisposable {
   [Symbol.asyncDispose](): Promise<void>;
-  /** The URL given, its host and port replaced by the proxy's. */
+  /** The given URL with its host and port replaced by the proxy's. */
   readonly url: string;
-  /** Forwards nothing any more, but keeps connections open and takes new ones: a host that hangs. */
+  /** Stops forwarding, but keeps connections open and accepts new ones: a host that hangs. */
   hang(): void;
-  /** Goes on, with what has waited. */
+  /** Resumes, and delivers the bytes that have waited. */
   resume(): void;
-  /** As `hang`, for good as far as open connections go: what they send is lost, and the client never learns of an end. */
+  /** Like `hang`, but permanent for open connections: what they send is lost, and the client never learns of an end. */
   vanish(): void;
   /** After `vanish`: the target has long forgotten the old connections, new ones go through. */
   reappear(): void;
   /** Breaks all open connections. */
   cut(): void;
-  /** Refuses new connections until `accept`, and breaks the open ones. */
+  /** Rejects new connections until `accept`, and breaks the open ones. */
   refuse(): void;
   accept(): void;
   connections(): number;
@@ -26,7 +26,7 @@ export interface TcpProxy extends AsyncDisposable {
 export async function openTcpProxy(target: string): Promise<TcpProxy> {
   const { hostname, port } = new URL(target);
   const pairs = new Set<readonly [client: Socket, server: Socket]>();
-  /** Clients that are to hear nothing more. */
+  /** Clients that must not get any more data. */
   const forsaken = new Set<Socket>();
   let hanging = false;
   let refusing = false;
@@ -78,7 +78,7 @@ export async function openTcpProxy(target: string): Promise<TcpProxy> {
       hanging = false;
       for (const [client, server] of [...pairs]) {
         forsaken.add(client);
-        // Read on, or the client's own end would not be noticed.
+        // Continue reading, or the client's own end would not be noticed.
         client
           .removeAllListeners('data')
           .on('data', () => {})

@@ -19,17 +19,17 @@ import { templateDatabase, withDatabase } from './global-setup.ts';
 export const cliAccept = 'application/vnd.pulumi+9';
 export const contractAccept = 'application/vnd.service+8';
 
-/** A database of the test's own, with all migrations. */
+/** A database for one test, with all migrations. */
 export interface TestDatabase extends AsyncDisposable {
   [Symbol.asyncDispose](): Promise<void>;
   readonly url: string;
 }
 
-/** Of all apps of a test file, so that they can share a database. */
+/** Shared by all apps of a test file, so that they can share a database. */
 export const masterKeys = KeyRing.generate();
 const openApps = new Set<TestApp>();
 
-/** Clones the template, or a database without sessions, as it is. Drop it with `await using` or in afterAll. */
+/** Clones the template, or another database without sessions, unchanged. Drop it with `await using` or in afterAll. */
 export async function createTestDatabase(original?: TestDatabase): Promise<TestDatabase> {
   const server = process.env['HOLDFAST_TEST_DATABASE_URL'];
   if (server === undefined) throw new Error('No test database: run through the integration or contracts project');
@@ -53,15 +53,15 @@ async function runOnServer(url: string, statement: string): Promise<void> {
 }
 
 export interface TestAppOptions {
-  /** To let several apps, as replicas, share one database and data folder. */
+  /** Lets several apps share one database and data folder, like replicas. */
   readonly database?: TestDatabase;
   readonly dataDir?: string;
   /** Settings by the names of their environment variables. */
   readonly settings?: Readonly<Record<string, string>>;
   readonly overrides?: ContextOverrides;
-  /** A key ring of the test's own, as HOLDFAST_MASTER_KEYS has it. */
+  /** A key ring of the test's own, in the format of HOLDFAST_MASTER_KEYS. */
   readonly masterKeys?: string;
-  /** Where log lines go; nowhere by default. */
+  /** Where log lines go; discarded by default. */
   readonly log?: { write(line: string): void };
 }
 
@@ -81,15 +81,15 @@ export interface TestApp extends AsyncDisposable {
   readonly context: ApiContext;
   readonly database: TestDatabase;
   readonly dataDir: string;
-  /** Makes a user with a role in the organization (made when absent) and returns an API token. */
+  /** Creates a user with a role in the organization (created if missing) and returns an API token. */
   createUser(organization: string, role: Role, login?: string): Promise<string>;
-  /** Calls the API as the CLI would: JSON in, JSON out. `auth` is the whole Authorization header. */
+  /** Calls the API like the CLI: JSON in, JSON out. `auth` is the whole Authorization header. */
   call(method: string, url: string, options?: CallOptions): Promise<TestResponse>;
 }
 
 export interface CallOptions {
   readonly auth?: string;
-  /** An object is sent as JSON; a Buffer or string as it is. */
+  /** An object is sent as JSON; a Buffer or string is sent unchanged. */
   readonly body?: object | Buffer | string;
   readonly accept?: string | null;
   readonly headers?: Readonly<Record<string, string>>;
@@ -98,11 +98,11 @@ export interface CallOptions {
 /** The roles of one app, started. */
 export interface Roles {
   readonly context: ApiContext;
-  /** Closes what the API's own lifecycle does not. */
+  /** Closes what the API's own lifecycle does not close. */
   readonly close: () => Promise<void>;
 }
 
-/** What roles are started with. */
+/** The inputs for starting roles. */
 export interface RoleParts {
   readonly settings: Readonly<Record<string, string>>;
   readonly database: TestDatabase;
@@ -113,19 +113,19 @@ export interface RoleParts {
 
 let fileSettings: Readonly<Record<string, string>> = {};
 
-/** Settings of all apps of this test file from now on; those of an app's own come after. */
+/** Settings of all apps of this test file from now on; an app's own settings override them. */
 export function setSettings(settings: Readonly<Record<string, string>>): void {
   fileSettings = settings;
 }
 
 let startRoles: (parts: RoleParts) => Promise<Roles> = startEmbedded;
 
-/** Lets `createTestApp` start its roles in another way, in this test file from now on. */
+/** Makes `createTestApp` start its roles in another way, in this test file from now on. */
 export function startRolesBy(start: (parts: RoleParts) => Promise<Roles>): void {
   startRoles = start;
 }
 
-/** Whether apps of this test file hand bodies to workers through Redis. */
+/** Whether apps of this test file pass bodies to workers through Redis. */
 export function isClustered(): boolean {
   return startRoles !== startEmbedded;
 }
@@ -136,7 +136,7 @@ async function startEmbedded({ settings, database, masterKeys, logger, overrides
   return { context: createApiContext(shared, startInProcessJobs(shared)), close: async () => {} };
 }
 
-/** Starts an app on a fresh database, or on the one given. Everything is closed by `await using`, or by disposing. */
+/** Starts an app on a fresh database, or on the given one. Everything is closed by `await using`, or by disposing. */
 export async function createTestApp(options: TestAppOptions = {}): Promise<TestApp> {
   const database = options.database ?? (await createTestDatabase());
   const dataDir = options.dataDir ?? mkdtempSync(path.join(tmpdir(), 'holdfast-test-'));
@@ -210,7 +210,7 @@ export function testApp(options: TestAppOptions = {}): TestApp {
   };
 }
 
-/** Apps that the test has not disposed of; the leak guard asks. */
+/** Apps that the test has not disposed of, for the leak guard. */
 export function listOpenApps(): readonly TestApp[] {
   return [...openApps];
 }

@@ -4,7 +4,7 @@ import { Type } from 'typebox';
 import { sql } from '../../src/shared/platform/db/sql.ts';
 import type { TestApp } from './test-app.ts';
 
-/** An answer as it came over the wire. */
+/** A response as received over the wire. */
 export interface WireAnswer {
   readonly status: number;
   readonly headers: ReadonlyMap<string, string>;
@@ -13,20 +13,20 @@ export interface WireAnswer {
   readonly json: any;
 }
 
-/** Writes to the server's socket; what it answered is in `answers` once it is there. */
+/** Writes to the server's socket; the responses are in `answers` once they arrive. */
 export interface WireConnection {
   write(data: string | Buffer): Promise<void>;
-  /** The next answer; null when the server closes the connection without one. */
+  /** The next response; null when the server closes the connection without one. */
   answer(limitMs?: number): Promise<WireAnswer | null>;
-  /** The status of an interim answer such as 100; fails when something else comes. */
+  /** The status of an interim response such as 100; fails when something else arrives. */
   interim(): Promise<number>;
-  /** Breaks the connection off, as a killed client does. */
+  /** Breaks the connection, like a killed client. */
   destroy(): void;
-  /** Says that nothing more will come, and leaves the other direction open. */
+  /** Closes the sending direction and leaves the other one open. */
   end(): void;
 }
 
-/** A test app that listens on a port of its own, for what only real sockets can do. */
+/** A test app that listens on its own port, for tests that need real sockets. */
 export class WireServer {
   readonly app: TestApp;
   readonly port: number;
@@ -53,7 +53,7 @@ export class WireServer {
     return new SocketConnection(socket);
   }
 
-  /** One request, written as it is, on a connection of its own. */
+  /** One request, written unchanged on its own connection. */
   async send(...parts: (string | Buffer)[]): Promise<WireAnswer | null> {
     const connection = this.connect();
     try {
@@ -64,7 +64,7 @@ export class WireServer {
     }
   }
 
-  /** A request with head and body, closed afterwards. `headers` come on top of Host, Connection and Content-Length. */
+  /** A request with head and body, closed afterwards. `headers` are added to Host, Connection and Content-Length. */
   request(
     method: string,
     target: string,
@@ -105,7 +105,7 @@ class SocketConnection implements WireConnection {
       this.#received.push(chunk);
       this.#wake();
     });
-    // A server that refuses a body may reset the connection while we are still writing.
+    // A server that rejects a body may reset the connection while we are still writing.
     socket.on('error', () => {});
     socket.on('close', () => {
       this.#closed = true;
@@ -140,7 +140,7 @@ class SocketConnection implements WireConnection {
           resolve();
         };
       });
-      // What comes in one go is looked at in one go.
+      // Data that arrives at once is parsed at once.
       await new Promise((resolve) => setImmediate(resolve));
     }
   }
@@ -169,7 +169,7 @@ class SocketConnection implements WireConnection {
   }
 }
 
-/** Cuts one HTTP answer off what was received; null when it is not whole yet. */
+/** Removes one HTTP response from the received data; null when it is not complete yet. */
 function takeAnswer(received: Buffer, closed: boolean): { answer: WireAnswer; bytes: number } | null {
   const headEnd = received.indexOf('\r\n\r\n');
   if (headEnd < 0) return null;
@@ -229,9 +229,9 @@ function takeChunks(rest: Buffer): { body: Buffer; bytes: number } | null {
 
 const DigestRow = Type.Object({ name: Type.String(), digest: Type.String() });
 
-/** A digest of all rows that calls may change, by table; but for a counter that is no more than a ticket. */
+/** A digest of all rows that calls may change, by table, except for a counter that is only a ticket. */
 export async function digestRows(app: TestApp): Promise<Record<string, string>> {
-  // Over the app's own pool: to log in anew takes longer than most of the calls under test.
+  // Over the app's own pool: a new login takes longer than most of the calls under test.
   const rows = await app.context.db.any(sql.rows(DigestRow)`
     select name, count(*) || ':' || md5(string_agg(row::text, '|' order by row::text)) as digest from (
     select 'organizations' as name, to_jsonb(t) - 'full_assigned' as row from organizations t
@@ -248,8 +248,8 @@ export async function digestRows(app: TestApp): Promise<Record<string, string>> 
   return Object.fromEntries(rows.map(({ name, digest }) => [name, digest]));
 }
 
-/** The answer is the CLI's error shape: JSON whose `code` is the status. */
-export function expectRefusal(answer: WireAnswer | null, status: number | readonly number[]): void {
+/** The response is the CLI's error shape: JSON whose `code` is the status. */
+export function expectRejection(answer: WireAnswer | null, status: number | readonly number[]): void {
   const statuses = typeof status === 'number' ? [status] : status;
   if (answer === null) throw new Error(`The connection was closed without an answer instead of ${statuses.join('/')}`);
   expect({ status: answer.status, body: answer.body }).toEqual({
@@ -258,7 +258,7 @@ export function expectRefusal(answer: WireAnswer | null, status: number | readon
   });
   expect(answer.headers.get('content-type')).toMatch(/^application\/json/);
   expect(answer.json).toEqual({ code: answer.status, message: expect.stringMatching(/./) });
-  // Nothing of the machine inside: no stack, no SQL, no path of ours.
+  // Reveals nothing internal: no stack trace, no SQL, no path.
   expect(answer.json.message).not.toMatch(/node_modules|\bat .*\.ts|select |insert into/);
 }
 

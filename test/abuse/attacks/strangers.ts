@@ -5,14 +5,14 @@ import { gzipSync } from 'node:zlib';
 import type { Attack } from '../support/attack.ts';
 import { Caller, Statuses, strangeAddress } from '../support/calls.ts';
 
-// Attacks of those who have no token.
+// Attacks by callers without a token.
 
 /** 64 MiB of small objects in 64 KiB: takes gigabytes when it is parsed. */
 const manyObjects = gzipSync(Buffer.from(`[${'{},'.repeat(22_000_000)}{}]`));
 /** 1.4 MB in 1.4 KB. */
 const someObjects = gzipSync(Buffer.from(`[${'{},'.repeat(480_000)}{}]`));
 
-/** Calls in `lines` lines until the signal. */
+/** Makes calls over `lines` parallel connections until the signal. */
 async function repeat(lines: number, signal: AbortSignal, call: (line: number) => Promise<void>): Promise<void> {
   await Promise.all(
     Array.from({ length: lines }, async (_, line) => {
@@ -23,7 +23,7 @@ async function repeat(lines: number, signal: AbortSignal, call: (line: number) =
 
 const unknownPaths = ['/x', '/healthz', '/api/none', '/api/user', '/api/stacks/noisy/proj'];
 
-/** Large bodies for paths that do not exist, that take none, or that want a token. */
+/** Large bodies for paths that do not exist, that accept none, or that require a token. */
 export const bodiesForNobody: Attack = {
   name: 'bodies for nobody',
   run: async ({ url }, signal) => {
@@ -59,7 +59,7 @@ export const wrongTokens: Attack = {
   },
 };
 
-/** Heads that never end, bodies of a byte a second, and connections that say nothing. */
+/** Heads that never end, bodies of a byte per second, and silent connections. */
 export const slowConnections: Attack = {
   name: 'slow connections',
   run: async ({ url }, signal) => {
@@ -73,13 +73,13 @@ export const slowConnections: Attack = {
   },
 };
 
-/** As many connections as can be had, each with a call now and then. */
+/** As many connections as possible, each with a call now and then. */
 export const manyConnections: Attack = {
   name: 'many connections',
   run: ({ url }, signal) => openMany(url, 3_000, signal, () => 'GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n'),
 };
 
-/** Holds connections open, and writes a byte a second to each. What was cut off is opened again. */
+/** Keeps connections open, writes a byte a second to each, and replaces those that are cut off. */
 async function openMany(
   url: string,
   count: number,

@@ -7,12 +7,12 @@ import { Caller, Statuses, strangeAddress } from '../support/calls.ts';
 import { completeUpdate, createStack, startUpdate } from '../support/steps.ts';
 import type { Target } from '../support/target.ts';
 
-// Attacks of a tenant against the others.
+// Attacks by a tenant on the others.
 
 const kib = 1024;
 const mib = 1024 * kib;
 
-/** Of one large thing that a call may bring, just below its limit. */
+/** Size of one large item in a call, just below its limit. */
 const largeBytes = 1_000 * kib;
 
 async function callAll(
@@ -34,7 +34,7 @@ async function callAll(
   return statuses;
 }
 
-/** Chunked bodies of which a byte comes every three seconds: each asks for room. */
+/** Chunked bodies that send a byte every three seconds: each asks for budget. */
 export const trickledUploads: Attack = {
   name: 'trickled uploads',
   run: async ({ url, noisy }, signal) => {
@@ -102,7 +102,7 @@ export function historyPages(count: number): Attack {
   };
 }
 
-/** Bodies of decrypt calls, as large as they come. */
+/** Decrypt calls with bodies of the maximum size. */
 export function largeDecrypts(megabytes: number): Attack {
   let path = '';
   let body = Buffer.alloc(0);
@@ -159,7 +159,7 @@ export function largeRenames(megabytes: number): Attack {
   };
 }
 
-/** Many calls of no weight. */
+/** Many lightweight calls. */
 export const manyCalls: Attack = {
   name: 'many calls',
   run: (target, signal) => callAll(target, signal, { lines: 16, path: '/api/user/stacks' }),

@@ -4,12 +4,12 @@ import type { Statuses } from './calls.ts';
 import { type Innocent, workAside } from './innocent-tenant.ts';
 import type { Target } from './target.ts';
 
-/** An attack that goes on until its signal is aborted. */
+/** An attack that runs until its signal is aborted. */
 export interface Attack {
   readonly name: string;
-  /** What must be there before, and is not measured. */
+  /** Preparation, which is not measured. */
   readonly prepare?: (target: Target) => Promise<void>;
-  /** Resolves with what the attacker was answered. */
+  /** Resolves with the responses to the attacker. */
   readonly run: (target: Target, signal: AbortSignal) => Promise<Statuses>;
 }
 
@@ -23,12 +23,12 @@ export interface AttackReport {
   readonly rssPeak: number;
 }
 
-/** Longest time that the innocent tenant is given to get something done, in ms. */
+/** Maximum time for the innocent tenant to get something done, in ms. */
 const doneLimitMs = 60_000;
-/** Longest time that an attack and the innocent tenant may take to end once they were told, in ms. */
+/** Maximum time for an attack and the innocent tenant to stop after the signal, in ms. */
 const endLimitMs = 120_000;
 
-/** Attacks for `seconds`, and until another tenant has got something done, and tells what both met. */
+/** Attacks for `seconds`, and until another tenant has got something done; returns what both experienced. */
 export async function attack(target: Target, { name, prepare, run }: Attack, seconds: number): Promise<AttackReport> {
   await prepare?.(target);
   const pids = [...target.processes.values()].map((pid) => pid());

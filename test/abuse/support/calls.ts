@@ -1,6 +1,6 @@
 import { Agent, type IncomingHttpHeaders, request } from 'node:http';
 
-/** Where attackers come from: not where the innocent tenant does. */
+/** Source address of attackers, different from the innocent tenant's. */
 export const strangeAddress = '127.0.0.2';
 
 export interface Call {
@@ -13,7 +13,7 @@ export interface Call {
   readonly timeoutMs?: number;
 }
 
-/** `status` is null when the connection ended without an answer, or the call took too long. */
+/** `status` is null when the connection ended without a response, or the call took too long. */
 export interface Answer {
   readonly status: number | null;
   readonly headers: IncomingHttpHeaders;
@@ -24,7 +24,7 @@ export interface Answer {
 
 const keptChars = 1024;
 
-/** Calls a server over connections of its own, from an address of its own. Nothing is repeated. */
+/** Calls a server over its own connections and from its own address. Nothing is repeated. */
 export class Caller {
   readonly #url: string;
   readonly #agent: Agent;
@@ -67,7 +67,7 @@ export class Caller {
     return promise;
   }
 
-  /** The JSON of an answer that must be a 2xx of up to 1 KiB. */
+  /** The JSON of a response that must be a 2xx of up to 1 KiB. */
   async json<T>(call: Call): Promise<T> {
     const { status, text } = await this.call(call);
     if (status === null || status > 299) throw new Error(`${call.method ?? 'GET'} ${call.path}: ${status} ${text}`);
@@ -79,7 +79,7 @@ export class Caller {
   }
 }
 
-/** How often each status came; `none` is no answer. */
+/** Number of responses by status; `none` is no response. */
 export class Statuses {
   readonly #counts = new Map<string, number>();
 

@@ -5,7 +5,7 @@ import { Caller } from './calls.ts';
 import { createStack, startUpdate } from './steps.ts';
 import type { Target } from './target.ts';
 
-/** What a tenant met that does nothing but its work. */
+/** Results of a tenant that only does its work. */
 export interface Innocent {
   /** Latencies of `GET /api/user`, in ms. */
   readonly p50: number;
@@ -14,7 +14,7 @@ export interface Innocent {
   readonly calls: number;
   /** Checkpoints of 600 KB that were saved. */
   readonly writes: number;
-  /** Calls that were not answered with success, repeats included. */
+  /** Unsuccessful calls, including repeats. */
   readonly failures: readonly string[];
 }
 
@@ -24,8 +24,8 @@ const writePauseMs = 500;
 const documentBytes = 600_000;
 
 /**
- * Works as a small CI job does until `signal` is aborted: one call after another, and a checkpoint now and then. Says by `onWork` when
- * some calls and a checkpoint were answered.
+ * Works like a small CI job until `signal` is aborted: one call after another, and a checkpoint now and then. Calls
+ * `onWork` when some calls and a checkpoint have succeeded.
  */
 export async function workAside(target: Target, signal: AbortSignal, onWork: () => void): Promise<Innocent> {
   const { quiet, url } = target;

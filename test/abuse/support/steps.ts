@@ -8,7 +8,7 @@ export interface Update {
   readonly lease: string;
 }
 
-/** Makes a stack and returns its path. */
+/** Creates a stack and returns its path. */
 export async function createStack(caller: Caller, { organization, auth }: Tenant): Promise<string> {
   const path = `/api/stacks/${organization}/proj`;
   const name = `s${randomUUID().slice(0, 8)}`;
@@ -16,7 +16,7 @@ export async function createStack(caller: Caller, { organization, auth }: Tenant
   return `${path}/${name}`;
 }
 
-/** Creates an update with this request, and starts it. */
+/** Creates an update with this request and starts it. */
 export async function startUpdate(caller: Caller, { auth }: Tenant, stack: string, request = {}): Promise<Update> {
   const created = await caller.json<{ updateID: string }>({
     method: 'POST',

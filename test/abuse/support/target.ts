@@ -5,13 +5,13 @@ import { join } from 'node:path';
 import { startCluster } from '../../../testkit/cluster.ts';
 import { startOwnHoldfast } from '../../../testkit/holdfast-server.ts';
 
-/** A user, and the organization that is theirs. */
+/** A user and the user's own organization. */
 export interface Tenant {
   readonly organization: string;
   readonly auth: string;
 }
 
-/** A server that is attacked. */
+/** The server under attack. */
 export interface Target extends AsyncDisposable {
   readonly shape: 'embedded' | 'cluster';
   readonly url: string;

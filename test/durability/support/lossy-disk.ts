@@ -9,10 +9,10 @@ import { pollUntil } from '../../../testkit/poll.ts';
 import { sendSignal } from '../../../testkit/process-session.ts';
 import { ensureToolchain } from '../../../testkit/toolchain/toolchain.ts';
 
-/** What a power cut leaves of writes that were not synced: nothing, or a part that the seed chooses. */
+/** What a power cut leaves of unsynced writes: nothing, or a part chosen by the seed. */
 export type Loss = 'all' | { readonly seed: number };
 
-/** Losses that tests go through: the clean one, and torn ones that differ. */
+/** Losses used in tests: the clean one, and different torn ones. */
 export const losses: readonly (readonly [string, Loss])[] = [
   ['all of it', 'all'],
   ['parts of it (1)', { seed: 1 }],
@@ -25,7 +25,7 @@ process.on('exit', () => {
   for (const child of running) child.stdin?.end();
 });
 
-/** A file system in memory that forgets at a power cut what was not synced: testkit/toolchain/go/lossy-disk. Linux, root. */
+/** A file system in memory that loses unsynced writes at a power cut: testkit/toolchain/go/lossy-disk. Linux, root. */
 export class LossyDisk implements AsyncDisposable {
   readonly directory: string;
   readonly #process: ChildProcess;
@@ -55,12 +55,14 @@ export class LossyDisk implements AsyncDisposable {
     throw new Error(`a file system cannot be mounted: ${complaint.trim()}`);
   }
 
-  /** Cuts the power: what was not synced is lost, and every call on the disk fails until `restore`. */
+  /** Cuts the power: unsynced writes are lost, and every call on the disk fails until `restore`. */
   async cut(loss: Loss = 'all'): Promise<void> {
     await this.#command(loss === 'all' ? 'cut' : `cut ${loss.seed}`);
   }
 
-  /** Brings back what the cut left, once every process on the disk has ended, as it would have without power. */
+  /**
+   * Restores what the power cut left. Call after every process on the disk has ended, as it would have without power.
+   */
   async restore(): Promise<void> {
     await pollUntil('the processes on the disk end', () => killProcessesIn(this.directory) === 0, {
       timeoutMs: 60_000,
@@ -68,7 +70,7 @@ export class LossyDisk implements AsyncDisposable {
     await this.#command('restore');
   }
 
-  /** Calls of fsync and the like since the last mount. */
+  /** Number of fsync and similar calls since the last mount. */
   async syncs(): Promise<number> {
     return Number((await this.#command('stats')).split(' ')[1]);
   }
@@ -89,7 +91,7 @@ export class LossyDisk implements AsyncDisposable {
   }
 }
 
-/** Kills the processes whose working folder is in `directory`, as that of Postgres is; returns how many there were. */
+/** Kills the processes whose working folder is in `directory`, such as Postgres; returns how many there were. */
 function killProcessesIn(directory: string): number {
   let found = 0;
   for (const name of readdirSync('/proc').filter((entry) => /^\d+$/.test(entry))) {
@@ -107,8 +109,8 @@ function killProcessesIn(directory: string): number {
 }
 
 /**
- * Defines tests that need such a disk. Where it cannot be had they are skipped and the reason printed; in CI that is a
- * failure where it could be had: on Linux, as root, with /dev/fuse.
+ * Defines tests that need such a disk. Where it is not available they are skipped and the reason is printed; in CI that
+ * is a failure where it should be available: on Linux, as root, with /dev/fuse.
  */
 export async function describeOnLossyDisk(name: string, define: () => void): Promise<void> {
   const reason = await reasonToSkip();

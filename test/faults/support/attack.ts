@@ -9,7 +9,7 @@ const connection = { maxRetriesPerRequest: 0, connectTimeout: 1_000, commandTime
 const readyMs = 2_000;
 const limitMs = 6_000;
 
-/** Pulls bodies and jobs that are on their way about, and adds some. False when Redis could not be reached. */
+/** Tampers with pending bodies and jobs, and adds some. Returns false when Redis was unreachable. */
 export async function attackAtRandom(cluster: Cluster, random: () => number): Promise<boolean> {
   const attacker = new RedisAttacker(cluster.redisUrl, connection);
   const within = (work: Promise<unknown>, ms: number): Promise<boolean> =>
@@ -22,7 +22,7 @@ export async function attackAtRandom(cluster: Cluster, random: () => number): Pr
     ]);
   try {
     if (!(await within(attacker.queue.waitUntilReady(), readyMs))) return false;
-    // Redis may go in the middle of it.
+    // Redis may go away during this.
     await within(attack(cluster, attacker, random), limitMs);
     return true;
   } finally {
@@ -79,8 +79,8 @@ async function attack(cluster: Cluster, attacker: RedisAttacker, random: () => n
       const bodies = await attacker.bodies();
       const [key, other] = [pick(bodies), pick(bodies)];
       if (!key || !other) return;
-      const [piece, another] = [await attacker.piece(key, 0), await attacker.piece(other, 0)];
-      await attacker.setPiece(key, 0, random() < 0.5 ? another : piece.subarray(0, Math.floor(piece.length / 2)));
+      const [piece, another] = [await attacker.chunk(key, 0), await attacker.chunk(other, 0)];
+      await attacker.setChunk(key, 0, random() < 0.5 ? another : piece.subarray(0, Math.floor(piece.length / 2)));
       await pick(Object.values(tamperings))?.(attacker, pick(bodies) as string);
     });
   }

@@ -12,7 +12,7 @@ import type { CliPipeline } from './cli-pipeline.ts';
 import { sha256 } from './documents.ts';
 import { DocumentPipeline, ImportPipeline, JournalPipeline, type Pipeline, readState } from './pipelines.ts';
 
-/** What is missing after the storm, each with a sentence. */
+/** Everything that is missing after the storm, each in a sentence. */
 export async function findLostWrites(
   cluster: Cluster,
   pipelines: readonly Pipeline[],
@@ -28,7 +28,7 @@ export async function findLostWrites(
       const { ledger, name } = pipeline;
       if (!ledger.isEmpty && !ledger.mayBe().has(sha256(text)))
         lost.push(`${name}: its state is not the last acknowledged one`);
-      // The newest are as good as any: each was made in the storm.
+      // The newest are as good as any: each was created in the storm.
       for (const { version, mayBe } of ledger.versions.slice(-10)) {
         const state = await readState(cluster, `${pipeline.stackPath}/export/${version}`);
         if (!mayBe.has(sha256(state))) lost.push(`${name}: version ${version} is not the state that was acknowledged`);
@@ -79,11 +79,11 @@ async function lostEvents(cluster: Cluster, { events, name }: JournalPipeline): 
 
 /** Blobs by what points at them. */
 export interface BlobReport {
-  /** Referred to by a row, and not there. */
+  /** Referred to by a row but missing. */
   readonly missing: string[];
-  /** There, and without a row: the sweep would never find them. */
+  /** Present without a row: the sweep would never find them. */
   readonly orphans: string[];
-  /** There, with a row, and nothing refers to them: the sweep will delete them. */
+  /** Present with a row that nothing refers to: the sweep will delete them. */
   readonly released: string[];
   /** Rows of blobs that nothing refers to. */
   readonly idleRows: number;
@@ -113,7 +113,7 @@ export async function inspectBlobs(cluster: Cluster): Promise<BlobReport> {
       ).map(({ key }) => key),
     );
     const rows = await listRows();
-    // What was swept since the listing began has lost its object before its row.
+    // An object swept since the listing started was deleted before its row.
     for (const key of [...stored].filter((each) => rowsBefore.has(each) && !rows.has(each))) {
       if ((await store.stat(key)) === null) stored.delete(key);
     }
@@ -144,7 +144,7 @@ export async function reconcileBlobs(cluster: Cluster): Promise<ReconcileCounts>
   }
 }
 
-/** MinIO does not list those from before it was killed: it removes them itself, after a day. */
+/** MinIO does not list uploads from before it was killed: it removes them itself, after a day. */
 async function countUploads({ s3Access }: Cluster): Promise<number> {
   const { accessKeyId, bucket, endpoint, region, secretAccessKey } = s3Access;
   const client = new S3Client({

@@ -8,7 +8,7 @@ import type { Clock } from './clocks.ts';
 import type { S3Gate, Weather } from './s3-gate.ts';
 import type { WayToPostgres } from './way-to-postgres.ts';
 
-/** Random numbers that a seed repeats. */
+/** Random numbers determined by a seed. */
 export type RandomSource = () => number;
 
 export function randomOf(seed: number): RandomSource {
@@ -21,7 +21,7 @@ export function randomOf(seed: number): RandomSource {
   };
 }
 
-/** What can be broken beside the processes themselves. */
+/** Everything that can be broken apart from the processes themselves. */
 export interface Fragile {
   readonly gates: readonly S3Gate[];
   /** Between all processes and Postgres. */
@@ -36,18 +36,18 @@ export interface Fragile {
 
 type Part = ClusterProcess | S3Gate | Clock | SmallDisk | WayToPostgres;
 
-/** Longer than the lock of a job and the look for those whose lock is over. */
+/** Longer than the lock of a job and the interval of the check for expired locks. */
 const workerFreezeMs = 23_500;
 
-/** Breaks parts of a cluster at random and mends them again. */
+/** Breaks parts of a cluster at random and repairs them. */
 export class Chaos {
   readonly counts = new Map<string, number>();
-  /** When the clock of Postgres was set last; 0 when never. */
+  /** When the clock of Postgres was last set; 0 when never. */
   clockSetAt = 0;
   readonly #cluster: Cluster;
   readonly #fragile: Fragile;
   readonly #random: RandomSource;
-  /** Parts that are broken at the moment. */
+  /** Parts that are currently broken. */
   readonly #broken = new Set<Part>();
   readonly #mending = new Set<Promise<void>>();
 
@@ -57,7 +57,7 @@ export class Chaos {
     this.#random = random;
   }
 
-  /** Names of all faults, so that each can be injected at least once: the longest first. */
+  /** Names of all faults, longest first, so that each can be injected at least once. */
   get faults(): string[] {
     const { disk, postgresClock } = this.#fragile;
     const impossible = new Set([
@@ -67,13 +67,13 @@ export class Chaos {
     return Object.keys(this.#repertoire).filter((name) => !impossible.has(name));
   }
 
-  /** Sets a clock; leases from before Postgres's was set may be over. */
+  /** Sets a clock; leases from before Postgres's clock was set may have expired. */
   set(clock: Clock, seconds: number): void {
     clock.set(seconds);
     if (clock === this.#fragile.postgresClock) this.clockSetAt = Date.now();
   }
 
-  /** Injects the fault; false when what it would break is broken already. It is mended in the background. */
+  /** Injects the fault and repairs it in the background. Returns false when its target is already broken. */
   async inject(name: string): Promise<boolean> {
     const fault = this.#repertoire[name];
     if (!fault) throw new Error(`there is no fault ${name}`);
@@ -92,7 +92,7 @@ export class Chaos {
     }
   }
 
-  /** Resolves when all is mended. */
+  /** Resolves when all parts are repaired. */
   async settle(): Promise<void> {
     while (this.#mending.size > 0) await Promise.all(this.#mending);
   }
@@ -158,7 +158,7 @@ export class Chaos {
     return true;
   }
 
-  /** As a host that vanishes: no connection breaks, none of them ever says anything again. */
+  /** Like a host that vanishes: no connection breaks, but none of them ever sends anything again. */
   #silence(way: WayToPostgres): boolean {
     if (!this.#claim(way)) return false;
     way.vanish();
@@ -234,13 +234,13 @@ export class Chaos {
       this.#broken.delete(part);
       this.#mending.delete(mending);
     });
-    // Told by `settle`.
+    // Reported by `settle`.
     mending.catch(() => {});
     this.#mending.add(mending);
   }
 }
 
-/** A part that starts while another one is down ends at once; whoever supervises it starts it again. */
+/** A part that starts while another one is down ends at once; its supervisor starts it again. */
 async function startAgain(part: ClusterProcess): Promise<void> {
   const deadline = Date.now() + 60_000;
   for (;;) {

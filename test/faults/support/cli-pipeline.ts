@@ -6,10 +6,10 @@ const project = 'faults-cli';
 const count = 6;
 const unattended = ['--yes', '--skip-preview', '--non-interactive'];
 
-/** The real CLI, which brings its stack from one round to the next until it is told to stop. */
+/** The real CLI, which runs round after round on its stack until it is stopped. */
 export class CliPipeline {
   readonly name: string;
-  /** The last round whose `up` succeeded, and the last one that was begun. */
+  /** The last round whose `up` succeeded, and the last one that was started. */
   succeeded = 0;
   begun = 0;
   readonly runs = { begun: 0, succeeded: 0 };
@@ -45,14 +45,14 @@ export class CliPipeline {
     await this.#run;
   }
 
-  /** Rounds that the stack's resources are from. */
+  /** Rounds that the stack's resources come from. */
   async rounds(): Promise<number[]> {
     const { deployment } = await this.#workspace.exportState();
     const stashes = (deployment.resources ?? []).filter(({ type }) => type === 'pulumi:index:Stash');
     return stashes.map((stash) => Number(/round (\d+)/.exec(JSON.stringify(stash['inputs']))?.[1]));
   }
 
-  /** Kills the CLI that runs, if one does, and begins no other. */
+  /** Kills the running CLI, if any, and starts no other. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#stopping = true;
     this.#disposing = true;
@@ -64,7 +64,7 @@ export class CliPipeline {
     while (!this.#stopping) {
       try {
         if (await this.#up()) continue;
-        // What a person does then; it fails when nothing runs any more.
+        // As a person would do then; it fails when nothing runs any more.
         if (!this.#disposing) await this.#workspace.run(['cancel', '--yes']);
       } catch (error) {
         this.#note(String(error));
@@ -77,7 +77,7 @@ export class CliPipeline {
     this.runs.begun++;
     await this.#writeRound(round);
     const result = await this.#workspace.run(['up', ...unattended]).catch((error: unknown) => {
-      // It did not end, and was killed; its lease is alive.
+      // It did not end and was killed; its lease is still valid.
       if (error instanceof CliError) return error.result;
       throw error;
     });

@@ -7,13 +7,13 @@ import { ensureToolchain } from '../../../testkit/toolchain/toolchain.ts';
 
 /** The clock of one process, which can be set while it runs. */
 export interface Clock {
-  /** Environment that its process needs. */
+  /** Environment variables for its process. */
   readonly env: Record<string, string>;
-  /** Sets it ahead of the machine's clock, or behind it, by so many seconds. */
+  /** Sets it this many seconds ahead of the machine's clock, or behind it if negative. */
   set(seconds: number): void;
 }
 
-/** Makes clocks; disposed of when their processes have ended. */
+/** Creates clocks; dispose of it when their processes have ended. */
 export class ClockShop implements AsyncDisposable {
   readonly #directory: string;
   readonly #library: string | null;
@@ -40,7 +40,7 @@ export class ClockShop implements AsyncDisposable {
     };
   }
 
-  /** Of any other program; null where libfaketime cannot be had. */
+  /** For any other program; null where libfaketime is not available. */
   ofProgram(): Clock | null {
     if (this.#library === null) return null;
     const file = this.#file('+0\n');
@@ -57,7 +57,7 @@ export class ClockShop implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     rmSync(this.#directory, { recursive: true, force: true });
-    // What libfaketime keeps for each process; those that were killed leave it behind.
+    // Files that libfaketime keeps for each process; killed processes leave them behind.
     for (const left of globSync('/dev/shm/{faketime_shm_,sem.faketime_sem_}*')) {
       const pid = /\d+$/.exec(left)?.[0];
       if (globSync(`/proc/${pid}`).length === 0) rmSync(left, { force: true });

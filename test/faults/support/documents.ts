@@ -4,7 +4,7 @@ import { deploymentOf } from '../../../bench/support/raw-client.ts';
 const markBytes = 48;
 const bases = new Map<number, Buffer>();
 
-/** A deployment document of about `bytes` bytes that says `mark`, no two of which are equal. */
+/** A unique deployment document of about `bytes` bytes that contains `mark`. */
 export function documentOf(bytes: number, mark: string): Buffer {
   const base = bases.get(bytes) ?? deploymentOf(bytes, bytes);
   bases.set(bytes, base);
@@ -12,7 +12,7 @@ export function documentOf(bytes: number, mark: string): Buffer {
   return Buffer.concat([base.subarray(0, at), Buffer.from(mark.padEnd(markBytes, '.')), base.subarray(at)]);
 }
 
-/** The body of a delta that turns a document of `documentOf` into the one that says `mark`. */
+/** The body of a delta that turns a document of `documentOf` into the one that contains `mark`. */
 export function deltaTo(document: Buffer, mark: string, sequenceNumber: number): object {
   const start = markPlace(document);
   return {

@@ -1,12 +1,12 @@
 import { sha256 } from './documents.ts';
 
-/** What was told of the writes to one stack whose state is whole documents. */
+/** Outcomes of the writes to one stack whose state consists of whole documents. */
 export class DocumentLedger {
   /** Hash of the last acknowledged state; null while there is none. */
   #acknowledged: string | null = null;
-  /** Hashes of states sent after that, whose fate is not known. */
+  /** Hashes of later states whose outcome is unknown. */
   #unknown = new Set<string>();
-  /** Of completed updates: the states that `export/{version}` may give. */
+  /** For completed updates: the states that `export/{version}` may return. */
   readonly versions: { version: number; mayBe: ReadonlySet<string> }[] = [];
   acknowledgedWrites = 0;
 
@@ -24,7 +24,7 @@ export class DocumentLedger {
     this.versions.push({ version, mayBe: this.mayBe() });
   }
 
-  /** What the stack's state may be now: the last acknowledged one, or one that was sent later. */
+  /** The possible states of the stack: the last acknowledged one, or one that was sent later. */
   mayBe(): ReadonlySet<string> {
     return new Set([...(this.#acknowledged === null ? [] : [this.#acknowledged]), ...this.#unknown]);
   }
@@ -34,7 +34,7 @@ export class DocumentLedger {
   }
 }
 
-/** What was told of journal entries, each of which adds a resource of its own name. */
+/** Outcomes of journal entries, each of which adds a resource with a unique name. */
 export class JournalLedger {
   readonly acknowledged = new Set<string>();
   readonly attempted = new Set<string>();

@@ -4,7 +4,7 @@ import path from 'node:path';
 
 const root = path.join(import.meta.dirname, '../../..');
 
-/** A release after this one: checkpoint jobs have a new schema, in which a field has another name, and there is a migration. */
+/** A newer release: checkpoint jobs have a new schema in which a field has another name, and there is a migration. */
 export class NextRelease implements Disposable {
   readonly directory: string;
   readonly migration = '9999_next_release';

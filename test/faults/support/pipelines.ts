@@ -5,27 +5,27 @@ import { creation } from '../../support/journal-entries.ts';
 import { deltaTo, documentOf, sha256 } from './documents.ts';
 import { DocumentLedger, type EventLedger, JournalLedger } from './ledger.ts';
 
-/** Where the pipelines work. */
+/** The target of the pipelines. */
 export interface Target {
   readonly url: string;
   readonly token: string;
   readonly organization: string;
-  /** When the clock by which leases are judged was set last; a lease from before that may be over. */
+  /** When the clock that leases depend on was last set; an older lease may have expired. */
   readonly clockSetAt?: () => number;
 }
 
 export interface PipelineFigures {
   updates: number;
   acknowledged: number;
-  /** Updates that a clock has ended. */
+  /** Updates that ended because of a clock change. */
   lostLeases: number;
   /** Calls that failed although they were repeated as the CLI would. */
   failedCalls: string[];
-  /** Answers that no fault explains. */
+  /** Responses that no fault explains. */
   wrongAnswers: string[];
 }
 
-/** One CI pipeline that speaks the protocol: update after update of one stack, until it is told to stop. */
+/** One CI pipeline that speaks the protocol: it runs update after update on one stack until it is stopped. */
 export abstract class Pipeline {
   readonly name: string;
   readonly client: RawClient;
@@ -58,19 +58,19 @@ export abstract class Pipeline {
     this.#run = this.#loop();
   }
 
-  /** Resolves when the update at hand is over. */
+  /** Resolves when the current update has ended. */
   async stop(): Promise<void> {
     this.stopping = true;
     await this.#run;
   }
 
-  /** As `stop`, for a run that has failed: what the pipeline holds is left as it is. */
+  /** Like `stop`, for a failed run: leaves the pipeline's locks as they are. */
   abandon(): Promise<void> {
     this.#abandoned = true;
     return this.stop();
   }
 
-  /** One update, or whatever the pipeline does. Throws when a call failed for good. */
+  /** One update, or another unit of the pipeline's work. Throws when a call failed permanently. */
   protected abstract once(): Promise<void>;
 
   async #loop(): Promise<void> {
@@ -87,7 +87,7 @@ export abstract class Pipeline {
     }
   }
 
-  /** Cancels what holds the stack, as a person would after a failed run. */
+  /** Cancels the update that locks the stack, as a person would after a failed run. */
   protected async free(): Promise<void> {
     for (let attempt = 1; attempt <= 30; attempt++) {
       if (this.#abandoned) return;
@@ -111,7 +111,7 @@ export abstract class Pipeline {
       this.figures.lostLeases++;
       return;
     }
-    // 409: a create whose answer was lost has taken the lock; the next one finds it taken.
+    // 409: a create whose response was lost has acquired the lock; the next one finds it locked.
     const explained = !(error instanceof AnswerError) || error.status >= 500 || error.status === 409;
     (explained ? this.figures.failedCalls : this.figures.wrongAnswers).push(line);
   }
@@ -120,7 +120,7 @@ export abstract class Pipeline {
     return sleep(20 + Math.random() * 180);
   }
 
-  /** Sends half of a body and goes, as a killed client does. */
+  /** Sends half of a body and disconnects, like a killed client. */
   protected async breakOff(path: string, lease: string): Promise<void> {
     const { hostname, port } = new URL(this.target.url);
     const socket = connect({ host: hostname, port: Number(port) });
@@ -185,12 +185,12 @@ export class DocumentPipeline extends Pipeline {
     try {
       await this.writer.call('PATCH', `${update.path}/checkpointdelta`, deltaTo(document, mark, at), options);
     } catch {
-      // As the CLI does after any failed delta: the whole document under the same number.
+      // Like the CLI after any failed delta: the whole document under the same number.
       await this.writer.verbatim(update, document, at);
     }
   }
 
-  /** Now and then: nobody else writes to this stack, so its state is what was acknowledged last. */
+  /** Now and then: nobody else writes to this stack, so its state is the last acknowledged one. */
   async #look(share: number): Promise<void> {
     if (Math.random() > share) return;
     const exported = await readState(this.target, `${this.stackPath}/export`);
@@ -201,8 +201,8 @@ export class DocumentPipeline extends Pipeline {
 }
 
 /**
- * Reads a state as it is stored; asks again after faults. Not compressed: Node takes a compressed body for whole that was
- * cut off, and a proxy may end such a one as if it were.
+ * Reads a state as it is stored; retries after faults. Not compressed: Node does not detect a truncated compressed
+ * body, and a proxy may end a truncated one normally.
  */
 export async function readState(target: Pick<Target, 'url' | 'token'>, path: string): Promise<string> {
   const headers = {
@@ -245,7 +245,7 @@ export class ImportPipeline extends Pipeline {
   }
 }
 
-/** Sends a journal and events, as today's CLI does. */
+/** Sends a journal and events, like today's CLI. */
 export class JournalPipeline extends Pipeline {
   readonly ledger = new JournalLedger();
   readonly events: EventLedger = new Map();
@@ -292,7 +292,7 @@ export class JournalPipeline extends Pipeline {
   }
 }
 
-/** The usual mix: small and large, by every way of sending state. */
+/** The usual mix: small and large, with every way of sending state. */
 export function pipelineMix(target: Target): Pipeline[] {
   const journals = [1, 1, 1, 2, 5, 25, 60].map(
     (size, at) => new JournalPipeline(target, `journal-${at}-${size}`, size),
@@ -303,7 +303,7 @@ export function pipelineMix(target: Target): Pipeline[] {
   const fulls = [2_000, 30_000, 150_000, 800_000].map(
     (bytes) => new DocumentPipeline(target, `full-${bytes}`, 'full', bytes),
   );
-  // Those whose writes do not wait for a server that hangs: they are repeated elsewhere.
+  // Pipelines whose writes do not wait for a hanging server: they are repeated elsewhere.
   const hasty = (['full', 'delta'] as const).flatMap((mode) =>
     [4_000, 90_000].map(
       (bytes) => new DocumentPipeline(target, `hasty-${mode}-${bytes}`, mode, bytes, { timeoutMs: 4_000 }),

@@ -8,7 +8,7 @@ import { pollUntil } from '../../../testkit/poll.ts';
 import { creation } from '../../support/journal-entries.ts';
 import { query } from './audit.ts';
 
-/** Makes all ready for one write to a stack. */
+/** Prepares one write to a stack. */
 export type Begin = (client: RawClient, path: string, document: Buffer) => Promise<PreparedWrite>;
 
 export interface PreparedWrite {
@@ -44,14 +44,14 @@ export const writeJournal: Begin = async (client, path) => {
   };
 };
 
-/** Runs the job that is in hand for a stack once more, beside itself, and waits until that run has succeeded. */
+/** Runs the current job of a stack a second time in parallel and waits until that run has succeeded. */
 export async function runAgain(cluster: Cluster, path: string): Promise<void> {
   const stackId = await stackIdOf(cluster, path);
   const connection = new Redis(cluster.redisUrl, { maxRetriesPerRequest: null });
   const queue = new Queue('writes-small', { connection, prefix: 'holdfast' });
   try {
-    // On a busy machine the first attempt may have failed by now, and the next one may have come to its end: the job is run again all
-    // the same.
+    // On a busy machine the first attempt may have failed by now, and the next one may have completed: the job is run
+    // again anyway.
     const inHand = await pollUntil(
       'the job is there',
       async () => {
@@ -80,10 +80,10 @@ export async function runAgain(cluster: Cluster, path: string): Promise<void> {
   }
 }
 
-/** Rows of a stack that are held, so that nothing can be committed to it. */
+/** Locked rows of a stack, so that nothing can be committed to it. */
 export interface StackLock extends AsyncDisposable {
   [Symbol.asyncDispose](): Promise<void>;
-  /** Resolves when a commit has come as far as the lock. */
+  /** Resolves when a commit has reached the lock. */
   untilSomeoneWaits(): Promise<void>;
   release(): Promise<void>;
 }
@@ -109,7 +109,7 @@ export async function lockStack(cluster: Cluster, path: string): Promise<StackLo
   };
 }
 
-/** The id of the stack at this path of the API; its name must be its own. */
+/** The id of the stack at this path of the API; its name must be unique. */
 export async function stackIdOf(cluster: Cluster, path: string): Promise<string | undefined> {
   const name = path.split('/').at(-1);
   const [row] = await query<{ id: string }>(cluster, 'select id from stacks where name = $1', [name]);

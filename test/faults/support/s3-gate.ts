@@ -6,8 +6,8 @@ import { pipeline } from 'node:stream/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 
 /**
- * What the way to S3 is like: `failing` answers 500, `lying` stores and answers 500 all the same, `slow` lets a few bytes
- * through at a time, `cut` breaks requests off in the middle of their body.
+ * The condition of the connection to S3: `failing` answers 500, `lying` stores and still answers 500, `slow` lets a few
+ * bytes through at a time, `cut` breaks requests in the middle of their body.
  */
 export type Weather = 'fine' | 'failing' | 'lying' | 'slow' | 'cut';
 
@@ -28,7 +28,7 @@ const slowMs = 30;
 /** An HTTP proxy between one process and the S3 server. Host headers are passed on, so signatures stay valid. */
 export class S3Gate implements AsyncDisposable {
   weather: Weather = 'fine';
-  /** Requests that the weather has hit. */
+  /** Number of requests affected by the weather. */
   hits = 0;
   readonly #server: Server;
   #target: URL | null = null;
@@ -41,7 +41,7 @@ export class S3Gate implements AsyncDisposable {
     });
   }
 
-  /** A gate that leads nowhere until `leadTo` is called. */
+  /** A gate without a target until `leadTo` is called. */
   static async open(): Promise<S3Gate> {
     const gate = new S3Gate();
     gate.#server.listen(0, '127.0.0.1');
@@ -58,8 +58,8 @@ export class S3Gate implements AsyncDisposable {
   }
 
   /**
-   * Holds the next PUT whose path contains `text`: before anything of it is sent to S3, or after S3 has stored it and before
-   * the answer goes back. Resolves when it is held.
+   * Holds the next PUT whose path contains `text`: before any of it is sent to S3, or after S3 has stored it and before
+   * the response is returned. Resolves when it is held.
    */
   holdPut(text: string, when: 'before' | 'after'): { held: Promise<Held>; giveUp: () => void } {
     const { promise, resolve } = Promise.withResolvers<Held>();
@@ -136,7 +136,7 @@ function sayInternalError(answer: ServerResponse): void {
   answer.end('<?xml version="1.0"?><Error><Code>InternalError</Code><Message>The weather is bad</Message></Error>');
 }
 
-/** Passes a message on as the weather allows; false when it was cut off. */
+/** Passes on a message as the weather allows; false when it was cut off. */
 async function forward(from: IncomingMessage, to: Writable, weather: Weather): Promise<boolean> {
   if (weather !== 'slow' && weather !== 'cut') {
     await pipeline(from, to);

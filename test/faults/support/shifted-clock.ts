@@ -1,7 +1,8 @@
 import { readFileSync } from 'node:fs';
 
-// Loaded into a process before anything else (`--import`): its clock is ahead of the machine's by the milliseconds that the
-// file named by TEST_CLOCK_FILE says, and can so be set while it runs. Timers are not touched, as by a real change of the clock.
+// Loaded into a process before anything else (`--import`): its clock is ahead of the machine's by the milliseconds in
+// the file named by TEST_CLOCK_FILE, which can change while it runs. Timers are not affected, as with a real change of
+// the clock.
 
 const file = process.env['TEST_CLOCK_FILE'] as string;
 const lookEveryMs = 20;

@@ -11,32 +11,35 @@ import { type Pipeline, pipelineMix } from './pipelines.ts';
 import { S3Gate } from './s3-gate.ts';
 import { openWayToPostgres, type WayToPostgres } from './way-to-postgres.ts';
 
-/** A cluster under load, each of its processes with a way of its own to S3. */
+/** A cluster under load, in which each process has its own path to S3. */
 export interface Storm extends AsyncDisposable {
   readonly cluster: Cluster;
   readonly chaos: Chaos;
   /** null where it cannot be set. */
   readonly postgresClock: Clock | null;
-  /** What the S3 server writes to; null where none can be mounted. */
+  /** The disk of the S3 server; null where none can be mounted. */
   readonly disk: SmallDisk | null;
-  /** Programs of parts, by name, that are to be of another release when they start next. */
+  /** Programs of parts, by name, that use another release at their next start. */
   readonly programs: Map<string, string>;
   readonly pipelines: readonly Pipeline[];
-  /** None where the CLI cannot be had. */
+  /** Empty where the CLI is not available. */
   readonly cliPipelines: readonly CliPipeline[];
   readonly apiGates: readonly S3Gate[];
   readonly workerGates: readonly S3Gate[];
-  /** Parts that ended without being told to. */
+  /** Parts that ended unexpectedly. */
   readonly crashes: string[];
 }
 
-/** Sizes from which on a body goes to the workers: with the first replica nearly all do, with the last only large ones. */
+/**
+ * Body sizes from which on the workers are used: with the first replica for nearly all bodies, with the last only for
+ * large ones.
+ */
 const directBytes = ['256', '16384', '262144'];
 
 const diskBytes = 4 * 1024 ** 3;
 const thisRelease = path.join(import.meta.dirname, '../../../bin/holdfast.js');
 
-/** How long the pipelines of a failed run may take to come to an end. */
+/** How long the pipelines of a failed run may take to end. */
 const abandonMs = 15_000;
 
 export async function startStorm(seed: number): Promise<Storm> {
@@ -91,7 +94,7 @@ export async function startStorm(seed: number): Promise<Storm> {
   const pipelines = pipelineMix({ url, token, organization, clockSetAt: () => chaos.clockSetAt });
   const cliPipelines: CliPipeline[] = [];
   const dispose = async (): Promise<void> => {
-    // After a failure all of them still run, and parts may be about to be mended.
+    // After a failure all of them still run, and parts may be under repair.
     await Promise.allSettled([
       chaos.settle(),
       ...cliPipelines.map((cli) => cli[Symbol.asyncDispose]()),
@@ -129,7 +132,7 @@ export async function startStorm(seed: number): Promise<Storm> {
   };
 }
 
-/** For a look at what went wrong: HOLDFAST_TEST_FAULT_LOGS names a folder. */
+/** For debugging: HOLDFAST_TEST_FAULT_LOGS names a folder. */
 async function writeLogs({ parts }: Cluster): Promise<void> {
   const folder = process.env['HOLDFAST_TEST_FAULT_LOGS'];
   if (!folder) return;

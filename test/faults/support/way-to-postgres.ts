@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import path from 'node:path';
 import { Worker } from 'node:worker_threads';
 
-/** A proxy in front of Postgres that can fall silent, as `TcpProxy`. */
+/** A proxy in front of Postgres that can fall silent, like `TcpProxy`. */
 export interface WayToPostgres extends AsyncDisposable {
   [Symbol.asyncDispose](): Promise<void>;
   readonly url: string;
@@ -10,7 +10,9 @@ export interface WayToPostgres extends AsyncDisposable {
   reappear(): void;
 }
 
-/** In a thread of its own: the pipelines keep this one so busy that statements would wait for it longer than for Postgres. */
+/**
+ * In its own thread: the pipelines keep this one so busy that statements would wait longer for it than for Postgres.
+ */
 export async function openWayToPostgres(target: string): Promise<WayToPostgres> {
   const thread = new Worker(path.join(import.meta.dirname, 'way-thread.ts'), { workerData: target });
   const [url] = (await once(thread, 'message')) as [string];

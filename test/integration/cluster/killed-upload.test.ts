@@ -15,7 +15,7 @@ import { head } from '../../support/wire.ts';
 const mib = 1024 * 1024;
 const root = path.join(import.meta.dirname, '../../..');
 
-await describeWithTools('an API that is killed in the middle of uploads', ['redis-server'], () => {
+await describeWithTools('an API that is killed during uploads', ['redis-server'], () => {
   let cluster: Cluster;
   let app: TestApp;
   let redis: Redis;
@@ -61,7 +61,7 @@ await describeWithTools('an API that is killed in the middle of uploads', ['redi
     return app.context.payloads.bytesHeld();
   }
 
-  test('has its room, and the pieces of its bodies, given back within seconds', async () => {
+  test('has its budget and the chunks of its bodies released within seconds', async () => {
     const [stack, other] = [await createStack(app), await createStack(app)];
     const update = await startUpdate(app, stack);
     const document = Buffer.from(JSON.stringify(deployment(1, randomBytes(1.5 * mib).toString('hex'))));
@@ -88,7 +88,7 @@ await describeWithTools('an API that is killed in the middle of uploads', ['redi
     await victim.kill();
     const killedAt = performance.now();
     await until(async () => (await held()) === 0, 'all room is free', 90_000);
-    await until(async () => (await redis.keys('holdfast:body:*')).length === 0, 'all pieces are gone', 90_000);
+    await until(async () => (await redis.keys('holdfast:body:*')).length === 0, 'all chunks are gone', 90_000);
     process.stderr.write(`room and pieces were free ${Math.round(performance.now() - killedAt)} ms after the kill\n`);
     await ok(save());
     expect(await exportedNames(app, stack)).toHaveLength(1);

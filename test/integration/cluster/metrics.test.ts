@@ -72,7 +72,7 @@ await describeWithTools('metrics of a cluster', ['redis-server', 'versitygw'], (
     }
   });
 
-  test('commits are counted by kind, in the API that answered them', async () => {
+  test('commits are counted by kind in the API that answered them', async () => {
     const stack = await createStack(app);
     const update = await startUpdate(app, stack);
     await ok(saveState(app, update, 1));
@@ -89,7 +89,7 @@ await describeWithTools('metrics of a cluster', ['redis-server', 'versitygw'], (
       expect(text).toContain(`holdfast_commit_seconds_count{kind="${kind}"} ${count}\n`);
   });
 
-  test('blob operations are counted by what they do', async () => {
+  test('blob operations are counted by kind', async () => {
     const { blobs, metrics } = app.context;
     const counts = async (): Promise<(number | undefined)[]> => {
       const text = await metrics.registry.metrics();
@@ -105,11 +105,11 @@ await describeWithTools('metrics of a cluster', ['redis-server', 'versitygw'], (
     await expect(blobs.open('metered')).rejects.toThrow();
     const after = await counts();
     expect(after.map((count, index) => Number(count) - Number(before[index]))).toEqual([1, 2, 1, 1]);
-    // What is not there is no fault.
+    // A missing object is not a fault.
     expect(await metrics.registry.metrics()).not.toMatch(/^holdfast_blob_errors_total\{/m);
   });
 
-  test('what the blob store does not do is counted by its fault', async () => {
+  test('failed blob operations are counted by fault', async () => {
     await cluster.s3?.kill();
     try {
       await expect(app.context.blobs.stat('any')).rejects.toThrow(BlobStoreUnavailableError);
@@ -122,7 +122,7 @@ await describeWithTools('metrics of a cluster', ['redis-server', 'versitygw'], (
     expect(text).toMatch(/^holdfast_blob_errors_total\{op="check",error="(unreachable|timeout)"\} 1$/m);
   });
 
-  test('while Redis is away both say so, and stay well themselves', async () => {
+  test('both report that Redis is away and stay healthy', async () => {
     await cluster.redis.kill();
     try {
       for (const url of [api.management as string, worker.url]) {

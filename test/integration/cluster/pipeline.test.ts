@@ -44,7 +44,7 @@ await describeWithTools('writes through the queue', ['redis-server'], () => {
     await rm(directory, { recursive: true, force: true });
   });
 
-  /** Sends a request on a socket of its own, for a client that leaves. */
+  /** Sends a request on its own socket, for a client that disconnects. */
   async function sendRaw(options: { method: string; path: string; auth: string; body: Buffer; sent?: number }) {
     if (!app.app.server.listening) await app.app.listen({ host: '127.0.0.1', port: 0 });
     const address = app.app.server.address() as { port: number };
@@ -64,8 +64,8 @@ await describeWithTools('writes through the queue', ['redis-server'], () => {
     return socket;
   }
 
-  describe('a client that goes', () => {
-    test('while it waits has its write committed all the same', async () => {
+  describe('a client that disconnects', () => {
+    test('while it waits: its write is committed anyway', async () => {
       const stack = await createStack(app);
       const update = await startUpdate(app, stack);
       puts.hold(1);
@@ -77,7 +77,7 @@ await describeWithTools('writes through the queue', ['redis-server'], () => {
       await until(async () => (await exportedNames(app, stack)).length === 3, 'committed');
     });
 
-    test('in the middle of its body leaves nothing: no job, no bytes', async () => {
+    test('in the middle of its body leaves no job and no bytes', async () => {
       const stack = await createStack(app);
       const update = await startUpdate(app, stack);
       const body = gzipSync(JSON.stringify(deployment(2_000)), { level: 1 });
@@ -86,7 +86,7 @@ await describeWithTools('writes through the queue', ['redis-server'], () => {
       const socket = await sendRaw(request);
       await until(async () => (await redis.hlen('holdfast:room:writes:arriving')) === 1, 'room is taken');
       socket.destroy();
-      await until(async () => (await redis.hlen('holdfast:room:writes:arriving')) === 0, 'room is given back');
+      await until(async () => (await redis.hlen('holdfast:room:writes:arriving')) === 0, 'the budget is released');
       expect(await redis.keys('holdfast:body:*')).toEqual([]);
       expect(await redis.keys('holdfast:writes-*')).toEqual(before);
       expect(await exportedNames(app, stack)).toEqual([]);
@@ -109,7 +109,7 @@ await describeWithTools('writes through the queue', ['redis-server'], () => {
       expect(await exportedNames(app, stack)).toHaveLength(3);
     });
 
-    test('many at once end with the one that came last', async () => {
+    test('many at once end with the one that arrived last', async () => {
       const stack = await createStack(app);
       const update = await startUpdate(app, stack);
       puts.hold(3);
@@ -125,7 +125,7 @@ await describeWithTools('writes through the queue', ['redis-server'], () => {
     });
   });
 
-  test('a lease lost between upload and commit is told to the client as such', async () => {
+  test('a lease lost between upload and commit is reported to the client as such', async () => {
     const stack = await createStack(app);
     const update = await startUpdate(app, stack);
     puts.hold(1);
@@ -145,7 +145,7 @@ await describeWithTools('writes through the queue', ['redis-server'], () => {
     await Promise.all(
       batches.map((batch) => append(app, update, batch).then((answer) => expect(answer.status).toBe(204))),
     );
-    // Once more, as a client does that lost the answers.
+    // Repeated, like a client that lost the responses.
     await Promise.all(
       batches.map((batch) => append(app, update, batch).then((answer) => expect(answer.status).toBe(204))),
     );
@@ -163,13 +163,13 @@ await describeWithTools('writes through the queue', ['redis-server'], () => {
       expect((await getStack(app, stack)).version).toBe(1);
     });
 
-    test('whose job is delivered again is not done again', async () => {
+    test('is not repeated when its job is delivered again', async () => {
       const stack = await createStack(app);
       puts.hold(1);
       const sent = app.call('POST', `${stack.path}/import`, { auth: stack.auth, ...gzipped(deployment(4)) });
       await until(() => puts.held.length === 1, 'the first run is on its way');
       const [id] = (await redis.lrange('holdfast:writes-small:active', 0, -1)) as [string];
-      // What a worker does that takes the job over, while the first is still at it.
+      // Like a second worker that takes over the job while the first still works on it.
       const [worker] = cluster.workers as [ClusterContext];
       const { job, seal } = (await worker.admissions.find(id)) as JobAdmission;
       await app.context.dispatcher.run(job as Job, { seal });
@@ -193,7 +193,7 @@ await describeWithTools('writes through the queue', ['redis-server'], () => {
     ['no JSON', () => gzipSync('{"deployment":'), 400],
     ['a version of a later CLI', () => gzipSync('{"version":99,"deployment":{}}'), 400],
     ['nothing', () => gzipSync(''), 400],
-  ])('what a worker refuses comes to the client as its own fault: %s', async (_label, body, status) => {
+  ])('an error found by a worker is returned to the client as its own: %s', async (_label, body, status) => {
     const stack = await createStack(app);
     const update = await startUpdate(app, stack);
     const headers = { 'content-encoding': 'gzip' };
@@ -202,7 +202,7 @@ await describeWithTools('writes through the queue', ['redis-server'], () => {
     await until(async () => (await redis.zcard('holdfast:room:writes:lives')) === 0, 'nothing is left');
   });
 
-  test('what lies in Redis while a write is on its way is ids of the queue, and a body that cannot be read', async () => {
+  test('Redis holds only ids of the queue and encrypted bodies while a write is pending', async () => {
     const stack = await createStack(app);
     const update = await startUpdate(app, stack);
     puts.hold(1);
@@ -220,7 +220,7 @@ await describeWithTools('writes through the queue', ['redis-server'], () => {
     await ok(flying);
   });
 
-  test('while Redis is away small calls work, writes answer 503 with Retry-After, and all is well again after', async () => {
+  test('while Redis is away small calls work and writes answer 503 with Retry-After; everything works again afterwards', async () => {
     const stack = await createStack(app);
     const update = await startUpdate(app, stack);
     await ok(saveState(app, update, 1));
@@ -241,7 +241,7 @@ await describeWithTools('writes through the queue', ['redis-server'], () => {
     await ok(complete(app, update));
   });
 
-  /** Data of the jobs that workers have in hand. */
+  /** Data of the jobs that workers are processing. */
   async function activeJobs(): Promise<unknown[]> {
     const ids = await redis.lrange('holdfast:writes-small:active', 0, -1);
     return Promise.all(

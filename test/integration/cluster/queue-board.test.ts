@@ -31,32 +31,32 @@ await describeWithTools('queues for admins', ['redis-server'], () => {
     return `Basic ${Buffer.from(`${user}:${password}`).toString('base64')}`;
   }
 
-  const look = (auth?: string, accept = 'text/html') =>
+  const openPage = (auth?: string, accept = 'text/html') =>
     app.call('GET', url, { accept, ...(auth === undefined ? {} : { auth }) });
 
   describe('the queue page', () => {
     test.each([
       ['nothing', undefined],
       ['an empty password', basic('operator', '')],
-      ['a password that is no token', basic('operator', 'guess')],
-      ['what is no Basic credential', 'Basic !!!'],
+      ['a password that is not a token', basic('operator', 'guess')],
+      ['an invalid Basic credential', 'Basic !!!'],
       ['a token without Basic', 'token abc'],
     ])('asks for a login when given %s', async (_label, auth) => {
-      const answer = await look(auth);
+      const answer = await openPage(auth);
       expect([answer.status, answer.json.code]).toEqual([401, 401]);
       expect(answer.headers['www-authenticate']).toMatch(/^Basic realm=/);
     });
 
     test('is forbidden to admins of an organization', async () => {
       const token = await app.createUser('operators', 'admin');
-      expect((await look(basic('x', token))).status).toBe(403);
-      expect((await look(basic('x', token), 'application/json')).status).toBe(403);
+      expect((await openPage(basic('x', token))).status).toBe(403);
+      expect((await openPage(basic('x', token), 'application/json')).status).toBe(403);
     });
 
-    test('is shown to site admins, whatever their user name, and never kept', async () => {
+    test('is shown to site admins, whatever their user name, and never cached', async () => {
       const token = Buffer.from(admin.slice(6), 'base64').toString().split(':')[1] as string;
       for (const auth of [admin, basic('', token), basic('any:one'.slice(0, 3), token)]) {
-        const answer = await look(auth);
+        const answer = await openPage(auth);
         expect(answer.status).toBe(200);
         expect(answer.headers).toMatchObject({
           'content-type': 'text/html; charset=utf-8',
@@ -68,7 +68,7 @@ await describeWithTools('queues for admins', ['redis-server'], () => {
       }
     });
 
-    test('only reads', async () => {
+    test('is read-only', async () => {
       for (const method of ['POST', 'PUT', 'PATCH', 'DELETE'])
         expect((await app.call(method, url, { auth: admin })).status).toBe(404);
     });
@@ -77,7 +77,7 @@ await describeWithTools('queues for admins', ['redis-server'], () => {
       const stack = await createStack(app);
       const update = await startUpdate(app, stack);
       await ok(saveState(app, update, 1, 'a-value-of-the-state'));
-      const { json } = await look(admin, 'application/json');
+      const { json } = await openPage(admin, 'application/json');
       expect(json.redis).toMatchObject({ up: true });
       expect(json.queues.map(({ name, workers }: { name: string; workers: number }) => [name, workers])).toEqual([
         ['small', 1],
@@ -85,12 +85,12 @@ await describeWithTools('queues for admins', ['redis-server'], () => {
       ]);
     });
 
-    test('shows a job that failed, with the kind of its fault and no content', async () => {
+    test('shows a failed job with the kind of its fault and without content', async () => {
       const { context } = app;
       const updateId = '<b>no-update</b>';
       await expect(context.dispatcher.run({ name: 'fold-journal', schema: 1, updateId })).rejects.toThrow();
-      await until(async () => (await look(admin, 'application/json')).json.queues[0].failed === 1, 'given up');
-      const [job] = (await look(admin, 'application/json')).json.queues[0].jobs;
+      await until(async () => (await openPage(admin, 'application/json')).json.queues[0].failed === 1, 'given up');
+      const [job] = (await openPage(admin, 'application/json')).json.queues[0].jobs;
       expect(Object.keys(job).sort()).toEqual(
         [
           ...['addedAt', 'attempts', 'endedAt', 'fault', 'id', 'name'],
@@ -98,17 +98,17 @@ await describeWithTools('queues for admins', ['redis-server'], () => {
         ].sort(),
       );
       expect(job).toMatchObject({ name: 'fold-journal', state: 'failed', updateId, attempts: 8 });
-      const page = await look(admin);
+      const page = await openPage(admin);
       expect(page.text).toContain('&#60;b&#62;no-update');
       expect(page.text).not.toContain('<b>');
     });
   });
 
-  test('without Redis there is no such page', async () => {
-    // The embedded shape is what other test files start: here its routes are enough.
+  test('the page does not exist without Redis', async () => {
+    // Other test files start the embedded mode; here its routes are enough.
     const { buildApi } = await import('../../../src/api/app.ts');
     const { board: _board, ...context } = app.context;
-    // Each process has figures of its own.
+    // Each process has its own figures.
     const bare = await buildApi({ ...context, metrics: createMetrics() });
     expect((await bare.inject({ method: 'GET', url, headers: { authorization: admin } })).statusCode).toBe(404);
     await bare.close();

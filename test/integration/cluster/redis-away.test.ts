@@ -41,7 +41,7 @@ await describeWithTools('updates with a journal while Redis is away', ['redis-se
     rmSync(directory, { recursive: true, force: true });
   });
 
-  /** Appends the entries of so many resources. */
+  /** Appends the entries of `count` resources. */
   async function appendResources(stack: TestStack, update: RunningUpdate, count: number): Promise<void> {
     for (let from = 0; from < count; from += 500) {
       const entries = Array.from({ length: Math.min(500, count - from) }, (_, index) =>
@@ -60,7 +60,7 @@ await describeWithTools('updates with a journal while Redis is away', ['redis-se
     return stack;
   }
 
-  test('a whole update goes on, and the next one', async () => {
+  test('a complete update works, and so does the next one', async () => {
     await stop();
     const stack = await createStack(app);
     for (const version of [1, 2]) {
@@ -72,7 +72,7 @@ await describeWithTools('updates with a journal while Redis is away', ['redis-se
     expect((await exportedNames(app, stack)).sort()).toEqual(['a1', 'a2', 'b1', 'b2']);
   });
 
-  test('several stacks at once complete', async () => {
+  test('several stacks complete at once', async () => {
     const stacks = await Promise.all(Array.from({ length: 6 }, () => createStack(app)));
     const updates = await Promise.all(stacks.map((stack) => startUpdate(app, stack, { journal: true })));
     await Promise.all(updates.map((update, at) => appendResources(stacks[at] as TestStack, update, 400)));
@@ -92,7 +92,7 @@ await describeWithTools('updates with a journal while Redis is away', ['redis-se
       'a rename': (stack) => app.call('POST', `${stack.path}/rename`, { auth: stack.auth, body: { newName: 'moved' } }),
       'a deletion': (stack) => app.call('DELETE', `${stack.path}?force=true`, { auth: stack.auth }),
     };
-    test.each(Object.keys(calls))('%s is done', async (name) => {
+    test.each(Object.keys(calls))('%s works', async (name) => {
       const stack = await abandoned(2);
       await stop();
       const answer = await (calls[name] as (typeof calls)[string])(stack);
@@ -109,7 +109,7 @@ await describeWithTools('updates with a journal while Redis is away', ['redis-se
     expect((await complete(app, update)).status).toBe(204);
   });
 
-  test('a fold that a worker has in hand when Redis goes is waited for in Postgres', async () => {
+  test('a compaction that a worker is running when Redis goes away is awaited in Postgres', async () => {
     const stack = await createStack(app);
     const update = await startUpdate(app, stack, { journal: true });
     await appendResources(stack, update, 2);
@@ -123,7 +123,7 @@ await describeWithTools('updates with a journal while Redis is away', ['redis-se
     expect(await exportedNames(app, stack)).toHaveLength(2);
   });
 
-  test('only a long journal is 503, until Redis is back', async () => {
+  test('only a long journal gets 503 until Redis is back', async () => {
     const stack = await createStack(app);
     const update = await startUpdate(app, stack, { journal: true });
     await appendResources(stack, update, 2_501);

@@ -9,13 +9,13 @@ import { printCall, type Replica, randomOf, StackRace } from '../../support/hist
 import { createTestApp, createTestDatabase, type TestDatabase } from '../../support/test-app.ts';
 import { describeWithTools } from '../../support/tools.ts';
 
-// Clients of one stack race on three replicas whose queue is clogged now and then; what they were told is recorded and checked.
-// HOLDFAST_TEST_HISTORY_ROUNDS makes it longer, HOLDFAST_TEST_HISTORY_SEED repeats the choices of a run.
+// Clients of one stack race on three replicas whose queue is clogged now and then; the responses are recorded and
+// checked. HOLDFAST_TEST_HISTORY_ROUNDS makes the test longer, HOLDFAST_TEST_HISTORY_SEED repeats the choices of a run.
 
 const rounds = Number(process.env['HOLDFAST_TEST_HISTORY_ROUNDS'] ?? 4);
 const seed = Number(process.env['HOLDFAST_TEST_HISTORY_SEED'] ?? Date.now() % 1_000_000);
 
-describe('the check itself', () => {
+describe('the checker', () => {
   const call = (kind: RecordedCall['kind'], begunAt: number, more: Partial<RecordedCall> = {}): RecordedCall => ({
     kind,
     begunAt,
@@ -43,7 +43,7 @@ describe('the check itself', () => {
     finalNames: ['d'],
   };
 
-  test('takes a history that is in order', () => {
+  test('accepts a valid history', () => {
     expect(findViolations(sound)).toEqual([]);
   });
 
@@ -64,17 +64,14 @@ describe('the check itself', () => {
     ],
     ['a read of what was replaced', { calls: [...sound.calls, call('read', 20, { names: ['a'] })] }],
     ['a rename that nobody asked for', { versions: [...sound.versions, version(4, 'rename', ['d'])] }],
-    [
-      'an answer that is none of the expected',
-      { calls: [...sound.calls, call('read', 20, { outcome: 'refused', status: 500 })] },
-    ],
+    ['an unexpected response', { calls: [...sound.calls, call('read', 20, { outcome: 'refused', status: 500 })] }],
   ])('finds %s', (_what, change) => {
     expect(findViolations({ ...sound, ...change })).not.toEqual([]);
   });
 });
 
 await describeWithTools('one stack, many clients, three replicas', ['redis-server'], () => {
-  /** The first two hand everything to the workers, the last one commits small bodies itself. */
+  /** The first two hand everything to the workers; the last one commits small bodies itself. */
   const directBytes = ['1', '1', '262144'];
   const replicas: Replica[] = [];
   let cluster: Cluster;
@@ -117,7 +114,7 @@ await describeWithTools('one stack, many clients, three replicas', ['redis-serve
   });
 
   test.each(Array.from({ length: rounds }, (_, round) => [round]))(
-    'round %i: the versions are those of acknowledged calls, in their order, and nothing refused is among them',
+    'round %i: the versions match the acknowledged calls in order, and include no rejected call',
     async (round) => {
       const history = new StackRace(replicas, token, `r${round}-${seed}`, randomOf(seed + round));
       await history.begin();

@@ -49,7 +49,7 @@ await describeWithTools('the start of a cluster', ['redis-server'], () => {
   test.each([
     ['api', startApi],
     ['worker', startWorker],
-  ])('an %s started before Redis says so, waits, and works once Redis is there', async (_role, start) => {
+  ])('an %s started before Redis reports it, waits, and works once Redis is there', async (_role, start) => {
     const lines: string[] = [];
     const logger = createLogger({ level: 'warn' }, { write: (line) => void lines.push(line) });
     redis = await startRedisServer();
@@ -66,7 +66,7 @@ await describeWithTools('the start of a cluster', ['redis-server'], () => {
   test.each([
     ['api', startApi],
     ['worker', startWorker],
-  ])('an %s starts on a database that a newer release has migrated, and says so', async (_role, start) => {
+  ])('an %s starts on a database that a newer release has migrated and reports it', async (_role, start) => {
     const client = new pg.Client({ connectionString: database.url });
     await client.connect();
     await client.query(`insert into holdfast_migrations (name, run_on) values ('9999_newer', now())`);
@@ -88,7 +88,7 @@ await describeWithTools('the start of a cluster', ['redis-server'], () => {
       (error: Error) => `${error.name}: ${error.message}`,
     );
 
-  test('a worker does its work without master keys; an api is refused without them', async () => {
+  test('a worker works without master keys; an api does not start without them', async () => {
     const logger = createLogger({ level: 'silent' });
     redis = await startRedisServer();
     expect(await rejectionOf(startApi(configFor(redis.url, withoutKeys), logger))).toBe(
@@ -123,7 +123,7 @@ await describeWithTools('the start of a cluster', ['redis-server'], () => {
     }
   });
 
-  test('a worker needs the master keys where documents are sealed, or have been, and says so', async () => {
+  test('a worker requires the master keys when documents are or were sealed, and says so', async () => {
     const logger = createLogger({ level: 'silent' });
     redis = await startRedisServer();
     const sealed = configFor(redis.url, { ...withoutKeys, HOLDFAST_SEAL_DOCUMENTS: 'true' });
@@ -138,7 +138,7 @@ await describeWithTools('the start of a cluster', ['redis-server'], () => {
     );
   });
 
-  test('without a Redis the start ends, in a sentence that names the setting and no password', async () => {
+  test('without Redis the start fails with a message that names the setting and no password', async () => {
     const logger = createLogger({ level: 'silent' });
     const url = `redis://user:hunter2@127.0.0.1:${await findFreePort()}`;
     const error: unknown = await startApi(configFor(url, { HOLDFAST_START_WAIT_SECONDS: '1' }), logger).catch(
@@ -149,7 +149,7 @@ await describeWithTools('the start of a cluster', ['redis-server'], () => {
     expect((error as Error).message).not.toContain('hunter2');
   });
 
-  test('a Redis that evicts is refused', async () => {
+  test('a Redis that evicts keys is rejected', async () => {
     redis = await startRedisServer({ extraArgs: ['--maxmemory-policy', 'allkeys-lru'] });
     const logger = createLogger({ level: 'silent' });
     await expect(startApi(configFor(redis.url), logger)).rejects.toThrow(RedisPolicyError);

@@ -10,7 +10,7 @@ import { describeWithTools } from '../../support/tools.ts';
 import { until } from '../../support/until.ts';
 import { complete, saveState } from '../../support/update-calls.ts';
 
-await describeWithTools('whoever can write to Redis', ['redis-server'], () => {
+await describeWithTools('an attacker who can write to Redis', ['redis-server'], () => {
   const lines: string[] = [];
   let cluster: Cluster;
   let app: TestApp;
@@ -42,7 +42,7 @@ await describeWithTools('whoever can write to Redis', ['redis-server'], () => {
 
   const importState = (count: number, note = '', into = stack): Promise<TestResponse> =>
     app.call('POST', `${into.path}/import`, { auth: into.auth, body: deployment(count, note) });
-  /** Several pieces. */
+  /** Several chunks. */
   const large = (note: string, into = stack): Promise<TestResponse> => importState(3, note.padEnd(300_000, '.'), into);
 
   async function distrusted(reason: string): Promise<number> {
@@ -81,12 +81,12 @@ await describeWithTools('whoever can write to Redis', ['redis-server'], () => {
   async function expectUntouched(): Promise<void> {
     expect(await exportedNames(app, stack)).toHaveLength(2);
     expect((await getStack(app, stack)).version).toBe(1);
-    // Whoever is honest goes on.
+    // Honest clients continue to work.
     await ok(importState(4));
     expect(await exportedNames(app, stack)).toHaveLength(4);
   }
 
-  /** Sends the write while no worker takes any, does something to it, and lets it go on. */
+  /** Sends the write while no worker runs, tampers with it, and resumes the workers. */
   async function meanwhile(
     send: () => Promise<TestResponse>,
     work: (jobId: string) => Promise<void>,
@@ -100,7 +100,7 @@ await describeWithTools('whoever can write to Redis', ['redis-server'], () => {
     return sent;
   }
 
-  test('imports nothing by a job of its own', async () => {
+  test('cannot import anything with a forged job', async () => {
     const before = await distrusted('unknown');
     const payloadKey = await attacker.plant(Buffer.from(JSON.stringify(deployment(9))));
     const jobId = await attacker.forge('import-deployment', { job: await importJob(stack, payloadKey) });
@@ -110,9 +110,9 @@ await describeWithTools('whoever can write to Redis', ['redis-server'], () => {
     expect(lines.filter((line) => line.includes('rejected a job or body from Redis')).length).toBeGreaterThan(0);
   });
 
-  test('has a flood of jobs of its own refused, with a few lines of the log', async () => {
+  test('gets a flood of forged jobs rejected, with only a few log lines', async () => {
     const before = await distrusted('unknown');
-    const told = lines.length;
+    const linesBefore = lines.length;
     const forged = Array.from({ length: 500 }, (_, at) => ({
       name: at % 2 ? 'fold-journal' : '<b>'.padEnd(1_000, 'x'),
       data: at % 3 ? { job: { name: 'fold-journal', schema: 1, updateId: randomUUID() } } : (null as never),
@@ -120,44 +120,41 @@ await describeWithTools('whoever can write to Redis', ['redis-server'], () => {
     }));
     await attacker.queue.addBulk(forged);
     await until(async () => (await distrusted('unknown')) === before + forged.length, 'all are refused', 60_000);
-    const since = lines.slice(told).filter((line) => line.includes('"level":40') || line.includes('"level":50'));
+    const since = lines.slice(linesBefore).filter((line) => line.includes('"level":40') || line.includes('"level":50'));
     expect(since.length).toBeLessThan(20);
     expect(Math.max(...lines.map((line) => line.length))).toBeLessThan(2_000);
     await expectUntouched();
   }, 120_000);
 
-  test.each(['the same id', 'a new id'])(
-    'does nothing by putting a job that has ended back, under %s',
-    async (which) => {
-      const reason = which === 'the same id' ? 'replayed' : 'unknown';
-      const before = await distrusted(reason);
-      let record: Record<string, string> = {};
-      let [jobId, key] = ['', ''];
-      let pieces: Buffer[] = [];
-      const answer = await meanwhile(
-        () => large('older'),
-        async (id) => {
-          jobId = id;
-          [key] = (await attacker.bodies()) as [string];
-          pieces = [await attacker.piece(key, 0), await attacker.piece(key, 1)];
-          record = await attacker.redis.hgetall(`holdfast:writes-small:${id}`);
-        },
-      );
-      expect(answer.status).toBe(200);
-      await ok(importState(2));
-      await until(() => attacker.isOver(jobId), 'it is over');
-      await (await attacker.queue.getJob(jobId))?.remove();
-      for (const [at, piece] of pieces.entries()) await attacker.redis.set(pieceKey(key, at), piece);
-      const again = which === 'the same id' ? jobId : randomUUID();
-      await attacker.forge(record['name'] as string, JSON.parse(record['data'] as string) as object, again);
-      await until(() => attacker.isOver(again), 'it was looked at');
-      expect(await distrusted(reason)).toBe(before + 1);
-      expect(await exportedNames(app, stack)).toHaveLength(2);
-      expect((await getStack(app, stack)).version).toBe(3);
-    },
-  );
+  test.each(['the same id', 'a new id'])('has no effect by putting a finished job back, under %s', async (which) => {
+    const reason = which === 'the same id' ? 'replayed' : 'unknown';
+    const before = await distrusted(reason);
+    let record: Record<string, string> = {};
+    let [jobId, key] = ['', ''];
+    let chunks: Buffer[] = [];
+    const answer = await meanwhile(
+      () => large('older'),
+      async (id) => {
+        jobId = id;
+        [key] = (await attacker.bodies()) as [string];
+        chunks = [await attacker.chunk(key, 0), await attacker.chunk(key, 1)];
+        record = await attacker.redis.hgetall(`holdfast:writes-small:${id}`);
+      },
+    );
+    expect(answer.status).toBe(200);
+    await ok(importState(2));
+    await until(() => attacker.isOver(jobId), 'it is over');
+    await (await attacker.queue.getJob(jobId))?.remove();
+    for (const [at, chunk] of chunks.entries()) await attacker.redis.set(pieceKey(key, at), chunk);
+    const again = which === 'the same id' ? jobId : randomUUID();
+    await attacker.forge(record['name'] as string, JSON.parse(record['data'] as string) as object, again);
+    await until(() => attacker.isOver(again), 'it was looked at');
+    expect(await distrusted(reason)).toBe(before + 1);
+    expect(await exportedNames(app, stack)).toHaveLength(2);
+    expect((await getStack(app, stack)).version).toBe(3);
+  });
 
-  test('gains nothing by changing what a job in the queue says', async () => {
+  test('has no effect by changing a queued job', async () => {
     const before = await distrusted('altered');
     const victim = await createStack(app);
     const planted = await attacker.plant(Buffer.from(JSON.stringify(deployment(9))));
@@ -181,7 +178,7 @@ await describeWithTools('whoever can write to Redis', ['redis-server'], () => {
     expect(await distrusted('altered')).toBe(before + 1);
   });
 
-  test('gains nothing by changing about the records and the bodies of two jobs', async () => {
+  test('has no effect by swapping the records and the bodies of two jobs', async () => {
     const before = await distrusted('body');
     const other = await createStack(app);
     await attacker.queue.pause();
@@ -190,9 +187,9 @@ await describeWithTools('whoever can write to Redis', ['redis-server'], () => {
     const [one, two] = (await attacker.waiting()) as [string, string];
     const [key, otherKey] = (await attacker.bodies()) as [string, string];
     for (const at of [0, 1]) {
-      const pieces = [await attacker.piece(key, at), await attacker.piece(otherKey, at)] as const;
-      await attacker.setPiece(key, at, pieces[1]);
-      await attacker.setPiece(otherKey, at, pieces[0]);
+      const chunks = [await attacker.chunk(key, at), await attacker.chunk(otherKey, at)] as const;
+      await attacker.setChunk(key, at, chunks[1]);
+      await attacker.setChunk(otherKey, at, chunks[0]);
     }
     const data = await Promise.all([one, two].map((id) => attacker.redis.hget(`holdfast:writes-small:${id}`, 'data')));
     await attacker.redis.hset(`holdfast:writes-small:${one}`, 'data', data[1] as string);
@@ -207,7 +204,7 @@ await describeWithTools('whoever can write to Redis', ['redis-server'], () => {
     await expectUntouched();
   });
 
-  test.each(Object.keys(tamperings))('has a body with %s refused', async (name) => {
+  test.each(Object.keys(tamperings))('gets a body with %s rejected', async (name) => {
     const before = await distrusted('body');
     const answer = await meanwhile(
       () => large('honest'),
@@ -221,14 +218,14 @@ await describeWithTools('whoever can write to Redis', ['redis-server'], () => {
     await expectUntouched();
   });
 
-  test('changes nothing with what it says of the body beside it', async () => {
+  test('has no effect by changing what a job says about its body', async () => {
     const answer = await meanwhile(
       () => large('honest'),
       async () => {
         const [key] = (await attacker.bodies()) as [string];
-        const piece = await attacker.piece(key, 0);
-        // More pieces, fewer pieces, and those of a release before.
-        for (const at of [10, 11, 12]) await attacker.redis.set(pieceKey(key, at), piece);
+        const chunk = await attacker.chunk(key, 0);
+        // More chunks, fewer chunks, and chunks of an earlier release.
+        for (const at of [10, 11, 12]) await attacker.redis.set(pieceKey(key, at), chunk);
         await attacker.redis.set(`holdfast:body:${key}`, '99999999999 1 imports');
       },
     );
@@ -236,7 +233,7 @@ await describeWithTools('whoever can write to Redis', ['redis-server'], () => {
     expect(await exportedNames(app, stack)).toHaveLength(3);
   });
 
-  test('makes no call believe in a write that is not there', async () => {
+  test('cannot make a call report a write that did not happen', async () => {
     const update = await startUpdate(app, stack);
     let answered = false;
     const answer = await meanwhile(
@@ -267,7 +264,7 @@ await describeWithTools('whoever can write to Redis', ['redis-server'], () => {
     expect(await exportedNames(app, stack)).toHaveLength(7);
   });
 
-  test('cannot have a job run whose call was told that it failed', async () => {
+  test('cannot get a job run whose call was told that it failed', async () => {
     const before = await distrusted('expired');
     let [jobId, data] = ['', ''];
     const update = await startUpdate(app, stack);
@@ -291,7 +288,7 @@ await describeWithTools('whoever can write to Redis', ['redis-server'], () => {
     await ok(complete(app, update));
   });
 
-  test('shows people no more than text in the page of the queues', async () => {
+  test('cannot inject more than text into the queue page', async () => {
     const script = '<script>alert(1)</script>';
     const jobId = await attacker.forge(script, { job: { name: script } }, `${script}${randomUUID()}`);
     await until(() => attacker.isOver(jobId), 'it was looked at');

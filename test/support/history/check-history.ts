@@ -1,25 +1,27 @@
-/** What a call was told: yes, no (any answer but 2xx), or nothing, since its client had gone by then. */
+/**
+ * The outcome of a call for its client: yes, no (any response but 2xx), or unknown if the client disconnected first.
+ */
 export type Outcome = 'acknowledged' | 'refused' | 'unknown';
 
-/** One call to a stack, as its client saw it. Times are of one steady clock, in ms. */
+/** One call to a stack, as its client saw it. Times are in ms of one monotonic clock. */
 export interface RecordedCall {
   readonly kind: 'import' | 'rename' | 'start' | 'write' | 'append' | 'end' | 'read';
   readonly begunAt: number;
-  /** Infinity when no answer came. */
+  /** Infinity when there was no response. */
   readonly endedAt: number;
   readonly outcome: Outcome;
-  /** HTTP status; 0 when no answer came. */
+  /** HTTP status; 0 when there was no response. */
   readonly status: number;
-  /** Of imports, writes and journal batches: the resource that this call alone brings. */
+  /** For imports, writes and journal batches: the resource that only this call adds. */
   readonly mark?: string;
   readonly updateId?: string;
-  /** Of writes: a later one of the same update has a higher number. */
+  /** For writes: a later one of the same update has a higher number. */
   readonly sequence?: number;
-  /** Of reads: the resources in the answer. */
+  /** For reads: the resources in the response. */
   readonly names?: readonly string[];
 }
 
-/** A version of the stack, as its history has it in the end. */
+/** A version of the stack in its final history. */
 export interface RecordedVersion {
   readonly version: number;
   readonly kind: string;
@@ -31,15 +33,15 @@ export interface StackHistory {
   readonly calls: readonly RecordedCall[];
   /** In ascending order, from 1, when nothing runs any more. */
   readonly versions: readonly RecordedVersion[];
-  /** Resources of the newest state in the end. */
+  /** Resources of the newest state at the end. */
   readonly finalNames: readonly string[];
 }
 
 const expectedStatuses = new Set([0, 400, 403, 404, 409, 503]);
 
 /**
- * What in a history no order of its acknowledged calls can explain; nothing when all is well. An import or a rename that was
- * refused must never take effect; one that was not answered may, before whatever was acknowledged later.
+ * Returns what no order of the acknowledged calls in a history can explain; empty when the history is valid. A rejected
+ * import or rename must never take effect; an unanswered one may, before anything that was acknowledged later.
  */
 export function findViolations(history: StackHistory): string[] {
   const { calls, versions, finalNames } = history;
@@ -62,7 +64,7 @@ export function findViolations(history: StackHistory): string[] {
   ];
 }
 
-/** When a version was being made: from the call that began it to the answer that it is there. */
+/** When a version was being created: from the call that started it to the response that confirms it. */
 interface Making {
   readonly begunAt: number;
   readonly endedAt: number;
@@ -80,18 +82,20 @@ class HistoryChecks {
   }
 
   explainVersion(version: RecordedVersion): string[] {
-    const told = `version ${version.version} (${version.kind}, ${version.names})`;
+    const description = `version ${version.version} (${version.kind}, ${version.names})`;
     const before = this.#namesBefore(version);
     if (version.kind === 'rename')
-      return same(version.names, before) ? [] : [`${told} has not the resources of the version before`];
+      return same(version.names, before) ? [] : [`${description} has not the resources of the version before`];
     if (version.kind === 'import') {
       const call = this.#calls.find(({ kind, mark }) => kind === 'import' && mark === version.names[0]);
-      if (!call || version.names.length !== 1) return [`${told} is nobody's import`];
-      return call.outcome === 'refused' ? [`${told} is there although ${tell(call)} was answered ${call.status}`] : [];
+      if (!call || version.names.length !== 1) return [`${description} is nobody's import`];
+      return call.outcome === 'refused'
+        ? [`${description} is there although ${tell(call)} was answered ${call.status}`]
+        : [];
     }
     return this.#mayBe(version, version.names, Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY)
       ? []
-      : [`${told} is not what its update has written`];
+      : [`${description} is not what its update has written`];
   }
 
   explainImports(): string[] {
@@ -113,7 +117,7 @@ class HistoryChecks {
       : [`${found} renames are versions, but ${least} to ${most} took effect`];
   }
 
-  /** What was acknowledged before another began has the lower version. */
+  /** A version that was acknowledged before another one started has the lower number. */
   explainOrder(): string[] {
     return this.#making.flatMap((earlier, at) =>
       this.#making
@@ -146,7 +150,7 @@ class HistoryChecks {
     return [`${tell(read)} gave ${names}, which was not the state from version ${floor} on`];
   }
 
-  /** Whether `names` can be the state of the version's update, as of a moment between the two times. */
+  /** Whether `names` can be the state of the version's update at some moment between the two times. */
   #mayBe(version: RecordedVersion, names: readonly string[], from: number, to: number): boolean {
     const before = this.#namesBefore(version);
     if (version.kind !== 'update') return same(names, version.names);
@@ -184,7 +188,7 @@ class HistoryChecks {
   }
 }
 
-/** Of what is not known. */
+/** For unknown outcomes. */
 const always: Making = { begunAt: 0, endedAt: Number.POSITIVE_INFINITY };
 
 function marksOf(calls: readonly RecordedCall[], kind: RecordedCall['kind']): string[] {

@@ -15,14 +15,14 @@ import type { RecordedCall, RecordedVersion } from './check-history.ts';
 export interface Replica {
   readonly app: TestApp;
   readonly url: string;
-  /** Holds up what the replica's worker, or the replica itself, stores. */
+  /** Holds what the replica's worker, or the replica itself, stores. */
   readonly gate: Awaited<ReturnType<typeof openGatedBlobs>>;
 }
 
-/** A race goes on until both are reached: on a busy machine little happens in the time. */
+/** A race continues until both are reached: on a busy machine little happens in the time. */
 const roundMs = 3_000;
 const leastAcknowledged = 20;
-/** Then it ends nevertheless. */
+/** It ends after this time in any case. */
 const longestRoundMs = 45_000;
 
 interface Running {
@@ -31,7 +31,7 @@ interface Running {
   readonly path: string;
 }
 
-/** One stack, written to by several clients for a while. */
+/** One stack that several clients write to for a while. */
 export class StackRace {
   readonly #replicas: readonly Replica[];
   readonly #token: string;
@@ -85,7 +85,7 @@ export class StackRace {
     for (const { gate } of this.#replicas) gate.open();
   }
 
-  /** The history, once nothing runs and nothing is queued any more. */
+  /** The history once nothing is running or queued any more. */
   async collect() {
     const { app } = this.#replicas[0] as Replica;
     await until(() => {
@@ -112,7 +112,7 @@ export class StackRace {
     return { calls: this.#calls, versions, finalNames: await this.#exported('') };
   }
 
-  /** A stack of the same name has nothing of what was on its way to the deleted one. */
+  /** A new stack of the same name has no pending writes of the deleted one. */
   async deleteWhileOthersWrite(): Promise<void> {
     for (const { gate } of this.#replicas) gate.shut();
     const late = Array.from({ length: 4 }, () => this.#import());
@@ -164,7 +164,7 @@ export class StackRace {
     const steps = 1 + Math.floor(this.#random() * 4);
     for (let step = 1; step <= steps && !this.#over; step++) {
       const mark = this.#mark();
-      const told = journaled
+      const result = journaled
         ? await this.#persist(
             { kind: 'append', updateId, mark },
             'PATCH',
@@ -179,7 +179,7 @@ export class StackRace {
             { version: 3, untypedDeployment: this.#document(mark), sequenceNumber: step },
             lease,
           );
-      if (told !== 204) break;
+      if (result !== 204) break;
     }
     if (this.#random() < 0.2)
       await this.#record({ kind: 'end', updateId }, 'POST', `${path}/update/${updateId}/cancel`);
@@ -189,7 +189,7 @@ export class StackRace {
 
   async #rename(): Promise<void> {
     const to = this.#names.find((name) => name !== this.#current) as string;
-    const told = await this.#record(
+    const result = await this.#record(
       { kind: 'rename' },
       'POST',
       `${this.#path()}/rename`,
@@ -199,11 +199,11 @@ export class StackRace {
       },
       this.#patience(),
     );
-    if (told?.status === 204) this.#current = to;
-    if (told === null) await this.#locate();
+    if (result?.status === 204) this.#current = to;
+    if (result === null) await this.#locate();
   }
 
-  /** A rename without an answer may have taken effect. */
+  /** A rename without a response may have taken effect. */
   async #locate(): Promise<void> {
     for (const name of this.#names) {
       const answer = await this.#send('GET', `/api/stacks/history/proj/${name}`);
@@ -211,7 +211,7 @@ export class StackRace {
     }
   }
 
-  /** As a person who cancels, or a client that was killed long ago. */
+  /** Like a person who cancels, or a client that was killed long ago. */
   async #disturb(): Promise<void> {
     const running = this.#running;
     if (!running) return;
@@ -225,11 +225,11 @@ export class StackRace {
     const answer = await this.#send('GET', `${this.#path()}/export`);
     const endedAt = performance.now();
     if (answer.status === 404) return;
-    const told =
+    const result =
       answer.status === 200
         ? { outcome: 'acknowledged' as const, names: resourceNames(answer.json) }
         : { outcome: 'refused' as const };
-    this.#calls.push({ kind: 'read', begunAt, endedAt, status: answer.status, ...told });
+    this.#calls.push({ kind: 'read', begunAt, endedAt, status: answer.status, ...result });
   }
 
   /** Workers get stuck for longer than calls wait. */
@@ -336,7 +336,7 @@ export function printCall({ kind, mark, updateId, begunAt, endedAt, outcome, sta
   return `${Math.round(begunAt)} to ${Math.round(endedAt)}: ${what.join(' ')}: ${outcome} ${status}`;
 }
 
-/** Random numbers that a seed repeats. */
+/** Random numbers determined by a seed. */
 export function randomOf(start: number): () => number {
   let state = start >>> 0;
   return () => {
