@@ -9,11 +9,14 @@ import { type FrontConfig, frontConfig, frontProblems, trustedProxiesOf } from '
 import { Settings } from './settings.ts';
 import { findWeakSecrets } from './weak-settings.ts';
 
-/** The process's configuration: parsed once, frozen, passed by hand. Sizes in bytes, times as their names say. */
+/**
+ * Configuration of the process: parsed once, frozen, passed explicitly. Sizes are in bytes; names give the unit of
+ * times.
+ */
 export interface Config {
   readonly listen: { readonly host: string; readonly port: number };
   readonly workerListen: { readonly host: string; readonly port: number };
-  /** null: on the address of the service. */
+  /** null: same address as the service. */
   readonly managementListen: { readonly host: string; readonly port: number } | null;
   readonly trustedProxies: BlockList;
   readonly front: FrontConfig;
@@ -27,7 +30,7 @@ export interface Config {
     readonly connectTimeoutMs: number;
     readonly acquireTimeoutMs: number;
   };
-  /** How long the parts that a process needs may be away when it starts. */
+  /** How long a starting process waits for unavailable dependencies. */
   readonly startWaitMs: number;
   readonly blobs:
     | { readonly kind: 'files'; readonly directory: string }
@@ -39,24 +42,24 @@ export interface Config {
         readonly forcePathStyle: boolean;
         readonly requestTimeoutMs: number;
       };
-  /** `dataKeySeconds` 0: data keys do not age. */
+  /** `dataKeySeconds` 0: data keys are not replaced by age. */
   readonly encryption: { readonly sealsDocuments: boolean; readonly dataKeySeconds: number };
   readonly bootstrapFile: string | null;
   readonly organizationCreation: 'anyone' | 'site-admin';
-  /** Wrong tokens and leases that an address has free, before they are looked up together. */
+  /** Invalid tokens and leases allowed per address before unknown ones are looked up in batches. */
   readonly wrongTokensPerMinute: number;
   readonly checkpointMode: 'auto' | 'journal' | 'delta' | 'full';
-  /** Whether updates may be begun by one call. */
+  /** Whether clients may begin an update with one call. */
   readonly beginUpdate: boolean;
   readonly leaseSeconds: number;
-  /** Longest life of an update. */
+  /** Maximum duration of an update. */
   readonly updateSeconds: number;
   readonly sweepSeconds: number;
   readonly blobGraceSeconds: number;
   readonly scrub: { readonly bytesPerSecond: number; readonly periodSeconds: number };
   readonly journalGraceSeconds: number;
   readonly blobRetentionSeconds: number;
-  /** `everySeconds` 0: no rounds by themselves. */
+  /** `everySeconds` 0: no automatic runs. */
   readonly reconcile: { readonly everySeconds: number; readonly objectsPerSecond: number };
   readonly limits: {
     readonly maxBodyBytes: number;
@@ -67,14 +70,14 @@ export interface Config {
     readonly maxSecretBytes: number;
     readonly inlineBytes: number;
     readonly directBytes: number;
-    /** Of bodies on their way to workers: in memory, and in Redis. */
+    /** For bodies in flight to workers: in memory (`inFlight`) and in Redis. */
     readonly inFlight: { readonly writes: number; readonly imports: number };
     readonly redisInFlight: { readonly writes: number; readonly imports: number };
     readonly minBodyBytesPerSecond: number;
     readonly inflatedBytes: number;
     readonly largeBytes: number;
   };
-  /** Of each organization that has no limits of its own; 0 is no limit. */
+  /** For each organization without its own limits; 0: no limit. */
   readonly quotas: {
     readonly stacks: number;
     readonly keptBytes: number;
@@ -88,20 +91,20 @@ export interface Config {
   readonly logLevel: string;
   /** null: jobs run in the server process. */
   readonly redisUrl: string | null;
-  /** Authorities believed besides those of Node, in PEM. */
+  /** PEM file of certificate authorities to trust in addition to those of Node. */
   readonly caFile: string | null;
   /** Never logged. */
   readonly secrets: { readonly masterKeys: string | null };
 }
 
-/** The environment does not make a configuration; the message names every faulty variable. */
+/** The settings are invalid. The message names every invalid variable. */
 export class ConfigError extends OperatorError {
   override readonly name = 'ConfigError';
 }
 
 /**
- * Reads the process environment, and has the process believe the authorities that it names. Throws ConfigError naming all faulty
- * variables at once, and CertificateFileError.
+ * Reads the process environment and makes the process trust the authorities that it names. Throws CertificateFileError,
+ * and ConfigError naming all invalid variables at once.
  */
 export function loadConfig(): Config {
   const config = parseConfig(process.env);
@@ -109,7 +112,7 @@ export function loadConfig(): Config {
   return config;
 }
 
-/** Makes the configuration of environment variables. Throws ConfigError. */
+/** Parses environment variables. Throws ConfigError. */
 export function parseConfig(environment: Readonly<Record<string, string | undefined>>): Config {
   const known = Object.keys(Settings.properties);
   const given: Record<string, string> = {};
@@ -125,12 +128,12 @@ export function parseConfig(environment: Readonly<Record<string, string | undefi
     if (port > 65_535) problems.push(`${name}: port ${port} is above 65535`);
   }
   const converted = Value.Convert(Settings, Value.Default(Settings, { ...given })) as Partial<Settings>;
-  // One by one: asked for the whole object, TypeBox stops after a few errors.
+  // One by one, because TypeBox stops after a few errors in the whole object.
   for (const [name, value] of Object.entries(converted) as [keyof Settings, unknown][]) {
     const schema: TSchema & { description?: string } = Settings.properties[name];
-    // Convert cuts fractions off without a word.
-    const isCut = typeof value === 'number' && given[name] !== undefined && Number(given[name]) !== value;
-    const [issue] = isCut ? [{ message: 'must be a whole number' }] : Value.Errors(schema, value);
+    // Convert truncates fractions silently.
+    const isTruncated = typeof value === 'number' && given[name] !== undefined && Number(given[name]) !== value;
+    const [issue] = isTruncated ? [{ message: 'must be a whole number' }] : Value.Errors(schema, value);
     if (issue) problems.push(`${name}: ${issue.message}. ${schema.description ?? ''}`.trim());
   }
   problems.push(...frontProblems(converted));
@@ -148,7 +151,7 @@ function toConfig(settings: Settings): Config {
   const listen = parseListen(settings.HOLDFAST_LISTEN ?? (embedded ? '127.0.0.1:9090' : '0.0.0.0:9090'));
   const management = settings.HOLDFAST_MANAGEMENT_LISTEN ?? (embedded ? '127.0.0.1:9092' : '0.0.0.0:9092');
   const managementListen = parseListen(management);
-  // Port 0 is any free one: never the same.
+  // Port 0 means any free port, so two of them are never the same.
   const isSame =
     management === 'same' ||
     (listen.port !== 0 && managementListen.port === listen.port && managementListen.host === listen.host);

@@ -1,14 +1,14 @@
 import { BlockList, isIP, isIPv6 } from 'node:net';
 import type { Settings } from './settings.ts';
 
-/** What a client meets before it is known to be one. */
+/** Limits and TLS of client connections, applied before authentication. */
 export interface FrontConfig {
-  /** Apart for trusted proxies and for all others. */
+  /** Applies to trusted proxies and to all other clients separately. */
   readonly maxConnections: number;
   readonly maxConnectionsPerAddress: number;
-  /** From the connection, or the end of the wait for the next request, to the end of a head. */
+  /** Maximum time to receive the headers, counted from the connection or from the first byte of the request. */
   readonly headMs: number;
-  /** How long a connection is kept without a request. */
+  /** How long an idle connection is kept open. */
   readonly idleMs: number;
   /** PEM files; null: plain HTTP. */
   readonly tls: { readonly certFile: string; readonly keyFile: string } | null;
@@ -16,7 +16,7 @@ export interface FrontConfig {
 
 type Given = Partial<Settings>;
 
-/** Reads the settings of the front. Of those that are wrong the problems say so. */
+/** Returns the problems in the settings of `FrontConfig` and in the trusted proxies. */
 export function frontProblems(settings: Given): string[] {
   const problems: string[] = [];
   for (const entry of entriesOf(settings.HOLDFAST_TRUSTED_PROXIES)) {
@@ -43,7 +43,7 @@ export function frontConfig(settings: Settings): FrontConfig {
   };
 }
 
-/** The proxies whose word on their clients' addresses is taken. */
+/** Returns the proxies whose X-Forwarded-For is trusted. */
 export function trustedProxiesOf(settings: Settings): BlockList {
   const list = new BlockList();
   for (const entry of entriesOf(settings.HOLDFAST_TRUSTED_PROXIES)) {
@@ -60,7 +60,7 @@ function entriesOf(text: string | undefined): string[] {
 function parseNetwork(text: string): { address: string; bits: number } | null {
   const [, address = '', given] = /^([^/]+)(?:\/(\d{1,3}))?$/.exec(text) ?? [];
   const family = isIP(address);
-  const most = family === 6 ? 128 : 32;
-  const bits = given === undefined ? most : Number(given);
-  return family === 0 || bits > most ? null : { address, bits };
+  const maxBits = family === 6 ? 128 : 32;
+  const bits = given === undefined ? maxBits : Number(given);
+  return family === 0 || bits > maxBits ? null : { address, bits };
 }
