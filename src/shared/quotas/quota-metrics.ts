@@ -37,7 +37,7 @@ export function registerQuotaGauges(metrics: Metrics, db: Database, quotas: Quot
     (await read()).flatMap(({ labels, used }) => (used === null ? [] : [{ labels, figure: used }]));
   metrics.gaugeByLabels(
     'holdfast_quota_limit',
-    'Limits of organizations with limits of their own.',
+    'Limits of organizations with their own limits.',
     labelNames,
     limits,
   );
