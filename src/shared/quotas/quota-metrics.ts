@@ -35,12 +35,7 @@ export function registerQuotaGauges(metrics: Metrics, db: Database, quotas: Quot
   const limits = async () => (await read()).map(({ labels, limit }) => ({ labels, figure: limit }));
   const uses = async () =>
     (await read()).flatMap(({ labels, used }) => (used === null ? [] : [{ labels, figure: used }]));
-  metrics.gaugeByLabels(
-    'holdfast_quota_limit',
-    'Limits of organizations with their own limits.',
-    labelNames,
-    limits,
-  );
+  metrics.gaugeByLabels('holdfast_quota_limit', 'Limits of organizations with their own limits.', labelNames, limits);
   metrics.gaugeByLabels(
     'holdfast_quota_used',
     'What these organizations use: stacks, updates, and bytes kept as last measured.',
