@@ -1,6 +1,6 @@
 const { Visitor } = require('@swc/core/Visitor.js');
 
-// The visitor through which dependency-cruiser reads TypeScript does not know `using` declarations.
+// The visitor that dependency-cruiser uses for TypeScript does not support `using` declarations.
 const { visitStatement } = Visitor.prototype;
 Visitor.prototype.visitStatement = function (statement) {
   if (statement.type !== 'UsingDeclaration') return visitStatement.call(this, statement);
@@ -9,19 +9,19 @@ Visitor.prototype.visitStatement = function (statement) {
 };
 
 /**
- * The boundaries inside the code base. Whoever needs an exception changes the layout, not this file.
+ * Boundaries inside the code base. If you need an exception, change the layout, not this file.
  *
  * @type {import('dependency-cruiser').IConfiguration}
  */
 const nouns =
   '^src/shared/(checkpoints|deployments|documents|events|identity|journal|quotas|secrets|stacks|states|updates)/';
 const bytesOnly = ['^src/shared/deployments/', '^src/shared/journal/replay/rules/'];
-/** Where requests are taken: routes and plugins. */
+/** Code that handles requests: routes and plugins. */
 const routes = '^src/api/(routes|plugins)/';
 const entry = '^src/main\\.ts$';
 const test = '\\.test\\.ts$';
 
-/** A package may be imported from these places only. */
+/** Allows imports of a package from these places only. */
 const onlyIn = (name, packages, places) => ({
   name,
   severity: 'error',
@@ -30,12 +30,12 @@ const onlyIn = (name, packages, places) => ({
 });
 
 /**
- * What each folder of a noun may import of the others, lower ones first. An arrow that is not here would make a circle sooner or
- * later; what two nouns need belongs below both.
+ * What each noun's directory may import from the others, lower ones first. Any other import would sooner or later
+ * create a cycle. What two nouns share belongs below both.
  */
 const nounOrder = {
   stacks: [],
-  // Bytes alone; of stacks their names.
+  // Works on bytes only; from stacks it needs only the names.
   deployments: ['stacks/names\\.ts$'],
   secrets: ['stacks/'],
   documents: ['deployments/', 'secrets/'],
@@ -56,7 +56,7 @@ module.exports = {
   forbidden: [
     {
       name: 'api-not-to-workers',
-      comment: 'The roles are deployed apart; only the composition root joins them.',
+      comment: 'The roles are deployed separately; only the composition root combines them.',
       severity: 'error',
       from: { path: '^src/api/' },
       to: { path: '^src/workers/' },
@@ -69,7 +69,7 @@ module.exports = {
     },
     {
       name: 'roles-joined-at-the-root-only',
-      comment: 'src/server.ts joins the roles in one process; the command line only starts them.',
+      comment: 'src/server.ts combines the roles in one process; the command line only starts them.',
       severity: 'error',
       from: { path: '^src/(cli/|[^/]+\\.ts$)', pathNot: '^src/server\\.ts$' },
       to: { path: '^src/(api|workers)/', pathNot: '^src/(api|workers)/main\\.ts$' },
@@ -88,7 +88,7 @@ module.exports = {
     },
     {
       name: 'nouns-not-to-jobs',
-      comment: 'A job says which use case of a noun it runs; the use cases do not know whether they run in a job.',
+      comment: 'Jobs call the use cases of nouns; the use cases do not depend on running in a job.',
       severity: 'error',
       from: { path: nouns },
       to: { path: '^src/shared/jobs/' },
@@ -96,7 +96,7 @@ module.exports = {
     ...nounRules,
     {
       name: 'deployments-are-bytes',
-      comment: 'Rules about texts: any thread can use them, and none of them waits for anything.',
+      comment: 'Synchronous functions on text, usable from any thread.',
       severity: 'error',
       from: { path: bytesOnly, pathNot: test },
       to: {
@@ -122,15 +122,15 @@ module.exports = {
     },
     {
       name: 'routes-not-to-repositories',
-      comment: 'Routes and plugins call services; statements are reached through those.',
+      comment: 'Routes and plugins call services, which run the statements.',
       severity: 'error',
-      // answers.ts turns rows into the shapes of the wire: it imports their types.
+      // response-mappers.ts converts rows to response bodies and imports the row types.
       from: { path: [routes, '^src/api/[^/]+\\.ts$'], pathNot: '^src/api/routes/response-mappers\\.ts$' },
       to: { path: '-repository\\.ts$' },
     },
     {
       name: 'routes-get-services-only',
-      comment: 'The contexts hold repositories; routes and plugins are given ApiServices, which names none.',
+      comment: 'The contexts contain repositories; routes and plugins receive ApiServices, which has none.',
       severity: 'error',
       from: { path: [routes, '^src/api/api-services\\.ts$'] },
       to: { path: ['^src/api/(api-context|create-services)\\.ts$', '^src/shared/[^/]*context\\.ts$'] },
@@ -154,7 +154,7 @@ module.exports = {
     onlyIn('pino-in-logger', 'pino', ['^src/shared/platform/logger/']),
     {
       name: 'e2e-is-black-box',
-      comment: 'End-to-end tests know the server by its command line and its port.',
+      comment: 'End-to-end tests use the server only through its command line and its port.',
       severity: 'error',
       from: { path: '^(e2e|testkit)/' },
       to: { path: '^(src|test)/' },
@@ -186,15 +186,14 @@ module.exports = {
     },
     {
       name: 'no-barrels',
-      comment: 'Import the file that defines a thing.',
+      comment: 'Import from the file that defines the symbol.',
       severity: 'error',
       from: { path: '^(src|test|e2e|testkit)/' },
       to: { path: '/index\\.ts$', pathNot: '^node_modules/' },
     },
   ],
   options: {
-    // TypeScript 7 has no API that dependency-cruiser could use; swc reads the files, and `import type` counts as
-    // an import.
+    // TypeScript 7 has no API for dependency-cruiser, so swc parses the files. `import type` counts as an import.
     parser: 'swc',
     tsPreCompilationDeps: true,
     doNotFollow: { path: '^node_modules/' },

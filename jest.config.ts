@@ -19,8 +19,8 @@ const withDatabase = {
 } satisfies Config;
 
 /**
- * The extra run has the files that need a tool which `npm test` does without, because it takes long to build. All of them end in
- * `.extra.test.ts`.
+ * The extra run has the files `*.extra.test.ts`, which need a tool that `npm test` omits because it takes long to
+ * build.
  */
 const extra = process.env['HOLDFAST_TEST_EXTRA'] === '1';
 
@@ -30,11 +30,11 @@ function testsIn(folder: string): Pick<Config, 'testMatch'> {
 }
 
 const config: Config = {
-  // Every file has a database of its own, so all may run at once; the shared Postgres has connections for eight.
+  // Every file has its own database, so files can run in parallel. The shared Postgres has connections for eight.
   maxWorkers: Math.min(availableParallelism(), 8),
-  // Each of a file's concurrent tests runs several programs at once.
+  // Each concurrent test of a file runs several programs at once.
   maxConcurrency: Math.max(2, availableParallelism()),
-  // Not a measure of speed: a machine that does much else at once must not fail for it.
+  // Generous, so that tests do not fail on a busy machine.
   testTimeout: 120_000,
   projects: [
     { ...base, displayName: 'unit', ...testsIn('src') },
@@ -51,7 +51,7 @@ const config: Config = {
       globalTeardown: '<rootDir>/e2e/cluster/global-teardown.ts',
       setupFiles: ['<rootDir>/e2e/cluster/environment.ts'],
       ...testsIn('e2e'),
-      // They end the server they test, or choose its settings; test/faults does that to a cluster.
+      // These stop the server they test or choose its settings; test/faults does that with a cluster.
       testPathIgnorePatterns: ['/(killed-server|checkpoint-modes|revoked-token)(\\.extra)?\\.test\\.ts$'],
     },
   ],

@@ -12,10 +12,10 @@ import { MemoryWatch } from './support/memory-watch.ts';
 import { deploymentOf, RawClient, type Update, verbatimBody } from './support/raw-client.ts';
 
 /**
- * Checkpoints through the clustered shape: large ones (memory and event-loop delay of each role, time against a bare upload),
- * small ones at growing numbers of callers (direct and queued), by number of workers.
+ * Measures checkpoints through a cluster, by number of workers: large ones (memory and event loop delay of each role,
+ * time relative to a plain upload) and small ones with growing numbers of callers (direct and queued).
  * Usage: node bench/checkpoints.ts [--large-mb 100] [--at-once 1,4] [--callers 1,16,64] [--seconds 5] [--apis 1]
- *   [--workers 1,2,4] [--built]      --built runs dist/, which `npm run build` makes
+ *   [--workers 1,2,4] [--built]      --built runs dist/, the output of `npm run build`
  */
 const { values } = parseArgs({
   options: {
@@ -33,16 +33,16 @@ type Role = 'api' | 'worker';
 const roles: readonly Role[] = ['api', 'worker'];
 const ticksPerSecond = 100;
 const settleMs = 3_000;
-/** MB; the targets are 200 for an API and 300 for a worker. */
+/** Memory levels to report, in MB. The targets are 200 for an API process and 300 for a worker. */
 const levels = [150, 200, 250, 300];
 
 const listOf = (text: string): number[] => text.split(',').filter(Boolean).map(Number);
-const partsOf = (cluster: Cluster, role: Role) => (role === 'api' ? cluster.apis : cluster.workers);
+const processesOf = (cluster: Cluster, role: Role) => (role === 'api' ? cluster.apis : cluster.workers);
 const urlsOf = (cluster: Cluster, role: Role) => (role === 'api' ? cluster.apiManagementUrls : cluster.workerUrls);
 
-async function cpuSecondsOf(parts: readonly ClusterProcess[]): Promise<number> {
+async function cpuSecondsOf(processes: readonly ClusterProcess[]): Promise<number> {
   let seconds = 0;
-  for (const { pid } of parts) {
+  for (const { pid } of processes) {
     const stat = await readFile(`/proc/${pid}/stat`, 'utf8');
     const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
     seconds += (Number(fields[11]) + Number(fields[12])) / ticksPerSecond;
@@ -50,7 +50,7 @@ async function cpuSecondsOf(parts: readonly ClusterProcess[]): Promise<number> {
   return seconds;
 }
 
-/** Delays of the event loops since the last time that this was asked, in ms; 10 of them are the timer's own. */
+/** Returns the highest event loop delay since the last call, in ms. 10 ms of it are the resolution of the timer. */
 async function loopDelayOf(urls: readonly string[]): Promise<{ p99: number; max: number }> {
   const texts = await Promise.all(urls.map(async (url) => (await fetch(`${url}/metrics`)).text()));
   const read = (name: string): number =>
@@ -72,7 +72,7 @@ async function openUpdates(
   );
 }
 
-/** Resolves with the seconds that saving took, without the client's gzip. */
+/** Measures large checkpoints. Returns the seconds that saving took, without the client's gzip. */
 async function large(cluster: Cluster, megabytes: number, atOnce: number): Promise<number> {
   const client = new RawClient(cluster.url, cluster.token);
   const document = deploymentOf(megabytes * 1e6);
@@ -82,7 +82,7 @@ async function large(cluster: Cluster, megabytes: number, atOnce: number): Promi
   const bareSeconds = await bareUploads(cluster, document, atOnce);
   await sleep(settleMs);
   for (const role of roles) await loopDelayOf(urlsOf(cluster, role));
-  const watches = await Promise.all(roles.map(async (role) => MemoryWatch.begin(partsOf(cluster, role))));
+  const watches = await Promise.all(roles.map(async (role) => MemoryWatch.begin(processesOf(cluster, role))));
   const began = performance.now();
   await Promise.all(targets.map(({ update }) => client.verbatimGzipped(update, body)));
   const seconds = (performance.now() - began) / 1000;
@@ -123,7 +123,7 @@ async function small(cluster: Cluster, callers: number, seconds: number, label: 
   const document = deploymentOf(20_000);
   const targets = await openUpdates(cluster, callers, `small-${label}-${callers}`);
   const latencies: number[] = [];
-  const cpu = () => Promise.all(roles.map((role) => cpuSecondsOf(partsOf(cluster, role))));
+  const cpu = () => Promise.all(roles.map((role) => cpuSecondsOf(processesOf(cluster, role))));
   const before = await cpu();
   const began = performance.now();
   const end = began + seconds * 1000;
@@ -176,7 +176,7 @@ for (const [round, workers] of listOf(values.workers).entries()) {
       const seconds = await large(cluster, megabytes, atOnce);
       largeRows.push([String(workers), `${atOnce} × ${megabytes} MB`, seconds, (atOnce * megabytes) / seconds]);
     }
-    // The workers have no part in these.
+    // Workers do not take part in direct writes.
     if (round > 0) return;
     for (const count of callers) smallRows.push(await small(cluster, count, Number(values.seconds), 'direct'));
   });

@@ -7,12 +7,12 @@ import { startNullServer } from './null-server.ts';
 import { median, printTable } from './support/figures.ts';
 
 /**
- * The real CLI against the null server, Holdfast and the file backend, in turn within each round: wall time of up, no-op up,
- * preview and destroy of N Stash resources, and the ratio of up to the null server's. Chained, each resource waits for the one
- * before: then every write is waited for, too.
- * Usage: node bench/cli.ts [--counts 20,100,500] [--rounds 3] [--tuned] [--targets null,file,embedded,cluster]
- *   [--modes auto,journal,delta,full] [--url URL --token TOKEN]
- * `cluster` starts one as `npm run cluster` does, unless --url names one that runs.
+ * Runs the real CLI against the null server, Holdfast and the file backend in turn, in each round: wall time of up,
+ * no-op up, preview and destroy of N Stash resources, and the ratio of up to that of the null server. With --chained
+ * each resource waits for the previous one, so the CLI also waits for every write.
+ * Usage: node bench/cli.ts [--counts 20,100,500] [--rounds 3] [--tuned] [--chained]
+ *   [--targets null,file,embedded,cluster] [--modes auto,journal,delta,full] [--url URL --token TOKEN]
+ * The target `cluster` starts a cluster as `npm run cluster` does, unless --url names a running one.
  */
 const { values } = parseArgs({
   options: {
@@ -30,8 +30,8 @@ const { values } = parseArgs({
 interface Target {
   readonly name: string;
   readonly open: () => Promise<PulumiWorkspace>;
-  /** Whether it keeps state, so that more than the first up means something. */
-  readonly keeps: boolean;
+  /** Whether it stores state. Otherwise only the first up is meaningful. */
+  readonly storesState: boolean;
 }
 
 const tuning = values.tuned ? { PULUMI_JOURNALING_BATCH_PERIOD: '2' } : {};
@@ -40,30 +40,31 @@ const parallel = values.tuned ? ['--parallel', '64'] : [];
 async function main(): Promise<void> {
   await using nullServer = await startNullServer();
   await using resources = new AsyncDisposableStack();
-  const wanted = values.targets.split(',');
+  const selected = values.targets.split(',');
   const targets: Target[] = [
     {
       name: 'null',
-      keeps: false,
+      storesState: false,
       open: () => PulumiWorkspace.create({ backendUrl: nullServer.url, accessToken: 'x', env: tuning }),
     },
   ];
-  if (wanted.includes('file')) {
-    targets.push({ name: 'file backend', keeps: true, open: () => PulumiWorkspace.create({ env: tuning }) });
+  if (selected.includes('file')) {
+    targets.push({ name: 'file backend', storesState: true, open: () => PulumiWorkspace.create({ env: tuning }) });
   }
-  for (const mode of wanted.includes('embedded') ? values.modes.split(',') : []) {
+  for (const mode of selected.includes('embedded') ? values.modes.split(',') : []) {
     const server = resources.use(await startOwnHoldfast({ HOLDFAST_CHECKPOINT_MODE: mode }));
-    targets.push({ name: `embedded (${mode})`, keeps: true, open: () => server.workspace({ env: tuning }) });
+    targets.push({ name: `embedded (${mode})`, storesState: true, open: () => server.workspace({ env: tuning }) });
   }
-  if (wanted.includes('cluster')) {
+  if (selected.includes('cluster')) {
     const { url, token } = await openCluster(resources);
     targets.push({
       name: 'cluster',
-      keeps: true,
+      storesState: true,
       open: () => PulumiWorkspace.create({ backendUrl: url, accessToken: token, env: tuning }),
     });
   }
-  for (const count of values.counts.split(',').map(Number)) await compare(targets, count, () => nullServer.take());
+  for (const count of values.counts.split(',').map(Number))
+    await compare(targets, count, () => nullServer.readCounts());
 }
 
 async function openCluster(resources: AsyncDisposableStack): Promise<{ url: string; token: string }> {
@@ -75,7 +76,7 @@ async function openCluster(resources: AsyncDisposableStack): Promise<{ url: stri
 async function compare(
   targets: readonly Target[],
   count: number,
-  take: () => { requests: number; bytes: number },
+  readCounts: () => { requests: number; bytes: number },
 ): Promise<void> {
   const seconds = new Map(
     targets.map(({ name }) => [
@@ -95,10 +96,10 @@ async function compare(
         const { durationMs } = await workspace.runOk(args, { timeoutMs: 600_000 });
         into.push(durationMs / 1000);
       };
-      take();
+      readCounts();
       await time(figures.up, ['up', '--yes', '--skip-preview', ...parallel]);
-      if (target.name === 'null') floor = take();
-      if (!target.keeps) continue;
+      if (target.name === 'null') floor = readCounts();
+      if (!target.storesState) continue;
       await time(figures.noop, ['up', '--yes', '--skip-preview', ...parallel]);
       await time(figures.preview, ['preview', ...parallel]);
       await time(figures.destroy, ['destroy', '--yes', '--skip-preview', ...parallel]);

@@ -8,11 +8,11 @@ import { DataFolder } from './support/footprint.ts';
 import { RawClient, type Update } from './support/raw-client.ts';
 
 /**
- * Cost of journaling on the server's side, without the CLI; each resource takes two entries (begin, success).
- * Whole updates of growing size: CPU per entry (fold points and the last fold included; small updates several times), time of
- * complete (the last fold) and delay of the event loop meanwhile, memory, and what is kept before and after the journal is
- * gone. Then the last 1,000 entries of updates of these sizes, batch
- * by batch in turn, so that they meet the same load: the time per entry and its ratio to that of the smallest.
+ * Measures the server's cost of journaling, without the CLI. Each resource takes two entries (begin, success).
+ * First complete updates of growing size: CPU per entry (including snapshots and the final compaction; small updates
+ * are repeated), time of the complete call (the final compaction) and event loop delay during it, memory, and storage
+ * before and after the journal is deleted. Then the last 1,000 entries of updates of these sizes, one batch of each in
+ * turn so that all see the same load: the time per entry and its ratio to that of the smallest update.
  * Usage: node bench/journal.ts [--entries 100,1000,10000,20000,50000] [--batch 100] [--rounds 5]
  */
 const { values } = parseArgs({
@@ -28,7 +28,7 @@ const batch = Number(values.batch);
 const sizes = values.entries.split(',').map(Number);
 const sliceEntries = 1_000;
 
-/** About 1.8 kB of state per resource, of which a tenth is ids that do not compress. */
+/** Returns an entry with about 1.8 kB of state per resource, a tenth of it ids that do not compress. */
 function entry(sequenceID: number): object {
   const operationID = Math.ceil(sequenceID / 2);
   const urn = `urn:pulumi:dev::bench::aws:ec2/instance:Instance::r${operationID}`;
@@ -69,7 +69,7 @@ class Journal {
     return new Journal(client, stack, await client.startUpdate(stack, { journal: true }));
   }
 
-  /** Appends up to entry `end`, in batches; how long each took, in ms. */
+  /** Appends entries up to `end` in batches. Returns how long each batch took, in ms. */
   async append(end: number): Promise<number[]> {
     const latencies: number[] = [];
     while (this.#next <= end) {
@@ -87,7 +87,7 @@ class Journal {
   }
 }
 
-/** CPU time per entry in µs, over as many updates as it takes to tell. */
+/** Returns the CPU time per entry in µs, over enough updates for a stable result. */
 async function cpuOf(server: OwnHoldfastServer, client: RawClient, count: number): Promise<number> {
   const updates = Math.min(10, Math.ceil(20_000 / count));
   const before = await cpuSecondsOf(server.pid());
@@ -100,10 +100,10 @@ async function cpuOf(server: OwnHoldfastServer, client: RawClient, count: number
 }
 
 /** Waits until journals are deleted and blobs that nothing refers to are swept. */
-async function tidied(folder: DataFolder): Promise<void> {
+async function untilCleanedUp(folder: DataFolder): Promise<void> {
   const deadline = Date.now() + 120_000;
   while ((await folder.leftovers()) > 0) {
-    if (Date.now() > deadline) throw new Error('The server does not tidy up');
+    if (Date.now() > deadline) throw new Error('The server does not clean up');
     await sleep(200);
   }
 }
@@ -111,7 +111,7 @@ async function tidied(folder: DataFolder): Promise<void> {
 async function wholeUpdate(server: OwnHoldfastServer, client: RawClient, count: number): Promise<(string | number)[]> {
   const folder = new DataFolder(server.dataDir);
   const cpu = await cpuOf(server, client, count);
-  await tidied(folder);
+  await untilCleanedUp(folder);
   const journal = await Journal.begin(client, `whole-${count}-${Date.now()}`);
   const start = await folder.footprint();
   const pid = server.pid();
@@ -130,7 +130,7 @@ async function wholeUpdate(server: OwnHoldfastServer, client: RawClient, count: 
   const exporting = performance.now();
   const state = await client.export(journal.stack);
   const exported = performance.now() - exporting;
-  await tidied(folder);
+  await untilCleanedUp(folder);
   const compacted = await folder.footprint();
   const grown = (end: typeof start): number => (end.tables + end.blobs - start.tables - start.blobs) / 1e6;
   return [
@@ -148,7 +148,7 @@ async function wholeUpdate(server: OwnHoldfastServer, client: RawClient, count: 
   ];
 }
 
-/** Times of batches at the end of updates of each size, taken in turn. */
+/** Returns the times of the batches at the end of updates of each size, measured in turn. */
 async function slices(client: RawClient, rounds: number): Promise<Map<number, number[]>> {
   const latencies = new Map<number, number[]>(sizes.filter((size) => size >= sliceEntries).map((size) => [size, []]));
   for (let round = 0; round < rounds; round++) {
@@ -175,7 +175,7 @@ await using server = await startOwnHoldfast({
   HOLDFAST_BLOB_RETENTION_SECONDS: '5',
 });
 const client = new RawClient(server.url, server.token);
-// The first, short updates only warm the server up.
+// Only warms up the server.
 await wholeUpdate(server, client, 2_000);
 const rows: (string | number)[][] = [];
 for (const size of sizes) rows.push(await wholeUpdate(server, client, size));
@@ -191,8 +191,8 @@ printTable(
     'RSS MB before',
     'RSS MB peak in complete',
     'state MB',
-    'kept MB with journal',
-    'kept MB after',
+    'stored MB with journal',
+    'stored MB after',
   ],
   rows,
 );

@@ -1,18 +1,20 @@
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
-/** A server that speaks just enough of the protocol for `pulumi up`, answers at once and keeps nothing: the floor. */
+/**
+ * A server with just enough of the protocol for `pulumi up`. It responds at once and stores nothing: the lower bound.
+ */
 export interface NullServer extends AsyncDisposable {
   readonly url: string;
   /** Requests and body bytes since the last call. */
-  take(): { requests: number; bytes: number };
+  readCounts(): { requests: number; bytes: number };
 }
 
 export type NullMode = 'journal' | 'delta' | 'full';
 
 const updateId = '00000000-0000-4000-8000-000000000000';
 
-/** Starts the null server; `mode` is how it asks the CLI to send state. */
+/** Starts the null server. `mode` is how it asks the CLI to send state. */
 export async function startNullServer(mode: NullMode = 'journal'): Promise<NullServer> {
   let requests = 0;
   let bytes = 0;
@@ -22,7 +24,7 @@ export async function startNullServer(mode: NullMode = 'journal'): Promise<NullS
       bytes += chunk.length;
     });
     request.on('end', () => {
-      const body = answer(request.method ?? 'GET', (request.url ?? '').split('?')[0] as string, mode);
+      const body = respond(request.method ?? 'GET', (request.url ?? '').split('?')[0] as string, mode);
       response
         .writeHead(body === null ? 204 : 200, { 'content-type': 'application/json' })
         .end(body === null ? undefined : JSON.stringify(body));
@@ -32,11 +34,11 @@ export async function startNullServer(mode: NullMode = 'journal'): Promise<NullS
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    take: () => {
-      const taken = { requests, bytes };
+    readCounts: () => {
+      const counts = { requests, bytes };
       requests = 0;
       bytes = 0;
-      return taken;
+      return counts;
     },
     [Symbol.asyncDispose]: async () => {
       server.closeAllConnections();
@@ -45,7 +47,7 @@ export async function startNullServer(mode: NullMode = 'journal'): Promise<NullS
   };
 }
 
-function answer(method: string, path: string, mode: NullMode): unknown {
+function respond(method: string, path: string, mode: NullMode): unknown {
   const delta = {
     capability: 'delta-checkpoint-uploads-v2',
     version: 2,

@@ -4,15 +4,15 @@ import os from 'node:os';
 import path from 'node:path';
 
 /**
- * Keeps compiled code for later starts in the user's cache folder: it halves the time that they spend on reading code. What lies
- * in that folder is run as ours, so there is no cache unless nobody else can put anything there.
+ * Caches compiled code in the user's cache directory, which halves the time that later starts spend on loading code.
+ * Node executes what it finds there, so the cache stays off if anybody else could write to the directory.
  */
 export function enableCompileCache() {
   try {
     const folder = makePrivateFolder();
     if (folder !== null) module.enableCompileCache(folder);
   } catch {
-    // Without a home, or on a disk that is read-only or full, the start is slower and nothing else.
+    // Without a home directory, or on a disk that is read-only or full, the start is only slower.
   }
 }
 
@@ -41,15 +41,15 @@ function isOursAlone(folder) {
   return uid === process.geteuid() && (mode & 0o077) === 0;
 }
 
-/** Whoever may write to a folder above ours could put another one in its place, unless the folder is sticky as /tmp is. */
+/** Anybody who can write to a parent directory could replace ours, unless the parent is sticky like /tmp. */
 function isSafeAbove(folder) {
   const { uid, mode } = statFolder(folder);
   return (uid === process.geteuid() || uid === 0) && ((mode & 0o022) === 0 || (mode & 0o1000) !== 0);
 }
 
-/** Not followed when it is a link: a link may point to a stranger's folder. */
+/** Does not follow links: a link may point to another user's directory. Throws if it is not a directory. */
 function statFolder(folder) {
   const { uid, mode } = lstatSync(folder);
-  if ((mode & constants.S_IFMT) !== constants.S_IFDIR) throw new Error(`${folder} is no folder`);
+  if ((mode & constants.S_IFMT) !== constants.S_IFDIR) throw new Error(`${folder} is not a directory`);
   return { uid, mode };
 }

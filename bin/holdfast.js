@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url';
 import { enableCompileCache } from './compile-cache.js';
 
 const root = path.join(path.dirname(fileURLToPath(import.meta.url)), '..');
-// A checkout runs its sources; the image has only what was built of them.
+// A checkout runs its sources; the image contains only the build.
 const source = path.join(root, 'src', 'main.ts');
 const entry = existsSync(source) ? source : path.join(root, 'dist', 'main.js');
 
@@ -14,7 +14,7 @@ if (Number(process.versions.node.split('.')[0]) >= 24) {
   enableCompileCache();
   await import(entry);
 } else {
-  // An older Node cannot run the server; npm has installed another one beside us.
+  // This Node is too old for the server; use the one that npm has installed with us.
   const args = [...process.execArgv, fileURLToPath(import.meta.url), ...process.argv.slice(2)];
   const child = spawn(path.join(root, 'bin', 'node'), args, { stdio: 'inherit' });
   for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => child.kill(signal));

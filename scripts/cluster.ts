@@ -2,8 +2,8 @@ import { parseArgs } from 'node:util';
 import { startCluster } from '../testkit/cluster.ts';
 import { CommandFailedError, ToolUnavailableError } from '../testkit/toolchain/command.ts';
 
-// `npm run cluster`: the clustered shape as processes of this machine, until Ctrl-C. HOLDFAST_DATABASE_URL uses a database of
-// your own; every other HOLDFAST_* variable is passed on.
+// `npm run cluster`: runs a cluster as processes on this machine until Ctrl-C. HOLDFAST_DATABASE_URL uses your own
+// database; every other HOLDFAST_* variable is passed on.
 
 const { values } = parseArgs({
   options: {
@@ -36,11 +36,11 @@ const starting = startCluster({
   ...(databaseUrl ? { databaseUrl } : {}),
   onProgress: (what) => console.error(`cluster: starting ${what}`),
   onCrash: (part) => {
-    console.error(`cluster: ${part.name} has ended by itself; its last words:\n${part.log.slice(-3_000)}`);
+    console.error(`cluster: ${part.name} exited unexpectedly; end of its log:\n${part.log.slice(-3_000)}`);
     leave(1);
   },
 });
-// An interruption during the start is obeyed once the start has ended.
+// A signal during startup takes effect after the startup.
 starting.catch(() => leave(1));
 try {
   const cluster = await starting;

@@ -2,8 +2,8 @@ import { spawnSync } from 'node:child_process';
 import { mkdirSync, rmSync } from 'node:fs';
 import path from 'node:path';
 
-// `npm run package [-- FOLDER]`: builds what a release is, as holdfast-<version>.tgz: compiled sources, migrations and the list
-// of packages. npm pack sorts the files and gives all of them the same time, so the same commit makes the same bytes.
+// `npm run package [-- FOLDER]`: builds a release as holdfast-<version>.tgz with compiled sources, migrations and the
+// SBOM. npm pack sorts the files and gives all of them the same time, so the same commit yields the same bytes.
 
 const root = path.join(import.meta.dirname, '..');
 const destination = path.resolve(process.argv[2] ?? '.');
@@ -13,7 +13,7 @@ function run(program: string, args: readonly string[]): void {
   if (status !== 0) process.exit(status ?? 1);
 }
 
-// Files of an earlier build would be packed too.
+// Otherwise files of an earlier build would be packed, too.
 rmSync(path.join(root, 'dist'), { recursive: true, force: true });
 mkdirSync(destination, { recursive: true });
 run('npm', ['run', '--silent', 'build']);

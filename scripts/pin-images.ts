@@ -3,8 +3,8 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { parseArgs } from 'node:util';
 
-// `npm run pin-images`: asks the registry which bytes the tags of our container images mean now, and writes their digests behind
-// the tags. `--check` only says which have none; `--root` and `--registry` are for tests and for mirrors.
+// `npm run pin-images`: resolves the tags of our container images at their registry and writes the digests after the
+// tags. `--check` only reports images without a digest; `--root` and `--registry` are for tests and mirrors.
 
 const { values } = parseArgs({
   options: { check: { type: 'boolean' }, root: { type: 'string' }, registry: { type: 'string' } },
@@ -12,7 +12,10 @@ const { values } = parseArgs({
 const root = path.resolve(values.root ?? path.join(import.meta.dirname, '..'));
 
 const files = ['Dockerfile', 'deploy/s3/Dockerfile', 'docker-compose.yml'];
-/** `# syntax=…`, `FROM …` and `image: …`, each with a name, a tag and perhaps a digest. Our own images have a variable as tag. */
+/**
+ * `# syntax=…`, `FROM …` and `image: …` with a name, a tag and optionally a digest. Our own images have a variable as
+ * tag.
+ */
 const reference =
   /^(# syntax=|FROM (?:--\S+ )?| +image: )((?:[a-z0-9.-]+(?::\d+)?\/)*[a-z0-9._-]+):([\w.-]+)(@sha256:[0-9a-f]{64})?(?=\s|$)/gm;
 const manifestTypes = [
@@ -22,8 +25,8 @@ const manifestTypes = [
   'application/vnd.docker.distribution.manifest.v2+json',
 ].join(', ');
 
-/** The registry and the repository of an image name, as Docker reads it. */
-function placeOf(name: string): { registry: string; repository: string } {
+/** Returns the registry and the repository of an image name, as Docker interprets it. */
+function locate(name: string): { registry: string; repository: string } {
   const [first = '', ...rest] = name.split('/');
   if (rest.length > 0 && /[.:]/.test(first))
     return { registry: values.registry ?? `https://${first}`, repository: rest.join('/') };
@@ -31,12 +34,12 @@ function placeOf(name: string): { registry: string; repository: string } {
   return { registry: values.registry ?? 'https://registry-1.docker.io', repository };
 }
 
-/** Asks as nobody in particular, with the token that the registry wants for that. */
-async function ask(url: string): Promise<Response> {
+/** Sends an anonymous request, with an anonymous token if the registry requires one. */
+async function get(url: string): Promise<Response> {
   const headers = { Accept: manifestTypes };
-  const answer = await fetch(url, { headers });
-  const challenge = answer.headers.get('www-authenticate');
-  if (answer.status !== 401 || challenge === null) return answer;
+  const response = await fetch(url, { headers });
+  const challenge = response.headers.get('www-authenticate');
+  if (response.status !== 401 || challenge === null) return response;
   const fields = Object.fromEntries([...challenge.matchAll(/(\w+)="([^"]*)"/g)].map(([, key, value]) => [key, value]));
   const query = new URLSearchParams({ service: fields['service'] ?? '', scope: fields['scope'] ?? '' });
   const granted = (await (await fetch(`${fields['realm']}?${query}`)).json()) as {
@@ -46,17 +49,17 @@ async function ask(url: string): Promise<Response> {
   return fetch(url, { headers: { ...headers, Authorization: `Bearer ${granted.token ?? granted.access_token}` } });
 }
 
-/** The digest of what a tag means now; of all platforms, where the image has several. */
+/** Returns the current digest of a tag, which covers all platforms of the image. */
 async function resolveTag(name: string, tag: string): Promise<string> {
-  const { registry, repository } = placeOf(name);
-  const answer = await ask(`${registry}/v2/${repository}/manifests/${tag}`);
-  if (!answer.ok) throw new Error(`${name}:${tag}: the registry answers ${answer.status}`);
+  const { registry, repository } = locate(name);
+  const response = await get(`${registry}/v2/${repository}/manifests/${tag}`);
+  if (!response.ok) throw new Error(`${name}:${tag}: the registry responded with ${response.status}`);
   const digest = `sha256:${createHash('sha256')
-    .update(await answer.bytes())
+    .update(await response.bytes())
     .digest('hex')}`;
-  const told = answer.headers.get('docker-content-digest');
-  if (told !== null && told !== digest)
-    throw new Error(`${name}:${tag}: the registry says ${told} and sends ${digest}`);
+  const announced = response.headers.get('docker-content-digest');
+  if (announced !== null && announced !== digest)
+    throw new Error(`${name}:${tag}: the registry says ${announced} but sent ${digest}`);
   return digest;
 }
 
@@ -66,12 +69,12 @@ const found = files.flatMap((file) =>
 );
 
 if (values.check) {
-  const loose = found.filter(({ digest }) => digest === undefined);
-  for (const { file, name, tag } of loose) console.error(`${file}: ${name}:${tag} has no digest`);
-  if (loose.length > 0) process.exitCode = 1;
+  const unpinned = found.filter(({ digest }) => digest === undefined);
+  for (const { file, name, tag } of unpinned) console.error(`${file}: ${name}:${tag} has no digest`);
+  if (unpinned.length > 0) process.exitCode = 1;
 } else {
   const images = new Map(found.map(({ name, tag }) => [`${name}:${tag}`, [name as string, tag as string] as const]));
-  // All of them, before any file is changed.
+  // Resolve all tags before changing any file.
   const digests = new Map<string, string>();
   for (const [image, [name, tag]] of images) digests.set(image, await resolveTag(name, tag));
   for (const file of files) {

@@ -2,8 +2,8 @@ import { execFileSync } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 
-// `npm run sbom [-- FILE [npm's options]]`: writes the packages that Holdfast runs with, as locked, in CycloneDX. The same lock
-// makes the same bytes: what npm adds of itself, of now and of chance is left out.
+// `npm run sbom [-- FILE [npm's options]]`: writes the locked runtime packages as a CycloneDX SBOM. The same lock file
+// yields the same bytes: the tool, timestamp and random serial number that npm adds are removed.
 
 interface Bom {
   serialNumber?: string;
@@ -23,7 +23,7 @@ const bom = JSON.parse(output) as Bom;
 delete bom.serialNumber;
 delete bom.metadata.timestamp;
 delete bom.metadata.tools;
-// npm takes the name of the folder.
+// npm uses the name of the directory.
 bom.metadata.component.name = (
   JSON.parse(readFileSync(path.join(root, 'package.json'), 'utf8')) as { name: string }
 ).name;

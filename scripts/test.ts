@@ -3,8 +3,8 @@ import path from 'node:path';
 import { ToolUnavailableError } from '../testkit/toolchain/command.ts';
 import { makeTools, type ToolName } from '../testkit/toolchain/toolchain.ts';
 
-// `npm test`: makes the tools that the tests need, then runs the static checks and every test but those of the extra run.
-// `npm run test:extra`: the tests whose tools take long to build. Arguments go to Jest.
+// `npm test`: builds or installs the tools that the tests need, then runs the static checks and all tests except those
+// of the extra run. `npm run test:extra`: runs the tests whose tools take long to build. Arguments are passed to Jest.
 
 const everyRun: readonly ToolName[] = [
   'test-provider',
@@ -22,7 +22,7 @@ const inCi = (process.env['CI'] ?? '') !== '';
 const extra = process.argv.includes('--extra');
 const jestArguments = process.argv.slice(2).filter((argument) => argument !== '--extra');
 
-/** Makes the tools. One that this machine cannot have leaves its tests out, except in CI, where that is a failure. */
+/** Prepares the tools. If one is unavailable on this machine, its tests are skipped; in CI that is a failure. */
 async function prepareTools(): Promise<boolean> {
   let ready = true;
   for (const [tool, outcome] of await makeTools(extra ? extraRun : everyRun)) {
@@ -32,7 +32,7 @@ async function prepareTools(): Promise<boolean> {
       console.error(error.message);
       ready = false;
     } else {
-      console.error(`Tests with ${tool} are left out: ${error.message}`);
+      console.error(`Tests with ${tool} are skipped: ${error.message}`);
     }
   }
   return ready;
@@ -53,13 +53,13 @@ if (!(await prepareTools())) {
   const passed = npmRun('jest', jestArguments, { HOLDFAST_TEST_EXTRA: '1', HOLDFAST_TEST_S3: 'minio' });
   if (!passed) process.exitCode = 1;
 } else {
-  // Both, whatever the first says: one run should tell all that is wrong.
+  // Run both even if the first fails, so that one run reports all problems.
   const checked = npmRun('check:static');
   const tested = npmRun('jest', jestArguments);
   if (!checked) console.error('The static checks failed: see above, or run npm run check:static');
   console.error(
     'Not in this run: Pulumi CLI 3.200, and MinIO as the S3 server (blob store, outages, faults). npm run test:extra runs them;\n' +
-      'it builds both once, which takes about a quarter of an hour on two cores.',
+      'it builds both once, which takes about 15 minutes on two cores.',
   );
   if (!checked || !tested) process.exitCode = 1;
 }

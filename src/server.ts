@@ -18,21 +18,23 @@ import { startInProcessJobs } from './workers/in-process-jobs.ts';
 import { startScrub } from './workers/maintenance/scrub-loop.ts';
 import { startSweeper } from './workers/maintenance/sweeper.ts';
 
-/** A running server: both roles in one process. */
+/** A running server with both roles in one process. */
 export interface RunningServer extends Listening, AsyncDisposable {
   readonly context: AppContext;
-  /** Made on the first start of the embedded shape, and never shown again. */
+  /** Created on the first start in embedded mode, and never shown again. */
   readonly firstLogin: { organization: string; login: string; token: string } | null;
 }
 
 const firstOrganization = 'holdfast';
 const firstUser = 'admin';
-/** What the embedded Postgres is given in any case; it says more often how far its recovery is. */
-const leastSilenceMs = 30_000;
+/**
+ * Minimum time that the embedded Postgres may be silent. It reports the progress of a recovery more often than this.
+ */
+const minSilenceMs = 30_000;
 
 /**
- * Starts API and workers in this process. Without `config.database.url` it runs its own Postgres, migrates it and makes
- * the first user; with one, the database must have been migrated.
+ * Starts API and workers in this process. Without `config.database.url` it runs its own Postgres, migrates it and
+ * creates the first user; otherwise the database must already be migrated.
  */
 export async function startServer(
   config: Config,
@@ -92,9 +94,9 @@ async function startEmbedded(
   const release = claimDataDir(config.dataDir);
   try {
     const masterKeys = config.secrets.masterKeys ?? ensureMasterKeys(config.dataDir, () => KeyRing.generate());
-    const place = path.join(config.dataDir, 'postgres');
-    const postgres = await startEmbeddedPostgres(place, logger, {
-      silenceMs: Math.max(config.startWaitMs, leastSilenceMs),
+    const directory = path.join(config.dataDir, 'postgres');
+    const postgres = await startEmbeddedPostgres(directory, logger, {
+      silenceMs: Math.max(config.startWaitMs, minSilenceMs),
     });
     const stop = async (): Promise<void> => {
       await postgres.stop();

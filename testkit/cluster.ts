@@ -15,47 +15,49 @@ import { ensureToolchain } from './toolchain/toolchain.ts';
 
 type Settings = Readonly<Record<string, string>>;
 
-/** What a cluster consists of; all of it on loopback. */
+/** Options of a cluster. All its servers listen on the loopback address. */
 export interface ClusterOptions {
   apis?: number;
   workers?: number;
-  /** Port of the proxy; any free one by default. */
+  /** Port of the proxy. Default: any free port. */
   port?: number;
   s3Kind?: S3ServerKind;
-  /** What Node runs for each role: `bin/holdfast.js`, which takes the sources, or a build's `dist/main.js`. */
+  /**
+   * What Node runs for each role: `bin/holdfast.js` (default), which runs the sources, or `dist/main.js` of a build.
+   */
   entry?: string;
-  /** A database of your own, which is migrated; by default the cluster has its own. */
+  /** URL of an existing database, which is migrated. Default: the cluster starts its own Postgres. */
   databaseUrl?: string;
-  /** Another way to the database for the Holdfast processes, by its URL. */
+  /** Returns the URL that the Holdfast processes use for the database, e.g. of a proxy. */
   databaseThrough?: (databaseUrl: string) => Promise<string>;
   /** Settings of all Holdfast processes. */
   settings?: Settings;
-  /** Settings of one API replica, on top of those. `s3Endpoint` is what it would use by itself. */
+  /** Additional settings of one API replica. `s3Endpoint` is its default endpoint. */
   apiSettings?: (index: number, s3Endpoint: string) => Settings;
   workerSettings?: (index: number, s3Endpoint: string) => Settings;
   /** Environment of the cluster's own Postgres. */
   postgresEnv?: Settings;
-  /** An empty folder for what the S3 server keeps; by default one of the cluster's. */
+  /** Empty directory for the data of the S3 server. Default: a directory of the cluster. */
   s3DataDir?: string;
-  /** The program of an API replica or worker, by its name and asked at each start; `entry` by default. */
+  /** Returns the program of an API replica or worker by its name; called at each start. Default: `entry`. */
   program?: (name: string) => string;
-  /** Told when a part ended by itself. */
+  /** Called when a process exits unexpectedly. */
   onCrash?: (part: ClusterProcess) => void;
-  /** Told what is being started. */
+  /** Called before each step of the startup with what is being started. */
   onProgress?: (what: string) => void;
 }
 
-/** A running cluster: API replicas and workers as processes of their own, behind the proxy of `deploy/proxy`. */
+/** A running cluster: API replicas and workers in separate processes, behind the proxy of `deploy/proxy`. */
 export interface Cluster extends AsyncDisposable {
-  /** Where the proxy listens. */
+  /** URL of the proxy. */
   readonly url: string;
-  /** Of an admin of `organization`. */
+  /** Token of an admin of `organization`. */
   readonly token: string;
   readonly organization: string;
   readonly databaseUrl: string;
   readonly redisUrl: string;
   readonly s3Access: S3Access & { readonly bucket: string; readonly dataDir: string };
-  /** null with a database of your own. */
+  /** null with an existing database. */
   readonly postgres: ClusterProcess | null;
   readonly redis: ClusterProcess;
   readonly s3: ClusterProcess;
@@ -63,14 +65,14 @@ export interface Cluster extends AsyncDisposable {
   readonly web: ClusterProcess;
   readonly apis: readonly ClusterProcess[];
   readonly workers: readonly ClusterProcess[];
-  /** Addresses of the API replicas themselves, in their order. */
+  /** URLs of the API replicas, in the order of `apis`. */
   readonly apiUrls: readonly string[];
-  /** Where they tell their health and metrics, in their order. */
+  /** URLs for health and metrics of the API replicas, in the same order. */
   readonly apiManagementUrls: readonly string[];
-  /** Where the workers tell their health and metrics, in their order. */
+  /** URLs for health and metrics of the workers, in the order of `workers`. */
   readonly workerUrls: readonly string[];
   readonly parts: readonly ClusterProcess[];
-  /** Stops all parts in order and removes their data. */
+  /** Stops all processes in order and removes their data. */
   stop(): Promise<void>;
 }
 
@@ -79,29 +81,29 @@ const bucket = 'holdfast-checkpoints';
 const region = 'us-east-1';
 const root = join(import.meta.dirname, '..');
 const bin = join(root, 'bin', 'holdfast.js');
-/** As in the image and in `npm start`. */
+/** The same as in the image and in `npm start`. */
 const nodeFlags = ['--max-semi-space-size=2', '--heap-growing-percent=50'];
 
-/** How long a stopping replica goes on answering until the proxy has seen it on /readyz, which it asks every second. */
+/** How long a stopping replica still accepts requests, so that the proxy, which polls /readyz every second, notices. */
 const drainSeconds = '3';
 
 const run = promisify(execFile);
 
-/** The S3 server of clusters that do not choose one: the one that the compose file runs, or what HOLDFAST_TEST_S3 names. */
+/** Returns the default S3 server of clusters: HOLDFAST_TEST_S3, or the server in the compose file. */
 export function clusterS3Kind(): S3ServerKind {
   const named = process.env['HOLDFAST_TEST_S3'] ?? 'versitygw';
   if (named !== 'versitygw' && named !== 'minio') throw new Error(`HOLDFAST_TEST_S3 is neither versitygw nor minio`);
   return named;
 }
 
-/** Starts every part and waits until the proxy answers. What a failed start leaves behind is removed. */
+/** Starts all processes and waits until the proxy is ready. Cleans up if the startup fails. */
 export async function startCluster(options: ClusterOptions = {}): Promise<Cluster> {
   const home = await mkdtemp(join(tmpdir(), 'holdfast-cluster-'));
   const removeHome = (): void => rmSync(home, { recursive: true, force: true });
   process.once('exit', removeHome);
   const parts: ClusterProcess[] = [];
   const stop = async (): Promise<void> => {
-    // The outermost first, so that nothing is asked of what has ended.
+    // From the outside in, so that nothing depends on a stopped process.
     for (const rank of stopRanks) {
       await Promise.all(parts.filter(({ name }) => rank.test(name)).map((part) => part.stop()));
     }

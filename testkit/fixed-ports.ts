@@ -2,10 +2,10 @@ import { randomInt } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer } from 'node:net';
 
-/** Below the ports that the kernel gives to outgoing connections, which would take the place of a server that restarts. */
+/** Below the kernel's ephemeral ports: an outgoing connection could take the port of a server that restarts. */
 const [lowest, highest] = [12_000, 32_000];
 
-/** Loopback ports for servers that have to come back at the same address. */
+/** Returns loopback ports for servers that must restart at the same address. */
 export async function findFixedPorts(count: number): Promise<number[]> {
   const found = new Set<number>();
   for (let attempt = 0; found.size < count; attempt++) {

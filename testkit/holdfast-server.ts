@@ -13,31 +13,31 @@ import { PulumiWorkspace, type WorkspaceOptions } from './pulumi-cli.ts';
 import { type RequestCounts, readRequestCounts } from './request-counts.ts';
 import { findFreePort } from './server-process.ts';
 
-/** A Holdfast server that tests talk to. */
+/** A Holdfast server for tests. */
 export interface HoldfastServer extends AsyncDisposable {
   readonly url: string;
-  /** Where it tells its metrics. */
+  /** URL of its metrics. */
   readonly managementUrl: string;
   readonly token: string;
   readonly organization: string;
-  /** A machine that is logged in to this server. */
+  /** Creates a workspace that is logged in to this server. */
   workspace(options?: Omit<WorkspaceOptions, 'backendUrl' | 'accessToken'>): Promise<PulumiWorkspace>;
-  /** What the server has logged as an error; empty when its log is not at hand. */
+  /** Returns the log lines with level error or fatal; none if the log is not available. */
   faults(): string[];
-  /** Requests answered so far, from the server's metrics. */
+  /** Returns the number of requests handled so far, from the server's metrics. */
   requestCounts(): Promise<RequestCounts>;
 }
 
-/** A server of the test's own, which it may end. */
+/** A server started by the test, which it may stop. */
 export interface OwnHoldfastServer extends HoldfastServer {
   readonly dataDir: string;
-  /** Of the process that runs now. */
+  /** Id of the running process. */
   readonly pid: () => number;
-  /** Ends it in good order and keeps its data. */
+  /** Stops it gracefully and keeps its data. */
   stop(): Promise<void>;
-  /** Kills the server alone with SIGKILL and keeps its data; its Postgres lives on, as it would. */
+  /** Kills only the server with SIGKILL and keeps its data. Its Postgres keeps running, as in reality. */
   kill(): Promise<void>;
-  /** Starts it again on the same data folder at the same address. */
+  /** Starts it again with the same data directory and address. */
   restart(): Promise<void>;
   /** Its output so far. */
   log(): string;
@@ -47,21 +47,21 @@ const organization = 'dev-org';
 const readyTimeoutMs = 120_000;
 const stopGraceMs = 30_000;
 const bin = join(import.meta.dirname, '..', 'bin', 'holdfast.js');
-/** As `npm start` has them. */
+/** The same as in `npm start`. */
 const nodeFlags = ['--max-semi-space-size=2', '--heap-growing-percent=50'];
 
 const running = new Set<ChildProcess>();
-// It stops its Postgres before it leaves.
+// SIGTERM, so that the server stops its Postgres.
 process.on('exit', () => {
   for (const child of running) child.kill('SIGTERM');
 });
 
-/** Whether the tests run against a server that somebody else has started (HOLDFAST_TEST_URL). */
+/** Whether the tests use an external server (HOLDFAST_TEST_URL). */
 export function hasExternalServer(): boolean {
   return (process.env['HOLDFAST_TEST_URL'] ?? '') !== '';
 }
 
-/** The server of HOLDFAST_TEST_URL, else one of our own with default settings. */
+/** Returns the server of HOLDFAST_TEST_URL, or starts one with default settings. */
 export async function startHoldfast(): Promise<HoldfastServer> {
   if (!hasExternalServer()) return startOwnHoldfast();
   const url = process.env['HOLDFAST_TEST_URL'] as string;
@@ -72,7 +72,7 @@ export async function startHoldfast(): Promise<HoldfastServer> {
   return withHelpers({ ...external, faults: () => [], [Symbol.asyncDispose]: async () => undefined });
 }
 
-/** Starts a server as the README says, with an empty data folder, and waits until it is healthy. */
+/** Starts a server as in the README, with an empty data directory, and waits until it is healthy. */
 export async function startOwnHoldfast(settings: Record<string, string> = {}): Promise<OwnHoldfastServer> {
   const home = await mkdtemp(join(tmpdir(), 'holdfast-server-'));
   const token = `e2e-${randomBytes(20).toString('hex')}`;
@@ -168,7 +168,7 @@ function withHelpers(server: Omit<HoldfastServer, 'workspace' | 'requestCounts'>
   };
 }
 
-/** After a kill with no restart nobody else would end it. */
+/** Stops the Postgres of a server that was killed and not restarted. */
 async function stopPostgresLeftBehind(dataDir: string): Promise<void> {
   const pidFile = join(dataDir, 'postgres', 'cluster', 'postmaster.pid');
   if (!existsSync(pidFile)) return;

@@ -15,11 +15,11 @@ export interface PostgresPair extends AsyncDisposable {
   readonly standby: ClusterProcess;
   readonly primaryUrl: string;
   readonly standbyUrl: string;
-  /** Makes a primary of the standby; resolves when it takes writes. */
+  /** Promotes the standby to primary; resolves when it accepts writes. */
   promote(): Promise<void>;
 }
 
-/** Starts both; throw-away data. */
+/** Starts both servers with throw-away data. */
 export async function startPostgresPair(): Promise<PostgresPair> {
   const home = await mkdtemp(join(tmpdir(), 'holdfast-pair-'));
   const removeHome = (): void => rmSync(home, { recursive: true, force: true });
@@ -66,7 +66,7 @@ async function promote(url: string): Promise<void> {
   }
 }
 
-/** One URL that names both servers, in this order; both have the same users. */
+/** Returns one URL with both servers, in this order. They have the same users. */
 export function joinUrls(first: string, second: string, query = ''): string {
   const url = new URL(first);
   return first.replace(`@${url.host}/`, `@${url.host},${new URL(second).host}/`) + query;

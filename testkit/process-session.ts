@@ -6,9 +6,9 @@ import { promisify } from 'node:util';
 import { hasErrorCode } from './toolchain/error-code.ts';
 
 /**
- * The processes started from any of `leaders`, each of which leads a session of its own (spawned with `detached`).
- * The CLI's plugins lead process groups of their own and are adopted by init when the CLI is killed, so neither the
- * group nor the parent finds them; the session does. Without /proc it is the parent that has to do.
+ * Returns the processes started by any of `leaders`, each of which has its own session (spawned with `detached`). The
+ * CLI's plugins have their own process groups and are adopted by init when the CLI is killed, so neither the group nor
+ * the parent finds them, but the session does. Without /proc this falls back to the parent.
  */
 export async function listSession(leaders: readonly number[]): Promise<number[]> {
   if (process.platform !== 'linux') return listDescendants(leaders);
@@ -16,22 +16,22 @@ export async function listSession(leaders: readonly number[]): Promise<number[]>
   // A process may end between the listing and the read.
   const stats = await Promise.all(pids.map((pid) => readFile(`/proc/${pid}/stat`, 'utf8').catch(() => '')));
   return pids.map(Number).filter((_, at) => {
-    // pid (comm) state ppid pgrp session …, where comm may hold spaces and brackets.
+    // pid (comm) state ppid pgrp session …, where comm may contain spaces and parentheses.
     const text = stats[at] ?? '';
     const [state, , , session] = text.slice(text.lastIndexOf(')') + 2).split(' ');
     return state !== 'Z' && leaders.includes(Number(session));
   });
 }
 
-/** Kills everything that was started from any of `leaders` with SIGKILL, as when the machine goes down. */
+/** Kills everything started by any of `leaders` with SIGKILL, as when the machine crashes. */
 export async function killSession(leaders: readonly number[]): Promise<void> {
-  // Session 0 is the kernel's own, so a leader that never started must not be looked for.
+  // Session 0 belongs to the kernel, so skip leaders that never started.
   const started = leaders.filter((pid) => pid > 1);
   if (started.length === 0) return;
   for (const pid of await listSession(started)) sendSignal(pid, 'SIGKILL');
 }
 
-/** Sends a signal; false when the process is gone already. */
+/** Sends a signal. Returns false if the process no longer exists. */
 export function sendSignal(pid: number, signal: NodeJS.Signals): boolean {
   try {
     process.kill(pid, signal);
@@ -43,8 +43,8 @@ export function sendSignal(pid: number, signal: NodeJS.Signals): boolean {
 }
 
 /**
- * Stops a process with SIGSTOP and returns once all its threads stand still: on a busy machine the signal alone may come
- * after the next answer. Without /proc it only sends the signal.
+ * Stops a process with SIGSTOP and returns once all its threads have stopped: on a busy machine it might otherwise
+ * still send a response. Without /proc it only sends the signal.
  */
 export function pauseProcess(pid: number): void {
   if (!sendSignal(pid, 'SIGSTOP') || process.platform !== 'linux') return;
@@ -61,7 +61,7 @@ function threadStates(pid: number): string[] {
       return text[text.lastIndexOf(')') + 2] ?? 'Z';
     });
   } catch {
-    // A thread ended between the listing and the read: look again.
+    // A thread ended between the listing and the read: try again.
     return ['?'];
   }
 }

@@ -10,30 +10,30 @@ import { TestCloud } from './test-cloud.ts';
 import type { PulumiVersion } from './toolchain/recipes.ts';
 import { ensureToolchain } from './toolchain/toolchain.ts';
 
-/** How a workspace is made. */
+/** Options of a workspace. */
 export interface WorkspaceOptions {
-  /** The CLI that runs unless a run says otherwise. */
+  /** Default version of the CLI. */
   cli?: PulumiVersion;
-  /** The backend; without one, the CLI's own file backend in the workspace (`stateDir`). */
+  /** URL of the backend. Default: the CLI's file backend in the workspace (`stateDir`). */
   backendUrl?: string;
   accessToken?: string;
-  /** A cloud to share, for a second machine that works on the same stack. */
+  /** Cloud to share with another workspace that uses the same stack. */
   cloud?: TestCloud;
-  /** Environment for every run. */
+  /** Additional environment of every run. */
   env?: Record<string, string>;
 }
 
-/** How one run differs. */
+/** Options of one run. */
 export interface RunOptions {
   cli?: PulumiVersion;
-  /** Added to the environment; undefined takes a variable away. */
+  /** Added to the environment; undefined removes a variable. */
   env?: Record<string, string | undefined>;
-  /** After this the whole process tree is killed and the run throws. */
+  /** Time after which the whole process tree is killed and the run throws. */
   timeoutMs?: number;
   input?: string;
 }
 
-/** A run of the CLI did not end as it had to; the message holds its whole output. */
+/** A run of the CLI failed or timed out. The message contains its whole output. */
 export class CliError extends Error {
   override readonly name = 'CliError';
   readonly result: CliResult;
@@ -47,7 +47,10 @@ export class CliError extends Error {
 const defaultTimeoutMs = 240_000;
 const inherited = ['TMPDIR', 'SSL_CERT_FILE', 'SSL_CERT_DIR', 'SystemRoot'];
 
-/** A user's machine as the CLI sees it: a fresh home with the test provider, a project directory, an environment. */
+/**
+ * A user's machine from the CLI's point of view: a new home directory with the test provider, a project, an
+ * environment.
+ */
 export class PulumiWorkspace implements AsyncDisposable {
   readonly dir: string;
   readonly programDir: string;
@@ -65,7 +68,7 @@ export class PulumiWorkspace implements AsyncDisposable {
     this.#options = options;
   }
 
-  /** Makes a workspace in a temporary directory, building the CLI and the provider first if need be. */
+  /** Creates a workspace in a temporary directory. First builds the CLI and the provider if needed. */
   static async create(options: WorkspaceOptions = {}): Promise<PulumiWorkspace> {
     const tools = await ensureToolchain({ only: [`pulumi-${options.cli ?? '3.255'}`, 'test-provider'] });
     const workspace = new PulumiWorkspace(await mkdtemp(join(tmpdir(), 'holdfast-cli-')), options);
@@ -83,17 +86,17 @@ export class PulumiWorkspace implements AsyncDisposable {
     await writeFile(join(this.programDir, 'Pulumi.yaml'), text);
   }
 
-  /** Starts the CLI in the project directory and does not wait. */
+  /** Starts the CLI in the project directory without waiting for it. */
   async spawn(args: readonly string[], options: Omit<RunOptions, 'timeoutMs'> = {}): Promise<CliProcess> {
     const tool = `pulumi-${options.cli ?? this.#options.cli ?? '3.255'}` as const;
     const file = (await ensureToolchain({ only: [tool] }))[tool];
     const env = this.#environment(dirname(file), options.env ?? {});
     const input = options.input === undefined ? {} : { input: options.input };
-    // Nothing may begin behind the back of `dispose`.
+    // `dispose` would miss a process that starts after it.
     if (this.#disposed) throw new Error(`pulumi ${args.join(' ')}: the workspace is disposed of`);
     const started = new CliProcess({ file, args, cwd: this.programDir, env, ...input });
     this.#processes.add(started);
-    // One that was killed may have left its plugins behind; the others must be forgotten, since pids come round again.
+    // A killed CLI may have left plugins behind. Others are removed, because process ids are reused.
     started.done.then(
       ({ signal }) => signal === null && this.#processes.delete(started),
       () => this.#processes.delete(started),
@@ -101,7 +104,7 @@ export class PulumiWorkspace implements AsyncDisposable {
     return started;
   }
 
-  /** Runs the CLI to its end, whatever the exit code. */
+  /** Runs the CLI and returns its result, whatever the exit code. */
   async run(args: readonly string[], options: RunOptions = {}): Promise<CliResult> {
     const { timeoutMs = defaultTimeoutMs, ...start } = options;
     const started = await this.spawn(args, start);
@@ -109,21 +112,22 @@ export class PulumiWorkspace implements AsyncDisposable {
     const timeout = sleep(timeoutMs, 'timeout' as const, { signal: timer.signal }).catch(() => 'stopped' as const);
     try {
       const first = await Promise.race([started.done, timeout]);
-      if (typeof first === 'string') throw new CliError(`no end in ${timeoutMs} ms`, args, await started.killAll());
+      if (typeof first === 'string')
+        throw new CliError(`timed out after ${timeoutMs} ms`, args, await started.killAll());
       return first;
     } finally {
       timer.abort();
     }
   }
 
-  /** Runs the CLI and throws with its output unless it ends with 0. */
+  /** Runs the CLI. Throws CliError unless it exits with 0. */
   async runOk(args: readonly string[], options: RunOptions = {}): Promise<CliResult> {
     const result = await this.run(args, options);
-    if (result.exitCode !== 0) throw new CliError(`ended with ${result.signal ?? result.exitCode}`, args, result);
+    if (result.exitCode !== 0) throw new CliError(`exited with ${result.signal ?? result.exitCode}`, args, result);
     return result;
   }
 
-  /** The state of a stack, by default of the selected one. */
+  /** Exports the state of a stack. Default: the selected stack. */
   async exportState(options: RunOptions & { stack?: string; showSecrets?: boolean } = {}): Promise<ExportedState> {
     const { stack, showSecrets = false, ...run } = options;
     const args = ['stack', 'export'];
@@ -132,12 +136,12 @@ export class PulumiWorkspace implements AsyncDisposable {
     return JSON.parse((await this.runOk(args, run)).stdout) as ExportedState;
   }
 
-  /** Ends what still runs and removes the workspace. */
+  /** Kills what is still running and removes the workspace. */
   async dispose(): Promise<void> {
     this.#disposed = true;
-    const left = [...this.#processes];
-    await killSession(left.map((each) => each.pid));
-    await Promise.allSettled(left.map((each) => each.done));
+    const remaining = [...this.#processes];
+    await killSession(remaining.map((each) => each.pid));
+    await Promise.allSettled(remaining.map((each) => each.done));
     await rm(this.dir, { recursive: true, force: true, maxRetries: 5, retryDelay: 100 });
   }
 
@@ -146,7 +150,7 @@ export class PulumiWorkspace implements AsyncDisposable {
     await this.dispose();
   }
 
-  /** Made from nothing: the caller's PULUMI_* and CI variables would change what the CLI does. */
+  /** Does not inherit the caller's environment: its PULUMI_* and CI variables would change the CLI's behaviour. */
   #environment(binDir: string, changes: Record<string, string | undefined>): Record<string, string> {
     const own: Record<string, string | undefined> = {
       PATH: [binDir, '/usr/local/bin', '/usr/bin', '/bin'].join(delimiter),
@@ -160,7 +164,7 @@ export class PulumiWorkspace implements AsyncDisposable {
       PULUMI_SKIP_UPDATE_CHECK: 'true',
       PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION: 'true',
       HOLDFAST_TEST_CLOUD: this.cloud.dir,
-      // A quarter of the CLI's time is the collection of garbage in a process that soon ends.
+      // Without this, garbage collection takes a quarter of the CLI's time.
       GOGC: '400',
     };
     for (const name of inherited) own[name] = process.env[name];

@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 
 import { killSession, sendSignal } from './process-session.ts';
 
-/** How a run of the CLI ended. `exitCode` is null when a signal ended it. */
+/** Result of a run of the CLI. `exitCode` is null if a signal ended it. */
 export interface CliResult {
   exitCode: number | null;
   signal: NodeJS.Signals | null;
@@ -13,7 +13,7 @@ export interface CliResult {
   durationMs: number;
 }
 
-/** What is needed to start the CLI. */
+/** How to start the CLI. */
 export interface CliStart {
   file: string;
   args: readonly string[];
@@ -25,11 +25,11 @@ export interface CliStart {
 const outputGraceMs = 2_000;
 const longOutputGraceMs = 60_000;
 
-/** A run of the CLI under way. */
+/** A running CLI. */
 export class CliProcess {
   readonly pid: number;
   readonly args: readonly string[];
-  /** Settles when the CLI has ended, however it ended; rejects only when it could not be started. */
+  /** Resolves when the CLI has exited, whatever the result. Rejects only if it could not be started. */
   readonly done: Promise<CliResult>;
   readonly #child: ChildProcessByStdio<Writable, Readable, Readable>;
   #stdout = '';
@@ -38,7 +38,7 @@ export class CliProcess {
   constructor(start: CliStart) {
     const startedAt = performance.now();
     this.args = start.args;
-    // A session of its own, so that a Ctrl-C at the tests' terminal does not reach it unasked.
+    // Its own session, so that Ctrl-C in the terminal of the tests does not reach it.
     this.#child = spawn(start.file, start.args, {
       cwd: start.cwd,
       env: start.env,
@@ -52,50 +52,49 @@ export class CliProcess {
     this.#child.stderr.setEncoding('utf8').on('data', (text: string) => {
       this.#stderr += text;
     });
-    // The CLI may end without reading its input.
+    // The CLI may exit without reading its input.
     this.#child.stdin.on('error', () => undefined);
     this.#child.stdin.end(start.input ?? '');
     this.done = this.#finish(startedAt);
   }
 
-  /** What it has printed so far. */
+  /** Standard output so far. */
   get stdout(): string {
     return this.#stdout;
   }
 
-  /** What it has complained about so far. */
+  /** Standard error so far. */
   get stderr(): string {
     return this.#stderr;
   }
 
-  /** Whether it has not ended yet. */
   get running(): boolean {
     return this.#child.exitCode === null && this.#child.signalCode === null;
   }
 
-  /** Sends SIGINT to the CLI, as Ctrl-C does: the first asks for an orderly end, the second for an immediate one. */
+  /** Sends SIGINT to the CLI, like Ctrl-C: the first requests a graceful stop, the second an immediate one. */
   interrupt(): void {
     if (this.running) sendSignal(this.pid, 'SIGINT');
   }
 
-  /** Kills the CLI alone with SIGKILL. The test provider follows at once, the language host lives on until `killAll`. */
+  /** Kills only the CLI with SIGKILL. The test provider exits at once; the language host runs until `killAll`. */
   async kill(): Promise<CliResult> {
     if (this.running) sendSignal(this.pid, 'SIGKILL');
     return this.done;
   }
 
-  /** Kills the CLI, the language host and the providers, as when the machine goes down. */
+  /** Kills the CLI, the language host and the providers, as when the machine crashes. */
   async killAll(): Promise<CliResult> {
     await killSession([this.pid]);
     return this.done;
   }
 
-  /** Stops the CLI in its tracks (SIGSTOP), as a laptop that is closed. */
+  /** Suspends the CLI (SIGSTOP), like closing a laptop. */
   pause(): void {
     if (this.running) sendSignal(this.pid, 'SIGSTOP');
   }
 
-  /** Lets a paused CLI go on. */
+  /** Resumes a suspended CLI. */
   resume(): void {
     if (this.running) sendSignal(this.pid, 'SIGCONT');
   }
@@ -107,8 +106,8 @@ export class CliProcess {
       this.#child.once('exit', (code, sig) => resolve([code, sig]));
     });
     const durationMs = performance.now() - startedAt;
-    // A plugin that outlives a killed CLI may hold the pipes open. What one has printed that came to its own end is read to the end,
-    // which takes its time on a busy machine.
+    // A plugin that outlives a killed CLI may keep the pipes open. The output of a CLI that exited by itself is read to
+    // the end, which can take long on a busy machine.
     const graceMs = signal === null ? longOutputGraceMs : outputGraceMs;
     await Promise.race([closed, sleep(graceMs, undefined, { ref: false })]);
     return { exitCode, signal, stdout: this.#stdout, stderr: this.#stderr, durationMs };

@@ -1,7 +1,7 @@
-/** A JSON value as found in a state. */
+/** A JSON value. */
 export type Json = null | boolean | number | string | Json[] | { [key: string]: Json };
 
-/** A resource in a state: the members tests look at, and whatever else it holds. */
+/** A resource in a state: the members that tests use, and all others. */
 export interface StateResource {
   [key: string]: Json | undefined;
   urn: string;
@@ -16,7 +16,7 @@ export interface StateResource {
   pendingReplacement?: boolean;
 }
 
-/** What `pulumi stack export` prints. */
+/** Output of `pulumi stack export`. */
 export interface ExportedState {
   [key: string]: unknown;
   version: number;
@@ -34,10 +34,10 @@ const trailingUuid = /[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{1
 const droppedMembers = new Set(['created', 'modified', 'sourcePosition', 'stackTrace', 'secrets_providers']);
 
 /**
- * The state without what may differ between two backends or runs: times, positions, ciphertexts, the secrets provider
- * and random ids. Plaintexts stay, so export with `showSecrets` to compare them. Resources are ordered by URN, since
- * parallel steps finish in any order; `keepOrder` leaves it alone but for the stack itself, which comes first here: it and
- * the default providers are registered side by side.
+ * Returns the state without what may differ between backends or runs: times, positions, ciphertexts, the secrets
+ * provider and random ids. Plaintexts stay, so export with `showSecrets` to compare secrets. Resources are sorted by
+ * URN because parallel steps finish in any order. `keepOrder` keeps their order but moves the stack itself to the
+ * front, because it and the default providers are registered concurrently.
  */
 export function normaliseState(state: ExportedState, options: { keepOrder?: boolean } = {}): Json {
   const plain = normalise(JSON.parse(JSON.stringify(state)) as Json, '') as { [key: string]: Json };
@@ -49,7 +49,7 @@ export function normaliseState(state: ExportedState, options: { keepOrder?: bool
   return plain;
 }
 
-/** The resources of a state that are of one type, such as `holdfast:index:Thing`. */
+/** Returns the resources of one type, such as `holdfast:index:Thing`. */
 export function resourcesOfType(state: ExportedState, type: string): StateResource[] {
   return (state.deployment.resources ?? []).filter((resource) => resource.type === type);
 }
@@ -77,7 +77,7 @@ function stackFirst(a: Json, b: Json): number {
   return Number(right) - Number(left);
 }
 
-/** The URN is not unique while a replacement is under way, so the whole text decides after it. */
+/** Sorts by URN, then by the whole text, because URNs are not unique during a replacement. */
 function byText(a: Json, b: Json): number {
   const [left, right] = [a, b].map((each) => {
     const urn = (each as { [key: string]: Json })['urn'];

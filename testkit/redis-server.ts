@@ -6,9 +6,9 @@ import { ensureToolchain } from './toolchain/toolchain.ts';
 
 /** A running Redis on loopback. */
 export interface RedisServer extends ServerHandle {
-  /** As Holdfast uses it. */
+  /** URL for Holdfast. */
   url: string;
-  /** As a user who may do everything. */
+  /** URL with all permissions. */
   adminUrl: string;
   host: string;
   port: number;
@@ -16,7 +16,7 @@ export interface RedisServer extends ServerHandle {
 
 const shippedScript = path.join(import.meta.dirname, '../deploy/redis/start.sh');
 
-/** Starts Redis as the compose file does, with a user for Holdfast who may do little. */
+/** Starts Redis as the compose file does, with a restricted user for Holdfast. */
 export async function startRestrictedRedis(options: { extraArgs?: readonly string[] } = {}): Promise<RedisServer> {
   await ensureToolchain({ only: ['redis-server'] });
   return startOnFreePort(async (port) => {
@@ -36,7 +36,7 @@ export async function startRestrictedRedis(options: { extraArgs?: readonly strin
   });
 }
 
-/** Starts a Redis that evicts nothing and keeps nothing on disk, as our queues ask for. */
+/** Starts a Redis that evicts nothing and stores nothing on disk, as our queues require. */
 export async function startRedisServer(options: { extraArgs?: readonly string[] } = {}): Promise<RedisServer> {
   const file = (await ensureToolchain({ only: ['redis-server'] }))['redis-server'];
   return startOnFreePort(async (port) => {
@@ -55,15 +55,15 @@ export async function startRedisServer(options: { extraArgs?: readonly string[] 
   });
 }
 
-/** Any answer will do: one that asks for a password comes from a Redis that is up. */
+/** Whether Redis responds to PING. A request for a password counts, too: that Redis is up. */
 export async function answersPing(port: number): Promise<boolean> {
   const socket = connect({ host: '127.0.0.1', port });
   const signal = AbortSignal.timeout(1_000);
   try {
     await once(socket, 'connect', { signal });
     socket.write('PING\r\n');
-    const [answer] = (await once(socket, 'data', { signal })) as [Buffer];
-    return /^(\+PONG|-NOAUTH)/.test(answer.toString());
+    const [response] = (await once(socket, 'data', { signal })) as [Buffer];
+    return /^(\+PONG|-NOAUTH)/.test(response.toString());
   } finally {
     socket.destroy();
   }

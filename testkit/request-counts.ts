@@ -6,7 +6,7 @@ interface RequestCount {
   count: number;
 }
 
-/** How many requests the server has answered, by route. */
+/** Number of requests that the server has handled, by method, route and status. */
 export class RequestCounts {
   readonly #rows: readonly RequestCount[];
 
@@ -14,13 +14,13 @@ export class RequestCounts {
     this.#rows = rows;
   }
 
-  /** Requests whose route ends so, by default with any status. */
+  /** Counts requests whose route ends with `routeEnd`. Default: any status. */
   count(routeEnd: string, isWanted: (status: number) => boolean = () => true): number {
     const rows = this.#rows.filter(({ route, status }) => route.endsWith(routeEnd) && isWanted(status));
     return rows.reduce((sum, { count }) => sum + count, 0);
   }
 
-  /** Requests that were answered with 4xx or 5xx, as text for a comparison. */
+  /** Returns requests with error responses (4xx and 5xx), as text for comparisons. */
   failures(isWanted: (status: number) => boolean = (status) => status >= 400): string[] {
     return this.#rows
       .filter(({ status }) => isWanted(status))
@@ -32,10 +32,10 @@ const line = /^holdfast_http_request_seconds_count\{(.*)\} (\d+)$/;
 
 /** Reads the counts from the metrics at the management URL. */
 export async function readRequestCounts(url: string): Promise<RequestCounts> {
-  const answer = await fetch(`${url}/metrics`);
-  if (!answer.ok) throw new Error(`GET /metrics: ${answer.status}`);
+  const response = await fetch(`${url}/metrics`);
+  if (!response.ok) throw new Error(`GET /metrics: ${response.status}`);
   const rows: RequestCount[] = [];
-  for (const text of (await answer.text()).split('\n')) {
+  for (const text of (await response.text()).split('\n')) {
     const [, labelText, count] = line.exec(text) ?? [];
     if (labelText === undefined) continue;
     const labels = new Map([...labelText.matchAll(/(\w+)="([^"]*)"/g)].map(([, name, value]) => [name, value]));

@@ -1,6 +1,6 @@
 import { createHash, createHmac } from 'node:crypto';
 
-/** Where an S3 server is and how to sign for it. */
+/** Address and credentials of an S3 server. */
 export interface S3Access {
   endpoint: string;
   accessKeyId: string;
@@ -8,7 +8,7 @@ export interface S3Access {
   region: string;
 }
 
-/** Sends one path-style request without a query, signed with Signature Version 4, by Node's own means. */
+/** Sends a path-style request without a query, signed with Signature Version 4. Independent of the AWS SDK. */
 export async function s3Request(
   access: S3Access,
   method: 'GET' | 'PUT' | 'HEAD' | 'DELETE',

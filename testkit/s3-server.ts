@@ -13,7 +13,7 @@ export interface S3Server extends ServerHandle, S3Access {
 
 const credentials = { accessKeyId: 'holdfast-e2e', secretAccessKey: 'holdfast-e2e-secret', region: 'us-east-1' };
 
-/** Starts MinIO or versitygw with an empty data directory, made under `parentDir` or the system's temporary folder. */
+/** Starts MinIO or versitygw with an empty data directory under `parentDir` or the system's temporary directory. */
 export async function startS3Server(kind: S3ServerKind, parentDir?: string): Promise<S3Server> {
   const file = (await ensureToolchain({ only: [kind] }))[kind];
   return startOnFreePort(async (port) => {
@@ -24,12 +24,12 @@ export async function startS3Server(kind: S3ServerKind, parentDir?: string): Pro
       file,
       ...command,
       ...(parentDir === undefined ? {} : { parentDir }),
-      // Listing the buckets shows that requests are authenticated and the store behind them answers.
+      // Listing the buckets shows that authentication and the storage work.
       isReady: async () => (await s3Request(access, 'GET', '/')).ok,
     });
     const createBucket = async (name: string): Promise<void> => {
-      const answer = await s3Request(access, 'PUT', `/${name}`);
-      if (!answer.ok) throw new Error(`bucket ${name}: ${answer.status} ${await answer.text()}`);
+      const response = await s3Request(access, 'PUT', `/${name}`);
+      if (!response.ok) throw new Error(`bucket ${name}: ${response.status} ${await response.text()}`);
     };
     return { kind, ...access, ...server, createBucket };
   });

@@ -6,22 +6,22 @@ import { PulumiWorkspace, type WorkspaceOptions } from './pulumi-cli.ts';
 import type { CliResult } from './pulumi-process.ts';
 import { type Json, normaliseState, type StateResource } from './pulumi-state.ts';
 
-/** A project name that no earlier run has used: the server may be one that lives on. */
+/** Returns a unique project name, because the server may have projects of earlier runs. */
 export function newProject(label: string): string {
   return `${label}-${randomBytes(4).toString('hex')}`;
 }
 
-/** Skips the preview and asks nothing. */
+/** Flags for a run without preview and prompts. */
 export const unattended = ['--yes', '--skip-preview', '--non-interactive'] as const;
 
-/** Steps one after another, so that a failure always comes at the same point. */
+/** Flags for a run with one step at a time, so that failures always occur at the same point. */
 export const inOrder = [...unattended, '--parallel', '1'] as const;
 
-/** A project with its stack `dev` made and selected. */
+/** A project with a stack `dev`, created and selected. */
 export class Scenario implements AsyncDisposable {
   readonly workspace: PulumiWorkspace;
   readonly project: string;
-  /** States kept by `keep`, in order. */
+  /** States recorded by `keep`, in order. */
   readonly kept: { label: string; state: Json }[] = [];
   readonly #prefix: string;
 
@@ -31,7 +31,7 @@ export class Scenario implements AsyncDisposable {
     this.#prefix = prefix;
   }
 
-  /** On the server, or on the CLI's own file backend when there is none. */
+  /** Creates a scenario on the server, or on the CLI's file backend if `server` is null. */
   static async create(server: HoldfastServer | null, options: ScenarioOptions = {}): Promise<Scenario> {
     const { project = newProject('e2e'), ...workspaceOptions } = options;
     const workspace = await (server?.workspace(workspaceOptions) ?? PulumiWorkspace.create(workspaceOptions));
@@ -41,25 +41,25 @@ export class Scenario implements AsyncDisposable {
     return scenario;
   }
 
-  /** A stack of this project in the words of the backend. */
+  /** Returns the name of a stack of this project as the backend expects it. */
   stackName(name: string): string {
     return `${this.#prefix}${name}`;
   }
 
-  /** The URN of a Thing in the stack `dev`. */
+  /** Returns the URN of a Thing in a stack. */
   thing(name: string, stack = 'dev'): string {
     return `urn:pulumi:${stack}::${this.project}::holdfast:index:Thing::${name}`;
   }
 
-  /** Keeps the state of the selected stack for a later comparison. */
+  /** Records the state of the selected stack for later comparisons. */
   async keep(label: string, options: { keepOrder?: boolean } = {}): Promise<void> {
     const state = await this.workspace.exportState({ showSecrets: true });
-    // Journals lose empty lists in a refresh, the file backend's snapshots keep them; both mean the same.
+    // A refresh with a journal drops empty lists, the file backend keeps them; both mean the same.
     for (const resource of state.deployment.resources ?? []) dropEmptyLists(resource, 'propertyDependencies');
     this.kept.push({ label, state: normaliseState(state, options) });
   }
 
-  /** As `keep`, with the order of the resources: for programs that are one chain, where nothing else fixes it. */
+  /** As `keep`, including the order of the resources: for programs that are one chain, whose order is fixed. */
   async keepInOrder(label: string): Promise<void> {
     await this.keep(label, { keepOrder: true });
   }
@@ -70,13 +70,13 @@ export class Scenario implements AsyncDisposable {
   }
 }
 
-/** How a scenario is varied. */
+/** Options of a scenario. */
 export type ScenarioOptions = Pick<WorkspaceOptions, 'cli' | 'env'> & { project?: string };
 
 /**
- * Runs the same steps on the server and on the CLI's own file backend, and expects the same states from both wherever the
- * steps keep one, and at their end. Unless the steps leave work to do, neither a preview nor a refresh of the server's
- * stack may find anything then.
+ * Runs the same steps on the server and on the CLI's file backend, and expects equal states from both: those that the
+ * steps keep, and the final one. Unless `leavesWork` is set, a preview and a refresh of the server's stack must then
+ * find no changes.
  */
 export async function expectSameAsFileBackend(
   server: HoldfastServer,
@@ -99,14 +99,14 @@ export async function expectSameAsFileBackend(
   if (!leavesWork) await expectNothingToDo(ours.workspace);
 }
 
-/** Expects that neither the program nor the cloud differs from the state. */
+/** Expects that the state matches the program and the cloud. */
 export async function expectNothingToDo(workspace: PulumiWorkspace, stack?: string): Promise<void> {
   const selected = stack === undefined ? [] : ['--stack', stack];
   await workspace.runOk(['preview', '--expect-no-changes', '--non-interactive', ...selected]);
   await workspace.runOk(['refresh', '--preview-only', '--expect-no-changes', '--non-interactive', ...selected]);
 }
 
-/** Runs the CLI and expects that it fails with a text; returns its whole output. */
+/** Runs the CLI and expects it to fail with `text` in its output. Returns the whole output. */
 export async function expectFailure(
   workspace: PulumiWorkspace,
   args: readonly string[],
@@ -119,7 +119,7 @@ export async function expectFailure(
   return output;
 }
 
-/** Everything that a run has printed. */
+/** Returns the whole output of a run. */
 export function outputOf({ stdout, stderr }: Pick<CliResult, 'stdout' | 'stderr'>): string {
   return `${stdout}\n${stderr}`;
 }

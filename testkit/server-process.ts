@@ -9,31 +9,31 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { pollUntil } from './poll.ts';
 import { pauseProcess } from './process-session.ts';
 
-/** A server that tests start, obstruct and stop. */
+/** A server that tests can start, disturb and stop. */
 export interface ServerHandle extends AsyncDisposable {
-  /** Ends the server and removes its data. */
+  /** Stops the server and removes its data. */
   stop(): Promise<void>;
-  /** Freezes it: connections are accepted by the kernel, nothing is answered. */
+  /** Suspends it: the kernel accepts connections, but nothing responds. */
   pause(): void;
-  /** Lets it go on. */
+  /** Resumes it. */
   resume(): void;
-  /** Ends it at once and keeps its data, so that it can be restarted. */
+  /** Kills it and keeps its data, so that it can be restarted. */
   kill(): Promise<void>;
-  /** Starts it again at the same address after `kill`. */
+  /** Starts it again with the same address after `kill`. */
   restart(): Promise<void>;
-  /** Its output so far. */
+  /** Returns the end of its output so far. */
   log(): string;
 }
 
-/** What is to be started. */
+/** How to start a server. */
 export interface ServerSpec {
   name: string;
   file: string;
   args(dataDir: string): readonly string[];
   env?: Record<string, string>;
-  /** Where the data directory is made; the system's temporary folder by default. */
+  /** Where to create the data directory. Default: the system's temporary directory. */
   parentDir?: string;
-  /** Whether it answers by now; a throw counts as no. */
+  /** Whether the server responds; an error counts as no. */
   isReady(): Promise<boolean>;
   readyTimeoutMs?: number;
 }
@@ -46,7 +46,7 @@ process.on('exit', () => {
   for (const child of running) child.kill('SIGKILL');
 });
 
-/** Starts a server with a data directory of its own and waits until it answers. */
+/** Starts a server with its own data directory and waits until it is ready. */
 export async function startServer(spec: ServerSpec): Promise<ServerHandle> {
   const dataDir = await mkdtemp(join(spec.parentDir ?? tmpdir(), `holdfast-${spec.name}-`));
   let output = '';
@@ -80,7 +80,7 @@ export async function startServer(spec: ServerSpec): Promise<ServerHandle> {
     if (hasEnded(child)) return;
     const ended = once(child, 'exit');
     child.kill(signal);
-    // A stopped process handles a signal other than SIGKILL only after it goes on.
+    // A suspended process handles signals other than SIGKILL only after it resumes.
     child.kill('SIGCONT');
     const grace = new AbortController();
     const forced = sleep(stopGraceMs, null, { signal: grace.signal }).then(
@@ -116,19 +116,19 @@ export async function startServer(spec: ServerSpec): Promise<ServerHandle> {
   };
 }
 
-/** Starts a server on a free port, trying again when another process took the port in between. */
+/** Starts a server on a free port. Retries if another process takes the port in between. */
 export async function startOnFreePort<T>(start: (port: number) => Promise<T>): Promise<T> {
   for (let attempt = 1; ; attempt++) {
     try {
       return await start(await findFreePort());
     } catch (error) {
-      const portTaken = error instanceof Error && /address already in use|bind/i.test(error.message);
-      if (!portTaken || attempt === 3) throw error;
+      const isPortTaken = error instanceof Error && /address already in use|bind/i.test(error.message);
+      if (!isPortTaken || attempt === 3) throw error;
     }
   }
 }
 
-/** A loopback port that was free a moment ago. */
+/** Returns a loopback port that was free a moment ago. */
 export async function findFreePort(): Promise<number> {
   const server = createServer();
   server.listen(0, '127.0.0.1');

@@ -1,6 +1,6 @@
 import type { Json } from './pulumi-state.ts';
 
-/** A Pulumi YAML program. It is written as JSON, which YAML includes. */
+/** A Pulumi YAML program, written as JSON, a subset of YAML. */
 export interface PulumiProgram {
   name: string;
   runtime: 'yaml';
@@ -26,7 +26,7 @@ export interface ThingInputs {
   secretValue?: Json;
   failCreate?: boolean;
   failUpdate?: boolean;
-  /** Works once it is in the old state; the list in TestCloud.control works at once. */
+  /** Takes effect only once it is in the state. The list in TestCloud.control takes effect at once. */
   failDelete?: boolean;
   partialCreate?: boolean;
   slowMs?: number;
@@ -34,17 +34,19 @@ export interface ThingInputs {
   size?: number;
 }
 
-/** How `stashProgram` is varied. */
+/** Options of `stashProgram`. */
 export interface StashProgramOptions {
   project?: string;
   count: number;
-  /** The input of the resource at an index; by default a short text that names it. */
+  /** Returns the input of the resource at an index. Default: a short text with the index. */
   inputOf?: (index: number) => Json;
-  /** Makes each resource wait for the one before. */
+  /** Makes each resource depend on the previous one. */
   chained?: boolean;
 }
 
-/** A program of many `pulumi:index:Stash` resources, which need no plugin. The CLI 3.200 does not know them yet. */
+/**
+ * Returns a program with many `pulumi:index:Stash` resources, which need no plugin. CLI 3.200 does not support them.
+ */
 export function stashProgram(options: StashProgramOptions): PulumiProgram {
   const { project = 'holdfast-e2e', count, inputOf = (index) => `input of ${index}`, chained = false } = options;
   const resources: PulumiProgram['resources'] = {};
@@ -58,12 +60,12 @@ export function stashProgram(options: StashProgramOptions): PulumiProgram {
   return { name: project, runtime: 'yaml', resources };
 }
 
-/** The logical name of a resource of `stashProgram`. */
+/** Returns the logical name of a resource of `stashProgram`. */
 export function stashName(index: number): string {
   return `stash-${String(index).padStart(5, '0')}`;
 }
 
-/** How `thingProgram` is varied. */
+/** Options of `thingProgram`. */
 export interface ThingProgramOptions {
   project?: string;
   things: { [name: string]: ThingInputs };
@@ -72,7 +74,7 @@ export interface ThingProgramOptions {
   outputs?: { [key: string]: Json };
 }
 
-/** A program of Things, the test provider's resource. */
+/** Returns a program with Things, the resource of the test provider. */
 export function thingProgram(options: ThingProgramOptions): PulumiProgram {
   const resources: PulumiProgram['resources'] = {};
   for (const [name, inputs] of Object.entries(options.things)) {
@@ -91,7 +93,7 @@ export function thingProgram(options: ThingProgramOptions): PulumiProgram {
   };
 }
 
-/** Refers to a resource, or with a path to one of its outputs: `reference('a', 'value')`. */
+/** Returns a reference to a resource or, as `reference('a', 'value')`, to one of its outputs. */
 export function reference(resource: string, output?: string): string {
   return output === undefined ? `\${${resource}}` : `\${${resource}.${output}}`;
 }

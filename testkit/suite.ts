@@ -3,37 +3,40 @@ import { type HoldfastServer, hasExternalServer, startHoldfast } from './holdfas
 import { ToolUnavailableError } from './toolchain/command.ts';
 import { ensureToolchain, type ToolName } from './toolchain/toolchain.ts';
 
-/** Long enough for a slow machine that is building something else at the same time. */
+/** Long enough for a slow machine that is busy with builds. */
 export const scenarioTimeoutMs = 480_000;
 
-/** What a group of tests needs. */
+/** Requirements of a group of tests. */
 export interface SuiteNeeds {
   tools?: readonly ToolName[];
-  /** The tests end the server or choose its settings, so they cannot run against one that is up already. */
+  /** The tests stop the server or choose its settings, so they cannot use an external one. */
   ownServer?: boolean;
 }
 
 /**
- * Declares a group of tests. It is left out, with the reason in the output, when its needs are not met; in CI a lacking
+ * Declares a group of tests. Skips it, with the reason in the output, if its requirements are not met. In CI a missing
  * tool is a failure.
  */
 export async function suite(name: string, needs: SuiteNeeds, declare: () => void): Promise<void> {
   if (needs.ownServer === true && hasExternalServer()) {
-    return leaveOut(name, 'they need a server of their own, and HOLDFAST_TEST_URL is set', declare);
+    return skip(name, 'they need their own server, but HOLDFAST_TEST_URL is set', declare);
   }
   const reason = process.env['HOLDFAST_TEST_LEFT_OUT'];
-  if (reason !== undefined) return leaveOut(name, reason, declare);
+  if (reason !== undefined) return skip(name, reason, declare);
   try {
     await ensureToolchain({ only: needs.tools ?? ['pulumi-3.255', 'test-provider'] });
   } catch (error) {
     const inCi = (process.env['CI'] ?? '') !== '';
     if (!(error instanceof ToolUnavailableError) || inCi) throw error;
-    return leaveOut(name, error.message, declare);
+    return skip(name, error.message, declare);
   }
   describe(name, declare);
 }
 
-/** The server of a test file: started when it is first asked for, ended after the last test. */
+/**
+ * Returns a function that provides the server of a test file. It is started on first use and stopped after the last
+ * test.
+ */
 export function fileServer<Server extends HoldfastServer = HoldfastServer>(
   start: () => Promise<Server> = startHoldfast as () => Promise<Server>,
 ): () => Promise<Server> {
@@ -49,11 +52,11 @@ export function fileServer<Server extends HoldfastServer = HoldfastServer>(
   };
 }
 
-function leaveOut(name: string, reason: string, declare: () => void): void {
-  process.stderr.write(`e2e: the tests of «${name}» are left out: ${reason}\n`);
+function skip(name: string, reason: string, declare: () => void): void {
+  process.stderr.write(`e2e: the tests of "${name}" are skipped: ${reason}\n`);
   describe.skip(name, () => {
     declare();
-    // Jest refuses a group without tests.
-    test('is left out', () => undefined);
+    // Jest rejects a group without tests.
+    test('is skipped', () => undefined);
   });
 }

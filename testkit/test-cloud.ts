@@ -4,23 +4,23 @@ import { join } from 'node:path';
 
 import { pollUntil } from './poll.ts';
 
-/** What the test provider can be made to do at its next operation; keys are explained at `TestCloud.control`. */
+/** Faults of the test provider. Keys and list items are explained at `TestCloud.control`. */
 export interface CloudControl {
   failCreate?: string[];
   failUpdate?: string[];
   failDelete?: string[];
   failRead?: string[];
-  /** The object comes to exist, but its create reports initErrors. */
+  /** The object is created, but the create reports initErrors. */
   partialCreate?: string[];
-  /** Delay before the effect: a kill in it finds nothing done. */
+  /** Delay before the effect: if killed during it, nothing has been done. */
   slowMs?: Record<string, number>;
-  /** Delay after the effect: a kill in it finds the work done and the engine not told. */
+  /** Delay after the effect: if killed during it, the work is done, but the engine does not know. */
   slowAfterMs?: Record<string, number>;
-  /** Delays end with an error when the CLI was interrupted; by default operations finish. */
+  /** Delays end with an error if the CLI is interrupted. By default operations finish. */
   abortOnCancel?: boolean;
 }
 
-/** A live object of the test provider. */
+/** An existing object of the test provider. */
 export interface CloudObject {
   id: string;
   name: string;
@@ -44,7 +44,7 @@ export interface CloudLogEntry {
   phase: 'start' | 'done' | 'failed';
 }
 
-/** The directory that the test provider treats as its cloud (HOLDFAST_TEST_CLOUD). */
+/** The directory that the test provider uses as its cloud (HOLDFAST_TEST_CLOUD). */
 export class TestCloud {
   readonly dir: string;
 
@@ -52,45 +52,45 @@ export class TestCloud {
     this.dir = dir;
   }
 
-  /** Everything that really exists, by id. */
+  /** Returns all objects that actually exist, by id. */
   async objects(): Promise<Map<string, CloudObject>> {
     const names = await namesIn(join(this.dir, 'objects'));
     const all = await Promise.all(names.map((name) => this.#read(join(this.dir, 'objects', name))));
     return new Map(all.map((object) => [object.id, object] as const).sort(([a], [b]) => (a < b ? -1 : 1)));
   }
 
-  /** Changes a live object behind Pulumi's back. */
+  /** Changes an object without Pulumi's knowledge. */
   async edit(id: string, change: Partial<Omit<CloudObject, 'id'>>): Promise<void> {
     const path = this.#objectPath(id);
-    await writeWhole(path, JSON.stringify({ ...(await this.#read(path)), ...change }));
+    await writeAtomically(path, JSON.stringify({ ...(await this.#read(path)), ...change }));
   }
 
-  /** Makes a live object vanish behind Pulumi's back. */
+  /** Deletes an object without Pulumi's knowledge. */
   async remove(id: string): Promise<void> {
     await rm(this.#objectPath(id));
   }
 
   /**
-   * Sets how operations misbehave from now on; `{}` ends it. A key is a resource name, an id, a `value`,
+   * Sets how operations fail from now on; `{}` resets it. A key is a resource name, an id, a `value`,
    * `<name>.<operation>`, `*.<operation>` or `*`.
    */
   async control(control: CloudControl): Promise<void> {
     await mkdir(this.dir, { recursive: true });
-    await writeWhole(join(this.dir, 'control.json'), JSON.stringify(control));
+    await writeAtomically(join(this.dir, 'control.json'), JSON.stringify(control));
   }
 
-  /** Waits for an operation on a resource to begin; forget earlier runs with `clearStarted` first. */
+  /** Waits until an operation on a resource begins. Call `clearStarted` first to ignore earlier runs. */
   async waitStarted(name: string, op: CloudOperation, timeoutMs = 60_000): Promise<void> {
     const path = join(this.dir, 'started', `${fileNameOf(name)}.${op}`);
     await pollUntil(`${op} of ${name} begins`, () => existsSync(path), { timeoutMs });
   }
 
-  /** Forgets which operations have begun. */
+  /** Resets what `waitStarted` knows about earlier operations. */
   async clearStarted(): Promise<void> {
     await rm(join(this.dir, 'started'), { recursive: true, force: true });
   }
 
-  /** Every operation so far, in order. */
+  /** Returns all operations so far, in order. */
   async log(): Promise<CloudLogEntry[]> {
     const path = join(this.dir, 'log.jsonl');
     if (!existsSync(path)) return [];
@@ -111,14 +111,14 @@ async function namesIn(dir: string): Promise<string[]> {
   return existsSync(dir) ? await readdir(dir) : [];
 }
 
-/** As the provider's fileName does it: all but letters, digits and `-_.~` as %XX. */
+/** Same as the provider's `fileName`: everything except letters, digits and `-_.~` becomes %XX. */
 function fileNameOf(name: string): string {
   const hex = (char: string): string => `%${char.charCodeAt(0).toString(16).toUpperCase()}`;
   return encodeURIComponent(name).replace(/[!'()*]/g, hex);
 }
 
-/** The provider may read at any moment and must never meet half a file. */
-async function writeWhole(path: string, text: string): Promise<void> {
+/** Writes atomically: the provider may read at any moment and must never see a partial file. */
+async function writeAtomically(path: string, text: string): Promise<void> {
   await writeFile(`${path}.new`, text);
   await rename(`${path}.new`, path);
 }

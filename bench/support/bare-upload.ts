@@ -2,7 +2,7 @@ import { S3Client } from '@aws-sdk/client-s3';
 import { Upload } from '@aws-sdk/lib-storage';
 import type { Cluster } from '../../testkit/cluster.ts';
 
-/** Seconds that `atOnce` plain multipart uploads of the bytes take, straight from here to the cluster's S3 server. */
+/** Returns the seconds that `atOnce` concurrent plain multipart uploads to the cluster's S3 server take. */
 export async function bareUploads(cluster: Cluster, bytes: Buffer, atOnce: number): Promise<number> {
   const { accessKeyId, bucket, endpoint, region, secretAccessKey } = cluster.s3Access;
   const client = new S3Client({

@@ -1,17 +1,17 @@
 import { readFile, writeFile } from 'node:fs/promises';
 
-/** The middle value; NaN of none. */
+/** Returns the median; NaN without values. */
 export function median(values: readonly number[]): number {
   return percentile(values, 0.5);
 }
 
-/** The value below which `share` of the values lie. */
+/** Returns the value below which `share` (0 to 1) of the values lie. */
 export function percentile(values: readonly number[], share: number): number {
   const sorted = [...values].sort((a, b) => a - b);
   return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN;
 }
 
-/** Prints a Markdown table; numbers with two digits. */
+/** Prints a Markdown table. Numbers get two decimals. */
 export function printTable(head: readonly string[], rows: readonly (readonly (string | number)[])[]): void {
   const show = (cell: string | number): string =>
     typeof cell === 'string' ? cell : Number.isNaN(cell) ? '' : cell.toFixed(2);
@@ -20,7 +20,7 @@ export function printTable(head: readonly string[], rows: readonly (readonly (st
   for (const row of rows) console.log(`| ${row.map(show).join(' | ')} |`);
 }
 
-/** Resident memory of a process now and at its highest, in MB (Linux). */
+/** Returns the current and the peak resident memory of a process, in MB (Linux). */
 export async function memoryOf(pid: number): Promise<{ now: number; peak: number }> {
   const status = await readFile(`/proc/${pid}/status`, 'utf8');
   const read = (name: string): number =>
@@ -28,21 +28,21 @@ export async function memoryOf(pid: number): Promise<{ now: number; peak: number
   return { now: read('VmRSS'), peak: read('VmHWM') };
 }
 
-/** Lets the peak of `memoryOf` count anew (Linux). */
+/** Resets the peak of `memoryOf` (Linux). */
 export async function resetPeak(pid: number): Promise<void> {
   await writeFile(`/proc/${pid}/clear_refs`, '5');
 }
 
 const ticksPerSecond = 100;
 
-/** CPU time that a process and its threads have used, in seconds (Linux). */
+/** Returns the CPU time of a process and its threads, in seconds (Linux). */
 export async function cpuSecondsOf(pid: number): Promise<number> {
   const stat = await readFile(`/proc/${pid}/stat`, 'utf8');
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
   return (Number(fields[11]) + Number(fields[12])) / ticksPerSecond;
 }
 
-/** Delay of a server's event loop since its management URL was last asked, in ms. */
+/** Returns the event loop delay of a server since the last request for its metrics, in ms. */
 export async function loopDelayOf(url: string): Promise<{ p99: number; max: number }> {
   const text = await (await fetch(`${url}/metrics`)).text();
   const read = (name: string): number =>
@@ -50,7 +50,7 @@ export async function loopDelayOf(url: string): Promise<{ p99: number; max: numb
   return { p99: read('nodejs_eventloop_lag_p99_seconds'), max: read('nodejs_eventloop_lag_max_seconds') };
 }
 
-/** The load average of the last minute (Linux). */
+/** Returns the load average of the last minute (Linux). */
 export async function loadAverage(): Promise<string> {
   return (await readFile('/proc/loadavg', 'utf8')).split(' ')[0] as string;
 }

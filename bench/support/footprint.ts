@@ -2,13 +2,13 @@ import { readdir, readFile, stat } from 'node:fs/promises';
 import path from 'node:path';
 import pg from 'pg';
 
-/** Bytes that a server keeps: rows with their indexes, and blobs. */
+/** Bytes that a server stores: rows with their indexes, and blobs. */
 export interface Footprint {
   readonly tables: number;
   readonly blobs: number;
 }
 
-/** Looks into the data folder of an embedded server. */
+/** Inspects the data directory of an embedded server. */
 export class DataFolder {
   readonly #dataDir: string;
 
@@ -16,7 +16,7 @@ export class DataFolder {
     this.#dataDir = dataDir;
   }
 
-  /** With room that deleted rows have left given back. */
+  /** Measures the storage, after a vacuum of the tables. */
   async footprint(): Promise<Footprint> {
     const tables = ['journal_entries', 'journal_fold_points', 'checkpoints', 'updates', 'blobs'];
     for (const table of tables) await this.#query(`vacuum ${table}`);
@@ -25,7 +25,7 @@ export class DataFolder {
     return { tables: row?.['bytes'] as number, blobs: await this.#blobBytes() };
   }
 
-  /** How many journal entries there are, and blobs that nothing refers to any more. */
+  /** Counts journal entries, journal snapshots and unreferenced blobs. */
   async leftovers(): Promise<number> {
     const [row] = await this.#query(`
       select (select count(*) from journal_entries)::int + (select count(*) from journal_fold_points)::int
@@ -34,7 +34,7 @@ export class DataFolder {
   }
 
   async #blobBytes(): Promise<number> {
-    // Beside it are uploads that come and go.
+    // Not its parent, which also contains temporary uploads.
     const folder = path.join(this.#dataDir, 'blobs', 'blobs');
     let bytes = 0;
     for (const entry of await readdir(folder, { recursive: true, withFileTypes: true })) {
@@ -57,7 +57,7 @@ export class DataFolder {
   }
 }
 
-/** 0 for a file that the sweep has just taken. */
+/** Returns the size of a file; 0 if the sweep has just deleted it. */
 async function sizeOf(file: string): Promise<number> {
   try {
     return (await stat(file)).size;

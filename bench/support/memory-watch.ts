@@ -3,25 +3,27 @@ import { memoryOf } from './figures.ts';
 
 const everyMs = 250;
 
-/** Resident memory of the processes of one role, sampled while something runs. In MB. */
+/** Samples the resident memory of the processes of one role, in MB. */
 export class MemoryWatch {
-  readonly #parts: readonly ClusterProcess[];
+  readonly #processes: readonly ClusterProcess[];
   readonly #timer: NodeJS.Timeout;
   readonly #began = performance.now();
   readonly #samples: { atMs: number; highest: number }[] = [];
 
-  private constructor(parts: readonly ClusterProcess[]) {
-    this.#parts = parts;
+  private constructor(processes: readonly ClusterProcess[]) {
+    this.#processes = processes;
     this.#timer = setInterval(() => void this.#sample(), everyMs);
   }
 
-  static async begin(parts: readonly ClusterProcess[]): Promise<MemoryWatch> {
-    const watch = new MemoryWatch(parts);
+  static async begin(processes: readonly ClusterProcess[]): Promise<MemoryWatch> {
+    const watch = new MemoryWatch(processes);
     await watch.#sample();
     return watch;
   }
 
-  /** Of the process that had most: at first, at its highest, and now. */
+  /**
+   * Stops sampling. Returns the memory of the largest process in the first sample, at the peak, and in the last one.
+   */
   async end(): Promise<{ first: number; highest: number; last: number }> {
     clearInterval(this.#timer);
     await this.#sample();
@@ -29,13 +31,13 @@ export class MemoryWatch {
     return { first: figures[0] ?? Number.NaN, highest: Math.max(...figures), last: figures.at(-1) ?? Number.NaN };
   }
 
-  /** Seconds during which a process was above `level`. */
+  /** Returns the seconds during which any process was above `level`. */
   secondsAbove(level: number): number {
     const above = this.#samples.filter(({ highest }) => highest > level).length;
     return (above * everyMs) / 1000;
   }
 
-  /** The highest process once per interval, for a curve of about `points` figures. */
+  /** Formats the memory of the largest process over time as about `points` values. */
   curve(points: number): string {
     const step = Math.max(1, Math.ceil(this.#samples.length / points));
     return this.#samples
@@ -45,7 +47,7 @@ export class MemoryWatch {
   }
 
   async #sample(): Promise<void> {
-    const now = await Promise.all(this.#parts.map(async ({ pid }) => (await memoryOf(pid)).now));
+    const now = await Promise.all(this.#processes.map(async ({ pid }) => (await memoryOf(pid)).now));
     this.#samples.push({ atMs: performance.now() - this.#began, highest: Math.max(...now) });
   }
 }

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { gzipSync } from 'node:zlib';
 
-/** An answer other than the one hoped for. */
+/** The server responded with an error status. */
 export class AnswerError extends Error {
   override readonly name = 'AnswerError';
   readonly status: number;
@@ -20,30 +20,32 @@ export interface Update {
 
 interface CallOptions {
   readonly auth?: string;
-  /** `done`: the body is gzip already. */
+  /** `done`: the body is already compressed. */
   readonly gzip?: boolean | 'done';
 }
 
-/** Statuses after which the CLI repeats a call; network errors count too. */
+/** Whether the CLI retries after this status. It also retries after network errors. */
 const retryable = (status: number): boolean => status >= 500 || status === 429;
 const pausesMs = [250, 500, 1_000, 2_000, 4_000, 8_000];
 
-/** Speaks the protocol as the CLI does, its retries included, without the CLI's own cost. */
+/** Sends requests as the CLI does, including retries, without the CLI's own cost. */
 export class RawClient {
   readonly #url: string;
   readonly #token: string;
   readonly #timeoutMs: number | null;
-  /** Calls that were repeated. */
+  /** Number of retries. */
   retries = 0;
 
-  /** `timeoutMs`: a call that takes longer is broken off. */
+  /** Calls that take longer than `timeoutMs` are aborted. */
   constructor(url: string, token: string, options: { timeoutMs?: number } = {}) {
     this.#url = url;
     this.#token = token;
     this.#timeoutMs = options.timeoutMs ?? null;
   }
 
-  /** One call without repeats. Resolves with the text of a 2xx; throws AnswerError, or what fetch throws. */
+  /**
+   * Sends one request without retries. Returns the body of a 2xx response. Throws AnswerError, or the error of fetch.
+   */
   async once(method: string, path: string, body?: Buffer | object, options: CallOptions = {}): Promise<string> {
     const bytes = body === undefined || Buffer.isBuffer(body) ? body : Buffer.from(JSON.stringify(body));
     const payload = bytes && options.gzip === true ? gzipSync(bytes, { level: 1 }) : bytes;
@@ -63,7 +65,7 @@ export class RawClient {
     return text;
   }
 
-  /** As `once`, repeated after faults as the CLI repeats its idempotent calls. */
+  /** As `once`, with retries as the CLI does for idempotent calls. */
   async call(method: string, path: string, body?: Buffer | object, options: CallOptions = {}): Promise<string> {
     for (let attempt = 0; ; attempt++) {
       try {
@@ -100,7 +102,7 @@ export class RawClient {
     return this.verbatimGzipped(update, gzipSync(verbatimBody(document, sequenceNumber), { level: 1 }));
   }
 
-  /** As `verbatim`, with a body that is compressed already. */
+  /** As `verbatim`, with a compressed body. */
   verbatimGzipped(update: Update, body: Buffer): Promise<string> {
     return this.call('PATCH', `${update.path}/checkpointverbatim`, body, { auth: update.lease, gzip: 'done' });
   }
@@ -113,7 +115,7 @@ export class RawClient {
     return this.call('GET', `${stackPath}/export`);
   }
 
-  /** SHA-256 of the exported document, which is not kept. */
+  /** Returns the SHA-256 of the exported document without buffering it. */
   async exportDigest(stackPath: string): Promise<string> {
     const response = await fetch(`${this.#url}${stackPath}/export`, {
       headers: { accept: 'application/vnd.pulumi+9', authorization: `token ${this.#token}` },
@@ -125,13 +127,13 @@ export class RawClient {
   }
 }
 
-/** The body of a verbatim checkpoint. */
+/** Returns the body of a verbatim checkpoint. */
 export function verbatimBody(document: Buffer, sequenceNumber: number): Buffer {
   const [head, tail] = ['{"version":3,"untypedDeployment":', `,"sequenceNumber":${sequenceNumber}}`];
   return Buffer.concat([Buffer.from(head), document, Buffer.from(tail)]);
 }
 
-/** A deployment document of about `bytes` bytes, not too easy to compress. */
+/** Returns a deployment document of about `bytes` bytes that does not compress too well. */
 export function deploymentOf(bytes: number, seed = 1): Buffer {
   const resources: string[] = [];
   let size = 100;

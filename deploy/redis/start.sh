@@ -20,6 +20,6 @@ users=$(mktemp)
   [ -z "${REDIS_ADMIN_PASSWORD:-}" ] || echo "user admin on #$(hash "$REDIS_ADMIN_PASSWORD") ~* &* +@all"
 } > "$users"
 
-# Redis holds nothing of lasting value: lost jobs are sent again. What is in flight must not be evicted. Protected mode is
-# for servers without users.
+# Redis needs no persistence: lost jobs are sent again. Data in flight must not be evicted. Protected mode is for servers
+# without users.
 exec redis-server --aclfile "$users" --protected-mode no --save '' --appendonly no --maxmemory-policy noeviction "$@"

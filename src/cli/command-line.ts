@@ -4,26 +4,26 @@ import { AppError, OperatorError } from '../shared/platform/errors/errors.ts';
 import type { CommandRun } from './command-run.ts';
 import { checkHealth } from './healthz.ts';
 
-/** Columns of a help text that does not go to a terminal. */
+/** Width of a help text that is not printed to a terminal. */
 const helpColumns = 110;
 
 /**
- * Runs the command that `words` name. Returns the exit code: 1 when it failed or was refused, 2 when the command line is wrong,
- * undefined when the process goes on to serve. Each command loads its own code when it runs.
+ * Runs the command given by `words`. Returns the exit code: 1 if it failed or was rejected, 2 if the command line is
+ * invalid, undefined if the process continues as a server. Each command loads its code when it runs.
  */
 export async function runCommandLine(words: readonly string[], load = loadConfig): Promise<number | undefined> {
   const run: CommandRun = { loadConfig: load, exitCode: 0 };
   try {
-    // A container asks this every few seconds.
+    // Short path, because a container runs this every few seconds.
     if (words.length === 1 && words[0] === '--healthz') return await checkHealth(run.loadConfig());
-    // `holdfast help admin list` is `holdfast admin list --help`, and each level of commands is loaded on the way there.
+    // Run `holdfast help admin list` as `holdfast admin list --help`, which loads each level of commands.
     const [first, ...rest] = words;
     await createProgram(run).parseAsync(first === 'help' ? [...rest, '--help'] : words, { from: 'user' });
     return run.exitCode;
   } catch (error) {
-    // Its message has been printed.
+    // commander has printed the message.
     if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
-    // A sentence for what an operator can mend; all there is for a fault of ours.
+    // Only the message for what an operator can fix; the whole error for our own bugs.
     const isPlain = error instanceof OperatorError || error instanceof AppError;
     console.error(isPlain ? `holdfast: ${error.message}` : error);
     return 1;
@@ -35,7 +35,7 @@ function createProgram(run: CommandRun): Command {
     .description(`Holdfast ${holdfastVersion}: state backend for the Pulumi CLI`)
     .usage('<command>')
     .version(holdfastVersion, '--version', 'print the version')
-    .option('--healthz', 'exit with 0 when the server of these settings is healthy, else with 1')
+    .option('--healthz', 'exit with 0 if the server with these settings is healthy, otherwise with 1')
     // Commands may have options of the same names.
     .enablePositionalOptions()
     .exitOverride()
@@ -81,7 +81,7 @@ function createProgram(run: CommandRun): Command {
   return program;
 }
 
-/** A command in the list of its parent: options are in its own help. */
+/** Formats a command for the list of its parent, without its options. */
 function termOf(command: Command): string {
   const argumentsOf = command.registeredArguments.map((argument) =>
     argument.required ? `<${argument.name()}>` : `[${argument.name()}]`,

@@ -1,9 +1,9 @@
 import type { Config } from '../shared/platform/config/config.ts';
 
-/** What the commands have in common. */
+/** Shared by all commands of one run. */
 export interface CommandRun {
-  /** Reads the settings; commands that only print their help need none. Throws ConfigError. */
+  /** Reads the settings; not needed to print help. Throws ConfigError. */
   loadConfig(): Config;
-  /** The exit code when no error is thrown; undefined when the process goes on to serve. */
+  /** Exit code if no error is thrown; undefined if the process continues as a server. */
   exitCode: number | undefined;
 }

@@ -3,7 +3,7 @@ import { S3BlobStore } from '../shared/platform/blobs/s3-blob-store.ts';
 import { type Config, ConfigError } from '../shared/platform/config/config.ts';
 import { createLogger } from '../shared/platform/logger/logger.ts';
 
-/** Makes the bucket of HOLDFAST_S3_BUCKET unless it is there, waiting for the S3 server as every start does. */
+/** Creates the bucket HOLDFAST_S3_BUCKET if it does not exist. Waits for the S3 server as servers do at startup. */
 export async function createBucket(config: Config): Promise<void> {
   const { blobs } = config;
   if (blobs.kind !== 's3')

@@ -5,8 +5,8 @@ import type { Config } from '../shared/platform/config/config.ts';
 const limitMs = 3_000;
 
 /**
- * Asks the server of this configuration for its health: 0 when it is well, else 1 with the reason on stderr. The management
- * listener is asked where there is one: strangers do not hold that up.
+ * Checks the health of the server with this configuration. Returns 0 if it is healthy, otherwise 1 with the reason on
+ * stderr. Uses the management listener if there is one, because clients cannot block it.
  */
 export async function checkHealth({ front, listen, managementListen }: Config): Promise<number> {
   const address = managementListen ?? listen;
@@ -14,18 +14,18 @@ export async function checkHealth({ front, listen, managementListen }: Config): 
   const isTls = managementListen === null && front.tls !== null;
   const url = `${isTls ? 'https' : 'http'}://${host.includes(':') ? `[${host}]` : host}:${address.port}/healthz`;
   try {
-    const { status, body } = await ask(url, isTls);
+    const { status, body } = await get(url, isTls);
     if (status === 200) return 0;
     console.error(`unhealthy: ${status} ${body}`);
   } catch (error) {
-    console.error(`unhealthy: no answer from ${url}: ${(error as Error).message}`);
+    console.error(`unhealthy: no response from ${url}: ${(error as Error).message}`);
   }
   return 1;
 }
 
-function ask(url: string, isTls: boolean): Promise<{ status: number; body: string }> {
+function get(url: string, isTls: boolean): Promise<{ status: number; body: string }> {
   return new Promise((resolve, reject) => {
-    // The certificate is for the name that users know, not for this address; nothing secret is sent.
+    // The certificate is for the public host name, not for this address. Nothing secret is sent.
     const options = {
       signal: AbortSignal.timeout(limitMs),
       agent: false,

@@ -2,7 +2,7 @@ import { type Config, ConfigError } from '../shared/platform/config/config.ts';
 import { migrate } from '../shared/platform/db/migrate.ts';
 import { createLogger } from '../shared/platform/logger/logger.ts';
 
-/** Brings the database of HOLDFAST_DATABASE_URL up to this release. */
+/** Migrates the database of HOLDFAST_DATABASE_URL to this release. */
 export async function migrateDatabase(config: Config): Promise<void> {
   if (config.database.url === null)
     throw new ConfigError('Invalid settings:\n  HOLDFAST_DATABASE_URL: needed to migrate');

@@ -14,7 +14,7 @@ interface Started {
   readonly firstLogin?: RunningServer['firstLogin'];
 }
 
-/** Starts a process of the role, which runs until it is told to stop. */
+/** Starts a process with the role, which runs until it receives a signal to stop. */
 export async function serve(run: CommandRun, role: Role): Promise<void> {
   const config = run.loadConfig();
   const logger = createLogger({ level: config.logLevel });
@@ -25,7 +25,7 @@ export async function serve(run: CommandRun, role: Role): Promise<void> {
   run.exitCode = undefined;
 }
 
-/** A role loads only its own code. */
+/** Loads only the code of the role. */
 async function start(role: Role, config: Config, logger: Logger): Promise<Started> {
   switch (role) {
     case 'server':
@@ -37,7 +37,7 @@ async function start(role: Role, config: Config, logger: Logger): Promise<Starte
   }
 }
 
-/** The token goes to the terminal only, never through the logger. */
+/** Prints the token to the terminal; it must not go through the logger. */
 function printFirstLogin(
   config: Config,
   { organization, login, token }: NonNullable<RunningServer['firstLogin']>,

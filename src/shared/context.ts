@@ -49,7 +49,7 @@ import { createUpdateRepository, type UpdateRepository } from './updates/update-
 
 const blobCheckMs = 5_000;
 
-/** Everything that both roles share, made once per process and passed by hand. */
+/** Everything that both roles share, created once per process and passed explicitly. */
 export interface AppContext extends AsyncDisposable {
   readonly config: Config;
   readonly logger: Logger;
@@ -78,7 +78,7 @@ export interface AppContext extends AsyncDisposable {
   readonly writer: CheckpointWriter;
   readonly bodyBuffer: BodyBuffer;
   readonly changes: AdmittedChanges;
-  /** What inflated bodies take of this process's memory. */
+  /** Memory of this process that decompressed bodies take. */
   readonly inflatedBytes: ByteBudget;
   readonly importer: DeploymentImporter;
   readonly renamer: StackRenamer;
@@ -87,7 +87,7 @@ export interface AppContext extends AsyncDisposable {
   readonly quotas: Quotas;
 }
 
-/** Parts that a caller brings itself, e.g. a test. */
+/** Parts that a caller, e.g. a test, provides itself. */
 export interface ContextOverrides {
   readonly logger?: Logger;
   readonly blobs?: BlobStore;
@@ -96,9 +96,9 @@ export interface ContextOverrides {
 }
 
 /**
- * Opens database and stores and wires the shared services. `databaseUrl` and `masterKeys` come beside the configuration
- * since the embedded shape makes them; a process that opens no secret and no sealed document needs no master keys. Throws
- * ConfigError when it has none and needs them. Disposing closes everything in phases.
+ * Opens the database and the stores and wires the shared services. `databaseUrl` and `masterKeys` are separate from the
+ * configuration because embedded mode generates them. A process that decrypts no secrets and no sealed documents needs
+ * no master keys. Throws ConfigError if they are needed and missing. Disposing closes everything in phases.
  */
 export async function createContext(
   config: Config,
@@ -131,7 +131,7 @@ export async function createContext(
   const documents = new DocumentStore(blobs, blobRows, config.limits.inlineBytes, sealing);
   const documentChecks = createDocumentCheckRepository(db);
   const journalSnapshots = new JournalSnapshots({ rows: createJournalSnapshotRepository(db), documents, logger });
-  // The compactor needs the guard, and is asked by it only once something is damaged.
+  // The compactor needs the guard; the guard calls the compactor only once something is damaged.
   const rebuild = (updateId: string): Promise<boolean> => compactor.rebuild(updateId);
   const repair = new DocumentRepair({ documentChecks, checkpoints, documents, rebuild, logger });
   const guard = new DocumentGuard({ documentChecks, checkpoints, documents, repair, logger });
@@ -156,7 +156,7 @@ export async function createContext(
   const bodyBuffer = new BodyBuffer(
     Math.min(maxBatchBytes, maxBodyBytes),
     inflatedBytes,
-    // As they come, bodies are smaller than inflated.
+    // Bodies are smaller as received than decompressed.
     Math.ceil(config.limits.inflatedBytes / 2),
   );
 
@@ -241,8 +241,8 @@ export async function createContext(
 }
 
 /**
- * Opens the blob store of the configuration. Waits for it: a process that outlives an outage of S3 is useful all the same, but one
- * that starts during it may have been told the wrong place.
+ * Opens the configured blob store and waits until it is available. A running process survives an S3 outage, but one
+ * that cannot reach S3 at startup may be misconfigured.
  */
 export async function openBlobs(config: Config, logger: Logger): Promise<BlobStore> {
   if (config.blobs.kind === 'files') return openBlobStore({ kind: 'files', directory: config.blobs.directory });

@@ -95,7 +95,7 @@ describe('at startup', () => {
     const here = { HOLDFAST_MANAGEMENT_LISTEN: 'same', HOLDFAST_LISTEN: `127.0.0.1:${server.port}` };
     expect(run('--healthz', here).status).toBe(0);
     const { status, stderr } = run('--healthz', { HOLDFAST_MANAGEMENT_LISTEN: '127.0.0.1:1' });
-    expect(stderr).toMatch(/^unhealthy: no answer from http:\/\/127\.0\.0\.1:1\/healthz: .*ECONNREFUSED/);
+    expect(stderr).toMatch(/^unhealthy: no response from http:\/\/127\.0\.0\.1:1\/healthz: .*ECONNREFUSED/);
     expect(status).toBe(1);
   });
 });

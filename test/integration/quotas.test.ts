@@ -238,7 +238,7 @@ test('the operator sets limits and sees them with the usage; the metrics have bo
   );
   for (const [args, message] of [
     [['set-quota', 'nobody', '--stacks', '1'], 'there is no organization "nobody"'],
-    [['set-quota', organization, '--stacks', '0'], '--stacks must be a whole number from 1 on'],
+    [['set-quota', organization, '--stacks', '0'], '--stacks must be a positive whole number'],
   ] as const) {
     expect(await runAdminCommand(app, ...args)).toMatchObject({ code: 1, stderr: expect.stringContaining(message) });
   }

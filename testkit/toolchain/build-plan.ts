@@ -1,38 +1,40 @@
-/** Foretells how long builds take, from what they took on two idle cores and from how this machine has done so far. */
+/**
+ * Estimates the remaining time of builds from their typical times on two idle cores and this machine's speed so far.
+ */
 export class BuildPlan {
-  readonly #open = new Map<string, number>();
+  readonly #pending = new Map<string, number>();
   #typicalDone = 0;
   #actualDone = 0;
 
-  /** A build that will come, with the seconds that it takes on two idle cores. */
+  /** Adds a build, with the seconds that it takes on two idle cores. */
   expect(label: string, typicalSeconds: number): void {
-    this.#open.set(label, typicalSeconds);
+    this.#pending.set(label, typicalSeconds);
   }
 
-  /** A build has ended after so many seconds. */
+  /** Records that a build has finished after `actualSeconds`. */
   finish(label: string, actualSeconds: number): void {
-    const typicalSeconds = this.#open.get(label);
+    const typicalSeconds = this.#pending.get(label);
     if (typicalSeconds === undefined) return;
-    this.#open.delete(label);
+    this.#pending.delete(label);
     this.#typicalDone += typicalSeconds;
     this.#actualDone += actualSeconds;
   }
 
-  /** Seconds until all builds are done, 0 when nobody can tell; `label` is under way, for `elapsedSeconds`. */
+  /** Returns the seconds until all builds are done; 0 if unknown. `label` has been running for `elapsedSeconds`. */
   secondsLeft(label?: string, elapsedSeconds = 0): number {
-    const current = label === undefined ? 0 : (this.#open.get(label) ?? 0);
-    const all = [...this.#open.values()].reduce((sum, each) => sum + each, 0);
+    const current = label === undefined ? 0 : (this.#pending.get(label) ?? 0);
+    const all = [...this.#pending.values()].reduce((sum, each) => sum + each, 0);
     const measured = this.#typicalDone > 0 ? this.#actualDone / this.#typicalDone : 1;
-    // One that takes longer than it should says that the machine is slower than was thought.
+    // A build that takes longer than expected shows that the machine is slower than estimated.
     const pace = current > 0 ? Math.max(measured, elapsedSeconds / current) : measured;
     return Math.max(0, Math.round(all * pace - elapsedSeconds));
   }
 }
 
-/** A duration as people say it. */
+/** Formats a duration for people. */
 export function inWords(seconds: number): string {
   return seconds < 90 ? `${Math.max(10, Math.ceil(seconds / 10) * 10)} s` : `${Math.round(seconds / 60)} min`;
 }
 
-/** Of this process. */
+/** The build plan of this process. */
 export const buildPlan = new BuildPlan();

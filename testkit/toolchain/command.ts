@@ -3,12 +3,14 @@ import { constants } from 'node:fs';
 import { access } from 'node:fs/promises';
 import { delimiter, join } from 'node:path';
 
-/** A tool cannot be had on this machine; the message says what to install. Callers skip or fail as they see fit. */
+/**
+ * A tool is not available on this machine. The message says what to install. Callers decide whether to skip or fail.
+ */
 export class ToolUnavailableError extends Error {
   override readonly name = 'ToolUnavailableError';
 }
 
-/** A command of a build ended badly; the message holds the end of its output. */
+/** A command of a build failed. The message contains the end of its output. */
 export class CommandFailedError extends Error {
   override readonly name = 'CommandFailedError';
 }
@@ -21,12 +23,12 @@ process.on('exit', () => {
   for (const child of running) child.kill('SIGKILL');
 });
 
-/** Writes one line about the toolchain to stderr: stdout belongs to whoever asked. */
+/** Writes one line about the toolchain to stderr. stdout is for the caller's output. */
 export function report(line: string): void {
   process.stderr.write(`toolchain: ${line}\n`);
 }
 
-/** Runs `work` and says every 20 s that it is still under way, with what `more` has to add. */
+/** Runs `work` and reports every 20 s that it is still running, followed by the text of `more`. */
 export async function withProgress<T>(what: string, work: () => Promise<T>, more?: () => string): Promise<T> {
   const startedAt = Date.now();
   const elapsed = (): number => Math.round((Date.now() - startedAt) / 1000);
@@ -39,7 +41,7 @@ export async function withProgress<T>(what: string, work: () => Promise<T>, more
   }
 }
 
-/** The absolute path of a program on PATH (or in `extraDirs`), or null. */
+/** Returns the absolute path of a program on PATH or in `extraDirs`; null if there is none. */
 export async function findOnPath(program: string, extraDirs: readonly string[] = []): Promise<string | null> {
   for (const dir of [...(process.env['PATH'] ?? '').split(delimiter), ...extraDirs]) {
     const path = join(dir, program);
@@ -52,13 +54,13 @@ export async function findOnPath(program: string, extraDirs: readonly string[] =
   return null;
 }
 
-/** What `runCommand` runs. */
+/** Options of `runCommand`. */
 export interface CommandOptions {
   cwd?: string;
   env?: Record<string, string>;
 }
 
-/** Runs a command at low priority where `nice` exists and returns its stdout; throws with the output when it fails. */
+/** Runs a command, with low priority if `nice` exists, and returns its stdout. Throws CommandFailedError. */
 export async function runCommand(
   program: string,
   args: readonly string[],
@@ -87,7 +89,7 @@ export async function runCommand(
       child.once('close', resolve);
     });
     if (exitCode !== 0) {
-      throw new CommandFailedError(`${program} ${args.join(' ')} ended with ${exitCode}:\n${tail}`);
+      throw new CommandFailedError(`${program} ${args.join(' ')} exited with ${exitCode}:\n${tail}`);
     }
     return stdout;
   } finally {

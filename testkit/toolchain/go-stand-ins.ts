@@ -4,13 +4,13 @@ import { join } from 'node:path';
 
 import { runCommand } from './command.ts';
 
-/** Packages that a build gets in place of those of its modules, below `folder/<path of the module>`. */
+/** Packages that replace those of a build's modules, under `folder/<path of the module>`. */
 export interface StandIns {
   folder: string;
   modules: readonly string[];
 }
 
-/** Everything that the result of a build with them depends on. */
+/** Returns everything that the result of a build depends on because of its stand-ins. */
 export async function standInInputs({ folder }: StandIns): Promise<(string | Buffer)[]> {
   const entries = await readdir(folder, { recursive: true, withFileTypes: true });
   const files = entries.filter((entry) => entry.isFile()).map((entry) => join(entry.parentPath, entry.name));
@@ -20,9 +20,9 @@ export async function standInInputs({ folder }: StandIns): Promise<(string | Buf
 }
 
 /**
- * Writes into `dir` what makes Go build `moduleDir` with stand-ins, and returns the flags for it. A module whose stand-in has a
- * go.mod is replaced as a whole; of the others only the files that have a stand-in are. Go does not let an overlay touch its cache
- * of modules, so such a module is replaced by a link to its place in the cache.
+ * Writes the files to `dir` that make Go build `moduleDir` with stand-ins, and returns the flags for Go. A module whose
+ * stand-in has a go.mod is replaced completely; of other modules only the files with a stand-in are replaced. Go does
+ * not allow overlays in its module cache, so such a module is first replaced by a link to its directory in the cache.
  */
 export async function prepareStandIns(
   go: string,

@@ -4,12 +4,12 @@ import { dirname, join } from 'node:path';
 
 import { CommandFailedError, findOnPath, report, runCommand } from './command.ts';
 
-/** The oldest CLI that can run the tests of the current one. */
+/** Oldest CLI with which the tests for the current one pass. */
 const oldest = { major: 3, minor: 255 };
 
 /**
- * The CLI on PATH if it can take the place of the one that would be built: of version 3.255 or a later 3.x, with the YAML host
- * beside it. HOLDFAST_TEST_PULUMI=build wants none but the pinned one.
+ * Returns the CLI on PATH if it can be used instead of building one: version 3.255 or a later 3.x, with the YAML host
+ * in the same directory. With HOLDFAST_TEST_PULUMI=build only the pinned version is used.
  */
 export async function findFittingPulumi(): Promise<string | null> {
   if (process.env['HOLDFAST_TEST_PULUMI'] === 'build') return null;
@@ -23,7 +23,8 @@ export async function findFittingPulumi(): Promise<string | null> {
 }
 
 async function reasonAgainst(file: string): Promise<string | null> {
-  if (!existsSync(join(dirname(file), 'pulumi-language-yaml'))) return 'pulumi-language-yaml is not beside it';
+  if (!existsSync(join(dirname(file), 'pulumi-language-yaml')))
+    return 'pulumi-language-yaml is not in the same directory';
   let version: string;
   try {
     version = (await runCommand(file, ['version'], { env: { PULUMI_SKIP_UPDATE_CHECK: 'true' } })).trim();
@@ -33,5 +34,5 @@ async function reasonAgainst(file: string): Promise<string | null> {
   }
   const [, major, minor] = /^v?(\d+)\.(\d+)\.\d+$/.exec(version) ?? [];
   if (Number(major) === oldest.major && Number(minor) >= oldest.minor) return null;
-  return `its version is ${version}, and the tests are for releases of 3.255 or later`;
+  return `its version is ${version}, but the tests need a release from 3.255 on`;
 }

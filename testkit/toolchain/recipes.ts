@@ -8,31 +8,33 @@ import { buildDir, type CachedBuild } from './tool-cache.ts';
 
 const goModules = join(import.meta.dirname, 'go');
 const goEnv = { CGO_ENABLED: '0', GOWORK: 'off', GOFLAGS: '' };
-/** Source of the S3 server that the compose file builds and runs. */
+/** Sources of the S3 server that the compose file builds and runs. */
 const shippedS3Server = join(import.meta.dirname, '../../deploy/s3');
 
-/** The version that Pulumi's CLI reports; its go.mod in go/pulumi-<minor> must require the same. */
+/** Versions that the Pulumi CLI reports. The go.mod in go/pulumi-<minor> must require the same version. */
 const pulumiVersions = { '3.255': '3.255.0', '3.200': '3.200.0' } as const;
 const schemathesisVersion = '4.32.5';
 
 /** Versions of the Pulumi CLI that are built, by minor version. */
 export type PulumiVersion = keyof typeof pulumiVersions;
 
-/** How a tool is made. */
+/** How to build a tool. */
 export interface Recipe {
-  /** Each may use those before it. */
+  /** Builds in order; each may use the previous ones. */
   builds(): Promise<CachedBuild[]>;
-  /** The tool in the directory of the last of them. */
+  /** Path of the tool in the directory of the last build. */
   executable: string;
 }
 
-/** The CLI without the drivers and secrets providers of clouds, which are half of what would have to be compiled. */
+/** Builds the CLI without the drivers and secrets providers of clouds, which are half of the code to compile. */
 const withoutClouds: StandIns = {
   folder: join(goModules, 'pulumi-without-clouds'),
   modules: ['gocloud.dev', 'github.com/pulumi/pulumi/pkg/v3', 'github.com/aws/aws-sdk-go-v2/service/s3'],
 };
 
-/** v1.38.0 also serves the older CLI; only the `pulumi:index:Stash` resource is missing there, for want of an engine. */
+/**
+ * v1.38.0 also works with the older CLI; only `pulumi:index:Stash` does not, because that engine does not support it.
+ */
 const yamlHost: GoBuild = {
   label: 'pulumi-language-yaml-1.38.0',
   typicalSeconds: 270,
@@ -40,7 +42,7 @@ const yamlHost: GoBuild = {
   packagePath: 'github.com/pulumi/pulumi-yaml/cmd/pulumi-language-yaml',
 };
 
-/** A CLI with the YAML language host beside it: the directory of `pulumi` fits on PATH. */
+/** Returns the recipe of a CLI with the YAML language host in the same directory, so that it can be put on PATH. */
 function pulumi(version: PulumiVersion, more: Pick<GoBuild, 'typicalSeconds' | 'standIns'>): Recipe {
   const full = pulumiVersions[version];
   const builds = async (): Promise<CachedBuild[]> => {
@@ -64,7 +66,7 @@ function goTool(build: GoBuild, name: string): Recipe {
   return { builds: async () => [await goBuild(build)], executable: `bin/${name}` };
 }
 
-/** All tools that are built, by name. */
+/** Recipes of all tools that are built, by name. */
 export const recipes = {
   /** Our own resource plugin. */
   'test-provider': goTool(
@@ -73,22 +75,22 @@ export const recipes = {
   ),
   'pulumi-3.255': pulumi('3.255', { typicalSeconds: 400, standIns: withoutClouds }),
   'pulumi-3.200': pulumi('3.200', { typicalSeconds: 340 }),
-  /** The S3 server that the compose file runs: versitygw with a store that syncs. */
+  /** The S3 server of the compose file: versitygw with a store that syncs. */
   versitygw: goTool(
     { label: 'versitygw-synced', typicalSeconds: 270, module: shippedS3Server, packagePath: '.' },
     'versitygw-synced',
   ),
-  /** Our own file system for tests, which loses what was not synced. */
+  /** Our own file system for tests, which loses data that was not synced. */
   'lossy-disk': goTool(
     { label: 'lossy-disk', typicalSeconds: 20, module: 'lossy-disk', packagePath: '.' },
     'lossy-disk',
   ),
-  /** For tests only: it stays in the cache and is never shipped. */
+  /** For tests only; never shipped. */
   minio: goTool(
     { label: 'minio', typicalSeconds: 570, module: 'minio', packagePath: 'github.com/minio/minio' },
     'minio',
   ),
-  /** In a Python environment of its own. */
+  /** In its own Python environment. */
   schemathesis: {
     builds: async () => [
       {
@@ -112,7 +114,7 @@ async function buildVenv(dir: string): Promise<void> {
   }
   const pip = ['-m', 'pip', 'install', '--quiet', '--disable-pip-version-check'];
   await runCommand(join(dir, 'bin', 'python'), [...pip, `schemathesis==${schemathesisVersion}`]);
-  // pip's own scripts name the directory they were installed in, and this one is renamed when it is complete.
+  // The scripts that pip creates contain the directory they were installed in, and this one is renamed once complete.
   const wrapper = join(dir, 'bin', 'schemathesis-run');
   const call = 'import sys; sys.argv[0] = "schemathesis"; from schemathesis.cli import schemathesis; schemathesis()';
   await writeFile(wrapper, `#!/bin/sh\nexec "$(dirname "$0")/python" -c '${call}' "$@"\n`);
@@ -122,7 +124,7 @@ async function buildVenv(dir: string): Promise<void> {
 interface GoBuild {
   label: string;
   typicalSeconds: number;
-  /** Directory whose go.mod and go.sum pin everything; relative to go/. */
+  /** Directory with the go.mod and go.sum that pin everything, relative to go/. */
   module: string;
   packagePath: string;
   ldflags?: string;
@@ -140,16 +142,16 @@ async function goBuild(recipe: GoBuild): Promise<CachedBuild> {
   const replaced = standIns === undefined ? [] : await standInInputs(standIns);
   const inputs = [packagePath, ldflags, ...(recipe.extraInputs ?? []), ...names, ...files, ...replaced];
 
-  /** Runs Go in the module's directory; `verb` gets the flags that choose what is read. */
-  const runGo = async (verb: string, args: readonly string[]): Promise<void> => {
+  /** Runs a Go command in the module's directory, with the flags that select the modules. */
+  const runGo = async (command: string, args: readonly string[]): Promise<void> => {
     const go = await findOnPath('go', ['/usr/local/go/bin']);
     if (go === null) {
       throw new ToolUnavailableError(`${label} is built with Go: install Go 1.26 or newer and put it on PATH.`);
     }
     const scratch = await mkdtemp(join(tmpdir(), 'holdfast-go-'));
     try {
-      const chosen = standIns === undefined ? [] : await prepareStandIns(go, goEnv, moduleDir, standIns, scratch);
-      await runCommand(go, [verb, '-mod=readonly', ...chosen, ...args], { cwd: moduleDir, env: goEnv });
+      const flags = standIns === undefined ? [] : await prepareStandIns(go, goEnv, moduleDir, standIns, scratch);
+      await runCommand(go, [command, '-mod=readonly', ...flags, ...args], { cwd: moduleDir, env: goEnv });
     } catch (error) {
       if (error instanceof CommandFailedError && error.message.includes('requires go >=')) {
         throw new ToolUnavailableError(`${label} needs a newer Go: install Go 1.26 or newer.`, { cause: error });
@@ -163,7 +165,7 @@ async function goBuild(recipe: GoBuild): Promise<CachedBuild> {
     label,
     typicalSeconds,
     inputs,
-    // Only what is compiled: `go mod download` would bring the modules of all platforms and tests.
+    // Only what is compiled: `go mod download` would fetch the modules of all platforms and tests.
     download: () => runGo('list', ['-deps', packagePath]),
     build: async (dir) => {
       const binDir = join(dir, 'bin');

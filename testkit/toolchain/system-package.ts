@@ -6,7 +6,9 @@ import { acquireLock, cacheDir } from './tool-cache.ts';
 
 const binDirs = ['/usr/local/bin', '/usr/bin', '/usr/local/sbin', '/usr/sbin', '/opt/homebrew/bin'];
 
-/** Finds a program on the machine, or installs its package with apt-get where this process may. */
+/**
+ * Finds a program on the machine, or installs its package with apt-get if running as root. Throws ToolUnavailableError.
+ */
 export async function ensureSystemProgram(programs: readonly string[], packageName: string): Promise<string> {
   const present = await findAny(programs);
   if (present !== null) return present;
@@ -35,7 +37,7 @@ async function install(apt: string, programs: readonly string[], packageName: st
     await runCommand(apt, [...wait, 'install', '-y', '--no-install-recommends', packageName], { env });
   });
   const found = await findAny(programs);
-  if (found === null) throw new ToolUnavailableError(`${packageName} is installed, yet ${programs[0]} was not found.`);
+  if (found === null) throw new ToolUnavailableError(`${packageName} is installed, but ${programs[0]} was not found.`);
   report(`${packageName} is installed`);
   return found;
 }

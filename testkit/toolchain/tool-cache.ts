@@ -13,7 +13,7 @@ const lockPollMs = 250;
 const heartbeatMs = 5_000;
 const staleAfterMs = 60_000;
 
-/** Where built tools are kept: outside the repository, shared by all checkouts. */
+/** Returns the directory of built tools. It is outside the repository and shared by all checkouts. */
 export function cacheDir(): string {
   const own = process.env['HOLDFAST_TEST_CACHE'];
   if (own !== undefined && own !== '') return resolve(own);
@@ -23,24 +23,24 @@ export function cacheDir(): string {
 
 /** A tool that is built once for a given set of inputs. */
 export interface CachedBuild {
-  /** Name with version: the readable part of the directory name. */
+  /** Name and version: the readable part of the directory name. */
   label: string;
-  /** How long it takes on two idle cores. */
+  /** Time that the build takes on two idle cores. */
   typicalSeconds: number;
-  /** Everything the result depends on; a change leads to a new directory. */
+  /** Everything that the result depends on. A change results in a new directory. */
   inputs: readonly (string | Buffer)[];
-  /** Fetches what the build needs and leaves it in the caches of its tools; the build fetches what is still lacking. */
+  /** Downloads what the build needs into the caches of its tools. The build downloads what is still missing. */
   download?: () => Promise<void>;
-  /** Fills `dir`, which is renamed once complete. */
+  /** Builds into `dir`, which is renamed once complete. */
   build(dir: string): Promise<void>;
 }
 
-/** Where the result of a build is, or will be. */
+/** Returns the directory of a build's result, whether it exists yet or not. */
 export function buildDir(tool: CachedBuild): string {
   return join(cacheDir(), `${tool.label}-${inputsHash(tool.inputs)}`);
 }
 
-/** Returns the directory of a finished build, building it when it is lacking. Safe with many processes at once. */
+/** Builds the tool if needed and returns its directory. Safe to call from many processes at once. */
 export async function ensureBuilt(tool: CachedBuild): Promise<string> {
   const root = cacheDir();
   const target = buildDir(tool);
@@ -92,7 +92,10 @@ async function removeLeftovers(dir: string, prefix: string): Promise<void> {
   );
 }
 
-/** Takes a lock file; it counts as abandoned when its process is gone (same host) or it was not touched for a minute. */
+/**
+ * Acquires a lock file and returns a function that releases it. A lock is abandoned if its process is gone (on the same
+ * host) or if it was not touched for a minute.
+ */
 export async function acquireLock(path: string, waitingFor: string): Promise<() => Promise<void>> {
   const content = JSON.stringify({ pid: process.pid, host: hostname(), id: randomUUID() });
   if (!(await tryLock(path, content))) {
@@ -106,7 +109,7 @@ export async function acquireLock(path: string, waitingFor: string): Promise<() 
   }
   const heartbeat = setInterval(() => {
     const now = new Date();
-    utimes(path, now, now).catch(() => report(`the lock ${path} has gone`));
+    utimes(path, now, now).catch(() => report(`the lock ${path} is gone`));
   }, heartbeatMs);
   heartbeat.unref();
   return async () => {
@@ -115,7 +118,7 @@ export async function acquireLock(path: string, waitingFor: string): Promise<() 
   };
 }
 
-/** link() makes the lock appear with its content in one step, unlike open-then-write. */
+/** Uses link(), which creates the lock with its content atomically, unlike open and write. */
 async function tryLock(path: string, content: string): Promise<boolean> {
   const own = `${path}.${randomUUID()}`;
   await writeFile(own, content);
@@ -141,14 +144,14 @@ async function readLock(path: string): Promise<{ content: string; touchedAt: num
 }
 
 async function breakIfAbandoned(path: string): Promise<void> {
-  const held = await readLock(path);
-  if (held === null) return;
-  const { pid, host } = JSON.parse(held.content) as { pid: number; host: string };
-  const holderGone = host === hostname() && !isAlive(pid);
-  if (!holderGone && Date.now() - held.touchedAt < staleAfterMs) return;
-  // Two waiters may both come here, and the second may remove the first one's new lock. Both then build, and the
-  // rename in ensureBuilt lets one of them win, so the price is time and not a broken tool.
-  if ((await readLock(path))?.content === held.content) await rm(path, { force: true });
+  const lock = await readLock(path);
+  if (lock === null) return;
+  const { pid, host } = JSON.parse(lock.content) as { pid: number; host: string };
+  const isHolderGone = host === hostname() && !isAlive(pid);
+  if (!isHolderGone && Date.now() - lock.touchedAt < staleAfterMs) return;
+  // Two waiters may get here, and the second may remove the first one's new lock. Then both build, and the rename in
+  // ensureBuilt succeeds for one of them: that costs time, but does not break the tool.
+  if ((await readLock(path))?.content === lock.content) await rm(path, { force: true });
 }
 
 function isAlive(pid: number): boolean {

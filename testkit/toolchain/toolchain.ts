@@ -15,7 +15,7 @@ const systemPrograms = {
   chromium: () => ensureSystemProgram(['chromium', 'chromium-browser', 'google-chrome'], 'chromium'),
 } satisfies Record<string, () => Promise<string>>;
 
-/** A tool that the tests can ask for. */
+/** A tool that tests can use. */
 export type ToolName = keyof typeof recipes | keyof typeof systemPrograms;
 
 /** The absolute path of each tool's executable. */
@@ -23,15 +23,15 @@ export type Toolchain<Name extends ToolName = ToolName> = Record<Name, string>;
 
 const knownTools = [...Object.keys(recipes), ...Object.keys(systemPrograms)] as ToolName[];
 
-/** Every tool except the browser, which is large and wanted by few. */
+/** All tools except the browser, which is large and rarely needed. */
 export const defaultTools = knownTools.filter((name) => name !== 'chromium');
 
-/** Fetched rather than compiled, so that it can be made beside a tool that is compiled. */
-const fetched: readonly ToolName[] = [...(Object.keys(systemPrograms) as ToolName[]), 'schemathesis'];
+/** Tools that are downloaded rather than compiled, so that they can be prepared while another tool compiles. */
+const downloaded: readonly ToolName[] = [...(Object.keys(systemPrograms) as ToolName[]), 'schemathesis'];
 
 /**
- * Makes sure that tools are on this machine and returns their paths. What is lacking is built into the cache, which
- * takes minutes the first time and milliseconds afterwards. Throws ToolUnavailableError when a tool cannot be had.
+ * Returns the paths of tools. Missing tools are built into the cache, which takes minutes the first time and
+ * milliseconds afterwards. Throws ToolUnavailableError if a tool is not available on this machine.
  */
 export async function ensureToolchain<Name extends ToolName>(options: {
   only: readonly Name[];
@@ -43,23 +43,23 @@ export async function ensureToolchain(options?: { only: readonly ToolName[] }): 
   return paths;
 }
 
-/** What came of making a tool. */
+/** Path of a tool, or why it is not available. */
 export type ToolOutcome = { path: string } | { error: ToolUnavailableError | CommandFailedError };
 
 /**
- * Makes all tools, those that are fetched beside those that are compiled, and says how long it will take. What cannot be had does
- * not keep the others from being made.
+ * Prepares all tools, downloads in parallel with compilations, and reports how long it will take. A tool that is not
+ * available does not prevent the others.
  */
 export async function makeTools(names: readonly ToolName[]): Promise<Map<ToolName, ToolOutcome>> {
   const outcomes = new Map<ToolName, ToolOutcome>();
-  const lacking = await listLackingBuilds(names);
-  for (const { label, typicalSeconds } of lacking) buildPlan.expect(label, typicalSeconds);
-  if (lacking.length > 0) {
-    const labels = lacking.map(({ label }) => label).join(', ');
-    report(`to be made, once: ${labels}; about ${inWords(buildPlan.secondsLeft())} on two idle cores`);
+  const missing = await listMissingBuilds(names);
+  for (const { label, typicalSeconds } of missing) buildPlan.expect(label, typicalSeconds);
+  if (missing.length > 0) {
+    const labels = missing.map(({ label }) => label).join(', ');
+    report(`to be built once: ${labels}; about ${inWords(buildPlan.secondsLeft())} on two idle cores`);
   }
-  const make = async (lane: readonly ToolName[]): Promise<void> => {
-    for (const name of lane) {
+  const makeInOrder = async (group: readonly ToolName[]): Promise<void> => {
+    for (const name of group) {
       try {
         outcomes.set(name, { path: await ensureTool(name) });
       } catch (error) {
@@ -69,37 +69,37 @@ export async function makeTools(names: readonly ToolName[]): Promise<Map<ToolNam
     }
   };
   await Promise.all([
-    // One after the other: each of these builds uses all processors by itself, and finds compiled what it shares with the last.
-    make(names.filter((name) => !fetched.includes(name))),
-    make(names.filter((name) => fetched.includes(name))),
-    downloadAhead(lacking),
+    // One after the other: each build uses all processors, and reuses what the previous one has compiled.
+    makeInOrder(names.filter((name) => !downloaded.includes(name))),
+    makeInOrder(names.filter((name) => downloaded.includes(name))),
+    downloadAhead(missing),
   ]);
   return outcomes;
 }
 
-/** Fetches what later builds need while the first one compiles. */
+/** Downloads what later builds need while the first one compiles. */
 async function downloadAhead(builds: readonly CachedBuild[]): Promise<void> {
   for (const { download } of builds.slice(1)) {
-    // The build itself says what is wrong.
+    // The build itself reports the error.
     await download?.().catch(() => {});
   }
 }
 
-async function listLackingBuilds(names: readonly ToolName[]): Promise<CachedBuild[]> {
-  const lacking = new Map<string, CachedBuild>();
+async function listMissingBuilds(names: readonly ToolName[]): Promise<CachedBuild[]> {
+  const missing = new Map<string, CachedBuild>();
   for (const name of names) {
-    if (!isBuilt(name) || (await findInstead(name)) !== null) continue;
+    if (!isBuilt(name) || (await findSubstitute(name)) !== null) continue;
     for (const build of await recipes[name].builds()) {
-      if (!existsSync(buildDir(build))) lacking.set(build.label, build);
+      if (!existsSync(buildDir(build))) missing.set(build.label, build);
     }
   }
-  return [...lacking.values()];
+  return [...missing.values()];
 }
 
 async function ensureTool(name: ToolName): Promise<string> {
   if (!isBuilt(name)) return systemPrograms[name]();
-  const instead = await findInstead(name);
-  if (instead !== null) return instead;
+  const substitute = await findSubstitute(name);
+  if (substitute !== null) return substitute;
   const { builds, executable } = recipes[name];
   let dir = '';
   for (const build of await builds()) dir = await ensureBuilt(build);
@@ -108,8 +108,8 @@ async function ensureTool(name: ToolName): Promise<string> {
 
 let pulumiOnPath: Promise<string | null> | undefined;
 
-/** What is on this machine already and takes the place of a build. */
-async function findInstead(name: ToolName): Promise<string | null> {
+/** Returns the path of a program on this machine that can be used instead of a build; null if there is none. */
+async function findSubstitute(name: ToolName): Promise<string | null> {
   if (name !== 'pulumi-3.255') return null;
   pulumiOnPath ??= findFittingPulumi();
   return pulumiOnPath;
@@ -144,7 +144,7 @@ async function main(names: readonly string[]): Promise<number> {
   return failed ? 1 : 0;
 }
 
-// Without top-level await: Jest's set-up of a run loads this by `require`.
+// No top-level await, because Jest loads this with `require` in its global setup.
 if (import.meta.main)
   void main(process.argv.slice(2)).then((code) => {
     process.exitCode = code;

@@ -61,9 +61,9 @@ export class MemoryBody implements WriteBody, Disposable {
     this.#options = options;
   }
 
-  async open({ parsedWeight: isParsed = false } = {}): Promise<OpenedBody> {
+  async open({ parsed = false } = {}): Promise<OpenedBody> {
     try {
-      const inflated = await (isParsed
+      const inflated = await (parsed
         ? this.#inflate(this.#options.maxBatchBytes, parsedWeight)
         : this.#inflate(maxDirectInflatedBytes, rawWeight));
       return { body: bytesOf(inflated), encoding: 'identity', inflated };

@@ -8,17 +8,17 @@ import { addQuotaCommands } from './quota-commands.ts';
 import { addReconcileCommand } from './reconcile-command.ts';
 import { addScrubCommand } from './scrub-command.ts';
 
-/** Declares the commands below `holdfast admin`. */
+/** Adds the commands of `holdfast admin`. */
 export function addAdminCommands(admin: Command, run: CommandRun): void {
   const open: OpenSession = () => new AdminSession(run.loadConfig());
   admin.addHelpText(
     'after',
     `
-Updates that run under a token end with it, with the user and with the membership: they are cancelled, and what they have
-saved is kept.
+When a token, its user or a membership is removed, the updates that run with it are cancelled. The state they have saved
+is kept.
 
-The commands talk to the database: HOLDFAST_DATABASE_URL, or the embedded one of a running server (HOLDFAST_DATA_DIR).
-docs/operations.md tells more of quotas ("Limits and quotas") and of journals ("A journal that cannot be replayed").`,
+The commands access the database directly: HOLDFAST_DATABASE_URL, or the embedded one of a running server (HOLDFAST_DATA_DIR).
+See docs/operations.md for quotas ("Limits and quotas") and journals ("A journal that cannot be replayed").`,
   );
   admin.commandsGroup('Organizations, users and tokens:');
   addPeopleCommands(admin, open);

@@ -9,18 +9,18 @@ import { mapDatabaseError } from '../../shared/platform/db/sqlstate.ts';
 import { OperatorError } from '../../shared/platform/errors/errors.ts';
 import { createLogger, type Logger } from '../../shared/platform/logger/logger.ts';
 
-/** Somebody sits before it: shorter than a server waits, in ms. */
-const longestWaitMs = 10_000;
+/** Maximum wait for the database, in ms. Shorter than that of a server, because a person is waiting. */
+const maxWaitMs = 10_000;
 
-/** What was asked for is not done, for the reason that the message gives. */
+/** The command was rejected for the reason in the message. */
 export class CommandRefusedError extends OperatorError {
   override readonly name = 'CommandRefusedError';
 }
 
-/** What one admin command works with. Nothing is opened before it is asked for. */
+/** Resources of one admin command, opened on demand. */
 export class AdminSession {
   readonly config: Config;
-  /** Writes to stderr: stdout is for what was asked. */
+  /** Writes to stderr: stdout is for the output of the command. */
   readonly logger: Logger;
 
   constructor(config: Config) {
@@ -28,12 +28,11 @@ export class AdminSession {
     this.logger = createLogger({ level: config.logLevel }, process.stderr);
   }
 
-  /** null: there are none. */
   get masterKeys(): string | null {
     return this.config.secrets.masterKeys ?? readMasterKeys(this.config.dataDir);
   }
 
-  /** Does `work` on the database. Throws ConfigError, PendingMigrationsError and PartUnavailableError. */
+  /** Runs `work` with the database. Throws ConfigError, PendingMigrationsError and PartUnavailableError. */
   async withDatabase<T>(work: (db: Database) => Promise<T>): Promise<T> {
     const db = await openDatabase({ ...this.config.database, url: await this.#reachDatabase(), poolSize: 2 });
     try {
@@ -45,7 +44,7 @@ export class AdminSession {
     }
   }
 
-  /** Does `work` with all that servers have: the database, the blob store, and the keys as far as there are any. */
+  /** Runs `work` with the context of a server: database, blob store and, if there are any, master keys. */
   async withContext<T>(work: (context: AppContext) => Promise<T>): Promise<T> {
     const { config, logger, masterKeys } = this;
     await using context = await createContext(
@@ -56,16 +55,19 @@ export class AdminSession {
     return await work(context);
   }
 
-  /** The URL of the database once it takes writes: HOLDFAST_DATABASE_URL, or that of the server on the data folder. */
+  /**
+   * Waits until the database accepts writes and returns its URL: HOLDFAST_DATABASE_URL, or that of the server that runs
+   * on the data directory.
+   */
   async #reachDatabase(): Promise<string> {
     const { dataDir, database, startWaitMs } = this.config;
     const url = database.url ?? (await readRunningUrl(path.join(dataDir, 'postgres')));
     if (!url) throw new ConfigError(`There is neither HOLDFAST_DATABASE_URL nor a server running on ${dataDir}`);
-    const waitMs = Math.min(startWaitMs, longestWaitMs);
+    const waitMs = Math.min(startWaitMs, maxWaitMs);
     await assertMigrated({ url, connectMs: database.connectTimeoutMs, waitMs, logger: this.logger });
     return url;
   }
 }
 
-/** How a command comes by its session, which reads the settings: its help needs none. */
+/** Opens the session of a command. Called only when the command runs, so that its help does not need the settings. */
 export type OpenSession = () => AdminSession;

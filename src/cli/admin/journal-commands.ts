@@ -11,7 +11,7 @@ import { VersionRestorer } from '../../shared/states/version-restorer.ts';
 import { CommandRefusedError, type OpenSession } from './admin-session.ts';
 import { operator } from './operator.ts';
 
-/** Declares the commands for states and their journals. */
+/** Adds the commands for states and their journals. */
 export function addJournalCommands(admin: Command, open: OpenSession): void {
   admin
     .command('refold')
@@ -35,7 +35,7 @@ export function addJournalCommands(admin: Command, open: OpenSession): void {
     .command('journal')
     .description('print the entries of a journal, one JSON object a line')
     .argument('<organization/project/stack>')
-    .option('--version <version>', 'that of this version; without, the newest that is kept')
+    .option('--version <version>', 'journal of this version (default: the newest that is kept)')
     .action((name: string, { version }: { readonly version?: string }) =>
       withStack(open, name, (context, stack) =>
         printJournal(context, stack, version === undefined ? null : toVersion(version)),
@@ -57,7 +57,7 @@ async function withStack(
 }
 
 function toVersion(text: string): number {
-  if (!/^[1-9]\d{0,8}$/.test(text)) throw refused('a version is a number from 1 on');
+  if (!/^[1-9]\d{0,8}$/.test(text)) throw refused('a version is a positive whole number');
   return Number(text);
 }
 
@@ -67,20 +67,20 @@ async function refold(context: AppContext, stack: StackRow): Promise<void> {
   const problems: string[] = [];
   for (const fault of faults) {
     const version = `Version ${fault.stackVersion} (update ${fault.updateId})`;
-    const refolded = await context.compactor.recompact(fault.updateId);
-    audit(context, stack, 'refold', { updateId: fault.updateId, outcome: refolded });
-    if (!refolded) {
+    const compacted = await context.compactor.recompact(fault.updateId);
+    audit(context, stack, 'refold', { updateId: fault.updateId, outcome: compacted });
+    if (!compacted) {
       problems.push(`${version}: its journal is gone, or another process is compacting it; try again`);
-    } else if (refolded.error !== null) {
+    } else if (compacted.error !== null) {
       problems.push(
-        `${version}: ${refolded.error}. ${refolded.entries} of ${fault.entryCount} entries can be replayed`,
+        `${version}: ${compacted.error}. ${compacted.entries} of ${fault.entryCount} entries can be replayed`,
       );
-    } else if (!refolded.committed) {
+    } else if (!compacted.committed) {
       problems.push(`${version}: all entries can be replayed, but an update is running; try again when it has ended`);
-    } else if (refolded.warning !== null) {
-      problems.push(`${version}: ${refolded.warning}`);
+    } else if (compacted.warning !== null) {
+      problems.push(`${version}: ${compacted.warning}`);
     } else {
-      console.log(`${version} now has all ${refolded.entries} entries of its journal.`);
+      console.log(`${version} now has all ${compacted.entries} entries of its journal.`);
       if (fault.stackVersion !== null && fault.stackVersion < stack.stackVersion)
         console.log('Newer versions were built on its earlier state. They were not changed.');
     }
@@ -127,24 +127,24 @@ async function printJournal(context: AppContext, stack: StackRow, version: numbe
   const lines = async function* (): AsyncGenerator<string> {
     for await (const text of context.journal.readTexts(update.id)) {
       entries++;
-      // Outside of strings, which cannot have them, line ends are as good as spaces.
+      // JSON strings cannot contain line breaks; elsewhere they are equivalent to spaces.
       yield `${text.replace(/[\r\n]+/g, ' ')}\n`;
     }
   };
   try {
     await pipeline(Readable.from(lines()), process.stdout, { end: false });
   } catch (error) {
-    // Who reads has seen enough.
+    // The reader has closed the pipe.
     if ((error as NodeJS.ErrnoException).code === 'EPIPE') return;
     throw error;
   }
   if (entries < update.entryCount) throw refused(`the journal was deleted after ${entries} entries`);
 }
 
-/** The stack's journals at fault, after what has ended was put into its state. */
+/** Returns the invalid journals of the stack, after compacting what has ended. */
 async function findFaults({ compactions, compactor, config, db }: AppContext, stack: StackRow) {
-  const fold = (updateId: string): Promise<void> => compactor.compact(updateId);
-  await reclaimStack(db, stack.id, config.leaseSeconds, fold, { admitsFault: true });
+  const compact = (updateId: string): Promise<void> => compactor.compact(updateId);
+  await reclaimStack(db, stack.id, config.leaseSeconds, compact, { admitsFault: true });
   return compactions.findFaults(stack.id);
 }
 
@@ -152,4 +152,4 @@ function audit({ logger }: AppContext, stack: StackRow, action: string, facts: o
   logger.warn({ audit: action, by: operator(), stack: formatStackRef(stack), stackId: stack.id, ...facts }, 'operator');
 }
 
-const refused = (sentence: string): CommandRefusedError => new CommandRefusedError(sentence);
+const refused = (message: string): CommandRefusedError => new CommandRefusedError(message);

@@ -11,8 +11,8 @@ import { parseQualifiedName } from '../../shared/stacks/names.ts';
 import { createStackRepository } from '../../shared/stacks/stack-repository.ts';
 import { CommandRefusedError, type OpenSession } from './admin-session.ts';
 
-/** Lines of lost keys that are printed; there may be one for each stack. */
-const mostLines = 1_000;
+/** Maximum number of lost keys that are printed; there may be one per stack. */
+const maxLines = 1_000;
 
 interface RotateOptions {
   readonly stack?: string;
@@ -21,15 +21,15 @@ interface RotateOptions {
   readonly all?: true;
 }
 
-/** Declares the commands that need the master keys. */
+/** Adds the commands that need the master keys. */
 export function addKeyCommands(admin: Command, open: OpenSession): void {
   admin
     .command('rotate-data-keys')
     .description('give stacks, or documents in the blob store, new data keys; what was encrypted before stays readable')
-    .option('--stack <organization/project/stack>', 'of this stack')
-    .option('--organization <organization>', 'of all stacks of this organization')
-    .option('--documents', 'of the documents in the blob store')
-    .option('--all', 'of all stacks and of the documents')
+    .option('--stack <organization/project/stack>', 'for this stack')
+    .option('--organization <organization>', 'for all stacks of this organization')
+    .option('--documents', 'for the documents in the blob store')
+    .option('--all', 'for all stacks and the documents')
     .action((options: RotateOptions) => withKeys(open, (db, ring) => rotate(db, ring, options)));
   admin
     .command('rewrap-keys')
@@ -37,11 +37,11 @@ export function addKeyCommands(admin: Command, open: OpenSession): void {
     .action(() => withKeys(open, rewrap));
   admin
     .command('check-keys')
-    .description('which data keys the master keys unwrap, and the stacks of those that they do not')
+    .description('list the data keys that the master keys can unwrap, and the stacks whose keys they cannot')
     .action(() => withKeys(open, check));
 }
 
-/** Throws ConfigError when there are no master keys. */
+/** Throws ConfigError if there are no master keys. */
 async function withKeys(open: OpenSession, work: (db: Database, ring: KeyRing) => Promise<void>): Promise<void> {
   const session = open();
   if (session.masterKeys === null)
@@ -62,7 +62,7 @@ async function rotate(db: Database, ring: KeyRing, options: RotateOptions): Prom
   }
 }
 
-/** Null: no stacks. */
+/** Returns the stacks whose keys to rotate; null if none. */
 async function scopeOf(db: Database, options: RotateOptions): Promise<KeyScope | null> {
   if (options.all) return { kind: 'all-stacks' };
   if (options.stack !== undefined) {
@@ -98,7 +98,7 @@ async function check(db: Database, ring: KeyRing): Promise<void> {
 
 function linesOf(lost: readonly LostKey[]): string {
   const lines = lost
-    .slice(0, mostLines)
+    .slice(0, maxLines)
     .map(({ owner, version, reason }) => `  ${owner}, version ${version}: ${reason}`);
-  return [...lines, ...(lost.length > mostLines ? [`  and ${lost.length - mostLines} more`] : [])].join('\n');
+  return [...lines, ...(lost.length > maxLines ? [`  and ${lost.length - maxLines} more`] : [])].join('\n');
 }

@@ -20,21 +20,21 @@ interface Forced {
 }
 
 const organizationOption = ['--organization <organization>', 'the organization (required)'] as const;
-const roleOption = ['--role <role>', `${roles.join(', ')}; member unless said`] as const;
-const forceOption = ['--force', 'also the last admin of an organization, and the last site admin'] as const;
+const roleOption = ['--role <role>', `${roles.join(', ')} (default: member)`] as const;
+const forceOption = ['--force', 'even for the last admin of an organization or the last site admin'] as const;
 
-/** Declares the commands that manage organizations, users and tokens. */
+/** Adds the commands that manage organizations, users and tokens. */
 export function addPeopleCommands(admin: Command, open: OpenSession): void {
   admin
     .command('create-organization')
-    .description('make an organization unless it exists')
+    .description('create an organization unless it exists')
     .argument('<organization>')
     .action(changeAction(open, createOrganization));
   admin
     .command('create-user')
-    .description('make a new user; of one that exists nothing is changed')
+    .description('create a user; an existing user is not changed')
     .argument('<login>')
-    .option('--organization <organization>', 'make the user a member of it')
+    .option('--organization <organization>', 'make the user a member of this organization')
     .option(...roleOption)
     .option('--site-admin', 'make the user a site admin')
     .action(changeAction(open, createUser));
@@ -55,14 +55,14 @@ export function addPeopleCommands(admin: Command, open: OpenSession): void {
     .action(changeAction(open, setRole));
   admin
     .command('remove-member')
-    .description('take a user out of an organization')
+    .description('remove a user from an organization')
     .argument('<login>')
     .requiredOption(...organizationOption)
     .option(...forceOption)
     .action(changeAction(open, removeMember));
   admin
     .command('deactivate-user')
-    .description('refuse all tokens of a user, and new ones, until it is reactivated')
+    .description('reject all tokens of a user, and new ones, until the user is reactivated')
     .argument('<login>')
     .option(...forceOption)
     .action(changeAction(open, deactivateUser));
@@ -84,15 +84,15 @@ export function addPeopleCommands(admin: Command, open: OpenSession): void {
     .action(changeAction(open, unsetSiteAdmin));
   admin
     .command('create-token')
-    .description('make a token and print it')
+    .description('create a token and print it')
     .argument('<login>')
-    .option('--description <text>', 'what it is for')
-    .option('--days <days>', 'days until it expires; without, it does not')
+    .option('--description <text>', 'purpose of the token')
+    .option('--days <days>', 'days until it expires (default: never)')
     .action(changeAction(open, createToken));
   admin
     .command('list')
-    .description('organizations with members, site admins, deactivated users, and tokens')
-    .option('--user <login>', 'only what concerns this user')
+    .description('list organizations with members, site admins, deactivated users, and tokens')
+    .option('--user <login>', 'only for this user')
     .action(questionAction(open, list));
   admin
     .command('revoke')
@@ -287,7 +287,9 @@ async function findOrganization(identity: IdentityRepository, name: string) {
   return organization;
 }
 
-/** Throws where the user is the only active admin of the organization, or of any. */
+/**
+ * Throws if the user is the only active admin of the organization, or of any organization if `organization` is null.
+ */
 async function refuseLastAdmin(people: PeopleRepository, user: PersonRow, organization: string | null): Promise<void> {
   const names = (await people.listOnlyAdminOf(user.id)).filter(
     (name) => organization === null || name === organization,
@@ -309,6 +311,6 @@ function toRole(text: string): Role {
   return role;
 }
 
-const refused = (sentence: string): CommandRefusedError => new CommandRefusedError(sentence);
+const refused = (message: string): CommandRefusedError => new CommandRefusedError(message);
 const notIn = (login: string, organization: string): CommandRefusedError =>
   refused(`${login} is not in ${organization}: holdfast admin add-member ${login} --organization ${organization}`);

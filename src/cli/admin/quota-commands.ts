@@ -16,29 +16,29 @@ import { CommandRefusedError, type OpenSession } from './admin-session.ts';
 const subjects: Readonly<Record<QuotaName, string>> = {
   stacks: 'stacks',
   keptBytes: 'bytes of states, journals and events',
-  inFlightBytes: 'bytes of bodies on their way to workers',
-  updates: 'updates at once',
+  inFlightBytes: 'body bytes in flight to workers',
+  updates: 'concurrent updates',
   requestsPerSecond: 'requests per second',
 };
 const limitOptions = quotaNames.map((quota) => {
-  const option = new Option(`--${quotaOptions[quota]} <limit>`, `most ${subjects[quota]}`);
+  const option = new Option(`--${quotaOptions[quota]} <limit>`, `maximum ${subjects[quota]}`);
   return { quota, option };
 });
 
-/** Declares the commands that limit what organizations use. */
+/** Adds the commands for quotas. */
 export function addQuotaCommands(admin: Command, open: OpenSession): void {
   const setting = admin
     .command('set-quota')
     .description('limit what an organization may use')
     .argument('<organization>')
-    .addHelpText('after', '\nA limit is a number, "unlimited", or "default" for that of the settings.');
+    .addHelpText('after', '\nA limit is a number, "unlimited", or "default" for the limit in the settings.');
   for (const { option } of limitOptions) setting.addOption(option);
   setting.action((organization: string, limits: Values) =>
     open().withDatabase((db) => setQuota(db, organization, limits)),
   );
   admin
     .command('quotas')
-    .description('what organizations use, and their limits (with the settings of the servers)')
+    .description('print what organizations use, and their limits (needs the settings of the servers)')
     .argument('[organization]')
     .action((organization: string | undefined) => {
       const session = open();
@@ -46,7 +46,7 @@ export function addQuotaCommands(admin: Command, open: OpenSession): void {
     });
 }
 
-/** By the names that commander gives the options. */
+/** Values by commander's attribute names. */
 type Values = Readonly<Record<string, string | undefined>>;
 
 async function setQuota(db: Database, name: string, values: Values): Promise<void> {
@@ -60,7 +60,7 @@ async function setQuota(db: Database, name: string, values: Values): Promise<voi
     const limit = text === undefined ? before[quota] : parseLimit(text);
     if (limit === undefined) {
       throw new CommandRefusedError(
-        `${option.long} must be a whole number from 1 on, "unlimited" or "default"; it is ${JSON.stringify(text)}`,
+        `${option.long} must be a positive whole number, "unlimited" or "default"; it is ${JSON.stringify(text)}`,
       );
     }
     after[quota] = limit;
@@ -71,7 +71,7 @@ async function setQuota(db: Database, name: string, values: Values): Promise<voi
   console.log(`Organization ${name}: ${describe(after)}. It takes effect within 5 s.`);
 }
 
-/** Undefined when the text is no limit. */
+/** Returns undefined if the text is not a limit. */
 function parseLimit(text: string): number | null | undefined {
   if (text === 'default') return null;
   if (text === 'unlimited') return 0;

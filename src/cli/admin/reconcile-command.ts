@@ -8,12 +8,12 @@ import { createLogger } from '../../shared/platform/logger/logger.ts';
 import { createRunRepository } from '../../shared/platform/maintenance/run-repository.ts';
 import { CommandRefusedError, type OpenSession } from './admin-session.ts';
 
-/** Declares `holdfast admin reconcile`. */
+/** Adds `holdfast admin reconcile`. */
 export function addReconcileCommand(admin: Command, open: OpenSession): void {
   admin
     .command('reconcile')
-    .description('compare the blob store with the database now, as the servers do from time to time')
-    .option('--adopt-all', 'leave all objects without a row to the sweep, also those that are unknown')
+    .description('compare the blob store with the database now, as the servers do periodically')
+    .option('--adopt-all', 'let the sweep delete all objects without a row, even unknown ones')
     .addHelpText('after', '\nIt needs the settings of the blob store, too.')
     .action(async ({ adoptAll = false }: { readonly adoptAll?: boolean }) => {
       const session = open();
@@ -23,8 +23,8 @@ export function addReconcileCommand(admin: Command, open: OpenSession): void {
 }
 
 /**
- * Compares blob store and database once from one end to the other, beside running servers, and prints what it found. Returns
- * what is wrong, or null. Throws BlobStoreUnavailableError.
+ * Compares the whole blob store with the database once, also while servers are running, and prints the result. Returns
+ * the problem, or null if there is none. Throws BlobStoreUnavailableError.
  */
 export async function reconcileOnce(
   db: Database,
@@ -32,7 +32,7 @@ export async function reconcileOnce(
   options: { adoptAll: boolean; print?: (line: string) => void; log?: { write(line: string): void } },
 ): Promise<string | null> {
   const print = options.print ?? console.log;
-  // Its lines name the keys; on stderr, so that the counts can be read by a program.
+  // Log lines, which contain the keys, go to stderr so that programs can parse the counts.
   const logger = createLogger({ level: 'warn' }, options.log ?? process.stderr);
   const blobs = await openBlobs(config, logger);
   try {

@@ -5,18 +5,18 @@ import { checkDocuments } from '../../shared/states/check-documents.ts';
 import type { CommandRun } from '../command-run.ts';
 import { CommandRefusedError, type OpenSession } from './admin-session.ts';
 
-/** Declares `holdfast admin scrub`. Its exit code is 1 when something stays damaged or could not be read. */
+/** Adds `holdfast admin scrub`. Its exit code is 1 if a document stays damaged or cannot be read. */
 export function addScrubCommand(admin: Command, open: OpenSession, run: CommandRun): void {
   admin
     .command('scrub')
     .description(
-      'read all stored checkpoints now, and repair damaged ones where it can; exits with 1 when one stays damaged',
+      'read all stored checkpoints now and repair damaged ones where possible; exits with 1 if one stays damaged',
     )
     .option('--stack <organization/project/stack>', 'only those of this stack', toStackRef)
     .addHelpText('after', '\nIt needs the settings of the blob store, too.')
     .action(async ({ stack }: { readonly stack?: StackRef }) => {
-      const isWhole = await open().withContext((context) => scrub(context, stack ?? null));
-      run.exitCode = isWhole ? 0 : 1;
+      const isIntact = await open().withContext((context) => scrub(context, stack ?? null));
+      run.exitCode = isIntact ? 0 : 1;
     });
 }
 
@@ -26,7 +26,7 @@ function toStackRef(text: string): StackRef {
   return ref;
 }
 
-/** Whether nothing is damaged any more. */
+/** Returns whether no document is damaged any more. */
 async function scrub(context: AppContext, ref: StackRef | null): Promise<boolean> {
   const stack = ref && (await context.stacks.find(ref));
   if (ref && !stack) throw new CommandRefusedError(`there is no stack ${formatStackRef(ref)}`);

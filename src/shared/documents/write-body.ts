@@ -10,8 +10,8 @@ export interface OpenedBody {
 
 /** The body of a write, in the memory of the API or in the payload store. */
 export interface WriteBody {
-  /** For work that reads the body as a stream. Set `parsedWeight` if the body is parsed, which takes more memory than its bytes. */
-  open(options?: { readonly parsedWeight?: boolean }): Promise<OpenedBody>;
+  /** For work that reads the body as a stream. Set `parsed` if the body is parsed, which takes more memory than its bytes. */
+  open(options?: { readonly parsed?: boolean }): Promise<OpenedBody>;
   /** Calls `work` with the whole inflated body and returns its result. Throws PayloadTooLargeError, InvalidRequestError. */
   use<T>(work: (inflated: Buffer) => Promise<T>): Promise<T>;
 }

@@ -23,16 +23,19 @@ const Member = Type.Object(
 /** The file of HOLDFAST_BOOTSTRAP. */
 export const BootstrapFile = Type.Object(
   {
-    /** A file with a lower one than was applied before is passed over. */
+    /** A file with a lower revision than one applied before is skipped. */
     revision: Type.Optional(Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER })),
-    /** What the file no longer lists is taken away; of all organizations unless one says otherwise, and of those it lists no more. */
+    /**
+     * Removes what the file no longer lists: from every organization that does not override this, and from
+     * organizations that it no longer lists.
+     */
     manage: Type.Optional(Type.Boolean()),
     organizations: Type.Array(
       Type.Object(
         {
           name: Type.String(),
           manage: Type.Optional(Type.Boolean()),
-          /** Lets a managed organization have no members at all. */
+          /** Allows a managed organization without members. */
           allowNoMembers: Type.Optional(Type.Boolean()),
           members: Type.Optional(Type.Array(Member)),
         },
@@ -44,12 +47,12 @@ export const BootstrapFile = Type.Object(
 );
 export type BootstrapFile = Type.Static<typeof BootstrapFile>;
 
-/** The bootstrap file cannot be used; the message says where it is wrong, and never quotes a token. */
+/** The bootstrap file cannot be used. The message says where it is wrong and never contains a token. */
 export class BootstrapError extends OperatorError {
   override readonly name = 'BootstrapError';
 }
 
-/** Reads JSON or YAML. Throws BootstrapError. */
+/** Reads and validates a JSON or YAML file. Throws BootstrapError. */
 export function readBootstrapFile(file: string): BootstrapFile {
   let text: string;
   try {
@@ -61,7 +64,7 @@ export function readBootstrapFile(file: string): BootstrapFile {
   try {
     content = parseYaml(text, { logLevel: 'error' });
   } catch (error) {
-    throw new BootstrapError(`HOLDFAST_BOOTSTRAP: ${file} is neither JSON nor YAML: ${describeYamlFault(error)}`);
+    throw new BootstrapError(`HOLDFAST_BOOTSTRAP: ${file} is neither JSON nor YAML: ${describeYamlError(error)}`);
   }
   const problems = [...Value.Errors(BootstrapFile, content)].map(
     (issue) => `${issue.instancePath || '/'} ${issue.message}`,
@@ -72,12 +75,12 @@ export function readBootstrapFile(file: string): BootstrapFile {
   return content as BootstrapFile;
 }
 
-/** Whether members that the file does not list are taken out of the organization. */
+/** Whether members that the file does not list are removed from the organization. */
 export function isManaged(file: BootstrapFile, organization: BootstrapFile['organizations'][number]): boolean {
   return organization.manage ?? file.manage ?? false;
 }
 
-/** What is wrong with the names, tokens and statements of a file that has the right shape. */
+/** Checks the names, tokens and roles of a file that matches the schema, and returns the problems. */
 function findContradictions(file: BootstrapFile): string[] {
   const problems: string[] = [];
   const names = new Set<string>();
@@ -101,7 +104,7 @@ function findContradictions(file: BootstrapFile): string[] {
       const weakness = token === undefined ? null : describeWeakToken(token);
       if (weakness !== null)
         problems.push(`${memberPlace}: the token ${weakness}; make one with: openssl rand -hex 24`);
-      // It would never be let in.
+      // It would never be accepted.
       if (token !== undefined && tokenForm(token, 'hf-') === 'faulty') {
         problems.push(
           `${memberPlace}: the token of ${login} looks like a generated token (hf- and 49 letters and digits), but its checksum is wrong`,
@@ -118,8 +121,8 @@ function findContradictions(file: BootstrapFile): string[] {
   return problems;
 }
 
-/** The parser's own sentences quote the text at fault, which may be a token. */
-function describeYamlFault(error: unknown): string {
+/** Does not use the parser's own message: it quotes the invalid text, which may be a token. */
+function describeYamlError(error: unknown): string {
   if (!(error instanceof YAMLParseError)) return 'an alias cannot be resolved';
   const place = error.linePos?.[0];
   return place ? `${error.code} in line ${place.line}, column ${place.col}` : error.code;

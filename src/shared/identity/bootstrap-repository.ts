@@ -6,13 +6,17 @@ import type { Role } from './roles.ts';
 const LoginRow = Type.Object({ login: Type.String() });
 const TokenRow = Type.Object({ id: Type.String(), login: Type.String() });
 
-/** Where a bootstrap file takes away what it does not list: in these organizations, or wherever a file has put it. */
+/**
+ * Where a bootstrap file removes what it does not list: in these organizations, or everything that a file has added.
+ */
 export interface ManagedScope {
   readonly managedIds: readonly string[];
   readonly everywhere: boolean;
 }
 
-/** Statements of the bootstrap file, all for one transaction. What comes from the file is marked as such. */
+/**
+ * Statements that apply the bootstrap file, all in one transaction. Rows that come from the file are marked as listed.
+ */
 export function createBootstrapRepository(tx: Queryable) {
   const logins = async (rows: Promise<readonly { login: string }[]>): Promise<string[]> =>
     (await rows).map(({ login }) => login);
@@ -20,7 +24,7 @@ export function createBootstrapRepository(tx: Queryable) {
   const hashes = (values: readonly Buffer[]) => sql.array(values, 'bytea');
 
   return {
-    /** Held by whoever changes people, until the end of the transaction. */
+    /** Takes the lock of `lockPeople`. */
     lock: () => lockPeople(tx),
 
     findRevision: async (): Promise<number | null> => {
@@ -40,7 +44,7 @@ export function createBootstrapRepository(tx: Queryable) {
         update users set site_admin = ${siteAdmin}, site_admin_listed_in = ${siteAdmin ? organizationId : null}::uuid
         where id = ${userId} and (site_admin <> ${siteAdmin} or ${siteAdmin} <> (site_admin_listed_in is not null))`),
 
-    /** Returns the logins of those who are site admins no more. */
+    /** Returns the logins of the users who are no longer site admins. */
     withdrawSiteAdmins: ({ managedIds, everywhere }: ManagedScope, listedIds: readonly string[]) =>
       logins(
         tx.any(sql.rows(LoginRow)`
@@ -58,7 +62,7 @@ export function createBootstrapRepository(tx: Queryable) {
         on conflict (organization_id, user_id) do update set role = excluded.role, is_listed = true
         where memberships.role <> excluded.role or not memberships.is_listed`),
 
-    /** However they became members. Returns their logins. */
+    /** Removes all members except `userIds`, no matter how they were added. Returns their logins. */
     removeOtherMembers: (organizationId: string, userIds: readonly string[]) =>
       logins(
         tx.any(sql.rows(LoginRow)`
@@ -68,7 +72,7 @@ export function createBootstrapRepository(tx: Queryable) {
           returning u.login`),
       ),
 
-    /** Those whom a file has made members of other organizations. */
+    /** Removes memberships that a file has added in any organization other than these. */
     removeMembersElsewhere: (organizationIds: readonly string[]) =>
       tx.any(sql.rows(Type.Object({ login: Type.String(), organization: Type.String() }))`
         /* bootstrap.removeMembersElsewhere */
@@ -77,8 +81,8 @@ export function createBootstrapRepository(tx: Queryable) {
         returning u.login, o.name as organization`),
 
     /**
-     * Adds the token unless it is there. One that an earlier file had and a later one had not comes back; one that an operator
-     * has revoked does not.
+     * Adds the token if it does not exist. Reactivates a token that was withdrawn because a file no longer listed it,
+     * but not one that an operator has revoked.
      */
     listToken: async (token: {
       userId: string;
@@ -114,7 +118,7 @@ export function createBootstrapRepository(tx: Queryable) {
       return 'live';
     },
 
-    /** Revokes tokens that came from a file and are not listed. */
+    /** Revokes tokens that came from a file and are no longer listed. */
     withdrawTokens: ({ managedIds, everywhere }: ManagedScope, listed: readonly Buffer[]) =>
       tx.any(sql.rows(TokenRow)`
         /* bootstrap.withdrawTokens */
@@ -123,7 +127,7 @@ export function createBootstrapRepository(tx: Queryable) {
           and case when ${everywhere} then t.listed_in is not null else t.listed_in = any (${uuids(managedIds)}) end
         returning t.id, u.login`),
 
-    /** Live tokens from an earlier file of those who have another one in this. */
+    /** Returns the valid tokens from earlier files whose owners have another token in this file. */
     listReplacedTokens: (listed: readonly Buffer[]) =>
       tx.any(sql.rows(TokenRow)`
         /* bootstrap.listReplacedTokens */
@@ -145,7 +149,10 @@ export function createBootstrapRepository(tx: Queryable) {
   };
 }
 
-/** Lets one transaction at a time change people, so that each finds what the one before has left. */
+/**
+ * Allows one transaction at a time to change users, memberships and tokens, so that each sees the result of the
+ * previous one. Held until the end of the transaction.
+ */
 export async function lockPeople(tx: Queryable): Promise<void> {
   await tx.query(sql.nothing`/* people.lock */ select pg_advisory_xact_lock(hashtextextended('holdfast people', 0))`);
 }

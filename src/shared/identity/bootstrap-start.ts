@@ -5,8 +5,8 @@ import { applyBootstrap } from './bootstrap.ts';
 import { readBootstrapFile } from './bootstrap-file.ts';
 
 /**
- * Applies the file of HOLDFAST_BOOTSTRAP, if there is one, at the start of a process that serves the API; cancels the updates that
- * lose their lease by it. Throws BootstrapError and PartUnavailableError.
+ * Applies the file of HOLDFAST_BOOTSTRAP, if set, when a process that serves the API starts. Then cancels the updates
+ * that lose their lease. Throws BootstrapError and PartUnavailableError.
  */
 export async function bootstrapAtStart(
   context: Pick<AppContext, 'config' | 'db' | 'logger' | 'metrics'>,

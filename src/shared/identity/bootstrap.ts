@@ -4,11 +4,11 @@ import { BootstrapError, type BootstrapFile, isManaged } from './bootstrap-file.
 import { createBootstrapRepository } from './bootstrap-repository.ts';
 import { createIdentityRepository } from './identity-repository.ts';
 
-/** What applying a file did, as sentences. */
+/** The effects of applying a file, as sentences. */
 export interface BootstrapResult {
-  /** Taken away because the file no longer lists it. */
+  /** Removed because the file no longer lists it. */
   readonly removed: readonly string[];
-  /** What the operator should look at. */
+  /** What the operator should check. */
   readonly warnings: readonly string[];
 }
 
@@ -20,10 +20,10 @@ interface ListedToken {
 }
 
 /**
- * Makes organizations, users, roles and tokens that are not there yet, sets roles that differ, and where the file manages, takes
- * away what it does not list. One transaction, one at a time: applying it at each start of each replica is safe. What ends with a
- * membership or a token ends in it, too; cancel those updates afterwards. Throws BootstrapError when a token belongs to somebody
- * else; nothing is changed then.
+ * Creates missing organizations, users, roles and tokens, sets roles that differ and, where the file manages, removes
+ * what it does not list. Runs in one transaction, one at a time, so every replica can apply it at every start. Updates
+ * whose token or membership is removed lose their lease; cancel them afterwards. Throws BootstrapError if a token
+ * belongs to another user; nothing is changed then.
  */
 export async function applyBootstrap(db: Database, file: BootstrapFile): Promise<BootstrapResult> {
   return db.inTransaction(async (tx) => {
@@ -54,7 +54,7 @@ export async function applyBootstrap(db: Database, file: BootstrapFile): Promise
     }
     const scope = { managedIds, everywhere: file.manage === true };
 
-    // In this order everywhere, as in `identity.holdRole`: users, memberships, tokens.
+    // Locks are taken in the same order everywhere, as in `identity.holdRole`: users, memberships, tokens.
     const siteAdminIds: string[] = [];
     const tokens = new Map<string, ListedToken>();
     for (const { members = [], name } of file.organizations) {

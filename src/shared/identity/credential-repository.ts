@@ -8,10 +8,10 @@ export type LeaseQuestion = Row<typeof LeaseRow>;
 
 export type CredentialRepository = ReturnType<typeof createCredentialRepository>;
 
-/** Which of many tokens or leases are worth a look: one statement for all of them. It admits nobody. */
+/** Filters many tokens or leases down to those that may be valid, in one statement. Does not authenticate anyone. */
 export function createCredentialRepository(db: Queryable) {
   return {
-    /** Those of the hashes that belong to a token. */
+    /** Returns those of the hashes that belong to a token that is not revoked. */
     listTokens: async (hashes: readonly Buffer[]): Promise<readonly Buffer[]> => {
       const rows = await db.any(sql.rows(TokenRow)`
         /* credentials.listTokens */
@@ -20,7 +20,7 @@ export function createCredentialRepository(db: Queryable) {
       return rows.map(({ hash }) => hash);
     },
 
-    /** Those whose update has a lease of that hash, dead or alive. */
+    /** Returns those whose update has a lease with that hash, expired or not. */
     listLeases: (leases: readonly LeaseQuestion[]): Promise<readonly LeaseQuestion[]> => {
       const ids = sql.array(
         leases.map(({ updateId }) => updateId),

@@ -3,21 +3,21 @@ import { type Queryable, sql } from '../platform/db/sql.ts';
 
 const LevelRow = Type.Object({ source: Type.String(), level: Type.Number() });
 
-/** What one process has seen of a source since it last told. */
+/** What one process has seen of a source since its last report. */
 export interface FailureReport {
   readonly source: string;
   readonly failures: number;
-  /** How much of the level drains off, per second. */
+  /** How much the level drops per second. */
   readonly perSecond: number;
   readonly highest: number;
 }
 
 export type FailedLookupRepository = ReturnType<typeof createFailedLookupRepository>;
 
-/** Failed look-ups of tokens and leases, counted over all replicas by the clock of the database. */
+/** Failed lookups of tokens and leases, counted across all replicas by the clock of the database. */
 export function createFailedLookupRepository(db: Queryable) {
   return {
-    /** Adds what this process has seen, in one statement; returns the level of each source with that. */
+    /** Adds what this process has seen, in one statement. Returns the new level of each source. */
     report: (reports: readonly FailureReport[]) => {
       const column = (name: Exclude<keyof FailureReport, 'source'>) =>
         sql.array(
@@ -28,7 +28,7 @@ export function createFailedLookupRepository(db: Queryable) {
         reports.map(({ source }) => source),
         'text',
       );
-      // In one order everywhere, so that replicas do not wait for each other in a ring.
+      // Always in the same order, so that replicas do not deadlock.
       return db.any(sql.rows(LevelRow)`
         /* failedLookups.report */
         with seen as (
@@ -44,7 +44,9 @@ export function createFailedLookupRepository(db: Queryable) {
         returning source, level`);
     },
 
-    /** Forgets sources of which nothing was told for `seconds`, and those that a clock that was set back has left ahead. */
+    /**
+     * Deletes sources without a report for `seconds`, and those that are in the future because the clock was set back.
+     */
     deleteOlderThan: (seconds: number) =>
       db.query(sql.nothing`
         /* failedLookups.deleteOlderThan */

@@ -12,7 +12,7 @@ const CallerRow = Type.Object({
   tokenId: Type.String(),
   tokenDescription: Type.String(),
   tokenStale: Type.Boolean(),
-  /** In the organization asked for; null when the user is no member or there is no such organization. */
+  /** In the requested organization; null if the user is not a member or the organization does not exist. */
   role: Nullable(Role),
 });
 export type CallerRow = Row<typeof CallerRow>;
@@ -27,7 +27,9 @@ export type IdentityRepository = ReturnType<typeof createIdentityRepository>;
 /** Organizations, users, memberships and API tokens. */
 export function createIdentityRepository(db: Queryable) {
   return {
-    /** The owner of a live token, with the role in `organization`. One round trip: this runs on every request. */
+    /**
+     * Returns the owner of a valid token and their role in `organization`. Runs on every request, hence one round trip.
+     */
     findCaller: (tokenHash: Buffer, organization: string | null) =>
       db.maybeOne(sql.prepared('identity_find_caller', CallerRow)`
         /* identity.findCaller */
@@ -42,8 +44,9 @@ export function createIdentityRepository(db: Queryable) {
           and (t.expires_at is null or t.expires_at > now()) and u.deactivated_at is null`),
 
     /**
-     * The role of the token's owner in the organization while the token lives, held until the end of the transaction: whoever
-     * takes away one of them waits, and then finds what this transaction has made. To be asked before any other lock is taken.
+     * Returns the role of the token's owner in the organization, or null if the token is not valid, and locks both
+     * until the end of the transaction: a transaction that removes either waits, and then sees what this one has
+     * created. Call before any other lock is taken.
      */
     holdRole: async (tokenId: string, organization: string): Promise<Role | null> => {
       const row = await db.maybeOne(sql.rows(Type.Object({ role: Role }))`
@@ -57,7 +60,7 @@ export function createIdentityRepository(db: Queryable) {
     },
 
     touchToken: (tokenId: string) =>
-      // Not while the start of an update holds the token: the next call will do.
+      // Skipped while the start of an update locks the token; the next call updates it.
       db.query(sql.nothing`
         /* identity.touchToken */ update api_tokens set last_used_at = now()
         where id = (select id from api_tokens where id = ${tokenId} for no key update skip locked)`),
@@ -72,12 +75,12 @@ export function createIdentityRepository(db: Queryable) {
       db.maybeOne(sql.rows(OrganizationRow)`
         /* identity.findOrganization */ select id, name from organizations where name = ${name}`),
 
-    /** Makes the organization unless it exists. Returns its id, and whether this call made it. */
+    /** Creates the organization if it does not exist. Returns its id, and whether this call created it. */
     ensureOrganization: async (name: string): Promise<{ id: string; created: boolean }> => {
-      const made = await db.maybeOne(sql.rows(IdRow)`
+      const created = await db.maybeOne(sql.rows(IdRow)`
         /* identity.insertOrganization */
         insert into organizations (name) values (${name}) on conflict (name) do nothing returning id`);
-      if (made) return { id: made.id, created: true };
+      if (created) return { id: created.id, created: true };
       const found = await db.one(sql.rows(IdRow)`
         /* identity.getOrganization */ select id from organizations where name = ${name}`);
       return { id: found.id, created: false };
@@ -103,7 +106,10 @@ export function createIdentityRepository(db: Queryable) {
         insert into memberships (organization_id, user_id, role) values (${organizationId}, ${userId}, ${role})
         on conflict (organization_id, user_id) do update set role = excluded.role where memberships.role <> excluded.role`),
 
-    /** Stores a token's hash. The same token given twice to the same user is one token; returns false when it is another's. */
+    /**
+     * Stores the hash of a token and returns its id. Adding a token again for the same user changes nothing. Returns
+     * null if it belongs to another user.
+     */
     insertToken: async (token: { userId: string; hash: Buffer; description: string; expiresAt: Date | null }) => {
       const row = await db.maybeOne(sql.rows(IdRow)`
         /* identity.insertToken */

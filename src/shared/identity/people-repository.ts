@@ -14,7 +14,7 @@ export type PersonRow = Row<typeof PersonRow>;
 
 const MembershipRow = Type.Object({
   role: Role,
-  /** The bootstrap file made it, or sets it. */
+  /** Whether the bootstrap file has created or set it. */
   isListed: Type.Boolean(),
 });
 const NameRow = Type.Object({ name: Type.String() });
@@ -32,7 +32,7 @@ const MemberRow = Type.Object({
   role: Nullable(Role),
 });
 
-/** What operators do with users, memberships and tokens. Where it is more than one statement: in a transaction, after `lock`. */
+/** Operations on users, memberships and tokens for operators. Run several of them in one transaction, after `lock`. */
 export function createPeopleRepository(db: Queryable) {
   const person = sql.fragment`id, login, site_admin as "siteAdmin", deactivated_at is null as "isActive"`;
   return {
@@ -67,7 +67,7 @@ export function createPeopleRepository(db: Queryable) {
       return others.length === 0;
     },
 
-    /** Names of the organizations of which the user is an admin, and no other active user is. */
+    /** Returns the names of the organizations whose only active admin is the user. */
     listOnlyAdminOf: async (userId: string): Promise<string[]> => {
       const rows = await db.any(sql.rows(NameRow)`
         /* people.listOnlyAdminOf */
@@ -79,14 +79,17 @@ export function createPeopleRepository(db: Queryable) {
       return rows.map(({ name }) => name);
     },
 
-    /** Revokes the live tokens of the user; returns how many they were. */
+    /** Revokes all tokens of the user. Returns how many were revoked. */
     revokeTokens: async (userId: string): Promise<number> => {
       const result = await db.query(sql.nothing`
         /* people.revokeTokens */ update api_tokens set revoked_at = now() where user_id = ${userId} and revoked_at is null`);
       return result.rowCount;
     },
 
-    /** By organization, those without members included; then users who are in none. Of one user, or of all. */
+    /**
+     * Returns members by organization, including organizations without members, then users without an organization.
+     * `null`: all users.
+     */
     listMembers: (login: string | null) =>
       db.any(sql.rows(MemberRow)`
         /* people.listMembers */
@@ -95,14 +98,14 @@ export function createPeopleRepository(db: Queryable) {
         full join users u on u.id = m.user_id
         where ${login}::text is null or u.login = ${login} order by o.name nulls last, u.login`),
 
-    /** Users with something to say about them: site admins, and those deactivated. Of one user, or of all. */
+    /** Returns site admins and deactivated users. `null`: all users. */
     listMarked: (login: string | null) =>
       db.any(sql.rows(PersonRow)`
         /* people.listMarked */
         select ${person} from users where (site_admin or deactivated_at is not null) and (${login}::text is null or login = ${login})
         order by login`),
 
-    /** Tokens that are not revoked. Of one user, or of all. */
+    /** Returns tokens that are not revoked. `null`: of all users. */
     listTokens: (login: string | null) =>
       db.any(sql.rows(TokenRow)`
         /* people.listTokens */

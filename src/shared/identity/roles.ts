@@ -5,7 +5,7 @@ export const roles = ['viewer', 'member', 'admin'] as const;
 export const Role = Type.Union([Type.Literal('viewer'), Type.Literal('member'), Type.Literal('admin')]);
 export type Role = Type.Static<typeof Role>;
 
-/** Whether `held` includes what `needed` may do. */
+/** Whether `held` has all permissions of `needed`. */
 export function roleIncludes(held: Role, needed: Role): boolean {
   return roles.indexOf(held) >= roles.indexOf(needed);
 }

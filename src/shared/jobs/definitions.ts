@@ -25,7 +25,7 @@ export const applyCheckpoint = defineWrite({
     writer.write({
       ...job,
       envelope: job.envelope ?? 'cli',
-      ...(await body.open({ parsedWeight: job.kind === 'delta' })),
+      ...(await body.open({ parsed: job.kind === 'delta' })),
     }),
 });
 

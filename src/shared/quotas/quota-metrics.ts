@@ -4,20 +4,20 @@ import { createQuotaRepository } from './quota-repository.ts';
 import type { Quotas } from './quota-service.ts';
 import { type QuotaName, quotaNames, quotaOptions } from './quotas.ts';
 
-/** Organizations with limits of their own that have figures, at most. */
-const mostOrganizations = 200;
+/** Maximum number of organizations with metrics. */
+const maxOrganizations = 200;
 
 interface Figure {
   readonly labels: { readonly organization: string; readonly quota: string };
   readonly limit: number;
-  /** Null where it is not counted. */
+  /** Null if it is not measured. */
   readonly used: number | null;
 }
 
-/** Figures of the organizations that have limits of their own, by the first 200 names. */
+/** Registers metrics for organizations with their own limits: the first 200 by name. */
 export function registerQuotaGauges(metrics: Metrics, db: Database, quotas: Quotas): void {
   const read = async (): Promise<Figure[]> => {
-    const rows = await createQuotaRepository(db).listUsage({ onlyOwnLimits: true, limit: mostOrganizations });
+    const rows = await createQuotaRepository(db).listUsage({ onlyOwnLimits: true, limit: maxOrganizations });
     const figures: Figure[] = [];
     for (const row of rows) {
       const { organization } = row;
@@ -35,12 +35,7 @@ export function registerQuotaGauges(metrics: Metrics, db: Database, quotas: Quot
   const limits = async () => (await read()).map(({ labels, limit }) => ({ labels, figure: limit }));
   const uses = async () =>
     (await read()).flatMap(({ labels, used }) => (used === null ? [] : [{ labels, figure: used }]));
-  metrics.gaugeByLabels(
-    'holdfast_quota_limit',
-    'Limits of organizations with limits of their own.',
-    labelNames,
-    limits,
-  );
+  metrics.gaugeByLabels('holdfast_quota_limit', 'Limits of organizations with their own limits.', labelNames, limits);
   metrics.gaugeByLabels(
     'holdfast_quota_used',
     'What these organizations use: stacks, updates, and bytes kept as last measured.',

@@ -18,7 +18,7 @@ const UsageRow = Type.Object({
   organization: Type.String(),
   stacks: Type.Integer(),
   updates: Type.Integer(),
-  /** As measured last; null when never. */
+  /** As of the last measurement; null if never measured. */
   keptBytes: Limit,
   measuredAt: Nullable(Timestamp),
 });
@@ -27,7 +27,7 @@ export type UsageRow = Row<typeof UsageRow>;
 const CountRow = Type.Object({ used: Type.Integer() });
 const IdRow = Type.Object({ id: Type.String() });
 
-/** Limits of organizations, and what they use. Counts are as of the statement. */
+/** Limits and usage of organizations. Stacks and updates are counted by each statement. */
 export function createQuotaRepository(db: Queryable) {
   const columns = sql.fragment`
     q.stacks, q.kept_bytes as "keptBytes", q.in_flight_bytes as "inFlightBytes", q.updates,
@@ -64,8 +64,8 @@ export function createQuotaRepository(db: Queryable) {
         /* quotas.deleteOverrides */ delete from organization_quotas where organization_id = ${organizationId}`),
 
     /**
-     * Lets one transaction at a time count and add. Comes before the locks of stacks; foreign keys that refer to the organization,
-     * which others may check while they hold a stack, do not wait for it.
+     * Allows one transaction at a time to count and add. Take it before any lock on a stack. Foreign key checks on the
+     * organization, which others may make while they hold a stack, do not wait for it.
      */
     lockOrganization: (organizationId: string) =>
       db.query(sql.nothing`
@@ -77,14 +77,14 @@ export function createQuotaRepository(db: Queryable) {
       return row.used;
     },
 
-    /** Updates that wait for their start or run, previews included. */
+    /** Counts updates that are running or not started yet, including previews. */
     countUpdates: async (organizationId: string): Promise<number> => {
       const row = await db.one(sql.rows(CountRow)`
         /* quotas.countUpdates */ select ${updateCount} as used from organizations o where o.id = ${organizationId}`);
       return row.used;
     },
 
-    /** Bytes kept, as measured last; 0 when they never were. */
+    /** Returns the bytes kept as of the last measurement; 0 if never measured. */
     findKeptBytes: async (organization: string): Promise<number> => {
       const row = await db.maybeOne(sql.rows(CountRow)`
         /* quotas.findKeptBytes */
@@ -93,7 +93,7 @@ export function createQuotaRepository(db: Queryable) {
       return row?.used ?? 0;
     },
 
-    /** Of all organizations, or of those with limits of their own alone, in the order of their names. */
+    /** Returns the usage of all organizations, or only of those with their own limits, sorted by name. */
     listUsage: (options: { onlyOwnLimits: boolean; limit: number | null }) =>
       db.any(sql.rows(UsageRow)`
         /* quotas.listUsage */
@@ -105,8 +105,8 @@ export function createQuotaRepository(db: Queryable) {
         order by o.name limit ${options.limit}`),
 
     /**
-     * Organizations whose kept bytes are to be measured: all, or those with a limit of their own. Without those whose last
-     * measurement took more than a hundredth of the time since.
+     * Returns the organizations whose kept bytes are due for measurement: all, or only those with their own limit.
+     * Excludes those whose last measurement took more than 1% of the time since then.
      */
     listMeasured: async (all: boolean): Promise<string[]> => {
       const rows = await db.any(sql.rows(IdRow)`
@@ -120,8 +120,8 @@ export function createQuotaRepository(db: Queryable) {
     },
 
     /**
-     * Measures what the stacks of an organization keep: documents as they are stored, journal entries and engine events. Reads
-     * no document, and of the other rows their sizes.
+     * Measures what the stacks of an organization keep: documents as stored, journal entries and engine events. Reads
+     * sizes only, not the contents.
      */
     measure: async (organizationId: string): Promise<void> => {
       const startedAt = performance.now();

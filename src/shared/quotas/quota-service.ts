@@ -13,8 +13,8 @@ import {
   tooManyUpdates,
 } from './quotas.ts';
 
-/** A change of limits is known to every process after this, in ms. */
-const freshMs = 5_000;
+/** Time until every process sees a change of limits, in ms. */
+const maxAgeMs = 5_000;
 
 interface Organization {
   readonly id: string;
@@ -23,13 +23,13 @@ interface Organization {
 
 export interface QuotaParts {
   readonly db: Database;
-  /** The limits by the settings; 0 is no limit. */
+  /** Limits from the settings; 0: no limit. */
   readonly defaults: Readonly<Record<QuotaName, number>>;
   readonly logger: Logger;
   readonly onRefused: (quota: QuotaName) => void;
 }
 
-/** What organizations may use. Costs a query every few seconds while no limit is set. */
+/** Enforces the limits of organizations. Costs one query every few seconds while no limit is set. */
 export class Quotas {
   readonly #parts: QuotaParts;
   #overrides: ReadonlyMap<string, QuotaOverrides> = new Map();
@@ -41,11 +41,11 @@ export class Quotas {
   }
 
   /**
-   * The limits of an organization, as of some seconds ago. Keeps to what it knows when the database does not answer. Not to be
-   * asked inside a transaction: it may need a connection of its own.
+   * Returns the limits of an organization, up to a few seconds old; older if the database does not respond. Do not call
+   * inside a transaction: it may need its own connection.
    */
   async limitsOf(organization: string): Promise<QuotaLimits> {
-    if (performance.now() - this.#readAt >= freshMs) {
+    if (performance.now() - this.#readAt >= maxAgeMs) {
       this.#reading ??= this.#read().finally(() => {
         this.#reading = null;
       });
@@ -54,19 +54,19 @@ export class Quotas {
     return limitsBy(this.#parts.defaults, this.#overrides.get(organization) ?? noOverrides);
   }
 
-  /** Has the limits read again before they are next asked for. */
+  /** Makes the next call of `limitsOf` read the limits again. */
   forget(): void {
     this.#readAt = Number.NEGATIVE_INFINITY;
   }
 
-  /** Notes that a call was refused. */
+  /** Counts a rejected call. */
   refused(quota: QuotaName): void {
     this.#parts.onRefused(quota);
   }
 
   /**
-   * Asked in the transaction that adds a stack, before any other lock, with `limits` from before the transaction. Two at once count
-   * one after the other, in whichever processes they are. Throws QuotaReachedError.
+   * Call in the transaction that adds a stack, before any other lock, with `limits` read before the transaction.
+   * Concurrent calls run one after the other, across all processes. Throws QuotaReachedError.
    */
   async assertMayAddStack(tx: Queryable, organization: Organization, limits: QuotaLimits): Promise<void> {
     if (limits.stacks === null) return;
@@ -78,7 +78,7 @@ export class Quotas {
     throw tooManyStacks(organization.name, limits.stacks, used);
   }
 
-  /** The same for an update, before its stack is locked. Throws QuotaReachedError. */
+  /** As `assertMayAddStack`, for an update. Call before its stack is locked. Throws QuotaReachedError. */
   async assertMayAddUpdate(tx: Queryable, organization: Organization, limits: QuotaLimits): Promise<void> {
     if (limits.updates === null) return;
     const quotas = createQuotaRepository(tx);
@@ -89,7 +89,7 @@ export class Quotas {
     throw tooManyUpdates(organization.name, limits.updates, used);
   }
 
-  /** Whether the organization may begin something that keeps more bytes, by the last measurement. Throws QuotaReachedError. */
+  /** Throws QuotaReachedError if, as of the last measurement, the organization may not store more bytes. */
   async assertMayKeepMore(organization: string): Promise<void> {
     const { keptBytes: limit } = await this.limitsOf(organization);
     if (limit === null) return;

@@ -1,13 +1,13 @@
 import { ConflictError, TooManyRequestsError, UnavailableError } from '../platform/errors/errors.ts';
 
-/** What an organization may be limited in. */
+/** What can be limited per organization. */
 export const quotaNames = ['stacks', 'keptBytes', 'inFlightBytes', 'updates', 'requestsPerSecond'] as const;
 export type QuotaName = (typeof quotaNames)[number];
 
-/** Limits as they are set: null is as the settings have it, 0 is no limit. */
+/** Limits set for one organization. null: use the settings; 0: no limit. */
 export type QuotaOverrides = Readonly<Record<QuotaName, number | null>>;
 
-/** Limits as they hold; null is no limit. */
+/** Effective limits; null: no limit. */
 export type QuotaLimits = Readonly<Record<QuotaName, number | null>>;
 
 /** The options of `holdfast admin set-quota`. */
@@ -27,7 +27,9 @@ export const noOverrides: QuotaOverrides = {
   requestsPerSecond: null,
 };
 
-/** The limits that hold by the settings (`defaults`, where 0 is no limit) and by what was set for an organization. */
+/**
+ * Returns the effective limits from the settings (`defaults`, where 0 means no limit) and an organization's overrides.
+ */
 export function limitsBy(defaults: Readonly<Record<QuotaName, number>>, overrides: QuotaOverrides): QuotaLimits {
   const limit = (name: QuotaName): number | null => (overrides[name] ?? defaults[name]) || null;
   return {
@@ -43,13 +45,16 @@ function whoToAsk(organization: string, quota: QuotaName): string {
   return `ask the operator of this server for more (holdfast admin set-quota ${organization} --${quotaOptions[quota]} <number>)`;
 }
 
-/** The organization has as much as it may. Nothing was done. 409, which the CLI prints as it is and does not repeat. */
+/** The organization has reached a limit. Nothing was changed. The CLI prints a 409 unchanged and does not retry it. */
 export class QuotaReachedError extends ConflictError {
   override readonly name = 'QuotaReachedError';
   override readonly code = 'quota-reached';
 }
 
-/** When a stack is created, the CLI looks for the words `you are using` (pkg/backend/httpstate/backend.go), and prints the sentence alone. */
+/**
+ * When it creates a stack, the CLI searches the message for `you are using` (pkg/backend/httpstate/backend.go) and then
+ * prints only the message.
+ */
 export function tooManyStacks(organization: string, limit: number, used: number): QuotaReachedError {
   return new QuotaReachedError(
     `Organization ${organization} may have ${limit} stacks, and you are using ${used}: remove one, or ${whoToAsk(organization, 'stacks')}`,
@@ -68,7 +73,7 @@ export function tooManyBytes(organization: string, limit: number, used: number):
   );
 }
 
-/** The organization's bodies in flight are as many as they may be, and have been for as long as a call waits. The CLI repeats writes. */
+/** The organization's bodies in flight were at their limit for as long as a call waits. The CLI retries writes. */
 export class TooManyInFlightError extends UnavailableError {
   override readonly name = 'TooManyInFlightError';
   override readonly code = 'quota-in-flight';

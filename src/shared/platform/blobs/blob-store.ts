@@ -96,7 +96,7 @@ export function isBlobKey(key: string): boolean {
 
 /**
  * Throws TypeError (a programming error) unless `key` has at most 200 characters out of `a-z 0-9 / _ . -`, no `..`,
- * and no segmentRule that is empty or starts with a dot: HTTP clients, proxies and file systems rewrite such paths.
+ * and no segment that is empty or starts with a dot: HTTP clients, proxies and file systems rewrite such paths.
  */
 export function assertBlobKey(key: string): void {
   if (!isBlobKey(key)) throw new TypeError(`not a blob key: ${JSON.stringify(key)}`);

@@ -10,12 +10,12 @@ function problemsOf(environment: Record<string, string>): string {
     expect(error).toBeInstanceOf(ConfigError);
     return (error as Error).message;
   }
-  throw new Error('The settings were taken');
+  throw new Error('The settings were accepted');
 }
 
 const masterKey = `k1:${createHash('sha256').update('k1').digest('base64')}`;
 
-test('without any setting there is a whole configuration, frozen', () => {
+test('defaults alone make a complete, frozen configuration', () => {
   const config = parseConfig({});
   expect(config.listen).toEqual({ host: '127.0.0.1', port: 9090 });
   expect(config.database.url).toBeNull();
@@ -25,7 +25,7 @@ test('without any setting there is a whole configuration, frozen', () => {
   expect(Object.isFrozen(config)).toBe(true);
 });
 
-test('names every faulty variable at once, each with what it is for', () => {
+test('reports all invalid variables at once, each with its description', () => {
   const faulty = {
     HOLDFAST_LISTEN: 'localhost:99999',
     HOLDFAST_DATABASE_URL: 'mysql://x',
@@ -46,11 +46,11 @@ test('names every faulty variable at once, each with what it is for', () => {
   expect(problems).toContain('Maximum connections to Postgres');
 });
 
-test.each(Object.keys(Settings.properties))('%s is described', (name) => {
+test.each(Object.keys(Settings.properties))('%s has a description', (name) => {
   expect((Settings.properties as Record<string, { description?: string }>)[name]?.description).toMatch(/\.$/);
 });
 
-test('values that must stay secret are not repeated', () => {
+test('error messages do not contain secret values', () => {
   const problems = problemsOf({
     HOLDFAST_DATABASE_URL: 'postgres//user:hunter2@host',
     HOLDFAST_MASTER_KEYS: `${masterKey}hunter2`,
@@ -61,7 +61,7 @@ test('values that must stay secret are not repeated', () => {
   expect(secretSettings).toEqual(expect.arrayContaining(['HOLDFAST_DATABASE_URL', 'HOLDFAST_MASTER_KEYS']));
 });
 
-test('empty variables count as absent, and foreign ones are none of ours', () => {
+test('ignores empty variables and those without our prefix', () => {
   expect(parseConfig({ HOLDFAST_LISTEN: '', HOLDFAST_S3_BUCKET: '', HOME: '/x', LEASE_SECONDS: '1' })).toEqual(
     parseConfig({}),
   );
@@ -77,12 +77,12 @@ test.each([
   expect(parseConfig({ HOLDFAST_LISTEN: text })).toMatchObject({ listen: { host, port }, publicUrl });
 });
 
-test('with a database of its own it listens to this machine only, with another to all', () => {
+test('listens on the loopback address only with the embedded database, otherwise on all', () => {
   expect(parseConfig({ HOLDFAST_DATABASE_URL: 'postgres://h/d' }).listen.host).toBe('0.0.0.0');
   expect(parseConfig({}).listen.host).toBe('127.0.0.1');
 });
 
-test('a bucket turns the S3 store on', () => {
+test('a bucket turns on the S3 store', () => {
   const config = parseConfig({
     HOLDFAST_S3_BUCKET: 'b',
     HOLDFAST_S3_ENDPOINT: 'http://s3:9000',
@@ -91,12 +91,12 @@ test('a bucket turns the S3 store on', () => {
   expect(config.blobs).toMatchObject({ kind: 's3', bucket: 'b', endpoint: 'http://s3:9000', forcePathStyle: false });
 });
 
-test('several master keys are taken', () => {
+test('accepts several master keys', () => {
   const ring = `${masterKey},old.1:${Buffer.alloc(32).toString('base64')}`;
   expect(parseConfig({ HOLDFAST_MASTER_KEYS: ring }).secrets.masterKeys).toBe(ring);
 });
 
-test('secrets that come from an example, or were not made by chance, are refused and not quoted', () => {
+test('rejects secrets that are placeholders or not random, without quoting them', () => {
   const weak = Buffer.alloc(32, 7).toString('base64');
   const problems = problemsOf({
     HOLDFAST_MASTER_KEYS: `k1:${weak}`,
@@ -108,18 +108,18 @@ test('secrets that come from an example, or were not made by chance, are refused
   for (const secret of [weak, 'change-me', 'replace-me']) expect(problems).not.toContain(secret);
 });
 
-test.each(['5s', '-1', '0', '0.5', 'NaN', '99999999999999999999'])('%j is no number of ours', (value) => {
+test.each(['5s', '-1', '0', '0.5', 'NaN', '99999999999999999999'])('rejects %j as a number', (value) => {
   expect(problemsOf({ HOLDFAST_SWEEP_SECONDS: value })).toContain('HOLDFAST_SWEEP_SECONDS');
 });
 
-test('the version is that of package.json', () => {
+test('the version comes from package.json', () => {
   expect(holdfastVersion).toMatch(/^\d+\.\d+\.\d+/);
 });
 
-test('organizations are made by site admins, unless the database is embedded or the setting says otherwise', () => {
+test('only site admins create organizations, unless the database is embedded or the setting differs', () => {
   const HOLDFAST_DATABASE_URL = 'postgres://db/holdfast';
   expect(parseConfig({}).organizationCreation).toBe('anyone');
   expect(parseConfig({ HOLDFAST_DATABASE_URL }).organizationCreation).toBe('site-admin');
-  const asked = { HOLDFAST_DATABASE_URL, HOLDFAST_ORGANIZATION_CREATION: 'anyone' };
-  expect(parseConfig(asked).organizationCreation).toBe('anyone');
+  const explicit = { HOLDFAST_DATABASE_URL, HOLDFAST_ORGANIZATION_CREATION: 'anyone' };
+  expect(parseConfig(explicit).organizationCreation).toBe('anyone');
 });

@@ -14,14 +14,14 @@ import { findWeakSecrets } from './weak-settings.ts';
  */
 export type Config = ReturnType<typeof toConfig>;
 
-/** The environment does not make a configuration; the message names every faulty variable. */
+/** The settings are invalid. The message names every invalid variable. */
 export class ConfigError extends OperatorError {
   override readonly name = 'ConfigError';
 }
 
 /**
- * Reads the process environment, and has the process believe the authorities that it names. Throws ConfigError naming all faulty
- * variables at once, and CertificateFileError.
+ * Reads the process environment and makes the process trust the authorities that it names. Throws CertificateFileError,
+ * and ConfigError naming all invalid variables at once.
  */
 export function loadConfig(): Config {
   const config = parseConfig(process.env);
@@ -29,7 +29,7 @@ export function loadConfig(): Config {
   return config;
 }
 
-/** Makes the configuration of environment variables. Throws ConfigError. */
+/** Parses environment variables. Throws ConfigError. */
 export function parseConfig(environment: Readonly<Record<string, string | undefined>>): Config {
   const known = Object.keys(Settings.properties);
   const given: Record<string, string> = {};
@@ -45,12 +45,12 @@ export function parseConfig(environment: Readonly<Record<string, string | undefi
     if (port > 65_535) problems.push(`${name}: port ${port} is above 65535`);
   }
   const converted = Value.Convert(Settings, Value.Default(Settings, { ...given })) as Partial<Settings>;
-  // One by one: asked for the whole object, TypeBox stops after a few errors.
+  // One by one, because TypeBox stops after a few errors in the whole object.
   for (const [name, value] of Object.entries(converted) as [keyof Settings, unknown][]) {
     const schema: TSchema & { description?: string } = Settings.properties[name];
-    // Convert cuts fractions off without a word.
-    const isCut = typeof value === 'number' && given[name] !== undefined && Number(given[name]) !== value;
-    const [issue] = isCut ? [{ message: 'must be a whole number' }] : Value.Errors(schema, value);
+    // Convert truncates fractions silently.
+    const isTruncated = typeof value === 'number' && given[name] !== undefined && Number(given[name]) !== value;
+    const [issue] = isTruncated ? [{ message: 'must be a whole number' }] : Value.Errors(schema, value);
     if (issue) problems.push(`${name}: ${issue.message}. ${schema.description ?? ''}`.trim());
   }
   problems.push(...frontProblems(converted));
@@ -68,7 +68,7 @@ function toConfig(settings: Settings) {
   const listen = parseListen(settings.HOLDFAST_LISTEN ?? (embedded ? '127.0.0.1:9090' : '0.0.0.0:9090'));
   const management = settings.HOLDFAST_MANAGEMENT_LISTEN ?? (embedded ? '127.0.0.1:9092' : '0.0.0.0:9092');
   const managementListen = parseListen(management);
-  // Port 0 is any free one: never the same.
+  // Port 0 means any free port, so two of them are never the same.
   const isSame =
     management === 'same' ||
     (listen.port !== 0 && managementListen.port === listen.port && managementListen.host === listen.host);

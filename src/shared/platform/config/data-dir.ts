@@ -3,22 +3,22 @@ import path from 'node:path';
 import { OperatorError } from '../errors/errors.ts';
 import { createFileDurably, makeFolderDurably, syncPath } from '../files/durable-files.ts';
 
-/** Another server is running on the same data folder. */
+/** Another server is running on the same data directory. */
 export class DataDirInUseError extends OperatorError {
   override readonly name = 'DataDirInUseError';
 }
 
 /**
- * Makes the data folder if need be and takes it for this process, so that two servers cannot run on it at once. The claim of
- * a killed process is taken over. Returns what gives it back. Throws DataDirInUseError.
+ * Creates the data directory if needed and claims it for this process, so that two servers cannot run on it at once.
+ * Replaces the claim of a killed process. Returns a function that releases the claim. Throws DataDirInUseError.
  */
 export function claimDataDir(directory: string): () => void {
   makeFolderDurably(directory);
   const file = path.join(directory, 'server.pid');
-  const mine = `${process.pid} ${startOf(process.pid) ?? ''}`.trim();
+  const claim = `${process.pid} ${startOf(process.pid) ?? ''}`.trim();
   for (let attempt = 1; attempt <= 2; attempt++) {
     try {
-      writeFileSync(file, mine, { flag: 'wx' });
+      writeFileSync(file, claim, { flag: 'wx' });
       return () => rmSync(file, { force: true });
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
@@ -33,20 +33,20 @@ export function claimDataDir(directory: string): () => void {
   throw new DataDirInUseError(`The data directory ${directory} is being claimed by another server`);
 }
 
-/** The key ring kept in the data folder; null when there is none. */
+/** Reads the key ring in the data directory; null if there is none. */
 export function readMasterKeys(directory: string): string | null {
   const file = masterKeysFile(directory);
   return existsSync(file) ? readFileSync(file, 'utf8').trim() : null;
 }
 
 /**
- * The key ring kept in the data folder, for nobody else to read; `generate` makes one when there is none. It is on disk when
- * this returns: what is encrypted by a ring that is lost can never be read again. Call it with the folder claimed.
+ * Reads the key ring in the data directory, or creates it with `generate`, readable by the owner only. It is durable
+ * when this returns, because data encrypted with a lost key ring can never be read again. Claim the directory first.
  */
 export function ensureMasterKeys(directory: string, generate: () => string): string {
   const file = masterKeysFile(directory);
   if (!existsSync(file)) createFileDurably(file, `${generate()}\n`, { mode: 0o600 });
-  // Also when it was there: the process that made it may have been killed before it was synced.
+  // Even if it existed: the process that created it may have been killed before it synced.
   syncPath(file);
   syncPath(directory);
   return readFileSync(file, 'utf8').trim();
@@ -63,7 +63,7 @@ function isAlive(pid: number): boolean {
   }
 }
 
-/** When the process began, in clock ticks since boot: tells a process from a later one with the same number. Linux only. */
+/** Returns the start time of a process, in clock ticks since boot, to detect a reused process id. Linux only. */
 function startOf(pid: number): string | null {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');

@@ -3,7 +3,7 @@ import type { Settings } from './settings.ts';
 
 type Given = Partial<Settings>;
 
-/** Reads the settings of the front. Of those that are wrong the problems say so. */
+/** Returns the problems in the settings of `FrontConfig` and in the trusted proxies. */
 export function frontProblems(settings: Given): string[] {
   const problems: string[] = [];
   for (const entry of entriesOf(settings.HOLDFAST_TRUSTED_PROXIES)) {
@@ -35,7 +35,7 @@ export function frontConfig(settings: Settings) {
   } as const;
 }
 
-/** The proxies whose word on their clients' addresses is taken. */
+/** Returns the proxies whose X-Forwarded-For is trusted. */
 export function trustedProxiesOf(settings: Settings): BlockList {
   const list = new BlockList();
   for (const entry of entriesOf(settings.HOLDFAST_TRUSTED_PROXIES)) {
@@ -52,7 +52,7 @@ function entriesOf(text: string | undefined): string[] {
 function parseNetwork(text: string): { address: string; bits: number } | null {
   const [, address = '', given] = /^([^/]+)(?:\/(\d{1,3}))?$/.exec(text) ?? [];
   const family = isIP(address);
-  const most = family === 6 ? 128 : 32;
-  const bits = given === undefined ? most : Number(given);
-  return family === 0 || bits > most ? null : { address, bits };
+  const maxBits = family === 6 ? 128 : 32;
+  const bits = given === undefined ? maxBits : Number(given);
+  return family === 0 || bits > maxBits ? null : { address, bits };
 }

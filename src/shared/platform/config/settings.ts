@@ -248,7 +248,7 @@ export const Settings = Type.Object({
   HOLDFAST_MAX_BATCH_BYTES: positive(
     'Maximum size of a decompressed batch of journal entries or events, and of a delta, in bytes. They are held in memory. When one is rejected, the CLI halves a batch of entries, and sends the whole checkpoint instead of a delta.',
     128 * 1024 * 1024,
-    // A single entry becomes a string, of which V8 makes none beyond 512 MiB.
+    // A single entry becomes a string, and V8 limits strings to 512 MiB.
     256 * 1024 * 1024,
   ),
   HOLDFAST_MAX_CONTROL_BODY_BYTES: positive(
@@ -305,7 +305,7 @@ export const Settings = Type.Object({
     'Bytes of states, journals and events above which an organization may not start updates or imports, or create stacks. Measured about every minute.',
   ),
   HOLDFAST_QUOTA_IN_FLIGHT_BYTES: quota(
-    'Maximum body bytes of an organization on their way to workers, for imports and for other writes separately. Further ones wait up to 10 s; a single one may be larger.',
+    'Maximum body bytes of an organization in flight to workers, for imports and for other writes separately. Further ones wait up to 10 s; a single one may be larger.',
   ),
   HOLDFAST_QUOTA_UPDATES: quota('Maximum concurrent updates of an organization, previews included.'),
   HOLDFAST_QUOTA_REQUESTS_PER_SECOND: quota(

@@ -84,7 +84,7 @@ export async function openDatabase(options: DatabaseOptions): Promise<Database> 
 }
 
 async function ping(gate: ConnectionGate, pool: DatabasePool, timeoutMs: number): Promise<void> {
-  // With a limit of its own at each step: probes that hang must not use up the pool.
+  // Each step has its own limit, so that hanging probes do not use up the pool.
   const work = queryLimit.run(timeoutMs, () =>
     gate.run(timeoutMs, () => pool.one(sql.rows(Pong)`/* database.ping */ select 1 as one`)),
   );

@@ -29,16 +29,16 @@ export class PartUnavailableError extends OperatorError {
 const pauseMs = 250;
 
 /**
- * Retries until the attempt succeeds, because containers start in any order and a database may have to recover. Logs the
- * reason for waiting whenever it changes. Throws PartUnavailableError on timeout or if waiting does not help.
+ * Retries until the attempt succeeds, because containers start in any order and a database may have to recover. Logs
+ * the reason for waiting whenever it changes. Throws PartUnavailableError on timeout or if waiting does not help.
  */
 export async function untilAvailable<T>(part: NeededPart<T>, { waitMs, logger }: StartWait): Promise<T> {
   const deadline = performance.now() + waitMs;
-  let told: string | null = null;
+  let loggedReason: string | null = null;
   for (;;) {
     try {
       const result = await part.attempt();
-      if (told !== null) logger.info({ part: part.name }, 'available now');
+      if (loggedReason !== null) logger.info({ part: part.name }, 'available now');
       return result;
     } catch (error) {
       const verdict = part.judge(error);
@@ -52,8 +52,8 @@ export async function untilAvailable<T>(part: NeededPart<T>, { waitMs, logger }:
           cause: error,
         });
       }
-      if (verdict.passing !== told) logger.warn({ part: part.name, reason: verdict.passing }, 'waiting');
-      told = verdict.passing;
+      if (verdict.passing !== loggedReason) logger.warn({ part: part.name, reason: verdict.passing }, 'waiting');
+      loggedReason = verdict.passing;
       await sleep(Math.min(pauseMs, leftMs));
     }
   }

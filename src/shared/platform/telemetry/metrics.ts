@@ -1,14 +1,14 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 import { withTimeout } from '../timeout/with-timeout.ts';
 
-/** Other metrics must not wait for a database that is down. */
+/** Time limit of a query, in ms: other metrics must not wait for a database that is down. */
 const queryLimitMs = 1_000;
-const noAnswer = (): Error => new Error(`No answer within ${queryLimitMs} ms`);
+const noResponse = (): Error => new Error(`No response within ${queryLimitMs} ms`);
 
-/** The process's metrics; labels have few values only. */
+/** Metrics of the process. Labels have few values. */
 export type Metrics = ReturnType<typeof createMetrics>;
 
-/** Makes a registry of its own, so that two roles, or two tests, can live in one process. */
+/** Creates the metrics in their own registry, so that two roles or two tests can share a process. */
 export function createMetrics() {
   const registry = new Registry();
   collectDefaultMetrics({ register: registry });
@@ -160,7 +160,9 @@ export function createMetrics() {
           for (const [value, figure] of Object.entries(read())) this.set({ [label]: value }, figure);
         },
       }),
-    /** A gauge with one label that queries the database. It keeps its values while the database does not answer quickly. */
+    /**
+     * A gauge with one label that queries the database. It keeps its values while the database does not answer quickly.
+     */
     gaugeByQuery: (name: string, help: string, label: string, read: () => Promise<Readonly<Record<string, number>>>) =>
       new Gauge({
         name,
@@ -168,11 +170,14 @@ export function createMetrics() {
         labelNames: [label],
         registers,
         async collect() {
-          const figures = await withTimeout(read(), queryLimitMs, noAnswer).catch(() => ({}));
+          const figures = await withTimeout(read(), queryLimitMs, noResponse).catch(() => ({}));
           for (const [value, figure] of Object.entries(figures)) this.set({ [label]: value }, figure);
         },
       }),
-    /** A gauge with several labels that queries the database. As above, but series that are no longer returned disappear. */
+    /**
+     * A gauge with several labels that queries the database. As above, but series that are no longer returned
+     * disappear.
+     */
     gaugeByLabels: <L extends string>(
       name: string,
       help: string,
@@ -185,7 +190,7 @@ export function createMetrics() {
         labelNames: [...labelNames],
         registers,
         async collect() {
-          const figures = await withTimeout(read(), queryLimitMs, noAnswer).catch(() => null);
+          const figures = await withTimeout(read(), queryLimitMs, noResponse).catch(() => null);
           if (!figures) return;
           this.reset();
           for (const { labels, figure } of figures) this.set(labels, figure);

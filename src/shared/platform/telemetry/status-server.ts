@@ -3,23 +3,26 @@ import type { AddressInfo } from 'node:net';
 import type { Registry } from 'prom-client';
 import { OperatorError } from '../errors/errors.ts';
 
-/** Enough for probes and scrapes; whoever holds connections open must not keep them out for long. */
+/**
+ * Enough for probes and scrapes. Together with the time limit, clients that hold connections open cannot block them for
+ * long.
+ */
 const maxConnections = 64;
 const limitMs = 10_000;
 
-/** How a process is, as its probes are told. */
+/** Health of a process, as reported to probes. */
 export interface ProcessHealth {
   healthz(): Promise<HealthResponse>;
   readyz(): Promise<HealthResponse>;
 }
 
-/** `status` is that of HTTP; `body.status` says it in a word, the rest by part. */
+/** `status` is the HTTP status. `body.status` is one word; the other members describe the parts. */
 export interface HealthResponse {
   readonly status: number;
   readonly body: { readonly status: string } & Readonly<Record<string, unknown>>;
 }
 
-/** The address of a setting cannot be listened on. */
+/** The process cannot listen on the address of a setting. */
 export class ListenError extends OperatorError {
   override readonly name = 'ListenError';
 
@@ -34,22 +37,25 @@ export class ListenError extends OperatorError {
   }
 }
 
-/** Serves health, readiness and metrics over plain HTTP, without a login. Throws ListenError that names `setting`. */
+/**
+ * Serves health, readiness and metrics over plain HTTP without authentication. Throws ListenError, which names
+ * `setting`.
+ */
 export async function startStatusServer(
   address: { readonly host: string; readonly port: number },
   { health, registry, setting }: { health: ProcessHealth; registry: Registry; setting: string },
 ): Promise<{ readonly url: string; close(): void }> {
   const server = createServer({ headersTimeout: limitMs, requestTimeout: limitMs }, (request, response) => {
     const path = request.url?.split('?')[0];
-    const answer =
+    const result =
       path === '/healthz'
         ? json(response, health.healthz())
         : path === '/readyz'
           ? json(response, health.readyz())
           : path === '/metrics'
             ? registry.metrics().then((text) => send(response, 200, registry.contentType, text))
-            : json(response, Promise.resolve({ status: 404, body: { code: 404, message: 'There is nothing here' } }));
-    answer.catch(() => response.destroy());
+            : json(response, Promise.resolve({ status: 404, body: { code: 404, message: 'Not found' } }));
+    result.catch(() => response.destroy());
   });
   server.maxConnections = maxConnections;
   const { host, port } = address;
@@ -67,8 +73,8 @@ export async function startStatusServer(
   };
 }
 
-async function json(response: ServerResponse, answer: Promise<{ status: number; body: object }>): Promise<void> {
-  const { status, body } = await answer;
+async function json(response: ServerResponse, result: Promise<{ status: number; body: object }>): Promise<void> {
+  const { status, body } = await result;
   send(response, status, 'application/json', JSON.stringify(body));
 }
 

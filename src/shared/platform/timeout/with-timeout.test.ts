@@ -6,7 +6,7 @@ import { withTimeout } from './with-timeout.ts';
 const late = (): Error => new Error('late');
 const never = new Promise<never>(() => {});
 
-test('gives what the work gives, and leaves no timer behind', async () => {
+test('settles as the work does and clears its timer', async () => {
   const set = jest.spyOn(globalThis, 'setTimeout');
   const cleared = jest.spyOn(globalThis, 'clearTimeout');
   expect(await withTimeout(Promise.resolve(7), 60_000, late)).toBe(7);
@@ -15,11 +15,11 @@ test('gives what the work gives, and leaves no timer behind', async () => {
   jest.restoreAllMocks();
 });
 
-test('rejects once the limit is over', async () => {
+test('rejects after the time limit', async () => {
   await expect(withTimeout(never, 5, late)).rejects.toThrow('late');
 });
 
-test('a failure of work that is late is nobody’s', async () => {
+test('ignores a late failure of the work', async () => {
   const { promise, reject } = Promise.withResolvers<void>();
   const unhandled = jest.fn();
   process.on('unhandledRejection', unhandled);
@@ -30,7 +30,7 @@ test('a failure of work that is late is nobody’s', async () => {
   expect(unhandled).not.toHaveBeenCalled();
 });
 
-test('what came while the process stood still is in time', async () => {
+test('accepts a result that arrived while the process was blocked', async () => {
   const server = createServer().listen(0, '127.0.0.1');
   try {
     await once(server, 'listening');
@@ -38,10 +38,10 @@ test('what came while the process stood still is in time', async () => {
     using socket = disposable(connect((server.address() as AddressInfo).port, '127.0.0.1'));
     using sender = disposable((await accepted)[0]);
     if (socket.connecting) await once(socket, 'connect');
-    const answer = withTimeout(once(socket, 'data'), 20, late);
+    const received = withTimeout(once(socket, 'data'), 20, late);
     sender.write('here');
     for (const end = performance.now() + 100; performance.now() < end; );
-    expect(String((await answer)[0])).toBe('here');
+    expect(String((await received)[0])).toBe('here');
   } finally {
     server.close();
   }
