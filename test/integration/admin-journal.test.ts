@@ -40,10 +40,10 @@ async function takesUpdates(stack: TestStack): Promise<void> {
   await ok(complete(app, await startUpdate(app, stack, { journal: true })));
 }
 
-describe('refold', () => {
+describe('recompact', () => {
   test('reports the reason when nothing has changed, and the stack stays blocked', async () => {
     const { stack } = await createFaulty();
-    const run = await runAdminCommand(app, 'refold', ref(stack));
+    const run = await runAdminCommand(app, 'recompact', ref(stack));
     expect([run.code, run.stderr]).toEqual([1, expect.stringContaining('Journal entry 4: "removeOld" is 99')]);
     expect(run.stderr).toContain('3 of 6 entries can be replayed');
     expect((await getStack(app, stack)).journalError).toContain('Journal entry 4');
@@ -52,9 +52,9 @@ describe('refold', () => {
   test('compacts the whole journal once every entry can be replayed', async () => {
     const { stack, update } = await createFaulty();
     await makeReplayable(update, 4);
-    const run = await runAdminCommand(app, 'refold', ref(stack));
+    const run = await runAdminCommand(app, 'recompact', ref(stack));
     expect([run.code, run.stdout]).toEqual([0, expect.stringContaining('has all 6 entries')]);
-    expect(run.stderr).toContain('"audit":"refold"');
+    expect(run.stderr).toContain('"audit":"recompact"');
     expect(await exportedNames(app, stack)).toEqual(['one', 'two']);
     expect(await exportedNames(app, stack, 2)).toEqual(['one', 'two']);
     await takesUpdates(stack);
@@ -68,7 +68,7 @@ describe('refold', () => {
       `update journal_entries set entry = replace(entry, '"kind":1', '"kind":"x"') where update_id = $1 and sequence_id = 6`,
       [update.id],
     );
-    const run = await runAdminCommand(app, 'refold', ref(stack));
+    const run = await runAdminCommand(app, 'recompact', ref(stack));
     expect([run.code, run.stderr]).toEqual([1, expect.stringContaining('Journal entry 6')]);
     expect(await exportedNames(app, stack)).toEqual(['one']);
     expect((await getStack(app, stack)).journalError).toContain('Journal entry 6');
@@ -83,10 +83,10 @@ describe('refold', () => {
     const next = await startUpdate(app, stack, { journal: true });
     await ok(append(app, next, [...creation(1, 'three', stack), beginning(3, 3), removal(4, 3, 0)]));
     await makeReplayable(update, 4);
-    const busy = await runAdminCommand(app, 'refold', ref(stack));
+    const busy = await runAdminCommand(app, 'recompact', ref(stack));
     expect([busy.code, busy.stderr]).toEqual([1, expect.stringContaining('an update is running')]);
     await ok(complete(app, next));
-    const run = await runAdminCommand(app, 'refold', ref(stack));
+    const run = await runAdminCommand(app, 'recompact', ref(stack));
     expect([run.code, run.stdout]).toEqual([0, expect.stringContaining('Newer versions')]);
     expect(await exportedNames(app, stack, 1)).toEqual(['one', 'two']);
     expect(await exportedNames(app, stack, 2)).toEqual(['three']);
@@ -178,7 +178,8 @@ describe('journal', () => {
 
 test('the commands are listed in the help and require an existing stack', async () => {
   const help = await runAdminCommand(app, 'help');
-  for (const command of ['refold', 'accept', 'restore', 'journal']) expect(help.stdout).toContain(`  ${command} <org`);
+  for (const command of ['recompact|refold', 'accept', 'restore', 'journal'])
+    expect(help.stdout).toContain(`  ${command} <org`);
   const run = await runAdminCommand(app, 'refold', 'no/such/stack');
   expect([run.code, run.stderr]).toEqual([1, expect.stringContaining('there is no stack "no/such/stack"')]);
 });

@@ -11,13 +11,13 @@ const stack = 'acme/shop/prod';
 /** None of these gets as far as connecting to a database; there is none. */
 test.each([
   ['an option of another command', ['admin', 'quotas', '--stacks', '5'], "unknown option '--stacks'"],
-  ['an option of another command', ['admin', 'refold', stack, '--version', '3'], "unknown option '--version'"],
+  ['an option of another command', ['admin', 'recompact', stack, '--version', '3'], "unknown option '--version'"],
   ['an option of another command', ['admin', 'restore', stack, '2', '--version', '3'], "unknown option '--version'"],
   ['an unknown option', ['admin', 'check-keys', '--verbose'], "unknown option '--verbose'"],
   ['an unknown option', ['migrate', '--force'], "unknown option '--force'"],
   ['one argument too many', ['admin', 'accept', stack, 'other'], "too many arguments for 'accept'"],
   ['one argument too many', ['api', 'now'], "too many arguments for 'api'"],
-  ['a missing argument', ['admin', 'refold'], "missing required argument 'organization/project/stack'"],
+  ['a missing argument', ['admin', 'recompact'], "missing required argument 'organization/project/stack'"],
   ['a missing argument', ['admin', 'restore', stack], "missing required argument 'version'"],
   ['a missing option', ['admin', 'remove-member', 'ada'], "required option '--organization <organization>'"],
 ])('%s rejects %j with the usage of the command', async (_, words, sentence) => {

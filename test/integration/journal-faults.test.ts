@@ -216,7 +216,7 @@ describe('a stack whose journal could not be replayed', () => {
       expect([name, status, json.message]).toEqual([
         name,
         409,
-        expect.stringContaining(`holdfast admin refold ${path(stack)}`),
+        expect.stringContaining(`holdfast admin recompact ${path(stack)}`),
       ]);
     expect(await exportedNames(app, stack)).toEqual(['one', 'two']);
     await startUpdate(app, stack, { kind: 'preview' });

@@ -14,10 +14,11 @@ import { operator } from './operator.ts';
 /** Adds the commands for states and their journals. */
 export function addJournalCommands(admin: Command, open: OpenSession): void {
   admin
-    .command('refold')
+    .command('recompact')
+    .alias('refold')
     .description('replay an invalid journal again, from its beginning')
     .argument('<organization/project/stack>')
-    .action((name: string) => withStack(open, name, refold));
+    .action((name: string) => withStack(open, name, recompact));
   admin
     .command('accept')
     .description('accept the state as it is, without the entries that were left out')
@@ -61,14 +62,14 @@ function toVersion(text: string): number {
   return Number(text);
 }
 
-async function refold(context: AppContext, stack: StackRow): Promise<void> {
+async function recompact(context: AppContext, stack: StackRow): Promise<void> {
   const faults = await findFaults(context, stack);
   if (faults.length === 0) throw refused(`no journal of ${formatStackRef(stack)} has an invalid or unknown entry`);
   const problems: string[] = [];
   for (const fault of faults) {
     const version = `Version ${fault.stackVersion} (update ${fault.updateId})`;
     const compacted = await context.compactor.recompact(fault.updateId);
-    audit(context, stack, 'refold', { updateId: fault.updateId, outcome: compacted });
+    audit(context, stack, 'recompact', { updateId: fault.updateId, outcome: compacted });
     if (!compacted) {
       problems.push(`${version}: its journal is gone, or another process is compacting it; try again`);
     } else if (compacted.error !== null) {

@@ -38,7 +38,7 @@ export async function assertNoFault(db: Queryable, stackId: string): Promise<voi
   if (!fault) return;
   const ref = `${fault.organization}/${fault.project}/${fault.stack}`;
   throw new JournalFaultError(
-    `${describeFault(fault)} The stack accepts no changes until an operator has run one of: holdfast admin refold ${ref}, ` +
+    `${describeFault(fault)} The stack accepts no changes until an operator has run one of: holdfast admin recompact ${ref}, ` +
       `holdfast admin accept ${ref}, holdfast admin restore ${ref} VERSION`,
   );
 }
