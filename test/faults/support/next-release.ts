@@ -22,12 +22,12 @@ export class NextRelease implements Disposable {
         'arrivalSequence: Type.Optional(Type.Union([Type.Integer(), Type.Null()])),\n  place: Type.Optional(Type.Union([Type.Integer(), Type.Null()])),',
       ],
       [
-        'writer.write({ ...job, ...(await',
-        'writer.write({ ...job, arrivalSequence: job.schema === 2 ? job.place : job.arrivalSequence, ...(await',
+        "envelope: job.envelope ?? 'cli',",
+        "envelope: job.envelope ?? 'cli', arrivalSequence: job.schema === 2 ? job.place : job.arrivalSequence,",
       ],
     ]);
     this.#edit('src/api/routes/checkpoints.routes.ts', [
-      ['{ kind, fence, arrivalSequence }', '{ kind, fence, place: arrivalSequence }'],
+      ['{ kind, envelope, fence, arrivalSequence }', '{ kind, envelope, fence, place: arrivalSequence }'],
     ]);
     writeFileSync(
       path.join(this.directory, 'migrations', `${this.migration}.sql`),
