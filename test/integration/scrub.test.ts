@@ -87,18 +87,18 @@ test('two processes at once read each document once and find all damage: in rows
 
   await letAllBeDue(app);
   await Promise.all([scrubber(app).run(1_000), scrubber(other).run(1_000)]);
-  expect(await outcomes(app, other)).toEqual({ whole: 27, damaged: 3, repaired: 1 });
+  expect(await outcomes(app, other)).toEqual({ intact: 27, damaged: 3, repaired: 1 });
   expect(await damagedIds(app)).toEqual([inRow.id, inBlob.id, missing.id].sort());
   expect(await query(app, 'select 1 from journal_fold_points')).toEqual([]);
   expect(await app.context.documentChecks.readFigures()).toMatchObject({ damaged: 3 });
 
   // Nothing is due until the damaged ones are checked again after an hour.
   await Promise.all([scrubber(app).run(1_000), scrubber(other).run(1_000)]);
-  expect(await outcomes(app, other)).toEqual({ whole: 27, damaged: 3, repaired: 1 });
+  expect(await outcomes(app, other)).toEqual({ intact: 27, damaged: 3, repaired: 1 });
   await inBlob.overwrite(inBlob.bytes);
   await query(app, `update checkpoints set checked_at = now() - interval '61 minutes' where damaged_at is not null`);
   await scrubber(app).run(1_000);
-  expect(await outcomes(app, other)).toEqual({ whole: 27, damaged: 5, repaired: 1, restored: 1 });
+  expect(await outcomes(app, other)).toEqual({ intact: 27, damaged: 5, repaired: 1, restored: 1 });
   expect(await damagedIds(app)).toEqual([inRow.id, missing.id].sort());
 });
 
@@ -131,15 +131,15 @@ test('the rate is kept: a large document delays the following runs, and idle tim
   const readAfter: number[] = [];
   for (let second = 1; second <= 20; second++) {
     await scrub.run(1_000);
-    const { whole = 0 } = await outcomes(app);
-    readAfter.push(whole);
+    const { intact = 0 } = await outcomes(app);
+    readAfter.push(intact);
     // The bytes read never exceed the allowance plus one document.
-    expect((whole - 1) * least).toBeLessThan(rate * second);
+    expect((intact - 1) * least).toBeLessThan(rate * second);
   }
   expect(readAfter.at(-1)).toBeGreaterThanOrEqual(4);
   expect(new Set(readAfter).size).toBeGreaterThan(3);
   await scrub.run(3_600_000);
-  expect(await outcomes(app)).toEqual({ whole: 12 });
+  expect(await outcomes(app)).toEqual({ intact: 12 });
 });
 
 test('it ends when the process stops and leaves the rest to others', async () => {
@@ -180,7 +180,7 @@ test.each([
   await damage(app, second);
   await letAllBeDue(app);
   await scrubber(app).run(1_000);
-  expect(await outcomes(app)).toEqual({ whole: 1, repaired: 1 });
+  expect(await outcomes(app)).toEqual({ intact: 1, repaired: 1 });
   expect((await exportState(app, second)).json).toEqual(state);
   expect(await damagedIds(app)).toEqual([]);
   // Nothing refers to the damaged objects now.
