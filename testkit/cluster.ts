@@ -8,6 +8,7 @@ import { promisify } from 'node:util';
 import { preparePostgres } from './cluster-postgres.ts';
 import { ClusterProcess, type ProcessSpec } from './cluster-process.ts';
 import { findFixedPorts } from './fixed-ports.ts';
+import { isOk, proxySpec } from './proxy-spec.ts';
 import { answersPing } from './redis-server.ts';
 import { type S3Access, s3Request } from './s3-request.ts';
 import type { S3ServerKind } from './s3-server.ts';
@@ -301,28 +302,6 @@ function apiSpec(program: (name: string) => string, index: number, port: number,
   };
 }
 
-function proxySpec(
-  file: string,
-  home: string,
-  port: number,
-  apiPorts: readonly number[],
-  webPort: number,
-): ProcessSpec {
-  return {
-    name: 'proxy',
-    file,
-    args: ['run', '--adapter', 'caddyfile', '--config', join(root, 'deploy', 'proxy', 'Caddyfile')],
-    env: {
-      HOME: home,
-      PROXY_BIND: '127.0.0.1',
-      PROXY_PORT: String(port),
-      PROXY_API_UPSTREAMS: apiPorts.map((each) => `127.0.0.1:${each}`).join(' '),
-      PROXY_WEB_UPSTREAM: `127.0.0.1:${webPort}`,
-    },
-    isReady: async () => (await isOk(`http://127.0.0.1:${port}/healthz`)) && isOk(`http://127.0.0.1:${port}/`),
-  };
-}
-
 function webSpec(file: string, home: string, port: number): ProcessSpec {
   return {
     name: 'web',
@@ -336,8 +315,4 @@ function webSpec(file: string, home: string, port: number): ProcessSpec {
     },
     isReady: () => isOk(`http://127.0.0.1:${port}/`),
   };
-}
-
-async function isOk(url: string): Promise<boolean> {
-  return (await fetch(url, { signal: AbortSignal.timeout(3_000) })).ok;
 }

@@ -4,6 +4,9 @@ import type { ApiContext } from './api-context.ts';
 import type { App } from './app.ts';
 import { warnAboutPlainHttp } from './server/public-url.ts';
 
+/** Connections that may wait to be accepted. The kernel's limit (`net.core.somaxconn`) applies, too. */
+const backlog = 4096;
+
 /** Base URLs with the actual ports (port 0 selects any free one). */
 export interface Listening {
   readonly url: string;
@@ -29,7 +32,7 @@ export async function listen(app: App, context: ApiContext): Promise<Listening> 
 
 async function listenForClients(app: App, { front, listen: address }: Config): Promise<string> {
   try {
-    await app.listen(address);
+    await app.listen({ ...address, backlog });
   } catch (error) {
     throw new ListenError('HOLDFAST_LISTEN', address, error);
   }
