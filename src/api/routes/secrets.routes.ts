@@ -135,7 +135,7 @@ async function respondFrom(
 
 /** Config of a route that reads its body itself, within its own size limit. */
 function reading(body: TSchema, response: TSchema) {
-  return { body: 'payload', described: { body, answers: { 200: response } } } as const;
+  return { body: 'payload', described: { body, responses: { 200: response } } } as const;
 }
 
 async function* valueJson(name: string, value: Buffer): AsyncGenerator<string> {
