@@ -18,8 +18,8 @@ interface Waiting {
   readonly job: Job;
   readonly seal: BodySeal | null;
   readonly since: number;
-  readonly share: string | undefined;
-  /** Number of earlier jobs of the same share that have not ended. Lower ranks run first. */
+  readonly fairnessKey: string | undefined;
+  /** Number of earlier jobs of the same fairness key that have not ended. Lower ranks run first. */
   readonly rank: number;
   readonly onEnded: (error: unknown) => void;
 }
@@ -46,9 +46,10 @@ const attempts = 4;
 const firstBackoffMs = 100;
 
 /**
- * Runs jobs in this process, up to the concurrency of each queue. Jobs are ordered by arrival, but those of a share with many
- * unfinished jobs run after the others. Faults are retried with a growing, jittered pause; rejections are final. Jobs live only in
- * memory, which is enough: waiting callers get an error if the process ends, and the sweep finds jobs that no one waits for.
+ * Runs jobs in this process, up to the concurrency of each queue. Jobs are ordered by arrival, but those of a fairness key with
+ * many unfinished jobs run after the others. Faults are retried with a growing, jittered pause; rejections are final. Jobs live
+ * only in memory, which is enough: waiting callers get an error if the process ends, and the sweep finds jobs that no one waits
+ * for.
  */
 export class InProcessDispatcher implements JobDispatcher {
   readonly #handlers: JobHandlers;
@@ -79,7 +80,7 @@ export class InProcessDispatcher implements JobDispatcher {
 
   async enqueue(job: Job, options: DispatchOptions = {}): Promise<void> {
     if (this.#closed) throw shuttingDown();
-    // Behind the first waiting job of every share.
+    // Behind the first waiting job of every fairness key.
     this.#add(job, options, 1, (error) => {
       if (error !== undefined) this.#options.logger.error({ job: job.name, err: error }, 'job failed');
     });
@@ -103,17 +104,17 @@ export class InProcessDispatcher implements JobDispatcher {
 
   #add(
     job: Job,
-    { bytes = 0, seal = null, share }: DispatchOptions,
+    { bytes = 0, seal = null, fairnessKey }: DispatchOptions,
     lowestRank: number,
     onEnded: (error: unknown) => void,
   ): void {
     const queue = this.#queues[queueFor(bytes, this.#options.largeBytes)];
-    const load = share === undefined ? 0 : (this.#loads.get(share) ?? 0);
-    if (share !== undefined) this.#loads.set(share, load + 1);
+    const load = fairnessKey === undefined ? 0 : (this.#loads.get(fairnessKey) ?? 0);
+    if (fairnessKey !== undefined) this.#loads.set(fairnessKey, load + 1);
     const rank = Math.max(load, lowestRank);
     let at = queue.waiting.length;
     while (at > 0 && (queue.waiting[at - 1] as Waiting).rank > rank) at--;
-    queue.waiting.splice(at, 0, { job, seal, since: performance.now(), share, rank, onEnded });
+    queue.waiting.splice(at, 0, { job, seal, since: performance.now(), fairnessKey, rank, onEnded });
     this.#next(queue);
   }
 
@@ -130,18 +131,18 @@ export class InProcessDispatcher implements JobDispatcher {
         .finally(() => {
           this.#running.delete(run);
           queue.active--;
-          this.#reduceLoad(waiting.share);
+          this.#reduceLoad(waiting.fairnessKey);
           this.#next(queue);
         });
       this.#running.add(run);
     }
   }
 
-  #reduceLoad(share: string | undefined): void {
-    if (share === undefined) return;
-    const load = (this.#loads.get(share) ?? 1) - 1;
-    if (load > 0) this.#loads.set(share, load);
-    else this.#loads.delete(share);
+  #reduceLoad(fairnessKey: string | undefined): void {
+    if (fairnessKey === undefined) return;
+    const load = (this.#loads.get(fairnessKey) ?? 1) - 1;
+    if (load > 0) this.#loads.set(fairnessKey, load);
+    else this.#loads.delete(fairnessKey);
   }
 
   async #process(queue: JobQueue, { job, seal }: Waiting): Promise<void> {
