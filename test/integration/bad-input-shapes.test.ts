@@ -144,6 +144,9 @@ const wrongShapes: Record<string, readonly string[]> = {
     '{"events":[[]]}',
     '{"events":[{}]}',
     '{"events":[{"timestamp":1}]}',
+    ...['"1"', 'null', 'true', '[1]', '{}', '"2026-01-01T00:00:00Z"'].map(
+      (timestamp) => `{"events":[{"sequence":1,"timestamp":1},{"sequence":2,"timestamp":${timestamp}}]}`,
+    ),
     ...['-1', '1.5', '1e2', '"1"', 'null', '[1]', '9007199254740992', '1e400'].map(
       (sequence) => `{"events":[{"sequence":1},{"sequence":${sequence}}]}`,
     ),
@@ -292,7 +295,7 @@ const wrongShapes: Record<string, readonly string[]> = {
     '{"ciphertexts":["__proto__"]}',
     '{"ciphertexts":["toString"]}',
   ],
-  'log-decryption': ['null', '[]', '"x"', '1'],
+  'log-decryption': ['null', '[]', '"x"', '1', '{"secretName":1}', '{"secretName":["x"]}', '{"commandName":{}}'],
   renew_lease: [
     'null',
     '[]',
