@@ -1,33 +1,11 @@
 import { createHash } from 'node:crypto';
-import { beforeAll, describe, expect, test } from '@jest/globals';
-import {
-  allRouteNames,
-  baseDocument,
-  createScene,
-  headersOf,
-  routeNamed,
-  routeNames,
-  type Scene,
-} from '../support/every-body-route.ts';
-import { testApp } from '../support/test-app.ts';
-import { expectNothingChanged, expectRejection, type WireAnswer, WireServer } from '../support/wire.ts';
+import { describe, expect, test } from '@jest/globals';
+import { bodyRoutes } from '../support/body-routes.ts';
+import { allRouteNames, baseDocument, routeNames } from '../support/every-body-route.ts';
+import { expectNothingChanged, expectRejection } from '../support/wire.ts';
 
-const app = testApp();
-let server: WireServer;
-let scene: Scene;
-beforeAll(async () => {
-  server = await WireServer.listen(app);
-  scene = await createScene(app);
-});
-
-function send(
-  name: string,
-  body: string | Buffer,
-  headers: Readonly<Record<string, string>> = {},
-): Promise<WireAnswer | null> {
-  const route = routeNamed(scene, name);
-  return server.request(route.method, route.url, { headers: headersOf(route, headers), body });
-}
+const routes = bodyRoutes();
+const { send } = routes;
 
 /** Bodies of the wrong shape, by route. */
 const wrongShapes: Record<string, readonly string[]> = {
@@ -327,7 +305,7 @@ describe('wrong types and values', () => {
 
   const cases = Object.entries(wrongShapes).flatMap(([name, bodies]) => bodies.map((body) => [name, body] as const));
   test.each(cases)('%s rejects %s', async (name, body) => {
-    await expectNothingChanged(server, async () => {
+    await expectNothingChanged(routes.server, async () => {
       expectRejection(await send(name, body), 400);
     });
   });
@@ -338,7 +316,7 @@ describe('bodies above the limit for direct commits', () => {
   const pad = (text: string) => text + ' '.repeat(300 * 1024);
 
   test.each(routeNames.payload)('%s rejects wrong shapes', async (name) => {
-    await expectNothingChanged(server, async () => {
+    await expectNothingChanged(routes.server, async () => {
       for (const body of wrongShapes[name]?.slice(0, 4) ?? []) expectRejection(await send(name, pad(body)), 400);
     });
   });
