@@ -5,7 +5,7 @@ import { holdfastVersion } from '../shared/platform/config/config.ts';
 import { ErrorResponse } from '../shared/protocol/errors.ts';
 import { updateKinds } from './routes/paths.ts';
 
-/** Error responses by status. Which ones a route has depends on its access, its body and `described.refusals`. */
+/** Error responses by status. Which ones a route has depends on its access, its body and `described.errorStatuses`. */
 const errorResponses: Readonly<Record<string, string>> = {
   400: 'The request is malformed, or it cannot be carried out',
   401: 'No valid token',
@@ -18,7 +18,7 @@ const errorResponses: Readonly<Record<string, string>> = {
   '5XX': 'Server error. With status 503, retrying is safe and may succeed after Retry-After',
 };
 
-const errorStatusesKey = 'x-refusals';
+const errorStatusesKey = 'x-error-statuses';
 
 type Transform = NonNullable<FastifyDynamicSwaggerOptions['transform']>;
 type RouteSchema = FastifySchema & Record<string, unknown>;
@@ -77,7 +77,7 @@ function describeRoute(schema: RouteSchema, url: string, config: FastifyContextC
   if (contractBody) changed['body'] = Type.Union([schema.body as TSchema, contractBody]);
   if (described.body) changed['body'] = described.body;
   if (described.produces) changed['produces'] = described.produces;
-  if (described.answers) changed['response'] = described.answers;
+  if (described.responses) changed['response'] = described.responses;
   if (url.includes(':kind(')) {
     const params = schema.params as { properties: object; required: string[] };
     changed['params'] = {
@@ -91,7 +91,7 @@ function describeRoute(schema: RouteSchema, url: string, config: FastifyContextC
 
 function errorStatusesOf(schema: RouteSchema, url: string, config: FastifyContextConfig): string[] {
   const { access, body, anyAccept, described = {} } = config;
-  const statuses = new Set(described.refusals?.map(String));
+  const statuses = new Set(described.errorStatuses?.map(String));
   if (access) {
     statuses.add('400').add('5XX');
     if (!anyAccept) statuses.add('415');
@@ -116,5 +116,5 @@ function describeErrors(method: string, operation: Operation): void {
 }
 
 function componentName(status: string): string {
-  return `Refusal${status}`;
+  return `Error${status}`;
 }

@@ -42,10 +42,10 @@ declare module 'fastify' {
     /** Only for the OpenAPI document, where the enforced schemas would say too much or too little. */
     described?: {
       readonly body?: TSchema;
-      readonly answers?: Readonly<Record<number, TSchema>>;
+      readonly responses?: Readonly<Record<number, TSchema>>;
       readonly produces?: readonly string[];
       /** Error statuses besides those implied by access and body. */
-      readonly refusals?: readonly number[];
+      readonly errorStatuses?: readonly number[];
     };
   }
   interface FastifyRequest {

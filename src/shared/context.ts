@@ -190,7 +190,7 @@ export async function createContext(
   );
   metrics.gauge('holdfast_buffered_bodies_waiting', 'Bodies waiting to be decompressed.', () => inflatedBytes.waiting);
 
-  const onRefused = (quota: QuotaName): void => metrics.quotaRefusals.labels(quotaOptions[quota]).inc();
+  const onRefused = (quota: QuotaName): void => metrics.quotaRejections.labels(quotaOptions[quota]).inc();
   const quotas = new Quotas({ db, defaults: config.quotas, logger, onRefused });
   registerQuotaGauges(metrics, db, quotas);
 

@@ -72,7 +72,7 @@ export class AdmittedJobs {
   }
 
   distrust(reason: DistrustReason, jobId: string | undefined): void {
-    this.#metrics.queueDistrusted.labels(reason).inc();
+    this.#metrics.queueRejected.labels(reason).inc();
     const fields = { reason, jobId: shown(jobId) };
     this.#warning.warn(reason, fields, 'rejected a job or body from Redis that no API has put there');
   }

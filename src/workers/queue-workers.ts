@@ -179,7 +179,7 @@ class QueueWorker {
       if (error instanceof DelayedError) throw error;
       if (error instanceof NotAdmittedError) throw new RefusedError(error.message);
       if (error instanceof PayloadTamperedError) this.#admitted.distrust('body', jobId);
-      metrics.jobFaults.labels(name).inc();
+      metrics.jobErrors.labels(name).inc();
       this.#logger.warn({ jobId, job: name, attempt: queued.attemptsMade + 1, err: error }, 'job failed');
       throw redacted(error);
     }

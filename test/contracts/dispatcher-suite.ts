@@ -308,17 +308,18 @@ export function describeDispatcher(
           order.push(idOf(job));
         },
       });
-      const flood = [dispatcher.run(compactionJob('flood'), { share: 'many' })];
+      const flood = [dispatcher.run(compactionJob('flood'), { fairnessKey: 'many' })];
       await until(() => held.arrived() === 1, 'the worker is busy');
-      for (let index = 0; index < 40; index++) flood.push(dispatcher.run(compactionJob('flood'), { share: 'many' }));
+      for (let index = 0; index < 40; index++)
+        flood.push(dispatcher.run(compactionJob('flood'), { fairnessKey: 'many' }));
       // Sent, though not answered: later jobs are ordered after this.
       await dispatcher.enqueue(compactionJob('later'));
       await Promise.all([...Array(3)].map(() => dispatcher.enqueue(compactionJob('later'))));
-      const others = ['a', 'b', 'c'].map((share) => dispatcher.run(compactionJob(share), { share }));
+      const others = ['a', 'b', 'c'].map((fairnessKey) => dispatcher.run(compactionJob(fairnessKey), { fairnessKey }));
       await new Promise((resolve) => setTimeout(resolve, 300));
       held.open();
       await Promise.all(others);
-      const before = order.slice(0, Math.max(...['a', 'b', 'c'].map((share) => order.indexOf(share))));
+      const before = order.slice(0, Math.max(...['a', 'b', 'c'].map((fairnessKey) => order.indexOf(fairnessKey))));
       expect(before.filter((id) => id === 'flood').length).toBeLessThanOrEqual(3);
       await Promise.all(flood);
     });

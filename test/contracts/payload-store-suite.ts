@@ -15,8 +15,8 @@ interface PutOptions {
   readonly room?: RoomName;
   readonly declaredBytes?: number | null;
   readonly key?: string;
-  readonly share?: string;
-  readonly shareLimit?: number | null;
+  readonly fairnessKey?: string;
+  readonly keyLimit?: number | null;
 }
 
 /** The bytes that the store currently counts as held. */
@@ -134,10 +134,10 @@ export function describePayloadStore(name: string, open: OpenPayloadStore): void
         name: string,
         body: AsyncIterable<Buffer>,
         declared: number | null,
-        { room = 'writes', share = 'one', shareLimit = null }: PutOptions = {},
+        { room = 'writes', fairnessKey = 'one', keyLimit = null }: PutOptions = {},
       ) => {
         keys.push(name);
-        return store.put(name, body, { ...small, declaredBytes: declared, room, share, shareLimit });
+        return store.put(name, body, { ...small, declaredBytes: declared, room, fairnessKey, keyLimit });
       };
       const reopen = async (times: Partial<RoomTimes>): Promise<void> => {
         store = await open(4 * mib, times);
@@ -155,7 +155,7 @@ export function describePayloadStore(name: string, open: OpenPayloadStore): void
         const refused = put(2 * mib);
         await expect(refused).rejects.toThrow(UnavailableError);
         await expect(refused).rejects.toMatchObject({ status: 503, retryAfterSeconds: 1 });
-        await put(mib, { share: 'other' });
+        await put(mib, { fairnessKey: 'other' });
         await store.delete(key);
         await put(2 * mib);
       });
@@ -192,7 +192,7 @@ export function describePayloadStore(name: string, open: OpenPayloadStore): void
           await slow.waiting;
           for (let time = 0; time < 3; time++) {
             const name = randomUUID();
-            await put(3 * mib, { key: name, room, share: 'other' });
+            await put(3 * mib, { key: name, room, fairnessKey: 'other' });
             await store.delete(name);
           }
           slow.letGo();
@@ -250,7 +250,7 @@ export function describePayloadStore(name: string, open: OpenPayloadStore): void
         await reopen({ waitMs: 300 });
         await put(3 * mib, { key, room: 'imports' });
         await expect(put(2 * mib, { room: 'imports' })).rejects.toMatchObject({ name: 'NoRoomError', status: 503 });
-        await put(mib, { room: 'imports', share: 'other' });
+        await put(mib, { room: 'imports', fairnessKey: 'other' });
       });
 
       it('counts every byte of a body of unknown size that exceeds the capacity', async () => {
@@ -280,16 +280,16 @@ export function describePayloadStore(name: string, open: OpenPayloadStore): void
         expect(await held(store)).toBe(0);
       });
 
-      it('leaves budget for another share, however much one share sends', async () => {
+      it('leaves budget for another key, however much one key sends', async () => {
         const names = Array.from({ length: 8 }, () => randomUUID());
         const outcomes = await Promise.allSettled(names.map((name) => put(mib / 2, { key: name })));
         expect(outcomes.filter(({ status }) => status === 'fulfilled')).toHaveLength(6);
         expect(outcomes.find(({ status }) => status === 'rejected')).toMatchObject({ reason: { status: 503 } });
-        await put(mib / 2, { share: 'other' });
+        await put(mib / 2, { fairnessKey: 'other' });
         await expect(put(mib / 2)).rejects.toMatchObject({ name: 'NoRoomError' });
       });
 
-      it('drops bodies of the largest share for another one, the youngest first', async () => {
+      it('drops bodies of the largest key for another one, the youngest first', async () => {
         await reopen({ patience: { withYielding: 300, withOthers: 300 } });
         for (const room of ['writes', 'imports'] as const) {
           const bodies = [1, 2, 3].map(() => waitingBody(randomBytes(0.75 * mib), randomBytes(mib / 4)));
@@ -300,7 +300,7 @@ export function describePayloadStore(name: string, open: OpenPayloadStore): void
           }
           const lost = expect(puts[2]).rejects.toMatchObject({ name: 'RoomLostError', status: 503 });
           const other = randomUUID();
-          await put(1.25 * mib, { room, share: 'other', key: other });
+          await put(1.25 * mib, { room, fairnessKey: 'other', key: other });
           await lost;
           for (const each of bodies) each.letGo();
           expect(await Promise.all(puts.slice(0, 2))).toMatchObject([{ bytes: mib }, { bytes: mib }]);
@@ -316,10 +316,10 @@ export function describePayloadStore(name: string, open: OpenPayloadStore): void
             waitingBody(randomBytes(mib / 4), randomBytes(100)),
           ];
           const lost = expect(
-            putBody(randomUUID(), silent.body, 2.5 * mib + 100, { room, share: 'other' }),
+            putBody(randomUUID(), silent.body, 2.5 * mib + 100, { room, fairnessKey: 'other' }),
           ).rejects.toMatchObject({ name: 'RoomLostError', status: 503 });
           await silent.waiting;
-          const staying = putBody(randomUUID(), young.body, mib / 4 + 100, { room, share: 'third' });
+          const staying = putBody(randomUUID(), young.body, mib / 4 + 100, { room, fairnessKey: 'third' });
           await young.waiting;
           // The youngest has stalled, too, and has less.
           await put(mib, { room });
@@ -332,12 +332,12 @@ export function describePayloadStore(name: string, open: OpenPayloadStore): void
         }
       });
 
-      it('makes the bodies of a share wait for each other at its own limit, and no other share', async () => {
+      it('makes the bodies of a key wait for each other at its own limit, and no other key', async () => {
         await reopen({ yieldingWaitMs: 500 });
-        const limited = { shareLimit: mib, share: 'limited' };
+        const limited = { keyLimit: mib, fairnessKey: 'limited' };
         await put(mib, { key, ...limited });
-        await put(mib, { share: 'other' });
-        await expect(put(mib / 2, limited)).rejects.toMatchObject({ name: 'NoRoomError', isShareLimit: true });
+        await put(mib, { fairnessKey: 'other' });
+        await expect(put(mib / 2, limited)).rejects.toMatchObject({ name: 'NoRoomError', isKeyLimit: true });
         await store.delete(key);
         await put(2 * mib, limited);
       });

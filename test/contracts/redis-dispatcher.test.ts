@@ -419,7 +419,7 @@ await describeOnRedis((server) => {
     const payloadKey = randomUUID();
     await dispatcher.run(
       { name: 'append-journal', schema: 1, fence, payloadKey, encoding: 'gzip' },
-      { share: 'org', seal: { key: Buffer.alloc(32, 'sealing-key'), chunks: 1, bytes: 1 } },
+      { fairnessKey: 'org', seal: { key: Buffer.alloc(32, 'sealing-key'), chunks: 1, bytes: 1 } },
     );
     await dispatcher.run(compactionJob('refused')).catch(() => {});
     await dispatcher.run(compactionJob('fails')).catch(() => {});
@@ -444,17 +444,19 @@ await describeOnRedis((server) => {
     expect([...(await admissions.findJobs([kept, over])).keys()]).toEqual([kept]);
   });
 
-  describe('shares', () => {
+  describe('fairness keys', () => {
     it('end with their calls', async () => {
       const { dispatcher } = await api();
       worker(async () => {});
-      await Promise.all([1, 2, 3].map(() => dispatcher.run(compactionJob(), { share: 'org' })));
-      await until(async () => (await redis.exists('holdfast:share:org')) === 0, 'no share is left');
+      await Promise.all([1, 2, 3].map(() => dispatcher.run(compactionJob(), { fairnessKey: 'org' })));
+      await until(async () => (await redis.exists('holdfast:share:org')) === 0, 'no key is left');
     });
 
     it('of dead processes expire', async () => {
       const died = await openApiSide({ url: server().url, admissions, jobResults, waitMs: 30_000 });
-      const abandoned = [1, 2, 3, 4].map(() => died.dispatcher.run(compactionJob(), { share: 'org' }).catch(() => {}));
+      const abandoned = [1, 2, 3, 4].map(() =>
+        died.dispatcher.run(compactionJob(), { fairnessKey: 'org' }).catch(() => {}),
+      );
       await until(async () => (await jobIds(redis)).length === 4, 'they wait');
       died.producer.disconnect();
       expect(await redis.zcard('holdfast:share:org')).toBe(4);
@@ -462,7 +464,7 @@ await describeOnRedis((server) => {
       for (const member of await redis.zrange('holdfast:share:org', 0, -1))
         await redis.zadd('holdfast:share:org', Date.now() - 1, member);
       const { dispatcher, queues } = await api();
-      const run = dispatcher.run(compactionJob('next'), { share: 'org' });
+      const run = dispatcher.run(compactionJob('next'), { fairnessKey: 'org' });
       await until(async () => (await jobIds(redis)).length === 5, 'it waits');
       const queue = await queues.get('small');
       const waiting = await queue.getJobs(['wait', 'prioritized']);
@@ -485,7 +487,7 @@ await describeOnRedis((server) => {
       await server().kill();
       try {
         for (const call of [
-          () => dispatcher.run(compactionJob(), { share: 'org' }),
+          () => dispatcher.run(compactionJob(), { fairnessKey: 'org' }),
           () => dispatcher.enqueue(compactionJob()),
         ]) {
           const { outcome, ms } = await timed(call);
@@ -521,7 +523,7 @@ await describeOnRedis((server) => {
       await dispatcher.enqueue(compactionJob());
       server().pause();
       try {
-        const { outcome, ms } = await timed(() => dispatcher.run(compactionJob(), { share: 'org' }));
+        const { outcome, ms } = await timed(() => dispatcher.run(compactionJob(), { fairnessKey: 'org' }));
         expect(outcome).toBe('QueueAwayError');
         expect(ms).toBeLessThan(15_000);
       } finally {
@@ -636,7 +638,7 @@ await describeOnRedis((server) => {
         await side.dispatcher.run(compactionJob());
         await side.dispatcher.run(compactionJob(), { bytes: 2_000_000 });
         const first = listeners();
-        await Promise.all([...Array(100)].map(() => side.dispatcher.run(compactionJob(), { share: 'org' })));
+        await Promise.all([...Array(100)].map(() => side.dispatcher.run(compactionJob(), { fairnessKey: 'org' })));
         expect(listeners()).toEqual(first);
         await side.close();
         await workers.close();

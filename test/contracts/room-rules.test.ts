@@ -22,8 +22,8 @@ const body = fc.record({
   held: fc.oneof(fc.constant(0), fc.integer({ min: 1, max: 60 })),
   claim: optional(120),
   yields: fc.boolean(),
-  share: fc.constantFrom('a', 'b', 'c'),
-  shareLimit: optional(80),
+  fairnessKey: fc.constantFrom('a', 'b', 'c'),
+  keyLimit: optional(80),
   blockedSince: fc.option(fc.integer({ min: 600, max: now }), { nil: null }),
   stalled: fc.boolean(),
   evicted: fc.boolean(),
@@ -69,10 +69,11 @@ function byRules({ capacity, complete, arriving, which, bytes }: Ask): unknown[]
 }
 
 function forScript({ capacity, complete, arriving, which, bytes }: Ask): object {
-  const bodies = arriving.map(({ claim, shareLimit, blockedSince, evicted, ...rest }) => ({
+  const bodies = arriving.map(({ claim, fairnessKey, keyLimit, blockedSince, evicted, ...rest }) => ({
     ...rest,
     claim: claim ?? -1,
-    limit: shareLimit ?? -1,
+    share: fairnessKey,
+    limit: keyLimit ?? -1,
     blocked: blockedSince ?? 0,
     leaves: evicted,
   }));

@@ -23,18 +23,24 @@ const seed = Number(process.env['HOLDFAST_TEST_FAULT_SEED'] ?? Date.now() % 1_00
 /** Large enough for the blob store, and for a worker with the first replica. */
 const documentBytes = 60_000;
 
+/** The cluster, its pipelines and two CLIs start at the same time; two busy cores take minutes for that. */
+const startMs = 600_000;
+
 /** Every process is restarted once, one after another and under load. */
 const rolloutMs = 600_000;
 
+let starting: Promise<Storm> | undefined;
 let storm: Storm;
 /** Acknowledged while processes of two releases ran. */
 let mixedWrites = 0;
 beforeAll(async () => {
-  storm = await startStorm(seed);
-}, 180_000);
+  starting = startStorm(seed);
+  storm = await starting;
+}, startMs);
 afterAll(async () => {
-  await storm?.[Symbol.asyncDispose]();
-}, 120_000);
+  // Also after a start that took too long: nothing else would stop its processes.
+  await (await starting?.catch(() => undefined))?.[Symbol.asyncDispose]();
+}, startMs);
 
 /** A client of the replica that passes nearly everything to the workers. */
 const queueing = (): RawClient => new RawClient(storm.cluster.apiUrls[0] as string, storm.cluster.token);

@@ -1,31 +1,10 @@
-import { beforeAll, describe, expect, test } from '@jest/globals';
-import {
-  allRouteNames,
-  createScene,
-  headersOf,
-  routeNamed,
-  routeNames,
-  type Scene,
-} from '../support/every-body-route.ts';
-import { testApp } from '../support/test-app.ts';
-import { expectNothingChanged, expectRejection, type WireAnswer, WireServer } from '../support/wire.ts';
+import { describe, expect, test } from '@jest/globals';
+import { bodyRoutes } from '../support/body-routes.ts';
+import { allRouteNames, routeNamed, routeNames } from '../support/every-body-route.ts';
+import { expectNothingChanged, expectRejection } from '../support/wire.ts';
 
-const app = testApp();
-let server: WireServer;
-let scene: Scene;
-beforeAll(async () => {
-  server = await WireServer.listen(app);
-  scene = await createScene(app);
-});
-
-function send(
-  name: string,
-  body: string | Buffer,
-  headers: Readonly<Record<string, string>> = {},
-): Promise<WireAnswer | null> {
-  const route = routeNamed(scene, name);
-  return server.request(route.method, route.url, { headers: headersOf(route, headers), body });
-}
+const routes = bodyRoutes();
+const { send } = routes;
 
 const deep = (levels: number) => `${'['.repeat(levels)}${']'.repeat(levels)}`;
 
@@ -63,8 +42,8 @@ const brokenTexts: [string, (valid: string) => string | Buffer][] = [
 
 describe.each(allRouteNames)('%s rejects the body', (name) => {
   test.each(brokenTexts)('%s', async (_what, make) => {
-    await expectNothingChanged(server, async () => {
-      expectRejection(await send(name, make(routeNamed(scene, name).valid)), 400);
+    await expectNothingChanged(routes.server, async () => {
+      expectRejection(await send(name, make(routeNamed(routes.scene, name).valid)), 400);
     });
   });
 });
@@ -72,7 +51,7 @@ describe.each(allRouteNames)('%s rejects the body', (name) => {
 describe('an empty body', () => {
   const mayBeEmpty = ['start'];
   test.each(allRouteNames.filter((name) => !mayBeEmpty.includes(name)))('is rejected by %s', async (name) => {
-    await expectNothingChanged(server, async () => {
+    await expectNothingChanged(routes.server, async () => {
       expectRejection(await send(name, ''), 400);
     });
   });
@@ -80,8 +59,8 @@ describe('an empty body', () => {
 
 describe('encodings that are not gzip', () => {
   test.each(allRouteNames)('are rejected by %s with 415', async (name) => {
-    const { valid } = routeNamed(scene, name);
-    await expectNothingChanged(server, async () => {
+    const { valid } = routeNamed(routes.scene, name);
+    await expectNothingChanged(routes.server, async () => {
       for (const encoding of ['br', 'deflate', 'zstd', 'gzip, gzip', 'compress', 'x'.repeat(4000)]) {
         expectRejection(await send(name, valid, { 'Content-Encoding': encoding }), 415);
       }
@@ -91,7 +70,7 @@ describe('encodings that are not gzip', () => {
 
 describe('a body that is not gzip although its header says so', () => {
   test.each(allRouteNames)('is rejected by %s', async (name) => {
-    const { valid } = routeNamed(scene, name);
+    const { valid } = routeNamed(routes.scene, name);
     const { gzipSync } = await import('node:zlib');
     const whole = gzipSync(valid);
     const flipped = Buffer.from(whole);
@@ -115,7 +94,7 @@ describe('a body that is not gzip although its header says so', () => {
       ['twice', Buffer.concat([whole, whole])],
       ['compressed twice', gzipSync(whole)],
     ];
-    await expectNothingChanged(server, async () => {
+    await expectNothingChanged(routes.server, async () => {
       for (const [what, body] of bodies) {
         const answer = await send(name, body, { 'Content-Encoding': 'gzip' });
         expect({ what, status: answer?.status }).toEqual({ what, status: 400 });
@@ -130,8 +109,8 @@ describe('bodies above the limit for direct commits', () => {
   const pad = (text: string) => text + ' '.repeat(300 * 1024);
 
   test.each(routeNames.payload)('%s rejects broken JSON', async (name) => {
-    const { valid } = routeNamed(scene, name);
-    await expectNothingChanged(server, async () => {
+    const { valid } = routeNamed(routes.scene, name);
+    await expectNothingChanged(routes.server, async () => {
       expectRejection(await send(name, pad(`${valid}x`)), 400);
       expectRejection(await send(name, pad(valid.slice(0, -1))), 400);
     });
@@ -140,11 +119,11 @@ describe('bodies above the limit for direct commits', () => {
   test.each(routeNames.payload)('%s rejects broken gzip', async (name) => {
     const { gzipSync } = await import('node:zlib');
     const { randomBytes } = await import('node:crypto');
-    const { valid } = routeNamed(scene, name);
+    const { valid } = routeNamed(routes.scene, name);
     const incompressible = `${valid.slice(0, -1)},"x":"${randomBytes(300 * 1024).toString('base64')}"}`;
     const whole = gzipSync(incompressible);
     expect(whole.length).toBeGreaterThan(256 * 1024);
-    await expectNothingChanged(server, async () => {
+    await expectNothingChanged(routes.server, async () => {
       for (const body of [
         whole.subarray(0, -1),
         whole.subarray(0, -8),

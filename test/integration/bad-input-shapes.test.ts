@@ -1,33 +1,11 @@
 import { createHash } from 'node:crypto';
-import { beforeAll, describe, expect, test } from '@jest/globals';
-import {
-  allRouteNames,
-  baseDocument,
-  createScene,
-  headersOf,
-  routeNamed,
-  routeNames,
-  type Scene,
-} from '../support/every-body-route.ts';
-import { testApp } from '../support/test-app.ts';
-import { expectNothingChanged, expectRejection, type WireAnswer, WireServer } from '../support/wire.ts';
+import { describe, expect, test } from '@jest/globals';
+import { bodyRoutes } from '../support/body-routes.ts';
+import { allRouteNames, baseDocument, routeNames } from '../support/every-body-route.ts';
+import { expectNothingChanged, expectRejection } from '../support/wire.ts';
 
-const app = testApp();
-let server: WireServer;
-let scene: Scene;
-beforeAll(async () => {
-  server = await WireServer.listen(app);
-  scene = await createScene(app);
-});
-
-function send(
-  name: string,
-  body: string | Buffer,
-  headers: Readonly<Record<string, string>> = {},
-): Promise<WireAnswer | null> {
-  const route = routeNamed(scene, name);
-  return server.request(route.method, route.url, { headers: headersOf(route, headers), body });
-}
+const routes = bodyRoutes();
+const { send } = routes;
 
 /** Bodies of the wrong shape, by route. */
 const wrongShapes: Record<string, readonly string[]> = {
@@ -144,6 +122,9 @@ const wrongShapes: Record<string, readonly string[]> = {
     '{"events":[[]]}',
     '{"events":[{}]}',
     '{"events":[{"timestamp":1}]}',
+    ...['"1"', 'null', 'true', '[1]', '{}', '"2026-01-01T00:00:00Z"'].map(
+      (timestamp) => `{"events":[{"sequence":1,"timestamp":1},{"sequence":2,"timestamp":${timestamp}}]}`,
+    ),
     ...['-1', '1.5', '1e2', '"1"', 'null', '[1]', '9007199254740992', '1e400'].map(
       (sequence) => `{"events":[{"sequence":1},{"sequence":${sequence}}]}`,
     ),
@@ -292,7 +273,7 @@ const wrongShapes: Record<string, readonly string[]> = {
     '{"ciphertexts":["__proto__"]}',
     '{"ciphertexts":["toString"]}',
   ],
-  'log-decryption': ['null', '[]', '"x"', '1'],
+  'log-decryption': ['null', '[]', '"x"', '1', '{"secretName":1}', '{"secretName":["x"]}', '{"commandName":{}}'],
   renew_lease: [
     'null',
     '[]',
@@ -324,7 +305,7 @@ describe('wrong types and values', () => {
 
   const cases = Object.entries(wrongShapes).flatMap(([name, bodies]) => bodies.map((body) => [name, body] as const));
   test.each(cases)('%s rejects %s', async (name, body) => {
-    await expectNothingChanged(server, async () => {
+    await expectNothingChanged(routes.server, async () => {
       expectRejection(await send(name, body), 400);
     });
   });
@@ -335,7 +316,7 @@ describe('bodies above the limit for direct commits', () => {
   const pad = (text: string) => text + ' '.repeat(300 * 1024);
 
   test.each(routeNames.payload)('%s rejects wrong shapes', async (name) => {
-    await expectNothingChanged(server, async () => {
+    await expectNothingChanged(routes.server, async () => {
       for (const body of wrongShapes[name]?.slice(0, 4) ?? []) expectRejection(await send(name, pad(body)), 400);
     });
   });

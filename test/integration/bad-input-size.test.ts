@@ -1,37 +1,16 @@
 import { gzipSync } from 'node:zlib';
-import { beforeAll, describe, expect, test } from '@jest/globals';
-import {
-  allRouteNames,
-  bomb,
-  createScene,
-  headersOf,
-  routeNamed,
-  routeNames,
-  type Scene,
-} from '../support/every-body-route.ts';
-import { createTestApp, testApp } from '../support/test-app.ts';
-import { expectNothingChanged, expectRejection, head, settled, type WireAnswer, WireServer } from '../support/wire.ts';
+import { describe, expect, test } from '@jest/globals';
+import { bodyRoutes } from '../support/body-routes.ts';
+import { allRouteNames, bomb, createScene, headersOf, routeNamed, routeNames } from '../support/every-body-route.ts';
+import { createTestApp } from '../support/test-app.ts';
+import { expectNothingChanged, expectRejection, head, settled, WireServer } from '../support/wire.ts';
 
 const mib = 1024 * 1024;
 
-const app = testApp({
+const routes = bodyRoutes({
   settings: { HOLDFAST_MAX_BODY_BYTES: String(32 * mib), HOLDFAST_MAX_CONTROL_BODY_BYTES: String(4 * mib) },
 });
-let server: WireServer;
-let scene: Scene;
-beforeAll(async () => {
-  server = await WireServer.listen(app);
-  scene = await createScene(app);
-});
-
-function send(
-  name: string,
-  body: string | Buffer,
-  headers: Readonly<Record<string, string>> = {},
-): Promise<WireAnswer | null> {
-  const route = routeNamed(scene, name);
-  return server.request(route.method, route.url, { headers: headersOf(route, headers), body });
-}
+const { app, send } = routes;
 
 const gzip = { 'Content-Encoding': 'gzip' };
 
@@ -72,7 +51,7 @@ describe('gzip bombs', () => {
   });
 
   test.each(routeNames.control)('%s answers 413', async (name) => {
-    await expectNothingChanged(server, () =>
+    await expectNothingChanged(routes.server, () =>
       bounded(64 * mib, async () => {
         expectRejection(await send(name, bombs.control, gzip), 413);
         expectRejection(await send(name, bombs.nested, gzip), 400);
@@ -83,7 +62,7 @@ describe('gzip bombs', () => {
   test.each(
     routeNames.payload.flatMap((name) => (['honest', 'lying', 'large'] as const).map((kind) => [name, kind] as const)),
   )('%s answers 413 to one that is %s', async (name, kind) => {
-    await expectNothingChanged(server, () =>
+    await expectNothingChanged(routes.server, () =>
       bounded(160 * mib, async () => {
         expectRejection(await send(name, bombs[kind], gzip), 413);
       }),
@@ -108,7 +87,7 @@ describe('gzip bombs', () => {
   });
 
   test('twenty at once use no more memory than a few', async () => {
-    await expectNothingChanged(server, () =>
+    await expectNothingChanged(routes.server, () =>
       bounded(400 * mib, async () => {
         const answers = await Promise.all(
           Array.from({ length: 20 }, (_, index) =>
@@ -129,10 +108,13 @@ describe('bodies that are too large without compression', () => {
   test.each(routeNames.control)(
     '%s answers 413 before reading the body when Content-Length is too large',
     async (name) => {
-      const route = routeNamed(scene, name);
-      await expectNothingChanged(server, async () => {
+      const route = routeNamed(routes.scene, name);
+      await expectNothingChanged(routes.server, async () => {
         expectRejection(
-          await server.send(head(route.method, route.url, { headers: headersOf(route), length: 4 * mib + 1 }), '{'),
+          await routes.server.send(
+            head(route.method, route.url, { headers: headersOf(route), length: 4 * mib + 1 }),
+            '{',
+          ),
           413,
         );
       });
@@ -140,11 +122,11 @@ describe('bodies that are too large without compression', () => {
   );
 
   test.each(routeNames.payload)('%s answers 413 before it has read one that says so', async (name) => {
-    const route = routeNamed(scene, name);
-    await expectNothingChanged(server, async () => {
+    const route = routeNamed(routes.scene, name);
+    await expectNothingChanged(routes.server, async () => {
       for (const length of [32 * mib + 1, 2 ** 40, Number.MAX_SAFE_INTEGER]) {
         expectRejection(
-          await server.send(head(route.method, route.url, { headers: headersOf(route), length }), '{'),
+          await routes.server.send(head(route.method, route.url, { headers: headersOf(route), length }), '{'),
           413,
         );
       }
@@ -152,9 +134,9 @@ describe('bodies that are too large without compression', () => {
   });
 
   test.each(allRouteNames)('%s answers 413 once a chunked body has grown too large', async (name) => {
-    const route = routeNamed(scene, name);
-    await expectNothingChanged(server, async () => {
-      const connection = server.connect();
+    const route = routeNamed(routes.scene, name);
+    await expectNothingChanged(routes.server, async () => {
+      const connection = routes.server.connect();
       const maxBytes = route.kind === 'control' ? 4 * mib : 32 * mib;
       await connection.write(
         head(route.method, route.url, { headers: headersOf(route, { 'Transfer-Encoding': 'chunked' }) }),
@@ -179,7 +161,7 @@ describe('bodies with very many elements', () => {
     ['events/batch', `{"events":[${many(1_000_000, '{"sequence":7},')}]}`],
     ['checkpoint', `{"version":3,"deployment":{"resources":${many(1_000_000, '{},')}]}}`],
   ])('%s', async (name, body) => {
-    await expectNothingChanged(server, () =>
+    await expectNothingChanged(routes.server, () =>
       bounded(300 * mib, async () => {
         expectRejection(await send(name, gzipSync(body), gzip), name === 'checkpoint' ? 400 : 413);
       }),
@@ -202,7 +184,7 @@ describe('bodies with very many elements', () => {
     ['rename', `{"newName":"${'x'.repeat(3 * mib)}"}`, 400],
     ['create stack', `{"stackName":"${'x'.repeat(3 * mib)}"}`, 400],
   ] as const)('%s rejects them %#', async (name, body, status) => {
-    await expectNothingChanged(server, () =>
+    await expectNothingChanged(routes.server, () =>
       bounded(200 * mib, async () => {
         expectRejection(await send(name, gzipSync(body), gzip), status);
       }),
@@ -210,19 +192,19 @@ describe('bodies with very many elements', () => {
   });
 
   test('a value of the largest allowed size is encrypted and decrypted', async () => {
-    const { idle } = scene;
+    const { idle } = routes.scene;
     const plaintext = Buffer.alloc(2.9 * mib, 'x').toString('base64');
     const encrypted = await app.call('POST', `${idle.path}/encrypt`, { auth: idle.auth, body: { plaintext } });
     expect(encrypted.status).toBe(200);
     const { ciphertext } = encrypted.json;
-    // The ciphertext is a little longer than the value and above the limit of this server.
+    // The ciphertext is a little longer than the value and above the limit of this routes.server.
     const decrypted = await app.call('POST', `${idle.path}/decrypt`, { auth: idle.auth, body: { ciphertext } });
     expect([200, 413]).toContain(decrypted.status);
     if (decrypted.status === 200) expect(decrypted.json.plaintext).toBe(plaintext);
   });
 
   test('ten thousand entries and a hundred thousand events are accepted', async () => {
-    const { journal, plain } = scene;
+    const { journal, plain } = routes.scene;
     const entries = Array.from(
       { length: 10_000 },
       (_, index) => `{"version":1,"kind":0,"sequenceID":${index + 1},"operationID":${index + 1}}`,

@@ -168,6 +168,26 @@ describe('full checkpoints', () => {
     expect(exported.text).toBe(`{"version":4,"features":["taint"],"deployment":${inner}}`);
   });
 
+  test.each([
+    ['long ones', `[${'"taint",'.repeat(9_000)}"taint"]`, /features.*64 KiB/],
+    ['a text', '"taint"', /"features" is not an array/],
+    ['an object', '{"taint":true}', /"features" is not an array/],
+  ])('features that are not kept are refused, and change nothing: %s', async (_name, features, message) => {
+    const stack = await createStack(app);
+    const update = await startUpdate(app, stack);
+    const send = (text: string, version: number) =>
+      app.call('PATCH', `${update.path}/checkpoint`, {
+        auth: update.lease,
+        body: `{"version":${version},"features":${text},"deployment":{"resources":null}}`,
+      });
+    await ok(send('null', 3));
+    const refused = await send(features, 4);
+    expect(refused.status).toBe(400);
+    expect(refused.json.message).toMatch(message);
+    const exported = await ok(app.call('GET', `${stack.path}/export`, { auth: stack.auth }));
+    expect(exported.text).toBe('{"version":3,"deployment":{"resources":null}}');
+  });
+
   test('a body above the direct limit goes through a job and is exported unchanged', async () => {
     const stack = await createStack(app);
     const update = await startUpdate(app, stack);

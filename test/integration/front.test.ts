@@ -223,7 +223,7 @@ test('a route without a body ignores it', async () => {
 
 describe('connections', () => {
   const refused = async (limited: TestApp): Promise<Record<string, number>> => {
-    const { values } = await limited.context.metrics.connectionsRefused.get();
+    const { values } = await limited.context.metrics.connectionsRejected.get();
     return Object.fromEntries(values.map(({ labels, value }) => [labels.limit, value]));
   };
   const ask = async (connection: WireConnection, headers = {}): Promise<WireAnswer | null> => {

@@ -95,7 +95,7 @@ describe('the OpenAPI document', () => {
         .reduce<unknown>((at, key) => (at as Record<string, unknown> | undefined)?.[key], document);
       expect({ reference, found: typeof found }).toEqual({ reference, found: 'object' });
     }
-    expect(text).not.toContain('x-refusals');
+    expect(text).not.toContain('x-error-statuses');
   });
 
   test('describes each operation, who may call it and how it may end', () => {

@@ -1,5 +1,6 @@
 import type { BlobStore } from '../../src/shared/platform/blobs/blob-store.ts';
 import { openBlobStore } from '../../src/shared/platform/blobs/blob-stores.ts';
+import { withPut } from './replaced-put.ts';
 
 /** A file blob store whose puts wait at a gate while it is shut. */
 export async function openGatedBlobs(directory: string): Promise<{
@@ -11,23 +12,13 @@ export async function openGatedBlobs(directory: string): Promise<{
   const store = await openBlobStore({ kind: 'files', directory });
   let gate: PromiseWithResolvers<void> | null = null;
   let waiting = 0;
-  const blobs: BlobStore = {
-    put: async (key, body, options) => {
-      const stored = await store.put(key, body, options);
-      waiting++;
-      await gate?.promise;
-      waiting--;
-      return stored;
-    },
-    open: (key, options) => store.open(key, options),
-    stat: (key) => store.stat(key),
-    delete: (key) => store.delete(key),
-    list: (prefix, after) => store.list(prefix, after),
-    findAbsent: (keys) => store.findAbsent(keys),
-    sweepUnfinished: (olderThanMs) => store.sweepUnfinished(olderThanMs),
-    check: (timeoutMs) => store.check(timeoutMs),
-    close: () => store.close(),
-  };
+  const blobs = withPut(store, async (key, body, options) => {
+    const stored = await store.put(key, body, options);
+    waiting++;
+    await gate?.promise;
+    waiting--;
+    return stored;
+  });
   return {
     blobs,
     waiting: () => waiting,

@@ -1,6 +1,7 @@
 import type { BlobStore } from '../../src/shared/platform/blobs/blob-store.ts';
 import { BlobStoreUnavailableError } from '../../src/shared/platform/blobs/blob-store.ts';
 import { openBlobStore } from '../../src/shared/platform/blobs/blob-stores.ts';
+import { withPut } from './replaced-put.ts';
 
 /**
  * A file blob store behind a connection that can be frozen: a put then fails for the caller while its request is still
@@ -36,19 +37,8 @@ export async function openLateBlobs(directory: string): Promise<LateBlobs> {
     );
     throw new BlobStoreUnavailableError('timeout', 'blob store did not answer in time (put)');
   };
-  const blobs: BlobStore = {
-    put,
-    open: (key, options) => store.open(key, options),
-    stat: (key) => store.stat(key),
-    delete: (key) => store.delete(key),
-    list: (prefix, after) => store.list(prefix, after),
-    findAbsent: (keys) => store.findAbsent(keys),
-    sweepUnfinished: (olderThanMs) => store.sweepUnfinished(olderThanMs),
-    check: (timeoutMs) => store.check(timeoutMs),
-    close: () => store.close(),
-  };
   return {
-    blobs,
+    blobs: withPut(store, put),
     onTheWay: () => late.length,
     freeze: () => {
       frozen = true;

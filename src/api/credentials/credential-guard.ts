@@ -197,7 +197,7 @@ export class CredentialGuard {
     { credential, kind, request }: CredentialUse,
     reason: 'malformed' | 'remembered' | 'unknown' | 'too-many',
   ): null {
-    this.#options.metrics.credentialsRefused.labels(credential, reason).inc();
+    this.#options.metrics.credentialsRejected.labels(credential, reason).inc();
     this.#log.note({ address: this.#addressOf(request), credential, kind, reason });
     return null;
   }

@@ -58,12 +58,12 @@ export async function receiveBody(
   maxBytes: number,
 ): Promise<InflatedBody> {
   const encoding = bodyEncoding(request);
-  const share = (request.params as { organization?: string }).organization ?? '';
-  const bounds = { declaredBytes: declaredBytes(request), maxBytes, share };
+  const fairnessKey = (request.params as { organization?: string }).organization ?? '';
+  const bounds = { declaredBytes: declaredBytes(request), maxBytes, fairnessKey };
   assertDeclaredSize(bounds.declaredBytes, maxBytes);
   const arrived = await bodyBuffer.receive(checkedBody(request.raw, config.limits.minBodyBytesPerSecond), bounds);
   try {
-    const options = { maxBytes, weight: parsedWeight, waitMs: inflateWaitMs, share };
+    const options = { maxBytes, weight: parsedWeight, waitMs: inflateWaitMs, fairnessKey };
     const inflated = await bodyBuffer.inflate(arrived.body, encoding, options);
     if (encoding === 'gzip') {
       arrived.release();

@@ -13,7 +13,7 @@ export function registerBeginUpdateRoute(app: RouteScope, { beginning }: ApiServ
     {
       config: {
         access: { kind: 'organization', role: 'member' },
-        described: { answers: { 200: BeginUpdateResponse }, refusals: [409] },
+        described: { responses: { 200: BeginUpdateResponse }, errorStatuses: [409] },
       },
       schema: {
         tags: ['updates'],

@@ -38,7 +38,7 @@ function saveCheckpoint(app: RouteScope, { submitWrite, updates }: ApiServices, 
       config: {
         access: { kind: 'lease', fenced: true },
         body: 'payload',
-        described: { body: bodies[kind], refusals: [409] },
+        described: { body: bodies[kind], errorStatuses: [409] },
       },
       schema: {
         tags: ['checkpoints'],

@@ -47,7 +47,7 @@ function listEvents(app: RouteScope, { events }: ApiServices): void {
     {
       config: {
         access: { kind: 'organization', role: 'viewer' },
-        described: { answers: { 200: Type.Union([EventsResponse, ContractEventsResponse]) } },
+        described: { responses: { 200: Type.Union([EventsResponse, ContractEventsResponse]) } },
       },
       schema: {
         tags,

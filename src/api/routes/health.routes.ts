@@ -3,7 +3,7 @@ import { Type } from 'typebox';
 import type { ApiServices } from '../api-services.ts';
 
 const Status = Type.Object({ status: Type.String() }, { additionalProperties: true });
-const described = { answers: { 200: Status, 503: Status } };
+const described = { responses: { 200: Status, 503: Status } };
 const tags = ['health'];
 
 /**
@@ -31,7 +31,7 @@ export function registerHealthRoutes(app: FastifyInstance, { config, health, met
     '/metrics',
     {
       logLevel: 'warn',
-      config: { described: { answers: { 200: Type.String() }, produces: ['text/plain'] } },
+      config: { described: { responses: { 200: Type.String() }, produces: ['text/plain'] } },
       schema: { summary: 'Get Prometheus metrics', tags },
     },
     async (_request, reply) => reply.type(metrics.registry.contentType).send(await metrics.registry.metrics()),

@@ -26,7 +26,7 @@ function listUpdates(app: RouteScope, { history, stacks }: ApiServices): void {
   app.get(
     `${stackPath}/updates`,
     {
-      config: { ...config, described: { answers: { 200: HistoryResponse } } },
+      config: { ...config, described: { responses: { 200: HistoryResponse } } },
       schema: { ...common, summary: 'List updates, newest first', querystring: HistoryQuery },
     },
     async ({ params, query, dialect }, reply) => {
@@ -46,7 +46,7 @@ function getLatestUpdate(app: RouteScope, { history, stacks }: ApiServices): voi
   app.get(
     `${stackPath}/updates/latest`,
     {
-      config: { ...config, described: { answers: { 200: LatestUpdateResponse } } },
+      config: { ...config, described: { responses: { 200: LatestUpdateResponse } } },
       schema: { ...common, summary: 'Get the most recent update' },
     },
     async ({ params, dialect }, reply) => {

@@ -16,7 +16,7 @@ export function registerJournalRoutes(app: RouteScope, services: ApiServices): v
       config: {
         access: { kind: 'lease', fenced: true },
         body: 'payload',
-        described: { body: JournalEntriesRequest, refusals: [409] },
+        described: { body: JournalEntriesRequest, errorStatuses: [409] },
       },
       schema: {
         tags: ['checkpoints'],

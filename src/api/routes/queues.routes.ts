@@ -19,9 +19,9 @@ export function registerQueueRoutes(app: FastifyInstance, services: ApiServices,
       onRequest: (request, reply) => admitSiteAdmin(services, request, reply),
       config: {
         described: {
-          answers: { 200: Type.Unknown() },
+          responses: { 200: Type.Unknown() },
           produces: ['text/html', 'application/json'],
-          refusals: [401, 403],
+          errorStatuses: [401, 403],
         },
       },
       schema: {

@@ -1,6 +1,6 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { type TSchema, Type } from 'typebox';
-import { AnyObject, StackParams } from '../../shared/protocol/core.ts';
+import { StackParams } from '../../shared/protocol/core.ts';
 import {
   BatchDecryptRequest,
   BatchDecryptResponse,
@@ -10,6 +10,7 @@ import {
   DecryptResponse,
   EncryptRequest,
   EncryptResponse,
+  LogDecryptionRequest,
 } from '../../shared/protocol/secrets.ts';
 import type { ApiServices } from '../api-services.ts';
 import { receiveBody } from '../plugins/body.ts';
@@ -100,7 +101,7 @@ function logDecryptions(app: RouteScope): void {
         schema: {
           ...common,
           summary: 'Record that secrets were shown',
-          body: AnyObject,
+          body: LogDecryptionRequest,
           response: { 204: Type.Null() },
         },
       },
@@ -135,7 +136,7 @@ async function respondFrom(
 
 /** Config of a route that reads its body itself, within its own size limit. */
 function reading(body: TSchema, response: TSchema) {
-  return { body: 'payload', described: { body, answers: { 200: response } } } as const;
+  return { body: 'payload', described: { body, responses: { 200: response } } } as const;
 }
 
 async function* valueJson(name: string, value: Buffer): AsyncGenerator<string> {

@@ -81,7 +81,7 @@ function getDefaultOrganization(app: RouteScope, { users }: ApiServices): void {
   app.get(
     '/api/user/organizations/default',
     {
-      config: { access: user, described: { refusals: [404] } },
+      config: { access: user, described: { errorStatuses: [404] } },
       schema: {
         tags,
         summary: 'Get the organization for unqualified stack names',
@@ -132,7 +132,7 @@ function getOpenApi(app: RouteScope): void {
   app.get(
     '/api/openapi.json',
     {
-      config: { access: { kind: 'public' }, anyAccept: true, described: { answers: { 200: AnyObject } } },
+      config: { access: { kind: 'public' }, anyAccept: true, described: { responses: { 200: AnyObject } } },
       schema: { tags, summary: 'Get this document' },
     },
     async (_request, reply) => reply.type('application/json').send(JSON.stringify(app.swagger())),

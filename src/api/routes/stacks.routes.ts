@@ -55,7 +55,7 @@ function createStack(app: RouteScope, services: ApiServices): void {
       config: {
         access: { kind: 'user' },
         body: 'payload',
-        described: { body: CreateStackRequest, refusals: [403, 409] },
+        described: { body: CreateStackRequest, errorStatuses: [403, 409] },
       },
       schema: {
         tags,
@@ -100,7 +100,7 @@ function listStacks(app: RouteScope, { stacks }: ApiServices): void {
   app.get(
     '/api/user/stacks',
     {
-      config: { access: { kind: 'user' }, described: { answers: { 200: ListStacksResponse } } },
+      config: { access: { kind: 'user' }, described: { responses: { 200: ListStacksResponse } } },
       schema: { tags, summary: 'List stacks', security: apiToken, querystring: ListStacksQuery },
     },
     async ({ caller, dialect, query }, reply) => {
@@ -145,7 +145,7 @@ function deleteStack(app: RouteScope, { stacks }: ApiServices): void {
   app.delete(
     stackPath,
     {
-      config: { ...admin, described: { refusals: [409] } },
+      config: { ...admin, described: { errorStatuses: [409] } },
       schema: {
         tags,
         summary: 'Delete a stack',
@@ -168,7 +168,7 @@ function renameStack(app: RouteScope, { renaming }: ApiServices): void {
   app.post(
     `${stackPath}/rename`,
     {
-      config: { ...member, contractBody: ContractRenameStackRequest, described: { refusals: [409] } },
+      config: { ...member, contractBody: ContractRenameStackRequest, described: { errorStatuses: [409] } },
       schema: {
         tags,
         summary: 'Rename a stack',

@@ -15,7 +15,7 @@ import { importResponse } from './response-mappers.ts';
 
 const tags = ['state'];
 const viewer = { access: { kind: 'organization', role: 'viewer' } } as const;
-const exporting = { ...viewer, described: { answers: { 200: UntypedDeployment } } } as const;
+const exporting = { ...viewer, described: { responses: { 200: UntypedDeployment } } } as const;
 const member = { access: { kind: 'organization', role: 'member' } } as const;
 
 /** Export and import of deployment documents, byte for byte. */
@@ -55,7 +55,7 @@ function importState(app: RouteScope, { states, submitWrite }: ApiServices): voi
   app.post(
     `${stackPath}/import`,
     {
-      config: { ...member, body: 'payload', described: { body: UntypedDeployment, refusals: [409] } },
+      config: { ...member, body: 'payload', described: { body: UntypedDeployment, errorStatuses: [409] } },
       schema: {
         tags,
         summary: 'Import a deployment as a new version',

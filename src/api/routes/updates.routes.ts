@@ -46,7 +46,7 @@ function createUpdate(app: RouteScope, { updates }: ApiServices): void {
     app.post(
       `${stackPath}/${kind}`,
       {
-        config: { ...member, contractBody: ContractCreateUpdateRequest, described: { refusals: [409] } },
+        config: { ...member, contractBody: ContractCreateUpdateRequest, described: { errorStatuses: [409] } },
         schema: {
           tags,
           summary: `Create an update of kind ${kind}`,
@@ -68,7 +68,7 @@ function startUpdate(app: RouteScope, { updates }: ApiServices): void {
   app.post(
     updatePath,
     {
-      config: { ...member, described: { refusals: [409] } },
+      config: { ...member, described: { errorStatuses: [409] } },
       schema: {
         tags,
         summary: 'Start an update',
@@ -95,7 +95,7 @@ function getUpdate(app: RouteScope, { history }: ApiServices): void {
     {
       config: {
         ...viewer,
-        described: { answers: { 200: Type.Union([GetUpdateResponse, ContractGetUpdateResponse]) } },
+        described: { responses: { 200: Type.Union([GetUpdateResponse, ContractGetUpdateResponse]) } },
       },
       schema: { tags, summary: 'Get an update', security: apiToken, params: UpdateParams },
     },
@@ -161,7 +161,7 @@ function completeUpdate(app: RouteScope, { updates }: ApiServices): void {
   app.post(
     `${updatePath}/complete`,
     {
-      config: { access: { kind: 'lease', ended: true }, described: { refusals: [409] } },
+      config: { access: { kind: 'lease', ended: true }, described: { errorStatuses: [409] } },
       schema: {
         tags,
         summary: 'Complete an update',

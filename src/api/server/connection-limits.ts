@@ -9,7 +9,7 @@ import { rawResponse } from './raw-response.ts';
 const logEveryMs = 10_000;
 /** Maximum number of refused connections that are kept open to read the error response; others are closed without one. */
 const maxRefusing = 128;
-const refusalMs = 1_000;
+const responseMs = 1_000;
 
 type Reason = 'total' | 'address';
 
@@ -68,15 +68,15 @@ export class ConnectionLimits {
   }
 
   #refuse(socket: Socket, reason: Reason, canRespond: boolean): false {
-    this.#metrics.connectionsRefused.labels(reason).inc();
-    this.#logRefusal(reason);
+    this.#metrics.connectionsRejected.labels(reason).inc();
+    this.#logRejection(reason);
     if (!canRespond || this.#refusing >= maxRefusing) {
       socket.destroy();
       return false;
     }
     this.#refusing++;
     // Discard what it sends for a moment: closing with unread bytes would reset the connection before the client reads the response.
-    const timer = setTimeout(() => socket.destroy(), refusalMs);
+    const timer = setTimeout(() => socket.destroy(), responseMs);
     socket.once('close', () => {
       clearTimeout(timer);
       this.#refusing--;
@@ -86,7 +86,7 @@ export class ConnectionLimits {
     return false;
   }
 
-  #logRefusal(reason: Reason): void {
+  #logRejection(reason: Reason): void {
     this.#refusedSinceLog++;
     const now = performance.now();
     if (now - this.#loggedAt < logEveryMs) return;

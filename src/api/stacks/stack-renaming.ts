@@ -78,7 +78,7 @@ export class StackRenaming {
       to,
       requestedBy: caller.userId,
     });
-    const options = { bytes: storedBytes, share: from.organization };
+    const options = { bytes: storedBytes, fairnessKey: from.organization };
     try {
       if (isSmall) return await renameStack.run(jobServices, renaming, assertAwaited);
       await assertAwaited();

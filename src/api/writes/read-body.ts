@@ -42,7 +42,7 @@ export interface MemoryBodyOptions {
   /** Maximum wait for memory, in ms. */
   readonly waitMs: number;
   /** The organization whose share of the memory it counts against. */
-  readonly share: string;
+  readonly fairnessKey: string;
 }
 
 /**
@@ -84,8 +84,8 @@ export class MemoryBody implements WriteBody, Disposable {
   }
 
   async #inflate(maxBytes: number, weight: number): Promise<Buffer> {
-    const { bodyBuffer, waitMs, share } = this.#options;
-    const inflated = await bodyBuffer.inflate(this.#body, this.#encoding, { maxBytes, weight, waitMs, share });
+    const { bodyBuffer, waitMs, fairnessKey } = this.#options;
+    const inflated = await bodyBuffer.inflate(this.#body, this.#encoding, { maxBytes, weight, waitMs, fairnessKey });
     this.#release = inflated.release;
     return inflated.body;
   }

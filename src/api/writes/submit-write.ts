@@ -53,7 +53,7 @@ export function createSubmitWrite(parts: WriteParts): SubmitWrite {
     const declared = declaredBytes(request);
     if (declared !== null) metrics.commitBytes.labels(label).inc(declared);
     const body = await readBody(request, config);
-    const submission = { request, write, input, share: shareOf(request) };
+    const submission = { request, write, input, fairnessKey: fairnessKeyOf(request) };
     if (body.direct === null) await commitOnWorker(parts, submission, body);
     else await commitHere(parts, submission, body.direct, body.encoding);
     timer();
@@ -65,7 +65,7 @@ interface Submission<I, J> {
   readonly write: WriteDefinition<I, J>;
   readonly input: I;
   /** The organization whose share of room, memory and workers the call counts against. */
-  readonly share: string;
+  readonly fairnessKey: string;
 }
 
 /** Commits a body in this process. The memory for the inflated body is reserved until the commit ends. */
@@ -75,14 +75,14 @@ async function commitHere<I, J>(
   bytes: Buffer,
   encoding: BodyEncoding,
 ): Promise<void> {
-  const { write, share } = submission;
+  const { write, fairnessKey } = submission;
   const job = await admit(services, submission);
   const { maxBatchBytes, maxBodyBytes } = config.limits;
   const options = {
     bodyBuffer,
     maxBatchBytes: Math.min(maxBatchBytes, maxBodyBytes),
     waitMs: write.room === 'imports' ? unretriedWaitMs : retriedWaitMs,
-    share,
+    fairnessKey,
   };
   const run = async (): Promise<void> => {
     using body = new MemoryBody(bytes, encoding, options);
@@ -96,25 +96,25 @@ async function commitOnWorker<I, J extends BodilessJob>(
   submission: Submission<I, J>,
   { declared, encoding, stream }: IncomingBody,
 ): Promise<void> {
-  const { request, write, share } = submission;
+  const { request, write, fairnessKey } = submission;
   const payloadKey = randomUUID();
-  const { inFlightBytes: shareLimit } = await quotas.limitsOf(share);
+  const { inFlightBytes: keyLimit } = await quotas.limitsOf(fairnessKey);
   const options = {
     maxBytes: config.limits.maxBodyBytes,
     declaredBytes: declared,
     room: write.room,
-    share,
-    shareLimit,
+    fairnessKey,
+    keyLimit,
   };
   const { bytes, seal } = await payloads.put(payloadKey, stream, options).catch((error: unknown) => {
-    if (shareLimit === null || !(error instanceof NoRoomError) || !error.isShareLimit) throw error;
+    if (keyLimit === null || !(error instanceof NoRoomError) || !error.isKeyLimit) throw error;
     quotas.refused('inFlightBytes');
-    throw new TooManyInFlightError(share, shareLimit);
+    throw new TooManyInFlightError(fairnessKey, keyLimit);
   });
   try {
     const job = await admit(services, submission);
     // From here on the body is committed even if the client disconnects.
-    const running = dispatcher.run({ ...job, payloadKey, encoding }, { bytes, seal, share });
+    const running = dispatcher.run({ ...job, payloadKey, encoding }, { bytes, seal, fairnessKey });
     await awaitCommit(services, write, job, running);
   } catch (error) {
     // A job that may still be running needs its body.
@@ -146,6 +146,6 @@ async function awaitCommit<I, J>(
   else await commit;
 }
 
-function shareOf(request: FastifyRequest): string {
+function fairnessKeyOf(request: FastifyRequest): string {
   return (request.params as { organization: string }).organization;
 }

@@ -7,6 +7,7 @@ import { addPeopleCommands } from './people-commands.ts';
 import { addQuotaCommands } from './quota-commands.ts';
 import { addReconcileCommand } from './reconcile-command.ts';
 import { addScrubCommand } from './scrub-command.ts';
+import { addTokenCommands } from './token-commands.ts';
 
 /** Adds the commands of `holdfast admin`. */
 export function addAdminCommands(admin: Command, run: CommandRun): void {
@@ -22,6 +23,7 @@ See docs/operations.md for quotas ("Limits and quotas") and journals ("A journal
   );
   admin.commandsGroup('Organizations, users and tokens:');
   addPeopleCommands(admin, open);
+  addTokenCommands(admin, open);
   admin.commandsGroup('Quotas:');
   addQuotaCommands(admin, open);
   admin.commandsGroup('Keys:');

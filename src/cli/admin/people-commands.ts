@@ -1,10 +1,16 @@
 import type { Command } from 'commander';
-import type { IdentityRepository } from '../../shared/identity/identity-repository.ts';
-import type { PeopleRepository, PersonRow } from '../../shared/identity/people-repository.ts';
-import { type Role, roles } from '../../shared/identity/roles.ts';
-import { mintToken } from '../../shared/platform/crypto/secret-token.ts';
+import { roles } from '../../shared/identity/roles.ts';
 import { isLogin, isOrganizationName } from '../../shared/stacks/names.ts';
-import { CommandRefusedError, type OpenSession } from './admin-session.ts';
+import type { OpenSession } from './admin-session.ts';
+import {
+  findOrganization,
+  findUser,
+  notIn,
+  refused,
+  refuseLastAdmin,
+  refuseLastSiteAdmin,
+  toRole,
+} from './people-rules.ts';
 import { changeAction, questionAction, type Work } from './people-transaction.ts';
 
 interface InOrganization {
@@ -23,7 +29,7 @@ const organizationOption = ['--organization <organization>', 'the organization (
 const roleOption = ['--role <role>', `${roles.join(', ')} (default: member)`] as const;
 const forceOption = ['--force', 'even for the last admin of an organization or the last site admin'] as const;
 
-/** Adds the commands that manage organizations, users and tokens. */
+/** Adds the commands that manage organizations and users, and the list of both with their tokens. */
 export function addPeopleCommands(admin: Command, open: OpenSession): void {
   admin
     .command('create-organization')
@@ -83,23 +89,10 @@ export function addPeopleCommands(admin: Command, open: OpenSession): void {
     .option(...forceOption)
     .action(changeAction(open, unsetSiteAdmin));
   admin
-    .command('create-token')
-    .description('create a token and print it')
-    .argument('<login>')
-    .option('--description <text>', 'purpose of the token')
-    .option('--days <days>', 'days until it expires (default: never)')
-    .action(changeAction(open, createToken));
-  admin
     .command('list')
     .description('list organizations with members, site admins, deactivated users, and tokens')
     .option('--user <login>', 'only for this user')
     .action(questionAction(open, list));
-  admin
-    .command('revoke')
-    .description('revoke a token, or all tokens of a user: revoke --user <login>')
-    .argument('[token-id]')
-    .option('--user <login>', 'revoke all tokens of this user')
-    .action(changeAction(open, revoke));
 }
 
 async function createOrganization({ identity, say }: Work, name: string): Promise<void> {
@@ -226,38 +219,6 @@ async function unsetSiteAdmin({ people, say }: Work, login: string, { force }: F
   say(`User ${user.login} is ${user.siteAdmin ? 'no longer' : 'not'} a site admin.`);
 }
 
-async function createToken(
-  { identity, people, say }: Work,
-  login: string,
-  { days, description = '' }: { readonly days?: string; readonly description?: string },
-): Promise<void> {
-  const user = await findUser(people, login);
-  if (!user.isActive) throw refused(`user ${user.login} is deactivated: holdfast admin reactivate-user ${user.login}`);
-  if (days !== undefined && !/^[1-9]\d{0,4}$/.test(days)) throw refused('--days must be a whole number of days');
-  const expiresAt = days === undefined ? null : new Date(Date.now() + Number(days) * 86_400_000);
-  const { token, hash } = mintToken('hf-');
-  await identity.insertToken({ userId: user.id, hash, description, expiresAt });
-  say(token);
-}
-
-async function revoke(
-  { identity, people, say }: Work,
-  id: string | undefined,
-  { user: login }: { readonly user?: string },
-): Promise<void> {
-  if (id !== undefined && login === undefined) {
-    if (!/^[0-9a-f-]{36}$/.test(id) || !(await identity.revokeToken(id)))
-      throw refused(`there is no valid token with the id ${JSON.stringify(id)}`);
-    say('Revoked.');
-  } else if (id === undefined && login !== undefined) {
-    const user = await findUser(people, login);
-    const count = await people.revokeTokens(user.id);
-    say(`Revoked ${count} ${count === 1 ? 'token' : 'tokens'} of ${user.login}.`);
-  } else {
-    throw refused('revoke needs the id of a token, or --user <login>');
-  }
-}
-
 async function list({ people, say }: Work, given: { readonly user?: string }): Promise<void> {
   const user = given.user ?? null;
   if (user !== null) await findUser(people, user);
@@ -274,43 +235,3 @@ async function list({ people, say }: Work, given: { readonly user?: string }): P
     say(`  ${token.id}  ${token.login}  ${times.join('  ')}  ${token.description}`);
   }
 }
-
-async function findUser(people: PeopleRepository, login: string): Promise<PersonRow> {
-  const user = await people.find(login);
-  if (!user) throw refused(`there is no user ${JSON.stringify(login)}`);
-  return user;
-}
-
-async function findOrganization(identity: IdentityRepository, name: string) {
-  const organization = await identity.findOrganization(name);
-  if (!organization) throw refused(`there is no organization ${JSON.stringify(name)}`);
-  return organization;
-}
-
-/**
- * Throws if the user is the only active admin of the organization, or of any organization if `organization` is null.
- */
-async function refuseLastAdmin(people: PeopleRepository, user: PersonRow, organization: string | null): Promise<void> {
-  const names = (await people.listOnlyAdminOf(user.id)).filter(
-    (name) => organization === null || name === organization,
-  );
-  if (names.length > 0)
-    throw refused(
-      `${user.login} is the last admin of ${names.join(', ')}: nobody could delete stacks there. Appoint another one first, or use --force`,
-    );
-}
-
-async function refuseLastSiteAdmin(people: PeopleRepository, user: PersonRow): Promise<void> {
-  if (user.siteAdmin && (await people.isLastSiteAdmin(user.id)))
-    throw refused(`${user.login} is the last site admin. Appoint another one first, or use --force`);
-}
-
-function toRole(text: string): Role {
-  const role = roles.find((each) => each === text);
-  if (role === undefined) throw refused(`there is no role ${JSON.stringify(text)}: ${roles.join(', ')}`);
-  return role;
-}
-
-const refused = (message: string): CommandRefusedError => new CommandRefusedError(message);
-const notIn = (login: string, organization: string): CommandRefusedError =>
-  refused(`${login} is not in ${organization}: holdfast admin add-member ${login} --organization ${organization}`);

@@ -169,13 +169,22 @@ async function scanStream(source: ByteSource, nested: 'untypedDeployment' | null
  * envelope itself also has members that are not part of the document.
  */
 function fullDocumentParts(scan: DeploymentScan, version: number): (Buffer | Span)[] {
-  const features = scan.document.get('features');
-  const head = features?.kind === 'array' && features.text ? `"features":${features.text},` : '';
+  const features = featuresText(scan.document.get('features'));
+  const head = features === null ? '' : `"features":${features},`;
   return [
     Buffer.from(`{"version":${version},${head}"deployment":`),
     scan.document.get('deployment') as ScannedMember,
     Buffer.from('}'),
   ];
+}
+
+/** The raw text of the features; null if there are none. Without them the CLI would misread the state, so none are left out. */
+function featuresText(features: ScannedMember | undefined): string | null {
+  if (!features) return null;
+  if (features.kind === 'literal' && features.text === 'null') return null;
+  if (features.kind !== 'array') throw new InvalidRequestError('"features" is not an array');
+  if (features.text === undefined) throw new InvalidRequestError('"features" is longer than 64 KiB');
+  return features.text;
 }
 
 /** The number that identifies a repeat. The contract's full checkpoints have one too; it is checked but otherwise unused. */

@@ -20,7 +20,7 @@ export interface InflateOptions {
   /** Maximum wait for room in the budget, in ms. */
   readonly waitMs: number;
   /** Who the bytes are charged to, e.g. the organization. */
-  readonly share?: string;
+  readonly fairnessKey?: string;
 }
 
 /** A body in memory. Holds its part of the budget until it is released. */
@@ -55,18 +55,22 @@ export class BodyBuffer {
    */
   async receive(
     body: AsyncIterable<Buffer>,
-    { declaredBytes, maxBytes, share = '' }: { declaredBytes: number | null; maxBytes: number; share?: string },
+    {
+      declaredBytes,
+      maxBytes,
+      fairnessKey = '',
+    }: { declaredBytes: number | null; maxBytes: number; fairnessKey?: string },
   ): Promise<InflatedBody> {
     const claim = declaredBytes ?? maxBytes;
-    const place = claim <= freeBytes ? null : this.#room.enter({ claim: declaredBytes, waits: true, share });
+    const place = claim <= freeBytes ? null : this.#room.enter({ claim: declaredBytes, waits: true, fairnessKey });
     const buffer = new GrowingBuffer(declaredBytes ?? 0);
     try {
-      const options = { declaredBytes, maxBytes, room: 'imports', share } as const;
+      const options = { declaredBytes, maxBytes, room: 'imports', fairnessKey } as const;
       for await (const chunk of place ? arriving(body, place, options, this.#roomBytes) : body) buffer.push(chunk);
       const bytes = buffer.bytes.length;
       if (!place) return { body: buffer.bytes, release: () => {} };
       this.#room.keep(place, bytes);
-      return { body: buffer.bytes, release: once(() => this.#room.release(bytes, share)) };
+      return { body: buffer.bytes, release: once(() => this.#room.release(bytes, fairnessKey)) };
     } catch (error) {
       if (place) this.#room.leave(place);
       throw error;
@@ -93,17 +97,17 @@ export class BodyBuffer {
     expected: number,
     body: Buffer,
     encoding: BodyEncoding,
-    { weight, waitMs, share = '' }: InflateOptions,
+    { weight, waitMs, fairnessKey = '' }: InflateOptions,
   ): Promise<InflatedBody | null> {
     const cost = costOf(expected, weight);
-    await this.#budget.acquire(cost, waitMs, share);
+    await this.#budget.acquire(cost, waitMs, fairnessKey);
     try {
       const inflated = await inflateWhole(body, encoding, expected);
       const actual = costOf(inflated.length, weight);
-      this.#budget.release(cost - actual, share);
-      return { body: inflated, release: once(() => this.#budget.release(actual, share)) };
+      this.#budget.release(cost - actual, fairnessKey);
+      return { body: inflated, release: once(() => this.#budget.release(actual, fairnessKey)) };
     } catch (error) {
-      this.#budget.release(cost, share);
+      this.#budget.release(cost, fairnessKey);
       if (error instanceof PayloadTooLargeError) return null;
       throw error;
     }
@@ -114,8 +118,13 @@ export class BodyBuffer {
    * InvalidRequestError and PayloadTooLargeError; after the latter the CLI halves a batch of entries, and sends the whole
    * checkpoint instead of a delta.
    */
-  async use<T>(source: ByteSource, encoding: BodyEncoding, work: (body: Buffer) => Promise<T>, share = ''): Promise<T> {
-    const { body, release } = await this.#collect(source, encoding, share);
+  async use<T>(
+    source: ByteSource,
+    encoding: BodyEncoding,
+    work: (body: Buffer) => Promise<T>,
+    fairnessKey = '',
+  ): Promise<T> {
+    const { body, release } = await this.#collect(source, encoding, fairnessKey);
     try {
       return await work(body);
     } finally {
@@ -123,9 +132,9 @@ export class BodyBuffer {
     }
   }
 
-  async #collect(source: ByteSource, encoding: BodyEncoding, share: string): Promise<InflatedBody> {
+  async #collect(source: ByteSource, encoding: BodyEncoding, fairnessKey: string): Promise<InflatedBody> {
     for (let expected = 0; ; ) {
-      const collected = await this.#attempt(source, encoding, { expected, share });
+      const collected = await this.#attempt(source, encoding, { expected, fairnessKey });
       if (typeof collected !== 'number') return collected;
       expected = collected;
     }
@@ -138,10 +147,10 @@ export class BodyBuffer {
   async #attempt(
     source: ByteSource,
     encoding: BodyEncoding,
-    { expected, share }: { expected: number; share: string },
+    { expected, fairnessKey }: { expected: number; fairnessKey: string },
   ): Promise<InflatedBody | number> {
     let held = costOf(expected, parsedWeight);
-    await this.#budget.acquire(held, null, share);
+    await this.#budget.acquire(held, null, fairnessKey);
     let chunks: Buffer[] | null = [];
     let bytes = 0;
     try {
@@ -152,23 +161,23 @@ export class BodyBuffer {
         const more = costOf(bytes, parsedWeight) - held;
         if (more <= 0) continue;
         const step = Math.max(more, Math.min(stepBytes, this.#maxBytes) * parsedWeight);
-        if (this.#budget.tryGrow(held, step, share)) {
+        if (this.#budget.tryGrow(held, step, fairnessKey)) {
           held += step;
         } else {
           chunks = null;
-          this.#budget.release(held, share);
+          this.#budget.release(held, fairnessKey);
           held = 0;
         }
       }
     } catch (error) {
-      this.#budget.release(held, share);
+      this.#budget.release(held, fairnessKey);
       throw error;
     }
     if (chunks === null) return bytes;
     const body = chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks);
     const actual = costOf(bytes, parsedWeight);
-    this.#budget.release(held - actual, share);
-    return { body, release: once(() => this.#budget.release(actual, share)) };
+    this.#budget.release(held - actual, fairnessKey);
+    return { body, release: once(() => this.#budget.release(actual, fairnessKey)) };
   }
 }
 

@@ -19,11 +19,13 @@ const payload = fc.oneof(
   fc.json({ maxDepth: 3 }),
 );
 const member = fc
-  .tuple(fc.constantFrom('stdoutEvent', 'timestamp', '__proto__', 'type', 'summaryEvent', 'sequences'), payload)
+  .tuple(fc.constantFrom('stdoutEvent', 'Timestamp', '__proto__', 'type', 'summaryEvent', 'sequences'), payload)
   .map(([name, text]) => `"${name}":${text}`);
+const timestamp = fc.constantFrom('1', '1.0', '-1', '1e21').map((text) => `"timestamp":${text}`);
+const anyMember = fc.oneof({ arbitrary: member, weight: 4 }, timestamp);
 /** The text of an event, with `sequence` among its members. */
 const event = fc
-  .tuple(fc.nat({ max: 999_999 }), fc.array(member, { maxLength: 3 }), fc.array(member, { maxLength: 2 }), space)
+  .tuple(fc.nat({ max: 999_999 }), fc.array(anyMember, { maxLength: 3 }), fc.array(anyMember, { maxLength: 2 }), space)
   .map(([sequence, before, after, blank]) => ({
     sequence,
     text: `{${[...before, `${blank}"sequence"${blank}:${blank}${sequence}`, ...after].join(`,${blank}`)}${blank}}`,
@@ -70,6 +72,11 @@ describe('splitting a batch of events', () => {
         await expect(splitEventBatch(body)).rejects.toThrow(InvalidRequestError);
       }),
     );
+  });
+
+  test.each(['"1"', 'null', 'true', '[1]', '{"a":1}'])('rejects a batch if a timestamp is %s', async (value) => {
+    const body = Buffer.from(`{"events":[{"sequence":1,"timestamp":1},{"timestamp":${value},"sequence":2}]}`);
+    await expect(splitEventBatch(body)).rejects.toThrow(new InvalidRequestError('events[1].timestamp is not a number'));
   });
 
   test('uses the last sequence that an event repeats, and does not carry it over to the next event', async () => {

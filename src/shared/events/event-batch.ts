@@ -102,8 +102,11 @@ class EventReader {
       this.sequence = kind === 'number' && /^\d{1,15}$/.test(text) ? Number(text) : null;
       if (this.sequence === null)
         throw new InvalidRequestError(`events[${index}].sequence is not a whole number from 0`);
-    } else if (name === 'timestamp' && kind === 'number' && /^\d{1,15}$/.test(text)) this.#timestamp = text;
-    else if (name === 'type') this.#hasType = true;
+    } else if (name === 'timestamp') {
+      if (kind !== 'number') throw new InvalidRequestError(`events[${index}].timestamp is not a number`);
+      if (/^\d{1,15}$/.test(text)) this.#timestamp = text;
+    }
+    if (name === 'type') this.#hasType = true;
     if (!envelope.has(name)) this.#type ??= String(name);
     this.#urn ??= this.#urns.find((urn) => urn !== null) ?? null;
     this.#urns = [null, null, null];

@@ -1,6 +1,6 @@
 import { expect, test } from '@jest/globals';
 import { Value } from 'typebox/value';
-import { advanceFold, compactJournal, Job, renameStack } from './definitions.ts';
+import { compactJournal, Job, renameStack, snapshotJournal } from './definitions.ts';
 
 const updateId = '7e1b4a52-0d0c-4d7a-9a0d-2f5a3a1f7b10';
 const stackId = '0f0a7a0e-52a6-4a0e-8f0b-0f6f6f0c1d2e';
@@ -46,6 +46,6 @@ test('a job without its body, with an unknown encoding or with an unknown name i
 
 test('jobs are created with their name and the newest schema', () => {
   expect(compactJournal.create({ updateId })).toEqual({ name: 'fold-journal', schema: 1, updateId });
-  expect(advanceFold.create({ updateId })).toEqual({ name: 'advance-fold', schema: 1, updateId });
+  expect(snapshotJournal.create({ updateId })).toEqual({ name: 'advance-fold', schema: 1, updateId });
   expect(renameStack.create({ ...change, from, to })).toEqual({ name: 'rename-stack', schema: 1, ...change, from, to });
 });

@@ -99,7 +99,7 @@ export const compactJournal = defineTask({
 });
 
 /** Takes a snapshot of the replay of a journal. */
-export const advanceFold = defineTask({
+export const snapshotJournal = defineTask({
   name: 'advance-fold',
   schemas: [1],
   payload: { updateId: Type.String() },
@@ -114,7 +114,7 @@ export const Job = Type.Union([
   importDeployment.record,
   renameStack.record,
   compactJournal.record,
-  advanceFold.record,
+  snapshotJournal.record,
 ]);
 export type Job = Static<typeof Job>;
 export type JobName = Job['name'];

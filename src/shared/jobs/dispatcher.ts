@@ -8,8 +8,8 @@ export interface DispatchOptions {
   readonly bytes?: number;
   /** Seal of the body in the payload store. */
   readonly seal?: BodySeal | null;
-  /** The fair share of the workers that the job counts against, e.g. the organization. */
-  readonly share?: string;
+  /** The fairness key: whose share of the workers the job uses, e.g. the organization. */
+  readonly fairnessKey?: string;
   /** For work that the caller can do in another way: throws QueueAwayError as soon as the queue is unreachable. */
   readonly onlyWhileReachable?: boolean;
 }

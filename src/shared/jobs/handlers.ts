@@ -3,7 +3,6 @@ import type { BodyEncoding, ByteSource } from '../documents/byte-source.ts';
 import type { OpenedBody, WriteBody } from '../documents/write-body.ts';
 import type { BodySeal, PayloadStore } from '../platform/payloads/payload-store.ts';
 import {
-  advanceFold,
   appendEvents,
   appendJournal,
   applyCheckpoint,
@@ -12,6 +11,7 @@ import {
   type Job,
   type JobName,
   renameStack,
+  snapshotJournal,
 } from './definitions.ts';
 import type { JobServices } from './job-definition.ts';
 
@@ -36,7 +36,7 @@ export function createJobHandlers(services: JobServices, source: PayloadSource):
     'import-deployment': (job, seal) => importDeployment.run(services, job, bodyOf(job, job.stackId, seal)),
     'rename-stack': (job) => renameStack.run(services, job),
     'fold-journal': (job) => compactJournal.run(services, job),
-    'advance-fold': (job) => advanceFold.run(services, job),
+    'advance-fold': (job) => snapshotJournal.run(services, job),
   };
 }
 

@@ -1,8 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import PQueue from 'p-queue';
 import { AppError, UnavailableError } from '../platform/errors/errors.ts';
 import { JobPendingError, toRejection } from '../platform/errors/outcome.ts';
 import type { Logger } from '../platform/logger/logger.ts';
 import { type BodySeal, PayloadMissingError } from '../platform/payloads/payload-store.ts';
+import { withTimeout } from '../platform/timeout/with-timeout.ts';
 import type { Job } from './definitions.ts';
 import {
   type DispatcherState,
@@ -14,20 +16,10 @@ import {
 import type { JobHandlers } from './handlers.ts';
 import { type QueueName, type QueueState, queueFor } from './queue-names.ts';
 
-interface Waiting {
-  readonly job: Job;
-  readonly seal: BodySeal | null;
-  readonly since: number;
-  readonly share: string | undefined;
-  /** Number of earlier jobs of the same share that have not ended. Lower ranks run first. */
-  readonly rank: number;
-  readonly onEnded: (error: unknown) => void;
-}
-
 interface JobQueue {
-  readonly concurrency: number;
-  readonly waiting: Waiting[];
-  active: number;
+  readonly runs: PQueue;
+  /** When each job that has not started was added, in ms; the first is the oldest. */
+  readonly waitingSince: Set<{ readonly ms: number }>;
   failed: number;
 }
 
@@ -46,105 +38,83 @@ const attempts = 4;
 const firstBackoffMs = 100;
 
 /**
- * Runs jobs in this process, up to the concurrency of each queue. Jobs are ordered by arrival, but those of a share with many
- * unfinished jobs run after the others. Faults are retried with a growing, jittered pause; rejections are final. Jobs live only in
- * memory, which is enough: waiting callers get an error if the process ends, and the sweep finds jobs that no one waits for.
+ * Runs jobs in this process, up to the concurrency of each queue. Jobs are ordered by arrival, but those of a fairness key with
+ * many unfinished jobs run after the others. Faults are retried with a growing, jittered pause; rejections are final. Jobs live
+ * only in memory, which is enough: waiting callers get an error if the process ends, and the sweep finds jobs that no one waits
+ * for.
  */
 export class InProcessDispatcher implements JobDispatcher {
   readonly #handlers: JobHandlers;
   readonly #options: InProcessDispatcherOptions;
   readonly #queues: Readonly<Record<QueueName, JobQueue>>;
   readonly #loads = new Map<string, number>();
-  readonly #running = new Set<Promise<void>>();
   #closed = false;
 
   constructor(handlers: JobHandlers, options: InProcessDispatcherOptions) {
     this.#handlers = handlers;
     this.#options = options;
-    const newQueue = (concurrency: number): JobQueue => ({ concurrency, waiting: [], active: 0, failed: 0 });
+    const newQueue = (concurrency: number): JobQueue => ({
+      runs: new PQueue({ concurrency }),
+      waitingSince: new Set(),
+      failed: 0,
+    });
     this.#queues = { small: newQueue(options.concurrency.small), large: newQueue(options.concurrency.large) };
   }
 
-  run(job: Job, options: DispatchOptions = {}): Promise<void> {
-    if (this.#closed) return Promise.reject(shuttingDown());
-    const { promise, resolve, reject } = Promise.withResolvers<void>();
-    const timer = setTimeout(() => reject(new JobPendingError()), this.#options.waitMs);
-    this.#add(job, options, 0, (error) => {
-      clearTimeout(timer);
-      if (error === undefined) resolve();
-      else reject(error);
-    });
-    return promise;
+  async run(job: Job, options: DispatchOptions = {}): Promise<void> {
+    if (this.#closed) throw shuttingDown();
+    await withTimeout(this.#add(job, options, 0), this.#options.waitMs, () => new JobPendingError());
   }
 
   async enqueue(job: Job, options: DispatchOptions = {}): Promise<void> {
     if (this.#closed) throw shuttingDown();
-    // Behind the first waiting job of every share.
-    this.#add(job, options, 1, (error) => {
-      if (error !== undefined) this.#options.logger.error({ job: job.name, err: error }, 'job failed');
-    });
+    // Behind the first waiting job of every fairness key.
+    this.#add(job, options, 1).catch((error: unknown) =>
+      this.#options.logger.error({ job: job.name, err: error }, 'job failed'),
+    );
   }
 
   state(): DispatcherState {
     const now = performance.now();
-    const stateOf = ({ waiting, active, failed }: JobQueue): QueueState => ({
-      waiting: waiting.length,
-      active,
-      failed,
-      oldestWaitingMs: waiting.reduce((oldest, { since }) => Math.max(oldest, now - since), 0),
-    });
+    const stateOf = ({ runs, waitingSince, failed }: JobQueue): QueueState => {
+      const [oldest] = waitingSince;
+      return { waiting: runs.size, active: runs.pending, failed, oldestWaitingMs: oldest ? now - oldest.ms : 0 };
+    };
     return sumQueues({ small: stateOf(this.#queues.small), large: stateOf(this.#queues.large) });
   }
 
   async close(): Promise<void> {
     this.#closed = true;
-    while (this.#running.size > 0) await Promise.allSettled(this.#running);
+    await Promise.all(Object.values(this.#queues).map(({ runs }) => runs.onIdle()));
   }
 
-  #add(
-    job: Job,
-    { bytes = 0, seal = null, share }: DispatchOptions,
-    lowestRank: number,
-    onEnded: (error: unknown) => void,
-  ): void {
+  /** Runs the job when it is its turn; settles as the job ends. Jobs of equal priority run in order of arrival. */
+  #add(job: Job, { bytes = 0, seal = null, fairnessKey }: DispatchOptions, lowestRank: number): Promise<void> {
     const queue = this.#queues[queueFor(bytes, this.#options.largeBytes)];
-    const load = share === undefined ? 0 : (this.#loads.get(share) ?? 0);
-    if (share !== undefined) this.#loads.set(share, load + 1);
-    const rank = Math.max(load, lowestRank);
-    let at = queue.waiting.length;
-    while (at > 0 && (queue.waiting[at - 1] as Waiting).rank > rank) at--;
-    queue.waiting.splice(at, 0, { job, seal, since: performance.now(), share, rank, onEnded });
-    this.#next(queue);
+    // The number of earlier jobs of the same fairness key that have not ended.
+    const load = fairnessKey === undefined ? 0 : (this.#loads.get(fairnessKey) ?? 0);
+    if (fairnessKey !== undefined) this.#loads.set(fairnessKey, load + 1);
+    const since = { ms: performance.now() };
+    queue.waitingSince.add(since);
+    const run = async (): Promise<void> => {
+      queue.waitingSince.delete(since);
+      try {
+        await this.#process(queue, job, seal);
+      } finally {
+        this.#reduceLoad(fairnessKey);
+      }
+    };
+    return queue.runs.add(run, { priority: -Math.max(load, lowestRank) });
   }
 
-  #next(queue: JobQueue): void {
-    while (queue.active < queue.concurrency) {
-      const waiting = queue.waiting.shift();
-      if (!waiting) return;
-      queue.active++;
-      const run = this.#process(queue, waiting)
-        .then(
-          () => waiting.onEnded(undefined),
-          (error: unknown) => waiting.onEnded(error),
-        )
-        .finally(() => {
-          this.#running.delete(run);
-          queue.active--;
-          this.#reduceLoad(waiting.share);
-          this.#next(queue);
-        });
-      this.#running.add(run);
-    }
+  #reduceLoad(fairnessKey: string | undefined): void {
+    if (fairnessKey === undefined) return;
+    const load = (this.#loads.get(fairnessKey) ?? 1) - 1;
+    if (load > 0) this.#loads.set(fairnessKey, load);
+    else this.#loads.delete(fairnessKey);
   }
 
-  #reduceLoad(share: string | undefined): void {
-    if (share === undefined) return;
-    const load = (this.#loads.get(share) ?? 1) - 1;
-    if (load > 0) this.#loads.set(share, load);
-    else this.#loads.delete(share);
-  }
-
-  async #process(queue: JobQueue, { job, seal }: Waiting): Promise<void> {
+  async #process(queue: JobQueue, job: Job, seal: BodySeal | null): Promise<void> {
     try {
       await this.#attempt(queue, job, seal);
     } finally {

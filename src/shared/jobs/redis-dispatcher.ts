@@ -22,10 +22,10 @@ import { RedisJobQueue, type RedisJobQueueOptions } from './redis-job-queue.ts';
 /** Intervals at which a waiting call polls, in case the completion message was lost; in ms. */
 const pollMs = [1_000, 2_000, 4_000, 5_000];
 /** Added to the wait of a call: entries of a process that died expire after that. */
-const shareGraceMs = 10_000;
+const countGraceMs = 10_000;
 
-/** Adds an entry to a share and returns the share's size. Entries expire, so that those of dead processes do not count forever. */
-const joinShareScript = `
+/** Adds a job to those of a fairness key and returns their number. Entries expire, so that dead processes do not count forever. */
+const countJobScript = `
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', now)
@@ -104,12 +104,15 @@ export class RedisDispatcher implements JobDispatcher {
     this.#waiting.set(jobId, waiter);
     try {
       const queue = await this.#queue.queueFor(options);
-      const [load] = await Promise.all([this.#joinShare(jobId, options.share), this.#queue.admit(jobId, job, options)]);
+      const [load] = await Promise.all([
+        this.#countJob(jobId, options.fairnessKey),
+        this.#queue.admit(jobId, job, options),
+      ]);
       await this.#queue.add(queue, jobId, job, load - 1);
       await this.#await(jobId, queue, waiter, options);
     } finally {
       this.#waiting.delete(jobId);
-      this.#leaveShare(jobId, options.share);
+      this.#uncountJob(jobId, options.fairnessKey);
     }
   }
 
@@ -126,19 +129,19 @@ export class RedisDispatcher implements JobDispatcher {
     this.#calls.add(revoking);
   }
 
-  /** Returns the number of unfinished jobs of the share, including this one. Shares with fewer jobs run first. */
-  async #joinShare(jobId: string, share: string | undefined): Promise<number> {
-    if (share === undefined) return 1;
+  /** Returns the number of unfinished jobs of the fairness key, including this one. Keys with fewer jobs run first. */
+  async #countJob(jobId: string, fairnessKey: string | undefined): Promise<number> {
+    if (fairnessKey === undefined) return 1;
     const { producer, waitMs } = this.#options;
-    const lifeMs = waitMs + shareGraceMs;
-    return (await redisCall(() => producer.eval(joinShareScript, 1, shareKey(share), jobId, lifeMs))) as number;
+    const lifeMs = waitMs + countGraceMs;
+    return (await redisCall(() => producer.eval(countJobScript, 1, jobsKey(fairnessKey), jobId, lifeMs))) as number;
   }
 
-  #leaveShare(jobId: string, share: string | undefined): void {
-    if (share === undefined) return;
+  #uncountJob(jobId: string, fairnessKey: string | undefined): void {
+    if (fairnessKey === undefined) return;
     const { logger, producer } = this.#options;
     producer
-      .zrem(shareKey(share), jobId)
+      .zrem(jobsKey(fairnessKey), jobId)
       .catch((error: unknown) => logger.debug({ err: error }, 'fairness entry could not be deleted; it will expire'));
   }
 
@@ -216,8 +219,8 @@ export class RedisDispatcher implements JobDispatcher {
   };
 }
 
-function shareKey(share: string): string {
-  return `holdfast:share:${share}`;
+function jobsKey(fairnessKey: string): string {
+  return `holdfast:share:${fairnessKey}`;
 }
 
 /** Returns undefined for invalid JSON: any Redis client can publish on a channel. */

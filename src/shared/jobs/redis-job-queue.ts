@@ -8,7 +8,7 @@ import { queueFor } from './queue-names.ts';
 import { type JobData, type Queues, replyChannelPrefix } from './queues.ts';
 
 const lowestPriority = 1_000;
-/** Behind the first waiting job of every share. */
+/** Behind the first waiting job of every fairness key. */
 const unawaitedPriority = 1;
 
 export interface RedisJobQueueOptions {

@@ -1,11 +1,11 @@
 import type { Logger } from '../platform/logger/logger.ts';
-import { advanceFold, type Job } from './definitions.ts';
+import { type Job, snapshotJournal } from './definitions.ts';
 
 /** Requests a snapshot from a worker. Logs a warning if the queue does not accept the job. */
 export function createSnapshotRequest(enqueue: (job: Job) => Promise<void>, logger: Logger) {
   return async (updateId: string): Promise<void> => {
     try {
-      await enqueue(advanceFold.create({ updateId }));
+      await enqueue(snapshotJournal.create({ updateId }));
     } catch (error) {
       logger.warn({ updateId, err: error }, 'snapshot not taken');
     }

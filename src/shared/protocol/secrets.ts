@@ -1,5 +1,5 @@
 import { Type } from 'typebox';
-import { StringMap } from './core.ts';
+import { Maybe, StringMap } from './core.ts';
 
 export const EncryptRequest = Type.Object({ plaintext: Type.String() });
 export const EncryptResponse = Type.Object({ ciphertext: Type.String() });
@@ -12,3 +12,8 @@ export const BatchEncryptResponse = Type.Object({ ciphertexts: Type.Array(Type.S
 export const BatchDecryptRequest = Type.Object({ ciphertexts: Type.Array(Type.String(), { maxItems }) });
 /** Keys are exactly the request's strings. */
 export const BatchDecryptResponse = Type.Object({ plaintexts: StringMap });
+/** apitype.Log3rdPartyDecryptionEvent: which secret was shown, or which command showed several. */
+export const LogDecryptionRequest = Type.Object({
+  secretName: Maybe(Type.String()),
+  commandName: Maybe(Type.String()),
+});

@@ -46,7 +46,7 @@ await describeWithTools('an attacker who can write to Redis', ['redis-server'], 
   const large = (note: string, into = stack): Promise<TestResponse> => importState(3, note.padEnd(300_000, '.'), into);
 
   async function distrusted(reason: string): Promise<number> {
-    const { values } = (await cluster.workers[0]?.metrics.queueDistrusted.get()) ?? { values: [] };
+    const { values } = (await cluster.workers[0]?.metrics.queueRejected.get()) ?? { values: [] };
     return values.find(({ labels }) => labels.reason === reason)?.value ?? 0;
   }
 

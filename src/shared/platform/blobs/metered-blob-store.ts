@@ -80,6 +80,6 @@ export class MeteredBlobStore implements BlobStore {
   }
 
   #count(operation: Operation, error: unknown): void {
-    if (error instanceof BlobStoreUnavailableError) this.#metrics.blobFaults.labels(operation, error.fault).inc();
+    if (error instanceof BlobStoreUnavailableError) this.#metrics.blobErrors.labels(operation, error.fault).inc();
   }
 }

@@ -21,7 +21,7 @@ const Rejection = Type.Object({
 });
 type Rejection = Type.Static<typeof Rejection>;
 
-/** What a piece of work came to: committed, or refused for good. Faults are thrown instead, and retried. */
+/** The outcome of a piece of work: committed, or rejected permanently. Faults are thrown instead, and retried. */
 export const Outcome = Type.Union([
   Type.Object({ result: Type.Literal('committed') }),
   Type.Object({ result: Type.Literal('rejected'), rejection: Rejection }),
@@ -37,7 +37,7 @@ export class JobPendingError extends UnavailableError {
   }
 }
 
-/** The error as data that can cross a process border; null for faults that are worth a retry. */
+/** The error as data that can cross a process boundary; null for faults that are worth a retry. */
 export function toRejection(error: unknown): Rejection | null {
   if (!(error instanceof AppError) || error.status > 500 || error.status === 429) return null;
   return { code: error.code, status: error.status, message: error.message };

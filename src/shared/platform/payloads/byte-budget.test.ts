@@ -75,11 +75,11 @@ describe('a byte budget', () => {
     });
   });
 
-  test('admits a share that uses less before one that uses more, even if many of the latter wait', async () => {
+  test('admits a key that uses less before one that uses more, even if many of the latter wait', async () => {
     const budget = new ByteBudget(capacity);
     const admitted: string[] = [];
-    const acquire = (name: string, bytes: number, share: string) =>
-      void budget.acquire(bytes, null, share).then(() => admitted.push(name));
+    const acquire = (name: string, bytes: number, fairnessKey: string) =>
+      void budget.acquire(bytes, null, fairnessKey).then(() => admitted.push(name));
     acquire('much 1', 60, 'much');
     for (let number = 2; number <= 5; number++) acquire(`much ${number}`, 40, 'much');
     await nextTurn();
@@ -94,15 +94,15 @@ describe('a byte budget', () => {
     expect(admitted).toEqual(['much 1', 'much 2', 'little', 'much 3', 'much 4']);
   });
 
-  test('lets no one wait forever, for any mix of shares', async () => {
-    const request = fc.record({ bytes: fc.integer({ min: 1, max: 150 }), share: fc.constantFrom('a', 'b', 'c') });
+  test('lets no one wait forever, for any mix of keys', async () => {
+    const request = fc.record({ bytes: fc.integer({ min: 1, max: 150 }), fairnessKey: fc.constantFrom('a', 'b', 'c') });
     await fc.assert(
       fc.asyncProperty(fc.array(request, { minLength: 1, maxLength: 30 }), async (requests) => {
         const budget = new ByteBudget(capacity);
-        const held: { bytes: number; share: string }[] = [];
+        const held: { bytes: number; fairnessKey: string }[] = [];
         let admitted = 0;
         for (const each of requests) {
-          void budget.acquire(each.bytes, null, each.share).then(() => {
+          void budget.acquire(each.bytes, null, each.fairnessKey).then(() => {
             admitted++;
             held.push(each);
           });
@@ -112,8 +112,8 @@ describe('a byte budget', () => {
           expect(budget.used).toBe(held.reduce((sum, { bytes }) => sum + bytes, 0));
           if (budget.used > capacity) expect(held).toHaveLength(1);
           const done = held.shift();
-          if (done) budget.release(done.bytes, done.share);
-          // One share keeps requesting more.
+          if (done) budget.release(done.bytes, done.fairnessKey);
+          // One key keeps requesting more.
           if (turn < 5) void budget.acquire(1, null, 'a').then(() => budget.release(1, 'a'));
         }
         await nextTurn();

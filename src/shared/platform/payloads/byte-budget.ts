@@ -2,18 +2,18 @@ import { UnavailableError } from '../errors/errors.ts';
 
 interface Waiting {
   readonly bytes: number;
-  readonly share: string;
+  readonly fairnessKey: string;
   readonly admit: () => void;
 }
 
 /**
- * Limits the bytes in use. Requests that do not fit wait. The share that uses the least is served first; within a share, or
- * among equal shares, requests are ordered by arrival. A request larger than the limit is admitted while nothing else is in use.
+ * Limits the bytes in use. Requests that do not fit wait. The key that uses the least is served first; within a key, or
+ * among equal keys, requests are ordered by arrival. A request larger than the limit is admitted while nothing else is in use.
  */
 export class ByteBudget {
   readonly #capacity: number;
   readonly #waiting: Waiting[] = [];
-  readonly #shares = new Map<string, number>();
+  readonly #usedByKey = new Map<string, number>();
   #used = 0;
   #peak = 0;
 
@@ -36,20 +36,20 @@ export class ByteBudget {
   }
 
   /**
-   * Acquires `bytes` for a share, e.g. an organization; waits if they do not fit. Zero bytes resolve at once. A caller that
+   * Acquires `bytes` for a key, e.g. an organization; waits if they do not fit. Zero bytes resolve at once. A caller that
    * already holds bytes must use `tryGrow` instead: two such callers could wait for each other. Rejects with UnavailableError
    * after `limitMs`; null is no limit.
    */
-  async acquire(bytes: number, limitMs: number | null, share = ''): Promise<void> {
+  async acquire(bytes: number, limitMs: number | null, fairnessKey = ''): Promise<void> {
     if (bytes === 0) return;
     if (this.#waiting.length === 0 && this.#fits(bytes)) {
-      this.#add(bytes, share);
+      this.#add(bytes, fairnessKey);
       return;
     }
     const { promise, resolve, reject } = Promise.withResolvers<void>();
-    const waiting: Waiting = { bytes, share, admit: resolve };
+    const waiting: Waiting = { bytes, fairnessKey, admit: resolve };
     this.#waiting.push(waiting);
-    // Its share may use less than those of all other waiters.
+    // Its key may use less than those of all other waiters.
     this.#admit();
     const giveUp = (): void => {
       this.#waiting.splice(this.#waiting.indexOf(waiting), 1);
@@ -66,14 +66,14 @@ export class ByteBudget {
   }
 
   /** Acquires `bytes` in addition to the `held` bytes of the caller. Returns false if they do not fit; never waits. */
-  tryGrow(held: number, bytes: number, share = ''): boolean {
+  tryGrow(held: number, bytes: number, fairnessKey = ''): boolean {
     if (this.#used > held && this.#used + bytes > this.#capacity) return false;
-    this.#add(bytes, share);
+    this.#add(bytes, fairnessKey);
     return true;
   }
 
-  release(bytes: number, share = ''): void {
-    this.#add(-bytes, share);
+  release(bytes: number, fairnessKey = ''): void {
+    this.#add(-bytes, fairnessKey);
     this.#admit();
   }
 
@@ -82,7 +82,7 @@ export class ByteBudget {
       const next = this.#next();
       if (!next || !this.#fits(next.bytes)) return;
       this.#waiting.splice(this.#waiting.indexOf(next), 1);
-      this.#add(next.bytes, next.share);
+      this.#add(next.bytes, next.fairnessKey);
       next.admit();
     }
   }
@@ -91,24 +91,24 @@ export class ByteBudget {
   #next(): Waiting | undefined {
     let next: Waiting | undefined;
     for (const waiting of this.#waiting) {
-      if (!next || this.#usedBy(waiting.share) < this.#usedBy(next.share)) next = waiting;
+      if (!next || this.#usedBy(waiting.fairnessKey) < this.#usedBy(next.fairnessKey)) next = waiting;
     }
     return next;
   }
 
-  #usedBy(share: string): number {
-    return this.#shares.get(share) ?? 0;
+  #usedBy(fairnessKey: string): number {
+    return this.#usedByKey.get(fairnessKey) ?? 0;
   }
 
   #fits(bytes: number): boolean {
     return this.#used === 0 || this.#used + bytes <= this.#capacity;
   }
 
-  #add(bytes: number, share: string): void {
+  #add(bytes: number, fairnessKey: string): void {
     this.#used += bytes;
     this.#peak = Math.max(this.#peak, this.#used);
-    const used = this.#usedBy(share) + bytes;
-    if (used > 0) this.#shares.set(share, used);
-    else this.#shares.delete(share);
+    const used = this.#usedBy(fairnessKey) + bytes;
+    if (used > 0) this.#usedByKey.set(fairnessKey, used);
+    else this.#usedByKey.delete(fairnessKey);
   }
 }

@@ -18,7 +18,7 @@ const body = fc.record({
   isDeclared: fc.boolean(),
   fails: fc.boolean(),
   wait: fc.boolean(),
-  share: fc.constantFrom('a', 'a', 'b'),
+  fairnessKey: fc.constantFrom('a', 'a', 'b'),
 });
 
 async function* stream(chunks: readonly Buffer[], fails: boolean): AsyncGenerator<Buffer> {
@@ -45,7 +45,7 @@ describe('the payload store in memory', () => {
           maxHeld = Math.max(maxHeld, store.bytesHeld());
           expect(store.bytesHeld()).toBeGreaterThanOrEqual(0);
         };
-        const puts = bodies.map(async ({ chunks, isDeclared, fails, wait, share }, index) => {
+        const puts = bodies.map(async ({ chunks, isDeclared, fails, wait, fairnessKey }, index) => {
           const key = `key-${index}`;
           const parts = chunks.map((length) => Buffer.alloc(length, index));
           const bytes = chunks.reduce((sum, length) => sum + length, 0);
@@ -55,7 +55,7 @@ describe('the payload store in memory', () => {
               maxBytes,
               declaredBytes,
               room: wait ? 'imports' : 'writes',
-              share,
+              fairnessKey,
             });
             check();
             expect(stored).toEqual({ bytes, seal: null });

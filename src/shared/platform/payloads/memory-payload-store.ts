@@ -5,7 +5,7 @@ import { defaultRoomTimes, type RoomName, type RoomTimes } from './room-rules.ts
 
 /** Payload store within one process. Bodies stay in memory; writes and imports have separate rooms. */
 export class MemoryPayloadStore implements PayloadStore {
-  readonly #bodies = new Map<string, { chunks: Buffer[]; bytes: number; room: MemoryRoom; share: string }>();
+  readonly #bodies = new Map<string, { chunks: Buffer[]; bytes: number; room: MemoryRoom; fairnessKey: string }>();
   readonly #rooms: Readonly<Record<RoomName, MemoryRoom>>;
   readonly #sizes: RoomSizes;
 
@@ -19,8 +19,8 @@ export class MemoryPayloadStore implements PayloadStore {
     const place = room.enter({
       claim: options.declaredBytes,
       waits: options.room === 'imports',
-      share: options.share ?? '',
-      shareLimit: options.shareLimit ?? null,
+      fairnessKey: options.fairnessKey ?? '',
+      keyLimit: options.keyLimit ?? null,
     });
     const chunks: Buffer[] = [];
     let bytes = 0;
@@ -34,7 +34,7 @@ export class MemoryPayloadStore implements PayloadStore {
       throw error;
     }
     room.keep(place, bytes);
-    this.#bodies.set(key, { chunks, bytes, room, share: place.share });
+    this.#bodies.set(key, { chunks, bytes, room, fairnessKey: place.fairnessKey });
     return { bytes, seal: null };
   }
 
@@ -48,7 +48,7 @@ export class MemoryPayloadStore implements PayloadStore {
     const body = this.#bodies.get(key);
     if (!body) return;
     this.#bodies.delete(key);
-    body.room.release(body.bytes, body.share);
+    body.room.release(body.bytes, body.fairnessKey);
   }
 
   async check(): Promise<void> {}

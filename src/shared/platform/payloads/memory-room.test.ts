@@ -17,7 +17,7 @@ const hasty = { ...patient, patience: { withYielding: 0, withOthers: 0 } };
 const body = fc.record({
   steps: fc.array(fc.integer({ min: 1, max: 40 }), { minLength: 1, maxLength: 6 }),
   isDeclared: fc.boolean(),
-  share: fc.constantFrom('a', 'a', 'b', 'c'),
+  fairnessKey: fc.constantFrom('a', 'a', 'b', 'c'),
 });
 
 interface Sender {
@@ -28,8 +28,8 @@ interface Sender {
   bytes: number;
 }
 
-function send(room: MemoryRoom, steps: readonly number[], claim: number | null, share: string): Sender {
-  const place = room.enter({ claim, waits: true, share });
+function send(room: MemoryRoom, steps: readonly number[], claim: number | null, fairnessKey: string): Sender {
+  const place = room.enter({ claim, waits: true, fairnessKey });
   return { place, steps: [...steps], isWaiting: false, outcome: 'arriving', bytes: 0 };
 }
 
@@ -65,12 +65,12 @@ describe('a room for bodies', () => {
         fc.array(fc.nat(), { maxLength: 60 }),
         async (bodies, turns) => {
           const room = new MemoryRoom(capacity, patient);
-          const senders = bodies.map(({ share, steps }) =>
+          const senders = bodies.map(({ fairnessKey, steps }) =>
             send(
               room,
               steps,
               steps.reduce((sum, each) => sum + each, 0),
-              share,
+              fairnessKey,
             ),
           );
           const check = async (): Promise<void> => {
@@ -81,7 +81,7 @@ describe('a room for bodies', () => {
           };
           const finish = async (): Promise<void> => {
             for (const sender of senders.filter(({ outcome }) => outcome === 'complete')) {
-              room.release(sender.bytes, sender.place.share);
+              room.release(sender.bytes, sender.place.fairnessKey);
               senders.splice(senders.indexOf(sender), 1);
               await check();
             }
@@ -110,8 +110,8 @@ describe('a room for bodies', () => {
     await fc.assert(
       fc.asyncProperty(fc.array(body, { minLength: 1, maxLength: 8 }), async (bodies) => {
         const room = new MemoryRoom(capacity, hasty);
-        const senders = bodies.map(({ isDeclared, share, steps }) =>
-          send(room, steps, isDeclared ? steps.reduce((sum, each) => sum + each, 0) : null, share),
+        const senders = bodies.map(({ isDeclared, fairnessKey, steps }) =>
+          send(room, steps, isDeclared ? steps.reduce((sum, each) => sum + each, 0) : null, fairnessKey),
         );
         for (let turn = 0; senders.some(({ outcome }) => outcome === 'arriving'); turn++) {
           expect(turn).toBeLessThan(500);
@@ -120,15 +120,17 @@ describe('a room for bodies', () => {
           for (const sender of senders) {
             if (sender.place.lost && sender.outcome === 'arriving' && !sender.isWaiting) advance(room, sender);
             if (sender.outcome === 'complete' && sender.bytes > 0) {
-              room.release(sender.bytes, sender.place.share);
+              room.release(sender.bytes, sender.place.fairnessKey);
               sender.bytes = 0;
             }
           }
           await nextTurn();
           expect(room.used).toBeLessThanOrEqual(Math.max(capacity, ...senders.map(({ place }) => place.held)));
         }
-        // A body of unknown size is evicted for another share and for bodies of known size, even if it is the oldest.
-        const areAlike = bodies.every(({ isDeclared, share }) => !isDeclared && share === bodies[0]?.share);
+        // A body of unknown size is evicted for another key and for bodies of known size, even if it is the oldest.
+        const areAlike = bodies.every(
+          ({ isDeclared, fairnessKey }) => !isDeclared && fairnessKey === bodies[0]?.fairnessKey,
+        );
         if (bodies[0]?.isDeclared || areAlike) expect(senders[0]?.outcome).toBe('complete');
         expect(room.used).toBe(0);
       }),
@@ -136,7 +138,7 @@ describe('a room for bodies', () => {
     );
   });
 
-  test('a share leaves a quarter free, counting the full size of its arriving bodies', async () => {
+  test('a key leaves a quarter free, counting the full size of its arriving bodies', async () => {
     const room = new MemoryRoom(capacity, patient);
     const senders = Array.from({ length: 8 }, () => send(room, [5, 15], 20, 'a'));
     for (let turn = 0; turn < 4; turn++) {

@@ -19,8 +19,8 @@ export class MemoryPlace implements ArrivingBody, Place {
   readonly #stallMs: number;
   readonly claim: number | null;
   readonly yields: boolean;
-  readonly share: string;
-  readonly shareLimit: number | null;
+  readonly fairnessKey: string;
+  readonly keyLimit: number | null;
   readonly pace = new Pace();
   /** Whether it waits for room instead of being refused. */
   readonly waits: boolean;
@@ -34,8 +34,8 @@ export class MemoryPlace implements ArrivingBody, Place {
     this.#room = room;
     this.claim = body.claim;
     this.waits = body.waits;
-    this.share = body.share ?? '';
-    this.shareLimit = body.shareLimit ?? null;
+    this.fairnessKey = body.fairnessKey ?? '';
+    this.keyLimit = body.keyLimit ?? null;
     this.yields = !body.waits || body.claim === null;
     this.#stallMs = this.yields ? times.stallMs.withYielding : times.stallMs.withOthers;
   }
@@ -57,8 +57,8 @@ export class MemoryPlace implements ArrivingBody, Place {
 export interface NewBody {
   readonly claim: number | null;
   readonly waits: boolean;
-  readonly share?: string;
-  readonly shareLimit?: number | null;
+  readonly fairnessKey?: string;
+  readonly keyLimit?: number | null;
 }
 
 /** Room for the bodies that this process receives, by the rules of `room-rules.ts`. */
@@ -103,7 +103,7 @@ export class MemoryRoom {
 
   /** Marks the body as complete. It holds `bytes` until `release`. */
   keep(place: MemoryPlace, bytes: number): void {
-    if (bytes > 0) this.#complete.set(place.share, (this.#complete.get(place.share) ?? 0) + bytes);
+    if (bytes > 0) this.#complete.set(place.fairnessKey, (this.#complete.get(place.fairnessKey) ?? 0) + bytes);
     this.leave(place);
   }
 
@@ -115,10 +115,10 @@ export class MemoryRoom {
   }
 
   /** Releases what a complete body held. */
-  release(bytes: number, share = ''): void {
-    const left = (this.#complete.get(share) ?? 0) - bytes;
-    if (left > 0) this.#complete.set(share, left);
-    else this.#complete.delete(share);
+  release(bytes: number, fairnessKey = ''): void {
+    const left = (this.#complete.get(fairnessKey) ?? 0) - bytes;
+    if (left > 0) this.#complete.set(fairnessKey, left);
+    else this.#complete.delete(fairnessKey);
     this.#resolveWaits();
   }
 

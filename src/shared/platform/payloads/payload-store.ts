@@ -7,10 +7,10 @@ export interface PayloadOptions {
   readonly declaredBytes: number | null;
   /** Without room, a body in `writes` is refused, and a body in `imports` waits. */
   readonly room: RoomName;
-  /** The share of the room that the body counts against, e.g. the organization. */
-  readonly share?: string;
-  /** Maximum bytes of the share in the room; a single body may be larger. Null is no limit. */
-  readonly shareLimit?: number | null;
+  /** The fairness key: whose share of the room the body uses, e.g. the organization. */
+  readonly fairnessKey?: string;
+  /** Maximum bytes of the key in the room; a single body may be larger. Null is no limit. */
+  readonly keyLimit?: number | null;
 }
 
 /** Capacities of the rooms, in bytes. */
@@ -70,11 +70,11 @@ export class PayloadTamperedError extends UnavailableError {
 export class NoRoomError extends UnavailableError {
   override readonly name = 'NoRoomError';
   override readonly code = 'no-room';
-  /** Whether the limit of the body's share was the reason. */
-  readonly isShareLimit: boolean;
-  constructor(isShareLimit = false) {
+  /** Whether the limit of the body's key was the reason. */
+  readonly isKeyLimit: boolean;
+  constructor(isKeyLimit = false) {
     super('The server has no room for more request bodies; please retry', { retryAfterSeconds: 1 });
-    this.isShareLimit = isShareLimit;
+    this.isKeyLimit = isKeyLimit;
   }
 }
 

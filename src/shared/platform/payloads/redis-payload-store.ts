@@ -49,8 +49,8 @@ class OwnBody implements Place {
   readonly key: string;
   readonly claim: number | null;
   readonly waits: boolean;
-  readonly share: string;
-  readonly shareLimit: number | null;
+  readonly fairnessKey: string;
+  readonly keyLimit: number | null;
   readonly room: RedisRoom;
   readonly pace = new Pace();
   readonly #times: RedisPayloadTimes;
@@ -66,8 +66,8 @@ class OwnBody implements Place {
     this.room = room;
     this.claim = options.declaredBytes;
     this.waits = options.room === 'imports';
-    this.share = options.share ?? '';
-    this.shareLimit = options.shareLimit ?? null;
+    this.fairnessKey = options.fairnessKey ?? '';
+    this.keyLimit = options.keyLimit ?? null;
     this.#times = times;
   }
 
@@ -81,7 +81,7 @@ class OwnBody implements Place {
       // A body that waits has its place in the queue from here on.
       this.isInside = true;
       if (result === 'acquired') return;
-      if (performance.now() >= deadline) throw new NoRoomError(result === 'no share');
+      if (performance.now() >= deadline) throw new NoRoomError(result === 'key limit');
       await sleep(roomPollMs);
     }
   }

@@ -12,9 +12,9 @@ end
 `;
 
 /**
- * Loads what all processes hold in one room: a hash of the arriving bodies, the bytes of complete bodies by share, and the expiry
- * and share of each complete body. Uses the clock of Redis, since those of the processes may differ. What a dead process held is
- * removed when it expires.
+ * Loads what all processes hold in one room: a hash of the arriving bodies, the bytes of complete bodies by fairness key (`share`
+ * in Redis), and the expiry and key of each complete body. Uses the clock of Redis, since those of the processes may differ. What
+ * a dead process held is removed when it expires.
  */
 const loadScript = `${releaseScript}
 local time = redis.call('TIME')
@@ -83,7 +83,7 @@ if mayAcquire(room, body, bytes, {}) then
 elseif request.mode == 'refuse' and not mayWait(room, body, bytes) then
   return 'refused'
 else
-  if isOverLimit(room, body, bytes, {}) then result = 'no share' end
+  if isOverLimit(room, body, bytes, {}) then result = 'key limit' end
   if body.blocked == 0 then body.blocked = now end
   for _, evicted in ipairs(chooseEvictions(room, body, bytes, now, request.withYielding, request.withOthers)) do
     evicted.leaves = true
@@ -95,8 +95,8 @@ save(body)
 keepKeys(request.jobLife)
 return result`;
 
-/** Result of `acquire`. `no share`: the body waits for others of its own share. `lost`: it no longer has a place in the room. */
-type AcquireResult = 'acquired' | 'no room' | 'no share' | 'refused' | 'lost';
+/** Result of `acquire`. `key limit`: the body waits for others of its own key. `lost`: it no longer has a place in the room. */
+type AcquireResult = 'acquired' | 'no room' | 'key limit' | 'refused' | 'lost';
 
 /** Renews an arriving body and its chunks. Returns 0 if its place is lost. */
 const renewScript = `${loadScript}
@@ -151,8 +151,8 @@ export interface RedisPlace {
   readonly claim: number | null;
   /** Whether it waits for room instead of being refused. */
   readonly waits: boolean;
-  readonly share: string;
-  readonly shareLimit: number | null;
+  readonly fairnessKey: string;
+  readonly keyLimit: number | null;
 }
 
 /** A room in Redis for the bodies of all processes, by the rules of `room-rules.ts`. */
@@ -179,8 +179,8 @@ export class RedisRoom {
       mode: isInside ? 'inside' : place.waits ? 'wait' : 'refuse',
       claim: place.claim ?? -1,
       yields: !place.waits || place.claim === null,
-      share: place.share,
-      limit: place.shareLimit ?? -1,
+      share: place.fairnessKey,
+      limit: place.keyLimit ?? -1,
       life: lifeMs,
       jobLife: jobLifeMs,
       ...patience,

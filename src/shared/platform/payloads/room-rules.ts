@@ -10,10 +10,10 @@ export interface ArrivingBody {
   readonly claim: number | null;
   /** Whether the client repeats the call if asked to. Such bodies are evicted first. */
   readonly yields: boolean;
-  /** The share of the room that it counts against, e.g. the organization. */
-  readonly share: string;
-  /** Maximum bytes of its share in this room; null is no limit. A single body may be larger. */
-  readonly shareLimit: number | null;
+  /** The fairness key: whose share of the room it uses, e.g. the organization. */
+  readonly fairnessKey: string;
+  /** Maximum bytes of its key in this room; null is no limit. A single body may be larger. */
+  readonly keyLimit: number | null;
   /** When it started to wait for room, in ms of a clock common to all bodies; null if it does not wait. */
   blockedSince: number | null;
   /** The sender has sent almost nothing for a while although the server was waiting for it. */
@@ -22,7 +22,7 @@ export interface ArrivingBody {
   evicted: boolean;
 }
 
-/** State of a room. `complete`: bytes of the bodies that wait for a worker, by share. `arriving`: the other bodies, oldest first. */
+/** State of a room. `complete`: bytes of the bodies that wait for a worker, by key. `arriving`: the other bodies, oldest first. */
 export interface RoomState<B extends ArrivingBody = ArrivingBody> {
   readonly capacity: number;
   readonly complete: ReadonlyMap<string, number>;
@@ -54,11 +54,11 @@ export const defaultRoomTimes: RoomTimes = {
 };
 
 /** Parameters of the rules, also for `room-script.ts`. */
-export const shareRules = {
-  /** A share may hold at most this many times the bytes that it leaves free (three quarters, if alone). Its first body is exempt. */
+export const fairnessRules = {
+  /** A key may hold at most this many times the bytes that it leaves free (three quarters, if alone). Its first body is exempt. */
   maxRatioToFree: 3,
-  /** The fair part of a share is the capacity divided by the number of shares, at most by this number. */
-  maxShares: 16,
+  /** The fair share of a key is the capacity divided by the number of keys, at most by this number. */
+  maxKeys: 16,
   /** Maximum number of bodies evicted at once for another one. */
   maxEvictions: 16,
 } as const;
@@ -78,8 +78,8 @@ export function mayAcquire(room: RoomState, body: ArrivingBody, bytes: number, e
   if (isOverLimit(room, body, bytes, excluded)) return false;
   if (body.held === 0) {
     if (isOverRatio(room, body, bytes, excluded)) return false;
-    // The oldest body always completes: while it waits, no new body is admitted. Bodies that wait for their own share do not count.
-    const oldest = room.arriving.find((each) => !excluded.has(each) && !waitsForOwnShare(room, each, excluded));
+    // The oldest body always completes: while it waits, no new body is admitted. Bodies that wait for their own key do not count.
+    const oldest = room.arriving.find((each) => !excluded.has(each) && !waitsForOwnKey(room, each, excluded));
     if (oldest && oldest !== body && oldest.blockedSince !== null) return false;
     if (others + needOf(room, body, bytes) > room.capacity) return false;
   }
@@ -111,23 +111,25 @@ function canAllComplete(
 
 /**
  * Whether a body that holds nothing yet may wait for room although its client would repeat the call. It may if it only waits for
- * its own share (which is at its limit or still receives other bodies), or if it is below its fair part while another share is
- * above its own or another body has stalled or been evicted.
+ * its own key (which is at its limit or still receives other bodies), or if it is below its fair share while another key is
+ * above its own, or another body has stalled or been evicted.
  */
 export function mayWait(room: RoomState, body: ArrivingBody, bytes: number): boolean {
   if (isOverLimit(room, body, bytes, none)) return true;
-  const used = usedByShare(room, none);
-  // The other bodies of its share may soon complete and be released.
-  if (claimedBy(room, body, none) > (used.get(body.share) ?? 0)) return true;
-  const part = fairPart(room, body);
-  if ((used.get(body.share) ?? 0) + needOf(room, body, bytes) > part) return false;
+  const used = usedByKey(room, none);
+  // The other bodies of its key may soon complete and be released.
+  if (claimedBy(room, body, none) > (used.get(body.fairnessKey) ?? 0)) return true;
+  const part = fairShare(room, body);
+  if ((used.get(body.fairnessKey) ?? 0) + needOf(room, body, bytes) > part) return false;
   const isOpening = room.arriving.some((each) => each !== body && each.held > 0 && (each.stalled || each.evicted));
-  return isOpening || [...used].some(([share, bytesUsed]) => share !== body.share && bytesUsed > part);
+  return (
+    isOpening || [...used].some(([fairnessKey, bytesUsed]) => fairnessKey !== body.fairnessKey && bytesUsed > part)
+  );
 }
 
 /**
  * Returns the bodies to evict for `body`, which waits; none if that would not be enough. Chooses stalled bodies first; then, if
- * `body` is below its fair part, the newest of the share that uses the most; then, if `body` is the oldest, the newest; and if
+ * `body` is below its fair share, the newest of the key that uses the most; then, if `body` is the oldest, the newest; and if
  * `body` does not yield, the newest that does.
  */
 export function chooseEvictions<B extends ArrivingBody>(
@@ -143,7 +145,7 @@ export function chooseEvictions<B extends ArrivingBody>(
   if (isEnough()) return [];
   const waitedMs = now - body.blockedSince;
   const chosen: B[] = [];
-  while (chosen.length < shareRules.maxEvictions) {
+  while (chosen.length < fairnessRules.maxEvictions) {
     const next = nextEviction(room, body, bytes, { excluded, waitedMs, patience });
     if (!next) return [];
     excluded.add(next);
@@ -169,15 +171,15 @@ function nextEviction<B extends ArrivingBody>(
   const stalled = holding.filter((each) => each.stalled);
   if (stalled.length > 0) return stalled.reduce((largest, each) => (each.held >= largest.held ? each : largest));
 
-  const used = usedByShare(room, excluded);
-  const part = fairPart(room, body);
-  if ((used.get(body.share) ?? 0) + needOf(room, body, bytes) <= part) {
+  const used = usedByKey(room, excluded);
+  const part = fairShare(room, body);
+  if ((used.get(body.fairnessKey) ?? 0) + needOf(room, body, bytes) <= part) {
     const above = holding
-      .filter(({ share }) => share !== body.share && (used.get(share) ?? 0) > part)
+      .filter(({ fairnessKey }) => fairnessKey !== body.fairnessKey && (used.get(fairnessKey) ?? 0) > part)
       // The oldest body completes if it declared its size.
       .filter((each) => each !== room.arriving[0] || each.claim === null);
-    const maxUsed = Math.max(...above.map(({ share }) => used.get(share) ?? 0));
-    const found = newest(above.filter(({ share }) => used.get(share) === maxUsed));
+    const maxUsed = Math.max(...above.map(({ fairnessKey }) => used.get(fairnessKey) ?? 0));
+    const found = newest(above.filter(({ fairnessKey }) => used.get(fairnessKey) === maxUsed));
     if (found) return found;
   }
   if (body === room.arriving[0]) return newest(holding);
@@ -186,41 +188,43 @@ function nextEviction<B extends ArrivingBody>(
   return !body.yields && hasPriority ? newest(holding.filter(({ yields }) => yields)) : undefined;
 }
 
-/** Whether the body waits only for other bodies of its share. */
-function waitsForOwnShare(room: RoomState, body: ArrivingBody, excluded: Bodies): boolean {
+/** Whether the body waits only for other bodies of its key. */
+function waitsForOwnKey(room: RoomState, body: ArrivingBody, excluded: Bodies): boolean {
   return body.held === 0 && (isOverRatio(room, body, 1, excluded) || isOverLimit(room, body, 1, excluded));
 }
 
-/** Whether the share would leave too little for others once this body and its arriving bodies are complete. */
+/** Whether the key would leave too little for others once this body and its arriving bodies are complete. */
 function isOverRatio(room: RoomState, body: ArrivingBody, bytes: number, excluded: Bodies): boolean {
   const claimed = claimedBy(room, body, excluded);
   if (claimed === 0) return false;
-  const used = usedByShare(room, excluded).get(body.share) ?? 0;
+  const used = usedByKey(room, excluded).get(body.fairnessKey) ?? 0;
   const need = needOf(room, body, bytes);
-  return claimed + need > shareRules.maxRatioToFree * (room.capacity - totalOf(room, excluded) + used - claimed - need);
+  return (
+    claimed + need > fairnessRules.maxRatioToFree * (room.capacity - totalOf(room, excluded) + used - claimed - need)
+  );
 }
 
-/** Bytes that the share of `body` will hold once its other bodies are complete. */
+/** Bytes that the key of `body` will hold once its other bodies are complete. */
 function claimedBy({ capacity, complete, arriving }: RoomState, body: ArrivingBody, excluded: Bodies): number {
-  let claimed = complete.get(body.share) ?? 0;
+  let claimed = complete.get(body.fairnessKey) ?? 0;
   for (const each of arriving) {
-    if (each === body || each.held === 0 || each.share !== body.share || excluded.has(each)) continue;
+    if (each === body || each.held === 0 || each.fairnessKey !== body.fairnessKey || excluded.has(each)) continue;
     claimed += Math.max(each.held, Math.min(each.claim ?? 0, capacity));
   }
   return claimed;
 }
 
-/** Whether the share would exceed its own limit. Bodies of known size count in full, so they never wait once admitted. */
+/** Whether the key would exceed its own limit. Bodies of known size count in full, so they never wait once admitted. */
 export function isOverLimit(room: RoomState, body: ArrivingBody, bytes: number, excluded: Bodies = none): boolean {
-  if (body.shareLimit === null || (body.held > 0 && body.claim !== null)) return false;
-  let used = room.complete.get(body.share) ?? 0;
+  if (body.keyLimit === null || (body.held > 0 && body.claim !== null)) return false;
+  let used = room.complete.get(body.fairnessKey) ?? 0;
   for (const each of room.arriving) {
     // Of bodies that grow, only the newer ones wait.
     if (each === body && body.held > 0) break;
-    if (each === body || each.held === 0 || each.share !== body.share || excluded.has(each)) continue;
+    if (each === body || each.held === 0 || each.fairnessKey !== body.fairnessKey || excluded.has(each)) continue;
     used += Math.max(each.held, Math.min(each.claim ?? 0, room.capacity));
   }
-  return used > 0 && used + body.held + needOf(room, body, bytes) > body.shareLimit;
+  return used > 0 && used + body.held + needOf(room, body, bytes) > body.keyLimit;
 }
 
 /** Bytes that a body needs to continue: its full size if it holds nothing yet. */
@@ -228,16 +232,16 @@ function needOf({ capacity }: RoomState, { held, claim }: ArrivingBody, bytes: n
   return held > 0 ? bytes : Math.min(Math.max(claim ?? 0, bytes), capacity);
 }
 
-/** The part of the room that each share may rely on. Counts the shares of `body` and of all bodies in the room or waiting. */
-function fairPart({ capacity, complete, arriving }: RoomState, body: ArrivingBody): number {
-  const shares = new Set([body.share, ...complete.keys(), ...arriving.map(({ share }) => share)]);
-  return capacity / Math.min(shares.size, shareRules.maxShares);
+/** The part of the room that each key may rely on. Counts the keys of `body` and of all bodies in the room or waiting. */
+function fairShare({ capacity, complete, arriving }: RoomState, body: ArrivingBody): number {
+  const keys = new Set([body.fairnessKey, ...complete.keys(), ...arriving.map(({ fairnessKey }) => fairnessKey)]);
+  return capacity / Math.min(keys.size, fairnessRules.maxKeys);
 }
 
-function usedByShare({ complete, arriving }: RoomState, excluded: Bodies): Map<string, number> {
+function usedByKey({ complete, arriving }: RoomState, excluded: Bodies): Map<string, number> {
   const used = new Map(complete);
   for (const each of arriving) {
-    if (each.held > 0 && !excluded.has(each)) used.set(each.share, (used.get(each.share) ?? 0) + each.held);
+    if (each.held > 0 && !excluded.has(each)) used.set(each.fairnessKey, (used.get(each.fairnessKey) ?? 0) + each.held);
   }
   return used;
 }

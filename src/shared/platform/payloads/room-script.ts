@@ -1,12 +1,13 @@
-import { shareRules } from './room-rules.ts';
+import { fairnessRules } from './room-rules.ts';
 
 /**
  * The rules of `room-rules.ts` as Lua functions of the same names. A contract test compares the two on random rooms. `room` is
- * `{capacity, complete, arriving}`: bytes of the complete bodies by share, and the arriving bodies, oldest first. In a body,
- * `blocked` 0 is not waiting, and -1 is no `claim` or `limit`; `leaves` is `evicted`, by its name in Redis.
+ * `{capacity, complete, arriving}`: bytes of the complete bodies by fairness key, and the arriving bodies, oldest first. In a
+ * body, `blocked` 0 is not waiting, and -1 is no `claim` or `limit`. Two names are those that Redis holds: `share` is the fairness
+ * key, and `leaves` is `evicted`.
  */
 export const roomRulesScript = `
-local maxRatioToFree, maxShares, maxEvictions = ${shareRules.maxRatioToFree}, ${shareRules.maxShares}, ${shareRules.maxEvictions}
+local maxRatioToFree, maxKeys, maxEvictions = ${fairnessRules.maxRatioToFree}, ${fairnessRules.maxKeys}, ${fairnessRules.maxEvictions}
 
 local function totalOf(room, excluded)
   local total = 0
@@ -17,7 +18,7 @@ local function totalOf(room, excluded)
   return total
 end
 
-local function usedByShare(room, excluded)
+local function usedByKey(room, excluded)
   local used = {}
   for share, bytes in pairs(room.complete) do used[share] = bytes end
   for _, each in ipairs(room.arriving) do
@@ -26,7 +27,7 @@ local function usedByShare(room, excluded)
   return used
 end
 
-local function fairPart(room, body)
+local function fairShare(room, body)
   local shares, count = { [body.share] = true }, 1
   local function add(share)
     if not shares[share] then
@@ -36,7 +37,7 @@ local function fairPart(room, body)
   end
   for share in pairs(room.complete) do add(share) end
   for _, each in ipairs(room.arriving) do add(each.share) end
-  return room.capacity / math.min(count, maxShares)
+  return room.capacity / math.min(count, maxKeys)
 end
 
 local function needOf(room, body, bytes)
@@ -69,12 +70,12 @@ end
 local function isOverRatio(room, body, bytes, excluded)
   local claimed = claimedBy(room, body, excluded)
   if claimed == 0 then return false end
-  local used = usedByShare(room, excluded)[body.share] or 0
+  local used = usedByKey(room, excluded)[body.share] or 0
   local need = needOf(room, body, bytes)
   return claimed + need > maxRatioToFree * (room.capacity - totalOf(room, excluded) + used - claimed - need)
 end
 
-local function waitsForOwnShare(room, body, excluded)
+local function waitsForOwnKey(room, body, excluded)
   return body.held == 0 and (isOverRatio(room, body, 1, excluded) or isOverLimit(room, body, 1, excluded))
 end
 
@@ -105,7 +106,7 @@ local function mayAcquire(room, body, bytes, excluded)
   if body.held == 0 then
     if isOverRatio(room, body, bytes, excluded) then return false end
     for _, each in ipairs(room.arriving) do
-      if not excluded[each] and not waitsForOwnShare(room, each, excluded) then
+      if not excluded[each] and not waitsForOwnKey(room, each, excluded) then
         if each ~= body and each.blocked > 0 then return false end
         break
       end
@@ -118,7 +119,7 @@ end
 local function mayWait(room, body, bytes)
   local none = {}
   if isOverLimit(room, body, bytes, none) then return true end
-  local used, part = usedByShare(room, none), fairPart(room, body)
+  local used, part = usedByKey(room, none), fairShare(room, body)
   if claimedBy(room, body, none) > (used[body.share] or 0) then return true end
   if (used[body.share] or 0) + needOf(room, body, bytes) > part then return false end
   for _, each in ipairs(room.arriving) do
@@ -150,7 +151,7 @@ local function nextEviction(room, body, bytes, excluded, waited, withYielding, w
   end
   if stalled then return stalled end
 
-  local used, part = usedByShare(room, excluded), fairPart(room, body)
+  local used, part = usedByKey(room, excluded), fairShare(room, body)
   if (used[body.share] or 0) + needOf(room, body, bytes) <= part then
     local function isAbove(each)
       return each.share ~= body.share and (used[each.share] or 0) > part

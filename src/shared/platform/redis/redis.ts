@@ -24,8 +24,17 @@ const longestRetryMs = 2_000;
 const lastErrors = new WeakMap<Redis, Error>();
 /** Connections that must not reconnect. */
 const ended = new WeakSet<Redis>();
-/** BullMQ duplicates the connection that it is given, and does not end the duplicates while Redis is away. */
-const duplicates = new WeakMap<Redis, Redis[]>();
+
+/** Knows its duplicates: BullMQ makes one of the connection that it is given, and does not end it while Redis is away. */
+class TrackedRedis extends Redis {
+  readonly duplicates: Redis[] = [];
+
+  override duplicate(override?: Partial<RedisOptions>): Redis {
+    const connection = super.duplicate(override);
+    this.duplicates.push(connection);
+    return connection;
+  }
+}
 
 /**
  * Opens a connection that, like its duplicates, reconnects until `disconnectRedis`. The query of a `rediss:` URL may have
@@ -41,15 +50,7 @@ export function connectRedis(url: string, use: RedisUse, logger: Logger): Redis 
     Object.assign(options, { maxRetriesPerRequest: null });
   }
   const { plainUrl, tls } = splitUrl(url);
-  const redis = new Redis(plainUrl, { ...options, ...(tls ? { tls } : {}) });
-  const copies: Redis[] = [];
-  duplicates.set(redis, copies);
-  const duplicate = redis.duplicate.bind(redis);
-  redis.duplicate = (override) => {
-    const connection = duplicate(override);
-    copies.push(connection);
-    return connection;
-  };
+  const redis = new TrackedRedis(plainUrl, { ...options, ...(tls ? { tls } : {}) });
   redis.on('error', (error: Error) => {
     // Errors repeat on every attempt to reconnect; log each one once.
     if (error.message !== lastErrors.get(redis)?.message) logger.warn({ err: error }, 'redis');
@@ -74,7 +75,7 @@ function splitUrl(url: string): { plainUrl: string; tls: TlsFiles | null } {
  */
 export function disconnectRedis(redis: Redis): void {
   ended.add(redis);
-  for (const connection of [redis, ...(duplicates.get(redis) ?? [])]) {
+  for (const connection of redis instanceof TrackedRedis ? [redis, ...redis.duplicates] : [redis]) {
     if (connection.status === 'end') continue;
     const isReconnecting = connection.status === 'reconnecting';
     connection.disconnect();

@@ -22,13 +22,13 @@ export function createMetrics() {
       buckets: [0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60],
       registers,
     }),
-    connectionsRefused: new Counter({
+    connectionsRejected: new Counter({
       name: 'holdfast_connections_rejected_total',
       help: 'Client connections rejected, by the limit they hit: total or address.',
       labelNames: ['limit'],
       registers,
     }),
-    credentialsRefused: new Counter({
+    credentialsRejected: new Counter({
       name: 'holdfast_credentials_rejected_total',
       help: 'API tokens and leases rejected: malformed (format or checksum), remembered (rejected moments before), unknown, or too many to look up.',
       labelNames: ['credential', 'reason'],
@@ -72,13 +72,13 @@ export function createMetrics() {
       labelNames: ['job', 'outcome'],
       registers,
     }),
-    jobFaults: new Counter({
+    jobErrors: new Counter({
       name: 'holdfast_job_errors_total',
       help: 'Job attempts that failed with an error. Most are retried.',
       labelNames: ['job'],
       registers,
     }),
-    queueDistrusted: new Counter({
+    queueRejected: new Counter({
       name: 'holdfast_queue_rejected_total',
       help: 'Jobs and bodies from Redis that a worker rejected because they do not match what the API stored in Postgres, by reason.',
       labelNames: ['reason'],
@@ -91,7 +91,7 @@ export function createMetrics() {
       buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60],
       registers,
     }),
-    blobFaults: new Counter({
+    blobErrors: new Counter({
       name: 'holdfast_blob_errors_total',
       help: 'Failed blob store operations, by error. `read` is a blob whose download was cut off.',
       labelNames: ['op', 'error'],
@@ -137,7 +137,7 @@ export function createMetrics() {
       help: 'Objects without a database row that the reconcile job registered for the sweep.',
       registers,
     }),
-    quotaRefusals: new Counter({
+    quotaRejections: new Counter({
       name: 'holdfast_quota_rejections_total',
       help: 'Requests rejected because their organization has reached a quota.',
       labelNames: ['quota'],

@@ -1,0 +1,50 @@
+import type { IdentityRepository } from '../../shared/identity/identity-repository.ts';
+import type { PeopleRepository, PersonRow } from '../../shared/identity/people-repository.ts';
+import { type Role, roles } from '../../shared/identity/roles.ts';
+import { CommandRefusedError } from './admin-session.ts';
+
+/** What the commands for people and tokens check. All functions throw CommandRefusedError. */
+
+export async function findUser(people: PeopleRepository, login: string): Promise<PersonRow> {
+  const user = await people.find(login);
+  if (!user) throw refused(`there is no user ${JSON.stringify(login)}`);
+  return user;
+}
+
+export async function findOrganization(identity: IdentityRepository, name: string) {
+  const organization = await identity.findOrganization(name);
+  if (!organization) throw refused(`there is no organization ${JSON.stringify(name)}`);
+  return organization;
+}
+
+/**
+ * Throws if the user is the only active admin of the organization, or of any organization if `organization` is null.
+ */
+export async function refuseLastAdmin(
+  people: PeopleRepository,
+  user: PersonRow,
+  organization: string | null,
+): Promise<void> {
+  const names = (await people.listOnlyAdminOf(user.id)).filter(
+    (name) => organization === null || name === organization,
+  );
+  if (names.length > 0)
+    throw refused(
+      `${user.login} is the last admin of ${names.join(', ')}: nobody could delete stacks there. Appoint another one first, or use --force`,
+    );
+}
+
+export async function refuseLastSiteAdmin(people: PeopleRepository, user: PersonRow): Promise<void> {
+  if (user.siteAdmin && (await people.isLastSiteAdmin(user.id)))
+    throw refused(`${user.login} is the last site admin. Appoint another one first, or use --force`);
+}
+
+export function toRole(text: string): Role {
+  const role = roles.find((each) => each === text);
+  if (role === undefined) throw refused(`there is no role ${JSON.stringify(text)}: ${roles.join(', ')}`);
+  return role;
+}
+
+export const refused = (message: string): CommandRefusedError => new CommandRefusedError(message);
+export const notIn = (login: string, organization: string): CommandRefusedError =>
+  refused(`${login} is not in ${organization}: holdfast admin add-member ${login} --organization ${organization}`);
