@@ -172,7 +172,7 @@ describe('the two dialects', () => {
     }
   });
 
-  test('renew: the contract requires a duration, and does not accept null as an integer', async () => {
+  test('renew: the contract does not accept a duration of null as an integer', async () => {
     for (const [accept, status] of [
       [cliAccept, 200],
       [contractAccept, 400],
@@ -181,8 +181,7 @@ describe('the two dialects', () => {
       const renew = (body: object) =>
         app.call('POST', `${update.path}/renew_lease`, { auth: update.lease, accept, body });
       expect((await renew({ duration: null })).status).toBe(status);
-      expect((await renew({})).status).toBe(status);
-      expect((await renew({ duration: 300 })).status).toBe(200);
+      expect((await renew({})).status).toBe(200);
     }
   });
 

@@ -25,7 +25,7 @@ export const ContractCreateUpdateRequest = Type.Object(
 );
 
 export const ContractRenewLeaseRequest = Type.Object(
-  { duration: Type.Integer({ minimum: 1, description: 'In seconds' }) },
+  { duration: Type.Optional(Type.Integer({ minimum: 1, description: 'In seconds' })) },
   { description },
 );
 
