@@ -45,7 +45,7 @@ export interface OwnHoldfastServer extends HoldfastServer {
 
 const organization = 'dev-org';
 const readyTimeoutMs = 120_000;
-const stopGraceMs = 30_000;
+const stopGraceMs = 60_000;
 const bin = join(import.meta.dirname, '..', 'bin', 'holdfast.js');
 /** The same as in `npm start`. */
 const nodeFlags = ['--max-semi-space-size=2', '--heap-growing-percent=50'];
