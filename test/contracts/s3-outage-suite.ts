@@ -81,7 +81,7 @@ export function describeOutages(name: string, server: () => S3Server): void {
       expect((await readAll(await patient.open('there'))).toString()).toBe('bytes');
       expect(await patient.stat('not/there')).toBeNull();
       await patient.check(60_000);
-    }, 120_000);
+    });
 
     it('a server that hangs during a put leaves nothing that a sweep does not find', async () => {
       const source = waitingBody(Buffer.alloc(12 * mib), Buffer.alloc(12 * mib));
@@ -99,7 +99,7 @@ export function describeOutages(name: string, server: () => S3Server): void {
       // The server may have read the abort request from its socket meanwhile.
       await patient.sweepUnfinished(-60_000);
       expect(await patient.sweepUnfinished(-60_000)).toBe(0);
-    }, 120_000);
+    });
 
     it('a server that hangs during a read is an error, not an end', async () => {
       const patient = newStore(patience);
@@ -113,24 +113,24 @@ export function describeOutages(name: string, server: () => S3Server): void {
       } finally {
         server().resume();
       }
-    }, 120_000);
+    });
 
     it('a missing bucket is not reported as a missing blob', async () => {
       expect(await callAll(newStore({ ...patience, bucket: 'no-such-bucket' }))).toEqual(allAre('misconfigured'));
-    }, 120_000);
+    });
 
     it('rejected credentials are not reported as a missing blob', async () => {
       expect(await callAll(newStore({ ...patience, secretAccessKey: 'another-secret' }))).toEqual(allAre('denied'));
       const denied = newStore({ ...patience, secretAccessKey: 'another-secret' });
       await expect(denied.createBucketIfMissing()).rejects.toMatchObject({ fault: 'denied' });
-    }, 120_000);
+    });
 
     it('creates the bucket once when many ask for it', async () => {
       const others = Array.from({ length: 5 }, () => newStore({ bucket: 'made-by-many', ...patience }));
       await Promise.all(others.map((other) => other.createBucketIfMissing()));
       await store.createBucketIfMissing();
       for (const other of others) await other.check(60_000);
-    }, 120_000);
+    });
 
     it('sweeps only below its own prefix', async () => {
       const mine = newStore({ prefix: 'mine/', ...patience });
@@ -143,7 +143,7 @@ export function describeOutages(name: string, server: () => S3Server): void {
       await done;
       expect((await mine.list('')).blobs).toEqual([]);
       expect((await other.list('')).blobs).toMatchObject([{ key: 'key', storedBytes: 12 * mib }]);
-    }, 120_000);
+    });
 
     it('a killed server is reported in time', async () => {
       const patient = newStore(patience);
@@ -160,6 +160,6 @@ export function describeOutages(name: string, server: () => S3Server): void {
       await server().restart();
       expect((await readAll(await patient.open('there'))).toString()).toBe('bytes');
       expect(await patient.stat('cut')).toBeNull();
-    }, 120_000);
+    });
   });
 }
