@@ -339,5 +339,5 @@ function webSpec(file: string, home: string, port: number): ProcessSpec {
 }
 
 async function isOk(url: string): Promise<boolean> {
-  return (await fetch(url, { signal: AbortSignal.timeout(3_000) })).ok;
+  return (await fetch(url, { signal: AbortSignal.timeout(10_000) })).ok;
 }

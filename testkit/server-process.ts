@@ -35,10 +35,10 @@ export interface ServerSpec {
   parentDir?: string;
   /** Whether the server responds; an error counts as no. */
   isReady(): Promise<boolean>;
-  readyTimeoutMs?: number;
 }
 
 const logTailChars = 100_000;
+const readyTimeoutMs = 180_000;
 const stopGraceMs = 5_000;
 
 const running = new Set<ChildProcess>();
@@ -72,7 +72,7 @@ export async function startServer(spec: ServerSpec): Promise<ServerHandle> {
         if (hasEnded(started)) throw new Error(`${spec.name} ended with ${started.exitCode}:\n${output}`);
         return spec.isReady().catch(() => false);
       },
-      { timeoutMs: spec.readyTimeoutMs ?? 90_000, everyMs: 50 },
+      { timeoutMs: readyTimeoutMs, everyMs: 50 },
     );
   };
 

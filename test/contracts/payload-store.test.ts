@@ -102,7 +102,7 @@ await describeOnRedis((server) => {
     });
 
     describe('of a process that dies', () => {
-      const times = { lifeMs: 1_500, renewMs: 200 };
+      const times = { lifeMs: 3_000, renewMs: 200 };
       const declared = { ...options, declaredBytes: 4 * mib };
       let store: RedisPayloadStore;
       beforeEach(async () => {
@@ -132,7 +132,7 @@ await describeOnRedis((server) => {
       );
 
       it('after it has stored a body, the body is kept for its job', async () => {
-        const died = new RedisPayloadStore(redis, sized(4 * mib), { ...times, jobLifeMs: 6_000 });
+        const died = new RedisPayloadStore(redis, sized(4 * mib), { ...times, jobLifeMs: 12_000 });
         const [key, bytes] = [randomUUID(), randomBytes(4 * mib)];
         const { seal } = await died.put(key, chunksOf(bytes), declared);
         await died.close();
@@ -150,13 +150,13 @@ await describeOnRedis((server) => {
       });
 
       it('nothing is lost when the process is slow but alive', async () => {
-        const slow = new RedisPayloadStore(redis, sized(4 * mib), { lifeMs: 500, renewMs: 50 });
+        const slow = new RedisPayloadStore(redis, sized(4 * mib), { lifeMs: 2_000, renewMs: 100 });
         const [head, tail] = [randomBytes(2 * mib), randomBytes(mib)];
         const source = waitingBody(head, tail);
         const key = randomUUID();
         const done = slow.put(key, source.body, options);
         await source.waiting;
-        const dying = new RedisPayloadStore(await connect(), sized(4 * mib), { lifeMs: 1_500 });
+        const dying = new RedisPayloadStore(await connect(), sized(4 * mib), { lifeMs: 5_000 });
         const other = waitingBody(randomBytes(1000));
         void dying.put(randomUUID(), other.body, { ...options, room: 'imports' }).catch(() => {});
         await other.waiting;
