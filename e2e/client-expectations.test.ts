@@ -43,7 +43,7 @@ await suite('expectations of the CLI', {}, () => {
       await cancelNothing();
       await workspace.writeProgram(thingProgram({ project, things: { a: { value: '1', slowMs: 600_000 } } }));
       const slow = await workspace.spawn(['up', ...unattended]);
-      await pollUntil('the update is under way', () => slow.stdout.includes('creating'), { timeoutMs: 60_000 });
+      await pollUntil('the update is under way', () => slow.stdout.includes('creating'), { timeoutMs: 120_000 });
       const refused = outputOf(await workspace.run(['up', ...unattended]));
       expect(refused).toContain('[409] Conflict: Another update is currently in progress.');
       await workspace.runOk(['cancel', '--yes']);

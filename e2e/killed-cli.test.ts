@@ -132,7 +132,7 @@ await suite('a killed CLI', {}, () => {
       });
       const cli = await workspace.spawn(['up', ...unattended, '--parallel', '64']);
       for (const name of [made, ...notMade]) await cloud.waitStarted(name, 'create', 120_000);
-      await pollUntil('it is made', async () => (await cloud.objects()).has(`${made}-1`), { timeoutMs: 30_000 });
+      await pollUntil('it is made', async () => (await cloud.objects()).has(`${made}-1`), { timeoutMs: 120_000 });
       await cli.killAll();
       await cloud.control({});
       await workspace.runOk(['cancel', '--yes']);

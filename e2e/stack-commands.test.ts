@@ -199,7 +199,7 @@ await suite('commands for users and stacks', {}, () => {
         await writeFile(join(workspace.programDir, 'saved'), '');
         const completions = Number(value);
         const isDone = (): boolean => watch.stdout.split('Update complete').length > completions;
-        await pollUntil(`update ${value}`, isDone, { timeoutMs: 60_000 });
+        await pollUntil(`update ${value}`, isDone);
         expect((await workspace.cloud.objects()).get('a-1')).toMatchObject({ value });
       }
       await watch.killAll();

@@ -1,30 +1,52 @@
 import { randomInt } from 'node:crypto';
 import { once } from 'node:events';
-import { createServer } from 'node:net';
+import { createServer, type Server } from 'node:net';
+import { hasErrorCode } from './toolchain/error-code.ts';
 
 /** Below the kernel's ephemeral ports: an outgoing connection could take the port of a server that restarts. */
 const [lowest, highest] = [12_000, 32_000];
 
-/** Returns loopback ports for servers that must restart at the same address. */
+/**
+ * Holds the reservations: tests in other processes look for ports, too, while a server starts or is down. Linux has all
+ * of 127.0.0.0/8; elsewhere ports are only as free as they were a moment ago.
+ */
+const reservationHost = '127.0.0.2';
+
+/**
+ * Returns loopback ports for servers that may start later and restart at the same address. Nobody else who calls this
+ * gets them before this process ends.
+ */
 export async function findFixedPorts(count: number): Promise<number[]> {
-  const found = new Set<number>();
-  for (let attempt = 0; found.size < count; attempt++) {
+  const found: number[] = [];
+  for (let attempt = 0; found.length < count; attempt++) {
     if (attempt > count * 50) throw new Error(`there are not ${count} free ports between ${lowest} and ${highest}`);
     const port = randomInt(lowest, highest);
-    if (!found.has(port) && (await isFree(port))) found.add(port);
+    if (await reserve(port)) found.push(port);
   }
-  return [...found];
+  return found;
 }
 
-async function isFree(port: number): Promise<boolean> {
-  const server = createServer();
-  try {
-    server.listen(port, '127.0.0.1');
-    await once(server, 'listening');
-  } catch {
+async function reserve(port: number): Promise<boolean> {
+  const reservation = await listen(port, reservationHost);
+  if (reservation === 'taken') return false;
+  const trial = await listen(port, '127.0.0.1');
+  if (trial === 'taken' || trial === 'impossible') {
+    if (reservation !== 'impossible') reservation.close();
     return false;
   }
-  server.close();
-  await once(server, 'close');
+  trial.close();
+  await once(trial, 'close');
   return true;
+}
+
+async function listen(port: number, host: string): Promise<Server | 'taken' | 'impossible'> {
+  // It keeps no process running.
+  const server = createServer((socket) => socket.destroy()).unref();
+  try {
+    server.listen({ port, host, exclusive: true });
+    await once(server, 'listening');
+    return server;
+  } catch (error) {
+    return hasErrorCode(error, 'EADDRNOTAVAIL') ? 'impossible' : 'taken';
+  }
 }

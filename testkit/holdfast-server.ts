@@ -44,8 +44,8 @@ export interface OwnHoldfastServer extends HoldfastServer {
 }
 
 const organization = 'dev-org';
-const readyTimeoutMs = 120_000;
-const stopGraceMs = 30_000;
+const readyTimeoutMs = 180_000;
+const stopGraceMs = 120_000;
 const bin = join(import.meta.dirname, '..', 'bin', 'holdfast.js');
 /** The same as in `npm start`. */
 const nodeFlags = ['--max-semi-space-size=2', '--heap-growing-percent=50'];
@@ -109,7 +109,7 @@ export async function startOwnHoldfast(settings: Record<string, string> = {}): P
     await once(started, 'spawn');
     const isHealthy = async (): Promise<boolean> => {
       if (hasEnded(started)) throw new Error(`the server ended with ${started.exitCode}:\n${output.slice(-10_000)}`);
-      return fetch(`${url}/healthz`, { signal: AbortSignal.timeout(2_000) }).then(
+      return fetch(`${url}/healthz`, { signal: AbortSignal.timeout(10_000) }).then(
         ({ ok }) => ok,
         () => false,
       );
@@ -175,7 +175,7 @@ async function stopPostgresLeftBehind(dataDir: string): Promise<void> {
   const pid = Number((await readFile(pidFile, 'utf8')).split('\n')[0]);
   if (!(pid > 1) || !sendSignal(pid, 'SIGQUIT')) return;
   await pollUntil('Postgres ends', () => !existsSync(`/proc/${pid}`) || !sendSignal(pid, 'SIGCONT'), {
-    timeoutMs: 60_000,
+    timeoutMs: 120_000,
   });
 }
 

@@ -6,7 +6,7 @@ export async function pollUntil<T>(
   check: () => Promise<T | null | false> | T | null | false,
   options: { timeoutMs?: number; everyMs?: number } = {},
 ): Promise<T> {
-  const { timeoutMs = 60_000, everyMs = 25 } = options;
+  const { timeoutMs = 120_000, everyMs = 25 } = options;
   const deadline = Date.now() + timeoutMs;
   for (;;) {
     const result = await check();

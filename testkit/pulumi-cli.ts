@@ -44,7 +44,7 @@ export class CliError extends Error {
   }
 }
 
-const defaultTimeoutMs = 240_000;
+const defaultTimeoutMs = 400_000;
 const inherited = ['TMPDIR', 'SSL_CERT_FILE', 'SSL_CERT_DIR', 'SystemRoot'];
 
 /**

@@ -38,7 +38,7 @@ export async function s3Request(
       authorization: `AWS4-HMAC-SHA256 Credential=${credential}, SignedHeaders=${signedHeaders}, Signature=${signature}`,
     },
     ...(method === 'PUT' ? { body } : {}),
-    signal: AbortSignal.timeout(5_000),
+    signal: AbortSignal.timeout(20_000),
   });
 }
 

@@ -1,11 +1,11 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
-import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 
+import { findFixedPorts } from './fixed-ports.ts';
 import { pollUntil } from './poll.ts';
 import { pauseProcess } from './process-session.ts';
 
@@ -35,10 +35,10 @@ export interface ServerSpec {
   parentDir?: string;
   /** Whether the server responds; an error counts as no. */
   isReady(): Promise<boolean>;
-  readyTimeoutMs?: number;
 }
 
 const logTailChars = 100_000;
+const readyTimeoutMs = 180_000;
 const stopGraceMs = 5_000;
 
 const running = new Set<ChildProcess>();
@@ -72,7 +72,7 @@ export async function startServer(spec: ServerSpec): Promise<ServerHandle> {
         if (hasEnded(started)) throw new Error(`${spec.name} ended with ${started.exitCode}:\n${output}`);
         return spec.isReady().catch(() => false);
       },
-      { timeoutMs: spec.readyTimeoutMs ?? 90_000, everyMs: 50 },
+      { timeoutMs: readyTimeoutMs, everyMs: 50 },
     );
   };
 
@@ -128,16 +128,10 @@ export async function startOnFreePort<T>(start: (port: number) => Promise<T>): P
   }
 }
 
-/** Returns a loopback port that was free a moment ago. */
+/** Returns a loopback port at which nothing listens, and that no other test gets. */
 export async function findFreePort(): Promise<number> {
-  const server = createServer();
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const address = server.address();
-  server.close();
-  await once(server, 'close');
-  if (address === null || typeof address === 'string') throw new Error('no port was given');
-  return address.port;
+  const [port] = (await findFixedPorts(1)) as [number];
+  return port;
 }
 
 function hasEnded(child: ChildProcess): boolean {

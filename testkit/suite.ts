@@ -4,7 +4,7 @@ import { ToolUnavailableError } from './toolchain/command.ts';
 import { ensureToolchain, type ToolName } from './toolchain/toolchain.ts';
 
 /** Long enough for a slow machine that is busy with builds. */
-export const scenarioTimeoutMs = 480_000;
+export const scenarioTimeoutMs = 900_000;
 
 /** Requirements of a group of tests. */
 export interface SuiteNeeds {
@@ -45,7 +45,7 @@ export function fileServer<Server extends HoldfastServer = HoldfastServer>(
     const server = await started;
     for (const line of server?.faults() ?? []) process.stderr.write(`e2e: the server logged ${line}\n`);
     await server?.[Symbol.asyncDispose]();
-  }, 120_000);
+  }, 300_000);
   return () => {
     started ??= start();
     return started;

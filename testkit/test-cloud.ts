@@ -80,7 +80,7 @@ export class TestCloud {
   }
 
   /** Waits until an operation on a resource begins. Call `clearStarted` first to ignore earlier runs. */
-  async waitStarted(name: string, op: CloudOperation, timeoutMs = 60_000): Promise<void> {
+  async waitStarted(name: string, op: CloudOperation, timeoutMs = 120_000): Promise<void> {
     const path = join(this.dir, 'started', `${fileNameOf(name)}.${op}`);
     await pollUntil(`${op} of ${name} begins`, () => existsSync(path), { timeoutMs });
   }

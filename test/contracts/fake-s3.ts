@@ -47,7 +47,7 @@ export async function startFakeS3(answer: Answer, options: Partial<S3Options> = 
     forcePathStyle: true,
     accessKeyId: 'key',
     secretAccessKey: 'secret',
-    requestTimeoutMs: 5_000,
+    requestTimeoutMs: 60_000,
     maxAttempts: 1,
     ...options,
   });

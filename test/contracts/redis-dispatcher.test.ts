@@ -13,6 +13,7 @@ import { ConflictError, UnavailableError } from '../../src/shared/platform/error
 import { JobPendingError } from '../../src/shared/platform/errors/outcome.ts';
 import { createLogger } from '../../src/shared/platform/logger/logger.ts';
 import { assertNoEviction, RedisPolicyError, untilReady } from '../../src/shared/platform/redis/redis.ts';
+import { startStopwatch } from '../support/running-time.ts';
 import { openTcpProxy } from '../support/tcp-proxy.ts';
 import { createTestDatabase, type TestDatabase } from '../support/test-app.ts';
 import { until } from '../support/until.ts';
@@ -91,7 +92,7 @@ await describeOnRedis((server) => {
     it('finds the job result when the worker cannot publish', async () => {
       const { dispatcher } = await api();
       const { publisher } = worker(async () => {});
-      await untilReady(publisher, 30_000);
+      await untilReady(publisher, 60_000);
       publisher.disconnect();
       expect(await timed(() => dispatcher.run(compactionJob()))).toMatchObject({ outcome: 'resolved', soon: true });
     });
@@ -189,7 +190,7 @@ await describeOnRedis((server) => {
       await server().restart();
       // The running one is committed, whatever Redis knows about it.
       held.open();
-      await untilReady(producer, 30_000);
+      await untilReady(producer, 60_000);
       await until(() => done.length === 1, 'committed');
       expect((await first).outcome).toMatch(/^(resolved|UnavailableError)$/);
       expect(await second).toMatchObject({ outcome: 'UnavailableError', soon: true });
@@ -510,7 +511,7 @@ await describeOnRedis((server) => {
       } finally {
         await server().restart();
       }
-      await untilReady(opened.producer, soonMs);
+      await untilReady(opened.producer, patienceMs);
       worker(async () => {});
       expect(await timed(() => opened.dispatcher.run(compactionJob()))).toMatchObject({
         outcome: 'resolved',
@@ -575,7 +576,7 @@ await describeOnRedis((server) => {
           return monitor.redis.up;
         },
         'up again',
-        soonMs,
+        patienceMs,
       );
     });
   });
@@ -709,11 +710,11 @@ async function dump(redis: Redis): Promise<string> {
 
 /** The outcome of the call, and whether it came within `soonMs`. */
 async function timed(call: () => Promise<void>): Promise<{ outcome: string; ms: number; soon: boolean }> {
-  const startedAt = performance.now();
+  const elapsedMs = startStopwatch();
   const outcome = await call().then(
     () => 'resolved',
     (error: Error) => error.name,
   );
-  const ms = performance.now() - startedAt;
+  const ms = elapsedMs();
   return { outcome, ms, soon: ms < soonMs };
 }

@@ -38,7 +38,7 @@ export async function openApiSide(options: {
   const logger = options.logger ?? createLogger({ level: 'silent' });
   const producer = connectRedis(options.url, 'producer', logger);
   const subscriber = connectRedis(options.url, 'worker', logger);
-  if (!options.evenIfAway) await untilReady(producer, 30_000);
+  if (!options.evenIfAway) await untilReady(producer, 60_000);
   const queues = new Queues(producer, logger, { attempts: options.attempts ?? attempts });
   const monitor = new QueueMonitor(producer, queues, logger);
   const dispatcher = new RedisDispatcher({

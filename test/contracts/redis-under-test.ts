@@ -12,7 +12,7 @@ export async function describeOnRedis(define: (server: () => RedisServer) => voi
   await describeWithTools('Redis', ['redis-server'], () => {
     beforeAll(async () => {
       server = await startRedisServer();
-    }, 60_000);
+    });
     afterAll(() => server?.stop());
     define(running);
   });

@@ -84,7 +84,7 @@ await describeOnRedis((server) => {
   let redis: Redis;
   beforeAll(async () => {
     redis = connectRedis(server().url, 'producer', createLogger({ level: 'silent' }));
-    await untilReady(redis, 30_000);
+    await untilReady(redis, 60_000);
   });
   afterAll(() => redis.disconnect());
 

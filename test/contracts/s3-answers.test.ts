@@ -58,28 +58,24 @@ const failures: readonly [string, string, Answer][] = [
 ];
 
 describe('invalid S3 responses', () => {
-  it.each(failures)(
-    '%s is treated neither as a missing blob nor as success',
-    async (_label, fault, answer) => {
-      const { store } = await start(answer, fault === 'timeout' ? { requestTimeoutMs: 300 } : {});
-      const calls = [
-        () => store.open('some/key'),
-        () => store.stat('some/key'),
-        () => store.delete('some/key'),
-        () => store.list('some/'),
-        () => store.sweepUnfinished(0),
-        () => store.check(1_000),
-        () => store.createBucketIfMissing(),
-        () => store.put('some/key', chunksOf(Buffer.from('x'))),
-        () => store.put('some/key', chunksOf(Buffer.alloc(6 * mib))),
-      ];
-      const outcomes = await Promise.all(calls.map((call) => Promise.resolve(call()).catch((error: unknown) => error)));
-      for (const outcome of outcomes) expect(outcome).toBeInstanceOf(BlobStoreUnavailableError);
-      // The responses to HEAD, second and sixth here, have only a status.
-      for (const index of [0, 2, 3, 4, 7, 8]) expect(outcomes[index]).toMatchObject({ fault, status: 503 });
-    },
-    20_000,
-  );
+  it.each(failures)('%s is treated neither as a missing blob nor as success', async (_label, fault, answer) => {
+    const { store } = await start(answer, fault === 'timeout' ? { requestTimeoutMs: 300 } : {});
+    const calls = [
+      () => store.open('some/key'),
+      () => store.stat('some/key'),
+      () => store.delete('some/key'),
+      () => store.list('some/'),
+      () => store.sweepUnfinished(0),
+      () => store.check(1_000),
+      () => store.createBucketIfMissing(),
+      () => store.put('some/key', chunksOf(Buffer.from('x'))),
+      () => store.put('some/key', chunksOf(Buffer.alloc(6 * mib))),
+    ];
+    const outcomes = await Promise.all(calls.map((call) => Promise.resolve(call()).catch((error: unknown) => error)));
+    for (const outcome of outcomes) expect(outcome).toBeInstanceOf(BlobStoreUnavailableError);
+    // The responses to HEAD, second and sixth here, have only a status.
+    for (const index of [0, 2, 3, 4, 7, 8]) expect(outcomes[index]).toMatchObject({ fault, status: 503 });
+  });
 
   it('only a response of S3 itself counts as a missing blob', async () => {
     const { store, operations } = await start((response) => sendError(response, 404, 'NoSuchKey'));
@@ -106,7 +102,7 @@ describe('invalid S3 responses', () => {
   it('retries when there is no response', async () => {
     let asked = 0;
     const { store } = await start((response) => void (++asked > 1 && response.end('found')), {
-      requestTimeoutMs: 500,
+      requestTimeoutMs: 2_000,
       maxAttempts: 2,
     });
     expect((await readAll(await store.open('some/key'))).toString()).toBe('found');
@@ -123,11 +119,11 @@ describe('reading S3 bodies', () => {
     response.destroy();
   };
 
-  it.each<[string, string, Answer]>([
-    ['is cut', 'unreachable', cutAfterHalf],
-    ['stops', 'timeout', half],
-  ])('a body that %s is an error, not an end', async (_label, fault, answer) => {
-    const { store } = await start(answer, { requestTimeoutMs: 500 });
+  it.each<[string, string, Answer, number]>([
+    ['is cut', 'unreachable', cutAfterHalf, 60_000],
+    ['stops', 'timeout', half, 1_000],
+  ])('a body that %s is an error, not an end', async (_label, fault, answer, requestTimeoutMs) => {
+    const { store } = await start(answer, { requestTimeoutMs });
     const body = await store.open('some/key');
     await expect(readAll(body)).rejects.toMatchObject({ name: 'BlobStoreUnavailableError', fault });
   });
@@ -142,26 +138,26 @@ describe('reading S3 bodies', () => {
   it('a slow server that makes progress is not cut off', async () => {
     const { store } = await start(
       async (response) => {
-        response.writeHead(200, { 'content-length': '10' });
-        for (let index = 0; index < 10; index++) {
-          response.write(String(index));
+        response.writeHead(200, { 'content-length': '24' });
+        for (const letter of 'abcdefghijklmnopqrstuvwx') {
+          response.write(letter);
           await sleep(150);
         }
         response.end();
       },
-      { requestTimeoutMs: 1_000, attemptTimeoutMs: 1_200 },
+      { requestTimeoutMs: 3_000, attemptTimeoutMs: 3_200 },
     );
-    expect((await readAll(await store.open('some/key'))).toString()).toBe('0123456789');
+    expect((await readAll(await store.open('some/key'))).toString()).toBe('abcdefghijklmnopqrstuvwx');
   });
 
   it('a slow reader loses nothing', async () => {
     const bytes = Buffer.alloc(8 * mib, 7);
     const { store } = await start((response) => void response.end(bytes), {
-      requestTimeoutMs: 500,
+      requestTimeoutMs: 1_500,
     });
     let found = 0;
     for await (const chunk of await store.open('some/key')) {
-      if (found === 0) await sleep(1_500);
+      if (found === 0) await sleep(3_000);
       found += chunk.length;
     }
     expect(found).toBe(bytes.length);
@@ -235,7 +231,7 @@ describe('failing S3 puts', () => {
     const { store } = await start(
       (response, operation, request) =>
         operation === 'GiveUp' ? answer(response, operation, request) : sendPutAnswer(response, operation),
-      { requestTimeoutMs: 500 },
+      { requestTimeoutMs: 2_000 },
     );
     const error = new Error('the client went away');
     await expect(store.put('some/key', failingBody(Buffer.alloc(6 * mib), error))).rejects.toBe(error);

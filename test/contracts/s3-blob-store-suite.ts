@@ -13,7 +13,7 @@ export async function startS3Store(server: S3Server): Promise<StoreUnderTest> {
     secretAccessKey,
     bucket: 'blobs',
     prefix: 'tests/',
-    requestTimeoutMs: 5_000,
+    requestTimeoutMs: 60_000,
   };
   const store = new S3BlobStore(options);
   const smallPages = new S3BlobStore({ ...options, pageSize: 10 });

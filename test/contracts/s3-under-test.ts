@@ -21,7 +21,7 @@ export async function describeOnS3(kind: S3ServerKind, define: (server: () => S3
   describe(kind, () => {
     beforeAll(async () => {
       server = await startS3Server(kind);
-    }, 60_000);
+    });
     afterAll(() => server?.stop());
     define(running);
   });

@@ -27,9 +27,9 @@ const shipped = await shippedServer();
     const { services } = parse(readFileSync(path.join(root, 'docker-compose.yml'), 'utf8')) as {
       services: { s3: { command: string[] } };
     };
-    const consolePort = await findFreePort();
     const access = (port: number) => ({ endpoint: `http://127.0.0.1:${port}`, ...credentials });
     const started = await startOnFreePort(async (port) => {
+      const consolePort = await findFreePort();
       const place = (word: string, dataDir: string): string =>
         word
           .replace(/=:9000$/, `=127.0.0.1:${port}`)
@@ -40,12 +40,15 @@ const shipped = await shippedServer();
         file: (shipped as Toolchain<'versitygw'>).versitygw,
         args: (dataDir) => services.s3.command.map((word) => place(word, dataDir)),
         env: { ROOT_ACCESS_KEY: credentials.accessKeyId, ROOT_SECRET_KEY: credentials.secretAccessKey },
-        isReady: async () => (await s3Request(access(port), 'GET', '/')).ok,
+        // Both begin to listen on their own.
+        isReady: async () =>
+          (await s3Request(access(port), 'GET', '/')).ok &&
+          (await fetch(`http://127.0.0.1:${consolePort}/`)).status < 500,
       });
-      return { port, server };
+      return { port, consolePort, server };
     });
     await using _server = started.server;
-    const page = await fetch(`http://127.0.0.1:${consolePort}/`);
+    const page = await fetch(`http://127.0.0.1:${started.consolePort}/`);
     expect([page.status, page.headers.get('content-type')]).toEqual([200, expect.stringContaining('text/html')]);
     expect((await s3Request(access(started.port), 'PUT', '/holdfast-checkpoints')).status).toBe(200);
     const denied = await s3Request({ ...access(started.port), secretAccessKey: 'another' }, 'GET', '/');

@@ -27,7 +27,7 @@ await describeOnLossyDisk('the S3 server of the compose file after a power cut',
       bucket: 'holdfast-checkpoints',
       forcePathStyle: true,
     };
-    store = new S3BlobStore({ ...where, requestTimeoutMs: 5_000, connectTimeoutMs: 5_000, maxAttempts: 1 });
+    store = new S3BlobStore({ ...where, requestTimeoutMs: 60_000, connectTimeoutMs: 60_000, maxAttempts: 1 });
     await store.createBucketIfMissing();
   });
   afterEach(async () => {

@@ -117,5 +117,5 @@ await describeOnLossyDisk('a server with its own Postgres after a power cut', ()
     await cutPower('all');
     expect(await call('GET', `${running}/export`, token)).toBe(last);
     expect(server.faults()).toEqual([]);
-  }, 180_000);
+  });
 });

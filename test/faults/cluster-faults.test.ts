@@ -6,6 +6,7 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { AnswerError, RawClient, verbatimBody } from '../../bench/support/raw-client.ts';
 import type { ClusterProcess } from '../../testkit/cluster-process.ts';
 import { pollUntil } from '../../testkit/poll.ts';
+import { readRequestCounts } from '../../testkit/request-counts.ts';
 import { findLostWrites, inspectBlobs, query, reconcileBlobs } from './support/audit.ts';
 import { documentOf, sha256 } from './support/documents.ts';
 import { NextRelease } from './support/next-release.ts';
@@ -81,7 +82,7 @@ describe('at chosen points', () => {
     storm.cluster.workers[worker]?.resume();
     expect(await write).toMatchObject({ name: 'AnswerError', status: 403 });
     expect(await stateOf(path)).toBe(sha256(kept));
-  }, 120_000);
+  });
 
   test('a job that two workers run at once is committed once', async () => {
     const outcomes = Object.entries(documentWrites).map(async ([name, begin]) => {
@@ -106,7 +107,7 @@ describe('at chosen points', () => {
       expect({ [name]: rows }).toEqual({ [name]: [{ checkpoints: 1, updates: 1 }] });
     });
     await Promise.all(outcomes);
-  }, 120_000);
+  });
 
   test('no write is acknowledged before it is committed', async () => {
     // The first replica passes all of these to the workers, the last one commits them itself.
@@ -136,7 +137,7 @@ describe('at chosen points', () => {
       }),
     );
     await Promise.all(checks);
-  }, 120_000);
+  });
 
   test('a frozen replica does not overwrite what was repeated elsewhere', async () => {
     const elsewhere = new RawClient(storm.cluster.apiUrls[1] as string, storm.cluster.token);
@@ -181,7 +182,7 @@ describe('at chosen points', () => {
       }
     });
     await Promise.all(checks);
-  }, 120_000);
+  });
 
   test('while the disk of the blob store is full, writes are rejected and nothing is stored partially', async () => {
     const { disk } = storm;
@@ -224,7 +225,7 @@ describe('at chosen points', () => {
     await client.verbatim(update, next, sequence + 1);
     expect(await stateOf(path)).toBe(sha256(next));
     await client.complete(update);
-  }, 120_000);
+  });
 
   test('a clock that jumps ahead ends leases; setting it back does not extend them', async () => {
     const { chaos, cluster, postgresClock } = storm;
@@ -255,7 +256,7 @@ describe('at chosen points', () => {
     } finally {
       chaos.set(postgresClock, 0);
     }
-  }, 120_000);
+  });
 
   // Takes almost a minute, so only the long form includes it.
   const longForm = stormSeconds >= 60 ? test : null;
@@ -319,9 +320,16 @@ describe('two releases side by side', () => {
       if (program === null) storm.programs.delete(part.name);
       else storm.programs.set(part.name, program);
       await part.restart();
-      // The proxy notices within a second that a replica is back; the next one must not stop before.
-      if (part.name.startsWith('api')) await sleep(1_500);
+      // The next one must not stop before the proxy has noticed that this one is back.
+      if (part.name.startsWith('api')) await untilUsed(part);
     }
+  };
+
+  /** Waits until the proxy passes calls to the replica. */
+  const untilUsed = async (api: ClusterProcess): Promise<void> => {
+    const url = storm.cluster.apiManagementUrls[storm.cluster.apis.indexOf(api)] as string;
+    const isUsed = async () => (await readRequestCounts(url)).count('/:project') > 0;
+    await pollUntil(`the proxy uses ${api.name}`, isUsed, { timeoutMs: 60_000, everyMs: 100 });
   };
 
   /** Runs `work` under a stream of calls that the CLI does not repeat; no call may fail permanently. */
@@ -392,13 +400,13 @@ describe('afterwards', () => {
     await Promise.all([...storm.pipelines, ...storm.cliPipelines].map((pipeline) => pipeline.stop()));
     expect(storm.pipelines.flatMap(({ figures }) => figures.wrongAnswers)).toEqual([]);
     expect(storm.crashes).toEqual([]);
-  }, 180_000);
+  });
 
   test('every acknowledged write is there', async () => {
     const lost = await findLostWrites(storm.cluster, storm.pipelines, storm.cliPipelines);
     report(lost.length);
     expect(lost).toEqual([]);
-  }, 120_000);
+  });
 
   test('no stack is locked for longer than a lease', async () => {
     const client = new RawClient(storm.cluster.url, storm.cluster.token);
@@ -413,7 +421,7 @@ describe('afterwards', () => {
     );
     for (const path of [free as string, ...others]) await client.complete(await client.startUpdate(path), 'failed');
     expect(stuck).toEqual([]);
-  }, 120_000);
+  });
 
   test('every blob that a row needs is there, and after the sweep nothing else', async () => {
     const { cluster } = storm;

@@ -27,12 +27,12 @@ beforeAll(async () => {
     /^(journal-[0-5]|delta-(2000|60000)$|full-(2000|150000)$|import-4000$)/.test(name),
   );
   await Promise.all(pipelines.map((pipeline) => pipeline.start()));
-}, 300_000);
+});
 afterAll(async () => {
   await Promise.allSettled(pipelines.map((pipeline) => pipeline.abandon()));
   await cluster?.stop();
   await pair?.[Symbol.asyncDispose]();
-}, 120_000);
+});
 
 const acknowledged = (): number => pipelines.reduce((sum, { figures }) => sum + figures.acknowledged, 0);
 const goOn = async (): Promise<void> => {
@@ -53,7 +53,7 @@ test('the primary dies under load, and the standby takes over', async () => {
 test('every acknowledged write is on the new primary', async () => {
   expect(await findLostWrites({ ...cluster, databaseUrl: pair.standbyUrl }, pipelines, [])).toEqual([]);
   process.stderr.write(`fail-over: ${acknowledged()} acknowledged writes, none lost\n`);
-}, 120_000);
+});
 
 test('no stack is locked for longer than a lease', async () => {
   const now = { databaseUrl: pair.standbyUrl };
@@ -61,4 +61,4 @@ test('no stack is locked for longer than a lease', async () => {
   const client = new RawClient(cluster.url, cluster.token);
   for (const { stackPath } of pipelines) await client.complete(await client.startUpdate(stackPath), 'failed');
   expect(await query(now, 'select name from stacks where active_update_id is not null')).toEqual([]);
-}, 120_000);
+});

@@ -90,6 +90,7 @@ describe('truncated bodies', () => {
           connection.destroy();
         }
         await until('the server has seen them go', async () => (await openConnections()) === 0);
+        await until('all three are counted', async () => (await recorded()).all - before.all >= 3);
         await new Promise((resolve) => setTimeout(resolve, 20));
         const after = await recorded();
         expect(after.all - before.all).toBe(3);

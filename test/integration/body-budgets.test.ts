@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { gzipSync } from 'node:zlib';
 import { afterEach, expect, test } from '@jest/globals';
+import { holdInserts } from '../support/database.ts';
 import { exportedNames } from '../support/stack-state.ts';
 import { createStack, deployment, gzipped, ok, startUpdate, type TestStack } from '../support/state.ts';
 import { createTestApp, type TestApp } from '../support/test-app.ts';
@@ -93,6 +94,8 @@ test('fifty small batches that inflate to 8 MB each stay within the budget while
   const batch = gzipped({ entries: [entry] });
   expect(batch.body.length).toBeLessThan(15_000);
   const { inflatedBytes } = app.context;
+  // The first ones keep their part of the budget until the leases are renewed.
+  await using gate = await holdInserts(app, 'journal_entries');
   const batches = Promise.all(
     Array.from({ length: 50 }, (_, index) => {
       const update = updates[index % updates.length] as (typeof updates)[number];
@@ -106,10 +109,11 @@ test('fifty small batches that inflate to 8 MB each stay within the budget while
     await ok(app.call('POST', `${update.path}/renew_lease`, { auth: update.lease, body: renewal, headers }));
   }
   expect(inflatedBytes.waiting).toBeGreaterThan(0);
+  await gate.release();
   const statuses = (await batches).map(({ status, headers }) => `${status} ${headers['retry-after'] ?? ''}`.trim());
   expect(new Set(statuses)).toEqual(new Set(statuses.includes('503 1') ? ['204', '503 1'] : ['204']));
   expect(statuses).toContain('204');
   expect(inflatedBytes.used).toBe(0);
   expect(inflatedBytes.peak).toBeLessThanOrEqual(budget);
   expect(inflatedBytes.peak).toBeGreaterThan(8_000_000);
-}, 120_000);
+});

@@ -22,15 +22,15 @@ beforeAll(async () => {
   pair = await startPostgresPair();
   await migrate({
     url: joinUrls(pair.standbyUrl, pair.primaryUrl),
-    connectMs: 10_000,
+    connectMs: 60_000,
     waitMs: 0,
     logger: createLogger({ level: 'silent' }),
   });
-}, 120_000);
+});
 afterAll(() => pair?.[Symbol.asyncDispose]());
 
-const open = async (url: string): Promise<Database & AsyncDisposable> => {
-  const db = await openDatabase({ ...parseConfig({}).database, url, connectTimeoutMs: 3_000, poolSize: 4 });
+const open = async (url: string, connectTimeoutMs = 30_000): Promise<Database & AsyncDisposable> => {
+  const db = await openDatabase({ ...parseConfig({}).database, url, connectTimeoutMs, poolSize: 4 });
   return Object.assign(db, { [Symbol.asyncDispose]: () => db.close() });
 };
 const write = (db: Database): Promise<unknown> =>
@@ -47,13 +47,13 @@ test('a host that refuses connections and a host that hangs are skipped', async 
   const refused = new URL(pair.primaryUrl);
   refused.port = String(await findFreePort());
   for (const first of [refused.toString(), silent.url]) {
-    await using db = await open(joinUrls(first, pair.primaryUrl));
+    await using db = await open(joinUrls(first, pair.primaryUrl), 3_000);
     await write(db);
   }
 });
 
 test('a standby alone is unavailable, unless any server is accepted', async () => {
-  await using strict = await open(pair.standbyUrl);
+  await using strict = await open(pair.standbyUrl, 3_000);
   const error: unknown = await write(strict).catch((thrown: unknown) => thrown);
   expect(mapDatabaseError(error)).toBeInstanceOf(UnavailableError);
   await using lenient = await open(`${pair.standbyUrl}?target_session_attrs=any`);
@@ -95,9 +95,9 @@ test('the primary goes silent and the standby is promoted: acknowledged writes a
   await using app = await createTestApp({
     database: { url: joinUrls(proxy.url, pair.standbyUrl), [Symbol.asyncDispose]: async () => {} },
     settings: {
-      HOLDFAST_DATABASE_TIMEOUT_MS: '1500',
-      HOLDFAST_DATABASE_CONNECT_MS: '1500',
-      HOLDFAST_DATABASE_ACQUIRE_MS: '5000',
+      HOLDFAST_DATABASE_TIMEOUT_MS: '5000',
+      HOLDFAST_DATABASE_CONNECT_MS: '5000',
+      HOLDFAST_DATABASE_ACQUIRE_MS: '15000',
     },
   });
   const stack = await createStack(app);
@@ -122,4 +122,4 @@ test('the primary goes silent and the standby is promoted: acknowledged writes a
   const there = new Set(await exportedNames(app, stack));
   expect(acknowledged.filter((name) => !there.has(name))).toEqual([]);
   await startUpdate(app, stack);
-}, 120_000);
+});

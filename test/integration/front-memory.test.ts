@@ -10,7 +10,7 @@ let server: ServerChild;
 beforeAll(async () => {
   database = await createTestDatabase();
   server = await startServerChild(database);
-}, 120_000);
+});
 afterAll(async () => {
   await server?.[Symbol.asyncDispose]();
   await database[Symbol.asyncDispose]();

@@ -242,4 +242,4 @@ test('the operator sets limits and sees them with the usage; the metrics have bo
   ] as const) {
     expect(await runAdminCommand(app, ...args)).toMatchObject({ code: 1, stderr: expect.stringContaining(message) });
   }
-}, 180_000);
+});

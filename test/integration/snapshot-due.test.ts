@@ -83,7 +83,7 @@ describe.each([
     });
     await until(() => begun === 1, 'the snapshot is started');
     try {
-      await until(() => isAnswered, 'the answer', 15_000);
+      await until(() => isAnswered, 'the answer');
     } finally {
       gate.resolve();
       await batch;

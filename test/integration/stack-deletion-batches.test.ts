@@ -104,7 +104,7 @@ describe('data of a deleted stack', () => {
     expect(events.reduce((sum, { rows }) => sum + rows, 0)).toBe(300_000);
     expect(largestTransaction(deletions)).toBe(5_000);
     expect(await countRows(app)).toEqual(noRows);
-  }, 300_000);
+  });
 
   test('leaves index entries behind that are marked as dead, so that later statements skip them', async () => {
     await using app = await createTestApp();
@@ -258,7 +258,7 @@ test('a worker killed during a batch leaves the rest intact, which another worke
     await gate.end();
     worker.dispose();
   }
-}, 180_000);
+});
 
 function startDeletionProcess(app: TestApp): {
   readonly process: ChildProcess;

@@ -249,6 +249,25 @@ describe('without S3', () => {
   });
 });
 
+test('the embedded Postgres starts although another process takes its port first', async () => {
+  const directory = temporaryClusterDir();
+  const taker = createServer().listen(0, '127.0.0.1');
+  await once(taker, 'listening');
+  const { port: taken } = taker.address() as AddressInfo;
+  const ports = [taken, await findFreePort()];
+  try {
+    const postgres = await startEmbeddedPostgres(directory, createLogger({ level: 'silent' }), {
+      choosePort: async () => ports.shift() as number,
+    });
+    await postgres.stop();
+    expect(new URL(postgres.url).port).not.toBe(String(taken));
+    expect(ports).toEqual([]);
+  } finally {
+    taker.close();
+    rmSync(directory, { recursive: true, force: true });
+  }
+});
+
 test('the embedded Postgres is waited for while it recovers from a crash', async () => {
   const directory = temporaryClusterDir();
   const lines: string[] = [];

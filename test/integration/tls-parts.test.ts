@@ -114,7 +114,7 @@ describe('Postgres', () => {
       admin.query('alter system set ssl = on').then(() => admin.query('select pg_reload_conf()')),
     );
     await until(() => connects(url('require')), 'Postgres speaks TLS');
-  }, 120_000);
+  });
   afterAll(async () => {
     await server?.stop();
     rmSync(directory, { recursive: true, force: true });
@@ -184,7 +184,7 @@ describe('Postgres', () => {
     expect(await start(['migrate'], { ...settings, HOLDFAST_CA_FILE: authority.caFile }).ended()).toMatchObject({
       code: 0,
     });
-  }, 120_000);
+  });
 
   test('with the certificate of another host is rejected at once, with one host or several', async () => {
     await show('elsewhere');
@@ -195,7 +195,7 @@ describe('Postgres', () => {
     await expectSentence(start(['migrate'], { ...settings, HOLDFAST_DATABASE_URL: url('verify-full') }), otherName);
     const several = url('verify-full').replace('@', `@127.0.0.1:${await findFreePort()},`);
     await expectSentence(start(['migrate'], { ...settings, HOLDFAST_DATABASE_URL: several }), otherName);
-  }, 120_000);
+  });
 });
 
 await describeWithTools('Redis', ['redis-server'], () => {
@@ -230,7 +230,7 @@ await describeWithTools('Redis', ['redis-server'], () => {
     await expectSentence(worker(), untrusted);
     await serves(worker('', { HOLDFAST_CA_FILE: authority.caFile }));
     await serves(worker(`?sslrootcert=${authority.caFile}`));
-  }, 120_000);
+  });
 
   test('gets our client certificate', async () => {
     await plain.config('SET', 'tls-auth-clients', 'yes');
@@ -242,12 +242,12 @@ await describeWithTools('Redis', ['redis-server'], () => {
     );
     await serves(worker(`?sslrootcert=${authority.caFile}&sslcert=${client.cert}&sslkey=${client.key}`));
     await plain.config('SET', 'tls-auth-clients', 'no');
-  }, 120_000);
+  });
 
   test('with the certificate of another host is rejected at once', async () => {
     await plain.config('SET', 'tls-cert-file', elsewhere.cert, 'tls-key-file', elsewhere.key);
     await expectSentence(worker('', { HOLDFAST_CA_FILE: authority.caFile }), otherName);
-  }, 120_000);
+  });
 });
 
 await describeWithTools('S3', ['versitygw'], () => {
@@ -291,12 +291,12 @@ await describeWithTools('S3', ['versitygw'], () => {
     await expectSentence(createBucket(server.port, {}), untrusted);
     const made = await createBucket(server.port, { HOLDFAST_CA_FILE: authority.caFile }).ended();
     expect(made).toEqual({ code: 0, stderr: '' });
-  }, 120_000);
+  });
 
   test('with the certificate of another host is rejected at once', async () => {
     await using server = await startTls(elsewhere);
     await expectSentence(createBucket(server.port, { HOLDFAST_CA_FILE: authority.caFile }), otherName);
-  }, 120_000);
+  });
 
   test('without TLS is rejected at once', async () => {
     const server = createServer();

@@ -22,6 +22,9 @@ if (!openssl) console.warn('TLS is not tested: there is no openssl to make certi
   let ca: Buffer;
   let app: TestApp;
   let port: number;
+  /** Cuts off soon. */
+  let hasty: TestApp;
+  let hastyPort: number;
   const lines: string[] = [];
   /** The paths given to the service: links, as in a mounted secret. */
   const used = (name: string): string => path.join(home, name);
@@ -57,12 +60,14 @@ if (!openssl) console.warn('TLS is not tested: there is no openssl to make certi
       HOLDFAST_TLS_CERT_FILE: used('data/tls.crt'),
       HOLDFAST_TLS_KEY_FILE: used('data/tls.key'),
       HOLDFAST_MAX_CONNECTIONS_PER_ADDRESS: '3',
-      HOLDFAST_HEADERS_TIMEOUT_SECONDS: '1',
     };
     app = await createTestApp({ settings, log: { write: (line) => void lines.push(line) } });
     port = Number(new URL(await app.app.listen({ host: '127.0.0.1', port: 0 })).port);
+    hasty = await createTestApp({ settings: { ...settings, HOLDFAST_HEADERS_TIMEOUT_SECONDS: '1' } });
+    hastyPort = Number(new URL(await hasty.app.listen({ host: '127.0.0.1', port: 0 })).port);
   });
   afterAll(async () => {
+    await hasty?.[Symbol.asyncDispose]();
     await app?.[Symbol.asyncDispose]();
     rmSync(home, { recursive: true, force: true });
   });
@@ -113,12 +118,15 @@ if (!openssl) console.warn('TLS is not tested: there is no openssl to make certi
   ])('%s is cut off and does not use up a connection slot', async (_what, bytes) => {
     for (let time = 1; time <= 4; time++) {
       await new Promise<void>((resolve) => {
-        const socket = connectPlain(port, '127.0.0.1', () => void socket.write(bytes));
+        const socket = connectPlain(hastyPort, '127.0.0.1', () => void socket.write(bytes));
         socket.on('error', () => {}).on('close', () => resolve());
         socket.resume();
       });
     }
-    await until(async () => (await get('/healthz').catch(() => null))?.status === 200, 'it serves');
+    await until(
+      async () => (await get('/healthz', { port: hastyPort }).catch(() => null))?.status === 200,
+      'it serves',
+    );
   });
 
   test('counts sessions like connections', async () => {

@@ -26,7 +26,7 @@ beforeAll(async () => {
     HOLDFAST_HEADERS_TIMEOUT_SECONDS: '1',
     HOLDFAST_KEEP_ALIVE_SECONDS: '1',
   });
-}, 120_000);
+});
 afterAll(async () => {
   await server?.[Symbol.asyncDispose]();
   await app?.[Symbol.asyncDispose]();

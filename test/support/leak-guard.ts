@@ -1,7 +1,7 @@
 import { afterEach } from '@jest/globals';
 import { listOpenApps } from './test-app.ts';
 
-const settleLimitMs = 20_000;
+const settleLimitMs = 60_000;
 
 /** After each test no pool connection may be held and no body left in the payload store. */
 afterEach(async () => {

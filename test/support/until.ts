@@ -2,7 +2,7 @@
 export async function until(
   condition: () => boolean | Promise<boolean>,
   what: string,
-  limitMs = 60_000,
+  limitMs = 120_000,
 ): Promise<void> {
   const deadline = Date.now() + limitMs;
   while (!(await condition())) {

@@ -162,7 +162,7 @@ async function countUploads({ s3Access }: Cluster): Promise<number> {
 }
 
 function openStore({ s3Access }: Cluster): Promise<BlobStore> {
-  return openBlobStore({ kind: 's3', ...s3Access, forcePathStyle: true, requestTimeoutMs: 10_000 });
+  return openBlobStore({ kind: 's3', ...s3Access, forcePathStyle: true, requestTimeoutMs: 60_000 });
 }
 
 export async function query<R extends pg.QueryResultRow>(

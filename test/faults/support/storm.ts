@@ -68,7 +68,8 @@ export async function startStorm(seed: number): Promise<Storm> {
       HOLDFAST_SWEEP_SECONDS: '2',
       HOLDFAST_BLOB_GRACE_SECONDS: '60',
       HOLDFAST_BLOB_RETENTION_SECONDS: '60',
-      HOLDFAST_DRAIN_SECONDS: '2',
+      // Longer than a busy proxy takes to ask whether a replica is ready.
+      HOLDFAST_DRAIN_SECONDS: '5',
       HOLDFAST_DATABASE_TIMEOUT_MS: '10000',
       HOLDFAST_DATABASE_CONNECT_MS: '3000',
     },

@@ -77,9 +77,13 @@ await describeWithTools('queues for admins', ['redis-server'], () => {
       const stack = await createStack(app);
       const update = await startUpdate(app, stack);
       await ok(saveState(app, update, 1, 'a-value-of-the-state'));
-      const { json } = await openPage(admin, 'application/json');
+      const look = async () => (await openPage(admin, 'application/json')).json;
+      const workersOf = (json: { queues: { name: string; workers: number }[] }) =>
+        json.queues.map(({ name, workers }) => [name, workers]);
+      await until(async () => workersOf(await look()).every(([, workers]) => workers !== 0), 'both workers are there');
+      const json = await look();
       expect(json.redis).toMatchObject({ up: true });
-      expect(json.queues.map(({ name, workers }: { name: string; workers: number }) => [name, workers])).toEqual([
+      expect(workersOf(json)).toEqual([
         ['small', 1],
         ['large', 1],
       ]);

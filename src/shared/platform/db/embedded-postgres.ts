@@ -16,6 +16,12 @@ export interface EmbeddedPostgres {
   stop(): Promise<void>;
 }
 
+interface EmbeddedPostgresOptions {
+  readonly flags?: readonly string[];
+  readonly silenceMs?: number;
+  readonly choosePort?: () => Promise<number>;
+}
+
 /** User that runs the Postgres programs when we are root: Postgres refuses to run as root. */
 interface Account {
   readonly uid: number;
@@ -26,17 +32,21 @@ interface Account {
 
 const readyLine = 'database system is ready to accept connections';
 const recoveryLine = 'database system was not properly shut down';
+const portTakenLine = 'could not create any TCP/IP sockets';
+/** How many ports are tried: another process may take one before Postgres listens on it. */
+const maxPorts = 5;
 const stopTimeoutMs = 60_000;
 
 /**
  * Starts Postgres with its files under `directory`, creating them on first use. First shuts down a process left behind
  * by a killed server. Recovery after a crash can take long, so the start fails only after Postgres has logged nothing
- * for `silenceMs`. `flags` are passed to postgres (`-c name=value`).
+ * for `silenceMs`. `flags` are passed to postgres (`-c name=value`). Listens on a port of `choosePort`, by default any
+ * free one; if another process takes it first, on the next.
  */
 export async function startEmbeddedPostgres(
   directory: string,
   logger: Logger,
-  { flags = [], silenceMs = 30_000 }: { readonly flags?: readonly string[]; readonly silenceMs?: number } = {},
+  { flags = [], silenceMs = 30_000, choosePort = freePort }: EmbeddedPostgresOptions = {},
 ): Promise<EmbeddedPostgres> {
   const binaries = await findPostgresBinaries();
   const dataDir = path.join(directory, 'cluster');
@@ -49,21 +59,27 @@ export async function startEmbeddedPostgres(
   syncPath(directory);
   await stopOrphan(dataDir, logger);
   const password = readFileSync(passwordFile, 'utf8').trim();
-  const port = await freePort();
-  const child = launch(account, binaries.postgres, [
-    '-D',
-    dataDir,
-    '-c',
-    'listen_addresses=127.0.0.1',
-    '-c',
-    `port=${port}`,
-    '-c',
-    'unix_socket_directories=',
-    '-c',
-    'wal_compression=on',
-    ...flags,
-  ]);
-  await untilReady(child, logger, silenceMs);
+  const launchOn = (port: number): ChildProcess =>
+    launch(account, binaries.postgres, [
+      '-D',
+      dataDir,
+      '-c',
+      'listen_addresses=127.0.0.1',
+      '-c',
+      `port=${port}`,
+      '-c',
+      'unix_socket_directories=',
+      '-c',
+      'wal_compression=on',
+      ...flags,
+    ]);
+  let port = await choosePort();
+  let child = launchOn(port);
+  for (let tried = 1; !(await untilReady(child, logger, silenceMs, tried < maxPorts)); tried++) {
+    logger.debug({ port }, 'the port chosen for the embedded Postgres was taken meanwhile');
+    port = await choosePort();
+    child = launchOn(port);
+  }
   return {
     url: databaseUrl(password, port),
     stop: async () => {
@@ -181,10 +197,16 @@ function runsPostgres(pid: number, dataDir: string): boolean {
   }
 }
 
-async function untilReady(child: ChildProcess, logger: Logger, silenceMs: number): Promise<void> {
+/** Resolves with true once Postgres is ready, or with false if its port is taken and that is `tolerated`. */
+async function untilReady(
+  child: ChildProcess,
+  logger: Logger,
+  silenceMs: number,
+  tolerated: boolean,
+): Promise<boolean> {
   let tail = '';
   let isRecovering = false;
-  const { promise, resolve, reject } = Promise.withResolvers<void>();
+  const { promise, resolve, reject } = Promise.withResolvers<boolean>();
   const fail = (what: string): void =>
     reject(new EmbeddedPostgresError(`The embedded Postgres ${what}: ${tail.trim()}`));
   const timer = setTimeout(() => fail(`is not ready and has logged nothing for ${silenceMs / 1000} s`), silenceMs);
@@ -196,14 +218,19 @@ async function untilReady(child: ChildProcess, logger: Logger, silenceMs: number
       isRecovering = true;
       logger.warn('waiting for the embedded Postgres: it is recovering, because it was not shut down properly');
     }
-    if (tail.includes(readyLine)) resolve();
+    if (tail.includes(readyLine)) resolve(true);
   });
   child.stdout?.resume();
   child.once('error', reject);
-  child.once('exit', (code) => fail(`exited with code ${code}`));
+  // Not `exit`: what it wrote last may still be unread then.
+  child.once('close', (code) => {
+    if (tolerated && tail.includes(portTakenLine)) resolve(false);
+    else fail(`exited with code ${code}`);
+  });
   try {
-    await promise;
-    if (isRecovering) logger.info('the embedded Postgres has recovered');
+    const isReady = await promise;
+    if (isRecovering && isReady) logger.info('the embedded Postgres has recovered');
+    return isReady;
   } catch (error) {
     child.kill('SIGQUIT');
     throw error;
@@ -213,7 +240,7 @@ async function untilReady(child: ChildProcess, logger: Logger, silenceMs: number
 }
 
 /** Returns a loopback port that was free a moment ago. */
-export function freePort(): Promise<number> {
+function freePort(): Promise<number> {
   return new Promise((resolve, reject) => {
     const probe = createServer();
     probe.once('error', reject);
