@@ -56,7 +56,7 @@ class Steps {
           try {
             this.#take(`after ${name}.${String(member)}`);
           } catch (error) {
-            if (member === 'open') await (result as AsyncIterableIterator<Buffer>).return?.();
+            if (member === 'open') await (result as AsyncIterable<Buffer>)[Symbol.asyncIterator]().return?.();
             throw error;
           }
           return result;

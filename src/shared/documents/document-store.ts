@@ -98,8 +98,8 @@ export class DocumentStore {
   }
 
   /**
-   * Stores bytes that are encoded while they are stored: zstd frames, whose text the caller hashes. Holds no more than an inline
-   * document in memory.
+   * Stores bytes that are encoded while they are stored: zstd frames, whose text the caller hashes, and which are read with
+   * `readRange`. Holds no more than an inline document in memory.
    */
   async saveStream(encoded: AsyncIterable<Buffer>): Promise<Omit<StoredDocument, keyof DocumentDigest>> {
     const source = encoded[Symbol.asyncIterator]();

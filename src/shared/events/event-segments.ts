@@ -3,7 +3,7 @@ import { StringDecoder } from 'node:string_decoder';
 import { promisify } from 'node:util';
 import { zstdDecompress } from 'node:zlib';
 import { asDamage, DamagedBytesError } from '../documents/document-codec.ts';
-import { findDamage, isDamage } from '../documents/document-damage.ts';
+import { isDamage } from '../documents/document-damage.ts';
 import type { DocumentStore, StoredDocument } from '../documents/document-store.ts';
 import { FaultError } from '../platform/errors/errors.ts';
 import type { Logger } from '../platform/logger/logger.ts';
@@ -94,13 +94,15 @@ export class EventSegments {
   }
 
   /**
-   * Reads back what was just stored, frame by frame as a reader does. Throws DamagedBytesError unless it has the text with this
-   * index and hash.
+   * Reads what is stored frame by frame, as readers of events do. Throws DamagedBytesError unless it has the text with this index
+   * and hash, what the blob store throws, and `signal`'s reason.
    */
-  async verify(place: SegmentPlace, { frames }: SegmentIndex, sha256: Buffer): Promise<void> {
+  async verify(place: SegmentPlace, { frames }: SegmentIndex, sha256: Buffer, signal?: AbortSignal): Promise<void> {
     const whole = createHash('sha256');
     let at = 0;
+    // One by one: Node's decoder may stop after the first of several frames.
     for (const frame of frames) {
+      signal?.throwIfAborted();
       whole.update(await decodeFrame(frame, await this.#documents.readRange(place, at, at + frame.stored)));
       at += frame.stored;
     }
@@ -113,12 +115,21 @@ export class EventSegments {
   async check(id: string, signal?: AbortSignal): Promise<'intact' | 'restored' | 'damaged' | 'gone'> {
     const segment = await this.#rows.find(id);
     if (!segment) return 'gone';
-    let damage = await findDamage(this.#documents, segment, signal);
     // Read again: one wrong read does not prove that the stored bytes are wrong.
-    if (damage) damage = await findDamage(this.#documents, segment, signal);
+    const damage = (await this.#findDamage(segment, signal)) && (await this.#findDamage(segment, signal));
     if (damage) return (await this.#report(segment, damage)) ? 'damaged' : 'gone';
     await this.#rows.markIntact(id);
     return segment.damaged ? 'restored' : 'intact';
+  }
+
+  async #findDamage(segment: SegmentRow, signal: AbortSignal | undefined): Promise<Error | null> {
+    try {
+      await this.verify(segment, parseIndex(segment.frames), segment.sha256, signal);
+      return null;
+    } catch (error) {
+      if (isDamage(error)) return error;
+      throw error;
+    }
   }
 
   /** See EventSegmentRepository. */

@@ -8,6 +8,7 @@ const DueRow = Type.Object({ id: Type.String(), endedAt: Type.String() });
 export type DueUpdate = Row<typeof DueRow>;
 
 const IdRow = Type.Object({ id: Type.String() });
+const SessionRow = Type.Object({ pid: Type.Integer() });
 const CountsRow = Type.Object({ backlog: Type.Integer(), recent: Type.Integer() });
 const countLimit = 100_000;
 
@@ -45,6 +46,17 @@ export function createPackingRepository(db: Queryable) {
         returning id`);
       return row !== null;
     },
+
+    /**
+     * Whether a process of a release that reads events from rows only is connected: later ones name their sessions. Sessions of
+     * other database users do not count.
+     */
+    hasOlderReaders: () =>
+      db.exists(sql.rows(SessionRow)`
+        /* packing.hasOlderReaders */
+        select pid from pg_stat_activity
+        where datname = current_database() and usename = current_user and backend_type = 'client backend'
+          and application_name = ''`),
 
     /** Ended updates that are not packed, by queue; each counted up to 100,000. */
     countWaiting: () =>

@@ -51,6 +51,12 @@ async function packDue(
   let packed = 0;
   let last: DueUpdate | null = null;
   for (;;) {
+    if (await packing.hasOlderReaders()) {
+      logger.warn(
+        'events are not packed: a process of an earlier release, or another program without an application_name, uses the database under the same user',
+      );
+      return packed;
+    }
     const due: readonly DueUpdate[] = await packing.listDue(queue, config.eventPacking.delaySeconds, last, batchSize);
     for (const update of due) {
       let bytes = 0;
