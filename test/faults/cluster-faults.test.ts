@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { AnswerError, RawClient, verbatimBody } from '../../bench/support/raw-client.ts';
 import type { ClusterProcess } from '../../testkit/cluster-process.ts';
 import { pollUntil } from '../../testkit/poll.ts';
-import { findLostWrites, inspectBlobs, query, reconcileBlobs } from './support/audit.ts';
+import { countPackedEvents, findLostWrites, inspectBlobs, query, reconcileBlobs } from './support/audit.ts';
 import { documentOf, sha256 } from './support/documents.ts';
 import { NextRelease } from './support/next-release.ts';
 import { readState } from './support/pipelines.ts';
@@ -392,6 +392,7 @@ describe('afterwards', () => {
     const lost = await findLostWrites(storm.cluster, storm.pipelines, storm.cliPipelines);
     report(lost.length);
     expect(lost).toEqual([]);
+    expect(await countPackedEvents(storm.cluster)).toBeGreaterThan(0);
   }, 120_000);
 
   test('no stack is locked for longer than a lease', async () => {
