@@ -9,14 +9,14 @@ import { RawClient, type Update } from './support/raw-client.ts';
 
 /**
  * Measures packed events: bytes kept against bytes sent, for updates of several sizes, and pages of 500 from rows, and from segments
- * in local files and on S3, in one run. Usage: node bench/events.ts [--resources 20,500,5000] [--small 30] [--rounds 5]
+ * in local files and on S3, in one run. Usage: node bench/events.ts [--resources 20,500,5000] [--small 30] [--rounds 10]
  * `--small`: number of updates of the first size, which together count as one row of the table.
  */
 const { values } = parseArgs({
   options: {
     resources: { type: 'string', default: '20,500,5000' },
     small: { type: 'string', default: '30' },
-    rounds: { type: 'string', default: '5' },
+    rounds: { type: 'string', default: '10' },
   },
 });
 
@@ -42,13 +42,29 @@ async function send(client: RawClient, stack: string, resources: number): Promis
   return { update, events: events.length, bytes: events.reduce((sum, event) => sum + Buffer.byteLength(event), 0) };
 }
 
+interface Reading {
+  readonly parameters?: string;
+  /** As the CLI asks for. */
+  readonly encoding?: 'gzip';
+}
+
 /** Reads all pages of an update `rounds` times. Returns the time of each page, in ms. */
-async function readPages(client: RawClient, { update }: { update: Update }, parameters = ''): Promise<number[]> {
+async function readPages(
+  { token: auth, url }: { readonly url: string; readonly token: string },
+  { update }: { update: Update },
+  { encoding, parameters = '' }: Reading = {},
+): Promise<number[]> {
   const times: number[] = [];
+  const headers = {
+    accept: 'application/vnd.pulumi+9',
+    authorization: `token ${auth}`,
+    'accept-encoding': encoding ?? 'identity',
+  };
   for (let round = 0; round < rounds; round++) {
     for (let token: string | null = ''; token !== null; ) {
       const sent = performance.now();
-      const text: string = await client.call('GET', `${update.path}/events?continuationToken=${token}&${parameters}`);
+      const path: string = `${url}${update.path}/events?continuationToken=${token}&${parameters}`;
+      const text: string = await (await fetch(path, { headers })).text();
       const took = performance.now() - sent;
       const { events, continuationToken } = JSON.parse(text) as { events: object[]; continuationToken: string | null };
       if (events.length > 0) times.push(took);
@@ -80,23 +96,29 @@ async function measure(store: string, settings: Record<string, string>): Promise
     const raw = updates.reduce((sum, { bytes }) => sum + bytes, 0);
     const events = updates.reduce((sum, each) => sum + each.events, 0);
     const [sample] = updates as [Sample['updates'][number]];
-    const note = (form: string, what: string, times: readonly number[]): void => {
+    const read = async (form: string, what: string, reading: Reading = {}): Promise<void> => {
+      const before = await cpuSecondsOf(server.pid());
+      const times = await readPages(server, sample, reading);
+      const cpuMs = (((await cpuSecondsOf(server.pid())) - before) * 1000) / times.length;
+      const count = String(times.length);
       pages.push([
         store,
-        String(events / count),
+        String(sample.events),
         form,
         what,
-        String(times.length),
+        count,
         percentile(times, 0.5),
         percentile(times, 0.99),
+        cpuMs,
       ]);
     };
     const urn = 'urn=urn:pulumi:dev::bench::aws:ec2/instance:Instance::web-7';
     const readAll = async (form: string): Promise<void> => {
-      await readPages(client, sample);
-      note(form, 'all', await readPages(client, sample));
-      note(form, 'newest first', await readPages(client, sample, 'order=desc'));
-      note(form, 'one resource', await readPages(client, sample, urn));
+      await readPages(server, sample);
+      await read(form, 'all');
+      await read(form, 'all, gzip', { encoding: 'gzip' });
+      await read(form, 'newest first', { parameters: 'order=desc' });
+      await read(form, 'one resource', { parameters: urn });
     };
     // Rows are read while nothing is packed: the updates still run.
     await readAll('rows');
@@ -128,7 +150,7 @@ async function measure(store: string, settings: Record<string, string>): Promise
     kept,
   );
   console.log();
-  printTable(['store', 'events', 'from', 'pages', 'number', 'p50 ms', 'p99 ms'], pages);
+  printTable(['store', 'events', 'from', 'pages', 'number', 'p50 ms', 'p99 ms', 'server CPU ms'], pages);
 }
 
 await measure('files', {});

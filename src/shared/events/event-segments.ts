@@ -21,6 +21,8 @@ import {
 
 const decompress = promisify(zstdDecompress);
 
+/** Frames of one event that are read at once. */
+const framesAtOnce = 4;
 /** Segments per statement. */
 const segmentsAtOnce = 2;
 
@@ -192,10 +194,13 @@ export class EventSegments {
     const decoder = new StringDecoder('utf8');
     yield decoder.write(first);
     let left = bytes - first.length;
-    for (let number = frame.number + 1; left > 0; number++) {
-      const next = frames[number];
-      if (next?.count !== 0) throw new Error(`Event ${frame.first} of segment ${segment.id} has no end`);
-      for await (const { text } of this.#open(segment, [next])) {
+    for (let number = frame.number + 1; left > 0; number += framesAtOnce) {
+      const end = Math.min(number + framesAtOnce, number + Math.ceil(left / (frames[number]?.size ?? left)));
+      const rest = frames.slice(number, end);
+      if (rest.length === 0 || rest.some(({ count }) => count > 0)) {
+        throw new Error(`Event ${frame.first} of segment ${segment.id} has no end`);
+      }
+      for await (const { text } of this.#open(segment, rest)) {
         yield decoder.write(text);
         left -= text.length;
       }

@@ -12,8 +12,6 @@ const SessionRow = Type.Object({ pid: Type.Integer() });
 const CountsRow = Type.Object({ backlog: Type.Integer(), recent: Type.Integer() });
 const countLimit = 100_000;
 
-export type PackingRepository = ReturnType<typeof createPackingRepository>;
-
 /** Which updates have events to pack. */
 export function createPackingRepository(db: Queryable) {
   const count = (queue: PackingQueue) => sql.fragment`(
