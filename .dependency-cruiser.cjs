@@ -40,10 +40,10 @@ const nounOrder = {
   secrets: ['stacks/'],
   documents: ['deployments/', 'secrets/'],
   updates: ['stacks/'],
-  events: ['updates/'],
+  events: ['documents/', 'stacks/', 'updates/'],
   checkpoints: ['deployments/', 'documents/', 'stacks/', 'updates/'],
   journal: ['checkpoints/', 'deployments/', 'documents/', 'stacks/', 'updates/'],
-  states: ['checkpoints/', 'deployments/', 'documents/', 'journal/', 'stacks/', 'updates/'],
+  states: ['checkpoints/', 'deployments/', 'documents/', 'events/', 'journal/', 'stacks/', 'updates/'],
 };
 const nounRules = Object.entries(nounOrder).map(([noun, lower]) => ({
   name: `${noun}-imports-lower-nouns-only`,

@@ -33,6 +33,26 @@ export class DataFolder {
     return row?.['count'] as number;
   }
 
+  /** Bytes of the event rows of these updates, as stored, without their index. */
+  async eventRowBytes(updateIds: readonly string[]): Promise<number> {
+    const [row] = await this.#query(
+      'select coalesce(sum(pg_column_size(e.*)), 0)::float8 as bytes from engine_events e where update_id = any($1::uuid[])',
+      [updateIds],
+    );
+    return row?.['bytes'] as number;
+  }
+
+  /** Bytes of the segments of these updates: compressed events, and the rows that point at them. */
+  async segmentBytes(updateIds: readonly string[]): Promise<{ segments: number; stored: number; index: number }> {
+    const [row] = await this.#query(
+      `select count(*)::integer as segments, coalesce(sum(stored_bytes), 0)::float8 as stored,
+         coalesce(sum(pg_column_size(g.*) - coalesce(octet_length(inline_bytes), 0)), 0)::float8 as index
+       from event_segments g where update_id = any($1::uuid[])`,
+      [updateIds],
+    );
+    return row as { segments: number; stored: number; index: number };
+  }
+
   async #blobBytes(): Promise<number> {
     // Not its parent, which also contains temporary uploads.
     const folder = path.join(this.#dataDir, 'blobs', 'blobs');
@@ -43,14 +63,18 @@ export class DataFolder {
     return bytes;
   }
 
-  async #query(statement: string): Promise<Record<string, unknown>[]> {
+  async #query(statement: string, values: readonly unknown[] = []): Promise<Record<string, unknown>[]> {
     const folder = path.join(this.#dataDir, 'postgres');
     const password = (await readFile(path.join(folder, 'password'), 'utf8')).trim();
     const port = (await readFile(path.join(folder, 'cluster', 'postmaster.pid'), 'utf8')).split('\n')[3];
-    const client = new pg.Client({ connectionString: `postgres://holdfast:${password}@127.0.0.1:${port}/postgres` });
+    const client = new pg.Client({
+      connectionString: `postgres://holdfast:${password}@127.0.0.1:${port}/postgres`,
+      // Sessions without a name keep events from being packed.
+      application_name: 'bench',
+    });
     await client.connect();
     try {
-      return (await client.query<Record<string, unknown>>(statement)).rows;
+      return (await client.query<Record<string, unknown>>(statement, [...values])).rows;
     } finally {
       await client.end();
     }

@@ -9,8 +9,12 @@ import { DocumentRepair } from './checkpoints/document-repair.ts';
 import { type BlobRepository, createBlobRepository } from './documents/blob-repository.ts';
 import { BodyBuffer } from './documents/body-buffer.ts';
 import { DocumentStore } from './documents/document-store.ts';
+import { EventReader } from './events/event-reader.ts';
 import { createEventRepository, type EventRepository } from './events/event-repository.ts';
+import { createEventSegmentRepository } from './events/event-segment-repository.ts';
+import { EventSegments } from './events/event-segments.ts';
 import { EventWriter } from './events/event-writer.ts';
+import { createPackingRepository } from './events/packing-repository.ts';
 import { createIdentityRepository, type IdentityRepository } from './identity/identity-repository.ts';
 import { type CompactionRepository, createCompactionRepository } from './journal/compaction-repository.ts';
 import { JournalCompactor } from './journal/journal-compactor.ts';
@@ -67,6 +71,8 @@ export interface AppContext extends AsyncDisposable {
   readonly journal: JournalRepository;
   readonly compactions: CompactionRepository;
   readonly events: EventRepository;
+  readonly eventSegments: EventSegments;
+  readonly eventReader: EventReader;
   readonly encryptionKeys: EncryptionKeyRepository;
   readonly cipher: StackCipher;
   readonly documents: DocumentStore;
@@ -150,6 +156,7 @@ export async function createContext(
     logger,
   });
   const events = createEventRepository(db);
+  const eventSegments = new EventSegments({ rows: createEventSegmentRepository(db), documents, logger });
   const { maxBatchBytes, maxBodyBytes } = config.limits;
   const changes = new AdmittedChanges(db, config.jobs.waitSeconds);
   const inflatedBytes = new ByteBudget(config.limits.inflatedBytes);
@@ -177,6 +184,12 @@ export async function createContext(
       const { error, unknownKind } = await compactions.countFaultyStacks();
       return { 'invalid-entry': error, 'unknown-kind': unknownKind };
     },
+  );
+  metrics.gaugeByQuery(
+    'holdfast_event_packing_updates',
+    'Ended updates whose events may still be rows, counted up to 100,000: recent, or backlog from before events were packed.',
+    'queue',
+    () => createPackingRepository(db).countWaiting(),
   );
   metrics.gauge(
     'holdfast_buffered_body_bytes',
@@ -211,6 +224,8 @@ export async function createContext(
     journal,
     compactions,
     events,
+    eventSegments,
+    eventReader: new EventReader({ rows: events, segments: eventSegments }),
     encryptionKeys,
     cipher: new StackCipher(dataKeys),
     documents,

@@ -178,6 +178,24 @@ export function describeBlobStore(name: string, start: () => Promise<StoreUnderT
       await ended.promise;
     });
 
+    it.each([
+      ['the first bytes', 0, 10],
+      ['bytes across a chunk', 262_100, 262_200],
+      ['bytes of the second part', 5 * mib - 5, 5 * mib + 300_000],
+      ['the last byte', 6 * mib - 1, 6 * mib],
+      ['bytes up to the end and beyond', 6 * mib - 10, 6 * mib + 10],
+      ['bytes after the end', 6 * mib, 6 * mib + 10],
+    ])('reads a range: %s', async (_label, start, end) => {
+      const bytes = Buffer.alloc(6 * mib, Buffer.from(Array.from({ length: 251 }, (_, at) => at)));
+      if (!(await store.stat('range/blob'))) await put('range/blob', bytes);
+      const found = await readAll(await store.open('range/blob', { range: { start, end } }));
+      expect(found.equals(bytes.subarray(start, end))).toBe(true);
+    });
+
+    it('reports a missing blob as missing, also to a reader of a range', async () => {
+      await expect(store.open('range/missing', { range: { start: 5, end: 10 } })).rejects.toThrow(BlobNotFoundError);
+    });
+
     it('reports a missing blob as missing', async () => {
       await expect(store.open('missing/blob')).rejects.toThrow(BlobNotFoundError);
       expect(await store.stat('missing/blob')).toBeNull();

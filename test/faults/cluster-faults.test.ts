@@ -7,7 +7,7 @@ import { AnswerError, RawClient, verbatimBody } from '../../bench/support/raw-cl
 import type { ClusterProcess } from '../../testkit/cluster-process.ts';
 import { pollUntil } from '../../testkit/poll.ts';
 import { readRequestCounts } from '../../testkit/request-counts.ts';
-import { findLostWrites, inspectBlobs, query, reconcileBlobs } from './support/audit.ts';
+import { countPackedEvents, findLostWrites, inspectBlobs, query, reconcileBlobs } from './support/audit.ts';
 import { documentOf, sha256 } from './support/documents.ts';
 import { NextRelease } from './support/next-release.ts';
 import { readState } from './support/pipelines.ts';
@@ -406,6 +406,7 @@ describe('afterwards', () => {
     const lost = await findLostWrites(storm.cluster, storm.pipelines, storm.cliPipelines);
     report(lost.length);
     expect(lost).toEqual([]);
+    await pollUntil('packed events', async () => (await countPackedEvents(storm.cluster)) > 0, { timeoutMs: 120_000 });
   });
 
   test('no stack is locked for longer than a lease', async () => {

@@ -51,7 +51,7 @@ export const deleteStack = (app: TestApp, stack: TestStack) =>
   app.call('DELETE', `${stack.path}?force=true`, { auth: stack.auth });
 
 const ownedTables = ['updates', 'journals', 'checkpoints', 'former_stack_names', 'encryption_keys'];
-const historyTables = ['engine_events', 'journal_entries', 'journal_fold_points'];
+const historyTables = ['engine_events', 'event_segments', 'journal_entries', 'journal_fold_points'];
 
 /** Row counts of the tables, for a database with one stack. */
 export async function countRows(app: TestApp): Promise<Record<string, number>> {

@@ -1,4 +1,5 @@
-import type { EventRepository } from '../../shared/events/event-repository.ts';
+import type { EventReader } from '../../shared/events/event-reader.ts';
+import type { EventSelection } from '../../shared/events/event-repository.ts';
 import type { StackRef } from '../../shared/stacks/names.ts';
 import type { HistoryRepository } from '../../shared/updates/history-repository.ts';
 import { isActive } from '../../shared/updates/update-state.ts';
@@ -7,11 +8,11 @@ import { eventPageJson } from './event-page.ts';
 
 /** Reads the engine events of updates. */
 export class EventService {
-  readonly #events: EventRepository;
+  readonly #events: EventReader;
   readonly #history: HistoryRepository;
 
-  constructor({ events, history }: { events: EventRepository; history: HistoryRepository }) {
-    this.#events = events;
+  constructor({ eventReader, history }: { eventReader: EventReader; history: HistoryRepository }) {
+    this.#events = eventReader;
     this.#history = history;
   }
 
@@ -27,12 +28,8 @@ export class EventService {
     return { id: found.id, isActive: isActive(found.status) };
   }
 
-  /** The page after the sequence `after`, as JSON. Its token is `atEnd` if it has no events. */
-  pageJson(
-    updateId: string,
-    selection: { readonly after: number; readonly urn: string | null },
-    atEnd: string | null,
-  ): AsyncGenerator<string> {
+  /** The first page of the selection, as JSON. Its token is `atEnd` if it has no events. */
+  pageJson(updateId: string, selection: EventSelection, atEnd: string | null): AsyncGenerator<string> {
     return eventPageJson(this.#events, updateId, selection, atEnd);
   }
 }

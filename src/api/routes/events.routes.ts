@@ -60,12 +60,15 @@ function listEvents(app: RouteScope, { events }: ApiServices): void {
     async ({ params, query, dialect }, reply) => {
       const version = readVersion(params.updateId);
       if (version === null) assertUpdateId(params.updateId);
-      const after = readContinuation(query.continuationToken);
+      const newestFirst = query.order === 'desc';
+      const beyond = readContinuation(query.continuationToken, newestFirst);
       // Check the status before reading the page: events added in between would be missing from it, and a null token ends the
       // client's loop.
       const update = await events.find(version ?? params.updateId, params);
-      const atEnd = lastPageToken(dialect, { isActive: update.isActive, after });
-      return sendChunks(reply, events.pageJson(update.id, { after, urn: query.urn ?? null }, atEnd));
+      // Newest first, the end of the list is the beginning of the update: nothing more arrives there.
+      const atEnd = lastPageToken(dialect, { isActive: update.isActive && !newestFirst, after: beyond });
+      const selection = { beyond, newestFirst, urn: query.urn ?? null, types: readTypes(query.type) };
+      return sendChunks(reply, events.pageJson(update.id, selection, atEnd));
     },
   );
 }
@@ -75,9 +78,19 @@ function readVersion(text: string): number | null {
   return /^[1-9]\d{0,8}$/.test(text) ? Number(text) : null;
 }
 
-/** The sequence number to continue after; -1 for the beginning, because sequences start at 0. */
-function readContinuation(token: string | undefined): number {
-  if (token === undefined || token === '') return -1;
-  if (!/^(-1|\d{1,15})$/.test(token)) throw new InvalidRequestError('continuationToken is not a sequence number');
-  return Number(token);
+/**
+ * The sequence number to continue after; -1 for the beginning, because sequences start at 0. Newest first, the one to continue
+ * before.
+ */
+function readContinuation(token: string | undefined, newestFirst: boolean): number {
+  if (token === undefined || token === '') return newestFirst ? Number.MAX_SAFE_INTEGER : -1;
+  const sequence = /^(-1|\d{1,16})$/.test(token) ? Number(token) : Number.NaN;
+  if (!Number.isSafeInteger(sequence)) throw new InvalidRequestError('continuationToken is not a sequence number');
+  return sequence;
+}
+
+/** Names of payloads; null for all. The CLI also sends numbers, which are codes of another service and are ignored. */
+function readTypes(given: string | readonly string[] | undefined): readonly string[] | null {
+  const names = [given ?? []].flat().filter((type) => !/^\d*$/.test(type));
+  return names.length > 0 ? names : null;
 }

@@ -30,12 +30,19 @@ function toStackRef(text: string): StackRef {
 async function scrub(context: AppContext, ref: StackRef | null): Promise<boolean> {
   const stack = ref && (await context.stacks.find(ref));
   if (ref && !stack) throw new CommandRefusedError(`there is no stack ${formatStackRef(ref)}`);
-  const { checked, damaged, repaired, unrepaired, unread } = await checkDocuments(context, stack?.id ?? null);
+  const { checked, damaged, damagedSegments, repaired, unrepaired, unread } = await checkDocuments(
+    context,
+    stack?.id ?? null,
+  );
   console.log(`Checked ${checked} documents: ${damaged} damaged, ${repaired} of them repaired.`);
   for (const id of unrepaired) {
     const owner = await context.documentChecks.findOwner(id);
     if (owner) console.log(`Damaged: ${formatStackRef(owner)}, version ${owner.stackVersion ?? 0} (checkpoint ${id})`);
   }
+  for (const id of damagedSegments) {
+    const owner = await context.eventSegments.findOwner(id);
+    if (owner) console.log(`Damaged: ${formatStackRef(owner)}, events of update ${owner.updateId} (segment ${id})`);
+  }
   for (const { id, error } of unread) console.log(`Not read: ${id}: ${(error as Error).message}`);
-  return unrepaired.length + unread.length === 0;
+  return unrepaired.length + damagedSegments.length + unread.length === 0;
 }

@@ -3,7 +3,7 @@ import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import type { DataKey } from '../secrets/data-keys.ts';
 import { DamagedBytesError } from './document-codec.ts';
-import { sealBytes, unsealBytes } from './document-seal.ts';
+import { sealBytes, unsealBytes, unsealRange } from './document-seal.ts';
 
 const chunk = 64 * 1024;
 const header = 49;
@@ -43,6 +43,56 @@ test('unseals what was sealed, whatever the chunk sizes', async () => {
     }),
     { numRuns: 60 },
   );
+});
+
+/** Opens a range, and returns how many bytes were read for it. */
+async function unsealedRange(bytes: Buffer, start: number, end: number, at = place) {
+  let readBytes = 0;
+  const read = async (from: number, to: number): Promise<Buffer> => {
+    readBytes += to - from;
+    return bytes.subarray(from, to);
+  };
+  const found = await unsealRange(async () => key, at, { start, end, sealedBytes: bytes.length }, read);
+  return { found, readBytes };
+}
+
+test('unseals any range, and reads little more than its chunks', async () => {
+  const property = fc.asyncProperty(
+    lengths.filter((length) => length > 0),
+    fc.nat(),
+    fc.nat(),
+    async (length, one, other) => {
+      const text = randomBytes(length);
+      const bytes = await sealed(text);
+      const [start, last] = [one % length, other % length].sort((a, b) => a - b) as [number, number];
+      const { found, readBytes } = await unsealedRange(bytes, start, last + 1);
+      expect(found.equals(text.subarray(start, last + 1))).toBe(true);
+      expect(readBytes).toBeLessThanOrEqual(header + (Math.ceil((last + 1 - start) / chunk) + 1) * sealedChunk);
+    },
+  );
+  await fc.assert(property, { numRuns: 60 });
+});
+
+test('a range of bytes that were changed, cut off, or moved is damage', async () => {
+  const bytes = await sealed(randomBytes(200_000));
+  const changed = Buffer.from(bytes);
+  changed.writeUInt8(changed.readUInt8(header + sealedChunk + 5) ^ 1, header + sealedChunk + 5);
+  expect((await unsealedRange(changed, 0, 100)).found).toHaveLength(100);
+  const cut = bytes.subarray(0, header + 2 * sealedChunk);
+  const swapped = Buffer.concat([
+    bytes.subarray(0, header),
+    bytes.subarray(header + sealedChunk, header + 2 * sealedChunk),
+    bytes.subarray(header, header + sealedChunk),
+    bytes.subarray(header + 2 * sealedChunk),
+  ]);
+  const ranges = [
+    [changed, chunk, chunk + 10],
+    [cut, chunk, chunk + 10],
+    [swapped, 0, 10],
+  ] as const;
+  for (const [damaged, start, end] of ranges)
+    await expect(unsealedRange(damaged, start, end)).rejects.toThrow(DamagedBytesError);
+  await expect(unsealedRange(bytes, 0, 10, 'checkpoints/aa/2')).rejects.toThrow(DamagedBytesError);
 });
 
 test('seals the same bytes differently each time, and reveals nothing of them', async () => {

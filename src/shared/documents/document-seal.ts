@@ -35,6 +35,35 @@ export async function* sealBytes(
 }
 
 /**
+ * Opens bytes `start` to `end` (exclusive) of what `sealBytes` sealed into an object of `sealedBytes`, reading only the header and
+ * the chunks that contain them. `read` returns a range of the object. Throws like `unsealBytes`.
+ */
+export async function unsealRange(
+  findKey: (id: string) => Promise<DataKey | null>,
+  place: string,
+  { start, end, sealedBytes }: { readonly start: number; readonly end: number; readonly sealedBytes: number },
+  read: (start: number, end: number) => Promise<Buffer>,
+): Promise<Buffer> {
+  const sealedChunk = chunkBytes + tagBytes;
+  const first = Math.floor(start / chunkBytes);
+  const last = Math.ceil(end / chunkBytes) - 1;
+  const total = Math.max(1, Math.ceil((sealedBytes - headerBytes) / sealedChunk));
+  const [header, sealed] = await Promise.all([
+    read(0, headerBytes),
+    read(headerBytes + first * sealedChunk, Math.min(headerBytes + (last + 1) * sealedChunk, sealedBytes)),
+  ]);
+  const key = keyOfObject(await dataKeyOf(header, findKey), header);
+  const context = Buffer.concat([header, Buffer.from(place)]);
+  const texts: Buffer[] = [];
+  for (let number = first, at = 0; number <= last; number++, at += sealedChunk) {
+    texts.push(
+      openChunk({ key, context, number, isLast: number === total - 1 }, sealed.subarray(at, at + sealedChunk)),
+    );
+  }
+  return Buffer.concat(texts).subarray(start - first * chunkBytes, end - first * chunkBytes);
+}
+
+/**
  * Reverses `sealBytes`, chunk by chunk. Yields only bytes that were sealed for this place. `findKey` returns the data key with
  * an id, or null. Throws DamagedBytesError, and what `findKey` and `source` throw.
  */
@@ -54,21 +83,29 @@ export async function* unsealBytes(
       context = Buffer.concat([header, Buffer.from(place)]);
       sealed = chunk.subarray(headerBytes);
     }
-    if (sealed.length < tagBytes) throw new DamagedBytesError('The stored bytes end within a sealed chunk');
-    const decipher = createDecipheriv(algorithm, key, nonceOf(number, isLast), { authTagLength: tagBytes });
-    decipher.setAAD(context);
-    decipher.setAuthTag(sealed.subarray(sealed.length - tagBytes));
-    const text = decipher.update(sealed.subarray(0, sealed.length - tagBytes));
-    try {
-      decipher.final();
-    } catch (error) {
-      throw new DamagedBytesError(`Chunk ${number} of the stored bytes is not the one that was sealed here`, {
-        cause: error,
-      });
-    }
+    const text = openChunk({ key, context, number, isLast }, sealed);
     number++;
     yield text;
   }
+}
+
+function openChunk(
+  { key, context, number, isLast }: { key: Buffer; context: Buffer; number: number; isLast: boolean },
+  sealed: Buffer,
+): Buffer {
+  if (sealed.length < tagBytes) throw new DamagedBytesError('The stored bytes end within a sealed chunk');
+  const decipher = createDecipheriv(algorithm, key, nonceOf(number, isLast), { authTagLength: tagBytes });
+  decipher.setAAD(context);
+  decipher.setAuthTag(sealed.subarray(sealed.length - tagBytes));
+  const text = decipher.update(sealed.subarray(0, sealed.length - tagBytes));
+  try {
+    decipher.final();
+  } catch (error) {
+    throw new DamagedBytesError(`Chunk ${number} of the stored bytes is not the one that was sealed here`, {
+      cause: error,
+    });
+  }
+  return text;
 }
 
 async function dataKeyOf(header: Buffer, findKey: (id: string) => Promise<DataKey | null>): Promise<Buffer> {

@@ -17,7 +17,7 @@ import {
   maxEncodedBytes,
   zstdOptions,
 } from './document-codec.ts';
-import { sealBytes, unsealBytes } from './document-seal.ts';
+import { sealBytes, unsealBytes, unsealRange } from './document-seal.ts';
 
 const compressWhole = promisify(zstdCompress);
 const decompressWhole = promisify(zstdDecompress);
@@ -95,6 +95,54 @@ export class DocumentStore {
       return { sha256, sizeBytes, storedBytes: bytes.length, codec: plainCodec, inlineBytes: bytes, blobKey: null };
     }
     return { sha256, sizeBytes, ...(await this.#put(sha256, bytesOf(bytes)())) };
+  }
+
+  /**
+   * Stores bytes that are encoded while they are stored: zstd frames, whose text the caller hashes, and which are read with
+   * `readRange`. Holds no more than an inline document in memory.
+   */
+  async saveStream(encoded: AsyncIterable<Buffer>): Promise<Omit<StoredDocument, keyof DocumentDigest>> {
+    const source = encoded[Symbol.asyncIterator]();
+    const head: Buffer[] = [];
+    let bytes = 0;
+    for (;;) {
+      const step = await source.next();
+      if (step.done) break;
+      head.push(step.value);
+      bytes += step.value.length;
+      if (bytes <= this.#inlineLimit) continue;
+      return this.#put(randomBytes(32), joined(head, source));
+    }
+    return { storedBytes: bytes, codec: plainCodec, inlineBytes: Buffer.concat(head, bytes), blobKey: null };
+  }
+
+  /**
+   * Encoded bytes `start` to `end` (exclusive) of a document, which may be fewer if it is damaged. They are not checked. Throws
+   * DocumentMissingError, BlobStoreUnavailableError and MasterKeyError; DamagedBytesError if sealed.
+   */
+  async readRange(
+    {
+      blobKey,
+      codec,
+      inlineBytes,
+      storedBytes,
+    }: Pick<StoredDocument, 'blobKey' | 'codec' | 'inlineBytes' | 'storedBytes'>,
+    start: number,
+    end: number,
+  ): Promise<Buffer> {
+    if (inlineBytes) return inlineBytes.subarray(start, end);
+    const key = blobKey as string;
+    const read = async (from: number, to: number): Promise<Buffer> => {
+      const parts: Buffer[] = [];
+      try {
+        for await (const part of await this.#blobs.open(key, { range: { start: from, end: to } })) parts.push(part);
+      } catch (error) {
+        throw asMissing(error);
+      }
+      return parts.length === 1 ? (parts[0] as Buffer) : Buffer.concat(parts);
+    };
+    if (codec !== sealedCodec) return read(start, end);
+    return unsealRange((id) => this.#sealing.keys.find(id), key, { start, end, sealedBytes: storedBytes }, read);
   }
 
   /**
@@ -183,8 +231,7 @@ export class DocumentStore {
       if (codec !== sealedCodec) return stored;
       return unsealBytes((id) => this.#sealing.keys.find(id), key, stored);
     } catch (error) {
-      if (!(error instanceof BlobNotFoundError)) throw error;
-      throw new DocumentMissingError('The bytes of a stored state are missing from the blob store', { cause: error });
+      throw asMissing(error);
     }
   }
 
@@ -203,6 +250,22 @@ export class DocumentStore {
     if (!kept) return { sha256, sizeBytes, inlineBytes: null };
     const encoded = await compressWhole(kept.length === 1 ? (kept[0] as Buffer) : Buffer.concat(kept), zstdOptions);
     return { sha256, sizeBytes, inlineBytes: encoded.length <= this.#inlineLimit ? encoded : null };
+  }
+}
+
+function asMissing(error: unknown): unknown {
+  if (!(error instanceof BlobNotFoundError)) return error;
+  return new DocumentMissingError('The bytes of a stored document are missing from the blob store', { cause: error });
+}
+
+async function* joined(head: readonly Buffer[], rest: AsyncIterator<Buffer>): AsyncGenerator<Buffer> {
+  let isEnded = false;
+  try {
+    yield* head;
+    for (let step = await rest.next(); !step.done; step = await rest.next()) yield step.value;
+    isEnded = true;
+  } finally {
+    if (!isEnded) await rest.return?.();
   }
 }
 

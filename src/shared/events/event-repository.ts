@@ -3,6 +3,7 @@ import { type Queryable, type Row, sql } from '../platform/db/sql.ts';
 import { inBatches } from '../platform/db/text-chunks.ts';
 import { Nullable } from '../platform/schema/standard-schema.ts';
 import type { LeaseFence } from '../updates/lease.ts';
+import type { EventFilter } from './segment-index.ts';
 
 const EventRow = Type.Object({
   sequence: Type.Integer(),
@@ -11,8 +12,20 @@ const EventRow = Type.Object({
   bytes: Type.Integer(),
   /** Null if it is larger than requested; read it with `readText` then. */
   event: Nullable(Type.String()),
+  /** Whether the update also has packed events in the direction of reading. */
+  hasPacked: Type.Boolean(),
 });
 export type EventRow = Row<typeof EventRow>;
+
+const PackableRow = Type.Object({
+  sequence: Type.Integer(),
+  type: Type.String(),
+  urn: Nullable(Type.String()),
+  bytes: Type.Integer(),
+  event: Nullable(Type.String()),
+});
+const TextRow = Type.Object({ text: Type.String() });
+const CountRow = Type.Object({ count: Type.Integer() });
 
 export interface EngineEventText {
   readonly sequence: number;
@@ -24,12 +37,11 @@ export interface EngineEventText {
   readonly urn: string | null;
 }
 
-/** Which events to read. */
-export interface EventSelection {
-  /** Sequence after which to start; -1 for all. */
-  readonly after: number;
-  /** Only events about this resource; null for all. */
-  readonly urn: string | null;
+/** Which events to read, and in which order. */
+export interface EventSelection extends EventFilter {
+  /** Sequence after which to start; -1 for all. With `newestFirst`, the one before which to start. */
+  readonly beyond: number;
+  readonly newestFirst: boolean;
 }
 
 /** The lease ended between the statements of one batch, which must be rolled back. */
@@ -39,7 +51,7 @@ class FenceError extends Error {
 
 export type EventRepository = ReturnType<typeof createEventRepository>;
 
-/** Engine events as raw text, keyed by (update, sequence). */
+/** Engine events as raw text, keyed by (update, sequence), until they are packed. */
 export function createEventRepository(db: Queryable) {
   const insert = async (
     tx: Queryable,
@@ -107,32 +119,67 @@ export function createEventRepository(db: Queryable) {
       }
     },
 
-    /** Events ordered by sequence: as many as `limit` and `maxBytes` allow, but at least one if there is any. */
+    /**
+     * Events that are in rows, in order of sequence or newest first: as many as `limit` and `maxBytes` allow, but at least one if
+     * there is any.
+     */
     list: (
       updateId: string,
-      { after, urn }: EventSelection,
+      { beyond, newestFirst, types, urn }: EventSelection,
       { limit, maxBytes }: { limit: number; maxBytes: number },
-    ) =>
-      db.any(sql.rows(EventRow)`
+    ) => {
+      const [side, order, packed] = newestFirst
+        ? [sql.fragment`sequence < ${beyond}`, sql.fragment`sequence desc`, sql.fragment`first_sequence < ${beyond}`]
+        : [sql.fragment`sequence > ${beyond}`, sql.fragment`sequence`, sql.fragment`last_sequence > ${beyond}`];
+      const ofTypes = types ? sql.fragment`and type = any(${sql.array([...types], 'text')})` : sql.fragment``;
+      return db.any(sql.rows(EventRow)`
         /* engineEvents.list */
-        select sequence, type, bytes, case when bytes <= ${maxBytes} then event end as event
+        select sequence, type, bytes, case when bytes <= ${maxBytes} then event end as event,
+          exists (select 1 from event_segments where update_id = ${updateId} and ${packed}) as "hasPacked"
+        from (
+          select *, sum(bytes) over (order by ${order}) as total
+          from (
+            select sequence, type, event, octet_length(event) as bytes from engine_events
+            where update_id = ${updateId} and ${side} and (${urn}::text is null or urn = ${urn}) ${ofTypes}
+            order by ${order} limit ${limit}
+          ) next
+        ) measured
+        where total <= ${maxBytes} or total = bytes
+        order by ${order}`);
+    },
+
+    /** `chars` characters of an event's text, starting at character `from` (1-based). Null if the event is not in a row. */
+    readText: async (updateId: string, sequence: number, from: number, chars: number): Promise<string | null> => {
+      const row = await db.maybeOne(sql.rows(TextRow)`
+        /* engineEvents.readText */ select substr(event, ${from}, ${chars}) as text from engine_events
+        where update_id = ${updateId} and sequence = ${sequence}`);
+      return row?.text ?? null;
+    },
+
+    /** Events of an ended update that are to be packed, in order of sequence after `after`, limited like those of `list`. */
+    listPackable: (updateId: string, after: number, { limit, maxBytes }: { limit: number; maxBytes: number }) =>
+      db.any(sql.rows(PackableRow)`
+        /* engineEvents.listPackable */
+        select sequence, type, urn, bytes, case when bytes <= ${maxBytes} then event end as event
         from (
           select *, sum(bytes) over (order by sequence) as total
           from (
-            select sequence, type, event, octet_length(event) as bytes from engine_events
-            where update_id = ${updateId} and sequence > ${after} and (${urn}::text is null or urn = ${urn})
-            order by sequence limit ${limit}
+            select sequence, type, urn, event, octet_length(event) as bytes from engine_events
+            where update_id = ${updateId} and sequence > ${after} order by sequence limit ${limit}
           ) next
         ) measured
         where total <= ${maxBytes} or total = bytes
         order by sequence`),
 
-    /** `chars` characters of an event's text, starting at character `from` (1-based). */
-    readText: async (updateId: string, sequence: number, from: number, chars: number): Promise<string> => {
-      const row = await db.one(sql.rows(Type.Object({ text: Type.String() }))`
-        /* engineEvents.readText */ select substr(event, ${from}, ${chars}) as text from engine_events
-        where update_id = ${updateId} and sequence = ${sequence}`);
-      return row.text;
+    /** Deletes the rows from `first` to `last`. Returns how many there were. */
+    deletePacked: async (updateId: string, first: number, last: number): Promise<number> => {
+      const row = await db.one(sql.rows(CountRow)`
+        /* engineEvents.deletePacked */
+        with deleted as (
+          delete from engine_events where update_id = ${updateId} and sequence between ${first} and ${last} returning 1
+        )
+        select count(*)::integer as count from deleted`);
+      return row.count;
     },
   };
 }

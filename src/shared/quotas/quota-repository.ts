@@ -136,6 +136,9 @@ export function createQuotaRepository(db: Queryable) {
           + coalesce((
               select sum(pg_column_size(e.event)) from updates u join engine_events e on e.update_id = u.id
               where u.stack_id in (${liveStacks(organizationId)})), 0)
+          + coalesce((
+              select sum(g.stored_bytes) from updates u join event_segments g on g.update_id = u.id
+              where u.stack_id in (${liveStacks(organizationId)})), 0)
         on conflict (organization_id) do update set kept_bytes = excluded.kept_bytes, measured_at = now()`);
       await db.query(sql.nothing`
         /* quotas.noteDuration */

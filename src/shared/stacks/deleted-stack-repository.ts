@@ -23,6 +23,7 @@ const UpdateBatchRow = Type.Object({
   updates: Type.Integer(),
   checkpoints: Type.Integer(),
   journal_fold_points: Type.Integer(),
+  event_segments: Type.Integer(),
 });
 
 /** Maximum that one statement deletes, from rows that may be many and large. */
@@ -129,7 +130,7 @@ export function createDeletedStackRepository(db: Queryable) {
       return { count, last };
     },
 
-    /** Deletes updates that have no events or entries left, with their checkpoints and journal snapshots. */
+    /** Deletes updates that have no events or entries in rows left, with their checkpoints, journal snapshots and packed events. */
     deleteUpdates: (ids: readonly string[]) =>
       db.one(sql.rows(UpdateBatchRow)`
         /* deletedStacks.deleteUpdates */
@@ -140,10 +141,12 @@ export function createDeletedStackRepository(db: Queryable) {
         ),
         counters as (delete from journals where update_id in (select id from emptied)),
         points as (delete from journal_fold_points where update_id in (select id from emptied) returning 1),
+        segments as (delete from event_segments where update_id in (select id from emptied) returning 1),
         states as (delete from checkpoints where update_id in (select id from emptied) returning 1),
         deleted as (delete from updates where id in (select id from emptied) returning 1)
         select (select count(*)::integer from deleted) as updates, (select count(*)::integer from states) as checkpoints,
-          (select count(*)::integer from points) as journal_fold_points`),
+          (select count(*)::integer from points) as journal_fold_points,
+          (select count(*)::integer from segments) as event_segments`),
 
     /** Deletes checkpoints without an update: the state that the stack was created with. */
     deleteCheckpoints: async (stackId: string, limit: number): Promise<number> => {

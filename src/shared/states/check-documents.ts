@@ -1,5 +1,6 @@
 import type { DocumentCheckRepository } from '../checkpoints/document-check-repository.ts';
 import type { CheckOutcome, DocumentGuard } from '../checkpoints/document-guard.ts';
+import type { EventSegments } from '../events/event-segments.ts';
 import type { JournalSnapshots } from '../journal/journal-snapshots.ts';
 
 /** The result of checking many documents. Documents that were deleted in the meantime are not counted. */
@@ -10,6 +11,8 @@ export interface CheckSummary {
   repaired: number;
   /** Ids of checkpoints that stay damaged. */
   readonly unrepaired: string[];
+  /** Ids of segments of events that are damaged. */
+  readonly damagedSegments: string[];
   /** Documents that could not be read, with the error. */
   readonly unread: { readonly id: string; readonly error: unknown }[];
 }
@@ -22,19 +25,31 @@ const lowestId = '00000000-0000-0000-0000-000000000000';
  * running.
  */
 export async function checkDocuments(
-  parts: { documentChecks: DocumentCheckRepository; journalSnapshots: JournalSnapshots; guard: DocumentGuard },
+  parts: {
+    documentChecks: DocumentCheckRepository;
+    journalSnapshots: JournalSnapshots;
+    eventSegments: EventSegments;
+    guard: DocumentGuard;
+  },
   stackId: string | null,
 ): Promise<CheckSummary> {
-  const { documentChecks, journalSnapshots, guard } = parts;
-  const summary: CheckSummary = { checked: 0, damaged: 0, repaired: 0, unrepaired: [], unread: [] };
-  const check = async (id: string, run: () => Promise<CheckOutcome>): Promise<void> => {
+  const { documentChecks, journalSnapshots, eventSegments, guard } = parts;
+  const summary: CheckSummary = {
+    checked: 0,
+    damaged: 0,
+    repaired: 0,
+    unrepaired: [],
+    damagedSegments: [],
+    unread: [],
+  };
+  const check = async (id: string, run: () => Promise<CheckOutcome>, damaged = summary.unrepaired): Promise<void> => {
     try {
       const outcome = await run();
       if (outcome === 'gone') return;
       summary.checked++;
       if (outcome === 'repaired' || outcome === 'damaged') summary.damaged++;
       if (outcome === 'repaired') summary.repaired++;
-      if (outcome === 'damaged') summary.unrepaired.push(id);
+      if (outcome === 'damaged') damaged.push(id);
     } catch (error) {
       summary.unread.push({ id, error });
     }
@@ -44,6 +59,9 @@ export async function checkDocuments(
   }
   for await (const id of inPages((after) => journalSnapshots.listAfter(after, stackId, pageSize))) {
     await check(id, () => journalSnapshots.check(id));
+  }
+  for await (const id of inPages((after) => eventSegments.listAfter(after, stackId, pageSize))) {
+    await check(id, () => eventSegments.check(id), summary.damagedSegments);
   }
   return summary;
 }

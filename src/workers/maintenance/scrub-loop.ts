@@ -5,7 +5,7 @@ const tickMs = 5_000;
 
 /** Scrubs at the configured rate until the context closes, and updates the metrics of damaged documents. */
 export function startScrub(context: AppContext): void {
-  const { config, documentChecks, lifecycle, logger, metrics } = context;
+  const { config, documentChecks, eventSegments, lifecycle, logger, metrics } = context;
   const { bytesPerSecond, periodSeconds } = config.scrub;
   const scrubber = new Scrubber(context, { bytesPerSecond, periodSeconds });
   let figures = { damaged: 0, oldestSeconds: 0 };
@@ -31,7 +31,11 @@ export function startScrub(context: AppContext): void {
     since = now;
     try {
       if (bytesPerSecond > 0) await scrubber.run(elapsedMs, stop.signal);
-      figures = await documentChecks.readFigures();
+      const [documents, segments] = [await documentChecks.readFigures(), await eventSegments.readFigures()];
+      figures = {
+        damaged: documents.damaged + segments.damaged,
+        oldestSeconds: Math.max(documents.oldestSeconds, segments.oldestSeconds),
+      };
     } catch (error) {
       logger.warn({ err: error }, 'scrub failed');
     }

@@ -1,5 +1,6 @@
 import type { DocumentCheckRepository } from '../../shared/checkpoints/document-check-repository.ts';
 import type { CheckOutcome, DocumentGuard } from '../../shared/checkpoints/document-guard.ts';
+import type { EventSegments } from '../../shared/events/event-segments.ts';
 import type { JournalSnapshots } from '../../shared/journal/journal-snapshots.ts';
 import { BlobStoreUnavailableError } from '../../shared/platform/blobs/blob-store.ts';
 import type { Logger } from '../../shared/platform/logger/logger.ts';
@@ -16,6 +17,7 @@ const minChargeBytes = 4 * 1024;
 export class Scrubber {
   readonly #checks: DocumentCheckRepository;
   readonly #journalSnapshots: JournalSnapshots;
+  readonly #eventSegments: EventSegments;
   readonly #guard: DocumentGuard;
   readonly #logger: Logger;
   readonly #metrics: Metrics;
@@ -28,6 +30,7 @@ export class Scrubber {
     parts: {
       documentChecks: DocumentCheckRepository;
       journalSnapshots: JournalSnapshots;
+      eventSegments: EventSegments;
       guard: DocumentGuard;
       logger: Logger;
       metrics: Metrics;
@@ -36,6 +39,7 @@ export class Scrubber {
   ) {
     this.#checks = parts.documentChecks;
     this.#journalSnapshots = parts.journalSnapshots;
+    this.#eventSegments = parts.eventSegments;
     this.#guard = parts.guard;
     this.#logger = parts.logger;
     this.#metrics = parts.metrics;
@@ -52,9 +56,13 @@ export class Scrubber {
     // Unused allowance does not accumulate.
     this.#allowance = Math.min(this.#allowance, 0) + (elapsedMs * this.#bytesPerSecond) / 1000;
     while (this.#allowance > 0) {
-      const [snapshots, checkpoints] = [await this.#claimSnapshots(), await this.#claimCheckpoints()];
-      if (snapshots.length + checkpoints.length === 0) return;
-      for (const work of [...snapshots, ...checkpoints]) {
+      const claimed = [
+        ...(await this.#claimSnapshots()),
+        ...(await this.#claimSegments()),
+        ...(await this.#claimCheckpoints()),
+      ];
+      if (claimed.length === 0) return;
+      for (const work of claimed) {
         if (signal?.aborted || !(await this.#check(work, signal))) return;
       }
     }
@@ -66,6 +74,15 @@ export class Scrubber {
       facts: { updateId },
       bytes: sizeBytes,
       run: (signal) => this.#journalSnapshots.check(updateId, signal),
+    }));
+  }
+
+  async #claimSegments(): Promise<Claimed[]> {
+    const rows = await this.#eventSegments.claimChecks({ periodSeconds: this.#periodSeconds, claimSeconds, limit: 1 });
+    return rows.map(({ id, storedBytes }) => ({
+      facts: { segmentId: id },
+      bytes: storedBytes,
+      run: (signal) => this.#eventSegments.check(id, signal),
     }));
   }
 

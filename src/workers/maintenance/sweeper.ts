@@ -8,6 +8,7 @@ import { createStackDeletion } from './delete-stacks.ts';
 import { compactEndedUpdates, deleteKeptJournals, endExpiredUpdates } from './expire-leases.ts';
 import { type Maintenance, startMaintenance } from './maintenance.ts';
 import { measureUsage } from './measure-usage.ts';
+import { packEventBacklog, packRecentEvents } from './pack-events.ts';
 import { reconcileInTurns } from './reconcile.ts';
 import { sweepBlobs } from './sweep-blobs.ts';
 
@@ -30,6 +31,8 @@ export function startSweeper(context: AppContext): void {
     { name: 'expire-leases', run: (signal) => endExpiredUpdates(context, signal) },
     { name: 'fold-journals', run: (signal) => compactEndedUpdates(context, signal) },
     { name: 'sweep-journals', run: (signal) => deleteKeptJournals(context, signal) },
+    { name: 'pack-events', run: (signal) => packRecentEvents(context, signal) },
+    { name: 'pack-event-backlog', run: (signal) => packEventBacklog(context, signal) },
     { name: 'delete-stacks', run: createStackDeletion(context) },
     { name: 'sweep-blobs', run: (signal) => sweepBlobs(context, signal) },
     // Removes unfinished uploads of killed workers.

@@ -62,19 +62,31 @@ async function lostResources({ ledger, name }: JournalPipeline, exported: string
   ];
 }
 
-async function lostEvents(cluster: Cluster, { events, name }: JournalPipeline): Promise<string[]> {
-  const rows = await query<{ update_id: string; sequence: string }>(
+/** Some of the events are packed by now. */
+async function lostEvents(cluster: Cluster, { events, name, stackPath }: JournalPipeline): Promise<string[]> {
+  const lost: string[] = [];
+  for (const [id, acknowledged] of events) {
+    const found: number[] = [];
+    for (let token: string | null = ''; token !== null; ) {
+      const text: string = await readState(cluster, `${stackPath}/update/${id}/events?continuationToken=${token}`);
+      const page = JSON.parse(text) as { events: { sequence: number }[]; continuationToken: string | null };
+      found.push(...page.events.map(({ sequence }) => sequence));
+      token = page.events.length > 0 ? page.continuationToken : null;
+    }
+    const missing = acknowledged.filter((sequence) => !found.includes(sequence));
+    if (missing.length > 0) lost.push(`${name}: acknowledged events of ${id} are missing: ${missing.slice(0, 3)}`);
+    if (new Set(found).size < found.length) lost.push(`${name}: events of ${id} are there twice`);
+  }
+  return lost;
+}
+
+/** Number of packed events. */
+export async function countPackedEvents(cluster: Cluster): Promise<number> {
+  const [row] = await query<{ count: number }>(
     cluster,
-    'select update_id, sequence from engine_events where update_id = any($1::uuid[])',
-    [[...events.keys()]],
+    'select coalesce(sum(event_count), 0)::integer as count from event_segments',
   );
-  const found = new Set(rows.map((row) => `${row.update_id} ${row.sequence}`));
-  const missing = [...events]
-    .flatMap(([id, numbers]) => numbers.map((number) => `${id} ${number}`))
-    .filter((each) => !found.has(each));
-  return missing.length > 0
-    ? [`${name}: ${missing.length} acknowledged events are missing: ${missing.slice(0, 3)}`]
-    : [];
+  return row?.count ?? 0;
 }
 
 /** Blobs by what points at them. */
@@ -108,7 +120,8 @@ export async function inspectBlobs(cluster: Cluster): Promise<BlobReport> {
         await query<{ key: string }>(
           cluster,
           `select blob_key as key from checkpoints where blob_key is not null
-           union select blob_key from journal_fold_points where blob_key is not null`,
+           union select blob_key from journal_fold_points where blob_key is not null
+           union select blob_key from event_segments where blob_key is not null`,
         )
       ).map(({ key }) => key),
     );

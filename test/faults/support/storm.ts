@@ -66,6 +66,7 @@ export async function startStorm(seed: number): Promise<Storm> {
       HOLDFAST_LARGE_BYTES: '1048576',
       HOLDFAST_S3_TIMEOUT_MS: '10000',
       HOLDFAST_SWEEP_SECONDS: '2',
+      HOLDFAST_EVENT_PACK_DELAY_SECONDS: '0',
       HOLDFAST_BLOB_GRACE_SECONDS: '60',
       HOLDFAST_BLOB_RETENTION_SECONDS: '60',
       // Longer than a busy proxy takes to ask whether a replica is ready.

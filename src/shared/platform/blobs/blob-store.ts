@@ -6,6 +6,12 @@ export interface BlobInfo {
   readonly modifiedAt: Date;
 }
 
+/** Consecutive bytes of a blob: from `start` up to, but not including, `end`. Never empty. */
+export interface BlobRange {
+  readonly start: number;
+  readonly end: number;
+}
+
 export interface BlobPage {
   readonly blobs: readonly BlobInfo[];
   /** Value of `after` for the next page; null on the last page. An empty page can have a next one. */
@@ -30,8 +36,9 @@ export interface BlobStore {
    * Opens a blob for one read at the reader's own pace. Iterate it to the end, leave the loop, or fire `signal`;
    * otherwise a socket or descriptor stays open. Throws BlobNotFoundError only if the store is certain that the blob
    * does not exist, otherwise BlobStoreUnavailableError, also in mid-stream: an end without an error is the blob's end.
+   * With `range`, reads only these bytes, and fewer only if the blob ends before them.
    */
-  open(key: string, options?: { signal?: AbortSignal }): Promise<AsyncIterable<Buffer>>;
+  open(key: string, options?: { signal?: AbortSignal; range?: BlobRange }): Promise<AsyncIterable<Buffer>>;
   /** Size in bytes and time of the last put; null if the store is certain that the blob does not exist. */
   stat(key: string): Promise<{ storedBytes: number; modifiedAt: Date } | null>;
   /** Deletes a blob. A missing blob is not an error. */

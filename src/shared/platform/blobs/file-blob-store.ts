@@ -10,6 +10,7 @@ import {
   type BlobInfo,
   BlobNotFoundError,
   type BlobPage,
+  type BlobRange,
   type BlobStore,
   BlobStoreUnavailableError,
   isBlobKey,
@@ -97,17 +98,22 @@ export class FileBlobStore implements BlobStore {
     return { storedBytes: chunks.bytes };
   }
 
-  async open(key: string, options: { signal?: AbortSignal } = {}): Promise<AsyncIterable<Buffer>> {
+  async open(key: string, options: { signal?: AbortSignal; range?: BlobRange } = {}): Promise<AsyncIterable<Buffer>> {
     assertBlobKey(key);
     options.signal?.throwIfAborted();
     const file = await this.#unlessMissing(key, () => open(this.#pathOf(key), 'r'));
     if (file === null) throw new BlobNotFoundError(key);
     try {
       const { size } = await io('reading', () => file.stat());
-      const source = file.createReadStream({ highWaterMark: readChunkBytes });
+      const { start, end } = options.range ?? { start: 0, end: size };
+      // The end of a read stream is the position of the last byte.
+      const source = file.createReadStream({
+        highWaterMark: readChunkBytes,
+        ...(options.range ? { start, end: end - 1 } : {}),
+      });
       return new OpenedBlob(source, {
         signal: options.signal,
-        expectedBytes: size,
+        expectedBytes: Math.max(0, Math.min(size, end) - start),
         mapError: (error) => unavailable('reading', error),
       });
     } catch (error) {

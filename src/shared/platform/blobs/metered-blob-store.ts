@@ -1,5 +1,5 @@
 import type { Metrics } from '../telemetry/metrics.ts';
-import { type BlobPage, type BlobStore, BlobStoreUnavailableError } from './blob-store.ts';
+import { type BlobPage, type BlobRange, type BlobStore, BlobStoreUnavailableError } from './blob-store.ts';
 
 type Operation = 'put' | 'open' | 'read' | 'stat' | 'delete' | 'list' | 'sweep' | 'check';
 
@@ -17,7 +17,7 @@ export class MeteredBlobStore implements BlobStore {
     return this.#measure('put', () => this.#store.put(key, body, options));
   }
 
-  async open(key: string, options?: { signal?: AbortSignal }): Promise<AsyncIterable<Buffer>> {
+  async open(key: string, options?: { signal?: AbortSignal; range?: BlobRange }): Promise<AsyncIterable<Buffer>> {
     return this.#watch(await this.#measure('open', () => this.#store.open(key, options)));
   }
 

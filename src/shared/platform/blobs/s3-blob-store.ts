@@ -18,13 +18,14 @@ import {
   type BlobInfo,
   BlobNotFoundError,
   type BlobPage,
+  type BlobRange,
   type BlobStore,
   BlobStoreUnavailableError,
   isBlobKey,
 } from './blob-store.ts';
 import { OpenedBlob, withDeadline } from './blob-streams.ts';
 import { createS3Clients, type S3Clients, type S3Options } from './s3-client.ts';
-import { isNoSuchKey, isS3Error, toUnavailable } from './s3-errors.ts';
+import { isNoSuchKey, isPastEnd, isS3Error, toUnavailable } from './s3-errors.ts';
 import { uploadToS3 } from './s3-upload.ts';
 
 type Stat = Omit<BlobInfo, 'key'>;
@@ -53,11 +54,16 @@ export class S3BlobStore implements BlobStore {
     return uploadToS3(this.#clients.requests, this.#object(key), body, options.signal);
   }
 
-  async open(key: string, options: { signal?: AbortSignal } = {}): Promise<AsyncIterable<Buffer>> {
+  async open(key: string, options: { signal?: AbortSignal; range?: BlobRange } = {}): Promise<AsyncIterable<Buffer>> {
     assertBlobKey(key);
-    const found = await this.#get(key, options.signal);
-    if (found === null) throw new BlobNotFoundError(key);
-    return found.body;
+    try {
+      const found = await this.#get(key, options.signal, options.range);
+      if (found === null) throw new BlobNotFoundError(key);
+      return found.body;
+    } catch (error) {
+      if (options.range && isPastEnd(error)) return nothing();
+      throw error;
+    }
   }
 
   async stat(key: string): Promise<Stat | null> {
@@ -191,13 +197,22 @@ export class S3BlobStore implements BlobStore {
   async #get(
     key: string,
     signal: AbortSignal | undefined,
+    range?: BlobRange,
   ): Promise<{ body: OpenedBlob; response: GetObjectCommandOutput } | null> {
-    const command = new GetObjectCommand(this.#object(key));
+    const part = range ? { Range: `bytes=${range.start}-${range.end - 1}` } : {};
+    const command = new GetObjectCommand({ ...this.#object(key), ...part });
     try {
       const answer = await withDeadline(this.#clients.readDeadlineMs, signal, (abortSignal) =>
         this.#clients.reads.send(command, { abortSignal }),
       );
       if (!(answer.Body instanceof Readable)) throw new TypeError('response to GetObject has no body');
+      if (range && !answer.ContentRange?.startsWith(`bytes ${range.start}-`)) {
+        answer.Body.destroy();
+        throw new BlobStoreUnavailableError(
+          'misconfigured',
+          'blob store does not send the requested range of an object',
+        );
+      }
       const body = new OpenedBlob(answer.Body, {
         signal,
         stallTimeoutMs: this.#options.requestTimeoutMs,
@@ -243,3 +258,5 @@ function statOf(response: { ContentLength?: number | undefined; LastModified?: D
   }
   return { storedBytes: ContentLength, modifiedAt: LastModified };
 }
+
+async function* nothing(): AsyncGenerator<Buffer> {}

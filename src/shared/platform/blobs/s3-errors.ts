@@ -29,6 +29,11 @@ export function isNoSuchKey(error: unknown): boolean {
   return isS3Error(error, 'NoSuchKey') && error.$metadata.httpStatusCode === 404;
 }
 
+/** Whether a read was answered, now or as the cause of a BlobStoreUnavailableError, that its range begins after the last byte. */
+export function isPastEnd(error: unknown): boolean {
+  return isS3Error(error instanceof BlobStoreUnavailableError ? error.cause : error, 'InvalidRange');
+}
+
 /** Whether `error` is the S3 error `name`. */
 export function isS3Error(error: unknown, name: string): error is S3ServiceException {
   return error instanceof S3ServiceException && error.name === name;

@@ -127,6 +127,11 @@ function toConfig(settings: Settings) {
       bytesPerSecond: settings.HOLDFAST_SCRUB_BYTES_PER_SECOND,
       periodSeconds: settings.HOLDFAST_SCRUB_DAYS * 86_400,
     },
+    /** `backlogBytesPerSecond` 0: events of updates from before the upgrade stay in rows. */
+    eventPacking: {
+      delaySeconds: settings.HOLDFAST_EVENT_PACK_DELAY_SECONDS,
+      backlogBytesPerSecond: settings.HOLDFAST_EVENT_BACKLOG_BYTES_PER_SECOND,
+    },
     journalGraceSeconds: settings.HOLDFAST_JOURNAL_GRACE_SECONDS,
     blobRetentionSeconds: settings.HOLDFAST_BLOB_RETENTION_SECONDS,
     /** `everySeconds` 0: no automatic runs. */

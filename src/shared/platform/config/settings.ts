@@ -221,6 +221,20 @@ export const Settings = Type.Object({
     minimum: 0,
     maximum: 31_536_000,
   }),
+  HOLDFAST_EVENT_PACK_DELAY_SECONDS: Type.Integer({
+    description:
+      'How long after the end of an update its engine events are packed, in seconds. The release before packing does not show packed events: set a high value for as long as you may go back to it.',
+    default: 60,
+    minimum: 0,
+    maximum: 315_360_000,
+  }),
+  HOLDFAST_EVENT_BACKLOG_BYTES_PER_SECOND: Type.Integer({
+    description:
+      'Rate at which engine events of updates from before the upgrade to this release are packed, oldest first, in bytes of events per second. 0 leaves them as they are.',
+    default: 2 * 1024 * 1024,
+    minimum: 0,
+    maximum: 2 ** 40,
+  }),
   HOLDFAST_BLOB_RETENTION_SECONDS: positive(
     'How long a blob is kept after its last reference is gone, in seconds. Postgres can be restored to a point this far back with the current bucket.',
     86_400,

@@ -32,6 +32,9 @@ export class NoPrimaryError extends Error {
 /** SQLSTATE with which a read-only server rejects a write. */
 export const readOnlyState = '25006';
 
+/** Name of the sessions, unless the database URL has another. */
+const applicationName = 'holdfast';
+
 /** Idle time before the kernel sends TCP keep-alive probes; it drops the connection about 10 s later. */
 const keepAliveMs = 10_000;
 const closeTimeoutMs = 1_000;
@@ -104,6 +107,7 @@ export class PostgresConnector {
       connectionString: host.url,
       ssl: this.#target.tls,
       stream: () => socket,
+      fallback_application_name: applicationName,
       types: { getTypeParser },
       keepAlive: true,
       keepAliveInitialDelayMillis: keepAliveMs,

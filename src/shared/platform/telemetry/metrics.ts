@@ -131,6 +131,17 @@ export function createMetrics() {
       labelNames: ['outcome'],
       registers,
     }),
+    eventsPacked: new Counter({
+      name: 'holdfast_events_packed_total',
+      help: 'Engine events moved from rows into segments.',
+      registers,
+    }),
+    eventBytesPacked: new Counter({
+      name: 'holdfast_event_bytes_packed_total',
+      help: 'Bytes of engine events moved from rows into segments: raw, and as stored.',
+      labelNames: ['form'],
+      registers,
+    }),
     blobsSwept: new Counter({ name: 'holdfast_blobs_swept_total', help: 'Orphaned blobs deleted.', registers }),
     blobsAdopted: new Counter({
       name: 'holdfast_blobs_adopted_total',

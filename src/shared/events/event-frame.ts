@@ -1,0 +1,180 @@
+/**
+ * Maximum size of a frame, decompressed. A reader decompresses one to find an event in it. Frames of 1 MiB would take an eighth
+ * less space.
+ */
+export const frameBytes = 256 * 1024;
+
+/** What a page lists about an event. */
+export interface EventHead {
+  readonly sequence: number;
+  /** Name of its payload; empty if the event has a `type` of its own. */
+  readonly type: string;
+  /** The resource that the event is about. */
+  readonly urn: string | null;
+  /** Size of its text. */
+  readonly bytes: number;
+}
+
+/** An event, with its text in pieces. */
+export interface EventToPack extends EventHead {
+  readonly text: () => AsyncIterable<Buffer> | Iterable<Buffer>;
+}
+
+/**
+ * Events as one text: a line of JSON that lists them, then their texts without separators. An event that is larger than a frame has
+ * a frame of its own, with as much of its text as fits; frames without events follow, which have the rest and nothing else.
+ */
+export interface Frame {
+  readonly text: Buffer;
+  readonly heads: readonly EventHead[];
+}
+
+/** An event in a frame. */
+export interface FramedEvent extends EventHead {
+  /** Position of its text in that of the frame, which may have only the beginning. */
+  readonly start: number;
+}
+
+/** Sequence, size in bytes, index of the type, and index of the resource or -1. */
+type Entry = readonly [number, number, number, number];
+
+interface Header {
+  readonly types: readonly string[];
+  readonly urns: readonly string[];
+  readonly events: readonly Entry[];
+}
+
+const emptyHeader = headerOf({ types: [], urns: [], events: [] });
+
+/** Puts events, in order of sequence, into frames of at most `limit` bytes. Throws if a text does not have the stated size. */
+export async function* framesOf(events: AsyncIterable<EventToPack>, limit = frameBytes): AsyncGenerator<Frame> {
+  let frame = new FrameWriter(limit);
+  for await (const event of events) {
+    if (!frame.isEmpty && !frame.hasRoomFor(event)) {
+      yield frame.end();
+      frame = new FrameWriter(limit);
+    }
+    if (!frame.hasRoomFor(event)) {
+      yield* framesOfOne(event, limit);
+      continue;
+    }
+    const text: Buffer[] = [];
+    for await (const piece of event.text()) text.push(piece);
+    assertSize(
+      event,
+      text.reduce((bytes, piece) => bytes + piece.length, 0),
+    );
+    frame.add(event, text);
+  }
+  if (!frame.isEmpty) yield frame.end();
+}
+
+/** The events that begin in a frame. */
+export function eventsOf(text: Buffer): FramedEvent[] {
+  const headerEnd = text.indexOf('\n');
+  const { types, urns, events } = JSON.parse(text.toString('utf8', 0, headerEnd)) as Header;
+  let start = headerEnd + 1;
+  return events.map(([sequence, bytes, type, urn]) => {
+    const event = { sequence, bytes, type: types[type] as string, urn: urns[urn] ?? null, start };
+    start += bytes;
+    return event;
+  });
+}
+
+async function* framesOfOne(event: EventToPack, frameLimit: number): AsyncGenerator<Frame> {
+  let pieces: Buffer[] = [];
+  let bytes = 0;
+  let total = 0;
+  let isFirst = true;
+  let limit = frameLimit - new FrameWriter(frameLimit).sizeWith(event);
+  const take = (): Frame => {
+    const text = Buffer.concat(pieces, bytes);
+    pieces = [];
+    bytes = 0;
+    limit = frameLimit;
+    if (!isFirst) return { text, heads: [] };
+    isFirst = false;
+    const frame = new FrameWriter(frameLimit);
+    frame.add(event, [text]);
+    return frame.end();
+  };
+  for await (const piece of event.text()) {
+    total += piece.length;
+    for (let rest = piece; rest.length > 0; ) {
+      const part = rest.subarray(0, limit - bytes);
+      pieces.push(part);
+      bytes += part.length;
+      rest = rest.subarray(part.length);
+      if (bytes === limit) yield take();
+    }
+  }
+  if (bytes > 0) yield take();
+  assertSize(event, total);
+}
+
+function assertSize({ sequence, bytes }: EventHead, found: number): void {
+  if (found !== bytes) throw new Error(`Event ${sequence} has ${found} bytes instead of ${bytes}`);
+}
+
+class FrameWriter {
+  readonly #limit: number;
+  readonly #types = new Map<string, number>();
+  readonly #urns = new Map<string, number>();
+  readonly #entries: Entry[] = [];
+  readonly #heads: EventHead[] = [];
+  readonly #texts: Buffer[] = [];
+  #headerBytes = emptyHeader.length;
+  #textBytes = 0;
+
+  constructor(limit: number) {
+    this.#limit = limit;
+  }
+
+  get isEmpty(): boolean {
+    return this.#entries.length === 0;
+  }
+
+  hasRoomFor(event: EventHead): boolean {
+    return this.sizeWith(event) + event.bytes <= this.#limit;
+  }
+
+  /** Size of the frame with this event in its list, and without its text. At most a few bytes more than it will be. */
+  sizeWith({ sequence, bytes, type, urn }: EventHead): number {
+    let added = JSON.stringify([sequence, bytes, this.#types.size, this.#urns.size]).length + 1;
+    if (!this.#types.has(type)) added += jsonBytes(type);
+    if (urn !== null && !this.#urns.has(urn)) added += jsonBytes(urn);
+    return this.#headerBytes + this.#textBytes + added;
+  }
+
+  add(head: EventHead, text: readonly Buffer[]): void {
+    this.#headerBytes = this.sizeWith(head) - this.#textBytes;
+    const { sequence, bytes, type, urn } = head;
+    this.#entries.push([sequence, bytes, numberOf(this.#types, type), urn === null ? -1 : numberOf(this.#urns, urn)]);
+    this.#heads.push(head);
+    for (const piece of text) {
+      this.#texts.push(piece);
+      this.#textBytes += piece.length;
+    }
+  }
+
+  end(): Frame {
+    const header = headerOf({ types: [...this.#types.keys()], urns: [...this.#urns.keys()], events: this.#entries });
+    return { text: Buffer.concat([header, ...this.#texts]), heads: this.#heads };
+  }
+}
+
+function numberOf(numbers: Map<string, number>, text: string): number {
+  const known = numbers.get(text);
+  if (known !== undefined) return known;
+  numbers.set(text, numbers.size);
+  return numbers.size - 1;
+}
+
+/** Bytes of a text in a list. */
+function jsonBytes(text: string): number {
+  return Buffer.byteLength(JSON.stringify(text)) + 1;
+}
+
+function headerOf(header: Header): Buffer {
+  return Buffer.from(`${JSON.stringify(header)}\n`);
+}

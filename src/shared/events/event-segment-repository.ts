@@ -1,0 +1,180 @@
+import { Type } from 'typebox';
+import type { StoredDocument } from '../documents/document-store.ts';
+import { type Queryable, type Row, sql } from '../platform/db/sql.ts';
+import { Bytes, Nullable } from '../platform/schema/standard-schema.ts';
+
+const IdRow = Type.Object({ id: Type.String() });
+
+const SegmentRow = Type.Object({
+  id: Type.String(),
+  firstSequence: Type.Integer(),
+  lastSequence: Type.Integer(),
+  /** JSON text of a SegmentIndex. */
+  frames: Type.String(),
+  sha256: Bytes,
+  sizeBytes: Type.Integer(),
+  storedBytes: Type.Integer(),
+  codec: Type.String(),
+  inlineBytes: Nullable(Bytes),
+  blobKey: Nullable(Type.String()),
+  damaged: Type.Boolean(),
+});
+export type SegmentRow = Row<typeof SegmentRow>;
+
+const ClaimedRow = Type.Object({ id: Type.String(), storedBytes: Type.Integer() });
+const FiguresRow = Type.Object({ damaged: Type.Integer(), oldestSeconds: Type.Number() });
+const OwnerRow = Type.Object({
+  organization: Type.String(),
+  project: Type.String(),
+  stack: Type.String(),
+  updateId: Type.String(),
+});
+const MarkedRow = Type.Object({ isNew: Type.Boolean() });
+
+/** A segment that is stored and not yet in use. */
+export interface NewSegment extends StoredDocument {
+  readonly updateId: string;
+  readonly firstSequence: number;
+  readonly lastSequence: number;
+  readonly eventCount: number;
+  readonly frames: string;
+}
+
+/** Events from `beyond` (exclusive) to `until` (inclusive; null: to the end), in the direction of reading. */
+export interface SequenceRange {
+  readonly beyond: number;
+  readonly until: number | null;
+  readonly newestFirst: boolean;
+}
+
+/** Segments known to be damaged are checked again after this time: somebody may have restored them. */
+const damagedPeriodSeconds = 3600;
+
+export type EventSegmentRepository = ReturnType<typeof createEventSegmentRepository>;
+
+/** Segments: the packed events of ended updates. */
+export function createEventSegmentRepository(db: Queryable) {
+  const columns = sql.fragment`
+    g.id, g.first_sequence as "firstSequence", g.last_sequence as "lastSequence", g.frames, g.sha256,
+    g.size_bytes as "sizeBytes", g.stored_bytes as "storedBytes", g.codec, g.inline_bytes as "inlineBytes",
+    g.blob_key as "blobKey", g.damaged_at is not null as damaged`;
+
+  return {
+    /**
+     * Adds a segment and locks its update. Returns false if the update runs, is gone, or belongs to a deleted stack, if the
+     * segment's blob is condemned, or if another segment has events of the same range: readers rely on the order of segments.
+     */
+    insert: async (segment: NewSegment): Promise<boolean> => {
+      const row = await db.maybeOne(sql.rows(IdRow)`
+        /* eventSegments.insert */
+        with blob as (
+          select key from blobs where key = ${segment.blobKey}::text and condemned_at is null for key share
+        ),
+        ended as (
+          select u.id from updates u join stacks s on s.id = u.stack_id
+          where u.id = ${segment.updateId} and u.status not in ('not started', 'running') and s.deleted_at is null
+          for no key update of u
+        )
+        insert into event_segments (update_id, first_sequence, last_sequence, event_count, frames, sha256, size_bytes, stored_bytes,
+          codec, inline_bytes, blob_key)
+        select id, ${segment.firstSequence}::bigint, ${segment.lastSequence}::bigint, ${segment.eventCount}::integer,
+          ${segment.frames}, ${sql.binary(segment.sha256)}, ${segment.sizeBytes}::bigint, ${segment.storedBytes}::bigint,
+          ${segment.codec}, ${segment.inlineBytes ? sql.binary(segment.inlineBytes) : null}::bytea, ${segment.blobKey}::text
+        from ended
+        where (${segment.blobKey}::text is null or exists (select 1 from blob))
+          and not exists (
+            select 1 from event_segments g where g.update_id = ended.id and g.last_sequence >= ${segment.firstSequence}::bigint
+              and g.first_sequence <= ${segment.lastSequence}::bigint)
+        on conflict (update_id, last_sequence) do nothing
+        returning id`);
+      return row !== null;
+    },
+
+    /** Segments with events in the range, in the direction of reading. */
+    list: (updateId: string, { beyond, until, newestFirst }: SequenceRange, limit: number) =>
+      newestFirst
+        ? db.any(sql.rows(SegmentRow)`
+            /* eventSegments.listNewest */
+            select ${columns} from event_segments g
+            where g.update_id = ${updateId} and g.first_sequence < ${beyond} and g.last_sequence >= ${until ?? 0}
+            order by g.last_sequence desc limit ${limit}`)
+        : db.any(sql.rows(SegmentRow)`
+            /* eventSegments.list */
+            select ${columns} from event_segments g
+            where g.update_id = ${updateId} and g.last_sequence > ${beyond}
+              and g.first_sequence <= ${until ?? Number.MAX_SAFE_INTEGER}
+            order by g.last_sequence limit ${limit}`),
+
+    find: (id: string) =>
+      db.maybeOne(sql.rows(SegmentRow)`
+        /* eventSegments.find */ select ${columns} from event_segments g where g.id = ${id}`),
+
+    /** The stack and the update whose events these are; null if they are gone. */
+    findOwner: (id: string) =>
+      db.maybeOne(sql.rows(OwnerRow)`
+        /* eventSegments.findOwner */
+        select o.name as organization, p.name as project, s.name as stack, u.id as "updateId"
+        from event_segments g join updates u on u.id = g.update_id join stacks s on s.id = u.stack_id
+        join projects p on p.id = s.project_id join organizations o on o.id = p.organization_id
+        where g.id = ${id}`),
+
+    /** Claims segments that are due to be read back: damaged ones, then those not read for the longest time. */
+    claimChecks: ({
+      periodSeconds,
+      claimSeconds,
+      limit,
+    }: {
+      periodSeconds: number;
+      claimSeconds: number;
+      limit: number;
+    }) =>
+      db.any(sql.rows(ClaimedRow)`
+        /* eventSegments.claimChecks */
+        with damaged as materialized (
+          select id from event_segments
+          where damaged_at is not null and checked_at < now() - make_interval(secs => ${damagedPeriodSeconds})
+          order by checked_at limit ${limit} for no key update skip locked
+        ),
+        due as materialized (
+          select id from event_segments
+          where checked_at < now() - make_interval(secs => ${periodSeconds}) and damaged_at is null
+          order by checked_at limit ${limit} for no key update skip locked
+        )
+        update event_segments g set checked_at = case when g.damaged_at is null
+          then now() - make_interval(secs => ${periodSeconds}) + make_interval(secs => ${claimSeconds}) else now() end
+        from (select id from damaged union all select id from due limit ${limit}) c where g.id = c.id
+        returning g.id, g.stored_bytes as "storedBytes"`),
+
+    /** Ids of one stack's segments or of all, in order, after the given id. */
+    listAfter: async (after: string, stackId: string | null, limit: number): Promise<string[]> => {
+      const rows = await db.any(sql.rows(IdRow)`
+        /* eventSegments.listAfter */
+        select g.id from event_segments g
+        where g.id > ${after}::uuid
+          and (${stackId}::uuid is null or g.update_id in (select id from updates where stack_id = ${stackId}::uuid))
+        order by g.id limit ${limit}`);
+      return rows.map((row) => row.id);
+    },
+
+    markIntact: (id: string) =>
+      db.query(sql.nothing`
+        /* eventSegments.markIntact */
+        update event_segments set checked_at = now(), damaged_at = null where id = ${id}`),
+
+    /** Records that a segment is damaged. Null if it is gone. */
+    markDamaged: (id: string) =>
+      db.maybeOne(sql.rows(MarkedRow)`
+        /* eventSegments.markDamaged */
+        with before as (select damaged_at from event_segments where id = ${id} for no key update)
+        update event_segments g set checked_at = now(), damaged_at = coalesce(g.damaged_at, now())
+        from before where g.id = ${id} returning before.damaged_at is null as "isNew"`),
+
+    /** Number of damaged segments, and the age of the oldest check in seconds. */
+    readFigures: () =>
+      db.one(sql.rows(FiguresRow)`
+        /* eventSegments.readFigures */
+        select (select count(*)::integer from event_segments where damaged_at is not null) as damaged,
+          coalesce((select extract(epoch from now() - checked_at)::float8 from event_segments order by checked_at limit 1), 0)
+            as "oldestSeconds"`),
+  };
+}

@@ -1,0 +1,305 @@
+import { createHash, hash } from 'node:crypto';
+import { StringDecoder } from 'node:string_decoder';
+import { promisify } from 'node:util';
+import { zstdDecompress } from 'node:zlib';
+import { asDamage, DamagedBytesError } from '../documents/document-codec.ts';
+import { isDamage } from '../documents/document-damage.ts';
+import type { DocumentStore, StoredDocument } from '../documents/document-store.ts';
+import { FaultError } from '../platform/errors/errors.ts';
+import type { Logger } from '../platform/logger/logger.ts';
+import { formatStackRef } from '../stacks/names.ts';
+import { eventsOf, frameBytes } from './event-frame.ts';
+import type { EventSegmentRepository, SegmentRow, SequenceRange } from './event-segment-repository.ts';
+import {
+  type EventFilter,
+  frameFilter,
+  type IndexedFrame,
+  parseIndex,
+  type SegmentIndex,
+  selects,
+} from './segment-index.ts';
+
+const decompress = promisify(zstdDecompress);
+
+/** Frames of one event that are read at once. */
+const framesAtOnce = 4;
+/** Segments per statement. */
+const segmentsAtOnce = 2;
+
+/** An event to be listed, with its text in pieces. */
+export interface StoredEvent {
+  readonly sequence: number;
+  /** Name of its payload; empty if the event has a `type` of its own. */
+  readonly type: string;
+  readonly bytes: number;
+  readonly text: () => AsyncIterable<string> | Iterable<string>;
+}
+
+/** How much the reader is going to take, to read that many frames at once. */
+export interface Appetite {
+  readonly events: number;
+  readonly bytes: number;
+}
+
+/** Packed events are damaged. A retry does not help. */
+export class EventsDamagedError extends FaultError {
+  override readonly name = 'EventsDamagedError';
+  override readonly code = 'events-damaged';
+}
+
+type SegmentPlace = Pick<StoredDocument, 'blobKey' | 'codec' | 'inlineBytes' | 'storedBytes'>;
+
+/** Reads packed events. What it reads is checked; a damaged segment is marked and reported, and stays referenced. */
+export class EventSegments {
+  readonly #rows: EventSegmentRepository;
+  readonly #documents: DocumentStore;
+  readonly #logger: Logger;
+
+  constructor(parts: { rows: EventSegmentRepository; documents: DocumentStore; logger: Logger }) {
+    this.#rows = parts.rows;
+    this.#documents = parts.documents;
+    this.#logger = parts.logger;
+  }
+
+  /**
+   * The packed events in the range that the filter selects, in the direction of reading. Reads only frames that may have some.
+   * Throws EventsDamagedError, and what the blob store throws.
+   */
+  async *read(
+    updateId: string,
+    range: SequenceRange,
+    filter: EventFilter,
+    appetite: Appetite,
+  ): AsyncGenerator<StoredEvent> {
+    let { beyond } = range;
+    const left = { ...appetite };
+    for (;;) {
+      const segments = await this.#rows.list(updateId, { ...range, beyond }, segmentsAtOnce);
+      for (const segment of segments) {
+        for await (const event of this.#eventsIn(segment, range, filter, left)) {
+          yield event;
+          left.events--;
+          left.bytes -= event.bytes;
+        }
+        beyond = range.newestFirst ? segment.firstSequence : segment.lastSequence;
+      }
+      if (segments.length < segmentsAtOnce) return;
+    }
+  }
+
+  /** One packed event; null if there is none with this sequence. */
+  async find(updateId: string, sequence: number): Promise<StoredEvent | null> {
+    const range = { beyond: sequence - 1, until: sequence, newestFirst: false };
+    for await (const event of this.read(updateId, range, { urn: null, types: null }, { events: 1, bytes: 0 }))
+      return event;
+    return null;
+  }
+
+  /**
+   * Reads what is stored frame by frame, as readers of events do. Throws DamagedBytesError unless it has the text with this index
+   * and hash, what the blob store throws, and `signal`'s reason.
+   */
+  async verify(place: SegmentPlace, { frames }: SegmentIndex, sha256: Buffer, signal?: AbortSignal): Promise<void> {
+    const whole = createHash('sha256');
+    let at = 0;
+    // One by one: Node's decoder may stop after the first of several frames.
+    for (const frame of frames) {
+      signal?.throwIfAborted();
+      whole.update(await decodeFrame(frame, await this.#documents.readRange(place, at, at + frame.stored)));
+      at += frame.stored;
+    }
+    if (!whole.digest().equals(sha256)) {
+      throw new DamagedBytesError('The segment is not the one that was written');
+    }
+  }
+
+  /** Reads a whole segment; marks and reports it if it is damaged. Throws what the blob store throws, and `signal`'s reason. */
+  async check(id: string, signal?: AbortSignal): Promise<'intact' | 'restored' | 'damaged' | 'gone'> {
+    const segment = await this.#rows.find(id);
+    if (!segment) return 'gone';
+    // Read again: one wrong read does not prove that the stored bytes are wrong.
+    const damage = (await this.#findDamage(segment, signal)) && (await this.#findDamage(segment, signal));
+    if (damage) return (await this.#report(segment, damage)) ? 'damaged' : 'gone';
+    await this.#rows.markIntact(id);
+    return segment.damaged ? 'restored' : 'intact';
+  }
+
+  async #findDamage(segment: SegmentRow, signal: AbortSignal | undefined): Promise<Error | null> {
+    try {
+      await this.verify(segment, parseIndex(segment.frames), segment.sha256, signal);
+      return null;
+    } catch (error) {
+      if (isDamage(error)) return error;
+      throw error;
+    }
+  }
+
+  /** See EventSegmentRepository. */
+  claimChecks(claim: { periodSeconds: number; claimSeconds: number; limit: number }) {
+    return this.#rows.claimChecks(claim);
+  }
+
+  /** See EventSegmentRepository. */
+  listAfter(after: string, stackId: string | null, limit: number): Promise<string[]> {
+    return this.#rows.listAfter(after, stackId, limit);
+  }
+
+  /** See EventSegmentRepository. */
+  findOwner(id: string) {
+    return this.#rows.findOwner(id);
+  }
+
+  /** See EventSegmentRepository. */
+  readFigures() {
+    return this.#rows.readFigures();
+  }
+
+  async *#eventsIn(
+    segment: SegmentRow,
+    { beyond, newestFirst, until }: SequenceRange,
+    filter: EventFilter,
+    left: Appetite,
+  ): AsyncGenerator<StoredEvent> {
+    const frames = placeFrames(parseIndex(segment.frames));
+    const mayHave = frameFilter(frames.index, filter);
+    const [low, high] = newestFirst ? [until ?? 0, beyond - 1] : [beyond + 1, until ?? Number.MAX_SAFE_INTEGER];
+    const wanted = frames.all.filter((frame) => frame.first <= high && frame.last >= low && mayHave(frame));
+    if (newestFirst) wanted.reverse();
+    for (let at = 0; at < wanted.length; ) {
+      const run = wanted.slice(at, at + runLength(wanted.slice(at), { low, high }, left));
+      at += run.length;
+      for await (const { frame, text } of this.#open(segment, run)) {
+        const events = eventsOf(text).filter(
+          (event) => event.sequence >= low && event.sequence <= high && selects(filter, event),
+        );
+        if (newestFirst) events.reverse();
+        for (const { sequence, type, bytes, start } of events) {
+          const first = text.subarray(start, start + bytes);
+          const whole = () => [first.toString('utf8')];
+          const parts = () => this.#textOf(segment, frames.all, frame, first, bytes);
+          yield { sequence, type, bytes, text: first.length === bytes ? whole : parts };
+        }
+      }
+    }
+  }
+
+  /** The text of an event that is larger than its frame. */
+  async *#textOf(
+    segment: SegmentRow,
+    frames: readonly PlacedFrame[],
+    frame: PlacedFrame,
+    first: Buffer,
+    bytes: number,
+  ): AsyncGenerator<string> {
+    const decoder = new StringDecoder('utf8');
+    yield decoder.write(first);
+    let left = bytes - first.length;
+    for (let number = frame.number + 1; left > 0; number += framesAtOnce) {
+      const end = Math.min(number + framesAtOnce, number + Math.ceil(left / (frames[number]?.size ?? left)));
+      const rest = frames.slice(number, end);
+      if (rest.length === 0 || rest.some(({ count }) => count > 0)) {
+        throw new Error(`Event ${frame.first} of segment ${segment.id} has no end`);
+      }
+      for await (const { text } of this.#open(segment, rest)) {
+        yield decoder.write(text);
+        left -= text.length;
+      }
+    }
+    yield decoder.end();
+  }
+
+  /** Reads adjacent frames at once and decompresses them one by one. */
+  async *#open(
+    segment: SegmentRow,
+    run: readonly PlacedFrame[],
+  ): AsyncGenerator<{ readonly frame: PlacedFrame; readonly text: Buffer }> {
+    const start = Math.min(...run.map(({ at }) => at));
+    const end = Math.max(...run.map(({ at, stored }) => at + stored));
+    let encoded: Buffer | null = null;
+    for (const frame of run) {
+      const text = async (isAgain: boolean): Promise<Buffer> => {
+        if (isAgain || !encoded) encoded = await this.#documents.readRange(segment, start, end);
+        return decodeFrame(frame, encoded.subarray(frame.at - start, frame.at - start + frame.stored));
+      };
+      const found = await text(false).catch((error: unknown) => {
+        if (!isDamage(error)) throw error;
+        return text(true).catch((again: unknown) => this.#refuse(segment, again));
+      });
+      yield { frame, text: found };
+    }
+  }
+
+  async #refuse(segment: SegmentRow, damage: unknown): Promise<never> {
+    if (!isDamage(damage)) throw damage;
+    await this.#report(segment, damage);
+    throw new EventsDamagedError(
+      `The server's copy of events ${segment.firstSequence} to ${segment.lastSequence} of this update is damaged. Ask an administrator to see "Damaged documents" in its operations guide.`,
+      { cause: damage },
+    );
+  }
+
+  /** Returns false if the segment is gone. */
+  async #report(segment: SegmentRow, damage: Error): Promise<boolean> {
+    const marked = await this.#rows.markDamaged(segment.id);
+    if (!marked) return false;
+    const owner = await this.#rows.findOwner(segment.id);
+    const facts = {
+      segmentId: segment.id,
+      blobKey: segment.blobKey,
+      stack: owner && formatStackRef(owner),
+      updateId: owner?.updateId,
+      err: damage,
+    };
+    if (marked.isNew) this.#logger.error(facts, 'packed events are damaged');
+    else this.#logger.warn(facts, 'packed events are still damaged');
+    return true;
+  }
+}
+
+/** A frame with its place among the others. */
+interface PlacedFrame extends IndexedFrame {
+  readonly number: number;
+  /** Position of its compressed bytes. */
+  readonly at: number;
+}
+
+function placeFrames(index: SegmentIndex): { index: SegmentIndex; all: readonly PlacedFrame[] } {
+  let at = 0;
+  const all = index.frames.map((frame, number) => {
+    const placed = { ...frame, number, at };
+    at += frame.stored;
+    return placed;
+  });
+  return { index, all };
+}
+
+/** How many of the frames, which must be adjacent, the reader is going to need. An estimate, and at least one. */
+function runLength(
+  frames: readonly PlacedFrame[],
+  { low, high }: { readonly low: number; readonly high: number },
+  left: Appetite,
+): number {
+  let { events, bytes } = left;
+  let length = 0;
+  for (const frame of frames) {
+    const before = frames[length - 1];
+    if (before && (events <= 0 || bytes <= 0 || Math.abs(frame.number - before.number) !== 1)) return length;
+    length++;
+    const inRange = Math.min(high, frame.last) - Math.max(low, frame.first) + 1;
+    const share = inRange / (frame.last - frame.first + 1);
+    events -= frame.count * share;
+    bytes -= frame.size * share;
+  }
+  return length;
+}
+
+async function decodeFrame(frame: IndexedFrame, encoded: Buffer): Promise<Buffer> {
+  const options = { maxOutputLength: Math.min(frame.size, frameBytes) };
+  const text = await decompress(encoded, options).catch((error: unknown) => {
+    throw asDamage(error);
+  });
+  if (hash('sha256', text, 'base64') !== frame.sha256) {
+    throw new DamagedBytesError('The SHA-256 of a frame is not that of the bytes that were written');
+  }
+  return text;
+}

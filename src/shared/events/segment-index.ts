@@ -1,0 +1,117 @@
+import { createHash, hash } from 'node:crypto';
+import { type Static, Type } from 'typebox';
+import { Value } from 'typebox/value';
+import type { Frame } from './event-frame.ts';
+
+const IndexedFrame = Type.Object({
+  /** Compressed size in bytes. Frames follow each other without gaps. */
+  stored: Type.Integer(),
+  /** Decompressed size in bytes. */
+  size: Type.Integer(),
+  /** Of the decompressed frame, base64. */
+  sha256: Type.String(),
+  /** Sequences of the first and the last event that begin in the frame. */
+  first: Type.Integer(),
+  last: Type.Integer(),
+  /** Number of those events. 0: the frame continues the event of an earlier one. */
+  count: Type.Integer(),
+  /** Their types, by their place in the list of the segment. */
+  types: Type.Array(Type.Integer()),
+  /** Hashes of their resources: 4 bytes each, base64. */
+  urns: Type.String(),
+});
+export type IndexedFrame = Static<typeof IndexedFrame>;
+
+const SegmentIndex = Type.Object({ types: Type.Array(Type.String()), frames: Type.Array(IndexedFrame) });
+export type SegmentIndex = Static<typeof SegmentIndex>;
+
+/** Which events to read, by what they are about. */
+export interface EventFilter {
+  /** Only events about this resource; null for all. */
+  readonly urn: string | null;
+  /** Only events of these types; null for all. */
+  readonly types: readonly string[] | null;
+}
+
+/** Reads an index from its text. Throws if it is not one. */
+export function parseIndex(text: string): SegmentIndex {
+  return Value.Parse(SegmentIndex, JSON.parse(text));
+}
+
+/** Collects the index of a segment, and hash and size of its text, while it is written. */
+export class IndexWriter {
+  readonly #types: string[] = [];
+  readonly #frames: IndexedFrame[] = [];
+  readonly #hash = createHash('sha256');
+  sizeBytes = 0;
+  eventCount = 0;
+
+  add({ text, heads }: Frame, storedBytes: number): void {
+    const [first, last] = [heads.at(0), heads.at(-1)];
+    const before = this.#frames.at(-1);
+    this.#hash.update(text);
+    this.sizeBytes += text.length;
+    this.eventCount += heads.length;
+    this.#frames.push({
+      stored: storedBytes,
+      size: text.length,
+      sha256: hash('sha256', text, 'base64'),
+      first: first?.sequence ?? (before as IndexedFrame).first,
+      last: last?.sequence ?? (before as IndexedFrame).last,
+      count: heads.length,
+      types: [...new Set(heads.map(({ type }) => this.#typeNumber(type)))],
+      urns: urnHashes(heads.flatMap(({ urn }) => urn ?? [])),
+    });
+  }
+
+  /** The index, and hash and size of the segment. Call once, after the last frame. */
+  end() {
+    const frames = this.#frames;
+    return {
+      index: { types: this.#types, frames } satisfies SegmentIndex,
+      sha256: this.#hash.digest(),
+      sizeBytes: this.sizeBytes,
+      eventCount: this.eventCount,
+      firstSequence: (frames.at(0) as IndexedFrame).first,
+      lastSequence: (frames.at(-1) as IndexedFrame).last,
+    };
+  }
+
+  #typeNumber(type: string): number {
+    const known = this.#types.indexOf(type);
+    return known >= 0 ? known : this.#types.push(type) - 1;
+  }
+}
+
+/** A test whether a frame may have events that the filter selects. It is wrong only in frames that have none. */
+export function frameFilter({ types }: SegmentIndex, filter: EventFilter): (frame: IndexedFrame) => boolean {
+  const wanted = filter.types && new Set(filter.types.map((type) => types.indexOf(type)));
+  const urn = filter.urn === null ? null : urnHash(filter.urn);
+  return (frame) =>
+    frame.count > 0 &&
+    (wanted === null || frame.types.some((type) => wanted.has(type))) &&
+    (urn === null || hasHash(Buffer.from(frame.urns, 'base64'), urn));
+}
+
+/** Whether the filter selects the event. */
+export function selects(filter: EventFilter, event: { readonly type: string; readonly urn: string | null }): boolean {
+  return (
+    (filter.urn === null || filter.urn === event.urn) && (filter.types === null || filter.types.includes(event.type))
+  );
+}
+
+function urnHashes(urns: readonly string[]): string {
+  const hashes = [...new Set(urns)].map(urnHash);
+  const bytes = Buffer.alloc(hashes.length * 4);
+  for (const [at, value] of hashes.entries()) bytes.writeUInt32BE(value, at * 4);
+  return bytes.toString('base64');
+}
+
+function hasHash(hashes: Buffer, wanted: number): boolean {
+  for (let at = 0; at < hashes.length; at += 4) if (hashes.readUInt32BE(at) === wanted) return true;
+  return false;
+}
+
+function urnHash(urn: string): number {
+  return hash('sha256', urn, 'buffer').readUInt32BE(0);
+}
