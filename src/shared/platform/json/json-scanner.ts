@@ -15,9 +15,13 @@ export type JsonKind = 'object' | 'array' | 'string' | 'number' | 'literal';
  */
 export type ValueListener = (path: readonly (string | number)[], kind: JsonKind, start: number, end: number) => void;
 
+/** Called when an object or array at depth `reportDepth` or above begins. `path` is only valid during the call. */
+export type OpenListener = (path: readonly (string | number)[], kind: 'object' | 'array', start: number) => void;
+
 export interface JsonScannerOptions {
   readonly reportDepth: number;
   readonly onValue: ValueListener;
+  readonly onOpen?: OpenListener | undefined;
   /** Maximum nesting; the CLI's own decoder allows 10,000. */
   readonly maxDepth?: number;
 }
@@ -71,6 +75,7 @@ const literals = new Map<number, Buffer>([
 export class JsonScanner {
   readonly #reportDepth: number;
   readonly #onValue: ValueListener;
+  readonly #onOpen: OpenListener | undefined;
   readonly #maxDepth: number;
   #containers = new Uint8Array(64);
   #depth = 0;
@@ -90,6 +95,7 @@ export class JsonScanner {
   constructor(options: JsonScannerOptions) {
     this.#reportDepth = options.reportDepth;
     this.#onValue = options.onValue;
+    this.#onOpen = options.onOpen;
     this.#maxDepth = options.maxDepth ?? defaultMaxDepth;
   }
 
@@ -215,7 +221,13 @@ export class JsonScanner {
         larger.set(this.#containers);
         this.#containers = larger;
       }
-      if (this.#depth <= this.#reportDepth) this.#starts[this.#depth] = at;
+      if (this.#depth <= this.#reportDepth) {
+        this.#starts[this.#depth] = at;
+        if (this.#onOpen) {
+          this.#path.length = this.#depth;
+          this.#onOpen(this.#path, byte === 0x7b ? 'object' : 'array', at);
+        }
+      }
       this.#containers[this.#depth++] = byte === 0x7b ? 1 : 0;
       if (byte === 0x7b) return State.keyOrEnd;
       if (this.#depth <= this.#reportDepth) this.#path[this.#depth - 1] = 0;
