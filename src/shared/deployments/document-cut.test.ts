@@ -62,8 +62,21 @@ function inChunks(body: Buffer, sizes: readonly number[]): Buffer[] {
 }
 
 const space = fc.constantFrom('', ' ', '\n\t');
-const names = fc.constantFrom('version', 'features', 'deployment', 'untypedDeployment', 'sequenceNumber', 'x', 'versio\\u006e');
-const resources = fc.constantFrom('{}', '{"resources":[]}', '{"resources":[{"urn":"ü\\u0022"},{"a":[1]}]}', '{"resources":null}');
+const names = fc.constantFrom(
+  'version',
+  'features',
+  'deployment',
+  'untypedDeployment',
+  'sequenceNumber',
+  'x',
+  'versio\\u006e',
+);
+const resources = fc.constantFrom(
+  '{}',
+  '{"resources":[]}',
+  '{"resources":[{"urn":"ü\\u0022"},{"a":[1]}]}',
+  '{"resources":null}',
+);
 const value: fc.Arbitrary<string> = fc.letrec<{ value: string }>((tie) => ({
   value: fc.oneof(
     { maxDepth: 3 },
