@@ -1,5 +1,5 @@
 import { Readable } from 'node:stream';
-import type { FastifyReply } from 'fastify';
+import type { FastifyReply, FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
 import { importDeployment } from '../../shared/jobs/definitions.ts';
 import { asHeader, warningHeader } from '../../shared/journal/journal-fault.ts';
@@ -9,6 +9,7 @@ import { UntypedDeployment } from '../../shared/protocol/payloads.ts';
 import { ImportResponse } from '../../shared/protocol/stacks.ts';
 import type { StateDocument } from '../../shared/states/state-reader.ts';
 import type { ApiServices } from '../api-services.ts';
+import { largeGzip } from '../large-gzip.ts';
 import type { RouteScope } from '../route-scope.ts';
 import { apiToken, stackPath } from './paths.ts';
 import { importResponse } from './response-mappers.ts';
@@ -32,8 +33,8 @@ function exportState(app: RouteScope, { states }: ApiServices): void {
       config: exporting,
       schema: { tags, summary: 'Export the newest state', security: apiToken, params: StackParams },
     },
-    async ({ params }, reply) => {
-      return sendState(reply, await states.readHead(params));
+    async (request, reply) => {
+      return sendState(request, reply, await states.readHead(request.params));
     },
   );
 }
@@ -45,8 +46,9 @@ function exportVersion(app: RouteScope, { states }: ApiServices): void {
       config: exporting,
       schema: { tags, summary: 'Export the state of a version', security: apiToken, params: VersionParams },
     },
-    async ({ params }, reply) => {
-      return sendState(reply, await states.readVersion(params, params.stackVersion));
+    async (request, reply) => {
+      const { params } = request;
+      return sendState(request, reply, await states.readVersion(params, params.stackVersion));
     },
   );
 }
@@ -73,10 +75,13 @@ function importState(app: RouteScope, { states, submitWrite }: ApiServices): voi
   );
 }
 
-function sendState(reply: FastifyReply, state: StateDocument): FastifyReply {
+function sendState(request: FastifyRequest, reply: FastifyReply, state: StateDocument): FastifyReply {
   if (state.warning !== null) void reply.header(warningHeader, asHeader(state.warning));
+  void reply.type('application/json; charset=utf-8');
+  const zipped = largeGzip(request, reply, state);
+  if (zipped) return reply.send(zipped);
   // The length exposes a truncated response: proxies end a chunked one as if it were complete. The header is removed if the
   // response is compressed; gzip marks its own end.
   void reply.header('content-length', state.sizeBytes);
-  return reply.type('application/json; charset=utf-8').send(Readable.from(state.bytes, { objectMode: false }));
+  return reply.send(Readable.from(state.bytes, { objectMode: false }));
 }

@@ -6,15 +6,15 @@ import {
   type ScannedMember,
 } from '../deployments/deployment-scanner.ts';
 import type { BodyBuffer } from '../documents/body-buffer.ts';
-import { type BodyEncoding, type ByteSource, cutOut, inflate } from '../documents/byte-source.ts';
+import { type BodyEncoding, type ByteSource, inflate } from '../documents/byte-source.ts';
 import type { DocumentStore } from '../documents/document-store.ts';
+import { saveDocument } from '../documents/save-document.ts';
 import { ConflictError, InvalidRequestError, UnavailableError } from '../platform/errors/errors.ts';
-import type { Span } from '../platform/json/json-scanner.ts';
 import { inTurns } from '../platform/turns/turns.ts';
 import { type LeaseFence, LeaseLostError } from '../updates/lease.ts';
 import type { UpdateRepository, UpdateRow } from '../updates/update-repository.ts';
 import { isActive } from '../updates/update-state.ts';
-import type { CheckpointOrder, CheckpointRepository } from './checkpoint-repository.ts';
+import type { CheckpointOrder, CheckpointRepository, CheckpointRow, NewCheckpoint } from './checkpoint-repository.ts';
 import { type CheckpointDelta, InvalidDeltaError, parseDelta, spliceDelta } from './delta.ts';
 import type { DocumentGuard } from './document-guard.ts';
 
@@ -82,19 +82,29 @@ export class CheckpointWriter {
       const apply = async (body: Buffer) => this.#writeDelta(write.fence, await parseDelta(body));
       return this.#bodyBuffer.use(write.body, write.encoding, apply, write.fence.stackId);
     }
-    const inflated: ByteSource = () => inflate(write.body, write.encoding, this.#maxBytes);
-    const nested = write.kind === 'verbatim' && write.envelope === 'cli' ? 'untypedDeployment' : null;
-    const scan = await scanStream(inflated, nested);
-    const version = assertDeploymentVersion(scan.document.get('version')?.text);
-    const sequenceNumber = sequenceNumberOf(write, scan.members.get('sequenceNumber'));
-    if (sequenceNumber !== null && (await this.#isDuplicate(write.fence, sequenceNumber))) return;
-    const parts = nested === null ? fullDocumentParts(scan, version) : [scan.members.get(nested) as ScannedMember];
-    const document = cutOut(inflated, parts);
-    await this.#commit(write.fence, document, scan.resourceCount, {
-      sequenceNumber,
-      arrivalSequence: write.arrivalSequence,
-      baseCheckpointId: null,
+    return this.#writeWhole(write);
+  }
+
+  async #writeWhole(write: CheckpointWrite): Promise<void> {
+    const { fence, arrivalSequence } = write;
+    const shape = write.kind === 'verbatim' && write.envelope === 'cli' ? 'untypedDeployment' : 'members';
+    let sequenceNumber: number | null = null;
+    const state = await saveDocument(
+      this.#documents,
+      () => inflate(write.body, write.encoding, this.#maxBytes),
+      shape,
+      async (scan) => {
+        sequenceNumber = sequenceNumberOf(write, scan.members.get('sequenceNumber'));
+        if (sequenceNumber !== null && (await this.#isDuplicate(fence, sequenceNumber))) throw new DuplicateWrite();
+      },
+    ).catch((error: unknown) => {
+      if (error instanceof DuplicateWrite) return null;
+      throw error;
     });
+    if (!state) return;
+    const order: CheckpointOrder = { sequenceNumber, arrivalSequence, baseCheckpointId: null };
+    const id = await this.#checkpoints.commit(fence, state, order);
+    if (id === null) await this.#explainRejection(fence, order, 'conflict-is-final');
   }
 
   async #writeDelta(fence: LeaseFence, delta: CheckpointDelta): Promise<void> {
@@ -106,25 +116,27 @@ export class CheckpointWriter {
       // The first write of an update is never a delta: the text before it belongs to another update.
       if (!base || base.updateId !== fence.updateId)
         throw new InvalidDeltaError('There is no checkpoint of this update to apply the delta to');
-      const result: ByteSource = () => inTurns(spliceDelta(this.#guard.open(base), delta.edits));
-      const document = await this.#documents.save(result, (sha256) => {
-        if (sha256.toString('hex') === delta.checkpointHash) return;
-        throw new InvalidDeltaError('The checkpoint with the delta applied does not have the given hash');
-      });
-      const scan = await scanStream(result, null);
-      assertDeploymentVersion(scan.document.get('version')?.text);
+      const state = await this.#applyDelta(base, delta);
       const write = { sequenceNumber: delta.sequenceNumber, arrivalSequence: null, baseCheckpointId: base.id };
-      const id = await this.#checkpoints.commit(fence, { document, resourceCount: scan.resourceCount }, write);
+      const id = await this.#checkpoints.commit(fence, state, write);
       if (id !== null) return;
       await this.#explainRejection(fence, write, 'conflict-is-retried');
     }
     throw new UnavailableError('Other checkpoints of this update are being committed at the same time; please retry');
   }
 
-  async #commit(fence: LeaseFence, source: ByteSource, resourceCount: number, write: CheckpointOrder): Promise<void> {
-    const document = await this.#documents.save(source);
-    const id = await this.#checkpoints.commit(fence, { document, resourceCount }, write);
-    if (id === null) await this.#explainRejection(fence, write, 'conflict-is-final');
+  /** Stores the base with the edits applied, in one pass over the base. */
+  async #applyDelta(base: CheckpointRow, { edits, checkpointHash }: CheckpointDelta): Promise<NewCheckpoint> {
+    const scan = new LateScan();
+    const result = (): AsyncIterable<Buffer> => scan.watch(inTurns(spliceDelta(this.#guard.open(base), edits)));
+    let resourceCount = 0;
+    const document = await this.#documents.save(result, (sha256) => {
+      if (sha256.toString('hex') !== checkpointHash) {
+        throw new InvalidDeltaError('The checkpoint with the delta applied does not have the given hash');
+      }
+      resourceCount = scan.end().resourceCount;
+    });
+    return { document, resourceCount };
   }
 
   /** Whether a write with this sequence number, or a later one, was accepted. Throws LeaseLostError for a dead lease. */
@@ -157,34 +169,37 @@ function isHeld(update: UpdateRow, fence: LeaseFence): boolean {
   return isActive(update.status) && !update.expired && update.epoch === fence.epoch;
 }
 
-/** Scans a document as a stream, without keeping it. */
-async function scanStream(source: ByteSource, nested: 'untypedDeployment' | null): Promise<DeploymentScan> {
-  const scanner = new DeploymentScanner({ nested });
-  for await (const chunk of source()) scanner.write(chunk);
-  return scanner.end();
-}
+/** Ends the save of a checkpoint that is already committed. */
+class DuplicateWrite extends Error {}
 
-/**
- * Builds the document `{version, features?, deployment}`, which export returns, from the bytes of the envelope's members. The
- * envelope itself also has members that are not part of the document.
- */
-function fullDocumentParts(scan: DeploymentScan, version: number): (Buffer | Span)[] {
-  const features = featuresText(scan.document.get('features'));
-  const head = features === null ? '' : `"features":${features},`;
-  return [
-    Buffer.from(`{"version":${version},${head}"deployment":`),
-    scan.document.get('deployment') as ScannedMember,
-    Buffer.from('}'),
-  ];
-}
+/** Scans a document as it passes, and keeps what is wrong with it until its hash is known, which says more about a delta. */
+class LateScan {
+  readonly #scanner = new DeploymentScanner({ nested: null });
+  #failure: { readonly error: unknown } | null = null;
 
-/** The raw text of the features; null if there are none. Without them the CLI would misread the state, so none are left out. */
-function featuresText(features: ScannedMember | undefined): string | null {
-  if (!features) return null;
-  if (features.kind === 'literal' && features.text === 'null') return null;
-  if (features.kind !== 'array') throw new InvalidRequestError('"features" is not an array');
-  if (features.text === undefined) throw new InvalidRequestError('"features" is longer than 64 KiB');
-  return features.text;
+  async *watch(document: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
+    for await (const chunk of document) {
+      this.#write(chunk);
+      yield chunk;
+    }
+  }
+
+  /** Throws JsonSyntaxError and InvalidDeploymentError. */
+  end(): DeploymentScan {
+    if (this.#failure) throw this.#failure.error;
+    const scan = this.#scanner.end();
+    assertDeploymentVersion(scan.document.get('version')?.text);
+    return scan;
+  }
+
+  #write(chunk: Buffer): void {
+    if (this.#failure) return;
+    try {
+      this.#scanner.write(chunk);
+    } catch (error) {
+      this.#failure = { error };
+    }
+  }
 }
 
 /** The number that identifies a repeat. The contract's full checkpoints have one too; it is checked but otherwise unused. */

@@ -1,5 +1,5 @@
 import { InvalidRequestError } from '../platform/errors/errors.ts';
-import { type JsonKind, JsonScanner, type Span } from '../platform/json/json-scanner.ts';
+import { type JsonKind, JsonScanner, type OpenListener, type Span } from '../platform/json/json-scanner.ts';
 import type { JsonSpan } from '../platform/json/json-text.ts';
 import { RecentText } from '../platform/json/recent-text.ts';
 
@@ -31,6 +31,8 @@ export interface DeploymentScan {
 export interface DeploymentScanOptions {
   /** The root member that contains the document, or null if the root is the document itself. */
   readonly nested: 'untypedDeployment' | null;
+  /** Called when an object or array of the envelope, the document or its resources begins. */
+  readonly onOpen?: OpenListener;
 }
 
 /** The text is JSON but does not contain a deployment that the server can accept. */
@@ -64,13 +66,24 @@ export class DeploymentScanner {
   #currentResources = noResources;
   #elementCount = 0;
 
-  constructor({ nested }: DeploymentScanOptions) {
+  constructor({ nested, onOpen }: DeploymentScanOptions) {
     this.#nested = nested;
     this.#depth = nested === null ? 1 : 2;
     this.#scanner = new JsonScanner({
       reportDepth: this.#depth + 2,
       onValue: (path, kind, start, end) => this.#addValue(path, kind, start, end),
+      onOpen,
     });
+  }
+
+  /** The members of the root that have ended so far. */
+  get members(): ReadonlyMap<string, ScannedMember> {
+    return this.#members;
+  }
+
+  /** The root, once it has ended; otherwise empty. */
+  get root(): Span {
+    return this.#root;
   }
 
   /** Scans the next chunk. Throws JsonSyntaxError. */

@@ -83,7 +83,7 @@ function gunzipShort(body: Buffer, maxBytes: number): Buffer | null {
 }
 
 async function* gunzipStream(source: ByteSource): AsyncGenerator<Buffer> {
-  const decoder = createGunzip({ chunkSize: 64 * 1024 });
+  const decoder = createGunzip({ chunkSize: 128 * 1024 });
   let sourceError: unknown;
   const encoded = async function* (): AsyncGenerator<Buffer> {
     try {

@@ -9,6 +9,14 @@ export const zstdOptions = {
   params: { [constants.ZSTD_c_compressionLevel]: 3, [constants.ZSTD_c_checksumFlag]: 1 },
 };
 
+/**
+ * For documents that are compressed as a stream. On states, level 1 compresses as well as level 3 (0.029 and 0.032 of the size in
+ * one of many similar resources, 0.163 in one full of ciphertexts) for half to a third of the CPU time.
+ */
+export const largeZstdOptions = {
+  params: { ...zstdOptions.params, [constants.ZSTD_c_compressionLevel]: 1 },
+};
+
 /** The hash and size that the bytes of a document must have. */
 export interface DocumentDigest {
   readonly sha256: Uint8Array;

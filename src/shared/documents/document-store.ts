@@ -1,4 +1,4 @@
-import { createHash, randomBytes } from 'node:crypto';
+import { randomBytes } from 'node:crypto';
 import { pipeline, Readable } from 'node:stream';
 import { promisify } from 'node:util';
 import { createZstdCompress, createZstdDecompress, zstdCompress, zstdDecompress } from 'node:zlib';
@@ -14,10 +14,12 @@ import {
   DigestCheck,
   type DocumentDigest,
   type EncodedDocument,
+  largeZstdOptions,
   maxEncodedBytes,
   zstdOptions,
 } from './document-codec.ts';
 import { sealBytes, unsealBytes, unsealRange } from './document-seal.ts';
+import { HashedText, type Verify } from './hashed-text.ts';
 
 const compressWhole = promisify(zstdCompress);
 const decompressWhole = promisify(zstdDecompress);
@@ -26,6 +28,9 @@ const decompressWhole = promisify(zstdDecompress);
 const wholeLimitBytes = 1024 * 1024;
 /** Chunk size of decoded bytes. Node's default of 16 KiB would cost a large document a thousand event loop turns. */
 const openChunkBytes = 128 * 1024;
+
+/** Lets an encoder take the next chunks while it compresses one in a thread. */
+const aheadOptions = { chunkSize: 64 * 1024, writableHighWaterMark: 512 * 1024 };
 
 /** Values of `codec`: how the stored bytes were encoded. Only objects in the blob store are sealed. */
 const plainCodec = 'zstd';
@@ -74,17 +79,21 @@ export class DocumentStore {
   }
 
   /**
-   * Stores a document of any size. Reads `source` twice if the document goes to the blob store. `verify` gets the hash before
-   * anything is stored, and may throw to prevent that.
+   * Stores a document of any size, reading `source` once. `verify` gets the hash after the last byte was read, and before the
+   * object becomes visible; if it or `source` throws, nothing is stored.
    */
-  async save(source: ByteSource, verify?: (sha256: Buffer) => void): Promise<StoredDocument> {
-    const probe = await this.#probe(source);
-    verify?.(probe.sha256);
-    if (probe.inlineBytes) {
-      return { ...probe, storedBytes: probe.inlineBytes.length, codec: plainCodec, blobKey: null };
+  async save(source: ByteSource, verify?: Verify): Promise<StoredDocument> {
+    const text = new HashedText(source(), verify);
+    try {
+      const head = await text.readHead(wholeLimitBytes);
+      if (text.digest)
+        return await this.saveEncoded({ ...text.digest, bytes: await compressWhole(joined(head), zstdOptions) });
+      const stored = await this.#put(newBlobKey(), compressed(text.from(head)));
+      if (!text.digest) throw new TypeError('The blob store stored a document without reading all of it');
+      return { ...(text.digest as DocumentDigest & { sha256: Buffer }), ...stored };
+    } finally {
+      text.close();
     }
-    const { sha256, sizeBytes } = probe;
-    return { sha256, sizeBytes, ...(await this.#put(sha256, compressed(source))) };
   }
 
   /** Stores a document that is already encoded. */
@@ -94,7 +103,7 @@ export class DocumentStore {
     if (bytes.length <= this.#inlineLimit) {
       return { sha256, sizeBytes, storedBytes: bytes.length, codec: plainCodec, inlineBytes: bytes, blobKey: null };
     }
-    return { sha256, sizeBytes, ...(await this.#put(sha256, bytesOf(bytes)())) };
+    return { sha256, sizeBytes, ...(await this.#put(newNamedBlobKey(sha256), bytesOf(bytes)())) };
   }
 
   /**
@@ -111,7 +120,7 @@ export class DocumentStore {
       head.push(step.value);
       bytes += step.value.length;
       if (bytes <= this.#inlineLimit) continue;
-      return this.#put(randomBytes(32), joined(head, source));
+      return this.#put(newBlobKey(), continued(head, source));
     }
     return { storedBytes: bytes, codec: plainCodec, inlineBytes: Buffer.concat(head, bytes), blobKey: null };
   }
@@ -211,9 +220,10 @@ export class DocumentStore {
     return Buffer.concat(parts);
   }
 
-  async #put(sha256: Buffer, encoded: AsyncIterable<Buffer>): Promise<Omit<StoredDocument, 'sha256' | 'sizeBytes'>> {
+  /** `plainKey`: the blob's key if it is not sealed. */
+  async #put(plainKey: string, encoded: AsyncIterable<Buffer>): Promise<Omit<StoredDocument, 'sha256' | 'sizeBytes'>> {
     const key = this.#sealing.isOn ? await this.#sealing.keys.current(null) : null;
-    const blobKey = key ? newSealedBlobKey() : newBlobKey(sha256);
+    const blobKey = key ? newBlobKey() : plainKey;
     await this.#blobRows.insert(blobKey, key?.id ?? null);
     const { storedBytes } = await this.#blobs.put(blobKey, key ? sealBytes(key, blobKey, encoded) : encoded);
     if (!(await this.#blobRows.isKept(blobKey))) {
@@ -234,23 +244,6 @@ export class DocumentStore {
       throw asMissing(error);
     }
   }
-
-  /** Hash, size, and the compressed bytes unless they are too large for a row. */
-  async #probe(source: ByteSource): Promise<{ sha256: Buffer; sizeBytes: number; inlineBytes: Buffer | null }> {
-    const hash = createHash('sha256');
-    let sizeBytes = 0;
-    let kept: Buffer[] | null = [];
-    for await (const chunk of source()) {
-      hash.update(chunk);
-      sizeBytes += chunk.length;
-      if (kept && sizeBytes <= wholeLimitBytes) kept.push(chunk);
-      else kept = null;
-    }
-    const sha256 = hash.digest();
-    if (!kept) return { sha256, sizeBytes, inlineBytes: null };
-    const encoded = await compressWhole(kept.length === 1 ? (kept[0] as Buffer) : Buffer.concat(kept), zstdOptions);
-    return { sha256, sizeBytes, inlineBytes: encoded.length <= this.#inlineLimit ? encoded : null };
-  }
 }
 
 function asMissing(error: unknown): unknown {
@@ -258,7 +251,7 @@ function asMissing(error: unknown): unknown {
   return new DocumentMissingError('The bytes of a stored document are missing from the blob store', { cause: error });
 }
 
-async function* joined(head: readonly Buffer[], rest: AsyncIterator<Buffer>): AsyncGenerator<Buffer> {
+async function* continued(head: readonly Buffer[], rest: AsyncIterator<Buffer>): AsyncGenerator<Buffer> {
   let isEnded = false;
   try {
     yield* head;
@@ -269,26 +262,33 @@ async function* joined(head: readonly Buffer[], rest: AsyncIterator<Buffer>): As
   }
 }
 
-/** The random part makes each upload a separate object. */
-function newBlobKey(sha256: Buffer): string {
+/** A document that is hashed before it is stored has its hash in its key. The random part makes each upload a separate object. */
+function newNamedBlobKey(sha256: Buffer): string {
   const hex = sha256.toString('hex');
   return `checkpoints/${hex.slice(0, 2)}/${hex}-${randomBytes(6).toString('hex')}`;
 }
 
-/** The name of a sealed object must not reveal anything about the document, not even its hash. */
-function newSealedBlobKey(): string {
+/**
+ * A key for an object whose hash is not known when its upload begins, or must not be: the name of a sealed object reveals nothing
+ * about the document.
+ */
+function newBlobKey(): string {
   const hex = randomBytes(16).toString('hex');
   return `checkpoints/${hex.slice(0, 2)}/${hex}`;
 }
 
-async function* compressed(source: ByteSource): AsyncGenerator<Buffer> {
-  const encoder = createZstdCompress(zstdOptions);
-  const stream = pipeline(Readable.from(source()), encoder, () => {});
+async function* compressed(text: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
+  const encoder = createZstdCompress({ ...largeZstdOptions, ...aheadOptions });
+  const stream = pipeline(Readable.from(text), encoder, () => {});
   try {
     for await (const chunk of stream) yield chunk as Buffer;
   } finally {
     stream.destroy();
   }
+}
+
+function joined(parts: readonly Buffer[]): Buffer {
+  return parts.length === 1 ? (parts[0] as Buffer) : Buffer.concat(parts);
 }
 
 function asBuffer({ buffer, byteOffset, byteLength }: Uint8Array): Buffer {

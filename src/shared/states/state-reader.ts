@@ -20,6 +20,8 @@ const attempts = 5;
 /** A state document, ready to send. */
 export interface StateDocument {
   readonly sizeBytes: number;
+  /** Compressed size; null if the document is not stored. */
+  readonly storedBytes: number | null;
   /** Must be read or returned once; a blob stays open until then. */
   readonly bytes: AsyncIterable<Buffer>;
   readonly resourceCount: number;
@@ -121,6 +123,7 @@ export class StateReader {
     const { buffer, byteOffset, byteLength } = replayed.document;
     return {
       sizeBytes: byteLength,
+      storedBytes: null,
       bytes: once(Buffer.from(buffer, byteOffset, byteLength)),
       resourceCount: replayed.resourceCount,
       checkpointId: null,
@@ -141,6 +144,7 @@ export class StateReader {
     if (checkpointId === null) {
       return {
         sizeBytes: emptyDocument.length,
+        storedBytes: null,
         bytes: once(emptyDocument),
         resourceCount: 0,
         checkpointId,
@@ -155,6 +159,7 @@ export class StateReader {
     const first = await bytes.next();
     return {
       sizeBytes: checkpoint.sizeBytes,
+      storedBytes: checkpoint.storedBytes,
       resourceCount: checkpoint.resourceCount,
       checkpointId,
       bytes: resume(first, bytes),

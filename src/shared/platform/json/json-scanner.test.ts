@@ -204,6 +204,32 @@ describe('the JSON scanner', () => {
     );
   });
 
+  test('says the same about a text whether it reports all of its values or passes over them', () => {
+    const verdict = (pieces: readonly Buffer[], reportDepth: number, maxDepth: number): string => {
+      const scanner = new JsonScanner({ reportDepth, maxDepth, onValue: () => {} });
+      try {
+        for (const piece of pieces) scanner.write(piece);
+        return `${scanner.end()} bytes`;
+      } catch (error) {
+        return (error as JsonSyntaxError).message;
+      }
+    };
+    const depth = fc.integer({ min: -1, max: 3 });
+    const maxDepth = fc.oneof(fc.integer({ min: 0, max: 7 }), fc.constant(10_000));
+    fc.assert(
+      fc.property(anyText, sizes, depth, maxDepth, (text, lengths, reportDepth, deepest) => {
+        const nested = Buffer.concat([Buffer.from('[[{"a":'), text, Buffer.from('}]]')]);
+        for (const each of [text, nested]) {
+          expect(verdict(cut(each, lengths), reportDepth, deepest)).toBe(verdict(cut(each, lengths), 20_000, deepest));
+        }
+      }),
+      runs,
+    );
+    // Deeper than what the scanner reserves for open containers at first.
+    const deep = Buffer.from(`${'[{"a":'.repeat(300)}"\\u00e9 ü"${'}]'.repeat(300)}`);
+    expect(verdict([deep], 0, 10_000)).toBe(verdict([deep], 20_000, 10_000));
+  });
+
   test('stops exactly at its maximum depth', () => {
     for (const [open, close] of [
       ['[', ']'],

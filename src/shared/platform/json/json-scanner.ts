@@ -1,5 +1,6 @@
 import { isUtf8 } from 'node:buffer';
 import { InvalidRequestError } from '../errors/errors.ts';
+import { isHex, type SkimCursor, State, skim, stringEnd } from './json-skim.ts';
 
 /** Half-open range of byte offsets into the scanned text. */
 export interface Span {
@@ -15,9 +16,13 @@ export type JsonKind = 'object' | 'array' | 'string' | 'number' | 'literal';
  */
 export type ValueListener = (path: readonly (string | number)[], kind: JsonKind, start: number, end: number) => void;
 
+/** Called when an object or array at depth `reportDepth` or above begins. `path` is only valid during the call. */
+export type OpenListener = (path: readonly (string | number)[], kind: 'object' | 'array', start: number) => void;
+
 export interface JsonScannerOptions {
   readonly reportDepth: number;
   readonly onValue: ValueListener;
+  readonly onOpen?: OpenListener | undefined;
   /** Maximum nesting; the CLI's own decoder allows 10,000. */
   readonly maxDepth?: number;
 }
@@ -36,28 +41,6 @@ export class JsonSyntaxError extends InvalidRequestError {
 const defaultMaxDepth = 10_000;
 const maxKeyBytes = 1024 * 1024;
 
-const State = {
-  value: 0,
-  valueOrEnd: 1,
-  keyOrEnd: 2,
-  key: 3,
-  colon: 4,
-  afterValue: 5,
-  string: 6,
-  escape: 7,
-  hex: 8,
-  literal: 9,
-  minus: 10,
-  zero: 11,
-  int: 12,
-  dot: 13,
-  fraction: 14,
-  exponent: 15,
-  exponentSign: 16,
-  exponentDigits: 17,
-  done: 18,
-} as const;
-
 const literals = new Map<number, Buffer>([
   [0x74, Buffer.from('true')],
   [0x66, Buffer.from('false')],
@@ -71,7 +54,11 @@ const literals = new Map<number, Buffer>([
 export class JsonScanner {
   readonly #reportDepth: number;
   readonly #onValue: ValueListener;
+  readonly #onOpen: OpenListener | undefined;
   readonly #maxDepth: number;
+  /** Nothing is reported within containers that are deeper than this. */
+  readonly #floor: number;
+  readonly #cursor: SkimCursor;
   #containers = new Uint8Array(64);
   #depth = 0;
   #state: number = State.value;
@@ -90,7 +77,10 @@ export class JsonScanner {
   constructor(options: JsonScannerOptions) {
     this.#reportDepth = options.reportDepth;
     this.#onValue = options.onValue;
+    this.#onOpen = options.onOpen;
     this.#maxDepth = options.maxDepth ?? defaultMaxDepth;
+    this.#floor = Math.max(options.reportDepth, 0);
+    this.#cursor = { state: State.value, inKey: false, depth: 0, containers: this.#containers };
   }
 
   /** Scans the next chunk. Throws JsonSyntaxError. */
@@ -102,15 +92,18 @@ export class JsonScanner {
     let keyFrom = this.#inKey ? 0 : -1;
     let i = 0;
     while (i < length) {
+      if (this.#depth > this.#floor) {
+        this.#state = state;
+        i = this.#skim(chunk, i);
+        state = this.#state;
+        if (i === length) break;
+      }
       const byte = chunk[i] as number;
       switch (state) {
         case State.string: {
-          let c = byte;
-          while (c !== 0x22 && c !== 0x5c && c >= 0x20) {
-            if (++i === length) break;
-            c = chunk[i] as number;
-          }
+          i = stringEnd(chunk, i);
           if (i === length) continue;
+          const c = chunk[i] as number;
           if (c === 0x22) {
             if (this.#inKey) {
               this.#endKey(chunk, keyFrom, i, base + i);
@@ -169,6 +162,20 @@ export class JsonScanner {
     return this.#offset;
   }
 
+  /** Passes over what is not reported. Returns where it stopped. */
+  #skim(chunk: Buffer, from: number): number {
+    const cursor = this.#cursor;
+    cursor.state = this.#state;
+    cursor.inKey = this.#inKey;
+    cursor.depth = this.#depth;
+    cursor.containers = this.#containers;
+    const to = skim(chunk, from, cursor, this.#floor, this.#maxDepth);
+    this.#state = cursor.state;
+    this.#inKey = cursor.inKey;
+    this.#depth = cursor.depth;
+    return to;
+  }
+
   #structural(state: number, byte: number, at: number): number {
     switch (state) {
       case State.valueOrEnd:
@@ -215,7 +222,13 @@ export class JsonScanner {
         larger.set(this.#containers);
         this.#containers = larger;
       }
-      if (this.#depth <= this.#reportDepth) this.#starts[this.#depth] = at;
+      if (this.#depth <= this.#reportDepth) {
+        this.#starts[this.#depth] = at;
+        if (this.#onOpen) {
+          this.#path.length = this.#depth;
+          this.#onOpen(this.#path, byte === 0x7b ? 'object' : 'array', at);
+        }
+      }
       this.#containers[this.#depth++] = byte === 0x7b ? 1 : 0;
       if (byte === 0x7b) return State.keyOrEnd;
       if (this.#depth <= this.#reportDepth) this.#path[this.#depth - 1] = 0;
@@ -316,10 +329,6 @@ function isSimpleEscape(byte: number): boolean {
     byte === 0x72 ||
     byte === 0x74
   );
-}
-
-function isHex(byte: number): boolean {
-  return (byte >= 0x30 && byte <= 0x39) || (byte >= 0x41 && byte <= 0x46) || (byte >= 0x61 && byte <= 0x66);
 }
 
 /** Returns the state after `byte` inside a number, or -1 if the byte is not part of the number. */

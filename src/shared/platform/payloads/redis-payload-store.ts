@@ -156,9 +156,15 @@ export class RedisPayloadStore implements PayloadStore {
   async *open(key: string, seal: BodySeal | null): AsyncGenerator<Buffer> {
     if (!seal) throw new PayloadMissingError();
     let bytes = 0;
-    for (let at = 0; at < seal.chunks; at++) {
+    let ahead = seal.chunks > 0 ? this.#readChunk(chunkKey(key, 0)) : null;
+    for (let at = 0; at < seal.chunks && ahead; at++) {
       const name = chunkKey(key, at);
-      const chunk = openChunk(seal.key, at, name, await this.#readChunk(name));
+      const sealed = await ahead;
+      // The next chunk is on its way while this one is used.
+      ahead = at + 1 < seal.chunks ? this.#readChunk(chunkKey(key, at + 1)) : null;
+      // The reader may stop before it needs that chunk.
+      ahead?.catch(() => {});
+      const chunk = openChunk(seal.key, at, name, sealed);
       if (!chunk) throw new PayloadTamperedError();
       bytes += chunk.length;
       yield chunk;

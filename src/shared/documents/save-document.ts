@@ -1,0 +1,66 @@
+import { assertDeploymentVersion, type DeploymentScan, DeploymentScanner } from '../deployments/deployment-scanner.ts';
+import { DocumentCut, type DocumentShape, documentParts, ScatteredDocumentError } from '../deployments/document-cut.ts';
+import { type ByteSource, cutOut } from './byte-source.ts';
+import type { DocumentStore, StoredDocument } from './document-store.ts';
+
+export interface SavedDocument {
+  readonly document: StoredDocument;
+  readonly resourceCount: number;
+}
+
+/** Called once the whole body was scanned, before its document is stored; may throw to prevent that. */
+export type Check = (scan: DeploymentScan) => void | Promise<void>;
+
+/**
+ * Validates the deployment document in a body and stores its bytes. The body is read once: scanned, cut out, hashed, compressed and
+ * stored as it passes. What is wrong with it is known at its end, before the object becomes visible. Throws JsonSyntaxError,
+ * InvalidDeploymentError, what `check` throws, and the errors of `source`.
+ */
+export async function saveDocument(
+  documents: DocumentStore,
+  source: ByteSource,
+  shape: DocumentShape,
+  check: Check = () => {},
+): Promise<SavedDocument> {
+  try {
+    return await saveInOnePass(documents, source, shape, check);
+  } catch (error) {
+    if (!(error instanceof ScatteredDocumentError)) throw error;
+    return saveInTwoPasses(documents, source, shape, check);
+  }
+}
+
+async function saveInOnePass(
+  documents: DocumentStore,
+  source: ByteSource,
+  shape: DocumentShape,
+  check: Check,
+): Promise<SavedDocument> {
+  const cut = new DocumentCut(shape);
+  let resourceCount = 0;
+  const text = async function* (): AsyncGenerator<Buffer> {
+    for await (const chunk of source()) yield* cut.push(chunk);
+  };
+  const document = await documents.save(text, async () => {
+    const scan = cut.end();
+    await check(scan);
+    resourceCount = scan.resourceCount;
+  });
+  return { document, resourceCount };
+}
+
+/** For bodies whose document is known only at their end. */
+async function saveInTwoPasses(
+  documents: DocumentStore,
+  source: ByteSource,
+  shape: DocumentShape,
+  check: Check,
+): Promise<SavedDocument> {
+  const scanner = new DeploymentScanner({ nested: shape === 'untypedDeployment' ? shape : null });
+  for await (const chunk of source()) scanner.write(chunk);
+  const scan = scanner.end();
+  assertDeploymentVersion(scan.document.get('version')?.text);
+  await check(scan);
+  const document = await documents.save(cutOut(source, documentParts(scan, shape)));
+  return { document, resourceCount: scan.resourceCount };
+}
