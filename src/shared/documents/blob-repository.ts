@@ -27,7 +27,8 @@ export type BlobRepository = ReturnType<typeof createBlobRepository>;
 export function createBlobRepository(db: Queryable) {
   const isReferenced = sql.fragment`
     (exists (select 1 from checkpoints c where c.blob_key = b.key)
-      or exists (select 1 from journal_fold_points f where f.blob_key = b.key))`;
+      or exists (select 1 from journal_fold_points f where f.blob_key = b.key)
+      or exists (select 1 from version_pieces p where p.blob_key = b.key))`;
   return {
     /** `sealingKeyId`: the data key that seals the object, if any. */
     insert: (key: string, sealingKeyId: string | null) =>

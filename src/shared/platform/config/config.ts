@@ -127,6 +127,11 @@ function toConfig(settings: Settings) {
       bytesPerSecond: settings.HOLDFAST_SCRUB_BYTES_PER_SECOND,
       periodSeconds: settings.HOLDFAST_SCRUB_DAYS * 86_400,
     },
+    /** Older versions are stored as what distinguishes them from others. */
+    encoding: {
+      isOn: settings.HOLDFAST_ENCODE_VERSIONS ?? embedded,
+      bytesPerSecond: settings.HOLDFAST_ENCODE_BYTES_PER_SECOND,
+    },
     journalGraceSeconds: settings.HOLDFAST_JOURNAL_GRACE_SECONDS,
     blobRetentionSeconds: settings.HOLDFAST_BLOB_RETENTION_SECONDS,
     /** `everySeconds` 0: no automatic runs. */

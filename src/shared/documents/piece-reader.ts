@@ -1,0 +1,62 @@
+import { ByteBudget } from '../platform/payloads/byte-budget.ts';
+import { inTurns } from '../platform/turns/turns.ts';
+import { checkPiece, decodePiece } from './piece-codec.ts';
+import { pieceSizes } from './piece-cutter.ts';
+import type { PieceRepository, PieceRow, StoredPieceRow } from './piece-repository.ts';
+
+/** How many of the next objects of a chain are read while one is decoded. */
+const objectsAhead = 4;
+/** Memory that all readers of a process together use to decode: a piece takes its text, that of its base, and a copy. */
+const decodingBytes = 4 * 3 * pieceSizes.max;
+
+/** Reads pieces through their chains of bases: two texts and a few compressed pieces at a time, however long the chain. */
+export class PieceReader {
+  readonly #rows: PieceRepository;
+  readonly #readStored: (piece: StoredPieceRow) => Promise<Buffer>;
+  readonly #onMissing: () => Error;
+  readonly #decoding = new ByteBudget(decodingBytes);
+
+  /** `readStored` returns the stored bytes of a piece, unsealed; `onMissing` the error for pieces that are gone. */
+  constructor(rows: PieceRepository, readStored: (piece: StoredPieceRow) => Promise<Buffer>, onMissing: () => Error) {
+    this.#rows = rows;
+    this.#readStored = readStored;
+    this.#onMissing = onMissing;
+  }
+
+  /** The text of an encoded checkpoint, unchecked except for the checksums of its frames. Throws DamagedBytesError. */
+  async *open(checkpointId: string): AsyncGenerator<Buffer> {
+    const pieces = await this.#rows.list(checkpointId);
+    if (pieces.length === 0) throw this.#onMissing();
+    for (const piece of pieces) yield* inTurns([await this.#decode(piece)]);
+  }
+
+  /** The text of one piece, checked against its hash. Throws DamagedBytesError. */
+  async read(piece: PieceRow): Promise<Buffer> {
+    const text = await this.#decode(piece);
+    await checkPiece(text, piece);
+    return text;
+  }
+
+  async #decode({ id, sizeBytes }: Pick<PieceRow, 'id' | 'sizeBytes'>): Promise<Buffer> {
+    const bytes = 3 * sizeBytes;
+    await this.#decoding.acquire(bytes, null);
+    try {
+      const chain = await this.#rows.readChain(id);
+      if (chain.length === 0) throw this.#onMissing();
+      let text: Buffer | null = null;
+      const ahead: Promise<Buffer>[] = [];
+      for (const [at, piece] of chain.entries()) {
+        while (ahead.length < objectsAhead && at + ahead.length < chain.length) {
+          const next = this.#readStored(chain[at + ahead.length] as StoredPieceRow);
+          // It is awaited later, or not at all if an earlier one fails.
+          next.catch(() => {});
+          ahead.push(next);
+        }
+        text = await decodePiece((await ahead.shift()) as Buffer, text, piece.sizeBytes);
+      }
+      return text as Buffer;
+    } finally {
+      this.#decoding.release(bytes);
+    }
+  }
+}
