@@ -47,7 +47,7 @@ alter table checkpoints
   add column encoded_number integer;
 -- Most states of a running update are superseded within this time and never looked at.
 alter table checkpoints alter column encode_at set default now() + interval '10 minutes';
-create index checkpoints_encode on checkpoints (encode_at) where encode_at is not null;
+create index checkpoints_encode on checkpoints (encode_at, created_at) where encode_at is not null;
 create unique index checkpoints_encoded on checkpoints (stack_id, encoded_number) where encoded_number is not null;
 
 -- Not validated: all existing rows satisfied the stricter constraint.

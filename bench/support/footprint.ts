@@ -18,19 +18,35 @@ export class DataFolder {
 
   /** Measures the storage, after a vacuum of the tables. */
   async footprint(): Promise<Footprint> {
-    const tables = ['journal_entries', 'journal_fold_points', 'checkpoints', 'updates', 'blobs'];
-    for (const table of tables) await this.#query(`vacuum ${table}`);
+    const tables = [
+      'journal_entries',
+      'journal_fold_points',
+      'checkpoints',
+      'updates',
+      'blobs',
+      'version_pieces',
+      'checkpoint_pieces',
+    ];
+    for (const table of tables) await this.query(`vacuum ${table}`);
     const sizes = tables.map((table) => `pg_total_relation_size('${table}')`).join(' + ');
-    const [row] = await this.#query(`select (${sizes})::float8 as bytes`);
+    const [row] = await this.query(`select (${sizes})::float8 as bytes`);
     return { tables: row?.['bytes'] as number, blobs: await this.#blobBytes() };
   }
 
   /** Counts journal entries, journal snapshots and unreferenced blobs. */
   async leftovers(): Promise<number> {
-    const [row] = await this.#query(`
+    const [row] = await this.query(`
       select (select count(*) from journal_entries)::int + (select count(*) from journal_fold_points)::int
-        + (select count(*) from blobs b where not exists (select 1 from checkpoints c where c.blob_key = b.key))::int as count`);
+        + (select count(*) from blobs b where not exists (select 1 from checkpoints c where c.blob_key = b.key)
+          and not exists (select 1 from version_pieces p where p.blob_key = b.key))::int as count`);
     return row?.['count'] as number;
+  }
+
+  async databaseUrl(): Promise<string> {
+    const folder = path.join(this.#dataDir, 'postgres');
+    const password = (await readFile(path.join(folder, 'password'), 'utf8')).trim();
+    const port = (await readFile(path.join(folder, 'cluster', 'postmaster.pid'), 'utf8')).split('\n')[3];
+    return `postgres://holdfast:${password}@127.0.0.1:${port}/postgres`;
   }
 
   async #blobBytes(): Promise<number> {
@@ -43,11 +59,9 @@ export class DataFolder {
     return bytes;
   }
 
-  async #query(statement: string): Promise<Record<string, unknown>[]> {
-    const folder = path.join(this.#dataDir, 'postgres');
-    const password = (await readFile(path.join(folder, 'password'), 'utf8')).trim();
-    const port = (await readFile(path.join(folder, 'cluster', 'postmaster.pid'), 'utf8')).split('\n')[3];
-    const client = new pg.Client({ connectionString: `postgres://holdfast:${password}@127.0.0.1:${port}/postgres` });
+  /** Runs a statement in the server's database. */
+  async query(statement: string): Promise<Record<string, unknown>[]> {
+    const client = new pg.Client({ connectionString: await this.databaseUrl() });
     await client.connect();
     try {
       return (await client.query<Record<string, unknown>>(statement)).rows;

@@ -1,11 +1,9 @@
-import { DigestCheck } from '../documents/document-codec.ts';
 import { isDamage } from '../documents/document-damage.ts';
 import { type DocumentStore, piecesCodec } from '../documents/document-store.ts';
 import { checkPiece, decodePiece, encodePiece, hashInTurns } from '../documents/piece-codec.ts';
 import { cutAtResources, type PieceSizes, pieceSizes, type TextPiece } from '../documents/piece-cutter.ts';
 import type { PieceRepository, PieceRow } from '../documents/piece-repository.ts';
 import type { Logger } from '../platform/logger/logger.ts';
-import { slicesOf } from '../platform/turns/turns.ts';
 import type { CheckpointRepository, CheckpointRow } from './checkpoint-repository.ts';
 import type { DocumentGuard } from './document-guard.ts';
 import type { DueState, NewPiece, VersionRepository, VersionRow } from './version-repository.ts';
@@ -142,19 +140,18 @@ export class VersionEncoder {
     return pieces.length === 0 ? null : pieces.map(({ id }) => ({ id, added: null }));
   }
 
-  /** Stores the pieces of a version and reads them back. Throws DamagedBytesError. */
+  /**
+   * Stores the pieces of a version. Reading it to its end compares its text with its hash; each piece is read back and compared with
+   * the hash of that part of the text. Throws DamagedBytesError.
+   */
   async #cutAndStore(version: VersionRow, checkpoint: CheckpointRow): Promise<NewPiece[]> {
     const base = await this.#findBase(version.stackId);
     const counterparts = new Counterparts(base?.pieces ?? []);
-    const readBack = new DigestCheck(checkpoint);
     const pieces: (PieceRow | Unsaved)[] = [];
     const texts = this.#documents.open(checkpoint);
     for await (const piece of cutAtResources(texts, checkpoint.sizeBytes, counterparts.keys, this.#shape.sizes)) {
-      const stored = await this.#storePiece(version, piece, counterparts.of(piece.cutKey), base?.id ?? null);
-      for (const slice of slicesOf(stored.text)) readBack.update(slice);
-      pieces.push(stored.piece);
+      pieces.push(await this.#storePiece(version, piece, counterparts.of(piece.cutKey), base?.id ?? null));
     }
-    readBack.end();
     const ids = await this.#pieces.reserveIds(pieces.filter((piece) => !('id' in piece)).length);
     return pieces.map((piece) =>
       'id' in piece ? { id: piece.id, added: null } : { id: ids.shift() as number, added: piece },
@@ -170,17 +167,16 @@ export class VersionEncoder {
     return base && { id: base.id, pieces: await this.#pieces.list(base.id) };
   }
 
-  /** Returns a piece with this text, and the text as it was read back. */
+  /** Returns a piece with this text, from which the text was read back. */
   async #storePiece(
     version: VersionRow,
     { text, cutKey }: TextPiece,
     counterpart: PieceRow | null,
     baseId: string | null,
-  ): Promise<{ piece: PieceRow | Unsaved; text: Buffer }> {
+  ): Promise<PieceRow | Unsaved> {
     const digest = { sha256: await hashInTurns(text), sizeBytes: text.length };
     const same = await this.#pieces.findText(version.stackId, digest);
-    const sameText = same && (await this.#readPiece(same, null));
-    if (sameText) return { piece: same, text: sameText };
+    if (same && (await this.#readPiece(same, null))) return same;
 
     let base = counterpart && counterpart.depth < this.#maxDepth ? counterpart : null;
     let dictionary = base && (await this.#readPiece(base, baseId));
@@ -193,10 +189,9 @@ export class VersionEncoder {
     }
     const place = await this.#documents.savePiece(digest.sha256, bytes, { wasSealed: version.codec !== 'zstd' });
     const stored = await this.#documents.readStoredPiece({ ...digest, ...place });
-    const readBack = await decodePiece(stored, dictionary, digest.sizeBytes);
-    await checkPiece(readBack, digest);
+    await checkPiece(await decodePiece(stored, dictionary, digest.sizeBytes), digest);
     const depth = base ? base.depth + 1 : 0;
-    return { piece: { ...digest, baseId: base?.id ?? null, depth, cutKey, place }, text: readBack };
+    return { ...digest, baseId: base?.id ?? null, depth, cutKey, place };
   }
 
   get #maxDepth(): number {

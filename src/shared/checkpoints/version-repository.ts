@@ -60,7 +60,8 @@ export function createVersionRepository(db: Queryable) {
     listDue: (limit: number): Promise<readonly DueState[]> =>
       db.any(sql.rows(DueRow)`
         /* versions.listDue */
-        select id, encode_at::text as "encodeAt" from checkpoints where encode_at <= now() order by encode_at limit ${limit}`),
+        select id, encode_at::text as "encodeAt" from checkpoints where encode_at <= now()
+        order by encode_at, created_at limit ${limit}`),
 
     /** How many are due, counted up to `limit`. */
     countDue: (limit: number): Promise<number> =>

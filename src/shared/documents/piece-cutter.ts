@@ -20,7 +20,7 @@ export interface PieceSizes {
 }
 
 const MiB = 1024 * 1024;
-export const pieceSizes: PieceSizes = { min: MiB, target: 2 * MiB, max: 4 * MiB };
+export const pieceSizes: PieceSizes = { min: MiB / 2, target: MiB, max: 2 * MiB };
 
 /**
  * Cuts a document into pieces, where resources begin. With the keys of a base it cuts at the same resources, so that a piece and its

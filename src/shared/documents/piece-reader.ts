@@ -6,6 +6,8 @@ import type { PieceRepository, PieceRow, StoredPieceRow } from './piece-reposito
 
 /** How many of the next objects of a chain are read while one is decoded. */
 const objectsAhead = 4;
+/** How many of the next pieces are decoded while a reader takes one. */
+const piecesAhead = 2;
 /** Memory that all readers of a process together use to decode: a piece takes its text, that of its base, and a copy. */
 const decodingBytes = 4 * 3 * pieceSizes.max;
 
@@ -27,7 +29,12 @@ export class PieceReader {
   async *open(checkpointId: string): AsyncGenerator<Buffer> {
     const pieces = await this.#rows.list(checkpointId);
     if (pieces.length === 0) throw this.#onMissing();
-    for (const piece of pieces) yield* inTurns([await this.#decode(piece)]);
+    const ahead: Promise<Buffer>[] = [];
+    for (const at of pieces.keys()) {
+      for (const piece of pieces.slice(at + ahead.length, at + 1 + piecesAhead))
+        ahead.push(startEarly(this.#decode(piece)));
+      yield* inTurns([(await ahead.shift()) as Buffer]);
+    }
   }
 
   /** The text of one piece, checked against its hash. Throws DamagedBytesError. */
@@ -47,10 +54,7 @@ export class PieceReader {
       const ahead: Promise<Buffer>[] = [];
       for (const [at, piece] of chain.entries()) {
         while (ahead.length < objectsAhead && at + ahead.length < chain.length) {
-          const next = this.#readStored(chain[at + ahead.length] as StoredPieceRow);
-          // It is awaited later, or not at all if an earlier one fails.
-          next.catch(() => {});
-          ahead.push(next);
+          ahead.push(startEarly(this.#readStored(chain[at + ahead.length] as StoredPieceRow)));
         }
         text = await decodePiece((await ahead.shift()) as Buffer, text, piece.sizeBytes);
       }
@@ -59,4 +63,10 @@ export class PieceReader {
       this.#decoding.release(bytes);
     }
   }
+}
+
+/** For a promise that is awaited later, or not at all if an earlier one fails. */
+function startEarly<T>(promise: Promise<T>): Promise<T> {
+  promise.catch(() => {});
+  return promise;
 }
