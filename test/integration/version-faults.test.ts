@@ -1,3 +1,6 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import type { BlobStore } from '../../src/shared/platform/blobs/blob-store.ts';
 import { openBlobStore } from '../../src/shared/platform/blobs/blob-stores.ts';
@@ -34,7 +37,8 @@ function withSteps<T extends object>(target: T): T {
       return async (...args: unknown[]) => {
         await visit?.();
         const result: unknown = await value.apply(object, args);
-        await visit?.();
+        // What an opened blob holds must be closed by whoever reads it.
+        if (name !== 'open') await visit?.();
         return result;
       };
     },
@@ -44,9 +48,7 @@ function withSteps<T extends object>(target: T): T {
 let app: TestApp;
 let dataDir: string;
 beforeAll(async () => {
-  const { mkdtemp } = await import('node:fs/promises');
-  const { tmpdir } = await import('node:os');
-  dataDir = await mkdtemp(`${tmpdir()}/holdfast-test-`);
+  dataDir = await mkdtemp(path.join(tmpdir(), 'holdfast-test-'));
   const files: BlobStore = await openBlobStore({ kind: 'files', directory: `${dataDir}/blobs` });
   app = await createTestApp({
     dataDir,
@@ -60,7 +62,6 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   await app[Symbol.asyncDispose]();
-  const { rm } = await import('node:fs/promises');
   await rm(dataDir, { recursive: true, force: true });
 });
 
@@ -105,7 +106,10 @@ async function expectNoLeftovers(): Promise<void> {
 
 test('a crash at any step loses nothing, and the next run completes the work', async () => {
   const stack = await createStack(app);
-  const texts = await importVersions(app, stack, 3);
+  const texts = ['a', 'b', 'c'].map((value) => stateOf(12, { 3: value }));
+  for (const text of texts.slice(0, 2)) await importVersion(app, stack, text);
+  await encodeAll(app);
+  await importVersion(app, stack, texts[2] as string);
   const crash = async (): Promise<void> => {
     throw new Crash();
   };
@@ -145,7 +149,7 @@ test('two workers that encode the same versions at once leave one encoding of ea
 test('a new version, at any step, does not get in the way', async () => {
   const stack = await createStack(app);
   const texts = await importVersions(app, stack, 2);
-  for (const number of [4, 12, 20, 28]) {
+  for (const number of [4, 20]) {
     const add = async (): Promise<void> => {
       texts.push(stateOf(60, { 5: `new ${number}` }));
       visit = null;
@@ -160,7 +164,7 @@ test('a new version, at any step, does not get in the way', async () => {
 });
 
 test('a stack that is deleted at any step leaves nothing behind', async () => {
-  for (const number of [3, 9, 15, 21, 27]) {
+  for (const number of [3, 15, 27]) {
     const stack = await createStack(app);
     await importVersions(app, stack, 3);
     const remove = async (): Promise<void> => {
@@ -184,9 +188,9 @@ test('the blobs of pieces survive the sweep and the reconcile task, also those o
   const stack = await createStack(app);
   const texts = await importVersions(app, stack, 3);
   await encodeAll(app);
-  const keys = (await query<{ key: string }>(app, 'select blob_key as key from version_pieces where blob_key is not null')).map(
-    ({ key }) => key,
-  );
+  const keys = (
+    await query<{ key: string }>(app, 'select blob_key as key from version_pieces where blob_key is not null')
+  ).map(({ key }) => key);
   expect(keys.length).toBeGreaterThan(0);
   expect(await app.context.blobRows.markMissed(keys)).toBe(0);
   expect(await app.context.blobRows.listReferenced(keys)).toHaveLength(keys.length);

@@ -102,6 +102,14 @@ export function createDocumentCheckRepository(db: Queryable) {
         join organizations o on o.id = p.organization_id left join updates u on u.id = c.update_id
         where c.id = ${id}`),
 
+    /** The checkpoint that an update has now. */
+    findCurrent: async (updateId: string): Promise<string | null> => {
+      const row = await db.maybeOne(sql.rows(IdRow)`
+        /* documentChecks.findCurrent */
+        select checkpoint_id as id from updates where id = ${updateId} and checkpoint_id is not null`);
+      return row?.id ?? null;
+    },
+
     /** Other checkpoints that should have the same bytes. */
     listCopies: async ({ id, sha256 }: CheckpointRow, limit: number): Promise<string[]> => {
       const rows = await db.any(sql.rows(IdRow)`

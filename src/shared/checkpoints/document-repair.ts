@@ -64,9 +64,11 @@ export class DocumentRepair {
   async #mend(damaged: CheckpointRow, pieces: readonly PieceRow[]): Promise<void> {
     if (pieces.length === 0) return;
     try {
-      for (const id of [damaged.id, ...(await this.#checks.listCopies(damaged, maxCopies))]) {
+      const rebuilt = damaged.updateId === null ? null : await this.#checks.findCurrent(damaged.updateId);
+      const copies = await this.#checks.listCopies(damaged, maxCopies);
+      for (const id of [damaged.id, ...copies, ...(rebuilt === null ? [] : [rebuilt])]) {
         const whole = await this.#checkpoints.find(id);
-        if (!whole || whole.codec === piecesCodec || !whole.sha256.equals(damaged.sha256)) continue;
+        if (!whole || whole.codec === piecesCodec || whole.sizeBytes !== damaged.sizeBytes) continue;
         const mended = await mendPieces(
           { documents: this.#documents, pieces: this.#pieces },
           pieces,

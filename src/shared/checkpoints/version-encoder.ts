@@ -82,9 +82,10 @@ export class VersionEncoder {
 
   /**
    * Encodes the state from which the update of a due state began, and the state itself unless it is the newest, whose turn comes with
-   * the next. Postpones the state while one of the two is in use or damaged. Throws what the blob store throws.
+   * the next. Postpones the state while one of the two is in use or damaged. Throws what the blob store throws, and
+   * `signal`'s reason.
    */
-  async encodeDue(due: DueState): Promise<EncodingResult> {
+  async encodeDue(due: DueState, signal?: AbortSignal): Promise<EncodingResult> {
     const state = await this.#versions.find(due.id);
     let result: EncodingResult = { encoded: 0, shared: 0, textBytes: 0, savedBytes: 0 };
     if (!state) return result;
@@ -92,7 +93,7 @@ export class VersionEncoder {
     for (const id of state.isDeleted ? [] : [state.previousId, state.id]) {
       const version = id === null ? null : await this.#versions.find(id);
       if (!version) continue;
-      const outcome = await this.#encode(version);
+      const outcome = await this.#encode(version, signal);
       if (outcome === 'busy') wait = Math.max(wait, busySeconds);
       if (outcome === 'damaged') wait = damagedSeconds;
       if (outcome !== 'encoded' && outcome !== 'shared') continue;
@@ -108,7 +109,7 @@ export class VersionEncoder {
     return result;
   }
 
-  async #encode(version: VersionRow): Promise<Outcome> {
+  async #encode(version: VersionRow, signal: AbortSignal | undefined): Promise<Outcome> {
     if (version.codec === piecesCodec || version.storedBytes < this.#shape.minStoredBytes || version.isHead) {
       return 'settled';
     }
@@ -118,7 +119,7 @@ export class VersionEncoder {
     if (!checkpoint || checkpoint.codec === piecesCodec) return 'settled';
     try {
       const same = await this.#sameText(version);
-      const pieces = same ?? (await this.#cutAndStore(version, checkpoint));
+      const pieces = same ?? (await this.#cutAndStore(version, checkpoint, signal));
       const number = await this.#versions.nextNumber(version.stackId);
       const isDone = await this.#versions.encode({ ...checkpoint, stackId: version.stackId }, number, pieces);
       if (!isDone) return 'busy';
@@ -144,12 +145,17 @@ export class VersionEncoder {
    * Stores the pieces of a version. Reading it to its end compares its text with its hash; each piece is read back and compared with
    * the hash of that part of the text. Throws DamagedBytesError.
    */
-  async #cutAndStore(version: VersionRow, checkpoint: CheckpointRow): Promise<NewPiece[]> {
+  async #cutAndStore(
+    version: VersionRow,
+    checkpoint: CheckpointRow,
+    signal: AbortSignal | undefined,
+  ): Promise<NewPiece[]> {
     const base = await this.#findBase(version.stackId);
     const counterparts = new Counterparts(base?.pieces ?? []);
     const pieces: (PieceRow | Unsaved)[] = [];
     const texts = this.#documents.open(checkpoint);
     for await (const piece of cutAtResources(texts, checkpoint.sizeBytes, counterparts.keys, this.#shape.sizes)) {
+      signal?.throwIfAborted();
       pieces.push(await this.#storePiece(version, piece, counterparts.of(piece.cutKey), base?.id ?? null));
     }
     const ids = await this.#pieces.reserveIds(pieces.filter((piece) => !('id' in piece)).length);

@@ -50,7 +50,7 @@ export async function encodeVersions(
     for (const state of due) {
       if (signal?.aborted) return encoded;
       try {
-        const done = await encoder.encodeDue(state);
+        const done = await encoder.encodeDue(state, signal);
         encoded += done.encoded;
         metrics.versionsEncoded.labels('encoded').inc(done.encoded - done.shared);
         metrics.versionsEncoded.labels('shared').inc(done.shared);
@@ -58,6 +58,7 @@ export async function encodeVersions(
         const pauseMs = (1000 * Math.max(minChargeBytes, done.textBytes)) / config.encoding.bytesPerSecond;
         await delay(pauseMs, undefined, signal && { signal }).catch(() => {});
       } catch (error) {
+        if (signal?.aborted) return encoded;
         if (error instanceof BlobStoreUnavailableError) throw error;
         metrics.versionsEncoded.labels('failed').inc();
         logger.warn({ checkpointId: state.id, err: error }, 'older version could not be encoded; it stays as it is');

@@ -108,7 +108,8 @@ export async function inspectBlobs(cluster: Cluster): Promise<BlobReport> {
         await query<{ key: string }>(
           cluster,
           `select blob_key as key from checkpoints where blob_key is not null
-           union select blob_key from journal_fold_points where blob_key is not null`,
+           union select blob_key from journal_fold_points where blob_key is not null
+           union select blob_key from version_pieces where blob_key is not null`,
         )
       ).map(({ key }) => key),
     );

@@ -217,7 +217,7 @@ export const Settings = Type.Object({
   HOLDFAST_ENCODE_VERSIONS: Type.Optional(
     Type.Boolean({
       description:
-        'Whether workers store older versions as what distinguishes them from others, which takes a small part of the space. Releases before 0.2 cannot read such versions: turn it on when all processes run this release. Default true with the embedded database, otherwise false.',
+        'Whether workers store older versions as what distinguishes them from others, which takes a small part of the space. A release that does not know this setting cannot read such versions: turn it on when all processes know it. Default true with the embedded database, otherwise false.',
     }),
   ),
   HOLDFAST_ENCODE_BYTES_PER_SECOND: positive(
