@@ -18,24 +18,33 @@ export class DataFolder {
 
   /** Measures the storage, after a vacuum of the tables. */
   async footprint(): Promise<Footprint> {
-    const tables = ['journal_entries', 'journal_fold_points', 'checkpoints', 'updates', 'blobs'];
-    for (const table of tables) await this.#query(`vacuum ${table}`);
+    const tables = [
+      'journal_entries',
+      'journal_fold_points',
+      'checkpoints',
+      'updates',
+      'blobs',
+      'version_pieces',
+      'checkpoint_pieces',
+    ];
+    for (const table of tables) await this.query(`vacuum ${table}`);
     const sizes = tables.map((table) => `pg_total_relation_size('${table}')`).join(' + ');
-    const [row] = await this.#query(`select (${sizes})::float8 as bytes`);
+    const [row] = await this.query(`select (${sizes})::float8 as bytes`);
     return { tables: row?.['bytes'] as number, blobs: await this.#blobBytes() };
   }
 
   /** Counts journal entries, journal snapshots and unreferenced blobs. */
   async leftovers(): Promise<number> {
-    const [row] = await this.#query(`
+    const [row] = await this.query(`
       select (select count(*) from journal_entries)::int + (select count(*) from journal_fold_points)::int
-        + (select count(*) from blobs b where not exists (select 1 from checkpoints c where c.blob_key = b.key))::int as count`);
+        + (select count(*) from blobs b where not exists (select 1 from checkpoints c where c.blob_key = b.key)
+          and not exists (select 1 from version_pieces p where p.blob_key = b.key))::int as count`);
     return row?.['count'] as number;
   }
 
   /** Bytes of the event rows of these updates, as stored, without their index. */
   async eventRowBytes(updateIds: readonly string[]): Promise<number> {
-    const [row] = await this.#query(
+    const [row] = await this.query(
       'select coalesce(sum(pg_column_size(e.*)), 0)::float8 as bytes from engine_events e where update_id = any($1::uuid[])',
       [updateIds],
     );
@@ -44,13 +53,20 @@ export class DataFolder {
 
   /** Bytes of the segments of these updates: compressed events, and the rows that point at them. */
   async segmentBytes(updateIds: readonly string[]): Promise<{ segments: number; stored: number; index: number }> {
-    const [row] = await this.#query(
+    const [row] = await this.query(
       `select count(*)::integer as segments, coalesce(sum(stored_bytes), 0)::float8 as stored,
          coalesce(sum(pg_column_size(g.*) - coalesce(octet_length(inline_bytes), 0)), 0)::float8 as index
        from event_segments g where update_id = any($1::uuid[])`,
       [updateIds],
     );
     return row as { segments: number; stored: number; index: number };
+  }
+
+  async databaseUrl(): Promise<string> {
+    const folder = path.join(this.#dataDir, 'postgres');
+    const password = (await readFile(path.join(folder, 'password'), 'utf8')).trim();
+    const port = (await readFile(path.join(folder, 'cluster', 'postmaster.pid'), 'utf8')).split('\n')[3];
+    return `postgres://holdfast:${password}@127.0.0.1:${port}/postgres`;
   }
 
   async #blobBytes(): Promise<number> {
@@ -63,12 +79,10 @@ export class DataFolder {
     return bytes;
   }
 
-  async #query(statement: string, values: readonly unknown[] = []): Promise<Record<string, unknown>[]> {
-    const folder = path.join(this.#dataDir, 'postgres');
-    const password = (await readFile(path.join(folder, 'password'), 'utf8')).trim();
-    const port = (await readFile(path.join(folder, 'cluster', 'postmaster.pid'), 'utf8')).split('\n')[3];
+  /** Runs a statement in the server's database. */
+  async query(statement: string, values: readonly unknown[] = []): Promise<Record<string, unknown>[]> {
     const client = new pg.Client({
-      connectionString: `postgres://holdfast:${password}@127.0.0.1:${port}/postgres`,
+      connectionString: await this.databaseUrl(),
       // Sessions without a name keep events from being packed.
       application_name: 'bench',
     });

@@ -10,6 +10,7 @@ import { type BlobRepository, createBlobRepository } from './documents/blob-repo
 import { BodyBuffer } from './documents/body-buffer.ts';
 import { DocumentStore } from './documents/document-store.ts';
 import { EventReader } from './events/event-reader.ts';
+import { createPieceRepository, type PieceRepository } from './documents/piece-repository.ts';
 import { createEventRepository, type EventRepository } from './events/event-repository.ts';
 import { createEventSegmentRepository } from './events/event-segment-repository.ts';
 import { EventSegments } from './events/event-segments.ts';
@@ -68,6 +69,7 @@ export interface AppContext extends AsyncDisposable {
   readonly history: HistoryRepository;
   readonly checkpoints: CheckpointRepository;
   readonly blobRows: BlobRepository;
+  readonly pieces: PieceRepository;
   readonly journal: JournalRepository;
   readonly compactions: CompactionRepository;
   readonly events: EventRepository;
@@ -134,12 +136,13 @@ export async function createContext(
   const journal = createJournalRepository(db);
   const compactions = createCompactionRepository(db);
   const sealing = { isOn: config.encryption.sealsDocuments, keys: dataKeys };
-  const documents = new DocumentStore(blobs, blobRows, config.limits.inlineBytes, sealing);
+  const pieces = createPieceRepository(db);
+  const documents = new DocumentStore(blobs, { blobs: blobRows, pieces }, config.limits.inlineBytes, sealing);
   const documentChecks = createDocumentCheckRepository(db);
   const journalSnapshots = new JournalSnapshots({ rows: createJournalSnapshotRepository(db), documents, logger });
   // The compactor needs the guard; the guard calls the compactor only once something is damaged.
   const rebuild = (updateId: string): Promise<boolean> => compactor.rebuild(updateId);
-  const repair = new DocumentRepair({ documentChecks, checkpoints, documents, rebuild, logger });
+  const repair = new DocumentRepair({ documentChecks, checkpoints, documents, pieces, rebuild, logger });
   const guard = new DocumentGuard({ documentChecks, checkpoints, documents, repair, logger });
   const replayThread = new ThreadedReplayRunner();
   lifecycle.onClose('stores', 'replay thread', () => replayThread.close());
@@ -221,6 +224,7 @@ export async function createContext(
     history: createHistoryRepository(db),
     checkpoints,
     blobRows,
+    pieces,
     journal,
     compactions,
     events,

@@ -1,6 +1,7 @@
 import { beforeAll, describe, expect, test } from '@jest/globals';
 import { createBlobRepository } from '../../src/shared/documents/blob-repository.ts';
 import { DocumentStore } from '../../src/shared/documents/document-store.ts';
+import { createPieceRepository } from '../../src/shared/documents/piece-repository.ts';
 import { EventPacker } from '../../src/shared/events/event-packer.ts';
 import { createEventRepository } from '../../src/shared/events/event-repository.ts';
 import { createEventSegmentRepository } from '../../src/shared/events/event-segment-repository.ts';
@@ -78,7 +79,7 @@ function packInSteps({ context }: TestApp, updateId: string, steps: Steps): Prom
   const db = steps.over(context.db, 'db');
   const sealing = { isOn: false, keys: null as never };
   const blobs = steps.over(context.blobs, 'blobs');
-  const documents = new DocumentStore(blobs, createBlobRepository(db), 600, sealing);
+  const documents = new DocumentStore(blobs, { blobs: createBlobRepository(db), pieces: createPieceRepository(db) }, 600, sealing);
   const rows = createEventSegmentRepository(db);
   const eventSegments = new EventSegments({ rows, documents, logger: context.logger });
   return new EventPacker({ db, events: createEventRepository(db), documents, eventSegments, limits }).pack(

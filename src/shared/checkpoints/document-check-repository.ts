@@ -1,11 +1,11 @@
 import { Type } from 'typebox';
-import type { StoredDocument } from '../documents/document-store.ts';
+import { piecesCodec, type StoredDocument } from '../documents/document-store.ts';
 import { type Queryable, sql } from '../platform/db/sql.ts';
 import { Nullable } from '../platform/schema/standard-schema.ts';
 import type { CheckpointRow } from './checkpoint-repository.ts';
 
 const IdRow = Type.Object({ id: Type.String() });
-const ClaimedRow = Type.Object({ id: Type.String(), storedBytes: Type.Integer() });
+const ClaimedRow = Type.Object({ id: Type.String(), bytes: Type.Integer() });
 const FiguresRow = Type.Object({ damaged: Type.Integer(), oldestSeconds: Type.Number() });
 const OwnerRow = Type.Object({
   organization: Type.String(),
@@ -19,7 +19,7 @@ const QuarantinedRow = Type.Object({ isNew: Type.Boolean() });
 export interface CheckClaim {
   /** Skips documents that were verified within this time. */
   readonly periodSeconds: number;
-  /** No document is claimed once those before it reach this many stored bytes; the first always is. */
+  /** No document is claimed once those before it reach this many bytes to read; the first always is. */
   readonly bytes: number;
   readonly limit: number;
   /** A claimed document that was not fully read is due again after this time. */
@@ -34,9 +34,12 @@ export type DocumentCheckRepository = ReturnType<typeof createDocumentCheckRepos
 /** Records when the bytes of checkpoints were last verified, and which are damaged. */
 export function createDocumentCheckRepository(db: Queryable) {
   /** The row still points at the bytes that were checked. */
-  const samePlace = ({ id, blobKey, inlineBytes }: CheckpointRow) => sql.fragment`
-    c.id = ${id} and c.blob_key is not distinct from ${blobKey}::text
+  const samePlace = ({ id, codec, blobKey, inlineBytes }: CheckpointRow) => sql.fragment`
+    c.id = ${id} and c.codec = ${codec} and c.blob_key is not distinct from ${blobKey}::text
     and c.inline_bytes is not distinct from ${inlineBytes ? sql.binary(inlineBytes) : null}::bytea`;
+
+  // An encoded version is read through the versions that it refers to. The size of its text is closer to that than its own bytes.
+  const bytesRead = sql.fragment`(case when codec = ${piecesCodec} then size_bytes else stored_bytes end)`;
 
   return {
     /**
@@ -47,24 +50,24 @@ export function createDocumentCheckRepository(db: Queryable) {
       db.any(sql.rows(ClaimedRow)`
         /* documentChecks.claim */
         with damaged as materialized (
-          select id, checked_at, stored_bytes from checkpoints
+          select id, checked_at, ${bytesRead} as bytes from checkpoints
           where damaged_at is not null and checked_at < now() - make_interval(secs => ${damagedPeriodSeconds})
           order by checked_at limit ${limit} for no key update skip locked
         ),
         due as materialized (
-          select id, checked_at, stored_bytes from checkpoints
+          select id, checked_at, ${bytesRead} as bytes from checkpoints
           where checked_at < now() - make_interval(secs => ${periodSeconds}) and damaged_at is null
           order by checked_at limit ${limit} for no key update skip locked
         ),
         measured as (
-          select id, sum(stored_bytes) over (order by place, checked_at, id) - stored_bytes as before,
+          select id, bytes, sum(bytes) over (order by place, checked_at, id) - bytes as before,
             row_number() over (order by place, checked_at, id) as number
           from (select 1 as place, * from damaged union all select 2, * from due) as found
         )
         update checkpoints c set checked_at = case when c.damaged_at is null
           then now() - make_interval(secs => ${periodSeconds}) + make_interval(secs => ${claimSeconds}) else now() end
         from measured m where c.id = m.id and m.number <= ${limit} and (m.before < ${bytes} or m.number = 1)
-        returning c.id, c.stored_bytes as "storedBytes"`),
+        returning c.id, m.bytes::bigint as bytes`),
 
     /** Ids of one stack's documents or of all, in order, after the given id. */
     listAfter: async (after: string, stackId: string | null, limit: number): Promise<string[]> => {
@@ -99,6 +102,14 @@ export function createDocumentCheckRepository(db: Queryable) {
         join organizations o on o.id = p.organization_id left join updates u on u.id = c.update_id
         where c.id = ${id}`),
 
+    /** The checkpoint that an update has now. */
+    findCurrent: async (updateId: string): Promise<string | null> => {
+      const row = await db.maybeOne(sql.rows(IdRow)`
+        /* documentChecks.findCurrent */
+        select checkpoint_id as id from updates where id = ${updateId} and checkpoint_id is not null`);
+      return row?.id ?? null;
+    },
+
     /** Other checkpoints that should have the same bytes. */
     listCopies: async ({ id, sha256 }: CheckpointRow, limit: number): Promise<string[]> => {
       const rows = await db.any(sql.rows(IdRow)`
@@ -118,8 +129,13 @@ export function createDocumentCheckRepository(db: Queryable) {
         /* documentChecks.replace */
         with blob as (
           select key from blobs where key = ${document.blobKey}::text and condemned_at is null for key share
+        ),
+        whole as (
+          delete from checkpoint_pieces p using checkpoints c
+          where p.checkpoint_id = c.id and ${samePlace(damaged)} and c.damaged_at is not null
+            and (${document.blobKey}::text is null or exists (select 1 from blob))
         )
-        update checkpoints c set stored_bytes = ${document.storedBytes}::bigint, codec = ${document.codec},
+        update checkpoints c set encoded_number = null, stored_bytes = ${document.storedBytes}::bigint, codec = ${document.codec},
           inline_bytes = ${document.inlineBytes ? sql.binary(document.inlineBytes) : null}::bytea,
           blob_key = ${document.blobKey}::text, damaged_at = null, checked_at = now()
         where ${samePlace(damaged)} and c.damaged_at is not null

@@ -20,6 +20,8 @@ import {
 } from './document-codec.ts';
 import { sealBytes, unsealBytes, unsealRange } from './document-seal.ts';
 import { HashedText, type Verify } from './hashed-text.ts';
+import { PieceReader } from './piece-reader.ts';
+import type { PiecePlace, PieceRepository, PieceRow } from './piece-repository.ts';
 
 const compressWhole = promisify(zstdCompress);
 const decompressWhole = promisify(zstdDecompress);
@@ -35,6 +37,8 @@ const aheadOptions = { chunkSize: 64 * 1024, writableHighWaterMark: 512 * 1024 }
 /** Values of `codec`: how the stored bytes were encoded. Only objects in the blob store are sealed. */
 const plainCodec = 'zstd';
 const sealedCodec = 'zstd+sealed';
+/** An older version, whose text is in pieces that refer to earlier versions. */
+export const piecesCodec = 'pieces';
 
 /** Where the encoded bytes of a document are stored, and how they are encoded. */
 export interface StoredDocument {
@@ -46,8 +50,14 @@ export interface StoredDocument {
   readonly blobKey: string | null;
 }
 
+/** What is needed to read the bytes of a document, or of a piece. */
+type BytesPlace = Pick<StoredDocument, 'codec' | 'inlineBytes' | 'blobKey' | keyof DocumentDigest>;
+
 /** What is needed to read a document back. */
-export type DocumentPlace = Pick<StoredDocument, 'codec' | 'inlineBytes' | 'blobKey' | keyof DocumentDigest>;
+export interface DocumentPlace extends BytesPlace {
+  /** Id of the checkpoint; a document in pieces needs it. */
+  readonly id?: string;
+}
 
 /** A row points at bytes that the blob store does not have: just superseded, or lost. Clients never see it as "not found". */
 export class DocumentMissingError extends UnavailableError {
@@ -70,12 +80,20 @@ export class DocumentStore {
   readonly #blobRows: BlobRepository;
   readonly #inlineLimit: number;
   readonly #sealing: Sealing;
+  readonly #pieces: PieceReader;
 
-  constructor(blobs: BlobStore, blobRows: BlobRepository, inlineLimitBytes: number, sealing: Sealing) {
+  constructor(
+    blobs: BlobStore,
+    rows: { readonly blobs: BlobRepository; readonly pieces: PieceRepository },
+    inlineLimitBytes: number,
+    sealing: Sealing,
+  ) {
     this.#blobs = blobs;
-    this.#blobRows = blobRows;
+    this.#blobRows = rows.blobs;
     this.#inlineLimit = inlineLimitBytes;
     this.#sealing = sealing;
+    const missing = (): Error => new DocumentMissingError('The pieces of a stored state are gone; please retry');
+    this.#pieces = new PieceReader(rows.pieces, (piece) => this.#readWhole(piece), missing);
   }
 
   /**
@@ -160,6 +178,10 @@ export class DocumentStore {
    * BlobStoreUnavailableError, and MasterKeyError if it is sealed and cannot be opened.
    */
   async *open(place: DocumentPlace): AsyncGenerator<Buffer> {
+    if (place.codec === piecesCodec) {
+      yield* this.#openPieces(place);
+      return;
+    }
     if (place.sizeBytes <= wholeLimitBytes) {
       const encoded = await this.#readWhole(place);
       const options = { maxOutputLength: Math.max(1, place.sizeBytes) };
@@ -198,14 +220,50 @@ export class DocumentStore {
     return parts.length === 1 ? (parts[0] as Buffer) : Buffer.concat(parts);
   }
 
-  /** The compressed document, in its own memory. It is checked when it is decoded (`decodeDocument`). */
+  /**
+   * The document compressed as a whole, in its own memory. It is checked when it is decoded (`decodeDocument`). One in pieces is
+   * put together, checked and compressed for this call.
+   */
   async readEncoded(place: DocumentPlace): Promise<EncodedDocument> {
     const { sha256, sizeBytes } = place;
+    if (place.codec === piecesCodec) {
+      return { sha256, sizeBytes, bytes: Buffer.concat(await Array.fromAsync(compressed(this.open(place)))) };
+    }
     return { sha256, sizeBytes, bytes: await this.#readWhole(place) };
   }
 
+  /** The text of a piece of an older version, checked. Throws like `open`. */
+  readPiece(piece: PieceRow): Promise<Buffer> {
+    return this.#pieces.read(piece);
+  }
+
+  /** Stores an encoded piece. Parts of documents that were sealed, or would be, always go to the blob store, to be sealed there. */
+  async savePiece(sha256: Buffer, bytes: Buffer, { wasSealed }: { wasSealed: boolean }): Promise<PiecePlace> {
+    if (bytes.length <= this.#inlineLimit && !wasSealed && !this.#sealing.isOn) {
+      return { storedBytes: bytes.length, codec: plainCodec, inlineBytes: bytes, blobKey: null };
+    }
+    return this.#put(newNamedBlobKey(sha256), bytesOf(bytes)());
+  }
+
+  /** The stored bytes of a piece, unsealed. */
+  readStoredPiece(piece: BytesPlace): Promise<Buffer> {
+    return this.#readWhole(piece);
+  }
+
+  async *#openPieces(place: DocumentPlace): AsyncGenerator<Buffer> {
+    const check = new DigestCheck(place);
+    let held: Buffer | null = null;
+    for await (const chunk of this.#pieces.open(place.id as string)) {
+      check.update(chunk);
+      if (held) yield held;
+      held = chunk;
+    }
+    check.end();
+    if (held) yield held;
+  }
+
   /** Throws DamagedBytesError as soon as there are more bytes than the document can have. */
-  async #readWhole(place: DocumentPlace): Promise<Buffer> {
+  async #readWhole(place: BytesPlace): Promise<Buffer> {
     const { inlineBytes, sizeBytes } = place;
     if (inlineBytes) return inlineBytes;
     const parts: Buffer[] = [];
@@ -234,7 +292,7 @@ export class DocumentStore {
     return { storedBytes, codec: key ? sealedCodec : plainCodec, inlineBytes: null, blobKey };
   }
 
-  async #openBlob({ blobKey, codec }: DocumentPlace): Promise<AsyncIterable<Buffer>> {
+  async #openBlob({ blobKey, codec }: BytesPlace): Promise<AsyncIterable<Buffer>> {
     const key = blobKey as string;
     try {
       const stored = await this.#blobs.open(key);

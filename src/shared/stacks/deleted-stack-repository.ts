@@ -12,6 +12,7 @@ const DeletedStackRow = Type.Object({
 });
 export type DeletedStackRow = Row<typeof DeletedStackRow>;
 
+const PieceRow = Type.Object({ id: Type.Integer() });
 const IdRow = Type.Object({ id: Type.String() });
 const CountRow = Type.Object({ count: Type.Integer() });
 const HistoryBatchRow = Type.Object({
@@ -157,6 +158,16 @@ export function createDeletedStackRepository(db: Queryable) {
       return rows.length;
     },
 
+    /** Deletes pieces of older versions, newest first: a piece is newer than those that it needs. */
+    deletePieces: async (stackId: string, limit: number): Promise<number> => {
+      const rows = await db.any(sql.rows(PieceRow)`
+        /* deletedStacks.deletePieces */
+        delete from version_pieces where id = any (array(
+          select p.id from version_pieces p where p.stack_id = ${stackId} order by p.id desc limit ${limit}))
+        returning id`);
+      return rows.length;
+    },
+
     deleteFormerNames: async (stackId: string, limit: number): Promise<number> => {
       const rows = await db.any(sql.rows(IdRow)`
         /* deletedStacks.deleteFormerNames */
@@ -174,6 +185,7 @@ export function createDeletedStackRepository(db: Queryable) {
           select id from stacks s where s.id = ${id}
             and not exists (select 1 from updates u where u.stack_id = s.id)
             and not exists (select 1 from checkpoints c where c.stack_id = s.id)
+            and not exists (select 1 from version_pieces p where p.stack_id = s.id)
             and not exists (select 1 from former_stack_names f where f.stack_id = s.id)
         ),
         keys as (delete from encryption_keys where stack_id in (select id from emptied))

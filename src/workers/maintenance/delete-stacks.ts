@@ -111,9 +111,15 @@ async function takeStep(
     progress.updateIds.length > 0 ? progress : chunkOf(await stacks.listUpdates(stackId, limits.batchUpdates));
   if (chunk.updateIds.length === 0) {
     const checkpoints = await stacks.deleteCheckpoints(stackId, limits.batchUpdates);
+    // What consists of them is gone with the checkpoints.
+    const pieces = checkpoints === 0 ? await stacks.deletePieces(stackId, limits.batchUpdates) : 0;
     const names = await stacks.deleteFormerNames(stackId, limits.batchUpdates);
     const isDone = await stacks.deleteRow(stackId);
-    return { progress: chunk, isDone, deleted: { checkpoints, former_stack_names: names, stacks: isDone ? 1 : 0 } };
+    return {
+      progress: chunk,
+      isDone,
+      deleted: { checkpoints, version_pieces: pieces, former_stack_names: names, stacks: isDone ? 1 : 0 },
+    };
   }
   const bound = { rows: limits.batchRows, bytes: limits.batchBytes };
   let { cursors } = chunk;

@@ -93,9 +93,9 @@ export class Scrubber {
       limit: claimLimit,
       claimSeconds,
     });
-    return rows.map(({ id, storedBytes }) => ({
+    return rows.map(({ id, bytes }) => ({
       facts: { checkpointId: id },
-      bytes: storedBytes,
+      bytes,
       run: (signal) => this.#guard.check(id, signal),
     }));
   }

@@ -5,6 +5,7 @@ import { createAdmissionRepository } from '../../shared/jobs/admission-repositor
 import { createJobResultRepository } from '../../shared/jobs/job-result-repository.ts';
 import { createRunRepository } from '../../shared/platform/maintenance/run-repository.ts';
 import { createStackDeletion } from './delete-stacks.ts';
+import { encodeInTurns } from './encode-versions.ts';
 import { compactEndedUpdates, deleteKeptJournals, endExpiredUpdates } from './expire-leases.ts';
 import { type Maintenance, startMaintenance } from './maintenance.ts';
 import { measureUsage } from './measure-usage.ts';
@@ -41,6 +42,7 @@ export function startSweeper(context: AppContext): void {
     { name: 'sweep-job-results', run: () => jobResults.deleteOlderThan(jobResultLifeSeconds) },
     { name: 'sweep-failed-lookups', run: () => failedLookups.deleteOlderThan(failedLookupLifeSeconds) },
     { name: 'measure-usage', everySeconds: 60, run: (signal) => measureUsage(context, signal) },
+    ...(config.encoding.isOn ? [encodeInTurns(context)] : []),
     ...(config.reconcile.everySeconds > 0 ? [reconcileInTurns(context, runs)] : []),
   ];
   const holder = randomUUID();

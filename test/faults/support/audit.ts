@@ -121,7 +121,8 @@ export async function inspectBlobs(cluster: Cluster): Promise<BlobReport> {
           cluster,
           `select blob_key as key from checkpoints where blob_key is not null
            union select blob_key from journal_fold_points where blob_key is not null
-           union select blob_key from event_segments where blob_key is not null`,
+           union select blob_key from event_segments where blob_key is not null
+           union select blob_key from version_pieces where blob_key is not null`,
         )
       ).map(({ key }) => key),
     );

@@ -4,6 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { type Cluster, startCluster } from '../../../testkit/cluster.ts';
 import { ToolUnavailableError } from '../../../testkit/toolchain/command.ts';
 import { SmallDisk } from '../../support/small-disk.ts';
+import { query } from './audit.ts';
 import { Chaos, randomOf } from './chaos.ts';
 import { CliPipeline } from './cli-pipeline.ts';
 import { type Clock, ClockShop } from './clocks.ts';
@@ -71,6 +72,8 @@ export async function startStorm(seed: number): Promise<Storm> {
       HOLDFAST_BLOB_RETENTION_SECONDS: '60',
       // Longer than a busy proxy takes to ask whether a replica is ready.
       HOLDFAST_DRAIN_SECONDS: '5',
+      HOLDFAST_ENCODE_VERSIONS: 'true',
+      HOLDFAST_ENCODE_BYTES_PER_SECOND: '100000000',
       HOLDFAST_DATABASE_TIMEOUT_MS: '10000',
       HOLDFAST_DATABASE_CONNECT_MS: '3000',
     },
@@ -90,6 +93,8 @@ export async function startStorm(seed: number): Promise<Storm> {
     onCrash: (part) => crashes.push(`${part.name}:\n${part.log.slice(-2_000)}`),
   });
   const wayToPostgres = way as unknown as WayToPostgres;
+  // At once, not after minutes, so that versions are encoded during the storm.
+  await query(cluster, 'alter table checkpoints alter column encode_at set default now()');
   const fragile = { gates, wayToPostgres, apiClocks, workerClocks, postgresClock, disk };
   const chaos = new Chaos(cluster, fragile, randomOf(seed));
   const { url, token, organization } = cluster;

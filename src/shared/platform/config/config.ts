@@ -132,6 +132,11 @@ function toConfig(settings: Settings) {
       delaySeconds: settings.HOLDFAST_EVENT_PACK_DELAY_SECONDS,
       backlogBytesPerSecond: settings.HOLDFAST_EVENT_BACKLOG_BYTES_PER_SECOND,
     },
+    /** Older versions are stored as what distinguishes them from others. */
+    encoding: {
+      isOn: settings.HOLDFAST_ENCODE_VERSIONS ?? embedded,
+      bytesPerSecond: settings.HOLDFAST_ENCODE_BYTES_PER_SECOND,
+    },
     journalGraceSeconds: settings.HOLDFAST_JOURNAL_GRACE_SECONDS,
     blobRetentionSeconds: settings.HOLDFAST_BLOB_RETENTION_SECONDS,
     /** `everySeconds` 0: no automatic runs. */

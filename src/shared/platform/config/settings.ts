@@ -214,6 +214,16 @@ export const Settings = Type.Object({
     maximum: 2 ** 40,
   }),
   HOLDFAST_SCRUB_DAYS: positive('Time within which each stored checkpoint is read back, in days.', 30, 3650),
+  HOLDFAST_ENCODE_VERSIONS: Type.Optional(
+    Type.Boolean({
+      description:
+        'Whether workers store older versions as what distinguishes them from others, which takes a small part of the space. A release that does not know this setting cannot read such versions: turn it on when all processes know it. Default true with the embedded database, otherwise false.',
+    }),
+  ),
+  HOLDFAST_ENCODE_BYTES_PER_SECOND: positive(
+    'Rate at which one worker does that, in bytes of their text per second. The default takes about a quarter of a core while there is something to do.',
+    4 * 1024 * 1024,
+  ),
   HOLDFAST_JOURNAL_GRACE_SECONDS: Type.Integer({
     description:
       'How long the journal of an update is kept after its state was stored and read back, in seconds. A damaged state can be rebuilt from it. 0 deletes it at once.',

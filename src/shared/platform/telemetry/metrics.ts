@@ -142,6 +142,17 @@ export function createMetrics() {
       labelNames: ['form'],
       registers,
     }),
+    versionsEncoded: new Counter({
+      name: 'holdfast_versions_encoded_total',
+      help: 'Older versions encoded against others: encoded, shared (an earlier version has the same bytes), or failed.',
+      labelNames: ['outcome'],
+      registers,
+    }),
+    versionBytesSaved: new Counter({
+      name: 'holdfast_version_bytes_saved_total',
+      help: 'Stored bytes that encoding older versions has saved.',
+      registers,
+    }),
     blobsSwept: new Counter({ name: 'holdfast_blobs_swept_total', help: 'Orphaned blobs deleted.', registers }),
     blobsAdopted: new Counter({
       name: 'holdfast_blobs_adopted_total',

@@ -1,0 +1,226 @@
+import { createHash, randomUUID } from 'node:crypto';
+import { parseArgs } from 'node:util';
+import { createContext } from '../src/shared/context.ts';
+import { bytesOf } from '../src/shared/documents/byte-source.ts';
+import { parseConfig } from '../src/shared/platform/config/config.ts';
+import { createLogger } from '../src/shared/platform/logger/logger.ts';
+import { createStackRepository } from '../src/shared/stacks/stack-repository.ts';
+import { recordVersion } from '../src/shared/states/record-version.ts';
+import { type OwnHoldfastServer, startOwnHoldfast } from '../testkit/holdfast-server.ts';
+import { pollUntil } from '../testkit/poll.ts';
+import { cpuSecondsOf, loadAverage, median, memoryOf, percentile, printTable, resetPeak } from './support/figures.ts';
+import { DataFolder } from './support/footprint.ts';
+import { RawClient } from './support/raw-client.ts';
+
+/**
+ * Measures the history of a stack whose state changes a little with each version: its size as whole documents and encoded, the cost of
+ * encoding it, and how long an export of any version takes before and after. Then the memory for encoding a large state.
+ * Usage: node bench/versions.ts [--versions 1000] [--megabytes 5] [--changed 0.01] [--large 100] [--opens 60]
+ */
+const { values } = parseArgs({
+  options: {
+    versions: { type: 'string', default: '1000' },
+    megabytes: { type: 'string', default: '5' },
+    changed: { type: 'string', default: '0.01' },
+    large: { type: 'string', default: '100' },
+    opens: { type: 'string', default: '60' },
+  },
+});
+
+const organization = 'dev-org';
+const changed = Number(values.changed);
+const mega = 1e6;
+const silent = createLogger({ level: 'silent' });
+
+/** A state of which each version has other outputs for some of the resources, chosen at random. */
+class ChangingState {
+  readonly #resources: string[] = [];
+  #random = 1;
+  #version = 1;
+
+  constructor(bytes: number) {
+    for (let size = 0; size < bytes; size += this.#resources.at(-1)?.length ?? 0) {
+      this.#resources.push(this.#resource(this.#resources.length));
+    }
+  }
+
+  /** The text of the current version; the next call returns that of the next one. */
+  next(): Buffer {
+    const head = `{"version":3,"deployment":{"manifest":{"time":"${new Date(1.7e12 + this.#version * 1e6).toISOString()}","magic":"","version":"v3.200.0"},"resources":[`;
+    const text = Buffer.from(`${head}${this.#resources.join(',')}]}}`);
+    this.#version++;
+    for (let count = Math.ceil(this.#resources.length * changed); count > 0; count--) {
+      this.#random = (Math.imul(this.#random, 1_103_515_245) + 12_345) >>> 0;
+      const at = this.#random % this.#resources.length;
+      this.#resources[at] = this.#resource(at);
+    }
+    return text;
+  }
+
+  /** About 1 kB: 100 bytes of inputs and 225 bytes of outputs do not compress. */
+  #resource(at: number): string {
+    const digest = (name: string, bytes: number): Buffer =>
+      Buffer.concat([0, 1, 2, 3].map((part) => createHash('sha512').update(`${at} ${name} ${part}`).digest())).subarray(
+        0,
+        bytes,
+      );
+    const inputs = {
+      bucket: `assets-${at}`,
+      tags: { team: 'platform', environment: 'production' },
+      policy: digest('in', 100).toString('hex'),
+    };
+    return JSON.stringify({
+      urn: `urn:pulumi:prod::shop::aws:s3/bucket:Bucket::assets-${at}`,
+      custom: true,
+      id: `assets-${at}-${digest('id', 4).toString('hex')}`,
+      type: 'aws:s3/bucket:Bucket',
+      inputs,
+      outputs: {
+        ...inputs,
+        arn: `arn:aws:s3:::assets-${at}`,
+        etag: digest(`out ${this.#version}`, 225).toString('base64'),
+      },
+      parent: 'urn:pulumi:prod::shop::pulumi:pulumi:Stack::shop-prod',
+      provider: 'urn:pulumi:prod::shop::pulumi:providers:aws::default_6_0_0::04da6b54-80e4-46f7-96ec-b56ff0331ba9',
+      propertyDependencies: { bucket: [], tags: [], policy: [] },
+    });
+  }
+}
+
+interface Stored {
+  readonly versions: number;
+  /** Bytes of documents in rows and blobs that are in use. */
+  readonly bytes: number;
+}
+
+async function storedOf(folder: DataFolder): Promise<Stored> {
+  const [row] = await folder.query(
+    `select count(*)::int as versions, sum(stored_bytes)::float8 as bytes from checkpoints`,
+  );
+  return row as unknown as Stored;
+}
+
+/** Adds versions to a stack as an import does, without HTTP, and returns the SHA-256 of each. */
+async function addVersions(
+  server: OwnHoldfastServer,
+  stack: string,
+  state: ChangingState,
+  count: number,
+): Promise<string[]> {
+  const databaseUrl = await folder.databaseUrl();
+  const config = parseConfig({ HOLDFAST_DATABASE_URL: databaseUrl, HOLDFAST_DATA_DIR: server.dataDir });
+  const { id } = JSON.parse(await client.once('GET', stack)) as { id: string };
+  await using context = await createContext(config, { databaseUrl, masterKeys: null }, { logger: silent });
+  const digests: string[] = [];
+  for (let version = 1; version <= count; version++) {
+    const document = await context.documents.save(bytesOf(state.next()));
+    digests.push(document.sha256.toString('hex'));
+    await context.db.inTransaction(async (tx) => {
+      const locked = await createStackRepository(tx).lockById(id);
+      if (!locked) throw new Error('The stack is gone');
+      const record = { updateId: randomUUID(), kind: 'import', message: '', requestedBy: null } as const;
+      await recordVersion(tx, locked, { ...record, state: { document, resourceCount: 0 } });
+    });
+  }
+  return digests;
+}
+
+/** Exports versions spread over all of them and checks their bytes. Returns how long each took, in ms. */
+async function openSome(client: RawClient, stack: string, digests: readonly string[]): Promise<number[]> {
+  const times: number[] = [];
+  const count = Math.min(Number(values.opens), digests.length - 1);
+  for (let at = 0; at < count; at++) {
+    const index = Math.floor((at * (digests.length - 1)) / count);
+    const begun = performance.now();
+    const text = await client.once('GET', `${stack}/export/${index + 1}`);
+    times.push(performance.now() - begun);
+    if (createHash('sha256').update(text).digest('hex') !== digests[index])
+      throw new Error(`Version ${index + 1} is wrong`);
+  }
+  return times;
+}
+
+/** Makes all versions due, waits until they are encoded, and returns the cost. */
+async function encode(server: OwnHoldfastServer, folder: DataFolder) {
+  await resetPeak(server.pid());
+  const before = await memoryOf(server.pid());
+  const [cpu, begun] = [await cpuSecondsOf(server.pid()), performance.now()];
+  await folder.query("update checkpoints set encode_at = 'epoch' where codec <> 'pieces'");
+  const isDone = async (): Promise<boolean> => {
+    const [row] = await folder.query('select count(*)::int as due from checkpoints where encode_at <= now()');
+    return row?.['due'] === 0;
+  };
+  await pollUntil('all versions are encoded', isDone, { timeoutMs: 3_600_000, everyMs: 1_000 });
+  return {
+    seconds: (performance.now() - begun) / 1000,
+    cpuSeconds: (await cpuSecondsOf(server.pid())) - cpu,
+    idleMemory: before.now,
+    peakMemory: (await memoryOf(server.pid())).peak,
+  };
+}
+
+await using server = await startOwnHoldfast({
+  HOLDFAST_SWEEP_SECONDS: '1',
+  HOLDFAST_ENCODE_BYTES_PER_SECOND: '1000000000000',
+  HOLDFAST_SCRUB_BYTES_PER_SECOND: '0',
+});
+const client = new RawClient(server.url, server.token);
+const folder = new DataFolder(server.dataDir);
+console.log(`load ${await loadAverage()}`);
+
+const count = Number(values.versions);
+const stack = await client.createStack(organization, 'bench', 'changing');
+const digests = await addVersions(server, stack, new ChangingState(Number(values.megabytes) * mega), count);
+console.log(`${count} versions stored, load ${await loadAverage()}`);
+const whole = await storedOf(folder);
+const opensWhole = await openSome(client, stack, digests);
+const cost = await encode(server, folder);
+const encoded = await storedOf(folder);
+const opens = await openSome(client, stack, digests);
+const [depths] = await folder.query(
+  'select max(depth)::int as deepest, count(*)::int as pieces, count(*) filter (where depth = 0)::int as alone from version_pieces',
+);
+const [rows] = await folder.query(
+  "select (pg_total_relation_size('version_pieces') + pg_total_relation_size('checkpoint_pieces'))::float8 as bytes",
+);
+printTable(
+  ['', 'whole', 'encoded'],
+  [
+    [`bytes of ${whole.versions} versions, MB`, whole.bytes / mega, encoded.bytes / mega],
+    ['export of any version, p50, ms', median(opensWhole), median(opens)],
+    ['p95, ms', percentile(opensWhole, 0.95), percentile(opens, 0.95)],
+    ['longest, ms', Math.max(...opensWhole), Math.max(...opens)],
+  ],
+);
+printTable(
+  ['encoding', ''],
+  [
+    ['wall, s', cost.seconds],
+    ['CPU per version, ms', (1000 * cost.cpuSeconds) / count],
+    ['RSS before, peak, MB', `${cost.idleMemory.toFixed(0)}, ${cost.peakMemory.toFixed(0)}`],
+    ['pieces, compressed alone, deepest chain', `${depths?.['pieces']}, ${depths?.['alone']}, ${depths?.['deepest']}`],
+    ['tables of pieces with indexes, MB', (rows?.['bytes'] as number) / mega],
+  ],
+);
+
+const largeBytes = Number(values.large) * mega;
+if (largeBytes > 0) {
+  const largeStack = await client.createStack(organization, 'bench', 'large');
+  const largeDigests = await addVersions(server, largeStack, new ChangingState(largeBytes), 4);
+  await server.stop();
+  await server.restart();
+  const largeBefore = await storedOf(folder);
+  const largeCost = await encode(server, folder);
+  const largeAfter = await storedOf(folder);
+  const largeOpens = await openSome(client, largeStack, largeDigests);
+  printTable(
+    [`${values.large} MB, 3 versions of 4 encoded`, ''],
+    [
+      ['bytes before, after, MB', `${(largeBefore.bytes / mega).toFixed(1)}, ${(largeAfter.bytes / mega).toFixed(1)}`],
+      ['CPU per version, s', largeCost.cpuSeconds / 3],
+      ['RSS before, peak, MB', `${largeCost.idleMemory.toFixed(0)}, ${largeCost.peakMemory.toFixed(0)}`],
+      ['export, longest, ms', Math.max(...largeOpens)],
+    ],
+  );
+}
+console.log(`load ${await loadAverage()}`);

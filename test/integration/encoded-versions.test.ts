@@ -1,0 +1,156 @@
+import { writeFile } from 'node:fs/promises';
+import { afterEach, expect, test } from '@jest/globals';
+import { checkDocuments } from '../../src/shared/states/check-documents.ts';
+import { VersionRestorer } from '../../src/shared/states/version-restorer.ts';
+import { Scrubber } from '../../src/workers/maintenance/scrub.ts';
+import { blobFile, flipBit } from '../support/damage.ts';
+import { query } from '../support/database.ts';
+import {
+  encodeAll,
+  exportVersion,
+  exportVersions,
+  importVersion,
+  importVersions,
+  stateOf,
+  versionsOf,
+} from '../support/encode-versions.ts';
+import { creation } from '../support/journal-entries.ts';
+import { exportedNames } from '../support/stack-state.ts';
+import { createStack, ok, startUpdate, type TestStack } from '../support/state.ts';
+import { createTestApp, type TestApp, type TestResponse } from '../support/test-app.ts';
+import { append, complete } from '../support/update-calls.ts';
+
+// What reads, checks and repairs documents does so with encoded versions.
+
+let app: TestApp;
+afterEach(() => app[Symbol.asyncDispose]());
+
+async function createApp(settings: Record<string, string> = {}): Promise<void> {
+  const common = { HOLDFAST_ENCODE_BYTES_PER_SECOND: '1000000000000', HOLDFAST_INLINE_BYTES: '250' };
+  app = await createTestApp({ settings: { ...common, ...settings } });
+}
+
+interface Piece {
+  readonly id: string;
+  readonly inline_bytes: Buffer | null;
+  readonly blob_key: string | null;
+}
+
+/** The pieces that only this version has, and on which later ones depend. */
+async function ownPieces(stack: TestStack, version: number): Promise<Piece[]> {
+  const id = (await versionsOf(app, stack))[version - 1]?.id;
+  return query<Piece>(
+    app,
+    `select p.id, p.inline_bytes, p.blob_key from checkpoint_pieces c join version_pieces p on p.id = c.piece_id
+     where c.checkpoint_id = $1 and exists (select 1 from version_pieces d where d.base_id = p.id)
+       and not exists (select 1 from checkpoint_pieces o where o.piece_id = p.id and o.checkpoint_id <> $1)`,
+    [id],
+  );
+}
+
+async function damage({ id, inline_bytes, blob_key }: Piece): Promise<void> {
+  if (inline_bytes) {
+    const bytes = flipBit(inline_bytes, inline_bytes.length >> 1, 2);
+    await query(app, 'update version_pieces set inline_bytes = $2 where id = $1', [id, bytes]);
+  } else {
+    await writeFile(await blobFile(app, blob_key as string), 'not the bytes of a piece');
+  }
+}
+
+const tryExport = (stack: TestStack, version: number): Promise<TestResponse> =>
+  app.call('GET', `${stack.path}/export/${version}`, { auth: stack.auth });
+
+async function readable(stack: TestStack, count: number): Promise<number[]> {
+  const answers = await Promise.all(Array.from({ length: count }, (_, at) => tryExport(stack, at + 1)));
+  return answers.flatMap(({ status }, at) => (status === 200 ? [at + 1] : []));
+}
+
+/** As an hour later. */
+const letChecksBeDue = (): Promise<unknown> =>
+  query(app, "update checkpoints set checked_at = now() - interval '2 hours' where damaged_at is not null");
+
+test('a damaged piece makes its chain unreadable, and nothing else; later versions do not refer to it', async () => {
+  await createApp();
+  const stack = await createStack(app);
+  const texts = await importVersions(app, stack, 10);
+  await encodeAll(app);
+  // The sixth is the second of its group: the seventh and the eighth refer to it, the ninth begins another chain.
+  const [piece] = await ownPieces(stack, 6);
+  await damage(piece as Piece);
+  const left = await readable(stack, 10);
+  expect(left).toEqual(expect.arrayContaining([1, 2, 3, 4, 5, 9, 10]));
+  expect(left).not.toContain(6);
+  const answer = await tryExport(stack, 6);
+  expect(answer.status).toBe(500);
+  expect(answer.json.message).toContain(`at version 6 is damaged`);
+  // Encoded next, over a base that is readable.
+  await importVersion(app, stack, stateOf(60, { 50: 'later' }));
+  await encodeAll(app);
+  expect(await exportVersion(app, stack, 10)).toBe(texts[9]);
+  const checked = await checkDocuments(app.context, null);
+  expect(checked.unrepaired.length).toBe(10 - left.length);
+});
+
+test('a damaged piece is replaced from a copy of its version, and those that refer to it are readable again', async () => {
+  await createApp();
+  const stack = await createStack(app);
+  const texts = await importVersions(app, stack, 8);
+  await encodeAll(app);
+  for (const piece of await ownPieces(stack, 5)) await damage(piece);
+  const before = await readable(stack, 8);
+  expect(before).not.toContain(5);
+  // The same state, in another stack, as a whole.
+  await importVersion(app, await createStack(app), texts[4] as string);
+  await letChecksBeDue();
+  await new Scrubber(app.context, { bytesPerSecond: 1e9, periodSeconds: 86_400 }).run(60_000);
+  await letChecksBeDue();
+  expect(await exportVersions(app, stack, 8)).toEqual(texts);
+  expect((await checkDocuments(app.context, null)).unrepaired).toEqual([]);
+});
+
+test('a state is rebuilt from its journal over an encoded version', async () => {
+  await createApp();
+  const stack = await createStack(app);
+  await importVersions(app, stack, 2);
+  const update = await startUpdate(app, stack, { journal: true });
+  await ok(append(app, update, creation(1, 'new', stack)));
+  await ok(complete(app, update));
+  await app.context.compactor.compact(update.id);
+  const names = await exportedNames(app, stack, 3);
+  expect(names).toContain('new');
+  await importVersion(app, stack, stateOf(3));
+  await encodeAll(app);
+  const versions = await versionsOf(app, stack);
+  expect(versions.map(({ codec }) => codec)).toEqual(['pieces', 'pieces', 'pieces', 'zstd']);
+  const pieces = await query<Piece>(
+    app,
+    `select p.id, p.inline_bytes, p.blob_key from checkpoint_pieces c join version_pieces p on p.id = c.piece_id
+     where c.checkpoint_id = $1 and not exists (
+       select 1 from checkpoint_pieces o where o.piece_id = p.id and o.checkpoint_id <> $1)`,
+    [versions[2]?.id],
+  );
+  expect(pieces.length).toBeGreaterThan(0);
+  for (const piece of pieces) await damage(piece);
+  expect(await exportedNames(app, stack, 3)).toEqual(names);
+  expect((await checkDocuments(app.context, null)).unrepaired).toEqual([]);
+});
+
+test('an encoded version can be restored', async () => {
+  await createApp();
+  const stack = await createStack(app);
+  const texts = await importVersions(app, stack, 3);
+  await encodeAll(app);
+  const { id } = (await ok(app.call('GET', stack.path, { auth: stack.auth }))).json as { id: string };
+  expect(await new VersionRestorer(app.context).restore(id, 1)).toBe(4);
+  expect(await exportVersion(app, stack, 4)).toBe(texts[0]);
+});
+
+test('what was sealed stays sealed', async () => {
+  await createApp({ HOLDFAST_SEAL_DOCUMENTS: 'true' });
+  const stack = await createStack(app);
+  const texts = await importVersions(app, stack, 4);
+  await encodeAll(app);
+  const codecs = await query(app, 'select distinct codec, inline_bytes is null as "inBlob" from version_pieces');
+  expect(codecs).toEqual([{ codec: 'zstd+sealed', inBlob: true }]);
+  expect(await exportVersions(app, stack, 4)).toEqual(texts);
+});
