@@ -73,6 +73,59 @@ test('pages continue without gaps or repeats, and the last has no token', async 
   expect(new Set(seen).size).toBe(20_021);
 });
 
+test('a page continues after any stack, with each filter, where names repeat', async () => {
+  const auth = `token ${await app.createUser('borders-a', 'member', 'borders')}`;
+  await app.createUser('borders-b', 'viewer', 'borders');
+  await query(
+    app,
+    `with made as (
+       insert into projects (organization_id, name)
+       select o.id, p from organizations o, unnest('{p,q,r}'::text[]) p where o.name like 'borders-%' returning id, name)
+     insert into stacks (project_id, name, tags)
+     select made.id, n, case when made.name = 'q' then '{"team":"x"}' else '{"team":"y","zone":"eu"}' end
+     from made, unnest('{a,b,p}'::text[]) n`,
+  );
+  for (const filter of ['', 'organization=borders-b', 'project=q', 'tagName=zone', 'tagName=team&tagValue=x']) {
+    const all = await list(auth, filter);
+    expect(all).toEqual(all.toSorted());
+    for (const [at, name] of all.entries()) {
+      const token = Buffer.from(name).toString('base64url');
+      expect(await list(auth, `${filter}&continuationToken=${token}`)).toEqual(all.slice(at + 1));
+    }
+  }
+  // A place between stacks: the one that it names is gone.
+  const token = Buffer.from('borders-a/q/aa').toString('base64url');
+  expect((await list(auth, `organization=borders-a&continuationToken=${token}`))[0]).toBe('borders-a/q/b');
+});
+
+test('one page covers many organizations, some without stacks, some with many or with large tags', async () => {
+  const auth = `token ${await app.createUser('many-000', 'member', 'many')}`;
+  await query(
+    app,
+    `insert into organizations (name) select 'many-' || lpad(n::text, 3, '0') from generate_series(1, 210) n`,
+  );
+  await query(
+    app,
+    `insert into memberships (organization_id, user_id, role) select o.id, u.id, 'viewer' from organizations o, users u
+     where u.login = 'many' and o.name like 'many-%' on conflict do nothing`,
+  );
+  await query(
+    app,
+    `with made as (
+       insert into projects (organization_id, name)
+       select id, 'p' from organizations where name like 'many-%' and right(name, 1) in ('3', '7', '9') returning id, organization_id)
+     insert into stacks (project_id, name, tags)
+     select made.id, 's' || lpad(n::text, 5, '0'), case when o.name = 'many-107' then big.tags else '{}' end
+     from made join organizations o on o.id = made.organization_id,
+       (select json_object_agg('t' || n, repeat('x', 250))::text as tags from generate_series(1, 190) n) big,
+       generate_series(1, case o.name when 'many-103' then 1050 when 'many-107' then 60 else 2 end) n`,
+  );
+  const all = await list(auth);
+  expect(all).toHaveLength(61 * 2 + 1050 + 60);
+  expect(all).toEqual(all.toSorted());
+  expect(new Set(all).size).toBe(all.length);
+});
+
 test('a page that is exactly full is the last', async () => {
   const auth = `token ${await app.createUser('full', 'member')}`;
   await create(auth, 'full/p', 'only');

@@ -19,7 +19,8 @@ import type {
   StartUpdateResponse,
 } from '../../shared/protocol/updates.ts';
 import { formatStackRef } from '../../shared/stacks/names.ts';
-import type { StackListRow, StackRow } from '../../shared/stacks/stack-repository.ts';
+import type { StackListRow } from '../../shared/stacks/stack-list-repository.ts';
+import type { StackRow } from '../../shared/stacks/stack-repository.ts';
 import { readTags } from '../../shared/stacks/tags.ts';
 import type { UpdateInfoRow } from '../../shared/updates/history-repository.ts';
 import { isActive, type UpdateStatus } from '../../shared/updates/update-state.ts';

@@ -1,4 +1,4 @@
-import type { StackListRow } from '../../shared/stacks/stack-repository.ts';
+import type { StackListRow } from '../../shared/stacks/stack-list-repository.ts';
 
 /**
  * A page of the stack list as JSON. `chunks` yields rows and returns the token of the next page, or null on the last page. The

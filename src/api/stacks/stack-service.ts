@@ -8,7 +8,12 @@ import { violatedConstraint } from '../../shared/platform/db/sqlstate.ts';
 import { ForbiddenError, InvalidRequestError, NotFoundError } from '../../shared/platform/errors/errors.ts';
 import { assertStackRef, formatStackRef, parseQualifiedName, type StackRef } from '../../shared/stacks/names.ts';
 import { stackExists, stackNotFound } from '../../shared/stacks/stack-errors.ts';
-import { createStackRepository, type StackListRow, type StackRow } from '../../shared/stacks/stack-repository.ts';
+import {
+  createStackListRepository,
+  type StackListRepository,
+  type StackListRow,
+} from '../../shared/stacks/stack-list-repository.ts';
+import { createStackRepository, type StackRow } from '../../shared/stacks/stack-repository.ts';
 import type { Tags } from '../../shared/stacks/tags.ts';
 import { reclaimStack } from '../../shared/states/reclaim-stack.ts';
 import { assertNothingPending, recordInitialState } from '../../shared/states/record-version.ts';
@@ -42,14 +47,18 @@ const pageBytes = 16 * 1024 * 1024;
 /** Maximum number of stacks, and bytes, of a page that are read and held at once. */
 const chunkSize = 1_000;
 const chunkBytes = 1024 * 1024;
+/** Maximum number of organizations that one statement searches. */
+const organizationsAtOnce = 100;
 
 /** Creates, finds, lists, tags and deletes stacks. */
 export class StackService {
   readonly #context: ApiContext;
   readonly #reclaim: UpdateService['reclaim'];
+  readonly #lists: StackListRepository;
 
   constructor(context: ApiContext, reclaim: UpdateService['reclaim']) {
     this.#context = context;
+    this.#lists = createStackListRepository(context.db);
     this.#reclaim = reclaim;
   }
 
@@ -115,24 +124,36 @@ export class StackService {
   /** Yields a page of the stacks in the caller's organizations, in chunks. Returns the next page's token, or null. */
   async *list(caller: Caller, query: StackListQuery): AsyncGenerator<readonly StackListRow[], string | null> {
     let after = query.continuationToken === null ? null : decodeContinuation(query.continuationToken);
+    const place = { name: query.organization, from: after?.organization ?? null };
+    let organizations = await this.#lists.listOrganizations(caller.userId, place);
     let stacks = 0;
     let bytes = 0;
+    let rowsAtOnce = chunkSize;
     while (stacks < pageSize && bytes < pageBytes) {
-      const limit = Math.min(chunkSize, pageSize - stacks);
-      const rows = await this.#context.stacks.list({
+      const limit = Math.min(rowsAtOnce, pageSize - stacks);
+      const asked = organizations.slice(0, organizationsAtOnce);
+      if (asked.length === 0) return null;
+      const rows = await this.#lists.list({
         ...query,
-        userId: caller.userId,
-        after,
+        organizations: asked,
+        after: after?.organization === asked[0]?.name ? after : null,
         limit: limit + 1,
         maxBytes: Math.min(chunkBytes, pageBytes - bytes),
       });
       const chunk = rows.slice(0, limit);
       const last = chunk.at(-1);
-      if (last) yield chunk;
-      if (!last || last.found <= chunk.length) return null;
-      after = { organization: last.organization, project: last.project, stack: last.stack };
-      stacks += chunk.length;
-      bytes += chunk.reduce((sum, row) => sum + row.bytes, 0);
+      if (last) {
+        yield chunk;
+        after = { organization: last.organization, project: last.project, stack: last.stack };
+        stacks += chunk.length;
+        bytes += chunk.reduce((sum, row) => sum + row.bytes, 0);
+      }
+      const isCut = last !== undefined && last.found > chunk.length;
+      const next = isCut ? organizations.findIndex(({ name }) => name === last.organization) : asked.length;
+      organizations = organizations.slice(next);
+      if (organizations.length === 0) return null;
+      // Large tags end a chunk early, and what was found beyond its end is found again.
+      rowsAtOnce = isCut && chunk.length < limit ? Math.min(chunkSize, chunk.length * 2) : chunkSize;
     }
     return after && Buffer.from(formatStackRef(after)).toString('base64url');
   }

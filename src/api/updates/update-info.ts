@@ -18,8 +18,9 @@ export async function* historyJson(
 ): AsyncGenerator<string> {
   let before: number | null = null;
   let remaining = page?.limit ?? Number.POSITIVE_INFINITY;
+  let rowsAtOnce = chunkRows;
   for (let offset = page?.offset ?? 0; remaining > 0; offset = 0) {
-    const limit = Math.min(remaining, chunkRows);
+    const limit = Math.min(remaining, rowsAtOnce);
     const rows: readonly UpdateInfoRow[] = await history.list(
       stackId,
       { before, offset, previews },
@@ -32,6 +33,8 @@ export async function* historyJson(
     }
     if (rows.length === 0) return;
     remaining -= rows.length;
+    // Large texts end a chunk early, and what was found beyond its end is found again.
+    rowsAtOnce = rows.length < limit ? Math.min(chunkRows, rows.length * 2) : chunkRows;
   }
 }
 

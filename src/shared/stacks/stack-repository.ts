@@ -25,39 +25,6 @@ const HeadRow = Type.Object({
 
 const OperationRow = Type.Object({ kind: Type.String(), author: Type.String(), startedAt: Timestamp });
 
-const StackListRow = Type.Object({
-  id: Type.String(),
-  organization: Type.String(),
-  project: Type.String(),
-  stack: Type.String(),
-  tags: Type.String(),
-  stackVersion: Type.Integer(),
-  activeUpdateId: Nullable(Type.String()),
-  resourceCount: Nullable(Type.Integer()),
-  lastKind: Nullable(Type.String()),
-  lastStatus: Nullable(Type.String()),
-  lastStartedAt: Nullable(Timestamp),
-  /** Number of stacks found, up to `limit`, before `maxBytes` cuts the list. */
-  found: Type.Integer(),
-  /** Size that counts towards `maxBytes`. */
-  bytes: Type.Integer(),
-});
-export type StackListRow = Row<typeof StackListRow>;
-
-/** Filter for a list of stacks. All given conditions must hold. */
-export interface StackFilter {
-  readonly userId: string;
-  readonly organization: string | null;
-  readonly project: string | null;
-  readonly tagName: string | null;
-  readonly tagValue: string | null;
-  /** Stacks after this one, in the order of their qualified names. */
-  readonly after: StackRef | null;
-  readonly limit: number;
-  /** Limit for tags and names together. At least one stack is always listed. */
-  readonly maxBytes: number;
-}
-
 const IdRow = Type.Object({ id: Type.String() });
 
 export type StackRepository = ReturnType<typeof createStackRepository>;
@@ -178,38 +145,5 @@ export function createStackRepository(db: Queryable) {
         select u.kind, coalesce(a.login, '') as author, coalesce(u.started_at, u.created_at) as "startedAt"
         from stacks s join updates u on u.id = s.active_update_id left join users a on a.id = u.requested_by
         where s.id = ${stackId}`),
-
-    list: (filter: StackFilter) =>
-      db.any(sql.rows(StackListRow)`
-        /* stacks.list */
-        select m.id, m.organization, m.project, m.stack, m.tags, m.stack_version as "stackVersion",
-               m.active_update_id as "activeUpdateId", c.resource_count as "resourceCount", u.kind as "lastKind",
-               u.status as "lastStatus", coalesce(u.started_at, u.created_at) as "lastStartedAt", m.found, m.bytes
-        from (
-          select page.*, count(*) over () as found, sum(bytes) over (order by place) as total
-          from (
-            select row_number() over (order by o.name, p.name, s.name) as place, octet_length(s.tags) + 1000 as bytes, s.id,
-                   o.name as organization, p.name as project, s.name as stack, s.tags, s.stack_version, s.active_update_id,
-                   s.checkpoint_id
-            from memberships m
-            join organizations o on o.id = m.organization_id
-            join projects p on p.organization_id = o.id
-            join stacks s on s.project_id = p.id
-            where m.user_id = ${filter.userId} and s.deleted_at is null
-              and (${filter.organization}::text is null or o.name = ${filter.organization})
-              and (${filter.project}::text is null or p.name = ${filter.project})
-              and (${filter.tagName}::text is null or (s.tags::json ->> ${filter.tagName}) is not null)
-              and (${filter.tagValue}::text is null or (s.tags::json ->> ${filter.tagName}) = ${filter.tagValue})
-              and (${filter.after === null} or (o.name, p.name, s.name) >
-                   (${filter.after?.organization ?? ''}, ${filter.after?.project ?? ''}, ${filter.after?.stack ?? ''}))
-            order by place limit ${filter.limit}
-          ) page
-        ) m
-        left join checkpoints c on c.id = m.checkpoint_id
-        left join lateral (
-          select kind, status, started_at, created_at from updates
-          where stack_id = m.id and not dry_run and kind <> 'preview' order by number desc limit 1
-        ) u on true
-        where m.total <= ${filter.maxBytes} or m.place = 1 order by m.place`),
   };
 }

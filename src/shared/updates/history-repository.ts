@@ -56,7 +56,8 @@ export function createHistoryRepository(db: Queryable) {
     m.base_stack_version as "baseStackVersion", case when m.bytes <= ${maxBytes} then m.message end as message,
     case when m.bytes <= ${maxBytes} then m.environment end as environment,
     case when m.bytes <= ${maxBytes} then m.config end as config,
-    case when m.bytes <= ${maxBytes} then m.resource_changes end as "resourceChanges", c.resource_count as "resourceCount",
+    case when m.bytes <= ${maxBytes} then m.resource_changes end as "resourceChanges", 
+    (select c.resource_count from checkpoints c where c.id = m.checkpoint_id) as "resourceCount",
     m.created_at as "createdAt", m.started_at as "startedAt", m.ended_at as "endedAt"`;
   const inStack = (id: string, ref: StackRef) => sql.fragment`
     u.id = ${id} and exists (
@@ -73,26 +74,30 @@ export function createHistoryRepository(db: Queryable) {
       stackId: string,
       { before, offset, previews }: { before: number | null; offset: number; previews: boolean },
       { limit, maxBytes, wholeBytes }: { limit: number; maxBytes: number; wholeBytes: number },
-    ) =>
-      db.any(sql.rows(UpdateInfoRow)`
+    ) => {
+      const listed = sql.fragment`
+        u.stack_id = ${stackId} ${previews ? sql.fragment`` : sql.fragment`and not u.dry_run and u.kind <> 'preview'`}
+        and (${before}::bigint is null or u.number < ${before}::bigint)`;
+      // The rows before the page are counted in the index alone.
+      const page =
+        offset === 0
+          ? sql.fragment``
+          : sql.fragment`and u.number <= (select u.number from updates u where ${listed} order by u.number desc limit 1 offset ${offset})`;
+      return db.any(sql.rows(UpdateInfoRow)`
         /* history.list */ select ${shown(wholeBytes)}
         from (
           select *, sum(bytes) over (order by number desc) as total
-          from (
-            select ${columns} from updates u
-            where u.stack_id = ${stackId} ${previews ? sql.fragment`` : sql.fragment`and not u.dry_run and u.kind <> 'preview'`}
-              and (${before}::bigint is null or u.number < ${before}::bigint)
-            order by u.number desc limit ${limit} offset ${offset}
-          ) next
-        ) m left join checkpoints c on c.id = m.checkpoint_id
+          from (select ${columns} from updates u where ${listed} ${page} order by u.number desc limit ${limit}) next
+        ) m
         where m.total <= ${maxBytes} or m.total = m.bytes
-        order by m.number desc`),
+        order by m.number desc`);
+    },
 
     /** The update, if it belongs to that stack. */
     find: (id: string, ref: StackRef, maxBytes: number) =>
       db.maybeOne(sql.rows(UpdateInfoRow)`
         /* history.find */ select ${shown(maxBytes)}
-        from (select ${columns} from updates u where ${inStack(id, ref)}) m left join checkpoints c on c.id = m.checkpoint_id`),
+        from (select ${columns} from updates u where ${inStack(id, ref)}) m`),
 
     findStatus: (id: string, ref: StackRef) =>
       db.maybeOne(sql.rows(UpdateStatusRow)`

@@ -1,9 +1,11 @@
 import { existsSync, readdirSync } from 'node:fs';
 import path from 'node:path';
-import { runner } from 'node-pg-migrate';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { PG_MIGRATE_LOCK_ID, runner } from 'node-pg-migrate';
 import type pg from 'pg';
 import { OperatorError } from '../errors/errors.ts';
 import type { Logger } from '../logger/logger.ts';
+import { loadMigrationFiles } from './migration-files.ts';
 import { type PostgresStart, withPostgresAtStart } from './postgres-start.ts';
 
 const migrationsTable = 'holdfast_migrations';
@@ -14,8 +16,10 @@ export class PendingMigrationsError extends OperatorError {
   override readonly name = 'PendingMigrationsError';
 }
 
+const lockPollMs = 200;
+
 /**
- * Applies all pending migrations of `migrations/`, each in its own transaction. Concurrent runs wait for each other
+ * Applies all pending migrations of `migrations/`, each as `loadMigrationFiles` says. Concurrent runs wait for each other
  * (advisory lock). A run that loses Postgres resumes when it is available again. Returns the applied names.
  */
 export async function migrate(start: PostgresStart): Promise<string[]> {
@@ -25,21 +29,38 @@ export async function migrate(start: PostgresStart): Promise<string[]> {
 }
 
 async function applyPending(dbClient: pg.Client, logger: Logger): Promise<string[]> {
+  await lockMigrations(dbClient);
   const applied = await runner({
     dbClient,
     dir: migrationsDir,
     migrationsTable,
     direction: 'up',
     singleTransaction: false,
-    advisoryLockMode: 'wait',
+    noLock: true,
+    migrationLoaderStrategies: [{ extensions: ['.sql'], loader: loadMigrationFiles }],
     logger: {
       debug: (text) => logger.debug(text),
       info: (text) => logger.debug(text),
-      warn: (text) => logger.warn(text),
+      // Its only warning in this mode: a migration runs without a transaction, as its file says.
+      warn: (text) => logger.debug(text),
       error: (text) => logger.error(text),
     },
   });
   return applied.map((migration) => migration.name);
+}
+
+/**
+ * Takes the lock under which one process migrates at a time; the end of the session releases it. By polling: an index that
+ * another run creates concurrently would wait for our statement, and our statement for its lock.
+ */
+async function lockMigrations(client: pg.Client): Promise<void> {
+  for (;;) {
+    const { rows } = await client.query<{ held: boolean }>(
+      `select pg_try_advisory_lock(${PG_MIGRATE_LOCK_ID}) as held`,
+    );
+    if (rows[0]?.held) return;
+    await sleep(lockPollMs);
+  }
 }
 
 /**

@@ -1,0 +1,31 @@
+import { readFile } from 'node:fs/promises';
+import type { RunnerOption } from 'node-pg-migrate';
+
+type Loader = Exclude<NonNullable<RunnerOption['migrationLoaderStrategies']>[number]['loader'], string>;
+
+const withoutTransaction = /^-- Without a transaction$/m;
+const nextStatement = /^-- Next statement$/m;
+
+/**
+ * Loads the SQL files. Each runs in one transaction, except those that contain the line `-- Without a transaction`: these
+ * run statement by statement, separated by lines `-- Next statement`, and must tolerate that they are run again after a
+ * failure halfway.
+ */
+export const loadMigrationFiles: Loader = (files) =>
+  Promise.all(
+    files.map(async (file) => {
+      const text = await readFile(file, 'utf8');
+      const statements = withoutTransaction.test(text) ? text.split(nextStatement) : null;
+      return {
+        id: file,
+        filePaths: [file],
+        actions: {
+          up: (pgm) => {
+            if (statements) pgm.noTransaction();
+            for (const statement of statements ?? [text]) pgm.sql(statement);
+          },
+          down: false as const,
+        },
+      };
+    }),
+  );

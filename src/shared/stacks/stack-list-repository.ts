@@ -1,0 +1,114 @@
+import { Type } from 'typebox';
+import { type Queryable, type Row, sql } from '../platform/db/sql.ts';
+import { Nullable, Timestamp } from '../platform/schema/standard-schema.ts';
+import type { StackRef } from './names.ts';
+
+const OrganizationRow = Type.Object({ id: Type.String(), name: Type.String() });
+export type ListedOrganization = Row<typeof OrganizationRow>;
+
+const StackListRow = Type.Object({
+  id: Type.String(),
+  organization: Type.String(),
+  project: Type.String(),
+  stack: Type.String(),
+  tags: Type.String(),
+  stackVersion: Type.Integer(),
+  activeUpdateId: Nullable(Type.String()),
+  resourceCount: Nullable(Type.Integer()),
+  lastKind: Nullable(Type.String()),
+  lastStatus: Nullable(Type.String()),
+  lastStartedAt: Nullable(Timestamp),
+  /** Number of stacks found, up to `limit`, before `maxBytes` cuts the list. */
+  found: Type.Integer(),
+  /** Size that counts towards `maxBytes`. */
+  bytes: Type.Integer(),
+});
+export type StackListRow = Row<typeof StackListRow>;
+
+/** Filter for a list of stacks. All given conditions must hold. */
+export interface StackFilter {
+  /** In order of their names. */
+  readonly organizations: readonly ListedOrganization[];
+  readonly project: string | null;
+  readonly tagName: string | null;
+  readonly tagValue: string | null;
+  /** In the first organization, only stacks after this one. */
+  readonly after: StackRef | null;
+  readonly limit: number;
+  /** Limit for tags and names together. At least one stack is always listed. */
+  readonly maxBytes: number;
+}
+
+export type StackListRepository = ReturnType<typeof createStackListRepository>;
+
+/** Lists stacks in the order of their qualified names, from `stack_listings`. */
+export function createStackListRepository(db: Queryable) {
+  /** The rows of one organization `o`, in the order of a unique index. */
+  const matches = ({ project, tagName, tagValue, after }: StackFilter) => {
+    const listedUnder =
+      tagName !== null && tagValue !== null
+        ? sql.fragment`l.tag_name = ${tagName} and l.tag_name <> '' and l.tag_value = ${tagValue}`
+        : sql.fragment`l.tag_name = ${tagName ?? ''}`;
+    const ofFirst = (value: string) => sql.fragment`case when o.at = 1 then ${value} else '' end`;
+    // With the project in the row comparison too, Postgres would begin at its first stack.
+    const place =
+      project === null
+        ? sql.fragment`(l.project_name, l.stack_name) > (${ofFirst(after?.project ?? '')}, ${ofFirst(after?.stack ?? '')})`
+        : sql.fragment`l.project_name = ${project} and (o.at > 1 or ${after?.project ?? ''} <= ${project})
+            and l.stack_name > ${ofFirst(after?.project === project ? after.stack : '')}`;
+    return sql.fragment`l.organization_id = o.id and ${listedUnder} and ${place}`;
+  };
+
+  return {
+    /** The user's organizations in order of their names: one of them or all, from the name `from` on. */
+    listOrganizations: (userId: string, { name, from }: { name: string | null; from: string | null }) =>
+      db.any(sql.rows(OrganizationRow)`
+        /* stackLists.listOrganizations */
+        select o.id, o.name from memberships m join organizations o on o.id = m.organization_id
+        where m.user_id = ${userId} and (${name}::text is null or o.name = ${name})
+          and (${from}::text is null or o.name >= ${from})
+        order by o.name`),
+
+    /**
+     * A page of stacks. Reads no more rows than it returns, in each table: an organization only when those before it do not fill
+     * the page, and by lateral joins, because Postgres would rather read all of a table than a tenth of it through an index.
+     */
+    list: (filter: StackFilter) =>
+      db.any(sql.rows(StackListRow)`
+        /* stackLists.list */
+        select m.id, m.organization, m.project, m.stack, m.tags, m.stack_version as "stackVersion",
+               m.active_update_id as "activeUpdateId", c.resource_count as "resourceCount", u.kind as "lastKind",
+               u.status as "lastStatus", coalesce(u.started_at, u.created_at) as "lastStartedAt", m.found, m.bytes
+        from (
+          select k.organization, k.project, k.stack, s.*, count(*) over () as found, row_number() over w as place,
+                 sum(s.bytes) over w as total
+          from (
+            select o.at, o.name as organization, l.project_name as project, l.stack_name as stack, l.stack_id
+            from unnest(${sql.array(
+              filter.organizations.map(({ id }) => id),
+              'uuid',
+            )}, ${sql.array(
+              filter.organizations.map(({ name }) => name),
+              'text',
+            )}) with ordinality as o (id, name, at)
+            cross join lateral (
+              select l.project_name, l.stack_name, l.stack_id from stack_listings l
+              where ${matches(filter)}
+              order by l.project_name, l.stack_name limit ${filter.limit}
+            ) l
+            order by o.at, l.project_name, l.stack_name limit ${filter.limit}
+          ) k
+          cross join lateral (
+            select id, tags, stack_version, active_update_id, checkpoint_id, octet_length(tags) + 1000 as bytes
+            from stacks where id = k.stack_id offset 0
+          ) s
+          window w as (order by k.at, k.project, k.stack)
+        ) m
+        left join lateral (select resource_count from checkpoints where id = m.checkpoint_id offset 0) c on true
+        left join lateral (
+          select kind, status, started_at, created_at from updates
+          where stack_id = m.id and not dry_run and kind <> 'preview' order by number desc limit 1
+        ) u on true
+        where m.total <= ${filter.maxBytes} or m.place = 1 order by m.place`),
+  };
+}

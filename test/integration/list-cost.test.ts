@@ -1,0 +1,143 @@
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import pg from 'pg';
+import type { Queryable } from '../../src/shared/platform/db/sql.ts';
+import { createStackListRepository, type StackFilter } from '../../src/shared/stacks/stack-list-repository.ts';
+import { createHistoryRepository } from '../../src/shared/updates/history-repository.ts';
+import { createUpdateRepository } from '../../src/shared/updates/update-repository.ts';
+import { type ExplainedStatement, explainingPool } from '../../testkit/query-plan.ts';
+import { createTestDatabase, type TestDatabase } from '../support/test-app.ts';
+import { until } from '../support/until.ts';
+
+let database: TestDatabase;
+let client: pg.Client;
+let deepStack: string;
+const organizations: { id: string; name: string }[] = [];
+
+/** Ten organizations with 600 stacks each, one stack with 4,000 updates, and 2,000 running updates. */
+beforeAll(async () => {
+  database = await createTestDatabase();
+  client = new pg.Client({ connectionString: database.url });
+  await client.connect();
+  await client.query(`insert into organizations (name) select 'org-' || n from generate_series(1, 10) n`);
+  await client.query(`insert into projects (organization_id, name)
+    select id, 'project-' || lpad(n::text, 2, '0') from organizations, generate_series(1, 30) n`);
+  await client.query(`insert into stacks (project_id, name, tags)
+    select id, 'stack-' || lpad(n::text, 2, '0'), json_build_object('common', 'yes', 'team', 'team-' || n % 10,
+      case when n = 1 and name = 'project-07' then 'rare' else 'other' end, 'x')::text
+    from projects, generate_series(1, 20) n`);
+  await client.query('set session_replication_role = replica');
+  await client.query(`with written as (
+      insert into checkpoints (stack_id, sha256, size_bytes, stored_bytes, codec, resource_count, inline_bytes)
+      select id, '', 1, 1, 'zstd', 0, '' from stacks returning id, stack_id)
+    update stacks s set checkpoint_id = w.id from written w where w.stack_id = s.id`);
+  await client.query(`insert into updates (stack_id, kind, exclusive, status, expires_at)
+    select id, 'update', true, 'running', now() + interval '1 minute' from stacks order by id limit 2000`);
+  const [row] = (await client.query<{ id: string }>(`select id from stacks order by id desc limit 1`)).rows;
+  deepStack = row?.id as string;
+  await client.query(
+    `insert into updates (stack_id, kind, dry_run, exclusive, status, expires_at, checkpoint_id, environment)
+     select s.id, case when n % 1000 = 0 then 'preview' else 'update' end, n % 1000 = 0, true, 'succeeded', now(), s.checkpoint_id, repeat('x', 1500)
+     from stacks s, generate_series(1, 4000) n where s.id = $1`,
+    [deepStack],
+  );
+  await client.query('set session_replication_role = origin');
+  // Again if another session, such as autovacuum's, still had an older snapshot.
+  await until(async () => {
+    await client.query('vacuum (analyze)');
+    const { rows } = await client.query(
+      `select 1 from pg_class where relname in ('updates', 'stack_listings') and relallvisible < relpages`,
+    );
+    return rows.length === 0;
+  }, 'all rows are visible to all');
+  organizations.push(
+    ...(await client.query<{ id: string; name: string }>('select id, name from organizations order by name')).rows,
+  );
+});
+afterAll(async () => {
+  await client.end();
+  await database[Symbol.asyncDispose]();
+});
+
+/** Runs `work` on a repository and returns its only statement. */
+async function planOf(work: (db: Queryable) => Promise<unknown>): Promise<ExplainedStatement> {
+  const { pool, statements } = explainingPool(client);
+  await work(pool as Queryable);
+  expect(statements).toHaveLength(1);
+  return statements[0] as ExplainedStatement;
+}
+
+describe('a page of stacks reads what it returns', () => {
+  const later = { organization: 'org-1', project: 'project-15', stack: 'stack-10' };
+  const cases: [string, Partial<StackFilter> & { only?: number }, number][] = [
+    ['of one organization', { only: 1 }, 101],
+    ['of all organizations', {}, 101],
+    ['a later page', { after: later }, 101],
+    ['the last page of an organization and the first of the next', { after: { ...later, project: 'project-30' } }, 101],
+    ['of a project', { only: 1, project: 'project-20' }, 20],
+    ['of a project in all organizations', { project: 'project-20' }, 101],
+    ['a later page of a project', { only: 1, project: 'project-15', after: later }, 10],
+    ['with a tag that all have', { only: 1, tagName: 'common' }, 101],
+    ['a later page with a tag that all have', { tagName: 'common', after: later }, 101],
+    ['with the value of a tag', { only: 1, tagName: 'team', tagValue: 'team-3' }, 60],
+    ['a later page with the value of a tag', { tagName: 'team', tagValue: 'team-3', after: later }, 101],
+    ['with a tag that few have', { tagName: 'rare' }, 10],
+    ['with a tag that none has', { tagName: 'none' }, 0],
+    ['with a value that none has', { tagName: 'common', tagValue: 'no' }, 0],
+  ];
+
+  test.each(cases)('%s', async (_, { only, ...filter }, returned) => {
+    const plan = await planOf((db) =>
+      createStackListRepository(db).list({
+        organizations: organizations.slice(0, only),
+        project: null,
+        tagName: null,
+        tagValue: null,
+        after: null,
+        limit: 101,
+        maxBytes: 1e9,
+        ...filter,
+      }),
+    );
+    expect(plan.returned).toBe(returned);
+    // Its listing, the stack, its checkpoint and its last update; and some listings of the next organization.
+    expect(plan.read).toBeLessThanOrEqual(5 * returned);
+    // One search in the index for each organization.
+    expect(plan.pages).toBeLessThanOrEqual(15 * returned + 4 * organizations.length);
+  });
+});
+
+describe('a page of the history reads what it returns', () => {
+  const page = { limit: 50, maxBytes: 1e9, wholeBytes: 1e9 };
+
+  test.each([
+    ['the first', { before: null, offset: 0 }],
+    ['one in the middle', { before: null, offset: 2_000 }],
+    ['the continuation of a long answer', { before: 5_000, offset: 0 }],
+  ])('%s', async (_, place) => {
+    const plan = await planOf((db) => createHistoryRepository(db).list(deepStack, { ...place, previews: false }, page));
+    expect(plan.returned).toBe(50);
+    // Rows that a page number skips are counted in the index: many to a page of it.
+    expect(plan.read - place.offset).toBeLessThanOrEqual(3 * 50);
+    expect(plan.pages).toBeLessThanOrEqual(4 * 50 + place.offset / 50);
+  });
+
+  test('the latest previews of a stack with many other updates', async () => {
+    const plan = await planOf((db) =>
+      createUpdateRepository(db).findLatestPreviews(deepStack, { limit: 3, offset: 0 }),
+    );
+    expect(plan).toMatchObject({ returned: 3, read: 3 });
+  });
+});
+
+describe('a sweep reads no update whose lease is alive', () => {
+  test.each<[string, (updates: ReturnType<typeof createUpdateRepository>) => Promise<unknown>]>([
+    ['expired updates', (updates) => updates.listExpired(100, [])],
+    ['updates that lost their lease', (updates) => updates.listLost(100)],
+    ['leases that are too long', (updates) => updates.clipLeases(3600)],
+    ['the too long lease of a stack', (updates) => updates.clipLeases(3600, deepStack)],
+  ])('%s', async (_, work) => {
+    const plan = await planOf((db) => work(createUpdateRepository(db)));
+    expect(plan.read).toBe(0);
+    expect(plan.pages).toBeLessThanOrEqual(5);
+  });
+});

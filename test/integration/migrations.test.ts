@@ -1,0 +1,84 @@
+import { randomBytes } from 'node:crypto';
+import { expect, test } from '@jest/globals';
+import pg from 'pg';
+import { migrate } from '../../src/shared/platform/db/migrate.ts';
+import { createLogger } from '../../src/shared/platform/logger/logger.ts';
+import { withDatabase } from '../support/global-setup.ts';
+import { readMigration } from '../support/migration-file.ts';
+import { createTestDatabase } from '../support/test-app.ts';
+import { until } from '../support/until.ts';
+
+const logger = createLogger({ level: 'silent' });
+
+async function connect(url: string): Promise<pg.Client & AsyncDisposable> {
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  return Object.assign(client, { [Symbol.asyncDispose]: () => client.end() });
+}
+
+test('two processes that migrate an empty database at once apply each migration once', async () => {
+  const server = process.env['HOLDFAST_TEST_DATABASE_URL'] as string;
+  await using admin = await connect(server);
+  const name = `test_${process.pid}_${randomBytes(4).toString('hex')}`;
+  await admin.query(`create database ${name}`);
+  try {
+    const start = { url: withDatabase(server, name), connectMs: 30_000, waitMs: 0, logger };
+    const [one, other] = await Promise.all([migrate(start), migrate(start)]);
+    await using client = await connect(start.url);
+    const { rows } = await client.query<{ name: string }>('select name from holdfast_migrations');
+    expect([...one, ...other].toSorted()).toEqual(rows.map((row) => row.name).toSorted());
+    expect(Math.min(one.length, other.length)).toBe(0);
+    const invalid = await client.query('select 1 from pg_index where not indisvalid');
+    expect(invalid.rows).toEqual([]);
+  } finally {
+    await admin.query(`drop database ${name} with (force)`);
+  }
+});
+
+test('a migration with a transaction is sent as one text', async () => {
+  expect(await readMigration('0012_job_admissions')).toMatchObject({
+    hasTransaction: true,
+    statements: [expect.any(String)],
+  });
+});
+
+test('new indexes on updates hold up no writer, and are created again after a failure halfway', async () => {
+  await using database = await createTestDatabase();
+  await using migrating = await connect(database.url);
+  await using busy = await connect(database.url);
+  await using writer = await connect(database.url);
+  await writer.query(`with o as (insert into organizations (name) values ('o') returning id),
+    p as (insert into projects (organization_id, name) select id, 'p' from o returning id),
+    s as (insert into stacks (project_id, name) select id, 's' from p returning id)
+    insert into updates (stack_id, kind, exclusive, status, expires_at) select id, 'update', true, 'succeeded', now() from s`);
+  // As a run that ended halfway leaves it.
+  await writer.query(`update pg_index set indisvalid = false where indexrelid = 'updates_previews'::regclass`);
+  await writer.query('drop index updates_lost');
+  const { statements, hasTransaction } = await readMigration('0016_update_indexes');
+  expect(hasTransaction).toBe(false);
+  await writer.query(`set statement_timeout = '10s'`);
+  for (const statement of statements) {
+    if (!statement.includes('create index')) {
+      await migrating.query(statement);
+      continue;
+    }
+    await busy.query('begin');
+    await busy.query(`update updates set message = 'busy'`);
+    const running = migrating.query(statement);
+    await until(async () => {
+      const { rows } = await busy.query(
+        `select 1 from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()`,
+      );
+      return rows.length > 0;
+    }, 'the new index waits for the open transaction');
+    await writer.query(`insert into updates (stack_id, kind, exclusive, status, expires_at)
+      select id, 'update', false, 'succeeded', now() from stacks`);
+    await busy.query('commit');
+    await running;
+  }
+  const { rows } = await writer.query(
+    `select c.relname as name from pg_index i join pg_class c on c.oid = i.indexrelid
+     where c.relname in ('updates_previews', 'updates_lost') and i.indisvalid order by 1`,
+  );
+  expect(rows).toEqual([{ name: 'updates_lost' }, { name: 'updates_previews' }]);
+});

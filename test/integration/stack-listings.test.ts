@@ -1,0 +1,119 @@
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import pg from 'pg';
+import { readMigration } from '../support/migration-file.ts';
+import { createTestDatabase, type TestDatabase } from '../support/test-app.ts';
+import { until } from '../support/until.ts';
+
+let database: TestDatabase;
+let client: pg.Client;
+beforeAll(async () => {
+  database = await createTestDatabase();
+  client = await connect();
+  await client.query(`insert into organizations (name) values ('one'), ('two')`);
+  await client.query(
+    `insert into projects (organization_id, name) select id, p from organizations, unnest('{p,q}'::text[]) p`,
+  );
+});
+afterAll(async () => {
+  await client.end();
+  await database[Symbol.asyncDispose]();
+});
+
+async function connect(): Promise<pg.Client> {
+  const connection = new pg.Client({ connectionString: database.url });
+  await connection.connect();
+  return connection;
+}
+
+/** The listings that are wrong: missing, left over or different. */
+async function differences(): Promise<unknown[]> {
+  const { rows } = await client.query(`
+    with wanted as (
+      select p.organization_id, t.key as tag_name, p.name as project_name, s.name as stack_name, t.value as tag_value, s.id as stack_id
+      from stacks s join projects p on p.id = s.project_id
+      cross join lateral (select '' as key, '' as value union all select * from json_each_text(s.tags::json)) t
+      where s.deleted_at is null),
+    found as (select organization_id, tag_name, project_name, stack_name, tag_value, stack_id from stack_listings)
+    (table wanted except table found) union all (table found except table wanted)`);
+  return rows;
+}
+
+test('the listings follow every change of the stacks', async () => {
+  const project = (at: number): string => `(select id from projects order by id offset ${at % 4} limit 1)`;
+  const tags = (at: number): string =>
+    JSON.stringify(
+      Object.fromEntries(['a', 'b', 'c'].filter((_, bit) => (at >> bit) % 2).map((name) => [name, String(at % 3)])),
+    );
+  const changed = new Map<string, number>();
+  let state = 7;
+  const random = (): number => {
+    state = (Math.imul(state, 1_103_515_245) + 12_345) >>> 0;
+    return (state >>> 8) / 2 ** 24;
+  };
+  for (let step = 0; step < 300; step++) {
+    const [name, other] = [`s${Math.floor(random() * 3)}`, `s${Math.floor(random() * 3)}`];
+    const live = `project_id = ${project(Math.floor(random() * 4))} and name = '${name}' and deleted_at is null`;
+    const target = `${project(step >> 1)}`;
+    const changes = {
+      insert: `insert into stacks (project_id, name, tags) values (${project(step)}, '${name}', '${tags(step)}') on conflict do nothing`,
+      tag: `update stacks set tags = '${tags(step)}' where ${live}`,
+      rename: `update stacks set name = '${other}', project_id = ${target} where ${live} and not exists (
+        select 1 from stacks o where o.project_id = ${target} and o.name = '${other}' and o.deleted_at is null)`,
+      hide: `update stacks set deleted_at = now() where ${live}`,
+      delete: `delete from stacks where ${live}`,
+      purge: `delete from stacks where deleted_at is not null`,
+      other: `update stacks set stack_version = stack_version + 1, tags = tags where ${live}`,
+    };
+    const kinds = Object.keys(changes) as (keyof typeof changes)[];
+    // Twice as many insertions as anything else.
+    const kind = kinds[Math.max(0, Math.floor(random() * (kinds.length + 1)) - 1)] as keyof typeof changes;
+    const { rowCount } = await client.query(changes[kind]);
+    changed.set(kind, (changed.get(kind) ?? 0) + (rowCount ?? 0));
+    if (step % 10 === 9) expect(await differences()).toEqual([]);
+  }
+  for (const kind of ['insert', 'tag', 'rename', 'hide', 'delete', 'purge', 'other'])
+    expect({ kind, rows: (changed.get(kind) ?? 0) > 3 }).toEqual({ kind, rows: true });
+});
+
+test('tags that are no JSON hide no stack and stop no write', async () => {
+  await client.query(
+    `insert into stacks (project_id, name, tags) select id, 'odd', '{"a":"\\u0000' from projects limit 1`,
+  );
+  const { rows } = await client.query(`select tag_name from stack_listings where stack_name = 'odd'`);
+  expect(rows).toEqual([{ tag_name: '' }]);
+  await client.query(`delete from stacks where name = 'odd'`);
+  expect(await differences()).toEqual([]);
+});
+
+test('the migration lists existing stacks, also those that change while it runs, and may run twice', async () => {
+  await client.query(`insert into stacks (project_id, name, tags)
+    select p.id, 'old-' || n, '{"a":"1"}' from (select id from projects limit 1) p, generate_series(1, 1200) n`);
+  await client.query('truncate stack_listings');
+  await client.query('delete from stacks where deleted_at is not null');
+  const { statements } = await readMigration('0016_stack_listings');
+  expect(statements.length).toBeGreaterThan(5);
+
+  await using other = Object.assign(await connect(), {
+    [Symbol.asyncDispose]: async function (this: pg.Client) {
+      await this.end();
+    },
+  });
+  await other.query('begin');
+  await other.query(`update stacks set tags = '{"b":"2"}' where name = 'old-600'`);
+  await other.query(`update stacks set name = 'renamed' where name = 'old-601'`);
+  await other.query(`update stacks set deleted_at = now() where name = 'old-602'`);
+  const running = (async () => {
+    for (const statement of statements) await client.query(statement);
+  })();
+  await until(async () => {
+    const { rows } = await other.query(
+      `select 1 from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()`,
+    );
+    return rows.length > 0;
+  }, 'the migration waits for the stacks that are changing');
+  await other.query('commit');
+  await running;
+  expect(await differences()).toEqual([]);
+  for (const statement of statements) await client.query(statement);
+  expect(await differences()).toEqual([]);
+});
