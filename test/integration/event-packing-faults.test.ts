@@ -79,7 +79,12 @@ function packInSteps({ context }: TestApp, updateId: string, steps: Steps): Prom
   const db = steps.over(context.db, 'db');
   const sealing = { isOn: false, keys: null as never };
   const blobs = steps.over(context.blobs, 'blobs');
-  const documents = new DocumentStore(blobs, { blobs: createBlobRepository(db), pieces: createPieceRepository(db) }, 600, sealing);
+  const documents = new DocumentStore(
+    blobs,
+    { blobs: createBlobRepository(db), pieces: createPieceRepository(db) },
+    600,
+    sealing,
+  );
   const rows = createEventSegmentRepository(db);
   const eventSegments = new EventSegments({ rows, documents, logger: context.logger });
   return new EventPacker({ db, events: createEventRepository(db), documents, eventSegments, limits }).pack(

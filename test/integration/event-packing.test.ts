@@ -322,7 +322,9 @@ describe('segments', () => {
         (await query(app, 'select 1 from event_segments where id = $1 and damaged_at is not null', [segment?.id]))
           .length > 0;
       const scrub = async () => {
-        await query(app, `update event_segments set checked_at = now() - interval '31 days' where id = $1`, [segment?.id]);
+        await query(app, `update event_segments set checked_at = now() - interval '31 days' where id = $1`, [
+          segment?.id,
+        ]);
         await new Scrubber(app.context, { bytesPerSecond: 1e9, periodSeconds: 30 * 86_400 }).run(1_000);
       };
       const readLast = () => app.call('GET', `${update.path}/events?order=desc`, { auth: update.stack.auth });

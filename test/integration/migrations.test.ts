@@ -54,7 +54,7 @@ test('new indexes on updates hold up no writer, and are created again after a fa
   // As a run that ended halfway leaves it.
   await writer.query(`update pg_index set indisvalid = false where indexrelid = 'updates_previews'::regclass`);
   await writer.query('drop index updates_lost');
-  const { statements, hasTransaction } = await readMigration('0016_update_indexes');
+  const { statements, hasTransaction } = await readMigration('0017_update_indexes');
   expect(hasTransaction).toBe(false);
   await writer.query(`set statement_timeout = '10s'`);
   for (const statement of statements) {
