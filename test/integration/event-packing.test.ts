@@ -1,4 +1,5 @@
 import { readFile, rm, writeFile } from 'node:fs/promises';
+import path from 'node:path';
 import { describe, expect, jest, test } from '@jest/globals';
 import fc from 'fast-check';
 import pg from 'pg';
@@ -21,7 +22,7 @@ import {
   smallLimits,
 } from '../support/packed-events.ts';
 import { createStack, ok, type RunningUpdate, startUpdate, type TestStack } from '../support/state.ts';
-import { cliAccept, contractAccept, type TestApp, testApp } from '../support/test-app.ts';
+import { cliAccept, contractAccept, createTestApp, type TestApp, testApp } from '../support/test-app.ts';
 import { until } from '../support/until.ts';
 import { complete } from '../support/update-calls.ts';
 
@@ -322,7 +323,9 @@ describe('segments', () => {
         (await query(app, 'select 1 from event_segments where id = $1 and damaged_at is not null', [segment?.id]))
           .length > 0;
       const scrub = async () => {
-        await query(app, `update event_segments set checked_at = now() - interval '31 days' where id = $1`, [segment?.id]);
+        await query(app, `update event_segments set checked_at = now() - interval '31 days' where id = $1`, [
+          segment?.id,
+        ]);
         await new Scrubber(app.context, { bytesPerSecond: 1e9, periodSeconds: 30 * 86_400 }).run(1_000);
       };
       const readLast = () => app.call('GET', `${update.path}/events?order=desc`, { auth: update.stack.auth });
@@ -402,4 +405,22 @@ describe('segments', () => {
       readRange.mockRestore();
     }
   });
+});
+
+test('an upgrade from the release before packing makes all its updates the backlog', async () => {
+  await using app = await createTestApp({ settings });
+  const stackId = await stackOf(app);
+  const old = await insertEndedUpdate(app, stackId, someEvents(40));
+  await query(
+    app,
+    `drop table event_segments; drop function keep_blob_of_segment cascade; alter table updates drop column event_rows`,
+  );
+  await query(app, await readFile(path.join(import.meta.dirname, '../../migrations/0014_event_segments.sql'), 'utf8'));
+  const recent = await insertEndedUpdate(app, stackId, someEvents(40));
+  await until(async () => (await packRecentEvents(app.context)) === 1, 'the recent update is packed');
+  expect(await countStored(app, recent)).toMatchObject({ rows: 0 });
+  expect(await countStored(app, old)).toEqual({ rows: 40, segments: 0 });
+  await until(async () => (await packEventBacklog(app.context)) === 1, 'the old update is packed');
+  expect(await countStored(app, old)).toMatchObject({ rows: 0 });
+  for (const id of [old, recent]) expect(await readPages(app, id)).toEqual(textsOf(someEvents(40)));
 });
