@@ -185,4 +185,34 @@ describe('packing', () => {
     expect(await pack(app, update, { limits: one })).toBe(true);
     await expectNoBlobLeftOver();
   });
+
+  test('does not delete a row that was added after it read the rows', async () => {
+    const sparse = events.filter((_, at) => at !== 25);
+    const update = await insertEndedUpdate(app, stackId, sparse);
+    const added = sampleEvent(25, { chars: 300 });
+    const documents = new Proxy(app.context.documents, {
+      get: (target, member) => {
+        const value: unknown = Reflect.get(target, member);
+        if (member === 'saveStream') {
+          return async (encoded: AsyncIterable<Buffer>) => {
+            const stored = await target.saveStream(encoded);
+            await query(app, 'insert into engine_events (update_id, sequence, event) values ($1, $2, $3)', [
+              update,
+              added.sequence,
+              added.text,
+            ]);
+            return stored;
+          };
+        }
+        return typeof value === 'function' ? value.bind(target) : value;
+      },
+    });
+    const one = { ...limits, events: 50, bytes: 100_000 };
+    expect(await pack(app, update, { documents, limits: one })).toBe(false);
+    expect(await countStored(app, update)).toEqual({ rows: 50, segments: 0 });
+    expect(await readPages(app, update)).toEqual(texts.with(25, added.text));
+    expect(await pack(app, update, { limits: one })).toBe(true);
+    expect(await readPages(app, update)).toEqual(texts.with(25, added.text));
+    await expectNoBlobLeftOver();
+  });
 });
