@@ -1,8 +1,11 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
+import { InvalidRequestError } from '../platform/errors/errors.ts';
 import { JsonSyntaxError } from '../platform/json/json-scanner.ts';
 import { assertDeploymentVersion, DeploymentScanner, InvalidDeploymentError } from './deployment-scanner.ts';
 import { DocumentCut, type DocumentShape, documentParts, ScatteredDocumentError } from './document-cut.ts';
+
+const refusals = [JsonSyntaxError, InvalidDeploymentError, InvalidRequestError];
 
 interface Result {
   readonly text?: string;
@@ -15,7 +18,7 @@ function resultOf(work: () => Result): Result {
   try {
     return work();
   } catch (error) {
-    if (error instanceof JsonSyntaxError || error instanceof InvalidDeploymentError) return { refusal: error.message };
+    if (refusals.some((refusal) => error instanceof refusal)) return { refusal: (error as Error).message };
     throw error;
   }
 }
@@ -135,6 +138,7 @@ describe('cutting the document out of a body', () => {
     for (const body of [
       `{"version":3,${deployment},${deployment}}`,
       `{${deployment},"version":3}`,
+      `{"version":3,"features":{},${deployment},"features":["x"]}`,
       `{"version":3,${deployment},"version":4}`,
       `{"version":3,${deployment},"features":["x"]}`,
     ]) {

@@ -82,10 +82,17 @@ export class DocumentCut {
     this.#cutTo = start;
     if (this.#shape !== 'members') return;
     const { members } = this.#scanner;
-    const text = members.get('version')?.text;
-    // A version that is missing or not valid here may be valid, or come, later.
-    if (text === undefined || !/^\d{1,3}$/.test(text)) throw new ScatteredDocumentError('The version is not known yet');
-    this.#head = headOf(Number(text), members);
+    const version = members.get('version')?.text;
+    // A member that is missing or not valid here may come, or be repeated with a valid value, later.
+    if (version === undefined || !/^\d{1,3}$/.test(version)) {
+      throw new ScatteredDocumentError('The version is not known yet');
+    }
+    try {
+      this.#head = headOf(Number(version), members);
+    } catch (error) {
+      if (error instanceof InvalidRequestError) throw new ScatteredDocumentError('The features are not known yet');
+      throw error;
+    }
   }
 
   #isDocument(path: readonly (string | number)[]): boolean {
