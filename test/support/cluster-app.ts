@@ -71,7 +71,7 @@ export async function startCluster({ settings = {}, s3: kind }: ClusterOptions =
     const worker = await createClusterContext(config, logger, { ...openBlobs(), ...overrides });
     startClusterJobs(worker);
     workers.push(worker);
-    const context = createApiContext(api, createClusterDispatcher(api));
+    const context = await createApiContext(api, createClusterDispatcher(api));
     return { context, close: () => worker.lifecycle.close() };
   };
   startRolesBy(start);
