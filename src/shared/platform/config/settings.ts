@@ -169,8 +169,8 @@ export const Settings = Type.Object({
   HOLDFAST_REDIS_URL: Type.Optional(
     Type.String({
       description:
-        'Redis as `redis://user:password@host:6379`, or `rediss://` for TLS, with maxmemory-policy noeviction. Passes large writes to worker processes. Without it, the server process does them itself.',
-      pattern: '^rediss?://[^\\s]+$',
+        'Redis as `redis://user:password@host:6379`, with Sentinel as `redis+sentinel://user:password@a:26379,b:26379/master`, or as a cluster `redis+cluster://user:password@a:6379,b:6379`; `rediss` instead of `redis` for TLS. It must have maxmemory-policy noeviction. Passes large writes to worker processes. Without it, the server process does them itself.',
+      pattern: '^rediss?(\\+(sentinel|cluster))?://[^\\s]+$',
     }),
   ),
   HOLDFAST_CA_FILE: Type.Optional(
