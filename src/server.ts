@@ -78,7 +78,7 @@ async function serve(context: AppContext, dispatcher: JobDispatcher, isEmbedded:
     const firstLogin = isFirst ? await repeatAtStart(() => createFirstLogin(context), wait) : null;
     startSweeper(context);
     startScrub(context);
-    const apiContext = createApiContext(context, dispatcher);
+    const apiContext = await createApiContext(context, dispatcher);
     const listening = await listen(await buildApi(apiContext), apiContext);
     return { context, ...listening, firstLogin, [Symbol.asyncDispose]: () => lifecycle.close() };
   } catch (error) {

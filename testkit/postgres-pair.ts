@@ -8,7 +8,7 @@ import { preparePostgres, prepareStandby } from './cluster-postgres.ts';
 import { ClusterProcess } from './cluster-process.ts';
 import { findFixedPorts } from './fixed-ports.ts';
 
-/** Two Postgres servers, the second a synchronous streaming replica of the first. */
+/** Two Postgres servers, the second a streaming replica of the first. */
 export interface PostgresPair extends AsyncDisposable {
   [Symbol.asyncDispose](): Promise<void>;
   readonly primary: ClusterProcess;
@@ -19,8 +19,8 @@ export interface PostgresPair extends AsyncDisposable {
   promote(): Promise<void>;
 }
 
-/** Starts both servers with throw-away data. */
-export async function startPostgresPair(): Promise<PostgresPair> {
+/** Starts both servers with throw-away data. Unless `isSynchronous` is false, every commit waits for the second. */
+export async function startPostgresPair({ isSynchronous = true } = {}): Promise<PostgresPair> {
   const home = await mkdtemp(join(tmpdir(), 'holdfast-pair-'));
   const removeHome = (): void => rmSync(home, { recursive: true, force: true });
   process.once('exit', removeHome);
@@ -40,7 +40,7 @@ export async function startPostgresPair(): Promise<PostgresPair> {
     const standby = new ClusterProcess(standbySpec, () => {});
     started.push(standby);
     await standby.start();
-    await standbySpec.attach();
+    if (isSynchronous) await standbySpec.attach();
     return {
       primary,
       standby,

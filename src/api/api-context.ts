@@ -3,6 +3,7 @@ import type { JobDispatcher } from '../shared/jobs/dispatcher.ts';
 import type { JobServices } from '../shared/jobs/job-definition.ts';
 import type { QueueBoard } from '../shared/jobs/queue-board.ts';
 import { createSnapshotRequest } from '../shared/jobs/snapshot-request.ts';
+import { Replica } from '../shared/platform/db/replica/replica.ts';
 import type { ProcessHealth } from '../shared/platform/telemetry/status-server.ts';
 import { StateReader } from '../shared/states/state-reader.ts';
 import { type CredentialGuard, createCredentialGuard } from './credentials/credential-guard.ts';
@@ -17,23 +18,35 @@ export interface ApiContext extends AppContext {
   readonly health: ProcessHealth;
   /** Compacts an update's journal before the call continues; see JournalCompaction. */
   readonly compactJournal: (updateId: string) => Promise<void>;
+  /** Serves reads that may be large; null: the primary does. */
+  readonly replica: Replica | null;
   /** Checks API tokens and leases. */
   readonly credentials: CredentialGuard;
   /** Only set if jobs go through Redis. */
   readonly board?: QueueBoard;
 }
 
-/** Creates the context of an API that sends heavy work to `dispatcher`. */
-export function createApiContext(
+/** Creates the context of an API that sends heavy work to `dispatcher`. Throws ConfigError if the replica's URL is not valid. */
+export async function createApiContext(
   context: AppContext & { readonly board?: QueueBoard },
   dispatcher: JobDispatcher,
-): ApiContext {
+): Promise<ApiContext> {
+  const replica = await openReplica(context);
   const journalCompaction = new JournalCompaction(context, dispatcher);
   const compactJournal = (updateId: string): Promise<void> => journalCompaction.compact(updateId);
+  // Others decide by what they read, so they ask the primary.
   const states = new StateReader({ ...context, compactLarge: compactJournal });
   const credentials = createCredentialGuard(context);
   const requestSnapshot = createSnapshotRequest((job) => dispatcher.enqueue(job), context.logger);
   const jobServices: JobServices = { ...context, requestSnapshot };
   const health = createHealth(context, dispatcher);
-  return { ...context, dispatcher, jobServices, compactJournal, credentials, states, health };
+  return { ...context, dispatcher, jobServices, compactJournal, credentials, states, health, replica };
+}
+
+async function openReplica({ config, db, lifecycle, logger, metrics }: AppContext): Promise<Replica | null> {
+  const { replica: place, ...limits } = config.database;
+  if (!place) return null;
+  const replica = await Replica.open({ ...limits, ...place }, { primary: db, logger, metrics });
+  lifecycle.onClose('stores', 'replica', () => replica.close());
+  return replica;
 }

@@ -12,7 +12,7 @@ export async function startApi(config: Config, logger: Logger): Promise<Listenin
   const context = await createClusterContext(config, logger);
   try {
     await bootstrapAtStart(context);
-    const apiContext = createApiContext(context, createClusterDispatcher(context));
+    const apiContext = await createApiContext(context, createClusterDispatcher(context));
     const app = await buildApi(apiContext);
     return { context, ...(await listen(app, apiContext)) };
   } catch (error) {

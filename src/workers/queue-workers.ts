@@ -102,17 +102,21 @@ class QueueWorker {
     this.#logger = logger.child({ queue: name });
     this.#warning = new LimitedWarning(this.#logger);
     this.#admitted = new AdmittedJobs({ ...options, logger: this.#logger });
-    this.#worker = new Worker<JobData>(redisQueueName(name), (queued, token) => this.#runQueued(queued, token), {
-      connection,
-      prefix: queuePrefix,
-      concurrency: concurrency[name],
-      lockDuration: lockMs,
-      stalledInterval: lockMs / 2,
-      maxStalledCount: maxStalls,
-      runRetryDelay: redisRetryMs,
-      // Also applies to jobs whose record lacks this option.
-      removeOnFail: keptFailures,
-    });
+    this.#worker = new Worker<JobData>(
+      redisQueueName(name, connection),
+      (queued, token) => this.#runQueued(queued, token),
+      {
+        connection,
+        prefix: queuePrefix,
+        concurrency: concurrency[name],
+        lockDuration: lockMs,
+        stalledInterval: lockMs / 2,
+        maxStalledCount: maxStalls,
+        runRetryDelay: redisRetryMs,
+        // Also applies to jobs whose record lacks this option.
+        removeOnFail: keptFailures,
+      },
+    );
     this.#worker.on('error', (error) => this.#logError(error));
     this.#worker.on('active', () => {
       this.#lastError = '';

@@ -26,7 +26,7 @@ describePayloadStore(
 await describeOnRedis((server) => {
   const connections: Redis[] = [];
   const connect = async (): Promise<Redis> => {
-    const redis = connectRedis(server().url, 'producer', logger);
+    const redis = connectRedis(server().url, 'producer', logger) as Redis;
     connections.push(redis);
     await untilReady(redis, 60_000);
     return redis;

@@ -1,4 +1,3 @@
-import type { Redis } from 'ioredis';
 import type { AdmissionRepository } from '../../src/shared/jobs/admission-repository.ts';
 import type { Job } from '../../src/shared/jobs/definitions.ts';
 import type { JobResultRepository } from '../../src/shared/jobs/job-result-repository.ts';
@@ -6,7 +5,12 @@ import { QueueMonitor } from '../../src/shared/jobs/queue-monitor.ts';
 import { Queues } from '../../src/shared/jobs/queues.ts';
 import { RedisDispatcher } from '../../src/shared/jobs/redis-dispatcher.ts';
 import { createLogger, type Logger } from '../../src/shared/platform/logger/logger.ts';
-import { connectRedis, disconnectRedis, untilReady } from '../../src/shared/platform/redis/redis.ts';
+import {
+  connectRedis,
+  disconnectRedis,
+  type RedisConnection,
+  untilReady,
+} from '../../src/shared/platform/redis/redis.ts';
 import { createMetrics, type Metrics } from '../../src/shared/platform/telemetry/metrics.ts';
 import { type QueueWorkers, startQueueWorkers } from '../../src/workers/queue-workers.ts';
 import { handlersFor, largeBytes } from './dispatcher-suite.ts';
@@ -16,8 +20,8 @@ const attempts = 3;
 
 export interface ApiSide {
   readonly dispatcher: RedisDispatcher;
-  readonly producer: Redis;
-  readonly subscriber: Redis;
+  readonly producer: RedisConnection;
+  readonly subscriber: RedisConnection;
   readonly queues: Queues;
   readonly monitor: QueueMonitor;
   close(): Promise<void>;
@@ -65,7 +69,7 @@ export async function openApiSide(options: {
 
 export interface WorkerSide {
   readonly workers: QueueWorkers;
-  readonly publisher: Redis;
+  readonly publisher: RedisConnection;
   readonly metrics: Metrics;
   close(): Promise<void>;
 }

@@ -83,7 +83,7 @@ function forScript({ capacity, complete, arriving, which, bytes }: Ask): object 
 await describeOnRedis((server) => {
   let redis: Redis;
   beforeAll(async () => {
-    redis = connectRedis(server().url, 'producer', createLogger({ level: 'silent' }));
+    redis = connectRedis(server().url, 'producer', createLogger({ level: 'silent' })) as Redis;
     await untilReady(redis, 60_000);
   });
   afterAll(() => redis.disconnect());

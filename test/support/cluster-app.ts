@@ -6,6 +6,7 @@ import {
   createClusterContext,
   createClusterDispatcher,
 } from '../../src/shared/cluster-context.ts';
+import type { ContextOverrides } from '../../src/shared/context.ts';
 import { S3BlobStore } from '../../src/shared/platform/blobs/s3-blob-store.ts';
 import { parseConfig } from '../../src/shared/platform/config/config.ts';
 import { startClusterJobs } from '../../src/workers/main.ts';
@@ -55,26 +56,19 @@ export async function startCluster({ settings = {}, s3: kind }: ClusterOptions =
   const redisUrl = (database: TestDatabase): string => `${redis.url}/${numberOf(database)}`;
   const redisAdminUrl = (database: TestDatabase): string => `${redis.adminUrl}/${numberOf(database)}`;
 
-  const start = async ({ settings: own, database, masterKeys, logger, overrides }: RoleParts): Promise<Roles> => {
-    const config = parseConfig({
-      HOLDFAST_DIRECT_BYTES: '1',
-      HOLDFAST_REDIS_URL: redisUrl(database),
-      HOLDFAST_MASTER_KEYS: masterKeys,
-      ...settings,
-      ...own,
-    });
+  startRolesBy(async (parts) => {
     const bucket = `bucket-${++buckets}`;
     if (s3) await s3.createBucket(bucket);
     // Each process has its own store, as it has its own pool.
     const openBlobs = () => (s3 ? { blobs: openS3(s3, bucket) } : {});
-    const api = await createClusterContext(config, logger, { ...openBlobs(), ...overrides });
-    const worker = await createClusterContext(config, logger, { ...openBlobs(), ...overrides });
-    startClusterJobs(worker);
+    const { worker, ...roles } = await startRoles(
+      redisUrl(parts.database),
+      { ...parts, settings: { ...settings, ...parts.settings } },
+      openBlobs,
+    );
     workers.push(worker);
-    const context = createApiContext(api, createClusterDispatcher(api));
-    return { context, close: () => worker.lifecycle.close() };
-  };
-  startRolesBy(start);
+    return roles;
+  });
   const stop = async (): Promise<void> => {
     try {
       await assertNothingDenied(redis);
@@ -84,6 +78,29 @@ export async function startCluster({ settings = {}, s3: kind }: ClusterOptions =
     await s3?.stop();
   };
   return { redis, s3, workers, redisUrl, redisAdminUrl, stop };
+}
+
+/** Makes `createTestApp` start an API and a worker that share the Redis of this URL; otherwise as above, with files as blobs. */
+export function startAppsOn(redisUrl: string, settings: Readonly<Record<string, string>> = {}): void {
+  startRolesBy((parts) => startRoles(redisUrl, { ...parts, settings: { ...settings, ...parts.settings } }));
+}
+
+async function startRoles(
+  redisUrl: string,
+  { settings, masterKeys, logger, overrides }: RoleParts,
+  openBlobs: () => ContextOverrides = () => ({}),
+): Promise<Roles & { readonly worker: ClusterContext }> {
+  const config = parseConfig({
+    HOLDFAST_DIRECT_BYTES: '1',
+    HOLDFAST_REDIS_URL: redisUrl,
+    HOLDFAST_MASTER_KEYS: masterKeys,
+    ...settings,
+  });
+  const api = await createClusterContext(config, logger, { ...openBlobs(), ...overrides });
+  const worker = await createClusterContext(config, logger, { ...openBlobs(), ...overrides });
+  startClusterJobs(worker);
+  const context = await createApiContext(api, createClusterDispatcher(api));
+  return { context, worker, close: () => worker.lifecycle.close() };
 }
 
 /**

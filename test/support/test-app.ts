@@ -133,7 +133,7 @@ export function isClustered(): boolean {
 async function startEmbedded({ settings, database, masterKeys, logger, overrides }: RoleParts): Promise<Roles> {
   const secrets = { databaseUrl: database.url, masterKeys };
   const shared = await createContext(parseConfig(settings), secrets, { logger, ...overrides });
-  return { context: createApiContext(shared, startInProcessJobs(shared)), close: async () => {} };
+  return { context: await createApiContext(shared, startInProcessJobs(shared)), close: async () => {} };
 }
 
 /** Starts an app on a fresh database, or on the given one. Everything is closed by `await using`, or by disposing. */

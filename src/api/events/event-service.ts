@@ -1,19 +1,23 @@
-import type { EventReader } from '../../shared/events/event-reader.ts';
-import type { EventSelection } from '../../shared/events/event-repository.ts';
+import { EventReader } from '../../shared/events/event-reader.ts';
+import { createEventRepository, type EventSelection } from '../../shared/events/event-repository.ts';
+import { createEventSegmentRepository } from '../../shared/events/event-segment-repository.ts';
+import { EventSegments } from '../../shared/events/event-segments.ts';
+import type { Queryable } from '../../shared/platform/db/sql.ts';
 import type { StackRef } from '../../shared/stacks/names.ts';
 import type { HistoryRepository } from '../../shared/updates/history-repository.ts';
 import { isActive } from '../../shared/updates/update-state.ts';
+import type { ApiContext } from '../api-context.ts';
 import { updateNotFound } from '../updates/update-errors.ts';
 import { eventPageJson } from './event-page.ts';
 
 /** Reads the engine events of updates. */
 export class EventService {
-  readonly #events: EventReader;
+  readonly #context: ApiContext;
   readonly #history: HistoryRepository;
 
-  constructor({ eventReader, history }: { eventReader: EventReader; history: HistoryRepository }) {
-    this.#events = eventReader;
-    this.#history = history;
+  constructor(context: ApiContext) {
+    this.#context = context;
+    this.#history = context.history;
   }
 
   /**
@@ -29,7 +33,18 @@ export class EventService {
   }
 
   /** The first page of the selection, as JSON. Its token is `atEnd` if it has no events. */
-  pageJson(updateId: string, selection: EventSelection, atEnd: string | null): AsyncGenerator<string> {
-    return eventPageJson(this.#events, updateId, selection, atEnd);
+  async *pageJson(updateId: string, selection: EventSelection, atEnd: string | null): AsyncGenerator<string> {
+    const { eventReader, replica } = this.#context;
+    const db = await replica?.begin();
+    yield* eventPageJson(db ? this.#readerOf(db) : eventReader, updateId, selection, atEnd);
+  }
+
+  /** Reads with `db`, and reports damage to the primary. */
+  #readerOf(db: Queryable): EventReader {
+    const { documents, logger } = this.#context;
+    const { list, find } = createEventSegmentRepository(db);
+    const rows = { ...createEventSegmentRepository(this.#context.db), list, find };
+    const segments = new EventSegments({ rows, documents, logger });
+    return new EventReader({ rows: createEventRepository(db), segments });
   }
 }

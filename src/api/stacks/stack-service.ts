@@ -126,6 +126,8 @@ export class StackService {
     let after = query.continuationToken === null ? null : decodeContinuation(query.continuationToken);
     const place = { name: query.organization, from: after?.organization ?? null };
     let organizations = await this.#lists.listOrganizations(caller.userId, place);
+    const replica = await this.#context.replica?.begin();
+    const lists = replica ? createStackListRepository(replica) : this.#lists;
     let stacks = 0;
     let bytes = 0;
     let rowsAtOnce = chunkSize;
@@ -133,7 +135,7 @@ export class StackService {
       const limit = Math.min(rowsAtOnce, pageSize - stacks);
       const asked = organizations.slice(0, organizationsAtOnce);
       if (asked.length === 0) return null;
-      const rows = await this.#lists.list({
+      const rows = await lists.list({
         ...query,
         organizations: asked,
         after: after?.organization === asked[0]?.name ? after : null,

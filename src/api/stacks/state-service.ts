@@ -3,7 +3,7 @@ import type { ImportInput } from '../../shared/jobs/definitions.ts';
 import { NotFoundError } from '../../shared/platform/errors/errors.ts';
 import type { StackRef } from '../../shared/stacks/names.ts';
 import { stackNotFound } from '../../shared/stacks/stack-errors.ts';
-import type { StateDocument } from '../../shared/states/state-reader.ts';
+import { type StateDocument, StateReader } from '../../shared/states/state-reader.ts';
 import type { ApiContext } from '../api-context.ts';
 import type { Caller } from '../request.ts';
 import type { UpdateService } from '../updates/update-service.ts';
@@ -11,27 +11,28 @@ import type { UpdateService } from '../updates/update-service.ts';
 /** Reads states of stacks and prepares imports. */
 export class StateService {
   readonly #context: ApiContext;
+  readonly #exported: StateReader;
   readonly #reclaim: UpdateService['reclaim'];
 
   constructor(context: ApiContext, reclaim: UpdateService['reclaim']) {
     this.#context = context;
+    this.#exported = new StateReader({ ...context, compactLarge: context.compactJournal });
     this.#reclaim = reclaim;
   }
 
   /** The newest state. Throws NotFoundError. */
   async readHead(ref: StackRef): Promise<StateDocument> {
-    const head = await this.#context.states.readHead(ref);
+    const head = await this.#exported.readHead(ref);
     if (!head) throw stackNotFound(ref);
     return head.state;
   }
 
   /** The state of a version given as text in a path. Throws NotFoundError. */
   async readVersion(ref: StackRef, version: string): Promise<StateDocument> {
-    const { stacks, states } = this.#context;
-    const stack = await stacks.find(ref);
+    const stack = await this.#context.stacks.find(ref);
     if (!stack) throw stackNotFound(ref);
     const number = /^[1-9]\d{0,8}$/.test(version) ? Number(version) : 0;
-    const state = number > 0 ? await states.readVersion(stack.id, number) : null;
+    const state = number > 0 ? await this.#exported.readVersion(stack.id, number) : null;
     if (!state) throw new NotFoundError(`The stack has no version ${JSON.stringify(version.slice(0, 20))}`);
     return state;
   }

@@ -1,6 +1,8 @@
+import type { Replica } from '../../shared/platform/db/replica/replica.ts';
+import type { Queryable } from '../../shared/platform/db/sql.ts';
 import type { StackRef } from '../../shared/stacks/names.ts';
-import type { HistoryRepository } from '../../shared/updates/history-repository.ts';
-import type { UpdateRepository } from '../../shared/updates/update-repository.ts';
+import { createHistoryRepository, type HistoryRepository } from '../../shared/updates/history-repository.ts';
+import { createUpdateRepository } from '../../shared/updates/update-repository.ts';
 import { chunkBytes, jsonString } from '../streamed-response.ts';
 import { updateNotFound } from './update-errors.ts';
 import { historyJson, largeText, updateInfoJson, wholeBytes } from './update-info.ts';
@@ -11,20 +13,22 @@ export type FoundUpdate = NonNullable<Awaited<ReturnType<HistoryRepository['find
 /** The update history of stacks, read in chunks. */
 export class HistoryService {
   readonly #history: HistoryRepository;
-  readonly #updates: UpdateRepository;
+  readonly #db: Queryable;
+  readonly #replica: Replica | null;
 
-  constructor({ history, updates }: { history: HistoryRepository; updates: UpdateRepository }) {
+  constructor({ history, db, replica }: { history: HistoryRepository; db: Queryable; replica: Replica | null }) {
     this.#history = history;
-    this.#updates = updates;
+    this.#db = db;
+    this.#replica = replica;
   }
 
   /** The updates of a stack as comma-separated JSON objects, newest first. `page` null means all. */
-  json(
+  async *json(
     stackId: string,
     page: { readonly limit: number; readonly offset: number } | null,
     shown: { readonly previews: boolean },
   ): AsyncGenerator<string> {
-    return historyJson(this.#history, stackId, page, shown);
+    yield* historyJson(createHistoryRepository(await this.#beginRead()), stackId, page, shown);
   }
 
   /** The newest update as JSON; null if there is none yet. */
@@ -33,8 +37,9 @@ export class HistoryService {
     { previews }: { readonly previews: boolean },
   ): Promise<AsyncGenerator<string> | null> {
     const newest = { before: null, offset: 0, previews };
-    const [latest] = await this.#history.list(stackId, newest, { limit: 1, maxBytes: chunkBytes, wholeBytes });
-    return latest ? updateInfoJson(this.#history, latest) : null;
+    const history = createHistoryRepository(await this.#beginRead());
+    const [latest] = await history.list(stackId, newest, { limit: 1, maxBytes: chunkBytes, wholeBytes });
+    return latest ? updateInfoJson(history, latest) : null;
   }
 
   /** Ids of the newest previews. */
@@ -42,7 +47,7 @@ export class HistoryService {
     stackId: string,
     page: { readonly limit: number; readonly offset: number },
   ): Promise<readonly string[]> {
-    const previews = await this.#updates.findLatestPreviews(stackId, page);
+    const previews = await createUpdateRepository(await this.#beginRead()).findLatestPreviews(stackId, page);
     return previews.map(({ id }) => id);
   }
 
@@ -57,5 +62,9 @@ export class HistoryService {
   async *messageJson({ id, message }: FoundUpdate): AsyncGenerator<string> {
     if (message !== null) yield JSON.stringify(message);
     else yield* jsonString(largeText(this.#history, id, 'message'));
+  }
+
+  async #beginRead(): Promise<Queryable> {
+    return (await this.#replica?.begin()) ?? this.#db;
   }
 }

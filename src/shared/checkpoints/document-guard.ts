@@ -1,6 +1,7 @@
 import type { EncodedDocument } from '../documents/document-codec.ts';
 import { findDamage, isDamage } from '../documents/document-damage.ts';
 import { DocumentMissingError, type DocumentStore } from '../documents/document-store.ts';
+import type { PieceRepository } from '../documents/piece-repository.ts';
 import { FaultError, UnavailableError } from '../platform/errors/errors.ts';
 import type { Logger } from '../platform/logger/logger.ts';
 import { formatStackRef, type StackRef } from '../stacks/names.ts';
@@ -56,14 +57,14 @@ export class DocumentGuard {
   }
 
   /**
-   * The document's bytes, checked like `DocumentStore.open`. Throws DocumentDamagedError, BlobStoreUnavailableError, and
+   * The document's bytes, checked and read like those of `DocumentStore.open`. Throws DocumentDamagedError, BlobStoreUnavailableError, and
    * DocumentMissingError if the checkpoint is gone.
    */
-  async *open(checkpoint: CheckpointRow): AsyncGenerator<Buffer> {
+  async *open(checkpoint: CheckpointRow, pieces?: PieceRepository): AsyncGenerator<Buffer> {
     const usable = await this.#usable(checkpoint);
     let hasStarted = false;
     try {
-      for await (const chunk of this.#documents.open(usable)) {
+      for await (const chunk of this.#documents.open(usable, pieces)) {
         hasStarted = true;
         yield chunk;
       }

@@ -175,11 +175,12 @@ export class DocumentStore {
   /**
    * The document's bytes, checked against its size and SHA-256: a small document before its first byte, a larger one before its
    * last chunk, so that a reader never completes wrong bytes. Throws DamagedBytesError, DocumentMissingError,
-   * BlobStoreUnavailableError, and MasterKeyError if it is sealed and cannot be opened.
+   * BlobStoreUnavailableError, and MasterKeyError if it is sealed and cannot be opened. `pieces` is where the rows of a document
+   * in pieces are read, if not from the store's own connection.
    */
-  async *open(place: DocumentPlace): AsyncGenerator<Buffer> {
+  async *open(place: DocumentPlace, pieces?: PieceRepository): AsyncGenerator<Buffer> {
     if (place.codec === piecesCodec) {
-      yield* this.#openPieces(place);
+      yield* this.#openPieces(place, pieces);
       return;
     }
     if (place.sizeBytes <= wholeLimitBytes) {
@@ -250,10 +251,10 @@ export class DocumentStore {
     return this.#readWhole(piece);
   }
 
-  async *#openPieces(place: DocumentPlace): AsyncGenerator<Buffer> {
+  async *#openPieces(place: DocumentPlace, pieces?: PieceRepository): AsyncGenerator<Buffer> {
     const check = new DigestCheck(place);
     let held: Buffer | null = null;
-    for await (const chunk of this.#pieces.open(place.id as string)) {
+    for await (const chunk of this.#pieces.open(place.id as string, pieces)) {
       check.update(chunk);
       if (held) yield held;
       held = chunk;

@@ -25,14 +25,17 @@ export class PieceReader {
     this.#onMissing = onMissing;
   }
 
-  /** The text of an encoded checkpoint, unchecked except for the checksums of its frames. Throws DamagedBytesError. */
-  async *open(checkpointId: string): AsyncGenerator<Buffer> {
-    const pieces = await this.#rows.list(checkpointId);
+  /**
+   * The text of an encoded checkpoint, unchecked except for the checksums of its frames; `rows` may come from another connection.
+   * Throws DamagedBytesError.
+   */
+  async *open(checkpointId: string, rows = this.#rows): AsyncGenerator<Buffer> {
+    const pieces = await rows.list(checkpointId);
     if (pieces.length === 0) throw this.#onMissing();
     const ahead: Promise<Buffer>[] = [];
     for (const at of pieces.keys()) {
       for (const piece of pieces.slice(at + ahead.length, at + 1 + piecesAhead))
-        ahead.push(startEarly(this.#decode(piece)));
+        ahead.push(startEarly(this.#decode(piece, rows)));
       yield* inTurns([(await ahead.shift()) as Buffer]);
     }
   }
@@ -44,11 +47,11 @@ export class PieceReader {
     return text;
   }
 
-  async #decode({ id, sizeBytes }: Pick<PieceRow, 'id' | 'sizeBytes'>): Promise<Buffer> {
+  async #decode({ id, sizeBytes }: Pick<PieceRow, 'id' | 'sizeBytes'>, rows = this.#rows): Promise<Buffer> {
     const bytes = 3 * sizeBytes;
     await this.#decoding.acquire(bytes, null);
     try {
-      const chain = await this.#rows.readChain(id);
+      const chain = await rows.readChain(id);
       if (chain.length === 0) throw this.#onMissing();
       let text: Buffer | null = null;
       const ahead: Promise<Buffer>[] = [];

@@ -1,5 +1,5 @@
 import type { Logger } from '../platform/logger/logger.ts';
-import { type RedisConnection, redisCall } from '../platform/redis/redis.ts';
+import { type RedisConnection, readMemory, redisCall } from '../platform/redis/redis.ts';
 import { idleQueue, type QueueName, type QueueState, type QueueStates, queueNames } from './queue-names.ts';
 import type { Queues } from './queues.ts';
 
@@ -8,7 +8,7 @@ export interface RedisState {
   /** Round trip of the last poll; 0 while Redis is away. */
   readonly roundTripMs: number;
   readonly memoryBytes: number;
-  /** 0 is no limit. */
+  /** Of all masters together; 0 is no limit. */
   readonly memoryLimitBytes: number;
 }
 
@@ -62,13 +62,15 @@ export class QueueMonitor {
   async #poll(): Promise<void> {
     try {
       const startedAt = performance.now();
-      const memory = await redisCall(() => this.#producer.info('memory'));
-      const figure = (name: string): number => Number(new RegExp(`^${name}:(\\d+)`, 'm').exec(memory)?.[1] ?? 0);
+      const servers = await redisCall(() => readMemory(this.#producer));
+      const figures = (name: string): number[] =>
+        servers.map((memory) => Number(new RegExp(`^${name}:(\\d+)`, 'm').exec(memory)?.[1] ?? 0));
+      const limits = figures('maxmemory');
       this.#redis = {
         up: true,
         roundTripMs: performance.now() - startedAt,
-        memoryBytes: figure('used_memory'),
-        memoryLimitBytes: figure('maxmemory'),
+        memoryBytes: sum(figures('used_memory')),
+        memoryLimitBytes: limits.includes(0) ? 0 : sum(limits),
       };
       const [small, large] = await Promise.all(queueNames.map((name) => this.#pollQueue(name)));
       this.#queueStates = { small: small as QueueState, large: large as QueueState };
@@ -94,4 +96,8 @@ export class QueueMonitor {
       oldestWaitingMs: since.length === 0 ? 0 : Math.max(0, Date.now() - Math.min(...since)),
     };
   }
+}
+
+function sum(figures: readonly number[]): number {
+  return figures.reduce((total, figure) => total + figure, 0);
 }

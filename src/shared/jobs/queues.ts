@@ -1,11 +1,15 @@
 import { type JobsOptions, type KeepJobs, Queue } from 'bullmq';
 import { Type } from 'typebox';
 import type { Logger } from '../platform/logger/logger.ts';
-import type { RedisConnection } from '../platform/redis/redis.ts';
+import { isCluster, type RedisConnection } from '../platform/redis/redis.ts';
 import type { QueueName } from './queue-names.ts';
 
 export const queuePrefix = 'holdfast';
-export const redisQueueName = (name: QueueName): string => `writes-${name}`;
+
+/** The queue's name in Redis. All its keys must be in one slot of a cluster; elsewhere the name is older than clusters. */
+export function redisQueueName(name: QueueName, redis: RedisConnection): string {
+  return isCluster(redis) ? `{writes-${name}}` : `writes-${name}`;
+}
 
 export const replyChannelPrefix = 'holdfast:done:';
 
@@ -63,7 +67,7 @@ export class Queues {
   }
 
   async #openQueue(name: QueueName): Promise<Queue<JobData>> {
-    const queue = new Queue<JobData>(redisQueueName(name), {
+    const queue = new Queue<JobData>(redisQueueName(name, this.#connection), {
       connection: this.#connection,
       prefix: queuePrefix,
       defaultJobOptions: { ...jobOptions, attempts: this.#attempts ?? jobAttempts },

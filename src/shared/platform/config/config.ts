@@ -92,6 +92,11 @@ function toConfig(settings: Settings) {
       statementTimeoutMs: settings.HOLDFAST_DATABASE_TIMEOUT_MS,
       connectTimeoutMs: settings.HOLDFAST_DATABASE_CONNECT_MS,
       acquireTimeoutMs: settings.HOLDFAST_DATABASE_ACQUIRE_MS,
+      /** null: the primary serves all reads. */
+      replica:
+        settings.HOLDFAST_DATABASE_REPLICA_URL === undefined
+          ? null
+          : { url: settings.HOLDFAST_DATABASE_REPLICA_URL, poolSize: settings.HOLDFAST_DATABASE_REPLICA_POOL_SIZE },
     },
     /** How long a starting process waits for unavailable dependencies. */
     startWaitMs: settings.HOLDFAST_START_WAIT_SECONDS * 1000,

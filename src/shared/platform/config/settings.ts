@@ -86,6 +86,14 @@ export const Settings = Type.Object({
     }),
   ),
   HOLDFAST_DATABASE_POOL_SIZE: positive('Maximum connections to Postgres per process.', 10, 1000),
+  HOLDFAST_DATABASE_REPLICA_URL: Type.Optional(
+    Type.String({
+      description:
+        'A streaming replica of that Postgres, as one URL like it with a single host. Serves exports, histories, lists of stacks and pages of events of `server` and `api`, never older than what any client has been told; while it cannot, Postgres itself does.',
+      pattern: '^postgres(ql)?://[^\\s]+$',
+    }),
+  ),
+  HOLDFAST_DATABASE_REPLICA_POOL_SIZE: positive('Maximum connections to the replica per process.', 10, 1000),
   HOLDFAST_DATABASE_TIMEOUT_MS: positive('Timeout of one SQL statement, in ms.', 60_000),
   HOLDFAST_DATABASE_CONNECT_MS: positive(
     'Timeout of connecting to one Postgres host, in ms. A statement that has no answer after its own timeout plus this one is abandoned and its connection closed.',
@@ -161,8 +169,8 @@ export const Settings = Type.Object({
   HOLDFAST_REDIS_URL: Type.Optional(
     Type.String({
       description:
-        'Redis as `redis://user:password@host:6379`, or `rediss://` for TLS, with maxmemory-policy noeviction. Passes large writes to worker processes. Without it, the server process does them itself.',
-      pattern: '^rediss?://[^\\s]+$',
+        'Redis as `redis://user:password@host:6379`, with Sentinel as `redis+sentinel://user:password@a:26379,b:26379/master`, or as a cluster `redis+cluster://user:password@a:6379,b:6379`; `rediss` instead of `redis` for TLS. It must have maxmemory-policy noeviction. Passes large writes to worker processes. Without it, the server process does them itself.',
+      pattern: '^rediss?(\\+(sentinel|cluster))?://[^\\s]+$',
     }),
   ),
   HOLDFAST_CA_FILE: Type.Optional(
@@ -377,6 +385,7 @@ export type SettingName = keyof Settings;
 /** Settings that must not be printed. */
 export const secretSettings: readonly SettingName[] = [
   'HOLDFAST_DATABASE_URL',
+  'HOLDFAST_DATABASE_REPLICA_URL',
   'HOLDFAST_REDIS_URL',
   'HOLDFAST_MASTER_KEYS',
 ];

@@ -11,8 +11,8 @@ export function findWeakSecrets(settings: Readonly<Record<string, string>>): str
   // Malformed keys are reported elsewhere.
   if (bytes.length === 32 && isWeakKey(bytes))
     problems.push('HOLDFAST_MASTER_KEYS: the first key is not random; make one with: openssl rand -base64 32');
-  for (const name of ['HOLDFAST_DATABASE_URL', 'HOLDFAST_REDIS_URL']) {
-    const password = /^[a-z]+:\/\/[^:@/]*:([^@]*)@/.exec(settings[name] ?? '')?.[1];
+  for (const name of ['HOLDFAST_DATABASE_URL', 'HOLDFAST_DATABASE_REPLICA_URL', 'HOLDFAST_REDIS_URL']) {
+    const password = /^[a-z+]+:\/\/[^:@/]*:([^@]*)@/.exec(settings[name] ?? '')?.[1];
     if (password !== undefined && isPlaceholder(password))
       problems.push(`${name}: the password is a placeholder from an example; choose another`);
   }

@@ -4,6 +4,7 @@ import { withTimeout } from '../timeout/with-timeout.ts';
 import { ConnectionGate } from './connection-gate.ts';
 import { PostgresConnector } from './postgres-connector.ts';
 import { createPostgresDriver, queryLimit } from './postgres-driver.ts';
+import type { PostgresSetting } from './postgres-url.ts';
 import { createRowChecker, type Queryable, sql } from './sql.ts';
 
 export interface DatabaseOptions {
@@ -15,12 +16,16 @@ export interface DatabaseOptions {
   readonly connectTimeoutMs: number;
   /** Maximum wait for a free connection of the pool. */
   readonly acquireTimeoutMs: number;
+  /** The setting that `url` comes from. */
+  readonly setting?: PostgresSetting;
 }
 
 /** The connection pool, with transactions that are retried on deadlock and serialization failure. */
 export interface Database extends Queryable {
   /** Runs `work` in one transaction; retried up to 5 times when Postgres rolls it back for a conflict (class 40). */
   inTransaction<T>(work: (tx: DatabaseTransactionConnection) => Promise<T>): Promise<T>;
+  /** Runs `work` with a connection of the pool, which is closed if `work` throws. */
+  onConnection<T>(work: (connection: Queryable) => Promise<T>): Promise<T>;
   /** Resolves when Postgres responds; rejects if it does not within `timeoutMs`. */
   ping(timeoutMs: number): Promise<void>;
   poolState(): { acquired: number; idle: number; waiting: number };
@@ -45,11 +50,8 @@ const gatedMethods = [
  */
 export async function openDatabase(options: DatabaseOptions): Promise<Database> {
   const { poolSize, statementTimeoutMs, connectTimeoutMs, acquireTimeoutMs } = options;
-  const connector = new PostgresConnector(options.url, {
-    connectMs: connectTimeoutMs,
-    statementMs: statementTimeoutMs,
-    idleInTransactionMs,
-  });
+  const limits = { connectMs: connectTimeoutMs, statementMs: statementTimeoutMs, idleInTransactionMs };
+  const connector = new PostgresConnector(options.url, limits, options.setting);
   const pool = await createPool('postgres://', {
     driverFactory: createPostgresDriver(connector, statementTimeoutMs + connectTimeoutMs),
     maxPoolSize: poolSize,
@@ -58,6 +60,8 @@ export async function openDatabase(options: DatabaseOptions): Promise<Database> 
     connectionRetryLimit: 1,
     gracefulTerminationTimeout: 2_000,
     transactionRetryLimit: 5,
+    // A statement that conflicts with the recovery of a replica is repeated at the primary.
+    ...(options.setting === 'HOLDFAST_DATABASE_REPLICA_URL' ? { queryRetryLimit: 0 } : {}),
     interceptors: [createRowChecker()],
     typeParsers: [],
     // Pooled connections have no session state, so there is nothing to reset on release.
@@ -74,6 +78,7 @@ export async function openDatabase(options: DatabaseOptions): Promise<Database> 
   const database = Object.assign(Object.create(pool) as DatabasePool, methods);
   return Object.assign(database as CommonQueryMethods, {
     inTransaction: <T>(work: (tx: DatabaseTransactionConnection) => Promise<T>) => database.transaction(work),
+    onConnection: <T>(work: (connection: Queryable) => Promise<T>) => database.connect(work),
     ping: (timeoutMs: number) => ping(gate, pool, timeoutMs),
     poolState: () => {
       const state = pool.state();

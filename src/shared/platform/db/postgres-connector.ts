@@ -2,7 +2,7 @@ import type { EventEmitter } from 'node:events';
 import { Socket } from 'node:net';
 import pg from 'pg';
 import { tlsFaultOf } from '../tls/trust.ts';
-import { type PostgresHost, type PostgresTarget, parsePostgresUrl } from './postgres-url.ts';
+import { type PostgresHost, type PostgresSetting, type PostgresTarget, parsePostgresUrl } from './postgres-url.ts';
 
 /** Limits of one connection, in ms. */
 export interface ConnectionLimits {
@@ -49,8 +49,8 @@ export class PostgresConnector {
   #preferred = 0;
 
   /** Throws ConfigError if `url` is not a database URL. */
-  constructor(url: string, limits: ConnectionLimits) {
-    this.#target = parsePostgresUrl(url);
+  constructor(url: string, limits: ConnectionLimits, setting?: PostgresSetting) {
+    this.#target = parsePostgresUrl(url, setting);
     this.#limits = limits;
   }
 

@@ -10,6 +10,9 @@ export interface PostgresHost {
   readonly url: string;
 }
 
+/** Setting that a URL comes from; says which kind of server it must lead to. */
+export type PostgresSetting = 'HOLDFAST_DATABASE_URL' | 'HOLDFAST_DATABASE_REPLICA_URL';
+
 /** TLS options; false for no TLS. */
 export type PostgresTls = ConnectionOptions | false;
 
@@ -30,19 +33,25 @@ const attribute = 'target_session_attrs';
 /**
  * Splits `postgres://user:password@a:5432,b:5432/name?target_session_attrs=read-write` into one URL per server.
  * Holdfast writes, so `read-write` is the default; `primary` means the same here, and `any` uses the first server that
- * responds. Throws ConfigError, which never contains the URL, and CertificateFileError.
+ * responds. A replica's URL has one host, which need not accept writes. Throws ConfigError, which never contains the URL, and
+ * CertificateFileError.
  */
-export function parsePostgresUrl(url: string): PostgresTarget {
+export function parsePostgresUrl(url: string, setting: PostgresSetting = 'HOLDFAST_DATABASE_URL'): PostgresTarget {
+  const wrong = (what: string): ConfigError => new ConfigError(`Invalid settings:\n  ${setting}: ${what}`);
+  const isReplica = setting === 'HOLDFAST_DATABASE_REPLICA_URL';
   const groups = parts.exec(url)?.groups;
   if (!groups) throw wrong('is not of the form postgres://user:password@host:5432/name');
   const query = new URLSearchParams(groups['query'] ?? '');
-  const wanted = query.get(attribute) ?? 'read-write';
-  if (!['read-write', 'primary', 'any'].includes(wanted))
+  const wanted = query.get(attribute) ?? (isReplica ? 'standby' : 'read-write');
+  if (isReplica && !['standby', 'read-only', 'prefer-standby', 'any'].includes(wanted))
+    throw wrong(`${attribute} must be standby, or left out`);
+  if (!isReplica && !['read-write', 'primary', 'any'].includes(wanted))
     throw wrong(`${attribute} must be read-write, primary or any: Holdfast writes`);
   query.delete(attribute);
-  const tls = takeTls(query);
+  const tls = takeTls(query, setting, wrong);
   const rest = `${groups['path'] ?? ''}${query.size > 0 ? `?${query}` : ''}`;
   const names = (groups['hosts'] ?? '').split(',');
+  if (isReplica && names.length > 1) throw wrong('must name one host');
   for (const name of names) {
     const port = hostRule.exec(name)?.groups?.['port'];
     if (!hostRule.test(name) || (name === '' && names.length > 1) || Number(port ?? 1) > 65_535)
@@ -52,7 +61,7 @@ export function parsePostgresUrl(url: string): PostgresTarget {
     name: name || query.get('host') || 'localhost',
     url: `${groups['scheme']}${groups['login'] ?? ''}${name}${rest}`,
   }));
-  return { hosts, mustTakeWrites: wanted !== 'any', tls };
+  return { hosts, mustTakeWrites: !isReplica && wanted !== 'any', tls };
 }
 
 /**
@@ -60,13 +69,13 @@ export function parsePostgresUrl(url: string): PostgresTarget {
  * node-postgres. Without any of them there is no TLS. `prefer` and `allow` are rejected: an attacker in between could
  * switch TLS off.
  */
-function takeTls(query: URLSearchParams): PostgresTls {
+function takeTls(query: URLSearchParams, setting: PostgresSetting, wrong: (what: string) => ConfigError): PostgresTls {
   const hasTlsParameter = ['sslmode', 'sslrootcert', 'sslcert', 'sslkey'].some((name) => query.has(name));
   const mode = query.get('sslmode') ?? (hasTlsParameter ? 'verify-full' : 'disable');
   query.delete('sslmode');
   for (const name of ['ssl', 'uselibpqcompat', 'sslnegotiation'])
     if (query.has(name)) throw wrong(`${name} is not supported: use sslmode to choose TLS`);
-  const files = takeTlsFiles(query, 'HOLDFAST_DATABASE_URL');
+  const files = takeTlsFiles(query, setting);
   const anyName = { checkServerIdentity: () => undefined };
   switch (mode) {
     case 'disable':
@@ -81,8 +90,4 @@ function takeTls(query: URLSearchParams): PostgresTls {
     default:
       throw wrong('sslmode must be disable, require, verify-ca or verify-full');
   }
-}
-
-function wrong(what: string): ConfigError {
-  return new ConfigError(`Invalid settings:\n  HOLDFAST_DATABASE_URL: ${what}`);
 }

@@ -24,6 +24,13 @@ function sqlStateOf(error: unknown): string | null {
   return null;
 }
 
+/** Whether a standby has cancelled a statement to go on replaying. */
+export function isRecoveryConflict(error: unknown): boolean {
+  const state = sqlStateOf(error);
+  if (state === '40001' || state === '40P01') return true;
+  return [...faultChain(error)].some((fault) => /conflict with recovery/.test(String((fault as Error).message ?? '')));
+}
+
 const retryableClasses = new Set(['08', '40', '53', '55', '57', '58']);
 /** Server became a standby; transaction idle for too long. The next connection is a new one. */
 const retryableStates = new Set(['25006', '25P03']);

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { chunkKeyBytes, openChunk, sealChunk, tagBytes } from '../crypto/sealed-chunk.ts';
 import { UnavailableError } from '../errors/errors.ts';
-import { type RedisConnection, redisCall, untilReady } from '../redis/redis.ts';
+import { isCluster, type RedisConnection, redisCall, untilReady } from '../redis/redis.ts';
 import { SetChunkCommand } from '../redis/set-chunk-command.ts';
 import { withTimeout } from '../timeout/with-timeout.ts';
 import { arriving, Pace, type Place } from './arriving-body.ts';
@@ -56,6 +56,8 @@ class OwnBody implements Place {
   readonly #times: RedisPayloadTimes;
   isInside = false;
   isComplete = false;
+  /** From the end of the body until it is complete, its room must not be renewed as that of an arriving one. */
+  isEnding = false;
   lost = false;
   chunks = 0;
   bytes = 0;
@@ -105,6 +107,7 @@ class OwnBody implements Place {
  */
 export class RedisPayloadStore implements PayloadStore {
   readonly #redis: RedisConnection;
+  readonly #keys: BodyKeys;
   readonly #rooms: Readonly<Record<RoomName, RedisRoom>>;
   readonly #sizes: RoomSizes;
   readonly #times: RedisPayloadTimes;
@@ -114,6 +117,7 @@ export class RedisPayloadStore implements PayloadStore {
 
   constructor(redis: RedisConnection, sizes: RoomSizes, times: Partial<RedisPayloadTimes> = {}) {
     this.#redis = redis;
+    this.#keys = new BodyKeys(redis);
     this.#sizes = sizes;
     this.#times = { ...defaultTimes, ...times };
     this.#rooms = {
@@ -134,15 +138,16 @@ export class RedisPayloadStore implements PayloadStore {
       const chunkBytes = Math.min(options.declaredBytes ?? maxChunkBytes, maxChunkBytes);
       for await (const chunk of inChunks(arriving(body, own, options, this.#sizes[options.room]), chunkBytes)) {
         const at = own.chunks++;
-        const name = chunkKey(key, at);
+        const name = this.#keys.chunk(key, at);
         const command = new SetChunkCommand(name, chunk, sealChunk(sealKey, at, name, chunk), this.#times.lifeMs);
         await redisCall(() => this.#redis.sendCommand(command) as Promise<unknown>);
         own.bytes += chunk.length;
       }
-      const meta = { key: bodyKey(key), text: `${own.chunks} ${own.bytes} ${options.room}` };
+      const meta = { key: this.#keys.body(key), text: `${own.chunks} ${own.bytes} ${options.room}` };
       // An empty body has acquired no room yet.
       if (!own.isInside) await own.acquire(0);
-      if (!(await own.room.keep(key, own.bytes, meta, chunkKeys(key, own.chunks)))) throw new RoomLostError();
+      own.isEnding = true;
+      if (!(await own.room.keep(key, own.bytes, meta, this.#keys.chunks(key, own.chunks)))) throw new RoomLostError();
       own.isComplete = true;
     } catch (error) {
       this.#disown(key);
@@ -156,12 +161,12 @@ export class RedisPayloadStore implements PayloadStore {
   async *open(key: string, seal: BodySeal | null): AsyncGenerator<Buffer> {
     if (!seal) throw new PayloadMissingError();
     let bytes = 0;
-    let ahead = seal.chunks > 0 ? this.#readChunk(chunkKey(key, 0)) : null;
+    let ahead = seal.chunks > 0 ? this.#readChunk(this.#keys.chunk(key, 0)) : null;
     for (let at = 0; at < seal.chunks && ahead; at++) {
-      const name = chunkKey(key, at);
+      const name = this.#keys.chunk(key, at);
       const sealed = await ahead;
       // The next chunk is on its way while this one is used.
-      ahead = at + 1 < seal.chunks ? this.#readChunk(chunkKey(key, at + 1)) : null;
+      ahead = at + 1 < seal.chunks ? this.#readChunk(this.#keys.chunk(key, at + 1)) : null;
       // The reader may stop before it needs that chunk.
       ahead?.catch(() => {});
       const chunk = openChunk(seal.key, at, name, sealed);
@@ -225,13 +230,13 @@ export class RedisPayloadStore implements PayloadStore {
 
   async #renew(own: OwnBody): Promise<void> {
     if (!own.isComplete) {
-      if (!own.isInside) return;
-      const renewed = await own.room.renew(own.key, chunkKeys(own.key, own.chunks), own.stalled);
-      if (!renewed && !own.isComplete) own.lose();
+      if (!own.isInside || own.isEnding) return;
+      const renewed = await own.room.renew(own.key, this.#keys.chunks(own.key, own.chunks), own.stalled);
+      if (!renewed && !own.isEnding) own.lose();
       return;
     }
     // A worker releases the room of a body after its job, unless it is of another release or did not reach Redis.
-    if ((await redisCall(() => this.#redis.exists(bodyKey(own.key)))) === 1) return;
+    if ((await redisCall(() => this.#redis.exists(this.#keys.body(own.key)))) === 1) return;
     this.#disown(own.key);
     await own.room.leave(own.key, own.bytes);
   }
@@ -247,7 +252,9 @@ export class RedisPayloadStore implements PayloadStore {
   }
 
   async #meta(key: string): Promise<{ chunks: number; bytes: number; room: Pick<RedisRoom, 'leave'> } | null> {
-    const text = await redisCall(() => this.#redis.getrange(bodyKey(key), 0, maxMetaBytes).catch(nullIfWrongType));
+    const text = await redisCall(() =>
+      this.#redis.getrange(this.#keys.body(key), 0, maxMetaBytes).catch(nullIfWrongType),
+    );
     const [, chunks, bytes, room] = /^(\d{1,5}) (\d{1,15})(?: (\w+))?$/.exec(text ?? '') ?? [];
     if (Number(chunks ?? maxChunks) >= maxChunks) return null;
     const at = roomNames.find((name) => name === room);
@@ -260,6 +267,8 @@ export class RedisPayloadStore implements PayloadStore {
 
   /** Bodies of the previous release count under other keys, where its processes still acquire room. */
   readonly #leavePreviousRelease = async (key: string, bytes: number): Promise<void> => {
+    // It knew no clusters.
+    if (isCluster(this.#redis)) return;
     await redisCall(() =>
       this.#redis.eval(leavePreviousReleaseScript, 2, `${prefix}:held`, `${prefix}:expiries`, key, bytes),
     );
@@ -267,7 +276,7 @@ export class RedisPayloadStore implements PayloadStore {
 
   async #remove(body: { key: string; chunks: number; bytes: number; room: Pick<RedisRoom, 'leave'> }): Promise<void> {
     const { key, chunks, bytes, room } = body;
-    await redisCall(() => this.#redis.unlink(bodyKey(key), ...chunkKeys(key, chunks)));
+    await redisCall(() => this.#redis.unlink(this.#keys.body(key), ...this.#keys.chunks(key, chunks)));
     await room.leave(key, bytes);
   }
 }
@@ -278,16 +287,25 @@ function nullIfWrongType(error: unknown): null {
   throw error;
 }
 
-function bodyKey(key: string): string {
-  return `${prefix}:${key}`;
-}
+/** Names of keys. In a cluster, all of one body are in one slot, and those of different bodies in different ones. */
+class BodyKeys {
+  readonly #tagged: boolean;
 
-function chunkKey(key: string, at: number): string {
-  return `${prefix}:${key}:${at}`;
-}
+  constructor(redis: RedisConnection) {
+    this.#tagged = isCluster(redis);
+  }
 
-function chunkKeys(key: string, chunks: number): string[] {
-  return Array.from({ length: chunks }, (_, at) => chunkKey(key, at));
+  body(key: string): string {
+    return `${prefix}:${this.#tagged ? `{${key}}` : key}`;
+  }
+
+  chunk(key: string, at: number): string {
+    return `${this.body(key)}:${at}`;
+  }
+
+  chunks(key: string, count: number): string[] {
+    return Array.from({ length: count }, (_, at) => this.chunk(key, at));
+  }
 }
 
 /**

@@ -1,4 +1,4 @@
-import { type RedisConnection, redisCall } from '../redis/redis.ts';
+import { isCluster, type RedisConnection, redisCall } from '../redis/redis.ts';
 import type { Patience, RoomName } from './room-rules.ts';
 import { roomRulesScript } from './room-script.ts';
 
@@ -121,8 +121,22 @@ redis.call('HDEL', KEYS[1], ARGV[1])
 if tonumber(ARGV[2]) > 0 then redis.call('HINCRBY', KEYS[2], body.share, ARGV[2]) end
 redis.call('ZADD', KEYS[3], now + ARGV[4], ARGV[1] .. ':' .. ARGV[2])
 redis.call('HSET', KEYS[4], ARGV[1], body.share)
-redis.call('SET', KEYS[5], ARGV[3], 'PX', ARGV[4])
+if KEYS[5] then redis.call('SET', KEYS[5], ARGV[3], 'PX', ARGV[4]) end
 keepKeys(ARGV[4])
+return 1`;
+
+/** In a cluster, the keys of a body are in another slot than those of its room. Returns 0 if one of its chunks is lost. */
+const renewBodyScript = `
+for at = 1, #KEYS do
+  if redis.call('PEXPIRE', KEYS[at], ARGV[1]) == 0 then return 0 end
+end
+return 1`;
+
+const keepBodyScript = `
+for at = 2, #KEYS do
+  if redis.call('PEXPIRE', KEYS[at], ARGV[2]) == 0 then return 0 end
+end
+redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
 return 1`;
 
 const leaveScript = `${releaseScript}
@@ -159,12 +173,16 @@ export interface RedisPlace {
 export class RedisRoom {
   readonly #redis: RedisConnection;
   readonly #keys: readonly string[];
+  /** Whether the room and its bodies are in different slots of a cluster. */
+  readonly #isSplit: boolean;
   readonly #capacity: number;
   readonly #times: RedisRoomTimes;
 
   constructor(redis: RedisConnection, name: RoomName, capacity: number, times: RedisRoomTimes) {
     this.#redis = redis;
-    this.#keys = ['arriving', 'whole', 'lives', 'shares'].map((part) => `holdfast:room:${name}:${part}`);
+    this.#isSplit = isCluster(redis);
+    const room = `holdfast:room:${this.#isSplit ? `{${name}}` : name}`;
+    this.#keys = ['arriving', 'whole', 'lives', 'shares'].map((part) => `${room}:${part}`);
     this.#capacity = capacity;
     this.#times = times;
   }
@@ -190,7 +208,12 @@ export class RedisRoom {
 
   /** Renews the body and its chunks, and publishes whether its sender has stalled. Returns false if its place is lost. */
   async renew(key: string, chunks: readonly string[], stalled: boolean): Promise<boolean> {
-    return (await this.#run(renewScript, chunks, [key, this.#times.lifeMs, stalled ? '1' : '0'])) === 1;
+    if (this.#isSplit && chunks.length > 0) {
+      if ((await this.#runOnBody(renewBodyScript, chunks, [this.#times.lifeMs])) !== 1) return false;
+    }
+    return (
+      (await this.#run(renewScript, this.#isSplit ? [] : chunks, [key, this.#times.lifeMs, stalled ? '1' : '0'])) === 1
+    );
   }
 
   /** Marks the body as complete and writes `meta`, for the life of its job. Returns false if its place or a chunk is lost. */
@@ -200,8 +223,12 @@ export class RedisRoom {
     meta: { key: string; text: string },
     chunks: readonly string[],
   ): Promise<boolean> {
-    const kept = await this.#run(keepScript, [meta.key, ...chunks], [key, bytes, meta.text, this.#times.jobLifeMs]);
-    return kept === 1;
+    const { jobLifeMs } = this.#times;
+    const body = [meta.key, ...chunks];
+    if ((await this.#run(keepScript, this.#isSplit ? [] : body, [key, bytes, meta.text, jobLifeMs])) !== 1)
+      return false;
+    // In this order, the room never counts less than Redis has.
+    return !this.#isSplit || (await this.#runOnBody(keepBodyScript, body, [meta.text, jobLifeMs])) === 1;
   }
 
   /** Releases what a body holds: `bytes` if it is complete, or its reservation. */
@@ -212,6 +239,10 @@ export class RedisRoom {
   /** Bytes that all processes hold in this room. */
   async held(): Promise<number> {
     return (await this.#run(heldScript, [], [])) as number;
+  }
+
+  #runOnBody(script: string, keys: readonly string[], values: readonly (string | number)[]): Promise<unknown> {
+    return redisCall(() => this.#redis.eval(script, keys.length, ...keys, ...values));
   }
 
   #run(script: string, keys: readonly string[], values: readonly (string | number)[]): Promise<unknown> {

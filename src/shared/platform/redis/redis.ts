@@ -1,18 +1,19 @@
-import { Redis, type RedisOptions } from 'ioredis';
+import { Cluster, type ClusterNode, type ClusterOptions, Redis, type RedisOptions } from 'ioredis';
 import { OperatorError, UnavailableError } from '../errors/errors.ts';
 import { type StartWait, untilAvailable, type Verdict } from '../lifecycle/start-wait.ts';
 import type { Logger } from '../logger/logger.ts';
 import { withTimeout } from '../timeout/with-timeout.ts';
 import { type TlsFiles, takeTlsFiles, tlsFaultOf } from '../tls/trust.ts';
 import { QueueAwayError } from './queue-away.ts';
+import { parseRedisUrl, type RedisTarget } from './redis-url.ts';
 
 /** Redis would evict queued writes when its memory is full. */
 export class RedisPolicyError extends OperatorError {
   override readonly name = 'RedisPolicyError';
 }
 
-/** An open connection, as other modules see it. */
-export type RedisConnection = Redis;
+/** An open connection, as other modules see it: to a server, to the master that sentinels name, or to a cluster. */
+export type RedisConnection = Redis | Cluster;
 
 /** How a connection is used: `producer` calls fail fast when Redis is away, `worker` calls wait for it to come back. */
 export type RedisUse = 'producer' | 'worker';
@@ -21,9 +22,9 @@ const commandTimeoutMs = 5_000;
 const longestRetryMs = 2_000;
 
 /** Last error of each connection since it was ready. */
-const lastErrors = new WeakMap<Redis, Error>();
+const lastErrors = new WeakMap<RedisConnection, Error>();
 /** Connections that must not reconnect. */
-const ended = new WeakSet<Redis>();
+const ended = new WeakSet<RedisConnection>();
 
 /** Knows its duplicates: BullMQ makes one of the connection that it is given, and does not end it while Redis is away. */
 class TrackedRedis extends Redis {
@@ -36,11 +37,21 @@ class TrackedRedis extends Redis {
   }
 }
 
+class TrackedCluster extends Cluster {
+  readonly duplicates: Cluster[] = [];
+
+  override duplicate(nodes?: ClusterNode[], override?: ClusterOptions): Cluster {
+    const connection = super.duplicate(nodes, override);
+    this.duplicates.push(connection);
+    return connection;
+  }
+}
+
 /**
  * Opens a connection that, like its duplicates, reconnects until `disconnectRedis`. The query of a `rediss:` URL may have
- * `sslrootcert`, `sslcert` and `sslkey`. Throws CertificateFileError.
+ * `sslrootcert`, `sslcert` and `sslkey`. Throws ConfigError and CertificateFileError.
  */
-export function connectRedis(url: string, use: RedisUse, logger: Logger): Redis {
+export function connectRedis(url: string, use: RedisUse, logger: Logger): RedisConnection {
   const retryStrategy = (times: number): number | null =>
     ended.has(redis) ? null : Math.min(50 * 2 ** Math.min(times, 6), longestRetryMs);
   const options: RedisOptions = { lazyConnect: false, connectTimeout: commandTimeoutMs, retryStrategy };
@@ -49,17 +60,72 @@ export function connectRedis(url: string, use: RedisUse, logger: Logger): Redis 
   } else {
     Object.assign(options, { maxRetriesPerRequest: null });
   }
-  const { plainUrl, tls } = splitUrl(url);
-  const redis = new TrackedRedis(plainUrl, { ...options, ...(tls ? { tls } : {}) });
-  redis.on('error', (error: Error) => {
-    // Errors repeat on every attempt to reconnect; log each one once.
-    if (error.message !== lastErrors.get(redis)?.message) logger.warn({ err: error }, 'redis');
+  const target = parseRedisUrl(url);
+  const redis = target ? connectTo(target, use, options, retryStrategy) : connectToOne(url, options);
+  redis.on('error', (thrown: Error & { lastNodeError?: Error }) => {
+    // That of a cluster says only that none of its servers can be used.
+    const error = thrown.lastNodeError ?? thrown;
+    // Errors repeat on every attempt to reconnect, some with the time until the next; log each one once.
+    if (withoutTimes(error) !== withoutTimes(lastErrors.get(redis))) logger.warn({ err: error }, 'redis');
     // A failed TLS handshake is followed by less specific errors.
     const known = lastErrors.get(redis);
     if (tlsFaultOf(known) === null || tlsFaultOf(error) !== null) lastErrors.set(redis, error);
   });
   redis.on('ready', () => lastErrors.delete(redis));
   return redis;
+}
+
+function connectToOne(url: string, options: RedisOptions): Redis {
+  const { plainUrl, tls } = splitUrl(url);
+  return new TrackedRedis(plainUrl, { ...options, ...(tls ? { tls } : {}) });
+}
+
+function connectTo(
+  { layout, hosts, username, password, database, tls, ...target }: RedisTarget,
+  use: RedisUse,
+  { lazyConnect: _, ...options }: RedisOptions,
+  retryStrategy: (times: number) => number | null,
+): RedisConnection {
+  const login = { ...(username === null ? {} : { username }), ...(password === null ? {} : { password }) };
+  if (layout === 'sentinel') {
+    return new TrackedRedis({
+      ...options,
+      ...login,
+      db: database,
+      name: target.master,
+      sentinels: [...hosts],
+      sentinelRetryStrategy: retryStrategy,
+      ...(target.sentinelUsername === null ? {} : { sentinelUsername: target.sentinelUsername }),
+      ...(target.sentinelPassword === null ? {} : { sentinelPassword: target.sentinelPassword }),
+      ...(tls ? { tls, sentinelTLS: tls, enableTLSForSentinelMode: true } : {}),
+      sentinelCommandTimeout: commandTimeoutMs,
+      // A master that hangs does not close its connections when another one takes over.
+      failoverDetector: true,
+      reconnectOnError: isDemoted,
+    });
+  }
+  return new TrackedCluster([...hosts], {
+    redisOptions: { ...options, ...login, ...(tls ? { tls } : {}) },
+    clusterRetryStrategy: retryStrategy,
+    enableOfflineQueue: use === 'worker',
+    slotsRefreshTimeout: commandTimeoutMs,
+    // Certificates are for names.
+    ...(tls ? { dnsLookup: (address, found) => found(null, address) } : {}),
+  });
+}
+
+/** Whether the server was a master when we connected, and is a replica now. */
+function isDemoted({ message }: Error): boolean {
+  return message.startsWith('READONLY');
+}
+
+function withoutTimes(error: Error | undefined): string | undefined {
+  return error?.message.replace(/\d+ms/g, '');
+}
+
+/** Whether keys that one command uses must have the same hash tag. */
+export function isCluster(redis: RedisConnection): redis is Cluster {
+  return redis instanceof Cluster;
 }
 
 function splitUrl(url: string): { plainUrl: string; tls: TlsFiles | null } {
@@ -73,9 +139,10 @@ function splitUrl(url: string): { plainUrl: string; tls: TlsFiles | null } {
  * Ends a connection and its duplicates. ioredis emits `end` and rejects pending commands only when a connection closes, so a
  * connection that waits to reconnect makes one more attempt.
  */
-export function disconnectRedis(redis: Redis): void {
+export function disconnectRedis(redis: RedisConnection): void {
   ended.add(redis);
-  for (const connection of redis instanceof TrackedRedis ? [redis, ...redis.duplicates] : [redis]) {
+  const isTracked = redis instanceof TrackedRedis || redis instanceof TrackedCluster;
+  for (const connection of isTracked ? [redis, ...redis.duplicates] : [redis]) {
     if (connection.status === 'end') continue;
     const isReconnecting = connection.status === 'reconnecting';
     connection.disconnect();
@@ -88,7 +155,7 @@ export function disconnectRedis(redis: Redis): void {
 }
 
 /** Resolves when the connection is ready; rejects with UnavailableError after `limitMs`. */
-export async function untilReady(redis: Redis, limitMs: number): Promise<void> {
+export async function untilReady(redis: RedisConnection, limitMs: number): Promise<void> {
   if (redis.status === 'ready') return;
   const { promise, resolve } = Promise.withResolvers<void>();
   redis.once('ready', resolve);
@@ -99,11 +166,11 @@ export async function untilReady(redis: Redis, limitMs: number): Promise<void> {
   }
 }
 
-const refusedPattern = /^(WRONGPASS|NOAUTH|NOPERM|ERR AUTH|ERR invalid password)/;
+const refusedPattern = /(?:^|Last error: )(WRONGPASS|NOAUTH|NOPERM|ERR AUTH|ERR invalid password)/;
 const pollMs = 500;
 
 /** Waits for the first connection of a process. Throws PartUnavailableError; immediately if Redis refuses the client. */
-export async function untilStarted(redis: Redis, url: string, wait: StartWait): Promise<void> {
+export async function untilStarted(redis: RedisConnection, url: string, wait: StartWait): Promise<void> {
   const judge = (): Verdict => {
     const lastError = lastErrors.get(redis);
     const fault = tlsFaultOf(lastError);
@@ -112,15 +179,17 @@ export async function untilStarted(redis: Redis, url: string, wait: StartWait): 
     return refusedPattern.test(message) ? { final: message } : { passing: message };
   };
   const attempt = () => untilReady(redis, wait.waitMs > 0 ? pollMs : commandTimeoutMs);
-  await untilAvailable({ name: `Redis at ${new URL(url).host} (HOLDFAST_REDIS_URL)`, attempt, judge }, wait);
+  const place = parseRedisUrl(url)?.place ?? new URL(url).host;
+  await untilAvailable({ name: `Redis at ${place} (HOLDFAST_REDIS_URL)`, attempt, judge }, wait);
 }
 
 /** Throws RedisPolicyError if Redis may evict keys. Accepts a server that hides its settings. */
-export async function assertNoEviction(redis: Redis, logger: Logger): Promise<void> {
+export async function assertNoEviction(redis: RedisConnection, logger: Logger): Promise<void> {
   let policy: string | undefined;
   try {
     // Unlike CONFIG, INFO is available on hosted servers and to users with few permissions.
-    policy = /^maxmemory_policy:(\S+)/m.exec(await redis.info('memory'))?.[1];
+    const policies = (await readMemory(redis)).map((memory) => /^maxmemory_policy:(\S+)/m.exec(memory)?.[1]);
+    policy = policies.find((each) => each !== 'noeviction') ?? policies[0];
   } catch (error) {
     logger.warn({ err: error }, 'Redis does not report its maxmemory-policy; it must be noeviction');
     return;
@@ -130,6 +199,11 @@ export async function assertNoEviction(redis: Redis, logger: Logger): Promise<vo
       `Redis has maxmemory-policy ${policy}: it would drop jobs when memory runs out. Set it to noeviction.`,
     );
   }
+}
+
+/** INFO about the memory of the server, or of each master of a cluster. */
+export async function readMemory(redis: RedisConnection): Promise<string[]> {
+  return Promise.all((isCluster(redis) ? redis.nodes('master') : [redis]).map((server) => server.info('memory')));
 }
 
 /** Runs a command. Turns any error into QueueAwayError, after which the CLI repeats its call. */

@@ -159,6 +159,18 @@ export function createMetrics() {
       help: 'Objects without a database row that the reconcile job registered for the sweep.',
       registers,
     }),
+    replicaReads: new Counter({
+      name: 'holdfast_replica_reads_total',
+      help: 'Reads that a replica may serve, by the server that served the first statement: replica or primary.',
+      labelNames: ['server'],
+      registers,
+    }),
+    replicaFallbacks: new Counter({
+      name: 'holdfast_replica_fallbacks_total',
+      help: 'Reads that went on at the primary after they had begun at the replica: behind, conflict (with its recovery), busy (no free connection), moved (another server answered), or failed.',
+      labelNames: ['reason'],
+      registers,
+    }),
     quotaRejections: new Counter({
       name: 'holdfast_quota_rejections_total',
       help: 'Requests rejected because their organization has reached a quota.',

@@ -1,0 +1,58 @@
+import { Type } from 'typebox';
+import { type Queryable, type Row, sql } from '../sql.ts';
+
+/** Positions in the write-ahead log are bytes since its beginning. */
+const PrimaryPosition = Type.Object({
+  systemId: Type.String(),
+  /** Hex digits. Each promotion of a standby begins another timeline. */
+  timeline: Type.String(),
+  /** Everything that any client was told of is before it. */
+  flushed: Type.Integer(),
+});
+export type PrimaryPosition = Row<typeof PrimaryPosition>;
+
+const ReplicaPosition = Type.Object({
+  systemId: Type.String(),
+  timeline: Type.String(),
+  isStandby: Type.Boolean(),
+  replayed: Type.Integer(),
+  /** Differs for each server and each start of it. */
+  server: Type.String(),
+});
+export type ReplicaPosition = Row<typeof ReplicaPosition>;
+
+/** Why a server's data cannot be compared with the primary's. */
+export type Unfit = 'not a standby' | 'another cluster' | 'another timeline';
+
+/**
+ * Asks the primary how far its log is written. A commit is flushed before it is visible or acknowledged. The name of the current
+ * file has the current timeline; the control file has it only after the next checkpoint.
+ */
+export function readPrimaryPosition(primary: Queryable): Promise<PrimaryPosition> {
+  return primary.one(sql.prepared('replica_primary_position', PrimaryPosition)`
+    /* replica.primaryPosition */
+    select (select system_identifier::text from pg_control_system()) as "systemId",
+      left(pg_walfile_name(pg_current_wal_flush_lsn()), 8) as timeline,
+      pg_wal_lsn_diff(pg_current_wal_flush_lsn(), '0/0')::bigint as flushed`);
+}
+
+/** Asks a standby how far it has replayed the log. The timeline is that of its last restart point, which may be an older one. */
+export function readReplicaPosition(replica: Queryable): Promise<ReplicaPosition> {
+  return replica.one(sql.prepared('replica_position', ReplicaPosition)`
+    /* replica.position */
+    select (select system_identifier::text from pg_control_system()) as "systemId",
+      (select lpad(upper(to_hex(timeline_id)), 8, '0') from pg_control_checkpoint()) as timeline,
+      pg_is_in_recovery() as "isStandby",
+      coalesce(pg_wal_lsn_diff(pg_last_wal_replay_lsn(), '0/0'), 0)::bigint as replayed,
+      pg_postmaster_start_time()::text as server`);
+}
+
+/**
+ * Null if the replica's position may be compared with the primary's. On another timeline it may be ahead without having what the
+ * primary has: a standby that had received more than the one that was promoted.
+ */
+export function unfitness(replica: ReplicaPosition, primary: PrimaryPosition): Unfit | null {
+  if (replica.systemId !== primary.systemId) return 'another cluster';
+  if (!replica.isStandby) return 'not a standby';
+  return replica.timeline === primary.timeline ? null : 'another timeline';
+}

@@ -1,0 +1,210 @@
+import type { Logger } from '../../logger/logger.ts';
+import type { Metrics } from '../../telemetry/metrics.ts';
+import { AcquireTimeoutError } from '../connection-gate.ts';
+import { type Database, openDatabase } from '../database.ts';
+import { queryLimit } from '../postgres-driver.ts';
+import type { Queryable } from '../sql.ts';
+import {
+  type PrimaryPosition,
+  readPrimaryPosition,
+  readReplicaPosition,
+  type Unfit,
+  unfitness,
+} from './replica-position.ts';
+import { type Lost, ReplicaRead } from './replica-read.ts';
+
+/** What the replica is good for: `serving`, or why the primary serves all reads. */
+export type ReplicaState = 'starting' | 'serving' | 'away' | 'behind' | Unfit;
+
+const states: readonly ReplicaState[] = [
+  ...(['starting', 'serving', 'away', 'behind'] as const),
+  ...(['not a standby', 'another cluster', 'another timeline'] as const),
+];
+
+/** Interval between checks of the replica, in ms. */
+const checkEveryMs = 1_000;
+/** Limits for a server that hangs, in ms. A read that meets one goes on at the primary. */
+const limits = {
+  connectTimeoutMs: 2_000,
+  statementTimeoutMs: 10_000,
+  acquireTimeoutMs: 1_000,
+  checkMs: 2_000,
+} as const;
+/** Positions of the primary that the replica has not reached yet; enough for an hour. */
+const maxUnreached = 3_600;
+
+interface ReplicaOptions {
+  readonly url: string;
+  readonly poolSize: number;
+  readonly statementTimeoutMs: number;
+  readonly connectTimeoutMs: number;
+  readonly acquireTimeoutMs: number;
+}
+
+/**
+ * A streaming replica that serves reads. Each is at least as new as the primary was when it began, so it is never older than what
+ * any client was told through any process. Whatever the replica cannot serve is read from the primary.
+ */
+export class Replica {
+  readonly #primary: Database;
+  readonly #replica: Database;
+  readonly #logger: Logger;
+  readonly #metrics: Metrics;
+  #state: ReplicaState = 'starting';
+  /** False from a read that failed until the next check. */
+  #isUsable = false;
+  #lagBytes = 0;
+  #unreached: { readonly flushed: number; readonly at: number }[] = [];
+  /** The statement that asks for the position now, and the one that newcomers wait for. */
+  #asking: Promise<unknown> = Promise.resolve();
+  #nextAsked: Promise<PrimaryPosition> | null = null;
+  #timer: NodeJS.Timeout | null = null;
+  #checking: Promise<void> = Promise.resolve();
+  #isClosed = false;
+
+  private constructor(parts: { primary: Database; replica: Database; logger: Logger; metrics: Metrics }) {
+    this.#primary = parts.primary;
+    this.#replica = parts.replica;
+    this.#logger = parts.logger;
+    this.#metrics = parts.metrics;
+    this.#registerGauges();
+    this.#check();
+  }
+
+  /** Opens the pool, and checks the replica from then on. Does not wait for it. Throws ConfigError if the URL is not valid. */
+  static async open(
+    options: ReplicaOptions,
+    parts: { primary: Database; logger: Logger; metrics: Metrics },
+  ): Promise<Replica> {
+    const replica = await openDatabase({
+      url: options.url,
+      poolSize: options.poolSize,
+      setting: 'HOLDFAST_DATABASE_REPLICA_URL',
+      connectTimeoutMs: Math.min(options.connectTimeoutMs, limits.connectTimeoutMs),
+      statementTimeoutMs: Math.min(options.statementTimeoutMs, limits.statementTimeoutMs),
+      acquireTimeoutMs: Math.min(options.acquireTimeoutMs, limits.acquireTimeoutMs),
+    });
+    return new Replica({ ...parts, replica });
+  }
+
+  get state(): ReplicaState {
+    return this.#state;
+  }
+
+  /** Pool connections in use. */
+  get acquired(): number {
+    return this.#replica.poolState().acquired;
+  }
+
+  /**
+   * Begins a read that is at least as new as everything committed before this call. Null if the primary is to serve it. What it
+   * returns falls back to the primary by itself, statement by statement, and then stays there: a read never goes back in time.
+   */
+  async begin(): Promise<Queryable | null> {
+    if (!this.#isUsable) {
+      this.#metrics.replicaReads.labels('primary').inc();
+      return null;
+    }
+    const least = await this.#position();
+    return new ReplicaRead({
+      primary: this.#primary,
+      replica: this.#replica,
+      least,
+      onServed: (server) => this.#metrics.replicaReads.labels(server).inc(),
+      onLost: (lost) => this.#lose(lost),
+    }).queryable;
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    if (this.#timer) clearTimeout(this.#timer);
+    await this.#checking;
+    await this.#replica.close();
+  }
+
+  /** Asked for by a statement that begins after this call, and that all callers waiting by then share. */
+  #position(): Promise<PrimaryPosition> {
+    this.#nextAsked ??= this.#asking.then(() => {
+      this.#nextAsked = null;
+      const asked = readPrimaryPosition(this.#primary);
+      this.#asking = asked.catch(() => {});
+      return asked;
+    });
+    return this.#nextAsked;
+  }
+
+  #lose({ reason, error }: Lost): void {
+    this.#metrics.replicaFallbacks.labels(reason).inc();
+    if (reason !== 'conflict' && reason !== 'busy' && reason !== 'moved') this.#isUsable = false;
+    this.#logger.debug({ reason, err: error }, 'a read goes on at the primary');
+  }
+
+  #check(): void {
+    this.#checking = this.#findState().then(([state, error]) => {
+      this.#isUsable = state === 'serving';
+      this.#enter(state, error);
+      if (this.#isClosed) return;
+      this.#timer = setTimeout(() => this.#check(), checkEveryMs).unref();
+    });
+  }
+
+  async #findState(): Promise<[ReplicaState, unknown?]> {
+    let primary: PrimaryPosition;
+    try {
+      primary = await queryLimit.run(limits.checkMs, () => readPrimaryPosition(this.#primary));
+    } catch {
+      // Says nothing about the replica; reads that need the primary's position fail with it.
+      return [this.#state];
+    }
+    try {
+      const replica = await queryLimit.run(limits.checkMs, () => readReplicaPosition(this.#replica));
+      const unfit = unfitness(replica, primary);
+      if (unfit) return [unfit];
+      const now = performance.now();
+      this.#lagBytes = Math.max(0, primary.flushed - replica.replayed);
+      this.#unreached = this.#unreached.filter(({ flushed }) => flushed > replica.replayed).slice(-maxUnreached);
+      // What the last check saw at the primary is more than a second old.
+      const isBehind = this.#unreached.length > 0;
+      if (this.#lagBytes > 0) this.#unreached.push({ flushed: primary.flushed, at: now });
+      return [isBehind ? 'behind' : 'serving'];
+    } catch (error) {
+      // All connections are in use, and by reads that get their answers.
+      if (error instanceof AcquireTimeoutError && this.#state === 'serving') return ['serving'];
+      return ['away', error];
+    }
+  }
+
+  #enter(state: ReplicaState, error?: unknown): void {
+    if (state === this.#state) return;
+    this.#state = state;
+    if (state === 'serving') this.#logger.info('the replica of the database serves reads');
+    else this.#logger.warn({ state, err: error }, 'the replica of the database serves no reads; the primary does');
+  }
+
+  #registerGauges(): void {
+    this.#metrics.gaugeBy(
+      'holdfast_replica_state',
+      'What the replica is good for: 1 for its state, 0 for the others. Only `serving` serves reads.',
+      'state',
+      () => Object.fromEntries(states.map((state) => [state, state === this.#state ? 1 : 0])),
+    );
+    this.#metrics.gauge(
+      'holdfast_replica_lag_bytes',
+      'Bytes of the log that the replica had not replayed at the last check.',
+      () => this.#lagBytes,
+    );
+    this.#metrics.gauge(
+      'holdfast_replica_lag_seconds',
+      'Time since the replica was last known to have everything that the primary had; 0 if it has.',
+      () => {
+        const [oldest] = this.#unreached;
+        return oldest ? (performance.now() - oldest.at) / 1000 : 0;
+      },
+    );
+    this.#metrics.gauge(
+      'holdfast_replica_connections_acquired',
+      'Connections to the replica in use.',
+      () => this.acquired,
+    );
+  }
+}

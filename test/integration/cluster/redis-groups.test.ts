@@ -1,0 +1,166 @@
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import {
+  command,
+  type RedisGroup,
+  type RedisMember,
+  sentinelPassword,
+  startRedisCluster,
+  startRedisWithSentinels,
+  untilClusterWorks,
+} from '../../../testkit/redis-groups.ts';
+import { startAppsOn } from '../../support/cluster-app.ts';
+import { exportState } from '../../support/stack-state.ts';
+import { createStack, deployment, ok, type TestStack } from '../../support/state.ts';
+import { createTestApp, type TestApp } from '../../support/test-app.ts';
+import { describeWithTools } from '../../support/tools.ts';
+import { until } from '../../support/until.ts';
+
+const settings = { HOLDFAST_INLINE_BYTES: '1024', HOLDFAST_LARGE_BYTES: '1000000', HOLDFAST_JOB_WAIT_SECONDS: '30' };
+
+/** About 100 bytes a resource. */
+const importState = (app: TestApp, stack: TestStack, count: number, note: string) =>
+  app.call('POST', `${stack.path}/import`, { auth: stack.auth, body: deployment(count, note) });
+
+async function noteOf(app: TestApp, stack: TestStack): Promise<number> {
+  const { json } = await exportState(app, stack);
+  return Number(/^round (\d+) /.exec(json.deployment.resources?.[0]?.inputs.input ?? '')?.[1] ?? -1);
+}
+
+/** Writes to a stack until it is told to end, and then checks that the newest acknowledged write, or a later one, is there. */
+function writeOn(app: TestApp, stack: TestStack) {
+  const figures = { sent: 0, acknowledged: -1, rounds: 0, refused: 0 };
+  let isOver = false;
+  const done = (async () => {
+    while (!isOver) {
+      const round = figures.sent++;
+      // Every third write goes to the large queue, in several chunks.
+      const { status } = await importState(app, stack, round % 3 === 0 ? 9_000 : 20, `round ${round} `);
+      expect([200, 503]).toContain(status);
+      if (status === 503) figures.refused++;
+      else {
+        figures.acknowledged = round;
+        figures.rounds++;
+      }
+    }
+  })();
+  const end = async (): Promise<void> => {
+    isOver = true;
+    await done;
+    const found = await noteOf(app, stack);
+    expect(found).toBeGreaterThanOrEqual(figures.acknowledged);
+    expect(found).toBeLessThan(figures.sent);
+  };
+  return { figures, end };
+}
+
+/** Runs `disturb` while two stacks are written to, and waits until both are again. */
+async function writeThrough(app: TestApp, disturb: () => Promise<void>): Promise<void> {
+  const writers = [writeOn(app, await createStack(app)), writeOn(app, await createStack(app))];
+  const goOn = async (rounds: number): Promise<void> => {
+    const goals = writers.map(({ figures }) => figures.rounds + rounds);
+    const hasMoved = (): boolean => writers.every(({ figures }, at) => figures.rounds >= (goals[at] as number));
+    await until(hasMoved, 'writes are acknowledged');
+  };
+  await goOn(2);
+  await disturb();
+  await goOn(4);
+  await Promise.all(writers.map(({ end }) => end()));
+}
+
+await describeWithTools('Redis with sentinels', ['redis-server'], () => {
+  let group: RedisGroup;
+  let app: TestApp;
+  beforeAll(async () => {
+    group = await startRedisWithSentinels();
+    startAppsOn(group.url, settings);
+    app = await createTestApp();
+  });
+  afterAll(async () => {
+    await app?.[Symbol.asyncDispose]();
+    await group?.[Symbol.asyncDispose]();
+  });
+
+  const sentinel = (...words: string[]): Promise<string> =>
+    command((group.sentinels[0] as RedisMember).port, ['SENTINEL', ...words], sentinelPassword);
+  const master = async (): Promise<RedisMember> => {
+    const port = Number((await sentinel('GET-MASTER-ADDR-BY-NAME', 'main')).split(',')[1]);
+    return group.servers.find((server) => server.port === port) as RedisMember;
+  };
+  const untilReplaced = (old: RedisMember): Promise<void> =>
+    until(async () => (await master()) !== old, 'another server is the master');
+  const untilFollowed = (): Promise<void> =>
+    until(
+      async () => /role:master.*state=online/s.test(await command((await master()).port, ['INFO', 'replication'])),
+      'the master has a replica',
+    );
+
+  test('a master that is asked to step down in the middle of writes', async () => {
+    await untilFollowed();
+    const old = await master();
+    await writeThrough(app, async () => {
+      await until(async () => (await sentinel('FAILOVER', 'main').catch(() => '')) === 'OK', 'the failover begins');
+      await untilReplaced(old);
+    });
+  });
+
+  test('a master that hangs in the middle of writes', async () => {
+    await untilFollowed();
+    const old = await master();
+    await writeThrough(app, async () => {
+      old.pause();
+      await untilReplaced(old);
+    });
+    old.resume();
+    expect((await ok(app.call('GET', '/readyz'))).json.queue).toBe('ok');
+  });
+});
+
+await describeWithTools('Redis Cluster', ['redis-server'], () => {
+  let group: RedisGroup;
+  let app: TestApp;
+  beforeAll(async () => {
+    group = await startRedisCluster();
+    startAppsOn(group.url, settings);
+    app = await createTestApp();
+  });
+  afterAll(async () => {
+    await app?.[Symbol.asyncDispose]();
+    await group?.[Symbol.asyncDispose]();
+  });
+
+  const keysOf = async ({ port }: RedisMember): Promise<string[]> =>
+    (await command(port, ['KEYS', '*'])).split(',').filter((key) => key !== '');
+
+  test('writes of all sizes, by many at once, use all servers, and only names that begin as ours', async () => {
+    const stacks = await Promise.all(Array.from({ length: 4 }, () => createStack(app)));
+    const seen = group.servers.map(() => new Set<string>());
+    let isOver = false;
+    const watching = (async () => {
+      while (!isOver)
+        for (const [at, server] of group.servers.entries()) for (const key of await keysOf(server)) seen[at]?.add(key);
+    })();
+    for (const [round, count] of [20, 9_000, 60_000].entries()) {
+      await Promise.all(stacks.map((stack) => ok(importState(app, stack, count, `round ${round} `))));
+      for (const stack of stacks) expect(await noteOf(app, stack)).toBe(round);
+    }
+    isOver = true;
+    await watching;
+    const all = seen.flatMap((keys) => [...keys]);
+    expect(all.filter((key) => !key.startsWith('holdfast:'))).toEqual([]);
+    for (const keys of seen) expect([...keys].some((key) => key.startsWith('holdfast:body:{'))).toBe(true);
+    const left = (await Promise.all(group.servers.map(keysOf))).flat();
+    expect(left.filter((key) => key.startsWith('holdfast:body:'))).toEqual([]);
+    const metrics = await app.context.metrics.registry.metrics();
+    expect(Number(/^holdfast_redis_memory_bytes (\d+)$/m.exec(metrics)?.[1])).toBeGreaterThan(0);
+  });
+
+  test('a server that loses its data in the middle of writes', async () => {
+    const lost = group.servers[2] as RedisMember;
+    await writeThrough(app, async () => {
+      await lost.kill();
+      await until(async () => (await app.call('GET', '/readyz')).json.queue !== 'ok', 'the loss is noticed');
+      await lost.restart();
+      await untilClusterWorks(group.servers);
+    });
+  });
+});
