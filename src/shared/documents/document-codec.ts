@@ -17,6 +17,18 @@ export const largeZstdOptions = {
   params: { ...zstdOptions.params, [constants.ZSTD_c_compressionLevel]: 1 },
 };
 
+/**
+ * Options to compress a document of `sizeBytes` in one call. With its size known, zstd uses smaller tables for small documents, which
+ * takes half of the time.
+ */
+export function wholeZstdOptions(sizeBytes: number) {
+  const chunkSize = Math.max(Math.min(maxEncodedBytes(sizeBytes), wholeChunkBytes), minChunkBytes);
+  return { ...zstdOptions, pledgedSrcSize: sizeBytes, chunkSize };
+}
+
+const wholeChunkBytes = 64 * 1024;
+const minChunkBytes = 64;
+
 /** The hash and size that the bytes of a document must have. */
 export interface DocumentDigest {
   readonly sha256: Uint8Array;
@@ -69,7 +81,7 @@ export class DigestCheck {
 /** Hashes and compresses synchronously: for worker threads and small documents. */
 export function encodeDocument(text: Buffer): EncodedDocument {
   const sha256 = createHash('sha256').update(text).digest();
-  return { sha256, sizeBytes: text.length, bytes: zstdCompressSync(text, zstdOptions) };
+  return { sha256, sizeBytes: text.length, bytes: zstdCompressSync(text, wholeZstdOptions(text.length)) };
 }
 
 /** The text of a document encoded by `encodeDocument` or by a stream with the same codec. Throws DamagedBytesError. */

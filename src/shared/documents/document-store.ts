@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { pipeline, Readable } from 'node:stream';
 import { promisify } from 'node:util';
-import { createZstdCompress, createZstdDecompress, zstdCompress, zstdDecompress } from 'node:zlib';
+import { createZstdCompress, createZstdDecompress, zstdCompress, zstdCompressSync, zstdDecompress } from 'node:zlib';
 import { BlobNotFoundError, type BlobStore } from '../platform/blobs/blob-store.ts';
 import { UnavailableError } from '../platform/errors/errors.ts';
 import type { DataKeys } from '../secrets/data-keys.ts';
@@ -16,7 +16,7 @@ import {
   type EncodedDocument,
   largeZstdOptions,
   maxEncodedBytes,
-  zstdOptions,
+  wholeZstdOptions,
 } from './document-codec.ts';
 import { sealBytes, unsealBytes, unsealRange } from './document-seal.ts';
 import { HashedText, type Verify } from './hashed-text.ts';
@@ -28,6 +28,8 @@ const decompressWhole = promisify(zstdDecompress);
 
 /** Documents up to this size are compressed and read in one call rather than as a stream. */
 const wholeLimitBytes = 1024 * 1024;
+/** Documents up to this size are compressed in this thread: a round trip to another one takes as long as the work itself. */
+const syncLimitBytes = 128 * 1024;
 /** Chunk size of decoded bytes. Node's default of 16 KiB would cost a large document a thousand event loop turns. */
 const openChunkBytes = 128 * 1024;
 
@@ -104,8 +106,7 @@ export class DocumentStore {
     const text = new HashedText(source(), verify);
     try {
       const head = await text.readHead(wholeLimitBytes);
-      if (text.digest)
-        return await this.saveEncoded({ ...text.digest, bytes: await compressWhole(joined(head), zstdOptions) });
+      if (text.digest) return await this.saveEncoded({ ...text.digest, bytes: await encoded(joined(head)) });
       const stored = await this.#put(newBlobKey(), compressed(text.from(head)));
       if (!text.digest) throw new TypeError('The blob store stored a document without reading all of it');
       return { ...(text.digest as DocumentDigest & { sha256: Buffer }), ...stored };
@@ -343,6 +344,11 @@ async function* compressed(text: AsyncIterable<Buffer>): AsyncGenerator<Buffer> 
   } finally {
     stream.destroy();
   }
+}
+
+async function encoded(text: Buffer): Promise<Buffer> {
+  const options = wholeZstdOptions(text.length);
+  return text.length <= syncLimitBytes ? zstdCompressSync(text, options) : compressWhole(text, options);
 }
 
 function joined(parts: readonly Buffer[]): Buffer {

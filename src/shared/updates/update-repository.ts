@@ -105,12 +105,9 @@ export function createUpdateRepository(db: Queryable) {
         /* updates.isLease */
         select id from updates where status in ('not started', 'running') and lease_hash = ${sql.binary(hash)}`),
 
-    get: (id: string) =>
-      db.one(sql.rows(UpdateRow)`/* updates.get */ select ${columns} from ${withJournal} where u.id = ${id}`),
-
     /** Null also if its stack was deleted. */
     find: (id: string) =>
-      db.maybeOne(sql.rows(UpdateRow)`
+      db.maybeOne(sql.prepared('updates_find', UpdateRow)`
         /* updates.find */ select ${columns} from ${withJournal} where u.id = ${id} and ${ofLiveStack}`),
 
     /**
@@ -119,7 +116,7 @@ export function createUpdateRepository(db: Queryable) {
      */
     lock: async (id: string) => {
       await db.query(sql.nothing`/* updates.lock */ select id from updates where id = ${id} for update`);
-      return db.maybeOne(sql.rows(UpdateRow)`
+      return db.maybeOne(sql.prepared('updates_read_locked', UpdateRow)`
         /* updates.readLocked */ select ${columns} from ${withJournal} where u.id = ${id}`);
     },
 
