@@ -1,8 +1,9 @@
 import type { AppContext } from '../shared/context.ts';
+import type { Job } from '../shared/jobs/definitions.ts';
 import type { JobDispatcher } from '../shared/jobs/dispatcher.ts';
 import type { JobServices } from '../shared/jobs/job-definition.ts';
 import type { QueueBoard } from '../shared/jobs/queue-board.ts';
-import { createSnapshotRequest } from '../shared/jobs/snapshot-request.ts';
+import { createAheadRequest, createSnapshotRequest } from '../shared/jobs/snapshot-request.ts';
 import type { ProcessHealth } from '../shared/platform/telemetry/status-server.ts';
 import { StateReader } from '../shared/states/state-reader.ts';
 import { type CredentialGuard, createCredentialGuard } from './credentials/credential-guard.ts';
@@ -32,8 +33,10 @@ export function createApiContext(
   const compactJournal = (updateId: string): Promise<void> => journalCompaction.compact(updateId);
   const states = new StateReader({ ...context, compactLarge: compactJournal });
   const credentials = createCredentialGuard(context);
-  const requestSnapshot = createSnapshotRequest((job) => dispatcher.enqueue(job), context.logger);
-  const jobServices: JobServices = { ...context, requestSnapshot };
+  const enqueue = (job: Job): Promise<void> => dispatcher.enqueue(job);
+  const requestSnapshot = createSnapshotRequest(enqueue, context.logger);
+  const requestAhead = createAheadRequest(enqueue, context.logger);
+  const jobServices: JobServices = { ...context, requestSnapshot, requestAhead };
   const health = createHealth(context, dispatcher);
   return { ...context, dispatcher, jobServices, compactJournal, credentials, states, health };
 }

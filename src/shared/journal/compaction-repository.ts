@@ -33,7 +33,7 @@ export function createCompactionRepository(db: Queryable) {
      * A claim that expires later than `seconds` from now was made before the database's clock was set back, and is ignored.
      */
     claim: async (updateId: string, claim: string, seconds: number): Promise<boolean> => {
-      const row = await db.maybeOne(sql.rows(IdRow)`
+      const row = await db.maybeOne(sql.prepared('journals_claim', IdRow)`
         /* journals.claim */
         update journals set fold_claim = ${claim}, fold_claimed_until = clock_timestamp() + make_interval(secs => ${seconds})
         where update_id = ${updateId} and (fold_claimed_until is null or fold_claimed_until <= clock_timestamp()
