@@ -26,8 +26,18 @@ export function wholeZstdOptions(sizeBytes: number) {
   return { ...zstdOptions, pledgedSrcSize: sizeBytes, chunkSize };
 }
 
+/** Options to decompress a document of `sizeBytes` in one call: with Node's chunks of 16 KiB it takes a turn for each. */
+export function wholeUnzstdOptions(sizeBytes: number) {
+  // A byte more, or another chunk is allocated when the last one is full.
+  return {
+    maxOutputLength: Math.max(1, sizeBytes),
+    chunkSize: Math.max(Math.min(sizeBytes + 1, maxChunkBytes), minChunkBytes),
+  };
+}
+
 const wholeChunkBytes = 64 * 1024;
 const minChunkBytes = 64;
+const maxChunkBytes = 1024 * 1024 + 1;
 
 /** The hash and size that the bytes of a document must have. */
 export interface DocumentDigest {
@@ -88,7 +98,7 @@ export function encodeDocument(text: Buffer): EncodedDocument {
 export function decodeDocument(document: EncodedDocument): Buffer {
   let text: Buffer;
   try {
-    text = zstdDecompressSync(document.bytes, { maxOutputLength: Math.max(1, document.sizeBytes) });
+    text = zstdDecompressSync(document.bytes, wholeUnzstdOptions(document.sizeBytes));
   } catch (error) {
     throw asDamage(error);
   }

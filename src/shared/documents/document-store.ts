@@ -16,6 +16,7 @@ import {
   type EncodedDocument,
   largeZstdOptions,
   maxEncodedBytes,
+  wholeUnzstdOptions,
   wholeZstdOptions,
 } from './document-codec.ts';
 import { sealBytes, unsealBytes, unsealRange } from './document-seal.ts';
@@ -185,7 +186,7 @@ export class DocumentStore {
     }
     if (place.sizeBytes <= wholeLimitBytes) {
       const encoded = await this.#readWhole(place);
-      const options = { maxOutputLength: Math.max(1, place.sizeBytes) };
+      const options = wholeUnzstdOptions(place.sizeBytes);
       const text = await decompressWhole(encoded, options).catch((error: unknown) => {
         throw asDamage(error);
       });
