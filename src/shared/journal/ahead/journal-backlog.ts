@@ -4,8 +4,8 @@ export interface BacklogStep {
   readonly bytes: number;
 }
 
-/** About the cost of a compaction that starts from the base, and what is worth a turn. */
-const firstStep: BacklogStep = { entries: 256, bytes: 256 * 1024 };
+/** About where a replay is no longer short (`isShortReplay`), and what is worth a turn. */
+const firstStep: BacklogStep = { entries: 500, bytes: 256 * 1024 };
 const nextStep: BacklogStep = { entries: 64, bytes: 64 * 1024 };
 /** A request to another process costs a job. */
 const queuedStep: BacklogStep = { entries: 512, bytes: 512 * 1024 };
