@@ -19,7 +19,7 @@ import { RawClient } from './support/raw-client.ts';
  * and completes it. One round per form in which the state is sent. Prints requests per second, latencies of each kind of call,
  * and the CPU time of server, Postgres and load generator per request. Bodies are built and compressed beforehand.
  * Usage: node bench/busy.ts [--forms whole,delta,journal] [--pipelines 50] [--state-kb 256] [--steps 40] [--changes 4]
- *   [--rounds 1] [--node-flags '--max-semi-space-size=8']     --node-flags replaces those of `npm start`
+ *   [--rounds 1] [--node-flags='--max-semi-space-size=8']     --node-flags replaces those of `npm start`
  */
 const { values } = parseArgs({
   options: {
