@@ -48,7 +48,7 @@ const readyTimeoutMs = 180_000;
 const stopGraceMs = 120_000;
 const bin = join(import.meta.dirname, '..', 'bin', 'holdfast.js');
 /** The same as in `npm start`. */
-const nodeFlags = ['--max-semi-space-size=2', '--heap-growing-percent=50'];
+const usualNodeFlags = ['--max-semi-space-size=2', '--heap-growing-percent=50'];
 
 const running = new Set<ChildProcess>();
 // SIGTERM, so that the server stops its Postgres.
@@ -72,8 +72,14 @@ export async function startHoldfast(): Promise<HoldfastServer> {
   return withHelpers({ ...external, faults: () => [], [Symbol.asyncDispose]: async () => undefined });
 }
 
-/** Starts a server as in the README, with an empty data directory, and waits until it is healthy. */
-export async function startOwnHoldfast(settings: Record<string, string> = {}): Promise<OwnHoldfastServer> {
+/**
+ * Starts a server as in the README, with an empty data directory, and waits until it is healthy. `nodeFlags` replaces the
+ * options that `npm start` passes to Node.
+ */
+export async function startOwnHoldfast(
+  settings: Record<string, string> = {},
+  { nodeFlags = usualNodeFlags }: { nodeFlags?: readonly string[] } = {},
+): Promise<OwnHoldfastServer> {
   const home = await mkdtemp(join(tmpdir(), 'holdfast-server-'));
   const token = `e2e-${randomBytes(20).toString('hex')}`;
   const dataDir = join(home, 'data');

@@ -1,8 +1,9 @@
 import type { AppContext } from '../shared/context.ts';
+import type { Job } from '../shared/jobs/definitions.ts';
 import type { JobDispatcher } from '../shared/jobs/dispatcher.ts';
 import type { JobServices } from '../shared/jobs/job-definition.ts';
 import type { QueueBoard } from '../shared/jobs/queue-board.ts';
-import { createSnapshotRequest } from '../shared/jobs/snapshot-request.ts';
+import { createAheadRequest, createSnapshotRequest } from '../shared/jobs/snapshot-request.ts';
 import { Replica } from '../shared/platform/db/replica/replica.ts';
 import type { ProcessHealth } from '../shared/platform/telemetry/status-server.ts';
 import { StateReader } from '../shared/states/state-reader.ts';
@@ -37,8 +38,10 @@ export async function createApiContext(
   // Others decide by what they read, so they ask the primary.
   const states = new StateReader({ ...context, compactLarge: compactJournal });
   const credentials = createCredentialGuard(context);
-  const requestSnapshot = createSnapshotRequest((job) => dispatcher.enqueue(job), context.logger);
-  const jobServices: JobServices = { ...context, requestSnapshot };
+  const enqueue = (job: Job): Promise<void> => dispatcher.enqueue(job);
+  const requestSnapshot = createSnapshotRequest(enqueue, context.logger);
+  const requestAhead = createAheadRequest(enqueue, context.logger);
+  const jobServices: JobServices = { ...context, requestSnapshot, requestAhead };
   const health = createHealth(context, dispatcher);
   return { ...context, dispatcher, jobServices, compactJournal, credentials, states, health, replica };
 }

@@ -17,6 +17,9 @@ import { EventSegments } from './events/event-segments.ts';
 import { EventWriter } from './events/event-writer.ts';
 import { createPackingRepository } from './events/packing-repository.ts';
 import { createIdentityRepository, type IdentityRepository } from './identity/identity-repository.ts';
+import { CompactionAhead } from './journal/ahead/compaction-ahead.ts';
+import { backlogSteps, JournalBacklog } from './journal/ahead/journal-backlog.ts';
+import { OpenReplays } from './journal/ahead/open-replays.ts';
 import { type CompactionRepository, createCompactionRepository } from './journal/compaction-repository.ts';
 import { JournalCompactor } from './journal/journal-compactor.ts';
 import { createJournalRepository, type JournalRepository } from './journal/journal-repository.ts';
@@ -83,6 +86,7 @@ export interface AppContext extends AsyncDisposable {
   readonly guard: DocumentGuard;
   readonly states: StateReader;
   readonly compactor: JournalCompactor;
+  readonly compactionAhead: CompactionAhead;
   readonly writer: CheckpointWriter;
   readonly bodyBuffer: BodyBuffer;
   readonly changes: AdmittedChanges;
@@ -101,6 +105,7 @@ export interface ContextOverrides {
   readonly blobs?: BlobStore;
   readonly payloads?: PayloadStore;
   readonly largeReplays?: ReplayRunner;
+  readonly openReplays?: OpenReplays;
 }
 
 /**
@@ -146,6 +151,8 @@ export async function createContext(
   const guard = new DocumentGuard({ documentChecks, checkpoints, documents, repair, logger });
   const replayThread = new ThreadedReplayRunner();
   lifecycle.onClose('stores', 'replay thread', () => replayThread.close());
+  const openReplays = overrides.openReplays ?? new OpenReplays();
+  lifecycle.onClose('queues', 'open replays', async () => openReplays.close());
   const compactor: JournalCompactor = new JournalCompactor({
     updates,
     checkpoints,
@@ -155,9 +162,22 @@ export async function createContext(
     journalSnapshots,
     compactions,
     largeReplays: overrides.largeReplays ?? replayThread,
+    openReplays,
     graceSeconds: config.journalGraceSeconds,
     logger,
   });
+  const compactionAhead = new CompactionAhead((updateId) => compactor.advance(updateId), logger);
+  lifecycle.onClose('work', 'compaction ahead', () => compactionAhead.close());
+  metrics.gauge(
+    'holdfast_journals_waiting_ahead',
+    'Journals of running updates whose new entries wait to be compacted ahead.',
+    () => compactionAhead.waiting,
+  );
+  metrics.gauge(
+    'holdfast_open_replays_bytes',
+    'Memory of the replays of running updates that are kept open between compactions.',
+    () => openReplays.bytes,
+  );
   const events = createEventRepository(db);
   const eventSegments = new EventSegments({ rows: createEventSegmentRepository(db), documents, logger });
   const { maxBatchBytes, maxBodyBytes } = config.limits;
@@ -237,6 +257,7 @@ export async function createContext(
     journalSnapshots,
     guard,
     compactor,
+    compactionAhead,
     states: new StateReader({
       stacks,
       updates,
@@ -252,7 +273,7 @@ export async function createContext(
     changes,
     importer: new DeploymentImporter({ changes, documents, maxBodyBytes }),
     renamer: new StackRenamer({ changes, checkpoints, documents, guard }),
-    journalWriter: new JournalWriter(journal),
+    journalWriter: new JournalWriter(journal, new JournalBacklog(...backlogSteps(config.redisUrl !== null))),
     eventWriter: new EventWriter(events, config.limits.maxEventBytes),
     quotas,
     [Symbol.asyncDispose]: () => lifecycle.close(),

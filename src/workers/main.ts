@@ -28,10 +28,11 @@ export function startClusterJobs(context: ClusterContext): void {
   const { admissions, config, connectWorker, lifecycle, logger, metrics, producer, jobResults } = context;
   const queue = createClusterQueue(context);
   const requestSnapshot = createSnapshotRequest((job) => queue.enqueue(job), logger);
+  const requestAhead = async (updateId: string): Promise<void> => context.compactionAhead.request(updateId);
   const workers = startQueueWorkers({
     connect: connectWorker,
     publisher: producer,
-    handlers: createJobHandlers({ ...context, requestSnapshot }, context),
+    handlers: createJobHandlers({ ...context, requestSnapshot, requestAhead }, context),
     admissions,
     jobResults,
     logger,

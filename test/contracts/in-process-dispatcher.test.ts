@@ -1,14 +1,45 @@
+import { expect, test } from '@jest/globals';
 import { InProcessDispatcher } from '../../src/shared/jobs/in-process-dispatcher.ts';
 import { createLogger } from '../../src/shared/platform/logger/logger.ts';
-import { describeDispatcher, handlersFor, largeBytes } from './dispatcher-suite.ts';
+import { until } from '../support/until.ts';
+import {
+  compactionJob,
+  type DispatcherUnderTestOptions,
+  describeDispatcher,
+  gate,
+  handlersFor,
+  idOf,
+  largeBytes,
+} from './dispatcher-suite.ts';
 
-describeDispatcher('the process itself', async ({ work, onEnded, waitMs = 30_000, concurrency = 4 }) => {
-  const dispatcher = new InProcessDispatcher(handlersFor(work), {
+function open({ work, onEnded, waitMs = 30_000, concurrency = 4 }: DispatcherUnderTestOptions): InProcessDispatcher {
+  return new InProcessDispatcher(handlersFor(work), {
     concurrency: { small: concurrency, large: concurrency },
     largeBytes,
     waitMs,
     logger: createLogger({ level: 'silent' }),
     onEnded: onEnded ?? (async () => {}),
   });
+}
+
+describeDispatcher('the process itself', async (options) => {
+  const dispatcher = open(options);
   return { dispatcher, look: async () => {}, close: () => dispatcher.close() };
+});
+
+test('while calls wait, only one job runs at a time that no call waits for', async () => {
+  const [awaited, later] = [gate(), gate()];
+  const dispatcher = open({ work: (job) => (idOf(job) === 'awaited' ? awaited : later).pass(), concurrency: 4 });
+  const first = dispatcher.run(compactionJob('awaited'));
+  for (let job = 0; job < 6; job++) await dispatcher.enqueue(compactionJob('later'));
+  await until(() => later.arrived() === 1, 'one of them runs');
+  // There is still a place for two more calls.
+  const others = [1, 2].map(() => dispatcher.run(compactionJob('awaited')));
+  await until(() => awaited.arrived() === 3, 'the calls have not waited for the others');
+  expect(later.arrived()).toBe(1);
+  awaited.open();
+  await Promise.all([first, ...others]);
+  await until(() => later.arrived() === 4, 'all places are taken');
+  later.open();
+  await dispatcher.close();
 });

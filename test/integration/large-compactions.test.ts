@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import { expect, test } from '@jest/globals';
+import { OpenReplays } from '../../src/shared/journal/ahead/open-replays.ts';
 import { type ReplayRunner, replayHere } from '../../src/shared/journal/replay/runner/replay-runner.ts';
 import type { ReplayStart } from '../../src/shared/journal/replay/runner/replay-work.ts';
 import { UnavailableError } from '../../src/shared/platform/errors/errors.ts';
@@ -54,7 +55,9 @@ test('only large compactions are left to the runner, and its failures are retrie
 
 test('a compaction continues from the last snapshot', async () => {
   const runner = watched();
-  await using app = await createTestApp({ overrides: { largeReplays: runner } });
+  // As on a worker that keeps no replay of the update.
+  const openReplays = new OpenReplays({ maxBytes: 0 });
+  await using app = await createTestApp({ overrides: { largeReplays: runner, openReplays } });
   const stack = await createStack(app);
   const update = await startUpdate(app, stack, { journal: true });
   const points = () =>

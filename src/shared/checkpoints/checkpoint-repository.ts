@@ -78,7 +78,8 @@ export function createCheckpointRepository(db: Queryable) {
 
   return {
     find: (id: string) =>
-      db.maybeOne(sql.rows(CheckpointRow)`/* checkpoints.find */ select ${columns} from checkpoints where id = ${id}`),
+      db.maybeOne(sql.prepared('checkpoints_find', CheckpointRow)`
+        /* checkpoints.find */ select ${columns} from checkpoints where id = ${id}`),
 
     /**
      * Commits one write of a running update if its fence still holds: the lease is alive in the same epoch, the sequence number
@@ -86,7 +87,7 @@ export function createCheckpointRepository(db: Queryable) {
      * checkpoint in this order. Returns the new checkpoint's id, or null if nothing was changed.
      */
     commit: async (fence: LeaseFence, checkpoint: NewCheckpoint, write: CheckpointOrder): Promise<string | null> => {
-      const row = await db.maybeOne(sql.rows(IdRow)`
+      const row = await db.maybeOne(sql.prepared('checkpoints_commit', IdRow)`
         /* checkpoints.commit */
         with stack as (select id from stacks where id = ${fence.stackId} and deleted_at is null for update),
         blob as ${liveBlob(checkpoint.document.blobKey)},
@@ -137,7 +138,7 @@ export function createCheckpointRepository(db: Queryable) {
       },
       checkpoint: NewCheckpoint,
     ): Promise<string | null> => {
-      const row = await db.maybeOne(sql.rows(IdRow)`
+      const row = await db.maybeOne(sql.prepared('checkpoints_commit_compaction', IdRow)`
         /* checkpoints.commitCompaction */
         with stack as (select id from stacks where id = ${compaction.stackId} and deleted_at is null for update),
         blob as ${liveBlob(checkpoint.document.blobKey)},

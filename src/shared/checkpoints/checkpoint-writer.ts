@@ -95,7 +95,9 @@ export class CheckpointWriter {
       shape,
       async (scan) => {
         sequenceNumber = sequenceNumberOf(write, scan.members.get('sequenceNumber'));
-        if (sequenceNumber !== null && (await this.#isDuplicate(fence, sequenceNumber))) throw new DuplicateWrite();
+        // Of a small body, the commit itself finds out.
+        if (sequenceNumber === null || write.inflated) return;
+        if ((await this.#held(fence)).checkpointSequence >= sequenceNumber) throw new DuplicateWrite();
       },
     ).catch((error: unknown) => {
       if (error instanceof DuplicateWrite) return null;
@@ -109,8 +111,8 @@ export class CheckpointWriter {
 
   async #writeDelta(fence: LeaseFence, delta: CheckpointDelta): Promise<void> {
     for (let attempt = 1; attempt <= deltaAttempts; attempt++) {
-      if (await this.#isDuplicate(fence, delta.sequenceNumber)) return;
-      const update = await this.#updates.get(fence.updateId);
+      const update = await this.#held(fence);
+      if (update.checkpointSequence >= delta.sequenceNumber) return;
       const base = update.checkpointId ? await this.#checkpoints.find(update.checkpointId) : null;
       if (update.checkpointId && !base) continue;
       // The first write of an update is never a delta: the text before it belongs to another update.
@@ -139,11 +141,11 @@ export class CheckpointWriter {
     return { document, resourceCount };
   }
 
-  /** Whether a write with this sequence number, or a later one, was accepted. Throws LeaseLostError for a dead lease. */
-  async #isDuplicate(fence: LeaseFence, sequenceNumber: number): Promise<boolean> {
+  /** The update, whose `checkpointSequence` is the highest number that was accepted. Throws LeaseLostError for a dead lease. */
+  async #held(fence: LeaseFence): Promise<UpdateRow> {
     const update = await this.#updates.find(fence.updateId);
     if (!update || !isHeld(update, fence)) throw new LeaseLostError();
-    return update.checkpointSequence >= sequenceNumber;
+    return update;
   }
 
   /** Throws the reason why a fenced write changed nothing; returns if that is expected. */
@@ -152,8 +154,7 @@ export class CheckpointWriter {
     write: CheckpointOrder,
     onConflict: 'conflict-is-retried' | 'conflict-is-final',
   ): Promise<void> {
-    const update = await this.#updates.find(fence.updateId);
-    if (!update || !isHeld(update, fence)) throw new LeaseLostError();
+    const update = await this.#held(fence);
     if (!update.exclusive || update.dryRun || update.kind === 'preview')
       throw new ConflictError('A preview writes no state');
     if (write.sequenceNumber !== null && update.checkpointSequence >= write.sequenceNumber) return;

@@ -2,20 +2,35 @@ import { createHash, type Hash } from 'node:crypto';
 import { constants, zstdCompressSync, zstdDecompressSync } from 'node:zlib';
 
 /**
- * Level 3 takes about 3 ms/MB; higher levels gain little on state documents. The checksum lets a reader detect most damage
- * within the frame. Frames without one can be read too.
+ * On states, level 1 compresses as well as level 3 (0.029 and 0.032 of the size in one of many similar resources, 0.163 in one full of
+ * ciphertexts) for half to a third of the CPU time. The checksum lets a reader detect most damage within the frame. Frames without one
+ * can be read too.
  */
 export const zstdOptions = {
-  params: { [constants.ZSTD_c_compressionLevel]: 3, [constants.ZSTD_c_checksumFlag]: 1 },
+  params: { [constants.ZSTD_c_compressionLevel]: 1, [constants.ZSTD_c_checksumFlag]: 1 },
 };
 
 /**
- * For documents that are compressed as a stream. On states, level 1 compresses as well as level 3 (0.029 and 0.032 of the size in
- * one of many similar resources, 0.163 in one full of ciphertexts) for half to a third of the CPU time.
+ * Options to compress a document of `sizeBytes` in one call. With its size known, zstd uses smaller tables for small documents, which
+ * takes half of the time.
  */
-export const largeZstdOptions = {
-  params: { ...zstdOptions.params, [constants.ZSTD_c_compressionLevel]: 1 },
-};
+export function wholeZstdOptions(sizeBytes: number) {
+  const chunkSize = Math.max(Math.min(maxEncodedBytes(sizeBytes), wholeChunkBytes), minChunkBytes);
+  return { ...zstdOptions, pledgedSrcSize: sizeBytes, chunkSize };
+}
+
+/** Options to decompress a document of `sizeBytes` in one call: with Node's chunks of 16 KiB it takes a turn for each. */
+export function wholeUnzstdOptions(sizeBytes: number) {
+  // A byte more, or another chunk is allocated when the last one is full.
+  return {
+    maxOutputLength: Math.max(1, sizeBytes),
+    chunkSize: Math.max(Math.min(sizeBytes + 1, maxChunkBytes), minChunkBytes),
+  };
+}
+
+const wholeChunkBytes = 64 * 1024;
+const minChunkBytes = 64;
+const maxChunkBytes = 1024 * 1024 + 1;
 
 /** The hash and size that the bytes of a document must have. */
 export interface DocumentDigest {
@@ -69,14 +84,14 @@ export class DigestCheck {
 /** Hashes and compresses synchronously: for worker threads and small documents. */
 export function encodeDocument(text: Buffer): EncodedDocument {
   const sha256 = createHash('sha256').update(text).digest();
-  return { sha256, sizeBytes: text.length, bytes: zstdCompressSync(text, zstdOptions) };
+  return { sha256, sizeBytes: text.length, bytes: zstdCompressSync(text, wholeZstdOptions(text.length)) };
 }
 
 /** The text of a document encoded by `encodeDocument` or by a stream with the same codec. Throws DamagedBytesError. */
 export function decodeDocument(document: EncodedDocument): Buffer {
   let text: Buffer;
   try {
-    text = zstdDecompressSync(document.bytes, { maxOutputLength: Math.max(1, document.sizeBytes) });
+    text = zstdDecompressSync(document.bytes, wholeUnzstdOptions(document.sizeBytes));
   } catch (error) {
     throw asDamage(error);
   }

@@ -25,6 +25,7 @@ const PackableRow = Type.Object({
   event: Nullable(Type.String()),
 });
 const TextRow = Type.Object({ text: Type.String() });
+const AdmittedRow = Type.Object({ admitted: Type.Integer() });
 const CountRow = Type.Object({ count: Type.Integer() });
 
 export interface EngineEventText {
@@ -63,7 +64,7 @@ export function createEventRepository(db: Queryable) {
       resourceChanges === null
         ? (['engine_events_append', sql.fragment`for share`] as const)
         : (['engine_events_append_summary', sql.fragment`for update`] as const);
-    const row = await tx.one(sql.prepared(name, Type.Object({ admitted: Type.Integer() }))`
+    const row = await tx.one(sql.prepared(name, AdmittedRow)`
       /* engineEvents.append */
       with fenced as (
         select id from updates where id = ${fence.updateId} and status = 'running' and epoch = ${fence.epoch}

@@ -20,6 +20,7 @@ export type CallerRow = Row<typeof CallerRow>;
 const OrganizationRow = Type.Object({ id: Type.String(), name: Type.String() });
 const MembershipRow = Type.Object({ name: Type.String(), role: Role });
 const UserRow = Type.Object({ id: Type.String(), login: Type.String() });
+const RoleRow = Type.Object({ role: Role });
 const IdRow = Type.Object({ id: Type.String() });
 
 export type IdentityRepository = ReturnType<typeof createIdentityRepository>;
@@ -49,7 +50,7 @@ export function createIdentityRepository(db: Queryable) {
      * created. Call before any other lock is taken.
      */
     holdRole: async (tokenId: string, organization: string): Promise<Role | null> => {
-      const row = await db.maybeOne(sql.rows(Type.Object({ role: Role }))`
+      const row = await db.maybeOne(sql.rows(RoleRow)`
         /* identity.holdRole */
         select m.role from users u join api_tokens t on t.user_id = u.id
         join memberships m on m.user_id = u.id join organizations o on o.id = m.organization_id

@@ -36,10 +36,11 @@ export const appendJournal = defineWrite({
   payload: { fence: LeaseFence },
   label: () => 'journal',
   room: 'writes',
-  run: async ({ journalWriter, requestSnapshot }, { fence }, body) => {
-    const { snapshotDue } = await body.use((entries) => journalWriter.append(fence, entries));
-    // A separate job: the entries stay committed if it fails, and the call does not wait for it.
+  run: async ({ journalWriter, requestAhead, requestSnapshot }, { fence }, body) => {
+    const { snapshotDue, aheadDue } = await body.use((entries) => journalWriter.append(fence, entries));
+    // Separate jobs: the entries stay committed if one fails, and the call does not wait for it.
     if (snapshotDue) await requestSnapshot(fence.updateId);
+    else if (aheadDue) await requestAhead(fence.updateId);
   },
 });
 
@@ -98,12 +99,19 @@ export const compactJournal = defineTask({
   run: ({ compactor }, { updateId }) => compactor.compact(updateId),
 });
 
-/** Takes a snapshot of the replay of a journal. */
+/** Takes a snapshot of the replay of a journal, or only compacts it ahead in the worker's memory. */
 export const snapshotJournal = defineTask({
   name: 'advance-fold',
   schemas: [1],
-  payload: { updateId: Type.String() },
-  run: ({ compactor }, { updateId }) => compactor.takeSnapshot(updateId),
+  payload: {
+    updateId: Type.String(),
+    /** Workers of the previous release take a snapshot in both cases, which has the same use. */
+    ahead: Type.Optional(Type.Boolean()),
+  },
+  run: async ({ compactor, compactionAhead }, { updateId, ahead }) => {
+    if (ahead === true) compactionAhead.request(updateId);
+    else await compactor.takeSnapshot(updateId);
+  },
 });
 
 /** A queued job: ids only. Bodies are in the payload store under `payloadKey`. */

@@ -17,7 +17,12 @@ import type { JobHandlers } from './handlers.ts';
 import { type QueueName, type QueueState, queueFor } from './queue-names.ts';
 
 interface JobQueue {
+  /** All jobs that may run; others wait in `background`. */
   readonly runs: PQueue;
+  /** Jobs that no call waits for. Each takes its place in `runs` when it is its turn here. */
+  readonly background: PQueue;
+  /** Number of jobs that a call waits for and that have not ended. */
+  awaited: number;
   /** When each job that has not started was added, in ms; the first is the oldest. */
   readonly waitingSince: Set<{ readonly ms: number }>;
   failed: number;
@@ -39,9 +44,9 @@ const firstBackoffMs = 100;
 
 /**
  * Runs jobs in this process, up to the concurrency of each queue. Jobs are ordered by arrival, but those of a fairness key with
- * many unfinished jobs run after the others. Faults are retried with a growing, jittered pause; rejections are final. Jobs live
- * only in memory, which is enough: waiting callers get an error if the process ends, and the sweep finds jobs that no one waits
- * for.
+ * many unfinished jobs run after the others, and while calls wait, only one job runs that no call waits for. Faults are retried
+ * with a growing, jittered pause; rejections are final. Jobs live only in memory, which is enough: waiting callers get an error if
+ * the process ends, and the sweep finds jobs that no one waits for.
  */
 export class InProcessDispatcher implements JobDispatcher {
   readonly #handlers: JobHandlers;
@@ -55,6 +60,8 @@ export class InProcessDispatcher implements JobDispatcher {
     this.#options = options;
     const newQueue = (concurrency: number): JobQueue => ({
       runs: new PQueue({ concurrency }),
+      background: new PQueue({ concurrency }),
+      awaited: 0,
       waitingSince: new Set(),
       failed: 0,
     });
@@ -63,13 +70,12 @@ export class InProcessDispatcher implements JobDispatcher {
 
   async run(job: Job, options: DispatchOptions = {}): Promise<void> {
     if (this.#closed) throw shuttingDown();
-    await withTimeout(this.#add(job, options, 0), this.#options.waitMs, () => new JobPendingError());
+    await withTimeout(this.#add(job, options, true), this.#options.waitMs, () => new JobPendingError());
   }
 
   async enqueue(job: Job, options: DispatchOptions = {}): Promise<void> {
     if (this.#closed) throw shuttingDown();
-    // Behind the first waiting job of every fairness key.
-    this.#add(job, options, 1).catch((error: unknown) =>
+    this.#add(job, options, false).catch((error: unknown) =>
       this.#options.logger.error({ job: job.name, err: error }, 'job failed'),
     );
   }
@@ -78,18 +84,21 @@ export class InProcessDispatcher implements JobDispatcher {
     const now = performance.now();
     const stateOf = ({ runs, waitingSince, failed }: JobQueue): QueueState => {
       const [oldest] = waitingSince;
-      return { waiting: runs.size, active: runs.pending, failed, oldestWaitingMs: oldest ? now - oldest.ms : 0 };
+      const oldestWaitingMs = oldest ? now - oldest.ms : 0;
+      return { waiting: waitingSince.size, active: runs.pending, failed, oldestWaitingMs };
     };
     return sumQueues({ small: stateOf(this.#queues.small), large: stateOf(this.#queues.large) });
   }
 
   async close(): Promise<void> {
     this.#closed = true;
-    await Promise.all(Object.values(this.#queues).map(({ runs }) => runs.onIdle()));
+    await Promise.all(
+      Object.values(this.#queues).flatMap(({ runs, background }) => [runs.onIdle(), background.onIdle()]),
+    );
   }
 
   /** Runs the job when it is its turn; settles as the job ends. Jobs of equal priority run in order of arrival. */
-  #add(job: Job, { bytes = 0, seal = null, fairnessKey }: DispatchOptions, lowestRank: number): Promise<void> {
+  #add(job: Job, { bytes = 0, seal = null, fairnessKey }: DispatchOptions, isAwaited: boolean): Promise<void> {
     const queue = this.#queues[queueFor(bytes, this.#options.largeBytes)];
     // The number of earlier jobs of the same fairness key that have not ended.
     const load = fairnessKey === undefined ? 0 : (this.#loads.get(fairnessKey) ?? 0);
@@ -102,9 +111,24 @@ export class InProcessDispatcher implements JobDispatcher {
         await this.#process(queue, job, seal);
       } finally {
         this.#reduceLoad(fairnessKey);
+        if (isAwaited) this.#countAwaited(queue, -1);
       }
     };
-    return queue.runs.add(run, { priority: -Math.max(load, lowestRank) });
+    if (isAwaited) {
+      this.#countAwaited(queue, 1);
+      return queue.runs.add(run, { priority: -load });
+    }
+    // Behind the first waiting job of every fairness key.
+    const priority = -Math.max(load, 1);
+    return queue.background.add(() => queue.runs.add(run, { priority }), { priority });
+  }
+
+  /** Leaves all places but one to jobs that calls wait for, as long as there are any. */
+  #countAwaited(queue: JobQueue, change: 1 | -1): void {
+    queue.awaited += change;
+    const concurrency = queue.awaited > 0 ? 1 : queue.runs.concurrency;
+    // The setter looks for jobs to start.
+    if (queue.background.concurrency !== concurrency) queue.background.concurrency = concurrency;
   }
 
   #reduceLoad(fairnessKey: string | undefined): void {

@@ -3,6 +3,7 @@ import type { CheckpointWriter } from '../checkpoints/checkpoint-writer.ts';
 import { BodyEncoding } from '../documents/byte-source.ts';
 import type { WriteBody } from '../documents/write-body.ts';
 import type { EventWriter } from '../events/event-writer.ts';
+import type { CompactionAhead } from '../journal/ahead/compaction-ahead.ts';
 import type { JournalCompactor } from '../journal/journal-compactor.ts';
 import type { JournalWriter } from '../journal/journal-writer.ts';
 import type { RoomName } from '../platform/payloads/room-rules.ts';
@@ -21,6 +22,9 @@ export interface JobServices {
   readonly writer: CheckpointWriter;
   /** Requests a snapshot of a journal. Never rejects: a snapshot only saves time later. */
   readonly requestSnapshot: (updateId: string) => Promise<void>;
+  readonly compactionAhead: CompactionAhead;
+  /** Requests that a journal is compacted ahead, here or on a worker. Never rejects. */
+  readonly requestAhead: (updateId: string) => Promise<void>;
 }
 
 /** Refers to the body of a queued job. */

@@ -5,6 +5,7 @@ import { Nullable } from '../platform/schema/standard-schema.ts';
 const IdRow = Type.Object({ id: Type.String() });
 
 /** A journal with a compaction error or warning that no operator has accepted. */
+const FaultCountRow = Type.Object({ error: Type.Integer(), unknownKind: Type.Integer() });
 const JournalFaultRow = Type.Object({
   updateId: Type.String(),
   organization: Type.String(),
@@ -33,7 +34,7 @@ export function createCompactionRepository(db: Queryable) {
      * A claim that expires later than `seconds` from now was made before the database's clock was set back, and is ignored.
      */
     claim: async (updateId: string, claim: string, seconds: number): Promise<boolean> => {
-      const row = await db.maybeOne(sql.rows(IdRow)`
+      const row = await db.maybeOne(sql.prepared('journals_claim', IdRow)`
         /* journals.claim */
         update journals set fold_claim = ${claim}, fold_claimed_until = clock_timestamp() + make_interval(secs => ${seconds})
         where update_id = ${updateId} and (fold_claimed_until is null or fold_claimed_until <= clock_timestamp()
@@ -180,7 +181,7 @@ export function createCompactionRepository(db: Queryable) {
 
     /** The number of stacks with faulty journals, by type of fault. */
     countFaultyStacks: () =>
-      db.one(sql.rows(Type.Object({ error: Type.Integer(), unknownKind: Type.Integer() }))`
+      db.one(sql.rows(FaultCountRow)`
         /* journals.countFaultyStacks */
         select count(distinct j.stack_id) filter (where j.fold_error is not null)::integer as error,
           count(distinct j.stack_id) filter (where j.fold_warning is not null)::integer as "unknownKind"

@@ -6,6 +6,7 @@ import { AppError, UnavailableError } from '../platform/errors/errors.ts';
 import type { Logger } from '../platform/logger/logger.ts';
 import type { UpdateRepository, UpdateRow } from '../updates/update-repository.ts';
 import { isActive } from '../updates/update-state.ts';
+import type { OpenReplays } from './ahead/open-replays.ts';
 import { CompactionClaims } from './compaction-claims.ts';
 import { CompactionCommitter, warningOf } from './compaction-committer.ts';
 import type { CompactionRepository } from './compaction-repository.ts';
@@ -60,6 +61,8 @@ export class JournalCompactor {
     compactions: CompactionRepository;
     /** For replays that would block this thread for too long. */
     largeReplays: ReplayRunner;
+    /** Replays that `advance` keeps open. */
+    openReplays: OpenReplays;
     /** How long compacted journals are kept; 0 deletes them at once. */
     graceSeconds: number;
     logger: Logger;
@@ -86,10 +89,18 @@ export class JournalCompactor {
     let pauseMs = firstPauseMs;
     for (let attempt = 1; attempt <= attempts && performance.now() < deadline; ) {
       const update = await this.#updates.find(updateId);
+      if (!update || !isActive(update.status)) this.#replayer.forget(updateId);
       if (!update) return;
       goal ??= update.entryCount;
       if (!needsCompaction(update, goal)) return;
-      if (await this.#claims.run(updateId, () => this.#compactClaimed(updateId, attempt))) {
+      let committedAll = false;
+      const compact = async (): Promise<boolean> => {
+        const outcome = await this.#compactClaimed(updateId, attempt);
+        committedAll = outcome === 'committed all';
+        return outcome !== 'not committed';
+      };
+      if (await this.#claims.run(updateId, compact)) {
+        if (committedAll) return;
         attempt++;
         continue;
       }
@@ -127,6 +138,11 @@ export class JournalCompactor {
     } catch (error) {
       if (!(error instanceof InvalidJournalError)) throw error;
     }
+  }
+
+  /** See JournalReplayer. */
+  advance(updateId: string): Promise<void> {
+    return this.#replayer.advance(updateId);
   }
 
   /**
@@ -177,17 +193,20 @@ export class JournalCompactor {
     return rebuilt;
   }
 
-  /** Returns whether it committed a compaction. */
-  async #compactClaimed(updateId: string, attempt: number): Promise<boolean> {
+  /** `committed all`: with all entries of a running update, so that there is nothing more to do for now. */
+  async #compactClaimed(updateId: string, attempt: number): Promise<'committed all' | 'committed' | 'not committed'> {
     const update = await this.#updates.find(updateId);
-    if (!update) return false;
+    if (!update) return 'not committed';
     if (update.hasPendingEntries) {
-      if (isActive(update.status)) return this.#committer.commitAll(update);
+      if (isActive(update.status)) {
+        return (await this.#committer.commitAll(update)) ? 'committed all' : 'not committed';
+      }
       const prefix = await this.#replayer.longestPrefix(update);
-      return prefix !== null && this.#committer.commitPrefix(update, prefix);
+      const isCommitted = prefix !== null && (await this.#committer.commitPrefix(update, prefix));
+      return isCommitted ? 'committed' : 'not committed';
     }
     if (!isActive(update.status)) await this.#rebuilder.readBack(update, attempt);
-    return false;
+    return 'not committed';
   }
 }
 

@@ -87,7 +87,7 @@ export function createJournalRepository(db: Queryable) {
      * decoding a thousand rows takes several times as long.
      */
     readPage: async (updateId: string, after: number): Promise<JournalPage & { readonly isLast: boolean }> => {
-      const row = await db.one(sql.rows(PageRow)`
+      const row = await db.one(sql.prepared('journal_read_page', PageRow)`
         /* journalEntries.readPage */
         with next as (
           select sequence_id, entry from journal_entries where update_id = ${updateId} and sequence_id > ${after}

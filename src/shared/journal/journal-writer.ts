@@ -1,4 +1,5 @@
 import { type LeaseFence, LeaseLostError } from '../updates/lease.ts';
+import type { JournalBacklog } from './ahead/journal-backlog.ts';
 import { splitJournalBatch } from './journal-batch.ts';
 import type { JournalRepository } from './journal-repository.ts';
 
@@ -9,24 +10,35 @@ import type { JournalRepository } from './journal-repository.ts';
 const entriesPerSnapshot = 5_000;
 const snapshotGrowth = 1.25;
 
+/** What a batch has made due. */
+export interface Appended {
+  /** A snapshot of the journal; see `isSnapshotDue`. */
+  readonly snapshotDue: boolean;
+  /** Compacting ahead; see JournalBacklog. */
+  readonly aheadDue: boolean;
+}
+
 /** Stores batches of journal entries. Splits them without parsing the entries. */
 export class JournalWriter {
   readonly #journal: JournalRepository;
+  readonly #backlog: JournalBacklog;
 
-  constructor(journal: JournalRepository) {
+  constructor(journal: JournalRepository, backlog: JournalBacklog) {
     this.#journal = journal;
+    this.#backlog = backlog;
   }
 
   /**
    * Resolves once all entries of the batch (an inflated PATCH body) are committed. Entries that already exist are kept.
-   * Returns whether a snapshot is due. Throws InvalidJournalBatchError, PayloadTooLargeError and LeaseLostError; nothing is changed
+   * Throws InvalidJournalBatchError, PayloadTooLargeError and LeaseLostError; nothing is changed
    * then.
    */
-  async append(fence: LeaseFence, body: Buffer): Promise<{ snapshotDue: boolean }> {
+  async append(fence: LeaseFence, body: Buffer): Promise<Appended> {
     const appended = await this.#journal.append(fence, await splitJournalBatch(body));
     if (!appended) throw new LeaseLostError();
     const { added, entryCount } = appended;
-    return { snapshotDue: isSnapshotDue(entryCount, added) };
+    const aheadDue = added > 0 && this.#backlog.add(fence.updateId, added, body.length);
+    return { snapshotDue: isSnapshotDue(entryCount, added), aheadDue };
   }
 }
 

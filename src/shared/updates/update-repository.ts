@@ -48,6 +48,8 @@ const UpdateRow = Type.Object({
 export type UpdateRow = Row<typeof UpdateRow>;
 
 const IdRow = Type.Object({ id: Type.String() });
+const ArrivalRow = Type.Object({ arrivalSequence: Type.Integer() });
+const EnvironmentRow = Type.Object({ environment: Type.String() });
 const ExpiryRow = Type.Object({ expiresAt: Timestamp });
 
 export interface NewUpdate {
@@ -105,12 +107,9 @@ export function createUpdateRepository(db: Queryable) {
         /* updates.isLease */
         select id from updates where status in ('not started', 'running') and lease_hash = ${sql.binary(hash)}`),
 
-    get: (id: string) =>
-      db.one(sql.rows(UpdateRow)`/* updates.get */ select ${columns} from ${withJournal} where u.id = ${id}`),
-
     /** Null also if its stack was deleted. */
     find: (id: string) =>
-      db.maybeOne(sql.rows(UpdateRow)`
+      db.maybeOne(sql.prepared('updates_find', UpdateRow)`
         /* updates.find */ select ${columns} from ${withJournal} where u.id = ${id} and ${ofLiveStack}`),
 
     /**
@@ -119,7 +118,7 @@ export function createUpdateRepository(db: Queryable) {
      */
     lock: async (id: string) => {
       await db.query(sql.nothing`/* updates.lock */ select id from updates where id = ${id} for update`);
-      return db.maybeOne(sql.rows(UpdateRow)`
+      return db.maybeOne(sql.prepared('updates_read_locked', UpdateRow)`
         /* updates.readLocked */ select ${columns} from ${withJournal} where u.id = ${id}`);
     },
 
@@ -189,7 +188,7 @@ export function createUpdateRepository(db: Queryable) {
 
     /** The next arrival sequence for a full checkpoint. */
     assignArrivalSequence: async (id: string): Promise<number> => {
-      const row = await db.one(sql.rows(Type.Object({ arrivalSequence: Type.Integer() }))`
+      const row = await db.one(sql.prepared('updates_assign_arrival', ArrivalRow)`
         /* updates.assignArrivalSequence */
         update updates set full_assigned = full_assigned + 1 where id = ${id} returning full_assigned as "arrivalSequence"`);
       return row.arrivalSequence;
@@ -255,7 +254,7 @@ export function createUpdateRepository(db: Queryable) {
 
     /** The CLI version sent when the update was created; "" if there was none, or if the environment exceeds 1 MiB. */
     findClientVersion: async (id: string): Promise<string> => {
-      const row = await db.maybeOne(sql.rows(Type.Object({ environment: Type.String() }))`
+      const row = await db.maybeOne(sql.rows(EnvironmentRow)`
         /* updates.findEnvironment */ select environment from updates
         where id = ${id} and octet_length(environment) <= ${turnBytes}`);
       // Parsed here, not in SQL: Postgres rejects escapes such as \u0000, which the text may contain.

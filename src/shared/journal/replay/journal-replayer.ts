@@ -1,26 +1,15 @@
 import type { CheckpointRepository } from '../../checkpoints/checkpoint-repository.ts';
 import type { DocumentGuard } from '../../checkpoints/document-guard.ts';
 import type { ManifestSource } from '../../deployments/write-document.ts';
-import { isDamage } from '../../documents/document-damage.ts';
 import { DocumentMissingError } from '../../documents/document-store.ts';
 import type { UpdateRepository, UpdateRow } from '../../updates/update-repository.ts';
+import { isActive } from '../../updates/update-state.ts';
+import type { KeptReplay, OpenReplays } from '../ahead/open-replays.ts';
 import type { JournalRepository } from '../journal-repository.ts';
-import type { JournalSnapshotRow } from '../journal-snapshot-repository.ts';
 import type { JournalSnapshots } from '../journal-snapshots.ts';
-import {
-  InvalidJournalError,
-  isShortReplay,
-  type OpenReplay,
-  type ReplayRunner,
-  replayHere,
-} from './runner/replay-runner.ts';
-import {
-  DamagedStartError,
-  type JournalPage,
-  type ReplayedDocument,
-  type ReplayProgress,
-  type ReplayStart,
-} from './runner/replay-work.ts';
+import { type Applied, ReplaySteps } from './replay-steps.ts';
+import { InvalidJournalError, type OpenReplay, ReplayEndedError, type ReplayRunner } from './runner/replay-runner.ts';
+import { DamagedStartError, type ReplayedDocument, type ReplayProgress } from './runner/replay-work.ts';
 
 /** A replay that has reached the end of the journal, an invalid entry or the requested limit. */
 export interface CaughtUp {
@@ -52,11 +41,10 @@ const noProgress: ReplayProgress = { entries: 0, lastSequenceId: 0, hasGap: fals
 /** Reads the base, the snapshot and the journal pages of an update and passes them to a replay runner. */
 export class JournalReplayer {
   readonly #updates: UpdateRepository;
-  readonly #checkpoints: CheckpointRepository;
   readonly #guard: DocumentGuard;
-  readonly #journal: JournalRepository;
   readonly #snapshots: JournalSnapshots;
-  readonly #largeReplays: ReplayRunner;
+  readonly #steps: ReplaySteps;
+  readonly #open: OpenReplays;
 
   constructor(parts: {
     updates: UpdateRepository;
@@ -66,13 +54,13 @@ export class JournalReplayer {
     journalSnapshots: JournalSnapshots;
     /** For replays that would block this thread for too long. */
     largeReplays: ReplayRunner;
+    openReplays: OpenReplays;
   }) {
     this.#updates = parts.updates;
-    this.#checkpoints = parts.checkpoints;
     this.#guard = parts.guard;
-    this.#journal = parts.journal;
     this.#snapshots = parts.journalSnapshots;
-    this.#largeReplays = parts.largeReplays;
+    this.#steps = new ReplaySteps(parts);
+    this.#open = parts.openReplays;
   }
 
   async manifest(updateId: string): Promise<ManifestSource> {
@@ -80,14 +68,88 @@ export class JournalReplayer {
   }
 
   /**
-   * Applies all entries, or those before the first invalid one, and then runs `work`. Returns null if the entries have been
-   * compacted and deleted in the meantime. Drops a damaged snapshot and repairs a damaged base. Throws InvalidJournalError if the
-   * base is not a valid deployment, and DocumentDamagedError if it is damaged beyond repair.
+   * Applies all entries, or those before the first invalid one, and then runs `work`. Goes on with the update's kept replay if there
+   * is one. Returns null if the entries have been compacted and deleted in the meantime. Drops a damaged snapshot and repairs a
+   * damaged base. Throws InvalidJournalError if the base is not a valid deployment, and DocumentDamagedError if it is damaged beyond
+   * repair.
    */
   async catchUp<T>(
     update: UpdateRow,
     work: (caughtUp: CaughtUp) => Promise<T>,
     bounds: ReplayBounds = {},
+  ): Promise<T | null> {
+    const { entries = Number.POSITIVE_INFINITY, fromBase = false } = bounds;
+    if (fromBase || entries !== Number.POSITIVE_INFINITY || !this.#open.has(update.id)) {
+      return this.#replay(update, work, bounds);
+    }
+    return this.#open.use(update.id, async (kept) => {
+      const goneOn = kept && (await this.#goOn(update, kept));
+      if (!goneOn) return { result: await this.#replay(update, work, bounds), keep: null };
+      const result = await work(goneOn.caughtUp);
+      return { result, keep: isActive(update.status) ? goneOn.keep : null };
+    });
+  }
+
+  /**
+   * Brings the kept replay of a running update up to its last entry, starting one if there is room. Stores nothing: a later
+   * compaction goes on from there, if this process runs it. Entries behind a gap are left for later, since a replay cannot go back.
+   */
+  async advance(updateId: string): Promise<void> {
+    await this.#open.use(updateId, async (kept) => ({
+      result: undefined,
+      keep: kept
+        ? this.#keepable(updateId, kept.replay, kept.bytes, await this.#steps.applyNew(updateId, kept, true))
+        : await this.#startAhead(updateId),
+    }));
+  }
+
+  /** Releases what is kept for an update that has ended. */
+  forget(updateId: string): void {
+    this.#open.drop(updateId);
+  }
+
+  async #startAhead(updateId: string): Promise<KeptReplay | null> {
+    const update = await this.#updates.find(updateId);
+    if (!update || !isActive(update.status) || !this.#open.admits(updateId, 0)) return null;
+    const started = await this.#steps.start(update, { isAhead: true });
+    if (!started) return null;
+    const { replay, page, bytes } = started;
+    try {
+      const from = { progress: replay.initialProgress, page, upToGap: true };
+      return this.#keepable(updateId, replay, bytes, await this.#steps.applyAll(updateId, replay, from));
+    } catch (error) {
+      replay.close();
+      throw error;
+    }
+  }
+
+  /** The replay to keep. None after an invalid entry, which `complete` reports: it would be found again each time. */
+  #keepable(updateId: string, replay: OpenReplay, bytes: number, applied: Applied): KeptReplay | null {
+    if (!applied.fault) return { replay, progress: applied.progress, bytes: bytes + applied.bytes };
+    this.#open.refuse(updateId);
+    replay.close();
+    return null;
+  }
+
+  /** Applies what is new to a kept replay. Returns null if it has to start over. */
+  async #goOn(update: UpdateRow, kept: KeptReplay): Promise<{ caughtUp: CaughtUp; keep: KeptReplay | null } | null> {
+    const { replay } = kept;
+    try {
+      const { bytes, progress, fault } = await this.#steps.applyNew(update.id, kept);
+      if (!fault && progress.entries < update.entryCount) return null;
+      const keep = fault || progress.hasGap ? null : { replay, progress, bytes: kept.bytes + bytes };
+      return { caughtUp: { replay, progress, fault }, keep };
+    } catch (error) {
+      // Its thread has ended: the journal has everything.
+      if (error instanceof ReplayEndedError) return null;
+      throw error;
+    }
+  }
+
+  async #replay<T>(
+    update: UpdateRow,
+    work: (caughtUp: CaughtUp) => Promise<T>,
+    bounds: ReplayBounds,
   ): Promise<T | null> {
     for (let attempt = 1; ; attempt++) {
       try {
@@ -117,34 +179,12 @@ export class JournalReplayer {
     work: (caughtUp: CaughtUp) => Promise<T>,
     { entries: limit = Number.POSITIVE_INFINITY, fromBase = false }: ReplayBounds,
   ): Promise<T | null> {
-    const [base, found] = await Promise.all([
-      update.baseCheckpointId ? this.#checkpoints.find(update.baseCheckpointId) : null,
-      fromBase ? null : this.#snapshots.find(update.id),
-    ]);
-    if (update.baseCheckpointId && !base) return null;
-    const snapshot = found && found.entries <= limit ? found : null;
-    // A snapshot has no gaps, so the last sequenceID is the number of its entries.
-    const expected = snapshot?.entries ?? 0;
-    const [baseBytes, snapshotBytes, firstPage] = await Promise.all([
-      base && this.#guard.readEncoded(base),
-      snapshot && this.#readSnapshot(snapshot),
-      this.#journal.readPage(update.id, expected),
-    ]);
-    const size = {
-      entries: firstPage.isLast ? firstPage.lengths.length : Number.POSITIVE_INFINITY,
-      bytes: (base?.sizeBytes ?? 0) + (snapshot?.sizeBytes ?? 0) + firstPage.text.byteLength,
-    };
-    const replay = await (isShortReplay(size) ? replayHere : this.#largeReplays).open({
-      base: baseBytes,
-      snapshot: snapshot && snapshotBytes && { document: snapshotBytes, entries: snapshot.entries },
-    });
+    const started = await this.#steps.start(update, { limit, fromBase });
+    if (!started) return null;
+    const { replay, page } = started;
     try {
-      const { initialProgress } = replay;
-      const page =
-        initialProgress.lastSequenceId === expected
-          ? firstPage
-          : await this.#journal.readPage(update.id, initialProgress.lastSequenceId);
-      const { progress, fault } = await this.#applyAll(update.id, replay, page, limit);
+      const applied = await this.#steps.applyAll(update.id, replay, { progress: replay.initialProgress, page, limit });
+      const { progress, fault } = applied;
       // Fewer entries than the update had: another compaction has committed them and the journal was deleted.
       if (!fault && progress.entries < Math.min(update.entryCount, limit)) return null;
       return await work({ replay, progress, fault });
@@ -199,46 +239,4 @@ export class JournalReplayer {
     });
     return { ...best, fault };
   }
-
-  async #readSnapshot(snapshot: JournalSnapshotRow): Promise<ReplayStart['base']> {
-    try {
-      return await this.#snapshots.readEncoded(snapshot);
-    } catch (error) {
-      if (isDamage(error)) throw new DamagedStartError('snapshot', error.message);
-      throw error;
-    }
-  }
-
-  /** Applies this page and all that follow. Reads each page while the previous one is being applied. */
-  async #applyAll(
-    updateId: string,
-    replay: OpenReplay,
-    firstPage: JournalPage & { readonly isLast: boolean },
-    limit: number,
-  ): Promise<Pick<CaughtUp, 'progress' | 'fault'>> {
-    let progress = replay.initialProgress;
-    let page = firstPage;
-    while (page.lengths.length > 0 && progress.entries < limit) {
-      const next = page.isLast ? null : this.#journal.readPage(updateId, page.sequenceIds.at(-1) as number);
-      // Waits for both even if one fails, so that nothing is still running when the replay is closed.
-      const [applied, read] = await Promise.allSettled([
-        replay.apply(truncatePage(page, limit - progress.entries)),
-        next,
-      ]);
-      if (applied.status === 'rejected') {
-        if (!(applied.reason instanceof InvalidJournalError)) throw applied.reason;
-        return { progress: await replay.progress(), fault: applied.reason };
-      }
-      progress = applied.value;
-      if (read.status === 'rejected') throw read.reason;
-      if (!read.value) break;
-      page = read.value;
-    }
-    return { progress, fault: null };
-  }
-}
-
-function truncatePage(page: JournalPage, maxEntries: number): JournalPage {
-  if (page.lengths.length <= maxEntries) return page;
-  return { ...page, sequenceIds: page.sequenceIds.slice(0, maxEntries), lengths: page.lengths.slice(0, maxEntries) };
 }

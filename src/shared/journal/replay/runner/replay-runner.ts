@@ -1,5 +1,5 @@
 import type { ManifestSource } from '../../../deployments/write-document.ts';
-import { InvalidRequestError } from '../../../platform/errors/errors.ts';
+import { InvalidRequestError, UnavailableError } from '../../../platform/errors/errors.ts';
 import { JournalReplayError } from '../rules/replay-error.ts';
 import {
   type JournalPage,
@@ -14,6 +14,11 @@ import {
 export class InvalidJournalError extends InvalidRequestError {
   override readonly name = 'InvalidJournalError';
   override readonly code = 'invalid-journal';
+}
+
+/** The thread of a replay has ended. The replay can be repeated in another one. */
+export class ReplayEndedError extends UnavailableError {
+  override readonly name = 'ReplayEndedError';
 }
 
 /** Runs the computation of replays, either in this thread or in a separate one. */

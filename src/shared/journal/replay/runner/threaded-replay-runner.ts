@@ -1,8 +1,7 @@
 import path from 'node:path';
 import { Worker } from 'node:worker_threads';
-import { UnavailableError } from '../../../platform/errors/errors.ts';
 import { type ReplayReply, type ReplayRequest, type ReplayStep, transferable } from './replay-messages.ts';
-import { InvalidJournalError, type OpenReplay, type ReplayRunner } from './replay-runner.ts';
+import { InvalidJournalError, type OpenReplay, ReplayEndedError, type ReplayRunner } from './replay-runner.ts';
 import {
   DamagedStartError,
   type ReplayedDocument,
@@ -16,7 +15,7 @@ const threadFile = new URL(`./replay-thread${path.extname(import.meta.url)}`, im
 
 /**
  * Runs replays in a thread, which is started for the first replay and reused. If it dies, its pending calls are rejected with
- * UnavailableError and the next replay starts a new thread.
+ * ReplayEndedError and the next replay starts a new thread.
  */
 export class ThreadedReplayRunner implements ReplayRunner {
   readonly #file: URL;
@@ -64,7 +63,7 @@ class ReplayThread {
   readonly #worker: Worker;
   readonly #calls = new Map<number, Call>();
   #lastCall = 0;
-  #death: UnavailableError | null = null;
+  #death: ReplayEndedError | null = null;
 
   constructor(file: URL) {
     this.#worker = new Worker(file, { name: 'replay' });
@@ -102,7 +101,7 @@ class ReplayThread {
   }
 
   #die(cause?: unknown): void {
-    this.#death ??= new UnavailableError('The thread that replays journals has ended; please retry', {
+    this.#death ??= new ReplayEndedError('The thread that replays journals has ended; please retry', {
       cause,
     });
     for (const { reject } of this.#calls.values()) reject(this.#death);

@@ -1,0 +1,184 @@
+import { Agent, request } from 'node:http';
+import { parseArgs } from 'node:util';
+import { type OwnHoldfastServer, startOwnHoldfast } from '../testkit/holdfast-server.ts';
+import {
+  cpuSecondsOf,
+  loadAverage,
+  loopDelayOf,
+  memoryOf,
+  percentile,
+  printTable,
+  resetPeak,
+} from './support/figures.ts';
+import { type Form, type Script, scriptOf } from './support/pipeline-bodies.ts';
+import { postgresCpuSeconds } from './support/process-cpu.ts';
+import { RawClient } from './support/raw-client.ts';
+
+/**
+ * Measures a busy server: many pipelines at once, each of which creates an update, starts it, saves its state after each step
+ * and completes it. One round per form in which the state is sent. Prints requests per second, latencies of each kind of call,
+ * and the CPU time of server, Postgres and load generator per request. Bodies are built and compressed beforehand.
+ * Usage: node bench/busy.ts [--forms whole,delta,journal] [--pipelines 50] [--state-kb 256] [--steps 40] [--changes 4]
+ *   [--rounds 1] [--node-flags='--max-semi-space-size=8']     --node-flags replaces those of `npm start`
+ */
+const { values } = parseArgs({
+  options: {
+    forms: { type: 'string', default: 'whole,delta,journal' },
+    pipelines: { type: 'string', default: '50' },
+    'state-kb': { type: 'string', default: '256' },
+    steps: { type: 'string', default: '40' },
+    changes: { type: 'string', default: '4' },
+    rounds: { type: 'string', default: '1' },
+    'node-flags': { type: 'string' },
+  },
+});
+
+const organization = 'dev-org';
+const pipelines = Number(values.pipelines);
+const steps = Number(values.steps);
+const stateBytes = Number(values['state-kb']) * 1024;
+const callNames = ['create', 'start', 'save', 'complete'] as const;
+type CallName = (typeof callNames)[number];
+
+/** Sends calls over kept connections at little cost, and records how long each took, in ms. */
+class LoadClient {
+  readonly #agent = new Agent({ keepAlive: true });
+  readonly #url: URL;
+  readonly #token: string;
+  readonly latencies: Record<CallName, number[]> = { create: [], start: [], save: [], complete: [] };
+
+  constructor(server: OwnHoldfastServer) {
+    this.#url = new URL(server.url);
+    this.#token = `token ${server.token}`;
+  }
+
+  async call(name: CallName, method: string, path: string, body: Buffer | object, auth?: string): Promise<string> {
+    const began = performance.now();
+    const text = await this.#send(method, path, body, auth ?? this.#token);
+    this.latencies[name].push(performance.now() - began);
+    return text;
+  }
+
+  close(): void {
+    this.#agent.destroy();
+  }
+
+  #send(method: string, path: string, body: Buffer | object, authorization: string): Promise<string> {
+    const bytes = Buffer.isBuffer(body) ? body : Buffer.from(JSON.stringify(body));
+    const headers = {
+      accept: 'application/vnd.pulumi+9',
+      authorization,
+      'content-type': 'application/json',
+      'content-length': bytes.length,
+      ...(Buffer.isBuffer(body) ? { 'content-encoding': 'gzip' } : {}),
+    };
+    const { hostname, port } = this.#url;
+    return new Promise((resolve, reject) => {
+      const sent = request({ agent: this.#agent, hostname, port, method, path, headers }, (response) => {
+        let text = '';
+        response.setEncoding('utf8').on('data', (part: string) => {
+          text += part;
+        });
+        response.on('error', reject).on('end', () => {
+          const { statusCode = 0 } = response;
+          if (statusCode >= 200 && statusCode < 300) resolve(text);
+          else reject(new Error(`${method} ${path}: ${statusCode} ${text.slice(0, 300)}`));
+        });
+      });
+      sent.on('error', reject).end(bytes);
+    });
+  }
+}
+
+async function runPipeline(client: LoadClient, stack: string, { steps: list }: Script, form: Form): Promise<void> {
+  const created = JSON.parse(await client.call('create', 'POST', `${stack}/update`, {})) as { updateID: string };
+  const path = `${stack}/update/${created.updateID}`;
+  const options = form === 'journal' ? { journalVersion: 1 } : {};
+  const { token } = JSON.parse(await client.call('start', 'POST', path, options)) as { token: string };
+  const lease = `update-token ${token}`;
+  for (const { call, body } of list) await client.call('save', 'PATCH', `${path}/${call}`, body, lease);
+  await client.call('complete', 'POST', `${path}/complete`, { status: 'succeeded' }, lease);
+}
+
+interface Usage {
+  readonly server: number;
+  readonly postgres: number;
+  readonly client: number;
+}
+
+async function usageOf(server: OwnHoldfastServer): Promise<Usage> {
+  const { user, system } = process.cpuUsage();
+  return {
+    server: await cpuSecondsOf(server.pid()),
+    postgres: await postgresCpuSeconds(server.dataDir),
+    client: (user + system) / 1e6,
+  };
+}
+
+async function round(server: OwnHoldfastServer, form: Form, script: Script, label: string, pipelines: number) {
+  const setUp = new RawClient(server.url, server.token);
+  const stacks: string[] = [];
+  for (let at = 0; at < pipelines; at++) {
+    const stack = await setUp.createStack(organization, 'bench', `${form}-${label}-${at}`);
+    await setUp.once('POST', `${stack}/import`, script.base, { gzip: true });
+    stacks.push(stack);
+  }
+  const client = new LoadClient(server);
+  await loopDelayOf(server.managementUrl);
+  await resetPeak(server.pid());
+  const before = await usageOf(server);
+  const began = performance.now();
+  await Promise.all(stacks.map((stack) => runPipeline(client, stack, script, form)));
+  const seconds = (performance.now() - began) / 1000;
+  const after = await usageOf(server);
+  const loop = await loopDelayOf(server.managementUrl);
+  const { peak } = await memoryOf(server.pid());
+  client.close();
+  for (const stack of [stacks[0], stacks.at(-1)]) assertState(await setUp.export(stack as string), script);
+  const requests = Object.values(client.latencies).reduce((sum, list) => sum + list.length, 0);
+  const msPerRequest = (part: keyof Usage): number => ((after[part] - before[part]) / requests) * 1000;
+  return {
+    latencies: client.latencies,
+    costs: [
+      requests / seconds,
+      msPerRequest('server'),
+      msPerRequest('postgres'),
+      msPerRequest('client'),
+      loop.max,
+      peak,
+    ],
+  };
+}
+
+/** Throws unless the exported state consists of the resources that the pipeline wrote. */
+function assertState(text: string, { resources }: Script): void {
+  const { deployment } = JSON.parse(text) as { deployment: { resources: object[] } };
+  const found = deployment.resources.map((resource) => JSON.stringify(resource)).sort();
+  if (found.join() !== [...resources].sort().join()) throw new Error('the final state is not what was written');
+}
+
+const flags = values['node-flags']?.split(' ').filter(Boolean);
+await using server = await startOwnHoldfast({}, flags ? { nodeFlags: flags } : {});
+const forms = values.forms.split(',') as Form[];
+const scripts = new Map(
+  forms.map((form) => [form, scriptOf(form, stateBytes, steps, Number(values.changes))] as const),
+);
+// Only warms up the server.
+for (const [form, script] of scripts) await round(server, form, script, 'warm-up', 4);
+const costs: (string | number)[][] = [];
+const latencies: (string | number)[][] = [];
+for (let at = 1; at <= Number(values.rounds); at++) {
+  for (const [form, script] of scripts) {
+    const measured = await round(server, form, script, String(at), pipelines);
+    costs.push([form, ...measured.costs]);
+    const shown = callNames.flatMap((name) => [0.5, 0.99].map((share) => percentile(measured.latencies[name], share)));
+    latencies.push([form, ...shown]);
+  }
+}
+console.log(`${pipelines} pipelines, ${values['state-kb']} KB, ${steps} steps; load ${await loadAverage()}\n`);
+printTable(
+  ['form', 'requests/s', 'server CPU ms/request', 'Postgres CPU', 'client CPU', 'loop max ms', 'RSS peak MB'],
+  costs,
+);
+console.log();
+printTable(['form', ...callNames.flatMap((name) => [`${name} p50 ms`, 'p99'])], latencies);

@@ -1,0 +1,46 @@
+/** Entries that are in no kept replay yet, in numbers and bytes, from which on compacting ahead pays. */
+export interface BacklogStep {
+  readonly entries: number;
+  readonly bytes: number;
+}
+
+/** About where a replay is no longer short (`isShortReplay`), and what is worth a turn. */
+const firstStep: BacklogStep = { entries: 500, bytes: 256 * 1024 };
+const nextStep: BacklogStep = { entries: 64, bytes: 64 * 1024 };
+/** A request to another process costs a job. */
+const queuedStep: BacklogStep = { entries: 512, bytes: 512 * 1024 };
+
+/** The first step and those after it. `isQueued`: other processes compact. */
+export function backlogSteps(isQueued: boolean): [first: BacklogStep, next: BacklogStep] {
+  return isQueued ? [queuedStep, queuedStep] : [firstStep, nextStep];
+}
+
+/** Updates to remember. Forgetting one only delays its next compaction ahead. */
+const maxUpdates = 10_000;
+
+/**
+ * Counts what this process has appended to each journal since it last requested a compaction ahead. The first step is larger, so
+ * that updates with few entries cost no more than without.
+ */
+export class JournalBacklog {
+  readonly #first: BacklogStep;
+  readonly #next: BacklogStep;
+  readonly #counts = new Map<string, { entries: number; bytes: number; step: BacklogStep }>();
+
+  constructor(first: BacklogStep, next: BacklogStep) {
+    this.#first = first;
+    this.#next = next;
+  }
+
+  /** Adds a batch. Returns whether a compaction ahead is due. */
+  add(updateId: string, entries: number, bytes: number): boolean {
+    const count = this.#counts.get(updateId) ?? { entries: 0, bytes: 0, step: this.#first };
+    const total = { ...count, entries: count.entries + entries, bytes: count.bytes + bytes };
+    const isDue = total.entries >= total.step.entries || total.bytes >= total.step.bytes;
+    // The map is in order of use; the first is the one unused for longest.
+    this.#counts.delete(updateId);
+    this.#counts.set(updateId, isDue ? { entries: 0, bytes: 0, step: this.#next } : total);
+    if (this.#counts.size > maxUpdates) this.#counts.delete(this.#counts.keys().next().value as string);
+    return isDue;
+  }
+}
