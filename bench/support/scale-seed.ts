@@ -128,9 +128,11 @@ export async function seed(url: string, sizes: ScaleSizes, login: string, note: 
     );
     await run(
       'running updates',
-      `insert into updates (stack_id, kind, exclusive, status, environment, expires_at, must_end_at, epoch, lease_hash, journal_version)
-       select id, 'update', true, 'running', '${environment}', now() + interval '5 minutes', now() + interval '1 day', 1,
-         sha256(id::text::bytea), 1 from seed_stacks where at >= 100 order by at limit $1`,
+      `insert into updates (stack_id, kind, exclusive, status, environment, expires_at, must_end_at, epoch, lease_hash, journal_version,
+         organization_id)
+       select s.id, 'update', true, 'running', '${environment}', now() + interval '5 minutes', now() + interval '1 day', 1,
+         sha256(s.id::text::bytea), 1, (select p.organization_id from stacks t join projects p on p.id = t.project_id where t.id = s.id)
+       from seed_stacks s where at >= 100 order by at limit $1`,
       [sizes.running],
     );
     await run(

@@ -179,7 +179,8 @@ describe('journals that cannot be compacted', () => {
        ), entries as (
          insert into journal_entries (update_id, sequence_id, entry) select id, 1, '{}' from broken
        )
-       insert into journals (update_id, stack_id, entry_count) select id, stack_id, 1 from broken`,
+       insert into journals (update_id, stack_id, entry_count, ended_at)
+       select id, stack_id, 1, now() - interval '1 day' from broken`,
       [first.id],
     );
     const stack = await createStack(other);

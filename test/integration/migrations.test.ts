@@ -82,3 +82,38 @@ test('new indexes on updates hold up no writer, and are created again after a fa
   );
   expect(rows).toEqual([{ name: 'updates_lost' }, { name: 'updates_previews' }]);
 });
+
+test('journals of ended updates and active updates from before are found, also when the migration is run again', async () => {
+  await using database = await createTestDatabase();
+  await using client = await connect(database.url);
+  await client.query(`with o as (insert into organizations (name) values ('o') returning id),
+    p as (insert into projects (organization_id, name) select id, 'p' from o returning id)
+    insert into stacks (project_id, name) select id, 's' || n from p, generate_series(1, 700) n`);
+  await client.query('set session_replication_role = replica');
+  await client.query(`insert into updates (stack_id, kind, exclusive, status, expires_at, ended_at)
+    select id, 'update', true, case when name like '%0' then 'failed' else 'running' end, now(), case when name like '%0' then now() end
+    from stacks`);
+  await client.query('insert into journals (update_id, stack_id) select id, stack_id from updates');
+  await client.query('set session_replication_role = origin');
+  const { statements, hasTransaction } = await readMigration('0019_active_indexes');
+  expect(hasTransaction).toBe(false);
+  for (const statement of [...statements, ...statements]) await client.query(statement);
+
+  const counts = async () =>
+    (
+      await client.query(`select
+        count(*) filter (where u.status = 'failed' and j.ended_at = u.ended_at)::int as ended,
+        count(*) filter (where u.status = 'running' and j.ended_at is null and u.organization_id = o.id)::int as running
+        from journals j join updates u on u.id = j.update_id, organizations o`)
+    ).rows[0];
+  expect(await counts()).toEqual({ ended: 70, running: 630 });
+  // As the previous release ends and creates updates.
+  await client.query(`update updates set status = 'failed', ended_at = now() where id in (
+    select id from updates where status = 'running' limit 30)`);
+  await client.query(`insert into updates (stack_id, kind, exclusive, status, expires_at)
+    select stack_id, 'preview', false, 'running', now() from updates where status = 'failed'`);
+  await client.query(
+    `insert into journals (update_id, stack_id) select id, stack_id from updates where kind = 'preview'`,
+  );
+  expect(await counts()).toEqual({ ended: 100, running: 700 });
+});

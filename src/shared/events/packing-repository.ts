@@ -23,16 +23,24 @@ export function createPackingRepository(db: Queryable) {
      * Ended updates whose events may be in rows, oldest end first, after `last`. `recent` ones must have ended at least `delaySeconds`
      * ago, or in the future, because the clock was set back.
      */
-    listDue: (queue: PackingQueue, delaySeconds: number, last: DueUpdate | null, limit: number) =>
-      db.any(sql.rows(DueRow)`
-        /* packing.listDue */
-        select u.id, u.ended_at::text as "endedAt" from updates u
-        where u.event_rows = ${queue} and u.event_rows <> 'packed' and u.ended_at is not null
-          and (u.ended_at <= now() - make_interval(secs => ${delaySeconds}) or u.ended_at > now())
+    listDue: (queue: PackingQueue, delaySeconds: number, last: DueUpdate | null, limit: number) => {
+      // Two ranges of the index, without what ended in between.
+      const dueIn = (range: ReturnType<typeof sql.fragment>) => sql.fragment`
+        select u.id, u.ended_at from updates u
+        where u.event_rows = ${queue} and u.event_rows <> 'packed' and ${range}
           and (${last?.id ?? null}::uuid is null
             or (u.ended_at, u.id) > (${last?.endedAt ?? null}::timestamptz, ${last?.id ?? null}::uuid))
           and exists (select 1 from stacks s where s.id = u.stack_id and s.deleted_at is null)
-        order by u.ended_at, u.id limit ${limit}`),
+        order by u.ended_at, u.id limit ${limit}`;
+      return db.any(sql.rows(DueRow)`
+        /* packing.listDue */
+        select d.id, d.ended_at::text as "endedAt" from (
+          (${dueIn(sql.fragment`u.ended_at <= now() - make_interval(secs => ${delaySeconds})`)})
+          union all
+          (${dueIn(sql.fragment`u.ended_at > now()`)})
+        ) d
+        order by d.ended_at, d.id limit ${limit}`);
+    },
 
     /** Records that an ended update has no event rows. Returns false if it has some, or runs. */
     markPacked: async (updateId: string): Promise<boolean> => {

@@ -85,6 +85,7 @@ export function createAdmissionRepository(db: Queryable) {
     deleteExpired: (seconds: number) =>
       db.query(sql.nothing`
         /* admissions.deleteExpired */
-        delete from job_admissions where expires_at < clock_timestamp() - make_interval(secs => ${seconds})`),
+        delete from job_admissions
+        where expires_at < (select clock_timestamp()) - make_interval(secs => ${seconds})`),
   };
 }

@@ -35,13 +35,14 @@ export function createQuotaRepository(db: Queryable) {
   const liveStacks = (organizationId: string) => sql.fragment`
     select s.id from stacks s join projects p on p.id = s.project_id
     where p.organization_id = ${organizationId} and s.deleted_at is null`;
+  // Each live stack is listed once under no tag.
   const stackCount = sql.fragment`(
-    select count(*) from stacks s join projects p on p.id = s.project_id
-    where p.organization_id = o.id and s.deleted_at is null)`;
+    select count(*) from stack_listings l where l.organization_id = o.id and l.tag_name = '')`;
   const updateCount = sql.fragment`(
-    select count(*) from updates u join stacks s on s.id = u.stack_id join projects p on p.id = s.project_id
-    where p.organization_id = o.id and s.deleted_at is null
-      and u.status in ('not started', 'running') and u.expires_at > clock_timestamp())`;
+    select count(*) from updates u where u.organization_id = o.id
+      and u.status in ('not started', 'running') and u.expires_at > clock_timestamp()
+      -- Looked up for each of them: as a join, Postgres may read all stacks.
+      and (select s.deleted_at from stacks s where s.id = u.stack_id) is null)`;
 
   return {
     listOverrides: () =>

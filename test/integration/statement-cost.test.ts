@@ -1,0 +1,113 @@
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import pg from 'pg';
+import { createPackingRepository } from '../../src/shared/events/packing-repository.ts';
+import { createAdmissionRepository } from '../../src/shared/jobs/admission-repository.ts';
+import { createCompactionRepository } from '../../src/shared/journal/compaction-repository.ts';
+import type { Queryable } from '../../src/shared/platform/db/sql.ts';
+import { createQuotaRepository } from '../../src/shared/quotas/quota-repository.ts';
+import { createUpdateRepository } from '../../src/shared/updates/update-repository.ts';
+import { type ExplainedStatement, explainingPool } from '../../testkit/query-plan.ts';
+import { createTestDatabase, type TestDatabase } from '../support/test-app.ts';
+
+let database: TestDatabase;
+let client: pg.Client;
+let organization: string;
+let lease: Buffer;
+
+/**
+ * Twenty organizations with 100 stacks each. Every stack has an update that runs, with a journal, and one that has just ended, whose
+ * journal is kept.
+ */
+beforeAll(async () => {
+  database = await createTestDatabase();
+  client = new pg.Client({ connectionString: database.url });
+  await client.connect();
+  await client.query(`insert into organizations (name) select 'org-' || n from generate_series(1, 20) n`);
+  await client.query(`insert into projects (organization_id, name) select id, 'project' from organizations`);
+  await client.query(
+    `insert into stacks (project_id, name) select id, 'stack-' || n from projects, generate_series(1, 100) n`,
+  );
+  await client.query(`insert into updates (stack_id, kind, exclusive, status, expires_at, lease_hash)
+    select id, 'update', true, 'running', now() + interval '1 hour', sha256(id::text::bytea) from stacks`);
+  await client.query(`insert into journals (update_id, stack_id) select id, stack_id from updates`);
+  await client.query(`insert into updates (stack_id, kind, exclusive, status, expires_at, ended_at)
+    select id, 'update', true, 'succeeded', now(), now() from stacks`);
+  await client.query(`insert into journals (update_id, stack_id, ended_at, folded_at)
+    select id, stack_id, ended_at, now() from updates where status = 'succeeded'`);
+  await client.query(`insert into job_admissions (id, job, expires_at)
+    select gen_random_uuid(), '{}', now() + interval '1 hour' from generate_series(1, 2000)`);
+  await client.query('vacuum (analyze)');
+  const { rows } = await client.query<{ organization: string; lease: Buffer }>(
+    `select organization_id as organization, lease_hash as lease from updates where status = 'running' limit 1`,
+  );
+  ({ organization, lease } = rows[0] as { organization: string; lease: Buffer });
+});
+afterAll(async () => {
+  await client.end();
+  await database[Symbol.asyncDispose]();
+});
+
+/** Runs `work` on a repository and returns its only statement. */
+async function planOf(work: (db: Queryable) => Promise<unknown>): Promise<ExplainedStatement> {
+  const { pool, statements } = explainingPool(client);
+  await client.query('begin');
+  await work(pool as Queryable);
+  await client.query('rollback');
+  expect(statements).toHaveLength(1);
+  return statements[0] as ExplainedStatement;
+}
+
+describe('a sweep that finds nothing reads nothing', () => {
+  test.each<[string, (db: Queryable) => Promise<unknown>]>([
+    [
+      'journals to compact, among those of running updates',
+      (db) => createCompactionRepository(db).claimUncompacted(10),
+    ],
+    [
+      'journals to delete, among those in their grace period',
+      (db) => createCompactionRepository(db).listKeptLongerThan(3600, 100),
+    ],
+    [
+      'updates to pack, among those that ended within the delay',
+      (db) => createPackingRepository(db).listDue('recent', 3600, null, 100),
+    ],
+    ['expired admissions', (db) => createAdmissionRepository(db).deleteExpired(3600)],
+    ['a wrong lease', (db) => createUpdateRepository(db).isLease(Buffer.alloc(32))],
+  ])('%s', async (_, work) => {
+    const plan = await planOf(work);
+    expect(plan).toMatchObject({ read: 0 });
+    expect(plan.pages).toBeLessThanOrEqual(8);
+  });
+});
+
+test('only journals of ended updates are read to find those to compact', async () => {
+  await client.query(
+    `update updates set status = 'failed', ended_at = now() where id in (
+    select id from updates where status = 'running' and organization_id = $1 limit 5)`,
+    [organization],
+  );
+  const plan = await planOf((db) => createCompactionRepository(db).claimUncompacted(10));
+  expect(plan.returned).toBe(5);
+  // The journal, its stack, and the journal again for the claim.
+  expect(plan.read).toBeLessThanOrEqual(4 * 5);
+});
+
+describe('what an organization has is counted without the others', () => {
+  test('updates', async () => {
+    const plan = await planOf((db) => createQuotaRepository(db).countUpdates(organization));
+    // The update, its stack, and the few organizations.
+    expect(plan.read).toBeLessThanOrEqual(2 * 100 + 20);
+    expect(plan.pages).toBeLessThanOrEqual(6 * 100);
+  });
+
+  test('stacks, in the index alone', async () => {
+    const plan = await planOf((db) => createQuotaRepository(db).countStacks(organization));
+    expect(plan.read).toBeLessThanOrEqual(100 + 20);
+    expect(plan.pages).toBeLessThanOrEqual(100);
+  });
+});
+
+test('a right lease is found in the index', async () => {
+  const plan = await planOf((db) => createUpdateRepository(db).isLease(lease));
+  expect(plan.read).toBeLessThanOrEqual(1);
+});
