@@ -117,6 +117,30 @@ await suite('expectations of the CLI', {}, () => {
         ['deployment', 'run', 'update', 'https://example.com/x.git'],
         /Pulumi Deployments .* is another product/,
       );
+      const { organization } = await server();
+      const environment = `${organization}/some/environment`;
+      const rejected: readonly (readonly [readonly string[], RegExp])[] = [
+        [['env', 'ls'], /ESC/],
+        [['env', 'open', environment], /ESC/],
+        [['config', 'env', 'add', 'some', '--yes'], /ESC/],
+        [['deployment', 'list'], /Deployments/],
+        [['stack', 'schedule', 'list'], /Deployments/],
+        [['neo', 'hello', '--non-interactive'], /Neo/],
+        [['insights', 'account', 'list'], /Insights/],
+        [['policy', 'issue', 'list'], /policy issues/],
+        [['org', 'search', '--query', 'x'], /does not search/],
+        [['stack', 'webhook', 'list'], /no webhooks/],
+        [['stack', 'drift', 'status'], /refresh --preview-only/],
+        [['template', 'publish', '.', '--version', '1.0.0', '--name', 'made-here'], /no registry/],
+      ];
+      const expectRejection = async ([args, message]: (typeof rejected)[number]): Promise<void> =>
+        expect(await expectFailure(workspace, args, message)).toContain('[404] ');
+      for (let at = 0; at < rejected.length; at += 4)
+        await Promise.all(rejected.slice(at, at + 4).map(expectRejection));
+      const signUp = await workspace.run(['login', (await server()).url], {
+        env: { PULUMI_ACCESS_TOKEN: undefined, PULUMI_HOME: join(workspace.dir, 'stranger'), CLAUDECODE: '1' },
+      });
+      expect(outputOf(signUp)).toMatch(/Agent sign-up is another product.*holdfast admin/);
       await writeFile(join(workspace.programDir, 'Pulumi.dev.yaml'), 'environment:\n  - some-environment\n');
       await expectFailure(workspace, ['up', ...unattended], /Pulumi ESC \(environments\) is another product/);
     },
