@@ -102,6 +102,29 @@ await suite('expectations of the CLI', {}, () => {
   );
 
   test.concurrent(
+    'pulumi api lists operations and calls them by name',
+    async () => {
+      await using scenario = await Scenario.create(await server());
+      const { workspace, project } = scenario;
+      const api = async (...args: string[]) => {
+        const { stdout } = await workspace.runOk(['api', ...args]);
+        return stdout === '' ? null : (JSON.parse(stdout) as Record<string, unknown>);
+      };
+      const operations = (await api('list', '--output', 'json'))?.['operations'] as { operationId: string }[];
+      expect(operations.map(({ operationId }) => operationId)).toEqual(
+        expect.arrayContaining(['CreateStack', 'GetStack', 'ListUserStacks', 'ExportStack', 'ListStackUpdates']),
+      );
+      // Parameters of the path come from the selected stack.
+      expect(await api('GetStack')).toMatchObject({ projectName: project, stackName: 'dev' });
+      await api('UpdateStackTags', '--body', '{"made":"by-api"}');
+      expect(await api('GetStack')).toMatchObject({ tags: { made: 'by-api' } });
+      expect(await api('CreateStack', '-F', 'stackName=second')).toMatchObject({ stackName: 'second' });
+      await expectFailure(workspace, ['api', 'GetStack', '-F', 'stackName=absent'], /"httpStatus":404.*not found/);
+    },
+    scenarioTimeoutMs,
+  );
+
+  test.concurrent(
     'features of other products are rejected with an alternative',
     async () => {
       await using scenario = await Scenario.create(await server());
