@@ -102,6 +102,29 @@ await suite('expectations of the CLI', {}, () => {
   );
 
   test.concurrent(
+    'pulumi api lists operations and calls them by name',
+    async () => {
+      await using scenario = await Scenario.create(await server());
+      const { workspace, project } = scenario;
+      const api = async (...args: string[]) => {
+        const { stdout } = await workspace.runOk(['api', ...args]);
+        return stdout === '' ? null : (JSON.parse(stdout) as Record<string, unknown>);
+      };
+      const operations = (await api('list', '--output', 'json'))?.['operations'] as { operationId: string }[];
+      expect(operations.map(({ operationId }) => operationId)).toEqual(
+        expect.arrayContaining(['CreateStack', 'GetStack', 'ListUserStacks', 'ExportStack', 'ListStackUpdates']),
+      );
+      // Parameters of the path come from the selected stack.
+      expect(await api('GetStack')).toMatchObject({ projectName: project, stackName: 'dev' });
+      await api('UpdateStackTags', '--body', '{"made":"by-api"}');
+      expect(await api('GetStack')).toMatchObject({ tags: { made: 'by-api' } });
+      expect(await api('CreateStack', '-F', 'stackName=second')).toMatchObject({ stackName: 'second' });
+      await expectFailure(workspace, ['api', 'GetStack', '-F', 'stackName=absent'], /"httpStatus":404.*not found/);
+    },
+    scenarioTimeoutMs,
+  );
+
+  test.concurrent(
     'features of other products are rejected with an alternative',
     async () => {
       await using scenario = await Scenario.create(await server());
@@ -117,6 +140,30 @@ await suite('expectations of the CLI', {}, () => {
         ['deployment', 'run', 'update', 'https://example.com/x.git'],
         /Pulumi Deployments .* is another product/,
       );
+      const { organization } = await server();
+      const environment = `${organization}/some/environment`;
+      const rejected: readonly (readonly [readonly string[], RegExp])[] = [
+        [['env', 'ls'], /ESC/],
+        [['env', 'open', environment], /ESC/],
+        [['config', 'env', 'add', 'some', '--yes'], /ESC/],
+        [['deployment', 'list'], /Deployments/],
+        [['stack', 'schedule', 'list'], /Deployments/],
+        [['neo', 'hello', '--non-interactive'], /Neo/],
+        [['insights', 'account', 'list'], /Insights/],
+        [['policy', 'issue', 'list'], /policy issues/],
+        [['org', 'search', '--query', 'x'], /does not search/],
+        [['stack', 'webhook', 'list'], /no webhooks/],
+        [['stack', 'drift', 'status'], /refresh --preview-only/],
+        [['template', 'publish', '.', '--version', '1.0.0', '--name', 'made-here'], /no registry/],
+      ];
+      const expectRejection = async ([args, message]: (typeof rejected)[number]): Promise<void> =>
+        expect(await expectFailure(workspace, args, message)).toContain('[404] ');
+      for (let at = 0; at < rejected.length; at += 4)
+        await Promise.all(rejected.slice(at, at + 4).map(expectRejection));
+      const signUp = await workspace.run(['login', (await server()).url], {
+        env: { PULUMI_ACCESS_TOKEN: undefined, PULUMI_HOME: join(workspace.dir, 'stranger'), CLAUDECODE: '1' },
+      });
+      expect(outputOf(signUp)).toMatch(/Agent sign-up is another product.*holdfast admin/);
       await writeFile(join(workspace.programDir, 'Pulumi.dev.yaml'), 'environment:\n  - some-environment\n');
       await expectFailure(workspace, ['up', ...unattended], /Pulumi ESC \(environments\) is another product/);
     },

@@ -3,6 +3,7 @@ import type { FastifyContextConfig, FastifySchema } from 'fastify';
 import { type TSchema, Type } from 'typebox';
 import { holdfastVersion } from '../shared/platform/config/config.ts';
 import { ErrorResponse } from '../shared/protocol/errors.ts';
+import { operationIdOf } from './operation-ids.ts';
 import { updateKinds } from './routes/paths.ts';
 
 /** Error responses by status. Which ones a route has depends on its access, its body and `described.errorStatuses`. */
@@ -58,14 +59,46 @@ export const openApiOptions: FastifyDynamicSwaggerOptions = {
         ]),
       ),
     };
-    for (const path of Object.values(openapiObject.paths ?? {})) {
-      for (const [method, operation] of Object.entries(path ?? {})) describeErrors(method, operation as Operation);
+    for (const [path, methods] of Object.entries(openapiObject.paths ?? {})) {
+      for (const [method, described] of Object.entries(methods ?? {})) {
+        const operation = described as Operation;
+        const operationId = operationIdOf(method, path);
+        if (operationId !== undefined) operation.operationId = operationId;
+        describeErrors(method, operation);
+      }
     }
     return openapiObject;
   },
 };
 
+/** Path parameters that `pulumi api` fills in from the current project and stack, by their names in our paths. */
+const cliParameters: Readonly<Record<string, string>> = {
+  organization: 'orgName',
+  project: 'projectName',
+  stack: 'stackName',
+};
+
+/** The document with the names of path parameters that the CLI knows (cmd/pulumi/cloud/resolve.go). */
+export function asPulumiSpec<Document extends object>(document: Document): Document {
+  const copy = structuredClone(document) as Document & { paths?: Record<string, Record<string, Operation>> };
+  const renamed = (name: string): string => cliParameters[name] ?? name;
+  for (const methods of Object.values(copy.paths ?? {})) {
+    for (const { parameters = [] } of Object.values(methods)) {
+      for (const parameter of parameters) if (parameter.in === 'path') parameter.name = renamed(parameter.name);
+    }
+  }
+  copy.paths = Object.fromEntries(
+    Object.entries(copy.paths ?? {}).map(([path, methods]) => [
+      path.replace(/\{(\w+)\}/g, (_match, name: string) => `{${renamed(name)}}`),
+      methods,
+    ]),
+  );
+  return copy;
+}
+
 interface Operation {
+  operationId?: string;
+  parameters?: { name: string; readonly in: string }[];
   responses: Record<string, object>;
   requestBody?: { required?: boolean; content: Record<string, { schema?: { anyOf?: { type?: string }[] } }> };
   [errorStatusesKey]?: string[];

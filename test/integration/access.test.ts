@@ -16,6 +16,7 @@ const expected: Record<string, 'public' | 'user' | 'viewer' | 'member' | 'admin'
   'GET /api/capabilities': 'public',
   'GET /api/cli/version': 'public',
   'GET /api/openapi.json': 'public',
+  'GET /api/openapi/pulumi-spec.json': 'public',
   'GET /api/user': 'user',
   'GET /api/user/organizations/default': 'user',
   'GET /api/user/stacks': 'user',

@@ -8,6 +8,7 @@ interface Parameter {
   readonly required?: boolean;
 }
 interface Operation {
+  readonly operationId?: string;
   readonly parameters?: readonly Parameter[];
   readonly requestBody?: { readonly required: boolean; readonly content: Record<string, { schema: object }> };
   readonly responses: Record<string, { readonly $ref?: string; readonly description?: string }>;
@@ -163,6 +164,31 @@ describe('the OpenAPI document', () => {
     expect(find(`PATCH ${update}/checkpoint`).security).toEqual([{ leaseToken: [] }]);
     expect(find(`POST ${update}/cancel`).security).toEqual([{ apiToken: [] }]);
     expect(find('GET /api/capabilities').security).toBeUndefined();
+  });
+
+  test('names each operation once, in the form that pulumi api accepts', () => {
+    for (const { name, operation } of operations) {
+      expect({ name, operationId: operation.operationId }).toEqual({
+        name,
+        operationId: expect.stringMatching(/^[A-Z][A-Za-z]+$/),
+      });
+    }
+    const ids = operations.map(({ operation }) => operation.operationId);
+    expect(new Set(ids).size).toBe(ids.length);
+    expect(find('POST /api/stacks/{organization}/{project}').operationId).toBe('CreateStack');
+  });
+
+  test('is also there with the parameters that pulumi api fills in', async () => {
+    const { json, status } = await app.call('GET', '/api/openapi/pulumi-spec.json', { accept: 'application/json' });
+    expect(status).toBe(200);
+    const named = (spec: Document) =>
+      Object.values(spec.paths).flatMap((methods) => Object.values(methods).map(({ operationId }) => operationId));
+    expect(named(json).sort()).toEqual(named(document).sort());
+    const stack = json.paths['/api/stacks/{orgName}/{projectName}/{stackName}'].get;
+    expect(stack.operationId).toBe('GetStack');
+    expect(stack.parameters.map(({ name }: Parameter) => name)).toEqual(['orgName', 'projectName', 'stackName']);
+    expect(Object.keys(json.paths).join()).not.toMatch(/\{(organization|project|stack)\}/);
+    expect(json.components).toEqual(document.components);
   });
 
   test('has no tool-specific members in its schemas', () => {

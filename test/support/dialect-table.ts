@@ -113,6 +113,11 @@ export const dialectTable: Readonly<Record<string, DialectRow>> = {
     status: 200,
     answer: alike(expect.objectContaining({ openapi: expect.stringMatching(/^3\.1/) })),
   },
+  'GET /api/openapi/pulumi-spec.json': {
+    beyond: true,
+    status: 200,
+    answer: alike(expect.objectContaining({ openapi: expect.stringMatching(/^3\.1/) })),
+  },
   'GET /api/user': {
     beyond: true,
     status: 200,

@@ -22,7 +22,7 @@ const products: readonly Product[] = [
     ),
   ),
   product(
-    `${stack}/deployments|/api/preview/[^/]+/[^/]+/[^/]+/deployments|/api/orgs/[^/]+/(?:deployments|agent-?[pP]ools)`,
+    `${stack}/deployments|/api/preview/[^/]+/[^/]+/[^/]+/deployments|/api/orgs/[^/]+/(?:deployments|agent-?[pP]ools)|/api/console/orgs/[^/]+/integrations`,
     notProvided(
       'Pulumi Deployments (remote updates, their settings and schedules) is',
       'Run `pulumi` without --remote, from your own CI.',
@@ -39,7 +39,26 @@ const products: readonly Product[] = [
   product('/api/preview/insights', notProvided('Pulumi Insights is', '`pulumi stack` shows the resources of a stack.')),
   product(
     '/api/orgs/[^/]+/policyresults',
-    notProvided('The record of policy issues is', 'Run policy packs with `pulumi up --policy-pack`.'),
+    notProvided(
+      'The record of policy issues is',
+      'Required policy packs (`pulumi policy enable`) stop an update and are shown in its events.',
+    ),
+  ),
+  product(
+    '/api/orgs/[^/]+/(?:search|resources)',
+    'This server does not search resources of all stacks. `pulumi stack` and `pulumi stack export` show those of one stack.',
+  ),
+  product(
+    `${stack}/hooks|/api/orgs/[^/]+/hooks`,
+    'This server has no webhooks. `pulumi stack history` and the events of an update show what happened.',
+  ),
+  product(
+    `${stack}/drift`,
+    'This server does not look for drift by itself. Run `pulumi refresh --preview-only` on a schedule, e.g. in your CI.',
+  ),
+  product(
+    '/api/orgs/[^/]+/templates?',
+    'This server has no templates of its own. Name one by a URL, e.g. of a Git repository.',
   ),
   product(
     '/api/registry/(?:packages|templates)/[^/]+/[^/]+/[^/]+/versions',

@@ -8,6 +8,7 @@ import {
   UserResponse,
 } from '../../shared/protocol/service.ts';
 import type { ApiServices } from '../api-services.ts';
+import { asPulumiSpec } from '../openapi.ts';
 import type { RouteScope } from '../route-scope.ts';
 import { apiToken } from './paths.ts';
 
@@ -129,12 +130,20 @@ function listRegistry(app: RouteScope): void {
 }
 
 function getOpenApi(app: RouteScope): void {
+  const config = {
+    access: { kind: 'public' },
+    anyAccept: true,
+    described: { responses: { 200: AnyObject } },
+  } as const;
+  app.get('/api/openapi.json', { config, schema: { tags, summary: 'Get this document' } }, async (_request, reply) =>
+    reply.type('application/json').send(JSON.stringify(app.swagger())),
+  );
   app.get(
-    '/api/openapi.json',
+    '/api/openapi/pulumi-spec.json',
     {
-      config: { access: { kind: 'public' }, anyAccept: true, described: { responses: { 200: AnyObject } } },
-      schema: { tags, summary: 'Get this document' },
+      config,
+      schema: { tags, summary: 'Get this document for `pulumi api`, with the names of parameters that it knows' },
     },
-    async (_request, reply) => reply.type('application/json').send(JSON.stringify(app.swagger())),
+    async (_request, reply) => reply.type('application/json').send(JSON.stringify(asPulumiSpec(app.swagger()))),
   );
 }

@@ -1,0 +1,66 @@
+/**
+ * Names of the operations in the OpenAPI documents, which `pulumi api` accepts in place of paths. Clients rely on them: a name
+ * never changes its meaning. Where Pulumi's own API has the operation, it has the same name there.
+ */
+const operationIds: Readonly<Record<string, string>> = {
+  'GET /healthz': 'GetHealth',
+  'GET /readyz': 'GetReadiness',
+  'GET /metrics': 'GetMetrics',
+  'GET /admin/queues': 'ShowQueues',
+  'GET /api/capabilities': 'GetCapabilities',
+  'GET /api/cli/version': 'GetCliVersion',
+  'GET /api/openapi.json': 'GetOpenApi',
+  'GET /api/openapi/pulumi-spec.json': 'GetPulumiSpec',
+  'GET /api/registry/packages': 'ListPackages',
+  'GET /api/registry/templates': 'ListTemplates',
+  'GET /api/user': 'GetCurrentUser',
+  'GET /api/user/organizations/default': 'GetDefaultOrganization',
+  'GET /api/user/stacks': 'ListUserStacks',
+  'HEAD /api/stacks/{organization}/{project}': 'ProjectExists',
+  'POST /api/stacks/{organization}/{project}': 'CreateStack',
+  ...ofStack({
+    'GET ': 'GetStack',
+    'DELETE ': 'DeleteStack',
+    'POST /rename': 'RenameStack',
+    'PATCH /tags': 'UpdateStackTags',
+    'GET /policypacks': 'ListStackPolicyPacks',
+    'GET /export': 'ExportStack',
+    'GET /export/{stackVersion}': 'ExportStackVersion',
+    'POST /import': 'ImportStack',
+    'POST /encrypt': 'EncryptValue',
+    'POST /decrypt': 'DecryptValue',
+    'POST /batch-encrypt': 'BatchEncryptValues',
+    'POST /batch-decrypt': 'BatchDecryptValues',
+    'POST /decrypt/log-decryption': 'LogDecryption',
+    'POST /decrypt/log-batch-decryption': 'LogBatchDecryption',
+    'GET /updates': 'ListStackUpdates',
+    'GET /updates/latest': 'GetLatestStackUpdate',
+    'GET /updates/latest/previews': 'ListLatestStackPreviews',
+    'POST /update': 'CreateUpdate',
+    'POST /preview': 'CreatePreview',
+    'POST /refresh': 'CreateRefresh',
+    'POST /destroy': 'CreateDestroy',
+    'POST /begin-update': 'BeginUpdate',
+    'POST /{kind}/{updateId}': 'StartUpdate',
+    'GET /{kind}/{updateId}': 'GetUpdate',
+    'POST /{kind}/{updateId}/cancel': 'CancelUpdate',
+    'POST /{kind}/{updateId}/complete': 'CompleteUpdate',
+    'POST /{kind}/{updateId}/renew_lease': 'RenewUpdateLease',
+    'PATCH /{kind}/{updateId}/checkpoint': 'PatchUpdateCheckpoint',
+    'PATCH /{kind}/{updateId}/checkpointverbatim': 'PatchUpdateVerbatimCheckpoint',
+    'PATCH /{kind}/{updateId}/checkpointdelta': 'PatchUpdateCheckpointDelta',
+    'PATCH /{kind}/{updateId}/journalentries': 'CreateJournalEntries',
+    'POST /{kind}/{updateId}/events/batch': 'RecordEngineEvents',
+    'GET /{kind}/{updateId}/events': 'ListEngineEvents',
+  }),
+};
+
+/** Returns the name of an operation, by its method and its path with parameters in braces. Undefined if it has none. */
+export function operationIdOf(method: string, path: string): string | undefined {
+  return operationIds[`${method.toUpperCase()} ${path}`];
+}
+
+function ofStack(names: Readonly<Record<string, string>>): Record<string, string> {
+  const path = '/api/stacks/{organization}/{project}/{stack}';
+  return Object.fromEntries(Object.entries(names).map(([call, name]) => [call.replace(' ', ` ${path}`), name]));
+}
