@@ -133,18 +133,21 @@ export function verbatimBody(document: Buffer, sequenceNumber: number): Buffer {
   return Buffer.concat([Buffer.from(head), document, Buffer.from(tail)]);
 }
 
+const letters = Buffer.from('0123456789abcdefghijklmnopqrstuvwxyz');
+
 /** Returns a deployment document of about `bytes` bytes that does not compress too well. */
 export function deploymentOf(bytes: number, seed = 1): Buffer {
   const resources: string[] = [];
+  const value = Buffer.alloc(Math.min(1_500, bytes));
   let size = 100;
   let random = seed;
   for (let index = 0; size < bytes; index++) {
-    let value = '';
-    while (value.length < Math.min(1_500, bytes)) {
+    for (let at = 0; at < value.length; at++) {
       random = (Math.imul(random, 1_103_515_245) + 12_345) >>> 0;
-      value += random.toString(36);
+      // The low bits of such a sequence repeat soon.
+      value[at] = letters[(random >>> 16) % letters.length] as number;
     }
-    const resource = `{"urn":"urn:pulumi:dev::proj::pulumi:index:Stash::r${index}","custom":true,"type":"pulumi:index:Stash","inputs":{"input":"${value}"},"outputs":{"output":"${index}"}}`;
+    const resource = `{"urn":"urn:pulumi:dev::proj::pulumi:index:Stash::r${index}","custom":true,"type":"pulumi:index:Stash","inputs":{"input":"${value.toString('latin1')}"},"outputs":{"output":"${index}"}}`;
     resources.push(resource);
     size += resource.length + 1;
   }
