@@ -23,7 +23,7 @@ let app: TestApp;
 const log: Record<string, unknown>[] = [];
 beforeAll(async () => {
   const write = (line: string): void => void log.push(JSON.parse(line));
-  app = await createTestApp({ settings: { HOLDFAST_INLINE_BYTES: '400' }, log: { write } });
+  app = await createTestApp({ settings: { HOLDFAST_INLINE_BYTES: '300' }, log: { write } });
 });
 afterAll(() => app[Symbol.asyncDispose]());
 

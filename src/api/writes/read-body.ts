@@ -6,7 +6,7 @@ import type { Config } from '../../shared/platform/config/config.ts';
 import { PayloadTooLargeError } from '../../shared/platform/errors/errors.ts';
 import { bodyEncoding, checkedBody, collectBody, declaredBytes } from '../plugins/body.ts';
 
-/** Bodies that declare a larger inflated size go to a worker, however small they arrived. */
+/** Bodies that declare a larger inflated size go to a worker, however small they arrived; so do deltas of a larger document. */
 const maxDirectInflatedBytes = 8 * 1024 * 1024;
 
 /** A body as the API receives it: buffered if small, otherwise a stream. */
@@ -66,12 +66,17 @@ export class MemoryBody implements WriteBody, Disposable {
       const inflated = await (parsed
         ? this.#inflate(this.#options.maxBatchBytes, parsedWeight)
         : this.#inflate(maxDirectInflatedBytes, rawWeight));
-      return { body: bytesOf(inflated), encoding: 'identity', inflated };
+      return { body: bytesOf(inflated), encoding: 'identity', inflated, maxBaseBytes: maxDirectInflatedBytes };
     } catch (error) {
       if (!(error instanceof PayloadTooLargeError)) throw error;
       // With several gzip members, only the size of the last one is known in advance, so the body is read as a stream, like any
       // large body. So is a delta that is too large, which is refused there.
-      return { body: bytesOf(this.#body), encoding: this.#encoding, inflated: null };
+      return {
+        body: bytesOf(this.#body),
+        encoding: this.#encoding,
+        inflated: null,
+        maxBaseBytes: maxDirectInflatedBytes,
+      };
     }
   }
 

@@ -1,7 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import type { FastifyRequest } from 'fastify';
+import { LargeBaseError } from '../../shared/checkpoints/checkpoint-writer.ts';
 import type { BodyBuffer } from '../../shared/documents/body-buffer.ts';
-import type { BodyEncoding } from '../../shared/documents/byte-source.ts';
+import { type BodyEncoding, bytesOf } from '../../shared/documents/byte-source.ts';
 import type { Job } from '../../shared/jobs/definitions.ts';
 import type { JobDispatcher } from '../../shared/jobs/dispatcher.ts';
 import type { JobServices, QueuedBody, WriteDefinition } from '../../shared/jobs/job-definition.ts';
@@ -69,12 +70,13 @@ interface Submission<I, J> {
 }
 
 /** Commits a body in this process. The memory for the inflated body is reserved until the commit ends. */
-async function commitHere<I, J>(
-  { config, services, bodyBuffer }: WriteParts,
+async function commitHere<I, J extends BodilessJob>(
+  parts: WriteParts,
   submission: Submission<I, J>,
   bytes: Buffer,
   encoding: BodyEncoding,
 ): Promise<void> {
+  const { config, services, bodyBuffer } = parts;
   const { write, fairnessKey } = submission;
   const job = await admit(services, submission);
   const { maxBatchBytes, maxBodyBytes } = config.limits;
@@ -88,13 +90,22 @@ async function commitHere<I, J>(
     using body = new MemoryBody(bytes, encoding, options);
     await write.run(services, job, body);
   };
-  await awaitCommit(services, write, job, run());
+  try {
+    await awaitCommit(services, write, job, run());
+  } catch (error) {
+    if (!(error instanceof LargeBaseError)) throw error;
+    // Nothing was written.
+    const body = { encoding, declared: bytes.length, stream: bytesOf(bytes)() };
+    await commitOnWorker(parts, submission, body, error.baseBytes);
+  }
 }
 
+/** `workBytes`: size of what the job reads, if that is more than its body. */
 async function commitOnWorker<I, J extends BodilessJob>(
   { config, dispatcher, payloads, quotas, services }: WriteParts,
   submission: Submission<I, J>,
-  { declared, encoding, stream }: IncomingBody,
+  { declared, encoding, stream }: Omit<IncomingBody, 'direct'>,
+  workBytes = 0,
 ): Promise<void> {
   const { request, write, fairnessKey } = submission;
   const payloadKey = randomUUID();
@@ -114,7 +125,10 @@ async function commitOnWorker<I, J extends BodilessJob>(
   try {
     const job = await admit(services, submission);
     // From here on the body is committed even if the client disconnects.
-    const running = dispatcher.run({ ...job, payloadKey, encoding }, { bytes, seal, fairnessKey });
+    const running = dispatcher.run(
+      { ...job, payloadKey, encoding },
+      { bytes: Math.max(bytes, workBytes), seal, fairnessKey },
+    );
     await awaitCommit(services, write, job, running);
   } catch (error) {
     // A job that may still be running needs its body.

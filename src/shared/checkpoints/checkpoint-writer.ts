@@ -6,16 +6,17 @@ import {
   type ScannedMember,
 } from '../deployments/deployment-scanner.ts';
 import type { BodyBuffer } from '../documents/body-buffer.ts';
-import { type BodyEncoding, type ByteSource, inflate } from '../documents/byte-source.ts';
+import { type BodyEncoding, type ByteSource, bytesOf, inflate } from '../documents/byte-source.ts';
 import type { DocumentStore } from '../documents/document-store.ts';
 import { saveDocument } from '../documents/save-document.ts';
 import { ConflictError, InvalidRequestError, UnavailableError } from '../platform/errors/errors.ts';
-import { inTurns } from '../platform/turns/turns.ts';
+import { inTurns, turnBytes } from '../platform/turns/turns.ts';
 import { type LeaseFence, LeaseLostError } from '../updates/lease.ts';
 import type { UpdateRepository, UpdateRow } from '../updates/update-repository.ts';
 import { isActive } from '../updates/update-state.ts';
-import type { CheckpointOrder, CheckpointRepository, CheckpointRow, NewCheckpoint } from './checkpoint-repository.ts';
+import type { CheckpointOrder, CheckpointRepository, NewCheckpoint } from './checkpoint-repository.ts';
 import { type CheckpointDelta, InvalidDeltaError, parseDelta, spliceDelta } from './delta.ts';
+import { DeltaBases } from './delta-bases.ts';
 import type { DocumentGuard } from './document-guard.ts';
 
 export const CheckpointKind = Type.Union([Type.Literal('full'), Type.Literal('verbatim'), Type.Literal('delta')]);
@@ -39,6 +40,25 @@ export interface CheckpointWrite {
   readonly encoding: BodyEncoding;
   /** The body, if it is already inflated and in memory. */
   readonly inflated?: Buffer | null;
+  /** A delta whose base is larger than this many bytes is refused with LargeBaseError, to be applied by a worker. */
+  readonly maxBaseBytes?: number;
+}
+
+/** A delta is too much work here: its base has `baseBytes` bytes. */
+export class LargeBaseError extends Error {
+  override readonly name = 'LargeBaseError';
+  readonly baseBytes: number;
+
+  constructor(baseBytes: number) {
+    super(`The base of the delta has ${baseBytes} bytes`);
+    this.baseBytes = baseBytes;
+  }
+}
+
+interface AppliedDelta {
+  readonly state: NewCheckpoint;
+  /** The result, if it is small. */
+  readonly text: Buffer | null;
 }
 
 /** Maximum attempts to apply a delta: it is recomputed if another write of the same update was committed in between. */
@@ -54,6 +74,7 @@ export class CheckpointWriter {
   readonly #documents: DocumentStore;
   readonly #guard: DocumentGuard;
   readonly #bodyBuffer: BodyBuffer;
+  readonly #bases: DeltaBases;
   readonly #maxBytes: number;
 
   constructor(parts: {
@@ -62,6 +83,7 @@ export class CheckpointWriter {
     documents: DocumentStore;
     guard: DocumentGuard;
     bodyBuffer: BodyBuffer;
+    deltaBases?: DeltaBases;
     maxBodyBytes: number;
   }) {
     this.#updates = parts.updates;
@@ -69,6 +91,7 @@ export class CheckpointWriter {
     this.#documents = parts.documents;
     this.#guard = parts.guard;
     this.#bodyBuffer = parts.bodyBuffer;
+    this.#bases = parts.deltaBases ?? new DeltaBases();
     this.#maxBytes = parts.maxBodyBytes;
   }
 
@@ -78,8 +101,8 @@ export class CheckpointWriter {
    */
   async write(write: CheckpointWrite): Promise<void> {
     if (write.kind === 'delta') {
-      if (write.inflated) return this.#writeDelta(write.fence, await parseDelta(write.inflated));
-      const apply = async (body: Buffer) => this.#writeDelta(write.fence, await parseDelta(body));
+      const apply = async (body: Buffer) => this.#writeDelta(write.fence, await parseDelta(body), write.maxBaseBytes);
+      if (write.inflated) return apply(write.inflated);
       return this.#bodyBuffer.use(write.body, write.encoding, apply, write.fence.stackId);
     }
     return this.#writeWhole(write);
@@ -109,7 +132,8 @@ export class CheckpointWriter {
     if (id === null) await this.#explainRejection(fence, order, 'conflict-is-final');
   }
 
-  async #writeDelta(fence: LeaseFence, delta: CheckpointDelta): Promise<void> {
+  async #writeDelta(fence: LeaseFence, delta: CheckpointDelta, maxBaseBytes?: number): Promise<void> {
+    if (await this.#writeNextDelta(fence, delta)) return;
     for (let attempt = 1; attempt <= deltaAttempts; attempt++) {
       const update = await this.#held(fence);
       if (update.checkpointSequence >= delta.sequenceNumber) return;
@@ -118,19 +142,56 @@ export class CheckpointWriter {
       // The first write of an update is never a delta: the text before it belongs to another update.
       if (!base || base.updateId !== fence.updateId)
         throw new InvalidDeltaError('There is no checkpoint of this update to apply the delta to');
-      const state = await this.#applyDelta(base, delta);
-      const write = { sequenceNumber: delta.sequenceNumber, arrivalSequence: null, baseCheckpointId: base.id };
-      const id = await this.#checkpoints.commit(fence, state, write);
-      if (id !== null) return;
-      await this.#explainRejection(fence, write, 'conflict-is-retried');
+      if (maxBaseBytes !== undefined && base.sizeBytes > maxBaseBytes) throw new LargeBaseError(base.sizeBytes);
+      const applied = await this.#applyDelta(() => this.#guard.open(base), base.sizeBytes, delta);
+      if (await this.#commitDelta(fence, base.id, applied, delta)) return;
     }
     throw new UnavailableError('Other checkpoints of this update are being committed at the same time; please retry');
   }
 
+  /**
+   * Applies a delta to the text that this process wrote last. Returns false if there is none, or if that may not be the update's
+   * checkpoint any more: whatever is wrong then is decided on the checkpoint itself.
+   */
+  async #writeNextDelta(fence: LeaseFence, delta: CheckpointDelta): Promise<boolean> {
+    const base = this.#bases.take(fence.updateId);
+    if (!base) return false;
+    let applied: AppliedDelta;
+    try {
+      applied = await this.#applyDelta(bytesOf(base.text), base.text.length, delta);
+    } catch (error) {
+      if (error instanceof InvalidRequestError) return false;
+      throw error;
+    }
+    return this.#commitDelta(fence, base.checkpointId, applied, delta);
+  }
+
+  /** Returns whether the delta is committed, or already was; otherwise it must be applied to another base. */
+  async #commitDelta(
+    fence: LeaseFence,
+    baseCheckpointId: string,
+    { state, text }: AppliedDelta,
+    { sequenceNumber }: CheckpointDelta,
+  ): Promise<boolean> {
+    const order: CheckpointOrder = { sequenceNumber, arrivalSequence: null, baseCheckpointId };
+    const checkpointId = await this.#checkpoints.commit(fence, state, order);
+    if (checkpointId === null) return this.#explainRejection(fence, order, 'conflict-is-retried');
+    if (text) this.#bases.keep(fence.updateId, { checkpointId, text });
+    return true;
+  }
+
   /** Stores the base with the edits applied, in one pass over the base. */
-  async #applyDelta(base: CheckpointRow, { edits, checkpointHash }: CheckpointDelta): Promise<NewCheckpoint> {
+  async #applyDelta(
+    base: ByteSource,
+    baseBytes: number,
+    { edits, checkpointHash }: CheckpointDelta,
+  ): Promise<AppliedDelta> {
+    const addedBytes = edits.reduce((sum, { newText }) => sum + newText.length, 0);
+    const spliced = spliceDelta(base(), edits);
+    // In one chunk, since each costs several turns.
+    const text = baseBytes + addedBytes <= turnBytes ? Buffer.concat(await Array.fromAsync(spliced)) : null;
     const scan = new LateScan();
-    const result = (): AsyncIterable<Buffer> => scan.watch(inTurns(spliceDelta(this.#guard.open(base), edits)));
+    const result = (): AsyncIterable<Buffer> => scan.watch(inTurns(text ? [text] : spliced));
     let resourceCount = 0;
     const document = await this.#documents.save(result, (sha256) => {
       if (sha256.toString('hex') !== checkpointHash) {
@@ -138,7 +199,7 @@ export class CheckpointWriter {
       }
       resourceCount = scan.end().resourceCount;
     });
-    return { document, resourceCount };
+    return { state: { document, resourceCount }, text };
   }
 
   /** The update, whose `checkpointSequence` is the highest number that was accepted. Throws LeaseLostError for a dead lease. */
@@ -148,19 +209,19 @@ export class CheckpointWriter {
     return update;
   }
 
-  /** Throws the reason why a fenced write changed nothing; returns if that is expected. */
+  /** Throws the reason why a fenced write changed nothing. Returns whether that is final, as nothing remains to be done. */
   async #explainRejection(
     fence: LeaseFence,
     write: CheckpointOrder,
     onConflict: 'conflict-is-retried' | 'conflict-is-final',
-  ): Promise<void> {
+  ): Promise<boolean> {
     const update = await this.#held(fence);
     if (!update.exclusive || update.dryRun || update.kind === 'preview')
       throw new ConflictError('A preview writes no state');
-    if (write.sequenceNumber !== null && update.checkpointSequence >= write.sequenceNumber) return;
+    if (write.sequenceNumber !== null && update.checkpointSequence >= write.sequenceNumber) return true;
     // A newer full checkpoint was committed before this one.
-    if (write.arrivalSequence !== null && update.fullCommitted >= write.arrivalSequence) return;
-    if (onConflict === 'conflict-is-retried') return;
+    if (write.arrivalSequence !== null && update.fullCommitted >= write.arrivalSequence) return true;
+    if (onConflict === 'conflict-is-retried') return false;
     throw new UnavailableError('The checkpoint could not be committed; please retry');
   }
 }

@@ -6,6 +6,8 @@ export interface OpenedBody {
   readonly encoding: BodyEncoding;
   /** The whole body, if it is already inflated and in memory. */
   readonly inflated: Buffer | null;
+  /** Set where a worker can take over: a larger document than this many bytes must not be read here. */
+  readonly maxBaseBytes?: number;
 }
 
 /** The body of a write, in the memory of the API or in the payload store. */
