@@ -1,11 +1,12 @@
 import { Readable } from 'node:stream';
 import type { FastifyReply } from 'fastify';
 import { Turns } from '../shared/platform/turns/turns.ts';
+import { JsonBytes } from './json-bytes.ts';
 
 /** Bytes read from the database at once for a streamed response. */
 export const chunkBytes = 256 * 1024;
-/** Chunks are joined until they have this many characters, and then written. */
-const minWriteChars = 64 * 1024;
+/** Chunks are joined until they have this many bytes, and then written. */
+const minWriteBytes = 64 * 1024;
 
 /** How long a client may leave a chunk unread, in ms. Its data takes up memory meanwhile. */
 const defaultStallMs = 60_000;
@@ -16,7 +17,7 @@ const defaultStallMs = 60_000;
  */
 export async function sendChunks(
   reply: FastifyReply,
-  chunks: AsyncGenerator<string>,
+  chunks: AsyncGenerator<string | Buffer>,
   { stallMs = defaultStallMs }: { stallMs?: number } = {},
 ): Promise<FastifyReply> {
   const writes = joinChunks(chunks);
@@ -26,14 +27,13 @@ export async function sendChunks(
     const turns = new Turns();
     try {
       for (let next = first; !next.done; next = await writes.next()) {
-        const buffer = Buffer.from(next.value);
         const timer = setTimeout(abort, stallMs).unref();
         try {
-          yield buffer;
+          yield next.value;
         } finally {
           clearTimeout(timer);
         }
-        await turns.spend(buffer.length);
+        await turns.spend(next.value.length);
       }
     } finally {
       await writes.return(undefined);
@@ -46,18 +46,17 @@ export async function sendChunks(
   return reply.type('application/json; charset=utf-8').send(stream);
 }
 
-async function* joinChunks(chunks: AsyncGenerator<string>): AsyncGenerator<string> {
-  let parts: string[] = [];
-  let chars = 0;
+async function* joinChunks(chunks: AsyncGenerator<string | Buffer>): AsyncGenerator<Buffer> {
+  const json = new JsonBytes();
   for await (const chunk of chunks) {
-    parts.push(chunk);
-    chars += chunk.length;
-    if (chars < minWriteChars) continue;
-    yield parts.join('');
-    parts = [];
-    chars = 0;
+    if (json.length === 0 && typeof chunk !== 'string' && chunk.length >= minWriteBytes) {
+      yield chunk;
+      continue;
+    }
+    json.add(chunk);
+    if (json.length >= minWriteBytes) yield json.take();
   }
-  if (chars > 0) yield parts.join('');
+  if (json.length > 0) yield json.take();
 }
 
 /** Encodes text that arrives in chunks as one JSON string. No chunk may end within a surrogate pair. */

@@ -386,9 +386,14 @@ describe('segments', () => {
       reads.length = 0;
       const page = { beyond: -1, newestFirst: false, urn: null, types: null, ...selection };
       let read = 0;
-      for await (const _ of app.context.eventReader.read(id, page, { events: pageEvents, bytes: 2 ** 20 }))
-        if (++read === count) break;
-      expect(read).toBe(count);
+      for await (const events of app.context.eventReader.read({ id, mayHaveRows: true }, page, {
+        events: pageEvents,
+        bytes: 2 ** 20,
+      })) {
+        read += events.length;
+        if (read >= count) break;
+      }
+      expect(read).toBeGreaterThanOrEqual(count);
       return reads.reduce((sum, bytes) => sum + bytes, 0);
     };
     try {

@@ -93,11 +93,15 @@ export async function readPages(
   for (let beyond = selection.beyond ?? (newestFirst ? Number.MAX_SAFE_INTEGER : -1); ; ) {
     let count = 0;
     const page = { urn: null, types: null, ...selection, beyond, newestFirst };
-    for await (const event of context.eventReader.read(updateId, page, { events: pageEvents, bytes: 2 ** 20 })) {
-      texts.push((await Array.fromAsync(event.text())).join(''));
-      beyond = event.sequence;
-      count++;
-      if (count === pageEvents) break;
+    const update = { id: updateId, mayHaveRows: true };
+    read: for await (const events of context.eventReader.read(update, page, { events: pageEvents, bytes: 2 ** 20 })) {
+      for (const { sequence, text } of events) {
+        const parts = typeof text === 'function' ? await Array.fromAsync(text()) : [text];
+        texts.push(Buffer.concat(parts.map((part) => Buffer.from(part as string))).toString());
+        beyond = sequence;
+        count++;
+        if (count === pageEvents) break read;
+      }
     }
     if (count < pageEvents) return texts;
   }

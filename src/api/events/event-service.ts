@@ -1,4 +1,4 @@
-import { EventReader } from '../../shared/events/event-reader.ts';
+import { type EventOwner, EventReader } from '../../shared/events/event-reader.ts';
 import { createEventRepository, type EventSelection } from '../../shared/events/event-repository.ts';
 import { createEventSegmentRepository } from '../../shared/events/event-segment-repository.ts';
 import { EventSegments } from '../../shared/events/event-segments.ts';
@@ -24,19 +24,19 @@ export class EventService {
    * The update with this id or version, and whether more events may arrive. Call before reading the page: events added in between
    * would be missing from it. Throws NotFoundError.
    */
-  async find(update: string | number, ref: StackRef): Promise<{ readonly id: string; readonly isActive: boolean }> {
+  async find(update: string | number, ref: StackRef): Promise<EventOwner & { readonly isActive: boolean }> {
     const found = await (typeof update === 'number'
       ? this.#history.findVersionStatus(update, ref)
       : this.#history.findStatus(update, ref));
     if (!found) throw updateNotFound(String(update));
-    return { id: found.id, isActive: isActive(found.status) };
+    return { id: found.id, mayHaveRows: found.mayHaveEventRows, isActive: isActive(found.status) };
   }
 
   /** The first page of the selection, as JSON. Its token is `atEnd` if it has no events. */
-  async *pageJson(updateId: string, selection: EventSelection, atEnd: string | null): AsyncGenerator<string> {
+  async *pageJson(update: EventOwner, selection: EventSelection, atEnd: string | null): AsyncGenerator<Buffer> {
     const { eventReader, replica } = this.#context;
     const db = await replica?.begin();
-    yield* eventPageJson(db ? this.#readerOf(db) : eventReader, updateId, selection, atEnd);
+    yield* eventPageJson(db ? this.#readerOf(db) : eventReader, update, selection, atEnd);
   }
 
   /** Reads with `db`, and reports damage to the primary. */

@@ -68,7 +68,7 @@ function listEvents(app: RouteScope, { events }: ApiServices): void {
       // Newest first, the end of the list is the beginning of the update: nothing more arrives there.
       const atEnd = lastPageToken(dialect, { isActive: update.isActive && !newestFirst, after: beyond });
       const selection = { beyond, newestFirst, urn: query.urn ?? null, types: readTypes(query.type) };
-      return sendChunks(reply, events.pageJson(update.id, selection, atEnd));
+      return sendChunks(reply, events.pageJson(update, selection, atEnd));
     },
   );
 }

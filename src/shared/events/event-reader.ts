@@ -1,9 +1,17 @@
+import { StringDecoder } from 'node:string_decoder';
 import { textInChunks } from '../platform/db/text-chunks.ts';
 import type { EventRepository, EventRow, EventSelection } from './event-repository.ts';
-import type { Appetite, EventSegments, StoredEvent } from './event-segments.ts';
+import { type Appetite, bytesIn, type EventSegments, type EventText, type StoredEvent } from './event-segments.ts';
 
 /** Bytes of rows read at once. */
 const chunkBytes = 256 * 1024;
+
+/** An update whose events are read. */
+export interface EventOwner {
+  readonly id: string;
+  /** False only if all its events were packed. */
+  readonly mayHaveRows: boolean;
+}
 
 /** Reads the events of an update, whether they are in rows, packed, or both. */
 export class EventReader {
@@ -16,12 +24,20 @@ export class EventReader {
   }
 
   /**
-   * Events in the selection's order, each sequence once. Packing moves rows into segments in one transaction, so what is not in a
+   * Events in the selection's order, each sequence once, several at a time. Packing moves rows into segments in one transaction, so what is not in a
    * row when the rows are read is in a segment then and later: rows are always read first.
    */
-  async *read(updateId: string, selection: EventSelection, appetite: Appetite): AsyncGenerator<StoredEvent> {
+  async *read(
+    { id: updateId, mayHaveRows }: EventOwner,
+    selection: EventSelection,
+    appetite: Appetite,
+  ): AsyncGenerator<readonly StoredEvent[]> {
     const { newestFirst } = selection;
     let { beyond } = selection;
+    if (!mayHaveRows) {
+      yield* this.#segments.read(updateId, { beyond, until: null, newestFirst }, selection, appetite);
+      return;
+    }
     const left = { ...appetite };
     for (;;) {
       const bounds = { limit: Math.max(1, left.events), maxBytes: Math.max(1, Math.min(chunkBytes, left.bytes)) };
@@ -32,10 +48,10 @@ export class EventReader {
           ? none()
           : this.#segments.read(updateId, { beyond, until: last?.sequence ?? null, newestFirst }, selection, left);
       const stored = rows.map((row) => this.#eventOf(updateId, row));
-      for await (const event of merged(stored, packed, newestFirst)) {
-        yield event;
-        left.events--;
-        left.bytes -= event.bytes;
+      for await (const events of merged(stored, packed, newestFirst)) {
+        yield events;
+        left.events -= events.length;
+        left.bytes -= bytesIn(events);
       }
       if (!last) return;
       beyond = last.sequence;
@@ -43,11 +59,11 @@ export class EventReader {
   }
 
   #eventOf(updateId: string, { bytes, event, sequence, type }: EventRow): StoredEvent {
-    return { sequence, type, bytes, text: event === null ? () => this.#largeText(updateId, sequence) : () => [event] };
+    return { sequence, type, bytes, text: event ?? (() => this.#largeText(updateId, sequence)) };
   }
 
   /** A text that is read in chunks, the rest of it from its segment if it is packed meanwhile. */
-  async *#largeText(updateId: string, sequence: number): AsyncGenerator<string> {
+  async *#largeText(updateId: string, sequence: number): AsyncGenerator<EventText> {
     let isPacked = false;
     let chars = 0;
     const read = async (from: number, count: number): Promise<string> => {
@@ -60,29 +76,45 @@ export class EventReader {
       yield chunk;
     }
     if (!isPacked) return;
-    for await (const chunk of (await this.#segments.find(updateId, sequence))?.text() ?? []) {
+    const packed = await this.#segments.find(updateId, sequence);
+    for await (const chunk of packed ? charactersOf(packed.text) : []) {
       if (chars < chunk.length) yield chunk.slice(chars);
       chars = Math.max(0, chars - chunk.length);
     }
   }
 }
 
+async function* charactersOf(text: StoredEvent['text']): AsyncGenerator<string> {
+  const decoder = new StringDecoder('utf8');
+  for await (const part of typeof text === 'function' ? text() : [text])
+    yield typeof part === 'string' ? part : decoder.write(part);
+  yield decoder.end();
+}
+
 /** Both in order; of two with the same sequence the packed one, which was there first. */
 async function* merged(
   rows: readonly StoredEvent[],
-  packed: AsyncGenerator<StoredEvent>,
+  packed: AsyncGenerator<readonly StoredEvent[]>,
   newestFirst: boolean,
-): AsyncGenerator<StoredEvent> {
+): AsyncGenerator<readonly StoredEvent[]> {
   const remaining = [...rows].reverse();
-  for await (const event of packed) {
-    for (let row = remaining.at(-1); row !== undefined; row = remaining.at(-1)) {
-      if (newestFirst ? row.sequence < event.sequence : row.sequence > event.sequence) break;
-      remaining.pop();
-      if (row.sequence !== event.sequence) yield row;
+  for await (const events of packed) {
+    if (remaining.length === 0) {
+      yield events;
+      continue;
     }
-    yield event;
+    const both: StoredEvent[] = [];
+    for (const event of events) {
+      for (let row = remaining.at(-1); row !== undefined; row = remaining.at(-1)) {
+        if (newestFirst ? row.sequence < event.sequence : row.sequence > event.sequence) break;
+        remaining.pop();
+        if (row.sequence !== event.sequence) both.push(row);
+      }
+      both.push(event);
+    }
+    yield both;
   }
-  for (let row = remaining.pop(); row !== undefined; row = remaining.pop()) yield row;
+  if (remaining.length > 0) yield remaining.reverse();
 }
 
 async function* none(): AsyncGenerator<never> {}

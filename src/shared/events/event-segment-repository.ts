@@ -93,12 +93,12 @@ export function createEventSegmentRepository(db: Queryable) {
     /** Segments with events in the range, in the direction of reading. */
     list: (updateId: string, { beyond, until, newestFirst }: SequenceRange, limit: number) =>
       newestFirst
-        ? db.any(sql.rows(SegmentRow)`
+        ? db.any(sql.prepared('event_segments_list_newest', SegmentRow)`
             /* eventSegments.listNewest */
             select ${columns} from event_segments g
             where g.update_id = ${updateId} and g.first_sequence < ${beyond} and g.last_sequence >= ${until ?? 0}
             order by g.last_sequence desc limit ${limit}`)
-        : db.any(sql.rows(SegmentRow)`
+        : db.any(sql.prepared('event_segments_list', SegmentRow)`
             /* eventSegments.list */
             select ${columns} from event_segments g
             where g.update_id = ${updateId} and g.last_sequence > ${beyond}

@@ -1,6 +1,6 @@
 import { createHash, hash } from 'node:crypto';
 import { type Static, Type } from 'typebox';
-import { Value } from 'typebox/value';
+import { standard } from '../platform/schema/standard-schema.ts';
 import type { Frame } from './event-frame.ts';
 
 const IndexedFrame = Type.Object({
@@ -24,6 +24,7 @@ export type IndexedFrame = Static<typeof IndexedFrame>;
 
 const SegmentIndex = Type.Object({ types: Type.Array(Type.String()), frames: Type.Array(IndexedFrame) });
 export type SegmentIndex = Static<typeof SegmentIndex>;
+const indexSchema = standard(SegmentIndex);
 
 /** Which events to read, by what they are about. */
 export interface EventFilter {
@@ -35,7 +36,9 @@ export interface EventFilter {
 
 /** Reads an index from its text. Throws if it is not one. */
 export function parseIndex(text: string): SegmentIndex {
-  return Value.Parse(SegmentIndex, JSON.parse(text));
+  const checked = indexSchema['~standard'].validate(JSON.parse(text));
+  if ('issues' in checked) throw new Error(`The index of a segment is not one: ${JSON.stringify(checked.issues[0])}`);
+  return checked.value;
 }
 
 /** Collects the index of a segment, and hash and size of its text, while it is written. */

@@ -26,7 +26,12 @@ const UpdateInfoRow = Type.Object({
 });
 export type UpdateInfoRow = Row<typeof UpdateInfoRow>;
 
-const UpdateStatusRow = Type.Object({ id: Type.String(), status: Type.Unsafe<UpdateStatus>(Type.String()) });
+const UpdateStatusRow = Type.Object({
+  id: Type.String(),
+  status: Type.Unsafe<UpdateStatus>(Type.String()),
+  /** Whether events may be in rows. False for good once all are packed. */
+  mayHaveEventRows: Type.Boolean(),
+});
 const TextRow = Type.Object({ text: Type.String() });
 
 /** A text of an update that the client supplied, and that may be large. */
@@ -100,14 +105,15 @@ export function createHistoryRepository(db: Queryable) {
         from (select ${columns} from updates u where ${inStack(id, ref)}) m`),
 
     findStatus: (id: string, ref: StackRef) =>
-      db.maybeOne(sql.rows(UpdateStatusRow)`
-        /* history.findStatus */ select u.id, u.status from updates u where ${inStack(id, ref)}`),
+      db.maybeOne(sql.prepared('history_find_status', UpdateStatusRow)`
+        /* history.findStatus */ select u.id, u.status, u.event_rows <> 'packed' as "mayHaveEventRows"
+        from updates u where ${inStack(id, ref)}`),
 
     /** The update that produced this version of the stack. */
     findVersionStatus: (stackVersion: number, ref: StackRef) =>
       db.maybeOne(sql.rows(UpdateStatusRow)`
         /* history.findVersionStatus */
-        select u.id, u.status from stacks s join projects p on p.id = s.project_id
+        select u.id, u.status, u.event_rows <> 'packed' as "mayHaveEventRows" from stacks s join projects p on p.id = s.project_id
         join organizations o on o.id = p.organization_id join updates u on u.stack_id = s.id
         where o.name = ${ref.organization} and p.name = ${ref.project} and s.name = ${ref.stack} and s.deleted_at is null
           and u.stack_version = ${stackVersion}`),
