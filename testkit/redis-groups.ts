@@ -119,7 +119,7 @@ export async function startRedisCluster(): Promise<RedisGroup> {
       servers.push(
         await startMember('redis', ports[at] as number, () => [
           ...dataArgs,
-          ...['--cluster-enabled', 'yes', '--cluster-port', clusterPort, '--cluster-node-timeout', '5000'],
+          ...['--cluster-enabled', 'yes', '--cluster-port', clusterPort, '--cluster-node-timeout', '2000'],
         ]),
       );
     }

@@ -40,7 +40,7 @@ async function noteOf(app: TestApp, stack: TestStack): Promise<number> {
   return Number(/^round (\d+) /.exec(json.deployment.resources?.[0]?.inputs.input ?? '')?.[1] ?? -1);
 }
 
-/** Writes to a stack until it is told to end, and then checks that the newest acknowledged write, or a later one, is there. */
+/** Writes to a stack until it is stopped. `check` fails unless the newest acknowledged write, or a later one, is there. */
 function writeOn(app: TestApp, stack: TestStack) {
   const figures = { sent: 0, acknowledged: -1, rounds: 0, refused: 0 };
   let isOver = false;
@@ -57,14 +57,16 @@ function writeOn(app: TestApp, stack: TestStack) {
       }
     }
   })();
-  const end = async (): Promise<void> => {
+  const stop = (): Promise<void> => {
     isOver = true;
-    await done;
+    return done;
+  };
+  const check = async (): Promise<void> => {
     const found = await noteOf(app, stack);
     expect(found).toBeGreaterThanOrEqual(figures.acknowledged);
     expect(found).toBeLessThan(figures.sent);
   };
-  return { figures, end };
+  return { figures, stop, check };
 }
 
 /** Runs `disturb` while two stacks are written to, and waits until both are again. */
@@ -75,10 +77,14 @@ async function writeThrough(app: TestApp, disturb: () => Promise<void>): Promise
     const hasMoved = (): boolean => writers.every(({ figures }, at) => figures.rounds >= (goals[at] as number));
     await until(hasMoved, 'writes are acknowledged');
   };
-  await goOn(2);
-  await disturb();
-  await goOn(3);
-  await Promise.all(writers.map(({ end }) => end()));
+  try {
+    await goOn(2);
+    await disturb();
+    await goOn(3);
+  } finally {
+    await Promise.all(writers.map(({ stop }) => stop()));
+  }
+  await Promise.all(writers.map(({ check }) => check()));
 }
 
 await describeWithTools('Redis with sentinels', ['redis-server'], () => {

@@ -154,8 +154,9 @@ export class RedisPayloadStore implements PayloadStore {
       own.isComplete = true;
     } catch (error) {
       const isOutside = error instanceof NoRoomError && !own.isInside;
-      if (isOutside) this.#disown(key);
-      else await this.#release(own).catch(() => {});
+      // What an arriving body holds expires within seconds, and nothing is left to repeat.
+      if (!own.isEnding) this.#disown(key);
+      if (!isOutside) await this.#release(own).catch(() => {});
       throw error;
     }
     return { bytes: own.bytes, seal: { key: sealKey, chunks: own.chunks, bytes: own.bytes } };
