@@ -1,5 +1,8 @@
+import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
+import { connect } from 'node:net';
 import path from 'node:path';
+import { Redis } from 'ioredis';
 import { findFixedPorts } from './fixed-ports.ts';
 import { pollUntil } from './poll.ts';
 import { answersPing } from './redis-server.ts';
@@ -20,24 +23,60 @@ export interface RedisGroup extends AsyncDisposable {
   readonly sentinels: readonly RedisMember[];
 }
 
-/** Password of the servers, and that of the sentinels. */
-export const groupPassword = 'for holdfast';
+/** PEM files of a server, and of the authority that issued its certificate. */
+export interface GroupTls {
+  readonly cert: string;
+  readonly key: string;
+  readonly caFile: string;
+}
+
+/** Password of the user `holdfast`. Those of the servers and the sentinels are for each other and for `command`. */
+const userPassword = 'for holdfast';
+export const groupPassword = 'for the servers';
 export const sentinelPassword = 'for sentinels';
 const masterName = 'main';
+/** As in `deploy/redis/start.sh`, with what the operations guide adds for a cluster. */
+const userRules = [
+  ...['on', `>${userPassword}`, 'resetkeys', '~holdfast:*', 'resetchannels', '&holdfast:*', '-@all'],
+  ...[
+    '+@read',
+    '+@write',
+    '+@connection',
+    '+@pubsub',
+    '+@transaction',
+    '-@dangerous',
+    '-scan',
+    '-randomkey',
+    '-dbsize',
+  ],
+  ...[
+    '+eval',
+    '+evalsha',
+    '+script|load',
+    '+time',
+    '+info',
+    '+client|list',
+    '+cluster|slots',
+    '+cluster|info',
+    '+asking',
+  ],
+];
 
 const dataArgs = [
   ...['--bind', '127.0.0.1', '--save', '', '--appendonly', 'no', '--maxmemory-policy', 'noeviction'],
   ...['--requirepass', groupPassword, '--masterauth', groupPassword, '--repl-diskless-sync-delay', '0'],
+  ...['--user', 'holdfast', ...userRules],
 ];
 
 /** A master, a replica, and two sentinels that replace the master one second after it stops answering. */
-export async function startRedisWithSentinels(): Promise<RedisGroup> {
+export async function startRedisWithSentinels(tls?: GroupTls): Promise<RedisGroup> {
   const ports = await findFixedPorts(4);
   const [master, replica, ...sentinelPorts] = ports as [number, number, number, number];
   const members: RedisMember[] = [];
   try {
-    members.push(await startMember('redis', master, () => [...dataArgs]));
-    members.push(await startMember('redis', replica, () => [...dataArgs, '--replicaof', '127.0.0.1', String(master)]));
+    members.push(await startMember('redis', master, () => [...dataArgs], tls));
+    const following = ['--replicaof', '127.0.0.1', String(master)];
+    members.push(await startMember('redis', replica, () => [...dataArgs, ...following], tls));
     const config = [
       `sentinel monitor ${masterName} 127.0.0.1 ${master} 1`,
       `sentinel auth-pass ${masterName} "${groupPassword}"`,
@@ -51,16 +90,19 @@ export async function startRedisWithSentinels(): Promise<RedisGroup> {
         writeFileSync(file, `${config}\n`, { flag: 'w' });
         return [file, '--sentinel', '--bind', '127.0.0.1'];
       };
-      members.push(await startMember('sentinel', port, args));
+      members.push(await startMember('sentinel', port, args, tls));
     }
   } catch (error) {
     await stopAll(members);
     throw error;
   }
-  const login = `:${encodeURIComponent(groupPassword)}@`;
+  const login = `holdfast:${encodeURIComponent(userPassword)}@`;
   const hosts = sentinelPorts.map((port) => `127.0.0.1:${port}`).join(',');
+  const query = `sentinelPassword=${encodeURIComponent(sentinelPassword)}`;
   return {
-    url: `redis+sentinel://${login}${hosts}/${masterName}?sentinelPassword=${encodeURIComponent(sentinelPassword)}`,
+    url: tls
+      ? `rediss+sentinel://${login}${hosts}/${masterName}?${query}&sslrootcert=${tls.caFile}`
+      : `redis+sentinel://${login}${hosts}/${masterName}?${query}`,
     servers: members.slice(0, 2),
     sentinels: members.slice(2),
     [Symbol.asyncDispose]: () => stopAll(members),
@@ -77,7 +119,7 @@ export async function startRedisCluster(): Promise<RedisGroup> {
       servers.push(
         await startMember('redis', ports[at] as number, () => [
           ...dataArgs,
-          ...['--cluster-enabled', 'yes', '--cluster-port', clusterPort, '--cluster-node-timeout', '5000'],
+          ...['--cluster-enabled', 'yes', '--cluster-port', clusterPort, '--cluster-node-timeout', '2000'],
         ]),
       );
     }
@@ -95,7 +137,7 @@ export async function startRedisCluster(): Promise<RedisGroup> {
   }
   const hosts = servers.slice(0, 2).map(({ port }) => `127.0.0.1:${port}`);
   return {
-    url: `redis+cluster://:${encodeURIComponent(groupPassword)}@${hosts.join(',')}`,
+    url: `redis+cluster://holdfast:${encodeURIComponent(userPassword)}@${hosts.join(',')}`,
     servers,
     sentinels: [],
     [Symbol.asyncDispose]: () => stopAll(servers),
@@ -110,9 +152,8 @@ export async function untilClusterWorks(servers: readonly RedisMember[]): Promis
   });
 }
 
-/** Runs a command on one server and returns what `redis-cli` prints. */
+/** Runs a command on one server, which must not use TLS, and returns its answer as text. */
 export async function command(port: number, words: readonly string[], password = groupPassword): Promise<string> {
-  const { Redis } = await import('ioredis');
   const redis = new Redis({ host: '127.0.0.1', port, password, retryStrategy: () => null, lazyConnect: true });
   redis.on('error', () => {});
   try {
@@ -124,15 +165,37 @@ export async function command(port: number, words: readonly string[], password =
   }
 }
 
-async function startMember(name: string, port: number, args: (dataDir: string) => string[]): Promise<RedisMember> {
+async function startMember(
+  name: string,
+  port: number,
+  args: (dataDir: string) => string[],
+  tls?: GroupTls,
+): Promise<RedisMember> {
   const file = (await ensureToolchain({ only: ['redis-server'] }))['redis-server'];
   const server = await startServer({
     name,
     file,
-    args: (dataDir) => [...args(dataDir), '--port', String(port), '--dir', dataDir],
-    isReady: () => answersPing(port),
+    args: (dataDir) => [...args(dataDir), ...(tls ? tlsArgs(port, tls) : ['--port', String(port)]), '--dir', dataDir],
+    isReady: () => (tls ? acceptsConnections(port) : answersPing(port)),
   });
   return { port, ...server };
+}
+
+function tlsArgs(port: number, { cert, key, caFile }: GroupTls): string[] {
+  return [
+    ...['--port', '0', '--tls-port', String(port), '--tls-replication', 'yes', '--tls-auth-clients', 'no'],
+    ...['--tls-cert-file', cert, '--tls-key-file', key, '--tls-ca-cert-file', caFile],
+  ];
+}
+
+async function acceptsConnections(port: number): Promise<boolean> {
+  const socket = connect({ host: '127.0.0.1', port });
+  try {
+    await once(socket, 'connect');
+    return true;
+  } finally {
+    socket.destroy();
+  }
 }
 
 async function stopAll(members: readonly RedisMember[]): Promise<void> {

@@ -1,5 +1,5 @@
 import { randomBytes, randomUUID } from 'node:crypto';
-import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import type { Redis } from 'ioredis';
 import { UnavailableError } from '../../src/shared/platform/errors/errors.ts';
 import { createLogger } from '../../src/shared/platform/logger/logger.ts';
@@ -7,9 +7,17 @@ import { MemoryPayloadStore } from '../../src/shared/platform/payloads/memory-pa
 import { PayloadMissingError, PayloadTamperedError } from '../../src/shared/platform/payloads/payload-store.ts';
 import { RedisPayloadStore } from '../../src/shared/platform/payloads/redis-payload-store.ts';
 import { defaultRoomTimes } from '../../src/shared/platform/payloads/room-rules.ts';
-import { connectRedis, untilReady } from '../../src/shared/platform/redis/redis.ts';
+import {
+  connectRedis,
+  disconnectRedis,
+  type RedisConnection,
+  untilReady,
+} from '../../src/shared/platform/redis/redis.ts';
+import { command, type RedisGroup, startRedisCluster } from '../../testkit/redis-groups.ts';
 import { pieceKey, RedisAttacker, tamperings } from '../support/redis-attacker.ts';
 import { startStopwatch } from '../support/running-time.ts';
+import { openTcpProxy } from '../support/tcp-proxy.ts';
+import { describeWithTools } from '../support/tools.ts';
 import { until } from '../support/until.ts';
 import { chunksOf, mib, readAll, waitingBody } from './blob-store-suite.ts';
 import { describePayloadStore, held } from './payload-store-suite.ts';
@@ -176,6 +184,24 @@ await describeOnRedis((server) => {
       await store.put(key, chunksOf(randomBytes(mib)), options);
       await redis.del(...(await redis.keys('holdfast:body:*')));
       await until(async () => (await held(store)) === 0, 'the budget is free');
+    });
+
+    it('releases the budget of a body that was given up while Redis was away', async () => {
+      await using proxy = await openTcpProxy(server().url);
+      const through = connectRedis(proxy.url, 'producer', logger) as Redis;
+      connections.push(through);
+      await untilReady(through, 60_000);
+      const store = new RedisPayloadStore(through, sized(4 * mib), { renewMs: 50 });
+      const key = randomUUID();
+      await store.put(key, chunksOf(randomBytes(mib)), options);
+      proxy.refuse();
+      proxy.cut();
+      await expect(store.delete(key)).rejects.toThrow(UnavailableError);
+      proxy.accept();
+      const other = new RedisPayloadStore(redis, sized(4 * mib));
+      await until(async () => (await held(other)) === 0, 'the budget is free');
+      expect(await redis.keys('holdfast:body:*')).toEqual([]);
+      await store.close();
     });
 
     it('releases the budget of a body stored by the previous release', async () => {
@@ -362,3 +388,23 @@ async function expectBounded(redis: Redis, keys: number): Promise<void> {
     expect({ name, bounded: seconds > 0 && seconds <= 3600 }).toEqual({ name, bounded: true });
   }
 }
+
+await describeWithTools('Redis Cluster', ['redis-server'], () => {
+  let group: RedisGroup;
+  const connections: RedisConnection[] = [];
+  beforeAll(async () => {
+    group = await startRedisCluster();
+  });
+  afterAll(() => group[Symbol.asyncDispose]());
+  afterEach(async () => {
+    for (const connection of connections.splice(0)) disconnectRedis(connection);
+    await Promise.all(group.servers.map(({ port }) => command(port, ['FLUSHALL'])));
+  });
+
+  describePayloadStore('Redis Cluster', async (capacityBytes, times) => {
+    const redis = connectRedis(group.url, 'producer', logger);
+    connections.push(redis);
+    await untilReady(redis, 60_000);
+    return new RedisPayloadStore(redis, sized(capacityBytes), times);
+  });
+});

@@ -1,4 +1,6 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { createLogger } from '../../../src/shared/platform/logger/logger.ts';
+import { connectRedis, disconnectRedis, untilStarted } from '../../../src/shared/platform/redis/redis.ts';
 import {
   command,
   type RedisGroup,
@@ -8,6 +10,7 @@ import {
   startRedisWithSentinels,
   untilClusterWorks,
 } from '../../../testkit/redis-groups.ts';
+import { createTestAuthority } from '../../support/certificates.ts';
 import { startAppsOn } from '../../support/cluster-app.ts';
 import { exportState } from '../../support/stack-state.ts';
 import { createStack, deployment, ok, type TestStack } from '../../support/state.ts';
@@ -17,7 +20,18 @@ import { until } from '../../support/until.ts';
 
 const settings = { HOLDFAST_INLINE_BYTES: '1024', HOLDFAST_LARGE_BYTES: '1000000', HOLDFAST_JOB_WAIT_SECONDS: '30' };
 
-/** About 100 bytes a resource. */
+/** Fails unless a process that starts with this URL gives up and says why. */
+async function expectRefusal(url: string, said: string): Promise<void> {
+  const logger = createLogger({ level: 'silent' });
+  const redis = connectRedis(url, 'producer', logger);
+  try {
+    await expect(untilStarted(redis, url, { waitMs: 1_000, logger })).rejects.toThrow(said);
+  } finally {
+    disconnectRedis(redis);
+  }
+}
+
+/** About 200 bytes a resource. */
 const importState = (app: TestApp, stack: TestStack, count: number, note: string) =>
   app.call('POST', `${stack.path}/import`, { auth: stack.auth, body: deployment(count, note) });
 
@@ -26,7 +40,7 @@ async function noteOf(app: TestApp, stack: TestStack): Promise<number> {
   return Number(/^round (\d+) /.exec(json.deployment.resources?.[0]?.inputs.input ?? '')?.[1] ?? -1);
 }
 
-/** Writes to a stack until it is told to end, and then checks that the newest acknowledged write, or a later one, is there. */
+/** Writes to a stack until it is stopped. `check` fails unless the newest acknowledged write, or a later one, is there. */
 function writeOn(app: TestApp, stack: TestStack) {
   const figures = { sent: 0, acknowledged: -1, rounds: 0, refused: 0 };
   let isOver = false;
@@ -34,7 +48,7 @@ function writeOn(app: TestApp, stack: TestStack) {
     while (!isOver) {
       const round = figures.sent++;
       // Every third write goes to the large queue, in several chunks.
-      const { status } = await importState(app, stack, round % 3 === 0 ? 9_000 : 20, `round ${round} `);
+      const { status } = await importState(app, stack, round % 3 === 0 ? 6_000 : 20, `round ${round} `);
       expect([200, 503]).toContain(status);
       if (status === 503) figures.refused++;
       else {
@@ -43,14 +57,16 @@ function writeOn(app: TestApp, stack: TestStack) {
       }
     }
   })();
-  const end = async (): Promise<void> => {
+  const stop = (): Promise<void> => {
     isOver = true;
-    await done;
+    return done;
+  };
+  const check = async (): Promise<void> => {
     const found = await noteOf(app, stack);
     expect(found).toBeGreaterThanOrEqual(figures.acknowledged);
     expect(found).toBeLessThan(figures.sent);
   };
-  return { figures, end };
+  return { figures, stop, check };
 }
 
 /** Runs `disturb` while two stacks are written to, and waits until both are again. */
@@ -61,10 +77,14 @@ async function writeThrough(app: TestApp, disturb: () => Promise<void>): Promise
     const hasMoved = (): boolean => writers.every(({ figures }, at) => figures.rounds >= (goals[at] as number));
     await until(hasMoved, 'writes are acknowledged');
   };
-  await goOn(2);
-  await disturb();
-  await goOn(4);
-  await Promise.all(writers.map(({ end }) => end()));
+  try {
+    await goOn(2);
+    await disturb();
+    await goOn(3);
+  } finally {
+    await Promise.all(writers.map(({ stop }) => stop()));
+  }
+  await Promise.all(writers.map(({ check }) => check()));
 }
 
 await describeWithTools('Redis with sentinels', ['redis-server'], () => {
@@ -94,6 +114,12 @@ await describeWithTools('Redis with sentinels', ['redis-server'], () => {
       'the master has a replica',
     );
 
+  test.each([
+    ['wrong password', () => group.url.replace('holdfast:for%20holdfast@', 'holdfast:wrong@'), 'WRONGPASS'],
+    ['wrong password for the sentinels', () => group.url.replace('for%20sentinels', 'wrong'), 'WRONGPASS'],
+    ['master that the sentinels do not know', () => group.url.replace('/main', '/other'), 'No such master'],
+  ])('a %s is named when a process starts', (_what, url, said) => expectRefusal(url(), said));
+
   test('a master that is asked to step down in the middle of writes', async () => {
     await untilFollowed();
     const old = await master();
@@ -115,6 +141,20 @@ await describeWithTools('Redis with sentinels', ['redis-server'], () => {
   });
 });
 
+await describeWithTools('Redis with sentinels over TLS', ['redis-server'], () => {
+  test('a write passes through, and without the authority a process does not start', async () => {
+    await using authority = await createTestAuthority();
+    const files = await authority.issue('redis', 'IP:127.0.0.1');
+    await using group = await startRedisWithSentinels({ ...files, caFile: authority.caFile });
+    startAppsOn(group.url, settings);
+    await using app = await createTestApp();
+    const stack = await createStack(app);
+    await ok(importState(app, stack, 3_000, 'round 1 '));
+    expect(await noteOf(app, stack)).toBe(1);
+    await expectRefusal(group.url.replace(/&sslrootcert=.*/, ''), 'All sentinels are unreachable');
+  });
+});
+
 await describeWithTools('Redis Cluster', ['redis-server'], () => {
   let group: RedisGroup;
   let app: TestApp;
@@ -128,23 +168,30 @@ await describeWithTools('Redis Cluster', ['redis-server'], () => {
     await group?.[Symbol.asyncDispose]();
   });
 
+  test('a wrong password is named when a process starts', () =>
+    expectRefusal(group.url.replace('holdfast:for%20holdfast@', 'holdfast:wrong@'), 'WRONGPASS'));
+
   const keysOf = async ({ port }: RedisMember): Promise<string[]> =>
     (await command(port, ['KEYS', '*'])).split(',').filter((key) => key !== '');
 
   test('writes of all sizes, by many at once, use all servers, and only names that begin as ours', async () => {
-    const stacks = await Promise.all(Array.from({ length: 4 }, () => createStack(app)));
+    const stacks = await Promise.all(Array.from({ length: 3 }, () => createStack(app)));
     const seen = group.servers.map(() => new Set<string>());
     let isOver = false;
     const watching = (async () => {
       while (!isOver)
         for (const [at, server] of group.servers.entries()) for (const key of await keysOf(server)) seen[at]?.add(key);
     })();
-    for (const [round, count] of [20, 9_000, 60_000].entries()) {
+    for (const [round, count] of [20, 3_000, 20_000].entries()) {
       await Promise.all(stacks.map((stack) => ok(importState(app, stack, count, `round ${round} `))));
       for (const stack of stacks) expect(await noteOf(app, stack)).toBe(round);
     }
     isOver = true;
     await watching;
+    expect((await app.context.board?.overview(5))?.queues.map(({ failed, workers }) => [failed, workers])).toEqual([
+      [0, 1],
+      [0, 1],
+    ]);
     const all = seen.flatMap((keys) => [...keys]);
     expect(all.filter((key) => !key.startsWith('holdfast:'))).toEqual([]);
     for (const keys of seen) expect([...keys].some((key) => key.startsWith('holdfast:body:{'))).toBe(true);
@@ -155,7 +202,9 @@ await describeWithTools('Redis Cluster', ['redis-server'], () => {
   });
 
   test('a server that loses its data in the middle of writes', async () => {
-    const lost = group.servers[2] as RedisMember;
+    const held = await Promise.all(group.servers.map(keysOf));
+    // That of the queue, so that jobs are lost, too.
+    const lost = group.servers[held.findIndex((keys) => keys.includes('holdfast:{writes-small}:meta'))] as RedisMember;
     await writeThrough(app, async () => {
       await lost.kill();
       await until(async () => (await app.call('GET', '/readyz')).json.queue !== 'ok', 'the loss is noticed');

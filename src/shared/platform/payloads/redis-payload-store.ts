@@ -58,6 +58,9 @@ class OwnBody implements Place {
   isComplete = false;
   /** From the end of the body until it is complete, its room must not be renewed as that of an arriving one. */
   isEnding = false;
+  /** Its caller needs it no more; what it holds may still have to be released. */
+  isOver = false;
+  isBeingRenewed = false;
   lost = false;
   chunks = 0;
   bytes = 0;
@@ -150,9 +153,10 @@ export class RedisPayloadStore implements PayloadStore {
       if (!(await own.room.keep(key, own.bytes, meta, this.#keys.chunks(key, own.chunks)))) throw new RoomLostError();
       own.isComplete = true;
     } catch (error) {
-      this.#disown(key);
       const isOutside = error instanceof NoRoomError && !own.isInside;
-      if (!isOutside) await this.#remove(own).catch(() => {});
+      // What an arriving body holds expires within seconds, and nothing is left to repeat.
+      if (!own.isEnding) this.#disown(key);
+      if (!isOutside) await this.#release(own).catch(() => {});
       throw error;
     }
     return { bytes: own.bytes, seal: { key: sealKey, chunks: own.chunks, bytes: own.bytes } };
@@ -179,10 +183,9 @@ export class RedisPayloadStore implements PayloadStore {
 
   async delete(key: string): Promise<void> {
     const own = this.#own.get(key);
-    this.#disown(key);
+    if (own) return this.#release(own);
     const meta = await this.#meta(key);
     if (meta) await this.#remove({ key, ...meta });
-    else if (own) await own.room.leave(key, own.bytes);
   }
 
   bytesHeld(): number {
@@ -222,13 +225,19 @@ export class RedisPayloadStore implements PayloadStore {
   }
 
   async #renewAll(): Promise<void> {
-    for (const own of [...this.#own.values()]) {
-      // Redis may be away: bodies that are not renewed in time are lost, and their callers get an error.
-      await this.#renew(own).catch(() => {});
-    }
+    await Promise.all(
+      [...this.#own.values()].map(async (own) => {
+        if (own.isBeingRenewed) return;
+        own.isBeingRenewed = true;
+        // Redis may be away: bodies that are not renewed in time are lost, and their callers get an error.
+        await this.#renew(own).catch(() => {});
+        own.isBeingRenewed = false;
+      }),
+    );
   }
 
   async #renew(own: OwnBody): Promise<void> {
+    if (own.isOver) return this.#release(own);
     if (!own.isComplete) {
       if (!own.isInside || own.isEnding) return;
       const renewed = await own.room.renew(own.key, this.#keys.chunks(own.key, own.chunks), own.stalled);
@@ -237,8 +246,15 @@ export class RedisPayloadStore implements PayloadStore {
     }
     // A worker releases the room of a body after its job, unless it is of another release or did not reach Redis.
     if ((await redisCall(() => this.#redis.exists(this.#keys.body(own.key)))) === 1) return;
-    this.#disown(own.key);
     await own.room.leave(own.key, own.bytes);
+    this.#disown(own.key);
+  }
+
+  /** If Redis is away, the body is released with the next renewals: its room may outlive the outage. */
+  async #release(own: OwnBody): Promise<void> {
+    own.isOver = true;
+    await this.#remove(own);
+    this.#disown(own.key);
   }
 
   /** Reads a sealed chunk, and at most one byte more than its maximum size. */

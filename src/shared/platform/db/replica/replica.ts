@@ -160,18 +160,23 @@ export class Replica {
       const replica = await queryLimit.run(limits.checkMs, () => readReplicaPosition(this.#replica));
       const unfit = unfitness(replica, primary);
       if (unfit) return [unfit];
-      const now = performance.now();
       this.#lagBytes = Math.max(0, primary.flushed - replica.replayed);
       this.#unreached = this.#unreached.filter(({ flushed }) => flushed > replica.replayed).slice(-maxUnreached);
       // What the last check saw at the primary is more than a second old.
       const isBehind = this.#unreached.length > 0;
-      if (this.#lagBytes > 0) this.#unreached.push({ flushed: primary.flushed, at: now });
+      if (this.#lagBytes > 0) this.#noteUnreached(primary.flushed);
       return [isBehind ? 'behind' : 'serving'];
     } catch (error) {
       // All connections are in use, and by reads that get their answers.
       if (error instanceof AcquireTimeoutError && this.#state === 'serving') return ['serving'];
+      this.#noteUnreached(primary.flushed);
       return ['away', error];
     }
+  }
+
+  #noteUnreached(flushed: number): void {
+    const last = this.#unreached.at(-1)?.flushed ?? 0;
+    if (flushed > last) this.#unreached.push({ flushed, at: performance.now() });
   }
 
   #enter(state: ReplicaState, error?: unknown): void {
