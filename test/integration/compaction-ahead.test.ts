@@ -1,6 +1,12 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { OpenReplays } from '../../src/shared/journal/ahead/open-replays.ts';
+import {
+  type OpenReplay,
+  type ReplayRunner,
+  replayHere,
+} from '../../src/shared/journal/replay/runner/replay-runner.ts';
 import { ThreadedReplayRunner } from '../../src/shared/journal/replay/runner/threaded-replay-runner.ts';
+import { UnavailableError } from '../../src/shared/platform/errors/errors.ts';
 import { query } from '../support/database.ts';
 import { beginning, creation, removal } from '../support/journal-entries.ts';
 import { exportedNames } from '../support/stack-state.ts';
@@ -52,6 +58,17 @@ const namesUpTo = (sequenceId: number) => [
   ...baseNames,
 ];
 
+/** The same replay, with methods that can be replaced. */
+const bound = (replay: OpenReplay): OpenReplay => ({
+  initialProgress: replay.initialProgress,
+  apply: (page) => replay.apply(page),
+  progress: () => replay.progress(),
+  write: (manifest) => replay.write(manifest),
+  encode: (manifest) => replay.encode(manifest),
+  snapshot: () => replay.snapshot(),
+  close: () => replay.close(),
+});
+
 /** The document without the time in its manifest. */
 const timeless = (document: string): string => document.replace(/"time":"[^"]*"/, '"time":""');
 
@@ -86,6 +103,82 @@ test('what one replica has kept does not matter to another, nor what was written
   await add(other, journal, 9);
   await ok(complete(other, journal.update));
   expect(await exportedNames(app, journal.stack)).toEqual(namesUpTo(9));
+  await app.context.compactor.advance(journal.update.id);
+  // Once it learns that the update has ended, the replica drops what it has kept.
+  await app.context.compactor.compact(journal.update.id);
+  expect(openReplays.has(journal.update.id)).toBe(false);
+  const again = async () => (await app.context.compactor.recompact(journal.update.id))?.entries;
+  // Null while the other replica still reads its result back.
+  await until(async () => (await again()) === 10, 'compacted again');
+  expect(await exportedNames(other, journal.stack)).toEqual(namesUpTo(9));
+});
+
+test('a replica that stops gives its memory back, and another one completes its update', async () => {
+  const own = new OpenReplays();
+  const journal = await journaled();
+  {
+    await using stopped = await createTestApp({
+      database: app.database,
+      dataDir: app.dataDir,
+      overrides: { openReplays: own },
+    });
+    await stopped.context.compactor.advance(journal.update.id);
+    await add(stopped, journal, 5);
+    await stopped.context.compactor.advance(journal.update.id);
+    expect(own.bytes).toBeGreaterThan(0);
+  }
+  expect(own.bytes).toBe(0);
+  await add(other, journal, 7);
+  await ok(complete(other, journal.update));
+  expect(await exportedNames(app, journal.stack)).toEqual(namesUpTo(7));
+});
+
+test.each(['before', 'after'])('a fault %s the commit of kept entries loses none and adds none', async (place) => {
+  const journal = await journaled();
+  await app.context.compactor.advance(journal.update.id);
+  await add(app, journal, 5);
+  const { checkpoints } = app.context;
+  const { commitCompaction } = checkpoints;
+  let faults = 0;
+  checkpoints.commitCompaction = async (...args) => {
+    if (faults > 0) return commitCompaction(...args);
+    faults++;
+    if (place === 'after') await commitCompaction(...args);
+    throw new UnavailableError('the connection is lost');
+  };
+  try {
+    // As the job for `complete`, without its repeats.
+    await expect(app.context.compactor.compact(journal.update.id)).rejects.toThrow('the connection is lost');
+    // The replay that was used is gone.
+    expect(openReplays.has(journal.update.id)).toBe(false);
+    await app.context.compactor.advance(journal.update.id);
+    await add(app, journal, 7);
+    expect(await exportedNames(app, journal.stack)).toEqual(namesUpTo(7));
+    await app.context.compactor.advance(journal.update.id);
+    await add(other, journal, 9);
+    await ok(complete(app, journal.update));
+  } finally {
+    checkpoints.commitCompaction = commitCompaction;
+  }
+  expect(faults).toBe(1);
+  expect(await exportedNames(app, journal.stack)).toEqual(namesUpTo(9));
+});
+
+test('a late step ahead of an update that was completed elsewhere changes nothing', async () => {
+  const journal = await journaled();
+  const { id } = journal.update;
+  await app.context.compactor.advance(id);
+  await add(other, journal, 5);
+  await ok(complete(other, journal.update));
+  const next = await startUpdate(other, journal.stack, { journal: true });
+  const before = await exportText(other, journal);
+  await app.context.compactor.advance(id);
+  await app.context.compactor.compact(id);
+  await query(app, 'delete from journal_entries where update_id = $1', [id]);
+  await app.context.compactor.advance(id);
+  expect(openReplays.has(id)).toBe(false);
+  await ok(complete(app, next));
+  expect(timeless(await exportText(app, journal))).toBe(timeless(before));
 });
 
 test('batches, compactions ahead on two replicas, exports and complete at the same time lose nothing', async () => {
@@ -170,6 +263,38 @@ test('without room, nothing is kept and complete works as before', async () => {
   expect([full.has(journal.update.id), full.bytes]).toEqual([false, 0]);
   await ok(complete(small, journal.update));
   expect(await exportedNames(app, journal.stack)).toEqual(namesUpTo(3));
+});
+
+test('a journal that does not fit is read ahead no further than it fits', async () => {
+  let pages = 0;
+  const counting: ReplayRunner = {
+    open: async (start) => {
+      const replay = await replayHere.open(start);
+      return {
+        ...bound(replay),
+        apply: (page) => {
+          pages++;
+          return replay.apply(page);
+        },
+      };
+    },
+  };
+  const limited = new OpenReplays({ maxBytesEach: 1_000_000 });
+  await using small = await createTestApp({
+    database: app.database,
+    dataDir: app.dataDir,
+    overrides: { openReplays: limited, largeReplays: counting },
+  });
+  const journal = await journaled();
+  const filler = 'x'.repeat(700_000);
+  for (let sequenceId = 5; sequenceId < 17; sequenceId += 2) {
+    const [begin, success] = creation(sequenceId, `r${sequenceId}`, journal.stack) as [object, { state: object }];
+    await ok(append(app, journal.update, [begin, { ...success, state: { ...success.state, outputs: { filler } } }]));
+  }
+  await small.context.compactor.advance(journal.update.id);
+  expect([pages, limited.has(journal.update.id), limited.bytes]).toEqual([1, false, 0]);
+  await ok(complete(small, journal.update));
+  expect(await exportedNames(app, journal.stack)).toEqual(namesUpTo(15));
 });
 
 test('a large journal is compacted ahead on its own, a small one is not', async () => {

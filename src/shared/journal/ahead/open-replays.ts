@@ -54,6 +54,11 @@ export class OpenReplays {
     return this.#bytes;
   }
 
+  /** How far a replay may grow and still be kept. */
+  get maxBytesEach(): number {
+    return this.#maxBytesEach;
+  }
+
   /** Whether there is a replay of the update, or one is being made. */
   has(updateId: string): boolean {
     return this.#kept.has(updateId) || this.#inUse.has(updateId);

@@ -115,7 +115,7 @@ export class JournalReplayer {
     if (!started) return null;
     const { replay, page, bytes } = started;
     try {
-      const from = { progress: replay.initialProgress, page, upToGap: true };
+      const from = { progress: replay.initialProgress, page, aheadFrom: bytes };
       return this.#keepable(updateId, replay, bytes, await this.#steps.applyAll(updateId, replay, from));
     } catch (error) {
       replay.close();

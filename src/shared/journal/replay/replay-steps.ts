@@ -97,23 +97,28 @@ export class ReplaySteps {
     }
   }
 
-  /** Applies what comes after `kept`. */
-  async applyNew(updateId: string, kept: Pick<KeptReplay, 'replay' | 'progress'>, upToGap = false): Promise<Applied> {
-    const page = await this.#journal.readPage(updateId, kept.progress.lastSequenceId);
-    return this.applyAll(updateId, kept.replay, { progress: kept.progress, page, upToGap });
+  /** Applies what comes after `kept`, up to a gap if this is ahead. */
+  async applyNew(updateId: string, { replay, progress, bytes }: KeptReplay, isAhead = false): Promise<Applied> {
+    const page = await this.#journal.readPage(updateId, progress.lastSequenceId);
+    return this.applyAll(updateId, replay, { progress, page, aheadFrom: isAhead ? bytes : undefined });
   }
 
-  /** Applies this page and all that follow. Reads each page while the previous one is being applied. */
+  /**
+   * Applies this page and all that follow. Reads each page while the previous one is being applied. `aheadFrom`: the size of the replay
+   * so far, if this is ahead. It then stops before a gap, and where the replay has become too large to be kept.
+   */
   async applyAll(
     updateId: string,
     replay: OpenReplay,
-    from: { progress: ReplayProgress; page: ReadPage; limit?: number; upToGap?: boolean },
+    from: { progress: ReplayProgress; page: ReadPage; limit?: number; aheadFrom?: number | undefined },
   ): Promise<Applied> {
-    const { limit = Number.POSITIVE_INFINITY, upToGap = false } = from;
+    const { limit = Number.POSITIVE_INFINITY, aheadFrom } = from;
     let { progress, page } = from;
     let bytes = 0;
-    while (page.lengths.length > 0 && progress.entries < limit) {
-      const room = upToGap ? contiguousEntries(page, progress.lastSequenceId) : limit - progress.entries;
+    const maxBytes = aheadFrom === undefined ? Number.POSITIVE_INFINITY : this.#open.maxBytesEach - aheadFrom;
+    while (page.lengths.length > 0 && progress.entries < limit && bytes <= maxBytes) {
+      const room =
+        aheadFrom !== undefined ? contiguousEntries(page, progress.lastSequenceId) : limit - progress.entries;
       const isLast = page.isLast || room < page.lengths.length;
       const next = isLast ? null : this.#journal.readPage(updateId, page.sequenceIds.at(-1) as number);
       bytes += page.text.byteLength;

@@ -1,0 +1,21 @@
+import { randomBytes } from 'node:crypto';
+import { zstdCompressSync } from 'node:zlib';
+import { expect, test } from '@jest/globals';
+import { DamagedBytesError, decodeDocument, encodeDocument } from './document-codec.ts';
+
+const hashOf = (text: Buffer): Uint8Array => encodeDocument(text).sha256;
+
+test.each([0, 1, 63, 64, 65, 65_536, 1_048_576, 1_048_577, 3_000_000])('%i bytes are decoded as encoded', (size) => {
+  for (const text of [Buffer.alloc(size, '{"a":1},'), randomBytes(size)]) {
+    expect(decodeDocument(encodeDocument(text)).equals(text)).toBe(true);
+  }
+});
+
+test('of a document in two frames, the first one is never taken for the whole', () => {
+  const [first, second] = [Buffer.from('{"a":1'), Buffer.from(',"b":2}')];
+  const bytes = Buffer.concat([first, second].map((part) => zstdCompressSync(part)));
+  const whole = Buffer.concat([first, second]);
+  // Node's decoder ignores what follows the first frame.
+  const decode = () => decodeDocument({ bytes, sha256: hashOf(whole), sizeBytes: whole.length });
+  expect(decode).toThrow(DamagedBytesError);
+});
