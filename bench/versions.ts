@@ -159,6 +159,10 @@ async function encode(server: OwnHoldfastServer, folder: DataFolder) {
   };
 }
 
+function changeOf<T>(before: T, after: T, value: (of: T) => number): string {
+  return `${value(before).toFixed(1)} → ${value(after).toFixed(1)}`;
+}
+
 await using server = await startOwnHoldfast({
   HOLDFAST_SWEEP_SECONDS: '1',
   HOLDFAST_ENCODE_BYTES_PER_SECOND: '1000000000000',
@@ -210,16 +214,26 @@ if (largeBytes > 0) {
   await server.stop();
   await server.restart();
   const largeBefore = await storedOf(folder);
+  const opened = async (): Promise<{ times: readonly number[]; cpuSeconds: number; peak: number }> => {
+    await resetPeak(server.pid());
+    const cpu = await cpuSecondsOf(server.pid());
+    const times = await openSome(client, largeStack, largeDigests);
+    const cpuSeconds = ((await cpuSecondsOf(server.pid())) - cpu) / times.length;
+    return { times, cpuSeconds, peak: (await memoryOf(server.pid())).peak };
+  };
+  const largeWhole = await opened();
   const largeCost = await encode(server, folder);
   const largeAfter = await storedOf(folder);
-  const largeOpens = await openSome(client, largeStack, largeDigests);
+  const largeOpens = await opened();
   printTable(
     [`${values.large} MB, 3 versions of 4 encoded`, ''],
     [
       ['bytes before, after, MB', `${(largeBefore.bytes / mega).toFixed(1)}, ${(largeAfter.bytes / mega).toFixed(1)}`],
       ['CPU per version, s', largeCost.cpuSeconds / 3],
       ['RSS before, peak, MB', `${largeCost.idleMemory.toFixed(0)}, ${largeCost.peakMemory.toFixed(0)}`],
-      ['export, longest, ms', Math.max(...largeOpens)],
+      ['export, whole → encoded, longest, ms', changeOf(largeWhole, largeOpens, ({ times }) => Math.max(...times))],
+      ['CPU per export, s', changeOf(largeWhole, largeOpens, ({ cpuSeconds }) => cpuSeconds)],
+      ['RSS of exports, peak, MB', changeOf(largeWhole, largeOpens, ({ peak }) => peak)],
     ],
   );
 }

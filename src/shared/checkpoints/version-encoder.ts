@@ -13,8 +13,8 @@ export interface EncodingShape {
   /** Every so many versions one is compressed alone. A damaged one makes at most as many unreadable. */
   readonly keyEvery: number;
   /**
-   * Versions refer to the one before them, except that every so many one refers to the last of its kind. So a chain has at
-   * most `keyEvery / groupSize + groupSize` versions.
+   * Versions refer to the one before them, except that every so many one refers to the last of its kind; of those, every so many
+   * one refers to the last of its own kind, and so on. So a version is reached in fewer steps than this for each such level.
    */
   readonly groupSize: number;
   readonly sizes: PieceSizes;
@@ -24,7 +24,7 @@ export interface EncodingShape {
 
 export const encodingShape: EncodingShape = {
   keyEvery: 256,
-  groupSize: 16,
+  groupSize: 4,
   sizes: pieceSizes,
   minStoredBytes: 4096,
 };
@@ -166,10 +166,8 @@ export class VersionEncoder {
 
   /** The version that the next one of the stack refers to. */
   async #findBase(stackId: string): Promise<{ id: string; pieces: readonly PieceRow[] } | null> {
-    const { keyEvery, groupSize } = this.#shape;
-    const number = await this.#versions.nextNumber(stackId);
-    if (number % keyEvery === 0) return null;
-    const base = await this.#versions.findEncoded(stackId, number % groupSize === 0 ? number - groupSize : number - 1);
+    const number = baseNumber(await this.#versions.nextNumber(stackId), this.#shape);
+    const base = number === null ? null : await this.#versions.findEncoded(stackId, number);
     return base && { id: base.id, pieces: await this.#pieces.list(base.id) };
   }
 
@@ -201,7 +199,8 @@ export class VersionEncoder {
   }
 
   get #maxDepth(): number {
-    return this.#shape.keyEvery / this.#shape.groupSize + this.#shape.groupSize;
+    const { keyEvery, groupSize } = this.#shape;
+    return (groupSize - 1) * Math.ceil(Math.log(keyEvery) / Math.log(groupSize));
   }
 
   /** The text of an existing piece, or null if it is damaged; the version that it belongs to is then checked. */
@@ -221,6 +220,18 @@ export class VersionEncoder {
 }
 
 type Unsaved = NonNullable<NewPiece['added']>;
+
+/** The version to which the version with this number refers; null if it is compressed alone. */
+export function baseNumber(
+  number: number,
+  { groupSize, keyEvery }: Pick<EncodingShape, 'groupSize' | 'keyEvery'>,
+): number | null {
+  const place = number % keyEvery;
+  if (place === 0) return null;
+  let step = 1;
+  while (place % (step * groupSize) === 0) step *= groupSize;
+  return number - step;
+}
 
 /** Finds the piece of the base that has most in common with a piece. */
 class Counterparts {
