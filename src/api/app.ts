@@ -21,6 +21,9 @@ import { registerEventRoutes } from './routes/events.routes.ts';
 import { registerHealthRoutes } from './routes/health.routes.ts';
 import { registerHistoryRoutes } from './routes/history.routes.ts';
 import { registerJournalRoutes } from './routes/journal.routes.ts';
+import { registerPolicyRoutes } from './routes/policies.routes.ts';
+import { registerPolicyArchiveRoutes } from './routes/policy-archives.routes.ts';
+import { registerPolicyGroupRoutes } from './routes/policy-groups.routes.ts';
 import { registerQueueRoutes } from './routes/queues.routes.ts';
 import { registerSecretRoutes } from './routes/secrets.routes.ts';
 import { registerServiceRoutes } from './routes/service.routes.ts';
@@ -55,6 +58,7 @@ export async function buildApi(context: ApiContext): Promise<App> {
   await app.register(compress, { encodings: ['gzip'], threshold: 1024, globalDecompression: false });
   await app.register(swagger, openApiOptions);
   registerHealthRoutes(app, services);
+  registerPolicyArchiveRoutes(toRouteScope(app), services);
   if (services.board) registerQueueRoutes(app, services, services.board);
   await app.register((scope, _options, done) => {
     registerProtocol(scope, services);
@@ -79,4 +83,6 @@ function registerProtocol(scope: FastifyInstance, services: ApiServices): void {
   registerJournalRoutes(routes, services);
   registerEventRoutes(routes, services);
   registerHistoryRoutes(routes, services);
+  registerPolicyRoutes(routes, services);
+  registerPolicyGroupRoutes(routes, services);
 }
