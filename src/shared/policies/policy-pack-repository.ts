@@ -1,5 +1,5 @@
 import { Type } from 'typebox';
-import { type Queryable, type Row, sql } from '../platform/db/sql.ts';
+import { type Queryable, sql } from '../platform/db/sql.ts';
 import { Bytes, Nullable, Timestamp } from '../platform/schema/standard-schema.ts';
 
 const PackRow = Type.Object({ id: Type.String(), lastVersion: Type.Integer() });
@@ -20,7 +20,6 @@ const VersionRow = Type.Object({
   isPublished: Type.Boolean(),
   isRemoved: Type.Boolean(),
 });
-export type PolicyVersionRow = Row<typeof VersionRow>;
 
 const ListedRow = Type.Object({
   name: Type.String(),
@@ -38,7 +37,6 @@ const RequiredRow = Type.Object({
   config: Type.String(),
   now: Timestamp,
 });
-export type RequiredPolicyRow = Row<typeof RequiredRow>;
 const BegunRow = Type.Object({ id: Type.String(), begunAt: Timestamp });
 const GroupNameRow = Type.Object({ name: Type.String() });
 const KeyRow = Type.Object({ urlKey: Bytes });
