@@ -14,6 +14,7 @@ import { registerBody } from './plugins/body.ts';
 import { registerDialect } from './plugins/dialect.ts';
 import { registerErrors, sendError } from './plugins/errors.ts';
 import { registerRequestRate } from './plugins/request-rate.ts';
+import { registerSecurityHeaders } from './plugins/security-headers.ts';
 import { toRouteScope } from './route-scope.ts';
 import { registerBeginUpdateRoute } from './routes/begin-update.routes.ts';
 import { registerCheckpointRoutes } from './routes/checkpoints.routes.ts';
@@ -52,6 +53,7 @@ export async function buildApi(context: ApiContext): Promise<App> {
   }) as unknown as App;
   app.setValidatorCompiler(TypeBoxValidatorCompiler);
   registerAccessLog(app, context.metrics);
+  registerSecurityHeaders(app);
   registerErrors(app);
   const services = createServices(context);
   registerBody(app, services);

@@ -170,6 +170,47 @@ describe('without a valid token', () => {
   });
 });
 
+describe('for browsers', () => {
+  const headers = {
+    'cache-control': 'no-store',
+    'content-security-policy': "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    'cross-origin-resource-policy': 'same-origin',
+    'referrer-policy': 'no-referrer',
+    'x-content-type-options': 'nosniff',
+    'x-frame-options': 'DENY',
+  };
+
+  test.each([...Object.keys(expected), 'GET /', 'GET /api/none', 'OPTIONS /api/user', 'GET /%zz'])(
+    '%s allows nothing',
+    async (route) => {
+      for (const auth of [undefined, tokens['viewer']]) {
+        const response = await request(route, auth);
+        expect({ auth, ...response.headers }).toMatchObject({ auth, ...headers });
+        expect(Object.keys(response.headers).filter((name) => name.startsWith('access-control'))).toEqual([]);
+      }
+    },
+  );
+
+  test('another site may not call the API', async () => {
+    for (const method of ['GET', 'POST', 'PATCH', 'DELETE']) {
+      const preflight = await app.call('OPTIONS', own.path, {
+        headers: {
+          origin: 'https://elsewhere.example',
+          'access-control-request-method': method,
+          'access-control-request-headers': 'authorization',
+        },
+      });
+      expect(preflight.status).toBe(404);
+      expect(JSON.stringify(preflight.headers)).not.toContain('access-control');
+    }
+    const simple = await app.call('GET', own.path, {
+      auth: tokens['viewer'] as string,
+      headers: { origin: 'https://elsewhere.example' },
+    });
+    expect(JSON.stringify(simple.headers)).not.toContain('access-control');
+  });
+});
+
 describe('with a token', () => {
   test.each(organizational)('%s requires its role', async (route) => {
     const order = ['viewer', 'member', 'admin'];
