@@ -4,6 +4,7 @@ import { gzipSync } from 'node:zlib';
 import { beforeEach, describe, expect, test } from '@jest/globals';
 import { ArchiveUrls } from '../../src/api/policies/archive-urls.ts';
 import { createBlobRepository } from '../../src/shared/documents/blob-repository.ts';
+import { bytesOf } from '../../src/shared/documents/byte-source.ts';
 import { createPolicyPackRepository } from '../../src/shared/policies/policy-pack-repository.ts';
 import { checkDocuments } from '../../src/shared/states/check-documents.ts';
 import { sweepBlobs } from '../../src/workers/maintenance/sweep-blobs.ts';
@@ -145,6 +146,10 @@ describe('publishing', () => {
     await ok(calls.complete());
     expect(await rejected(calls.begin(), 409)).toContain('already published');
     await rejected(calls.upload(begun, gzipSync('other files')), 409);
+    // As an upload that began before.
+    const { archiveId } = /policy-packs\/(?<archiveId>[^?]+)/.exec(begun.json.uploadURI)?.groups ?? {};
+    const late = app.context.policyArchives.receive(archiveId as string, bytesOf(gzipSync('other files'))());
+    await expect(late).rejects.toThrow('too late');
     await ok(calls.enable({ name: 'pack' }));
     expect((await calls.download((await calls.required())[0])).bytes.equals(smallArchive)).toBe(true);
   });
@@ -361,6 +366,7 @@ describe('stored archives', () => {
       await sweepBlobs(app.context);
     };
     await sweep();
+    expect(await app.context.blobRows.listReferenced([key])).toEqual([key]);
     // As the previous release, which does not know that versions refer to blobs.
     await query(app, 'update blobs set unreferenced_since = now() where key = $1', [key]);
     await query(app, 'update blobs set condemned_at = now(), delete_at = now() where key = $1', [key]);
