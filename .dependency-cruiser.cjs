@@ -14,7 +14,7 @@ Visitor.prototype.visitStatement = function (statement) {
  * @type {import('dependency-cruiser').IConfiguration}
  */
 const nouns =
-  '^src/shared/(checkpoints|deployments|documents|events|identity|journal|quotas|secrets|stacks|states|updates)/';
+  '^src/shared/(checkpoints|deployments|documents|events|identity|journal|policies|quotas|secrets|stacks|states|updates)/';
 const bytesOnly = ['^src/shared/deployments/', '^src/shared/journal/replay/rules/'];
 /** Code that handles requests: routes and plugins. */
 const routes = '^src/api/(routes|plugins)/';
@@ -39,11 +39,12 @@ const nounOrder = {
   deployments: ['stacks/names\\.ts$'],
   secrets: ['stacks/'],
   documents: ['deployments/', 'secrets/'],
+  policies: ['documents/'],
   updates: ['stacks/'],
   events: ['documents/', 'stacks/', 'updates/'],
   checkpoints: ['deployments/', 'documents/', 'stacks/', 'updates/'],
   journal: ['checkpoints/', 'deployments/', 'documents/', 'stacks/', 'updates/'],
-  states: ['checkpoints/', 'deployments/', 'documents/', 'events/', 'journal/', 'stacks/', 'updates/'],
+  states: ['checkpoints/', 'deployments/', 'documents/', 'events/', 'journal/', 'policies/', 'stacks/', 'updates/'],
 };
 const nounRules = Object.entries(nounOrder).map(([noun, lower]) => ({
   name: `${noun}-imports-lower-nouns-only`,

@@ -2,6 +2,7 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, test } from '@jest/globals';
 
+import { writePolicyPack } from '../testkit/policy-pack.ts';
 import { pollUntil } from '../testkit/poll.ts';
 import { expectFailure, newProject, outputOf, Scenario, unattended } from '../testkit/scenario.ts';
 import { thingProgram } from '../testkit/stash-program.ts';
@@ -120,6 +121,39 @@ await suite('expectations of the CLI', {}, () => {
       expect(await api('GetStack')).toMatchObject({ tags: { made: 'by-api' } });
       expect(await api('CreateStack', '-F', 'stackName=second')).toMatchObject({ stackName: 'second' });
       await expectFailure(workspace, ['api', 'GetStack', '-F', 'stackName=absent'], /"httpStatus":404.*not found/);
+    },
+    scenarioTimeoutMs,
+  );
+
+  test.concurrent(
+    'a required policy pack is published, downloaded and enforced',
+    async () => {
+      const { organization } = await server();
+      await using scenario = await Scenario.create(await server());
+      const { workspace, project } = scenario;
+      const run = (...args: string[]) => workspace.runOk(['policy', ...args]);
+      const pack = { name: project, version: '1.0.0', forbiddenType: 'holdfast:index:Thing' };
+      const name = `${organization}/${pack.name}`;
+      const directory = await writePolicyPack(workspace, pack);
+      await run('publish', organization, '--cwd', directory);
+      await expectFailure(workspace, ['policy', 'publish', organization, '--cwd', directory], 'already published');
+      // A group of its own: other tests use the same organization.
+      await run('group', 'new', project, '--org', organization, '--entity-type', 'stacks');
+      await run('group', 'edit', project, '--org', organization, '--add-stack', `${project}/dev`);
+      await run('enable', name, 'latest', '--policy-group', project);
+
+      await workspace.writeProgram(thingProgram({ project, things: { a: { value: '1' } } }));
+      const refused = await expectFailure(workspace, ['up', ...unattended], 'holdfast:index:Thing is not allowed');
+      expect(refused).toMatch(/mandatory.*-rule/);
+      expect(JSON.stringify(await workspace.exportState())).not.toContain('holdfast:index:Thing');
+      await expectFailure(workspace, ['policy', 'rm', name, 'all', '--yes'], /\[409\].*is enabled in policy group/);
+
+      // The CLI compares versions and tags when it takes one out of the list.
+      await run('group', 'edit', project, '--org', organization, '--remove-policy-pack', `${pack.name}@1.0.0`);
+      await workspace.runOk(['up', ...unattended]);
+      await run('rm', name, 'all', '--yes');
+      expect((await run('ls', organization)).stdout).not.toContain(pack.name);
+      await run('group', 'rm', project, '--org', organization, '--yes');
     },
     scenarioTimeoutMs,
   );

@@ -7,6 +7,8 @@ import type { CredentialGuard } from './credentials/credential-guard.ts';
 import type { LeaseAccess } from './credentials/lease-access.ts';
 import type { EventService } from './events/event-service.ts';
 import type { BodyParts } from './plugins/body.ts';
+import type { PolicyGroupService } from './policies/policy-group-service.ts';
+import type { PolicyPackService } from './policies/policy-pack-service.ts';
 import type { SecretService } from './secrets/secret-service.ts';
 import type { StackRenaming } from './stacks/stack-renaming.ts';
 import type { StackService } from './stacks/stack-service.ts';
@@ -38,6 +40,8 @@ export interface ApiServices extends BodyParts {
   readonly history: HistoryService;
   readonly events: EventService;
   readonly secrets: SecretService;
+  readonly policyPacks: PolicyPackService;
+  readonly policyGroups: PolicyGroupService;
   readonly submitWrite: SubmitWrite;
   /** Null unless jobs go through Redis. */
   readonly board: QueueBoard | null;

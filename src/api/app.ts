@@ -14,6 +14,7 @@ import { registerBody } from './plugins/body.ts';
 import { registerDialect } from './plugins/dialect.ts';
 import { registerErrors, sendError } from './plugins/errors.ts';
 import { registerRequestRate } from './plugins/request-rate.ts';
+import { registerSecurityHeaders } from './plugins/security-headers.ts';
 import { toRouteScope } from './route-scope.ts';
 import { registerBeginUpdateRoute } from './routes/begin-update.routes.ts';
 import { registerCheckpointRoutes } from './routes/checkpoints.routes.ts';
@@ -21,6 +22,9 @@ import { registerEventRoutes } from './routes/events.routes.ts';
 import { registerHealthRoutes } from './routes/health.routes.ts';
 import { registerHistoryRoutes } from './routes/history.routes.ts';
 import { registerJournalRoutes } from './routes/journal.routes.ts';
+import { registerPolicyRoutes } from './routes/policies.routes.ts';
+import { registerPolicyArchiveRoutes } from './routes/policy-archives.routes.ts';
+import { registerPolicyGroupRoutes } from './routes/policy-groups.routes.ts';
 import { registerQueueRoutes } from './routes/queues.routes.ts';
 import { registerSecretRoutes } from './routes/secrets.routes.ts';
 import { registerServiceRoutes } from './routes/service.routes.ts';
@@ -49,12 +53,14 @@ export async function buildApi(context: ApiContext): Promise<App> {
   }) as unknown as App;
   app.setValidatorCompiler(TypeBoxValidatorCompiler);
   registerAccessLog(app, context.metrics);
+  registerSecurityHeaders(app);
   registerErrors(app);
   const services = createServices(context);
   registerBody(app, services);
   await app.register(compress, { encodings: ['gzip'], threshold: 1024, globalDecompression: false });
   await app.register(swagger, openApiOptions);
   registerHealthRoutes(app, services);
+  registerPolicyArchiveRoutes(toRouteScope(app), services);
   if (services.board) registerQueueRoutes(app, services, services.board);
   await app.register((scope, _options, done) => {
     registerProtocol(scope, services);
@@ -79,4 +85,6 @@ function registerProtocol(scope: FastifyInstance, services: ApiServices): void {
   registerJournalRoutes(routes, services);
   registerEventRoutes(routes, services);
   registerHistoryRoutes(routes, services);
+  registerPolicyRoutes(routes, services);
+  registerPolicyGroupRoutes(routes, services);
 }

@@ -2,6 +2,8 @@ import type { ApiContext } from './api-context.ts';
 import type { ApiServices } from './api-services.ts';
 import { LeaseAccess } from './credentials/lease-access.ts';
 import { EventService } from './events/event-service.ts';
+import { PolicyGroupService } from './policies/policy-group-service.ts';
+import { PolicyPackService } from './policies/policy-pack-service.ts';
 import { SecretService } from './secrets/secret-service.ts';
 import { StackRenaming } from './stacks/stack-renaming.ts';
 import { StackService } from './stacks/stack-service.ts';
@@ -34,6 +36,8 @@ export function createServices(context: ApiContext): ApiServices {
     history: new HistoryService(context),
     events: new EventService(context),
     secrets: new SecretService(context),
+    policyPacks: new PolicyPackService(context),
+    policyGroups: new PolicyGroupService(context),
     submitWrite: createSubmitWrite({ ...context, services: jobServices }),
     board,
   };

@@ -40,6 +40,8 @@ import { ByteBudget } from './platform/payloads/byte-budget.ts';
 import { MemoryPayloadStore } from './platform/payloads/memory-payload-store.ts';
 import type { PayloadStore } from './platform/payloads/payload-store.ts';
 import { createMetrics, type Metrics } from './platform/telemetry/metrics.ts';
+import { createPolicyArchiveRepository } from './policies/policy-archive-repository.ts';
+import { PolicyArchives } from './policies/policy-archives.ts';
 import { registerQuotaGauges } from './quotas/quota-metrics.ts';
 import { Quotas } from './quotas/quota-service.ts';
 import { type QuotaName, quotaOptions } from './quotas/quotas.ts';
@@ -78,6 +80,7 @@ export interface AppContext extends AsyncDisposable {
   readonly events: EventRepository;
   readonly eventSegments: EventSegments;
   readonly eventReader: EventReader;
+  readonly policyArchives: PolicyArchives;
   readonly encryptionKeys: EncryptionKeyRepository;
   readonly cipher: StackCipher;
   readonly documents: DocumentStore;
@@ -180,6 +183,7 @@ export async function createContext(
   );
   const events = createEventRepository(db);
   const eventSegments = new EventSegments({ rows: createEventSegmentRepository(db), documents, logger });
+  const policyArchives = new PolicyArchives({ rows: createPolicyArchiveRepository(db), documents, logger });
   const { maxBatchBytes, maxBodyBytes } = config.limits;
   const changes = new AdmittedChanges(db, config.jobs.waitSeconds);
   const inflatedBytes = new ByteBudget(config.limits.inflatedBytes);
@@ -250,6 +254,7 @@ export async function createContext(
     events,
     eventSegments,
     eventReader: new EventReader({ rows: events, segments: eventSegments }),
+    policyArchives,
     encryptionKeys,
     cipher: new StackCipher(dataKeys),
     documents,

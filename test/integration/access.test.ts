@@ -17,6 +17,19 @@ const expected: Record<string, 'public' | 'user' | 'viewer' | 'member' | 'admin'
   'GET /api/cli/version': 'public',
   'GET /api/openapi.json': 'public',
   'GET /api/openapi/pulumi-spec.json': 'public',
+  'PUT /policy-packs/:versionId': 'public',
+  'GET /policy-packs/:versionId': 'public',
+  'GET /api/orgs/:organization/policypacks': 'viewer',
+  'POST /api/orgs/:organization/policypacks': 'admin',
+  'DELETE /api/orgs/:organization/policypacks/:pack': 'admin',
+  'DELETE /api/orgs/:organization/policypacks/:pack/versions/:versionTag': 'admin',
+  'POST /api/orgs/:organization/policypacks/:pack/versions/:versionTag/complete': 'admin',
+  'GET /api/orgs/:organization/policypacks/:pack/versions/:versionTag/schema': 'viewer',
+  'GET /api/orgs/:organization/policygroups': 'viewer',
+  'POST /api/orgs/:organization/policygroups': 'admin',
+  'GET /api/orgs/:organization/policygroups/:group': 'viewer',
+  'PATCH /api/orgs/:organization/policygroups/:group': 'admin',
+  'DELETE /api/orgs/:organization/policygroups/:group': 'admin',
   'GET /api/user': 'user',
   'GET /api/user/organizations/default': 'user',
   'GET /api/user/stacks': 'user',
@@ -60,6 +73,8 @@ const expected: Record<string, 'public' | 'user' | 'viewer' | 'member' | 'admin'
 
 const bodies: Record<string, object> = {
   'POST /api/stacks/:organization/:project': { stackName: 'dev' },
+  'POST /api/orgs/:organization/policypacks': { name: '/' },
+  'POST /api/orgs/:organization/policygroups': { name: '/' },
   [`POST ${S}/rename`]: { newName: 'x/y' },
   [`PATCH ${S}/tags`]: {},
   [`POST ${S}/import`]: {},
@@ -152,6 +167,47 @@ describe('without a valid token', () => {
     const admin = tokens['admin'] as string;
     expect(statusOf(route, await request(route, admin))).toBe(401);
     expect(statusOf(route, await request(route, admin.replace('token', 'update-token')))).toBe(403);
+  });
+});
+
+describe('for browsers', () => {
+  const headers = {
+    'cache-control': 'no-store',
+    'content-security-policy': "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    'cross-origin-resource-policy': 'same-origin',
+    'referrer-policy': 'no-referrer',
+    'x-content-type-options': 'nosniff',
+    'x-frame-options': 'DENY',
+  };
+
+  test.each([...Object.keys(expected), 'GET /', 'GET /api/none', 'OPTIONS /api/user', 'GET /%zz'])(
+    '%s allows nothing',
+    async (route) => {
+      for (const auth of [undefined, tokens['viewer']]) {
+        const response = await request(route, auth);
+        expect({ auth, ...response.headers }).toMatchObject({ auth, ...headers });
+        expect(Object.keys(response.headers).filter((name) => name.startsWith('access-control'))).toEqual([]);
+      }
+    },
+  );
+
+  test('another site may not call the API', async () => {
+    for (const method of ['GET', 'POST', 'PATCH', 'DELETE']) {
+      const preflight = await app.call('OPTIONS', own.path, {
+        headers: {
+          origin: 'https://elsewhere.example',
+          'access-control-request-method': method,
+          'access-control-request-headers': 'authorization',
+        },
+      });
+      expect(preflight.status).toBe(404);
+      expect(JSON.stringify(preflight.headers)).not.toContain('access-control');
+    }
+    const simple = await app.call('GET', own.path, {
+      auth: tokens['viewer'] as string,
+      headers: { origin: 'https://elsewhere.example' },
+    });
+    expect(JSON.stringify(simple.headers)).not.toContain('access-control');
   });
 });
 

@@ -10,6 +10,7 @@ import {
   document,
   type Scene,
 } from '../support/dialect-table.ts';
+import { PolicyCalls } from '../support/policy-packs.ts';
 import { listRoutes } from '../support/routes.ts';
 import { createStack, ok, startUpdate } from '../support/state.ts';
 import { type TestResponse, testApp } from '../support/test-app.ts';
@@ -59,6 +60,17 @@ async function setScene(needs: DialectRow['needs']): Promise<Scene> {
       await ok(app.call('PATCH', `${path}/update/${saved.updateId}/checkpointverbatim`, { auth: saved.lease, body }));
       return saved;
     }
+    case 'uploaded': {
+      const calls = new PolicyCalls(app, stack);
+      await ok(calls.upload(await ok(calls.begin())));
+      return scene;
+    }
+    case 'published':
+      await new PolicyCalls(app, stack).publish();
+      return scene;
+    case 'grouped':
+      await ok(new PolicyCalls(app, stack).call('POST', 'policygroups', { name: 'group' }));
+      return scene;
     case 'imported':
     case 'created':
     case 'ended':
@@ -93,6 +105,9 @@ function call(
     .replace(/:kind\([^/]*\)(?=\/)/, 'update')
     .replace(':organization', stack.organization)
     .replace(':project', stack.project)
+    .replace(':pack', 'pack')
+    .replace(':versionTag', '1.0.0')
+    .replace(':group', 'group')
     .replace(':stackVersion', '1')
     .replace(':stack', stack.stack)
     .replace(':updateId', updateId);

@@ -17,7 +17,18 @@ export interface Scene {
   readonly ciphertext: string;
 }
 
-export type Needs = 'idle' | 'imported' | 'secret' | 'created' | 'running' | 'saved' | 'journal' | 'ended';
+export type Needs =
+  | 'idle'
+  | 'imported'
+  | 'secret'
+  | 'created'
+  | 'running'
+  | 'saved'
+  | 'journal'
+  | 'ended'
+  | 'uploaded'
+  | 'published'
+  | 'grouped';
 type BodyOf = (scene: Scene) => object;
 type Verdict = 'taken' | 'refused';
 
@@ -41,6 +52,9 @@ export interface DialectRow {
 
 const S = '/api/stacks/:organization/:project/:stack';
 const U = `${S}/:kind(^(?:update|preview|refresh|destroy)$)/:updateId`;
+
+const packs = '/api/orgs/:organization/policypacks';
+const groups = '/api/orgs/:organization/policygroups';
 
 const uuid = expect.stringMatching(/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/);
 const seconds = expect.any(Number);
@@ -70,6 +84,13 @@ export const document = deployment(1);
 /** The text of the state in a scene with a saved checkpoint. */
 export const base = JSON.stringify(document);
 const verbatim = { version: 3, sequenceNumber: 1 };
+
+const group = {
+  name: 'default-policy-group',
+  isOrgDefault: true,
+  entityType: 'stacks',
+  mode: 'preventative',
+};
 
 const createUpdate: DialectRow = {
   body: apart(
@@ -194,6 +215,47 @@ export const dialectTable: Readonly<Record<string, DialectRow>> = {
     status: 204,
   },
   [`GET ${S}/policypacks`]: { beyond: true, status: 200, answer: alike({ requiredPolicies: [] }) },
+  [`GET ${packs}`]: {
+    needs: 'published',
+    beyond: true,
+    status: 200,
+    answer: alike({
+      policyPacks: [{ name: 'pack', displayName: 'A pack', versions: [1], versionTags: ['1.0.0'] }],
+    }),
+  },
+  [`POST ${packs}`]: {
+    beyond: true,
+    body: same({ name: 'pack', displayName: 'A pack', versionTag: '1.0.0', policies: [], runtime: 'nodejs' }),
+    status: 200,
+    answer: alike({ version: 1, uploadURI: text, requiredHeaders: { 'Content-Type': 'application/gzip' } }),
+  },
+  [`DELETE ${packs}/:pack`]: { needs: 'published', beyond: true, status: 204 },
+  [`DELETE ${packs}/:pack/versions/:versionTag`]: { needs: 'published', beyond: true, status: 204 },
+  [`POST ${packs}/:pack/versions/:versionTag/complete`]: { needs: 'uploaded', beyond: true, status: 204 },
+  [`GET ${packs}/:pack/versions/:versionTag/schema`]: {
+    needs: 'published',
+    beyond: true,
+    status: 200,
+    answer: alike({ configSchema: { 'no-buckets': expect.any(Object) } }),
+  },
+  [`GET ${groups}`]: {
+    beyond: true,
+    status: 200,
+    answer: alike({ policyGroups: [{ ...group, numStacks: 1, numEnabledPolicyPacks: 0 }] }),
+  },
+  [`POST ${groups}`]: {
+    beyond: true,
+    body: same({ name: 'next', entityType: 'stacks', mode: 'preventative' }),
+    status: 204,
+  },
+  [`GET ${groups}/:group`]: {
+    needs: 'grouped',
+    beyond: true,
+    status: 200,
+    answer: alike({ ...group, name: 'group', isOrgDefault: false, stacks: [], appliedPolicyPacks: [], accounts: [] }),
+  },
+  [`PATCH ${groups}/:group`]: { needs: 'grouped', beyond: true, body: same({ newName: 'next' }), status: 204 },
+  [`DELETE ${groups}/:group`]: { needs: 'grouped', beyond: true, status: 204 },
   [`GET ${S}/export`]: {
     status: 200,
     answer: alike({ version: 3, deployment: { resources: null } }),

@@ -22,6 +22,8 @@ export function listRoutes(app: App): string[] {
 /** Bodies that routes accept, by the last part of their path; the others accept any object. */
 export const bodySamples: Readonly<Record<string, object>> = {
   ':project': { stackName: 'dev' },
+  policypacks: { name: 'pack' },
+  policygroups: { name: 'group' },
   rename: { newName: 'renamed' },
   encrypt: { plaintext: 'QQ==' },
   decrypt: { ciphertext: 'QQ==' },

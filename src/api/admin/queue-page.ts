@@ -1,3 +1,4 @@
+import { hash } from 'node:crypto';
 import type { QueueOverview, ShownJob, ShownQueue } from '../../shared/jobs/queue-board.ts';
 
 const reloadSeconds = 5;
@@ -8,6 +9,9 @@ h1 { font-size: 1.4rem; } h2 { font-size: 1.1rem; margin-top: 2rem; }
 table { border-collapse: collapse; width: 100%; } th, td { text-align: left; padding: .25rem .6rem .25rem 0; border-bottom: 1px solid #d8dde6; vertical-align: top; }
 th { font-weight: 600; } code { font-size: 12px; } .failed { color: #b3261e; } .quiet { color: #5b6475; }
 @media (prefers-color-scheme: dark) { body { color: #e4e8f0; background: #14181f; } th, td { border-color: #333b49; } .failed { color: #ff8a80; } .quiet { color: #99a3b5; } }`;
+
+/** Hash of the page's style sheet, which its Content-Security-Policy names. */
+export const queueStyleSha256 = hash('sha256', style, 'base64');
 
 /** Renders the queues as a self-reloading page without scripts or external resources. */
 export function renderQueuePage({ redis, queues }: QueueOverview, now: Date): string {

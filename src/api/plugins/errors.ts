@@ -4,6 +4,7 @@ import { AppError, SlowRequestError } from '../../shared/platform/errors/errors.
 import type { ErrorResponse } from '../../shared/protocol/errors.ts';
 import { mustCloseAfterResponse } from '../server/unread-bodies.ts';
 import { otherProduct } from './other-products.ts';
+import { setSecurityHeaders } from './security-headers.ts';
 
 /** Status, message and retry delay of an error response. */
 interface ErrorReply {
@@ -42,6 +43,7 @@ function closeIfBodyUnread({ raw }: FastifyRequest, reply: FastifyReply): void {
 export function sendError(thrown: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
   // Responses to errors before the first hook (a path that is not a valid URL) have no id yet.
   void reply.header('x-pulumi-request-id', request.id);
+  setSecurityHeaders(reply);
   const error = mapDatabaseError(thrown);
   const errorReply = toErrorReply(error);
   closeIfBodyUnread(request, reply);

@@ -7,7 +7,7 @@ import { stackResponse, startResponse, warnOfFaults } from './response-mappers.t
 import { newUpdate } from './updates.routes.ts';
 
 /** Combines the four calls that begin an update. The operator must enable it: no released CLI uses it yet. */
-export function registerBeginUpdateRoute(app: RouteScope, { beginning }: ApiServices): void {
+export function registerBeginUpdateRoute(app: RouteScope, { beginning, policyPacks }: ApiServices): void {
   app.post(
     `${stackPath}/begin-update`,
     {
@@ -31,6 +31,7 @@ export function registerBeginUpdateRoute(app: RouteScope, { beginning }: ApiServ
         tags: body.tags ?? null,
         journalVersion: body.journalVersion ?? 0,
       };
+      const requiredPolicies = dialect === 'contract' ? [] : await policyPacks.listRequired(params);
       const { begun, release } = await beginning.begin(params, caller, dialect, request);
       // Either the response was sent or the client disconnected.
       reply.raw.once('finish', release).once('close', release);
@@ -38,7 +39,7 @@ export function registerBeginUpdateRoute(app: RouteScope, { beginning }: ApiServ
       const json = JSON.stringify({
         ...startResponse(dialect, begun.started),
         updateID: begun.updateId,
-        requiredPolicies: [],
+        requiredPolicies,
         messages: [],
         stack: stackResponse(dialect, begun.view),
       });

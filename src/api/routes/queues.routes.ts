@@ -2,8 +2,9 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
 import type { QueueBoard } from '../../shared/jobs/queue-board.ts';
 import { ForbiddenError, UnauthenticatedError } from '../../shared/platform/errors/errors.ts';
-import { renderQueuePage } from '../admin/queue-page.ts';
+import { queueStyleSha256, renderQueuePage } from '../admin/queue-page.ts';
 import type { ApiServices } from '../api-services.ts';
+import { pagePolicy } from '../plugins/security-headers.ts';
 
 /** Maximum number of jobs shown per state. */
 const maxJobs = 50;
@@ -32,10 +33,9 @@ export function registerQueueRoutes(app: FastifyInstance, services: ApiServices,
     },
     async (request, reply) => {
       const overview = await board.overview(maxJobs);
-      void reply.header('cache-control', 'no-store').header('x-content-type-options', 'nosniff');
       if (request.headers.accept?.includes('application/json')) return reply.send(overview);
       return reply
-        .header('content-security-policy', "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'")
+        .header('content-security-policy', pagePolicy(queueStyleSha256))
         .type('text/html; charset=utf-8')
         .send(renderQueuePage(overview, new Date()));
     },

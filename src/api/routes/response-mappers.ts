@@ -11,6 +11,7 @@ import type {
   ContractStackResponse,
   ContractStartUpdateResponse,
 } from '../../shared/protocol/contract.ts';
+import type { ListPolicyGroupsResponse, PolicyGroupResponse, RequiredPolicy } from '../../shared/protocol/policies.ts';
 import type { CreateStackResponse, ImportResponse, ListedStack, StackResponse } from '../../shared/protocol/stacks.ts';
 import type {
   CreateUpdateResponse,
@@ -24,6 +25,7 @@ import type { StackRow } from '../../shared/stacks/stack-repository.ts';
 import { readTags } from '../../shared/stacks/tags.ts';
 import type { UpdateInfoRow } from '../../shared/updates/history-repository.ts';
 import { isActive, type UpdateStatus } from '../../shared/updates/update-state.ts';
+import type { PolicyGroupSummary, PolicyGroupView } from '../policies/policy-group-service.ts';
 import type { Dialect } from '../request.ts';
 import type { StackView } from '../stacks/stack-view.ts';
 import type { StartedUpdate } from '../updates/update-start.ts';
@@ -104,8 +106,47 @@ export function importResponse(
 export function createUpdateResponse(
   dialect: Dialect,
   updateID: string,
+  requiredPolicies: RequiredPolicy[],
 ): Either<typeof CreateUpdateResponse, typeof ContractCreateUpdateResponse> {
-  return dialect === 'contract' ? { updateID } : { updateID, requiredPolicies: [], messages: [] };
+  return dialect === 'contract' ? { updateID } : { updateID, requiredPolicies, messages: [] };
+}
+
+/** Groups here are all of one kind; the CLI knows others. */
+const groupKind = { entityType: 'stacks', mode: 'preventative' } as const;
+
+export function policyGroupSummary({
+  name,
+  isDefault,
+  stackCount,
+  packCount,
+}: PolicyGroupSummary): Static<typeof ListPolicyGroupsResponse>['policyGroups'][number] {
+  return {
+    name,
+    isOrgDefault: isDefault,
+    ...groupKind,
+    numStacks: stackCount,
+    numEnabledPolicyPacks: packCount,
+  };
+}
+
+/**
+ * A pack has its version either as a tag or as a number, in the form that the CLI sends it: it compares both when it changes the list
+ * (cmd/pulumi/policy/policy_group_edit.go).
+ */
+export function policyGroupResponse({ group, stacks, packs }: PolicyGroupView): Static<typeof PolicyGroupResponse> {
+  return {
+    name: group.name,
+    isOrgDefault: group.isDefault,
+    ...groupKind,
+    stacks: stacks.map(({ project, stack }) => ({ name: stack, routingProject: project })),
+    appliedPolicyPacks: packs.map(({ name, displayName, versionTag, config }) => ({
+      name,
+      displayName,
+      ...(/^\d{1,9}$/.test(versionTag) ? { version: Number(versionTag) } : { versionTag }),
+      config: JSON.parse(config) as object,
+    })),
+    accounts: [],
+  };
 }
 
 /** `version` is the version the stack will have for the CLI, and the version the update starts from for the contract. */

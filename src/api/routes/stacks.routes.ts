@@ -7,6 +7,7 @@ import {
   ContractTagsRequest,
 } from '../../shared/protocol/contract.ts';
 import { AnyObject, ProjectParams, StackParams } from '../../shared/protocol/core.ts';
+import { RequiredPoliciesResponse } from '../../shared/protocol/policies.ts';
 import {
   CreateStackRequest,
   CreateStackResponse,
@@ -208,22 +209,22 @@ function replaceTags(app: RouteScope, { stacks }: ApiServices): void {
   );
 }
 
-function listRequiredPolicies(app: RouteScope, { stacks }: ApiServices): void {
+function listRequiredPolicies(app: RouteScope, { policyPacks, stacks }: ApiServices): void {
   app.get(
     `${stackPath}/policypacks`,
     {
       config: viewer,
       schema: {
         tags,
-        summary: 'List required policies (always empty)',
+        summary: 'List the policy packs that updates of the stack must run',
         security: apiToken,
         params: StackParams,
-        response: { 200: Type.Object({ requiredPolicies: Type.Array(Type.Unknown()) }) },
+        response: { 200: RequiredPoliciesResponse },
       },
     },
     async ({ params }) => {
       await stacks.get(params);
-      return { requiredPolicies: [] };
+      return { requiredPolicies: await policyPacks.listRequired(params) };
     },
   );
 }

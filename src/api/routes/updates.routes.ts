@@ -41,7 +41,7 @@ export function registerUpdateRoutes(app: RouteScope, services: ApiServices): vo
   completeUpdate(app, services);
 }
 
-function createUpdate(app: RouteScope, { updates }: ApiServices): void {
+function createUpdate(app: RouteScope, { policyPacks, updates }: ApiServices): void {
   for (const kind of updateKinds) {
     app.post(
       `${stackPath}/${kind}`,
@@ -57,8 +57,10 @@ function createUpdate(app: RouteScope, { updates }: ApiServices): void {
         },
       },
       async ({ params, body, caller, dialect }) => {
+        // First: a client that got no response would not know of an update that was created.
+        const requiredPolicies = dialect === 'contract' ? [] : await policyPacks.listRequired(params);
         const updateID = await updates.create(params, caller, dialect, newUpdate(kind, body));
-        return createUpdateResponse(dialect, updateID);
+        return createUpdateResponse(dialect, updateID, requiredPolicies);
       },
     );
   }

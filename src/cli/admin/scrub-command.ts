@@ -30,7 +30,7 @@ function toStackRef(text: string): StackRef {
 async function scrub(context: AppContext, ref: StackRef | null): Promise<boolean> {
   const stack = ref && (await context.stacks.find(ref));
   if (ref && !stack) throw new CommandRefusedError(`there is no stack ${formatStackRef(ref)}`);
-  const { checked, damaged, damagedSegments, repaired, unrepaired, unread } = await checkDocuments(
+  const { checked, damaged, damagedArchives, damagedSegments, repaired, unrepaired, unread } = await checkDocuments(
     context,
     stack?.id ?? null,
   );
@@ -43,6 +43,10 @@ async function scrub(context: AppContext, ref: StackRef | null): Promise<boolean
     const owner = await context.eventSegments.findOwner(id);
     if (owner) console.log(`Damaged: ${formatStackRef(owner)}, events of update ${owner.updateId} (segment ${id})`);
   }
+  for (const id of damagedArchives) {
+    const pack = await context.policyArchives.describe(id);
+    if (pack !== null) console.log(`Damaged: policy pack ${pack} (archive ${id})`);
+  }
   for (const { id, error } of unread) console.log(`Not read: ${id}: ${(error as Error).message}`);
-  return unrepaired.length + damagedSegments.length + unread.length === 0;
+  return unrepaired.length + damagedSegments.length + damagedArchives.length + unread.length === 0;
 }

@@ -29,7 +29,8 @@ export function createBlobRepository(db: Queryable) {
     (exists (select 1 from checkpoints c where c.blob_key = b.key)
       or exists (select 1 from journal_fold_points f where f.blob_key = b.key)
       or exists (select 1 from event_segments g where g.blob_key = b.key)
-      or exists (select 1 from version_pieces p where p.blob_key = b.key))`;
+      or exists (select 1 from version_pieces p where p.blob_key = b.key)
+      or exists (select 1 from policy_pack_versions v where v.blob_key = b.key))`;
   return {
     /** `sealingKeyId`: the data key that seals the object, if any. */
     insert: (key: string, sealingKeyId: string | null) =>

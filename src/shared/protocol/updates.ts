@@ -1,6 +1,7 @@
 import { Type } from 'typebox';
 import { AnyObject, Maybe, UnixSeconds } from './core.ts';
 import { UntypedDeployment } from './payloads.ts';
+import { RequiredPolicy } from './policies.ts';
 import { StackResponse } from './stacks.ts';
 
 /** apitype.UpdateProgramRequest. */
@@ -19,7 +20,7 @@ export type CreateUpdateRequest = Type.Static<typeof CreateUpdateRequest>;
 
 export const CreateUpdateResponse = Type.Object({
   updateID: Type.String(),
-  requiredPolicies: Type.Array(AnyObject),
+  requiredPolicies: Type.Array(RequiredPolicy),
   messages: Type.Array(AnyObject),
 });
 

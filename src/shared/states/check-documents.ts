@@ -2,6 +2,7 @@ import type { DocumentCheckRepository } from '../checkpoints/document-check-repo
 import type { CheckOutcome, DocumentGuard } from '../checkpoints/document-guard.ts';
 import type { EventSegments } from '../events/event-segments.ts';
 import type { JournalSnapshots } from '../journal/journal-snapshots.ts';
+import type { PolicyArchives } from '../policies/policy-archives.ts';
 
 /** The result of checking many documents. Documents that were deleted in the meantime are not counted. */
 export interface CheckSummary {
@@ -13,6 +14,8 @@ export interface CheckSummary {
   readonly unrepaired: string[];
   /** Ids of segments of events that are damaged. */
   readonly damagedSegments: string[];
+  /** Ids of archives of policy packs that are damaged. */
+  readonly damagedArchives: string[];
   /** Documents that could not be read, with the error. */
   readonly unread: { readonly id: string; readonly error: unknown }[];
 }
@@ -29,17 +32,19 @@ export async function checkDocuments(
     documentChecks: DocumentCheckRepository;
     journalSnapshots: JournalSnapshots;
     eventSegments: EventSegments;
+    policyArchives: PolicyArchives;
     guard: DocumentGuard;
   },
   stackId: string | null,
 ): Promise<CheckSummary> {
-  const { documentChecks, journalSnapshots, eventSegments, guard } = parts;
+  const { documentChecks, journalSnapshots, eventSegments, policyArchives, guard } = parts;
   const summary: CheckSummary = {
     checked: 0,
     damaged: 0,
     repaired: 0,
     unrepaired: [],
     damagedSegments: [],
+    damagedArchives: [],
     unread: [],
   };
   const check = async (id: string, run: () => Promise<CheckOutcome>, damaged = summary.unrepaired): Promise<void> => {
@@ -62,6 +67,11 @@ export async function checkDocuments(
   }
   for await (const id of inPages((after) => eventSegments.listAfter(after, stackId, pageSize))) {
     await check(id, () => eventSegments.check(id), summary.damagedSegments);
+  }
+  // They belong to organizations.
+  if (stackId !== null) return summary;
+  for await (const id of inPages((after) => policyArchives.listAfter(after, pageSize))) {
+    await check(id, () => policyArchives.check(id), summary.damagedArchives);
   }
   return summary;
 }

@@ -5,7 +5,7 @@ const tickMs = 5_000;
 
 /** Scrubs at the configured rate until the context closes, and updates the metrics of damaged documents. */
 export function startScrub(context: AppContext): void {
-  const { config, documentChecks, eventSegments, lifecycle, logger, metrics } = context;
+  const { config, documentChecks, eventSegments, lifecycle, logger, metrics, policyArchives } = context;
   const { bytesPerSecond, periodSeconds } = config.scrub;
   const scrubber = new Scrubber(context, { bytesPerSecond, periodSeconds });
   let figures = { damaged: 0, oldestSeconds: 0 };
@@ -32,9 +32,10 @@ export function startScrub(context: AppContext): void {
     try {
       if (bytesPerSecond > 0) await scrubber.run(elapsedMs, stop.signal);
       const [documents, segments] = [await documentChecks.readFigures(), await eventSegments.readFigures()];
+      const archives = await policyArchives.readFigures();
       figures = {
-        damaged: documents.damaged + segments.damaged,
-        oldestSeconds: Math.max(documents.oldestSeconds, segments.oldestSeconds),
+        damaged: documents.damaged + segments.damaged + archives.damaged,
+        oldestSeconds: Math.max(documents.oldestSeconds, segments.oldestSeconds, archives.oldestSeconds),
       };
     } catch (error) {
       logger.warn({ err: error }, 'scrub failed');

@@ -5,6 +5,7 @@ import type { JournalSnapshots } from '../../shared/journal/journal-snapshots.ts
 import { BlobStoreUnavailableError } from '../../shared/platform/blobs/blob-store.ts';
 import type { Logger } from '../../shared/platform/logger/logger.ts';
 import type { Metrics } from '../../shared/platform/telemetry/metrics.ts';
+import type { PolicyArchives } from '../../shared/policies/policy-archives.ts';
 
 /** Maximum documents claimed by one statement. */
 const claimLimit = 20;
@@ -18,6 +19,7 @@ export class Scrubber {
   readonly #checks: DocumentCheckRepository;
   readonly #journalSnapshots: JournalSnapshots;
   readonly #eventSegments: EventSegments;
+  readonly #policyArchives: PolicyArchives;
   readonly #guard: DocumentGuard;
   readonly #logger: Logger;
   readonly #metrics: Metrics;
@@ -31,6 +33,7 @@ export class Scrubber {
       documentChecks: DocumentCheckRepository;
       journalSnapshots: JournalSnapshots;
       eventSegments: EventSegments;
+      policyArchives: PolicyArchives;
       guard: DocumentGuard;
       logger: Logger;
       metrics: Metrics;
@@ -40,6 +43,7 @@ export class Scrubber {
     this.#checks = parts.documentChecks;
     this.#journalSnapshots = parts.journalSnapshots;
     this.#eventSegments = parts.eventSegments;
+    this.#policyArchives = parts.policyArchives;
     this.#guard = parts.guard;
     this.#logger = parts.logger;
     this.#metrics = parts.metrics;
@@ -59,6 +63,7 @@ export class Scrubber {
       const claimed = [
         ...(await this.#claimSnapshots()),
         ...(await this.#claimSegments()),
+        ...(await this.#claimArchives()),
         ...(await this.#claimCheckpoints()),
       ];
       if (claimed.length === 0) return;
@@ -83,6 +88,15 @@ export class Scrubber {
       facts: { segmentId: id },
       bytes: storedBytes,
       run: (signal) => this.#eventSegments.check(id, signal),
+    }));
+  }
+
+  async #claimArchives(): Promise<Claimed[]> {
+    const rows = await this.#policyArchives.claimChecks({ periodSeconds: this.#periodSeconds, claimSeconds, limit: 1 });
+    return rows.map(({ id, storedBytes }) => ({
+      facts: { policyArchiveId: id },
+      bytes: storedBytes,
+      run: (signal) => this.#policyArchives.check(id, signal),
     }));
   }
 

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { createMetrics } from '../../../src/shared/platform/telemetry/metrics.ts';
 import { type Cluster, startCluster } from '../../support/cluster-app.ts';
@@ -58,10 +59,14 @@ await describeWithTools('queues for admins', ['redis-server'], () => {
       for (const auth of [admin, basic('', token), basic('any:one'.slice(0, 3), token)]) {
         const answer = await openPage(auth);
         expect(answer.status).toBe(200);
+        const style = /<style>(.*)<\/style>/s.exec(answer.text)?.[1] ?? '';
+        const styleHash = createHash('sha256').update(style).digest('base64');
         expect(answer.headers).toMatchObject({
           'content-type': 'text/html; charset=utf-8',
           'cache-control': 'no-store',
-          'content-security-policy': expect.stringContaining("default-src 'none'"),
+          'content-security-policy': expect.stringContaining(
+            `default-src 'none'; style-src 'sha256-${styleHash}'; base-uri`,
+          ),
         });
         expect(answer.text).toContain('Queue small');
         expect(answer.text).not.toContain(token);

@@ -69,7 +69,8 @@ export const Settings = Type.Object({
   ),
   HOLDFAST_PUBLIC_URL: Type.Optional(
     Type.String({
-      description: 'URL under which users reach the service. Shown in the login hint.',
+      description:
+        'URL under which users reach the service. Shown in the login hint, and part of the addresses under which the CLI uploads and downloads policy packs.',
       pattern: '^https?://[^\\s]+$',
     }),
   ),

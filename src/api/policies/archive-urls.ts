@@ -1,0 +1,62 @@
+import { createHmac } from 'node:crypto';
+import { sameHash } from '../../shared/platform/crypto/secret-token.ts';
+import { ForbiddenError } from '../../shared/platform/errors/errors.ts';
+
+/** An address is valid for this long, in seconds. The CLI uses it immediately. */
+export const addressSeconds = 3600;
+
+type Purpose = 'upload' | 'download';
+
+/** The query of an address. Members are missing, or repeated, if somebody made it up. */
+export interface AddressQuery {
+  readonly expires?: unknown;
+  readonly signature?: unknown;
+}
+
+/**
+ * Addresses under which the CLI uploads and downloads archives of policy packs. It sends no token there, so the address has a
+ * signature, which is checked without asking the database. Whether it has expired is for the database's clock to say.
+ */
+export class ArchiveUrls {
+  readonly #publicUrl: string;
+  readonly #readKey: () => Promise<Buffer>;
+  #key: Promise<Buffer> | null = null;
+
+  /** `readKey` returns the key of the installation, which never changes. */
+  constructor(publicUrl: string, readKey: () => Promise<Buffer>) {
+    this.#publicUrl = publicUrl.replace(/\/+$/, '');
+    this.#readKey = readKey;
+  }
+
+  /** Returns an address for the archive of a version. `since`: now, by the clock of the database. */
+  async create(purpose: Purpose, versionId: string, since: Date): Promise<string> {
+    const expires = Math.floor(since.getTime() / 1000) + addressSeconds;
+    const signature = (await this.#sign(purpose, versionId, expires)).toString('base64url');
+    return `${this.#publicUrl}/policy-packs/${versionId}?expires=${expires}&signature=${signature}`;
+  }
+
+  /** Returns when the address expires, in seconds. Throws ForbiddenError unless it was created for this purpose. */
+  async check(purpose: Purpose, versionId: string, { expires, signature }: AddressQuery): Promise<number> {
+    const seconds = /^\d{1,11}$/.test(String(expires)) ? Number(expires) : 0;
+    const given = Buffer.from(String(signature), 'base64url');
+    if (!sameHash(given, await this.#sign(purpose, versionId, seconds))) {
+      throw new ForbiddenError('This address is not valid');
+    }
+    return seconds;
+  }
+
+  async #sign(purpose: Purpose, versionId: string, expires: number): Promise<Buffer> {
+    this.#key ??= this.#readKey().catch((error: unknown) => {
+      this.#key = null;
+      throw error;
+    });
+    return createHmac('sha256', await this.#key)
+      .update(`${purpose}\n${versionId}\n${expires}`)
+      .digest();
+  }
+}
+
+/** The address was valid, and is no longer. */
+export function addressExpired(): ForbiddenError {
+  return new ForbiddenError('This address has expired. Run the command again');
+}

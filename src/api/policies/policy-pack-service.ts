@@ -1,0 +1,202 @@
+import type { Queryable } from '../../shared/platform/db/sql.ts';
+import { ConflictError, NotFoundError } from '../../shared/platform/errors/errors.ts';
+import { assertFieldSize } from '../../shared/platform/errors/field-size.ts';
+import { assertPolicyName, packInUse, packNotFound } from '../../shared/policies/policies.ts';
+import { createPolicyPackRepository, type PolicyPackRepository } from '../../shared/policies/policy-pack-repository.ts';
+import type { CreatePolicyPackRequest, RequiredPolicy } from '../../shared/protocol/policies.ts';
+import type { StackRef } from '../../shared/stacks/names.ts';
+import type { ApiContext } from '../api-context.ts';
+import type { Caller } from '../request.ts';
+import { type AddressQuery, ArchiveUrls, addressExpired, addressSeconds } from './archive-urls.ts';
+
+/** A pack with the versions that clients can use, oldest first. */
+export interface ListedPack {
+  readonly name: string;
+  displayName: string;
+  readonly versions: number[];
+  readonly versionTags: string[];
+}
+
+/** Publishes, lists and removes policy packs, and says which ones a stack requires. */
+export class PolicyPackService {
+  readonly #context: ApiContext;
+  readonly #packs: PolicyPackRepository;
+  readonly #urls: ArchiveUrls;
+
+  constructor(context: ApiContext) {
+    this.#context = context;
+    this.#packs = packRepository(context.db);
+    this.#urls = new ArchiveUrls(context.config.publicUrl, () => this.#packs.urlKey());
+  }
+
+  /**
+   * Begins a version. Its archive is uploaded to the returned address, and then `publish` is called. Throws InvalidRequestError,
+   * and ConflictError if the version exists, existed, or is being published.
+   */
+  async begin(
+    organization: string,
+    caller: Caller,
+    request: CreatePolicyPackRequest,
+  ): Promise<{ version: number; uploadUrl: string }> {
+    const { name } = request;
+    assertPolicyName('policy pack', name);
+    const tag = request.versionTag || null;
+    if (tag !== null) assertPolicyName('version', tag);
+    const description = JSON.stringify(request);
+    assertFieldSize('The description of the policy pack', description, this.#context.config.limits.maxFieldBytes);
+    const begun = await this.#context.db.inTransaction(async (tx) => {
+      const packs = packRepository(tx);
+      const pack = await packs.lockOrCreate(organization, name);
+      if (!pack) throw packNotFound(organization, name);
+      const version = pack.lastVersion + 1;
+      const versionTag = tag ?? String(version);
+      const existing = await packs.findVersion(organization, name, versionTag);
+      if (existing?.isPublished) throw versionExists(`${organization}/${name}`, versionTag, existing.isRemoved);
+      if (existing && !existing.isAbandoned)
+        throw beingPublished(`${organization}/${name}`, versionTag, existing.begunAt);
+      if (existing) await packs.deleteUnpublished(existing.id);
+      const displayName = request.displayName || name;
+      const inserted = await packs.insertVersion({
+        packId: pack.id,
+        version,
+        versionTag,
+        displayName,
+        description,
+        begunBy: caller.userId,
+      });
+      return { ...inserted, version };
+    });
+    return { version: begun.version, uploadUrl: await this.#urls.create('upload', begun.id, begun.begunAt) };
+  }
+
+  /** Throws ForbiddenError unless this is an address for the upload of this version's archive. */
+  async admitUpload(versionId: string, address: AddressQuery): Promise<void> {
+    await this.#urls.check('upload', versionId, address);
+  }
+
+  /** Throws ForbiddenError unless this is an address for the download of this version's archive. */
+  async admitDownload(versionId: string, address: AddressQuery): Promise<void> {
+    await this.#urls.check('download', versionId, address);
+  }
+
+  /** Stores the archive of a version that was begun. Throws like PolicyArchives.receive, NotFoundError and ForbiddenError. */
+  async receive(versionId: string, body: AsyncIterable<Buffer>): Promise<void> {
+    const version = await this.#packs.findVersionById(versionId);
+    if (!version) throw new NotFoundError('This version of the policy pack is no longer being published');
+    if (version.isPublished) throw new ConflictError('This version of the policy pack is already published');
+    if (version.isAbandoned) throw addressExpired();
+    await this.#context.policyArchives.receive(versionId, body);
+  }
+
+  /** Opens an archive under an address that was admitted. Throws like PolicyArchives.open, and ForbiddenError. */
+  async open(versionId: string, { expires }: AddressQuery) {
+    const opened = await this.#context.policyArchives.open(versionId);
+    if (opened.at.getTime() / 1000 <= Number(expires)) return opened;
+    await opened.bytes.return(undefined);
+    throw addressExpired();
+  }
+
+  /**
+   * Publishes a version whose archive has arrived. Repeating it does nothing. Throws NotFoundError, and ConflictError without an
+   * archive: the CLI does not look at the response to its upload.
+   */
+  async publish(organization: string, caller: Caller, name: string, tag: string): Promise<void> {
+    await this.#context.db.inTransaction(async (tx) => {
+      const packs = packRepository(tx);
+      if (!(await packs.lock(organization, name))) throw packNotFound(organization, name);
+      const version = await packs.findVersion(organization, name, tag);
+      if (!version || version.isRemoved) throw packNotFound(organization, name, tag);
+      if (version.isPublished) return;
+      if (version.begunBy !== caller.userId) {
+        throw new ConflictError('Someone else is publishing this version of the policy pack');
+      }
+      if (!version.isUploaded) {
+        throw new ConflictError(
+          'The archive of the policy pack was not stored: it was too large, not a .tgz file, or the upload failed. Remove this version (`pulumi policy rm`) and publish again',
+        );
+      }
+      await packs.publish(version.id);
+    });
+    this.#context.logger.info(
+      { policyPack: `${organization}/${name}`, version: tag, login: caller.login },
+      'policy pack published',
+    );
+  }
+
+  /** Packs with a version that clients can use. */
+  async list(organization: string): Promise<ListedPack[]> {
+    const packs = new Map<string, ListedPack>();
+    for (const { name, displayName, version, versionTag } of await this.#packs.list(organization)) {
+      const pack = packs.get(name) ?? { name, displayName, versions: [], versionTags: [] };
+      pack.displayName = displayName;
+      pack.versions.push(version);
+      pack.versionTags.push(versionTag);
+      packs.set(name, pack);
+    }
+    return [...packs.values()];
+  }
+
+  /** The schemas of the configuration, by policy. Throws NotFoundError. */
+  async schema(organization: string, name: string, tag: string): Promise<Record<string, object>> {
+    const version = await this.#packs.findVersion(organization, name, tag);
+    if (!version?.isPublished || version.isRemoved) throw packNotFound(organization, name, tag);
+    const { policies } = JSON.parse(version.description) as CreatePolicyPackRequest;
+    return Object.fromEntries(
+      (policies ?? []).flatMap((policy) => (policy.configSchema ? [[policy.name, policy.configSchema]] : [])),
+    );
+  }
+
+  /**
+   * Removes one version of a pack, or all (null), with their archives. Their tags cannot be used again. Throws NotFoundError, and
+   * ConflictError if a policy group uses one.
+   */
+  async remove(organization: string, caller: Caller, name: string, tag: string | null): Promise<void> {
+    await this.#context.db.inTransaction(async (tx) => {
+      const packs = packRepository(tx);
+      const pack = await packs.lock(organization, name);
+      if (!pack) throw packNotFound(organization, name);
+      const version = tag === null ? null : await packs.findVersion(organization, name, tag);
+      if (tag !== null && (!version || version.isRemoved)) throw packNotFound(organization, name, tag);
+      if (version && !version.isPublished) return packs.deleteUnpublished(version.id);
+      const groups = await packs.listGroupsUsing(pack.id, version?.id ?? null);
+      if (groups.length > 0) throw packInUse(`${organization}/${name}`, groups);
+      if ((await packs.remove(pack.id, version?.id ?? null)) === 0) throw packNotFound(organization, name);
+      return undefined;
+    });
+    this.#context.logger.info(
+      { policyPack: `${organization}/${name}`, version: tag, login: caller.login },
+      'policy pack removed',
+    );
+  }
+
+  /** What the updates of a stack must run; empty if there is no such stack. */
+  async listRequired(ref: StackRef): Promise<RequiredPolicy[]> {
+    const rows = await this.#packs.listRequired(ref);
+    return Promise.all(
+      rows.map(async ({ versionId, config, now, ...policy }) => ({
+        ...policy,
+        packLocation: await this.#urls.create('download', versionId, now),
+        config: JSON.parse(config) as object,
+      })),
+    );
+  }
+}
+
+/** The repository of packs, which takes a version as abandoned when its upload address has expired. */
+export function packRepository(db: Queryable): PolicyPackRepository {
+  return createPolicyPackRepository(db, addressSeconds);
+}
+
+function versionExists(pack: string, tag: string, isRemoved: boolean): ConflictError {
+  return new ConflictError(
+    isRemoved
+      ? `Version ${tag} of policy pack ${pack} was published before and removed. Clients that installed it would not fetch another one: publish under a new version`
+      : `Version ${tag} of policy pack ${pack} is already published. Publish under a new version`,
+  );
+}
+
+function beingPublished(pack: string, tag: string, since: Date): ConflictError {
+  return new ConflictError(
+    `Version ${tag} of policy pack ${pack} is being published since ${since.toISOString()}. If that was interrupted, remove it with \`pulumi policy rm ${pack} ${tag}\`, then publish again`,
+  );
+}

@@ -1,0 +1,146 @@
+import { Type } from 'typebox';
+import {
+  CreatePolicyPackRequest,
+  CreatePolicyPackResponse,
+  ListPolicyPacksResponse,
+  OrganizationParams,
+  PolicyPackParams,
+  PolicyPackSchemaResponse,
+  PolicyPackVersionParams,
+} from '../../shared/protocol/policies.ts';
+import type { ApiServices } from '../api-services.ts';
+import type { RouteScope } from '../route-scope.ts';
+import { apiToken, policyPacksPath } from './paths.ts';
+
+const tags = ['policies'];
+const viewer = { access: { kind: 'organization', role: 'viewer' } } as const;
+/** A pack is a program that runs on the machines of everybody who updates a stack. */
+const admin = { access: { kind: 'organization', role: 'admin' } } as const;
+const versionPath = `${policyPacksPath}/:pack/versions/:versionTag`;
+
+/** Policy packs of an organization: publishing, listing and removing them. */
+export function registerPolicyRoutes(app: RouteScope, services: ApiServices): void {
+  beginVersion(app, services);
+  publishVersion(app, services);
+  listPacks(app, services);
+  getSchema(app, services);
+  removePack(app, services);
+  removeVersion(app, services);
+}
+
+function beginVersion(app: RouteScope, { policyPacks }: ApiServices): void {
+  app.post(
+    policyPacksPath,
+    {
+      config: { ...admin, described: { errorStatuses: [409] } },
+      schema: {
+        tags,
+        summary: 'Begin a version of a policy pack, whose archive is then uploaded',
+        security: apiToken,
+        params: OrganizationParams,
+        body: CreatePolicyPackRequest,
+        response: { 200: CreatePolicyPackResponse },
+      },
+    },
+    async ({ params, caller, body }) => {
+      const { version, uploadUrl } = await policyPacks.begin(params.organization, caller, body);
+      return { version, uploadURI: uploadUrl, requiredHeaders: { 'Content-Type': 'application/gzip' } };
+    },
+  );
+}
+
+function publishVersion(app: RouteScope, { policyPacks }: ApiServices): void {
+  app.post(
+    `${versionPath}/complete`,
+    {
+      config: { ...admin, described: { errorStatuses: [409] } },
+      schema: {
+        tags,
+        summary: 'Publish a version of a policy pack whose archive was uploaded',
+        security: apiToken,
+        params: PolicyPackVersionParams,
+        response: { 204: Type.Null() },
+      },
+    },
+    async ({ params, caller }, reply) => {
+      await policyPacks.publish(params.organization, caller, params.pack, params.versionTag);
+      return reply.code(204).send(null);
+    },
+  );
+}
+
+function listPacks(app: RouteScope, { policyPacks }: ApiServices): void {
+  app.get(
+    policyPacksPath,
+    {
+      config: viewer,
+      schema: {
+        tags,
+        summary: 'List policy packs',
+        security: apiToken,
+        params: OrganizationParams,
+        response: { 200: ListPolicyPacksResponse },
+      },
+    },
+    async ({ params }) => ({ policyPacks: await policyPacks.list(params.organization) }),
+  );
+}
+
+function getSchema(app: RouteScope, { policyPacks }: ApiServices): void {
+  app.get(
+    `${versionPath}/schema`,
+    {
+      config: viewer,
+      schema: {
+        tags,
+        summary: 'Get the schemas of the configuration of a policy pack, by policy',
+        security: apiToken,
+        params: PolicyPackVersionParams,
+        response: { 200: PolicyPackSchemaResponse },
+      },
+    },
+    async ({ params }) => ({
+      configSchema: await policyPacks.schema(params.organization, params.pack, params.versionTag),
+    }),
+  );
+}
+
+function removePack(app: RouteScope, { policyPacks }: ApiServices): void {
+  app.delete(
+    `${policyPacksPath}/:pack`,
+    {
+      config: { ...admin, described: { errorStatuses: [409] } },
+      schema: {
+        tags,
+        summary: 'Remove all versions of a policy pack',
+        security: apiToken,
+        params: PolicyPackParams,
+        response: { 204: Type.Null() },
+      },
+    },
+    async ({ params, caller }, reply) => {
+      await policyPacks.remove(params.organization, caller, params.pack, null);
+      return reply.code(204).send(null);
+    },
+  );
+}
+
+function removeVersion(app: RouteScope, { policyPacks }: ApiServices): void {
+  app.delete(
+    versionPath,
+    {
+      config: { ...admin, described: { errorStatuses: [409] } },
+      schema: {
+        tags,
+        summary: 'Remove a version of a policy pack',
+        security: apiToken,
+        params: PolicyPackVersionParams,
+        response: { 204: Type.Null() },
+      },
+    },
+    async ({ params, caller }, reply) => {
+      await policyPacks.remove(params.organization, caller, params.pack, params.versionTag);
+      return reply.code(204).send(null);
+    },
+  );
+}

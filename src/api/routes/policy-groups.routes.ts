@@ -1,0 +1,123 @@
+import { Type } from 'typebox';
+import {
+  CreatePolicyGroupRequest,
+  ListPolicyGroupsResponse,
+  OrganizationParams,
+  PolicyGroupParams,
+  PolicyGroupResponse,
+  UpdatePolicyGroupRequest,
+} from '../../shared/protocol/policies.ts';
+import type { ApiServices } from '../api-services.ts';
+import type { RouteScope } from '../route-scope.ts';
+import { apiToken, policyGroupsPath } from './paths.ts';
+import { policyGroupResponse, policyGroupSummary } from './response-mappers.ts';
+
+const tags = ['policies'];
+const viewer = { access: { kind: 'organization', role: 'viewer' } } as const;
+const admin = { access: { kind: 'organization', role: 'admin' } } as const;
+const groupPath = `${policyGroupsPath}/:group`;
+
+/** Policy groups of an organization: which policy packs the updates of which stacks must run. */
+export function registerPolicyGroupRoutes(app: RouteScope, services: ApiServices): void {
+  listGroups(app, services);
+  createGroup(app, services);
+  getGroup(app, services);
+  updateGroup(app, services);
+  removeGroup(app, services);
+}
+
+function listGroups(app: RouteScope, { policyGroups }: ApiServices): void {
+  app.get(
+    policyGroupsPath,
+    {
+      config: viewer,
+      schema: {
+        tags,
+        summary: 'List policy groups',
+        security: apiToken,
+        params: OrganizationParams,
+        response: { 200: ListPolicyGroupsResponse },
+      },
+    },
+    async ({ params }) => ({ policyGroups: (await policyGroups.list(params.organization)).map(policyGroupSummary) }),
+  );
+}
+
+function createGroup(app: RouteScope, { policyGroups }: ApiServices): void {
+  app.post(
+    policyGroupsPath,
+    {
+      config: { ...admin, described: { errorStatuses: [409] } },
+      schema: {
+        tags,
+        summary: 'Create a policy group',
+        security: apiToken,
+        params: OrganizationParams,
+        body: CreatePolicyGroupRequest,
+        response: { 204: Type.Null() },
+      },
+    },
+    async ({ params, caller, body }, reply) => {
+      await policyGroups.create(params.organization, caller, body);
+      return reply.code(204).send(null);
+    },
+  );
+}
+
+function getGroup(app: RouteScope, { policyGroups }: ApiServices): void {
+  app.get(
+    groupPath,
+    {
+      config: viewer,
+      schema: {
+        tags,
+        summary: 'Get a policy group',
+        security: apiToken,
+        params: PolicyGroupParams,
+        response: { 200: PolicyGroupResponse },
+      },
+    },
+    async ({ params }) => policyGroupResponse(await policyGroups.get(params.organization, params.group)),
+  );
+}
+
+function updateGroup(app: RouteScope, { policyGroups }: ApiServices): void {
+  app.patch(
+    groupPath,
+    {
+      config: { ...admin, described: { errorStatuses: [409] } },
+      schema: {
+        tags,
+        summary: 'Change the name, stacks and policy packs of a policy group',
+        security: apiToken,
+        params: PolicyGroupParams,
+        body: UpdatePolicyGroupRequest,
+        response: { 204: Type.Null() },
+      },
+    },
+    async ({ params, caller, body }, reply) => {
+      await policyGroups.update(params.organization, caller, params.group, body);
+      return reply.code(204).send(null);
+    },
+  );
+}
+
+function removeGroup(app: RouteScope, { policyGroups }: ApiServices): void {
+  app.delete(
+    groupPath,
+    {
+      config: { ...admin, described: { errorStatuses: [409] } },
+      schema: {
+        tags,
+        summary: 'Remove a policy group',
+        security: apiToken,
+        params: PolicyGroupParams,
+        response: { 204: Type.Null() },
+      },
+    },
+    async ({ params, caller }, reply) => {
+      await policyGroups.delete(params.organization, caller, params.group);
+      return reply.code(204).send(null);
+    },
+  );
+}

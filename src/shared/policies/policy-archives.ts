@@ -1,0 +1,149 @@
+import { findDamage, isDamage } from '../documents/document-damage.ts';
+import type { DocumentStore } from '../documents/document-store.ts';
+import {
+  ConflictError,
+  FaultError,
+  InvalidRequestError,
+  NotFoundError,
+  PayloadTooLargeError,
+} from '../platform/errors/errors.ts';
+import type { Logger } from '../platform/logger/logger.ts';
+import type { ArchiveRow, PolicyArchiveRepository } from './policy-archive-repository.ts';
+
+/** An archive holds a program of some files, without its dependencies. */
+export const maxArchiveBytes = 64 * 1024 * 1024;
+
+const gzipMagic = Buffer.from([0x1f, 0x8b]);
+
+/** The stored archive is damaged. A retry does not help. */
+export class ArchiveDamagedError extends FaultError {
+  override readonly name = 'ArchiveDamagedError';
+  override readonly code = 'policy-archive-damaged';
+}
+
+/** The archives (.tgz) of policy packs: stored as documents, in the row or the blob store, and checked whenever they are read. */
+export class PolicyArchives {
+  readonly #rows: PolicyArchiveRepository;
+  readonly #documents: DocumentStore;
+  readonly #logger: Logger;
+
+  constructor(parts: { rows: PolicyArchiveRepository; documents: DocumentStore; logger: Logger }) {
+    this.#rows = parts.rows;
+    this.#documents = parts.documents;
+    this.#logger = parts.logger;
+  }
+
+  /**
+   * Stores the archive of a version while it arrives. Throws InvalidRequestError unless it is a .tgz, PayloadTooLargeError, and
+   * ConflictError if the version is published or gone.
+   */
+  async receive(versionId: string, body: AsyncIterable<Buffer>): Promise<void> {
+    const stored = await this.#documents.save(() => checkedArchive(body));
+    if (!(await this.#rows.set(versionId, stored))) {
+      throw new ConflictError('The archive came too late: this version is published, or was removed');
+    }
+  }
+
+  /**
+   * Opens the archive of a published version and reads its first chunk. `at`: now, by the clock of the database. Throws
+   * NotFoundError, ArchiveDamagedError and what the blob store throws.
+   */
+  async open(
+    versionId: string,
+  ): Promise<{ readonly sizeBytes: number; readonly at: Date; readonly bytes: AsyncGenerator<Buffer> }> {
+    const archive = await this.#rows.find(versionId);
+    if (!archive?.isPublished) throw new NotFoundError('This version of the policy pack was removed');
+    const chunks = this.#documents.open(archive);
+    const first = await chunks.next().catch((error: unknown) => this.#refuse(archive, error));
+    const bytes = async function* (refuse: (error: unknown) => Promise<never>): AsyncGenerator<Buffer> {
+      try {
+        for (let next = first; !next.done; next = await chunks.next().catch(refuse)) yield next.value;
+      } finally {
+        await chunks.return(undefined);
+      }
+    };
+    return { sizeBytes: archive.sizeBytes, at: archive.now, bytes: bytes((error) => this.#refuse(archive, error)) };
+  }
+
+  /** Reads an archive back; marks and reports it if it is damaged. Throws what the blob store throws, and `signal`'s reason. */
+  async check(id: string, signal?: AbortSignal): Promise<'intact' | 'restored' | 'damaged' | 'gone'> {
+    const archive = await this.#rows.find(id);
+    if (!archive) return 'gone';
+    // Read again: one wrong read does not prove that the stored bytes are wrong.
+    const damage =
+      (await findDamage(this.#documents, archive, signal)) && (await findDamage(this.#documents, archive, signal));
+    if (damage) return (await this.#report(archive, damage)) ? 'damaged' : 'gone';
+    await this.#rows.markIntact(id);
+    return archive.isDamaged ? 'restored' : 'intact';
+  }
+
+  /** See PolicyArchiveRepository. */
+  claimChecks(claim: { periodSeconds: number; claimSeconds: number; limit: number }) {
+    return this.#rows.claimChecks(claim);
+  }
+
+  /** See PolicyArchiveRepository. */
+  listAfter(after: string, limit: number): Promise<string[]> {
+    return this.#rows.listAfter(after, limit);
+  }
+
+  /** `organization/pack version` of an archive; null if it is gone. */
+  async describe(id: string): Promise<string | null> {
+    const archive = await this.#rows.find(id);
+    return archive && nameOf(archive);
+  }
+
+  /** See PolicyArchiveRepository. */
+  readFigures() {
+    return this.#rows.readFigures();
+  }
+
+  async #refuse(archive: ArchiveRow, error: unknown): Promise<never> {
+    if (!isDamage(error)) throw error;
+    await this.#report(archive, error);
+    throw new ArchiveDamagedError(
+      `The server's copy of policy pack ${nameOf(archive)} is damaged. Publish and enable a new version of it`,
+      { cause: error },
+    );
+  }
+
+  /** Returns false if the archive is gone. */
+  async #report(archive: ArchiveRow, damage: Error): Promise<boolean> {
+    const marked = await this.#rows.markDamaged(archive.id, archive.sha256);
+    if (!marked) return false;
+    const facts = { policyPack: nameOf(archive), blobKey: archive.blobKey, err: damage };
+    if (marked.isNew) this.#logger.error(facts, 'the archive of a policy pack is damaged');
+    else this.#logger.warn(facts, 'the archive of a policy pack is still damaged');
+    return true;
+  }
+}
+
+function nameOf({ organization, pack, versionTag }: ArchiveRow): string {
+  return `${organization}/${pack} ${versionTag}`;
+}
+
+async function* checkedArchive(body: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
+  let bytes = 0;
+  let start: Buffer = Buffer.alloc(0);
+  for await (const chunk of body) {
+    bytes += chunk.length;
+    if (bytes > maxArchiveBytes) throw archiveTooLarge();
+    if (start.length < gzipMagic.length) {
+      start = Buffer.concat([start, chunk]);
+      if (start.length >= gzipMagic.length) assertGzip(start);
+    }
+    yield chunk;
+  }
+  assertGzip(start);
+}
+
+function assertGzip(start: Buffer): void {
+  if (!start.subarray(0, gzipMagic.length).equals(gzipMagic)) {
+    throw new InvalidRequestError('The archive of a policy pack must be a .tgz file');
+  }
+}
+
+/** The archive is larger than a policy pack may be. */
+export function archiveTooLarge(): PayloadTooLargeError {
+  return new PayloadTooLargeError(`The archive of a policy pack may have at most ${maxArchiveBytes} bytes`);
+}

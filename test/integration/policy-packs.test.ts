@@ -1,0 +1,414 @@
+import { randomBytes } from 'node:crypto';
+import { readFile, writeFile } from 'node:fs/promises';
+import { gzipSync } from 'node:zlib';
+import { beforeEach, describe, expect, test } from '@jest/globals';
+import { ArchiveUrls } from '../../src/api/policies/archive-urls.ts';
+import { createBlobRepository } from '../../src/shared/documents/blob-repository.ts';
+import { bytesOf } from '../../src/shared/documents/byte-source.ts';
+import { createPolicyPackRepository } from '../../src/shared/policies/policy-pack-repository.ts';
+import { checkDocuments } from '../../src/shared/states/check-documents.ts';
+import { sweepBlobs } from '../../src/workers/maintenance/sweep-blobs.ts';
+import { blobRowKeys, letBlobsAge, storedKeys } from '../support/blob-rows.ts';
+import { blobFile, flipBit } from '../support/damage.ts';
+import { query } from '../support/database.ts';
+import { namedPolicy, PolicyCalls, pathOf, smallArchive } from '../support/policy-packs.ts';
+import { createStack, ok, type TestStack } from '../support/state.ts';
+import { contractAccept, testApp } from '../support/test-app.ts';
+
+const app = testApp();
+/** Above the size of documents in rows. */
+const largeArchive = Buffer.concat([gzipSync(''), randomBytes(3 * 1024 * 1024)]);
+
+let stack: TestStack;
+let calls: PolicyCalls;
+beforeEach(async () => {
+  stack = await createStack(app);
+  calls = new PolicyCalls(app, stack);
+});
+
+const rejected = async (response: Promise<{ status: number; json: { message: string } }>, status: number) => {
+  const { json, status: actual } = await response;
+  expect({ status: actual, message: json.message }).toEqual({ status, message: expect.stringMatching(/./) });
+  return json.message;
+};
+
+const newStack = async (project: string, name: string): Promise<string> => {
+  const path = `/api/stacks/${stack.organization}/${project}`;
+  await ok(app.call('POST', path, { auth: stack.auth, body: { stackName: name } }));
+  return `${path}/${name}`;
+};
+
+describe('a policy pack', () => {
+  test('is published, enabled and required by updates, which can download the same bytes', async () => {
+    for (const archive of [smallArchive, largeArchive]) {
+      const name = `pack-${archive.length}`;
+      await calls.publish({ name, archive });
+      await ok(calls.enable({ name, versionTag: '1.0.0', config: { all: { enforcementLevel: 'advisory' } } }));
+      const required = (await calls.required()).find((policy) => policy.name === name);
+      expect(required).toEqual({
+        name,
+        version: 1,
+        versionTag: '1.0.0',
+        displayName: 'A pack',
+        packLocation: expect.stringContaining('/policy-packs/'),
+        config: { all: { enforcementLevel: 'advisory' } },
+      });
+      const { bytes, headers, status } = await calls.download(required);
+      expect({ status, type: headers['content-type'], length: headers['content-length'] }).toEqual({
+        status: 200,
+        type: 'application/gzip',
+        length: String(archive.length),
+      });
+      expect(bytes.equals(archive)).toBe(true);
+    }
+    const { auth, path } = stack;
+    for (const kind of ['update', 'preview', 'refresh', 'destroy']) {
+      const { json } = await ok(app.call('POST', `${path}/${kind}`, { auth, body: { options: { dryRun: true } } }));
+      expect(json.requiredPolicies.map(({ name }: { name: string }) => name)).toHaveLength(2);
+    }
+    const other = await ok(app.call('POST', `${path}/preview`, { auth, accept: contractAccept, body: {} }));
+    expect(other.json).toEqual({ updateID: expect.any(String) });
+  });
+
+  test('is required by nobody before it is enabled, and after it is disabled', async () => {
+    await calls.publish();
+    expect(await calls.required()).toEqual([]);
+    await rejected(calls.disable({ name: 'pack' }), 404);
+    await ok(calls.enable({ name: 'pack' }));
+    expect(await calls.required()).toHaveLength(1);
+    await rejected(calls.disable({ name: 'pack', versionTag: '2.0.0' }), 404);
+    await ok(calls.disable({ name: 'pack', versionTag: '1.0.0' }));
+    expect(await calls.required()).toEqual([]);
+  });
+
+  test('is listed with its versions, and enabled by version or as the latest', async () => {
+    await calls.publish({ tag: '1.0.0' });
+    await calls.publish({ tag: '' });
+    await calls.publish({ tag: '1.1.0' });
+    expect((await ok(calls.call('GET', 'policypacks'))).json).toEqual({
+      policyPacks: [{ name: 'pack', displayName: 'A pack', versions: [1, 2, 3], versionTags: ['1.0.0', '2', '1.1.0'] }],
+    });
+    const enabled = async (pack: object) => {
+      await ok(calls.enable({ name: 'pack', ...pack }));
+      return (await calls.required()).map(({ versionTag }) => versionTag);
+    };
+    expect(await enabled({})).toEqual(['1.1.0']);
+    expect(await enabled({ versionTag: '1.0.0' })).toEqual(['1.0.0']);
+    expect(await enabled({ version: 2 })).toEqual(['2']);
+    expect(await enabled({ versionTag: '3' })).toEqual(['1.1.0']);
+    await rejected(calls.enable({ name: 'pack', versionTag: '9' }), 404);
+    await rejected(calls.enable({ name: 'other' }), 404);
+  });
+
+  test('has the schemas of its configuration, and refuses configuration of policies and levels that it does not have', async () => {
+    await calls.publish();
+    expect((await ok(calls.call('GET', 'policypacks/pack/versions/1.0.0/schema'))).json).toEqual({
+      configSchema: { 'no-buckets': namedPolicy.configSchema },
+    });
+    await rejected(calls.call('GET', 'policypacks/pack/versions/1.0.1/schema'), 404);
+    expect(await rejected(calls.enable({ name: 'pack', config: { absent: {} } }), 400)).toContain('"absent"');
+    const level = { 'no-buckets': { enforcementLevel: 'compulsory' } };
+    expect(await rejected(calls.enable({ name: 'pack', config: level }), 400)).toContain('mandatory');
+    expect(await rejected(calls.enable({ name: 'pack', environments: ['e'] }), 400)).toContain('ESC');
+    expect(await calls.required()).toEqual([]);
+  });
+
+  test('is removed by version or as a whole, but not while a group uses it', async () => {
+    await calls.publish({ tag: '1.0.0' });
+    await calls.publish({ tag: '2.0.0' });
+    await ok(calls.enable({ name: 'pack', versionTag: '2.0.0' }));
+    expect(await rejected(calls.call('DELETE', 'policypacks/pack/versions/2.0.0'), 409)).toContain(
+      'default-policy-group',
+    );
+    await rejected(calls.call('DELETE', 'policypacks/pack'), 409);
+    await ok(calls.call('DELETE', 'policypacks/pack/versions/1.0.0'));
+    await rejected(calls.call('DELETE', 'policypacks/pack/versions/1.0.0'), 404);
+    const [required] = await calls.required();
+    await ok(calls.disable({ name: 'pack' }));
+    await ok(calls.call('DELETE', 'policypacks/pack'));
+    expect((await ok(calls.call('GET', 'policypacks'))).json).toEqual({ policyPacks: [] });
+    await rejected(calls.download(required), 404);
+    await rejected(calls.call('DELETE', 'policypacks/pack'), 404);
+    await rejected(calls.call('DELETE', 'policypacks/none'), 404);
+    // Clients keep what they have installed by its tag.
+    expect(await rejected(calls.begin({ tag: '2.0.0' }), 409)).toContain('was published before and removed');
+    await calls.publish({ tag: '3.0.0' });
+  });
+});
+
+describe('publishing', () => {
+  test('does not change a version that is published', async () => {
+    const begun = await ok(calls.begin());
+    await ok(calls.upload(begun));
+    // Uploads are retried.
+    await ok(calls.upload(begun));
+    await ok(calls.complete());
+    await ok(calls.complete());
+    expect(await rejected(calls.begin(), 409)).toContain('already published');
+    await rejected(calls.upload(begun, gzipSync('other files')), 409);
+    // As an upload that began before.
+    const { archiveId } = /policy-packs\/(?<archiveId>[^?]+)/.exec(begun.json.uploadURI)?.groups ?? {};
+    const late = app.context.policyArchives.receive(archiveId as string, bytesOf(gzipSync('other files'))());
+    await expect(late).rejects.toThrow('too late');
+    await ok(calls.enable({ name: 'pack' }));
+    expect((await calls.download((await calls.required())[0])).bytes.equals(smallArchive)).toBe(true);
+  });
+
+  test('fails at its end if the archive was not stored, and can be started again', async () => {
+    for (const archive of [Buffer.from('not a .tgz file'), Buffer.alloc(0), Buffer.from([0x1f])]) {
+      const begun = await ok(calls.begin());
+      await rejected(calls.upload(begun, archive), 400);
+      expect(await rejected(calls.complete(), 409)).toContain('not stored');
+      await rejected(calls.enable({ name: 'pack', versionTag: '1.0.0' }), 404);
+      expect(await rejected(calls.begin(), 409)).toContain('pulumi policy rm');
+      await ok(calls.call('DELETE', 'policypacks/pack/versions/1.0.0'));
+      await rejected(calls.upload(begun), 404);
+    }
+    expect((await ok(calls.call('GET', 'policypacks'))).json).toEqual({ policyPacks: [] });
+    await calls.publish();
+  });
+
+  test('of somebody else is neither replaced nor completed, until its address has expired', async () => {
+    const first = await ok(calls.begin());
+    const auth = `token ${await app.createUser(stack.organization, 'admin')}`;
+    const other = new PolicyCalls(app, { ...stack, auth });
+    await rejected(other.begin(), 409);
+    await ok(calls.upload(first));
+    expect(await rejected(other.complete(), 409)).toContain('Someone else');
+    await query(app, `update policy_pack_versions set begun_at = begun_at - interval '61 minutes'`);
+    expect(await rejected(calls.upload(first), 403)).toContain('expired');
+    const second = await ok(other.begin());
+    await ok(other.upload(second, largeArchive));
+    await rejected(calls.upload(first), 404);
+    await rejected(calls.complete(), 409);
+    await ok(other.complete());
+  });
+
+  test('an archive above the limit is rejected before it has arrived', async () => {
+    const begun = await ok(calls.begin());
+    const answer = await app.call('PUT', pathOf(begun.json.uploadURI), {
+      accept: null,
+      headers: { 'content-length': String(65 * 1024 * 1024) },
+      body: Buffer.alloc(0),
+    });
+    expect(answer.status).toBe(413);
+  });
+
+  test.each(['a/b', '..', '', 'x'.repeat(101), 'ü'])('the name %j is rejected', async (name) => {
+    await rejected(calls.begin({ name }), 400);
+    await rejected(calls.call('POST', 'policygroups', { name }), 400);
+    if (name !== '') await rejected(calls.begin({ tag: name }), 400);
+  });
+});
+
+describe('an address of an archive', () => {
+  test('is valid for its purpose and version, and for an hour', async () => {
+    await calls.publish({ name: 'one' });
+    await calls.publish({ name: 'two', archive: largeArchive });
+    await ok(calls.enable({ name: 'one' }));
+    await ok(calls.enable({ name: 'two' }));
+    const begun = await ok(calls.begin({ name: 'three' }));
+    const addresses: string[] = (await calls.required()).map(({ packLocation }) => pathOf(packLocation));
+    const [one = '', two = ''] = addresses;
+    const idOf = (path: string) => /policy-packs\/([^?]+)/.exec(path)?.[1] ?? '';
+    const forged = [
+      one.replace(idOf(one), idOf(two)),
+      one.replace(/expires=\d+/, (found) => `${found}0`),
+      one.replace(/signature=./, 'signature=_'),
+      one.replace(/&signature.*/, ''),
+      one.replace(/\?.*/, ''),
+      `${one}&signature=x`,
+      one.replace(idOf(one), 'nonsense'),
+      pathOf(begun.json.uploadURI),
+    ];
+    for (const url of forged) {
+      const { status } = await app.call('GET', url, { accept: null });
+      expect({ url, status }).toEqual({ url, status: 403 });
+    }
+    expect((await app.call('PUT', one, { accept: null, body: smallArchive })).status).toBe(403);
+    expect((await app.call('GET', one, { accept: null })).status).toBe(200);
+    const { config, db } = app.context;
+    const urls = new ArchiveUrls(config.publicUrl, () => createPolicyPackRepository(db, 0).urlKey());
+    for (const [age, expected] of [
+      [59, 200],
+      [61, 403],
+    ] as const) {
+      const address = await urls.create('download', idOf(one), new Date(Date.now() - age * 60_000));
+      const { status } = await app.call('GET', pathOf(address), { accept: null });
+      expect({ age, status }).toEqual({ age, status: expected });
+    }
+  });
+});
+
+describe('policy groups', () => {
+  test('apply to their stacks; the default one to all stacks in no other', async () => {
+    for (const name of ['everywhere', 'strict']) await calls.publish({ name });
+    const second = await newStack('proj', 'prod');
+    await ok(calls.enable({ name: 'everywhere' }));
+    await ok(calls.call('POST', 'policygroups', { name: 'production', entityType: 'stacks', mode: 'preventative' }));
+    await rejected(calls.call('POST', 'policygroups', { name: 'production' }), 409);
+    await ok(calls.call('PATCH', 'policygroups/production', { addStack: { name: 'prod', routingProject: 'proj' } }));
+    await ok(calls.enable({ name: 'strict', config: { all: 'mandatory' } }, 'production'));
+    const names = async (path?: string) => (await calls.required(path)).map(({ name }) => name);
+    expect(await names()).toEqual(['everywhere']);
+    expect(await names(second)).toEqual(['strict']);
+    expect((await ok(calls.call('GET', 'policygroups'))).json.policyGroups).toEqual([
+      {
+        name: 'default-policy-group',
+        isOrgDefault: true,
+        entityType: 'stacks',
+        mode: 'preventative',
+        numStacks: 1,
+        numEnabledPolicyPacks: 1,
+      },
+      {
+        name: 'production',
+        isOrgDefault: false,
+        entityType: 'stacks',
+        mode: 'preventative',
+        numStacks: 1,
+        numEnabledPolicyPacks: 1,
+      },
+    ]);
+    expect((await ok(calls.call('GET', 'policygroups/production'))).json).toEqual({
+      name: 'production',
+      isOrgDefault: false,
+      entityType: 'stacks',
+      mode: 'preventative',
+      stacks: [{ name: 'prod', routingProject: 'proj' }],
+      appliedPolicyPacks: [
+        { name: 'strict', displayName: 'A pack', versionTag: '1.0.0', config: { all: 'mandatory' } },
+      ],
+      accounts: [],
+    });
+    // A stack keeps its group under a new name; a new stack of the old name has none.
+    await ok(app.call('POST', `${second}/rename`, { auth: stack.auth, body: { newName: 'live' } }));
+    expect(await names(second.replace('prod', 'live').replace('/live/', '/proj/'))).toEqual(['strict']);
+    expect(await names(await newStack('proj', 'prod'))).toEqual(['everywhere']);
+    await ok(calls.call('DELETE', 'policygroups/production'));
+    await rejected(calls.call('GET', 'policygroups/production'), 404);
+    expect(await names(`/api/stacks/${stack.organization}/proj/live`)).toEqual(['everywhere']);
+  });
+
+  test('are changed as a whole or not at all', async () => {
+    await calls.publish({ tag: '1.0.0' });
+    await calls.publish({ tag: '2.0.0' });
+    await newStack('proj', 'prod');
+    await ok(calls.call('POST', 'policygroups', { name: 'group' }));
+    const change = (body: object) => calls.call('PATCH', 'policygroups/group', body);
+    const read = async (name = 'group') => (await ok(calls.call('GET', `policygroups/${name}`))).json;
+    const prod = { name: 'prod', routingProject: 'proj' };
+    await ok(change({ stacks: [prod], policyPacks: [{ name: 'pack', versionTag: '1.0.0' }] }));
+    // As the CLI adds a version to those that are there.
+    await ok(
+      change({
+        policyPacks: [
+          { name: 'pack', versionTag: '1.0.0' },
+          { name: 'pack', versionTag: '2.0.0' },
+        ],
+      }),
+    );
+    const before = await read();
+    expect(before).toMatchObject({ stacks: [prod], appliedPolicyPacks: [{ versionTag: '2.0.0' }] });
+    await rejected(change({ newName: 'new', stacks: [], policyPacks: [{ name: 'absent' }] }), 404);
+    await rejected(change({ newName: 'default-policy-group', stacks: [], policyPacks: [] }), 409);
+    await rejected(change({ stacks: [prod, { name: 'absent', routingProject: 'proj' }] }), 404);
+    await rejected(change({ stacks: [], addInsightsAccount: { name: 'a' } }), 400);
+    expect(await read()).toEqual(before);
+    await ok(change({ newName: 'new', removeStack: prod, policyPacks: [] }));
+    expect(await read('new')).toMatchObject({ stacks: [], appliedPolicyPacks: [] });
+    await rejected(change({}), 404);
+  });
+
+  test('take a stack without its project if only one has the name', async () => {
+    await newStack('proj', 'prod');
+    await ok(calls.call('POST', 'policygroups', { name: 'group' }));
+    const add = (name: string) => calls.call('PATCH', 'policygroups/group', { addStack: { name } });
+    await ok(add('prod'));
+    await newStack('other', 'prod');
+    expect(await rejected(add('prod'), 400)).toContain('<project>/prod');
+  });
+
+  test('the default one is neither removed, renamed nor given stacks, and other kinds are refused', async () => {
+    const change = (body: object) => calls.call('PATCH', 'policygroups/default-policy-group', body);
+    await rejected(calls.call('DELETE', 'policygroups/default-policy-group'), 409);
+    await rejected(change({ newName: 'mine' }), 409);
+    await rejected(change({ addStack: { name: 'dev' } }), 409);
+    await rejected(calls.call('POST', 'policygroups', { name: 'a', mode: 'audit' }), 400);
+    await rejected(calls.call('POST', 'policygroups', { name: 'a', entityType: 'accounts' }), 400);
+    await ok(change({ stacks: [], insightsAccounts: [] }));
+  });
+
+  test('of another organization do not reach its stacks and packs', async () => {
+    const other = await createStack(app);
+    await calls.publish();
+    const theirs = new PolicyCalls(app, other);
+    await rejected(theirs.enable({ name: 'pack' }), 404);
+    await ok(calls.enable({ name: 'pack' }));
+    expect(await theirs.required()).toEqual([]);
+  });
+});
+
+describe('stored archives', () => {
+  test('live as long as a version refers to them', async () => {
+    await calls.publish({ archive: largeArchive });
+    const keys = await storedKeys(app);
+    const [row] = await query<{ blob_key: string }>(
+      app,
+      `select v.blob_key from policy_pack_versions v join policy_packs p on p.id = v.pack_id
+       join organizations o on o.id = p.organization_id where o.name = $1`,
+      [stack.organization],
+    );
+    const key = row?.blob_key as string;
+    expect(keys).toContain(key);
+    const sweep = async () => {
+      await letBlobsAge(app);
+      await sweepBlobs(app.context);
+    };
+    await sweep();
+    expect(await app.context.blobRows.listReferenced([key])).toEqual([key]);
+    // As the previous release, which does not know that versions refer to blobs.
+    await query(app, 'update blobs set unreferenced_since = now() where key = $1', [key]);
+    await query(app, 'update blobs set condemned_at = now(), delete_at = now() where key = $1', [key]);
+    await createBlobRepository(app.context.db).markMissed([key]);
+    await sweep();
+    expect(await storedKeys(app)).toContain(key);
+    await ok(calls.call('DELETE', 'policypacks/pack'));
+    await sweep();
+    expect(await storedKeys(app)).not.toContain(key);
+    await sweep();
+    expect(await blobRowKeys(app)).not.toContain(key);
+  });
+
+  test('are checked when they are read; damaged ones are reported and never complete', async () => {
+    await calls.publish({ name: 'small' });
+    await calls.publish({ name: 'large', archive: largeArchive });
+    for (const name of ['small', 'large']) await ok(calls.enable({ name }));
+    const [large, small] = (await calls.required()) as { packLocation: string }[];
+    const rows = await query<{ id: string; inline_bytes: Buffer | null; blob_key: string | null }>(
+      app,
+      `select v.id, v.inline_bytes, v.blob_key from policy_pack_versions v join policy_packs p on p.id = v.pack_id
+       join organizations o on o.id = p.organization_id where o.name = $1 order by p.name`,
+      [stack.organization],
+    );
+    const [largeRow, smallRow] = rows;
+    const flipped = flipBit(smallRow?.inline_bytes as Buffer, 20, 0);
+    await query(app, 'update policy_pack_versions set inline_bytes = $2 where id = $1', [smallRow?.id, flipped]);
+    const file = await blobFile(app, largeRow?.blob_key as string);
+    const bytes = await readFile(file);
+    await writeFile(file, flipBit(bytes, bytes.length - 1000, 3));
+    expect(await rejected(calls.download(small as never), 500)).toContain('small 1.0.0 is damaged');
+    await expect(calls.download(large as never)).rejects.toThrow();
+    const { damagedArchives } = await checkDocuments(app.context, null);
+    expect(damagedArchives.sort()).toEqual([largeRow?.id, smallRow?.id].sort());
+    expect((await app.context.policyArchives.readFigures()).damaged).toBe(2);
+    await query(app, 'update policy_pack_versions set inline_bytes = $2 where id = $1', [
+      smallRow?.id,
+      smallRow?.inline_bytes,
+    ]);
+    await writeFile(file, bytes);
+    expect((await checkDocuments(app.context, null)).damagedArchives).toEqual([]);
+    expect((await app.context.policyArchives.readFigures()).damaged).toBe(0);
+    expect((await calls.download(large as never)).bytes.equals(largeArchive)).toBe(true);
+  });
+});

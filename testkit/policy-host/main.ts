@@ -1,0 +1,83 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { setInterval } from 'node:timers';
+import { serveGrpc } from './grpc-server.ts';
+import { encode, fieldOf } from './protobuf.ts';
+
+/**
+ * A language host of the CLI for policy packs in the language of the tests: `policy.json` in the pack's directory names a type of
+ * resource that is not allowed. Implements what the CLI calls of pulumirpc.LanguageRuntime and pulumirpc.Analyzer.
+ */
+interface Pack {
+  readonly name: string;
+  readonly version: string;
+  readonly policy: string;
+  readonly forbiddenType: string;
+}
+
+const mandatory = 1;
+const resourcePolicy = 1;
+
+const parent = process.ppid;
+// Tests kill the CLI a lot.
+setInterval(() => process.ppid === parent || process.exit(1), 200).unref();
+
+console.log(
+  await serveGrpc({
+    GetPluginInfo: () => [encode([[1, '1.0.0']])],
+    InstallDependencies: () => [],
+    RunPlugin: runPack,
+    Cancel: () => [Buffer.alloc(0)],
+  }),
+);
+
+/** Serves a pack until the CLI ends the call; its first message is what the pack writes to stdout: its port. */
+async function* runPack(request: Buffer): AsyncGenerator<Buffer> {
+  const [pwd, info] = [fieldOf(request, 1), fieldOf(request, 5)];
+  const directory = fieldOf(info, 2).toString() || pwd.toString();
+  const pack = JSON.parse(readFileSync(join(directory, 'policy.json'), 'utf8')) as Pack;
+  yield encode([[1, `${await servePack(pack)}\n`]]);
+  await new Promise(() => {});
+}
+
+function servePack({ name, version, policy, forbiddenType }: Pack): Promise<number> {
+  const described = encode([
+    [1, policy],
+    [2, policy],
+    [3, 'A policy of the tests'],
+    [4, 'This is not allowed'],
+    [5, mandatory],
+    [7, resourcePolicy],
+  ]);
+  return serveGrpc({
+    GetPluginInfo: () => [encode([[1, version]])],
+    GetAnalyzerInfo: () => [
+      encode([
+        [1, name],
+        [2, 'A pack of the tests'],
+        [3, described],
+        [4, version],
+        [5, 1],
+      ]),
+    ],
+    Handshake: () => [Buffer.alloc(0)],
+    ConfigureStack: () => [Buffer.alloc(0)],
+    Configure: () => [Buffer.alloc(0)],
+    Analyze: (request) => {
+      if (fieldOf(request, 1).toString() !== forbiddenType) return [Buffer.alloc(0)];
+      const violation = encode([
+        [1, policy],
+        [2, name],
+        [3, version],
+        [4, 'A policy of the tests'],
+        [5, `${forbiddenType} is not allowed`],
+        [7, mandatory],
+        [8, fieldOf(request, 3)],
+      ]);
+      return [encode([[2, violation]])];
+    },
+    AnalyzeStack: () => [Buffer.alloc(0)],
+    Remediate: () => [Buffer.alloc(0)],
+    Cancel: () => [Buffer.alloc(0)],
+  });
+}
