@@ -1,8 +1,14 @@
 import { availableParallelism } from 'node:os';
 import type { Config } from 'jest';
+import { bundlePackages } from './testkit/bundles/bundled-packages.ts';
+import { bundleServer } from './testkit/bundles/bundled-server.ts';
+
+// Read by testkit/holdfast-program.ts in the processes that run tests.
+process.env['HOLDFAST_TEST_PROGRAM'] ??= await bundleServer();
 
 const base = {
   testEnvironment: 'node',
+  moduleNameMapper: await bundlePackages(),
   extensionsToTreatAsEsm: ['.ts'],
   transform: {
     '^.+\\.ts$': [
