@@ -1,8 +1,7 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { build } from 'esbuild';
 import { bundleDir, listSources, root } from './bundle-dir.ts';
-import { nodeBundle } from './node-bundle.ts';
+import { buildBundle } from './node-bundle.ts';
 
 const folders = ['src', 'test', 'testkit', 'bench', 'e2e'];
 /** Jest has its own, the others are not meant for tests. */
@@ -23,7 +22,7 @@ export async function bundlePackages(): Promise<Record<string, string>> {
       await writeFile(entry, await reexport(name));
       entryPoints[fileName(name)] = entry;
     }
-    await build({ ...nodeBundle, absWorkingDir: root, entryPoints, outdir: scratch });
+    await buildBundle(root, entryPoints, scratch);
   });
   return Object.fromEntries(names.map((name) => [`^${name}$`, join(dir, `${fileName(name)}.mjs`)]));
 }

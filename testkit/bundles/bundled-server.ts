@@ -1,8 +1,7 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { build } from 'esbuild';
 import { bundleDir, listSources, root } from './bundle-dir.ts';
-import { nodeBundle } from './node-bundle.ts';
+import { buildBundle } from './node-bundle.ts';
 
 /**
  * Bundles the server, whose processes then start with less than half of the CPU time that the sources need. Returns the
@@ -19,16 +18,12 @@ export async function bundleServer(): Promise<string> {
  * above that directory.
  */
 export async function bundleServerInto(dir: string, checkout: string): Promise<void> {
-  await build({
-    ...nodeBundle,
-    absWorkingDir: checkout,
-    entryPoints: {
-      main: join(checkout, 'src/main.ts'),
-      // The runner expects it next to its own file.
-      'replay-thread': join(checkout, 'src/shared/journal/replay/runner/replay-thread.ts'),
-    },
-    outdir: dir,
-  });
+  const entryPoints = {
+    main: join(checkout, 'src/main.ts'),
+    // The runner expects it next to its own file.
+    'replay-thread': join(checkout, 'src/shared/journal/replay/runner/replay-thread.ts'),
+  };
+  await buildBundle(checkout, entryPoints, dir);
   const launcher = [
     "import { enableCompileCache } from 'node:module';",
     "import { join } from 'node:path';",

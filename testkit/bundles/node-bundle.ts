@@ -1,7 +1,7 @@
-import type { BuildOptions } from 'esbuild';
+import { type BuildOptions, build, stop } from 'esbuild';
 
 /** Options of all bundles: modules for the Node that we run on, with shared code in files of its own. */
-export const nodeBundle = {
+const nodeBundle = {
   bundle: true,
   splitting: true,
   format: 'esm',
@@ -20,3 +20,17 @@ export const nodeBundle = {
   },
   logLevel: 'error',
 } satisfies BuildOptions;
+
+/** Builds a bundle of modules below `folder`. */
+export async function buildBundle(
+  folder: string,
+  entryPoints: Readonly<Record<string, string>>,
+  outdir: string,
+): Promise<void> {
+  try {
+    await build({ ...nodeBundle, absWorkingDir: folder, entryPoints: { ...entryPoints }, outdir });
+  } finally {
+    // Its process would outlive the tests of the file that builds.
+    await stop();
+  }
+}
