@@ -38,6 +38,7 @@ function testsIn(folder: string): Pick<Config, 'testMatch'> {
 const config: Config = {
   // Every file has its own database, so files can run in parallel. The shared Postgres has connections for eight.
   maxWorkers: Math.min(availableParallelism(), 8),
+  testSequencer: '<rootDir>/testkit/slow-first.ts',
   // Each concurrent test of a file runs several programs at once.
   maxConcurrency: Math.max(2, availableParallelism()),
   // Generous, so that tests do not fail on a busy machine.
