@@ -1,8 +1,14 @@
 import { availableParallelism } from 'node:os';
 import type { Config } from 'jest';
+import { bundlePackages } from './testkit/bundles/bundled-packages.ts';
+import { bundleServer } from './testkit/bundles/bundled-server.ts';
+
+// Read by testkit/holdfast-program.ts in the processes that run tests.
+process.env['HOLDFAST_TEST_PROGRAM'] ??= await bundleServer();
 
 const base = {
   testEnvironment: 'node',
+  moduleNameMapper: await bundlePackages(),
   extensionsToTreatAsEsm: ['.ts'],
   transform: {
     '^.+\\.ts$': [
@@ -32,6 +38,7 @@ function testsIn(folder: string): Pick<Config, 'testMatch'> {
 const config: Config = {
   // Every file has its own database, so files can run in parallel. The shared Postgres has connections for eight.
   maxWorkers: Math.min(availableParallelism(), 8),
+  testSequencer: '<rootDir>/testkit/slow-first.ts',
   // Each concurrent test of a file runs several programs at once.
   maxConcurrency: Math.max(2, availableParallelism()),
   // Generous, so that tests do not fail on a busy machine.

@@ -1,17 +1,15 @@
 import { execFile } from 'node:child_process';
-import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { expect, test } from '@jest/globals';
+import { holdfastProgram } from '../testkit/holdfast-program.ts';
 import { type OwnHoldfastServer, startOwnHoldfast } from '../testkit/holdfast-server.ts';
 import { expectNothingToDo, outputOf, Scenario, unattended } from '../testkit/scenario.ts';
 import { reference, thingProgram } from '../testkit/stash-program.ts';
 import { fileServer, scenarioTimeoutMs, suite } from '../testkit/suite.ts';
 
-const bin = join(import.meta.dirname, '../bin/holdfast.js');
-
 async function admin(server: OwnHoldfastServer, ...args: string[]): Promise<string> {
   const env = { PATH: process.env['PATH'], HOLDFAST_DATA_DIR: server.dataDir };
-  return (await promisify(execFile)(process.execPath, [bin, 'admin', ...args], { env })).stdout;
+  return (await promisify(execFile)(process.execPath, [holdfastProgram, 'admin', ...args], { env })).stdout;
 }
 
 await suite('a revoked token', { ownServer: true }, () => {

@@ -8,6 +8,7 @@ import { promisify } from 'node:util';
 import { preparePostgres } from './cluster-postgres.ts';
 import { ClusterProcess, type ProcessSpec } from './cluster-process.ts';
 import { findFixedPorts } from './fixed-ports.ts';
+import { holdfastProgram } from './holdfast-program.ts';
 import { isOk, proxySpec } from './proxy-spec.ts';
 import { answersPing } from './redis-server.ts';
 import { type S3Access, s3Request } from './s3-request.ts';
@@ -24,7 +25,7 @@ export interface ClusterOptions {
   port?: number;
   s3Kind?: S3ServerKind;
   /**
-   * What Node runs for each role: `bin/holdfast.js` (default), which runs the sources, or `dist/main.js` of a build.
+   * What Node runs for each role: the program of the other tests (default), or `dist/main.js` of a build.
    */
   entry?: string;
   /** URL of an existing database, which is migrated. Default: the cluster starts its own Postgres. */
@@ -81,7 +82,6 @@ const organization = 'dev-org';
 const bucket = 'holdfast-checkpoints';
 const region = 'us-east-1';
 const root = join(import.meta.dirname, '..');
-const bin = join(root, 'bin', 'holdfast.js');
 /** The same as in the image and in `npm start`. */
 const nodeFlags = ['--max-semi-space-size=2', '--heap-growing-percent=50'];
 
@@ -131,7 +131,7 @@ async function startParts(
     apis: apiCount = 3,
     workers: workerCount = 2,
     s3Kind = clusterS3Kind(),
-    entry = bin,
+    entry = holdfastProgram,
     onProgress = () => {},
   } = options;
   const tools = await ensureToolchain({ only: ['redis-server', 'caddy', s3Kind] });

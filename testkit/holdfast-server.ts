@@ -7,6 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 
+import { holdfastProgram } from './holdfast-program.ts';
 import { pollUntil } from './poll.ts';
 import { sendSignal } from './process-session.ts';
 import { PulumiWorkspace, type WorkspaceOptions } from './pulumi-cli.ts';
@@ -46,7 +47,6 @@ export interface OwnHoldfastServer extends HoldfastServer {
 const organization = 'dev-org';
 const readyTimeoutMs = 180_000;
 const stopGraceMs = 120_000;
-const bin = join(import.meta.dirname, '..', 'bin', 'holdfast.js');
 /** The same as in `npm start`. */
 const usualNodeFlags = ['--max-semi-space-size=2', '--heap-growing-percent=50'];
 
@@ -103,7 +103,10 @@ export async function startOwnHoldfast(
   let child: ChildProcess;
 
   const restart = async (): Promise<void> => {
-    const started = spawn(process.execPath, [...nodeFlags, bin, 'server'], { env, stdio: ['ignore', 'pipe', 'pipe'] });
+    const started = spawn(process.execPath, [...nodeFlags, holdfastProgram, 'server'], {
+      env,
+      stdio: ['ignore', 'pipe', 'pipe'],
+    });
     child = started;
     running.add(started);
     started.once('exit', () => running.delete(started));

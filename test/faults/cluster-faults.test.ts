@@ -309,8 +309,8 @@ describe('two releases side by side', () => {
   const acknowledged = (): number => storm.pipelines.reduce((sum, { figures }) => sum + figures.acknowledged, 0);
   const failedCalls = (): string[] => storm.pipelines.flatMap(({ figures }) => figures.failedCalls);
   let next: NextRelease;
-  beforeAll(() => {
-    next = new NextRelease();
+  beforeAll(async () => {
+    next = await NextRelease.create();
   });
   afterAll(() => next?.[Symbol.dispose]());
 

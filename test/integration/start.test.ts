@@ -9,13 +9,12 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/gl
 import pg from 'pg';
 import { startEmbeddedPostgres } from '../../src/shared/platform/db/embedded-postgres.ts';
 import { createLogger } from '../../src/shared/platform/logger/logger.ts';
+import { holdfastProgram } from '../../testkit/holdfast-program.ts';
 import { findFreePort } from '../../testkit/server-process.ts';
 import { temporaryClusterDir } from '../support/cluster-dir.ts';
 import { openTcpProxy } from '../support/tcp-proxy.ts';
 import { createTestDatabase, masterKeys, type TestDatabase } from '../support/test-app.ts';
 import { until } from '../support/until.ts';
-
-const bin = path.join(import.meta.dirname, '../../bin/holdfast.js');
 
 let database: TestDatabase;
 let dataDir: string;
@@ -48,7 +47,7 @@ interface Started {
 
 /** Runs a command of Holdfast as a process. */
 function start(words: string[], settings: Readonly<Record<string, string>>): Started {
-  const child = spawn(process.execPath, [bin, ...words], {
+  const child = spawn(process.execPath, [holdfastProgram, ...words], {
     env: {
       PATH: process.env['PATH'],
       HOME: dataDir,

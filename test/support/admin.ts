@@ -1,8 +1,6 @@
 import { execFile } from 'node:child_process';
-import path from 'node:path';
+import { holdfastProgram } from '../../testkit/holdfast-program.ts';
 import type { TestApp } from './test-app.ts';
-
-const entry = path.join(import.meta.dirname, '../../bin/holdfast.js');
 
 export interface AdminRun {
   readonly code: number;
@@ -31,7 +29,7 @@ export function runAdminWith(
   return new Promise((resolve) => {
     execFile(
       process.execPath,
-      [entry, 'admin', ...args],
+      [holdfastProgram, 'admin', ...args],
       { env, maxBuffer: 64 * 1024 * 1024 },
       (error, stdout, stderr) => {
         const code = error === null ? 0 : typeof error.code === 'number' ? error.code : -1;

@@ -1,9 +1,7 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { tmpdir } from 'node:os';
-import path from 'node:path';
-
-const bin = path.join(import.meta.dirname, '../../bin/holdfast.js');
+import { holdfastProgram } from '../../testkit/holdfast-program.ts';
 
 /** A Holdfast command that runs as its own process. */
 export interface RunningCommand {
@@ -17,7 +15,7 @@ export interface RunningCommand {
 /** Starts a command with these settings and no others. The caller must stop it. */
 export function startCommand(words: readonly string[], settings: Readonly<Record<string, string>>): RunningCommand {
   const env = { PATH: process.env['PATH'], HOME: tmpdir(), ...settings };
-  const child = spawn(process.execPath, [bin, ...words], { env, stdio: ['ignore', 'pipe', 'pipe'] });
+  const child = spawn(process.execPath, [holdfastProgram, ...words], { env, stdio: ['ignore', 'pipe', 'pipe'] });
   let stdout = '';
   let stderr = '';
   child.stdout.setEncoding('utf8').on('data', (text: string) => (stdout += text));

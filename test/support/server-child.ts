@@ -3,10 +3,9 @@ import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
+import { holdfastProgram } from '../../testkit/holdfast-program.ts';
 import { masterKeys, type TestDatabase } from './test-app.ts';
 import { until } from './until.ts';
-
-const bin = path.join(import.meta.dirname, '../../bin/holdfast.js');
 
 /** `holdfast server` as its own process with its own memory. */
 export interface ServerChild extends AsyncDisposable {
@@ -32,7 +31,7 @@ export async function startServerChild(
   const home = mkdtempSync(path.join(tmpdir(), 'holdfast-child-'));
   const child: ChildProcess = spawn(
     process.execPath,
-    ['--max-semi-space-size=2', '--heap-growing-percent=50', bin, 'server'],
+    ['--max-semi-space-size=2', '--heap-growing-percent=50', holdfastProgram, 'server'],
     {
       env: {
         PATH: process.env['PATH'],

@@ -1,6 +1,7 @@
 import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
+import { bundleServerInto } from '../../../testkit/bundles/bundled-server.ts';
 
 const root = path.join(import.meta.dirname, '../../..');
 
@@ -9,9 +10,9 @@ export class NextRelease implements Disposable {
   readonly directory: string;
   readonly migration = '9999_next_release';
 
-  constructor() {
+  private constructor() {
     this.directory = mkdtempSync(path.join(tmpdir(), 'holdfast-next-'));
-    for (const part of ['src', 'bin', 'migrations', 'package.json']) {
+    for (const part of ['src', 'migrations', 'package.json']) {
       cpSync(path.join(root, part), path.join(this.directory, part), { recursive: true });
     }
     symlinkSync(path.join(root, 'node_modules'), path.join(this.directory, 'node_modules'));
@@ -37,8 +38,24 @@ export class NextRelease implements Disposable {
     );
   }
 
+  /** Copies this checkout, changes the copy and bundles it. */
+  static async create(): Promise<NextRelease> {
+    const release = new NextRelease();
+    try {
+      await bundleServerInto(release.#bundle, release.directory);
+      return release;
+    } catch (error) {
+      release[Symbol.dispose]();
+      throw error;
+    }
+  }
+
   get program(): string {
-    return path.join(this.directory, 'bin', 'holdfast.js');
+    return path.join(this.#bundle, 'holdfast.mjs');
+  }
+
+  get #bundle(): string {
+    return path.join(this.directory, 'dist/test/bundles/server');
   }
 
   [Symbol.dispose](): void {

@@ -2,6 +2,7 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Cluster, startCluster } from '../../../testkit/cluster.ts';
+import { holdfastProgram } from '../../../testkit/holdfast-program.ts';
 import { ToolUnavailableError } from '../../../testkit/toolchain/command.ts';
 import { SmallDisk } from '../../support/small-disk.ts';
 import { query } from './audit.ts';
@@ -38,7 +39,6 @@ export interface Storm extends AsyncDisposable {
 const directBytes = ['256', '16384', '262144'];
 
 const diskBytes = 4 * 1024 ** 3;
-const thisRelease = path.join(import.meta.dirname, '../../../bin/holdfast.js');
 
 /** How long the pipelines of a failed run may take to end. */
 const abandonMs = 15_000;
@@ -83,7 +83,7 @@ export async function startStorm(seed: number): Promise<Storm> {
     },
     ...(postgresClock ? { postgresEnv: postgresClock.env } : {}),
     ...(disk ? { s3DataDir: disk.directory } : {}),
-    program: (name) => programs.get(name) ?? thisRelease,
+    program: (name) => programs.get(name) ?? holdfastProgram,
     apiSettings: (index, endpoint) => ({
       HOLDFAST_DIRECT_BYTES: directBytes[index] ?? '262144',
       ...through(apiGates[index], endpoint),

