@@ -43,14 +43,14 @@ export function createPieceRepository(db: Queryable) {
   return {
     /** The pieces of a checkpoint, in order; none if it is not encoded, or gone. */
     list: (checkpointId: string): Promise<readonly PieceRow[]> =>
-      db.any(sql.rows(PieceRow)`
+      db.any(sql.prepared('pieces_list', PieceRow)`
         /* pieces.list */
         select ${columns} from checkpoint_pieces c join version_pieces p on p.id = c.piece_id
         where c.checkpoint_id = ${checkpointId} order by c.place`),
 
-    /** What must be decoded to open a piece, in order: the piece itself is the last. Empty if it is gone. */
+    /** What must be decoded to open a piece, in order: the piece itself is the last. Empty if it is gone. Runs for each piece of an export. */
     readChain: (id: number): Promise<readonly StoredPieceRow[]> =>
-      db.any(sql.rows(StoredPieceRow)`
+      db.any(sql.prepared('pieces_read_chain', StoredPieceRow)`
         /* pieces.readChain */
         with recursive chain as (
           select p.id, p.base_id, 0 as step from version_pieces p where p.id = ${id}
