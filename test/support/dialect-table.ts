@@ -227,7 +227,7 @@ export const dialectTable: Readonly<Record<string, DialectRow>> = {
     beyond: true,
     body: same({ name: 'pack', displayName: 'A pack', versionTag: '1.0.0', policies: [], runtime: 'nodejs' }),
     status: 200,
-    answer: alike({ version: 1, uploadURI: text, requiredHeaders: { 'Content-Type': 'application/gzip' } }),
+    answer: alike({ version: 1, uploadURI: text, requiredHeaders: { 'Content-Type': 'application/octet-stream' } }),
   },
   [`DELETE ${packs}/:pack`]: { needs: 'published', beyond: true, status: 204 },
   [`DELETE ${packs}/:pack/versions/:versionTag`]: { needs: 'published', beyond: true, status: 204 },

@@ -44,7 +44,7 @@ function beginVersion(app: RouteScope, { policyPacks }: ApiServices): void {
     },
     async ({ params, caller, body }) => {
       const { version, uploadUrl } = await policyPacks.begin(params.organization, caller, body);
-      return { version, uploadURI: uploadUrl, requiredHeaders: { 'Content-Type': 'application/gzip' } };
+      return { version, uploadURI: uploadUrl, requiredHeaders: { 'Content-Type': 'application/octet-stream' } };
     },
   );
 }

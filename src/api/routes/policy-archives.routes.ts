@@ -34,7 +34,7 @@ function uploadArchive(app: RouteScope, { config, policyPacks }: ApiServices): v
       schema: {
         tags,
         summary: 'Upload the archive of a policy pack',
-        consumes: [archiveType],
+        consumes: ['application/octet-stream'],
         params: ArchiveParams,
         querystring: ArchiveQuery,
         response: { 204: Type.Null() },
