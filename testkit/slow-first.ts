@@ -6,10 +6,9 @@ type Sequencers = typeof import('@jest/test-sequencer', { with: { 'resolution-mo
 const { default: Sequencer } = createRequire(import.meta.url)('@jest/test-sequencer') as Sequencers;
 type Test = Parameters<InstanceType<typeof Sequencer>['sort']>[0][number];
 
-/** The files that take longest, slowest first. */
+/** The files that take longest, about slowest first. */
 const slowest = [
   'test/faults/cluster-faults.test.ts',
-  'test/abuse/abuse.test.ts',
   'e2e/killed-cli.test.ts',
   'e2e/checkpoint-modes.test.ts',
   'test/integration/damaged-exports.test.ts',
@@ -19,6 +18,8 @@ const slowest = [
   'test/integration/openapi-fuzz.test.ts',
   'test/contracts/payload-store.test.ts',
   'test/integration/admin-journal.test.ts',
+  // Not beside the faults: both load the machine, and this one looks at how others fare meanwhile.
+  'test/abuse/abuse.test.ts',
   'e2e/programs.test.ts',
   'e2e/many-users.test.ts',
 ].map((file) => join(import.meta.dirname, '..', file));

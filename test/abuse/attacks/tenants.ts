@@ -132,7 +132,8 @@ export function largeRenames(megabytes: number): Attack {
       const caller = new Caller(target.url);
       stack = await createStack(caller, target.noisy);
       const body = gzipSync(deploymentOf(megabytes * mib), { level: 1 });
-      await caller.json({ method: 'POST', path: `${stack}/import`, auth: target.noisy.auth, body, gzip: true });
+      const to = { method: 'POST', path: `${stack}/import`, auth: target.noisy.auth, timeoutMs: 180_000 };
+      await caller.json({ ...to, body, gzip: true });
       caller.close();
     },
     run: async ({ url, noisy }, signal) => {
