@@ -1,10 +1,11 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
 import pg from 'pg';
 import { startEmbeddedPostgres } from '../../src/shared/platform/db/embedded-postgres.ts';
@@ -280,6 +281,33 @@ test('the embedded Postgres is waited for while it recovers from a crash', async
     await second.stop();
     expect(lines.filter((line) => line.includes('it is recovering'))).toHaveLength(1);
   } finally {
+    rmSync(directory, { recursive: true, force: true });
+  }
+});
+
+test('the embedded Postgres waits for the end of one that has ended but whose parent has not noticed', async () => {
+  const directory = temporaryClusterDir();
+  const logger = createLogger({ level: 'silent' });
+  let parent: ChildProcess | undefined;
+  try {
+    await (await startEmbeddedPostgres(directory, logger)).stop();
+    const cluster = path.join(directory, 'cluster');
+    const { uid, gid } = statSync(cluster);
+    parent = spawn('sh', ['-c', 'sleep 0.1 & echo $!; exec sleep 60'], {
+      uid,
+      gid,
+      stdio: ['ignore', 'pipe', 'inherit'],
+    });
+    const [pid] = (await once(parent.stdout as NonNullable<ChildProcess['stdout']>, 'data')) as [Buffer];
+    const stat = `/proc/${Number(String(pid))}/stat`;
+    await until(() => readFileSync(stat, 'utf8').includes(') Z '), 'it has ended');
+    writeFileSync(path.join(cluster, 'postmaster.pid'), `${Number(String(pid))}\n${cluster}\n`);
+    const starting = startEmbeddedPostgres(directory, logger);
+    await sleep(500);
+    parent.kill('SIGKILL');
+    await (await starting).stop();
+  } finally {
+    parent?.kill('SIGKILL');
     rmSync(directory, { recursive: true, force: true });
   }
 });

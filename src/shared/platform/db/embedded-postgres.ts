@@ -176,24 +176,35 @@ async function stopOrphan(dataDir: string, logger: Logger): Promise<void> {
   const pidFile = path.join(dataDir, 'postmaster.pid');
   if (!existsSync(pidFile)) return;
   const pid = Number(readFileSync(pidFile, 'utf8').split('\n')[0]);
-  if (!runsPostgres(pid, dataDir)) return;
-  logger.warn({ pid }, 'a killed server left its Postgres running; stopping it');
-  process.kill(pid, 'SIGINT');
+  const state = stateOf(pid, dataDir);
+  if (state === 'gone') return;
+  if (state === 'running') {
+    logger.warn({ pid }, 'a killed server left its Postgres running; stopping it');
+    process.kill(pid, 'SIGINT');
+  }
   const deadline = Date.now() + stopTimeoutMs;
-  while (runsPostgres(pid, dataDir)) {
+  while (stateOf(pid, dataDir) !== 'gone') {
     if (Date.now() > deadline)
       throw new EmbeddedPostgresError(`Postgres process ${pid}, left behind by an earlier server, does not stop`);
     await sleep(50);
   }
 }
 
-function runsPostgres(pid: number, dataDir: string): boolean {
-  const listing = spawnSync('ps', ['-o', 'args=', '-p', String(pid)], { encoding: 'utf8' });
-  if (listing.status === 0) return listing.stdout.includes(dataDir);
+/**
+ * Whether the process is the Postgres of the directory. `ended`: it has ended, but still has its number, because its parent has
+ * not asked for its exit code; a new Postgres would refuse to start beside it.
+ */
+function stateOf(pid: number, dataDir: string): 'running' | 'ended' | 'gone' {
+  const listing = spawnSync('ps', ['-o', 'stat=,args=', '-p', String(pid)], { encoding: 'utf8' });
+  if (listing.status === 0) {
+    if (listing.stdout.includes(dataDir)) return 'running';
+    return listing.stdout.startsWith('Z') ? 'ended' : 'gone';
+  }
   try {
-    return readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes(dataDir);
+    if (readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes(dataDir)) return 'running';
+    return / Z [^)]*$/.test(readFileSync(`/proc/${pid}/stat`, 'utf8')) ? 'ended' : 'gone';
   } catch {
-    return false;
+    return 'gone';
   }
 }
 
