@@ -33,9 +33,7 @@ export class CompactionAhead {
   request(updateId: string): void {
     if (this.#closed.signal.aborted || this.#waiting.size >= maxWaiting) return;
     this.#waiting.add(updateId);
-    this.#running ??= this.#run().finally(() => {
-      this.#running = null;
-    });
+    this.#running ??= this.#run();
   }
 
   /** The update has ended: there is nothing to prepare any more. */
@@ -67,5 +65,7 @@ export class CompactionAhead {
       const pauseMs = Math.min(performance.now() - began, maxPauseMs);
       await sleep(pauseMs, undefined, { signal }).catch(() => {});
     }
+    // In the turn in which nothing was left: a later request starts the next run.
+    this.#running = null;
   }
 }

@@ -1,14 +1,12 @@
-import type { CheckpointRepository } from '../../checkpoints/checkpoint-repository.ts';
 import type { DocumentGuard } from '../../checkpoints/document-guard.ts';
 import type { ManifestSource } from '../../deployments/write-document.ts';
 import { DocumentMissingError } from '../../documents/document-store.ts';
 import type { UpdateRepository, UpdateRow } from '../../updates/update-repository.ts';
 import { isActive } from '../../updates/update-state.ts';
 import type { KeptReplay, OpenReplays } from '../ahead/open-replays.ts';
-import type { JournalRepository } from '../journal-repository.ts';
 import type { JournalSnapshots } from '../journal-snapshots.ts';
-import { type Applied, ReplaySteps } from './replay-steps.ts';
-import { InvalidJournalError, type OpenReplay, ReplayEndedError, type ReplayRunner } from './runner/replay-runner.ts';
+import { type Applied, type ReplayParts, ReplaySteps } from './replay-steps.ts';
+import { InvalidJournalError, type OpenReplay, ReplayEndedError } from './runner/replay-runner.ts';
 import { DamagedStartError, type ReplayedDocument, type ReplayProgress } from './runner/replay-work.ts';
 
 /** A replay that has reached the end of the journal, an invalid entry or the requested limit. */
@@ -46,16 +44,7 @@ export class JournalReplayer {
   readonly #steps: ReplaySteps;
   readonly #open: OpenReplays;
 
-  constructor(parts: {
-    updates: UpdateRepository;
-    checkpoints: CheckpointRepository;
-    guard: DocumentGuard;
-    journal: JournalRepository;
-    journalSnapshots: JournalSnapshots;
-    /** For replays that would block this thread for too long. */
-    largeReplays: ReplayRunner;
-    openReplays: OpenReplays;
-  }) {
+  constructor(parts: ReplayParts & { readonly updates: UpdateRepository }) {
     this.#updates = parts.updates;
     this.#guard = parts.guard;
     this.#snapshots = parts.journalSnapshots;

@@ -33,6 +33,17 @@ export interface Applied {
   readonly bytes: number;
 }
 
+/** What a replay reads from, and what runs it. */
+export interface ReplayParts {
+  readonly checkpoints: CheckpointRepository;
+  readonly guard: DocumentGuard;
+  readonly journal: JournalRepository;
+  readonly journalSnapshots: JournalSnapshots;
+  /** For replays that would block this thread for too long. */
+  readonly largeReplays: ReplayRunner;
+  readonly openReplays: OpenReplays;
+}
+
 /** The steps of a replay that read: its start, and the pages of the journal. */
 export class ReplaySteps {
   readonly #checkpoints: CheckpointRepository;
@@ -42,15 +53,7 @@ export class ReplaySteps {
   readonly #largeReplays: ReplayRunner;
   readonly #open: OpenReplays;
 
-  constructor(parts: {
-    checkpoints: CheckpointRepository;
-    guard: DocumentGuard;
-    journal: JournalRepository;
-    journalSnapshots: JournalSnapshots;
-    /** For replays that would block this thread for too long. */
-    largeReplays: ReplayRunner;
-    openReplays: OpenReplays;
-  }) {
+  constructor(parts: ReplayParts) {
     this.#checkpoints = parts.checkpoints;
     this.#guard = parts.guard;
     this.#journal = parts.journal;
