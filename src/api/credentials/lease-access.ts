@@ -1,6 +1,7 @@
 import type { FastifyRequest, RouteOptions } from 'fastify';
 import { hashToken, sameHash, tokenForm } from '../../shared/platform/crypto/secret-token.ts';
 import { AppError, UnauthenticatedError } from '../../shared/platform/errors/errors.ts';
+import { isUuid } from '../../shared/platform/schema/uuid.ts';
 import type { UpdateParams } from '../../shared/protocol/core.ts';
 import { isLeaseLoss, LeaseLostError, leaseLostCode } from '../../shared/updates/lease.ts';
 import { isActive } from '../../shared/updates/update-state.ts';
@@ -10,13 +11,6 @@ import { credential } from '../plugins/credential.ts';
 import type { Access, Lease } from '../request.ts';
 import { LeaseCache } from '../updates/lease-cache.ts';
 import { leaseTakenAway } from '../updates/lost-lease.ts';
-
-const updateIdPattern = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
-
-/** Whether the text has the format of an update id. */
-export function isUpdateId(text: string): boolean {
-  return updateIdPattern.test(text);
-}
 
 const elsewhereMessage = 'This lease is for another update or stack than the one at this address';
 
@@ -39,7 +33,7 @@ export class LeaseAccess {
     if (token === null) throw new UnauthenticatedError('This call needs a lease: Authorization: update-token <lease>');
     const { updateId, ...ref } = request.params as UpdateParams;
     const form = tokenForm(token, 'lease-');
-    if (!isUpdateId(updateId) || form === 'faulty' || form === 'other') {
+    if (!isUuid(updateId) || form === 'faulty' || form === 'other') {
       this.#context.credentials.refuseLease(request.raw);
       throw new LeaseLostError();
     }

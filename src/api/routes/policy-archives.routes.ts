@@ -1,10 +1,10 @@
 import { Readable } from 'node:stream';
 import { Type } from 'typebox';
 import { InvalidRequestError } from '../../shared/platform/errors/errors.ts';
+import { isUuid } from '../../shared/platform/schema/uuid.ts';
 import { archiveTooLarge, maxArchiveBytes } from '../../shared/policies/policy-archives.ts';
 import { ArchiveParams, ArchiveQuery } from '../../shared/protocol/policies.ts';
 import type { ApiServices } from '../api-services.ts';
-import { isUpdateId as isUuid } from '../credentials/lease-access.ts';
 import { bodyEncoding, checkedBody, declaredBytes } from '../plugins/body.ts';
 import type { AddressQuery } from '../policies/archive-urls.ts';
 import type { RouteScope } from '../route-scope.ts';

@@ -1,5 +1,6 @@
 import { Type } from 'typebox';
 import { NotFoundError } from '../../shared/platform/errors/errors.ts';
+import { isUuid } from '../../shared/platform/schema/uuid.ts';
 import {
   ContractCreateUpdateRequest,
   ContractCreateUpdateResponse,
@@ -20,7 +21,6 @@ import {
   StartUpdateResponse,
 } from '../../shared/protocol/updates.ts';
 import type { ApiServices } from '../api-services.ts';
-import { isUpdateId } from '../credentials/lease-access.ts';
 import type { RouteScope } from '../route-scope.ts';
 import { sendChunks } from '../streamed-response.ts';
 import type { NewUpdateRequest } from '../updates/update-creation.ts';
@@ -199,6 +199,5 @@ export function newUpdate(kind: NewUpdateRequest['kind'], body: CreateUpdateRequ
 
 /** Throws NotFoundError if the text is not a valid update id. */
 export function assertUpdateId(text: string): void {
-  if (!isUpdateId(text))
-    throw new NotFoundError(`There is no update ${JSON.stringify(text.slice(0, 60))} in this stack`);
+  if (!isUuid(text)) throw new NotFoundError(`There is no update ${JSON.stringify(text.slice(0, 60))} in this stack`);
 }
