@@ -11,7 +11,7 @@ import { until } from '../support/until.ts';
 let database: TestDatabase;
 let client: pg.Client;
 let deepStack: string;
-const organizations: { id: string; name: string }[] = [];
+const organizations: { id: string; name: string; facts: string | null }[] = [];
 
 /** Ten organizations with 600 stacks each, one stack with 4,000 updates, and 2,000 running updates. */
 beforeAll(async () => {
@@ -50,7 +50,7 @@ beforeAll(async () => {
     return rows.length === 0;
   }, 'all rows are visible to all');
   organizations.push(
-    ...(await client.query<{ id: string; name: string }>('select id, name from organizations order by name')).rows,
+    ...(await client.query<(typeof organizations)[number]>('select id, name, null as facts from organizations order by name')).rows,
   );
 });
 afterAll(async () => {

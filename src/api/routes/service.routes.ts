@@ -62,9 +62,9 @@ function getUser(app: RouteScope, { users }: ApiServices): void {
       schema: { tags, summary: 'Get the owner of the token', security: apiToken, response: { 200: UserResponse } },
     },
     async ({ caller }) => {
-      const memberships = await users.listMemberships(caller.userId);
+      const memberships = await users.listMemberships(caller.tokenId);
       return {
-        id: caller.userId,
+        id: caller.userId ?? caller.tokenId,
         githubLogin: caller.login,
         name: caller.displayName || caller.login,
         email: caller.email,
@@ -90,7 +90,7 @@ function getDefaultOrganization(app: RouteScope, { users }: ApiServices): void {
       },
     },
     async ({ caller }) => {
-      const [first] = await users.listMemberships(caller.userId);
+      const [first] = await users.listMemberships(caller.tokenId);
       // On 404, the CLI uses the user's own name as the organization (pkg/backend/httpstate/stack.go).
       if (!first) throw new NotFoundError('You are not a member of any organization yet');
       return { GitHubLogin: first.name, Messages: [] };

@@ -1,6 +1,7 @@
 import { Type } from 'typebox';
 import { type Queryable, type Row, sql } from '../platform/db/sql.ts';
 import { Bytes } from '../platform/schema/standard-schema.ts';
+import { findStored, storedHashes } from './token-hash.ts';
 
 const TokenRow = Type.Object({ hash: Bytes });
 const LeaseRow = Type.Object({ updateId: Type.String(), hash: Bytes });
@@ -16,8 +17,11 @@ export function createCredentialRepository(db: Queryable) {
       const rows = await db.any(sql.rows(TokenRow)`
         /* credentials.listTokens */
         select token_hash as hash from api_tokens
-        where token_hash = any(${sql.array([...hashes], 'bytea')}) and revoked_at is null`);
-      return rows.map(({ hash }) => hash);
+        where token_hash = any(${sql.array(storedHashes(hashes), 'bytea')}) and revoked_at is null`);
+      return findStored(
+        hashes,
+        rows.map(({ hash }) => hash),
+      );
     },
 
     /** Returns those whose update has a lease with that hash, expired or not. */
