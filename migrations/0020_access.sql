@@ -307,6 +307,17 @@ end $$;
 create trigger memberships_weakened after update of role on memberships
   for each row when (new.role = 'member' and old.role = 'admin') execute function end_leases_of_member();
 
+-- Whoever joins again begins without the grants and teams of the first time.
+create function forget_member() returns trigger language plpgsql as $$
+begin
+  delete from grants where user_id = old.user_id and organization_id = old.organization_id;
+  delete from team_members where user_id = old.user_id
+    and team_id in (select id from teams where organization_id = old.organization_id);
+  return null;
+end $$;
+create trigger memberships_forgotten after delete on memberships
+  for each row execute function forget_member();
+
 -- A change of names or tags can change which grants match.
 create function stack_access_changed() returns trigger language plpgsql as $$
 declare

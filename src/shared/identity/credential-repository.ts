@@ -14,10 +14,14 @@ export function createCredentialRepository(db: Queryable) {
   return {
     /** Returns those of the hashes that belong to a token that is not revoked. */
     listTokens: async (hashes: readonly Buffer[]): Promise<readonly Buffer[]> => {
+      const stored = sql.array(storedHashes(hashes), 'bytea');
       const rows = await db.any(sql.rows(TokenRow)`
         /* credentials.listTokens */
         select token_hash as hash from api_tokens
-        where token_hash = any(${sql.array(storedHashes(hashes), 'bytea')}) and revoked_at is null`);
+        where token_hash = any(${stored}) and revoked_at is null
+        union all
+        select previous_hash from api_tokens
+        where previous_hash = any(${stored}) and revoked_at is null and previous_until > now()`);
       return findStored(
         hashes,
         rows.map(({ hash }) => hash),

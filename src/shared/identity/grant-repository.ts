@@ -99,3 +99,4 @@ export function createGrantRepository(db: Queryable) {
         update organization_access set default_permissions = ${permissions} where organization_id = ${organizationId}`),
   };
 }
+export type GrantRepository = ReturnType<typeof createGrantRepository>;

@@ -121,6 +121,13 @@ export function createIdentityRepository(db: Queryable) {
       return facts && { role: held.role, facts };
     },
 
+    /** Whether the token is valid in the organization. */
+    isTokenOf: async (tokenId: string, organizationId: string): Promise<boolean> => {
+      const { facts } = await db.one(sql.rows(FactsRow)`
+        /* identity.isTokenOf */ select token_facts(${tokenId}, ${organizationId}) as facts`);
+      return facts !== null;
+    },
+
     touchToken: (tokenId: string) =>
       // Skipped while the start of an update locks the token; the next call updates it.
       db.query(sql.nothing`

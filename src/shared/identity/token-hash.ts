@@ -9,10 +9,12 @@ function sealed(hash: Buffer): Buffer {
   return createHash('sha256').update(hash).digest();
 }
 
-/** Condition that a row `t` of api_tokens is the token with this hash. */
+/** Condition that a row `t` of api_tokens is the token with this hash, or had it before a rotation and is still known by it. */
 export function isToken(hash: Buffer) {
-  return sql.fragment`t.token_hash = any (${sql.array([hash, sealed(hash)], 'bytea')})
-    and t.is_sealed = (t.token_hash <> ${sql.binary(hash)})`;
+  const stored = sql.array([hash, sealed(hash)], 'bytea');
+  return sql.fragment`(
+    t.token_hash = any (${stored}) and t.is_sealed = (t.token_hash <> ${sql.binary(hash)})
+    or t.previous_hash = any (${stored}) and t.previous_until > now())`;
 }
 
 /** The hashes as they may be stored. */
