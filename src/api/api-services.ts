@@ -11,6 +11,7 @@ import type { SecretService } from './secrets/secret-service.ts';
 import type { StackRenaming } from './stacks/stack-renaming.ts';
 import type { StackService } from './stacks/stack-service.ts';
 import type { StateService } from './stacks/state-service.ts';
+import type { TokenService } from './tokens/token-service.ts';
 import type { HistoryService } from './updates/history-service.ts';
 import type { UpdateBeginning } from './updates/update-beginning.ts';
 import type { UpdateService } from './updates/update-service.ts';
@@ -38,6 +39,7 @@ export interface ApiServices extends BodyParts {
   readonly history: HistoryService;
   readonly events: EventService;
   readonly secrets: SecretService;
+  readonly tokens: TokenService;
   readonly submitWrite: SubmitWrite;
   /** Null unless jobs go through Redis. */
   readonly board: QueueBoard | null;

@@ -26,6 +26,7 @@ import { registerSecretRoutes } from './routes/secrets.routes.ts';
 import { registerServiceRoutes } from './routes/service.routes.ts';
 import { registerStackRoutes } from './routes/stacks.routes.ts';
 import { registerStateRoutes } from './routes/state.routes.ts';
+import { registerTokenRoutes } from './routes/tokens.routes.ts';
 import { registerUpdateRoutes } from './routes/updates.routes.ts';
 import { createFront } from './server/front.ts';
 
@@ -79,4 +80,5 @@ function registerProtocol(scope: FastifyInstance, services: ApiServices): void {
   registerJournalRoutes(routes, services);
   registerEventRoutes(routes, services);
   registerHistoryRoutes(routes, services);
+  registerTokenRoutes(routes, services);
 }

@@ -6,6 +6,7 @@ import { SecretService } from './secrets/secret-service.ts';
 import { StackRenaming } from './stacks/stack-renaming.ts';
 import { StackService } from './stacks/stack-service.ts';
 import { StateService } from './stacks/state-service.ts';
+import { TokenService } from './tokens/token-service.ts';
 import { HistoryService } from './updates/history-service.ts';
 import { UpdateBeginning } from './updates/update-beginning.ts';
 import { UpdateService } from './updates/update-service.ts';
@@ -34,6 +35,7 @@ export function createServices(context: ApiContext): ApiServices {
     history: new HistoryService(context),
     events: new EventService(context),
     secrets: new SecretService(context),
+    tokens: new TokenService(context),
     submitWrite: createSubmitWrite({ ...context, services: jobServices }),
     board,
   };

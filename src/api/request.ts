@@ -27,6 +27,8 @@ export interface Caller {
   readonly tokenId: string;
   readonly tokenKind: TokenKind;
   readonly tokenName: string | null;
+  /** Of a team's token. */
+  readonly teamName: string | null;
   /** Whether the token may do less than its owner. */
   readonly isScoped: boolean;
   readonly login: string;

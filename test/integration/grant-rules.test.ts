@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import pg from 'pg';
 import { decide, type SubjectFacts } from '../../src/shared/identity/access-decision.ts';
-import { allowedBy, deniedBy, permissions, permissionSet, usable } from '../../src/shared/identity/permissions.ts';
+import { allowedBy, deniedBy, permissionSet, permissions, usable } from '../../src/shared/identity/permissions.ts';
 import { rolePermissions, roles } from '../../src/shared/identity/roles.ts';
 import { createTestDatabase, type TestDatabase } from '../support/test-app.ts';
 
@@ -18,7 +18,8 @@ const places = projects.flatMap((project, at) =>
   stackNames.map((stack, place) => ({
     project,
     stack,
-    tags: (at + place) % 3 === 0 ? {} : { team: values[(at + place) % 2] as string, ...(place > 2 ? { env: 'x' } : {}) },
+    tags:
+      (at + place) % 3 === 0 ? {} : { team: values[(at + place) % 2] as string, ...(place > 2 ? { env: 'x' } : {}) },
   })),
 );
 
@@ -96,7 +97,15 @@ test('a token never may do more than its owner without it', () => {
 test('what is denied stays denied, whatever is allowed', () => {
   fc.assert(
     fc.property(facts, mask, fc.constantFrom(...places), (subject, permissions, place) => {
-      const denial = { deny: true, token: false, permissions, project: null, stack: null, tagName: null, tagValue: null };
+      const denial = {
+        deny: true,
+        token: false,
+        permissions,
+        project: null,
+        stack: null,
+        tagName: null,
+        tagValue: null,
+      };
       expect(decide({ ...subject, grants: [denial, ...subject.grants] }, place) & permissions).toBe(0);
     }),
   );

@@ -110,7 +110,10 @@ describe('a stack that one may not read', () => {
     ];
     for (const [method, suffix, body] of calls) {
       const ask = (stack: string) =>
-        app.call(method, `/api/stacks/${organization}/web/${stack}${suffix}`, { auth: member.auth, ...(body ? { body } : {}) });
+        app.call(method, `/api/stacks/${organization}/web/${stack}${suffix}`, {
+          auth: member.auth,
+          ...(body ? { body } : {}),
+        });
       const [hidden, missing] = [await ask('prod'), await ask('prox')];
       expect([method, suffix, hidden.status]).toEqual([method, suffix, 404]);
       expect(hidden.text).toBe(missing.text.replaceAll('prox', 'prod'));
@@ -176,7 +179,9 @@ describe('without being allowed to manage, nobody', () => {
     const decrypt = (stack: string) => statusOf(member, 'POST', `${path}/${stack}/decrypt`, json);
     await ok(app.call('POST', `${path}/dev/rename`, { auth, body: { newName: 'secret' } }));
     expect([await decrypt('dev'), await decrypt('secret')]).toEqual([200, 200]);
-    const id = await grant(app, member.organizationId, { userId: member.userId }, 'deny', ['decrypt'], { stacks: '*/secret' });
+    const id = await grant(app, member.organizationId, { userId: member.userId }, 'deny', ['decrypt'], {
+      stacks: '*/secret',
+    });
     expect([await decrypt('dev'), await decrypt('secret')]).toEqual([403, 403]);
     await createGrantRepository(app.context.db).remove(member.organizationId, id);
     expect(await decrypt('dev')).toBe(200);

@@ -3,8 +3,8 @@ import { parseStackPattern } from '../../src/shared/identity/grants.ts';
 import { allowedBy, deniedBy, type Grantable } from '../../src/shared/identity/permissions.ts';
 import { createTeamRepository } from '../../src/shared/identity/team-repository.ts';
 import { hashToken } from '../../src/shared/platform/crypto/secret-token.ts';
-import type { TestApp } from './test-app.ts';
 import { query } from './database.ts';
+import type { TestApp } from './test-app.ts';
 
 /** Somebody with a role in an organization, and their token. */
 export interface Person {
@@ -59,7 +59,12 @@ export function grant(
 }
 
 /** Creates a team with these members and returns its id. */
-export async function team(app: TestApp, organizationId: string, name: string, userIds: readonly string[]): Promise<string> {
+export async function team(
+  app: TestApp,
+  organizationId: string,
+  name: string,
+  userIds: readonly string[],
+): Promise<string> {
   const teams = createTeamRepository(app.context.db);
   const id = await teams.insert(organizationId, { name, displayName: name, description: '' });
   if (id === null) throw new Error('the team exists');

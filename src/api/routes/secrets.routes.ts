@@ -58,7 +58,11 @@ function decryptValue(app: RouteScope, services: ApiServices): void {
     },
     async (request, reply) =>
       respondFrom(services, request, reply, async (body) => {
-        const plaintexts = await services.secrets.decrypt(request.params, request.caller, await readValue(body, 'ciphertext'));
+        const plaintexts = await services.secrets.decrypt(
+          request.params,
+          request.caller,
+          await readValue(body, 'ciphertext'),
+        );
         return valueJson('plaintext', plaintexts.get(0) as Buffer);
       }),
   );

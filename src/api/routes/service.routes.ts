@@ -8,6 +8,7 @@ import {
   UserResponse,
 } from '../../shared/protocol/service.ts';
 import type { ApiServices } from '../api-services.ts';
+import type { Caller } from '../request.ts';
 import type { RouteScope } from '../route-scope.ts';
 import { apiToken } from './paths.ts';
 
@@ -72,9 +73,15 @@ function getUser(app: RouteScope, { users }: ApiServices): void {
         organizations: memberships.map(({ name }) => ({ githubLogin: name, name, avatarUrl: '' })),
         identities: [],
         siteAdmin: caller.siteAdmin,
+        ...tokenInfo(caller, memberships[0]?.name),
       };
     },
   );
+}
+
+function tokenInfo({ teamName, tokenKind, tokenName }: Caller, organization = '') {
+  if (tokenKind === 'personal') return {};
+  return { tokenInfo: { name: tokenName ?? '', organization, ...(teamName === null ? {} : { team: teamName }) } };
 }
 
 function getDefaultOrganization(app: RouteScope, { users }: ApiServices): void {

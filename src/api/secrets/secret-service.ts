@@ -49,9 +49,7 @@ export class SecretService {
   async decrypt(ref: StackRef, caller: Caller, ciphertexts: EncodedValues): Promise<Map<number, Buffer>> {
     const { cipher, encryptionKeys, identity } = this.#context;
     const organization = await identity.findOrganization(ref.organization);
-    const named = organization
-      ? await encryptionKeys.listStackIdsByName(organization.id, ref.project, ref.stack)
-      : [];
+    const named = organization ? await encryptionKeys.listStackIdsByName(organization.id, ref.project, ref.stack) : [];
     const stackIds = await this.#listDecryptable(ref, caller, named);
     const plaintexts = new Map<number, Buffer>();
     await inGroups(ciphertexts, distinctIndexes(ciphertexts), async (group, indexes) => {

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
-import { renameStack } from '../../shared/jobs/definitions.ts';
 import { hasPermission, namesOf } from '../../shared/identity/permissions.ts';
+import { renameStack } from '../../shared/jobs/definitions.ts';
 import { ForbiddenError, InvalidRequestError } from '../../shared/platform/errors/errors.ts';
 import { isSegmentName, parseQualifiedName, type StackRef } from '../../shared/stacks/names.ts';
 import { stackExists, stackNotFound } from '../../shared/stacks/stack-errors.ts';
@@ -103,7 +103,9 @@ function assertMayRename(caller: Caller, from: StackRef, to: StackRef, tags: Tag
   if (!hasPermission(after, 'write')) throw missingPermission('write', after, to);
   const gained = namesOf(after & ~before);
   if (gained.length > 0 && !hasPermission(before, 'manage'))
-    throw new ForbiddenError(`Under this name you would have the permission ${gained.join(', ')}: that needs the permission manage`);
+    throw new ForbiddenError(
+      `Under this name you would have the permission ${gained.join(', ')}: that needs the permission manage`,
+    );
 }
 
 /** Drops other path parameters. */

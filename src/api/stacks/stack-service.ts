@@ -1,6 +1,10 @@
 import { createCheckpointRepository } from '../../shared/checkpoints/checkpoint-repository.ts';
 import { bytesOf } from '../../shared/documents/byte-source.ts';
-import { createIdentityRepository, type HeldAccess, type IdentityRepository } from '../../shared/identity/identity-repository.ts';
+import {
+  createIdentityRepository,
+  type HeldAccess,
+  type IdentityRepository,
+} from '../../shared/identity/identity-repository.ts';
 import { hasPermission } from '../../shared/identity/permissions.ts';
 import { assertNoFault } from '../../shared/journal/journal-fault.ts';
 import type { Queryable } from '../../shared/platform/db/sql.ts';

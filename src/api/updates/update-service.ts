@@ -1,12 +1,12 @@
 import { JournalFaultError } from '../../shared/journal/journal-fault.ts';
 import { ConflictError, InvalidRequestError } from '../../shared/platform/errors/errors.ts';
 import type { StackRef } from '../../shared/stacks/names.ts';
+import { readTags } from '../../shared/stacks/tags.ts';
 import { reclaimStack } from '../../shared/states/reclaim-stack.ts';
 import { isLeaseLoss, LeaseLostError } from '../../shared/updates/lease.ts';
 import { noteEnded } from '../../shared/updates/lost-leases.ts';
 import { endUpdate, lockUpdate } from '../../shared/updates/update-closer.ts';
 import type { EndStatus } from '../../shared/updates/update-state.ts';
-import { readTags } from '../../shared/stacks/tags.ts';
 import { assertPermission } from '../access/stack-access.ts';
 import type { ApiContext } from '../api-context.ts';
 import type { Caller, Dialect, Lease } from '../request.ts';

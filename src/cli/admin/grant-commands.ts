@@ -26,7 +26,9 @@ export function addGrantCommands(admin: Command, open: OpenSession): void {
   for (const effect of ['allow', 'deny'] as const) {
     grant
       .command(effect)
-      .description(`${effect} permissions: ${grantable.join(', ')}${effect === 'deny' ? '; wins over everything that allows' : ''}`)
+      .description(
+        `${effect} permissions: ${grantable.join(', ')}${effect === 'deny' ? '; wins over everything that allows' : ''}`,
+      )
       .argument('<permissions...>')
       .requiredOption(...organizationOption)
       .option('--stacks <pattern>', 'project/stack, in which * stands for any characters (default: */*)')
@@ -34,7 +36,9 @@ export function addGrantCommands(admin: Command, open: OpenSession): void {
       .option('--user <login>', 'to a member of the organization')
       .option('--team <team>', 'to a team')
       .option('--token <id>', 'to a token')
-      .action(changeAction(open, (work: Work, names: string[], given: GrantOptions) => addGrant(work, effect, names, given)));
+      .action(
+        changeAction(open, (work: Work, names: string[], given: GrantOptions) => addGrant(work, effect, names, given)),
+      );
   }
   grant
     .command('remove')
@@ -109,7 +113,8 @@ async function removeGrant(work: Work, id: string, given: InOrganization): Promi
 async function setDefaults(work: Work, names: readonly string[], given: InOrganization): Promise<void> {
   const organization = await findOrganization(work.identity, given.organization);
   const [only] = names.length === 1 ? names : [];
-  const permissions = only === 'roles' ? null : only === 'none' ? noPermissions : allowedBy(orRefused(() => parsePermissions(names)));
+  const permissions =
+    only === 'roles' ? null : only === 'none' ? noPermissions : allowedBy(orRefused(() => parsePermissions(names)));
   await work.grants.setDefaults(organization.id, permissions);
   work.say(`Roles below admin give ${describeDefaults(permissions)}.`);
 }
@@ -119,9 +124,11 @@ async function listGrants({ grants, identity, say }: Work, given: InOrganization
   const { defaultPermissions } = await grants.findDefaults(organization.id);
   say(`Roles below admin give ${describeDefaults(defaultPermissions)}.`);
   for (const each of await grants.list(organization.id)) {
-    const subject = each.user !== null ? `user ${each.user}` : each.team !== null ? `team ${each.team}` : `token ${each.token}`;
+    const subject =
+      each.user !== null ? `user ${each.user}` : each.team !== null ? `team ${each.team}` : `token ${each.token}`;
     const stacks = formatStackPattern({ project: each.projectPattern, stack: each.stackPattern });
-    const tag = each.tagName === null ? '' : `  tag ${each.tagName}${each.tagValue === null ? '' : `=${each.tagValue}`}`;
+    const tag =
+      each.tagName === null ? '' : `  tag ${each.tagName}${each.tagValue === null ? '' : `=${each.tagValue}`}`;
     say(`${each.id}  ${each.effect} ${namesOf(each.permissions).join(',')}  ${stacks}${tag}  ${subject}`);
   }
 }

@@ -13,7 +13,11 @@ export async function findUser(people: PeopleRepository, login: string): Promise
   return user;
 }
 
-export async function findTeam({ identity, teams }: Pick<Work, 'identity' | 'teams'>, organizationName: string, name: string) {
+export async function findTeam(
+  { identity, teams }: Pick<Work, 'identity' | 'teams'>,
+  organizationName: string,
+  name: string,
+) {
   const organization = await findOrganization(identity, organizationName);
   const team = await teams.find(organization.id, name);
   if (!team) throw refused(`there is no team ${JSON.stringify(name)} in ${organization.name}`);

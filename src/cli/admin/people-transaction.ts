@@ -3,6 +3,7 @@ import { createGrantRepository, type GrantRepository } from '../../shared/identi
 import { createIdentityRepository, type IdentityRepository } from '../../shared/identity/identity-repository.ts';
 import { createPeopleRepository, type PeopleRepository } from '../../shared/identity/people-repository.ts';
 import { createTeamRepository, type TeamRepository } from '../../shared/identity/team-repository.ts';
+import { createTokenRepository, type TokenRepository } from '../../shared/identity/token-repository.ts';
 import type { Database } from '../../shared/platform/db/database.ts';
 import { describeLoss } from '../../shared/updates/lease.ts';
 import { endLostUpdates } from '../../shared/updates/lost-leases.ts';
@@ -15,6 +16,7 @@ export interface Work {
   readonly people: PeopleRepository;
   readonly teams: TeamRepository;
   readonly grants: GrantRepository;
+  readonly tokens: TokenRepository;
   /** Prints a line to stdout after the commit. */
   say(line: string): void;
 }
@@ -74,6 +76,7 @@ async function runInTransaction(
       people,
       teams: createTeamRepository(tx),
       grants: createGrantRepository(tx),
+      tokens: createTokenRepository(tx),
       say: (line) => void lines.push(line),
     });
     return lines;

@@ -55,7 +55,10 @@ export function decide(subject: SubjectFacts, stack: StackFacts): PermissionSet 
   return usable(ofOwner & ofToken & ~denied);
 }
 
-function namesMatch(pattern: { project: string | null; stack: string | null }, { project, stack }: StackFacts): boolean {
+function namesMatch(
+  pattern: { project: string | null; stack: string | null },
+  { project, stack }: StackFacts,
+): boolean {
   return nameMatches(pattern.project, project) && nameMatches(pattern.stack, stack);
 }
 

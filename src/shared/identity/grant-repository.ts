@@ -26,10 +26,7 @@ const IdRow = Type.Object({ id: Type.String() });
 const DefaultsRow = Type.Object({ defaultPermissions: Nullable(Type.Integer()), isRestricted: Type.Boolean() });
 
 /** To whom a grant is given. */
-export type GrantSubject =
-  | { readonly userId: string }
-  | { readonly teamId: string }
-  | { readonly tokenId: string };
+export type GrantSubject = { readonly userId: string } | { readonly teamId: string } | { readonly tokenId: string };
 
 export interface NewGrant {
   readonly organizationId: string;

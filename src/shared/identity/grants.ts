@@ -15,7 +15,9 @@ export interface StackPattern {
 export function parseStackPattern(text: string): StackPattern {
   const [project, stack, ...rest] = text.split('/');
   if (project === undefined || stack === undefined || rest.length > 0)
-    throw new InvalidRequestError(`${JSON.stringify(text.slice(0, 300))} is not of the form project/stack, such as web/prod-* or */*`);
+    throw new InvalidRequestError(
+      `${JSON.stringify(text.slice(0, 300))} is not of the form project/stack, such as web/prod-* or */*`,
+    );
   return { project: toPattern(project), stack: toPattern(stack) };
 }
 

@@ -52,6 +52,10 @@ export function createTeamRepository(db: Queryable) {
       return result.rowCount > 0;
     },
 
+    isAdmin: (teamId: string, userId: string) =>
+      db.exists(sql.rows(IdRow)`
+        /* teams.isAdmin */ select team_id as id from team_members where team_id = ${teamId} and user_id = ${userId} and is_admin`),
+
     /** Members of all teams of the organization. */
     listMembers: (organizationId: string) =>
       db.any(sql.rows(TeamMemberRow)`

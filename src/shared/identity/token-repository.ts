@@ -43,7 +43,10 @@ export type TokenOwner =
   | { readonly kind: 'service'; readonly organizationId: string };
 
 /** Tokens as far as a list or a change may reach. */
-export type TokenReach = { readonly userId: string } | { readonly teamId: string } | { readonly organizationId: string };
+export type TokenReach =
+  | { readonly userId: string }
+  | { readonly teamId: string }
+  | { readonly organizationId: string };
 
 export interface NewToken {
   readonly owner: TokenOwner;
@@ -123,7 +126,9 @@ export function createTokenRepository(db: Queryable) {
         where t.id = ${id} and ${reach === null ? sql.fragment`true` : within(reach)} and ${isValid} and t.listed_in is null
         returning t.id, t.expires_at as "expiresAt", t.previous_until as "previousUntil"`);
       if (row && overlapSeconds === 0)
-        await db.query(sql.nothing`/* tokens.endLeases */ select end_leases(array[${id}::uuid], null, 'token-revoked')`);
+        await db.query(
+          sql.nothing`/* tokens.endLeases */ select end_leases(array[${id}::uuid], null, 'token-revoked')`,
+        );
       return row;
     },
 
