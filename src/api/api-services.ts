@@ -6,6 +6,7 @@ import type { Quotas } from '../shared/quotas/quota-service.ts';
 import type { CredentialGuard } from './credentials/credential-guard.ts';
 import type { LeaseAccess } from './credentials/lease-access.ts';
 import type { EventService } from './events/event-service.ts';
+import type { MemberService } from './members/member-service.ts';
 import type { BodyParts } from './plugins/body.ts';
 import type { SecretService } from './secrets/secret-service.ts';
 import type { StackRenaming } from './stacks/stack-renaming.ts';
@@ -39,6 +40,7 @@ export interface ApiServices extends BodyParts {
   readonly history: HistoryService;
   readonly events: EventService;
   readonly secrets: SecretService;
+  readonly members: MemberService;
   readonly tokens: TokenService;
   readonly submitWrite: SubmitWrite;
   /** Null unless jobs go through Redis. */

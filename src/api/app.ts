@@ -21,6 +21,7 @@ import { registerEventRoutes } from './routes/events.routes.ts';
 import { registerHealthRoutes } from './routes/health.routes.ts';
 import { registerHistoryRoutes } from './routes/history.routes.ts';
 import { registerJournalRoutes } from './routes/journal.routes.ts';
+import { registerMemberRoutes } from './routes/members.routes.ts';
 import { registerQueueRoutes } from './routes/queues.routes.ts';
 import { registerSecretRoutes } from './routes/secrets.routes.ts';
 import { registerServiceRoutes } from './routes/service.routes.ts';
@@ -80,5 +81,6 @@ function registerProtocol(scope: FastifyInstance, services: ApiServices): void {
   registerJournalRoutes(routes, services);
   registerEventRoutes(routes, services);
   registerHistoryRoutes(routes, services);
+  registerMemberRoutes(routes, services);
   registerTokenRoutes(routes, services);
 }

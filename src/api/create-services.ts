@@ -2,6 +2,7 @@ import type { ApiContext } from './api-context.ts';
 import type { ApiServices } from './api-services.ts';
 import { LeaseAccess } from './credentials/lease-access.ts';
 import { EventService } from './events/event-service.ts';
+import { MemberService } from './members/member-service.ts';
 import { SecretService } from './secrets/secret-service.ts';
 import { StackRenaming } from './stacks/stack-renaming.ts';
 import { StackService } from './stacks/stack-service.ts';
@@ -35,6 +36,7 @@ export function createServices(context: ApiContext): ApiServices {
     history: new HistoryService(context),
     events: new EventService(context),
     secrets: new SecretService(context),
+    members: new MemberService(context),
     tokens: new TokenService(context),
     submitWrite: createSubmitWrite({ ...context, services: jobServices }),
     board,

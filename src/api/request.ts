@@ -1,8 +1,8 @@
 import type { TSchema } from 'typebox';
 import type { SubjectFacts } from '../shared/identity/access-decision.ts';
-import type { TokenKind } from '../shared/identity/identity-repository.ts';
 import type { Permission } from '../shared/identity/permissions.ts';
 import type { Role } from '../shared/identity/roles.ts';
+import type { TokenKind } from '../shared/identity/token-kinds.ts';
 import type { CachedLease } from './updates/lease-cache.ts';
 
 /**

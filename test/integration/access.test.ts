@@ -24,6 +24,9 @@ const expected: Record<string, 'public' | 'user' | 'own' | 'viewer' | 'member' |
   'POST /api/user/tokens': 'user',
   'DELETE /api/user/tokens/:tokenId': 'own',
   'POST /api/user/tokens/:tokenId/rotate': 'own',
+  [`GET ${O}/members`]: 'viewer',
+  [`PATCH ${O}/members/:login`]: 'admin',
+  [`DELETE ${O}/members/:login`]: 'admin',
   [`GET ${O}/tokens`]: 'admin',
   [`POST ${O}/tokens`]: 'admin',
   [`DELETE ${O}/tokens/:tokenId`]: 'admin',
@@ -80,6 +83,7 @@ const bodies: Record<string, object> = {
   [`POST ${S}/batch-encrypt`]: { plaintexts: [] },
   [`POST ${S}/batch-decrypt`]: { ciphertexts: [] },
   [`POST ${U}/complete`]: { status: 'succeeded' },
+  [`PATCH ${O}/members/:login`]: { role: 'viewer' },
 };
 
 const app = testApp();
@@ -114,6 +118,7 @@ function request(
     .replace(':stackVersion', '999')
     .replace(':stack', own.stack)
     .replace(':updateId', ids.update ?? updateId)
+    .replace(':login', 'nobody')
     .replace(':team', 'nobody')
     .replace(':tokenId', '00000000-0000-4000-8000-000000000000');
   const body = method === 'GET' || method === 'HEAD' || method === 'DELETE' ? undefined : (bodies[route] ?? {});

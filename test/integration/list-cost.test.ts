@@ -1,5 +1,7 @@
+import { createHash } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import pg from 'pg';
+import { createIdentityRepository } from '../../src/shared/identity/identity-repository.ts';
 import type { Queryable } from '../../src/shared/platform/db/sql.ts';
 import { createStackListRepository, type StackFilter } from '../../src/shared/stacks/stack-list-repository.ts';
 import { createHistoryRepository } from '../../src/shared/updates/history-repository.ts';
@@ -127,6 +129,24 @@ describe('a page of the history reads what it returns', () => {
     );
     expect(plan).toMatchObject({ returned: 3, read: 3 });
   });
+});
+
+test('the holder of a token is found among many, without grants that do not concern them', async () => {
+  await client.query(`with u as (insert into users (login) select 'user-' || n from generate_series(1, 2000) n returning id, login),
+      m as (insert into memberships (organization_id, user_id, role) select o.id, u.id, 'viewer' from organizations o, u
+        where o.name = 'org-1'),
+      g as (insert into grants (organization_id, effect, permissions, stack_pattern, user_id)
+        select o.id, 'allow', 1, 'stack-0*', u.id from organizations o, u where o.name = 'org-1')
+    insert into api_tokens (user_id, token_hash) select id, sha256(login::bytea) from u`);
+  await client.query('analyze users, memberships, grants, api_tokens');
+  const hash = createHash('sha256').update('user-77').digest();
+  const plan = await planOf((db) =>
+    createIdentityRepository(db).findCaller(hash, { organization: 'org-1', project: 'project-07', stack: 'stack-03' }),
+  );
+  expect(plan.returned).toBe(1);
+  expect(plan.read).toBeLessThanOrEqual(20);
+  // Of the statement, and of the function that collects the grants: a few searches in indexes.
+  expect(plan.pages).toBeLessThanOrEqual(150);
 });
 
 describe('a sweep reads no update whose lease is alive', () => {

@@ -73,6 +73,7 @@ function createStack(app: RouteScope, services: ApiServices): void {
         return stacks.create(caller, {
           ref: { ...params, stack: request.stackName },
           tags: parseTags(request.tags ?? {}),
+          teams: request.teams ?? [],
           state,
         });
       })().finally(release);

@@ -27,6 +27,7 @@ import { StackBusyError } from '../../shared/updates/admitted-changes.ts';
 import { createUpdateRepository } from '../../shared/updates/update-repository.ts';
 import { missingPermission, permissionsOn } from '../access/stack-access.ts';
 import { assertMayChangeTags } from '../access/tag-changes.ts';
+import { grantToTeams } from '../access/team-grants.ts';
 import type { ApiContext } from '../api-context.ts';
 import type { Caller } from '../request.ts';
 import type { UpdateService } from '../updates/update-service.ts';
@@ -35,6 +36,8 @@ import { readStackView, type StackView } from './stack-view.ts';
 export interface NewStack {
   readonly ref: StackRef;
   readonly tags: Tags;
+  /** Names of teams that are to update the stack. */
+  readonly teams: readonly string[];
   /** The initial deployment document, or null. */
   readonly state: Buffer | null;
 }
@@ -98,6 +101,7 @@ export class StackService {
           tags: JSON.stringify(stack.tags),
         });
         if (state) await recordInitialState(tx, id, state);
+        await grantToTeams(tx, caller, organization.id, stack);
         const created = await stacks.lockById(id);
         if (!created) throw stackNotFound(ref);
         return created;

@@ -4,10 +4,7 @@ import { Nullable } from '../platform/schema/standard-schema.ts';
 import { SubjectFacts } from './access-decision.ts';
 import { Role } from './roles.ts';
 import { isToken } from './token-hash.ts';
-
-export const tokenKinds = ['personal', 'team', 'organization', 'service'] as const;
-export const TokenKind = Type.Union(tokenKinds.map((kind) => Type.Literal(kind)));
-export type TokenKind = (typeof tokenKinds)[number];
+import { TokenKind } from './token-kinds.ts';
 
 const CallerRow = Type.Object({
   /** Null if the token belongs to a team or an organization. */

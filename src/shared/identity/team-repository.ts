@@ -52,6 +52,10 @@ export function createTeamRepository(db: Queryable) {
       return result.rowCount > 0;
     },
 
+    isMember: (teamId: string, userId: string) =>
+      db.exists(sql.rows(IdRow)`
+        /* teams.isMember */ select team_id as id from team_members where team_id = ${teamId} and user_id = ${userId}`),
+
     isAdmin: (teamId: string, userId: string) =>
       db.exists(sql.rows(IdRow)`
         /* teams.isAdmin */ select team_id as id from team_members where team_id = ${teamId} and user_id = ${userId} and is_admin`),

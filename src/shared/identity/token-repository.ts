@@ -1,8 +1,8 @@
 import { Type } from 'typebox';
 import { type Queryable, type Row, sql } from '../platform/db/sql.ts';
 import { Nullable, Timestamp } from '../platform/schema/standard-schema.ts';
-import { TokenKind } from './identity-repository.ts';
 import { Role } from './roles.ts';
+import { TokenKind } from './token-kinds.ts';
 import { TokenScope } from './token-scopes.ts';
 
 const TokenRow = Type.Object({
@@ -33,7 +33,6 @@ const AffectedRow = Type.Object({
   newExpiresAt: Timestamp,
   ends: Type.Boolean(),
 });
-export type AffectedToken = Row<typeof AffectedRow>;
 
 /** To whom a token belongs. */
 export type TokenOwner =

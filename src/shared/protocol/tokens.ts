@@ -4,7 +4,7 @@ const Scope = Type.Object({ permissions: Type.Array(Type.String()), stacks: Type
 
 /** Times are seconds since 1970; 0: never. */
 export const CreateTokenRequest = Type.Object({
-  name: Type.Optional(Type.String()),
+  name: Type.Optional(Type.String({ pattern: '^[a-zA-Z0-9][a-zA-Z0-9_.:@ -]{0,99}$' })),
   description: Type.Optional(Type.String()),
   expires: Type.Optional(Type.Integer({ minimum: 0, maximum: 253_402_300_799 })),
   admin: Type.Optional(Type.Boolean()),
