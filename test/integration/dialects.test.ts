@@ -7,9 +7,9 @@ import {
   dialectNames,
   dialects,
   dialectTable,
-  withoutDialects,
   document,
   type Scene,
+  withoutDialects,
 } from '../support/dialect-table.ts';
 import { listRoutes } from '../support/routes.ts';
 import { createStack, ok, startUpdate } from '../support/state.ts';

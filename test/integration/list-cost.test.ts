@@ -52,7 +52,11 @@ beforeAll(async () => {
     return rows.length === 0;
   }, 'all rows are visible to all');
   organizations.push(
-    ...(await client.query<(typeof organizations)[number]>('select id, name, null as facts from organizations order by name')).rows,
+    ...(
+      await client.query<(typeof organizations)[number]>(
+        'select id, name, null as facts from organizations order by name',
+      )
+    ).rows,
   );
 });
 afterAll(async () => {
@@ -136,17 +140,21 @@ test('the holder of a token is found among many, without grants that do not conc
       m as (insert into memberships (organization_id, user_id, role) select o.id, u.id, 'viewer' from organizations o, u
         where o.name = 'org-1'),
       g as (insert into grants (organization_id, effect, permissions, stack_pattern, user_id)
-        select o.id, 'allow', 1, 'stack-0*', u.id from organizations o, u where o.name = 'org-1')
+        select o.id, 'allow', 1, 'stack-0*', u.id from organizations o, u, generate_series(1, 4) where o.name = 'org-1')
     insert into api_tokens (user_id, token_hash) select id, sha256(login::bytea) from u`);
   await client.query('analyze users, memberships, grants, api_tokens');
   const hash = createHash('sha256').update('user-77').digest();
-  const plan = await planOf((db) =>
-    createIdentityRepository(db).findCaller(hash, { organization: 'org-1', project: 'project-07', stack: 'stack-03' }),
-  );
+  const find = () =>
+    planOf((db) =>
+      createIdentityRepository(db).findCaller(hash, { organization: 'org-1', project: 'project-07', stack: 'stack-03' }),
+    );
+  // The first call of a function in a session reads the catalog.
+  await find();
+  const plan = await find();
   expect(plan.returned).toBe(1);
   expect(plan.read).toBeLessThanOrEqual(20);
-  // Of the statement, and of the function that collects the grants: a few searches in indexes.
-  expect(plan.pages).toBeLessThanOrEqual(150);
+  // Pages of the function that collects the grants count, too: all grants of the organization have more.
+  expect(plan.pages).toBeLessThanOrEqual(60);
 });
 
 describe('a sweep reads no update whose lease is alive', () => {

@@ -171,8 +171,16 @@ describe('generated calls are answered as the API description says', () => {
         const parameters = { 'path.organization': organization, 'path.team': 'blue' };
         return [
           { operations: `${pattern}$`, auth, parameters },
-          { operations: `^DELETE .*${pattern}/`, auth, parameters: { ...parameters, 'path.tokenId': await made('gone') } },
-          { operations: `${pattern}/.*/rotate$`, auth, parameters: { ...parameters, 'path.tokenId': await made('kept') } },
+          {
+            operations: `^DELETE .*${pattern}/`,
+            auth,
+            parameters: { ...parameters, 'path.tokenId': await made('gone') },
+          },
+          {
+            operations: `${pattern}/.*/rotate$`,
+            auth,
+            parameters: { ...parameters, 'path.tokenId': await made('kept') },
+          },
         ];
       }),
     );

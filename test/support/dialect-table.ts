@@ -42,7 +42,11 @@ export interface DialectRow {
 const S = '/api/stacks/:organization/:project/:stack';
 const U = `${S}/:kind(^(?:update|preview|refresh|destroy)$)/:updateId`;
 
-const tokenPlaces = ['/api/user/tokens', '/api/orgs/:organization/tokens', '/api/orgs/:organization/teams/:team/tokens'];
+const tokenPlaces = [
+  '/api/user/tokens',
+  '/api/orgs/:organization/tokens',
+  '/api/orgs/:organization/teams/:team/tokens',
+];
 
 /** Routes of people and tokens: their requests and responses have no dialects. Other tests call them. */
 export const withoutDialects: readonly string[] = [
