@@ -64,7 +64,8 @@ beforeAll(async () => {
   stack = await createStack(app);
   elsewhere = await createStack(app);
   const { organization } = stack;
-  const at = { stacks: `${stack.project}/${stack.stack}` };
+  // The new name of a rename, too.
+  const at = { stacks: `${stack.project}/*` };
   for (const role of ['viewer', 'member', 'admin'] as const)
     subjects[`role ${role}`] = { auth: (await person(app, organization, role)).auth, held: rolePermissions[role] };
   for (const name of grantable) {
