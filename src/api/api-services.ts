@@ -6,6 +6,7 @@ import type { Quotas } from '../shared/quotas/quota-service.ts';
 import type { CredentialGuard } from './credentials/credential-guard.ts';
 import type { LeaseAccess } from './credentials/lease-access.ts';
 import type { EventService } from './events/event-service.ts';
+import type { MemberService } from './members/member-service.ts';
 import type { BodyParts } from './plugins/body.ts';
 import type { PolicyGroupService } from './policies/policy-group-service.ts';
 import type { PolicyPackService } from './policies/policy-pack-service.ts';
@@ -13,6 +14,7 @@ import type { SecretService } from './secrets/secret-service.ts';
 import type { StackRenaming } from './stacks/stack-renaming.ts';
 import type { StackService } from './stacks/stack-service.ts';
 import type { StateService } from './stacks/state-service.ts';
+import type { TokenService } from './tokens/token-service.ts';
 import type { HistoryService } from './updates/history-service.ts';
 import type { UpdateBeginning } from './updates/update-beginning.ts';
 import type { UpdateService } from './updates/update-service.ts';
@@ -42,6 +44,8 @@ export interface ApiServices extends BodyParts {
   readonly secrets: SecretService;
   readonly policyPacks: PolicyPackService;
   readonly policyGroups: PolicyGroupService;
+  readonly members: MemberService;
+  readonly tokens: TokenService;
   readonly submitWrite: SubmitWrite;
   /** Null unless jobs go through Redis. */
   readonly board: QueueBoard | null;

@@ -22,6 +22,7 @@ import { registerEventRoutes } from './routes/events.routes.ts';
 import { registerHealthRoutes } from './routes/health.routes.ts';
 import { registerHistoryRoutes } from './routes/history.routes.ts';
 import { registerJournalRoutes } from './routes/journal.routes.ts';
+import { registerMemberRoutes } from './routes/members.routes.ts';
 import { registerPolicyRoutes } from './routes/policies.routes.ts';
 import { registerPolicyArchiveRoutes } from './routes/policy-archives.routes.ts';
 import { registerPolicyGroupRoutes } from './routes/policy-groups.routes.ts';
@@ -30,6 +31,7 @@ import { registerSecretRoutes } from './routes/secrets.routes.ts';
 import { registerServiceRoutes } from './routes/service.routes.ts';
 import { registerStackRoutes } from './routes/stacks.routes.ts';
 import { registerStateRoutes } from './routes/state.routes.ts';
+import { registerTokenRoutes } from './routes/tokens.routes.ts';
 import { registerUpdateRoutes } from './routes/updates.routes.ts';
 import { createFront } from './server/front.ts';
 
@@ -87,4 +89,6 @@ function registerProtocol(scope: FastifyInstance, services: ApiServices): void {
   registerHistoryRoutes(routes, services);
   registerPolicyRoutes(routes, services);
   registerPolicyGroupRoutes(routes, services);
+  registerMemberRoutes(routes, services);
+  registerTokenRoutes(routes, services);
 }

@@ -10,7 +10,7 @@ import { updateKinds } from './routes/paths.ts';
 const errorResponses: Readonly<Record<string, string>> = {
   400: 'The request is malformed, or it cannot be carried out',
   401: 'No valid token',
-  403: 'The role is too low, or the lease is no longer valid',
+  403: 'A permission is missing, or the lease is no longer valid',
   404: 'Not found, or not visible to the caller',
   409: 'The state of the stack or update does not allow it',
   413: 'The body is too large, as sent or decompressed',
@@ -129,7 +129,7 @@ function errorStatusesOf(schema: RouteSchema, url: string, config: FastifyContex
     statuses.add('400').add('5XX');
     if (!anyAccept) statuses.add('415');
     if (access.kind !== 'public') statuses.add('401');
-    if (access.kind === 'organization' || access.kind === 'lease') statuses.add('403');
+    if (access.kind !== 'public' && access.kind !== 'user') statuses.add('403');
     if (url.includes(':')) statuses.add('404').add('414');
     if (body === 'payload' || schema.body) statuses.add('413');
   }

@@ -6,6 +6,7 @@ import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals
 import { stackPath } from '../../src/api/routes/paths.ts';
 import { CommandFailedError, ToolUnavailableError } from '../../testkit/toolchain/command.ts';
 import { ensureToolchain } from '../../testkit/toolchain/toolchain.ts';
+import { person, team } from '../support/grants.ts';
 import { createStack, ok, startUpdate, type TestStack } from '../support/state.ts';
 import { cliAccept, createTestApp, type TestApp } from '../support/test-app.ts';
 import { settled, WireServer } from '../support/wire.ts';
@@ -154,6 +155,36 @@ describe('generated calls are answered as the API description says', () => {
     const endingUpdate = await startUpdate(app, ending);
     const cancelled = await named('cancelled');
     const cancelledUpdate = await startUpdate(app, cancelled);
+    const { organization } = idle;
+    const leaving = await person(app, organization, 'viewer');
+    const staying = await person(app, organization, 'viewer');
+    await team(app, staying.organizationId, 'blue', []);
+    const ofTokens = [
+      ['/api/user/tokens', '/user/tokens'],
+      [`/api/orgs/${organization}/tokens`, '/orgs/\\{organization\\}/tokens'],
+      [`/api/orgs/${organization}/teams/blue/tokens`, '/teams/\\{team\\}/tokens'],
+    ] as const;
+    const tokenAims = await Promise.all(
+      ofTokens.map(async ([place, pattern]): Promise<Aim[]> => {
+        const made = async (name: string) =>
+          (await ok(app.call('POST', place, { auth, body: { name } }))).json.id as string;
+        const parameters = { 'path.organization': organization, 'path.team': 'blue' };
+        return [
+          { operations: `${pattern}$`, auth, parameters },
+          {
+            operations: `^DELETE .*${pattern}/`,
+            auth,
+            parameters: { ...parameters, 'path.tokenId': await made('gone') },
+          },
+          {
+            operations: `${pattern}/.*/rotate$`,
+            auth,
+            parameters: { ...parameters, 'path.tokenId': await made('kept') },
+          },
+        ];
+      }),
+    );
+    const member = (login: string) => ({ 'path.organization': organization, 'path.login': login });
     const update = (stack: TestStack, id: string) => at(stack, { 'path.updateId': id, 'path.kind': 'update' });
     await expectConforming([
       { auth, parameters: at(idle, { 'path.updateId': plainUpdate.id, 'path.kind': 'update' }) },
@@ -168,6 +199,9 @@ describe('generated calls are answered as the API description says', () => {
       { operations: '/journalentries$', auth: journalUpdate.lease, parameters: update(journal, journalUpdate.id) },
       { operations: '/complete$', auth: endingUpdate.lease, parameters: update(ending, endingUpdate.id) },
       { operations: '/cancel$', auth, parameters: update(cancelled, cancelledUpdate.id) },
+      ...tokenAims.flat(),
+      { operations: '^PATCH .*/members/', auth, parameters: member(staying.login) },
+      { operations: '^DELETE .*/members/', auth, parameters: member(leaving.login) },
       { operations: '/rename$', auth, parameters: at(await named('renamed')) },
       { operations: '^DELETE .*/\\{stack\\}$', auth, parameters: at(await named('deleted')) },
       { operations: '/(update|refresh|destroy)$', auth, parameters: at(await named('busy')) },

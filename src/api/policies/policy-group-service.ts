@@ -45,11 +45,13 @@ export class PolicyGroupService {
     return this.#groups.list(organization);
   }
 
-  /** Throws NotFoundError. */
-  async get(organization: string, name: string): Promise<PolicyGroupView> {
+  /** With those of its stacks that the caller may read; for whoever manages groups, with all. Throws NotFoundError. */
+  async get(organization: string, caller: Caller, name: string): Promise<PolicyGroupView> {
     const group = await this.#groups.find(organization, name);
     if (!group) throw groupNotFound(organization, name);
-    return { group, stacks: await this.#groups.listStacks(group.id), packs: await this.#groups.listPacks(group.id) };
+    const facts = caller.role === 'admin' && !caller.isScoped ? null : caller.facts;
+    const stacks = await this.#groups.listStacks(group.id, facts);
+    return { group, stacks, packs: await this.#groups.listPacks(group.id) };
   }
 
   /** Throws InvalidRequestError for groups of another product, and ConflictError if the name is taken. */

@@ -12,7 +12,8 @@ export function registerBeginUpdateRoute(app: RouteScope, { beginning, policyPac
     `${stackPath}/begin-update`,
     {
       config: {
-        access: { kind: 'organization', role: 'member' },
+        // The service asks for more unless it is a preview.
+        access: { kind: 'stack', permission: 'preview' },
         described: { responses: { 200: BeginUpdateResponse }, errorStatuses: [409] },
       },
       schema: {

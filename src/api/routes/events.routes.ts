@@ -46,7 +46,7 @@ function listEvents(app: RouteScope, { events }: ApiServices): void {
     `${updatePath}/events`,
     {
       config: {
-        access: { kind: 'organization', role: 'viewer' },
+        access: { kind: 'stack', permission: 'read' },
         described: { responses: { 200: Type.Union([EventsResponse, ContractEventsResponse]) } },
       },
       schema: {

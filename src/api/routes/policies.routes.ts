@@ -13,9 +13,9 @@ import type { RouteScope } from '../route-scope.ts';
 import { apiToken, policyPacksPath } from './paths.ts';
 
 const tags = ['policies'];
-const viewer = { access: { kind: 'organization', role: 'viewer' } } as const;
+const read = { access: { kind: 'organization', permission: 'read' } } as const;
 /** A pack is a program that runs on the machines of everybody who updates a stack. */
-const admin = { access: { kind: 'organization', role: 'admin' } } as const;
+const manage = { access: { kind: 'organization', permission: 'manage' } } as const;
 const versionPath = `${policyPacksPath}/:pack/versions/:versionTag`;
 
 /** Policy packs of an organization: publishing, listing and removing them. */
@@ -32,7 +32,7 @@ function beginVersion(app: RouteScope, { policyPacks }: ApiServices): void {
   app.post(
     policyPacksPath,
     {
-      config: { ...admin, described: { errorStatuses: [409] } },
+      config: { ...manage, described: { errorStatuses: [409] } },
       schema: {
         tags,
         summary: 'Begin a version of a policy pack, whose archive is then uploaded',
@@ -53,7 +53,7 @@ function publishVersion(app: RouteScope, { policyPacks }: ApiServices): void {
   app.post(
     `${versionPath}/complete`,
     {
-      config: { ...admin, described: { errorStatuses: [409] } },
+      config: { ...manage, described: { errorStatuses: [409] } },
       schema: {
         tags,
         summary: 'Publish a version of a policy pack whose archive was uploaded',
@@ -73,7 +73,7 @@ function listPacks(app: RouteScope, { policyPacks }: ApiServices): void {
   app.get(
     policyPacksPath,
     {
-      config: viewer,
+      config: read,
       schema: {
         tags,
         summary: 'List policy packs',
@@ -90,7 +90,7 @@ function getSchema(app: RouteScope, { policyPacks }: ApiServices): void {
   app.get(
     `${versionPath}/schema`,
     {
-      config: viewer,
+      config: read,
       schema: {
         tags,
         summary: 'Get the schemas of the configuration of a policy pack, by policy',
@@ -109,7 +109,7 @@ function removePack(app: RouteScope, { policyPacks }: ApiServices): void {
   app.delete(
     `${policyPacksPath}/:pack`,
     {
-      config: { ...admin, described: { errorStatuses: [409] } },
+      config: { ...manage, described: { errorStatuses: [409] } },
       schema: {
         tags,
         summary: 'Remove all versions of a policy pack',
@@ -129,7 +129,7 @@ function removeVersion(app: RouteScope, { policyPacks }: ApiServices): void {
   app.delete(
     versionPath,
     {
-      config: { ...admin, described: { errorStatuses: [409] } },
+      config: { ...manage, described: { errorStatuses: [409] } },
       schema: {
         tags,
         summary: 'Remove a version of a policy pack',

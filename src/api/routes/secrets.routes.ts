@@ -20,9 +20,10 @@ import { sendChunks } from '../streamed-response.ts';
 import { apiToken, stackPath } from './paths.ts';
 
 const common = { tags: ['secrets'], security: apiToken, params: StackParams };
-const member = { access: { kind: 'organization', role: 'member' } } as const;
-/** `pulumi stack` and `stack output` decrypt, so viewers of a stack may read its secrets. */
-const viewer = { access: { kind: 'organization', role: 'viewer' } } as const;
+const encrypting = { access: { kind: 'stack', permission: 'preview' } } as const;
+/** The service checks who may decrypt: the path may be one that a stack had before it was renamed. */
+const decrypting = { access: { kind: 'stack', permission: 'decrypt', former: true } } as const;
+const logging = { access: { kind: 'stack', permission: 'decrypt' } } as const;
 
 /** Encryption of stack secrets. Bodies are never logged. */
 export function registerSecretRoutes(app: RouteScope, services: ApiServices): void {
@@ -37,7 +38,7 @@ function encryptValue(app: RouteScope, services: ApiServices): void {
   app.post(
     `${stackPath}/encrypt`,
     {
-      config: { ...member, ...reading(EncryptRequest, EncryptResponse) },
+      config: { ...encrypting, ...reading(EncryptRequest, EncryptResponse) },
       schema: { ...common, summary: 'Encrypt one value' },
     },
     async (request, reply) =>
@@ -52,12 +53,16 @@ function decryptValue(app: RouteScope, services: ApiServices): void {
   app.post(
     `${stackPath}/decrypt`,
     {
-      config: { ...viewer, ...reading(DecryptRequest, DecryptResponse) },
+      config: { ...decrypting, ...reading(DecryptRequest, DecryptResponse) },
       schema: { ...common, summary: 'Decrypt one value' },
     },
     async (request, reply) =>
       respondFrom(services, request, reply, async (body) => {
-        const plaintexts = await services.secrets.decrypt(request.params, await readValue(body, 'ciphertext'));
+        const plaintexts = await services.secrets.decrypt(
+          request.params,
+          request.caller,
+          await readValue(body, 'ciphertext'),
+        );
         return valueJson('plaintext', plaintexts.get(0) as Buffer);
       }),
   );
@@ -67,7 +72,7 @@ function encryptValues(app: RouteScope, services: ApiServices): void {
   app.post(
     `${stackPath}/batch-encrypt`,
     {
-      config: { ...member, ...reading(BatchEncryptRequest, BatchEncryptResponse) },
+      config: { ...encrypting, ...reading(BatchEncryptRequest, BatchEncryptResponse) },
       schema: { ...common, summary: 'Encrypt values' },
     },
     async (request, reply) =>
@@ -81,13 +86,13 @@ function decryptValues(app: RouteScope, services: ApiServices): void {
   app.post(
     `${stackPath}/batch-decrypt`,
     {
-      config: { ...viewer, ...reading(BatchDecryptRequest, BatchDecryptResponse) },
+      config: { ...decrypting, ...reading(BatchDecryptRequest, BatchDecryptResponse) },
       schema: { ...common, summary: 'Decrypt values' },
     },
     async (request, reply) =>
       respondFrom(services, request, reply, async (body) => {
         const ciphertexts = await readValues(body, 'ciphertexts');
-        return plaintextsJson(ciphertexts, await services.secrets.decrypt(request.params, ciphertexts));
+        return plaintextsJson(ciphertexts, await services.secrets.decrypt(request.params, request.caller, ciphertexts));
       }),
   );
 }
@@ -97,7 +102,7 @@ function logDecryptions(app: RouteScope): void {
     app.post(
       `${stackPath}/decrypt/${log}`,
       {
-        config: viewer,
+        config: logging,
         schema: {
           ...common,
           summary: 'Record that secrets were shown',

@@ -31,9 +31,9 @@ import { apiToken, projectPath, stackPath } from './paths.ts';
 import { createStackResponse, listedStackResponse, stackResponse, warnOfFaults } from './response-mappers.ts';
 
 const tags = ['stacks'];
-const viewer = { access: { kind: 'organization', role: 'viewer' } } as const;
-const member = { access: { kind: 'organization', role: 'member' } } as const;
-const admin = { access: { kind: 'organization', role: 'admin' } } as const;
+const read = { access: { kind: 'stack', permission: 'read' } } as const;
+const write = { access: { kind: 'stack', permission: 'write' } } as const;
+const admin = { access: { kind: 'stack', permission: 'admin' } } as const;
 
 /** Routes that create, find, list, rename, tag and delete stacks. */
 export function registerStackRoutes(app: RouteScope, services: ApiServices): void {
@@ -52,7 +52,7 @@ function createStack(app: RouteScope, services: ApiServices): void {
   app.post(
     projectPath,
     {
-      // The service checks roles: the organization may not exist yet.
+      // The service checks permissions: the organization may not exist yet.
       config: {
         access: { kind: 'user' },
         body: 'payload',
@@ -74,6 +74,7 @@ function createStack(app: RouteScope, services: ApiServices): void {
         return stacks.create(caller, {
           ref: { ...params, stack: request.stackName },
           tags: parseTags(request.tags ?? {}),
+          teams: request.teams ?? [],
           state,
         });
       })().finally(release);
@@ -86,11 +87,11 @@ function findProject(app: RouteScope, { stacks }: ApiServices): void {
   app.head(
     projectPath,
     {
-      config: { ...viewer, swagger: { exposeHeadRoute: true } },
+      config: { access: { kind: 'organization', permission: 'read' }, swagger: { exposeHeadRoute: true } },
       schema: { tags, summary: 'Check whether the project exists', security: apiToken, params: ProjectParams },
     },
-    async ({ params }, reply) => {
-      if (!(await stacks.projectExists(params.organization, params.project)))
+    async ({ caller, params }, reply) => {
+      if (!(await stacks.projectExists(caller, params.organization, params.project)))
         throw new NotFoundError('Project not found');
       return reply.code(200).send();
     },
@@ -124,7 +125,7 @@ function getStack(app: RouteScope, { stacks }: ApiServices): void {
   app.get(
     stackPath,
     {
-      config: viewer,
+      config: read,
       schema: {
         tags,
         summary: 'Get a stack',
@@ -169,7 +170,7 @@ function renameStack(app: RouteScope, { renaming }: ApiServices): void {
   app.post(
     `${stackPath}/rename`,
     {
-      config: { ...member, contractBody: ContractRenameStackRequest, described: { errorStatuses: [409] } },
+      config: { ...write, contractBody: ContractRenameStackRequest, described: { errorStatuses: [409] } },
       schema: {
         tags,
         summary: 'Rename a stack',
@@ -191,7 +192,7 @@ function replaceTags(app: RouteScope, { stacks }: ApiServices): void {
   app.patch(
     `${stackPath}/tags`,
     {
-      config: { ...member, contractBody: ContractTagsRequest },
+      config: { ...write, contractBody: ContractTagsRequest },
       schema: {
         tags,
         summary: 'Replace all tags',
@@ -201,9 +202,9 @@ function replaceTags(app: RouteScope, { stacks }: ApiServices): void {
         response: { 204: Type.Null() },
       },
     },
-    async ({ params, body, dialect }, reply) => {
+    async ({ params, body, caller, dialect }, reply) => {
       const { tags: contractTags } = body as { tags?: unknown };
-      await stacks.replaceTags(params, dialect === 'contract' ? parseTags(contractTags) : tagsOfRequest(body));
+      await stacks.replaceTags(caller, params, dialect === 'contract' ? parseTags(contractTags) : tagsOfRequest(body));
       return reply.code(204).send(null);
     },
   );
@@ -213,7 +214,7 @@ function listRequiredPolicies(app: RouteScope, { policyPacks, stacks }: ApiServi
   app.get(
     `${stackPath}/policypacks`,
     {
-      config: viewer,
+      config: read,
       schema: {
         tags,
         summary: 'List the policy packs that updates of the stack must run',

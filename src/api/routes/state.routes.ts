@@ -15,9 +15,9 @@ import { apiToken, stackPath } from './paths.ts';
 import { importResponse } from './response-mappers.ts';
 
 const tags = ['state'];
-const viewer = { access: { kind: 'organization', role: 'viewer' } } as const;
-const exporting = { ...viewer, described: { responses: { 200: UntypedDeployment } } } as const;
-const member = { access: { kind: 'organization', role: 'member' } } as const;
+const read = { access: { kind: 'stack', permission: 'read' } } as const;
+const exporting = { ...read, described: { responses: { 200: UntypedDeployment } } } as const;
+const write = { access: { kind: 'stack', permission: 'write' } } as const;
 
 /** Export and import of deployment documents, byte for byte. */
 export function registerStateRoutes(app: RouteScope, services: ApiServices): void {
@@ -57,7 +57,7 @@ function importState(app: RouteScope, { states, submitWrite }: ApiServices): voi
   app.post(
     `${stackPath}/import`,
     {
-      config: { ...member, body: 'payload', described: { body: UntypedDeployment, errorStatuses: [409] } },
+      config: { ...write, body: 'payload', described: { body: UntypedDeployment, errorStatuses: [409] } },
       schema: {
         tags,
         summary: 'Import a deployment as a new version',

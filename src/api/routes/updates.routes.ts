@@ -28,8 +28,9 @@ import { apiToken, leaseToken, stackPath, updateKinds, updatePath } from './path
 import { createUpdateResponse, leaseResponse, startResponse, updateResponse } from './response-mappers.ts';
 
 const tags = ['updates'];
-const viewer = { access: { kind: 'organization', role: 'viewer' } } as const;
-const member = { access: { kind: 'organization', role: 'member' } } as const;
+const read = { access: { kind: 'stack', permission: 'read' } } as const;
+/** The services ask for `write` unless the update is a preview. */
+const preview = { access: { kind: 'stack', permission: 'preview' } } as const;
 
 /** Routes of the update lifecycle. */
 export function registerUpdateRoutes(app: RouteScope, services: ApiServices): void {
@@ -46,7 +47,7 @@ function createUpdate(app: RouteScope, { policyPacks, updates }: ApiServices): v
     app.post(
       `${stackPath}/${kind}`,
       {
-        config: { ...member, contractBody: ContractCreateUpdateRequest, described: { errorStatuses: [409] } },
+        config: { ...preview, contractBody: ContractCreateUpdateRequest, described: { errorStatuses: [409] } },
         schema: {
           tags,
           summary: `Create an update of kind ${kind}`,
@@ -70,7 +71,7 @@ function startUpdate(app: RouteScope, { updates }: ApiServices): void {
   app.post(
     updatePath,
     {
-      config: { ...member, described: { errorStatuses: [409] } },
+      config: { ...preview, described: { errorStatuses: [409] } },
       schema: {
         tags,
         summary: 'Start an update',
@@ -96,7 +97,7 @@ function getUpdate(app: RouteScope, { history }: ApiServices): void {
     updatePath,
     {
       config: {
-        ...viewer,
+        ...read,
         described: { responses: { 200: Type.Union([GetUpdateResponse, ContractGetUpdateResponse]) } },
       },
       schema: { tags, summary: 'Get an update', security: apiToken, params: UpdateParams },
@@ -119,7 +120,7 @@ function cancelUpdate(app: RouteScope, { updates }: ApiServices): void {
   app.post(
     `${updatePath}/cancel`,
     {
-      config: member,
+      config: preview,
       schema: {
         tags,
         summary: 'Cancel an update',
@@ -128,9 +129,9 @@ function cancelUpdate(app: RouteScope, { updates }: ApiServices): void {
         response: { 204: Type.Null() },
       },
     },
-    async ({ params }, reply) => {
+    async ({ caller, params }, reply) => {
       assertUpdateId(params.updateId);
-      await updates.cancel(params, params.updateId);
+      await updates.cancel(params, params.updateId, caller);
       return reply.code(204).send(null);
     },
   );

@@ -1,9 +1,14 @@
 import { createHash } from 'node:crypto';
+import type { HeldAccess } from '../../shared/identity/identity-repository.ts';
+import { hasPermission } from '../../shared/identity/permissions.ts';
 import { PayloadTooLargeError } from '../../shared/platform/errors/errors.ts';
 import { nextTurn, Turns, turnBytes } from '../../shared/platform/turns/turns.ts';
 import type { StackRef } from '../../shared/stacks/names.ts';
 import { stackNotFound } from '../../shared/stacks/stack-errors.ts';
+import { readTags } from '../../shared/stacks/tags.ts';
+import { missingPermission, permissionsOn } from '../access/stack-access.ts';
 import type { ApiContext } from '../api-context.ts';
+import type { Caller } from '../request.ts';
 import type { EncodedValues } from './encoded-values.ts';
 
 /** The fixed cost of a value besides its bytes, expressed in bytes. */
@@ -39,21 +44,34 @@ export class SecretService {
   /**
    * Decrypts values encrypted by the stack at this path, or by one that had the path before a rename: old checkpoints still refer
    * to the old path. Returns plaintexts by the index of their ciphertext; of equal ciphertexts, only the first is included.
-   * Throws InvalidRequestError for ciphertexts of other stacks.
+   * Throws InvalidRequestError for ciphertexts of other stacks, and ForbiddenError if the caller may decrypt none.
    */
-  async decrypt(ref: StackRef, ciphertexts: EncodedValues): Promise<Map<number, Buffer>> {
+  async decrypt(ref: StackRef, caller: Caller, ciphertexts: EncodedValues): Promise<Map<number, Buffer>> {
     const { cipher, encryptionKeys, identity } = this.#context;
     const organization = await identity.findOrganization(ref.organization);
-    const stackIds = organization
-      ? await encryptionKeys.listStackIdsByName(organization.id, ref.project, ref.stack)
-      : [];
-    if (stackIds.length === 0) throw stackNotFound(ref);
+    const named = organization ? await encryptionKeys.listStackIdsByName(organization.id, ref.project, ref.stack) : [];
+    const stackIds = await this.#listDecryptable(ref, caller, named);
     const plaintexts = new Map<number, Buffer>();
     await inGroups(ciphertexts, distinctIndexes(ciphertexts), async (group, indexes) => {
       const decrypted = await cipher.decrypt(stackIds, group);
       for (const [at, plaintext] of decrypted.entries()) plaintexts.set(indexes[at] as number, plaintext);
     });
     return plaintexts;
+  }
+
+  /** Those of the stacks whose secrets may be decrypted, by the names and tags that they have now. */
+  async #listDecryptable(ref: StackRef, access: HeldAccess, ids: readonly string[]): Promise<readonly string[]> {
+    if (access.facts === null || ids.length === 0) {
+      if (ids.length === 0) throw stackNotFound(ref);
+      return ids;
+    }
+    const stacks = await this.#context.stacks.listByIds(ids);
+    const held = stacks.map((stack) => permissionsOn(access, { ...stack, tags: readTags(stack.tags) }));
+    const decryptable = stacks.filter((_, at) => hasPermission(held[at] as number, 'decrypt')).map(({ id }) => id);
+    if (decryptable.length > 0) return decryptable;
+    const readable = held.find((set) => hasPermission(set, 'read'));
+    if (readable === undefined) throw stackNotFound(ref);
+    throw missingPermission('decrypt', readable, ref);
   }
 }
 

@@ -1,8 +1,11 @@
 import { randomUUID } from 'node:crypto';
+import { hasPermission, namesOf } from '../../shared/identity/permissions.ts';
 import { renameStack } from '../../shared/jobs/definitions.ts';
-import { InvalidRequestError } from '../../shared/platform/errors/errors.ts';
+import { ForbiddenError, InvalidRequestError } from '../../shared/platform/errors/errors.ts';
 import { isSegmentName, parseQualifiedName, type StackRef } from '../../shared/stacks/names.ts';
 import { stackExists, stackNotFound } from '../../shared/stacks/stack-errors.ts';
+import { readTags, type Tags } from '../../shared/stacks/tags.ts';
+import { missingPermission, permissionsOn } from '../access/stack-access.ts';
 import type { ApiContext } from '../api-context.ts';
 import type { Caller, Dialect } from '../request.ts';
 
@@ -64,6 +67,7 @@ export class StackRenaming {
     const { changes, checkpoints, config, dispatcher, jobServices, stacks } = this.#context;
     const stack = await stacks.find(from);
     if (!stack) throw stackNotFound(from);
+    assertMayRename(caller, from, to, readTags(stack.tags));
     if (await stacks.find(to)) throw stackExists(to);
     await this.#reclaim(stack.id);
     const head = await changes.findHead(stack.id);
@@ -87,6 +91,21 @@ export class StackRenaming {
       await changes.resolveFailure(renaming.updateId, error);
     }
   }
+}
+
+/**
+ * Throws ForbiddenError unless the caller may write under the new name and, without the permission to manage, gets no permission by
+ * the renaming: it must not be a way around grants.
+ */
+function assertMayRename(caller: Caller, from: StackRef, to: StackRef, tags: Tags): void {
+  const before = permissionsOn(caller, { ...from, tags });
+  const after = permissionsOn(caller, { ...to, tags });
+  if (!hasPermission(after, 'write')) throw missingPermission('write', after, to);
+  const gained = namesOf(after & ~before);
+  if (gained.length > 0 && !hasPermission(before, 'manage'))
+    throw new ForbiddenError(
+      `Under this name you would have the permission ${gained.join(', ')}: that needs the permission manage`,
+    );
 }
 
 /** Drops other path parameters. */

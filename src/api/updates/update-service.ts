@@ -1,11 +1,13 @@
 import { JournalFaultError } from '../../shared/journal/journal-fault.ts';
 import { ConflictError, InvalidRequestError } from '../../shared/platform/errors/errors.ts';
 import type { StackRef } from '../../shared/stacks/names.ts';
+import { readTags } from '../../shared/stacks/tags.ts';
 import { reclaimStack } from '../../shared/states/reclaim-stack.ts';
 import { isLeaseLoss, LeaseLostError } from '../../shared/updates/lease.ts';
 import { noteEnded } from '../../shared/updates/lost-leases.ts';
 import { endUpdate, lockUpdate } from '../../shared/updates/update-closer.ts';
 import type { EndStatus } from '../../shared/updates/update-state.ts';
+import { assertPermission } from '../access/stack-access.ts';
 import type { ApiContext } from '../api-context.ts';
 import type { Caller, Dialect, Lease } from '../request.ts';
 import { compactSoon } from './compact-soon.ts';
@@ -106,10 +108,11 @@ export class UpdateService {
   }
 
   /** Cancels the update; succeeds even if it has already ended. What it has written is kept. */
-  async cancel(ref: StackRef, updateId: string): Promise<void> {
+  async cancel(ref: StackRef, updateId: string, caller: Caller): Promise<void> {
     const { db, metrics, updates } = this.#context;
     const found = await updates.findInStack(updateId, ref);
     if (!found) throw updateNotFound(updateId);
+    assertPermission(caller, ref, readTags(caller.stackTags ?? '{}'), found.dryRun ? 'preview' : 'write');
     const step = await db.inTransaction(async (tx) => {
       const locked = await lockUpdate(tx, updateId);
       if (!locked) throw updateNotFound(updateId);

@@ -1,6 +1,9 @@
 import type { Command } from 'commander';
+import { createGrantRepository, type GrantRepository } from '../../shared/identity/grant-repository.ts';
 import { createIdentityRepository, type IdentityRepository } from '../../shared/identity/identity-repository.ts';
 import { createPeopleRepository, type PeopleRepository } from '../../shared/identity/people-repository.ts';
+import { createTeamRepository, type TeamRepository } from '../../shared/identity/team-repository.ts';
+import { createTokenRepository, type TokenRepository } from '../../shared/identity/token-repository.ts';
 import type { Database } from '../../shared/platform/db/database.ts';
 import { describeLoss } from '../../shared/updates/lease.ts';
 import { endLostUpdates } from '../../shared/updates/lost-leases.ts';
@@ -11,6 +14,9 @@ import { operator } from './operator.ts';
 export interface Work {
   readonly identity: IdentityRepository;
   readonly people: PeopleRepository;
+  readonly teams: TeamRepository;
+  readonly grants: GrantRepository;
+  readonly tokens: TokenRepository;
   /** Prints a line to stdout after the commit. */
   say(line: string): void;
 }
@@ -41,12 +47,18 @@ export function changeAction<Given extends unknown[]>(open: OpenSession, run: Ru
     await session.withDatabase(async (db) => {
       const lines = await runInTransaction(db, (work) => run(work, ...withoutCommand), { locks: true });
       for (const line of lines) console.log(line);
-      const entry = { audit: command.name(), by: operator(), arguments: command.args, ...command.opts() };
+      const entry = { audit: fullName(command), by: operator(), arguments: command.args, ...command.opts() };
       session.logger.warn(entry, 'operator');
       for (const { updateId, reason } of await endLostUpdates(db))
         if (reason !== 'lease-expired') console.log(`Update ${updateId} was cancelled: ${describeLoss(reason)}.`);
     });
   };
+}
+
+/** `team add` for a command of a group. */
+function fullName(command: Command): string {
+  const { parent } = command;
+  return parent && parent.name() !== 'admin' ? `${parent.name()} ${command.name()}` : command.name();
 }
 
 async function runInTransaction(
@@ -59,7 +71,14 @@ async function runInTransaction(
     if (locks) await people.lock();
     // Created in here, because the transaction is retried on a conflict.
     const lines: string[] = [];
-    await run({ identity: createIdentityRepository(tx), people, say: (line) => void lines.push(line) });
+    await run({
+      identity: createIdentityRepository(tx),
+      people,
+      teams: createTeamRepository(tx),
+      grants: createGrantRepository(tx),
+      tokens: createTokenRepository(tx),
+      say: (line) => void lines.push(line),
+    });
     return lines;
   });
 }

@@ -1,5 +1,6 @@
 import { type Static, Type } from 'typebox';
 import { CheckpointEnvelope, CheckpointKind } from '../checkpoints/checkpoint-writer.ts';
+import { Nullable } from '../platform/schema/standard-schema.ts';
 import { StackRef } from '../stacks/names.ts';
 import { Admission, type StackHead } from '../updates/admitted-changes.ts';
 import { LeaseFence } from '../updates/lease.ts';
@@ -58,14 +59,15 @@ const importTarget = {
   stackId: Type.String(),
   /** Chosen before the job is queued, so that a second run finds what the first one committed. */
   updateId: Type.String(),
-  requestedBy: Type.String(),
+  /** Null for a token that belongs to no user. */
+  requestedBy: Nullable(Type.String()),
 };
 
 /** An import before its body has arrived: the head that it may replace, without a deadline. */
 export interface ImportInput {
   readonly stackId: string;
   readonly updateId: string;
-  readonly requestedBy: string;
+  readonly requestedBy: string | null;
   readonly head: StackHead;
 }
 

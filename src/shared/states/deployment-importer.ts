@@ -7,7 +7,7 @@ import { storeDeployment } from './store-deployment.ts';
 
 /** Idempotent: running the same import twice commits it once. */
 export interface DeploymentImport extends AdmittedChange {
-  readonly requestedBy: string;
+  readonly requestedBy: string | null;
   readonly body: ByteSource;
   readonly encoding: BodyEncoding;
 }

@@ -15,7 +15,7 @@ import { recordVersion } from './record-version.ts';
 export interface StackRenaming extends AdmittedChange {
   readonly from: StackRef;
   readonly to: StackRef;
-  readonly requestedBy: string;
+  readonly requestedBy: string | null;
 }
 
 /**

@@ -62,7 +62,7 @@ export interface NewUpdate {
   readonly environment: string;
   readonly config: string;
   readonly program: string;
-  readonly requestedBy: string;
+  readonly requestedBy: string | null;
   readonly tokenId: string;
   readonly waitSeconds: number;
 }
@@ -196,7 +196,7 @@ export function createUpdateRepository(db: Queryable) {
 
     /**
      * Extends a live lease, but not beyond the limits of the update and the token. Never shortens it. Returns null if the lease
-     * is dead, or if its token, user or membership is no longer valid.
+     * is dead, or if its token may no longer do what the update does.
      */
     renewLease: async (id: string, epoch: number, seconds: number): Promise<Date | null> => {
       const row = await db.maybeOne(sql.rows(ExpiryRow)`
@@ -205,11 +205,7 @@ export function createUpdateRepository(db: Queryable) {
         set expires_at = greatest(u.expires_at, least(clock_timestamp() + make_interval(secs => ${seconds}), u.must_end_at,
           (select t.expires_at from api_tokens t where t.id = u.token_id)))
         where u.id = ${id} and u.epoch = ${epoch} and u.status = 'running' and u.expires_at > clock_timestamp()
-          and (u.token_id is null or exists (
-            select 1 from api_tokens t join users a on a.id = t.user_id join memberships m on m.user_id = a.id
-            join projects p on p.organization_id = m.organization_id join stacks s on s.project_id = p.id
-            where t.id = u.token_id and t.revoked_at is null and a.deactivated_at is null and s.id = u.stack_id
-              and m.role in ('member', 'admin')))
+          and (u.token_id is null or token_permissions(u.token_id, u.stack_id) & (case when u.dry_run then 2 else 4 end) <> 0)
         returning u.expires_at as "expiresAt"`);
       return row?.expiresAt ?? null;
     },
