@@ -10,6 +10,7 @@ import { createServices } from './create-services.ts';
 import { openApiOptions } from './openapi.ts';
 import { registerAccess } from './plugins/access.ts';
 import { registerAccessLog } from './plugins/access-log.ts';
+import { registerAudit } from './plugins/audit.ts';
 import { registerBody } from './plugins/body.ts';
 import { registerDialect } from './plugins/dialect.ts';
 import { registerErrors, sendError } from './plugins/errors.ts';
@@ -67,6 +68,7 @@ export async function buildApi(context: ApiContext): Promise<App> {
 function registerProtocol(scope: FastifyInstance, services: ApiServices): void {
   registerDialect(scope);
   registerAccess(scope, services);
+  registerAudit(scope, services);
   registerRequestRate(scope, services);
   const routes = toRouteScope(scope);
   registerServiceRoutes(routes, services);

@@ -1,5 +1,6 @@
 import type { ApiContext } from './api-context.ts';
 import type { ApiServices } from './api-services.ts';
+import { AuditService } from './audit/audit-service.ts';
 import { LeaseAccess } from './credentials/lease-access.ts';
 import { EventService } from './events/event-service.ts';
 import { SecretService } from './secrets/secret-service.ts';
@@ -34,6 +35,7 @@ export function createServices(context: ApiContext): ApiServices {
     history: new HistoryService(context),
     events: new EventService(context),
     secrets: new SecretService(context),
+    audit: new AuditService(context),
     submitWrite: createSubmitWrite({ ...context, services: jobServices }),
     board,
   };

@@ -36,6 +36,8 @@ async function admitCaller(
   const organization = (request.params as { organization?: string }).organization ?? null;
   const caller = await credentials.findCaller(request.raw, token, organization);
   if (!caller) throw new UnauthenticatedError('The API token is not valid: unknown, revoked or expired');
+  // Set here, because a refusal is recorded with the caller's name.
+  request.caller = caller;
   if (caller.tokenStale) await users.touchToken(caller.tokenId);
   if (access.kind === 'organization') {
     // Non-members must not learn what exists in the organization.

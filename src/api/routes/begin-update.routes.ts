@@ -13,6 +13,7 @@ export function registerBeginUpdateRoute(app: RouteScope, { beginning }: ApiServ
     {
       config: {
         access: { kind: 'organization', role: 'member' },
+        audit: 'update.start',
         described: { responses: { 200: BeginUpdateResponse }, errorStatuses: [409] },
       },
       schema: {
@@ -23,7 +24,7 @@ export function registerBeginUpdateRoute(app: RouteScope, { beginning }: ApiServ
         body: BeginUpdateRequest,
       },
     },
-    async ({ params, body, caller, dialect }, reply) => {
+    async ({ params, body, caller, dialect, audit }, reply) => {
       // The CLI creates an import of resources as an update, too.
       const kind = body.updateKind === 'resource-import' ? 'update' : body.updateKind;
       const request = {
@@ -31,7 +32,7 @@ export function registerBeginUpdateRoute(app: RouteScope, { beginning }: ApiServ
         tags: body.tags ?? null,
         journalVersion: body.journalVersion ?? 0,
       };
-      const { begun, release } = await beginning.begin(params, caller, dialect, request);
+      const { begun, release } = await beginning.begin(params, caller, dialect, request, audit);
       // Either the response was sent or the client disconnected.
       reply.raw.once('finish', release).once('close', release);
       warnOfFaults(reply, begun.view);

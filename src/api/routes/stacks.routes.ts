@@ -54,6 +54,7 @@ function createStack(app: RouteScope, services: ApiServices): void {
       // The service checks roles: the organization may not exist yet.
       config: {
         access: { kind: 'user' },
+        audit: 'stack.create',
         body: 'payload',
         described: { body: CreateStackRequest, errorStatuses: [403, 409] },
       },
@@ -66,15 +67,12 @@ function createStack(app: RouteScope, services: ApiServices): void {
       },
     },
     async (raw) => {
-      const { params, caller, dialect } = raw;
+      const { params, caller, dialect, audit } = raw;
       const { body, release } = await receiveBody(services, raw, services.config.limits.maxControlBodyBytes);
       const stack = await (async () => {
         const { request, state } = await readCreateRequest(body);
-        return stacks.create(caller, {
-          ref: { ...params, stack: request.stackName },
-          tags: parseTags(request.tags ?? {}),
-          state,
-        });
+        const ref = { ...params, stack: request.stackName };
+        return stacks.create(caller, { ref, tags: parseTags(request.tags ?? {}), state }, audit);
       })().finally(release);
       return createStackResponse(dialect, stack);
     },
@@ -145,7 +143,7 @@ function deleteStack(app: RouteScope, { stacks }: ApiServices): void {
   app.delete(
     stackPath,
     {
-      config: { ...admin, described: { errorStatuses: [409] } },
+      config: { ...admin, audit: 'stack.delete', described: { errorStatuses: [409] } },
       schema: {
         tags,
         summary: 'Delete a stack',
@@ -155,10 +153,10 @@ function deleteStack(app: RouteScope, { stacks }: ApiServices): void {
         response: { 204: Type.Null() },
       },
     },
-    async ({ params, query, dialect }, reply) => {
+    async ({ params, query, dialect, audit }, reply) => {
       // The CLI always sends `force`. The contract has no such parameter, so its clients' deletions are unconditional.
       const force = query.force === undefined ? dialect === 'contract' : query.force.toLowerCase() === 'true';
-      await stacks.delete(params, { keepResources: !force });
+      await stacks.delete(params, { keepResources: !force }, audit);
       return reply.code(204).send(null);
     },
   );
@@ -168,7 +166,12 @@ function renameStack(app: RouteScope, { renaming }: ApiServices): void {
   app.post(
     `${stackPath}/rename`,
     {
-      config: { ...member, contractBody: ContractRenameStackRequest, described: { errorStatuses: [409] } },
+      config: {
+        ...member,
+        audit: 'stack.rename',
+        contractBody: ContractRenameStackRequest,
+        described: { errorStatuses: [409] },
+      },
       schema: {
         tags,
         summary: 'Rename a stack',
@@ -178,9 +181,9 @@ function renameStack(app: RouteScope, { renaming }: ApiServices): void {
         response: { 204: Type.Null() },
       },
     },
-    async ({ params, body, caller, dialect, raw }, reply) => {
+    async ({ params, body, caller, dialect, raw, audit }, reply) => {
       const target = renameTarget(params, body, dialect);
-      await renaming.rename(params, target, { caller, assertAwaited: () => assertAwaited(raw) });
+      await renaming.rename(params, target, { caller, audit, assertAwaited: () => assertAwaited(raw) });
       return reply.code(204).send(null);
     },
   );
@@ -190,7 +193,7 @@ function replaceTags(app: RouteScope, { stacks }: ApiServices): void {
   app.patch(
     `${stackPath}/tags`,
     {
-      config: { ...member, contractBody: ContractTagsRequest },
+      config: { ...member, audit: 'stack.tags', contractBody: ContractTagsRequest },
       schema: {
         tags,
         summary: 'Replace all tags',
@@ -200,9 +203,10 @@ function replaceTags(app: RouteScope, { stacks }: ApiServices): void {
         response: { 204: Type.Null() },
       },
     },
-    async ({ params, body, dialect }, reply) => {
+    async ({ params, body, dialect, audit }, reply) => {
       const { tags: contractTags } = body as { tags?: unknown };
-      await stacks.replaceTags(params, dialect === 'contract' ? parseTags(contractTags) : tagsOfRequest(body));
+      const tags = dialect === 'contract' ? parseTags(contractTags) : tagsOfRequest(body);
+      await stacks.replaceTags(params, tags, audit);
       return reply.code(204).send(null);
     },
   );

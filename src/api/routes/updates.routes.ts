@@ -46,7 +46,12 @@ function createUpdate(app: RouteScope, { updates }: ApiServices): void {
     app.post(
       `${stackPath}/${kind}`,
       {
-        config: { ...member, contractBody: ContractCreateUpdateRequest, described: { errorStatuses: [409] } },
+        config: {
+          ...member,
+          audit: 'update.create',
+          contractBody: ContractCreateUpdateRequest,
+          described: { errorStatuses: [409] },
+        },
         schema: {
           tags,
           summary: `Create an update of kind ${kind}`,
@@ -56,8 +61,8 @@ function createUpdate(app: RouteScope, { updates }: ApiServices): void {
           response: { 200: Type.Union([CreateUpdateResponse, ContractCreateUpdateResponse]) },
         },
       },
-      async ({ params, body, caller, dialect }) => {
-        const updateID = await updates.create(params, caller, dialect, newUpdate(kind, body));
+      async ({ params, body, caller, dialect, audit }) => {
+        const updateID = await updates.create(params, caller, dialect, newUpdate(kind, body), audit);
         return createUpdateResponse(dialect, updateID);
       },
     );
@@ -68,7 +73,7 @@ function startUpdate(app: RouteScope, { updates }: ApiServices): void {
   app.post(
     updatePath,
     {
-      config: { ...member, described: { errorStatuses: [409] } },
+      config: { ...member, audit: 'update.start', described: { errorStatuses: [409] } },
       schema: {
         tags,
         summary: 'Start an update',
@@ -78,12 +83,10 @@ function startUpdate(app: RouteScope, { updates }: ApiServices): void {
         response: { 200: Type.Union([StartUpdateResponse, ContractStartUpdateResponse]) },
       },
     },
-    async ({ params, body, caller, dialect }) => {
+    async ({ params, body, caller, dialect, audit }) => {
       assertUpdateId(params.updateId);
-      const started = await updates.start(params, params.updateId, caller, {
-        tags: body?.tags ?? null,
-        journalVersion: body?.journalVersion ?? 0,
-      });
+      const request = { tags: body?.tags ?? null, journalVersion: body?.journalVersion ?? 0 };
+      const started = await updates.start(params, params.updateId, caller, request, audit);
       return startResponse(dialect, started);
     },
   );
@@ -117,7 +120,7 @@ function cancelUpdate(app: RouteScope, { updates }: ApiServices): void {
   app.post(
     `${updatePath}/cancel`,
     {
-      config: member,
+      config: { ...member, audit: 'update.cancel' },
       schema: {
         tags,
         summary: 'Cancel an update',
@@ -126,9 +129,9 @@ function cancelUpdate(app: RouteScope, { updates }: ApiServices): void {
         response: { 204: Type.Null() },
       },
     },
-    async ({ params }, reply) => {
+    async ({ params, audit }, reply) => {
       assertUpdateId(params.updateId);
-      await updates.cancel(params, params.updateId);
+      await updates.cancel(params, params.updateId, audit);
       return reply.code(204).send(null);
     },
   );
@@ -138,7 +141,11 @@ function renewLease(app: RouteScope, { updates }: ApiServices): void {
   app.post(
     `${updatePath}/renew_lease`,
     {
-      config: { access: { kind: 'lease' }, contractBody: ContractRenewLeaseRequest },
+      config: {
+        access: { kind: 'lease' },
+        audit: { none: 'only lengthens what update.start records' },
+        contractBody: ContractRenewLeaseRequest,
+      },
       schema: {
         tags,
         summary: 'Renew the lease',
@@ -161,7 +168,7 @@ function completeUpdate(app: RouteScope, { updates }: ApiServices): void {
   app.post(
     `${updatePath}/complete`,
     {
-      config: { access: { kind: 'lease', ended: true }, described: { errorStatuses: [409] } },
+      config: { access: { kind: 'lease', ended: true }, audit: 'update.end', described: { errorStatuses: [409] } },
       schema: {
         tags,
         summary: 'Complete an update',
@@ -171,8 +178,8 @@ function completeUpdate(app: RouteScope, { updates }: ApiServices): void {
         response: { 204: Type.Null() },
       },
     },
-    async ({ lease, body }, reply) => {
-      await updates.complete(lease, body.status);
+    async ({ lease, body, audit }, reply) => {
+      await updates.complete(lease, body.status, audit);
       return reply.code(204).send(null);
     },
   );

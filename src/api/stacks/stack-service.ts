@@ -1,3 +1,4 @@
+import { createAuditRepository } from '../../shared/audit/audit-repository.ts';
 import { createCheckpointRepository } from '../../shared/checkpoints/checkpoint-repository.ts';
 import { bytesOf } from '../../shared/documents/byte-source.ts';
 import { createIdentityRepository, type IdentityRepository } from '../../shared/identity/identity-repository.ts';
@@ -22,6 +23,7 @@ import { storeDeployment } from '../../shared/states/store-deployment.ts';
 import { StackBusyError } from '../../shared/updates/admitted-changes.ts';
 import { createUpdateRepository } from '../../shared/updates/update-repository.ts';
 import type { ApiContext } from '../api-context.ts';
+import type { AuditTrail } from '../audit/audit-trail.ts';
 import type { Caller } from '../request.ts';
 import type { UpdateService } from '../updates/update-service.ts';
 import { readStackView, type StackView } from './stack-view.ts';
@@ -67,7 +69,7 @@ export class StackService {
    * Throws ConflictError if the stack exists, ForbiddenError below the role member, NotFoundError for non-members who may not
    * create organizations, whether or not this one exists, and QuotaReachedError.
    */
-  async create(caller: Caller, stack: NewStack): Promise<StackRow> {
+  async create(caller: Caller, stack: NewStack, audit: AuditTrail): Promise<StackRow> {
     const { documents } = this.#context;
     const { ref } = stack;
     assertStackRef(ref);
@@ -81,8 +83,11 @@ export class StackService {
         const identity = createIdentityRepository(tx);
         const stacks = createStackRepository(tx);
         const organization = await identity.ensureOrganization(ref.organization);
-        if (organization.created) await identity.setMembership(organization.id, caller.userId, 'admin');
-        else if (caller.role === null) await admitNewMember(identity, caller, ref.organization);
+        if (organization.created) {
+          await identity.setMembership(organization.id, caller.userId, 'admin');
+          const { organization: name } = ref;
+          await audit.record(tx, { action: 'organization.create', organization: name, object: name });
+        } else if (caller.role === null) await admitNewMember(identity, caller, ref.organization);
         await quotas.assertMayAddStack(tx, { id: organization.id, name: ref.organization }, limits);
         const projectId = await stacks.ensureProject(organization.id, ref.project);
         const id = await stacks.insert({
@@ -93,6 +98,8 @@ export class StackService {
         if (state) await recordInitialState(tx, id, state);
         const created = await stacks.lockById(id);
         if (!created) throw stackNotFound(ref);
+        const details = { stackId: id, withState: state !== null };
+        await audit.record(tx, { organization: ref.organization, object: formatStackRef(ref), details });
         return created;
       });
     } catch (error) {
@@ -158,9 +165,13 @@ export class StackService {
     return after && Buffer.from(formatStackRef(after)).toString('base64url');
   }
 
-  async replaceTags(ref: StackRef, tags: Tags): Promise<void> {
+  async replaceTags(ref: StackRef, tags: Tags, audit: AuditTrail): Promise<void> {
     const stack = await this.get(ref);
-    await this.#context.stacks.setTags(stack.id, JSON.stringify(tags));
+    await this.#context.db.inTransaction(async (tx) => {
+      await createStackRepository(tx).setTags(stack.id, JSON.stringify(tags));
+      const details = { stackId: stack.id, names: Object.keys(tags).slice(0, 20) };
+      await audit.record(tx, { organization: stack.organization, object: formatStackRef(stack), details });
+    });
   }
 
   /**
@@ -169,7 +180,7 @@ export class StackService {
    * matches (pkg/backend/httpstate/client/client.go), or while the state is incomplete. Throws StackBusyError and
    * JournalFaultError.
    */
-  async delete(ref: StackRef, options: { keepResources: boolean }): Promise<void> {
+  async delete(ref: StackRef, options: { keepResources: boolean }, audit: AuditTrail): Promise<void> {
     const found = await this.get(ref);
     const { config, db } = this.#context;
     if (options.keepResources) await this.#reclaim(found.id);
@@ -187,6 +198,9 @@ export class StackService {
       }
       await createUpdateRepository(tx).cancelAll(stack.id);
       await stacks.markDeleted(stack.id);
+      await createAuditRepository(tx).closeSecretReads({ stackId: stack.id });
+      const details = { stackId: stack.id, stackVersion: stack.stackVersion, force: !options.keepResources };
+      await audit.record(tx, { organization: stack.organization, object: formatStackRef(stack), details });
     });
   }
 

@@ -1,3 +1,4 @@
+import { ciRunOf } from '../../shared/audit/audit-event.ts';
 import { createIdentityRepository } from '../../shared/identity/identity-repository.ts';
 import { roleIncludes } from '../../shared/identity/roles.ts';
 import { assertNoFault } from '../../shared/journal/journal-fault.ts';
@@ -81,6 +82,7 @@ export async function prepareCreation(
         baseStackVersion: stack.stackVersion,
         message,
         environment,
+        ciRun: ciRunOf(request.environment),
         config: settings,
         program,
         requestedBy: caller.userId,

@@ -1,7 +1,11 @@
 import type { Command } from 'commander';
+import type { AuditAction } from '../../shared/audit/audit-actions.ts';
+import { operatorSource } from '../../shared/audit/audit-event.ts';
+import { createAuditRepository } from '../../shared/audit/audit-repository.ts';
 import { createIdentityRepository, type IdentityRepository } from '../../shared/identity/identity-repository.ts';
 import { createPeopleRepository, type PeopleRepository } from '../../shared/identity/people-repository.ts';
 import type { Database } from '../../shared/platform/db/database.ts';
+import type { Queryable } from '../../shared/platform/db/sql.ts';
 import { describeLoss } from '../../shared/updates/lease.ts';
 import { endLostUpdates } from '../../shared/updates/lost-leases.ts';
 import type { OpenSession } from './admin-session.ts';
@@ -30,16 +34,20 @@ export function questionAction<Given extends unknown[]>(open: OpenSession, run: 
 }
 
 /**
- * Returns the action of a command that changes organizations, users and tokens, in one transaction with one line in the
- * audit log. Updates that lose their lease are cancelled afterwards.
+ * Returns the action of a command that changes organizations, users and tokens, in one transaction with their event
+ * in the audit log. Updates that lose their lease are cancelled afterwards.
  */
-export function changeAction<Given extends unknown[]>(open: OpenSession, run: Run<Given>) {
+export function changeAction<Given extends unknown[]>(open: OpenSession, action: AuditAction, run: Run<Given>) {
   return async (...given: [...Given, Command]): Promise<void> => {
     const session = open();
     const command = given.at(-1) as Command;
     const withoutCommand = given.slice(0, -1) as Given;
     await session.withDatabase(async (db) => {
-      const lines = await runInTransaction(db, (work) => run(work, ...withoutCommand), { locks: true });
+      const lines = await runInTransaction(db, (work) => run(work, ...withoutCommand), {
+        locks: true,
+        action,
+        command,
+      });
       for (const line of lines) console.log(line);
       const entry = { audit: command.name(), by: operator(), arguments: command.args, ...command.opts() };
       session.logger.warn(entry, 'operator');
@@ -52,14 +60,49 @@ export function changeAction<Given extends unknown[]>(open: OpenSession, run: Ru
 async function runInTransaction(
   db: Database,
   run: (work: Work) => Promise<void>,
-  { locks }: { locks: boolean },
+  change: { readonly locks: false } | { readonly locks: true; readonly action: AuditAction; readonly command: Command },
 ): Promise<readonly string[]> {
   return db.inTransaction(async (tx) => {
     const people = createPeopleRepository(tx);
-    if (locks) await people.lock();
+    if (change.locks) await people.lock();
+    const subject = change.locks ? subjectOf(change.command) : null;
+    // Before the change, which may end memberships.
+    const before = subject ? await organizationsOf(tx, subject) : [];
     // Created in here, because the transaction is retried on a conflict.
     const lines: string[] = [];
     await run({ identity: createIdentityRepository(tx), people, say: (line) => void lines.push(line) });
+    if (!change.locks || !subject) return lines;
+    const names = new Set([...before, ...(await organizationsOf(tx, subject))]);
+    const { action, command } = change;
+    const event = {
+      action,
+      object: subject.object,
+      details: { command: command.name(), arguments: command.args, ...command.opts() },
+    };
+    for (const organization of names.size > 0 ? names : [null])
+      await createAuditRepository(tx).insert(operatorSource(operator()), { ...event, organization });
     return lines;
   });
+}
+
+interface Subject {
+  readonly object: string;
+  readonly organization: string | null;
+  readonly login: string | null;
+}
+
+/** What a command changes: its first argument, in the organization that its options name. */
+function subjectOf(command: Command): Subject {
+  const { organization, user } = command.opts<{ organization?: string; user?: string }>();
+  const object = command.args[0] ?? user ?? '';
+  if (command.name() === 'create-organization') return { object, organization: object, login: null };
+  return { object, organization: organization ?? null, login: command.name() === 'revoke' ? (user ?? null) : object };
+}
+
+/** The organizations in whose audit log a change belongs. */
+async function organizationsOf(tx: Queryable, { organization, login }: Subject): Promise<readonly string[]> {
+  if (organization !== null) return [organization];
+  const identity = createIdentityRepository(tx);
+  const user = login === null ? null : await identity.findUser(login);
+  return user ? (await identity.listMemberships(user.id)).map(({ name }) => name) : [];
 }

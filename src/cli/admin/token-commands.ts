@@ -12,13 +12,13 @@ export function addTokenCommands(admin: Command, open: OpenSession): void {
     .argument('<login>')
     .option('--description <text>', 'purpose of the token')
     .option('--days <days>', 'days until it expires (default: never)')
-    .action(changeAction(open, createToken));
+    .action(changeAction(open, 'token.create', createToken));
   admin
     .command('revoke')
     .description('revoke a token, or all tokens of a user: revoke --user <login>')
     .argument('[token-id]')
     .option('--user <login>', 'revoke all tokens of this user')
-    .action(changeAction(open, revoke));
+    .action(changeAction(open, 'token.revoke', revoke));
 }
 
 async function createToken(
