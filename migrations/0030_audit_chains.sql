@@ -16,6 +16,8 @@ create table audit_batches (
   primary key (organization_id, batch)
 );
 
+create index audit_batches_through on audit_batches (through_number, organization_id, batch);
+
 -- The last batch of each chain, the last one that retention has dropped, and the last one whose hash is in the blob store.
 create table audit_chains (
   organization_id uuid primary key,
@@ -38,3 +40,22 @@ create table audit_sealing (
   constraint audit_sealing_only_row check (only_row)
 );
 insert into audit_sealing default values;
+
+-- Drops the events of all months before this one. Returns how many partitions were dropped.
+create function drop_audit_months(before date) returns integer language plpgsql as $$
+declare
+  partition text;
+  dropped integer := 0;
+begin
+  for partition in
+    select c.relname from pg_inherits i join pg_class c on c.oid = i.inhrelid
+    where i.inhparent = 'audit_events'::regclass and c.relname ~ '^audit_events_[0-9]{4}_[0-9]{2}$'
+      and c.relname < 'audit_events_' || to_char(before, 'YYYY_MM')
+    order by c.relname
+  loop
+    execute format('drop table %I', partition);
+    dropped := dropped + 1;
+  end loop;
+  delete from audit_events_default where occurred_at < before::timestamp at time zone 'UTC';
+  return dropped;
+end $$;

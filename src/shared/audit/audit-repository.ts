@@ -8,8 +8,6 @@ export const serverId = '00000000-0000-0000-0000-000000000000';
 const UpdateIdRow = Type.Object({ updateId: Type.String() });
 const maxNames = 100;
 
-export type AuditRepository = ReturnType<typeof createAuditRepository>;
-
 /** Adds to the audit log. */
 export function createAuditRepository(db: Queryable) {
   const columns = sql.fragment`
