@@ -16,6 +16,7 @@ import { registerDialect } from './plugins/dialect.ts';
 import { registerErrors, sendError } from './plugins/errors.ts';
 import { registerRequestRate } from './plugins/request-rate.ts';
 import { toRouteScope } from './route-scope.ts';
+import { registerAuditRoutes } from './routes/audit.routes.ts';
 import { registerBeginUpdateRoute } from './routes/begin-update.routes.ts';
 import { registerCheckpointRoutes } from './routes/checkpoints.routes.ts';
 import { registerEventRoutes } from './routes/events.routes.ts';
@@ -81,4 +82,5 @@ function registerProtocol(scope: FastifyInstance, services: ApiServices): void {
   registerJournalRoutes(routes, services);
   registerEventRoutes(routes, services);
   registerHistoryRoutes(routes, services);
+  registerAuditRoutes(routes, services);
 }

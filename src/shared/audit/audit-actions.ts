@@ -34,7 +34,6 @@ export const auditActions = {
   'secret.show': 'Showed secrets to a user',
   'key.rotate': 'Rotated data keys',
   'key.rewrap': 'Wrapped data keys by another master key',
-  'audit.read': 'Read the audit log',
   'audit.export': 'Exported the audit log',
 } as const;
 
