@@ -25,7 +25,9 @@ create table audit_chains (
   hash bytea not null,
   base_batch bigint not null default 0,
   base_hash bytea not null,
-  stored_batch bigint not null default 0
+  stored_batch bigint not null default 0,
+  -- The last batch whose events were exported.
+  exported_batch bigint not null default 0
 );
 create index audit_chains_unstored on audit_chains (organization_id) where stored_batch < batch;
 

@@ -3,6 +3,7 @@ import pg from 'pg';
 import { operatorSource } from '../../src/shared/audit/audit-event.ts';
 import { createAuditRepository } from '../../src/shared/audit/audit-repository.ts';
 import { verifyAudit } from '../../src/shared/audit/verify-audit.ts';
+import { exportAudit, exportKey } from '../../src/workers/maintenance/export-audit.ts';
 import { addAuditPartitions, dropOldAudit } from '../../src/workers/maintenance/keep-audit.ts';
 import { sealAudit, storeAuditHeads } from '../../src/workers/maintenance/seal-audit.ts';
 import { runAdminCommand } from '../support/admin.ts';
@@ -250,8 +251,45 @@ describe('verification finds', () => {
   });
 });
 
+describe('the export', () => {
+  const read = async (batch: number): Promise<Record<string, unknown>[]> => {
+    const month = new Date().toISOString().slice(0, 7);
+    const key = exportKey({ organizationId, batch, month });
+    const bytes = Buffer.concat(await Array.fromAsync(await app.context.blobs.open(key)));
+    return bytes
+      .toString()
+      .trimEnd()
+      .split('\n')
+      .map((line) => JSON.parse(line) as Record<string, unknown>);
+  };
+
+  test('has each sealed batch as JSON lines, and writes the same again when it was killed halfway', async () => {
+    for (const object of ['a', 'b']) await add(object);
+    await seal();
+    await exportAudit(app.context);
+    await add('c');
+    await seal();
+    expect(await exportAudit(app.context)).toBe(1);
+    expect(await exportAudit(app.context)).toBe(0);
+    expect((await read(1)).map(({ object }) => object)).toEqual(['a', 'b']);
+    const [line] = await read(2);
+    expect(line).toMatchObject({ object: 'c', event: 'stack.tags', user: 'operator:somebody', details: { note: 'c' } });
+    await query(app, 'update audit_chains set exported_batch = 1 where organization_id = $1', [organizationId]);
+    expect(await exportAudit(app.context)).toBe(1);
+    expect(await read(2)).toEqual([line]);
+  });
+
+  test('waits for a store that is away', async () => {
+    await add('a');
+    await seal();
+    const away = { ...app.context, blobs: { ...app.context.blobs, put: () => Promise.reject(new Error('away')) } };
+    await expect(exportAudit(away as never)).rejects.toThrow('away');
+    expect(await exportAudit(app.context)).toBe(1);
+  });
+});
+
 test('retention drops whole months that are sealed, and the rest stays verifiable', async () => {
-  const context = { ...app.context, config: { ...app.context.config, audit: { retentionDays: 45 } } };
+  const context = { ...app.context, config: { ...app.context.config, audit: { retentionDays: 45, isExported: true } } };
   for (const object of ['old', 'new']) await add(object);
   await query(
     app,
@@ -265,6 +303,9 @@ test('retention drops whole months that are sealed, and the rest stays verifiabl
   await add('newer');
   await seal();
   await storeAuditHeads(app.context);
+  // Not exported yet.
+  expect(await dropOldAudit(context)).toBe(0);
+  await exportAudit(app.context);
   expect(await dropOldAudit(context)).toBe(1);
   expect((await query(app, 'select object from audit_events where organization = $1', [organization])).length).toBe(2);
   expect((await batchesOf()).map(({ batch }) => batch)).toEqual(['2', '3']);

@@ -45,14 +45,16 @@ export interface AuditSelection {
 /** Lists events of an organization. */
 export function createAuditListRepository(db: Queryable) {
   const everything = sql.fragment`true`;
+  const columns = sql.fragment`
+    number, occurred_at as "occurredAt", (extract(epoch from occurred_at) * 1000000)::bigint as micros, action, outcome,
+    actor, login, token_id as "tokenId", token_name as "tokenName", sign_in as "signIn", role, granted_by as "grantedBy",
+    address, user_agent as "userAgent", ci_run as "ciRun", object, update_id as "updateId", request_id as "requestId", details`;
   return {
     /** A page in order of time, newest first; each page is a range of one index. */
     list: (organizationId: string, { action, actor, after, login, until }: AuditSelection, limit: number) =>
       db.any(sql.rows(ListedRow)`
         /* audit.list */
-        select number, occurred_at as "occurredAt", (extract(epoch from occurred_at) * 1000000)::bigint as micros, action, outcome,
-          actor, login, token_id as "tokenId", token_name as "tokenName", sign_in as "signIn", role, granted_by as "grantedBy",
-          address, user_agent as "userAgent", ci_run as "ciRun", object, update_id as "updateId", request_id as "requestId", details
+        select ${columns}
         from audit_events
         where organization_id = ${organizationId}
           and ${action === null ? everything : sql.fragment`action = ${action}`}
@@ -66,5 +68,20 @@ export function createAuditListRepository(db: Queryable) {
                   (timestamptz 'epoch' + ${after.micros}::bigint * interval '1 microsecond', ${after.number}::bigint)`
           }
         order by occurred_at desc, number desc limit ${limit}`),
+
+    /** The events of a sealed batch that still exist, in order of their numbers. `month` is its first day. */
+    listBatch: (batch: {
+      readonly organizationId: string;
+      readonly month: string;
+      readonly numbers: readonly number[];
+    }) =>
+      db.any(sql.rows(ListedRow)`
+        /* audit.listBatch */
+        select ${columns}
+        from audit_events
+        where number = any (${sql.array([...batch.numbers], 'int8')}) and organization_id = ${batch.organizationId}
+          and occurred_at >= ${batch.month}::date::timestamp at time zone 'UTC'
+          and occurred_at < (${batch.month}::date + interval '1 month') at time zone 'UTC'
+        order by number`),
   };
 }

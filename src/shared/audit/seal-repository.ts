@@ -44,6 +44,13 @@ const BatchRow = Type.Object({
 });
 export type BatchRow = Row<typeof BatchRow>;
 
+const UnexportedRow = Type.Object({
+  organizationId: Type.String(),
+  batch: Type.Integer(),
+  month: Type.String(),
+  numbers: Type.Array(Type.Integer()),
+});
+
 const NumberRow = Type.Object({ number: Type.Integer() });
 
 /** The chains of sealed events. */
@@ -194,6 +201,27 @@ export function createSealRepository(db: Queryable) {
         where c.organization_id = b.organization_id and b.batch <= c.base_batch`);
       return row.dropped;
     },
+
+    /** Batches whose events were not exported yet, in the order of their chains. */
+    listUnexported: (limit: number) =>
+      db.any(sql.rows(UnexportedRow)`
+        /* auditSeals.listUnexported */
+        select b.organization_id as "organizationId", b.batch, b.month::text as month, b.numbers
+        from audit_chains c join audit_batches b on b.organization_id = c.organization_id and b.batch > c.exported_batch
+        where c.exported_batch < c.batch order by b.organization_id, b.batch limit ${limit}`),
+
+    /** Whether a batch of a month before this one was not exported yet. */
+    hasUnexportedBefore: (month: string) =>
+      db.exists(sql.rows(NumberRow)`
+        /* auditSeals.hasUnexportedBefore */
+        select b.batch as number
+        from audit_chains c join audit_batches b on b.organization_id = c.organization_id and b.batch > c.exported_batch
+        where c.exported_batch < c.batch and b.month < ${month}::date`),
+
+    noteExported: (organizationId: string, batch: number) =>
+      db.query(sql.nothing`
+        /* auditSeals.noteExported */
+        update audit_chains set exported_batch = greatest(exported_batch, ${batch}) where organization_id = ${organizationId}`),
 
     noteStored: (organizationId: string, batch: number) =>
       db.query(sql.nothing`

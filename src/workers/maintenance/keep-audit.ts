@@ -21,14 +21,15 @@ export async function addAuditPartitions({ db }: Pick<AppContext, 'db'>): Promis
 }
 
 /**
- * Drops the events of months that ended more than `audit.retentionDays` ago, once all of them are sealed, and the heads of batches
+ * Drops the events of months that ended more than `audit.retentionDays` ago, once all of them are sealed
+ * and, if they are to be, exported; and the heads of batches
  * that were dropped with them. The chains remain verifiable from the last dropped batch. Returns how many partitions were dropped.
  */
 export async function dropOldAudit(
   { blobs, config, db }: Pick<AppContext, 'blobs' | 'config' | 'db'>,
   signal?: AbortSignal,
 ): Promise<number> {
-  const { retentionDays } = config.audit;
+  const { isExported, retentionDays } = config.audit;
   if (retentionDays === 0) return 0;
   const { keptFrom } = await createSealRepository(db).readMonths(0, retentionDays);
   const dropped = await db.inTransaction(async (tx) => {
@@ -36,6 +37,7 @@ export async function dropOldAudit(
     await seals.limitLockWait();
     const { sealedThrough } = await seals.lockState();
     if ((await seals.findLastBefore(keptFrom)) > sealedThrough) return 0;
+    if (isExported && (await seals.hasUnexportedBefore(keptFrom))) return 0;
     return seals.dropMonthsBefore(keptFrom);
   });
   for (const { baseBatch, organizationId } of await createSealRepository(db).listChains()) {
