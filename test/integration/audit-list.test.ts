@@ -69,7 +69,8 @@ describe('the list', () => {
   });
 
   test('rejects filters that are not valid', async () => {
-    for (const search of ['?startTime=yesterday', '?continuationToken=x', '?user=%00', '/export?format=xml'])
+    const years = ['?startTime=0000-01-01', '?startTime=9999-12-31T23:59:59-14:00'];
+    for (const search of [...years, '?startTime=yesterday', '?continuationToken=x', '?user=%00', '/export?format=xml'])
       expect({ search, status: (await get(search)).status }).toEqual({ search, status: 400 });
   });
 

@@ -4,6 +4,7 @@ import { auditActions } from '../../src/shared/audit/audit-actions.ts';
 import { listEvents, type StoredEvent } from '../support/audit.ts';
 import { query } from '../support/database.ts';
 import { createStack, deployment, ok, startUpdate, type TestStack } from '../support/state.ts';
+import { noteStatements } from '../support/statement-count.ts';
 import { testApp } from '../support/test-app.ts';
 
 const app = testApp({ settings: { HOLDFAST_TRUSTED_PROXIES: '127.0.0.1', HOLDFAST_BEGIN_UPDATE: 'true' } });
@@ -311,6 +312,20 @@ describe('without its event', () => {
     expect(await facts()).toEqual(idle);
     await newEvents(stack);
   });
+});
+
+test('writes of an update cost no statement more', async () => {
+  const update = await startUpdate(app, stack, { journal: true });
+  await newEvents(stack);
+  const noted = noteStatements(app);
+  const { lease } = update;
+  const entries = { entries: [{ version: 1, kind: 0, sequenceID: 1, operationID: 1, state: null }] };
+  await ok(call('PATCH', `/update/${update.id}/journalentries`, entries, lease));
+  await ok(call('POST', `/update/${update.id}/events/batch`, { events: [{ sequence: 0, timestamp: 1 }] }, lease));
+  expect(noted.begun.filter((name) => /audit|transaction/.test(name))).toEqual([]);
+  expect(noted.begun.length).toBeGreaterThan(1);
+  await ok(call('POST', `/update/${update.id}/cancel`));
+  expect((await newEvents(stack)).map(({ action }) => action)).toEqual(['update.cancel']);
 });
 
 test('what a member may not do is recorded as refused, once for repeats', async () => {

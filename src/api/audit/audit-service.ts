@@ -108,12 +108,15 @@ function selectionOf({ continuationToken, eventType, startTime, user }: AuditQue
   };
 }
 
+/** The year 10000, in ms. */
+const maxTimeMs = 253_402_300_800_000;
 const isoTime = /^\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d))?$/;
 
 function timeOf(text: string): Date {
   if (/^\d{1,11}$/.test(text)) return new Date((Number(text) + 1) * 1000 - 1);
   const time = isoTime.test(text) ? new Date(text) : new Date(Number.NaN);
-  if (Number.isNaN(time.getTime()))
+  // Postgres cannot read the years that are not in between.
+  if (!(time.getTime() >= 0 && time.getTime() < maxTimeMs))
     throw new InvalidRequestError('startTime must be in seconds since the epoch, or like 2026-01-31T12:00:00Z');
   return time;
 }
