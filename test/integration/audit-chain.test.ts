@@ -78,6 +78,8 @@ describe('sealing', () => {
       await add('fast');
       expect(await sealAudit(app.context)).toBe(false);
       expect(await batchesOf()).toEqual([]);
+      const metrics = (await app.call('GET', '/metrics', { accept: null })).text;
+      expect(metrics).toMatch(/^holdfast_audit_waiting_seconds\{step="seal"\} (?!0$)\d/m);
       await slow.query('commit');
       await seal();
       expect(await batchesOf()).toMatchObject([{ numbers: [await numberOf('slow'), await numberOf('fast')] }]);

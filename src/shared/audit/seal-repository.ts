@@ -152,6 +152,15 @@ export function createSealRepository(db: Queryable) {
         /* auditSeals.listUnstored */
         select ${chain} from audit_chains where stored_batch < batch order by organization_id limit ${limit}`),
 
+    /** Seconds since the oldest event that is not sealed yet; 0 if all are. */
+    readUnsealedSeconds: async (): Promise<number> => {
+      const row = await db.one(sql.rows(Type.Object({ seconds: Type.Number() }))`
+        /* auditSeals.readUnsealedSeconds */
+        select coalesce(extract(epoch from clock_timestamp() - min(occurred_at)), 0)::float8 as seconds
+        from audit_events where number > (select sealed_through from audit_sealing)`);
+      return row.seconds;
+    },
+
     /** Adds the partition of a month (`YYYY-MM-DD`, its first day). Returns whether it was missing. */
     addPartition: async (month: string): Promise<boolean> => {
       const row = await db.one(sql.rows(Type.Object({ added: Type.Boolean() }))`
