@@ -10,12 +10,14 @@ import { createServices } from './create-services.ts';
 import { openApiOptions } from './openapi.ts';
 import { registerAccess } from './plugins/access.ts';
 import { registerAccessLog } from './plugins/access-log.ts';
+import { registerAudit } from './plugins/audit.ts';
 import { registerBody } from './plugins/body.ts';
 import { registerDialect } from './plugins/dialect.ts';
 import { registerErrors, sendError } from './plugins/errors.ts';
 import { registerRequestRate } from './plugins/request-rate.ts';
 import { registerSecurityHeaders } from './plugins/security-headers.ts';
 import { toRouteScope } from './route-scope.ts';
+import { registerAuditRoutes } from './routes/audit.routes.ts';
 import { registerBeginUpdateRoute } from './routes/begin-update.routes.ts';
 import { registerCheckpointRoutes } from './routes/checkpoints.routes.ts';
 import { registerEventRoutes } from './routes/events.routes.ts';
@@ -75,6 +77,7 @@ export async function buildApi(context: ApiContext): Promise<App> {
 function registerProtocol(scope: FastifyInstance, services: ApiServices): void {
   registerDialect(scope);
   registerAccess(scope, services);
+  registerAudit(scope, services);
   registerRequestRate(scope, services);
   const routes = toRouteScope(scope);
   registerServiceRoutes(routes, services);
@@ -91,4 +94,5 @@ function registerProtocol(scope: FastifyInstance, services: ApiServices): void {
   registerPolicyGroupRoutes(routes, services);
   registerMemberRoutes(routes, services);
   registerTokenRoutes(routes, services);
+  registerAuditRoutes(routes, services);
 }

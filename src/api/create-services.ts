@@ -1,5 +1,6 @@
 import type { ApiContext } from './api-context.ts';
 import type { ApiServices } from './api-services.ts';
+import { AuditService } from './audit/audit-service.ts';
 import { LeaseAccess } from './credentials/lease-access.ts';
 import { EventService } from './events/event-service.ts';
 import { MemberService } from './members/member-service.ts';
@@ -42,6 +43,7 @@ export function createServices(context: ApiContext): ApiServices {
     policyGroups: new PolicyGroupService(context),
     members: new MemberService(context),
     tokens: new TokenService(context),
+    audit: new AuditService(context),
     submitWrite: createSubmitWrite({ ...context, services: jobServices }),
     board,
   };

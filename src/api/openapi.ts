@@ -20,6 +20,8 @@ const errorResponses: Readonly<Record<string, string>> = {
 };
 
 const errorStatusesKey = 'x-error-statuses';
+/** The action that calls have in the audit log. */
+const auditActionKey = 'x-audit-action';
 
 type Transform = NonNullable<FastifyDynamicSwaggerOptions['transform']>;
 type RouteSchema = FastifySchema & Record<string, unknown>;
@@ -105,8 +107,9 @@ interface Operation {
 }
 
 function describeRoute(schema: RouteSchema, url: string, config: FastifyContextConfig): ReturnType<Transform> {
-  const { described = {}, contractBody } = config;
+  const { audit, described = {}, contractBody } = config;
   const changed: RouteSchema = { ...schema, [errorStatusesKey]: errorStatusesOf(schema, url, config) };
+  if (typeof audit === 'string') changed[auditActionKey] = audit;
   if (contractBody) changed['body'] = Type.Union([schema.body as TSchema, contractBody]);
   if (described.body) changed['body'] = described.body;
   if (described.produces) changed['produces'] = described.produces;

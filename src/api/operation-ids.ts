@@ -29,6 +29,8 @@ const operationIds: Readonly<Record<string, string>> = {
   'GET /api/orgs/{organization}/policygroups/{group}': 'GetPolicyGroup',
   'PATCH /api/orgs/{organization}/policygroups/{group}': 'UpdatePolicyGroup',
   'DELETE /api/orgs/{organization}/policygroups/{group}': 'DeletePolicyGroup',
+  'GET /api/orgs/{organization}/auditlogs': 'ListAuditLogEvents',
+  'GET /api/orgs/{organization}/auditlogs/export': 'ExportAuditLogEvents',
   'GET /api/orgs/{organization}/members': 'ListOrganizationMembers',
   'PATCH /api/orgs/{organization}/members/{login}': 'UpdateOrganizationMember',
   'DELETE /api/orgs/{organization}/members/{login}': 'DeleteOrganizationMember',

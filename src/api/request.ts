@@ -1,8 +1,10 @@
 import type { TSchema } from 'typebox';
+import type { AuditAction } from '../shared/audit/audit-actions.ts';
 import type { SubjectFacts } from '../shared/identity/access-decision.ts';
 import type { Permission } from '../shared/identity/permissions.ts';
 import type { Role } from '../shared/identity/roles.ts';
 import type { TokenKind } from '../shared/identity/token-kinds.ts';
+import type { AuditTrail } from './audit/audit-trail.ts';
 import type { CachedLease } from './updates/lease-cache.ts';
 
 /**
@@ -51,6 +53,8 @@ export type Lease = CachedLease;
 declare module 'fastify' {
   interface FastifyContextConfig {
     access?: Access;
+    /** The action in the audit log; or why calls are not recorded one by one. Routes that may change something need it. */
+    audit?: AuditAction | { readonly none: string };
     /** `payload`: the route reads the raw body itself; otherwise it is parsed as JSON. */
     body?: 'payload';
     /** For JSON bodies in the contract's dialect, where it requires more than `schema.body`. */
@@ -71,6 +75,8 @@ declare module 'fastify' {
     caller: Caller;
     /** Set on routes with access `lease`. */
     lease: Lease;
+    /** Set on routes whose `config.audit` is an action. */
+    audit: AuditTrail;
     dialect: Dialect;
   }
 }

@@ -74,6 +74,8 @@ const expected: Record<string, 'public' | 'user' | 'own' | 'viewer' | 'member' |
   [`GET ${S}/updates`]: 'viewer',
   [`GET ${S}/updates/latest`]: 'viewer',
   [`GET ${S}/updates/latest/previews`]: 'viewer',
+  'GET /api/orgs/:organization/auditlogs': 'admin',
+  'GET /api/orgs/:organization/auditlogs/export': 'admin',
   [`POST ${U}`]: 'member',
   [`GET ${U}`]: 'viewer',
   [`GET ${U}/events`]: 'viewer',

@@ -2,6 +2,7 @@ import { createHash, randomBytes } from 'node:crypto';
 import { describe, expect, jest, test } from '@jest/globals';
 import { runCommandLine } from '../../src/cli/command-line.ts';
 import { type AdminRun, runAdminCommand } from '../support/admin.ts';
+import { listEvents } from '../support/audit.ts';
 import { query } from '../support/database.ts';
 import { creation } from '../support/journal-entries.ts';
 import { exportedNames } from '../support/stack-state.ts';
@@ -181,4 +182,24 @@ test('missing objects and invalid arguments are reported in a sentence', async (
   const help = await runOk('help');
   for (const command of ['remove-member', 'reactivate-user', 'unset-site-admin', 'revoke --user', 'rewrap-keys'])
     expect(help).toContain(command);
+});
+
+test('each change is an event in the audit log of its organization, in the same transaction', async () => {
+  await runOk('create-organization', 'audited');
+  await runOk('create-user', 'audited-user', '--organization', 'audited', '--role', 'viewer');
+  await runOk('set-role', 'audited-user', 'admin', '--organization', 'audited');
+  const token = await runOk('create-token', 'audited-user');
+  await runRejected(1, 'deactivate-user', 'audited-user');
+  await runOk('deactivate-user', 'audited-user', '--force');
+  const events = await listEvents(app, 'audited');
+  expect(events.map(({ action, object }) => [action, object])).toEqual([
+    ['organization.create', 'audited'],
+    ['user.create', 'audited-user'],
+    ['member.role', 'audited-user'],
+    ['token.create', 'audited-user'],
+    ['user.deactivate', 'audited-user'],
+  ]);
+  expect(events[2]).toMatchObject({ actor: 'operator', details: { arguments: ['audited-user', 'admin'] } });
+  expect(events.every(({ login }) => login !== '')).toBe(true);
+  expect(JSON.stringify(events)).not.toContain(token.trim());
 });

@@ -146,6 +146,10 @@ test.each(cases)(
       status: row.status,
       text: '',
     });
+    if (row.contentType !== undefined) {
+      expect(response.headers['content-type']).toBe(row.contentType);
+      return;
+    }
     const given = schemaOf(responses[row.status]);
     expect(given === undefined).toBe(row.answer === undefined);
     if (!given) return expect(response.text).toBe('');

@@ -46,6 +46,8 @@ export interface DialectRow {
   readonly query?: string;
   readonly body?: Bodies;
   readonly status: 200 | 204;
+  /** Of a response that is not JSON. */
+  readonly contentType?: string;
   /** The response with all its members. */
   readonly answer?: Readonly<Record<DialectName, unknown>>;
 }
@@ -334,6 +336,17 @@ export const dialectTable: Readonly<Record<string, DialectRow>> = {
     beyond: true,
     status: 200,
     answer: alike({ updates: [{ updateID: uuid }] }),
+  },
+  'GET /api/orgs/:organization/auditlogs': {
+    beyond: true,
+    status: 200,
+    answer: alike({ auditLogEvents: expect.arrayContaining([expect.objectContaining({ event: 'stack.create' })]) }),
+  },
+  'GET /api/orgs/:organization/auditlogs/export': {
+    beyond: true,
+    query: '?format=jsonl&eventType=audit.export',
+    status: 200,
+    contentType: 'application/jsonl',
   },
   [`POST ${U}`]: {
     needs: 'created',

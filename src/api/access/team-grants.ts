@@ -3,7 +3,8 @@ import { allowedBy } from '../../shared/identity/permissions.ts';
 import { createTeamRepository } from '../../shared/identity/team-repository.ts';
 import type { Queryable } from '../../shared/platform/db/sql.ts';
 import { ForbiddenError, InvalidRequestError, NotFoundError } from '../../shared/platform/errors/errors.ts';
-import type { StackRef } from '../../shared/stacks/names.ts';
+import { formatStackRef, type StackRef } from '../../shared/stacks/names.ts';
+import type { AuditTrail } from '../audit/audit-trail.ts';
 import type { Caller } from '../request.ts';
 
 const maxTeams = 20;
@@ -17,6 +18,7 @@ export async function grantToTeams(
   caller: Caller,
   organizationId: string,
   { ref, teams: names }: { readonly ref: StackRef; readonly teams: readonly string[] },
+  audit: AuditTrail,
 ): Promise<void> {
   if (names.length > maxTeams)
     throw new InvalidRequestError(`A stack can be given to at most ${maxTeams} teams at once`);
@@ -30,16 +32,24 @@ export async function grantToTeams(
         `You are not in a team ${JSON.stringify(name.slice(0, 100))}: only admins name other teams`,
       );
     if (!team) throw new NotFoundError(`There is no team ${JSON.stringify(name.slice(0, 100))} in ${ref.organization}`);
+    const permissions = ['write', 'decrypt'] as const;
     await createGrantRepository(tx).insert({
       organizationId,
       effect: 'allow',
-      permissions: allowedBy(['write', 'decrypt']),
+      permissions: allowedBy(permissions),
       projectPattern: ref.project,
       stackPattern: ref.stack,
       tagName: null,
       tagValue: null,
       subject: { teamId: team.id },
       createdBy: caller.userId,
+    });
+    const details = { effect: 'allow', team: name, permissions };
+    await audit.record(tx, {
+      action: 'grant.add',
+      organization: ref.organization,
+      object: formatStackRef(ref),
+      details,
     });
   }
 }

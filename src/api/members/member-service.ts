@@ -5,6 +5,7 @@ import type { Queryable } from '../../shared/platform/db/sql.ts';
 import { ConflictError, InvalidRequestError, NotFoundError } from '../../shared/platform/errors/errors.ts';
 import { isLogin } from '../../shared/stacks/names.ts';
 import type { ApiContext } from '../api-context.ts';
+import type { AuditTrail } from '../audit/audit-trail.ts';
 
 export type { OrganizationMemberRow };
 
@@ -37,19 +38,21 @@ export class MemberService {
   }
 
   /** Throws NotFoundError, and ConflictError for the last admin. */
-  async setRole(organization: string, login: string, role: Role): Promise<void> {
+  async setRole(organization: string, login: string, role: Role, audit: AuditTrail): Promise<void> {
     await this.#change(organization, login, async (tx, member) => {
-      if (member.role === role) return;
+      if (member.role === role) return audit.settle();
       if (member.role === 'admin') await assertOtherAdmin(tx, member);
       await createIdentityRepository(tx).setMembership(member.organizationId, member.userId, role);
+      return audit.record(tx, { organization, object: login, details: { from: member.role, to: role } });
     });
   }
 
   /** Throws NotFoundError, and ConflictError for the last admin. */
-  async remove(organization: string, login: string): Promise<void> {
+  async remove(organization: string, login: string, audit: AuditTrail): Promise<void> {
     await this.#change(organization, login, async (tx, member) => {
       if (member.role === 'admin') await assertOtherAdmin(tx, member);
       await createPeopleRepository(tx).removeMembership(member.organizationId, member.userId);
+      await audit.record(tx, { organization, object: login, details: { role: member.role } });
     });
   }
 

@@ -48,6 +48,8 @@ async function admitCaller(
   const place = { organization: ref.organization ?? null, project: ref.project ?? null, stack: ref.stack ?? null };
   const caller = await credentials.findCaller(request.raw, token, place);
   if (!caller) throw new UnauthenticatedError('The API token is not valid: unknown, revoked or expired');
+  // Set here, because a refusal is recorded with the caller's name.
+  request.caller = caller;
   if (caller.tokenStale) await users.touchToken(caller.tokenId);
   if (access.kind === 'user') return caller;
   // Non-members must not learn what exists in the organization.

@@ -25,7 +25,12 @@ function recordEvents(app: RouteScope, { submitWrite }: ApiServices): void {
   app.post(
     `${updatePath}/events/batch`,
     {
-      config: { access: { kind: 'lease', fenced: true }, body: 'payload', described: { body: EventBatchRequest } },
+      config: {
+        access: { kind: 'lease', fenced: true },
+        audit: { none: 'part of its update, whose start and end are recorded' },
+        body: 'payload',
+        described: { body: EventBatchRequest },
+      },
       schema: {
         tags,
         summary: 'Record engine events',

@@ -43,7 +43,7 @@ function changeMember(app: RouteScope, { members }: ApiServices): void {
   app.patch(
     `${path}/:login`,
     {
-      config: { access: manage, described: { errorStatuses: [409] } },
+      config: { access: manage, audit: 'member.role', described: { errorStatuses: [409] } },
       schema: {
         tags,
         summary: 'Change the role of a member',
@@ -53,8 +53,8 @@ function changeMember(app: RouteScope, { members }: ApiServices): void {
         response: { 204: Type.Null() },
       },
     },
-    async ({ params, body }, reply) => {
-      await members.setRole(params.organization, params.login, body.role);
+    async ({ params, body, audit }, reply) => {
+      await members.setRole(params.organization, params.login, body.role, audit);
       return reply.code(204).send(null);
     },
   );
@@ -64,7 +64,7 @@ function removeMember(app: RouteScope, { members }: ApiServices): void {
   app.delete(
     `${path}/:login`,
     {
-      config: { access: manage, described: { errorStatuses: [409] } },
+      config: { access: manage, audit: 'member.remove', described: { errorStatuses: [409] } },
       schema: {
         tags,
         summary: 'Remove a member',
@@ -73,8 +73,8 @@ function removeMember(app: RouteScope, { members }: ApiServices): void {
         response: { 204: Type.Null() },
       },
     },
-    async ({ params }, reply) => {
-      await members.remove(params.organization, params.login);
+    async ({ params, audit }, reply) => {
+      await members.remove(params.organization, params.login, audit);
       return reply.code(204).send(null);
     },
   );

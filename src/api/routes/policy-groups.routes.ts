@@ -47,7 +47,7 @@ function createGroup(app: RouteScope, { policyGroups }: ApiServices): void {
   app.post(
     policyGroupsPath,
     {
-      config: { ...manage, described: { errorStatuses: [409] } },
+      config: { ...manage, audit: 'policy-group.create', described: { errorStatuses: [409] } },
       schema: {
         tags,
         summary: 'Create a policy group',
@@ -57,8 +57,8 @@ function createGroup(app: RouteScope, { policyGroups }: ApiServices): void {
         response: { 204: Type.Null() },
       },
     },
-    async ({ params, caller, body }, reply) => {
-      await policyGroups.create(params.organization, caller, body);
+    async ({ params, caller, body, audit }, reply) => {
+      await policyGroups.create(params.organization, caller, body, audit);
       return reply.code(204).send(null);
     },
   );
@@ -86,7 +86,7 @@ function updateGroup(app: RouteScope, { policyGroups }: ApiServices): void {
   app.patch(
     groupPath,
     {
-      config: { ...manage, described: { errorStatuses: [409] } },
+      config: { ...manage, audit: 'policy-group.change', described: { errorStatuses: [409] } },
       schema: {
         tags,
         summary: 'Change the name, stacks and policy packs of a policy group',
@@ -96,8 +96,9 @@ function updateGroup(app: RouteScope, { policyGroups }: ApiServices): void {
         response: { 204: Type.Null() },
       },
     },
-    async ({ params, caller, body }, reply) => {
-      await policyGroups.update(params.organization, caller, params.group, body);
+    async ({ params, caller, body, audit }, reply) => {
+      const { organization, group } = params;
+      await policyGroups.update({ organization, name: group }, caller, body, audit);
       return reply.code(204).send(null);
     },
   );
@@ -107,7 +108,7 @@ function removeGroup(app: RouteScope, { policyGroups }: ApiServices): void {
   app.delete(
     groupPath,
     {
-      config: { ...manage, described: { errorStatuses: [409] } },
+      config: { ...manage, audit: 'policy-group.remove', described: { errorStatuses: [409] } },
       schema: {
         tags,
         summary: 'Remove a policy group',
@@ -116,8 +117,9 @@ function removeGroup(app: RouteScope, { policyGroups }: ApiServices): void {
         response: { 204: Type.Null() },
       },
     },
-    async ({ params, caller }, reply) => {
-      await policyGroups.delete(params.organization, caller, params.group);
+    async ({ params, caller, audit }, reply) => {
+      const { organization, group } = params;
+      await policyGroups.delete({ organization, name: group }, caller, audit);
       return reply.code(204).send(null);
     },
   );

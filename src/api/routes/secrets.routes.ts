@@ -20,10 +20,16 @@ import { sendChunks } from '../streamed-response.ts';
 import { apiToken, stackPath } from './paths.ts';
 
 const common = { tags: ['secrets'], security: apiToken, params: StackParams };
-const encrypting = { access: { kind: 'stack', permission: 'preview' } } as const;
+const encrypting = {
+  access: { kind: 'stack', permission: 'preview' },
+  audit: { none: 'returns ciphertexts and changes nothing' },
+} as const;
 /** The service checks who may decrypt: the path may be one that a stack had before it was renamed. */
-const decrypting = { access: { kind: 'stack', permission: 'decrypt', former: true } } as const;
-const logging = { access: { kind: 'stack', permission: 'decrypt' } } as const;
+const decrypting = {
+  access: { kind: 'stack', permission: 'decrypt', former: true },
+  audit: 'secret.decrypt',
+} as const;
+const logging = { access: { kind: 'stack', permission: 'decrypt' }, audit: 'secret.show' } as const;
 
 /** Encryption of stack secrets. Bodies are never logged. */
 export function registerSecretRoutes(app: RouteScope, services: ApiServices): void {
@@ -31,7 +37,7 @@ export function registerSecretRoutes(app: RouteScope, services: ApiServices): vo
   decryptValue(app, services);
   encryptValues(app, services);
   decryptValues(app, services);
-  logDecryptions(app);
+  logDecryptions(app, services);
 }
 
 function encryptValue(app: RouteScope, services: ApiServices): void {
@@ -58,11 +64,8 @@ function decryptValue(app: RouteScope, services: ApiServices): void {
     },
     async (request, reply) =>
       respondFrom(services, request, reply, async (body) => {
-        const plaintexts = await services.secrets.decrypt(
-          request.params,
-          request.caller,
-          await readValue(body, 'ciphertext'),
-        );
+        const { audit, caller, params } = request;
+        const plaintexts = await services.secrets.decrypt(params, caller, await readValue(body, 'ciphertext'), audit);
         return valueJson('plaintext', plaintexts.get(0) as Buffer);
       }),
   );
@@ -92,12 +95,13 @@ function decryptValues(app: RouteScope, services: ApiServices): void {
     async (request, reply) =>
       respondFrom(services, request, reply, async (body) => {
         const ciphertexts = await readValues(body, 'ciphertexts');
-        return plaintextsJson(ciphertexts, await services.secrets.decrypt(request.params, request.caller, ciphertexts));
+        const { audit, caller, params } = request;
+        return plaintextsJson(ciphertexts, await services.secrets.decrypt(params, caller, ciphertexts, audit));
       }),
   );
 }
 
-function logDecryptions(app: RouteScope): void {
+function logDecryptions(app: RouteScope, { secrets }: ApiServices): void {
   for (const log of ['log-decryption', 'log-batch-decryption']) {
     app.post(
       `${stackPath}/decrypt/${log}`,
@@ -110,11 +114,10 @@ function logDecryptions(app: RouteScope): void {
           response: { 204: Type.Null() },
         },
       },
-      async ({ params, caller, log: logger }, reply) => {
-        logger.info(
-          { organization: params.organization, project: params.project, stack: params.stack, login: caller.login },
-          'secrets shown to user',
-        );
+      async ({ params, body, caller, log: logger, audit }, reply) => {
+        const { organization, project, stack } = params;
+        logger.info({ organization, project, stack, login: caller.login }, 'secrets shown to user');
+        await secrets.recordShown(params, { name: body.secretName ?? null, command: body.commandName ?? null }, audit);
         return reply.code(204).send(null);
       },
     );

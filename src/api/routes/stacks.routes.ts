@@ -55,6 +55,7 @@ function createStack(app: RouteScope, services: ApiServices): void {
       // The service checks permissions: the organization may not exist yet.
       config: {
         access: { kind: 'user' },
+        audit: 'stack.create',
         body: 'payload',
         described: { body: CreateStackRequest, errorStatuses: [403, 409] },
       },
@@ -67,16 +68,13 @@ function createStack(app: RouteScope, services: ApiServices): void {
       },
     },
     async (raw) => {
-      const { params, caller, dialect } = raw;
+      const { params, caller, dialect, audit } = raw;
       const { body, release } = await receiveBody(services, raw, services.config.limits.maxControlBodyBytes);
       const stack = await (async () => {
         const { request, state } = await readCreateRequest(body);
-        return stacks.create(caller, {
-          ref: { ...params, stack: request.stackName },
-          tags: parseTags(request.tags ?? {}),
-          teams: request.teams ?? [],
-          state,
-        });
+        const ref = { ...params, stack: request.stackName };
+        const tags = parseTags(request.tags ?? {});
+        return stacks.create(caller, { ref, tags, teams: request.teams ?? [], state }, audit);
       })().finally(release);
       return createStackResponse(dialect, stack);
     },
@@ -147,7 +145,7 @@ function deleteStack(app: RouteScope, { stacks }: ApiServices): void {
   app.delete(
     stackPath,
     {
-      config: { ...admin, described: { errorStatuses: [409] } },
+      config: { ...admin, audit: 'stack.delete', described: { errorStatuses: [409] } },
       schema: {
         tags,
         summary: 'Delete a stack',
@@ -157,10 +155,10 @@ function deleteStack(app: RouteScope, { stacks }: ApiServices): void {
         response: { 204: Type.Null() },
       },
     },
-    async ({ params, query, dialect }, reply) => {
+    async ({ params, query, dialect, audit }, reply) => {
       // The CLI always sends `force`. The contract has no such parameter, so its clients' deletions are unconditional.
       const force = query.force === undefined ? dialect === 'contract' : query.force.toLowerCase() === 'true';
-      await stacks.delete(params, { keepResources: !force });
+      await stacks.delete(params, { keepResources: !force }, audit);
       return reply.code(204).send(null);
     },
   );
@@ -170,7 +168,12 @@ function renameStack(app: RouteScope, { renaming }: ApiServices): void {
   app.post(
     `${stackPath}/rename`,
     {
-      config: { ...write, contractBody: ContractRenameStackRequest, described: { errorStatuses: [409] } },
+      config: {
+        ...write,
+        audit: 'stack.rename',
+        contractBody: ContractRenameStackRequest,
+        described: { errorStatuses: [409] },
+      },
       schema: {
         tags,
         summary: 'Rename a stack',
@@ -180,9 +183,9 @@ function renameStack(app: RouteScope, { renaming }: ApiServices): void {
         response: { 204: Type.Null() },
       },
     },
-    async ({ params, body, caller, dialect, raw }, reply) => {
+    async ({ params, body, caller, dialect, raw, audit }, reply) => {
       const target = renameTarget(params, body, dialect);
-      await renaming.rename(params, target, { caller, assertAwaited: () => assertAwaited(raw) });
+      await renaming.rename(params, target, { caller, audit, assertAwaited: () => assertAwaited(raw) });
       return reply.code(204).send(null);
     },
   );
@@ -192,7 +195,7 @@ function replaceTags(app: RouteScope, { stacks }: ApiServices): void {
   app.patch(
     `${stackPath}/tags`,
     {
-      config: { ...write, contractBody: ContractTagsRequest },
+      config: { ...write, audit: 'stack.tags', contractBody: ContractTagsRequest },
       schema: {
         tags,
         summary: 'Replace all tags',
@@ -202,9 +205,10 @@ function replaceTags(app: RouteScope, { stacks }: ApiServices): void {
         response: { 204: Type.Null() },
       },
     },
-    async ({ params, body, caller, dialect }, reply) => {
+    async ({ params, body, caller, dialect, audit }, reply) => {
       const { tags: contractTags } = body as { tags?: unknown };
-      await stacks.replaceTags(caller, params, dialect === 'contract' ? parseTags(contractTags) : tagsOfRequest(body));
+      const tags = dialect === 'contract' ? parseTags(contractTags) : tagsOfRequest(body);
+      await stacks.replaceTags(caller, params, tags, audit);
       return reply.code(204).send(null);
     },
   );

@@ -86,7 +86,7 @@ function createToken(app: RouteScope, { tokens }: ApiServices, { access, of, par
   app.post(
     path,
     {
-      config: { access, described: { errorStatuses: [403, 409] } },
+      config: { access, audit: 'token.create', described: { errorStatuses: [403, 409] } },
       schema: {
         tags,
         summary: `Create a token of ${of}`,
@@ -97,7 +97,7 @@ function createToken(app: RouteScope, { tokens }: ApiServices, { access, of, par
       },
     },
     async (request) => {
-      const made = await tokens.make(request.caller, place(request.params), toRequest(request.body));
+      const made = await tokens.make(request.caller, place(request.params), toRequest(request.body), request.audit);
       return toMade(made);
     },
   );
@@ -107,7 +107,7 @@ function revokeToken(app: RouteScope, { tokens }: ApiServices, { access, of, par
   app.delete(
     `${path}/:tokenId`,
     {
-      config: { access, described: { errorStatuses: [403] } },
+      config: { access, audit: 'token.revoke', described: { errorStatuses: [403] } },
       schema: {
         tags,
         summary: `Revoke a token of ${of}`,
@@ -118,7 +118,7 @@ function revokeToken(app: RouteScope, { tokens }: ApiServices, { access, of, par
     },
     async (request, reply) => {
       const { tokenId } = request.params as { tokenId: string };
-      await tokens.revoke(request.caller, place(request.params), tokenId);
+      await tokens.revoke(request.caller, place(request.params), tokenId, request.audit);
       return reply.code(204).send(null);
     },
   );
@@ -128,7 +128,7 @@ function rotateToken(app: RouteScope, { tokens }: ApiServices, { access, of, par
   app.post(
     `${path}/:tokenId/rotate`,
     {
-      config: { access, described: { errorStatuses: [403] } },
+      config: { access, audit: 'token.rotate', described: { errorStatuses: [403] } },
       schema: {
         tags,
         summary: `Replace the secret of a token of ${of}`,
@@ -141,7 +141,12 @@ function rotateToken(app: RouteScope, { tokens }: ApiServices, { access, of, par
     async (request) => {
       const { tokenId } = request.params as { tokenId: string };
       const overlapSeconds = request.body?.overlapSeconds ?? defaultOverlapSeconds;
-      const rotated = await tokens.rotate(request.caller, place(request.params), tokenId, overlapSeconds);
+      const rotated = await tokens.rotate(
+        request.caller,
+        place(request.params),
+        { id: tokenId, overlapSeconds },
+        request.audit,
+      );
       return { ...toMade(rotated), previousExpires: seconds(rotated.previousUntil) };
     },
   );

@@ -7,6 +7,7 @@ import { stackExists, stackNotFound } from '../../shared/stacks/stack-errors.ts'
 import { readTags, type Tags } from '../../shared/stacks/tags.ts';
 import { missingPermission, permissionsOn } from '../access/stack-access.ts';
 import type { ApiContext } from '../api-context.ts';
+import type { AuditTrail } from '../audit/audit-trail.ts';
 import type { Caller, Dialect } from '../request.ts';
 
 /** States above this uncompressed size are renamed by a worker, however well they compress. */
@@ -62,7 +63,7 @@ export class StackRenaming {
   async rename(
     from: StackRef,
     to: StackRef,
-    { caller, assertAwaited }: { caller: Caller; assertAwaited: () => Promise<void> },
+    { caller, audit, assertAwaited }: { caller: Caller; audit: AuditTrail; assertAwaited: () => Promise<void> },
   ): Promise<void> {
     const { changes, checkpoints, config, dispatcher, jobServices, stacks } = this.#context;
     const stack = await stacks.find(from);
@@ -81,15 +82,20 @@ export class StackRenaming {
       from: toRef(from),
       to,
       requestedBy: caller.userId,
+      source: audit.source,
     });
     const options = { bytes: storedBytes, fairnessKey: from.organization };
     try {
-      if (isSmall) return await renameStack.run(jobServices, renaming, assertAwaited);
-      await assertAwaited();
-      await dispatcher.run(renaming, options);
+      if (isSmall) {
+        await renameStack.run(jobServices, renaming, assertAwaited);
+      } else {
+        await assertAwaited();
+        await dispatcher.run(renaming, options);
+      }
     } catch (error) {
       await changes.resolveFailure(renaming.updateId, error);
     }
+    audit.settle();
   }
 }
 

@@ -1,3 +1,4 @@
+import { createAuditRepository } from '../../shared/audit/audit-repository.ts';
 import { createCheckpointRepository } from '../../shared/checkpoints/checkpoint-repository.ts';
 import { bytesOf } from '../../shared/documents/byte-source.ts';
 import {
@@ -29,6 +30,7 @@ import { missingPermission, permissionsOn } from '../access/stack-access.ts';
 import { assertMayChangeTags } from '../access/tag-changes.ts';
 import { grantToTeams } from '../access/team-grants.ts';
 import type { ApiContext } from '../api-context.ts';
+import type { AuditTrail } from '../audit/audit-trail.ts';
 import type { Caller } from '../request.ts';
 import type { UpdateService } from '../updates/update-service.ts';
 import { readStackView, type StackView } from './stack-view.ts';
@@ -76,7 +78,7 @@ export class StackService {
    * Throws ConflictError if the stack exists, ForbiddenError without the permission to write, NotFoundError for non-members who may not
    * create organizations, whether or not this one exists, and QuotaReachedError.
    */
-  async create(caller: Caller, stack: NewStack): Promise<StackRow> {
+  async create(caller: Caller, stack: NewStack, audit: AuditTrail): Promise<StackRow> {
     const { documents } = this.#context;
     const { ref } = stack;
     assertStackRef(ref);
@@ -90,9 +92,11 @@ export class StackService {
         const identity = createIdentityRepository(tx);
         const stacks = createStackRepository(tx);
         const organization = await identity.ensureOrganization(ref.organization);
-        if (organization.created && caller.userId !== null)
+        if (organization.created && caller.userId !== null) {
           await identity.setMembership(organization.id, caller.userId, 'admin');
-        else if (!caller.belongs) await admitNewMember(identity, caller, stack);
+          const { organization: name } = ref;
+          await audit.record(tx, { action: 'organization.create', organization: name, object: name });
+        } else if (!caller.belongs) await admitNewMember(identity, caller, stack);
         await quotas.assertMayAddStack(tx, { id: organization.id, name: ref.organization }, limits);
         const projectId = await stacks.ensureProject(organization.id, ref.project);
         const id = await stacks.insert({
@@ -101,9 +105,11 @@ export class StackService {
           tags: JSON.stringify(stack.tags),
         });
         if (state) await recordInitialState(tx, id, state);
-        await grantToTeams(tx, caller, organization.id, stack);
+        await grantToTeams(tx, caller, organization.id, stack, audit);
         const created = await stacks.lockById(id);
         if (!created) throw stackNotFound(ref);
+        const details = { stackId: id, withState: state !== null };
+        await audit.record(tx, { organization: ref.organization, object: formatStackRef(ref), details });
         return created;
       });
     } catch (error) {
@@ -176,18 +182,18 @@ export class StackService {
   }
 
   /** Throws NotFoundError, and ForbiddenError for tags by which grants select stacks. */
-  async replaceTags(caller: Caller, ref: StackRef, tags: Tags): Promise<void> {
+  async replaceTags(caller: Caller, ref: StackRef, tags: Tags, audit: AuditTrail): Promise<void> {
     const stack = await this.get(ref);
-    if (caller.facts === null) {
-      await this.#context.stacks.setTags(stack.id, JSON.stringify(tags));
-      return;
-    }
     await this.#context.db.inTransaction(async (tx) => {
       const stacks = createStackRepository(tx);
-      const locked = await stacks.lockById(stack.id);
-      if (!locked) throw stackNotFound(ref);
-      await assertMayChangeTags(tx, caller, locked, tags);
+      if (caller.facts !== null) {
+        const locked = await stacks.lockById(stack.id);
+        if (!locked) throw stackNotFound(ref);
+        await assertMayChangeTags(tx, caller, locked, tags);
+      }
       await stacks.setTags(stack.id, JSON.stringify(tags));
+      const details = { stackId: stack.id, names: Object.keys(tags).slice(0, 20) };
+      await audit.record(tx, { organization: stack.organization, object: formatStackRef(stack), details });
     });
   }
 
@@ -197,7 +203,7 @@ export class StackService {
    * matches (pkg/backend/httpstate/client/client.go), or while the state is incomplete. Throws StackBusyError and
    * JournalFaultError.
    */
-  async delete(ref: StackRef, options: { keepResources: boolean }): Promise<void> {
+  async delete(ref: StackRef, options: { keepResources: boolean }, audit: AuditTrail): Promise<void> {
     const found = await this.get(ref);
     const { config, db } = this.#context;
     if (options.keepResources) await this.#reclaim(found.id);
@@ -215,6 +221,9 @@ export class StackService {
       }
       await createUpdateRepository(tx).cancelAll(stack.id);
       await stacks.markDeleted(stack.id);
+      await createAuditRepository(tx).closeSecretReads({ stackId: stack.id });
+      const details = { stackId: stack.id, stackVersion: stack.stackVersion, force: !options.keepResources };
+      await audit.record(tx, { organization: stack.organization, object: formatStackRef(stack), details });
     });
   }
 

@@ -9,6 +9,7 @@ import {
 } from '../../shared/identity/token-repository.ts';
 import { parseScopes, type WrittenScope } from '../../shared/identity/token-scopes.ts';
 import { mintToken } from '../../shared/platform/crypto/secret-token.ts';
+import type { Queryable } from '../../shared/platform/db/sql.ts';
 import { violatedConstraint } from '../../shared/platform/db/sqlstate.ts';
 import {
   ConflictError,
@@ -17,6 +18,7 @@ import {
   NotFoundError,
 } from '../../shared/platform/errors/errors.ts';
 import type { ApiContext } from '../api-context.ts';
+import type { AuditTrail } from '../audit/audit-trail.ts';
 import type { Caller } from '../request.ts';
 
 export type { TokenRow };
@@ -63,7 +65,7 @@ export class TokenService {
   }
 
   /** Throws ForbiddenError, NotFoundError, InvalidRequestError, and ConflictError if the name was used before. */
-  async make(caller: Caller, place: TokenPlace, request: TokenRequest): Promise<MadeToken> {
+  async make(caller: Caller, place: TokenPlace, request: TokenRequest, audit: AuditTrail): Promise<MadeToken> {
     const { owner } = await this.#reach(caller, place, request);
     const { description, name } = request;
     if (name === null && place.of !== 'caller')
@@ -82,18 +84,16 @@ export class TokenService {
     if (expiresAt !== null && !(expiresAt.getTime() > Date.now()))
       throw new InvalidRequestError('expires is in the past');
     const scopes = request.scopes === null ? (owner.kind === 'service' ? [] : null) : parseScopes(request.scopes);
-    const { token, hash } = mintToken('hf-');
+    const { token: secret, hash } = mintToken('hf-');
     try {
-      const made = await createTokenRepository(this.#context.db).insert({
-        owner,
-        hash,
-        name,
-        description,
-        scopes,
-        expiresAt,
-        createdBy: caller.userId,
+      return await this.#context.db.inTransaction(async (tx) => {
+        const createdBy = caller.userId;
+        const token = { owner, hash, name, description, scopes, expiresAt, createdBy };
+        const made = await createTokenRepository(tx).insert(token);
+        const role = owner.kind === 'organization' ? { role: owner.role } : {};
+        await record(tx, audit, { caller, place, tokenId: made.id }, { ...role, kind: owner.kind, name, scopes });
+        return { ...made, token: secret };
       });
-      return { ...made, token };
     } catch (error) {
       if (!violatedConstraint(error)?.endsWith('_name')) throw error;
       throw new ConflictError(
@@ -103,27 +103,31 @@ export class TokenService {
   }
 
   /** Throws ForbiddenError, NotFoundError. */
-  async revoke(caller: Caller, place: TokenPlace, id: string): Promise<void> {
+  async revoke(caller: Caller, place: TokenPlace, id: string, audit: AuditTrail): Promise<void> {
     const { reach } = await this.#reach(caller, place);
-    if (!idPattern.test(id) || !(await createTokenRepository(this.#context.db).revoke(id, reach)))
-      throw tokenNotFound(id);
+    if (!idPattern.test(id)) throw tokenNotFound(id);
+    await this.#context.db.inTransaction(async (tx) => {
+      if (!(await createTokenRepository(tx).revoke(id, reach))) throw tokenNotFound(id);
+      await record(tx, audit, { caller, place, tokenId: id }, {});
+    });
   }
 
   /** Replaces the secret; the one before stays valid for `overlapSeconds`. Throws ForbiddenError, NotFoundError. */
   async rotate(
     caller: Caller,
     place: TokenPlace,
-    id: string,
-    overlapSeconds: number,
+    { id, overlapSeconds }: { readonly id: string; readonly overlapSeconds: number },
+    audit: AuditTrail,
   ): Promise<MadeToken & { readonly previousUntil: Date | null }> {
     const { reach } = await this.#reach(caller, place);
     if (!idPattern.test(id)) throw tokenNotFound(id);
     const { token, hash } = mintToken('hf-');
-    const rotated = await this.#context.db.inTransaction((tx) =>
-      createTokenRepository(tx).rotate(id, hash, { reach, overlapSeconds }),
-    );
-    if (!rotated) throw tokenNotFound(id);
-    return { ...rotated, token };
+    return this.#context.db.inTransaction(async (tx) => {
+      const rotated = await createTokenRepository(tx).rotate(id, hash, { reach, overlapSeconds });
+      if (!rotated) throw tokenNotFound(id);
+      await record(tx, audit, { caller, place, tokenId: id }, { overlapSeconds });
+      return { ...rotated, token };
+    });
   }
 
   async #reach(
@@ -157,6 +161,22 @@ export class TokenService {
     if (isAdmin) throw new NotFoundError(`There is no team ${JSON.stringify(name.slice(0, 100))}`);
     throw new ForbiddenError('This needs the role admin in the organization or in the team');
   }
+}
+
+/** Records a change of a token: of a personal one in each organization of its user, because it is valid in all of them. */
+async function record(
+  tx: Queryable,
+  audit: AuditTrail,
+  { caller, place, tokenId }: { readonly caller: Caller; readonly place: TokenPlace; readonly tokenId: string },
+  facts: Readonly<Record<string, unknown>>,
+): Promise<void> {
+  const names =
+    place.of === 'caller'
+      ? (await createIdentityRepository(tx).listMemberships(caller.tokenId)).map(({ name }) => name)
+      : [place.organization];
+  const details = { ...(place.of === 'team' ? { team: place.team } : {}), ...facts };
+  for (const organization of names.length > 0 ? names : [null])
+    await audit.record(tx, { organization, object: tokenId, details });
 }
 
 function tokenNotFound(id: string): NotFoundError {

@@ -1,3 +1,4 @@
+import { ciRunOf } from '../../shared/audit/audit-event.ts';
 import { createIdentityRepository, type HeldAccess } from '../../shared/identity/identity-repository.ts';
 import { assertNoFault } from '../../shared/journal/journal-fault.ts';
 import type { Queryable } from '../../shared/platform/db/sql.ts';
@@ -83,6 +84,7 @@ export async function prepareCreation(
         baseStackVersion: stack.stackVersion,
         message,
         environment,
+        ciRun: ciRunOf(request.environment),
         config: settings,
         program,
         requestedBy: caller.userId,

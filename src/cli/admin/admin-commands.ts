@@ -1,6 +1,7 @@
 import type { Command } from 'commander';
 import type { CommandRun } from '../command-run.ts';
 import { AdminSession, type OpenSession } from './admin-session.ts';
+import { addAuditCommands } from './audit-commands.ts';
 import { addGrantCommands } from './grant-commands.ts';
 import { addJournalCommands } from './journal-commands.ts';
 import { addKeyCommands } from './key-commands.ts';
@@ -33,6 +34,8 @@ See docs/operations.md for quotas ("Limits and quotas") and journals ("A journal
   addQuotaCommands(admin, open);
   admin.commandsGroup('Keys:');
   addKeyCommands(admin, open);
+  admin.commandsGroup('Audit log:');
+  addAuditCommands(admin, open);
   admin.commandsGroup('States and journals:');
   addJournalCommands(admin, open);
   addScrubCommand(admin, open, run);

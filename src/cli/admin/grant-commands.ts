@@ -37,7 +37,9 @@ export function addGrantCommands(admin: Command, open: OpenSession): void {
       .option('--team <team>', 'to a team')
       .option('--token <id>', 'to a token')
       .action(
-        changeAction(open, (work: Work, names: string[], given: GrantOptions) => addGrant(work, effect, names, given)),
+        changeAction(open, 'grant.add', (work: Work, names: string[], given: GrantOptions) =>
+          addGrant(work, effect, names, given),
+        ),
       );
   }
   grant
@@ -45,7 +47,7 @@ export function addGrantCommands(admin: Command, open: OpenSession): void {
     .description('remove a grant')
     .argument('<grant-id>')
     .requiredOption(...organizationOption)
-    .action(changeAction(open, removeGrant));
+    .action(changeAction(open, 'grant.remove', removeGrant));
   grant
     .command('list')
     .description('list the grants of an organization and what its roles give')
@@ -56,7 +58,7 @@ export function addGrantCommands(admin: Command, open: OpenSession): void {
     .description('limit what roles below admin give: permissions, "none", or "roles" for no limit')
     .argument('<permissions...>')
     .requiredOption(...organizationOption)
-    .action(changeAction(open, setDefaults));
+    .action(changeAction(open, 'grant.defaults', setDefaults));
 }
 
 async function addGrant(

@@ -19,13 +19,13 @@ export function addTeamCommands(admin: Command, open: OpenSession): void {
     .argument('<team>')
     .requiredOption(...organizationOption)
     .option('--description <text>', 'purpose of the team')
-    .action(changeAction(open, createTeam));
+    .action(changeAction(open, 'team.create', createTeam));
   team
     .command('delete')
     .description('delete a team with its grants and tokens')
     .argument('<team>')
     .requiredOption(...organizationOption)
-    .action(changeAction(open, deleteTeam));
+    .action(changeAction(open, 'team.delete', deleteTeam));
   team
     .command('add')
     .description('add a member of the organization to a team')
@@ -33,14 +33,14 @@ export function addTeamCommands(admin: Command, open: OpenSession): void {
     .argument('<login>')
     .requiredOption(...organizationOption)
     .option('--admin', 'let the member manage the team')
-    .action(changeAction(open, addToTeam));
+    .action(changeAction(open, 'team.add', addToTeam));
   team
     .command('remove')
     .description('remove a member from a team')
     .argument('<team>')
     .argument('<login>')
     .requiredOption(...organizationOption)
-    .action(changeAction(open, removeFromTeam));
+    .action(changeAction(open, 'team.remove', removeFromTeam));
   team
     .command('list')
     .description('list teams and their members')
@@ -49,7 +49,7 @@ export function addTeamCommands(admin: Command, open: OpenSession): void {
 }
 
 async function createTeam(
-  { identity, say, teams }: Work,
+  { identity, say, teams, unchanged }: Work,
   name: string,
   given: InOrganization & { readonly description?: string },
 ): Promise<void> {
@@ -60,6 +60,7 @@ async function createTeam(
     displayName: name,
     description: given.description ?? '',
   });
+  if (id === null) unchanged();
   say(id === null ? `Team ${name} already exists.` : `Created team ${name}.`);
 }
 
@@ -86,6 +87,7 @@ async function removeFromTeam(work: Work, name: string, login: string, given: In
   const { team } = await findTeam(work, given.organization, name);
   const user = await findUser(work.people, login);
   const removed = await work.teams.removeMember(team.id, user.id);
+  if (!removed) work.unchanged();
   work.say(`User ${login} is ${removed ? 'no longer' : 'not'} in team ${name}.`);
 }
 

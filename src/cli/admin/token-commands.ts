@@ -34,13 +34,13 @@ export function addTokenCommands(admin: Command, open: OpenSession): void {
     .option('--description <text>', 'purpose of the token')
     .option(...daysOption)
     .option(...scopeOption)
-    .action(changeAction(open, createToken));
+    .action(changeAction(open, 'token.create', createToken));
   admin
     .command('revoke')
     .description('revoke a token, or all tokens of a user: revoke --user <login>')
     .argument('[token-id]')
     .option('--user <login>', 'revoke all tokens of this user')
-    .action(changeAction(open, revoke));
+    .action(changeAction(open, 'token.revoke', revoke));
   const token = admin
     .command('token')
     .description('manage tokens of organizations and teams, and how long tokens live');
@@ -55,7 +55,7 @@ export function addTokenCommands(admin: Command, open: OpenSession): void {
     .option('--description <text>', 'purpose of the token')
     .option(...daysOption)
     .option(...scopeOption)
-    .action(changeAction(open, createOwnedToken));
+    .action(changeAction(open, 'token.create', createOwnedToken));
   token
     .command('list')
     .description('list the tokens of an organization and its teams')
@@ -66,14 +66,14 @@ export function addTokenCommands(admin: Command, open: OpenSession): void {
     .description('replace the secret of a token and print the new one')
     .argument('<token-id>')
     .option('--overlap-hours <hours>', 'hours for which the secret before stays valid (default: 24)')
-    .action(changeAction(open, rotateToken));
+    .action(changeAction(open, 'token.rotate', rotateToken));
   token
     .command('max-days')
     .description('limit the life of the tokens of an organization and its members: days, or "none"')
     .argument('<days>')
     .requiredOption(...organizationOption)
     .option('--preview', 'only list the tokens that would end or expire earlier')
-    .action(changeAction(open, limitDays));
+    .action(changeAction(open, 'token.limit', limitDays));
 }
 
 async function createToken(
@@ -155,11 +155,12 @@ async function rotateToken(
 }
 
 async function limitDays(
-  { identity, say, tokens }: Work,
+  { identity, say, tokens, unchanged }: Work,
   days: string,
   { organization: name, preview }: InOrganization & { readonly preview?: true },
 ): Promise<void> {
   const organization = await findOrganization(identity, name);
+  if (preview) unchanged();
   if (days === 'none') {
     if (!preview) await tokens.setMaxSeconds(organization.id, null);
     say(`${preview ? 'Would remove' : 'Removed'} the limit. Tokens that have become shorter stay so.`);

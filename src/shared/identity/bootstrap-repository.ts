@@ -34,6 +34,17 @@ export function createBootstrapRepository(tx: Queryable) {
       return row.revision;
     },
 
+    /** Tells apart what a file may change: equal digests before and after mean that it changed nothing. */
+    readDigest: async (): Promise<string> => {
+      const row = await tx.one(sql.rows(Type.Object({ digest: Type.String() }))`
+        /* bootstrap.readDigest */ select md5(concat_ws('|',
+          (select string_agg(concat_ws(',', id, name), ';' order by id) from organizations),
+          (select string_agg(concat_ws(',', id, login, site_admin), ';' order by id) from users),
+          (select string_agg(concat_ws(',', organization_id, user_id, role), ';' order by organization_id, user_id) from memberships),
+          (select string_agg(concat_ws(',', id, revoked_at), ';' order by id) from api_tokens))) as digest`);
+      return row.digest;
+    },
+
     setRevision: (revision: number) =>
       tx.query(sql.nothing`
         /* bootstrap.setRevision */

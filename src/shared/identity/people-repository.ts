@@ -54,6 +54,15 @@ export function createPeopleRepository(db: Queryable) {
         /* people.findMembership */ select role, is_listed as "isListed" from memberships
         where organization_id = ${organizationId} and user_id = ${userId}`),
 
+    /** Names of the organizations of a user. */
+    listOrganizationsOf: async (login: string): Promise<string[]> => {
+      const rows = await db.any(sql.rows(NameRow)`
+        /* people.listOrganizationsOf */
+        select o.name from users u join memberships m on m.user_id = u.id join organizations o on o.id = m.organization_id
+        where u.login = ${login} order by o.name`);
+      return rows.map(({ name }) => name);
+    },
+
     removeMembership: (organizationId: string, userId: string) =>
       db.query(sql.nothing`
         /* people.removeMembership */ delete from memberships where organization_id = ${organizationId} and user_id = ${userId}`),

@@ -60,6 +60,7 @@ export interface NewUpdate {
   readonly baseStackVersion: number;
   readonly message: string;
   readonly environment: string;
+  readonly ciRun: string | null;
   readonly config: string;
   readonly program: string;
   readonly requestedBy: string | null;
@@ -134,10 +135,10 @@ export function createUpdateRepository(db: Queryable) {
       const row = await db.one(sql.rows(IdRow)`
         /* updates.insert */
         insert into updates (stack_id, kind, dry_run, exclusive, status, base_stack_version, message, environment, config,
-                             program, requested_by, token_id, expires_at)
+                             program, requested_by, token_id, ci_run, expires_at)
         values (${update.stackId}, ${update.kind}, ${update.dryRun}, ${update.exclusive}, 'not started',
                 ${update.baseStackVersion}, ${update.message}, ${update.environment}, ${update.config}, ${update.program},
-                ${update.requestedBy}, ${update.tokenId}, clock_timestamp() + make_interval(secs => ${update.waitSeconds}))
+                ${update.requestedBy}, ${update.tokenId}, ${update.ciRun}::text, clock_timestamp() + make_interval(secs => ${update.waitSeconds}))
         returning id`);
       return row.id;
     },
