@@ -151,7 +151,14 @@ describe.each(Object.keys(needed))('%s', (route) => {
 
 test('organizations are managed by their admins only, with tokens that have no scopes', async () => {
   const read = ['GET /members', 'GET /policypacks', 'GET /policygroups', 'GET /policygroups/default-policy-group'];
-  const managed = ['GET /tokens', 'PATCH /members/nobody', 'DELETE /members/nobody', 'POST /tokens'];
+  const managed = [
+    'GET /auditlogs',
+    'GET /auditlogs/export',
+    'GET /tokens',
+    'PATCH /members/nobody',
+    'DELETE /members/nobody',
+    'POST /tokens',
+  ];
   const policies = ['POST /policypacks', 'DELETE /policypacks/none', 'POST /policygroups', 'DELETE /policygroups/none'];
   for (const [name, { auth }] of Object.entries(subjects)) {
     const isAdmin = /^(role admin|admin without .*|organization as admin)$/.test(name);

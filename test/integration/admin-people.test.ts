@@ -199,6 +199,27 @@ test('each change is an event in the audit log of its organization, in the same 
     ['token.create', 'audited-user'],
     ['user.deactivate', 'audited-user'],
   ]);
+  await runOk('team', 'create', 'blue', '--organization', 'audited');
+  await runOk('team', 'create', 'blue', '--organization', 'audited');
+  const bot = await runOk('token', 'create', 'bot', '--organization', 'audited', '--team', 'blue');
+  const [{ id } = { id: '' }] = await query<{ id: string }>(app, `select id from api_tokens where name = 'bot'`);
+  const rotated = await runOk('token', 'rotate', id);
+  await runOk('grant', 'deny', 'write', '--stacks', 'web/*', '--team', 'blue', '--organization', 'audited');
+  await runOk('token', 'max-days', '9', '--organization', 'audited', '--preview');
+  await runOk('token', 'max-days', '9', '--organization', 'audited');
+  await runOk('revoke', id);
+  await runOk('team', 'delete', 'blue', '--organization', 'audited');
+  const later = (await listEvents(app, 'audited')).slice(events.length);
+  expect(later.map(({ action, object, details }) => [action, object, details['command']])).toEqual([
+    ['team.create', 'blue', 'team create'],
+    ['token.create', 'bot', 'token create'],
+    ['token.rotate', id, 'token rotate'],
+    ['grant.add', 'web/*', 'grant deny'],
+    ['token.limit', 'audited', 'token max-days'],
+    ['token.revoke', id, 'revoke'],
+    ['team.delete', 'blue', 'team delete'],
+  ]);
+  for (const secret of [bot, rotated]) expect(JSON.stringify(later)).not.toContain(secret.trim());
   expect(events[2]).toMatchObject({ actor: 'operator', details: { arguments: ['audited-user', 'admin'] } });
   expect(events.every(({ login }) => login !== '')).toBe(true);
   expect(JSON.stringify(events)).not.toContain(token.trim());

@@ -23,7 +23,7 @@ export interface StoredEvent extends Record<string, unknown> {
 export function listEvents(app: TestApp, organization: string): Promise<StoredEvent[]> {
   return query<StoredEvent>(
     app,
-    `select number, action, outcome, actor, login, user_id, token_id, token_name, sign_in, role, address, user_agent, ci_run, object,
+    `select number, action, outcome, actor, login, user_id, token_id, token_name, sign_in, role, granted_by, address, user_agent, ci_run, object,
        update_id, request_id, details::json as details
      from audit_events where organization = $1 order by number`,
     [organization],

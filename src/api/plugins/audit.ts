@@ -13,6 +13,7 @@ const readingMethods = new Set(['GET', 'HEAD', 'OPTIONS']);
 /** The same refusal is recorded once in this time, in ms: whoever repeats it must not fill the log. */
 const refusalMs = 10_000;
 const refusalCapacity = 10_000;
+const maxObjectChars = 500;
 
 /**
  * Gives each request of a route with an action (`config.audit`) its trail, and lets no success leave that has not settled it. The
@@ -39,8 +40,9 @@ export function registerAudit(app: FastifyInstance, services: ApiServices): void
     const action = actionOf(request);
     const { caller } = request;
     if (!action || !(error instanceof ForbiddenError) || !caller?.belongs) return;
-    const { organization = null, project, stack } = request.params as Record<string, string | undefined>;
-    const object = [organization, project, stack].filter((part) => part !== undefined).join('/');
+    const params = request.params as Record<string, string | undefined>;
+    const { organization = null } = params;
+    const object = objectOf(params);
     const key = JSON.stringify([caller.tokenId, action, object]);
     if (organization === null || refusals.has(key)) return;
     refusals.set(key, true);
@@ -48,6 +50,13 @@ export function registerAudit(app: FastifyInstance, services: ApiServices): void
       .recordRefusal(sourceOf(request, services), { action, organization, object, details: { reason: error.message } })
       .catch((failure: unknown) => request.log.error({ err: failure }, 'a refused call could not be recorded'));
   });
+}
+
+/** What a call is about, from its path: as in the event of a call that is not refused. */
+function objectOf({ group, login, organization, pack, project, stack, tokenId }: Record<string, string | undefined>) {
+  const parts = [organization, project, stack, pack, group].filter((part) => part !== undefined);
+  const object = login ?? tokenId ?? parts.join('/');
+  return object.slice(0, maxObjectChars).toWellFormed().replaceAll('\0', '');
 }
 
 function actionOf(request: FastifyRequest): AuditAction | null {
