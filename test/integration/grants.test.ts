@@ -98,6 +98,7 @@ describe('a stack that one may not read', () => {
       ['GET', ''],
       ['GET', '/export'],
       ['GET', '/updates'],
+      ['GET', '/policypacks'],
       ['GET', `/update/${id}`],
       ['GET', `/update/${id}/events`],
       ['POST', `/update/${id}/cancel`],
