@@ -41,6 +41,38 @@ await suite('commands for users and stacks', {}, () => {
   );
 
   test.concurrent(
+    'the audit log is listed and exported',
+    async () => {
+      const { organization, ...parts } = await server();
+      await using scenario = await Scenario.create({ organization, ...parts });
+      const { workspace } = scenario;
+      const stack = scenario.stackName('dev');
+      const audit = (command: string, ...flags: string[]) =>
+        workspace.runOk(['org', 'audit-log', command, '--org', organization, ...flags]);
+      await workspace.runOk(['stack', 'tag', 'set', 'color', 'red']);
+      const list = async (...flags: string[]): Promise<{ events: { event: string; description: string }[] }> =>
+        JSON.parse((await audit('list', '--all', '--output', 'json', ...flags)).stdout);
+      const own = (await list()).events.filter(({ description }) => description.endsWith(stack));
+      expect(own.map(({ event }) => event)).toEqual(expect.arrayContaining(['stack.tags', 'stack.create']));
+      const user = (await workspace.runOk(['whoami'])).stdout.trim();
+      const { events } = await list('--event-type', 'stack.create', '--user', user);
+      expect(events).toContainEqual(
+        expect.objectContaining({ event: 'stack.create', description: `Created a stack: ${stack}` }),
+      );
+      expect((await list('--user', 'nobody')).events).toEqual([]);
+      const table = (await audit('list', '--event-type', 'stack.create')).stdout;
+      expect(table).toContain('DESCRIPTION');
+      expect((await audit('export', '--event-type', 'stack.tags')).stdout).toContain(
+        `Replaced the tags of a stack: ${stack}`,
+      );
+      expect((await audit('export', '--format', 'cef')).stdout).toMatch(/^CEF:0\|Holdfast\|Holdfast\|/);
+      const rows = JSON.parse((await audit('export', '--output', 'json')).stdout) as { events: { object: string }[] };
+      expect(rows.events).toContainEqual(expect.objectContaining({ object: stack }));
+    },
+    scenarioTimeoutMs,
+  );
+
+  test.concurrent(
     'stacks are created, listed, selected, tagged and removed',
     async () => {
       await using scenario = await Scenario.create(await server());

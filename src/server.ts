@@ -2,6 +2,8 @@ import path from 'node:path';
 import { createApiContext } from './api/api-context.ts';
 import { buildApi } from './api/app.ts';
 import { type Listening, listen } from './api/listen.ts';
+import { serverSource } from './shared/audit/audit-event.ts';
+import { createAuditRepository } from './shared/audit/audit-repository.ts';
 import { type AppContext, type ContextOverrides, createContext } from './shared/context.ts';
 import { bootstrapAtStart } from './shared/identity/bootstrap-start.ts';
 import { createIdentityRepository } from './shared/identity/identity-repository.ts';
@@ -129,6 +131,12 @@ async function createFirstLogin({ db }: AppContext): Promise<RunningServer['firs
     await identity.setSiteAdmin(user.id, true);
     await identity.setMembership(organization.id, user.id, 'admin');
     await identity.insertToken({ userId: user.id, hash, description: 'first start', expiresAt: null });
+    const audit = {
+      action: 'organization.create',
+      organization: firstOrganization,
+      object: firstOrganization,
+    } as const;
+    await createAuditRepository(tx).insert(serverSource, { ...audit, details: { admin: firstUser } });
     return { organization: firstOrganization, login: firstUser, token };
   });
 }

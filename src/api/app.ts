@@ -10,18 +10,21 @@ import { createServices } from './create-services.ts';
 import { openApiOptions } from './openapi.ts';
 import { registerAccess } from './plugins/access.ts';
 import { registerAccessLog } from './plugins/access-log.ts';
+import { registerAudit } from './plugins/audit.ts';
 import { registerBody } from './plugins/body.ts';
 import { registerDialect } from './plugins/dialect.ts';
 import { registerErrors, sendError } from './plugins/errors.ts';
 import { registerRequestRate } from './plugins/request-rate.ts';
 import { registerSecurityHeaders } from './plugins/security-headers.ts';
 import { toRouteScope } from './route-scope.ts';
+import { registerAuditRoutes } from './routes/audit.routes.ts';
 import { registerBeginUpdateRoute } from './routes/begin-update.routes.ts';
 import { registerCheckpointRoutes } from './routes/checkpoints.routes.ts';
 import { registerEventRoutes } from './routes/events.routes.ts';
 import { registerHealthRoutes } from './routes/health.routes.ts';
 import { registerHistoryRoutes } from './routes/history.routes.ts';
 import { registerJournalRoutes } from './routes/journal.routes.ts';
+import { registerMemberRoutes } from './routes/members.routes.ts';
 import { registerPolicyRoutes } from './routes/policies.routes.ts';
 import { registerPolicyArchiveRoutes } from './routes/policy-archives.routes.ts';
 import { registerPolicyGroupRoutes } from './routes/policy-groups.routes.ts';
@@ -30,6 +33,7 @@ import { registerSecretRoutes } from './routes/secrets.routes.ts';
 import { registerServiceRoutes } from './routes/service.routes.ts';
 import { registerStackRoutes } from './routes/stacks.routes.ts';
 import { registerStateRoutes } from './routes/state.routes.ts';
+import { registerTokenRoutes } from './routes/tokens.routes.ts';
 import { registerUpdateRoutes } from './routes/updates.routes.ts';
 import { createFront } from './server/front.ts';
 
@@ -73,6 +77,7 @@ export async function buildApi(context: ApiContext): Promise<App> {
 function registerProtocol(scope: FastifyInstance, services: ApiServices): void {
   registerDialect(scope);
   registerAccess(scope, services);
+  registerAudit(scope, services);
   registerRequestRate(scope, services);
   const routes = toRouteScope(scope);
   registerServiceRoutes(routes, services);
@@ -87,4 +92,7 @@ function registerProtocol(scope: FastifyInstance, services: ApiServices): void {
   registerHistoryRoutes(routes, services);
   registerPolicyRoutes(routes, services);
   registerPolicyGroupRoutes(routes, services);
+  registerMemberRoutes(routes, services);
+  registerTokenRoutes(routes, services);
+  registerAuditRoutes(routes, services);
 }

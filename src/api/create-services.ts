@@ -1,13 +1,16 @@
 import type { ApiContext } from './api-context.ts';
 import type { ApiServices } from './api-services.ts';
+import { AuditService } from './audit/audit-service.ts';
 import { LeaseAccess } from './credentials/lease-access.ts';
 import { EventService } from './events/event-service.ts';
+import { MemberService } from './members/member-service.ts';
 import { PolicyGroupService } from './policies/policy-group-service.ts';
 import { PolicyPackService } from './policies/policy-pack-service.ts';
 import { SecretService } from './secrets/secret-service.ts';
 import { StackRenaming } from './stacks/stack-renaming.ts';
 import { StackService } from './stacks/stack-service.ts';
 import { StateService } from './stacks/state-service.ts';
+import { TokenService } from './tokens/token-service.ts';
 import { HistoryService } from './updates/history-service.ts';
 import { UpdateBeginning } from './updates/update-beginning.ts';
 import { UpdateService } from './updates/update-service.ts';
@@ -38,6 +41,9 @@ export function createServices(context: ApiContext): ApiServices {
     secrets: new SecretService(context),
     policyPacks: new PolicyPackService(context),
     policyGroups: new PolicyGroupService(context),
+    members: new MemberService(context),
+    tokens: new TokenService(context),
+    audit: new AuditService(context),
     submitWrite: createSubmitWrite({ ...context, services: jobServices }),
     board,
   };

@@ -10,7 +10,7 @@ import { updateKinds } from './routes/paths.ts';
 const errorResponses: Readonly<Record<string, string>> = {
   400: 'The request is malformed, or it cannot be carried out',
   401: 'No valid token',
-  403: 'The role is too low, or the lease is no longer valid',
+  403: 'A permission is missing, or the lease is no longer valid',
   404: 'Not found, or not visible to the caller',
   409: 'The state of the stack or update does not allow it',
   413: 'The body is too large, as sent or decompressed',
@@ -20,6 +20,8 @@ const errorResponses: Readonly<Record<string, string>> = {
 };
 
 const errorStatusesKey = 'x-error-statuses';
+/** The action that calls have in the audit log. */
+const auditActionKey = 'x-audit-action';
 
 type Transform = NonNullable<FastifyDynamicSwaggerOptions['transform']>;
 type RouteSchema = FastifySchema & Record<string, unknown>;
@@ -105,8 +107,9 @@ interface Operation {
 }
 
 function describeRoute(schema: RouteSchema, url: string, config: FastifyContextConfig): ReturnType<Transform> {
-  const { described = {}, contractBody } = config;
+  const { audit, described = {}, contractBody } = config;
   const changed: RouteSchema = { ...schema, [errorStatusesKey]: errorStatusesOf(schema, url, config) };
+  if (typeof audit === 'string') changed[auditActionKey] = audit;
   if (contractBody) changed['body'] = Type.Union([schema.body as TSchema, contractBody]);
   if (described.body) changed['body'] = described.body;
   if (described.produces) changed['produces'] = described.produces;
@@ -129,7 +132,7 @@ function errorStatusesOf(schema: RouteSchema, url: string, config: FastifyContex
     statuses.add('400').add('5XX');
     if (!anyAccept) statuses.add('415');
     if (access.kind !== 'public') statuses.add('401');
-    if (access.kind === 'organization' || access.kind === 'lease') statuses.add('403');
+    if (access.kind !== 'public' && access.kind !== 'user') statuses.add('403');
     if (url.includes(':')) statuses.add('404').add('414');
     if (body === 'payload' || schema.body) statuses.add('413');
   }

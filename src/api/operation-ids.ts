@@ -29,6 +29,14 @@ const operationIds: Readonly<Record<string, string>> = {
   'GET /api/orgs/{organization}/policygroups/{group}': 'GetPolicyGroup',
   'PATCH /api/orgs/{organization}/policygroups/{group}': 'UpdatePolicyGroup',
   'DELETE /api/orgs/{organization}/policygroups/{group}': 'DeletePolicyGroup',
+  'GET /api/orgs/{organization}/auditlogs': 'ListAuditLogEvents',
+  'GET /api/orgs/{organization}/auditlogs/export': 'ExportAuditLogEvents',
+  'GET /api/orgs/{organization}/members': 'ListOrganizationMembers',
+  'PATCH /api/orgs/{organization}/members/{login}': 'UpdateOrganizationMember',
+  'DELETE /api/orgs/{organization}/members/{login}': 'DeleteOrganizationMember',
+  ...ofTokens('/api/user/tokens', 'Personal'),
+  ...ofTokens('/api/orgs/{organization}/tokens', 'Org'),
+  ...ofTokens('/api/orgs/{organization}/teams/{team}/tokens', 'Team'),
   'PUT /policy-packs/{versionId}': 'UploadPolicyPackArchive',
   'GET /policy-packs/{versionId}': 'DownloadPolicyPackArchive',
   ...ofStack({
@@ -71,6 +79,15 @@ const operationIds: Readonly<Record<string, string>> = {
 /** Returns the name of an operation, by its method and its path with parameters in braces. Undefined if it has none. */
 export function operationIdOf(method: string, path: string): string | undefined {
   return operationIds[`${method.toUpperCase()} ${path}`];
+}
+
+function ofTokens(path: string, owner: string): Record<string, string> {
+  return {
+    [`GET ${path}`]: `List${owner}Tokens`,
+    [`POST ${path}`]: `Create${owner}Token`,
+    [`DELETE ${path}/{tokenId}`]: `Delete${owner}Token`,
+    [`POST ${path}/{tokenId}/rotate`]: `Rotate${owner}Token`,
+  };
 }
 
 function ofStack(names: Readonly<Record<string, string>>): Record<string, string> {

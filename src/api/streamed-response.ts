@@ -12,13 +12,16 @@ const minWriteBytes = 64 * 1024;
 const defaultStallMs = 60_000;
 
 /**
- * Responds with JSON that is generated while it is sent, one chunk in memory at a time, no faster than the client reads. A failure
+ * Responds with text, by default JSON, that is generated while it is sent, one chunk in memory at a time, no faster than the client reads. A failure
  * before the first chunk becomes an error response; a later one cuts off the connection.
  */
 export async function sendChunks(
   reply: FastifyReply,
   chunks: AsyncGenerator<string | Buffer>,
-  { stallMs = defaultStallMs }: { stallMs?: number } = {},
+  {
+    contentType = 'application/json; charset=utf-8',
+    stallMs = defaultStallMs,
+  }: { contentType?: string; stallMs?: number } = {},
 ): Promise<FastifyReply> {
   const writes = joinChunks(chunks);
   const first = await writes.next();
@@ -43,7 +46,7 @@ export async function sendChunks(
   // A generator that never started does not run its `finally`, and the response may be aborted before its first byte is read.
   const stream = Readable.from(body, { objectMode: false });
   stream.once('close', () => void writes.return(undefined).catch(() => {}));
-  return reply.type('application/json; charset=utf-8').send(stream);
+  return reply.type(contentType).send(stream);
 }
 
 async function* joinChunks(chunks: AsyncGenerator<string | Buffer>): AsyncGenerator<Buffer> {

@@ -1,3 +1,4 @@
+import { createSealRepository } from './audit/seal-repository.ts';
 import { type CheckpointRepository, createCheckpointRepository } from './checkpoints/checkpoint-repository.ts';
 import { CheckpointWriter } from './checkpoints/checkpoint-writer.ts';
 import {
@@ -217,6 +218,12 @@ export async function createContext(
     'Ended updates whose events may still be rows, counted up to 100,000: recent, or backlog from before events were packed.',
     'queue',
     () => createPackingRepository(db).countWaiting(),
+  );
+  metrics.gaugeByQuery(
+    'holdfast_audit_waiting_seconds',
+    'Age of the oldest event of the audit log that is not sealed yet.',
+    'step',
+    async () => ({ seal: await createSealRepository(db).readUnsealedSeconds() }),
   );
   metrics.gauge(
     'holdfast_buffered_body_bytes',

@@ -5,11 +5,12 @@ import { listRoutes } from '../support/routes.ts';
 import { createStack, deployment, ok, startUpdate, type TestStack } from '../support/state.ts';
 import { type TestResponse, testApp } from '../support/test-app.ts';
 
+const O = '/api/orgs/:organization';
 const S = '/api/stacks/:organization/:project/:stack';
 const U = `${S}/:kind(^(?:update|preview|refresh|destroy)$)/:updateId`;
 
 /** Who may call each route. The first test fails for a route that is missing here. */
-const expected: Record<string, 'public' | 'user' | 'viewer' | 'member' | 'admin' | 'lease'> = {
+const expected: Record<string, 'public' | 'user' | 'own' | 'viewer' | 'member' | 'admin' | 'lease'> = {
   'GET /healthz': 'public',
   'GET /readyz': 'public',
   'GET /metrics': 'public',
@@ -33,6 +34,21 @@ const expected: Record<string, 'public' | 'user' | 'viewer' | 'member' | 'admin'
   'GET /api/user': 'user',
   'GET /api/user/organizations/default': 'user',
   'GET /api/user/stacks': 'user',
+  'GET /api/user/tokens': 'user',
+  'POST /api/user/tokens': 'user',
+  'DELETE /api/user/tokens/:tokenId': 'own',
+  'POST /api/user/tokens/:tokenId/rotate': 'own',
+  [`GET ${O}/members`]: 'viewer',
+  [`PATCH ${O}/members/:login`]: 'admin',
+  [`DELETE ${O}/members/:login`]: 'admin',
+  [`GET ${O}/tokens`]: 'admin',
+  [`POST ${O}/tokens`]: 'admin',
+  [`DELETE ${O}/tokens/:tokenId`]: 'admin',
+  [`POST ${O}/tokens/:tokenId/rotate`]: 'admin',
+  [`GET ${O}/teams/:team/tokens`]: 'admin',
+  [`POST ${O}/teams/:team/tokens`]: 'admin',
+  [`DELETE ${O}/teams/:team/tokens/:tokenId`]: 'admin',
+  [`POST ${O}/teams/:team/tokens/:tokenId/rotate`]: 'admin',
   'GET /api/registry/packages': 'user',
   'GET /api/registry/templates': 'user',
   'POST /api/stacks/:organization/:project': 'member',
@@ -58,6 +74,8 @@ const expected: Record<string, 'public' | 'user' | 'viewer' | 'member' | 'admin'
   [`GET ${S}/updates`]: 'viewer',
   [`GET ${S}/updates/latest`]: 'viewer',
   [`GET ${S}/updates/latest/previews`]: 'viewer',
+  'GET /api/orgs/:organization/auditlogs': 'admin',
+  'GET /api/orgs/:organization/auditlogs/export': 'admin',
   [`POST ${U}`]: 'member',
   [`GET ${U}`]: 'viewer',
   [`GET ${U}/events`]: 'viewer',
@@ -83,6 +101,7 @@ const bodies: Record<string, object> = {
   [`POST ${S}/batch-encrypt`]: { plaintexts: [] },
   [`POST ${S}/batch-decrypt`]: { ciphertexts: [] },
   [`POST ${U}/complete`]: { status: 'succeeded' },
+  [`PATCH ${O}/members/:login`]: { role: 'viewer' },
 };
 
 const app = testApp();
@@ -116,7 +135,10 @@ function request(
     .replace(':project', own.project)
     .replace(':stackVersion', '999')
     .replace(':stack', own.stack)
-    .replace(':updateId', ids.update ?? updateId);
+    .replace(':updateId', ids.update ?? updateId)
+    .replace(':login', 'nobody')
+    .replace(':team', 'nobody')
+    .replace(':tokenId', '00000000-0000-4000-8000-000000000000');
   const body = method === 'GET' || method === 'HEAD' || method === 'DELETE' ? undefined : (bodies[route] ?? {});
   return app.call(method, url, { ...(auth === undefined ? {} : { auth }), ...(body ? { body } : {}) });
 }
@@ -158,10 +180,13 @@ describe('without a valid token', () => {
     }
   });
 
-  test.each([...organizational, ...guarded('user')])('%s rejects a lease as API token with 401', async (route) => {
-    expect(statusOf(route, await request(route, lease))).toBe(401);
-    expect(statusOf(route, await request(route, lease.replace('update-token', 'token')))).toBe(401);
-  });
+  test.each([...organizational, ...guarded('user'), ...guarded('own')])(
+    '%s rejects a lease as API token with 401',
+    async (route) => {
+      expect(statusOf(route, await request(route, lease))).toBe(401);
+      expect(statusOf(route, await request(route, lease.replace('update-token', 'token')))).toBe(401);
+    },
+  );
 
   test.each(guarded('lease'))('%s rejects an API token as lease', async (route) => {
     const admin = tokens['admin'] as string;
@@ -234,6 +259,20 @@ describe('with a token', () => {
 
   test.each(guarded('user'))('%s is open to any user', async (route) => {
     expect(statusOf(route, await request(route, tokens['outsider']))).toBe(200);
+  });
+
+  test.each(guarded('own'))('%s finds nothing that belongs to others', async (route) => {
+    const theirs = await query<{ id: string }>(app, 'select id from api_tokens where token_hash = $1', [
+      hashToken((tokens['member'] as string).replace('token ', '')),
+    ]);
+    const [method, pattern] = route.split(' ') as [string, string];
+    for (const id of [theirs[0]?.id as string, 'x']) {
+      const response = await app.call(method, pattern.replace(':tokenId', id), {
+        auth: tokens['viewer'] as string,
+        ...(method === 'POST' ? { body: {} } : {}),
+      });
+      expect(statusOf(route, response)).toBe(404);
+    }
   });
 
   test('the scheme may be Bearer or token, in any case', async () => {

@@ -2,6 +2,7 @@ import { createHash, randomBytes } from 'node:crypto';
 import { describe, expect, jest, test } from '@jest/globals';
 import { runCommandLine } from '../../src/cli/command-line.ts';
 import { type AdminRun, runAdminCommand } from '../support/admin.ts';
+import { listEvents } from '../support/audit.ts';
 import { query } from '../support/database.ts';
 import { creation } from '../support/journal-entries.ts';
 import { exportedNames } from '../support/stack-state.ts';
@@ -181,4 +182,45 @@ test('missing objects and invalid arguments are reported in a sentence', async (
   const help = await runOk('help');
   for (const command of ['remove-member', 'reactivate-user', 'unset-site-admin', 'revoke --user', 'rewrap-keys'])
     expect(help).toContain(command);
+});
+
+test('each change is an event in the audit log of its organization, in the same transaction', async () => {
+  await runOk('create-organization', 'audited');
+  await runOk('create-user', 'audited-user', '--organization', 'audited', '--role', 'viewer');
+  await runOk('set-role', 'audited-user', 'admin', '--organization', 'audited');
+  const token = await runOk('create-token', 'audited-user');
+  await runRejected(1, 'deactivate-user', 'audited-user');
+  await runOk('deactivate-user', 'audited-user', '--force');
+  const events = await listEvents(app, 'audited');
+  expect(events.map(({ action, object }) => [action, object])).toEqual([
+    ['organization.create', 'audited'],
+    ['user.create', 'audited-user'],
+    ['member.role', 'audited-user'],
+    ['token.create', 'audited-user'],
+    ['user.deactivate', 'audited-user'],
+  ]);
+  await runOk('team', 'create', 'blue', '--organization', 'audited');
+  await runOk('team', 'create', 'blue', '--organization', 'audited');
+  const bot = await runOk('token', 'create', 'bot', '--organization', 'audited', '--team', 'blue');
+  const [{ id } = { id: '' }] = await query<{ id: string }>(app, `select id from api_tokens where name = 'bot'`);
+  const rotated = await runOk('token', 'rotate', id);
+  await runOk('grant', 'deny', 'write', '--stacks', 'web/*', '--team', 'blue', '--organization', 'audited');
+  await runOk('token', 'max-days', '9', '--organization', 'audited', '--preview');
+  await runOk('token', 'max-days', '9', '--organization', 'audited');
+  await runOk('revoke', id);
+  await runOk('team', 'delete', 'blue', '--organization', 'audited');
+  const later = (await listEvents(app, 'audited')).slice(events.length);
+  expect(later.map(({ action, object, details }) => [action, object, details['command']])).toEqual([
+    ['team.create', 'blue', 'team create'],
+    ['token.create', 'bot', 'token create'],
+    ['token.rotate', id, 'token rotate'],
+    ['grant.add', 'web/*', 'grant deny'],
+    ['token.limit', 'audited', 'token max-days'],
+    ['token.revoke', id, 'revoke'],
+    ['team.delete', 'blue', 'team delete'],
+  ]);
+  for (const secret of [bot, rotated]) expect(JSON.stringify(later)).not.toContain(secret.trim());
+  expect(events[2]).toMatchObject({ actor: 'operator', details: { arguments: ['audited-user', 'admin'] } });
+  expect(events.every(({ login }) => login !== '')).toBe(true);
+  expect(JSON.stringify(events)).not.toContain(token.trim());
 });

@@ -141,7 +141,7 @@ test('an encoded version can be restored', async () => {
   const texts = await importVersions(app, stack, 3);
   await encodeAll(app);
   const { id } = (await ok(app.call('GET', stack.path, { auth: stack.auth }))).json as { id: string };
-  expect(await new VersionRestorer(app.context).restore(id, 1)).toBe(4);
+  expect(await new VersionRestorer(app.context).restore(id, 1, async () => {})).toBe(4);
   expect(await exportVersion(app, stack, 4)).toBe(texts[0]);
 });
 

@@ -1,5 +1,7 @@
+import { createHash } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import pg from 'pg';
+import { createIdentityRepository } from '../../src/shared/identity/identity-repository.ts';
 import type { Queryable } from '../../src/shared/platform/db/sql.ts';
 import { createStackListRepository, type StackFilter } from '../../src/shared/stacks/stack-list-repository.ts';
 import { createHistoryRepository } from '../../src/shared/updates/history-repository.ts';
@@ -11,7 +13,7 @@ import { until } from '../support/until.ts';
 let database: TestDatabase;
 let client: pg.Client;
 let deepStack: string;
-const organizations: { id: string; name: string }[] = [];
+const organizations: { id: string; name: string; facts: string | null }[] = [];
 
 /** Ten organizations with 600 stacks each, one stack with 4,000 updates, and 2,000 running updates. */
 beforeAll(async () => {
@@ -50,7 +52,11 @@ beforeAll(async () => {
     return rows.length === 0;
   }, 'all rows are visible to all');
   organizations.push(
-    ...(await client.query<{ id: string; name: string }>('select id, name from organizations order by name')).rows,
+    ...(
+      await client.query<(typeof organizations)[number]>(
+        'select id, name, null as facts from organizations order by name',
+      )
+    ).rows,
   );
 });
 afterAll(async () => {
@@ -127,6 +133,30 @@ describe('a page of the history reads what it returns', () => {
     );
     expect(plan).toMatchObject({ returned: 3, read: 3 });
   });
+});
+
+test('the holder of a token is found among many, without grants that do not concern them', async () => {
+  await client.query(`with u as (insert into users (login) select 'user-' || n from generate_series(1, 2000) n returning id, login),
+      m as (insert into memberships (organization_id, user_id, role) select o.id, u.id, 'viewer' from organizations o, u
+        where o.name in ('org-1', 'org-2')),
+      g as (insert into grants (organization_id, effect, permissions, stack_pattern, user_id)
+        select o.id, 'allow', 1, 'stack-0*', u.id from organizations o, u, generate_series(1, 4) where o.name = 'org-1')
+    insert into api_tokens (user_id, token_hash) select id, sha256(login::bytea) from u`);
+  await client.query('analyze users, memberships, grants, api_tokens');
+  const hash = createHash('sha256').update('user-77').digest();
+  const find = (organization: string) =>
+    planOf((db) =>
+      createIdentityRepository(db).findCaller(hash, { organization, project: 'project-07', stack: 'stack-03' }),
+    );
+  // The first call of a function in a session reads the catalog.
+  await find('org-1');
+  const [withGrants, withRoles] = [await find('org-1'), await find('org-2')];
+  for (const plan of [withGrants, withRoles]) {
+    expect(plan.returned).toBe(1);
+    expect(plan.read).toBeLessThanOrEqual(20);
+  }
+  // Those of the function that collects the grants: all grants of the organization have more.
+  expect(withGrants.pages - withRoles.pages).toBeLessThanOrEqual(80);
 });
 
 describe('a sweep reads no update whose lease is alive', () => {

@@ -6,6 +6,7 @@ import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals
 import { stackPath } from '../../src/api/routes/paths.ts';
 import { CommandFailedError, ToolUnavailableError } from '../../testkit/toolchain/command.ts';
 import { ensureToolchain } from '../../testkit/toolchain/toolchain.ts';
+import { person, team } from '../support/grants.ts';
 import { PolicyCalls } from '../support/policy-packs.ts';
 import { createStack, ok, startUpdate, type TestStack } from '../support/state.ts';
 import { cliAccept, createTestApp, type TestApp } from '../support/test-app.ts';
@@ -135,6 +136,46 @@ const at = (stack: TestStack, more: Readonly<Record<string, string>> = {}): Reco
   ...more,
 });
 
+/** Calls to policy packs and groups that exist, each of which is removed by one kind of call only. */
+async function policyAims(stack: TestStack): Promise<Aim[]> {
+  const { auth, organization } = stack;
+  const calls = new PolicyCalls(app, stack);
+  for (const name of ['kept', 'gone', 'version-gone']) await calls.publish({ name });
+  await ok(calls.upload(await ok(calls.begin({ name: 'pending' }))));
+  for (const name of ['changing', 'leaving']) await ok(calls.call('POST', 'policygroups', { name }));
+  await ok(calls.enable({ name: 'kept' }));
+  const [required] = await calls.required();
+  const { pathname, searchParams } = new URL(required.packLocation);
+  const pack = (operations: string, name: string): Aim => ({
+    operations,
+    auth,
+    parameters: { 'path.organization': organization, 'path.pack': name, 'path.versionTag': '1.0.0' },
+  });
+  const group = (method: string, name: string): Aim => ({
+    operations: `^${method} .*/policygroups/`,
+    auth,
+    parameters: { 'path.organization': organization, 'path.group': name },
+  });
+  return [
+    pack('/schema$', 'kept'),
+    pack('\\{versionTag\\}/complete$', 'pending'),
+    pack('^DELETE .*/\\{pack\\}$', 'gone'),
+    pack('^DELETE .*/\\{versionTag\\}$', 'version-gone'),
+    group('GET', 'default-policy-group'),
+    group('PATCH', 'changing'),
+    group('DELETE', 'leaving'),
+    {
+      operations: '^GET /policy-packs/',
+      auth,
+      parameters: {
+        'path.versionId': pathname.split('/').at(-1) as string,
+        'query.expires': searchParams.get('expires') as string,
+        'query.signature': searchParams.get('signature') as string,
+      },
+    },
+  ];
+}
+
 describe('generated calls are answered as the API description says', () => {
   test('most calls to existing stacks and updates succeed', async () => {
     if (schemathesis === null) return;
@@ -155,12 +196,36 @@ describe('generated calls are answered as the API description says', () => {
     const endingUpdate = await startUpdate(app, ending);
     const cancelled = await named('cancelled');
     const cancelledUpdate = await startUpdate(app, cancelled);
-    const policies = new PolicyCalls(app, idle);
-    for (const name of ['pack', 'pack-of-versions', 'removed']) await policies.publish({ name });
-    await ok(policies.upload(await ok(policies.begin({ name: 'begun' }))));
-    for (const name of ['group', 'removed']) await ok(policies.call('POST', 'policygroups', { name }));
-    const pack = (name: string) => at(idle, { 'path.pack': name, 'path.versionTag': '1.0.0' });
-    const group = (name: string) => at(idle, { 'path.group': name });
+    const { organization } = idle;
+    const leaving = await person(app, organization, 'viewer');
+    const staying = await person(app, organization, 'viewer');
+    await team(app, staying.organizationId, 'blue', []);
+    const ofTokens = [
+      ['/api/user/tokens', '/user/tokens'],
+      [`/api/orgs/${organization}/tokens`, '/orgs/\\{organization\\}/tokens'],
+      [`/api/orgs/${organization}/teams/blue/tokens`, '/teams/\\{team\\}/tokens'],
+    ] as const;
+    const tokenAims = await Promise.all(
+      ofTokens.map(async ([place, pattern]): Promise<Aim[]> => {
+        const made = async (name: string) =>
+          (await ok(app.call('POST', place, { auth, body: { name } }))).json.id as string;
+        const parameters = { 'path.organization': organization, 'path.team': 'blue' };
+        return [
+          { operations: `${pattern}$`, auth, parameters },
+          {
+            operations: `^DELETE .*${pattern}/`,
+            auth,
+            parameters: { ...parameters, 'path.tokenId': await made('gone') },
+          },
+          {
+            operations: `${pattern}/.*/rotate$`,
+            auth,
+            parameters: { ...parameters, 'path.tokenId': await made('kept') },
+          },
+        ];
+      }),
+    );
+    const member = (login: string) => ({ 'path.organization': organization, 'path.login': login });
     const update = (stack: TestStack, id: string) => at(stack, { 'path.updateId': id, 'path.kind': 'update' });
     await expectConforming([
       { auth, parameters: at(idle, { 'path.updateId': plainUpdate.id, 'path.kind': 'update' }) },
@@ -173,28 +238,18 @@ describe('generated calls are answered as the API description says', () => {
       { operations: '^GET .*/\\{updateId\\}$', auth, parameters: update(plain, plainUpdate.id) },
       { operations: '^POST .*/\\{updateId\\}$', auth, parameters: update(waiting, created.json.updateID) },
       { operations: '/journalentries$', auth: journalUpdate.lease, parameters: update(journal, journalUpdate.id) },
-      {
-        operations: '/\\{updateId\\}/complete$',
-        auth: endingUpdate.lease,
-        parameters: update(ending, endingUpdate.id),
-      },
+      ...(await policyAims(idle)),
+      { operations: '\\{updateId\\}/complete$', auth: endingUpdate.lease, parameters: update(ending, endingUpdate.id) },
       { operations: '/cancel$', auth, parameters: update(cancelled, cancelledUpdate.id) },
+      ...tokenAims.flat(),
+      { operations: '^PATCH .*/members/', auth, parameters: member(staying.login) },
+      { operations: '^DELETE .*/members/', auth, parameters: member(leaving.login) },
       { operations: '/rename$', auth, parameters: at(await named('renamed')) },
       { operations: '^DELETE .*/\\{stack\\}$', auth, parameters: at(await named('deleted')) },
       { operations: '/(update|refresh|destroy)$', auth, parameters: at(await named('busy')) },
-      { operations: '/\\{versionTag\\}/schema$', auth, parameters: pack('pack') },
-      { operations: '/\\{versionTag\\}/complete$', auth, parameters: pack('begun') },
-      { operations: '^DELETE .*/\\{versionTag\\}$', auth, parameters: pack('pack-of-versions') },
-      { operations: '^DELETE .*/\\{pack\\}$', auth, parameters: pack('removed') },
-      { operations: '^(GET|PATCH) .*/\\{group\\}$', auth, parameters: group('group') },
-      { operations: '^DELETE .*/\\{group\\}$', auth, parameters: group('removed') },
     ]);
-    // Their valid arguments are too rare to be generated by chance; addresses of archives are signed.
-    const rare = [
-      `POST ${stackPath}/rename`,
-      `GET ${stackPath}/export/:stackVersion`,
-      ...['GET', 'PUT'].map((method) => `${method} /policy-packs/:versionId`),
-    ];
+    // Their valid arguments are too rare to be generated by chance.
+    const rare = [`POST ${stackPath}/rename`, `GET ${stackPath}/export/:stackVersion`, 'PUT /policy-packs/:versionId'];
     expect((await listUnserved()).filter((operation) => !rare.includes(operation))).toEqual([]);
   });
 

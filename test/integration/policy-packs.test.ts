@@ -11,6 +11,7 @@ import { sweepBlobs } from '../../src/workers/maintenance/sweep-blobs.ts';
 import { blobRowKeys, letBlobsAge, storedKeys } from '../support/blob-rows.ts';
 import { blobFile, flipBit } from '../support/damage.ts';
 import { query } from '../support/database.ts';
+import { grant, person } from '../support/grants.ts';
 import { namedPolicy, PolicyCalls, pathOf, smallArchive } from '../support/policy-packs.ts';
 import { createStack, ok, type TestStack } from '../support/state.ts';
 import { contractAccept, testApp } from '../support/test-app.ts';
@@ -39,6 +40,15 @@ const newStack = async (project: string, name: string): Promise<string> => {
 };
 
 describe('a policy pack', () => {
+  test('is published with a token that belongs to the organization', async () => {
+    const tokens = `/api/orgs/${stack.organization}/tokens`;
+    const { json } = await ok(app.call('POST', tokens, { auth: stack.auth, body: { name: 'ci', admin: true } }));
+    const ci = new PolicyCalls(app, { ...stack, auth: `token ${json.tokenValue}` });
+    await ci.publish();
+    await ok(ci.enable({ name: 'pack' }));
+    expect(await calls.required()).toHaveLength(1);
+  });
+
   test('is published, enabled and required by updates, which can download the same bytes', async () => {
     for (const archive of [smallArchive, largeArchive]) {
       const name = `pack-${archive.length}`;
@@ -318,6 +328,21 @@ describe('policy groups', () => {
     await ok(change({ newName: 'new', removeStack: prod, policyPacks: [] }));
     expect(await read('new')).toMatchObject({ stacks: [], appliedPolicyPacks: [] });
     await rejected(change({}), 404);
+  });
+
+  test('show those of their stacks that the caller may read', async () => {
+    await newStack('proj', 'prod');
+    await ok(calls.call('POST', 'policygroups', { name: 'group' }));
+    const both = ['dev', 'prod'].map((name) => ({ name, routingProject: 'proj' }));
+    await ok(calls.call('PATCH', 'policygroups/group', { stacks: both }));
+    const viewer = await person(app, stack.organization, 'viewer');
+    const admin = await person(app, stack.organization, 'admin');
+    for (const { organizationId, userId } of [viewer, admin])
+      await grant(app, organizationId, { userId }, 'deny', ['read'], { stacks: 'proj/prod' });
+    const shownTo = async (auth: string) =>
+      (await ok(app.call('GET', `${calls.path}/policygroups/group`, { auth }))).json.stacks;
+    expect(await shownTo(viewer.auth)).toEqual([{ name: 'dev', routingProject: 'proj' }]);
+    expect(await shownTo(admin.auth)).toEqual(both);
   });
 
   test('take a stack without its project if only one has the name', async () => {

@@ -4,6 +4,7 @@ import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { StackService } from '../../src/api/stacks/stack-service.ts';
 import { createStackDeletion } from '../../src/workers/maintenance/delete-stacks.ts';
+import { testTrail } from '../support/audit.ts';
 import { query } from '../support/database.ts';
 import { deleteStack } from '../support/deleted-stacks.ts';
 import { expireLeases } from '../support/expire-leases.ts';
@@ -236,7 +237,9 @@ describe('resources in a journal that is not compacted', () => {
 
   test('keep their stack from being deleted unless forced', async () => {
     const { stack, updateId, stackId } = await createTail();
-    await expect(settledBefore().delete(stack, { keepResources: true })).rejects.toThrow('still being compacted');
+    await expect(settledBefore().delete(stack, { keepResources: true }, testTrail('stack.delete'))).rejects.toThrow(
+      'still being compacted',
+    );
     expect((await getStack(app, stack)).id).toBe(stackId);
     await app.context.compactor.compact(updateId);
     const kept = await app.call('DELETE', `${stack.path}?force=false`, { auth: stack.auth });
@@ -268,7 +271,7 @@ describe('resources in a journal that is not compacted', () => {
 
   test('are not compacted any more once their stack is deleted', async () => {
     const { stack, updateId, stackId } = await createTail();
-    await settledBefore().delete(stack, { keepResources: false });
+    await settledBefore().delete(stack, { keepResources: false }, testTrail('stack.delete'));
     expect(await app.context.compactions.claimUncompacted(1_000)).not.toContain(updateId);
     await expireLeases(app.context);
     await app.context.compactor.compact(updateId);

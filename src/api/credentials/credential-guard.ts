@@ -10,7 +10,7 @@ import {
   createFailedLookupRepository,
   type FailedLookupRepository,
 } from '../../shared/identity/failed-lookup-repository.ts';
-import type { CallerRow, IdentityRepository } from '../../shared/identity/identity-repository.ts';
+import type { CallerRow, IdentityRepository, RequestedPlace } from '../../shared/identity/identity-repository.ts';
 import type { Config } from '../../shared/platform/config/config.ts';
 import { hashToken, tokenForm } from '../../shared/platform/crypto/secret-token.ts';
 import { TooManyRequestsError, UnavailableError } from '../../shared/platform/errors/errors.ts';
@@ -107,8 +107,8 @@ export class CredentialGuard {
     });
   }
 
-  /** Returns the owner of an API token, or null if it is wrong. Throws TooManyRequestsError if too many lookups wait. */
-  async findCaller(request: IncomingMessage, token: string, organization: string | null): Promise<CallerRow | null> {
+  /** Returns the holder of an API token and what they may do at `place`, or null if it is wrong. Throws TooManyRequestsError if too many lookups wait. */
+  async findCaller(request: IncomingMessage, token: string, place: RequestedPlace): Promise<CallerRow | null> {
     const form = tokenForm(token, 'hf-');
     if (form === 'faulty') return this.#refuse({ request, credential: 'token', kind: 'hf-' }, 'malformed');
     const hash = hashToken(token);
@@ -117,7 +117,7 @@ export class CredentialGuard {
     const batches = kind === 'hf-' ? this.#generatedTokens : this.#operatorTokens;
     const isKnown = this.#knownTokens.has(key);
     const caller = await this.#find({ credential: 'token', kind, request, key, query: hash, batches, isKnown }, () =>
-      this.#options.identity.findCaller(hash, organization),
+      this.#options.identity.findCaller(hash, place),
     );
     if (caller) this.#knownTokens.set(key, true);
     else this.#knownTokens.delete(key);

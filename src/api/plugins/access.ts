@@ -1,21 +1,23 @@
-import type { FastifyInstance, FastifyRequest } from 'fastify';
-import { roleIncludes } from '../../shared/identity/roles.ts';
+import type { FastifyInstance, FastifyRequest, RouteOptions } from 'fastify';
 import { ForbiddenError, NotFoundError, UnauthenticatedError } from '../../shared/platform/errors/errors.ts';
+import type { StackRef } from '../../shared/stacks/names.ts';
+import { stackNotFound } from '../../shared/stacks/stack-errors.ts';
+import { readTags } from '../../shared/stacks/tags.ts';
+import { assertPermission } from '../access/stack-access.ts';
 import type { ApiServices } from '../api-services.ts';
 import type { Access, Caller, Lease } from '../request.ts';
 import { credential } from './credential.ts';
 
+type CallerAccess = Extract<Access, { kind: 'user' | 'organization' | 'stack' }>;
+
 /**
  * Checks each request against the access that its route declares (`config.access`), before any byte of its body is read. The app
- * does not start with a route that declares none.
+ * does not start with a route that declares none, or one that its path cannot answer.
  */
 export function registerAccess(app: FastifyInstance, services: ApiServices): void {
   app.decorateRequest('caller', null as unknown as Caller);
   app.decorateRequest('lease', null as unknown as Lease);
-  app.addHook('onRoute', (route) => {
-    if (!route.config?.access)
-      throw new Error(`Route ${String(route.method)} ${route.url} does not declare who may call it`);
-  });
+  app.addHook('onRoute', assertAccess);
   const { leases } = services;
   app.addHook('onRoute', (route) => leases.guard(route));
   app.addHook('onRequest', async (request) => {
@@ -26,25 +28,43 @@ export function registerAccess(app: FastifyInstance, services: ApiServices): voi
   });
 }
 
+function assertAccess({ config, method, url }: RouteOptions): void {
+  const access = config?.access;
+  if (!access) throw new Error(`Route ${String(method)} ${url} does not declare who may call it`);
+  const needed = { organization: '/:organization', stack: '/:organization/:project/:stack' };
+  if ((access.kind === 'organization' || access.kind === 'stack') && !`${url}/`.includes(`${needed[access.kind]}/`)) {
+    throw new Error(`Route ${String(method)} ${url} asks for a permission in something that its path does not name`);
+  }
+}
+
 async function admitCaller(
   { credentials, users }: ApiServices,
   request: FastifyRequest,
-  access: Extract<Access, { kind: 'user' | 'organization' }>,
+  access: CallerAccess,
 ): Promise<Caller> {
   const token = credential(request, ['token', 'bearer']);
   if (token === null) throw new UnauthenticatedError('This call needs an API token: Authorization: token <token>');
-  const organization = (request.params as { organization?: string }).organization ?? null;
-  const caller = await credentials.findCaller(request.raw, token, organization);
+  const ref = request.params as Partial<StackRef>;
+  const place = { organization: ref.organization ?? null, project: ref.project ?? null, stack: ref.stack ?? null };
+  const caller = await credentials.findCaller(request.raw, token, place);
   if (!caller) throw new UnauthenticatedError('The API token is not valid: unknown, revoked or expired');
+  // Set here, because a refusal is recorded with the caller's name.
+  request.caller = caller;
   if (caller.tokenStale) await users.touchToken(caller.tokenId);
+  if (access.kind === 'user') return caller;
+  // Non-members must not learn what exists in the organization.
+  if (!caller.belongs) throw new NotFoundError('Not found, or you are not a member of the organization');
   if (access.kind === 'organization') {
-    // Non-members must not learn what exists in the organization.
-    if (caller.role === null) throw new NotFoundError('Not found, or you are not a member of the organization');
-    if (!roleIncludes(caller.role, access.role)) {
-      throw new ForbiddenError(
-        `This needs the role ${access.role} in organization ${organization}; you are ${caller.role}`,
-      );
-    }
+    if (access.permission === 'manage') assertManages(caller, place.organization);
+  } else if (!(access.former && caller.facts)) {
+    // With facts, missing stacks are refused here, so that they look like stacks that may not be read.
+    if (caller.facts && caller.stackTags === null) throw stackNotFound(ref as StackRef);
+    assertPermission(caller, ref as StackRef, readTags(caller.stackTags ?? '{}'), access.permission);
   }
   return caller;
+}
+
+function assertManages({ role, isScoped }: Caller, organization: string | null): void {
+  if (role !== 'admin') throw new ForbiddenError(`This needs the role admin in organization ${organization}`);
+  if (isScoped) throw new ForbiddenError('This needs a token without scopes');
 }

@@ -50,7 +50,7 @@ function limitedOrganization(request: FastifyRequest): string | null {
   const { config } = request.routeOptions;
   const kind = config.access?.kind;
   // Non-members must not use up the members' limit.
-  if ((kind !== 'organization' && kind !== 'user') || request.caller.role === null) return null;
+  if (kind === undefined || kind === 'public' || kind === 'lease' || !request.caller.belongs) return null;
   if (unlimitedRoutes.has(routeOf(request))) return null;
   return (request.params as { organization?: string }).organization ?? null;
 }

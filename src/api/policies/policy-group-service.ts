@@ -15,10 +15,16 @@ import type {
   UpdatePolicyGroupRequest,
 } from '../../shared/protocol/policies.ts';
 import type { ApiContext } from '../api-context.ts';
+import type { AuditTrail } from '../audit/audit-trail.ts';
 import type { Caller } from '../request.ts';
 import { packRepository } from './policy-pack-service.ts';
 
 type StackReference = NonNullable<UpdatePolicyGroupRequest['addStack']>;
+
+interface GroupName {
+  readonly organization: string;
+  readonly name: string;
+}
 
 /** A group with its stacks and packs. The default group lists no stacks: it has all that are in no other. */
 export interface PolicyGroupView {
@@ -45,15 +51,22 @@ export class PolicyGroupService {
     return this.#groups.list(organization);
   }
 
-  /** Throws NotFoundError. */
-  async get(organization: string, name: string): Promise<PolicyGroupView> {
+  /** With those of its stacks that the caller may read; for whoever manages groups, with all. Throws NotFoundError. */
+  async get(organization: string, caller: Caller, name: string): Promise<PolicyGroupView> {
     const group = await this.#groups.find(organization, name);
     if (!group) throw groupNotFound(organization, name);
-    return { group, stacks: await this.#groups.listStacks(group.id), packs: await this.#groups.listPacks(group.id) };
+    const facts = caller.role === 'admin' && !caller.isScoped ? null : caller.facts;
+    const stacks = await this.#groups.listStacks(group.id, facts);
+    return { group, stacks, packs: await this.#groups.listPacks(group.id) };
   }
 
   /** Throws InvalidRequestError for groups of another product, and ConflictError if the name is taken. */
-  async create(organization: string, caller: Caller, request: CreatePolicyGroupRequest): Promise<void> {
+  async create(
+    organization: string,
+    caller: Caller,
+    request: CreatePolicyGroupRequest,
+    audit: AuditTrail,
+  ): Promise<void> {
     const { name, entityType, mode, agentPoolId } = request;
     assertPolicyName('policy group', name);
     if ((entityType ?? 'stacks') !== 'stacks') throw new InvalidRequestError(`${notServed}. Leave out --entity-type`);
@@ -62,19 +75,25 @@ export class PolicyGroupService {
         'Audit groups are another product of Pulumi, which this server does not provide. Policy groups here are preventative: policies run during updates',
       );
     }
-    await this.#groups.insert(organization, name).catch((error: unknown) => {
-      throw violatedConstraint(error) === 'policy_groups_name_key' ? groupExists(name) : error;
-    });
+    await this.#context.db
+      .inTransaction(async (tx) => {
+        await createPolicyGroupRepository(tx).insert(organization, name);
+        await audit.record(tx, { organization, object: `${organization}/${name}` });
+      })
+      .catch((error: unknown) => {
+        throw violatedConstraint(error) === 'policy_groups_name_key' ? groupExists(name) : error;
+      });
     this.#log(organization, name, caller, 'policy group created');
   }
 
   /** Throws NotFoundError, and ConflictError for the default group. */
-  async delete(organization: string, caller: Caller, name: string): Promise<void> {
+  async delete({ organization, name }: GroupName, caller: Caller, audit: AuditTrail): Promise<void> {
     await this.#context.db.inTransaction(async (tx) => {
       const groups = createPolicyGroupRepository(tx);
       const group = await lockGroup(groups, organization, name);
       if (group.isDefault) throw new ConflictError('The default policy group cannot be removed');
       await groups.delete(group.id);
+      await audit.record(tx, { organization, object: `${organization}/${name}` });
     });
     this.#log(organization, name, caller, 'policy group removed');
   }
@@ -83,7 +102,12 @@ export class PolicyGroupService {
    * Makes all changes of a request, or none. Throws InvalidRequestError, NotFoundError, and ConflictError if the new name is taken
    * or the default group would be changed in a way that it cannot.
    */
-  async update(organization: string, caller: Caller, name: string, request: UpdatePolicyGroupRequest): Promise<void> {
+  async update(
+    { organization, name }: GroupName,
+    caller: Caller,
+    request: UpdatePolicyGroupRequest,
+    audit: AuditTrail,
+  ): Promise<void> {
     if (request.addInsightsAccount || request.removeInsightsAccount || (request.insightsAccounts ?? []).length > 0) {
       throw new InvalidRequestError(notServed);
     }
@@ -93,6 +117,7 @@ export class PolicyGroupService {
       const group = await lockGroup(groups, organization, name);
       await changeStacks(groups, organization, group, request);
       await this.#changePacks(tx, organization, group, request);
+      await audit.record(tx, { organization, object: `${organization}/${name}`, details: detailsOf(request) });
       if (typeof request.newName !== 'string' || request.newName === name) return;
       const { newName } = request;
       if (group.isDefault)
@@ -155,6 +180,22 @@ export class PolicyGroupService {
   #log(organization: string, group: string, caller: Caller, message: string): void {
     this.#context.logger.info({ policyGroup: `${organization}/${group}`, login: caller.login }, message);
   }
+}
+
+/** What a request changes, for the audit log: without configuration, which may contain anything. */
+function detailsOf(request: UpdatePolicyGroupRequest): Readonly<Record<string, unknown>> {
+  const stack = ({ name, routingProject }: StackReference) => `${routingProject || '*'}/${name}`;
+  const pack = (given: PackReference) => `${given.name}@${tagOf(given) ?? 'any'}`;
+  const { addPolicyPack, addStack, newName, policyPacks, removePolicyPack, removeStack, stacks } = request;
+  return {
+    ...(newName ? { newName } : {}),
+    ...(addStack ? { addStack: stack(addStack) } : {}),
+    ...(removeStack ? { removeStack: stack(removeStack) } : {}),
+    ...(stacks ? { stacks: stacks.map(stack) } : {}),
+    ...(addPolicyPack ? { addPolicyPack: pack(addPolicyPack) } : {}),
+    ...(removePolicyPack ? { removePolicyPack: pack(removePolicyPack) } : {}),
+    ...(policyPacks ? { policyPacks: policyPacks.map(pack) } : {}),
+  };
 }
 
 async function lockGroup(groups: PolicyGroupRepository, organization: string, name: string): Promise<PolicyGroupRow> {

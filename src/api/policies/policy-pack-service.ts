@@ -6,6 +6,7 @@ import { createPolicyPackRepository, type PolicyPackRepository } from '../../sha
 import type { CreatePolicyPackRequest, RequiredPolicy } from '../../shared/protocol/policies.ts';
 import type { StackRef } from '../../shared/stacks/names.ts';
 import type { ApiContext } from '../api-context.ts';
+import type { AuditTrail } from '../audit/audit-trail.ts';
 import type { Caller } from '../request.ts';
 import { type AddressQuery, ArchiveUrls, addressExpired, addressSeconds } from './archive-urls.ts';
 
@@ -15,6 +16,13 @@ export interface ListedPack {
   displayName: string;
   readonly versions: number[];
   readonly versionTags: string[];
+}
+
+/** A version of a pack, by its tag or else its number. */
+interface PackVersion {
+  readonly organization: string;
+  readonly name: string;
+  readonly tag: string;
 }
 
 /** Publishes, lists and removes policy packs, and says which ones a stack requires. */
@@ -37,6 +45,7 @@ export class PolicyPackService {
     organization: string,
     caller: Caller,
     request: CreatePolicyPackRequest,
+    audit: AuditTrail,
   ): Promise<{ version: number; uploadUrl: string }> {
     const { name } = request;
     assertPolicyName('policy pack', name);
@@ -64,6 +73,7 @@ export class PolicyPackService {
         description,
         begunBy: caller.userId,
       });
+      await audit.record(tx, { organization, object: `${organization}/${name}`, details: { version, versionTag } });
       return { ...inserted, version };
     });
     return { version: begun.version, uploadUrl: await this.#urls.create('upload', begun.id, begun.begunAt) };
@@ -100,13 +110,13 @@ export class PolicyPackService {
    * Publishes a version whose archive has arrived. Repeating it does nothing. Throws NotFoundError, and ConflictError without an
    * archive: the CLI does not look at the response to its upload.
    */
-  async publish(organization: string, caller: Caller, name: string, tag: string): Promise<void> {
+  async publish({ organization, name, tag }: PackVersion, caller: Caller, audit: AuditTrail): Promise<void> {
     await this.#context.db.inTransaction(async (tx) => {
       const packs = packRepository(tx);
       if (!(await packs.lock(organization, name))) throw packNotFound(organization, name);
       const version = await packs.findVersion(organization, name, tag);
       if (!version || version.isRemoved) throw packNotFound(organization, name, tag);
-      if (version.isPublished) return;
+      if (version.isPublished) return audit.settle();
       if (version.begunBy !== caller.userId) {
         throw new ConflictError('Someone else is publishing this version of the policy pack');
       }
@@ -116,6 +126,9 @@ export class PolicyPackService {
         );
       }
       await packs.publish(version.id);
+      const details = { version: version.version, versionTag: version.versionTag };
+      await audit.record(tx, { organization, object: `${organization}/${name}`, details });
+      return undefined;
     });
     this.#context.logger.info(
       { policyPack: `${organization}/${name}`, version: tag, login: caller.login },
@@ -150,13 +163,19 @@ export class PolicyPackService {
    * Removes one version of a pack, or all (null), with their archives. Their tags cannot be used again. Throws NotFoundError, and
    * ConflictError if a policy group uses one.
    */
-  async remove(organization: string, caller: Caller, name: string, tag: string | null): Promise<void> {
+  async remove(
+    { organization, name, tag }: Omit<PackVersion, 'tag'> & { readonly tag: string | null },
+    caller: Caller,
+    audit: AuditTrail,
+  ): Promise<void> {
     await this.#context.db.inTransaction(async (tx) => {
       const packs = packRepository(tx);
       const pack = await packs.lock(organization, name);
       if (!pack) throw packNotFound(organization, name);
       const version = tag === null ? null : await packs.findVersion(organization, name, tag);
       if (tag !== null && (!version || version.isRemoved)) throw packNotFound(organization, name, tag);
+      const details = { versionTag: version?.versionTag ?? 'all' };
+      await audit.record(tx, { organization, object: `${organization}/${name}`, details });
       if (version && !version.isPublished) return packs.deleteUnpublished(version.id);
       const groups = await packs.listGroupsUsing(pack.id, version?.id ?? null);
       if (groups.length > 0) throw packInUse(`${organization}/${name}`, groups);

@@ -12,7 +12,9 @@ export function registerBeginUpdateRoute(app: RouteScope, { beginning, policyPac
     `${stackPath}/begin-update`,
     {
       config: {
-        access: { kind: 'organization', role: 'member' },
+        // The service asks for more unless it is a preview.
+        access: { kind: 'stack', permission: 'preview' },
+        audit: 'update.start',
         described: { responses: { 200: BeginUpdateResponse }, errorStatuses: [409] },
       },
       schema: {
@@ -23,7 +25,7 @@ export function registerBeginUpdateRoute(app: RouteScope, { beginning, policyPac
         body: BeginUpdateRequest,
       },
     },
-    async ({ params, body, caller, dialect }, reply) => {
+    async ({ params, body, caller, dialect, audit }, reply) => {
       // The CLI creates an import of resources as an update, too.
       const kind = body.updateKind === 'resource-import' ? 'update' : body.updateKind;
       const request = {
@@ -32,7 +34,7 @@ export function registerBeginUpdateRoute(app: RouteScope, { beginning, policyPac
         journalVersion: body.journalVersion ?? 0,
       };
       const requiredPolicies = dialect === 'contract' ? [] : await policyPacks.listRequired(params);
-      const { begun, release } = await beginning.begin(params, caller, dialect, request);
+      const { begun, release } = await beginning.begin(params, caller, dialect, request, audit);
       // Either the response was sent or the client disconnected.
       reply.raw.once('finish', release).once('close', release);
       warnOfFaults(reply, begun.view);

@@ -25,7 +25,12 @@ function recordEvents(app: RouteScope, { submitWrite }: ApiServices): void {
   app.post(
     `${updatePath}/events/batch`,
     {
-      config: { access: { kind: 'lease', fenced: true }, body: 'payload', described: { body: EventBatchRequest } },
+      config: {
+        access: { kind: 'lease', fenced: true },
+        audit: { none: 'part of its update, whose start and end are recorded' },
+        body: 'payload',
+        described: { body: EventBatchRequest },
+      },
       schema: {
         tags,
         summary: 'Record engine events',
@@ -46,7 +51,7 @@ function listEvents(app: RouteScope, { events }: ApiServices): void {
     `${updatePath}/events`,
     {
       config: {
-        access: { kind: 'organization', role: 'viewer' },
+        access: { kind: 'stack', permission: 'read' },
         described: { responses: { 200: Type.Union([EventsResponse, ContractEventsResponse]) } },
       },
       schema: {

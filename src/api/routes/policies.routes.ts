@@ -13,9 +13,9 @@ import type { RouteScope } from '../route-scope.ts';
 import { apiToken, policyPacksPath } from './paths.ts';
 
 const tags = ['policies'];
-const viewer = { access: { kind: 'organization', role: 'viewer' } } as const;
+const read = { access: { kind: 'organization', permission: 'read' } } as const;
 /** A pack is a program that runs on the machines of everybody who updates a stack. */
-const admin = { access: { kind: 'organization', role: 'admin' } } as const;
+const manage = { access: { kind: 'organization', permission: 'manage' } } as const;
 const versionPath = `${policyPacksPath}/:pack/versions/:versionTag`;
 
 /** Policy packs of an organization: publishing, listing and removing them. */
@@ -32,7 +32,7 @@ function beginVersion(app: RouteScope, { policyPacks }: ApiServices): void {
   app.post(
     policyPacksPath,
     {
-      config: { ...admin, described: { errorStatuses: [409] } },
+      config: { ...manage, audit: 'policy-pack.begin', described: { errorStatuses: [409] } },
       schema: {
         tags,
         summary: 'Begin a version of a policy pack, whose archive is then uploaded',
@@ -42,8 +42,8 @@ function beginVersion(app: RouteScope, { policyPacks }: ApiServices): void {
         response: { 200: CreatePolicyPackResponse },
       },
     },
-    async ({ params, caller, body }) => {
-      const { version, uploadUrl } = await policyPacks.begin(params.organization, caller, body);
+    async ({ params, caller, body, audit }) => {
+      const { version, uploadUrl } = await policyPacks.begin(params.organization, caller, body, audit);
       return { version, uploadURI: uploadUrl, requiredHeaders: { 'Content-Type': 'application/octet-stream' } };
     },
   );
@@ -53,7 +53,7 @@ function publishVersion(app: RouteScope, { policyPacks }: ApiServices): void {
   app.post(
     `${versionPath}/complete`,
     {
-      config: { ...admin, described: { errorStatuses: [409] } },
+      config: { ...manage, audit: 'policy-pack.publish', described: { errorStatuses: [409] } },
       schema: {
         tags,
         summary: 'Publish a version of a policy pack whose archive was uploaded',
@@ -62,8 +62,9 @@ function publishVersion(app: RouteScope, { policyPacks }: ApiServices): void {
         response: { 204: Type.Null() },
       },
     },
-    async ({ params, caller }, reply) => {
-      await policyPacks.publish(params.organization, caller, params.pack, params.versionTag);
+    async ({ params, caller, audit }, reply) => {
+      const { organization, pack, versionTag } = params;
+      await policyPacks.publish({ organization, name: pack, tag: versionTag }, caller, audit);
       return reply.code(204).send(null);
     },
   );
@@ -73,7 +74,7 @@ function listPacks(app: RouteScope, { policyPacks }: ApiServices): void {
   app.get(
     policyPacksPath,
     {
-      config: viewer,
+      config: read,
       schema: {
         tags,
         summary: 'List policy packs',
@@ -90,7 +91,7 @@ function getSchema(app: RouteScope, { policyPacks }: ApiServices): void {
   app.get(
     `${versionPath}/schema`,
     {
-      config: viewer,
+      config: read,
       schema: {
         tags,
         summary: 'Get the schemas of the configuration of a policy pack, by policy',
@@ -109,7 +110,7 @@ function removePack(app: RouteScope, { policyPacks }: ApiServices): void {
   app.delete(
     `${policyPacksPath}/:pack`,
     {
-      config: { ...admin, described: { errorStatuses: [409] } },
+      config: { ...manage, audit: 'policy-pack.remove', described: { errorStatuses: [409] } },
       schema: {
         tags,
         summary: 'Remove all versions of a policy pack',
@@ -118,8 +119,9 @@ function removePack(app: RouteScope, { policyPacks }: ApiServices): void {
         response: { 204: Type.Null() },
       },
     },
-    async ({ params, caller }, reply) => {
-      await policyPacks.remove(params.organization, caller, params.pack, null);
+    async ({ params, caller, audit }, reply) => {
+      const { organization, pack } = params;
+      await policyPacks.remove({ organization, name: pack, tag: null }, caller, audit);
       return reply.code(204).send(null);
     },
   );
@@ -129,7 +131,7 @@ function removeVersion(app: RouteScope, { policyPacks }: ApiServices): void {
   app.delete(
     versionPath,
     {
-      config: { ...admin, described: { errorStatuses: [409] } },
+      config: { ...manage, audit: 'policy-pack.remove', described: { errorStatuses: [409] } },
       schema: {
         tags,
         summary: 'Remove a version of a policy pack',
@@ -138,8 +140,9 @@ function removeVersion(app: RouteScope, { policyPacks }: ApiServices): void {
         response: { 204: Type.Null() },
       },
     },
-    async ({ params, caller }, reply) => {
-      await policyPacks.remove(params.organization, caller, params.pack, params.versionTag);
+    async ({ params, caller, audit }, reply) => {
+      const { organization, pack, versionTag } = params;
+      await policyPacks.remove({ organization, name: pack, tag: versionTag }, caller, audit);
       return reply.code(204).send(null);
     },
   );

@@ -13,8 +13,8 @@ import { apiToken, policyGroupsPath } from './paths.ts';
 import { policyGroupResponse, policyGroupSummary } from './response-mappers.ts';
 
 const tags = ['policies'];
-const viewer = { access: { kind: 'organization', role: 'viewer' } } as const;
-const admin = { access: { kind: 'organization', role: 'admin' } } as const;
+const read = { access: { kind: 'organization', permission: 'read' } } as const;
+const manage = { access: { kind: 'organization', permission: 'manage' } } as const;
 const groupPath = `${policyGroupsPath}/:group`;
 
 /** Policy groups of an organization: which policy packs the updates of which stacks must run. */
@@ -30,7 +30,7 @@ function listGroups(app: RouteScope, { policyGroups }: ApiServices): void {
   app.get(
     policyGroupsPath,
     {
-      config: viewer,
+      config: read,
       schema: {
         tags,
         summary: 'List policy groups',
@@ -47,7 +47,7 @@ function createGroup(app: RouteScope, { policyGroups }: ApiServices): void {
   app.post(
     policyGroupsPath,
     {
-      config: { ...admin, described: { errorStatuses: [409] } },
+      config: { ...manage, audit: 'policy-group.create', described: { errorStatuses: [409] } },
       schema: {
         tags,
         summary: 'Create a policy group',
@@ -57,8 +57,8 @@ function createGroup(app: RouteScope, { policyGroups }: ApiServices): void {
         response: { 204: Type.Null() },
       },
     },
-    async ({ params, caller, body }, reply) => {
-      await policyGroups.create(params.organization, caller, body);
+    async ({ params, caller, body, audit }, reply) => {
+      await policyGroups.create(params.organization, caller, body, audit);
       return reply.code(204).send(null);
     },
   );
@@ -68,7 +68,7 @@ function getGroup(app: RouteScope, { policyGroups }: ApiServices): void {
   app.get(
     groupPath,
     {
-      config: viewer,
+      config: read,
       schema: {
         tags,
         summary: 'Get a policy group',
@@ -77,7 +77,8 @@ function getGroup(app: RouteScope, { policyGroups }: ApiServices): void {
         response: { 200: PolicyGroupResponse },
       },
     },
-    async ({ params }) => policyGroupResponse(await policyGroups.get(params.organization, params.group)),
+    async ({ params, caller }) =>
+      policyGroupResponse(await policyGroups.get(params.organization, caller, params.group)),
   );
 }
 
@@ -85,7 +86,7 @@ function updateGroup(app: RouteScope, { policyGroups }: ApiServices): void {
   app.patch(
     groupPath,
     {
-      config: { ...admin, described: { errorStatuses: [409] } },
+      config: { ...manage, audit: 'policy-group.change', described: { errorStatuses: [409] } },
       schema: {
         tags,
         summary: 'Change the name, stacks and policy packs of a policy group',
@@ -95,8 +96,9 @@ function updateGroup(app: RouteScope, { policyGroups }: ApiServices): void {
         response: { 204: Type.Null() },
       },
     },
-    async ({ params, caller, body }, reply) => {
-      await policyGroups.update(params.organization, caller, params.group, body);
+    async ({ params, caller, body, audit }, reply) => {
+      const { organization, group } = params;
+      await policyGroups.update({ organization, name: group }, caller, body, audit);
       return reply.code(204).send(null);
     },
   );
@@ -106,7 +108,7 @@ function removeGroup(app: RouteScope, { policyGroups }: ApiServices): void {
   app.delete(
     groupPath,
     {
-      config: { ...admin, described: { errorStatuses: [409] } },
+      config: { ...manage, audit: 'policy-group.remove', described: { errorStatuses: [409] } },
       schema: {
         tags,
         summary: 'Remove a policy group',
@@ -115,8 +117,9 @@ function removeGroup(app: RouteScope, { policyGroups }: ApiServices): void {
         response: { 204: Type.Null() },
       },
     },
-    async ({ params, caller }, reply) => {
-      await policyGroups.delete(params.organization, caller, params.group);
+    async ({ params, caller, audit }, reply) => {
+      const { organization, group } = params;
+      await policyGroups.delete({ organization, name: group }, caller, audit);
       return reply.code(204).send(null);
     },
   );

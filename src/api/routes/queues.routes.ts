@@ -6,6 +6,7 @@ import { queueStyleSha256, renderQueuePage } from '../admin/queue-page.ts';
 import type { ApiServices } from '../api-services.ts';
 import { pagePolicy } from '../plugins/security-headers.ts';
 
+const nowhere = { organization: null, project: null, stack: null };
 /** Maximum number of jobs shown per state. */
 const maxJobs = 50;
 
@@ -48,7 +49,7 @@ async function admitSiteAdmin(
   reply: FastifyReply,
 ): Promise<void> {
   const token = basicPassword(request.headers.authorization ?? '');
-  const caller = token === null ? null : await credentials.findCaller(request.raw, token, null);
+  const caller = token === null ? null : await credentials.findCaller(request.raw, token, nowhere);
   if (!caller) {
     void reply.header('www-authenticate', 'Basic realm="Holdfast", charset="UTF-8"');
     throw new UnauthenticatedError('Log in with an API token of a site admin as the password');

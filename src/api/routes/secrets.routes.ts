@@ -20,9 +20,16 @@ import { sendChunks } from '../streamed-response.ts';
 import { apiToken, stackPath } from './paths.ts';
 
 const common = { tags: ['secrets'], security: apiToken, params: StackParams };
-const member = { access: { kind: 'organization', role: 'member' } } as const;
-/** `pulumi stack` and `stack output` decrypt, so viewers of a stack may read its secrets. */
-const viewer = { access: { kind: 'organization', role: 'viewer' } } as const;
+const encrypting = {
+  access: { kind: 'stack', permission: 'preview' },
+  audit: { none: 'returns ciphertexts and changes nothing' },
+} as const;
+/** The service checks who may decrypt: the path may be one that a stack had before it was renamed. */
+const decrypting = {
+  access: { kind: 'stack', permission: 'decrypt', former: true },
+  audit: 'secret.decrypt',
+} as const;
+const logging = { access: { kind: 'stack', permission: 'decrypt' }, audit: 'secret.show' } as const;
 
 /** Encryption of stack secrets. Bodies are never logged. */
 export function registerSecretRoutes(app: RouteScope, services: ApiServices): void {
@@ -30,14 +37,14 @@ export function registerSecretRoutes(app: RouteScope, services: ApiServices): vo
   decryptValue(app, services);
   encryptValues(app, services);
   decryptValues(app, services);
-  logDecryptions(app);
+  logDecryptions(app, services);
 }
 
 function encryptValue(app: RouteScope, services: ApiServices): void {
   app.post(
     `${stackPath}/encrypt`,
     {
-      config: { ...member, ...reading(EncryptRequest, EncryptResponse) },
+      config: { ...encrypting, ...reading(EncryptRequest, EncryptResponse) },
       schema: { ...common, summary: 'Encrypt one value' },
     },
     async (request, reply) =>
@@ -52,12 +59,13 @@ function decryptValue(app: RouteScope, services: ApiServices): void {
   app.post(
     `${stackPath}/decrypt`,
     {
-      config: { ...viewer, ...reading(DecryptRequest, DecryptResponse) },
+      config: { ...decrypting, ...reading(DecryptRequest, DecryptResponse) },
       schema: { ...common, summary: 'Decrypt one value' },
     },
     async (request, reply) =>
       respondFrom(services, request, reply, async (body) => {
-        const plaintexts = await services.secrets.decrypt(request.params, await readValue(body, 'ciphertext'));
+        const { audit, caller, params } = request;
+        const plaintexts = await services.secrets.decrypt(params, caller, await readValue(body, 'ciphertext'), audit);
         return valueJson('plaintext', plaintexts.get(0) as Buffer);
       }),
   );
@@ -67,7 +75,7 @@ function encryptValues(app: RouteScope, services: ApiServices): void {
   app.post(
     `${stackPath}/batch-encrypt`,
     {
-      config: { ...member, ...reading(BatchEncryptRequest, BatchEncryptResponse) },
+      config: { ...encrypting, ...reading(BatchEncryptRequest, BatchEncryptResponse) },
       schema: { ...common, summary: 'Encrypt values' },
     },
     async (request, reply) =>
@@ -81,23 +89,24 @@ function decryptValues(app: RouteScope, services: ApiServices): void {
   app.post(
     `${stackPath}/batch-decrypt`,
     {
-      config: { ...viewer, ...reading(BatchDecryptRequest, BatchDecryptResponse) },
+      config: { ...decrypting, ...reading(BatchDecryptRequest, BatchDecryptResponse) },
       schema: { ...common, summary: 'Decrypt values' },
     },
     async (request, reply) =>
       respondFrom(services, request, reply, async (body) => {
         const ciphertexts = await readValues(body, 'ciphertexts');
-        return plaintextsJson(ciphertexts, await services.secrets.decrypt(request.params, ciphertexts));
+        const { audit, caller, params } = request;
+        return plaintextsJson(ciphertexts, await services.secrets.decrypt(params, caller, ciphertexts, audit));
       }),
   );
 }
 
-function logDecryptions(app: RouteScope): void {
+function logDecryptions(app: RouteScope, { secrets }: ApiServices): void {
   for (const log of ['log-decryption', 'log-batch-decryption']) {
     app.post(
       `${stackPath}/decrypt/${log}`,
       {
-        config: viewer,
+        config: logging,
         schema: {
           ...common,
           summary: 'Record that secrets were shown',
@@ -105,11 +114,10 @@ function logDecryptions(app: RouteScope): void {
           response: { 204: Type.Null() },
         },
       },
-      async ({ params, caller, log: logger }, reply) => {
-        logger.info(
-          { organization: params.organization, project: params.project, stack: params.stack, login: caller.login },
-          'secrets shown to user',
-        );
+      async ({ params, body, caller, log: logger, audit }, reply) => {
+        const { organization, project, stack } = params;
+        logger.info({ organization, project, stack, login: caller.login }, 'secrets shown to user');
+        await secrets.recordShown(params, { name: body.secretName ?? null, command: body.commandName ?? null }, audit);
         return reply.code(204).send(null);
       },
     );

@@ -9,6 +9,7 @@ import {
 } from '../../shared/protocol/service.ts';
 import type { ApiServices } from '../api-services.ts';
 import { asPulumiSpec } from '../openapi.ts';
+import type { Caller } from '../request.ts';
 import type { RouteScope } from '../route-scope.ts';
 import { apiToken } from './paths.ts';
 
@@ -63,9 +64,9 @@ function getUser(app: RouteScope, { users }: ApiServices): void {
       schema: { tags, summary: 'Get the owner of the token', security: apiToken, response: { 200: UserResponse } },
     },
     async ({ caller }) => {
-      const memberships = await users.listMemberships(caller.userId);
+      const memberships = await users.listMemberships(caller.tokenId);
       return {
-        id: caller.userId,
+        id: caller.userId ?? caller.tokenId,
         githubLogin: caller.login,
         name: caller.displayName || caller.login,
         email: caller.email,
@@ -73,9 +74,15 @@ function getUser(app: RouteScope, { users }: ApiServices): void {
         organizations: memberships.map(({ name }) => ({ githubLogin: name, name, avatarUrl: '' })),
         identities: [],
         siteAdmin: caller.siteAdmin,
+        ...tokenInfo(caller, memberships[0]?.name),
       };
     },
   );
+}
+
+function tokenInfo({ teamName, tokenKind, tokenName }: Caller, organization = '') {
+  if (tokenKind === 'personal') return {};
+  return { tokenInfo: { name: tokenName ?? '', organization, ...(teamName === null ? {} : { team: teamName }) } };
 }
 
 function getDefaultOrganization(app: RouteScope, { users }: ApiServices): void {
@@ -91,7 +98,7 @@ function getDefaultOrganization(app: RouteScope, { users }: ApiServices): void {
       },
     },
     async ({ caller }) => {
-      const [first] = await users.listMemberships(caller.userId);
+      const [first] = await users.listMemberships(caller.tokenId);
       // On 404, the CLI uses the user's own name as the organization (pkg/backend/httpstate/stack.go).
       if (!first) throw new NotFoundError('You are not a member of any organization yet');
       return { GitHubLogin: first.name, Messages: [] };

@@ -31,9 +31,9 @@ import { apiToken, projectPath, stackPath } from './paths.ts';
 import { createStackResponse, listedStackResponse, stackResponse, warnOfFaults } from './response-mappers.ts';
 
 const tags = ['stacks'];
-const viewer = { access: { kind: 'organization', role: 'viewer' } } as const;
-const member = { access: { kind: 'organization', role: 'member' } } as const;
-const admin = { access: { kind: 'organization', role: 'admin' } } as const;
+const read = { access: { kind: 'stack', permission: 'read' } } as const;
+const write = { access: { kind: 'stack', permission: 'write' } } as const;
+const admin = { access: { kind: 'stack', permission: 'admin' } } as const;
 
 /** Routes that create, find, list, rename, tag and delete stacks. */
 export function registerStackRoutes(app: RouteScope, services: ApiServices): void {
@@ -52,9 +52,10 @@ function createStack(app: RouteScope, services: ApiServices): void {
   app.post(
     projectPath,
     {
-      // The service checks roles: the organization may not exist yet.
+      // The service checks permissions: the organization may not exist yet.
       config: {
         access: { kind: 'user' },
+        audit: 'stack.create',
         body: 'payload',
         described: { body: CreateStackRequest, errorStatuses: [403, 409] },
       },
@@ -67,15 +68,13 @@ function createStack(app: RouteScope, services: ApiServices): void {
       },
     },
     async (raw) => {
-      const { params, caller, dialect } = raw;
+      const { params, caller, dialect, audit } = raw;
       const { body, release } = await receiveBody(services, raw, services.config.limits.maxControlBodyBytes);
       const stack = await (async () => {
         const { request, state } = await readCreateRequest(body);
-        return stacks.create(caller, {
-          ref: { ...params, stack: request.stackName },
-          tags: parseTags(request.tags ?? {}),
-          state,
-        });
+        const ref = { ...params, stack: request.stackName };
+        const tags = parseTags(request.tags ?? {});
+        return stacks.create(caller, { ref, tags, teams: request.teams ?? [], state }, audit);
       })().finally(release);
       return createStackResponse(dialect, stack);
     },
@@ -86,11 +85,11 @@ function findProject(app: RouteScope, { stacks }: ApiServices): void {
   app.head(
     projectPath,
     {
-      config: { ...viewer, swagger: { exposeHeadRoute: true } },
+      config: { access: { kind: 'organization', permission: 'read' }, swagger: { exposeHeadRoute: true } },
       schema: { tags, summary: 'Check whether the project exists', security: apiToken, params: ProjectParams },
     },
-    async ({ params }, reply) => {
-      if (!(await stacks.projectExists(params.organization, params.project)))
+    async ({ caller, params }, reply) => {
+      if (!(await stacks.projectExists(caller, params.organization, params.project)))
         throw new NotFoundError('Project not found');
       return reply.code(200).send();
     },
@@ -124,7 +123,7 @@ function getStack(app: RouteScope, { stacks }: ApiServices): void {
   app.get(
     stackPath,
     {
-      config: viewer,
+      config: read,
       schema: {
         tags,
         summary: 'Get a stack',
@@ -146,7 +145,7 @@ function deleteStack(app: RouteScope, { stacks }: ApiServices): void {
   app.delete(
     stackPath,
     {
-      config: { ...admin, described: { errorStatuses: [409] } },
+      config: { ...admin, audit: 'stack.delete', described: { errorStatuses: [409] } },
       schema: {
         tags,
         summary: 'Delete a stack',
@@ -156,10 +155,10 @@ function deleteStack(app: RouteScope, { stacks }: ApiServices): void {
         response: { 204: Type.Null() },
       },
     },
-    async ({ params, query, dialect }, reply) => {
+    async ({ params, query, dialect, audit }, reply) => {
       // The CLI always sends `force`. The contract has no such parameter, so its clients' deletions are unconditional.
       const force = query.force === undefined ? dialect === 'contract' : query.force.toLowerCase() === 'true';
-      await stacks.delete(params, { keepResources: !force });
+      await stacks.delete(params, { keepResources: !force }, audit);
       return reply.code(204).send(null);
     },
   );
@@ -169,7 +168,12 @@ function renameStack(app: RouteScope, { renaming }: ApiServices): void {
   app.post(
     `${stackPath}/rename`,
     {
-      config: { ...member, contractBody: ContractRenameStackRequest, described: { errorStatuses: [409] } },
+      config: {
+        ...write,
+        audit: 'stack.rename',
+        contractBody: ContractRenameStackRequest,
+        described: { errorStatuses: [409] },
+      },
       schema: {
         tags,
         summary: 'Rename a stack',
@@ -179,9 +183,9 @@ function renameStack(app: RouteScope, { renaming }: ApiServices): void {
         response: { 204: Type.Null() },
       },
     },
-    async ({ params, body, caller, dialect, raw }, reply) => {
+    async ({ params, body, caller, dialect, raw, audit }, reply) => {
       const target = renameTarget(params, body, dialect);
-      await renaming.rename(params, target, { caller, assertAwaited: () => assertAwaited(raw) });
+      await renaming.rename(params, target, { caller, audit, assertAwaited: () => assertAwaited(raw) });
       return reply.code(204).send(null);
     },
   );
@@ -191,7 +195,7 @@ function replaceTags(app: RouteScope, { stacks }: ApiServices): void {
   app.patch(
     `${stackPath}/tags`,
     {
-      config: { ...member, contractBody: ContractTagsRequest },
+      config: { ...write, audit: 'stack.tags', contractBody: ContractTagsRequest },
       schema: {
         tags,
         summary: 'Replace all tags',
@@ -201,9 +205,10 @@ function replaceTags(app: RouteScope, { stacks }: ApiServices): void {
         response: { 204: Type.Null() },
       },
     },
-    async ({ params, body, dialect }, reply) => {
+    async ({ params, body, caller, dialect, audit }, reply) => {
       const { tags: contractTags } = body as { tags?: unknown };
-      await stacks.replaceTags(params, dialect === 'contract' ? parseTags(contractTags) : tagsOfRequest(body));
+      const tags = dialect === 'contract' ? parseTags(contractTags) : tagsOfRequest(body);
+      await stacks.replaceTags(caller, params, tags, audit);
       return reply.code(204).send(null);
     },
   );
@@ -213,7 +218,7 @@ function listRequiredPolicies(app: RouteScope, { policyPacks, stacks }: ApiServi
   app.get(
     `${stackPath}/policypacks`,
     {
-      config: viewer,
+      config: read,
       schema: {
         tags,
         summary: 'List the policy packs that updates of the stack must run',

@@ -15,9 +15,12 @@ import { apiToken, stackPath } from './paths.ts';
 import { importResponse } from './response-mappers.ts';
 
 const tags = ['state'];
-const viewer = { access: { kind: 'organization', role: 'viewer' } } as const;
-const exporting = { ...viewer, described: { responses: { 200: UntypedDeployment } } } as const;
-const member = { access: { kind: 'organization', role: 'member' } } as const;
+const exporting = {
+  access: { kind: 'stack', permission: 'read' },
+  audit: 'stack.export',
+  described: { responses: { 200: UntypedDeployment } },
+} as const;
+const write = { access: { kind: 'stack', permission: 'write' } } as const;
 
 /** Export and import of deployment documents, byte for byte. */
 export function registerStateRoutes(app: RouteScope, services: ApiServices): void {
@@ -34,7 +37,7 @@ function exportState(app: RouteScope, { states }: ApiServices): void {
       schema: { tags, summary: 'Export the newest state', security: apiToken, params: StackParams },
     },
     async (request, reply) => {
-      return sendState(request, reply, await states.readHead(request.params));
+      return sendState(request, reply, await states.readHead(request.params, request.audit));
     },
   );
 }
@@ -47,8 +50,8 @@ function exportVersion(app: RouteScope, { states }: ApiServices): void {
       schema: { tags, summary: 'Export the state of a version', security: apiToken, params: VersionParams },
     },
     async (request, reply) => {
-      const { params } = request;
-      return sendState(request, reply, await states.readVersion(params, params.stackVersion));
+      const { audit, params } = request;
+      return sendState(request, reply, await states.readVersion(params, params.stackVersion, audit));
     },
   );
 }
@@ -57,7 +60,12 @@ function importState(app: RouteScope, { states, submitWrite }: ApiServices): voi
   app.post(
     `${stackPath}/import`,
     {
-      config: { ...member, body: 'payload', described: { body: UntypedDeployment, errorStatuses: [409] } },
+      config: {
+        ...write,
+        audit: 'stack.import',
+        body: 'payload',
+        described: { body: UntypedDeployment, errorStatuses: [409] },
+      },
       schema: {
         tags,
         summary: 'Import a deployment as a new version',
@@ -68,8 +76,9 @@ function importState(app: RouteScope, { states, submitWrite }: ApiServices): voi
     },
     async (request) => {
       // Called before reading the body, which may take long: what is committed in the meantime is newer.
-      const target = await states.beginImport(request.params, request.caller);
+      const target = await states.beginImport(request.params, request.caller, request.audit);
       await submitWrite(request, importDeployment, target);
+      request.audit.settle();
       return importResponse(request.dialect, target.updateId);
     },
   );

@@ -28,8 +28,9 @@ import { apiToken, leaseToken, stackPath, updateKinds, updatePath } from './path
 import { createUpdateResponse, leaseResponse, startResponse, updateResponse } from './response-mappers.ts';
 
 const tags = ['updates'];
-const viewer = { access: { kind: 'organization', role: 'viewer' } } as const;
-const member = { access: { kind: 'organization', role: 'member' } } as const;
+const read = { access: { kind: 'stack', permission: 'read' } } as const;
+/** The services ask for `write` unless the update is a preview. */
+const preview = { access: { kind: 'stack', permission: 'preview' } } as const;
 
 /** Routes of the update lifecycle. */
 export function registerUpdateRoutes(app: RouteScope, services: ApiServices): void {
@@ -46,7 +47,12 @@ function createUpdate(app: RouteScope, { policyPacks, updates }: ApiServices): v
     app.post(
       `${stackPath}/${kind}`,
       {
-        config: { ...member, contractBody: ContractCreateUpdateRequest, described: { errorStatuses: [409] } },
+        config: {
+          ...preview,
+          audit: 'update.create',
+          contractBody: ContractCreateUpdateRequest,
+          described: { errorStatuses: [409] },
+        },
         schema: {
           tags,
           summary: `Create an update of kind ${kind}`,
@@ -56,10 +62,10 @@ function createUpdate(app: RouteScope, { policyPacks, updates }: ApiServices): v
           response: { 200: Type.Union([CreateUpdateResponse, ContractCreateUpdateResponse]) },
         },
       },
-      async ({ params, body, caller, dialect }) => {
+      async ({ params, body, caller, dialect, audit }) => {
         // First: a client that got no response would not know of an update that was created.
         const requiredPolicies = dialect === 'contract' ? [] : await policyPacks.listRequired(params);
-        const updateID = await updates.create(params, caller, dialect, newUpdate(kind, body));
+        const updateID = await updates.create(params, caller, dialect, newUpdate(kind, body), audit);
         return createUpdateResponse(dialect, updateID, requiredPolicies);
       },
     );
@@ -70,7 +76,7 @@ function startUpdate(app: RouteScope, { updates }: ApiServices): void {
   app.post(
     updatePath,
     {
-      config: { ...member, described: { errorStatuses: [409] } },
+      config: { ...preview, audit: 'update.start', described: { errorStatuses: [409] } },
       schema: {
         tags,
         summary: 'Start an update',
@@ -80,12 +86,10 @@ function startUpdate(app: RouteScope, { updates }: ApiServices): void {
         response: { 200: Type.Union([StartUpdateResponse, ContractStartUpdateResponse]) },
       },
     },
-    async ({ params, body, caller, dialect }) => {
+    async ({ params, body, caller, dialect, audit }) => {
       assertUpdateId(params.updateId);
-      const started = await updates.start(params, params.updateId, caller, {
-        tags: body?.tags ?? null,
-        journalVersion: body?.journalVersion ?? 0,
-      });
+      const request = { tags: body?.tags ?? null, journalVersion: body?.journalVersion ?? 0 };
+      const started = await updates.start(params, params.updateId, caller, request, audit);
       return startResponse(dialect, started);
     },
   );
@@ -96,7 +100,7 @@ function getUpdate(app: RouteScope, { history }: ApiServices): void {
     updatePath,
     {
       config: {
-        ...viewer,
+        ...read,
         described: { responses: { 200: Type.Union([GetUpdateResponse, ContractGetUpdateResponse]) } },
       },
       schema: { tags, summary: 'Get an update', security: apiToken, params: UpdateParams },
@@ -119,7 +123,7 @@ function cancelUpdate(app: RouteScope, { updates }: ApiServices): void {
   app.post(
     `${updatePath}/cancel`,
     {
-      config: member,
+      config: { ...preview, audit: 'update.cancel' },
       schema: {
         tags,
         summary: 'Cancel an update',
@@ -128,9 +132,9 @@ function cancelUpdate(app: RouteScope, { updates }: ApiServices): void {
         response: { 204: Type.Null() },
       },
     },
-    async ({ params }, reply) => {
+    async ({ audit, caller, params }, reply) => {
       assertUpdateId(params.updateId);
-      await updates.cancel(params, params.updateId);
+      await updates.cancel(params, params.updateId, caller, audit);
       return reply.code(204).send(null);
     },
   );
@@ -140,7 +144,11 @@ function renewLease(app: RouteScope, { updates }: ApiServices): void {
   app.post(
     `${updatePath}/renew_lease`,
     {
-      config: { access: { kind: 'lease' }, contractBody: ContractRenewLeaseRequest },
+      config: {
+        access: { kind: 'lease' },
+        audit: { none: 'only lengthens what update.start records' },
+        contractBody: ContractRenewLeaseRequest,
+      },
       schema: {
         tags,
         summary: 'Renew the lease',
@@ -163,7 +171,7 @@ function completeUpdate(app: RouteScope, { updates }: ApiServices): void {
   app.post(
     `${updatePath}/complete`,
     {
-      config: { access: { kind: 'lease', ended: true }, described: { errorStatuses: [409] } },
+      config: { access: { kind: 'lease', ended: true }, audit: 'update.end', described: { errorStatuses: [409] } },
       schema: {
         tags,
         summary: 'Complete an update',
@@ -173,8 +181,8 @@ function completeUpdate(app: RouteScope, { updates }: ApiServices): void {
         response: { 204: Type.Null() },
       },
     },
-    async ({ lease, body }, reply) => {
-      await updates.complete(lease, body.status);
+    async ({ lease, body, audit }, reply) => {
+      await updates.complete(lease, body.status, audit);
       return reply.code(204).send(null);
     },
   );

@@ -1,13 +1,22 @@
 import { createHash } from 'node:crypto';
+import type { HeldAccess } from '../../shared/identity/identity-repository.ts';
+import { hasPermission } from '../../shared/identity/permissions.ts';
 import { PayloadTooLargeError } from '../../shared/platform/errors/errors.ts';
 import { nextTurn, Turns, turnBytes } from '../../shared/platform/turns/turns.ts';
-import type { StackRef } from '../../shared/stacks/names.ts';
+import { formatStackRef, type StackRef } from '../../shared/stacks/names.ts';
 import { stackNotFound } from '../../shared/stacks/stack-errors.ts';
+import { readTags } from '../../shared/stacks/tags.ts';
+import { missingPermission, permissionsOn } from '../access/stack-access.ts';
 import type { ApiContext } from '../api-context.ts';
+import type { AuditTrail } from '../audit/audit-trail.ts';
+import type { Caller } from '../request.ts';
 import type { EncodedValues } from './encoded-values.ts';
 
 /** The fixed cost of a value besides its bytes, expressed in bytes. */
 const overheadBytes = 1024;
+
+/** Names of secrets are cut to this length in the audit log. */
+const maxNameChars = 300;
 
 /** Encrypts and decrypts values for a stack given by its path. */
 export class SecretService {
@@ -39,21 +48,65 @@ export class SecretService {
   /**
    * Decrypts values encrypted by the stack at this path, or by one that had the path before a rename: old checkpoints still refer
    * to the old path. Returns plaintexts by the index of their ciphertext; of equal ciphertexts, only the first is included.
-   * Throws InvalidRequestError for ciphertexts of other stacks.
+   * The read is recorded before it returns. Throws InvalidRequestError for ciphertexts of other stacks, ForbiddenError if the
+   * caller may decrypt none, and UnavailableError.
    */
-  async decrypt(ref: StackRef, ciphertexts: EncodedValues): Promise<Map<number, Buffer>> {
-    const { cipher, encryptionKeys, identity } = this.#context;
-    const organization = await identity.findOrganization(ref.organization);
-    const stackIds = organization
-      ? await encryptionKeys.listStackIdsByName(organization.id, ref.project, ref.stack)
-      : [];
-    if (stackIds.length === 0) throw stackNotFound(ref);
+  async decrypt(
+    ref: StackRef,
+    caller: Caller,
+    ciphertexts: EncodedValues,
+    audit: AuditTrail,
+  ): Promise<Map<number, Buffer>> {
+    const { cipher, db } = this.#context;
+    const stackIds = await this.#listDecryptable(ref, caller, await this.#listStackIds(ref));
     const plaintexts = new Map<number, Buffer>();
     await inGroups(ciphertexts, distinctIndexes(ciphertexts), async (group, indexes) => {
       const decrypted = await cipher.decrypt(stackIds, group);
       for (const [at, plaintext] of decrypted.entries()) plaintexts.set(indexes[at] as number, plaintext);
     });
+    const object = formatStackRef(ref);
+    const read = { stackIds, organization: ref.organization, object, values: ciphertexts.count, names: [] };
+    await audit.recordSecretRead(db, read);
     return plaintexts;
+  }
+
+  /** Those of the stacks whose secrets may be decrypted, by the names and tags that they have now. */
+  async #listDecryptable(ref: StackRef, access: HeldAccess, ids: readonly string[]): Promise<readonly string[]> {
+    if (access.facts === null) return ids;
+    const stacks = await this.#context.stacks.listByIds(ids);
+    const held = stacks.map((stack) => permissionsOn(access, { ...stack, tags: readTags(stack.tags) }));
+    const decryptable = stacks.filter((_, at) => hasPermission(held[at] as number, 'decrypt')).map(({ id }) => id);
+    if (decryptable.length > 0) return decryptable;
+    const readable = held.find((set) => hasPermission(set, 'read'));
+    if (readable === undefined) throw stackNotFound(ref);
+    throw missingPermission('decrypt', readable, ref);
+  }
+
+  /** Records that the CLI showed a secret, or that a command showed several. Throws NotFoundError, UnavailableError. */
+  async recordShown(
+    ref: StackRef,
+    { name, command }: { readonly name: string | null; readonly command: string | null },
+    audit: AuditTrail,
+  ): Promise<void> {
+    const stackIds = await this.#listStackIds(ref);
+    const clean = (text: string | null): string | null =>
+      text?.slice(0, maxNameChars).toWellFormed().replaceAll('\0', '') ?? null;
+    const shown = { name: clean(name), command: clean(command) };
+    const names = [shown.name ?? ''].filter((each) => each !== '');
+    const object = formatStackRef(ref);
+    const read = { stackIds, organization: ref.organization, object, values: 0, names, details: shown };
+    await audit.recordSecretRead(this.#context.db, read);
+  }
+
+  /** The stack at this path, and those that had the path before a rename. Throws NotFoundError. */
+  async #listStackIds(ref: StackRef): Promise<readonly string[]> {
+    const { encryptionKeys, identity } = this.#context;
+    const organization = await identity.findOrganization(ref.organization);
+    const stackIds = organization
+      ? await encryptionKeys.listStackIdsByName(organization.id, ref.project, ref.stack)
+      : [];
+    if (stackIds.length === 0) throw stackNotFound(ref);
+    return stackIds;
   }
 }
 

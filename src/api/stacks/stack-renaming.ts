@@ -1,9 +1,13 @@
 import { randomUUID } from 'node:crypto';
+import { hasPermission, namesOf } from '../../shared/identity/permissions.ts';
 import { renameStack } from '../../shared/jobs/definitions.ts';
-import { InvalidRequestError } from '../../shared/platform/errors/errors.ts';
+import { ForbiddenError, InvalidRequestError } from '../../shared/platform/errors/errors.ts';
 import { isSegmentName, parseQualifiedName, type StackRef } from '../../shared/stacks/names.ts';
 import { stackExists, stackNotFound } from '../../shared/stacks/stack-errors.ts';
+import { readTags, type Tags } from '../../shared/stacks/tags.ts';
+import { missingPermission, permissionsOn } from '../access/stack-access.ts';
 import type { ApiContext } from '../api-context.ts';
+import type { AuditTrail } from '../audit/audit-trail.ts';
 import type { Caller, Dialect } from '../request.ts';
 
 /** States above this uncompressed size are renamed by a worker, however well they compress. */
@@ -59,11 +63,12 @@ export class StackRenaming {
   async rename(
     from: StackRef,
     to: StackRef,
-    { caller, assertAwaited }: { caller: Caller; assertAwaited: () => Promise<void> },
+    { caller, audit, assertAwaited }: { caller: Caller; audit: AuditTrail; assertAwaited: () => Promise<void> },
   ): Promise<void> {
     const { changes, checkpoints, config, dispatcher, jobServices, stacks } = this.#context;
     const stack = await stacks.find(from);
     if (!stack) throw stackNotFound(from);
+    assertMayRename(caller, from, to, readTags(stack.tags));
     if (await stacks.find(to)) throw stackExists(to);
     await this.#reclaim(stack.id);
     const head = await changes.findHead(stack.id);
@@ -77,16 +82,36 @@ export class StackRenaming {
       from: toRef(from),
       to,
       requestedBy: caller.userId,
+      source: audit.source,
     });
     const options = { bytes: storedBytes, fairnessKey: from.organization };
     try {
-      if (isSmall) return await renameStack.run(jobServices, renaming, assertAwaited);
-      await assertAwaited();
-      await dispatcher.run(renaming, options);
+      if (isSmall) {
+        await renameStack.run(jobServices, renaming, assertAwaited);
+      } else {
+        await assertAwaited();
+        await dispatcher.run(renaming, options);
+      }
     } catch (error) {
       await changes.resolveFailure(renaming.updateId, error);
     }
+    audit.settle();
   }
+}
+
+/**
+ * Throws ForbiddenError unless the caller may write under the new name and, without the permission to manage, gets no permission by
+ * the renaming: it must not be a way around grants.
+ */
+function assertMayRename(caller: Caller, from: StackRef, to: StackRef, tags: Tags): void {
+  const before = permissionsOn(caller, { ...from, tags });
+  const after = permissionsOn(caller, { ...to, tags });
+  if (!hasPermission(after, 'write')) throw missingPermission('write', after, to);
+  const gained = namesOf(after & ~before);
+  if (gained.length > 0 && !hasPermission(before, 'manage'))
+    throw new ForbiddenError(
+      `Under this name you would have the permission ${gained.join(', ')}: that needs the permission manage`,
+    );
 }
 
 /** Drops other path parameters. */

@@ -1,11 +1,16 @@
+import { createAuditRepository } from '../../shared/audit/audit-repository.ts';
 import { createCheckpointRepository } from '../../shared/checkpoints/checkpoint-repository.ts';
 import { bytesOf } from '../../shared/documents/byte-source.ts';
-import { createIdentityRepository, type IdentityRepository } from '../../shared/identity/identity-repository.ts';
-import { type Role, roleIncludes } from '../../shared/identity/roles.ts';
+import {
+  createIdentityRepository,
+  type HeldAccess,
+  type IdentityRepository,
+} from '../../shared/identity/identity-repository.ts';
+import { hasPermission } from '../../shared/identity/permissions.ts';
 import { assertNoFault } from '../../shared/journal/journal-fault.ts';
 import type { Queryable } from '../../shared/platform/db/sql.ts';
 import { violatedConstraint } from '../../shared/platform/db/sqlstate.ts';
-import { ForbiddenError, InvalidRequestError, NotFoundError } from '../../shared/platform/errors/errors.ts';
+import { InvalidRequestError, NotFoundError } from '../../shared/platform/errors/errors.ts';
 import { assertStackRef, formatStackRef, parseQualifiedName, type StackRef } from '../../shared/stacks/names.ts';
 import { stackExists, stackNotFound } from '../../shared/stacks/stack-errors.ts';
 import {
@@ -21,7 +26,11 @@ import { isRootOnly } from '../../shared/states/root-only.ts';
 import { storeDeployment } from '../../shared/states/store-deployment.ts';
 import { StackBusyError } from '../../shared/updates/admitted-changes.ts';
 import { createUpdateRepository } from '../../shared/updates/update-repository.ts';
+import { missingPermission, permissionsOn } from '../access/stack-access.ts';
+import { assertMayChangeTags } from '../access/tag-changes.ts';
+import { grantToTeams } from '../access/team-grants.ts';
 import type { ApiContext } from '../api-context.ts';
+import type { AuditTrail } from '../audit/audit-trail.ts';
 import type { Caller } from '../request.ts';
 import type { UpdateService } from '../updates/update-service.ts';
 import { readStackView, type StackView } from './stack-view.ts';
@@ -29,6 +38,8 @@ import { readStackView, type StackView } from './stack-view.ts';
 export interface NewStack {
   readonly ref: StackRef;
   readonly tags: Tags;
+  /** Names of teams that are to update the stack. */
+  readonly teams: readonly string[];
   /** The initial deployment document, or null. */
   readonly state: Buffer | null;
 }
@@ -64,14 +75,14 @@ export class StackService {
 
   /**
    * Creates the stack, and its organization and project if they do not exist. The creator of an organization becomes its admin.
-   * Throws ConflictError if the stack exists, ForbiddenError below the role member, NotFoundError for non-members who may not
+   * Throws ConflictError if the stack exists, ForbiddenError without the permission to write, NotFoundError for non-members who may not
    * create organizations, whether or not this one exists, and QuotaReachedError.
    */
-  async create(caller: Caller, stack: NewStack): Promise<StackRow> {
+  async create(caller: Caller, stack: NewStack, audit: AuditTrail): Promise<StackRow> {
     const { documents } = this.#context;
     const { ref } = stack;
     assertStackRef(ref);
-    await this.#admitCreation(caller, ref.organization);
+    await this.#admitCreation(caller, stack);
     const { quotas } = this.#context;
     await quotas.assertMayKeepMore(ref.organization);
     const limits = await quotas.limitsOf(ref.organization);
@@ -81,8 +92,11 @@ export class StackService {
         const identity = createIdentityRepository(tx);
         const stacks = createStackRepository(tx);
         const organization = await identity.ensureOrganization(ref.organization);
-        if (organization.created) await identity.setMembership(organization.id, caller.userId, 'admin');
-        else if (caller.role === null) await admitNewMember(identity, caller, ref.organization);
+        if (organization.created && caller.userId !== null) {
+          await identity.setMembership(organization.id, caller.userId, 'admin');
+          const { organization: name } = ref;
+          await audit.record(tx, { action: 'organization.create', organization: name, object: name });
+        } else if (!caller.belongs) await admitNewMember(identity, caller, stack);
         await quotas.assertMayAddStack(tx, { id: organization.id, name: ref.organization }, limits);
         const projectId = await stacks.ensureProject(organization.id, ref.project);
         const id = await stacks.insert({
@@ -91,8 +105,11 @@ export class StackService {
           tags: JSON.stringify(stack.tags),
         });
         if (state) await recordInitialState(tx, id, state);
+        await grantToTeams(tx, caller, organization.id, stack, audit);
         const created = await stacks.lockById(id);
         if (!created) throw stackNotFound(ref);
+        const details = { stackId: id, withState: state !== null };
+        await audit.record(tx, { organization: ref.organization, object: formatStackRef(ref), details });
         return created;
       });
     } catch (error) {
@@ -106,8 +123,11 @@ export class StackService {
     return stack;
   }
 
-  projectExists(organization: string, project: string): Promise<boolean> {
-    return this.#context.stacks.projectExists(organization, project);
+  /** Whether the project exists; where grants decide, whether the caller may read one of its stacks. */
+  projectExists({ facts }: Caller, organization: string, project: string): Promise<boolean> {
+    return facts
+      ? this.#lists.hasReadableStack(organization, project, facts)
+      : this.#context.stacks.projectExists(organization, project);
   }
 
   /** Whether the stack exists and is locked by an update. */
@@ -121,11 +141,12 @@ export class StackService {
     return readStackView(this.#context.db, await this.get(ref));
   }
 
-  /** Yields a page of the stacks in the caller's organizations, in chunks. Returns the next page's token, or null. */
+  /** Yields a page of the stacks in the caller's organizations that the caller may read, in chunks. Returns the next page's token, or null. */
   async *list(caller: Caller, query: StackListQuery): AsyncGenerator<readonly StackListRow[], string | null> {
     let after = query.continuationToken === null ? null : decodeContinuation(query.continuationToken);
     const place = { name: query.organization, from: after?.organization ?? null };
-    let organizations = await this.#lists.listOrganizations(caller.userId, place);
+    let organizations = await this.#lists.listOrganizations(caller.tokenId, place);
+    // Who may read what comes from the primary; the replica only lists by it.
     const replica = await this.#context.replica?.begin();
     const lists = replica ? createStackListRepository(replica) : this.#lists;
     let stacks = 0;
@@ -160,9 +181,20 @@ export class StackService {
     return after && Buffer.from(formatStackRef(after)).toString('base64url');
   }
 
-  async replaceTags(ref: StackRef, tags: Tags): Promise<void> {
+  /** Throws NotFoundError, and ForbiddenError for tags by which grants select stacks. */
+  async replaceTags(caller: Caller, ref: StackRef, tags: Tags, audit: AuditTrail): Promise<void> {
     const stack = await this.get(ref);
-    await this.#context.stacks.setTags(stack.id, JSON.stringify(tags));
+    await this.#context.db.inTransaction(async (tx) => {
+      const stacks = createStackRepository(tx);
+      if (caller.facts !== null) {
+        const locked = await stacks.lockById(stack.id);
+        if (!locked) throw stackNotFound(ref);
+        await assertMayChangeTags(tx, caller, locked, tags);
+      }
+      await stacks.setTags(stack.id, JSON.stringify(tags));
+      const details = { stackId: stack.id, names: Object.keys(tags).slice(0, 20) };
+      await audit.record(tx, { organization: stack.organization, object: formatStackRef(stack), details });
+    });
   }
 
   /**
@@ -171,7 +203,7 @@ export class StackService {
    * matches (pkg/backend/httpstate/client/client.go), or while the state is incomplete. Throws StackBusyError and
    * JournalFaultError.
    */
-  async delete(ref: StackRef, options: { keepResources: boolean }): Promise<void> {
+  async delete(ref: StackRef, options: { keepResources: boolean }, audit: AuditTrail): Promise<void> {
     const found = await this.get(ref);
     const { config, db } = this.#context;
     if (options.keepResources) await this.#reclaim(found.id);
@@ -189,6 +221,9 @@ export class StackService {
       }
       await createUpdateRepository(tx).cancelAll(stack.id);
       await stacks.markDeleted(stack.id);
+      await createAuditRepository(tx).closeSecretReads({ stackId: stack.id });
+      const details = { stackId: stack.id, stackVersion: stack.stackVersion, force: !options.keepResources };
+      await audit.record(tx, { organization: stack.organization, object: formatStackRef(stack), details });
     });
   }
 
@@ -203,14 +238,16 @@ export class StackService {
     return read && (await isRootOnly(read.state.bytes)) ? read.state.checkpointId : null;
   }
 
-  async #admitCreation(caller: Caller, organization: string): Promise<void> {
+  async #admitCreation(caller: Caller, stack: NewStack): Promise<void> {
     const { config, identity } = this.#context;
-    if (caller.role !== null) return assertRole(caller.role, organization);
+    const { organization } = stack.ref;
+    if (caller.belongs) return assertMayCreate(caller, stack);
+    if (caller.userId === null || caller.isScoped) throw organizationNotFound(organization);
     // Does not check whether it exists: non-members must not learn that.
     if (config.organizationCreation === 'site-admin' && !caller.siteAdmin) {
       throw organizationNotFound(organization, '; only site admins create organizations here');
     }
-    if (await identity.findOrganization(organization)) await admitNewMember(identity, caller, organization);
+    if (await identity.findOrganization(organization)) await admitNewMember(identity, caller, stack);
   }
 }
 
@@ -222,18 +259,16 @@ async function assertEmpty(tx: Queryable, stack: StackRow, rootOnly: string | nu
   if (head && head.resourceCount > 0) throw new InvalidRequestError('Bad Request: Stack still contains resources.');
 }
 
-function assertRole(role: Role, organization: string): void {
-  if (!roleIncludes(role, 'member')) {
-    throw new ForbiddenError(`This needs the role member in organization ${organization}; you are ${role}`);
-  }
+function assertMayCreate(access: HeldAccess, { ref, tags }: NewStack): void {
+  const held = permissionsOn(access, { ...ref, tags });
+  if (!hasPermission(held, 'write')) throw missingPermission('write', held, ref);
 }
 
 /** For an organization that was created after the caller was authenticated, perhaps by another call of theirs. */
-async function admitNewMember(identity: IdentityRepository, caller: Caller, organization: string): Promise<void> {
-  const memberships = await identity.listMemberships(caller.userId);
-  const own = memberships.find(({ name }) => name === organization);
-  if (!own) throw organizationNotFound(organization);
-  assertRole(own.role, organization);
+async function admitNewMember(identity: IdentityRepository, caller: Caller, stack: NewStack): Promise<void> {
+  const access = await identity.holdAccess(caller.tokenId, stack.ref.organization);
+  if (!access) throw organizationNotFound(stack.ref.organization);
+  assertMayCreate(access, stack);
 }
 
 function organizationNotFound(organization: string, hint = ''): NotFoundError {

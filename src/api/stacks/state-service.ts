@@ -1,10 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import type { ImportInput } from '../../shared/jobs/definitions.ts';
 import { NotFoundError } from '../../shared/platform/errors/errors.ts';
-import type { StackRef } from '../../shared/stacks/names.ts';
+import { formatStackRef, type StackRef } from '../../shared/stacks/names.ts';
 import { stackNotFound } from '../../shared/stacks/stack-errors.ts';
 import { type StateDocument, StateReader } from '../../shared/states/state-reader.ts';
 import type { ApiContext } from '../api-context.ts';
+import type { AuditTrail } from '../audit/audit-trail.ts';
 import type { Caller } from '../request.ts';
 import type { UpdateService } from '../updates/update-service.ts';
 
@@ -21,33 +22,54 @@ export class StateService {
   }
 
   /** The newest state. Throws NotFoundError. */
-  async readHead(ref: StackRef): Promise<StateDocument> {
+  async readHead(ref: StackRef, audit: AuditTrail): Promise<StateDocument> {
     const head = await this.#exported.readHead(ref);
     if (!head) throw stackNotFound(ref);
-    return head.state;
+    return this.#recorded(ref, head.state, audit, 'newest');
   }
 
   /** The state of a version given as text in a path. Throws NotFoundError. */
-  async readVersion(ref: StackRef, version: string): Promise<StateDocument> {
+  async readVersion(ref: StackRef, version: string, audit: AuditTrail): Promise<StateDocument> {
     const stack = await this.#context.stacks.find(ref);
     if (!stack) throw stackNotFound(ref);
     const number = /^[1-9]\d{0,8}$/.test(version) ? Number(version) : 0;
     const state = number > 0 ? await this.#exported.readVersion(stack.id, number) : null;
     if (!state) throw new NotFoundError(`The stack has no version ${JSON.stringify(version.slice(0, 20))}`);
-    return state;
+    return this.#recorded(ref, state, audit, number);
   }
 
   /**
    * Prepares an import that replaces the current state; anything committed after this call is newer. Throws NotFoundError,
    * StackBusyError, QuotaReachedError and JournalFaultError.
    */
-  async beginImport(ref: StackRef, caller: Caller): Promise<ImportInput> {
+  async beginImport(ref: StackRef, caller: Caller, audit: AuditTrail): Promise<ImportInput> {
     const { changes, quotas, stacks } = this.#context;
     const stack = await stacks.find(ref);
     if (!stack) throw stackNotFound(ref);
     await quotas.assertMayKeepMore(ref.organization);
     await this.#reclaim(stack.id);
     const head = await changes.findHead(stack.id);
-    return { stackId: stack.id, updateId: randomUUID(), requestedBy: caller.userId, head };
+    return { stackId: stack.id, updateId: randomUUID(), requestedBy: caller.userId, source: audit.source, head };
+  }
+
+  /** Returns the state once the read is recorded. Throws UnavailableError. */
+  async #recorded(
+    ref: StackRef,
+    state: StateDocument,
+    audit: AuditTrail,
+    stackVersion: number | 'newest',
+  ): Promise<StateDocument> {
+    try {
+      const details = { stackVersion };
+      await audit.recordRead(this.#context.db, {
+        organization: ref.organization,
+        object: formatStackRef(ref),
+        details,
+      });
+      return state;
+    } catch (error) {
+      await state.bytes[Symbol.asyncIterator]().return?.();
+      throw error;
+    }
   }
 }

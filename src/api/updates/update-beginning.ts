@@ -1,10 +1,11 @@
 import type { Queryable } from '../../shared/platform/db/sql.ts';
 import { UnavailableError } from '../../shared/platform/errors/errors.ts';
-import type { StackRef } from '../../shared/stacks/names.ts';
+import { formatStackRef, type StackRef } from '../../shared/stacks/names.ts';
 import { stackNotFound } from '../../shared/stacks/stack-errors.ts';
 import { createStackRepository } from '../../shared/stacks/stack-repository.ts';
 import { createUpdateRepository } from '../../shared/updates/update-repository.ts';
 import type { ApiContext } from '../api-context.ts';
+import type { AuditTrail } from '../audit/audit-trail.ts';
 import type { Caller, Dialect } from '../request.ts';
 import { readStackView, type StackView } from '../stacks/stack-view.ts';
 import { type NewUpdateRequest, type PreparedCreation, prepareCreation } from './update-creation.ts';
@@ -52,6 +53,7 @@ export class UpdateBeginning {
     caller: Caller,
     dialect: Dialect,
     request: NewUpdateRequest & StartRequest,
+    audit: AuditTrail,
   ): Promise<{ begun: BegunUpdate; release: () => void }> {
     const { db, metrics } = this.#context;
     const reclaim = this.#updates.reclaim.bind(this.#updates);
@@ -74,6 +76,9 @@ export class UpdateBeginning {
           const stack = await createStackRepository(tx).findById(creation.stackId);
           if (!stack) throw stackNotFound(ref);
           const isBase = state !== null && state.checkpointId === stack.checkpointId;
+          const { dryRun, kind } = request;
+          const details = { stackId: stack.id, kind, dryRun, created: true, withState: isBase };
+          await audit.record(tx, { organization: ref.organization, object: formatStackRef(ref), updateId, details });
           return { updateId, started, view: await readStackView(tx, stack), state: isBase ? state.bytes : null };
         });
         metrics.updatesStarted.labels(request.kind).inc();

@@ -1,16 +1,18 @@
-import { createIdentityRepository } from '../../shared/identity/identity-repository.ts';
-import { roleIncludes } from '../../shared/identity/roles.ts';
+import { ciRunOf } from '../../shared/audit/audit-event.ts';
+import { createIdentityRepository, type HeldAccess } from '../../shared/identity/identity-repository.ts';
 import { assertNoFault } from '../../shared/journal/journal-fault.ts';
 import type { Queryable } from '../../shared/platform/db/sql.ts';
 import { violatedConstraint } from '../../shared/platform/db/sqlstate.ts';
-import { ForbiddenError, InvalidRequestError, UnauthenticatedError } from '../../shared/platform/errors/errors.ts';
+import { InvalidRequestError, UnauthenticatedError } from '../../shared/platform/errors/errors.ts';
 import { assertFieldSize } from '../../shared/platform/errors/field-size.ts';
 import type { StackRef } from '../../shared/stacks/names.ts';
 import { stackNotFound } from '../../shared/stacks/stack-errors.ts';
 import { createStackRepository } from '../../shared/stacks/stack-repository.ts';
+import { readTags } from '../../shared/stacks/tags.ts';
 import { StackBusyError } from '../../shared/updates/admitted-changes.ts';
 import { createUpdateRepository } from '../../shared/updates/update-repository.ts';
 import type { UpdateKind } from '../../shared/updates/update-state.ts';
+import { assertPermission } from '../access/stack-access.ts';
 import type { ApiContext } from '../api-context.ts';
 import type { Caller, Dialect } from '../request.ts';
 
@@ -65,11 +67,12 @@ export async function prepareCreation(
   if (!preview && request.kind !== 'destroy') await quotas.assertMayKeepMore(ref.organization);
   const limits = await quotas.limitsOf(ref.organization);
   const run = async (tx: Queryable): Promise<string> => {
-    await holdMember(tx, ref, caller);
+    const access = await holdAccess(tx, ref, caller);
     await quotas.assertMayAddUpdate(tx, { id: found.organizationId, name: ref.organization }, limits);
     const lockedStacks = createStackRepository(tx);
     const stack = await lockedStacks.lockById(found.id);
     if (!stack) throw stackNotFound(ref);
+    assertPermission(access, stack, readTags(stack.tags), preview ? 'preview' : 'write');
     if (exclusive && stack.activeUpdateId !== null) throw new StackBusyError();
     if (!preview) await assertNoFault(tx, stack.id);
     const id = await createUpdateRepository(tx)
@@ -81,6 +84,7 @@ export async function prepareCreation(
         baseStackVersion: stack.stackVersion,
         message,
         environment,
+        ciRun: ciRunOf(request.environment),
         config: settings,
         program,
         requestedBy: caller.userId,
@@ -96,10 +100,10 @@ export async function prepareCreation(
   return { stackId: found.id, preview, exclusive, run };
 }
 
-/** Prevents the caller's rights from being revoked until the transaction ends. Throws UnauthenticatedError, ForbiddenError. */
-export async function holdMember(tx: Queryable, ref: StackRef, caller: Caller): Promise<void> {
-  const role = await createIdentityRepository(tx).holdRole(caller.tokenId, ref.organization);
-  if (role === null)
+/** Prevents the caller's rights from being revoked until the transaction ends. Throws UnauthenticatedError. */
+export async function holdAccess(tx: Queryable, ref: StackRef, caller: Caller): Promise<HeldAccess> {
+  const access = await createIdentityRepository(tx).holdAccess(caller.tokenId, ref.organization);
+  if (access === null)
     throw new UnauthenticatedError('The API token, its user or the membership was removed during the call');
-  if (!roleIncludes(role, 'member')) throw new ForbiddenError(`This needs the role member; you are now ${role}`);
+  return access;
 }

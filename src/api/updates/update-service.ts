@@ -1,12 +1,15 @@
 import { JournalFaultError } from '../../shared/journal/journal-fault.ts';
 import { ConflictError, InvalidRequestError } from '../../shared/platform/errors/errors.ts';
-import type { StackRef } from '../../shared/stacks/names.ts';
+import { formatStackRef, type StackRef } from '../../shared/stacks/names.ts';
+import { readTags } from '../../shared/stacks/tags.ts';
 import { reclaimStack } from '../../shared/states/reclaim-stack.ts';
 import { isLeaseLoss, LeaseLostError } from '../../shared/updates/lease.ts';
 import { noteEnded } from '../../shared/updates/lost-leases.ts';
-import { endUpdate, lockUpdate } from '../../shared/updates/update-closer.ts';
+import { endUpdate, type LockedUpdate, lockUpdate } from '../../shared/updates/update-closer.ts';
 import type { EndStatus } from '../../shared/updates/update-state.ts';
+import { assertPermission } from '../access/stack-access.ts';
 import type { ApiContext } from '../api-context.ts';
+import type { AuditTrail } from '../audit/audit-trail.ts';
 import type { Caller, Dialect, Lease } from '../request.ts';
 import { compactSoon } from './compact-soon.ts';
 import { leaseTakenAway } from './lost-lease.ts';
@@ -28,31 +31,60 @@ export class UpdateService {
    * Creates an update that waits to be started, and locks the stack for it. Previews in the CLI's dialect do not lock: users
    * expect them to run alongside an update. Throws StackBusyError, JournalFaultError and QuotaReachedError.
    */
-  async create(ref: StackRef, caller: Caller, dialect: Dialect, request: NewUpdateRequest): Promise<string> {
+  async create(
+    ref: StackRef,
+    caller: Caller,
+    dialect: Dialect,
+    request: NewUpdateRequest,
+    audit: AuditTrail,
+  ): Promise<string> {
     const creation = await prepareCreation(this.#context, { ref, caller, dialect, request }, this.reclaim.bind(this));
-    return this.#context.db.inTransaction((tx) => creation.run(tx));
+    return this.#context.db.inTransaction(async (tx) => {
+      const updateId = await creation.run(tx);
+      const details = { stackId: creation.stackId, kind: request.kind, dryRun: creation.preview };
+      await audit.record(tx, { organization: ref.organization, object: formatStackRef(ref), updateId, details });
+      return updateId;
+    });
   }
 
   /**
    * Starts the update and issues its lease, which ends with the caller's token. Throws ConflictError if it has already started or
    * ended, and JournalFaultError, in which case the update is cancelled so that it does not block the stack.
    */
-  async start(ref: StackRef, updateId: string, caller: Caller, request: StartRequest): Promise<StartedUpdate> {
+  async start(
+    ref: StackRef,
+    updateId: string,
+    caller: Caller,
+    request: StartRequest,
+    audit: AuditTrail,
+  ): Promise<StartedUpdate> {
     try {
-      return await this.#start(ref, updateId, caller, request);
+      return await this.#start(ref, updateId, caller, request, audit);
     } catch (error) {
-      if (error instanceof JournalFaultError) await this.#withdraw(updateId);
+      if (error instanceof JournalFaultError) await this.#withdraw(updateId, audit);
       throw error;
     }
   }
 
-  async #start(ref: StackRef, updateId: string, caller: Caller, request: StartRequest): Promise<StartedUpdate> {
+  async #start(
+    ref: StackRef,
+    updateId: string,
+    caller: Caller,
+    request: StartRequest,
+    audit: AuditTrail,
+  ): Promise<StartedUpdate> {
     const { db, metrics, updates } = this.#context;
     const found = await updates.findInStack(updateId, ref);
     if (!found) throw updateNotFound(updateId);
     const start = prepareStart(this.#context, { ref, caller, request });
     await this.reclaim(found.stackId, { admitsFault: found.dryRun });
-    const started = await db.inTransaction((tx) => start(tx, updateId));
+    const started = await db.inTransaction(async (tx) => {
+      const begun = await start(tx, updateId);
+      const { dryRun, kind, stackId } = found;
+      const details = { stackId, kind, dryRun, stackVersion: dryRun ? null : begun.stackVersion };
+      await audit.record(tx, { organization: ref.organization, object: formatStackRef(ref), updateId, details });
+      return begun;
+    });
     metrics.updatesStarted.labels(found.kind).inc();
     return started;
   }
@@ -79,7 +111,7 @@ export class UpdateService {
    * Compacts the journal into a checkpoint, then ends the update with `status`. Idempotent: repeating a successful call succeeds.
    * Throws LeaseLostError, and ConflictError if entries keep arriving.
    */
-  async complete(lease: Lease, status: EndStatus): Promise<void> {
+  async complete(lease: Lease, status: EndStatus, audit: AuditTrail): Promise<void> {
     const { db, compactJournal, metrics, updates } = this.#context;
     for (let attempt = 1; attempt <= maxCompleteAttempts; attempt++) {
       const before = await updates.find(lease.updateId);
@@ -94,6 +126,9 @@ export class UpdateService {
         if (update.status === 'running' && update.hasPendingEntries) return 'pending-entries';
         const step = await endUpdate(tx, locked, { type: 'complete', status });
         if (step.outcome === 'lease-dead') throw new LeaseLostError();
+        if (step.outcome === 'move') await audit.record(tx, endOf(locked, { status }));
+        // The update ended with an earlier call, which was recorded.
+        else audit.settle();
         return step.outcome;
       });
       if (outcome === 'pending-entries') continue;
@@ -106,14 +141,18 @@ export class UpdateService {
   }
 
   /** Cancels the update; succeeds even if it has already ended. What it has written is kept. */
-  async cancel(ref: StackRef, updateId: string): Promise<void> {
+  async cancel(ref: StackRef, updateId: string, caller: Caller, audit: AuditTrail): Promise<void> {
     const { db, metrics, updates } = this.#context;
     const found = await updates.findInStack(updateId, ref);
     if (!found) throw updateNotFound(updateId);
+    assertPermission(caller, ref, readTags(caller.stackTags ?? '{}'), found.dryRun ? 'preview' : 'write');
     const step = await db.inTransaction(async (tx) => {
       const locked = await lockUpdate(tx, updateId);
       if (!locked) throw updateNotFound(updateId);
-      return endUpdate(tx, locked, { type: 'cancel' });
+      const outcome = await endUpdate(tx, locked, { type: 'cancel' });
+      if (outcome.outcome === 'move') await audit.record(tx, endOf(locked, {}));
+      else audit.settle();
+      return outcome;
     });
     if (step.outcome === 'move') metrics.updatesEnded.labels(found.kind, 'cancelled').inc();
     if (found.journalVersion > 0) await compactSoon(this.#context, updateId);
@@ -135,10 +174,24 @@ export class UpdateService {
     return leaseTakenAway(this.#context, update, update.endReason);
   }
 
-  async #withdraw(updateId: string): Promise<void> {
+  async #withdraw(updateId: string, audit: AuditTrail): Promise<void> {
     await this.#context.db.inTransaction(async (tx) => {
       const locked = await lockUpdate(tx, updateId);
-      if (locked?.update.status === 'not started') await endUpdate(tx, locked, { type: 'cancel' });
+      if (locked?.update.status !== 'not started') return;
+      await endUpdate(tx, locked, { type: 'cancel' });
+      await audit.record(tx, { action: 'update.cancel', ...endOf(locked, { reason: 'journal-fault' }) });
     });
   }
+}
+
+/** The event of an update that ends, with what it has written. */
+function endOf({ stack, update }: LockedUpdate, details: Readonly<Record<string, unknown>>) {
+  const { dryRun, entryCount, id, kind, stackVersion } = update;
+  const written = { journalEntries: entryCount, checkpoints: update.checkpointSequence + update.fullCommitted };
+  return {
+    organization: stack.organization,
+    object: formatStackRef(stack),
+    updateId: id,
+    details: { stackId: stack.id, kind, dryRun, stackVersion, ...written, ...details },
+  };
 }

@@ -6,13 +6,15 @@ import type { Queryable } from '../../shared/platform/db/sql.ts';
 import { ConflictError } from '../../shared/platform/errors/errors.ts';
 import type { StackRef } from '../../shared/stacks/names.ts';
 import { createStackRepository } from '../../shared/stacks/stack-repository.ts';
-import { parseTags } from '../../shared/stacks/tags.ts';
+import { parseTags, readTags } from '../../shared/stacks/tags.ts';
 import { describeLoss, isLeaseLoss } from '../../shared/updates/lease.ts';
 import { lockUpdate } from '../../shared/updates/update-closer.ts';
 import { createUpdateRepository } from '../../shared/updates/update-repository.ts';
+import { assertPermission } from '../access/stack-access.ts';
+import { assertMayChangeTags } from '../access/tag-changes.ts';
 import type { ApiContext } from '../api-context.ts';
 import type { Caller } from '../request.ts';
-import { holdMember } from './update-creation.ts';
+import { holdAccess } from './update-creation.ts';
 import { updateNotFound } from './update-errors.ts';
 
 export interface StartRequest {
@@ -37,13 +39,14 @@ export function prepareStart(
   { config }: ApiContext,
   { ref, caller, request }: { ref: StackRef; caller: Caller; request: StartRequest },
 ): (tx: Queryable, updateId: string) => Promise<StartedUpdate> {
-  const tags = request.tags === null || request.tags === undefined ? null : JSON.stringify(parseTags(request.tags));
+  const tags = request.tags === null || request.tags === undefined ? null : parseTags(request.tags);
   const lease = mintToken('lease-');
   return async (tx, updateId) => {
-    await holdMember(tx, ref, caller);
+    const access = await holdAccess(tx, ref, caller);
     const locked = await lockUpdate(tx, updateId);
     if (!locked) throw updateNotFound(updateId);
     const { stack, update } = locked;
+    assertPermission(access, stack, readTags(stack.tags), update.dryRun ? 'preview' : 'write');
     if (update.status !== 'not started' || update.expired) {
       throw new ConflictError(
         update.status === 'running'
@@ -58,7 +61,10 @@ export function prepareStart(
       );
     }
     if (!update.dryRun) await assertNoFault(tx, stack.id);
-    if (tags !== null) await createStackRepository(tx).setTags(stack.id, tags);
+    if (tags !== null) {
+      await assertMayChangeTags(tx, access, stack, tags);
+      await createStackRepository(tx).setTags(stack.id, JSON.stringify(tags));
+    }
     const writesState = update.exclusive && !update.dryRun;
     const journalVersion = writesState && usesJournal(config, request.journalVersion) ? 1 : 0;
     const expiresAt = await createUpdateRepository(tx).start({

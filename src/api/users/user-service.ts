@@ -9,9 +9,9 @@ export class UserService {
     this.#identity = identity;
   }
 
-  /** The organizations that the user belongs to. */
-  listMemberships(userId: string): Promise<readonly { readonly name: string; readonly role: Role }[]> {
-    return this.#identity.listMemberships(userId);
+  /** The organizations in which the token is valid. */
+  listMemberships(tokenId: string): Promise<readonly { readonly name: string; readonly role: Role | null }[]> {
+    return this.#identity.listMemberships(tokenId);
   }
 
   /** Records that the token was used. */

@@ -1,12 +1,15 @@
 import type { Command } from 'commander';
 import type { CommandRun } from '../command-run.ts';
 import { AdminSession, type OpenSession } from './admin-session.ts';
+import { addAuditCommands } from './audit-commands.ts';
+import { addGrantCommands } from './grant-commands.ts';
 import { addJournalCommands } from './journal-commands.ts';
 import { addKeyCommands } from './key-commands.ts';
 import { addPeopleCommands } from './people-commands.ts';
 import { addQuotaCommands } from './quota-commands.ts';
 import { addReconcileCommand } from './reconcile-command.ts';
 import { addScrubCommand } from './scrub-command.ts';
+import { addTeamCommands } from './team-commands.ts';
 import { addTokenCommands } from './token-commands.ts';
 
 /** Adds the commands of `holdfast admin`. */
@@ -24,10 +27,15 @@ See docs/operations.md for quotas ("Limits and quotas") and journals ("A journal
   admin.commandsGroup('Organizations, users and tokens:');
   addPeopleCommands(admin, open);
   addTokenCommands(admin, open);
+  admin.commandsGroup('Teams and grants:');
+  addTeamCommands(admin, open);
+  addGrantCommands(admin, open);
   admin.commandsGroup('Quotas:');
   addQuotaCommands(admin, open);
   admin.commandsGroup('Keys:');
   addKeyCommands(admin, open);
+  admin.commandsGroup('Audit log:');
+  addAuditCommands(admin, open);
   admin.commandsGroup('States and journals:');
   addJournalCommands(admin, open);
   addScrubCommand(admin, open, run);

@@ -1,9 +1,13 @@
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import type { Command } from 'commander';
+import type { AuditAction } from '../../shared/audit/audit-actions.ts';
+import { operatorSource } from '../../shared/audit/audit-event.ts';
+import { createAuditRepository } from '../../shared/audit/audit-repository.ts';
 import type { AppContext } from '../../shared/context.ts';
 import { createCompactionRepository } from '../../shared/journal/compaction-repository.ts';
 import { describeFault } from '../../shared/journal/journal-fault.ts';
+import type { Queryable } from '../../shared/platform/db/sql.ts';
 import { formatStackRef, parseQualifiedName } from '../../shared/stacks/names.ts';
 import { createStackRepository, type StackRow } from '../../shared/stacks/stack-repository.ts';
 import { reclaimStack } from '../../shared/states/reclaim-stack.ts';
@@ -68,6 +72,7 @@ async function recompact(context: AppContext, stack: StackRow): Promise<void> {
   const problems: string[] = [];
   for (const fault of faults) {
     const version = `Version ${fault.stackVersion} (update ${fault.updateId})`;
+    await record(context.db, stack, 'stack.recompact', { updateId: fault.updateId });
     const compacted = await context.compactor.recompact(fault.updateId);
     audit(context, stack, 'recompact', { updateId: fault.updateId, outcome: compacted });
     if (!compacted) {
@@ -95,6 +100,7 @@ async function accept(context: AppContext, stack: StackRow): Promise<void> {
   await context.db.inTransaction(async (tx) => {
     await createStackRepository(tx).lockById(stack.id);
     await createCompactionRepository(tx).acceptFaults(stack.id);
+    await record(tx, stack, 'stack.accept', { updateIds: faults.map(({ updateId }) => updateId) });
   });
   for (const fault of faults) {
     audit(context, stack, 'accept', {
@@ -111,7 +117,9 @@ async function accept(context: AppContext, stack: StackRow): Promise<void> {
 
 async function restore(context: AppContext, stack: StackRow, version: number): Promise<void> {
   await findFaults(context, stack);
-  const newVersion = await new VersionRestorer(context).restore(stack.id, version);
+  const newVersion = await new VersionRestorer(context).restore(stack.id, version, (tx, to) =>
+    record(tx, stack, 'stack.restore', { version, newVersion: to }),
+  );
   audit(context, stack, 'restore', { version, newVersion });
   console.log(`The state of version ${version} is now version ${newVersion} of ${formatStackRef(stack)}.`);
 }
@@ -121,6 +129,7 @@ async function printJournal(context: AppContext, stack: StackRow, version: numbe
   const update = found && (await context.updates.find(found.id));
   if (!update)
     throw refused(`${formatStackRef(stack)} has no journal${version === null ? '' : ` of version ${version}`}`);
+  await record(context.db, stack, 'stack.journal', { updateId: update.id, stackVersion: update.stackVersion });
   console.error(
     `Journal of version ${update.stackVersion} (update ${update.id}): ${update.entryCount} entries, ${update.compactedEntries} in the state.`,
   );
@@ -147,6 +156,15 @@ async function findFaults({ compactions, compactor, config, db }: AppContext, st
   const compact = (updateId: string): Promise<void> => compactor.compact(updateId);
   await reclaimStack(db, stack.id, config.leaseSeconds, compact, { admitsFault: true });
   return compactions.findFaults(stack.id);
+}
+
+/** Adds to the audit log: with the change, or before work of several transactions. */
+async function record(tx: Queryable, stack: StackRow, action: AuditAction, details: Readonly<Record<string, unknown>>) {
+  const event = { action, organization: stack.organization, object: formatStackRef(stack) };
+  await createAuditRepository(tx).insert(operatorSource(operator()), {
+    ...event,
+    details: { stackId: stack.id, ...details },
+  });
 }
 
 function audit({ logger }: AppContext, stack: StackRow, action: string, facts: object): void {

@@ -1,4 +1,7 @@
 import type { Command } from 'commander';
+import type { AuditAction } from '../../shared/audit/audit-actions.ts';
+import { operatorSource } from '../../shared/audit/audit-event.ts';
+import { createAuditRepository } from '../../shared/audit/audit-repository.ts';
 import { createBlobRepository } from '../../shared/documents/blob-repository.ts';
 import { createIdentityRepository } from '../../shared/identity/identity-repository.ts';
 import { ConfigError } from '../../shared/platform/config/config.ts';
@@ -10,6 +13,7 @@ import { rotateKey, rotateStackKeys } from '../../shared/secrets/rotate-data-key
 import { parseQualifiedName } from '../../shared/stacks/names.ts';
 import { createStackRepository } from '../../shared/stacks/stack-repository.ts';
 import { CommandRefusedError, type OpenSession } from './admin-session.ts';
+import { operator } from './operator.ts';
 
 /** Maximum number of lost keys that are printed; there may be one per stack. */
 const maxLines = 1_000;
@@ -55,11 +59,26 @@ async function rotate(db: Database, ring: KeyRing, options: RotateOptions): Prom
     throw new CommandRefusedError('give one of --stack, --organization, --documents and --all');
   const keys = createEncryptionKeyRepository(db);
   const scope = await scopeOf(db, options);
+  const organization = options.organization ?? options.stack?.split('/')[0] ?? null;
+  await record(db, 'key.rotate', { organization, object: options.stack ?? '', details: { ...options } });
   if (scope) console.log(`New data keys for ${await rotateStackKeys(keys, ring, scope)} stacks.`);
   if (options.documents || options.all) {
     const isRotated = await rotateKey(keys, ring, null);
     console.log(isRotated ? 'New data key for documents.' : 'Documents have no data key: none was ever sealed.');
   }
+}
+
+/** Recorded before the work, which takes many transactions. */
+async function record(
+  db: Database,
+  action: AuditAction,
+  event: {
+    readonly organization: string | null;
+    readonly object: string;
+    readonly details: Readonly<Record<string, unknown>>;
+  },
+): Promise<void> {
+  await createAuditRepository(db).insert(operatorSource(operator()), { action, ...event });
 }
 
 /** Returns the stacks whose keys to rotate; null if none. */
@@ -80,6 +99,7 @@ async function scopeOf(db: Database, options: RotateOptions): Promise<KeyScope |
 }
 
 async function rewrap(db: Database, ring: KeyRing): Promise<void> {
+  await record(db, 'key.rewrap', { organization: null, object: '', details: { masterKeyId: ring.currentId } });
   const { rewrapped, lost } = await rewrapKeys(createEncryptionKeyRepository(db), ring);
   console.log(`Rewrapped ${rewrapped} data keys with master key ${ring.currentId}.`);
   if (lost.length > 0) throw new CommandRefusedError(`${lost.length} data keys were not changed:\n${linesOf(lost)}`);

@@ -35,7 +35,7 @@ export function addPeopleCommands(admin: Command, open: OpenSession): void {
     .command('create-organization')
     .description('create an organization unless it exists')
     .argument('<organization>')
-    .action(changeAction(open, createOrganization));
+    .action(changeAction(open, 'organization.create', createOrganization));
   admin
     .command('create-user')
     .description('create a user; an existing user is not changed')
@@ -43,14 +43,14 @@ export function addPeopleCommands(admin: Command, open: OpenSession): void {
     .option('--organization <organization>', 'make the user a member of this organization')
     .option(...roleOption)
     .option('--site-admin', 'make the user a site admin')
-    .action(changeAction(open, createUser));
+    .action(changeAction(open, 'user.create', createUser));
   admin
     .command('add-member')
     .description('make a user a member of an organization')
     .argument('<login>')
     .requiredOption(...organizationOption)
     .option(...roleOption)
-    .action(changeAction(open, addMember));
+    .action(changeAction(open, 'member.add', addMember));
   admin
     .command('set-role')
     .description('change the role of a member')
@@ -58,36 +58,36 @@ export function addPeopleCommands(admin: Command, open: OpenSession): void {
     .argument('<role>', roles.join(', '))
     .requiredOption(...organizationOption)
     .option(...forceOption)
-    .action(changeAction(open, setRole));
+    .action(changeAction(open, 'member.role', setRole));
   admin
     .command('remove-member')
     .description('remove a user from an organization')
     .argument('<login>')
     .requiredOption(...organizationOption)
     .option(...forceOption)
-    .action(changeAction(open, removeMember));
+    .action(changeAction(open, 'member.remove', removeMember));
   admin
     .command('deactivate-user')
     .description('reject all tokens of a user, and new ones, until the user is reactivated')
     .argument('<login>')
     .option(...forceOption)
-    .action(changeAction(open, deactivateUser));
+    .action(changeAction(open, 'user.deactivate', deactivateUser));
   admin
     .command('reactivate-user')
     .description('accept the tokens of a deactivated user again')
     .argument('<login>')
-    .action(changeAction(open, reactivateUser));
+    .action(changeAction(open, 'user.reactivate', reactivateUser));
   admin
     .command('set-site-admin')
     .description('make a user a site admin')
     .argument('<login>')
-    .action(changeAction(open, setSiteAdmin));
+    .action(changeAction(open, 'user.site-admin', setSiteAdmin));
   admin
     .command('unset-site-admin')
     .description('make a site admin an ordinary user again')
     .argument('<login>')
     .option(...forceOption)
-    .action(changeAction(open, unsetSiteAdmin));
+    .action(changeAction(open, 'user.site-admin', unsetSiteAdmin));
   admin
     .command('list')
     .description('list organizations with members, site admins, deactivated users, and tokens')

@@ -1,7 +1,9 @@
 import type { IdentityRepository } from '../../shared/identity/identity-repository.ts';
 import type { PeopleRepository, PersonRow } from '../../shared/identity/people-repository.ts';
 import { type Role, roles } from '../../shared/identity/roles.ts';
+import { InvalidRequestError } from '../../shared/platform/errors/errors.ts';
 import { CommandRefusedError } from './admin-session.ts';
+import type { Work } from './people-transaction.ts';
 
 /** What the commands for people and tokens check. All functions throw CommandRefusedError. */
 
@@ -9,6 +11,17 @@ export async function findUser(people: PeopleRepository, login: string): Promise
   const user = await people.find(login);
   if (!user) throw refused(`there is no user ${JSON.stringify(login)}`);
   return user;
+}
+
+export async function findTeam(
+  { identity, teams }: Pick<Work, 'identity' | 'teams'>,
+  organizationName: string,
+  name: string,
+) {
+  const organization = await findOrganization(identity, organizationName);
+  const team = await teams.find(organization.id, name);
+  if (!team) throw refused(`there is no team ${JSON.stringify(name)} in ${organization.name}`);
+  return { organization, team };
 }
 
 export async function findOrganization(identity: IdentityRepository, name: string) {
@@ -37,6 +50,16 @@ export async function refuseLastAdmin(
 export async function refuseLastSiteAdmin(people: PeopleRepository, user: PersonRow): Promise<void> {
   if (user.siteAdmin && (await people.isLastSiteAdmin(user.id)))
     throw refused(`${user.login} is the last site admin. Appoint another one first, or use --force`);
+}
+
+/** Returns what `read` returns; what it finds wrong with an argument is why the command is rejected. */
+export function orRefused<T>(read: () => T): T {
+  try {
+    return read();
+  } catch (error) {
+    if (error instanceof InvalidRequestError) throw refused(error.message);
+    throw error;
+  }
 }
 
 export function toRole(text: string): Role {

@@ -1,7 +1,14 @@
 import type { Command } from 'commander';
+import type { AuditAction } from '../../shared/audit/audit-actions.ts';
+import { operatorSource } from '../../shared/audit/audit-event.ts';
+import { createAuditRepository } from '../../shared/audit/audit-repository.ts';
+import { createGrantRepository, type GrantRepository } from '../../shared/identity/grant-repository.ts';
 import { createIdentityRepository, type IdentityRepository } from '../../shared/identity/identity-repository.ts';
 import { createPeopleRepository, type PeopleRepository } from '../../shared/identity/people-repository.ts';
+import { createTeamRepository, type TeamRepository } from '../../shared/identity/team-repository.ts';
+import { createTokenRepository, type TokenRepository } from '../../shared/identity/token-repository.ts';
 import type { Database } from '../../shared/platform/db/database.ts';
+import type { Queryable } from '../../shared/platform/db/sql.ts';
 import { describeLoss } from '../../shared/updates/lease.ts';
 import { endLostUpdates } from '../../shared/updates/lost-leases.ts';
 import type { OpenSession } from './admin-session.ts';
@@ -11,8 +18,13 @@ import { operator } from './operator.ts';
 export interface Work {
   readonly identity: IdentityRepository;
   readonly people: PeopleRepository;
+  readonly teams: TeamRepository;
+  readonly grants: GrantRepository;
+  readonly tokens: TokenRepository;
   /** Prints a line to stdout after the commit. */
   say(line: string): void;
+  /** Says that nothing was changed, so that there is nothing to record. */
+  unchanged(): void;
 }
 
 /** Runs a command with its arguments, followed by its options. If it throws, nothing is changed. */
@@ -30,18 +42,22 @@ export function questionAction<Given extends unknown[]>(open: OpenSession, run: 
 }
 
 /**
- * Returns the action of a command that changes organizations, users and tokens, in one transaction with one line in the
- * audit log. Updates that lose their lease are cancelled afterwards.
+ * Returns the action of a command that changes organizations, users and tokens, in one transaction with their event
+ * in the audit log. Updates that lose their lease are cancelled afterwards.
  */
-export function changeAction<Given extends unknown[]>(open: OpenSession, run: Run<Given>) {
+export function changeAction<Given extends unknown[]>(open: OpenSession, action: AuditAction, run: Run<Given>) {
   return async (...given: [...Given, Command]): Promise<void> => {
     const session = open();
     const command = given.at(-1) as Command;
     const withoutCommand = given.slice(0, -1) as Given;
     await session.withDatabase(async (db) => {
-      const lines = await runInTransaction(db, (work) => run(work, ...withoutCommand), { locks: true });
+      const lines = await runInTransaction(db, (work) => run(work, ...withoutCommand), {
+        locks: true,
+        action,
+        command,
+      });
       for (const line of lines) console.log(line);
-      const entry = { audit: command.name(), by: operator(), arguments: command.args, ...command.opts() };
+      const entry = { audit: fullName(command), by: operator(), arguments: command.args, ...command.opts() };
       session.logger.warn(entry, 'operator');
       for (const { updateId, reason } of await endLostUpdates(db))
         if (reason !== 'lease-expired') console.log(`Update ${updateId} was cancelled: ${describeLoss(reason)}.`);
@@ -49,17 +65,86 @@ export function changeAction<Given extends unknown[]>(open: OpenSession, run: Ru
   };
 }
 
+/** `team add` for a command of a group. */
+function fullName(command: Command): string {
+  const { parent } = command;
+  return parent && parent.name() !== 'admin' ? `${parent.name()} ${command.name()}` : command.name();
+}
+
 async function runInTransaction(
   db: Database,
   run: (work: Work) => Promise<void>,
-  { locks }: { locks: boolean },
+  change: { readonly locks: false } | { readonly locks: true; readonly action: AuditAction; readonly command: Command },
 ): Promise<readonly string[]> {
   return db.inTransaction(async (tx) => {
     const people = createPeopleRepository(tx);
-    if (locks) await people.lock();
+    if (change.locks) await people.lock();
+    const subject = change.locks ? subjectOf(change.command) : null;
+    // Before the change, which may end memberships.
+    const before = subject ? await organizationsOf(tx, subject) : [];
     // Created in here, because the transaction is retried on a conflict.
     const lines: string[] = [];
-    await run({ identity: createIdentityRepository(tx), people, say: (line) => void lines.push(line) });
+    let isChanged = true;
+    await run({
+      identity: createIdentityRepository(tx),
+      people,
+      teams: createTeamRepository(tx),
+      grants: createGrantRepository(tx),
+      tokens: createTokenRepository(tx),
+      say: (line) => void lines.push(line),
+      unchanged: () => {
+        isChanged = false;
+      },
+    });
+    if (!change.locks || !subject || !isChanged) return lines;
+    const names = new Set([...before, ...(await organizationsOf(tx, subject))]);
+    const { action, command } = change;
+    const event = {
+      action,
+      object: subject.object,
+      details: { command: fullName(command), arguments: command.args, ...command.opts() },
+    };
+    for (const organization of names.size > 0 ? names : [null])
+      await createAuditRepository(tx).insert(operatorSource(operator()), { ...event, organization });
     return lines;
   });
+}
+
+/** What a command changes, and what says in whose audit log that belongs. */
+interface Subject {
+  readonly object: string;
+  readonly in: { readonly organization: string } | { readonly login: string } | { readonly tokenId: string };
+}
+
+/** What a command changes: its first argument, in the organization that its options name. */
+function subjectOf(command: Command): Subject {
+  const { organization, stacks, user } = command.opts<{ organization?: string; stacks?: string; user?: string }>();
+  const object = command.args[0] ?? user ?? '';
+  switch (fullName(command)) {
+    case 'create-organization':
+      return { object, in: { organization: object } };
+    case 'revoke':
+      return { object, in: command.args[0] === undefined ? { login: object } : { tokenId: object } };
+    case 'token rotate':
+      return { object, in: { tokenId: object } };
+    case 'token max-days':
+    case 'grant defaults':
+      return { object: organization ?? '', in: { organization: organization ?? '' } };
+    case 'grant allow':
+    case 'grant deny':
+      return { object: stacks ?? '*/*', in: { organization: organization ?? '' } };
+    default:
+      return { object, in: organization === undefined ? { login: object } : { organization } };
+  }
+}
+
+/** The organizations in whose audit log a change belongs. */
+async function organizationsOf(tx: Queryable, { in: place }: Subject): Promise<readonly string[]> {
+  if ('organization' in place) return [place.organization];
+  if ('tokenId' in place) {
+    // Of any token, also one that is not valid.
+    const isId = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/.test(place.tokenId);
+    return isId ? (await createIdentityRepository(tx).listMemberships(place.tokenId)).map(({ name }) => name) : [];
+  }
+  return createPeopleRepository(tx).listOrganizationsOf(place.login);
 }

@@ -1,4 +1,6 @@
 import { type Command, Option } from 'commander';
+import { operatorSource } from '../../shared/audit/audit-event.ts';
+import { createAuditRepository } from '../../shared/audit/audit-repository.ts';
 import { createIdentityRepository } from '../../shared/identity/identity-repository.ts';
 import type { Config } from '../../shared/platform/config/config.ts';
 import type { Database } from '../../shared/platform/db/database.ts';
@@ -12,6 +14,7 @@ import {
   quotaOptions,
 } from '../../shared/quotas/quotas.ts';
 import { CommandRefusedError, type OpenSession } from './admin-session.ts';
+import { operator } from './operator.ts';
 
 const subjects: Readonly<Record<QuotaName, string>> = {
   stacks: 'stacks',
@@ -65,11 +68,18 @@ async function setQuota(db: Database, name: string, values: Values): Promise<voi
     }
     after[quota] = limit;
   }
-  if (quotaNames.every((quota) => after[quota] === null)) await quotas.deleteOverrides(organization.id);
-  else await quotas.setOverrides(organization.id, after);
+  await db.inTransaction(async (tx) => {
+    const changing = createQuotaRepository(tx);
+    if (quotaNames.every((quota) => after[quota] === null)) await changing.deleteOverrides(organization.id);
+    else await changing.setOverrides(organization.id, after);
+    const event = { organization: name, object: name, details: { before: pick(before), after } };
+    await createAuditRepository(tx).insert(operatorSource(operator()), { action: 'organization.quota', ...event });
+  });
   if (after.keptBytes !== null && after.keptBytes > 0) await quotas.measure(organization.id);
   console.log(`Organization ${name}: ${describe(after)}. It takes effect within 5 s.`);
 }
+
+const pick = (limits: QuotaOverrides) => Object.fromEntries(quotaNames.map((quota) => [quota, limits[quota]]));
 
 /** Returns undefined if the text is not a limit. */
 function parseLimit(text: string): number | null | undefined {

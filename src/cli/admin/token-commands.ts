@@ -1,38 +1,202 @@
 import type { Command } from 'commander';
+import { isTokenName } from '../../shared/identity/grants.ts';
+import type { TokenOwner } from '../../shared/identity/token-repository.ts';
+import { parseScopes, type TokenScope, writeScope } from '../../shared/identity/token-scopes.ts';
 import { mintToken } from '../../shared/platform/crypto/secret-token.ts';
+import { violatedConstraint } from '../../shared/platform/db/sqlstate.ts';
 import type { OpenSession } from './admin-session.ts';
-import { findUser, refused } from './people-rules.ts';
-import { changeAction, type Work } from './people-transaction.ts';
+import { findOrganization, findTeam, findUser, orRefused, refused, toRole } from './people-rules.ts';
+import { changeAction, questionAction, type Work } from './people-transaction.ts';
 
-/** Adds the commands that create and revoke tokens. */
+interface InOrganization {
+  readonly organization: string;
+}
+
+interface Limits {
+  readonly days?: string;
+  readonly description?: string;
+  readonly scope?: string[];
+}
+
+const organizationOption = ['--organization <organization>', 'the organization (required)'] as const;
+const daysOption = ['--days <days>', 'days until it expires (default: never)'] as const;
+const scopeOption = [
+  '--scope <scopes...>',
+  'at most this: permissions:project/stack, such as read,preview:web/* or write:acme/web/dev',
+] as const;
+
+/** Adds the commands that create, list, rotate and revoke tokens, and limit their life. */
 export function addTokenCommands(admin: Command, open: OpenSession): void {
   admin
     .command('create-token')
     .description('create a token and print it')
     .argument('<login>')
     .option('--description <text>', 'purpose of the token')
-    .option('--days <days>', 'days until it expires (default: never)')
-    .action(changeAction(open, createToken));
+    .option(...daysOption)
+    .option(...scopeOption)
+    .action(changeAction(open, 'token.create', createToken));
   admin
     .command('revoke')
     .description('revoke a token, or all tokens of a user: revoke --user <login>')
     .argument('[token-id]')
     .option('--user <login>', 'revoke all tokens of this user')
-    .action(changeAction(open, revoke));
+    .action(changeAction(open, 'token.revoke', revoke));
+  const token = admin
+    .command('token')
+    .description('manage tokens of organizations and teams, and how long tokens live');
+  token
+    .command('create')
+    .description('create a token of an organization (default), a team or a service, and print it')
+    .argument('<name>')
+    .requiredOption(...organizationOption)
+    .option('--team <team>', 'a token of this team')
+    .option('--service', 'a token that may do only what its scopes and grants say')
+    .option('--role <role>', 'of a token of the organization (default: member)')
+    .option('--description <text>', 'purpose of the token')
+    .option(...daysOption)
+    .option(...scopeOption)
+    .action(changeAction(open, 'token.create', createOwnedToken));
+  token
+    .command('list')
+    .description('list the tokens of an organization and its teams')
+    .requiredOption(...organizationOption)
+    .action(questionAction(open, listOwnedTokens));
+  token
+    .command('rotate')
+    .description('replace the secret of a token and print the new one')
+    .argument('<token-id>')
+    .option('--overlap-hours <hours>', 'hours for which the secret before stays valid (default: 24)')
+    .action(changeAction(open, 'token.rotate', rotateToken));
+  token
+    .command('max-days')
+    .description('limit the life of the tokens of an organization and its members: days, or "none"')
+    .argument('<days>')
+    .requiredOption(...organizationOption)
+    .option('--preview', 'only list the tokens that would end or expire earlier')
+    .action(changeAction(open, 'token.limit', limitDays));
 }
 
 async function createToken(
-  { identity, people, say }: Work,
+  { people, say, tokens }: Work,
   login: string,
-  { days, description = '' }: { readonly days?: string; readonly description?: string },
+  { days, description = '', scope }: Limits,
 ): Promise<void> {
   const user = await findUser(people, login);
   if (!user.isActive) throw refused(`user ${user.login} is deactivated: holdfast admin reactivate-user ${user.login}`);
-  if (days !== undefined && !/^[1-9]\d{0,4}$/.test(days)) throw refused('--days must be a whole number of days');
-  const expiresAt = days === undefined ? null : new Date(Date.now() + Number(days) * 86_400_000);
   const { token, hash } = mintToken('hf-');
-  await identity.insertToken({ userId: user.id, hash, description, expiresAt });
+  await tokens.insert({
+    owner: { kind: 'personal', userId: user.id },
+    hash,
+    name: null,
+    description,
+    scopes: toScopes(scope),
+    expiresAt: toExpiry(days),
+    createdBy: null,
+  });
   say(token);
+}
+
+async function createOwnedToken(
+  work: Work,
+  name: string,
+  given: InOrganization & Limits & { readonly team?: string; readonly service?: true; readonly role?: string },
+): Promise<void> {
+  if (!isTokenName(name)) throw refused(`${JSON.stringify(name)} is not a valid name of a token`);
+  const kinds = [given.team, given.service, given.role].filter((each) => each !== undefined);
+  if (kinds.length > 1) throw refused('only one of --team, --service and --role can be given');
+  const organization = await findOrganization(work.identity, given.organization);
+  const ofOrganization = { organizationId: organization.id };
+  const owner: TokenOwner =
+    given.team !== undefined
+      ? { kind: 'team', ...ofOrganization, teamId: (await findTeam(work, organization.name, given.team)).team.id }
+      : given.service
+        ? { kind: 'service', ...ofOrganization }
+        : { kind: 'organization', ...ofOrganization, role: toRole(given.role ?? 'member') };
+  const { token, hash } = mintToken('hf-');
+  const scopes = toScopes(given.scope) ?? (given.service ? [] : null);
+  const { days, description = '' } = given;
+  try {
+    await work.tokens.insert({ owner, hash, name, description, scopes, expiresAt: toExpiry(days), createdBy: null });
+  } catch (error) {
+    if (!violatedConstraint(error)?.endsWith('_name')) throw error;
+    throw refused(`there is, or was, a token named ${JSON.stringify(name)}; names of tokens are not used twice`);
+  }
+  work.say(token);
+}
+
+async function listOwnedTokens({ identity, say, teams, tokens }: Work, given: InOrganization): Promise<void> {
+  const organization = await findOrganization(identity, given.organization);
+  const rows = [...(await tokens.list({ organizationId: organization.id }))];
+  for (const { id } of await teams.list(organization.id)) rows.push(...(await tokens.list({ teamId: id })));
+  say('Tokens (id, kind, name, owner or role, created, expires, last used, scopes):');
+  for (const row of rows) {
+    const times = [row.createdAt, row.expiresAt, row.lastUsedAt].map((time) => time?.toISOString() ?? 'never');
+    const scopes = row.scopes?.map(writeScope).map((scope) => `${scope.permissions.join(',')}:${scope.stacks}`);
+    say(
+      `  ${[row.id, row.kind, row.name, row.owner ?? row.role ?? '-', ...times, scopes?.join(' ') ?? 'all'].join('  ')}`,
+    );
+  }
+}
+
+async function rotateToken(
+  { say, tokens }: Work,
+  id: string,
+  { overlapHours = '24' }: { readonly overlapHours?: string },
+): Promise<void> {
+  if (!/^\d{1,3}$/.test(overlapHours)) throw refused('--overlap-hours must be a whole number of hours, at most 999');
+  const { token, hash } = mintToken('hf-');
+  const overlapSeconds = Number(overlapHours) * 3600;
+  const rotated = /^[0-9a-f-]{36}$/.test(id) ? await tokens.rotate(id, hash, { reach: null, overlapSeconds }) : null;
+  if (!rotated)
+    throw refused(
+      `there is no valid token with the id ${JSON.stringify(id)}, or the bootstrap file lists it: change it there`,
+    );
+  say(token);
+}
+
+async function limitDays(
+  { identity, say, tokens, unchanged }: Work,
+  days: string,
+  { organization: name, preview }: InOrganization & { readonly preview?: true },
+): Promise<void> {
+  const organization = await findOrganization(identity, name);
+  if (preview) unchanged();
+  if (days === 'none') {
+    if (!preview) await tokens.setMaxSeconds(organization.id, null);
+    say(`${preview ? 'Would remove' : 'Removed'} the limit. Tokens that have become shorter stay so.`);
+    return;
+  }
+  const seconds = toDays(days) * 86_400;
+  const affected = await tokens.listAffected(organization.id, seconds);
+  if (!preview) await tokens.setMaxSeconds(organization.id, seconds);
+  say(`Tokens that ${preview ? 'would end or expire' : 'have ended or expire'} earlier (id, kind, owner, name, when):`);
+  for (const each of affected) {
+    const when = each.ends ? 'at once' : each.newExpiresAt.toISOString();
+    say(`  ${[each.id, each.kind, each.owner ?? organization.name, each.name ?? each.description, when].join('  ')}`);
+  }
+}
+
+function toScopes(scopes: readonly string[] | undefined): TokenScope[] | null {
+  if (scopes === undefined) return null;
+  return orRefused(() =>
+    parseScopes(
+      scopes.map((scope) => {
+        const [permissions = '', stacks = '', ...rest] = scope.split(':');
+        if (rest.length > 0 || stacks === '')
+          throw refused(`${JSON.stringify(scope)} is not of the form permissions:project/stack`);
+        return { permissions: permissions.split(','), stacks };
+      }),
+    ),
+  );
+}
+
+function toExpiry(days: string | undefined): Date | null {
+  return days === undefined ? null : new Date(Date.now() + toDays(days) * 86_400_000);
+}
+
+function toDays(days: string): number {
+  if (!/^[1-9]\d{0,4}$/.test(days)) throw refused('--days must be a whole number of days');
+  return Number(days);
 }
 
 async function revoke(

@@ -2,6 +2,7 @@ import { Type } from 'typebox';
 import { type Queryable, sql } from '../platform/db/sql.ts';
 import { Nullable } from '../platform/schema/standard-schema.ts';
 import type { Role } from './roles.ts';
+import { storedHashes } from './token-hash.ts';
 
 const LoginRow = Type.Object({ login: Type.String() });
 const TokenRow = Type.Object({ id: Type.String(), login: Type.String() });
@@ -21,7 +22,7 @@ export function createBootstrapRepository(tx: Queryable) {
   const logins = async (rows: Promise<readonly { login: string }[]>): Promise<string[]> =>
     (await rows).map(({ login }) => login);
   const uuids = (ids: readonly string[]) => sql.array(ids, 'uuid');
-  const hashes = (values: readonly Buffer[]) => sql.array(values, 'bytea');
+  const hashes = (values: readonly Buffer[]) => sql.array(storedHashes(values), 'bytea');
 
   return {
     /** Takes the lock of `lockPeople`. */
@@ -31,6 +32,17 @@ export function createBootstrapRepository(tx: Queryable) {
       const row = await tx.one(sql.rows(Type.Object({ revision: Nullable(Type.Integer()) }))`
         /* bootstrap.findRevision */ select bootstrap_revision as revision from installation`);
       return row.revision;
+    },
+
+    /** Tells apart what a file may change: equal digests before and after mean that it changed nothing. */
+    readDigest: async (): Promise<string> => {
+      const row = await tx.one(sql.rows(Type.Object({ digest: Type.String() }))`
+        /* bootstrap.readDigest */ select md5(concat_ws('|',
+          (select string_agg(concat_ws(',', id, name), ';' order by id) from organizations),
+          (select string_agg(concat_ws(',', id, login, site_admin), ';' order by id) from users),
+          (select string_agg(concat_ws(',', organization_id, user_id, role), ';' order by organization_id, user_id) from memberships),
+          (select string_agg(concat_ws(',', id, revoked_at), ';' order by id) from api_tokens))) as digest`);
+      return row.digest;
     },
 
     setRevision: (revision: number) =>
@@ -98,9 +110,9 @@ export function createBootstrapRepository(tx: Queryable) {
         }),
       )`
         /* bootstrap.findToken */
-        select user_id = ${token.userId} as "isOwn", revoked_at is not null as "isRevoked", is_withdrawn as "isWithdrawn",
+        select coalesce(user_id = ${token.userId}, false) as "isOwn", revoked_at is not null as "isRevoked", is_withdrawn as "isWithdrawn",
           listed_in is not distinct from ${token.organizationId}::uuid as "isCurrent"
-        from api_tokens where token_hash = ${sql.binary(token.hash)}`);
+        from api_tokens where token_hash = any (${hashes([token.hash])})`);
       if (row && !row.isOwn) return 'foreign';
       if (row?.isRevoked && !row.isWithdrawn) return 'revoked';
       const isNew = !row || row.isWithdrawn;

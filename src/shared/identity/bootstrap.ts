@@ -1,3 +1,5 @@
+import { serverSource } from '../audit/audit-event.ts';
+import { createAuditRepository } from '../audit/audit-repository.ts';
 import { hashToken } from '../platform/crypto/secret-token.ts';
 import type { Database } from '../platform/db/database.ts';
 import { BootstrapError, type BootstrapFile, isManaged } from './bootstrap-file.ts';
@@ -42,6 +44,7 @@ export async function applyBootstrap(db: Database, file: BootstrapFile): Promise
     }
     if (file.revision !== undefined) await bootstrap.setRevision(file.revision);
 
+    const before = await bootstrap.readDigest();
     const organizationIds = new Map<string, string>();
     const managedIds: string[] = [];
     const userIds = new Map<string, string>();
@@ -54,7 +57,7 @@ export async function applyBootstrap(db: Database, file: BootstrapFile): Promise
     }
     const scope = { managedIds, everywhere: file.manage === true };
 
-    // Locks are taken in the same order everywhere, as in `identity.holdRole`: users, memberships, tokens.
+    // Locks are taken in the same order everywhere, as in `identity.holdAccess`: users, memberships, tokens.
     const siteAdminIds: string[] = [];
     const tokens = new Map<string, ListedToken>();
     for (const { members = [], name } of file.organizations) {
@@ -104,6 +107,12 @@ export async function applyBootstrap(db: Database, file: BootstrapFile): Promise
 
     for (const name of await bootstrap.listWithoutAdmin(managedIds)) warnings.push(`organization ${name} has no admin`);
     if (scope.everywhere && siteAdminIds.length === 0) warnings.push('the file lists no site admin: there is none');
+    if ((await bootstrap.readDigest()) !== before) {
+      const details = { revision: file.revision ?? null, removed: removed.slice(0, 20) };
+      const event = { action: 'bootstrap.apply', object: 'HOLDFAST_BOOTSTRAP', details } as const;
+      for (const organization of [null, ...organizationIds.keys()])
+        await createAuditRepository(tx).insert(serverSource, { ...event, organization });
+    }
     return { removed, warnings };
   });
 }

@@ -1,6 +1,7 @@
 import { Type } from 'typebox';
 import { type Queryable, type Row, sql } from '../platform/db/sql.ts';
 import { Bytes } from '../platform/schema/standard-schema.ts';
+import { findStored, storedHashes } from './token-hash.ts';
 
 const TokenRow = Type.Object({ hash: Bytes });
 const LeaseRow = Type.Object({ updateId: Type.String(), hash: Bytes });
@@ -13,11 +14,18 @@ export function createCredentialRepository(db: Queryable) {
   return {
     /** Returns those of the hashes that belong to a token that is not revoked. */
     listTokens: async (hashes: readonly Buffer[]): Promise<readonly Buffer[]> => {
+      const stored = sql.array(storedHashes(hashes), 'bytea');
       const rows = await db.any(sql.rows(TokenRow)`
         /* credentials.listTokens */
         select token_hash as hash from api_tokens
-        where token_hash = any(${sql.array([...hashes], 'bytea')}) and revoked_at is null`);
-      return rows.map(({ hash }) => hash);
+        where token_hash = any(${stored}) and revoked_at is null
+        union all
+        select previous_hash from api_tokens
+        where previous_hash = any(${stored}) and revoked_at is null and previous_until > now()`);
+      return findStored(
+        hashes,
+        rows.map(({ hash }) => hash),
+      );
     },
 
     /** Returns those whose update has a lease with that hash, expired or not. */

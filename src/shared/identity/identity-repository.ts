@@ -1,26 +1,57 @@
 import { Type } from 'typebox';
 import { type Queryable, type Row, sql } from '../platform/db/sql.ts';
 import { Nullable } from '../platform/schema/standard-schema.ts';
+import { SubjectFacts } from './access-decision.ts';
 import { Role } from './roles.ts';
+import { isToken } from './token-hash.ts';
+import { TokenKind } from './token-kinds.ts';
 
 const CallerRow = Type.Object({
-  userId: Type.String(),
+  /** Null if the token belongs to a team or an organization. */
+  userId: Nullable(Type.String()),
   login: Type.String(),
   displayName: Type.String(),
   email: Type.String(),
   siteAdmin: Type.Boolean(),
   tokenId: Type.String(),
+  tokenKind: TokenKind,
+  tokenName: Nullable(Type.String()),
+  /** Of a team's token. */
+  teamName: Nullable(Type.String()),
+  /** Whether the token may do less than its owner. */
+  isScoped: Type.Boolean(),
   tokenDescription: Type.String(),
   tokenStale: Type.Boolean(),
-  /** In the requested organization; null if the user is not a member or the organization does not exist. */
+  /** In the requested organization; null without one. */
   role: Nullable(Role),
+  /** Whether the token is one of the requested organization, or its owner is a member there. */
+  belongs: Type.Boolean(),
+  /** What decides in the requested organization; null where the role alone does. */
+  facts: Nullable(SubjectFacts),
+  /** Tags of the requested stack as JSON text, if `facts` decide about it and it exists. */
+  stackTags: Nullable(Type.String()),
 });
 export type CallerRow = Row<typeof CallerRow>;
 
+/** What a call asks for: names from its path. */
+export interface RequestedPlace {
+  readonly organization: string | null;
+  readonly project: string | null;
+  readonly stack: string | null;
+}
+
+/** What the holder of a token may do in an organization; locked until the end of the transaction. */
+export interface HeldAccess {
+  readonly role: Role | null;
+  readonly facts: SubjectFacts | null;
+}
+
+const HeldRow = Type.Object({ role: Nullable(Role), isPlain: Type.Boolean() });
+const FactsRow = Type.Object({ facts: Nullable(SubjectFacts) });
+
 const OrganizationRow = Type.Object({ id: Type.String(), name: Type.String() });
-const MembershipRow = Type.Object({ name: Type.String(), role: Role });
+const MembershipRow = Type.Object({ name: Type.String(), role: Nullable(Role) });
 const UserRow = Type.Object({ id: Type.String(), login: Type.String() });
-const RoleRow = Type.Object({ role: Role });
 const IdRow = Type.Object({ id: Type.String() });
 
 export type IdentityRepository = ReturnType<typeof createIdentityRepository>;
@@ -29,35 +60,71 @@ export type IdentityRepository = ReturnType<typeof createIdentityRepository>;
 export function createIdentityRepository(db: Queryable) {
   return {
     /**
-     * Returns the owner of a valid token and their role in `organization`. Runs on every request, hence one round trip.
+     * Returns who holds a valid token, and what decides about them at `place`. Runs on every request, hence one round trip. Where
+     * roles alone decide, no grants are read.
      */
-    findCaller: (tokenHash: Buffer, organization: string | null) =>
+    findCaller: (tokenHash: Buffer, { organization, project, stack }: RequestedPlace) =>
       db.maybeOne(sql.prepared('identity_find_caller', CallerRow)`
         /* identity.findCaller */
-        select u.id as "userId", u.login, u.display_name as "displayName", u.email, u.site_admin as "siteAdmin",
-               t.id as "tokenId", t.description as "tokenDescription",
-               coalesce(t.last_used_at < now() - interval '1 minute', true) as "tokenStale", m.role
+        select u.id as "userId", coalesce(u.login, c.name) as login, coalesce(u.display_name, c.name) as "displayName",
+               coalesce(u.email, '') as email, coalesce(u.site_admin and t.scopes is null, false) as "siteAdmin",
+               t.id as "tokenId", t.kind as "tokenKind", t.name as "tokenName", e.name as "teamName", t.scopes is not null as "isScoped",
+               t.description as "tokenDescription", coalesce(t.last_used_at < now() - interval '1 minute', true) as "tokenStale",
+               coalesce(m.role, case when o.id is not null then t.role end) as role, b.belongs, f.facts, case when f.facts is not null then (
+                 select s.tags from projects p join stacks s on s.project_id = p.id
+                 where p.organization_id = o.id and p.name = ${project} and s.name = ${stack} and s.deleted_at is null) end as "stackTags"
         from api_tokens t
-        join users u on u.id = t.user_id
-        left join organizations o on o.name = ${organization}
+        left join users u on u.id = t.user_id
+        left join teams e on e.id = t.team_id
+        left join organizations o on o.name = ${organization} and (t.organization_id is null or t.organization_id = o.id)
+        left join organization_access a on a.organization_id = o.id
         left join memberships m on m.organization_id = o.id and m.user_id = u.id
-        where t.token_hash = ${sql.binary(tokenHash)} and t.revoked_at is null
+        cross join lateral (
+          select case t.kind when 'personal' then '' when 'team' then 'team:' || e.name || '/' || t.name else t.kind || ':' || t.name end as name) c
+        cross join lateral (select o.id is not null and (m.role is not null or t.kind <> 'personal') as belongs) b
+        cross join lateral (
+          select case when b.belongs and (a.version > 0 or t.is_sealed) then token_facts(t.id, o.id) end as facts offset 0) f
+        where ${isToken(tokenHash)} and t.revoked_at is null
           and (t.expires_at is null or t.expires_at > now()) and u.deactivated_at is null`),
 
     /**
-     * Returns the role of the token's owner in the organization, or null if the token is not valid, and locks both
-     * until the end of the transaction: a transaction that removes either waits, and then sees what this one has
-     * created. Call before any other lock is taken.
+     * Returns what the holder of the token may do in the organization, or null if the token is not valid there. Locks what that
+     * depends on until the end of the transaction: a transaction that changes it waits, and then sees what this one has created.
+     * Call before any other lock is taken.
      */
-    holdRole: async (tokenId: string, organization: string): Promise<Role | null> => {
-      const row = await db.maybeOne(sql.rows(RoleRow)`
-        /* identity.holdRole */
-        select m.role from users u join api_tokens t on t.user_id = u.id
-        join memberships m on m.user_id = u.id join organizations o on o.id = m.organization_id
-        where t.id = ${tokenId} and t.revoked_at is null and (t.expires_at is null or t.expires_at > clock_timestamp())
-          and u.deactivated_at is null and o.name = ${organization}
-        for share of u, m, t`);
-      return row?.role ?? null;
+    holdAccess: async (tokenId: string, organization: string): Promise<HeldAccess | null> => {
+      const valid = sql.fragment`t.id = ${tokenId} and t.revoked_at is null
+        and (t.expires_at is null or t.expires_at > clock_timestamp()) and o.name = ${organization}`;
+      const held =
+        (await db.maybeOne(sql.rows(HeldRow)`
+          /* identity.holdAccess */
+          select m.role, a.version = 0 and not t.is_sealed as "isPlain"
+          from users u join api_tokens t on t.user_id = u.id
+          join memberships m on m.user_id = u.id join organizations o on o.id = m.organization_id
+          join organization_access a on a.organization_id = o.id
+          where ${valid} and u.deactivated_at is null
+          for share of u, m, t, a`)) ??
+        (await db.maybeOne(sql.rows(HeldRow)`
+          /* identity.holdOwnAccess */
+          select t.role, false as "isPlain"
+          from api_tokens t join organizations o on o.id = t.organization_id
+          join organization_access a on a.organization_id = o.id
+          where ${valid} and t.user_id is null
+          for share of t, a`));
+      if (!held) return null;
+      if (held.isPlain) return { role: held.role, facts: null };
+      // A statement of its own: the first one may have waited for a change whose result it does not see.
+      const { facts } = await db.one(sql.rows(FactsRow)`
+        /* identity.findFacts */
+        select token_facts(${tokenId}, (select id from organizations where name = ${organization})) as facts`);
+      return facts && { role: held.role, facts };
+    },
+
+    /** Whether the token is valid in the organization. */
+    isTokenOf: async (tokenId: string, organizationId: string): Promise<boolean> => {
+      const { facts } = await db.one(sql.rows(FactsRow)`
+        /* identity.isTokenOf */ select token_facts(${tokenId}, ${organizationId}) as facts`);
+      return facts !== null;
     },
 
     touchToken: (tokenId: string) =>
@@ -66,11 +133,16 @@ export function createIdentityRepository(db: Queryable) {
         /* identity.touchToken */ update api_tokens set last_used_at = now()
         where id = (select id from api_tokens where id = ${tokenId} for no key update skip locked)`),
 
-    listMemberships: (userId: string) =>
+    /** The organizations in which the token is valid. */
+    listMemberships: (tokenId: string) =>
       db.any(sql.rows(MembershipRow)`
         /* identity.listMemberships */
-        select o.name, m.role from memberships m join organizations o on o.id = m.organization_id
-        where m.user_id = ${userId} order by m.created_at, o.name`),
+        select o.name, m.role from api_tokens t
+        cross join lateral (
+          select organization_id, role, created_at from memberships where user_id = t.user_id
+          union all select t.organization_id, t.role, t.created_at where t.organization_id is not null) m
+        join organizations o on o.id = m.organization_id
+        where t.id = ${tokenId} order by m.created_at, o.name`),
 
     findOrganization: (name: string) =>
       db.maybeOne(sql.rows(OrganizationRow)`

@@ -26,6 +26,14 @@ const TokenRow = Type.Object({
   expiresAt: Nullable(Timestamp),
   lastUsedAt: Nullable(Timestamp),
 });
+const OrganizationMemberRow = Type.Object({
+  login: Type.String(),
+  displayName: Type.String(),
+  email: Type.String(),
+  role: Role,
+  createdAt: Timestamp,
+});
+export type OrganizationMemberRow = Row<typeof OrganizationMemberRow>;
 const MemberRow = Type.Object({
   organization: Nullable(Type.String()),
   login: Nullable(Type.String()),
@@ -45,6 +53,15 @@ export function createPeopleRepository(db: Queryable) {
       db.maybeOne(sql.rows(MembershipRow)`
         /* people.findMembership */ select role, is_listed as "isListed" from memberships
         where organization_id = ${organizationId} and user_id = ${userId}`),
+
+    /** Names of the organizations of a user. */
+    listOrganizationsOf: async (login: string): Promise<string[]> => {
+      const rows = await db.any(sql.rows(NameRow)`
+        /* people.listOrganizationsOf */
+        select o.name from users u join memberships m on m.user_id = u.id join organizations o on o.id = m.organization_id
+        where u.login = ${login} order by o.name`);
+      return rows.map(({ name }) => name);
+    },
 
     removeMembership: (organizationId: string, userId: string) =>
       db.query(sql.nothing`
@@ -97,6 +114,14 @@ export function createPeopleRepository(db: Queryable) {
         from organizations o left join memberships m on m.organization_id = o.id
         full join users u on u.id = m.user_id
         where ${login}::text is null or u.login = ${login} order by o.name nulls last, u.login`),
+
+    /** Members of an organization in order of their logins, after `after`. */
+    listOfOrganization: (organization: string, { after, limit }: { after: string; limit: number }) =>
+      db.any(sql.rows(OrganizationMemberRow)`
+        /* people.listOfOrganization */
+        select u.login, u.display_name as "displayName", u.email, m.role, m.created_at as "createdAt"
+        from organizations o join memberships m on m.organization_id = o.id join users u on u.id = m.user_id
+        where o.name = ${organization} and u.login > ${after} order by u.login limit ${limit}`),
 
     /** Returns site admins and deactivated users. `null`: all users. */
     listMarked: (login: string | null) =>

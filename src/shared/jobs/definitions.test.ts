@@ -1,5 +1,6 @@
 import { expect, test } from '@jest/globals';
 import { Value } from 'typebox/value';
+import { serverSource } from '../audit/audit-event.ts';
 import { compactJournal, Job, renameStack, snapshotJournal } from './definitions.ts';
 
 const updateId = '7e1b4a52-0d0c-4d7a-9a0d-2f5a3a1f7b10';
@@ -18,7 +19,9 @@ const queued = [
   { name: 'append-journal', schema: 1, fence, ...body },
   { name: 'append-events', schema: 1, fence, ...body },
   { name: 'import-deployment', schema: 2, ...change, ...body },
+  { name: 'import-deployment', schema: 3, ...change, source: serverSource, ...body },
   { name: 'rename-stack', schema: 1, ...change, from, to },
+  { name: 'rename-stack', schema: 2, ...change, source: serverSource, from, to },
   { name: 'fold-journal', schema: 1, updateId },
   { name: 'advance-fold', schema: 1, updateId },
 ];
@@ -29,7 +32,8 @@ test.each(queued.map((job) => [job.name, job] as const))('%s is accepted as queu
 });
 
 test.each(queued.map((job) => [job.name, job] as const))('%s of a later schema is not accepted', (_name, job) => {
-  expect(Value.Check(Job, { ...job, schema: job.schema + 1 })).toBe(false);
+  const newest = Math.max(...queued.filter(({ name }) => name === job.name).map(({ schema }) => schema));
+  expect(Value.Check(Job, { ...job, schema: newest + 1 })).toBe(false);
 });
 
 test('an import of schema 1, which has no admission, is not accepted', () => {
@@ -47,5 +51,5 @@ test('a job without its body, with an unknown encoding or with an unknown name i
 test('jobs are created with their name and the newest schema', () => {
   expect(compactJournal.create({ updateId })).toEqual({ name: 'fold-journal', schema: 1, updateId });
   expect(snapshotJournal.create({ updateId })).toEqual({ name: 'advance-fold', schema: 1, updateId });
-  expect(renameStack.create({ ...change, from, to })).toEqual({ name: 'rename-stack', schema: 1, ...change, from, to });
+  expect(renameStack.create({ ...change, from, to })).toEqual({ name: 'rename-stack', schema: 2, ...change, from, to });
 });

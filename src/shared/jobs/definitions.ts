@@ -1,5 +1,7 @@
 import { type Static, Type } from 'typebox';
+import { AuditSource } from '../audit/audit-event.ts';
 import { CheckpointEnvelope, CheckpointKind } from '../checkpoints/checkpoint-writer.ts';
+import { Nullable } from '../platform/schema/standard-schema.ts';
 import { StackRef } from '../stacks/names.ts';
 import { Admission, type StackHead } from '../updates/admitted-changes.ts';
 import { LeaseFence } from '../updates/lease.ts';
@@ -58,22 +60,27 @@ const importTarget = {
   stackId: Type.String(),
   /** Chosen before the job is queued, so that a second run finds what the first one committed. */
   updateId: Type.String(),
-  requestedBy: Type.String(),
+  /** Null for a token that belongs to no user. */
+  requestedBy: Nullable(Type.String()),
+  /** For the audit log. Missing in jobs of the previous release. */
+  source: Type.Optional(AuditSource),
 };
 
 /** An import before its body has arrived: the head that it may replace, without a deadline. */
 export interface ImportInput {
   readonly stackId: string;
   readonly updateId: string;
-  readonly requestedBy: string;
+  readonly requestedBy: string | null;
+  readonly source: AuditSource;
   readonly head: StackHead;
 }
 
 /** Imports a deployment document as a new version of a stack. */
 export const importDeployment = defineWrite({
   name: 'import-deployment',
-  // Schema 2 added the admission: without it, an import that waited long would undo later changes.
-  schemas: [2],
+  // Schema 2 added the admission: without it, an import that waited long would undo later changes. Schema 3 added the source: an
+  // earlier release would commit without an event in the audit log.
+  schemas: [2, 3],
   payload: { ...importTarget, admission: Admission },
   label: () => 'import',
   room: 'imports',
@@ -86,7 +93,8 @@ export const importDeployment = defineWrite({
 /** Renames a stack, including all references in its state. */
 export const renameStack = defineTask({
   name: 'rename-stack',
-  schemas: [1],
+  // Schema 2 added the source.
+  schemas: [1, 2],
   payload: { ...importTarget, admission: Admission, from: StackRef, to: StackRef },
   run: ({ renamer }, job, beforeCommit) => renamer.rename(job, beforeCommit),
 });

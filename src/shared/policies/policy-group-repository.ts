@@ -64,13 +64,15 @@ export function createPolicyGroupRepository(db: Queryable) {
 
     delete: (id: string) => db.query(sql.nothing`/* policyGroups.delete */ delete from policy_groups where id = ${id}`),
 
-    /** The live stacks that were put into a group. */
-    listStacks: (id: string) =>
+    /** The live stacks that were put into a group: all, or those that may be read by what `facts` say. */
+    listStacks: (id: string, facts: object | null) =>
       db.any(sql.rows(MemberRow)`
         /* policyGroups.listStacks */
         select p.name as project, s.name as stack
         from policy_group_stacks m join stacks s on s.id = m.stack_id join projects p on p.id = s.project_id
-        where m.group_id = ${id} and s.deleted_at is null order by p.name, s.name`),
+        where m.group_id = ${id} and s.deleted_at is null and (${facts === null}
+          or effective_permissions(${JSON.stringify(facts)}::jsonb, p.organization_id, p.name, s.name) & 1 = 1)
+        order by p.name, s.name`),
 
     listPacks: (id: string) =>
       db.any(sql.rows(AppliedRow)`

@@ -48,7 +48,8 @@ export interface NewPolicyVersion {
   readonly versionTag: string;
   readonly displayName: string;
   readonly description: string;
-  readonly begunBy: string;
+  /** Null: with a token that belongs to no user. */
+  readonly begunBy: string | null;
 }
 
 export type PolicyPackRepository = ReturnType<typeof createPolicyPackRepository>;

@@ -22,6 +22,10 @@ export const UserResponse = Type.Object({
   organizations: Type.Array(Type.Object({ githubLogin: Type.String(), name: Type.String(), avatarUrl: Type.String() })),
   identities: Type.Array(Type.String()),
   siteAdmin: Type.Boolean(),
+  /** Only for tokens that belong to no user. */
+  tokenInfo: Type.Optional(
+    Type.Object({ name: Type.String(), organization: Type.String(), team: Type.Optional(Type.String()) }),
+  ),
 });
 
 export const DefaultOrganizationResponse = Type.Object({

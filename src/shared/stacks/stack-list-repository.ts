@@ -3,8 +3,14 @@ import { type Queryable, type Row, sql } from '../platform/db/sql.ts';
 import { Nullable, Timestamp } from '../platform/schema/standard-schema.ts';
 import type { StackRef } from './names.ts';
 
-const OrganizationRow = Type.Object({ id: Type.String(), name: Type.String() });
+const OrganizationRow = Type.Object({
+  id: Type.String(),
+  name: Type.String(),
+  /** What decides which of its stacks are listed, as JSON (see SubjectFacts); null: all are. */
+  facts: Nullable(Type.String()),
+});
 export type ListedOrganization = Row<typeof OrganizationRow>;
+const FoundRow = Type.Object({ found: Type.Boolean() });
 
 const StackListRow = Type.Object({
   id: Type.String(),
@@ -43,6 +49,7 @@ export type StackListRepository = ReturnType<typeof createStackListRepository>;
 
 /** Lists stacks in the order of their qualified names, from `stack_listings`. */
 export function createStackListRepository(db: Queryable) {
+  const isReadable = sql.fragment`effective_permissions(o.facts, o.id, l.project_name, l.stack_name) & 1 = 1`;
   /** The rows of one organization `o`, in the order of a unique index. */
   const matches = ({ project, tagName, tagValue, after }: StackFilter) => {
     const listedUnder =
@@ -56,18 +63,37 @@ export function createStackListRepository(db: Queryable) {
         ? sql.fragment`(l.project_name, l.stack_name) > (${ofFirst(after?.project ?? '')}, ${ofFirst(after?.stack ?? '')})`
         : sql.fragment`l.project_name = ${project} and (o.at > 1 or ${after?.project ?? ''} <= ${project})
             and l.stack_name > ${ofFirst(after?.project === project ? after.stack : '')}`;
-    return sql.fragment`l.organization_id = o.id and ${listedUnder} and ${place}`;
+    return sql.fragment`l.organization_id = o.id and ${listedUnder} and ${place} and (o.facts is null or ${isReadable})`;
   };
 
   return {
-    /** The user's organizations in order of their names: one of them or all, from the name `from` on. */
-    listOrganizations: (userId: string, { name, from }: { name: string | null; from: string | null }) =>
+    /**
+     * The organizations of a token's holder in order of their names: one of them or all, from the name `from` on. Without those whose
+     * stacks the roles of their members do not show at all.
+     */
+    listOrganizations: (tokenId: string, { name, from }: { name: string | null; from: string | null }) =>
       db.any(sql.rows(OrganizationRow)`
         /* stackLists.listOrganizations */
-        select o.id, o.name from memberships m join organizations o on o.id = m.organization_id
-        where m.user_id = ${userId} and (${name}::text is null or o.name = ${name})
+        select o.id, o.name, case when a.version > 0 or t.is_sealed then coalesce(token_facts(t.id, o.id), '{"base":0}')::text end as facts
+        from api_tokens t
+        cross join lateral (
+          select organization_id from memberships where user_id = t.user_id
+          union all select t.organization_id where t.organization_id is not null) m
+        join organizations o on o.id = m.organization_id join organization_access a on a.organization_id = o.id
+        where t.id = ${tokenId} and (${name}::text is null or o.name = ${name})
           and (${from}::text is null or o.name >= ${from})
         order by o.name`),
+
+    /** Whether the project has a stack that may be read by what `facts` say. */
+    hasReadableStack: async (organization: string, project: string, facts: object): Promise<boolean> => {
+      const row = await db.one(sql.rows(FoundRow)`
+        /* stackLists.hasReadableStack */
+        select exists (
+          select 1 from (select id, ${JSON.stringify(facts)}::jsonb as facts from organizations where name = ${organization}) o
+          join stack_listings l on l.organization_id = o.id and l.tag_name = '' and l.project_name = ${project}
+          where ${isReadable}) as found`);
+      return row.found;
+    },
 
     /**
      * A page of stacks. Reads no more rows than it returns, in each table: an organization only when those before it do not fill
@@ -90,7 +116,10 @@ export function createStackListRepository(db: Queryable) {
             )}, ${sql.array(
               filter.organizations.map(({ name }) => name),
               'text',
-            )}) with ordinality as o (id, name, at)
+            )}, ${sql.array(
+              filter.organizations.map(({ facts }) => facts),
+              'jsonb',
+            )}) with ordinality as o (id, name, facts, at)
             cross join lateral (
               select l.project_name, l.stack_name, l.stack_id from stack_listings l
               where ${matches(filter)}

@@ -66,6 +66,10 @@ export function createStackRepository(db: Queryable) {
     findById: (id: string) =>
       db.maybeOne(sql.rows(StackRow)`/* stacks.findById */ select ${columns} from ${joins} where s.id = ${id}`),
 
+    listByIds: (ids: readonly string[]) =>
+      db.any(sql.rows(StackRow)`
+        /* stacks.listByIds */ select ${columns} from ${joins} where s.id = any (${sql.array([...ids], 'uuid')}) and s.deleted_at is null`),
+
     /** Like `find`, and locks the stack's row until the end of the transaction. */
     lock: (ref: StackRef) =>
       db.maybeOne(sql.rows(StackRow)`

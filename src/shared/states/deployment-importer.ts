@@ -1,13 +1,17 @@
+import type { AuditSource } from '../audit/audit-event.ts';
+import { createAuditRepository } from '../audit/audit-repository.ts';
 import { type BodyEncoding, type ByteSource, inflate } from '../documents/byte-source.ts';
 import type { DocumentStore } from '../documents/document-store.ts';
 import { PayloadMissingError } from '../platform/payloads/payload-store.ts';
+import { formatStackRef } from '../stacks/names.ts';
 import type { AdmittedChange, AdmittedChanges } from '../updates/admitted-changes.ts';
 import { recordVersion } from './record-version.ts';
 import { storeDeployment } from './store-deployment.ts';
 
 /** Idempotent: running the same import twice commits it once. */
 export interface DeploymentImport extends AdmittedChange {
-  readonly requestedBy: string;
+  readonly requestedBy: string | null;
+  readonly source?: AuditSource | undefined;
   readonly body: ByteSource;
   readonly encoding: BodyEncoding;
 }
@@ -38,8 +42,13 @@ export class DeploymentImporter {
     });
     if (!state) return;
     await this.#changes.commit(request, async (tx, stack) => {
-      const { updateId, requestedBy } = request;
-      await recordVersion(tx, stack, { updateId, kind: 'import', message: '', requestedBy, state });
+      const { updateId, requestedBy, source } = request;
+      const version = { updateId, kind: 'import', message: '', requestedBy, state } as const;
+      const stackVersion = await recordVersion(tx, stack, version);
+      if (!source) return;
+      const details = { stackId: stack.id, stackVersion, resources: state.resourceCount };
+      const event = { organization: stack.organization, object: formatStackRef(stack), updateId, details };
+      await createAuditRepository(tx).insert(source, { action: 'stack.import', ...event });
     });
   }
 }

@@ -1,3 +1,5 @@
+import type { AuditSource } from '../audit/audit-event.ts';
+import { createAuditRepository } from '../audit/audit-repository.ts';
 import type { CheckpointRepository, NewCheckpoint } from '../checkpoints/checkpoint-repository.ts';
 import type { DocumentGuard } from '../checkpoints/document-guard.ts';
 import { renameDeployment } from '../deployments/rename-deployment.ts';
@@ -15,7 +17,8 @@ import { recordVersion } from './record-version.ts';
 export interface StackRenaming extends AdmittedChange {
   readonly from: StackRef;
   readonly to: StackRef;
-  readonly requestedBy: string;
+  readonly requestedBy: string | null;
+  readonly source?: AuditSource | undefined;
 }
 
 /**
@@ -69,7 +72,7 @@ export class StackRenamer {
 async function commit(
   tx: Queryable,
   stack: StackRow,
-  { updateId, from, to, requestedBy }: StackRenaming,
+  { updateId, from, to, requestedBy, source }: StackRenaming,
   state: NewCheckpoint | null,
 ): Promise<void> {
   if (formatStackRef(stack) !== formatStackRef(from)) throw stackNotFound(from);
@@ -83,6 +86,11 @@ async function commit(
   const stacks = createStackRepository(tx);
   await stacks.insertFormerName(stack);
   await stacks.rename(stack.id, await stacks.ensureProject(stack.organizationId, to.project), to.stack);
+  if (source) {
+    const event = { organization: from.organization, object: formatStackRef(from), updateId };
+    const details = { stackId: stack.id, to: formatStackRef(to) };
+    await createAuditRepository(tx).insert(source, { action: 'stack.rename', ...event, details });
+  }
   const tags = readTags(stack.tags);
   if (tags['pulumi:project'] === undefined) return;
   tags['pulumi:project'] = to.project;

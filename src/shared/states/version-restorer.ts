@@ -3,6 +3,7 @@ import { bytesOf } from '../documents/byte-source.ts';
 import type { DocumentStore } from '../documents/document-store.ts';
 import { createCompactionRepository } from '../journal/compaction-repository.ts';
 import type { Database } from '../platform/db/database.ts';
+import type { Queryable } from '../platform/db/sql.ts';
 import { NotFoundError } from '../platform/errors/errors.ts';
 import { createStackRepository } from '../stacks/stack-repository.ts';
 import { recordVersion } from './record-version.ts';
@@ -22,9 +23,13 @@ export class VersionRestorer {
 
   /**
    * Stores the state of `stackVersion` as a new version, recorded as an import, and accepts all journal faults of the stack, in
-   * one transaction. Returns the new version. Throws NotFoundError, StackBusyError and UnavailableError.
+   * one transaction with what `record` adds. Returns the new version. Throws NotFoundError, StackBusyError and UnavailableError.
    */
-  async restore(stackId: string, stackVersion: number): Promise<number> {
+  async restore(
+    stackId: string,
+    stackVersion: number,
+    record: (tx: Queryable, newVersion: number) => Promise<void>,
+  ): Promise<number> {
     const state = await this.#states.readVersion(stackId, stackVersion);
     if (!state) throw new NotFoundError(`The stack has no version ${stackVersion}`);
     const bytes = Buffer.concat(await Array.fromAsync(state.bytes));
@@ -33,13 +38,15 @@ export class VersionRestorer {
       const stack = await createStackRepository(tx).lockById(stackId);
       if (!stack) throw new NotFoundError('The stack was deleted meanwhile');
       await createCompactionRepository(tx).acceptFaults(stackId);
-      return recordVersion(tx, stack, {
+      const newVersion = await recordVersion(tx, stack, {
         updateId: randomUUID(),
         kind: 'import',
         message: `Restored version ${stackVersion}`,
         requestedBy: null,
         state: { document, resourceCount: state.resourceCount },
       });
+      await record(tx, newVersion);
+      return newVersion;
     });
   }
 }

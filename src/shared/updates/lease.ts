@@ -5,12 +5,13 @@ import { ForbiddenError } from '../platform/errors/errors.ts';
 export const LeaseFence = Type.Object({ updateId: Type.String(), stackId: Type.String(), epoch: Type.Integer() });
 export type LeaseFence = Readonly<Static<typeof LeaseFence>>;
 
-/** Why a lease ends although its holder renews it. Triggers on tokens, users and memberships set the first four. */
+/** Why a lease ends although its holder renews it. Triggers on tokens, users, memberships and grants set the first five. */
 const losses = {
   'token-revoked': 'the API token under which it was started was revoked',
   'token-expired': 'the API token under which it was started has expired',
   'user-deactivated': 'the user who started it was deactivated',
   'membership-ended': 'the user who started it may no longer update stacks of this organization',
+  'grant-ended': 'its token may no longer update this stack',
   'time-limit': 'it has reached the maximum duration of an update (HOLDFAST_UPDATE_HOURS of the server)',
 } as const;
 export type LeaseLoss = keyof typeof losses;

@@ -1,5 +1,8 @@
+import { serverSource } from '../audit/audit-event.ts';
+import { createAuditRepository } from '../audit/audit-repository.ts';
 import type { Database } from '../platform/db/database.ts';
 import type { Queryable } from '../platform/db/sql.ts';
+import { formatStackRef } from '../stacks/names.ts';
 import { createStackRepository, type StackRow } from '../stacks/stack-repository.ts';
 import { isLeaseLoss, type LeaseLoss } from './lease.ts';
 import { createUpdateRepository, type UpdateRow } from './update-repository.ts';
@@ -40,6 +43,7 @@ export async function endUpdate(
   const stacks = createStackRepository(tx);
   if (stack.activeUpdateId === update.id) await stacks.setActiveUpdate(stack.id, null);
   if (update.stackVersion !== null) await stacks.publishVersion(stack.id, update.stackVersion);
+  await createAuditRepository(tx).closeSecretReads({ updateId: update.id });
   return step;
 }
 
@@ -52,7 +56,15 @@ export interface ExpiredUpdate {
 async function endExpired(tx: Queryable, { update, stack }: LockedUpdate): Promise<ExpiredUpdate | null> {
   const step = await endUpdate(tx, { update, stack }, { type: 'expire' });
   if (step.outcome !== 'move') return null;
-  return { updateId: update.id, reason: isLeaseLoss(update.endReason) ? update.endReason : 'lease-expired' };
+  const reason = isLeaseLoss(update.endReason) ? update.endReason : 'lease-expired';
+  await createAuditRepository(tx).insert(serverSource, {
+    action: 'update.expire',
+    organization: stack.organization,
+    object: formatStackRef(stack),
+    updateId: update.id,
+    details: { stackId: stack.id, kind: update.kind, reason },
+  });
+  return { updateId: update.id, reason };
 }
 
 /** Releases a locked stack from an update whose lease or waiting time is over. Clips remaining time above one lease. */

@@ -60,9 +60,10 @@ export interface NewUpdate {
   readonly baseStackVersion: number;
   readonly message: string;
   readonly environment: string;
+  readonly ciRun: string | null;
   readonly config: string;
   readonly program: string;
-  readonly requestedBy: string;
+  readonly requestedBy: string | null;
   readonly tokenId: string;
   readonly waitSeconds: number;
 }
@@ -134,10 +135,10 @@ export function createUpdateRepository(db: Queryable) {
       const row = await db.one(sql.rows(IdRow)`
         /* updates.insert */
         insert into updates (stack_id, kind, dry_run, exclusive, status, base_stack_version, message, environment, config,
-                             program, requested_by, token_id, expires_at)
+                             program, requested_by, token_id, ci_run, expires_at)
         values (${update.stackId}, ${update.kind}, ${update.dryRun}, ${update.exclusive}, 'not started',
                 ${update.baseStackVersion}, ${update.message}, ${update.environment}, ${update.config}, ${update.program},
-                ${update.requestedBy}, ${update.tokenId}, clock_timestamp() + make_interval(secs => ${update.waitSeconds}))
+                ${update.requestedBy}, ${update.tokenId}, ${update.ciRun}::text, clock_timestamp() + make_interval(secs => ${update.waitSeconds}))
         returning id`);
       return row.id;
     },
@@ -196,7 +197,7 @@ export function createUpdateRepository(db: Queryable) {
 
     /**
      * Extends a live lease, but not beyond the limits of the update and the token. Never shortens it. Returns null if the lease
-     * is dead, or if its token, user or membership is no longer valid.
+     * is dead, or if its token may no longer do what the update does.
      */
     renewLease: async (id: string, epoch: number, seconds: number): Promise<Date | null> => {
       const row = await db.maybeOne(sql.rows(ExpiryRow)`
@@ -205,11 +206,7 @@ export function createUpdateRepository(db: Queryable) {
         set expires_at = greatest(u.expires_at, least(clock_timestamp() + make_interval(secs => ${seconds}), u.must_end_at,
           (select t.expires_at from api_tokens t where t.id = u.token_id)))
         where u.id = ${id} and u.epoch = ${epoch} and u.status = 'running' and u.expires_at > clock_timestamp()
-          and (u.token_id is null or exists (
-            select 1 from api_tokens t join users a on a.id = t.user_id join memberships m on m.user_id = a.id
-            join projects p on p.organization_id = m.organization_id join stacks s on s.project_id = p.id
-            where t.id = u.token_id and t.revoked_at is null and a.deactivated_at is null and s.id = u.stack_id
-              and m.role in ('member', 'admin')))
+          and (u.token_id is null or token_permissions(u.token_id, u.stack_id) & (case when u.dry_run then 2 else 4 end) <> 0)
         returning u.expires_at as "expiresAt"`);
       return row?.expiresAt ?? null;
     },

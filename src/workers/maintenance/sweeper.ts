@@ -7,10 +7,13 @@ import { createRunRepository } from '../../shared/platform/maintenance/run-repos
 import { createStackDeletion } from './delete-stacks.ts';
 import { encodeInTurns } from './encode-versions.ts';
 import { compactEndedUpdates, deleteKeptJournals, endExpiredUpdates } from './expire-leases.ts';
+import { exportAudit } from './export-audit.ts';
+import { addAuditPartitions, dropOldAudit } from './keep-audit.ts';
 import { type Maintenance, startMaintenance } from './maintenance.ts';
 import { measureUsage } from './measure-usage.ts';
 import { packEventBacklog, packRecentEvents } from './pack-events.ts';
 import { reconcileInTurns } from './reconcile.ts';
+import { sealAudit, storeAuditHeads } from './seal-audit.ts';
 import { sweepBlobs } from './sweep-blobs.ts';
 
 /** The queue board shows ended jobs for this long. */
@@ -41,6 +44,13 @@ export function startSweeper(context: AppContext): void {
     { name: 'sweep-admissions', run: () => admissions.deleteExpired(admissionLifeSeconds) },
     { name: 'sweep-job-results', run: () => jobResults.deleteOlderThan(jobResultLifeSeconds) },
     { name: 'sweep-failed-lookups', run: () => failedLookups.deleteOlderThan(failedLookupLifeSeconds) },
+    { name: 'seal-audit', everySeconds: 30, run: (signal) => sealAudit(context, signal) },
+    { name: 'store-audit-heads', everySeconds: 300, run: (signal) => storeAuditHeads(context, signal) },
+    ...(config.audit.isExported
+      ? [{ name: 'export-audit', everySeconds: 30, run: (signal: AbortSignal) => exportAudit(context, signal) }]
+      : []),
+    { name: 'add-audit-partitions', everySeconds: 6 * 3600, run: () => addAuditPartitions(context) },
+    { name: 'drop-old-audit', everySeconds: 6 * 3600, run: (signal) => dropOldAudit(context, signal) },
     { name: 'measure-usage', everySeconds: 60, run: (signal) => measureUsage(context, signal) },
     ...(config.encoding.isOn ? [encodeInTurns(context)] : []),
     ...(config.reconcile.everySeconds > 0 ? [reconcileInTurns(context, runs)] : []),

@@ -181,6 +181,11 @@ function toConfig(settings: Settings) {
       largeConcurrency: settings.HOLDFAST_LARGE_JOB_CONCURRENCY,
       waitSeconds: settings.HOLDFAST_JOB_WAIT_SECONDS,
     },
+    /** `retentionDays` 0: events are kept. */
+    audit: {
+      retentionDays: settings.HOLDFAST_AUDIT_RETENTION_DAYS,
+      isExported: settings.HOLDFAST_AUDIT_EXPORT,
+    },
     drainMs: settings.HOLDFAST_DRAIN_SECONDS * 1000,
     shutdownMs: settings.HOLDFAST_SHUTDOWN_SECONDS * 1000,
     logLevel: settings.HOLDFAST_LOG_LEVEL,

@@ -120,6 +120,18 @@ export const Settings = Type.Object({
       pattern: '^[A-Za-z0-9_.-]{1,64}:[A-Za-z0-9+/]{43}=(,[A-Za-z0-9_.-]{1,64}:[A-Za-z0-9+/]{43}=)*$',
     }),
   ),
+  HOLDFAST_AUDIT_EXPORT: Type.Boolean({
+    description:
+      'Whether workers write the events of the audit log as JSON lines to the blob store, under `audit/events/`, as soon as they are sealed. What was sealed before is written, too.',
+    default: false,
+  }),
+  HOLDFAST_AUDIT_RETENTION_DAYS: Type.Integer({
+    description:
+      'How long events of the audit log are kept, in days. Whole months are dropped, once their last event is that old. 0: forever.',
+    default: 0,
+    minimum: 0,
+    maximum: 36_500,
+  }),
   HOLDFAST_DATA_KEY_DAYS: Type.Integer({
     description: 'Age at which a data key is replaced by a new one at the next encryption, in days. 0: never.',
     default: 0,

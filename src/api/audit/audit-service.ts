@@ -1,0 +1,133 @@
+import type { AuditEvent, AuditSource } from '../../shared/audit/audit-event.ts';
+import { type AuditFormat, eventLine, headerLine } from '../../shared/audit/audit-formats.ts';
+import {
+  type AuditPlace,
+  type AuditSelection,
+  createAuditListRepository,
+  type ListedEventRow,
+} from '../../shared/audit/audit-list-repository.ts';
+import { createAuditRepository } from '../../shared/audit/audit-repository.ts';
+import type { IdentityRepository } from '../../shared/identity/identity-repository.ts';
+import { holdfastVersion } from '../../shared/platform/config/config.ts';
+import type { Database } from '../../shared/platform/db/database.ts';
+import { InvalidRequestError, NotFoundError } from '../../shared/platform/errors/errors.ts';
+import type { AuditTrail } from './audit-trail.ts';
+
+const pageSize = 100;
+const exportedAtOnce = 500;
+
+/** The filters of a list, as in the query. */
+export interface AuditQuery {
+  readonly eventType?: string;
+  readonly user?: string;
+  readonly startTime?: string;
+  readonly continuationToken?: string;
+}
+
+/** The audit log of organizations. */
+export class AuditService {
+  readonly #db: Database;
+  readonly #identity: IdentityRepository;
+
+  constructor({ db, identity }: { db: Database; identity: IdentityRepository }) {
+    this.#db = db;
+    this.#identity = identity;
+  }
+
+  /** Records a call that was refused. */
+  async recordRefusal(source: AuditSource, event: AuditEvent): Promise<void> {
+    await createAuditRepository(this.#db).insert(source, { ...event, outcome: 'refused' });
+  }
+
+  /** A page, newest first, and the token of the next one, or null. Throws InvalidRequestError. */
+  async listPage(
+    organization: string,
+    query: AuditQuery,
+  ): Promise<{ readonly events: readonly ListedEventRow[]; readonly next: string | null }> {
+    const selection = selectionOf(query);
+    const id = await this.#getId(organization);
+    const events = await createAuditListRepository(this.#db).list(id, selection, pageSize + 1);
+    const page = events.slice(0, pageSize);
+    const last = page.at(-1);
+    return { events: page, next: last && events.length > pageSize ? tokenOf(last) : null };
+  }
+
+  /** All events of the selection as lines, newest first, once the export is recorded. Throws InvalidRequestError. */
+  async exportLines(
+    organization: string,
+    query: AuditQuery,
+    format: AuditFormat,
+    audit: AuditTrail,
+  ): Promise<AsyncGenerator<string>> {
+    const selection = selectionOf(query);
+    const id = await this.#getId(organization);
+    const { eventType, startTime, user } = query;
+    const details = { format, eventType, startTime, user };
+    await audit.recordRead(this.#db, { organization, object: organization, details });
+    return this.#lines(id, selection, format);
+  }
+
+  async *#lines(organizationId: string, selection: AuditSelection, format: AuditFormat): AsyncGenerator<string> {
+    yield headerLine(format);
+    const rows = createAuditListRepository(this.#db);
+    let { after } = selection;
+    for (;;) {
+      const events: readonly ListedEventRow[] = await rows.list(
+        organizationId,
+        { ...selection, after },
+        exportedAtOnce,
+      );
+      for (const event of events) yield eventLine(format, event, holdfastVersion);
+      const last = events.at(-1);
+      if (!last || events.length < exportedAtOnce) return;
+      after = last;
+    }
+  }
+
+  async #getId(organization: string): Promise<string> {
+    const found = await this.#identity.findOrganization(organization);
+    if (!found) throw new NotFoundError(`Organization '${organization}' not found`);
+    return found.id;
+  }
+}
+
+const operatorPrefix = 'operator:';
+
+function selectionOf({ continuationToken, eventType, startTime, user }: AuditQuery): AuditSelection {
+  for (const text of [eventType, user]) {
+    if (text !== undefined && (text.length > 300 || text.includes('\0') || !text.isWellFormed()))
+      throw new InvalidRequestError('eventType and user must be names');
+  }
+  const isOperator = user?.startsWith(operatorPrefix) ?? false;
+  return {
+    action: eventType || null,
+    login: user ? (isOperator ? user.slice(operatorPrefix.length) : user) : null,
+    actor: user ? (isOperator ? 'operator' : 'user') : null,
+    until: startTime ? timeOf(startTime) : null,
+    after: continuationToken ? placeOf(continuationToken) : null,
+  };
+}
+
+/** The year 10000, in ms. */
+const maxTimeMs = 253_402_300_800_000;
+const isoTime = /^\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d))?$/;
+
+function timeOf(text: string): Date {
+  if (/^\d{1,11}$/.test(text)) return new Date((Number(text) + 1) * 1000 - 1);
+  const time = isoTime.test(text) ? new Date(text) : new Date(Number.NaN);
+  // Postgres cannot read the years that are not in between.
+  if (!(time.getTime() >= 0 && time.getTime() < maxTimeMs))
+    throw new InvalidRequestError('startTime must be in seconds since the epoch, or like 2026-01-31T12:00:00Z');
+  return time;
+}
+
+function tokenOf({ micros, number }: AuditPlace): string {
+  return `${micros}-${number}`;
+}
+
+function placeOf(token: string): AuditPlace {
+  const [, micros, number] = /^(\d{1,16})-(\d{1,15})$/.exec(token) ?? [];
+  if (micros === undefined || number === undefined || !Number.isSafeInteger(Number(micros)))
+    throw new InvalidRequestError('The continuationToken is not valid');
+  return { micros: Number(micros), number: Number(number) };
+}

@@ -1,0 +1,96 @@
+import { createIdentityRepository } from '../../shared/identity/identity-repository.ts';
+import { createPeopleRepository, type OrganizationMemberRow } from '../../shared/identity/people-repository.ts';
+import type { Role } from '../../shared/identity/roles.ts';
+import type { Queryable } from '../../shared/platform/db/sql.ts';
+import { ConflictError, InvalidRequestError, NotFoundError } from '../../shared/platform/errors/errors.ts';
+import { isLogin } from '../../shared/stacks/names.ts';
+import type { ApiContext } from '../api-context.ts';
+import type { AuditTrail } from '../audit/audit-trail.ts';
+
+export type { OrganizationMemberRow };
+
+const pageSize = 500;
+
+interface MemberPage {
+  readonly members: readonly OrganizationMemberRow[];
+  /** Null on the last page. */
+  readonly continuationToken: string | null;
+}
+
+/** Lists the members of organizations, changes their roles, and removes them. */
+export class MemberService {
+  readonly #context: ApiContext;
+
+  constructor(context: ApiContext) {
+    this.#context = context;
+  }
+
+  /** Members in order of their logins, after the one in the token. Throws InvalidRequestError. */
+  async list(organization: string, continuationToken: string | null): Promise<MemberPage> {
+    const after = continuationToken === null ? '' : Buffer.from(continuationToken, 'base64url').toString('utf8');
+    if (after !== '' && !isLogin(after)) throw new InvalidRequestError('The continuationToken is not valid');
+    const people = createPeopleRepository(this.#context.db);
+    const rows = await people.listOfOrganization(organization, { after, limit: pageSize + 1 });
+    const members = rows.slice(0, pageSize);
+    const last = members.at(-1);
+    const isCut = rows.length > members.length && last !== undefined;
+    return { members, continuationToken: isCut ? Buffer.from(last.login).toString('base64url') : null };
+  }
+
+  /** Throws NotFoundError, and ConflictError for the last admin. */
+  async setRole(organization: string, login: string, role: Role, audit: AuditTrail): Promise<void> {
+    await this.#change(organization, login, async (tx, member) => {
+      if (member.role === role) return audit.settle();
+      if (member.role === 'admin') await assertOtherAdmin(tx, member);
+      await createIdentityRepository(tx).setMembership(member.organizationId, member.userId, role);
+      return audit.record(tx, { organization, object: login, details: { from: member.role, to: role } });
+    });
+  }
+
+  /** Throws NotFoundError, and ConflictError for the last admin. */
+  async remove(organization: string, login: string, audit: AuditTrail): Promise<void> {
+    await this.#change(organization, login, async (tx, member) => {
+      if (member.role === 'admin') await assertOtherAdmin(tx, member);
+      await createPeopleRepository(tx).removeMembership(member.organizationId, member.userId);
+      await audit.record(tx, { organization, object: login, details: { role: member.role } });
+    });
+  }
+
+  #change(
+    organizationName: string,
+    login: string,
+    change: (tx: Queryable, member: Member) => Promise<void>,
+  ): Promise<void> {
+    return this.#context.db.inTransaction(async (tx) => {
+      const people = createPeopleRepository(tx);
+      // So that two admins cannot remove each other.
+      await people.lock();
+      const organization = await createIdentityRepository(tx).findOrganization(organizationName);
+      const user = organization && (await people.find(login));
+      const membership = organization && user && (await people.findMembership(organization.id, user.id));
+      if (!membership)
+        throw new NotFoundError(`${JSON.stringify(login.slice(0, 100))} is not a member of ${organizationName}`);
+      await change(tx, {
+        login,
+        organizationName,
+        organizationId: organization.id,
+        userId: user.id,
+        role: membership.role,
+      });
+    });
+  }
+}
+
+interface Member {
+  readonly login: string;
+  readonly organizationName: string;
+  readonly organizationId: string;
+  readonly userId: string;
+  readonly role: Role;
+}
+
+async function assertOtherAdmin(tx: Queryable, { login, organizationName, userId }: Member): Promise<void> {
+  const only = await createPeopleRepository(tx).listOnlyAdminOf(userId);
+  if (only.includes(organizationName))
+    throw new ConflictError(`${login} is the last admin of ${organizationName}. Appoint another one first`);
+}

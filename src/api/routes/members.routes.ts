@@ -1,0 +1,92 @@
+import { Type } from 'typebox';
+import { ChangeMemberRequest, MemberParams, MembersQuery, MembersResponse } from '../../shared/protocol/members.ts';
+import { OrganizationParams } from '../../shared/protocol/tokens.ts';
+import type { ApiServices } from '../api-services.ts';
+import type { OrganizationMemberRow } from '../members/member-service.ts';
+import type { RouteScope } from '../route-scope.ts';
+import { apiToken } from './paths.ts';
+
+const tags = ['members'];
+const path = '/api/orgs/:organization/members';
+const manage = { kind: 'organization', permission: 'manage' } as const;
+
+/** Members of an organization, as `pulumi org member` asks for them. */
+export function registerMemberRoutes(app: RouteScope, services: ApiServices): void {
+  listMembers(app, services);
+  changeMember(app, services);
+  removeMember(app, services);
+}
+
+function listMembers(app: RouteScope, { members }: ApiServices): void {
+  app.get(
+    path,
+    {
+      config: { access: { kind: 'organization', permission: 'read' } },
+      schema: {
+        tags,
+        summary: 'List the members of an organization',
+        security: apiToken,
+        params: OrganizationParams,
+        querystring: MembersQuery,
+        response: { 200: MembersResponse },
+      },
+    },
+    async ({ params, query }) => {
+      const page = await members.list(params.organization, query.continuationToken || null);
+      const { continuationToken } = page;
+      return { members: page.members.map(toResponse), ...(continuationToken === null ? {} : { continuationToken }) };
+    },
+  );
+}
+
+function changeMember(app: RouteScope, { members }: ApiServices): void {
+  app.patch(
+    `${path}/:login`,
+    {
+      config: { access: manage, audit: 'member.role', described: { errorStatuses: [409] } },
+      schema: {
+        tags,
+        summary: 'Change the role of a member',
+        security: apiToken,
+        params: MemberParams,
+        body: ChangeMemberRequest,
+        response: { 204: Type.Null() },
+      },
+    },
+    async ({ params, body, audit }, reply) => {
+      await members.setRole(params.organization, params.login, body.role, audit);
+      return reply.code(204).send(null);
+    },
+  );
+}
+
+function removeMember(app: RouteScope, { members }: ApiServices): void {
+  app.delete(
+    `${path}/:login`,
+    {
+      config: { access: manage, audit: 'member.remove', described: { errorStatuses: [409] } },
+      schema: {
+        tags,
+        summary: 'Remove a member',
+        security: apiToken,
+        params: MemberParams,
+        response: { 204: Type.Null() },
+      },
+    },
+    async ({ params, audit }, reply) => {
+      await members.remove(params.organization, params.login, audit);
+      return reply.code(204).send(null);
+    },
+  );
+}
+
+function toResponse({ createdAt, displayName, email, login, role }: OrganizationMemberRow) {
+  return {
+    role,
+    user: { name: displayName || login, githubLogin: login, avatarUrl: '', email },
+    created: createdAt.toISOString(),
+    knownToPulumi: true,
+    virtualAdmin: false,
+    fgaRole: { id: role, name: role },
+  };
+}

@@ -1,0 +1,53 @@
+import type { Command } from 'commander';
+import { serverId } from '../../shared/audit/audit-repository.ts';
+import { verifyAudit } from '../../shared/audit/verify-audit.ts';
+import { openBlobs } from '../../shared/context.ts';
+import { createIdentityRepository } from '../../shared/identity/identity-repository.ts';
+import type { Config } from '../../shared/platform/config/config.ts';
+import type { Database } from '../../shared/platform/db/database.ts';
+import { createLogger } from '../../shared/platform/logger/logger.ts';
+import { CommandRefusedError, type OpenSession } from './admin-session.ts';
+
+/** Maximum number of problems that are printed. */
+const maxLines = 1_000;
+
+/** Adds `holdfast admin audit`. */
+export function addAuditCommands(admin: Command, open: OpenSession): void {
+  const audit = admin.command('audit').description('check the audit log');
+  audit
+    .command('verify')
+    .description(
+      'find events that were changed, removed, reordered or inserted after they were sealed; exits with 1 if there are any',
+    )
+    .option('--org <organization>', 'only the chain of this organization')
+    .addHelpText('after', '\nIt needs the settings of the blob store, too.')
+    .action(async ({ org }: { readonly org?: string }) => {
+      const session = open();
+      await session.withDatabase((db) => verify(db, session.config, org ?? null));
+    });
+}
+
+/** Prints the result. Throws CommandRefusedError if something was tampered with. */
+async function verify(db: Database, config: Config, name: string | null): Promise<void> {
+  const organization = name === null ? null : await createIdentityRepository(db).findOrganization(name);
+  if (name !== null && !organization) throw new CommandRefusedError(`there is no organization ${JSON.stringify(name)}`);
+  const blobs = await openBlobs(config, createLogger({ level: 'warn' }, process.stderr));
+  try {
+    const { chains, events, problems } = await verifyAudit({ blobs, db }, organization?.id ?? null);
+    console.log(`Checked ${events} sealed events in ${chains} ${chains === 1 ? 'chain' : 'chains'}.`);
+    if (problems.length === 0) {
+      console.log('All of them are as they were sealed.');
+      return;
+    }
+    const lines = problems
+      .slice(0, maxLines)
+      .map(
+        ({ organizationId, text }) =>
+          `  ${organizationId === serverId ? 'server' : `organization ${organizationId}`}: ${text}`,
+      );
+    const more = problems.length > maxLines ? [`  and ${problems.length - maxLines} more`] : [];
+    throw new CommandRefusedError([`the audit log was tampered with:`, ...lines, ...more].join('\n'));
+  } finally {
+    await blobs.close();
+  }
+}

@@ -1,0 +1,141 @@
+import type { Command } from 'commander';
+import type { GrantSubject } from '../../shared/identity/grant-repository.ts';
+import { formatStackPattern, parsePermissions, parseStackPattern } from '../../shared/identity/grants.ts';
+import { allowedBy, deniedBy, grantable, namesOf, noPermissions } from '../../shared/identity/permissions.ts';
+import type { OpenSession } from './admin-session.ts';
+import { findOrganization, findTeam, findUser, notIn, orRefused, refused } from './people-rules.ts';
+import { changeAction, questionAction, type Work } from './people-transaction.ts';
+
+interface InOrganization {
+  readonly organization: string;
+}
+
+interface GrantOptions extends InOrganization {
+  readonly stacks?: string;
+  readonly tag?: string;
+  readonly user?: string;
+  readonly team?: string;
+  readonly token?: string;
+}
+
+const organizationOption = ['--organization <organization>', 'the organization (required)'] as const;
+
+/** Adds the commands that manage grants. */
+export function addGrantCommands(admin: Command, open: OpenSession): void {
+  const grant = admin.command('grant').description('manage who may do what with which stacks');
+  for (const effect of ['allow', 'deny'] as const) {
+    grant
+      .command(effect)
+      .description(
+        `${effect} permissions: ${grantable.join(', ')}${effect === 'deny' ? '; wins over everything that allows' : ''}`,
+      )
+      .argument('<permissions...>')
+      .requiredOption(...organizationOption)
+      .option('--stacks <pattern>', 'project/stack, in which * stands for any characters (default: */*)')
+      .option('--tag <tag>', 'only stacks with this tag: name, or name=value')
+      .option('--user <login>', 'to a member of the organization')
+      .option('--team <team>', 'to a team')
+      .option('--token <id>', 'to a token')
+      .action(
+        changeAction(open, 'grant.add', (work: Work, names: string[], given: GrantOptions) =>
+          addGrant(work, effect, names, given),
+        ),
+      );
+  }
+  grant
+    .command('remove')
+    .description('remove a grant')
+    .argument('<grant-id>')
+    .requiredOption(...organizationOption)
+    .action(changeAction(open, 'grant.remove', removeGrant));
+  grant
+    .command('list')
+    .description('list the grants of an organization and what its roles give')
+    .requiredOption(...organizationOption)
+    .action(questionAction(open, listGrants));
+  grant
+    .command('defaults')
+    .description('limit what roles below admin give: permissions, "none", or "roles" for no limit')
+    .argument('<permissions...>')
+    .requiredOption(...organizationOption)
+    .action(changeAction(open, 'grant.defaults', setDefaults));
+}
+
+async function addGrant(
+  work: Work,
+  effect: 'allow' | 'deny',
+  names: readonly string[],
+  given: GrantOptions,
+): Promise<void> {
+  const organization = await findOrganization(work.identity, given.organization);
+  const permissions = orRefused(() => parsePermissions(names));
+  const { project, stack } = orRefused(() => parseStackPattern(given.stacks ?? '*/*'));
+  const [tagName, ...tagValue] = given.tag?.split('=') ?? [];
+  if (tagName === '') throw refused('--tag needs a name, or name=value');
+  const id = await work.grants.insert({
+    organizationId: organization.id,
+    effect,
+    permissions: effect === 'allow' ? allowedBy(permissions) : deniedBy(permissions),
+    projectPattern: project,
+    stackPattern: stack,
+    tagName: tagName ?? null,
+    tagValue: tagValue.length > 0 ? tagValue.join('=') : null,
+    subject: await findSubject(work, organization, given),
+    createdBy: null,
+  });
+  work.say(`Added grant ${id}.`);
+}
+
+async function findSubject(
+  work: Work,
+  organization: { readonly id: string; readonly name: string },
+  { user: login, team: teamName, token: tokenId }: GrantOptions,
+): Promise<GrantSubject> {
+  if ([login, teamName, tokenId].filter((each) => each !== undefined).length !== 1)
+    throw refused('a grant needs one of --user, --team and --token');
+  if (login !== undefined) {
+    const user = await findUser(work.people, login);
+    if (!(await work.people.findMembership(organization.id, user.id))) throw notIn(login, organization.name);
+    return { userId: user.id };
+  }
+  if (teamName !== undefined) return { teamId: (await findTeam(work, organization.name, teamName)).team.id };
+  const id = tokenId ?? '';
+  if (!/^[0-9a-f-]{36}$/.test(id) || !(await work.identity.isTokenOf(id, organization.id)))
+    throw refused(`there is no valid token with the id ${JSON.stringify(id)} in ${organization.name}`);
+  return { tokenId: id };
+}
+
+async function removeGrant(work: Work, id: string, given: InOrganization): Promise<void> {
+  const organization = await findOrganization(work.identity, given.organization);
+  if (!/^[0-9a-f-]{36}$/.test(id) || !(await work.grants.remove(organization.id, id)))
+    throw refused(`there is no grant ${JSON.stringify(id)} in ${organization.name}`);
+  work.say('Removed.');
+}
+
+async function setDefaults(work: Work, names: readonly string[], given: InOrganization): Promise<void> {
+  const organization = await findOrganization(work.identity, given.organization);
+  const [only] = names.length === 1 ? names : [];
+  const permissions =
+    only === 'roles' ? null : only === 'none' ? noPermissions : allowedBy(orRefused(() => parsePermissions(names)));
+  await work.grants.setDefaults(organization.id, permissions);
+  work.say(`Roles below admin give ${describeDefaults(permissions)}.`);
+}
+
+async function listGrants({ grants, identity, say }: Work, given: InOrganization): Promise<void> {
+  const organization = await findOrganization(identity, given.organization);
+  const { defaultPermissions } = await grants.findDefaults(organization.id);
+  say(`Roles below admin give ${describeDefaults(defaultPermissions)}.`);
+  for (const each of await grants.list(organization.id)) {
+    const subject =
+      each.user !== null ? `user ${each.user}` : each.team !== null ? `team ${each.team}` : `token ${each.token}`;
+    const stacks = formatStackPattern({ project: each.projectPattern, stack: each.stackPattern });
+    const tag =
+      each.tagName === null ? '' : `  tag ${each.tagName}${each.tagValue === null ? '' : `=${each.tagValue}`}`;
+    say(`${each.id}  ${each.effect} ${namesOf(each.permissions).join(',')}  ${stacks}${tag}  ${subject}`);
+  }
+}
+
+function describeDefaults(permissions: number | null): string {
+  if (permissions === null) return 'all that the role has';
+  return permissions === noPermissions ? 'nothing: grants decide' : `at most ${namesOf(permissions).join(', ')}`;
+}

@@ -1,0 +1,112 @@
+import { type Static, Type } from 'typebox';
+import type { AuditAction } from './audit-actions.ts';
+
+const Text = Type.Union([Type.String(), Type.Null()]);
+
+/** How the actor has signed in: `token` is a personal one. With `lease`, the actor is the owner of the update. */
+const SignIn = Type.Union([
+  Type.Literal('token'),
+  Type.Literal('team-token'),
+  Type.Literal('organization-token'),
+  Type.Literal('service-token'),
+  Type.Literal('lease'),
+  Type.Literal('system-user'),
+  Type.Literal('none'),
+]);
+
+/** Who acts, and from where. Travels with jobs to the worker that commits the change. */
+export const AuditSource = Type.Object({
+  /** `operator`: a command on the server's own command line. */
+  actor: Type.Union([Type.Literal('user'), Type.Literal('operator'), Type.Literal('server')]),
+  userId: Text,
+  login: Text,
+  tokenId: Text,
+  tokenName: Text,
+  signIn: SignIn,
+  role: Text,
+  /** What has granted the role, or permits the call; null: the membership. */
+  grantedBy: Text,
+  address: Text,
+  userAgent: Text,
+  requestId: Text,
+});
+export type AuditSource = Readonly<Static<typeof AuditSource>>;
+
+/** What was done, or refused. */
+export interface AuditEvent {
+  readonly action: AuditAction;
+  /** Name of the organization; null for the server as a whole. */
+  readonly organization: string | null;
+  /** For example the name of a stack. */
+  readonly object: string;
+  /** Default: done. */
+  readonly outcome?: 'done' | 'refused';
+  readonly updateId?: string | null;
+  /** A few values, never a secret. */
+  readonly details?: Readonly<Record<string, unknown>>;
+}
+
+const nobody: AuditSource = {
+  actor: 'server',
+  userId: null,
+  login: null,
+  tokenId: null,
+  tokenName: null,
+  signIn: 'none',
+  role: null,
+  grantedBy: null,
+  address: null,
+  userAgent: null,
+  requestId: null,
+};
+
+/** The server itself, e.g. ending an update whose lease has expired. */
+export const serverSource: AuditSource = nobody;
+
+/** The system user who runs a command on the server's command line. */
+export function operatorSource(login: string): AuditSource {
+  return { ...nobody, actor: 'operator', login, signIn: 'system-user' };
+}
+
+const maxUserAgentChars = 256;
+
+/** The caller of a request. */
+export function requestSource(
+  who: Pick<AuditSource, 'signIn'> & Partial<AuditSource>,
+  request: { readonly address: string; readonly userAgent: string | undefined; readonly id: string },
+): AuditSource {
+  return {
+    ...nobody,
+    actor: 'user',
+    ...who,
+    address: request.address,
+    userAgent: request.userAgent?.slice(0, maxUserAgentChars) ?? null,
+    requestId: request.id,
+  };
+}
+
+const ciNames = ['system', 'build.id', 'build.number', 'build.type', 'build.url', 'pr.number', 'pr.headSHA'];
+const maxCiChars = 300;
+
+/** The CI run in the environment that the CLI sends with an update (pkg/backend/updates.go), as JSON; null if there is none. */
+export function ciRunOf(environment: object): string | null {
+  const values = environment as Readonly<Record<string, unknown>>;
+  const found = ciNames.flatMap((name): [string, string][] => {
+    const value = values[`ci.${name}`];
+    return typeof value === 'string' && value !== '' ? [[name, value.slice(0, maxCiChars).toWellFormed()]] : [];
+  });
+  return found.length === 0 ? null : withoutNul(JSON.stringify(Object.fromEntries(found)));
+}
+
+const maxDetailsChars = 8_192;
+
+/** The details as JSON; replaced by their size if they are too long. */
+export function detailsJson(details: Readonly<Record<string, unknown>>): string {
+  const json = withoutNul(JSON.stringify(details));
+  return json.length <= maxDetailsChars ? json : JSON.stringify({ omittedChars: json.length });
+}
+
+/** Postgres cannot convert an escaped NUL when the text is read as JSON. */
+function withoutNul(json: string): string {
+  return json.replaceAll('\\u0000', '\\ufffd');
+}

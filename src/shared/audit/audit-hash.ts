@@ -1,0 +1,53 @@
+import { createHash } from 'node:crypto';
+
+/** An event as it is hashed: all columns as text, in the order of the table, without its number. */
+export interface HashedEvent {
+  readonly number: number;
+  readonly organizationId: string;
+  readonly columns: readonly (string | null)[];
+}
+
+/** What the hash of a batch covers. */
+export interface HashedBatch {
+  readonly organizationId: string;
+  readonly batch: number;
+  readonly month: string;
+  readonly throughNumber: number;
+  readonly numbers: readonly number[];
+  /** Concatenated hashes of the events, in the order of `numbers`. */
+  readonly eventHashes: Buffer;
+  readonly previousHash: Buffer;
+}
+
+export const hashBytes = 32;
+/** Comes before the first batch of a chain. */
+export const firstHash = Buffer.alloc(hashBytes);
+
+/** SHA-256 of the event without its number, so that an event with another one's number is recognized. */
+export function hashEvent({ columns, organizationId }: HashedEvent): Buffer {
+  return createHash('sha256')
+    .update(JSON.stringify([organizationId, ...columns]))
+    .digest();
+}
+
+/** SHA-256 of the batch and, through the hash of the one before, of all earlier ones. */
+export function hashBatch(batch: HashedBatch): Buffer {
+  const { eventHashes, previousHash, ...rest } = batch;
+  const head = [rest.organizationId, rest.batch, rest.month, rest.throughNumber, rest.numbers];
+  return createHash('sha256').update(JSON.stringify(head)).update(eventHashes).update(previousHash).digest();
+}
+
+/** Where the hash of a batch is in the blob store. The key says it all, so a late put changes nothing. */
+export function headKey(organizationId: string, batch: number, hash: Buffer): string {
+  return `${headPrefix(organizationId)}${String(batch).padStart(12, '0')}-${hash.toString('hex')}`;
+}
+
+export function headPrefix(organizationId: string): string {
+  return `audit/heads/${organizationId}/`;
+}
+
+/** The batch and the hash in a key of `headKey`; null for other keys. */
+export function readHeadKey(key: string): { readonly batch: number; readonly hash: string } | null {
+  const [, batch, hash] = /\/(\d{12})-([0-9a-f]{64})$/.exec(key) ?? [];
+  return batch && hash ? { batch: Number(batch), hash } : null;
+}

@@ -1,0 +1,87 @@
+import { Type } from 'typebox';
+import { type Queryable, type Row, sql } from '../platform/db/sql.ts';
+import { Nullable, Timestamp } from '../platform/schema/standard-schema.ts';
+
+const ListedRow = Type.Object({
+  number: Type.Integer(),
+  occurredAt: Timestamp,
+  /** The time in microseconds since the epoch. Times as `Date` are too coarse to continue a list after. */
+  micros: Type.Integer(),
+  action: Type.String(),
+  outcome: Type.String(),
+  actor: Type.String(),
+  login: Type.String(),
+  tokenId: Nullable(Type.String()),
+  tokenName: Type.String(),
+  signIn: Type.String(),
+  role: Type.String(),
+  grantedBy: Type.String(),
+  address: Type.String(),
+  userAgent: Type.String(),
+  ciRun: Type.String(),
+  object: Type.String(),
+  updateId: Nullable(Type.String()),
+  requestId: Type.String(),
+  details: Type.String(),
+});
+export type ListedEventRow = Row<typeof ListedRow>;
+
+/** A place in the list, which is in order of time, newest first. */
+export interface AuditPlace {
+  readonly micros: number;
+  readonly number: number;
+}
+
+export interface AuditSelection {
+  readonly action: string | null;
+  readonly login: string | null;
+  /** Null: any. */
+  readonly actor: string | null;
+  /** Events up to this time. */
+  readonly until: Date | null;
+  readonly after: AuditPlace | null;
+}
+
+/** Lists events of an organization. */
+export function createAuditListRepository(db: Queryable) {
+  const everything = sql.fragment`true`;
+  const columns = sql.fragment`
+    number, occurred_at as "occurredAt", (extract(epoch from occurred_at) * 1000000)::bigint as micros, action, outcome,
+    actor, login, token_id as "tokenId", token_name as "tokenName", sign_in as "signIn", role, granted_by as "grantedBy",
+    address, user_agent as "userAgent", ci_run as "ciRun", object, update_id as "updateId", request_id as "requestId", details`;
+  return {
+    /** A page in order of time, newest first; each page is a range of one index. */
+    list: (organizationId: string, { action, actor, after, login, until }: AuditSelection, limit: number) =>
+      db.any(sql.rows(ListedRow)`
+        /* audit.list */
+        select ${columns}
+        from audit_events
+        where organization_id = ${organizationId}
+          and ${action === null ? everything : sql.fragment`action = ${action}`}
+          and ${login === null ? everything : sql.fragment`login = ${login}`}
+          and ${actor === null ? everything : sql.fragment`actor = ${actor}`}
+          and ${until === null ? everything : sql.fragment`occurred_at <= ${until.toISOString()}::timestamptz`}
+          and ${
+            after === null
+              ? everything
+              : sql.fragment`(occurred_at, number) <
+                  (timestamptz 'epoch' + ${after.micros}::bigint * interval '1 microsecond', ${after.number}::bigint)`
+          }
+        order by occurred_at desc, number desc limit ${limit}`),
+
+    /** The events of a sealed batch that still exist, in order of their numbers. `month` is its first day. */
+    listBatch: (batch: {
+      readonly organizationId: string;
+      readonly month: string;
+      readonly numbers: readonly number[];
+    }) =>
+      db.any(sql.rows(ListedRow)`
+        /* audit.listBatch */
+        select ${columns}
+        from audit_events
+        where number = any (${sql.array([...batch.numbers], 'int8')}) and organization_id = ${batch.organizationId}
+          and occurred_at >= ${batch.month}::date::timestamp at time zone 'UTC'
+          and occurred_at < (${batch.month}::date + interval '1 month') at time zone 'UTC'
+        order by number`),
+  };
+}

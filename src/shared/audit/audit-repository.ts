@@ -1,0 +1,104 @@
+import { Type } from 'typebox';
+import { type Queryable, sql } from '../platform/db/sql.ts';
+import { type AuditEvent, type AuditSource, detailsJson } from './audit-event.ts';
+
+/** Stands for the server as a whole where events belong to an organization. */
+export const serverId = '00000000-0000-0000-0000-000000000000';
+
+const UpdateIdRow = Type.Object({ updateId: Type.String() });
+const maxNames = 100;
+
+/** Adds to the audit log. */
+export function createAuditRepository(db: Queryable) {
+  const columns = sql.fragment`
+    organization_id, organization, action, outcome, actor, user_id, login, token_id, token_name, sign_in, role, granted_by,
+    address, user_agent, ci_run, object, update_id, request_id, details`;
+  return {
+    /**
+     * Adds an event in the caller's transaction. With a lease, user and token are those of the update, and the role is the one that
+     * the user or the token has now; a token without a user is named as in the calls that it makes. The CI run is that of the update.
+     */
+    insert: (source: AuditSource, event: AuditEvent) => {
+      const { action, organization, object, outcome = 'done', updateId = null, details = {} } = event;
+      const isLease = source.signIn === 'lease';
+      return db.query(sql.nothing`
+        /* audit.insert */
+        insert into audit_events (${columns})
+        select coalesce(o.id, ${serverId}::uuid), coalesce(${organization}::text, ''), ${action}, ${outcome}, ${source.actor},
+          a.id, coalesce(a.login, ${source.login}::text,
+            case t.kind when 'personal' then null when 'team' then 'team:' || e.name || '/' || t.name else t.kind || ':' || t.name end, ''),
+          t.id, coalesce(nullif(t.name, ''), t.description, ${source.tokenName}::text, ''),
+          ${source.signIn}, coalesce(${source.role}::text, m.role, case when ${isLease} then t.role end, ''),
+          coalesce(${source.grantedBy}::text, case when not ${isLease} or t.kind = 'personal' then null
+            when t.kind = 'team' then 'team:' || e.name else 'token' end, ''),
+          coalesce(${source.address}::text, ''), coalesce(${source.userAgent}::text, ''), coalesce(u.ci_run, ''), ${object},
+          u.id, coalesce(${source.requestId}::text, ''), ${detailsJson(details)}
+        from (select 1) as one
+        left join organizations o on o.name = ${organization}::text
+        left join updates u on u.id = ${updateId}::uuid
+        left join users a on a.id = coalesce(${source.userId}::uuid, case when ${isLease} then u.requested_by end)
+        left join api_tokens t on t.id = coalesce(${source.tokenId}::uuid, case when ${isLease} then u.token_id end)
+        left join teams e on e.id = t.team_id
+        left join memberships m on ${isLease} and m.organization_id = o.id and m.user_id = a.id`);
+    },
+
+    /**
+     * Counts a read of secrets for the active update that was created with the same token in one of these stacks. Returns its id, or
+     * null if there is none; the read is then an event of its own. The lock makes a read that is counted visible to the transaction
+     * that ends the update.
+     */
+    countSecretRead: async (
+      source: AuditSource,
+      read: {
+        readonly stackIds: readonly string[];
+        readonly organization: string;
+        readonly object: string;
+        readonly values: number;
+        readonly names: readonly string[];
+      },
+    ): Promise<string | null> => {
+      const row = await db.maybeOne(sql.rows(UpdateIdRow)`
+        /* audit.countSecretRead */
+        with active as materialized (
+          select id, number from updates
+          where token_id = ${source.tokenId}::uuid and requested_by is not distinct from ${source.userId}::uuid and status in ('not started', 'running')
+            and stack_id = any (${sql.array([...read.stackIds], 'uuid')})),
+        reader as (
+          select id from updates
+          where id = (select id from active order by number desc limit 1) and status in ('not started', 'running')
+          for key share)
+        insert into audit_secret_reads as r (update_id, organization, object, source, calls, read_values, names)
+        select id, ${read.organization}, ${read.object}, ${JSON.stringify(source)}, 1, ${read.values},
+          ${sql.array([...read.names], 'text')} from reader
+        on conflict (update_id) do update set calls = r.calls + 1, read_values = r.read_values + excluded.read_values,
+          names = case when excluded.names <@ r.names or cardinality(r.names) >= ${maxNames} then r.names
+            else r.names || excluded.names end
+        returning update_id as "updateId"`);
+      return row?.updateId ?? null;
+    },
+
+    /** Turns what ended updates have read into one event for each. Call in the transaction that ends them. */
+    closeSecretReads: (updates: { readonly updateId: string } | { readonly stackId: string }) => {
+      const chosen =
+        'updateId' in updates
+          ? sql.fragment`r.update_id = ${updates.updateId}::uuid`
+          : sql.fragment`r.update_id in (select id from updates where stack_id = ${updates.stackId}::uuid)`;
+      return db.query(sql.nothing`
+        /* audit.closeSecretReads */
+        with read as (delete from audit_secret_reads r where ${chosen} returning r.*)
+        insert into audit_events (${columns})
+        select coalesce(o.id, ${serverId}::uuid), r.organization, 'secret.decrypt', 'done', s.actor, s.user_id, coalesce(s.login, ''),
+          s.token_id, coalesce(s.token_name, ''), s.sign_in, coalesce(s.role, ''), coalesce(s.granted_by, ''),
+          coalesce(s.address, ''), coalesce(s.user_agent, ''), coalesce(u.ci_run, ''), r.object, r.update_id,
+          coalesce(s.request_id, ''), json_build_object('calls', r.calls, 'values', r.read_values, 'names', r.names)::text
+        from read r
+        cross join lateral (select r.source::json as j) as source
+        cross join lateral (
+          select j ->> 'actor' as actor, (j ->> 'userId')::uuid as user_id, j ->> 'login' as login, (j ->> 'tokenId')::uuid as token_id,
+            j ->> 'tokenName' as token_name, j ->> 'signIn' as sign_in, j ->> 'role' as role, j ->> 'grantedBy' as granted_by,
+            j ->> 'address' as address, j ->> 'userAgent' as user_agent, j ->> 'requestId' as request_id) as s
+        left join organizations o on o.name = r.organization
+        left join updates u on u.id = r.update_id`);
+    },
+  };
+}

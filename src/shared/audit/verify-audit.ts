@@ -1,0 +1,204 @@
+import type { BlobStore } from '../platform/blobs/blob-store.ts';
+import type { Queryable } from '../platform/db/sql.ts';
+import { hashBatch, hashBytes, hashEvent, headPrefix, readHeadKey } from './audit-hash.ts';
+import { serverId } from './audit-repository.ts';
+import { type BatchRow, type ChainRow, createSealRepository, type SealedEventRow } from './seal-repository.ts';
+
+const batchesAtOnce = 50;
+/** More than one pass of the sealing has. */
+const eventsAtOnce = 1_000;
+
+/** What is wrong with the chain of an organization. */
+export interface AuditProblem {
+  readonly organizationId: string;
+  readonly kind: 'changed' | 'missing' | 'reordered' | 'inserted' | 'chain' | 'head';
+  readonly text: string;
+}
+
+export interface AuditVerification {
+  readonly chains: number;
+  readonly events: number;
+  /** Events that are committed and not sealed yet, or dropped by retention, are not counted. */
+  readonly problems: readonly AuditProblem[];
+}
+
+interface Progress {
+  readonly chain: ChainRow;
+  /** The last batch that was checked, and its hash. */
+  batch: number;
+  hash: Buffer;
+}
+
+/**
+ * Reads all sealed events once, in the order in which they were sealed, and compares them with their batches, the batches with each
+ * other, and the chains with the heads in the blob store. May run beside running servers. `organizationId` null: all chains.
+ */
+export async function verifyAudit(
+  { blobs, db }: { readonly blobs: BlobStore; readonly db: Queryable },
+  organizationId: string | null,
+): Promise<AuditVerification> {
+  const verifier = new AuditVerifier(db, organizationId);
+  await verifier.run();
+  await verifier.compareHeads(blobs);
+  return { chains: verifier.chains.size, events: verifier.events, problems: verifier.problems };
+}
+
+class AuditVerifier {
+  readonly problems: AuditProblem[] = [];
+  readonly chains = new Map<string, Progress>();
+  /** Hashes of the batches that were checked, by organization and batch. */
+  readonly #hashes = new Map<string, string>();
+  readonly #seals: ReturnType<typeof createSealRepository>;
+  readonly #only: string | null;
+  events = 0;
+
+  constructor(db: Queryable, only: string | null) {
+    this.#seals = createSealRepository(db);
+    this.#only = only;
+  }
+
+  async run(): Promise<void> {
+    // Chains first: a batch that is sealed afterwards is beyond what they say.
+    for (const chain of await this.#seals.listChains()) {
+      if (!this.#isMeant(chain.organizationId)) continue;
+      this.chains.set(chain.organizationId, { chain, batch: chain.baseBatch, hash: chain.baseHash });
+      this.#hashes.set(hashName(chain.organizationId, chain.baseBatch), chain.baseHash.toString('hex'));
+    }
+    const { droppedBefore, sealedThrough } = await this.#seals.readState();
+    let after = { throughNumber: 0, organizationId: serverId, batch: 0 };
+    let window: BatchRow[] = [];
+    let windowAfter = 0;
+    for (;;) {
+      const page: readonly BatchRow[] = await this.#seals.listBatches(after, batchesAtOnce);
+      for (const batch of page.filter(({ throughNumber }) => throughNumber <= sealedThrough)) {
+        const open = window.at(-1)?.throughNumber;
+        if (open !== undefined && open !== batch.throughNumber) {
+          await this.#compareWindow(window, { after: windowAfter, through: open, since: droppedBefore });
+          windowAfter = open;
+          window = [];
+        }
+        this.#compareBatch(batch);
+        window.push(batch);
+      }
+      const last = page.at(-1);
+      if (!last || page.length < batchesAtOnce) break;
+      after = last;
+    }
+    const open = window.at(-1)?.throughNumber ?? windowAfter;
+    await this.#compareWindow(window, { after: windowAfter, through: open, since: droppedBefore });
+    await this.#compareWindow([], { after: open, through: sealedThrough, since: droppedBefore });
+    for (const [id, { batch, chain }] of this.chains)
+      if (batch < chain.batch) this.#report(id, 'chain', `batches ${batch + 1} to ${chain.batch} are missing`);
+  }
+
+  /** Compares a batch with its own hash and with the batch before. */
+  #compareBatch(row: BatchRow): void {
+    const { batch, hash, organizationId, previousHash } = row;
+    if (!this.#isMeant(organizationId)) return;
+    const progress = this.chains.get(organizationId);
+    if (!progress) {
+      this.#report(organizationId, 'chain', `batch ${batch} belongs to no chain`);
+      return;
+    }
+    if (batch !== progress.batch + 1)
+      this.#report(organizationId, 'chain', `batch ${batch} comes after batch ${progress.batch}`);
+    else if (!previousHash.equals(progress.hash))
+      this.#report(organizationId, 'chain', `batch ${batch} does not continue batch ${progress.batch}`);
+    if (!hash.equals(hashBatch(row))) this.#report(organizationId, 'chain', `batch ${batch} was changed`);
+    if (batch === progress.chain.batch && !hash.equals(progress.chain.hash))
+      this.#report(organizationId, 'chain', `batch ${batch} is not the one at which the chain ends`);
+    progress.batch = batch;
+    progress.hash = hash;
+    this.#hashes.set(hashName(organizationId, batch), hash.toString('hex'));
+  }
+
+  /** Compares the events of one pass of the sealing with its batches. */
+  async #compareWindow(
+    batches: readonly BatchRow[],
+    range: { readonly after: number; readonly through: number; readonly since: string },
+  ): Promise<void> {
+    if (range.through <= range.after) return;
+    const expected = new Map<
+      number,
+      { readonly organizationId: string; readonly hash: string; readonly batch: number }
+    >();
+    for (const { batch, eventHashes, month, numbers, organizationId } of batches) {
+      if (!this.#isMeant(organizationId) || month < range.since) continue;
+      for (const [at, number] of numbers.entries()) {
+        const hash = eventHashes.subarray(at * hashBytes, (at + 1) * hashBytes).toString('hex');
+        expected.set(number, { organizationId, hash, batch });
+      }
+    }
+    const numberByHash = new Map([...expected].map(([number, { hash }]) => [hash, number]));
+    const found = new Set<number>();
+    let { after } = range;
+    for (;;) {
+      const events: readonly SealedEventRow[] = await this.#seals.listEvents({ ...range, after }, eventsAtOnce);
+      for (const event of events) {
+        const sealed = expected.get(event.number);
+        const { organizationId } = sealed ?? event;
+        if (!this.#isMeant(organizationId)) continue;
+        this.events++;
+        const name = `event ${event.number} (${event.action}, ${event.columns[0]})`;
+        const hash = hashEvent(event).toString('hex');
+        const other = numberByHash.get(hash);
+        if (!sealed || found.has(event.number))
+          this.#report(organizationId, 'inserted', `${name} was inserted: it is in no batch`);
+        else if (hash !== sealed.hash && other !== undefined)
+          this.#report(organizationId, 'reordered', `${name} was reordered: it was sealed as event ${other}`);
+        else if (hash !== sealed.hash)
+          this.#report(organizationId, 'changed', `${name} was changed after it was sealed in batch ${sealed.batch}`);
+        found.add(event.number);
+      }
+      const last = events.at(-1);
+      if (!last || events.length < eventsAtOnce) break;
+      after = last.number;
+    }
+    for (const [number, { batch, organizationId }] of expected)
+      if (!found.has(number)) this.#report(organizationId, 'missing', `event ${number} of batch ${batch} is missing`);
+  }
+
+  /** Compares the chains with what the blob store says about them. */
+  async compareHeads(blobs: BlobStore): Promise<void> {
+    for (const [id, { batch: last, chain }] of this.chains) {
+      let newest = 0;
+      for await (const { batch, hash } of listHeads(blobs, id)) {
+        newest = Math.max(newest, batch);
+        const own = this.#hashes.get(hashName(id, batch));
+        if (batch >= chain.baseBatch && own !== undefined && own !== hash)
+          this.#report(id, 'head', `the blob store has another hash of batch ${batch}`);
+      }
+      if (newest <= last) continue;
+      // Read again: a head is stored after its batch, which may have been sealed meanwhile.
+      const end = (await this.#seals.findChain(id))?.batch ?? 0;
+      if (newest > end)
+        this.#report(id, 'head', `the chain ends at batch ${end}, but the blob store has the hash of batch ${newest}`);
+    }
+  }
+
+  #isMeant(organizationId: string): boolean {
+    return this.#only === null || this.#only === organizationId;
+  }
+
+  #report(organizationId: string, kind: AuditProblem['kind'], text: string): void {
+    this.problems.push({ organizationId, kind, text });
+  }
+}
+
+/** The heads of a chain in the blob store. */
+export async function* listHeads(
+  blobs: BlobStore,
+  organizationId: string,
+): AsyncGenerator<{ readonly key: string; readonly batch: number; readonly hash: string }> {
+  let after: string | undefined;
+  do {
+    const page = await blobs.list(headPrefix(organizationId), after);
+    for (const { key } of page.blobs) {
+      const head = readHeadKey(key);
+      if (head) yield { key, ...head };
+    }
+    after = page.next ?? undefined;
+  } while (after !== undefined);
+}
+
+const hashName = (organizationId: string, batch: number): string => `${organizationId} ${batch}`;

@@ -1,0 +1,93 @@
+import { type Static, Type } from 'typebox';
+import { Nullable } from '../platform/schema/standard-schema.ts';
+import type { Tags } from '../stacks/tags.ts';
+import { allPermissions, noPermissions, type PermissionSet, usable } from './permissions.ts';
+
+const Text = Nullable(Type.String());
+
+/** Allows or denies permissions on the stacks that have the given names and tag. Null matches everything. */
+const GrantFacts = Type.Object({
+  deny: Type.Boolean(),
+  /** Given to the token itself, not to its owner. */
+  token: Type.Boolean(),
+  permissions: Type.Integer(),
+  project: Text,
+  stack: Text,
+  tagName: Text,
+  /** Null: any value. */
+  tagValue: Text,
+});
+export type GrantFacts = Static<typeof GrantFacts>;
+
+const ScopeFacts = Type.Object({ permissions: Type.Integer(), project: Text, stack: Text });
+
+/** All that decides about the holder of a token in one organization. The function token_facts in the database collects it. */
+export const SubjectFacts = Type.Object({
+  /** From the role. */
+  base: Type.Integer(),
+  grants: Type.Array(GrantFacts),
+  /** Limits of the token; null if it has none. */
+  scopes: Nullable(Type.Array(ScopeFacts)),
+});
+export type SubjectFacts = Static<typeof SubjectFacts>;
+
+export interface StackFacts {
+  readonly project: string;
+  readonly stack: string;
+  readonly tags: Tags;
+}
+
+/**
+ * What the holder of a token may do with a stack: what the role and the grants of the owner allow, less what any grant denies, and no
+ * more than the token's own scopes and grants give. The function effective_permissions in the database is the same rule, for lists.
+ */
+export function decide(subject: SubjectFacts, stack: StackFacts): PermissionSet {
+  const matching = subject.grants.filter((grant) => namesMatch(grant, stack) && tagMatches(grant, stack.tags));
+  const sum = (grants: readonly { readonly permissions: PermissionSet }[]): PermissionSet =>
+    grants.reduce((set, { permissions }) => set | permissions, noPermissions);
+  const ofOwner = subject.base | sum(matching.filter(({ deny, token }) => !deny && !token));
+  const denied = sum(matching.filter(({ deny }) => deny));
+  const ofToken =
+    subject.scopes === null
+      ? allPermissions
+      : sum(subject.scopes.filter((scope) => namesMatch(scope, stack))) |
+        sum(matching.filter(({ deny, token }) => !deny && token));
+  return usable(ofOwner & ofToken & ~denied);
+}
+
+function namesMatch(
+  pattern: { project: string | null; stack: string | null },
+  { project, stack }: StackFacts,
+): boolean {
+  return nameMatches(pattern.project, project) && nameMatches(pattern.stack, stack);
+}
+
+function tagMatches({ tagName, tagValue }: GrantFacts, tags: Tags): boolean {
+  if (tagName === null) return true;
+  return Object.hasOwn(tags, tagName) && (tagValue === null || tags[tagName] === tagValue);
+}
+
+/** Whether the name has the pattern, in which `*` stands for any characters. Takes time proportional to both lengths at most. */
+export function nameMatches(pattern: string | null, name: string): boolean {
+  if (pattern === null) return true;
+  let at = 0;
+  let place = 0;
+  let star = -1;
+  let starPlace = 0;
+  while (place < name.length) {
+    if (at < pattern.length && pattern[at] === '*') {
+      star = at++;
+      starPlace = place;
+    } else if (at < pattern.length && pattern[at] === name[place]) {
+      at++;
+      place++;
+    } else if (star >= 0) {
+      at = star + 1;
+      place = ++starPlace;
+    } else {
+      return false;
+    }
+  }
+  while (pattern[at] === '*') at++;
+  return at === pattern.length;
+}

@@ -1,0 +1,161 @@
+import { Type } from 'typebox';
+import { type Queryable, type Row, sql } from '../platform/db/sql.ts';
+import { Nullable, Timestamp } from '../platform/schema/standard-schema.ts';
+import { Role } from './roles.ts';
+import { TokenKind } from './token-kinds.ts';
+import { TokenScope } from './token-scopes.ts';
+
+const TokenRow = Type.Object({
+  id: Type.String(),
+  kind: TokenKind,
+  name: Nullable(Type.String()),
+  description: Type.String(),
+  /** Login of the owner, or name of the team; null for tokens of the organization. */
+  owner: Nullable(Type.String()),
+  role: Nullable(Role),
+  scopes: Nullable(Type.Array(TokenScope)),
+  createdAt: Timestamp,
+  createdBy: Nullable(Type.String()),
+  expiresAt: Nullable(Timestamp),
+  lastUsedAt: Nullable(Timestamp),
+  /** Until when the secret before the last rotation is valid. */
+  previousUntil: Nullable(Timestamp),
+});
+export type TokenRow = Row<typeof TokenRow>;
+
+const AffectedRow = Type.Object({
+  id: Type.String(),
+  kind: TokenKind,
+  name: Nullable(Type.String()),
+  owner: Nullable(Type.String()),
+  description: Type.String(),
+  expiresAt: Nullable(Timestamp),
+  newExpiresAt: Timestamp,
+  ends: Type.Boolean(),
+});
+
+/** To whom a token belongs. */
+export type TokenOwner =
+  | { readonly kind: 'personal'; readonly userId: string }
+  | { readonly kind: 'team'; readonly organizationId: string; readonly teamId: string }
+  | { readonly kind: 'organization'; readonly organizationId: string; readonly role: Role }
+  | { readonly kind: 'service'; readonly organizationId: string };
+
+/** Tokens as far as a list or a change may reach. */
+export type TokenReach =
+  | { readonly userId: string }
+  | { readonly teamId: string }
+  | { readonly organizationId: string };
+
+export interface NewToken {
+  readonly owner: TokenOwner;
+  readonly hash: Buffer;
+  readonly name: string | null;
+  readonly description: string;
+  readonly scopes: readonly TokenScope[] | null;
+  readonly expiresAt: Date | null;
+  /** Null for an operator. */
+  readonly createdBy: string | null;
+}
+
+const InsertedRow = Type.Object({ id: Type.String(), expiresAt: Nullable(Timestamp) });
+const RotatedRow = Type.Object({
+  id: Type.String(),
+  expiresAt: Nullable(Timestamp),
+  previousUntil: Nullable(Timestamp),
+});
+
+/** Tokens of all kinds: making, listing, revoking and rotating them, and how long they may live. */
+export function createTokenRepository(db: Queryable) {
+  const within = (reach: TokenReach) =>
+    'userId' in reach
+      ? sql.fragment`t.kind = 'personal' and t.user_id = ${reach.userId}`
+      : 'teamId' in reach
+        ? sql.fragment`t.kind = 'team' and t.team_id = ${reach.teamId}`
+        : sql.fragment`t.kind in ('organization', 'service') and t.organization_id = ${reach.organizationId}`;
+  const isValid = sql.fragment`t.revoked_at is null and (t.expires_at is null or t.expires_at > now())`;
+  return {
+    /**
+     * Returns the id and when the token expires, which the policies of organizations may have made earlier. Violates a constraint whose
+     * name ends in `_name` if the owner has had a token of that name.
+     */
+    insert: ({ owner, ...token }: NewToken) =>
+      db.one(sql.rows(InsertedRow)`
+        /* tokens.insert */
+        insert into api_tokens (kind, user_id, organization_id, team_id, role, token_hash, name, description, scopes, expires_at, created_by)
+        values (${owner.kind}, ${owner.kind === 'personal' ? owner.userId : null},
+                ${owner.kind === 'personal' ? null : owner.organizationId}, ${owner.kind === 'team' ? owner.teamId : null},
+                ${owner.kind === 'organization' ? owner.role : null}, ${sql.binary(token.hash)}, ${token.name}, ${token.description},
+                ${token.scopes === null ? null : JSON.stringify(token.scopes)}::jsonb,
+                ${token.expiresAt?.toISOString() ?? null}::timestamptz, ${token.createdBy})
+        returning id, expires_at as "expiresAt"`),
+
+    /** Valid tokens, oldest first. */
+    list: (reach: TokenReach) =>
+      db.any(sql.rows(TokenRow)`
+        /* tokens.list */
+        select t.id, t.kind, t.name, t.description, coalesce(u.login, e.name) as owner, t.role, t.scopes, t.created_at as "createdAt",
+               c.login as "createdBy", t.expires_at as "expiresAt", t.last_used_at as "lastUsedAt",
+               case when t.previous_until > now() then t.previous_until end as "previousUntil"
+        from api_tokens t left join users u on u.id = t.user_id left join teams e on e.id = t.team_id
+        left join users c on c.id = t.created_by
+        where ${within(reach)} and ${isValid} order by t.created_at, t.id`),
+
+    /** Returns whether there was such a valid token. */
+    revoke: async (id: string, reach: TokenReach): Promise<boolean> => {
+      const result = await db.query(sql.nothing`
+        /* tokens.revoke */ update api_tokens t set revoked_at = now() where t.id = ${id} and ${within(reach)} and ${isValid}`);
+      return result.rowCount > 0;
+    },
+
+    /**
+     * Replaces the secret of a valid token, and begins its life anew. The secret before stays valid for `overlapSeconds`; with 0, leases
+     * that were started with the token end as well. Returns null if there is no such token.
+     */
+    rotate: async (
+      id: string,
+      hash: Buffer,
+      { reach, overlapSeconds }: { readonly reach: TokenReach | null; readonly overlapSeconds: number },
+    ) => {
+      const row = await db.maybeOne(sql.rows(RotatedRow)`
+        /* tokens.rotate */
+        update api_tokens t set previous_hash = t.token_hash, previous_until = now() + make_interval(secs => ${overlapSeconds}),
+          token_hash = ${sql.binary(hash)}, is_sealed = false, rotated_at = now(),
+          expires_at = now() + (t.expires_at - coalesce(t.rotated_at, t.created_at))
+        where t.id = ${id} and ${reach === null ? sql.fragment`true` : within(reach)} and ${isValid} and t.listed_in is null
+        returning t.id, t.expires_at as "expiresAt", t.previous_until as "previousUntil"`);
+      if (row && overlapSeconds === 0)
+        await db.query(
+          sql.nothing`/* tokens.endLeases */ select end_leases(array[${id}::uuid], null, 'token-revoked')`,
+        );
+      return row;
+    },
+
+    findMaxSeconds: async (organizationId: string): Promise<number | null> => {
+      const row = await db.one(sql.rows(Type.Object({ seconds: Nullable(Type.Integer()) }))`
+        /* tokens.findMaxSeconds */
+        select max_token_seconds as seconds from organization_access where organization_id = ${organizationId}`);
+      return row.seconds;
+    },
+
+    /** Tokens whose life a policy of `seconds` would shorten: those that it would end first. */
+    listAffected: (organizationId: string, seconds: number) =>
+      db.any(sql.rows(AffectedRow)`
+        /* tokens.listAffected */
+        select t.id, t.kind, t.name, coalesce(u.login, e.name) as owner, t.description, t.expires_at as "expiresAt",
+               n.at as "newExpiresAt", n.at <= now() as ends
+        from api_tokens t left join users u on u.id = t.user_id left join teams e on e.id = t.team_id
+        cross join lateral (select coalesce(t.rotated_at, t.created_at) + make_interval(secs => ${seconds}) as at) n
+        where ${isValid} and t.listed_in is null and (t.expires_at is null or t.expires_at > n.at)
+          and (t.organization_id = ${organizationId}
+            or t.user_id in (select user_id from memberships where organization_id = ${organizationId}))
+        order by n.at, t.id`),
+
+    /** Null: no limit. Shortens the life of tokens that are there, and of those that will be made. */
+    setMaxSeconds: (organizationId: string, seconds: number | null) =>
+      db.query(sql.nothing`
+        /* tokens.setMaxSeconds */
+        update organization_access set max_token_seconds = ${seconds}::bigint where organization_id = ${organizationId}`),
+  };
+}
+export type TokenRepository = ReturnType<typeof createTokenRepository>;

@@ -1,0 +1,44 @@
+import { type Static, Type } from 'typebox';
+import { InvalidRequestError } from '../platform/errors/errors.ts';
+import { Nullable } from '../platform/schema/standard-schema.ts';
+import { isOrganizationName } from '../stacks/names.ts';
+import { formatStackPattern, parsePermissions, parseStackPattern } from './grants.ts';
+import { allowedBy, namesOf } from './permissions.ts';
+
+/** What a token may do with which stacks, at most. Null stands for all. */
+export const TokenScope = Type.Object({
+  organization: Nullable(Type.String()),
+  project: Nullable(Type.String()),
+  stack: Nullable(Type.String()),
+  permissions: Type.Integer(),
+});
+export type TokenScope = Static<typeof TokenScope>;
+
+const maxScopes = 50;
+
+/** A scope as it is written: names of permissions, and `project/stack` or `organization/project/stack`, with `*`. */
+export interface WrittenScope {
+  readonly permissions: readonly string[];
+  readonly stacks: string;
+}
+
+/** Throws InvalidRequestError. */
+export function parseScopes(scopes: readonly WrittenScope[]): TokenScope[] {
+  if (scopes.length > maxScopes) throw new InvalidRequestError(`A token can have at most ${maxScopes} scopes`);
+  return scopes.map(({ permissions, stacks }) => {
+    const parts = stacks.split('/');
+    const organization = parts.length === 3 ? (parts.shift() as string) : '*';
+    if (organization !== '*' && !isOrganizationName(organization))
+      throw new InvalidRequestError(`${JSON.stringify(organization.slice(0, 60))} is not a valid organization name`);
+    return {
+      organization: organization === '*' ? null : organization,
+      ...parseStackPattern(parts.join('/')),
+      permissions: allowedBy(parsePermissions(permissions)),
+    };
+  });
+}
+
+export function writeScope({ organization, permissions, ...pattern }: TokenScope): WrittenScope {
+  const place = formatStackPattern(pattern);
+  return { permissions: namesOf(permissions), stacks: organization === null ? place : `${organization}/${place}` };
+}

@@ -1,0 +1,32 @@
+import { Type } from 'typebox';
+
+const Role = Type.Union([Type.Literal('viewer'), Type.Literal('member'), Type.Literal('admin')]);
+
+export const MembersQuery = Type.Object({
+  /** `frontend` or `backend` of the vendor's service: the same here. */
+  type: Type.Optional(Type.String()),
+  continuationToken: Type.Optional(Type.String()),
+});
+
+/** As the CLI reads it (sdk/go/common/apitype). */
+export const MembersResponse = Type.Object({
+  members: Type.Array(
+    Type.Object({
+      role: Role,
+      user: Type.Object({
+        name: Type.String(),
+        githubLogin: Type.String(),
+        avatarUrl: Type.String(),
+        email: Type.String(),
+      }),
+      created: Type.String(),
+      knownToPulumi: Type.Boolean(),
+      virtualAdmin: Type.Boolean(),
+      fgaRole: Type.Object({ id: Type.String(), name: Type.String() }),
+    }),
+  ),
+  continuationToken: Type.Optional(Type.String()),
+});
+
+export const MemberParams = Type.Object({ organization: Type.String(), login: Type.String() });
+export const ChangeMemberRequest = Type.Object({ role: Role });

@@ -1,0 +1,179 @@
+import { beforeAll, describe, expect, test } from '@jest/globals';
+import {
+  allowedBy,
+  deniedBy,
+  type Grantable,
+  grantable,
+  hasPermission,
+  noPermissions,
+  type PermissionSet,
+} from '../../src/shared/identity/permissions.ts';
+import { rolePermissions } from '../../src/shared/identity/roles.ts';
+import { grant, person, team } from '../support/grants.ts';
+import { bodySamples, listRoutes } from '../support/routes.ts';
+import { createStack, ok, startUpdate, type TestStack } from '../support/state.ts';
+import { testApp } from '../support/test-app.ts';
+
+const S = '/api/stacks/:organization/:project/:stack';
+const U = `${S}/:kind(^(?:update|preview|refresh|destroy)$)/:updateId`;
+
+/** What each route needs. The first test fails for a route of a stack that is missing here. */
+const needed: Record<string, Grantable> = {
+  [`GET ${S}`]: 'read',
+  [`DELETE ${S}`]: 'admin',
+  [`POST ${S}/rename`]: 'write',
+  [`PATCH ${S}/tags`]: 'write',
+  [`GET ${S}/policypacks`]: 'read',
+  [`GET ${S}/export`]: 'read',
+  [`GET ${S}/export/:stackVersion`]: 'read',
+  [`POST ${S}/import`]: 'write',
+  [`POST ${S}/encrypt`]: 'preview',
+  [`POST ${S}/decrypt`]: 'decrypt',
+  [`POST ${S}/batch-encrypt`]: 'preview',
+  [`POST ${S}/batch-decrypt`]: 'decrypt',
+  [`POST ${S}/decrypt/log-decryption`]: 'decrypt',
+  [`POST ${S}/decrypt/log-batch-decryption`]: 'decrypt',
+  [`POST ${S}/update`]: 'write',
+  [`POST ${S}/preview`]: 'preview',
+  [`POST ${S}/refresh`]: 'write',
+  [`POST ${S}/destroy`]: 'write',
+  [`GET ${S}/updates`]: 'read',
+  [`GET ${S}/updates/latest`]: 'read',
+  [`GET ${S}/updates/latest/previews`]: 'read',
+  // Of an update that is no preview.
+  [`POST ${U}`]: 'write',
+  [`GET ${U}`]: 'read',
+  [`GET ${U}/events`]: 'read',
+  [`POST ${U}/cancel`]: 'write',
+};
+const byLease = /\/(complete|renew_lease|checkpoint\w*|journalentries|events\/batch)$/;
+
+const app = testApp();
+let stack: TestStack;
+let updateId: string;
+let elsewhere: TestStack;
+
+/** Somebody, and what they may do with the stack. */
+interface Subject {
+  readonly auth: string;
+  readonly held: PermissionSet;
+}
+const subjects: Record<string, Subject> = {};
+
+beforeAll(async () => {
+  stack = await createStack(app);
+  elsewhere = await createStack(app);
+  const { organization } = stack;
+  // The new name of a rename, too.
+  const at = { stacks: `${stack.project}/*` };
+  for (const role of ['viewer', 'member', 'admin'] as const)
+    subjects[`role ${role}`] = { auth: (await person(app, organization, role)).auth, held: rolePermissions[role] };
+  for (const name of grantable) {
+    const denied = await person(app, organization, 'admin');
+    await grant(app, denied.organizationId, { userId: denied.userId }, 'deny', [name], at);
+    subjects[`admin without ${name}`] = { auth: denied.auth, held: rolePermissions.admin & ~deniedBy([name]) };
+  }
+  const other = await person(app, organization, 'viewer');
+  await grant(app, other.organizationId, { userId: other.userId }, 'allow', ['admin'], { stacks: 'other/*' });
+  subjects['viewer with grants on other stacks'] = { auth: other.auth, held: rolePermissions.viewer };
+  const blue = await team(app, other.organizationId, 'blue', []);
+  await grant(app, other.organizationId, { teamId: blue }, 'allow', ['write'], at);
+  const tokens = `/api/orgs/${organization}/tokens`;
+  const make = async (path: string, body: object) => {
+    const { json } = await ok(app.call('POST', path, { auth: stack.auth, body }));
+    return { auth: `token ${json.tokenValue}`, id: json.id as string };
+  };
+  for (const name of grantable) {
+    const { auth } = await make('/api/user/tokens', { scopes: [{ permissions: [name], stacks: '*/*' }] });
+    subjects[`admin's token for ${name}`] = { auth, held: allowedBy([name]) };
+    const service = await make(tokens, { name: `s-${name}`, service: true });
+    await grant(app, other.organizationId, { tokenId: service.id }, 'allow', [name], at);
+    subjects[`service with ${name}`] = { auth: service.auth, held: allowedBy([name]) };
+  }
+  subjects['service without anything'] = { ...(await make(tokens, { name: 's', service: true })), held: noPermissions };
+  subjects['organization'] = { ...(await make(tokens, { name: 'o' })), held: rolePermissions.member };
+  subjects['organization as admin'] = {
+    ...(await make(tokens, { name: 'a', admin: true })),
+    held: rolePermissions.admin,
+  };
+  subjects['team'] = {
+    ...(await make(`/api/orgs/${organization}/teams/blue/tokens`, { name: 't' })),
+    held: allowedBy(['write']),
+  };
+  updateId = (await startUpdate(app, stack)).id;
+});
+
+function request(route: string, auth: string, place: TestStack, ids: { readonly update?: string } = {}) {
+  const [method, pattern] = route.split(' ') as [string, string];
+  const url = pattern
+    .replace(/:kind\(.*\)\//, 'update/')
+    .replace(':organization', place.organization)
+    .replace(':project', place.project)
+    .replace(':stackVersion', '999')
+    .replace(':stack', place.stack)
+    .replace(':updateId', ids.update ?? updateId);
+  const hasBody = method !== 'GET' && method !== 'DELETE';
+  return app.call(method, url, {
+    auth,
+    ...(hasBody ? { body: bodySamples[pattern.split('/').at(-1) ?? ''] ?? {} } : {}),
+  });
+}
+
+test('every route of a stack is in the table', () => {
+  const routes = listRoutes(app.app).filter(
+    (route) => route.includes('/:stack') && !route.startsWith('HEAD') && !byLease.test(route),
+  );
+  expect(routes.sort()).toEqual(Object.keys(needed).sort());
+});
+
+describe.each(Object.keys(needed))('%s', (route) => {
+  const permission = needed[route] as Grantable;
+
+  test(`needs ${permission}, whoever calls`, async () => {
+    const wrong: object[] = [];
+    for (const [name, { auth, held }] of Object.entries(subjects)) {
+      const may = hasPermission(held, permission);
+      // The running update makes sure that permitted changes are refused later; it must not be cancelled.
+      const ids = may && route.endsWith('/cancel') ? { update: '00000000-0000-4000-8000-000000000000' } : {};
+      const { status, text } = await request(route, auth, stack, ids);
+      const isRight = may
+        ? ![401, 403].includes(status) && !/stack .*not found/i.test(text)
+        : status === (hasPermission(held, 'read') ? 403 : 404);
+      if (!isRight) wrong.push({ name, may, status, text });
+    }
+    expect(wrong).toEqual([]);
+  });
+
+  test('finds nothing in another organization', async () => {
+    for (const { auth } of Object.values(subjects)) expect((await request(route, auth, elsewhere)).status).toBe(404);
+  });
+});
+
+test('organizations are managed by their admins only, with tokens that have no scopes', async () => {
+  const read = ['GET /members', 'GET /policypacks', 'GET /policygroups', 'GET /policygroups/default-policy-group'];
+  const managed = [
+    'GET /auditlogs',
+    'GET /auditlogs/export',
+    'GET /tokens',
+    'PATCH /members/nobody',
+    'DELETE /members/nobody',
+    'POST /tokens',
+  ];
+  const policies = ['POST /policypacks', 'DELETE /policypacks/none', 'POST /policygroups', 'DELETE /policygroups/none'];
+  for (const [name, { auth }] of Object.entries(subjects)) {
+    const isAdmin = /^(role admin|admin without .*|organization as admin)$/.test(name);
+    for (const route of [...read, ...managed, ...policies]) {
+      const [method, path] = route.split(' ') as [string, string];
+      const body = method === 'PATCH' ? { role: 'viewer' } : policies.includes(route) ? { name: '/' } : {};
+      const call = (organization: string) =>
+        app.call(method, `/api/orgs/${organization}${path}`, {
+          auth,
+          ...(method === 'PATCH' || method === 'POST' ? { body } : {}),
+        });
+      const allowed = isAdmin || read.includes(route);
+      const { status } = await call(stack.organization);
+      expect({ name, route, refused: status === 403 }).toEqual({ name, route, refused: !allowed });
+      expect((await call(elsewhere.organization)).status).toBe(404);
+    }
+  }
+});

@@ -1,0 +1,326 @@
+import { beforeEach, describe, expect, test } from '@jest/globals';
+import pg from 'pg';
+import { operatorSource } from '../../src/shared/audit/audit-event.ts';
+import { createAuditRepository } from '../../src/shared/audit/audit-repository.ts';
+import { verifyAudit } from '../../src/shared/audit/verify-audit.ts';
+import { exportAudit, exportKey } from '../../src/workers/maintenance/export-audit.ts';
+import { addAuditPartitions, dropOldAudit } from '../../src/workers/maintenance/keep-audit.ts';
+import { sealAudit, storeAuditHeads } from '../../src/workers/maintenance/seal-audit.ts';
+import { runAdminCommand } from '../support/admin.ts';
+import { query } from '../support/database.ts';
+import { testApp } from '../support/test-app.ts';
+
+const app = testApp();
+let organization: string;
+let organizationId: string;
+let round = 0;
+
+beforeEach(async () => {
+  organization = `audited${++round}`;
+  organizationId = (await app.context.identity.ensureOrganization(organization)).id;
+});
+
+async function add(object: string, name: string | null = organization): Promise<void> {
+  await createAuditRepository(app.context.db).insert(operatorSource('somebody'), {
+    action: 'stack.tags',
+    organization: name,
+    object,
+    details: { note: object },
+  });
+}
+
+async function seal(): Promise<void> {
+  expect(await sealAudit(app.context)).toBe(true);
+}
+
+const problems = async () => (await verifyAudit(app.context, organizationId)).problems;
+const numberOf = async (object: string): Promise<string> => {
+  const rows = await query<{ number: string }>(
+    app,
+    'select number from audit_events where organization = $1 and object = $2',
+    [organization, object],
+  );
+  return rows[0]?.number ?? '';
+};
+const batchesOf = () =>
+  query<{ batch: string; numbers: string[] }>(
+    app,
+    'select batch, numbers from audit_batches where organization_id = $1 order by batch',
+    [organizationId],
+  );
+
+describe('sealing', () => {
+  test('puts every event into one batch, and what is intact has no problems', async () => {
+    for (const object of ['a', 'b', 'c']) await add(object);
+    await add('other', null);
+    await seal();
+    await add('d');
+    await seal();
+    await seal();
+    expect((await batchesOf()).map(({ numbers }) => numbers.length)).toEqual([3, 1]);
+    expect(await verifyAudit(app.context, organizationId)).toEqual({ chains: 1, events: 4, problems: [] });
+    const all = await verifyAudit(app.context, null);
+    expect(all.problems).toEqual([]);
+    expect(all.events).toBeGreaterThanOrEqual(5);
+  });
+
+  test('waits for transactions that may still add an event before those that are committed', async () => {
+    const slow = new pg.Client({ connectionString: app.database.url });
+    await slow.connect();
+    try {
+      await slow.query('begin');
+      await slow.query(
+        `insert into audit_events (organization_id, organization, action, outcome, actor, login, token_name, sign_in, role, granted_by,
+           address, user_agent, ci_run, object, request_id, details)
+         values ($1, $2, 'stack.tags', 'done', 'server', '', '', '', '', '', '', '', '', 'slow', '', '{}')`,
+        [organizationId, organization],
+      );
+      await add('fast');
+      expect(await sealAudit(app.context)).toBe(false);
+      expect(await batchesOf()).toEqual([]);
+      const metrics = (await app.call('GET', '/metrics', { accept: null })).text;
+      expect(metrics).toMatch(/^holdfast_audit_waiting_seconds\{step="seal"\} (?!0$)\d/m);
+      await slow.query('commit');
+      await seal();
+      expect(await batchesOf()).toMatchObject([{ numbers: [await numberOf('slow'), await numberOf('fast')] }]);
+    } finally {
+      await slow.end();
+    }
+  });
+
+  test('misses nothing while many transactions of different length add events and replicas seal', async () => {
+    const stop = new AbortController();
+    const sealing = [1, 2].map(async () => {
+      while (!stop.signal.aborted) await sealAudit(app.context);
+    });
+    const writers = Array.from({ length: 4 }, async (_, writer) => {
+      const client = new pg.Client({ connectionString: app.database.url });
+      await client.connect();
+      try {
+        for (let turn = 0; turn < 12; turn++) {
+          await client.query('begin');
+          if (writer % 2) await client.query('select pg_current_xact_id()');
+          for (let event = 0; event < 1 + (turn % 3); event++)
+            await client.query(
+              `insert into audit_events (organization_id, organization, action, outcome, actor, login, token_name, sign_in, role,
+                 granted_by, address, user_agent, ci_run, object, request_id, details)
+               values ($1, $2, 'stack.tags', 'done', 'server', '', '', '', '', '', '', '', '', $3, '', '{}')`,
+              [organizationId, organization, `${writer}-${turn}-${event}`],
+            );
+          await client.query('select pg_sleep($1)', [((writer * 7 + turn * 3) % 5) / 100]);
+          await client.query(turn % 4 === 3 ? 'rollback' : 'commit');
+        }
+      } finally {
+        await client.end();
+      }
+    });
+    await Promise.all(writers);
+    stop.abort();
+    await Promise.all(sealing);
+    await seal();
+    const sealed = (await batchesOf()).flatMap(({ numbers }) => numbers);
+    const events = await query<{ number: string }>(
+      app,
+      'select number from audit_events where organization_id = $1 order by number',
+      [organizationId],
+    );
+    expect(sealed).toEqual(events.map(({ number }) => number));
+    expect(sealed.length).toBeGreaterThan(50);
+    expect(await problems()).toEqual([]);
+  });
+
+  test('goes on when the database was restored into a server with lower transaction ids', async () => {
+    await add('before');
+    await seal();
+    await query(app, `update audit_sealing set horizon_through = horizon_through + 1, horizon_xid = '99999999999'`);
+    await add('after');
+    await seal();
+    expect(await problems()).toEqual([]);
+    expect((await batchesOf()).length).toBe(2);
+  });
+
+  test.each(['audit_batches', 'audit_chains', 'audit_sealing'])(
+    'that fails when it writes %s changes nothing, and the next run does it',
+    async (table) => {
+      for (const object of ['a', 'b']) await add(object);
+      const event = table === 'audit_batches' ? 'insert' : 'update';
+      const when = table === 'audit_sealing' ? 'when (old.sealed_through <> new.sealed_through)' : '';
+      await query(
+        app,
+        `create function fail() returns trigger language plpgsql as $$ begin raise exception 'killed'; end $$`,
+      );
+      await query(app, `create trigger fail before ${event} on ${table} for each row ${when} execute function fail()`);
+      await expect(sealAudit(app.context)).rejects.toThrow();
+      expect(await batchesOf()).toEqual([]);
+      await query(app, 'drop function fail cascade');
+      await seal();
+      expect((await batchesOf()).map(({ numbers }) => numbers.length)).toEqual([2]);
+      expect(await problems()).toEqual([]);
+    },
+  );
+
+  test('stores the head of each chain, again if it was killed before it noted that', async () => {
+    await add('a');
+    await seal();
+    expect(await storeAuditHeads(app.context)).toBeGreaterThan(0);
+    await query(app, 'update audit_chains set stored_batch = 0 where organization_id = $1', [organizationId]);
+    expect(await storeAuditHeads(app.context)).toBe(1);
+    expect(await storeAuditHeads(app.context)).toBe(0);
+    const { blobs } = await app.context.blobs.list(`audit/heads/${organizationId}/`);
+    expect(blobs.length).toBe(1);
+  });
+});
+
+describe('verification finds', () => {
+  beforeEach(async () => {
+    for (const object of ['a', 'b', 'c']) await add(object);
+    await seal();
+    for (const object of ['d', 'e']) await add(object);
+    await seal();
+    await storeAuditHeads(app.context);
+    expect(await problems()).toEqual([]);
+  });
+
+  const changes: [string, string, string, RegExp][] = [
+    [
+      'a changed event',
+      `update audit_events set login = 'else' where number = $b`,
+      'changed',
+      /event \d+ .*was changed/,
+    ],
+    [
+      'a changed time',
+      `update audit_events set occurred_at = occurred_at + interval '1 microsecond' where number = $b`,
+      'changed',
+      /./,
+    ],
+    ['a removed event', 'delete from audit_events where number = $b', 'missing', /event \d+ of batch 1 is missing/],
+    [
+      'an inserted event',
+      `insert into audit_events select (jsonb_populate_record(e, jsonb_build_object('occurred_at', occurred_at + interval '1 second'))).*
+       from audit_events e where number = $b`,
+      'inserted',
+      /was inserted/,
+    ],
+    [
+      'a removed batch at the end',
+      `with gone as (delete from audit_batches where organization_id = $o and batch = 2 returning through_number),
+         events as (delete from audit_events where number in ($d, $e))
+       update audit_chains set batch = 1, stored_batch = 1,
+         hash = (select hash from audit_batches where organization_id = $o and batch = 1) where organization_id = $o`,
+      'head',
+      /ends at batch 1, but the blob store has the hash of batch 2/,
+    ],
+    [
+      'a removed batch',
+      'delete from audit_batches where organization_id = $o and batch = 1',
+      'chain',
+      /batch 2 comes after batch 0/,
+    ],
+    [
+      'a batch that was changed with its event',
+      `update audit_batches set event_hashes = set_byte(event_hashes, 0, 255 - get_byte(event_hashes, 0)) where organization_id = $o and batch = 1`,
+      'chain',
+      /batch 1 was changed/,
+    ],
+  ];
+
+  test.each(changes)('%s', async (_, statement, kind, text) => {
+    let sql = statement.replaceAll('$o', `'${organizationId}'`);
+    for (const object of ['b', 'd', 'e']) sql = sql.replaceAll(`$${object}`, await numberOf(object));
+    await query(app, sql);
+    expect(await problems()).toContainEqual({ organizationId, kind, text: expect.stringMatching(text) });
+  });
+
+  test('two events that were exchanged', async () => {
+    const [a, b] = [await numberOf('a'), await numberOf('b')];
+    await query(app, `update audit_events set number = number + 1000000 where number = ${a}`);
+    await query(app, `update audit_events set number = ${a} where number = ${b}`);
+    await query(app, `update audit_events set number = ${b} where number = ${a} + 1000000`);
+    expect((await problems()).map(({ kind }) => kind)).toEqual(['reordered', 'reordered']);
+  });
+
+  test('nothing for an organization that nobody has touched, and the command says what it found', async () => {
+    await query(app, `update audit_events set object = 'x' where number = ${await numberOf('c')}`);
+    const bad = await runAdminCommand(app, 'audit', 'verify', '--org', organization);
+    expect(bad).toMatchObject({ code: 1, stderr: expect.stringMatching(/was changed after it was sealed in batch 1/) });
+    const intact = `${organization}-intact`;
+    await app.context.identity.ensureOrganization(intact);
+    await add('a', intact);
+    await seal();
+    const good = await runAdminCommand(app, 'audit', 'verify', '--org', intact);
+    expect(good).toMatchObject({ code: 0, stdout: expect.stringContaining('Checked 1 sealed events in 1 chain.') });
+  });
+});
+
+describe('the export', () => {
+  const read = async (batch: number): Promise<Record<string, unknown>[]> => {
+    const month = new Date().toISOString().slice(0, 7);
+    const key = exportKey({ organizationId, batch, month });
+    const bytes = Buffer.concat(await Array.fromAsync(await app.context.blobs.open(key)));
+    return bytes
+      .toString()
+      .trimEnd()
+      .split('\n')
+      .map((line) => JSON.parse(line) as Record<string, unknown>);
+  };
+
+  test('has each sealed batch as JSON lines, and writes the same again when it was killed halfway', async () => {
+    for (const object of ['a', 'b']) await add(object);
+    await seal();
+    await exportAudit(app.context);
+    await add('c');
+    await seal();
+    expect(await exportAudit(app.context)).toBe(1);
+    expect(await exportAudit(app.context)).toBe(0);
+    expect((await read(1)).map(({ object }) => object)).toEqual(['a', 'b']);
+    const [line] = await read(2);
+    expect(line).toMatchObject({ object: 'c', event: 'stack.tags', user: 'operator:somebody', details: { note: 'c' } });
+    await query(app, 'update audit_chains set exported_batch = 1 where organization_id = $1', [organizationId]);
+    expect(await exportAudit(app.context)).toBe(1);
+    expect(await read(2)).toEqual([line]);
+  });
+
+  test('waits for a store that is away', async () => {
+    await add('a');
+    await seal();
+    const away = { ...app.context, blobs: { ...app.context.blobs, put: () => Promise.reject(new Error('away')) } };
+    await expect(exportAudit(away as never)).rejects.toThrow('away');
+    expect(await exportAudit(app.context)).toBe(1);
+  });
+});
+
+test('retention drops whole months that are sealed, and the rest stays verifiable', async () => {
+  const context = { ...app.context, config: { ...app.context.config, audit: { retentionDays: 45, isExported: true } } };
+  for (const object of ['old', 'new']) await add(object);
+  await query(
+    app,
+    `select add_audit_partition((date_trunc('month', now() at time zone 'UTC') - interval '4 months')::date)`,
+  );
+  const age = `update audit_events set occurred_at = occurred_at - interval '4 months' where organization = $1 and object = 'old'`;
+  await query(app, age, [organization]);
+  // Not sealed yet.
+  expect(await dropOldAudit(context)).toBe(0);
+  await seal();
+  await add('newer');
+  await seal();
+  await storeAuditHeads(app.context);
+  // Not exported yet.
+  expect(await dropOldAudit(context)).toBe(0);
+  await exportAudit(app.context);
+  expect(await dropOldAudit(context)).toBe(1);
+  expect((await query(app, 'select object from audit_events where organization = $1', [organization])).length).toBe(2);
+  expect((await batchesOf()).map(({ batch }) => batch)).toEqual(['2', '3']);
+  expect(await problems()).toEqual([]);
+  await query(app, `update audit_events set login = 'else' where number = ${await numberOf('new')}`);
+  expect(await problems()).toMatchObject([{ kind: 'changed' }]);
+});
+
+test('partitions of the next months are added, and existing ones left alone', async () => {
+  await query(
+    app,
+    `do $$ begin execute 'drop table audit_events_' || to_char(now() at time zone 'UTC' + interval '2 months', 'YYYY_MM'); end $$`,
+  );
+  expect(await addAuditPartitions(app.context)).toBe(1);
+  expect(await addAuditPartitions(app.context)).toBe(0);
+});

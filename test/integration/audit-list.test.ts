@@ -1,0 +1,99 @@
+import { beforeAll, describe, expect, test } from '@jest/globals';
+import { operatorSource } from '../../src/shared/audit/audit-event.ts';
+import { createAuditRepository } from '../../src/shared/audit/audit-repository.ts';
+import { listEvents } from '../support/audit.ts';
+import { query } from '../support/database.ts';
+import { createStack, ok, type TestStack } from '../support/state.ts';
+import { testApp } from '../support/test-app.ts';
+
+const app = testApp();
+let stack: TestStack;
+const count = 230;
+
+interface Listed {
+  readonly auditLogEvents: readonly {
+    readonly number: number;
+    readonly event: string;
+    readonly timestamp: number;
+    readonly user: { readonly githubLogin: string };
+  }[];
+  readonly continuationToken?: string;
+}
+
+const get = (path: string, auth = stack.auth) =>
+  app.call('GET', `/api/orgs/${stack.organization}/auditlogs${path}`, { auth });
+const list = async (search = ''): Promise<Listed> => (await ok(get(search))).json;
+
+beforeAll(async () => {
+  stack = await createStack(app);
+  const rows = createAuditRepository(app.context.db);
+  for (let at = 0; at < count; at++) {
+    const action = at % 10 === 0 ? 'organization.quota' : 'member.add';
+    await rows.insert(operatorSource('root'), { action, organization: stack.organization, object: `o${at}` });
+  }
+  // Many events at the same time, in pages of 100.
+  await query(app, `update audit_events set occurred_at = date_trunc('second', occurred_at) where actor = 'operator'`);
+});
+
+describe('the list', () => {
+  test('has all events once, newest first, in pages', async () => {
+    const numbers: number[] = [];
+    let token: string | undefined;
+    let pages = 0;
+    do {
+      const page = await list(token ? `?continuationToken=${token}` : '');
+      numbers.push(...page.auditLogEvents.map(({ number }) => number));
+      token = page.continuationToken;
+      pages++;
+    } while (token !== undefined);
+    const stored = await query<{ number: string }>(
+      app,
+      'select number from audit_events where organization = $1 order by occurred_at desc, number desc',
+      [stack.organization],
+    );
+    expect(numbers).toEqual(stored.map(({ number }) => Number(number)));
+    expect(numbers.length).toBe(count + 1);
+    expect(pages).toBe(3);
+  });
+
+  test('can be filtered by action, user and time', async () => {
+    expect((await list('?eventType=organization.quota')).auditLogEvents.length).toBe(count / 10);
+    const [created, ...others] = (await list('?eventType=stack.create')).auditLogEvents;
+    expect(others).toEqual([]);
+    const { githubLogin } = created?.user ?? { githubLogin: '' };
+    expect((await list(`?user=${githubLogin}`)).auditLogEvents).toMatchObject([{ event: 'stack.create' }]);
+    expect((await list('?user=root')).auditLogEvents).toEqual([]);
+    expect((await list('?user=operator:root&eventType=member.add')).auditLogEvents.length).toBe(100);
+    expect((await list(`?startTime=${(created?.timestamp ?? 0) - 5}`)).auditLogEvents).toEqual([]);
+    expect((await list('?startTime=2199-01-01T00:00:00Z')).auditLogEvents.length).toBe(100);
+  });
+
+  test('rejects filters that are not valid', async () => {
+    const years = ['?startTime=0000-01-01', '?startTime=9999-12-31T23:59:59-14:00'];
+    for (const search of [...years, '?startTime=yesterday', '?continuationToken=x', '?user=%00', '/export?format=xml'])
+      expect({ search, status: (await get(search)).status }).toEqual({ search, status: 400 });
+  });
+
+  test('is for admins of the organization only', async () => {
+    for (const [organization, role, status] of [
+      [stack.organization, 'member', 403],
+      ['elsewhere', 'admin', 404],
+    ] as const) {
+      const auth = `token ${await app.createUser(organization, role)}`;
+      expect([(await get('', auth)).status, (await get('/export', auth)).status]).toEqual([status, status]);
+    }
+  });
+});
+
+test('an export has all events and is itself on record', async () => {
+  const csv = await ok(get('/export'));
+  expect(csv.headers['content-type']).toBe('text/csv; charset=utf-8');
+  const before = (await listEvents(app, stack.organization)).length;
+  // With the header, and an event of this export or of a refused one before.
+  expect(csv.text.trimEnd().split('\r\n').length).toBe(before + 1);
+  const lines = (await ok(get('/export?format=jsonl&eventType=audit.export'))).text.trimEnd().split('\n');
+  expect(lines.map((line) => JSON.parse(line) as object)).toContainEqual(
+    expect.objectContaining({ event: 'audit.export', outcome: 'done', details: { format: 'csv' } }),
+  );
+  expect((await ok(get('/export?format=cef'))).text).toMatch(/^CEF:0\|Holdfast\|Holdfast\|/);
+});

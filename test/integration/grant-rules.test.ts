@@ -1,0 +1,128 @@
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import fc from 'fast-check';
+import pg from 'pg';
+import { decide, type SubjectFacts } from '../../src/shared/identity/access-decision.ts';
+import { allowedBy, deniedBy, permissionSet, permissions, usable } from '../../src/shared/identity/permissions.ts';
+import { rolePermissions, roles } from '../../src/shared/identity/roles.ts';
+import { createTestDatabase, type TestDatabase } from '../support/test-app.ts';
+
+let database: TestDatabase;
+let client: pg.Client;
+let organization: string;
+
+const projects = ['web', 'web-api', 'data'];
+const stackNames = ['dev', 'prod', 'prod_eu', 'pr%d', 'a\\b'];
+const values = ['blue', 'red'];
+/** Every project has each of the stacks; the tags follow from the place. */
+const places = projects.flatMap((project, at) =>
+  stackNames.map((stack, place) => ({
+    project,
+    stack,
+    tags:
+      (at + place) % 3 === 0 ? {} : { team: values[(at + place) % 2] as string, ...(place > 2 ? { env: 'x' } : {}) },
+  })),
+);
+
+beforeAll(async () => {
+  database = await createTestDatabase();
+  client = new pg.Client({ connectionString: database.url });
+  await client.connect();
+  const { rows } = await client.query<{ id: string }>(`insert into organizations (name) values ('acme') returning id`);
+  organization = rows[0]?.id as string;
+  for (const { project, stack, tags } of places)
+    await client.query(
+      `with p as (insert into projects (organization_id, name) values ($1, $2)
+         on conflict on constraint projects_name_key do update set name = excluded.name returning id)
+       insert into stacks (project_id, name, tags) select id, $3, $4 from p`,
+      [organization, project, stack, JSON.stringify(tags)],
+    );
+});
+afterAll(async () => {
+  await client.end();
+  await database[Symbol.asyncDispose]();
+});
+
+const mask = fc.integer({ min: 0, max: 127 });
+const pattern = (names: readonly string[]) =>
+  fc.oneof(
+    fc.constant(null),
+    fc.constantFrom(...names, '*', 'pr*', '*d*', 'w*i', 'prod?', 'prodxeu', '*_eu', '', '**'),
+  );
+const scope = fc.record({ permissions: mask, project: pattern(projects), stack: pattern(stackNames) });
+const grant = fc
+  .record({
+    deny: fc.boolean(),
+    token: fc.boolean(),
+    permissions: mask,
+    project: pattern(projects),
+    stack: pattern(stackNames),
+    tag: fc.constantFrom(null, ['team', null], ['team', 'blue'], ['env', 'x'], ['none', null]),
+  })
+  .map(({ tag, ...rest }) => ({ ...rest, tagName: tag?.[0] ?? null, tagValue: tag?.[1] ?? null }));
+const facts: fc.Arbitrary<SubjectFacts> = fc.record({
+  base: mask,
+  grants: fc.array(grant, { maxLength: 5 }),
+  scopes: fc.option(fc.array(scope, { maxLength: 3 })),
+});
+
+test('the database decides about every stack as decide does', async () => {
+  await fc.assert(
+    fc.asyncProperty(facts, async (subject) => {
+      const { rows } = await client.query<{ project: string; stack: string; held: number }>(
+        `select l.project_name as project, l.stack_name as stack,
+           effective_permissions($1, l.organization_id, l.project_name, l.stack_name) as held
+         from stack_listings l where l.organization_id = $2 and l.tag_name = ''`,
+        [JSON.stringify(subject), organization],
+      );
+      expect(rows).toHaveLength(places.length);
+      const ofDatabase = Object.fromEntries(rows.map(({ project, stack, held }) => [`${project}/${stack}`, held]));
+      const ofFunction = Object.fromEntries(
+        places.map((place) => [`${place.project}/${place.stack}`, decide(subject, place)]),
+      );
+      expect(ofDatabase).toEqual(ofFunction);
+    }),
+    { numRuns: 300 },
+  );
+});
+
+test('a token never may do more than its owner without it', () => {
+  fc.assert(
+    fc.property(facts, fc.constantFrom(...places), (subject, place) => {
+      const owner = decide({ ...subject, scopes: null, grants: subject.grants.filter(({ token }) => !token) }, place);
+      expect(decide(subject, place) & ~owner).toBe(0);
+    }),
+  );
+});
+
+test('what is denied stays denied, whatever is allowed', () => {
+  fc.assert(
+    fc.property(facts, mask, fc.constantFrom(...places), (subject, permissions, place) => {
+      const denial = {
+        deny: true,
+        token: false,
+        permissions,
+        project: null,
+        stack: null,
+        tagName: null,
+        tagValue: null,
+      };
+      expect(decide({ ...subject, grants: [denial, ...subject.grants] }, place) & permissions).toBe(0);
+    }),
+  );
+});
+
+test('a missing permission takes those with it that need it', () => {
+  for (const name of permissions) {
+    expect(usable(allowedBy([name]))).toBe(allowedBy([name]));
+    expect(usable(127 & ~permissionSet([name]))).toBe(127 & ~deniedBy([name]));
+  }
+  expect(deniedBy(['read'])).toBe(permissionSet(['read', 'preview', 'write', 'admin', 'decrypt', 'manage']));
+  expect(deniedBy(['write'])).toBe(permissionSet(['write', 'admin']));
+});
+
+test('the database knows the roles as the code does', async () => {
+  for (const role of roles) {
+    const { rows } = await client.query('select role_permissions($1) as held', [role]);
+    expect(rows).toEqual([{ held: rolePermissions[role] }]);
+  }
+});

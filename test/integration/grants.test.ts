@@ -1,0 +1,236 @@
+import { describe, expect, test } from '@jest/globals';
+import { createGrantRepository } from '../../src/shared/identity/grant-repository.ts';
+import { createTeamRepository } from '../../src/shared/identity/team-repository.ts';
+import { runAdminCommand } from '../support/admin.ts';
+import { query } from '../support/database.ts';
+import { grant, isKnownToReleaseBefore, type Person, person, team } from '../support/grants.ts';
+import { createStack, ok, startUpdate, type TestStack } from '../support/state.ts';
+import { testApp } from '../support/test-app.ts';
+
+const app = testApp();
+
+/** An organization with stacks `proj/dev`, `proj/prod` and `web/prod`; the token is an admin's. */
+async function organizationOf(): Promise<TestStack> {
+  const dev = await createStack(app);
+  await create(dev.auth, dev.organization, 'proj', 'prod', { team: 'blue' });
+  await create(dev.auth, dev.organization, 'web', 'prod', { team: 'red' });
+  return dev;
+}
+
+const create = (auth: string, organization: string, project: string, stackName: string, tags: object = {}) =>
+  ok(app.call('POST', `/api/stacks/${organization}/${project}`, { auth, body: { stackName, tags } }));
+
+async function listed({ auth }: { auth: string }): Promise<string[]> {
+  const { json } = await ok(app.call('GET', '/api/user/stacks', { auth }));
+  return (json.stacks as { projectName: string; stackName: string }[]).map(
+    ({ projectName, stackName }) => `${projectName}/${stackName}`,
+  );
+}
+
+async function statusOf({ auth }: { auth: string }, method: string, path: string, body?: object): Promise<number> {
+  return (await app.call(method, path, { auth, ...(body ? { body } : {}) })).status;
+}
+
+const defaults = (of: Person, permissions: number | null) =>
+  createGrantRepository(app.context.db).setDefaults(of.organizationId, permissions);
+
+describe('a grant', () => {
+  test('lets a viewer write to the stacks that match, and to no others', async () => {
+    const { organization } = await organizationOf();
+    const viewer = await person(app, organization, 'viewer');
+    await grant(app, viewer.organizationId, { userId: viewer.userId }, 'allow', ['write'], { stacks: 'proj/pr*' });
+    const update = (path: string) => statusOf(viewer, 'POST', `/api/stacks/${organization}/${path}/update`, {});
+    expect([await update('proj/prod'), await update('proj/dev'), await update('web/prod')]).toEqual([200, 403, 403]);
+    const made = (name: string) => statusOf(viewer, 'POST', `/api/stacks/${organization}/proj`, { stackName: name });
+    expect([await made('prod2'), await made('test')]).toEqual([200, 403]);
+  });
+
+  test('of a team holds for its members, by tag', async () => {
+    const { organization } = await organizationOf();
+    const [one, other] = [await person(app, organization, 'viewer'), await person(app, organization, 'viewer')];
+    const blue = await team(app, one.organizationId, 'blue', [one.userId]);
+    await grant(app, one.organizationId, { teamId: blue }, 'allow', ['write'], { tag: ['team', 'blue'] });
+    const update = (of: Person, path: string) =>
+      statusOf(of, 'POST', `/api/stacks/${organization}/${path}/preview`, { options: { dryRun: true } });
+    expect([await update(one, 'proj/prod'), await update(one, 'web/prod')]).toEqual([200, 403]);
+    expect(await update(other, 'proj/prod')).toBe(403);
+    await createTeamRepository(app.context.db).setMember(blue, other.userId, false);
+    expect(await update(other, 'proj/prod')).toBe(200);
+  });
+
+  test('that denies wins over roles, teams and its own user', async () => {
+    const { organization } = await organizationOf();
+    const admin = await person(app, organization, 'admin');
+    const all = await team(app, admin.organizationId, 'all', [admin.userId]);
+    await grant(app, admin.organizationId, { userId: admin.userId }, 'allow', ['admin', 'decrypt']);
+    await grant(app, admin.organizationId, { teamId: all }, 'deny', ['write'], { stacks: '*/prod' });
+    const prod = `/api/stacks/${organization}/proj/prod`;
+    expect(await statusOf(admin, 'POST', `${prod}/update`, {})).toBe(403);
+    expect(await statusOf(admin, 'DELETE', prod)).toBe(403);
+    expect(await statusOf(admin, 'POST', `${prod}/import`, {})).toBe(403);
+    expect(await statusOf(admin, 'POST', `${prod}/preview`, {})).toBe(200);
+    expect(await statusOf(admin, 'POST', `/api/stacks/${organization}/proj/dev/update`, {})).toBe(200);
+  });
+
+  test('is gone with the membership', async () => {
+    const { organization } = await organizationOf();
+    const viewer = await person(app, organization, 'viewer');
+    await team(app, viewer.organizationId, 'blue', [viewer.userId]);
+    await grant(app, viewer.organizationId, { userId: viewer.userId }, 'allow', ['write']);
+    await query(app, 'delete from memberships where user_id = $1', [viewer.userId]);
+    const left = await query(
+      app,
+      `select 1 from grants where user_id = $1 union all select 1 from team_members where user_id = $1`,
+      [viewer.userId],
+    );
+    expect(left).toEqual([]);
+  });
+});
+
+describe('a stack that one may not read', () => {
+  test('looks on every route as one that does not exist, and is in no list', async () => {
+    const { organization } = await organizationOf();
+    const member = await person(app, organization, 'member');
+    await grant(app, member.organizationId, { userId: member.userId }, 'deny', ['read'], { tag: ['team', 'red'] });
+    expect(await listed(member)).toEqual(['proj/dev', 'proj/prod']);
+    const id = '00000000-0000-4000-8000-000000000000';
+    const calls: [string, string, object?][] = [
+      ['GET', ''],
+      ['GET', '/export'],
+      ['GET', '/updates'],
+      ['GET', '/policypacks'],
+      ['GET', `/update/${id}`],
+      ['GET', `/update/${id}/events`],
+      ['POST', `/update/${id}/cancel`],
+      ['POST', '/update', {}],
+      ['POST', '/encrypt', { plaintext: 'QQ==' }],
+      ['POST', '/decrypt', { ciphertext: 'QQ==' }],
+      ['POST', '/rename', { newName: 'x' }],
+      ['PATCH', '/tags', {}],
+      ['DELETE', '?force=true'],
+    ];
+    for (const [method, suffix, body] of calls) {
+      const ask = (stack: string) =>
+        app.call(method, `/api/stacks/${organization}/web/${stack}${suffix}`, {
+          auth: member.auth,
+          ...(body ? { body } : {}),
+        });
+      const [hidden, missing] = [await ask('prod'), await ask('prox')];
+      expect([method, suffix, hidden.status]).toEqual([method, suffix, 404]);
+      expect(hidden.text).toBe(missing.text.replaceAll('prox', 'prod'));
+    }
+    expect(await statusOf(member, 'HEAD', `/api/stacks/${organization}/web`)).toBe(404);
+    expect(await statusOf(member, 'HEAD', `/api/stacks/${organization}/proj`)).toBe(200);
+  });
+
+  test('comes back when the organization gives nothing by role, only where a grant allows', async () => {
+    const { organization } = await organizationOf();
+    const member = await person(app, organization, 'member');
+    const admin = await person(app, organization, 'admin');
+    await defaults(member, 0);
+    expect(await listed(member)).toEqual([]);
+    expect(await listed(admin)).toEqual(['proj/dev', 'proj/prod', 'web/prod']);
+    await grant(app, member.organizationId, { userId: member.userId }, 'allow', ['read'], { stacks: 'web/*' });
+    expect(await listed(member)).toEqual(['web/prod']);
+    expect(await statusOf(member, 'GET', `/api/stacks/${organization}/web/prod`)).toBe(200);
+    expect(await statusOf(member, 'GET', `/api/stacks/${organization}/proj/prod`)).toBe(404);
+    const made = await app.call('POST', `/api/stacks/${organization}/web`, {
+      auth: member.auth,
+      body: { stackName: 'mine' },
+    });
+    expect(made.status).toBe(403);
+  });
+});
+
+describe('without being allowed to manage, nobody', () => {
+  test('renames a stack to get around a grant', async () => {
+    const { organization } = await organizationOf();
+    const member = await person(app, organization, 'member');
+    await grant(app, member.organizationId, { userId: member.userId }, 'deny', ['decrypt'], { stacks: '*/prod*' });
+    await grant(app, member.organizationId, { userId: member.userId }, 'deny', ['write'], { stacks: '*/final' });
+    const rename = (newName: string) =>
+      app.call('POST', `/api/stacks/${organization}/proj/prod/rename`, { auth: member.auth, body: { newName } });
+    expect((await rename('test')).json.message).toMatch(/decrypt.*manage/);
+    expect((await rename('final')).status).toBe(403);
+    await ok(rename('prod-2'));
+  });
+
+  test('changes a tag by which grants select stacks, nor by starting an update', async () => {
+    const { organization, ...dev } = await organizationOf();
+    const member = await person(app, organization, 'member');
+    await grant(app, member.organizationId, { userId: member.userId }, 'deny', ['decrypt'], { tag: ['team', 'blue'] });
+    const prod = { ...dev, organization, auth: member.auth, path: `/api/stacks/${organization}/proj/prod` };
+    const tags = (auth: string, body: object) => app.call('PATCH', `${prod.path}/tags`, { auth, body });
+    expect((await tags(member.auth, {})).json.message).toMatch(/team.*manage/);
+    await ok(tags(member.auth, { team: 'blue', other: 'x' }));
+    const created = await ok(app.call('POST', `${prod.path}/update`, { auth: member.auth, body: {} }));
+    const started = await app.call('POST', `${prod.path}/update/${created.json.updateID}`, {
+      auth: member.auth,
+      body: { tags: { other: 'y' } },
+    });
+    expect(started.status).toBe(403);
+    await ok(tags(dev.auth, {}));
+  });
+
+  test('decrypts by a former name what may not be decrypted by the present one', async () => {
+    const { organization, auth } = await organizationOf();
+    const member = await person(app, organization, 'member');
+    const path = `/api/stacks/${organization}/proj`;
+    const { json } = await ok(app.call('POST', `${path}/dev/encrypt`, { auth, body: { plaintext: 'QQ==' } }));
+    const decrypt = (stack: string) => statusOf(member, 'POST', `${path}/${stack}/decrypt`, json);
+    await ok(app.call('POST', `${path}/dev/rename`, { auth, body: { newName: 'secret' } }));
+    expect([await decrypt('dev'), await decrypt('secret')]).toEqual([200, 200]);
+    const id = await grant(app, member.organizationId, { userId: member.userId }, 'deny', ['decrypt'], {
+      stacks: '*/secret',
+    });
+    expect([await decrypt('dev'), await decrypt('secret')]).toEqual([403, 403]);
+    await createGrantRepository(app.context.db).remove(member.organizationId, id);
+    expect(await decrypt('dev')).toBe(200);
+  });
+});
+
+test('the release before does not know tokens of members from whom something was taken', async () => {
+  const { organization } = await organizationOf();
+  const elsewhere = await createStack(app);
+  const member = await person(app, organization, 'member');
+  const outsider = await person(app, elsewhere.organization, 'member');
+  await grant(app, member.organizationId, { userId: member.userId }, 'allow', ['admin']);
+  expect(await isKnownToReleaseBefore(app, member.token)).toBe(true);
+  await grant(app, member.organizationId, { userId: member.userId }, 'deny', ['admin']);
+  expect(await isKnownToReleaseBefore(app, member.token)).toBe(false);
+  expect(await isKnownToReleaseBefore(app, outsider.token)).toBe(true);
+  expect(await statusOf(member, 'GET', '/api/user')).toBe(200);
+  const later = await person(app, organization, 'viewer');
+  expect(await isKnownToReleaseBefore(app, later.token)).toBe(false);
+  await query(app, `insert into memberships (organization_id, user_id, role) values ($1, $2, 'viewer')`, [
+    member.organizationId,
+    outsider.userId,
+  ]);
+  expect(await isKnownToReleaseBefore(app, outsider.token)).toBe(false);
+  expect(await statusOf(outsider, 'GET', `/api/stacks/${organization}/proj/dev`)).toBe(200);
+});
+
+test('operators manage teams and grants', async () => {
+  const { organization } = await organizationOf();
+  const viewer = await person(app, organization, 'viewer');
+  const run = async (...args: string[]) => {
+    const { code, stdout, stderr } = await runAdminCommand(app, ...args, '--organization', organization);
+    return code === 0 ? stdout.trim() : stderr.trim().split('\n').at(-1);
+  };
+  expect(await run('team', 'create', 'blue')).toBe('Created team blue.');
+  expect(await run('team', 'add', 'blue', viewer.login)).toBe(`User ${viewer.login} is in team blue.`);
+  const update = await startUpdateAs(viewer, organization, () =>
+    run('grant', 'allow', 'write', '--stacks', 'proj/*', '--team', 'blue'),
+  );
+  expect(await run('grant', 'list')).toMatch(/allow read,preview,write {2}proj\/\* {2}team blue/);
+  expect(await run('grant', 'allow', 'outputs', '--team', 'blue')).toMatch(/no permission "outputs"/);
+  expect(await run('team', 'delete', 'blue')).toBe(
+    `Deleted team blue with its grants and tokens.\nUpdate ${update.id} was cancelled: its token may no longer update this stack.`,
+  );
+});
+
+async function startUpdateAs(of: Person, organization: string, allow: () => Promise<unknown>) {
+  await allow();
+  const path = `/api/stacks/${organization}/proj/dev`;
+  return startUpdate(app, { auth: of.auth, path, organization, project: 'proj', stack: 'dev' });
+}
