@@ -1,0 +1,78 @@
+import { describe, expect, test } from '@jest/globals';
+import { type FileResult, listRepeatable, mergeRepeated, type TestResults } from '../../testkit/test-results.ts';
+
+const file = (name: string, tests: Record<string, string>, status?: string): FileResult => ({
+  name: `/repo/${name}`,
+  status: status ?? (Object.values(tests).includes('failed') ? 'failed' : 'passed'),
+  assertionResults: Object.entries(tests).map(([fullName, each]) => ({ fullName, status: each })),
+});
+
+const results = (...testResults: FileResult[]): TestResults => {
+  const count = (status: string): number =>
+    testResults.flatMap(({ assertionResults }) => assertionResults).filter((each) => each.status === status).length;
+  return {
+    numPassedTests: count('passed'),
+    numFailedTests: count('failed'),
+    numRuntimeErrorTestSuites: testResults.filter(
+      (each) => each.status === 'failed' && each.assertionResults.length === 0,
+    ).length,
+    testResults,
+  };
+};
+
+const passed = file('e2e/a.test.ts', { one: 'passed', two: 'passed' });
+const failed = file('e2e/b.test.ts', { three: 'passed', four: 'failed' });
+
+describe('files that are repeated', () => {
+  test('those that failed', () => {
+    expect(listRepeatable(results(passed, failed), '/repo')).toEqual(['e2e/b.test.ts']);
+    expect(listRepeatable(results(passed), '/repo')).toEqual([]);
+  });
+
+  test.each(['src/a.test.ts', 'test/contracts/a.test.ts', 'test/durability/a.test.ts', 'test/faults/a.test.ts'])(
+    'none if %s failed as well',
+    (name) => {
+      expect(listRepeatable(results(failed, file(name, { five: 'failed' })), '/repo')).toEqual([]);
+    },
+  );
+
+  test('none if many failed', () => {
+    const many = Array.from({ length: 4 }, (_, at) => file(`e2e/${at}.test.ts`, { one: 'failed' }));
+    expect(listRepeatable(results(...many.slice(1)), '/repo')).toHaveLength(3);
+    expect(listRepeatable(results(...many), '/repo')).toEqual([]);
+  });
+});
+
+describe('results of both runs', () => {
+  test('a test that passed when repeated is named and counts as passed', () => {
+    const repeated = results(file('e2e/b.test.ts', { three: 'passed', four: 'passed' }));
+    expect(mergeRepeated(results(passed, failed), repeated)).toMatchObject({
+      numPassedTests: 4,
+      numFailedTests: 0,
+      passedLater: ['/repo/e2e/b.test.ts: four'],
+    });
+  });
+
+  test('a file of which another test failed when repeated counts as failed', () => {
+    const repeated = results(file('e2e/b.test.ts', { three: 'failed', four: 'passed' }));
+    expect(mergeRepeated(results(passed, failed), repeated)).toMatchObject({
+      numPassedTests: 3,
+      numFailedTests: 1,
+      passedLater: [],
+    });
+  });
+
+  test('a file that was not repeated counts as failed', () => {
+    expect(mergeRepeated(results(failed), results())).toMatchObject({ numFailedTests: 1, passedLater: [] });
+  });
+
+  test('a file that could not be run', () => {
+    const broken = results(passed, file('e2e/c.test.ts', {}, 'failed'));
+    expect(mergeRepeated(broken, results(file('e2e/c.test.ts', { one: 'passed', two: 'passed' })))).toMatchObject({
+      numPassedTests: 4,
+      numRuntimeErrorTestSuites: 0,
+      passedLater: ['/repo/e2e/c.test.ts: (the file)'],
+    });
+    expect(mergeRepeated(broken, broken)).toMatchObject({ numRuntimeErrorTestSuites: 1 });
+  });
+});
