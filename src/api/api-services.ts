@@ -7,6 +7,8 @@ import type { AuditService } from './audit/audit-service.ts';
 import type { CredentialGuard } from './credentials/credential-guard.ts';
 import type { LeaseAccess } from './credentials/lease-access.ts';
 import type { EventService } from './events/event-service.ts';
+import type { LockQueue } from './lock-queue/lock-queue.ts';
+import type { QueuedCreation } from './lock-queue/queued-creation.ts';
 import type { MemberService } from './members/member-service.ts';
 import type { BodyParts } from './plugins/body.ts';
 import type { PolicyGroupService } from './policies/policy-group-service.ts';
@@ -39,6 +41,8 @@ export interface ApiServices extends BodyParts {
   readonly renaming: StackRenaming;
   readonly states: StateService;
   readonly updates: UpdateService;
+  readonly creations: QueuedCreation;
+  readonly lockQueue: LockQueue;
   readonly beginning: UpdateBeginning;
   readonly history: HistoryService;
   readonly events: EventService;

@@ -60,6 +60,8 @@ export async function buildApi(context: ApiContext): Promise<App> {
   registerSecurityHeaders(app);
   registerErrors(app);
   const services = createServices(context);
+  // Before the server stops: it waits for all calls to end.
+  app.addHook('preClose', async () => services.lockQueue.drain());
   registerBody(app, services);
   await app.register(compress, { encodings: ['gzip'], threshold: 1024, globalDecompression: false });
   await app.register(swagger, openApiOptions);

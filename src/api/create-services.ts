@@ -3,6 +3,8 @@ import type { ApiServices } from './api-services.ts';
 import { AuditService } from './audit/audit-service.ts';
 import { LeaseAccess } from './credentials/lease-access.ts';
 import { EventService } from './events/event-service.ts';
+import { LockQueue } from './lock-queue/lock-queue.ts';
+import { QueuedCreation } from './lock-queue/queued-creation.ts';
 import { MemberService } from './members/member-service.ts';
 import { PolicyGroupService } from './policies/policy-group-service.ts';
 import { PolicyPackService } from './policies/policy-pack-service.ts';
@@ -22,6 +24,9 @@ export function createServices(context: ApiContext): ApiServices {
   const { board = null, config, credentials, health, jobServices, metrics, quotas, bodyBuffer } = context;
   const updates = new UpdateService(context);
   const reclaim: UpdateService['reclaim'] = (stackId, options) => updates.reclaim(stackId, options);
+  const lockQueue = new LockQueue(context, (stackId) => updates.reclaim(stackId, { admitsFault: true }));
+  context.lifecycle.onClose('work', 'lock queue', () => lockQueue.close());
+  metrics.gauge('holdfast_lock_queue_calls', 'Calls of this process that wait for a stack.', () => lockQueue.waiting);
   return {
     config,
     metrics,
@@ -35,6 +40,8 @@ export function createServices(context: ApiContext): ApiServices {
     renaming: new StackRenaming(context, reclaim),
     states: new StateService(context, reclaim),
     updates,
+    creations: new QueuedCreation(context, updates, lockQueue),
+    lockQueue,
     beginning: new UpdateBeginning(context, updates),
     history: new HistoryService(context),
     events: new EventService(context),

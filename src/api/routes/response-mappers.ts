@@ -109,9 +109,10 @@ export function importResponse(
 export function createUpdateResponse(
   dialect: Dialect,
   updateID: string,
-  requiredPolicies: RequiredPolicy[],
+  { messages, requiredPolicies }: { readonly messages: readonly string[]; readonly requiredPolicies: RequiredPolicy[] },
 ): Either<typeof CreateUpdateResponse, typeof ContractCreateUpdateResponse> {
-  return dialect === 'contract' ? { updateID } : { updateID, requiredPolicies, messages: [] };
+  if (dialect === 'contract') return { updateID };
+  return { updateID, requiredPolicies, messages: messages.map((message) => ({ severity: 'info', message })) };
 }
 
 /** Groups here are all of one kind; the CLI knows others. */

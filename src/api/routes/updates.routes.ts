@@ -42,7 +42,7 @@ export function registerUpdateRoutes(app: RouteScope, services: ApiServices): vo
   completeUpdate(app, services);
 }
 
-function createUpdate(app: RouteScope, { policyPacks, updates }: ApiServices): void {
+function createUpdate(app: RouteScope, { creations, policyPacks, updates }: ApiServices): void {
   for (const kind of updateKinds) {
     app.post(
       `${stackPath}/${kind}`,
@@ -56,17 +56,32 @@ function createUpdate(app: RouteScope, { policyPacks, updates }: ApiServices): v
         schema: {
           tags,
           summary: `Create an update of kind ${kind}`,
+          description:
+            'While another update holds the stack, the call may wait for it. A response 307 asks the client to repeat the call at the given address, which keeps its place in the queue.',
           security: apiToken,
           params: StackParams,
+          querystring: QueuePlace,
           body: CreateUpdateRequest,
-          response: { 200: Type.Union([CreateUpdateResponse, ContractCreateUpdateResponse]) },
+          response: { 200: Type.Union([CreateUpdateResponse, ContractCreateUpdateResponse]), 307: Type.Null() },
         },
       },
-      async ({ params, body, caller, dialect, audit }) => {
+      async ({ params, query, body, caller, dialect, audit }, reply) => {
         // First: a client that got no response would not know of an update that was created.
         const requiredPolicies = dialect === 'contract' ? [] : await policyPacks.listRequired(params);
-        const updateID = await updates.create(params, caller, dialect, newUpdate(kind, body), audit);
-        return createUpdateResponse(dialect, updateID, requiredPolicies);
+        const gone = new AbortController();
+        reply.raw.once('close', () => gone.abort());
+        const request = { ref: params, caller, dialect, request: newUpdate(kind, body) };
+        const waiting = { place: query.place ?? null, hop: query.hop ?? 0, gone: gone.signal };
+        const created = await creations.create(request, audit, waiting);
+        if ('place' in created) {
+          audit.settle();
+          // Relative, so that it is right behind every proxy.
+          return reply.code(307).header('location', `?place=${created.place}&hop=${created.hop}`).send(null);
+        }
+        const { messages, updateId } = created;
+        // Its client has waited in vain, and nobody will start it.
+        if (messages.length > 0 && gone.signal.aborted) await updates.withdraw(updateId, audit, 'client-gone');
+        return createUpdateResponse(dialect, updateId, { requiredPolicies, messages });
       },
     );
   }
@@ -187,6 +202,12 @@ function completeUpdate(app: RouteScope, { updates }: ApiServices): void {
     },
   );
 }
+
+/** Where a call waits that its client repeats after a response 307. */
+const QueuePlace = Type.Object({
+  place: Type.Optional(Type.String({ format: 'uuid' })),
+  hop: Type.Optional(Type.Integer({ minimum: 0, maximum: 1000 })),
+});
 
 /** The request to create an update, with defaults for missing members. */
 export function newUpdate(kind: NewUpdateRequest['kind'], body: CreateUpdateRequest): NewUpdateRequest {

@@ -31,6 +31,7 @@ import { assertMayChangeTags } from '../access/tag-changes.ts';
 import { grantToTeams } from '../access/team-grants.ts';
 import type { ApiContext } from '../api-context.ts';
 import type { AuditTrail } from '../audit/audit-trail.ts';
+import { assertLockWait } from '../lock-queue/lock-wait.ts';
 import type { Caller } from '../request.ts';
 import type { UpdateService } from '../updates/update-service.ts';
 import { readStackView, type StackView } from './stack-view.ts';
@@ -82,6 +83,7 @@ export class StackService {
     const { documents } = this.#context;
     const { ref } = stack;
     assertStackRef(ref);
+    assertLockWait(stack.tags);
     await this.#admitCreation(caller, stack);
     const { quotas } = this.#context;
     await quotas.assertMayKeepMore(ref.organization);
@@ -183,6 +185,7 @@ export class StackService {
 
   /** Throws NotFoundError, and ForbiddenError for tags by which grants select stacks. */
   async replaceTags(caller: Caller, ref: StackRef, tags: Tags, audit: AuditTrail): Promise<void> {
+    assertLockWait(tags);
     const stack = await this.get(ref);
     await this.#context.db.inTransaction(async (tx) => {
       const stacks = createStackRepository(tx);

@@ -5,15 +5,17 @@ import type { Queryable } from '../../shared/platform/db/sql.ts';
 import { violatedConstraint } from '../../shared/platform/db/sqlstate.ts';
 import { InvalidRequestError, UnauthenticatedError } from '../../shared/platform/errors/errors.ts';
 import { assertFieldSize } from '../../shared/platform/errors/field-size.ts';
-import type { StackRef } from '../../shared/stacks/names.ts';
+import { formatStackRef, type StackRef } from '../../shared/stacks/names.ts';
 import { stackNotFound } from '../../shared/stacks/stack-errors.ts';
 import { createStackRepository } from '../../shared/stacks/stack-repository.ts';
 import { readTags } from '../../shared/stacks/tags.ts';
 import { StackBusyError } from '../../shared/updates/admitted-changes.ts';
+import { createLockQueueRepository } from '../../shared/updates/lock-queue-repository.ts';
 import { createUpdateRepository } from '../../shared/updates/update-repository.ts';
 import type { UpdateKind } from '../../shared/updates/update-state.ts';
 import { assertPermission } from '../access/stack-access.ts';
 import type { ApiContext } from '../api-context.ts';
+import { lockWaitSeconds } from '../lock-queue/lock-wait.ts';
 import type { Caller, Dialect } from '../request.ts';
 
 /** Maximum time from creating an update to starting it, in seconds; never longer than a lease. The CLI starts it immediately. */
@@ -31,11 +33,20 @@ export interface NewUpdateRequest {
 /** A creation that passed all checks possible outside its transaction. */
 export interface PreparedCreation {
   readonly stackId: string;
+  readonly organization: string;
+  /** The stack, for the audit log. */
+  readonly object: string;
+  readonly kind: NewUpdateRequest['kind'];
   readonly preview: boolean;
   /** Whether the update locks the stack. */
   readonly exclusive: boolean;
-  /** Creates the update and returns its id. The transaction then holds a lock on the stack. */
-  readonly run: (tx: Queryable) => Promise<string>;
+  /** How long its caller may wait for the stack; 0: not at all. */
+  readonly lockWaitSeconds: number;
+  /**
+   * Creates the update and returns its id. The transaction then holds a lock on the stack. `place` is that of the caller in the
+   * stack's queue, if it has one; its waiting ends.
+   */
+  readonly run: (tx: Queryable, place?: string) => Promise<string>;
 }
 
 /** Does all checks that are possible before an update is created. Throws the errors of UpdateService.create. */
@@ -66,7 +77,8 @@ export async function prepareCreation(
   // A destroy is allowed over quota: it is how a stack gets smaller.
   if (!preview && request.kind !== 'destroy') await quotas.assertMayKeepMore(ref.organization);
   const limits = await quotas.limitsOf(ref.organization);
-  const run = async (tx: Queryable): Promise<string> => {
+  const waitSeconds = exclusive ? lockWaitSeconds(readTags(found.tags), dialect, config.lockQueue.waitSeconds) : 0;
+  const run = async (tx: Queryable, place?: string): Promise<string> => {
     const access = await holdAccess(tx, ref, caller);
     await quotas.assertMayAddUpdate(tx, { id: found.organizationId, name: ref.organization }, limits);
     const lockedStacks = createStackRepository(tx);
@@ -74,6 +86,7 @@ export async function prepareCreation(
     if (!stack) throw stackNotFound(ref);
     assertPermission(access, stack, readTags(stack.tags), preview ? 'preview' : 'write');
     if (exclusive && stack.activeUpdateId !== null) throw new StackBusyError();
+    if (waitSeconds > 0) await endWaiting(tx, stack.id, place ?? null);
     if (!preview) await assertNoFault(tx, stack.id);
     const id = await createUpdateRepository(tx)
       .insert({
@@ -97,7 +110,23 @@ export async function prepareCreation(
     if (exclusive) await lockedStacks.setActiveUpdate(stack.id, id);
     return id;
   };
-  return { stackId: found.id, preview, exclusive, run };
+  return {
+    stackId: found.id,
+    organization: ref.organization,
+    object: formatStackRef(ref),
+    kind: request.kind,
+    preview,
+    exclusive,
+    lockWaitSeconds: waitSeconds,
+    run,
+  };
+}
+
+/** Throws StackBusyError unless it is the turn of the caller, who then waits no longer. The stack is locked and free. */
+async function endWaiting(tx: Queryable, stackId: string, place: string | null): Promise<void> {
+  const queue = createLockQueueRepository(tx);
+  if ((await queue.findFirst(stackId)) !== place) throw new StackBusyError();
+  if (place !== null) await queue.take(place);
 }
 
 /** Prevents the caller's rights from being revoked until the transaction ends. Throws UnauthenticatedError. */

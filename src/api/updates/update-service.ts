@@ -13,7 +13,7 @@ import type { AuditTrail } from '../audit/audit-trail.ts';
 import type { Caller, Dialect, Lease } from '../request.ts';
 import { compactSoon } from './compact-soon.ts';
 import { leaseTakenAway } from './lost-lease.ts';
-import { type NewUpdateRequest, prepareCreation } from './update-creation.ts';
+import { type NewUpdateRequest, type PreparedCreation, prepareCreation } from './update-creation.ts';
 import { updateNotFound } from './update-errors.ts';
 import { prepareStart, type StartedUpdate, type StartRequest } from './update-start.ts';
 
@@ -27,22 +27,22 @@ export class UpdateService {
     this.#context = context;
   }
 
+  /** Does all checks that are possible before an update is created. Throws the errors of prepareCreation. */
+  prepare(ref: StackRef, caller: Caller, dialect: Dialect, request: NewUpdateRequest): Promise<PreparedCreation> {
+    return prepareCreation(this.#context, { ref, caller, dialect, request }, this.reclaim.bind(this));
+  }
+
   /**
    * Creates an update that waits to be started, and locks the stack for it. Previews in the CLI's dialect do not lock: users
-   * expect them to run alongside an update. Throws StackBusyError, JournalFaultError and QuotaReachedError.
+   * expect them to run alongside an update. `place`: see PreparedCreation. Throws StackBusyError, JournalFaultError and
+   * QuotaReachedError.
    */
-  async create(
-    ref: StackRef,
-    caller: Caller,
-    dialect: Dialect,
-    request: NewUpdateRequest,
-    audit: AuditTrail,
-  ): Promise<string> {
-    const creation = await prepareCreation(this.#context, { ref, caller, dialect, request }, this.reclaim.bind(this));
+  create(creation: PreparedCreation, audit: AuditTrail, place?: string): Promise<string> {
     return this.#context.db.inTransaction(async (tx) => {
-      const updateId = await creation.run(tx);
-      const details = { stackId: creation.stackId, kind: request.kind, dryRun: creation.preview };
-      await audit.record(tx, { organization: ref.organization, object: formatStackRef(ref), updateId, details });
+      const updateId = await creation.run(tx, place);
+      const { kind, object, organization, preview, stackId } = creation;
+      const details = { stackId, kind, dryRun: preview };
+      await audit.record(tx, { organization, object, updateId, details });
       return updateId;
     });
   }
@@ -61,7 +61,7 @@ export class UpdateService {
     try {
       return await this.#start(ref, updateId, caller, request, audit);
     } catch (error) {
-      if (error instanceof JournalFaultError) await this.#withdraw(updateId, audit);
+      if (error instanceof JournalFaultError) await this.withdraw(updateId, audit);
       throw error;
     }
   }
@@ -174,12 +174,13 @@ export class UpdateService {
     return leaseTakenAway(this.#context, update, update.endReason);
   }
 
-  async #withdraw(updateId: string, audit: AuditTrail): Promise<void> {
+  /** Ends an update that has not been started, because nobody will start it. */
+  async withdraw(updateId: string, audit: AuditTrail, reason = 'journal-fault'): Promise<void> {
     await this.#context.db.inTransaction(async (tx) => {
       const locked = await lockUpdate(tx, updateId);
       if (locked?.update.status !== 'not started') return;
       await endUpdate(tx, locked, { type: 'cancel' });
-      await audit.record(tx, { action: 'update.cancel', ...endOf(locked, { reason: 'journal-fault' }) });
+      await audit.record(tx, { action: 'update.cancel', ...endOf(locked, { reason }) });
     });
   }
 }

@@ -35,8 +35,8 @@ export interface AdmittedChange {
 export class StackBusyError extends ConflictError {
   override readonly name = 'StackBusyError';
   override readonly code = 'stack-busy';
-  constructor() {
-    super('Conflict: Another update is currently in progress. Wait until it ends, or end it with `pulumi cancel`');
+  constructor(details = 'Wait until it ends, or end it with `pulumi cancel`') {
+    super(`Conflict: Another update is currently in progress. ${details}`);
   }
 }
 

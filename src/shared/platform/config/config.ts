@@ -124,6 +124,11 @@ function toConfig(settings: Settings) {
     /** Whether clients may begin an update with one call. */
     beginUpdate: settings.HOLDFAST_BEGIN_UPDATE,
     leaseSeconds: settings.HOLDFAST_LEASE_SECONDS,
+    /** Of calls that create updates of stacks which another update holds. */
+    lockQueue: {
+      waitSeconds: settings.HOLDFAST_LOCK_WAIT_SECONDS,
+      holdSeconds: settings.HOLDFAST_HOLD_SECONDS,
+    },
     /** Maximum duration of an update. */
     updateSeconds: settings.HOLDFAST_UPDATE_HOURS * 3600,
     sweepSeconds: settings.HOLDFAST_SWEEP_SECONDS,

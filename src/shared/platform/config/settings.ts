@@ -217,6 +217,18 @@ export const Settings = Type.Object({
     minimum: 300,
     maximum: 3600,
   }),
+  HOLDFAST_LOCK_WAIT_SECONDS: Type.Integer({
+    description:
+      'How long an update waits for a stack that another update holds, in seconds; 0: it is refused at once. The stack tag `lock-wait` overrides it.',
+    default: 0,
+    minimum: 0,
+    maximum: 86_400,
+  }),
+  HOLDFAST_HOLD_SECONDS: positive(
+    'How long a waiting call is held before its client is asked to call again, in seconds. Less than the idle limit of every proxy in between. The CLI calls again nine times.',
+    50,
+    3600,
+  ),
   HOLDFAST_UPDATE_HOURS: positive(
     'Maximum duration of an update, in hours. After that its lease is not renewed, and the update is cancelled; what it has saved is kept.',
     24,

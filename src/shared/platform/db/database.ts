@@ -2,6 +2,7 @@ import { type CommonQueryMethods, createPool, type DatabasePool, type DatabaseTr
 import { Type } from 'typebox';
 import { withTimeout } from '../timeout/with-timeout.ts';
 import { ConnectionGate } from './connection-gate.ts';
+import { listenOn, type Notifications } from './notifications.ts';
 import { PostgresConnector } from './postgres-connector.ts';
 import { createPostgresDriver, queryLimit } from './postgres-driver.ts';
 import type { PostgresSetting } from './postgres-url.ts';
@@ -28,6 +29,8 @@ export interface Database extends Queryable {
   onConnection<T>(work: (connection: Queryable) => Promise<T>): Promise<T>;
   /** Resolves when Postgres responds; rejects if it does not within `timeoutMs`. */
   ping(timeoutMs: number): Promise<void>;
+  /** Calls `onMessage` for each notification on the channel, until closed. Some may be lost: see `listenOn`. */
+  listen(channel: string, onMessage: (payload: string) => void): Notifications;
   poolState(): { acquired: number; idle: number; waiting: number };
   close(): Promise<void>;
 }
@@ -79,6 +82,7 @@ export async function openDatabase(options: DatabaseOptions): Promise<Database> 
   return Object.assign(database as CommonQueryMethods, {
     inTransaction: <T>(work: (tx: DatabaseTransactionConnection) => Promise<T>) => database.transaction(work),
     onConnection: <T>(work: (connection: Queryable) => Promise<T>) => database.connect(work),
+    listen: (channel: string, onMessage: (payload: string) => void) => listenOn(connector, channel, onMessage),
     ping: (timeoutMs: number) => ping(gate, pool, timeoutMs),
     poolState: () => {
       const state = pool.state();

@@ -52,6 +52,13 @@ export function createMetrics() {
       labelNames: ['kind', 'status'],
       registers,
     }),
+    lockWaitSeconds: new Histogram({
+      name: 'holdfast_lock_wait_seconds',
+      help: 'Time that the creation of an update waited for its stack, by how it ended: turn (it got the stack) or over (refused).',
+      labelNames: ['end'],
+      buckets: [0.1, 0.5, 1, 5, 15, 60, 300, 900, 3600],
+      registers,
+    }),
     commitSeconds: new Histogram({
       name: 'holdfast_commit_seconds',
       help: 'Time to commit a state write.',

@@ -1,0 +1,121 @@
+import { InvalidRequestError, UnavailableError } from '../../shared/platform/errors/errors.ts';
+import { formatStackRef, type StackRef } from '../../shared/stacks/names.ts';
+import { StackBusyError } from '../../shared/updates/admitted-changes.ts';
+import { createLockQueueRepository, type LockQueueRepository } from '../../shared/updates/lock-queue-repository.ts';
+import type { ApiContext } from '../api-context.ts';
+import type { AuditTrail } from '../audit/audit-trail.ts';
+import type { Caller, Dialect } from '../request.ts';
+import type { NewUpdateRequest, PreparedCreation } from '../updates/update-creation.ts';
+import type { UpdateService } from '../updates/update-service.ts';
+import type { LockQueue, Place } from './lock-queue.ts';
+import { describeHolder, describeWait } from './lock-queue-messages.ts';
+
+/** The CLI follows this many redirects of a call. */
+const maxHops = 9;
+
+/** How a call waits. */
+export interface WaitingRequest {
+  /** The place that its client was given when it was asked to call again; null: it is new. */
+  readonly place: string | null;
+  /** How often its client was asked to call again. */
+  readonly hop: number;
+  /** Aborted when its client disconnects. */
+  readonly gone: AbortSignal;
+}
+
+/** An update, with what its user should know; or the place with which the client must call again. */
+export type QueuedUpdate =
+  | { readonly updateId: string; readonly messages: readonly string[] }
+  | { readonly place: string; readonly hop: number };
+
+/** Creates updates. Calls for a stack that another update holds wait for it in the order in which they arrived, if they may. */
+export class QueuedCreation {
+  readonly #context: ApiContext;
+  readonly #updates: UpdateService;
+  readonly #queue: LockQueue;
+  readonly #places: LockQueueRepository;
+
+  constructor(context: ApiContext, updates: UpdateService, queue: LockQueue) {
+    this.#context = context;
+    this.#updates = updates;
+    this.#queue = queue;
+    this.#places = createLockQueueRepository(context.db);
+  }
+
+  /** Throws what UpdateService.prepare and `create` throw. A StackBusyError says who holds the stack. */
+  async create(
+    { ref, caller, dialect, request }: { ref: StackRef; caller: Caller; dialect: Dialect; request: NewUpdateRequest },
+    audit: AuditTrail,
+    waiting: WaitingRequest,
+  ): Promise<QueuedUpdate> {
+    const creation = await this.#updates.prepare(ref, caller, dialect, request);
+    if (waiting.place === null || creation.lockWaitSeconds === 0) {
+      try {
+        return { updateId: await this.#updates.create(creation, audit), messages: [] };
+      } catch (error) {
+        if (!(error instanceof StackBusyError) || dialect === 'contract') throw error;
+        if (creation.lockWaitSeconds === 0) throw await this.#refusal(creation, null);
+      }
+    }
+    const place = await this.#queue.enter(creation.stackId, { tokenId: caller.tokenId, id: waiting.place });
+    let isWaiting = true;
+    try {
+      const outcome = await this.#wait(creation, place, { audit, waiting, ref });
+      isWaiting = 'updateId' in outcome ? false : !outcome.isKept;
+      return outcome;
+    } finally {
+      if (isWaiting) await this.#queue.leave(place).catch(() => this.#queue.forget(place));
+    }
+  }
+
+  async #wait(
+    creation: PreparedCreation,
+    place: Place,
+    { audit, waiting, ref }: { audit: AuditTrail; waiting: WaitingRequest; ref: StackRef },
+  ): Promise<QueuedUpdate & { isKept?: true }> {
+    const { config, logger, metrics } = this.#context;
+    const over = place.since + creation.lockWaitSeconds * 1000;
+    // The last call is held for the rest of the time: the CLI would not follow one more redirect.
+    const isLast = waiting.hop >= maxHops;
+    const holdUntil = isLast ? over : Math.min(over, performance.now() + config.lockQueue.holdSeconds * 1000);
+    for (;;) {
+      const wake = await this.#queue.next(place, holdUntil, waiting.gone);
+      if (wake === 'gone') throw new InvalidRequestError('The client has disconnected');
+      if (wake === 'turn') {
+        const updateId = await this.#attempt(creation, place, audit);
+        if (updateId === null) continue;
+        this.#queue.forget(place);
+        const waitedSeconds = (performance.now() - place.since) / 1000;
+        metrics.lockWaitSeconds.labels('turn').observe(waitedSeconds);
+        const behind = await this.#places.count(creation.stackId);
+        logger.info({ updateId, waitedSeconds, behind }, 'update created after waiting for its stack');
+        return { updateId, messages: [describeWait(formatStackRef(ref), waitedSeconds, behind)] };
+      }
+      if (performance.now() >= over) {
+        metrics.lockWaitSeconds.labels('over').observe((performance.now() - place.since) / 1000);
+        throw await this.#refusal(creation, place);
+      }
+      if (isLast) throw new UnavailableError('The server is stopping, and this call has waited; please start it again');
+      await this.#queue.keep(place);
+      return { place: place.id, hop: waiting.hop + 1, isKept: true };
+    }
+  }
+
+  async #attempt(creation: PreparedCreation, place: Place, audit: AuditTrail): Promise<string | null> {
+    try {
+      return await this.#updates.create(creation, audit, place.id);
+    } catch (error) {
+      if (error instanceof StackBusyError) return null;
+      throw error;
+    }
+  }
+
+  /** A StackBusyError that says who holds the stack, and how long the call has waited in vain. */
+  async #refusal({ stackId, lockWaitSeconds }: PreparedCreation, place: Place | null): Promise<StackBusyError> {
+    const holder = await this.#places.findHolder(stackId);
+    const position = place && (await this.#places.positionOf(place.id, stackId));
+    return new StackBusyError(
+      describeHolder(holder, position === null ? null : { position, waitedSeconds: lockWaitSeconds }),
+    );
+  }
+}

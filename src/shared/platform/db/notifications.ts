@@ -1,0 +1,53 @@
+import type { PostgresConnection, PostgresConnector } from './postgres-connector.ts';
+
+const retryMs = 1_000;
+
+/** Receives what the database says on one channel, on a connection of its own, until it is closed. */
+export interface Notifications {
+  close(): Promise<void>;
+}
+
+/**
+ * Listens on the channel, and connects again whenever the connection ends. What is said meanwhile is lost, as it is behind a pooler
+ * of transactions: whoever listens must also look from time to time.
+ */
+export function listenOn(
+  connector: PostgresConnector,
+  channel: string,
+  onMessage: (payload: string) => void,
+): Notifications {
+  let connection: PostgresConnection | null = null;
+  let timer: NodeJS.Timeout | undefined;
+  let isClosed = false;
+  const retry = (): void => {
+    connection = null;
+    if (!isClosed) timer ??= setTimeout(connect, retryMs).unref();
+  };
+  const connect = (): void => {
+    timer = undefined;
+    void open().catch(retry);
+  };
+  const open = async (): Promise<void> => {
+    const opened = await connector.connect();
+    if (isClosed) return opened.end();
+    connection = opened;
+    opened.client.on('notification', (message) => {
+      if (message.channel === channel && message.payload !== undefined) onMessage(message.payload);
+    });
+    opened.client.once('end', retry);
+    try {
+      await opened.client.query(`listen ${opened.client.escapeIdentifier(channel)}`);
+    } catch (error) {
+      opened.destroy();
+      throw error;
+    }
+  };
+  connect();
+  return {
+    close: async () => {
+      isClosed = true;
+      clearTimeout(timer);
+      await connection?.end();
+    },
+  };
+}
