@@ -90,18 +90,36 @@ test('calls at two replicas get the stack in the order in which they came, and a
   expect(order).toEqual([0, 1, 2, 3, 4, 5]);
 });
 
-test('nobody overtakes those who wait', async () => {
+test('nobody overtakes those who wait, even if the stack is free', async () => {
   const stack = await createStack(apps[0]);
   const first = await startUpdate(apps[0], stack);
-  const waits = create(servers[1], stack);
-  await untilWaiting(1);
   await cancel(stack, first.id);
-  // It comes while the stack is free or held by the one before it, and waits in both cases.
-  const next = create(servers[0], stack);
-  const { json } = await waits;
+  // A call of another process that is about to take the stack.
+  const other = crypto.randomUUID();
+  await using client = await sqlClient();
+  await client.query(`insert into lock_queue_processes values ($1, clock_timestamp() + interval '1 hour')`, [other]);
+  await client.query(
+    `insert into lock_waiters (stack_id, token_id, process_id, kept_until)
+     select stack_id, token_id, $1, clock_timestamp() from updates where id = $2`,
+    [other, first.id],
+  );
+  const calls = [create(servers[0], stack)];
   await untilWaiting(1);
-  await cancel(stack, json.updateID);
-  expect((await next).status).toBe(200);
+  calls.push(create(servers[1], stack));
+  await untilWaiting(2);
+  // Being told wrongly does not help.
+  await client.query(`select pg_notify('holdfast_lock_queue', id::text) from lock_waiters where process_id <> $1`, [
+    other,
+  ]);
+  const third = create(servers[0], stack);
+  await untilWaiting(3);
+  await client.query(`delete from lock_waiters where process_id = $1`, [other]);
+  for (const call of [...calls, third]) {
+    const { json, status } = await call;
+    expect(status).toBe(200);
+    await cancel(stack, json.updateID);
+  }
+  await client.query(`delete from lock_queue_processes where id = $1`, [other]);
 });
 
 test('a call whose client has gone loses its place', async () => {
