@@ -165,6 +165,30 @@ export async function command(port: number, words: readonly string[], password =
   }
 }
 
+/** The names of all keys that each server writes, deletes or lets expire from now on, in the order of `servers`. */
+export async function watchWrittenKeys(
+  servers: readonly RedisMember[],
+): Promise<AsyncDisposable & { readonly keys: readonly Set<string>[] }> {
+  const keys = servers.map(() => new Set<string>());
+  const subscribers: Redis[] = [];
+  const stop = async (): Promise<void> => {
+    for (const subscriber of subscribers) subscriber.disconnect();
+  };
+  try {
+    for (const [at, { port }] of servers.entries()) {
+      await command(port, ['CONFIG', 'SET', 'notify-keyspace-events', 'EA']);
+      const subscriber = new Redis({ host: '127.0.0.1', port, password: groupPassword, retryStrategy: () => null });
+      subscribers.push(subscriber);
+      subscriber.on('pmessage', (_pattern, _event, key: string) => keys[at]?.add(key));
+      await subscriber.psubscribe('__keyevent@*__:*');
+    }
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+  return { keys, [Symbol.asyncDispose]: stop };
+}
+
 async function startMember(
   name: string,
   port: number,

@@ -301,7 +301,7 @@ export function describeDispatcher(
     it('a flood of one organization delays the job of another by only a few', async () => {
       const order: string[] = [];
       const held = gate();
-      const { dispatcher } = await open({
+      const { dispatcher, look } = await open({
         concurrency: 1,
         work: async (job) => {
           await held.pass();
@@ -316,7 +316,11 @@ export function describeDispatcher(
       await dispatcher.enqueue(compactionJob('later'));
       await Promise.all([...Array(3)].map(() => dispatcher.enqueue(compactionJob('later'))));
       const others = ['a', 'b', 'c'].map((fairnessKey) => dispatcher.run(compactionJob(fairnessKey), { fairnessKey }));
-      await new Promise((resolve) => setTimeout(resolve, 300));
+      const areAllWaiting = async (): Promise<boolean> => {
+        await look();
+        return dispatcher.state().waiting === 40 + 4 + others.length;
+      };
+      await until(areAllWaiting, 'all wait');
       held.open();
       await Promise.all(others);
       const before = order.slice(0, Math.max(...['a', 'b', 'c'].map((fairnessKey) => order.indexOf(fairnessKey))));

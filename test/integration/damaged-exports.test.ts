@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { constants, zstdCompressSync } from 'node:zlib';
-import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { deploymentOf } from '../../bench/support/raw-client.ts';
 import {
   flipBit,
@@ -66,8 +66,6 @@ const places: [string, () => TestApp, number][] = [
   ['small, in the row', () => inRows, 200_000],
   ['large, in the row', () => inRows, 1_500_000],
 ];
-
-jest.setTimeout(180_000);
 
 describe.each(places)('%s', (_name, appOf, bytes) => {
   test('it is exported completely over a socket, with and without gzip', async () => {

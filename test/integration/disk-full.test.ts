@@ -55,5 +55,4 @@ withDisk(
     expect(JSON.parse((await exportState(app, stack)).text)).toEqual(large[1]);
     await ok(complete(app, update));
   },
-  120_000,
 );

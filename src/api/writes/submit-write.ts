@@ -122,6 +122,11 @@ async function commitOnWorker<I, J extends BodilessJob>(
     quotas.refused('inFlightBytes');
     throw new TooManyInFlightError(fairnessKey, keyLimit);
   });
+  // A body that is not deleted expires.
+  const release = (): Promise<void> =>
+    payloads
+      .delete(payloadKey)
+      .catch((error: unknown) => request.log.debug({ err: error }, 'body could not be deleted; it will expire'));
   try {
     const job = await admit(services, submission);
     // From here on the body is committed even if the client disconnects.
@@ -132,16 +137,11 @@ async function commitOnWorker<I, J extends BodilessJob>(
     await awaitCommit(services, write, job, running);
   } catch (error) {
     // A job that may still be running needs its body.
-    if (write.resolveFailure || !(error instanceof JobPendingError)) {
-      // The client must get the outcome of the job; a body that is not deleted expires.
-      await payloads
-        .delete(payloadKey)
-        .catch((deleteError: unknown) =>
-          request.log.debug({ err: deleteError }, 'body could not be deleted; it will expire'),
-        );
-    }
+    if (write.resolveFailure || !(error instanceof JobPendingError)) await release();
     throw error;
   }
+  // The worker does that, too, unless it died after the commit. Not awaited, since the client waits for the response.
+  void release();
 }
 
 /** Creates the job, once its body has arrived completely. */

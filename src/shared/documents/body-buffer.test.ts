@@ -86,7 +86,7 @@ describe('inflating bodies of jobs', () => {
       }),
       { numRuns: 10 },
     );
-  }, 60_000);
+  });
 });
 
 describe('inflating a body that is in memory', () => {

@@ -5,7 +5,7 @@ import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { gzipSync } from 'node:zlib';
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals';
 import { Redis } from 'ioredis';
 import type { ClusterContext } from '../../../src/shared/cluster-context.ts';
 import type { JobAdmission } from '../../../src/shared/jobs/admission-repository.ts';
@@ -200,6 +200,19 @@ await describeWithTools('writes through the queue', ['redis-server'], () => {
     const answer = await app.call('PATCH', `${update.path}/checkpoint`, { auth: update.lease, body: body(), headers });
     expect([answer.status, answer.json.code]).toEqual([status, status]);
     await until(async () => (await redis.zcard('holdfast:room:writes:lives')) === 0, 'nothing is left');
+  });
+
+  test('a committed write leaves no body behind when its worker dies before it has deleted it', async () => {
+    const stack = await createStack(app);
+    const update = await startUpdate(app, stack);
+    const [{ payloads }] = cluster.workers as [ClusterContext];
+    using deleting = jest.spyOn(payloads, 'delete').mockResolvedValue();
+    await ok(saveState(app, update, 1));
+    await ok(complete(app, update));
+    await ok(app.call('POST', `${stack.path}/import`, { auth: stack.auth, ...gzipped(deployment(4)) }));
+    await until(() => deleting.mock.calls.length === 2, 'the worker would have deleted both');
+    await until(async () => (await redis.keys('holdfast:body:*')).length === 0, 'the bodies are deleted');
+    await until(async () => (await redis.keys('holdfast:room:*:lives')).length === 0, 'the room is free');
   });
 
   test('Redis holds only ids of the queue and encrypted bodies while a write is pending', async () => {

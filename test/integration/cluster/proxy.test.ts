@@ -66,7 +66,7 @@ beforeAll(async () => {
   // The first replica serves as the web UI, too.
   proxy = new ClusterProcess(proxySpec(caddy, home, port, [first, second], first), () => {});
   await proxy.start();
-}, 240_000);
+});
 
 afterAll(async () => {
   await proxy?.stop();
@@ -92,7 +92,7 @@ test('a call with a body waits while no replica is ready, and is sent once', asy
   for (const replica of replicas) replica.isReady = true;
   expect((await response).status).toBe(200);
   expect(replicas.flatMap(({ received }) => received.splice(0))).toEqual(['{"stackName":"c"}']);
-}, 120_000);
+});
 
 test('a call that a replica may have received is not sent again', async () => {
   for (const replica of replicas) replica.breaks = true;
@@ -101,7 +101,7 @@ test('a call that a replica may have received is not sent again', async () => {
   expect(await response.json()).toMatchObject({ code: 502 });
   expect(replicas.flatMap(({ received }) => received.splice(0))).toHaveLength(1);
   for (const replica of replicas) replica.breaks = false;
-}, 120_000);
+});
 
 test('replicas that are slow to respond stay in use', async () => {
   for (const replica of replicas) replica.probeDelayMs = 4_000;
@@ -110,4 +110,4 @@ test('replicas that are slow to respond stay in use', async () => {
   // No probe has failed, or it would have been logged.
   expect(proxy.log.split('\n').filter((line) => /HTTP request failed/.test(line))).toEqual([]);
   expect((await post()).status).toBe(200);
-}, 120_000);
+});

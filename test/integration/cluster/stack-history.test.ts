@@ -126,6 +126,5 @@ await describeWithTools('one stack, many clients, three replicas', ['redis-serve
       expect(found.calls.filter(({ outcome }) => outcome === 'acknowledged').length).toBeGreaterThan(10);
       await history.deleteWhileOthersWrite();
     },
-    120_000,
   );
 });

@@ -6,6 +6,7 @@ import { isCluster, type RedisConnection, redisCall, untilReady } from '../redis
 import { SetChunkCommand } from '../redis/set-chunk-command.ts';
 import { withTimeout } from '../timeout/with-timeout.ts';
 import { arriving, Pace, type Place } from './arriving-body.ts';
+import { BodyReleases, type CompleteBody } from './body-releases.ts';
 import {
   type BodySeal,
   NoRoomError,
@@ -33,14 +34,18 @@ if redis.call('ZREM', KEYS[2], member) == 1 then redis.call('DECRBY', KEYS[1], A
 return 1`;
 
 export interface RedisPayloadTimes extends RoomTimes, RedisRoomTimes {
-  /** How often a process renews its bodies. */
+  /** How often a process renews its bodies, and repeats releases. */
   readonly renewMs: number;
+  /** How long after a release a lost connection may mean that it was undone. */
+  readonly repeatMs: number;
 }
 
 const defaultTimes: RedisPayloadTimes = {
   ...defaultRoomTimes,
   lifeMs: 15_000,
   renewMs: 2_000,
+  // Sentinels replace a server that has been silent for 30 s, unless they are told otherwise.
+  repeatMs: 60_000,
   jobLifeMs: 720_000,
 };
 
@@ -58,8 +63,6 @@ class OwnBody implements Place {
   isComplete = false;
   /** From the end of the body until it is complete, its room must not be renewed as that of an arriving one. */
   isEnding = false;
-  /** Its caller needs it no more; what it holds may still have to be released. */
-  isOver = false;
   isBeingRenewed = false;
   lost = false;
   chunks = 0;
@@ -115,6 +118,7 @@ export class RedisPayloadStore implements PayloadStore {
   readonly #sizes: RoomSizes;
   readonly #times: RedisPayloadTimes;
   readonly #own = new Map<string, OwnBody>();
+  readonly #releases: BodyReleases;
   #renewal: NodeJS.Timeout | undefined;
   #held = 0;
 
@@ -127,6 +131,10 @@ export class RedisPayloadStore implements PayloadStore {
       writes: new RedisRoom(redis, 'writes', sizes.writes, this.#times),
       imports: new RedisRoom(redis, 'imports', sizes.imports, this.#times),
     };
+    const find = (key: string) => this.#find(key);
+    const remove = (body: CompleteBody) => this.#remove(body);
+    const { repeatMs, jobLifeMs } = this.#times;
+    this.#releases = new BodyReleases({ redis, find, remove, repeatMs, jobLifeMs });
   }
 
   async put(
@@ -154,9 +162,10 @@ export class RedisPayloadStore implements PayloadStore {
       own.isComplete = true;
     } catch (error) {
       const isOutside = error instanceof NoRoomError && !own.isInside;
+      this.#disown(key);
       // What an arriving body holds expires within seconds, and nothing is left to repeat.
-      if (!own.isEnding) this.#disown(key);
-      if (!isOutside) await this.#release(own).catch(() => {});
+      if (own.isEnding) await this.#release(key, own).catch(() => {});
+      else if (!isOutside) await this.#remove(own).catch(() => {});
       throw error;
     }
     return { bytes: own.bytes, seal: { key: sealKey, chunks: own.chunks, bytes: own.bytes } };
@@ -182,10 +191,9 @@ export class RedisPayloadStore implements PayloadStore {
   }
 
   async delete(key: string): Promise<void> {
-    const own = this.#own.get(key);
-    if (own) return this.#release(own);
-    const meta = await this.#meta(key);
-    if (meta) await this.#remove({ key, ...meta });
+    const own = this.#own.get(key) ?? null;
+    this.#disown(key);
+    await this.#release(key, own);
   }
 
   bytesHeld(): number {
@@ -206,38 +214,44 @@ export class RedisPayloadStore implements PayloadStore {
   }
 
   async close(): Promise<void> {
-    clearInterval(this.#renewal);
-    this.#renewal = undefined;
+    this.#releases.close();
     this.#own.clear();
+    this.#stopIfIdle();
   }
 
   #adopt(own: OwnBody): void {
     this.#own.set(own.key, own);
-    this.#renewal ??= setInterval(() => void this.#renewAll(), this.#times.renewMs).unref();
+    this.#start();
   }
 
   #disown(key: string): void {
     this.#own.delete(key);
-    if (this.#own.size === 0) {
-      clearInterval(this.#renewal);
-      this.#renewal = undefined;
-    }
+    this.#stopIfIdle();
+  }
+
+  #start(): void {
+    this.#renewal ??= setInterval(() => void this.#renewAll(), this.#times.renewMs).unref();
+  }
+
+  #stopIfIdle(): void {
+    if (this.#own.size > 0 || this.#releases.size > 0) return;
+    clearInterval(this.#renewal);
+    this.#renewal = undefined;
   }
 
   async #renewAll(): Promise<void> {
-    await Promise.all(
-      [...this.#own.values()].map(async (own) => {
-        if (own.isBeingRenewed) return;
-        own.isBeingRenewed = true;
-        // Redis may be away: bodies that are not renewed in time are lost, and their callers get an error.
-        await this.#renew(own).catch(() => {});
-        own.isBeingRenewed = false;
-      }),
-    );
+    const renewals = [...this.#own.values()].map(async (own) => {
+      if (own.isBeingRenewed) return;
+      own.isBeingRenewed = true;
+      // Redis may be away: bodies that are not renewed in time are lost, and their callers get an error.
+      await this.#renew(own).catch(() => {});
+      own.isBeingRenewed = false;
+    });
+    await Promise.all([this.#releases.repeat(), ...renewals]);
+    this.#stopIfIdle();
   }
 
   async #renew(own: OwnBody): Promise<void> {
-    if (own.isOver) return this.#release(own);
     if (!own.isComplete) {
       if (!own.isInside || own.isEnding) return;
       const renewed = await own.room.renew(own.key, this.#keys.chunks(own.key, own.chunks), own.stalled);
@@ -246,15 +260,15 @@ export class RedisPayloadStore implements PayloadStore {
     }
     // A worker releases the room of a body after its job, unless it is of another release or did not reach Redis.
     if ((await redisCall(() => this.#redis.exists(this.#keys.body(own.key)))) === 1) return;
+    // Not for good as in `delete`: another server may have the body, and its job.
     await own.room.leave(own.key, own.bytes);
     this.#disown(own.key);
   }
 
   /** If Redis is away, the body is released with the next renewals: its room may outlive the outage. */
-  async #release(own: OwnBody): Promise<void> {
-    own.isOver = true;
-    await this.#remove(own);
-    this.#disown(own.key);
+  #release(key: string, body: CompleteBody | null): Promise<void> {
+    this.#start();
+    return this.#releases.add(key, body);
   }
 
   /** Reads a sealed chunk, and at most one byte more than its maximum size. */
@@ -267,7 +281,7 @@ export class RedisPayloadStore implements PayloadStore {
     return sealed;
   }
 
-  async #meta(key: string): Promise<{ chunks: number; bytes: number; room: Pick<RedisRoom, 'leave'> } | null> {
+  async #find(key: string): Promise<CompleteBody | null> {
     const text = await redisCall(() =>
       this.#redis.getrange(this.#keys.body(key), 0, maxMetaBytes).catch(nullIfWrongType),
     );
@@ -275,6 +289,7 @@ export class RedisPayloadStore implements PayloadStore {
     if (Number(chunks ?? maxChunks) >= maxChunks) return null;
     const at = roomNames.find((name) => name === room);
     return {
+      key,
       chunks: Number(chunks),
       bytes: Number(bytes),
       room: at ? this.#rooms[at] : { leave: this.#leavePreviousRelease },
@@ -290,8 +305,7 @@ export class RedisPayloadStore implements PayloadStore {
     );
   };
 
-  async #remove(body: { key: string; chunks: number; bytes: number; room: Pick<RedisRoom, 'leave'> }): Promise<void> {
-    const { key, chunks, bytes, room } = body;
+  async #remove({ key, chunks, bytes, room }: CompleteBody): Promise<void> {
     await redisCall(() => this.#redis.unlink(this.#keys.body(key), ...this.#keys.chunks(key, chunks)));
     await room.leave(key, bytes);
   }

@@ -1,0 +1,102 @@
+import { isCluster, type RedisConnection } from '../redis/redis.ts';
+import type { RedisRoom } from './redis-room.ts';
+
+/** A complete body in Redis, and the room that counts it. */
+export interface CompleteBody {
+  readonly key: string;
+  readonly chunks: number;
+  readonly bytes: number;
+  readonly room: Pick<RedisRoom, 'leave'>;
+}
+
+interface Release {
+  readonly key: string;
+  body: CompleteBody | null;
+  readonly endsAt: number;
+  /** The connections that had been lost when Redis confirmed it; null until then. */
+  confirmedAt: number | null;
+  isRunning: boolean;
+}
+
+export interface BodyReleasesOptions {
+  readonly redis: RedisConnection;
+  /** Reads what the body consists of; null if it is not there. */
+  readonly find: (key: string) => Promise<CompleteBody | null>;
+  /** Must succeed also when it has succeeded before. */
+  readonly remove: (body: CompleteBody) => Promise<void>;
+  /** For how long a release is repeated after a lost connection, in ms. */
+  readonly repeatMs: number;
+  /** After this time Redis has no body that was not released, in ms. */
+  readonly jobLifeMs: number;
+}
+
+const maxAtOnce = 50;
+
+/**
+ * Releases bodies that no job needs any more, and repeats that until Redis confirms it. A failover can undo what was confirmed: the
+ * new master may not have received it, and then it has the body and its room again, with nobody left to release them. So releases
+ * are remembered for a while, and repeated after every lost connection.
+ */
+export class BodyReleases {
+  readonly #options: BodyReleasesOptions;
+  readonly #releases = new Map<string, Release>();
+  readonly #lossEvent: 'close' | '-node';
+  #lost = 0;
+
+  constructor(options: BodyReleasesOptions) {
+    this.#options = options;
+    // A cluster does not say that it is connected to another server instead, but it does say that it has lost one.
+    this.#lossEvent = isCluster(options.redis) ? '-node' : 'close';
+    options.redis.on(this.#lossEvent, this.#onLoss);
+  }
+
+  /** Number of releases that may have to be repeated. */
+  get size(): number {
+    return this.#releases.size;
+  }
+
+  /** Throws QueueAwayError if Redis has not confirmed the release; it is repeated then. */
+  async add(key: string, body: CompleteBody | null): Promise<void> {
+    const known = body ?? this.#releases.get(key)?.body ?? null;
+    const endsAt = performance.now() + this.#options.repeatMs;
+    const release: Release = { key, body: known, endsAt, confirmedAt: null, isRunning: false };
+    this.#releases.set(key, release);
+    await this.#attempt(release);
+  }
+
+  /** Repeats the releases that are not confirmed, and forgets those that need not be repeated any more. Never rejects. */
+  async repeat(): Promise<void> {
+    const now = performance.now();
+    for (const { key, endsAt, confirmedAt } of this.#releases.values()) {
+      const isConfirmed = confirmedAt === this.#lost;
+      if (now >= (isConfirmed ? endsAt : endsAt + this.#options.jobLifeMs)) this.#releases.delete(key);
+    }
+    const due = [...this.#releases.values()].filter((each) => each.confirmedAt !== this.#lost).values();
+    const repeatNext = async (): Promise<void> => {
+      for (const release of due) if (!release.isRunning) await this.#attempt(release).catch(() => {});
+    };
+    await Promise.all(Array.from({ length: maxAtOnce }, repeatNext));
+  }
+
+  close(): void {
+    this.#options.redis.off(this.#lossEvent, this.#onLoss);
+    this.#releases.clear();
+  }
+
+  async #attempt(release: Release): Promise<void> {
+    const { find, remove } = this.#options;
+    const lost = this.#lost;
+    release.isRunning = true;
+    try {
+      release.body ??= await find(release.key);
+      if (release.body) await remove(release.body);
+      release.confirmedAt = lost;
+    } finally {
+      release.isRunning = false;
+    }
+  }
+
+  readonly #onLoss = (): void => {
+    this.#lost++;
+  };
+}
