@@ -427,7 +427,7 @@ describe('input', () => {
     const { json: group } = await ok(by.call('POST', 'Groups', { displayName: 'everybody' }));
     const rows = await query<{ id: string }>(
       app,
-      `with added as (insert into users (login) select 'crowd' || lpad(n::text, 5, '0') from generate_series(1, 10000) n returning id),
+      `with added as (insert into users (login) select 'crowd' || lpad(n::text, 5, '0') from generate_series(1, 2000) n returning id),
          joined as (insert into memberships (organization_id, user_id, role) select o.id, a.id, 'viewer' from added a, organizations o where o.name = $1)
        select id from added`,
       [at.organization],
@@ -435,12 +435,12 @@ describe('input', () => {
     const value = rows.map(({ id }) => ({ value: id }));
     await ok(by.patch(`Groups/${group.id}`, { op: 'add', path: 'members', value }));
     const { json } = await ok(by.call('GET', `Groups/${group.id}`));
-    expect(json.members).toHaveLength(10_000);
+    expect(json.members).toHaveLength(2_000);
     const events = await listEvents(app, at.organization);
     const logins = events
       .filter(({ action }) => action === 'team.add')
       .flatMap(({ details }) => details['logins'] as string[]);
-    expect(new Set(logins).size).toBe(10_000);
+    expect(new Set(logins).size).toBe(2_000);
     const operations = Array.from({ length: 1_001 }, () => ({ op: 'add', path: 'members', value: value.slice(0, 1) }));
     expect((await by.patch(`Groups/${group.id}`, ...operations)).status).toBe(413);
     await ok(by.patch(`Groups/${group.id}`, { op: 'replace', path: 'members', value: value.slice(0, 3) }));

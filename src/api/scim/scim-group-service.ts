@@ -30,8 +30,8 @@ interface GroupPlace {
 
 /** Members in one page of groups, after which it ends early. A single group may have more. */
 const maxPageMembers = 20_000;
-/** Logins in one event of the audit log, whose details are limited. */
-const loginsPerEvent = 60;
+/** Length of the logins in one event of the audit log, whose details are limited. */
+const maxEventChars = 7_000;
 const maxNameChars = 100;
 
 /** Groups of the identity provider of an organization: teams that it has created, or taken over by their names. */
@@ -207,5 +207,18 @@ async function changeMembers(
 }
 
 function* chunks(logins: readonly string[]): Generator<readonly string[]> {
-  for (let at = 0; at < logins.length; at += loginsPerEvent) yield logins.slice(at, at + loginsPerEvent);
+  let chunk: string[] = [];
+  let chars = 0;
+  for (const login of logins) {
+    // With quotes and comma.
+    const more = login.length + 3;
+    if (chars + more > maxEventChars) {
+      yield chunk;
+      chunk = [];
+      chars = 0;
+    }
+    chunk.push(login);
+    chars += more;
+  }
+  if (chunk.length > 0) yield chunk;
 }

@@ -79,13 +79,17 @@ export class ScimUserService {
     await this.#provision(caller, organization, audit, async (work, users) => {
       const user = await getUser(users, id);
       await refuseLastAdmin(work, user);
+      let revokedTokens = 0;
       if (user.isOwned) {
         if (!user.isDeactivated) await this.#deactivate(work, users, user);
-        await createPeopleRepository(work.tx).revokeTokens(id);
+        revokedTokens = await createPeopleRepository(work.tx).revokeTokens(id);
       }
       await createPeopleRepository(work.tx).removeMembership(work.organizationId, id);
       await users.forget(id);
-      await work.record(user.login, { action: 'member.remove', details: { role: user.role, forGood: true } });
+      await work.record(user.login, {
+        action: 'member.remove',
+        details: { role: user.role, forGood: true, revokedTokens },
+      });
     });
   }
 

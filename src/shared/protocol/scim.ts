@@ -5,7 +5,6 @@ import { Type } from 'typebox';
 export const userSchema = 'urn:ietf:params:scim:schemas:core:2.0:User';
 export const groupSchema = 'urn:ietf:params:scim:schemas:core:2.0:Group';
 export const listSchema = 'urn:ietf:params:scim:api:messages:2.0:ListResponse';
-export const patchSchema = 'urn:ietf:params:scim:api:messages:2.0:PatchOp';
 export const errorSchema = 'urn:ietf:params:scim:api:messages:2.0:Error';
 
 export const ScimParams = Type.Object({ organization: Type.String() });
