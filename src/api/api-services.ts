@@ -13,6 +13,8 @@ import type { MemberService } from './members/member-service.ts';
 import type { BodyParts } from './plugins/body.ts';
 import type { PolicyGroupService } from './policies/policy-group-service.ts';
 import type { PolicyPackService } from './policies/policy-pack-service.ts';
+import type { ScimGroupService } from './scim/scim-group-service.ts';
+import type { ScimUserService } from './scim/scim-user-service.ts';
 import type { SecretService } from './secrets/secret-service.ts';
 import type { StackRenaming } from './stacks/stack-renaming.ts';
 import type { StackService } from './stacks/stack-service.ts';
@@ -51,6 +53,8 @@ export interface ApiServices extends BodyParts {
   readonly policyGroups: PolicyGroupService;
   readonly members: MemberService;
   readonly tokens: TokenService;
+  readonly scimUsers: ScimUserService;
+  readonly scimGroups: ScimGroupService;
   readonly audit: AuditService;
   readonly submitWrite: SubmitWrite;
   /** Null unless jobs go through Redis. */

@@ -29,6 +29,7 @@ import { registerPolicyRoutes } from './routes/policies.routes.ts';
 import { registerPolicyArchiveRoutes } from './routes/policy-archives.routes.ts';
 import { registerPolicyGroupRoutes } from './routes/policy-groups.routes.ts';
 import { registerQueueRoutes } from './routes/queues.routes.ts';
+import { registerScimRoutes } from './routes/scim.routes.ts';
 import { registerSecretRoutes } from './routes/secrets.routes.ts';
 import { registerServiceRoutes } from './routes/service.routes.ts';
 import { registerStackRoutes } from './routes/stacks.routes.ts';
@@ -75,7 +76,7 @@ export async function buildApi(context: ApiContext): Promise<App> {
   return app;
 }
 
-/** Everything under /api. */
+/** Everything under /api and /scim. */
 function registerProtocol(scope: FastifyInstance, services: ApiServices): void {
   registerDialect(scope);
   registerAccess(scope, services);
@@ -97,4 +98,5 @@ function registerProtocol(scope: FastifyInstance, services: ApiServices): void {
   registerMemberRoutes(routes, services);
   registerTokenRoutes(routes, services);
   registerAuditRoutes(routes, services);
+  registerScimRoutes(routes, services);
 }

@@ -8,6 +8,8 @@ import { QueuedCreation } from './lock-queue/queued-creation.ts';
 import { MemberService } from './members/member-service.ts';
 import { PolicyGroupService } from './policies/policy-group-service.ts';
 import { PolicyPackService } from './policies/policy-pack-service.ts';
+import { ScimGroupService } from './scim/scim-group-service.ts';
+import { ScimUserService } from './scim/scim-user-service.ts';
 import { SecretService } from './secrets/secret-service.ts';
 import { StackRenaming } from './stacks/stack-renaming.ts';
 import { StackService } from './stacks/stack-service.ts';
@@ -50,6 +52,8 @@ export function createServices(context: ApiContext): ApiServices {
     policyGroups: new PolicyGroupService(context),
     members: new MemberService(context),
     tokens: new TokenService(context),
+    scimUsers: new ScimUserService(context),
+    scimGroups: new ScimGroupService(context),
     audit: new AuditService(context),
     submitWrite: createSubmitWrite({ ...context, services: jobServices }),
     board,

@@ -3,6 +3,7 @@ import type { FastifyContextConfig, FastifySchema } from 'fastify';
 import { type TSchema, Type } from 'typebox';
 import { holdfastVersion } from '../shared/platform/config/config.ts';
 import { ErrorResponse } from '../shared/protocol/errors.ts';
+import { ScimErrorResponse } from '../shared/protocol/scim.ts';
 import { operationIdOf } from './operation-ids.ts';
 import { updateKinds } from './routes/paths.ts';
 
@@ -53,11 +54,26 @@ export const openApiOptions: FastifyDynamicSwaggerOptions = {
     const { openapiObject } = document;
     openapiObject.components = {
       ...openapiObject.components,
-      schemas: { ErrorResponse: structuredClone(ErrorResponse) },
+      schemas: {
+        ErrorResponse: structuredClone(ErrorResponse),
+        ScimErrorResponse: structuredClone(ScimErrorResponse),
+      },
       responses: Object.fromEntries(
-        Object.entries(errorResponses).map(([status, description]) => [
-          componentName(status),
-          { description, content: { 'application/json': { schema: { $ref: '#/components/schemas/ErrorResponse' } } } },
+        Object.entries(errorResponses).flatMap(([status, description]) => [
+          [
+            componentName(status),
+            {
+              description,
+              content: { 'application/json': { schema: { $ref: '#/components/schemas/ErrorResponse' } } },
+            },
+          ],
+          [
+            `Scim${componentName(status)}`,
+            {
+              description,
+              content: { 'application/scim+json': { schema: { $ref: '#/components/schemas/ScimErrorResponse' } } },
+            },
+          ],
         ]),
       ),
     };
@@ -66,7 +82,7 @@ export const openApiOptions: FastifyDynamicSwaggerOptions = {
         const operation = described as Operation;
         const operationId = operationIdOf(method, path);
         if (operationId !== undefined) operation.operationId = operationId;
-        describeErrors(method, operation);
+        describeErrors(method, operation, path.startsWith('/scim/') ? 'Scim' : '');
       }
     }
     return openapiObject;
@@ -139,12 +155,13 @@ function errorStatusesOf(schema: RouteSchema, url: string, config: FastifyContex
   return [...statuses];
 }
 
-function describeErrors(method: string, operation: Operation): void {
+/** `format`: prefix of the components with the errors of this format. */
+function describeErrors(method: string, operation: Operation, format: '' | 'Scim'): void {
   for (const status of operation[errorStatusesKey] ?? []) {
     operation.responses[status] =
       method === 'head'
         ? { description: errorResponses[status] ?? '' }
-        : { $ref: `#/components/responses/${componentName(status)}` };
+        : { $ref: `#/components/responses/${format}${componentName(status)}` };
   }
   delete operation[errorStatusesKey];
   const body = operation.requestBody;

@@ -37,6 +37,7 @@ const operationIds: Readonly<Record<string, string>> = {
   ...ofTokens('/api/user/tokens', 'Personal'),
   ...ofTokens('/api/orgs/{organization}/tokens', 'Org'),
   ...ofTokens('/api/orgs/{organization}/teams/{team}/tokens', 'Team'),
+  ...ofScim(),
   'PUT /policy-packs/{versionId}': 'UploadPolicyPackArchive',
   'GET /policy-packs/{versionId}': 'DownloadPolicyPackArchive',
   ...ofStack({
@@ -87,6 +88,25 @@ function ofTokens(path: string, owner: string): Record<string, string> {
     [`POST ${path}`]: `Create${owner}Token`,
     [`DELETE ${path}/{tokenId}`]: `Delete${owner}Token`,
     [`POST ${path}/{tokenId}/rotate`]: `Rotate${owner}Token`,
+  };
+}
+
+function ofScim(): Record<string, string> {
+  const path = '/scim/v2/{organization}';
+  const of = (plural: string, name: string): Record<string, string> => ({
+    [`GET ${path}/${plural}`]: `ListScim${plural}`,
+    [`POST ${path}/${plural}`]: `CreateScim${name}`,
+    [`GET ${path}/${plural}/{id}`]: `GetScim${name}`,
+    [`PUT ${path}/${plural}/{id}`]: `ReplaceScim${name}`,
+    [`PATCH ${path}/${plural}/{id}`]: `PatchScim${name}`,
+    [`DELETE ${path}/${plural}/{id}`]: `DeleteScim${name}`,
+  });
+  return {
+    [`GET ${path}/ServiceProviderConfig`]: 'GetScimConfig',
+    [`GET ${path}/ResourceTypes`]: 'ListScimResourceTypes',
+    [`GET ${path}/Schemas`]: 'ListScimSchemas',
+    ...of('Users', 'User'),
+    ...of('Groups', 'Group'),
   };
 }
 

@@ -8,14 +8,15 @@ import type { AuditTrail } from './audit/audit-trail.ts';
 import type { CachedLease } from './updates/lease-cache.ts';
 
 /**
- * Who may call a route. `organization`: who belongs to the organization in the path (`read`), or administers it (`manage`). `stack`:
+ * Who may call a route. `organization`: who belongs to the organization in the path (`read`), administers it (`manage`), or is its identity
+ * provider (`provision`). `stack`:
  * who has the permission on the stack in the path; with `former`, the path may have a former name, and the service checks. `lease`: the holder of the update's lease; with `ended`, also just after the update has ended; with
  * `fenced`, the committing statement checks the lease itself, so a cached lease does not have to be looked up.
  */
 export type Access =
   | { readonly kind: 'public' }
   | { readonly kind: 'user' }
-  | { readonly kind: 'organization'; readonly permission: 'read' | 'manage' }
+  | { readonly kind: 'organization'; readonly permission: 'read' | 'manage' | 'provision' }
   | { readonly kind: 'stack'; readonly permission: Permission; readonly former?: true }
   | { readonly kind: 'lease'; readonly ended?: true; readonly fenced?: true };
 
@@ -33,6 +34,8 @@ export interface Caller {
   readonly teamName: string | null;
   /** Whether the token may do less than its owner. */
   readonly isScoped: boolean;
+  /** Whether the token is that of an identity provider. */
+  readonly isProvisioning: boolean;
   readonly login: string;
   readonly displayName: string;
   readonly email: string;

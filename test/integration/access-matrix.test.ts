@@ -11,6 +11,7 @@ import {
 import { rolePermissions } from '../../src/shared/identity/roles.ts';
 import { grant, person, team } from '../support/grants.ts';
 import { bodySamples, listRoutes } from '../support/routes.ts';
+import { provisioningToken } from '../support/scim.ts';
 import { createStack, ok, startUpdate, type TestStack } from '../support/state.ts';
 import { testApp } from '../support/test-app.ts';
 
@@ -91,6 +92,7 @@ beforeAll(async () => {
     subjects[`service with ${name}`] = { auth: service.auth, held: allowedBy([name]) };
   }
   subjects['service without anything'] = { ...(await make(tokens, { name: 's', service: true })), held: noPermissions };
+  subjects['identity provider'] = { auth: await provisioningToken(app, organization), held: noPermissions };
   subjects['organization'] = { ...(await make(tokens, { name: 'o' })), held: rolePermissions.member };
   subjects['organization as admin'] = {
     ...(await make(tokens, { name: 'a', admin: true })),
@@ -174,6 +176,35 @@ test('organizations are managed by their admins only, with tokens that have no s
       const { status } = await call(stack.organization);
       expect({ name, route, refused: status === 403 }).toEqual({ name, route, refused: !allowed });
       expect((await call(elsewhere.organization)).status).toBe(404);
+    }
+  }
+});
+
+const scimPath = '/scim/v2/:organization';
+
+test('identity providers are the only ones who provision members and teams, in their organization', async () => {
+  const routes = listRoutes(app.app).filter((route) => route.includes('/scim/') && !route.startsWith('HEAD'));
+  const resources = ['Users', 'Groups'].flatMap((name) => [
+    ...['GET', 'POST'].map((method) => `${method} ${scimPath}/${name}`),
+    ...['GET', 'PUT', 'PATCH', 'DELETE'].map((method) => `${method} ${scimPath}/${name}/:id`),
+  ]);
+  const discovery = ['ServiceProviderConfig', 'ResourceTypes', 'Schemas'].map((name) => `GET ${scimPath}/${name}`);
+  expect(routes.sort()).toEqual([...resources, ...discovery].sort());
+  for (const route of routes) {
+    const [method, pattern] = route.split(' ') as [string, string];
+    const call = (auth: string, organization: string) =>
+      app.call(
+        method,
+        pattern.replace(':organization', organization).replace(':id', '00000000-0000-4000-8000-000000000000'),
+        {
+          auth,
+          ...(['GET', 'DELETE'].includes(method) ? {} : { body: {} }),
+        },
+      );
+    for (const [name, { auth }] of Object.entries(subjects)) {
+      const { status } = await call(auth, stack.organization);
+      expect({ name, route, refused: status === 403 }).toEqual({ name, route, refused: name !== 'identity provider' });
+      expect((await call(auth, elsewhere.organization)).status).toBe(404);
     }
   }
 });

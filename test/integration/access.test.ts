@@ -6,11 +6,12 @@ import { createStack, deployment, ok, startUpdate, type TestStack } from '../sup
 import { type TestResponse, testApp } from '../support/test-app.ts';
 
 const O = '/api/orgs/:organization';
+const P = '/scim/v2/:organization';
 const S = '/api/stacks/:organization/:project/:stack';
 const U = `${S}/:kind(^(?:update|preview|refresh|destroy)$)/:updateId`;
 
 /** Who may call each route. The first test fails for a route that is missing here. */
-const expected: Record<string, 'public' | 'user' | 'own' | 'viewer' | 'member' | 'admin' | 'lease'> = {
+const expected: Record<string, 'public' | 'user' | 'own' | 'viewer' | 'member' | 'admin' | 'provider' | 'lease'> = {
   'GET /healthz': 'public',
   'GET /readyz': 'public',
   'GET /metrics': 'public',
@@ -76,6 +77,15 @@ const expected: Record<string, 'public' | 'user' | 'own' | 'viewer' | 'member' |
   [`GET ${S}/updates/latest/previews`]: 'viewer',
   'GET /api/orgs/:organization/auditlogs': 'admin',
   'GET /api/orgs/:organization/auditlogs/export': 'admin',
+  ...Object.fromEntries(
+    [
+      ...['ServiceProviderConfig', 'ResourceTypes', 'Schemas', 'Users', 'Groups'].map((name) => `GET ${P}/${name}`),
+      ...['Users', 'Groups'].flatMap((name) => [
+        `POST ${P}/${name}`,
+        ...['GET', 'PUT', 'PATCH', 'DELETE'].map((method) => `${method} ${P}/${name}/:id`),
+      ]),
+    ].map((route) => [route, 'provider' as const]),
+  ),
   [`POST ${U}`]: 'member',
   [`GET ${U}`]: 'viewer',
   [`GET ${U}/events`]: 'viewer',
@@ -122,6 +132,7 @@ beforeAll(async () => {
 
 const guarded = (kind: string) => Object.keys(expected).filter((route) => expected[route] === kind);
 const organizational = ['viewer', 'member', 'admin'].flatMap(guarded);
+const ofProviders = guarded('provider');
 
 function request(
   route: string,
@@ -138,15 +149,18 @@ function request(
     .replace(':updateId', ids.update ?? updateId)
     .replace(':login', 'nobody')
     .replace(':team', 'nobody')
+    .replace(':id', '00000000-0000-4000-8000-000000000000')
     .replace(':tokenId', '00000000-0000-4000-8000-000000000000');
   const body = method === 'GET' || method === 'HEAD' || method === 'DELETE' ? undefined : (bodies[route] ?? {});
   return app.call(method, url, { ...(auth === undefined ? {} : { auth }), ...(body ? { body } : {}) });
 }
 
-/** Returns the status after checking that the body repeats it: the CLI trusts the body. */
+/** Returns the status after checking that the body repeats it: the CLI trusts the body, and SCIM requires it. */
 function statusOf(route: string, response: TestResponse): number {
   if (response.status >= 400 && !route.startsWith('HEAD')) {
-    expect(response.json).toEqual({ code: response.status, message: expect.stringMatching(/./) });
+    const text = expect.stringMatching(/./);
+    if (route.includes(P)) expect(response.json).toMatchObject({ status: String(response.status), detail: text });
+    else expect(response.json).toEqual({ code: response.status, message: text });
   }
   return response.status;
 }
@@ -180,7 +194,7 @@ describe('without a valid token', () => {
     }
   });
 
-  test.each([...organizational, ...guarded('user'), ...guarded('own')])(
+  test.each([...organizational, ...ofProviders, ...guarded('user'), ...guarded('own')])(
     '%s rejects a lease as API token with 401',
     async (route) => {
       expect(statusOf(route, await request(route, lease))).toBe(401);
@@ -250,12 +264,20 @@ describe('with a token', () => {
     expect([401, 403]).not.toContain(least);
   });
 
-  test.each(organizational)('%s does not tell an outsider whether the organization exists', async (route) => {
-    const there = await request(route, tokens['outsider']);
-    expect(statusOf(route, there)).toBe(404);
-    const absent = await request(route, tokens['outsider'], { organization: 'no-such-organization' });
-    expect(absent.text.replaceAll('no-such-organization', own.organization)).toBe(there.text);
+  test.each(ofProviders)('%s is refused to every member', async (route) => {
+    for (const role of ['viewer', 'member', 'admin'])
+      expect({ role, status: statusOf(route, await request(route, tokens[role])) }).toEqual({ role, status: 403 });
   });
+
+  test.each([...organizational, ...ofProviders])(
+    '%s does not tell an outsider whether the organization exists',
+    async (route) => {
+      const there = await request(route, tokens['outsider']);
+      expect(statusOf(route, there)).toBe(404);
+      const absent = await request(route, tokens['outsider'], { organization: 'no-such-organization' });
+      expect(absent.text.replaceAll('no-such-organization', own.organization)).toBe(there.text);
+    },
+  );
 
   test.each(guarded('user'))('%s is open to any user', async (route) => {
     expect(statusOf(route, await request(route, tokens['outsider']))).toBe(200);

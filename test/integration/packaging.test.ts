@@ -216,6 +216,15 @@ test('docs/architecture.md names only files that exist', () => {
   expect(named.filter((name) => !isThere(name))).toEqual([]);
 });
 
+test('docs/security.md names a test for each promise, and only tests that exist', () => {
+  const [, promises = ''] = /## What is promised\n([^]*?)\n## /.exec(read('docs/security.md')) ?? [];
+  const rows = promises.split('\n').filter((line) => /^\| (?!Promise|---)/.test(line));
+  expect(rows.length).toBeGreaterThan(20);
+  const named = rows.map((row) => [...row.matchAll(/`([\w./-]+\.test\.ts)`/g)].map(([, name]) => name as string));
+  expect(rows.filter((_, at) => named[at]?.length === 0)).toEqual([]);
+  expect(named.flat().filter((name) => !existsSync(path.join(root, name)))).toEqual([]);
+});
+
 describe('the contents of the image', () => {
   let home: string;
   let database: TestDatabase;

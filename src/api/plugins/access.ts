@@ -56,6 +56,8 @@ async function admitCaller(
   if (!caller.belongs) throw new NotFoundError('Not found, or you are not a member of the organization');
   if (access.kind === 'organization') {
     if (access.permission === 'manage') assertManages(caller, place.organization);
+    if (access.permission === 'provision' && !caller.isProvisioning)
+      throw new ForbiddenError('This needs a token for provisioning: holdfast admin token create --provisioning');
   } else if (!(access.former && caller.facts)) {
     // With facts, missing stacks are refused here, so that they look like stacks that may not be read.
     if (caller.facts && caller.stackTags === null) throw stackNotFound(ref as StackRef);

@@ -13,6 +13,14 @@ interface ErrorReply {
   readonly retryAfterSeconds: number | undefined;
 }
 
+/** Body of an error response and its type. */
+type ErrorFormat = (error: ErrorReply) => { readonly type: string; readonly body: object };
+
+const errorFormat: ErrorFormat = ({ message, status }) => {
+  const body: ErrorResponse = { code: status, message };
+  return { type: 'application/json; charset=utf-8', body };
+};
+
 /**
  * The only place where errors become responses. The CLI trusts `code` in the body over the status line, so the two are
  * always the same number (pkg/backend/httpstate/client/api.go).
@@ -40,7 +48,12 @@ function closeIfBodyUnread({ raw }: FastifyRequest, reply: FastifyReply): void {
   if (isPartlyRead || mustCloseAfterResponse(raw)) void reply.header('connection', 'close');
 }
 
-export function sendError(thrown: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
+export function sendError(
+  thrown: unknown,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  format: ErrorFormat = errorFormat,
+): FastifyReply {
   // Responses to errors before the first hook (a path that is not a valid URL) have no id yet.
   void reply.header('x-pulumi-request-id', request.id);
   setSecurityHeaders(reply);
@@ -51,7 +64,7 @@ export function sendError(thrown: unknown, request: FastifyRequest, reply: Fasti
   if (error instanceof SlowRequestError) request.log.info({ err: error }, 'request rejected');
   else if (errorReply.status >= 500) request.log.error({ err: error }, 'request failed');
   else request.log.debug({ err: error }, 'request rejected');
-  return send(reply, errorReply);
+  return send(reply, errorReply, format);
 }
 
 function toErrorReply(error: unknown): ErrorReply {
@@ -70,8 +83,9 @@ function toErrorReply(error: unknown): ErrorReply {
   };
 }
 
-function send(reply: FastifyReply, { status, message, retryAfterSeconds }: ErrorReply): FastifyReply {
+function send(reply: FastifyReply, error: ErrorReply, format: ErrorFormat = errorFormat): FastifyReply {
+  const { retryAfterSeconds, status } = error;
   if (retryAfterSeconds !== undefined) void reply.header('retry-after', retryAfterSeconds);
-  const body: ErrorResponse = { code: status, message };
-  return reply.code(status).type('application/json; charset=utf-8').serializer(JSON.stringify).send(body);
+  const { body, type } = format(error);
+  return reply.code(status).type(type).serializer(JSON.stringify).send(body);
 }

@@ -2,6 +2,9 @@
 export const projectPath = '/api/stacks/:organization/:project';
 export const stackPath = `${projectPath}/:stack`;
 
+/** SCIM of an organization. */
+export const scimPath = '/scim/v2/:organization';
+
 export const policyPacksPath = '/api/orgs/:organization/policypacks';
 export const policyGroupsPath = '/api/orgs/:organization/policygroups';
 

@@ -51,6 +51,7 @@ export function addTokenCommands(admin: Command, open: OpenSession): void {
     .requiredOption(...organizationOption)
     .option('--team <team>', 'a token of this team')
     .option('--service', 'a token that may do only what its scopes and grants say')
+    .option('--provisioning', 'a token for the identity provider of the organization (SCIM), which may do nothing else')
     .option('--role <role>', 'of a token of the organization (default: member)')
     .option('--description <text>', 'purpose of the token')
     .option(...daysOption)
@@ -99,21 +100,23 @@ async function createToken(
 async function createOwnedToken(
   work: Work,
   name: string,
-  given: InOrganization & Limits & { readonly team?: string; readonly service?: true; readonly role?: string },
+  given: InOrganization &
+    Limits & { readonly team?: string; readonly service?: true; readonly provisioning?: true; readonly role?: string },
 ): Promise<void> {
   if (!isTokenName(name)) throw refused(`${JSON.stringify(name)} is not a valid name of a token`);
-  const kinds = [given.team, given.service, given.role].filter((each) => each !== undefined);
-  if (kinds.length > 1) throw refused('only one of --team, --service and --role can be given');
+  const kinds = [given.team, given.service, given.provisioning, given.role].filter((each) => each !== undefined);
+  if (kinds.length > 1) throw refused('only one of --team, --service, --provisioning and --role can be given');
+  if (given.provisioning && given.scope) throw refused('a token for provisioning has no scopes');
   const organization = await findOrganization(work.identity, given.organization);
   const ofOrganization = { organizationId: organization.id };
   const owner: TokenOwner =
     given.team !== undefined
       ? { kind: 'team', ...ofOrganization, teamId: (await findTeam(work, organization.name, given.team)).team.id }
-      : given.service
-        ? { kind: 'service', ...ofOrganization }
+      : given.service || given.provisioning
+        ? { kind: 'service', ...ofOrganization, isProvisioning: given.provisioning === true }
         : { kind: 'organization', ...ofOrganization, role: toRole(given.role ?? 'member') };
   const { token, hash } = mintToken('hf-');
-  const scopes = toScopes(given.scope) ?? (given.service ? [] : null);
+  const scopes = toScopes(given.scope) ?? (owner.kind === 'service' ? [] : null);
   const { days, description = '' } = given;
   try {
     await work.tokens.insert({ owner, hash, name, description, scopes, expiresAt: toExpiry(days), createdBy: null });
@@ -132,6 +135,7 @@ async function listOwnedTokens({ identity, say, teams, tokens }: Work, given: In
   for (const row of rows) {
     const times = [row.createdAt, row.expiresAt, row.lastUsedAt].map((time) => time?.toISOString() ?? 'never');
     const scopes = row.scopes?.map(writeScope).map((scope) => `${scope.permissions.join(',')}:${scope.stacks}`);
+    if (row.isProvisioning) scopes?.unshift('provisioning');
     say(
       `  ${[row.id, row.kind, row.name, row.owner ?? row.role ?? '-', ...times, scopes?.join(' ') ?? 'all'].join('  ')}`,
     );

@@ -20,6 +20,8 @@ const CallerRow = Type.Object({
   teamName: Nullable(Type.String()),
   /** Whether the token may do less than its owner. */
   isScoped: Type.Boolean(),
+  /** Whether the token is that of an identity provider. */
+  isProvisioning: Type.Boolean(),
   tokenDescription: Type.String(),
   tokenStale: Type.Boolean(),
   /** In the requested organization; null without one. */
@@ -69,6 +71,7 @@ export function createIdentityRepository(db: Queryable) {
         select u.id as "userId", coalesce(u.login, c.name) as login, coalesce(u.display_name, c.name) as "displayName",
                coalesce(u.email, '') as email, coalesce(u.site_admin and t.scopes is null, false) as "siteAdmin",
                t.id as "tokenId", t.kind as "tokenKind", t.name as "tokenName", e.name as "teamName", t.scopes is not null as "isScoped",
+               t.is_provisioning as "isProvisioning",
                t.description as "tokenDescription", coalesce(t.last_used_at < now() - interval '1 minute', true) as "tokenStale",
                coalesce(m.role, case when o.id is not null then t.role end) as role, b.belongs, f.facts, case when f.facts is not null then (
                  select s.tags from projects p join stacks s on s.project_id = p.id

@@ -14,6 +14,8 @@ const TokenRow = Type.Object({
   owner: Nullable(Type.String()),
   role: Nullable(Role),
   scopes: Nullable(Type.Array(TokenScope)),
+  /** Whether it is for the identity provider of the organization. */
+  isProvisioning: Type.Boolean(),
   createdAt: Timestamp,
   createdBy: Nullable(Type.String()),
   expiresAt: Nullable(Timestamp),
@@ -39,7 +41,12 @@ export type TokenOwner =
   | { readonly kind: 'personal'; readonly userId: string }
   | { readonly kind: 'team'; readonly organizationId: string; readonly teamId: string }
   | { readonly kind: 'organization'; readonly organizationId: string; readonly role: Role }
-  | { readonly kind: 'service'; readonly organizationId: string };
+  | {
+      readonly kind: 'service';
+      readonly organizationId: string;
+      /** For the identity provider of the organization. */
+      readonly isProvisioning?: boolean;
+    };
 
 /** Tokens as far as a list or a change may reach. */
 export type TokenReach =
@@ -82,19 +89,22 @@ export function createTokenRepository(db: Queryable) {
     insert: ({ owner, ...token }: NewToken) =>
       db.one(sql.rows(InsertedRow)`
         /* tokens.insert */
-        insert into api_tokens (kind, user_id, organization_id, team_id, role, token_hash, name, description, scopes, expires_at, created_by)
+        insert into api_tokens (kind, user_id, organization_id, team_id, role, token_hash, name, description, scopes, expires_at, created_by,
+          is_provisioning)
         values (${owner.kind}, ${owner.kind === 'personal' ? owner.userId : null},
                 ${owner.kind === 'personal' ? null : owner.organizationId}, ${owner.kind === 'team' ? owner.teamId : null},
                 ${owner.kind === 'organization' ? owner.role : null}, ${sql.binary(token.hash)}, ${token.name}, ${token.description},
                 ${token.scopes === null ? null : JSON.stringify(token.scopes)}::jsonb,
-                ${token.expiresAt?.toISOString() ?? null}::timestamptz, ${token.createdBy})
+                ${token.expiresAt?.toISOString() ?? null}::timestamptz, ${token.createdBy},
+                ${owner.kind === 'service' && owner.isProvisioning === true})
         returning id, expires_at as "expiresAt"`),
 
     /** Valid tokens, oldest first. */
     list: (reach: TokenReach) =>
       db.any(sql.rows(TokenRow)`
         /* tokens.list */
-        select t.id, t.kind, t.name, t.description, coalesce(u.login, e.name) as owner, t.role, t.scopes, t.created_at as "createdAt",
+        select t.id, t.kind, t.name, t.description, coalesce(u.login, e.name) as owner, t.role, t.scopes, t.is_provisioning as "isProvisioning",
+               t.created_at as "createdAt",
                c.login as "createdBy", t.expires_at as "expiresAt", t.last_used_at as "lastUsedAt",
                case when t.previous_until > now() then t.previous_until end as "previousUntil"
         from api_tokens t left join users u on u.id = t.user_id left join teams e on e.id = t.team_id

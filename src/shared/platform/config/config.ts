@@ -123,6 +123,8 @@ function toConfig(settings: Settings) {
     checkpointMode: settings.HOLDFAST_CHECKPOINT_MODE,
     /** Whether clients may begin an update with one call. */
     beginUpdate: settings.HOLDFAST_BEGIN_UPDATE,
+    /** Of members whom an identity provider adds. */
+    scimDefaultRole: settings.HOLDFAST_SCIM_DEFAULT_ROLE,
     leaseSeconds: settings.HOLDFAST_LEASE_SECONDS,
     /** Of calls that create updates of stacks which another update holds. */
     lockQueue: {

@@ -211,6 +211,10 @@ export const Settings = Type.Object({
       'Let CLIs from 3.259 on begin an update with one call instead of four (`begin-update`). No released CLI uses it yet.',
     default: false,
   }),
+  HOLDFAST_SCIM_DEFAULT_ROLE: Type.Union([Type.Literal('viewer'), Type.Literal('member')], {
+    description: 'Role of members whom the identity provider of an organization adds (SCIM): `viewer` or `member`.',
+    default: 'member',
+  }),
   HOLDFAST_LEASE_SECONDS: Type.Integer({
     description: 'Duration of a lease before it must be renewed, in seconds. The CLI relies on 300.',
     default: 300,
