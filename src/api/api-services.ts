@@ -11,6 +11,7 @@ import type { MemberService } from './members/member-service.ts';
 import type { BodyParts } from './plugins/body.ts';
 import type { PolicyGroupService } from './policies/policy-group-service.ts';
 import type { PolicyPackService } from './policies/policy-pack-service.ts';
+import type { RequestRates } from './rates/request-rates.ts';
 import type { SecretService } from './secrets/secret-service.ts';
 import type { StackRenaming } from './stacks/stack-renaming.ts';
 import type { StackService } from './stacks/stack-service.ts';
@@ -31,6 +32,7 @@ export interface ApiServices extends BodyParts {
   readonly metrics: Metrics;
   readonly health: ProcessHealth;
   readonly quotas: Quotas;
+  readonly rates: RequestRates;
   /** Checks API tokens and leases. */
   readonly credentials: CredentialGuard;
   readonly leases: LeaseAccess;

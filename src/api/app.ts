@@ -14,7 +14,7 @@ import { registerAudit } from './plugins/audit.ts';
 import { registerBody } from './plugins/body.ts';
 import { registerDialect } from './plugins/dialect.ts';
 import { registerErrors, sendError } from './plugins/errors.ts';
-import { registerRequestRate } from './plugins/request-rate.ts';
+import { registerAddressRate, registerCallerRate } from './plugins/request-rate.ts';
 import { registerSecurityHeaders } from './plugins/security-headers.ts';
 import { toRouteScope } from './route-scope.ts';
 import { registerAuditRoutes } from './routes/audit.routes.ts';
@@ -60,6 +60,7 @@ export async function buildApi(context: ApiContext): Promise<App> {
   registerSecurityHeaders(app);
   registerErrors(app);
   const services = createServices(context);
+  registerAddressRate(app, services);
   registerBody(app, services);
   await app.register(compress, { encodings: ['gzip'], threshold: 1024, globalDecompression: false });
   await app.register(swagger, openApiOptions);
@@ -78,7 +79,7 @@ function registerProtocol(scope: FastifyInstance, services: ApiServices): void {
   registerDialect(scope);
   registerAccess(scope, services);
   registerAudit(scope, services);
-  registerRequestRate(scope, services);
+  registerCallerRate(scope, services);
   const routes = toRouteScope(scope);
   registerServiceRoutes(routes, services);
   registerStackRoutes(routes, services);

@@ -177,6 +177,12 @@ export function createMetrics() {
       labelNames: ['quota'],
       registers,
     }),
+    requestsLimited: new Counter({
+      name: 'holdfast_requests_limited_total',
+      help: 'Requests above a limit per minute, by what it is for (token, user, address): delayed, rejected, or allowed because an update needs them.',
+      labelNames: ['limit', 'outcome'],
+      registers,
+    }),
     maintenanceRuns: new Counter({
       name: 'holdfast_maintenance_runs_total',
       help: 'Runs of a sweep or steps of the reconcile job in this process: done or failed.',
