@@ -83,26 +83,27 @@ export class SharedLevels {
 
   /** Counts an event if all sources have room for it now, or will have within `maxWaitMs`. Returns null if they have it now. */
   take<S extends Source>(sources: readonly S[], maxWaitMs: number): Turn<S> | null {
-    let turn: { source: S; waitMs: number } | null = null;
+    const now = performance.now();
+    const levels: Level[] = [];
+    let last: S | null = null;
+    let longestMs = 0;
     for (const source of sources) {
       const level = this.#levelOf(source);
-      const waitMs = ((current(level) + 1 - level.perMinute) * 60_000) / level.perMinute;
-      if (waitMs > (turn?.waitMs ?? 0)) turn = { source, waitMs };
+      levels.push(level);
+      const waitMs = ((current(level, now) + 1 - level.perMinute) * 60_000) / level.perMinute;
+      if (waitMs <= longestMs) continue;
+      longestMs = waitMs;
+      last = source;
     }
-    const isCounted = turn === null || turn.waitMs <= maxWaitMs;
-    if (isCounted) this.note(sources);
-    return turn && { ...turn, isCounted };
+    const isCounted = longestMs <= maxWaitMs;
+    if (isCounted) for (const [at, level] of levels.entries()) this.#count((sources[at] as S).name, level, now);
+    return last && { isCounted, waitMs: longestMs, source: last };
   }
 
   /** Counts an event. */
   note(sources: readonly Source[]): void {
-    for (const source of sources) {
-      const level = this.#levelOf(source);
-      setLevel(level, current(level) + 1);
-      level.unreported++;
-      if (current(level) >= level.perMinute * reportFrom) this.#due.set(source.name, level);
-    }
-    this.#reportSoon();
+    const now = performance.now();
+    for (const source of sources) this.#count(source.name, this.#levelOf(source), now);
   }
 
   /** Stops reporting; resolves when the last report has ended. */
@@ -110,6 +111,14 @@ export class SharedLevels {
     this.#isClosed = true;
     if (this.#timer) clearTimeout(this.#timer);
     await this.#reporting;
+  }
+
+  #count(name: string, level: Level, now: number): void {
+    setLevel(level, current(level, now) + 1, now);
+    level.unreported++;
+    if (level.value < level.perMinute * reportFrom) return;
+    this.#due.set(name, level);
+    this.#reportSoon();
   }
 
   #levelOf({ name, perMinute }: Source): Level {
@@ -172,13 +181,13 @@ export class SharedLevels {
   }
 }
 
-function current(level: Level): number {
-  return Math.max(0, level.value - ((performance.now() - level.at) * level.perMinute) / 60_000);
+function current(level: Level, now = performance.now()): number {
+  return Math.max(0, level.value - ((now - level.at) * level.perMinute) / 60_000);
 }
 
-function setLevel(level: Level, value: number): void {
+function setLevel(level: Level, value: number, now = performance.now()): void {
   level.value = Math.min(maxLevel(level), value);
-  level.at = performance.now();
+  level.at = now;
 }
 
 function maxLevel({ perMinute }: Level): number {
