@@ -15,8 +15,6 @@ import { memoryOf, printTable, resetPeak } from './figures.ts';
 import { RawClient } from './raw-client.ts';
 import { seeded } from './scale-seed.ts';
 
-const secondId = '00000000-0000-0000-0000-000000000002';
-
 /** Runs each statement of the sweeps three times and keeps the last. */
 async function explainSweeps(url: string): Promise<ReturnType<typeof explainingPool>['statements']> {
   const client = new pg.Client({ connectionString: url });
@@ -56,7 +54,7 @@ async function explainSweeps(url: string): Promise<ReturnType<typeof explainingP
       await createAdmissionRepository(db).deleteExpired(3600);
       await createJobResultRepository(db).deleteOlderThan(86_400);
       await checks.claim({ periodSeconds: 30 * 86_400, bytes: 1e6, limit: 50, claimSeconds: 600 });
-      await checks.listAfter(secondId, ids.stack, 100);
+      await checks.listUpdates(ids.stack, 0, 100);
       await checks.readFigures();
       await quotas.countStacks(ids.organization);
       await quotas.countUpdates(ids.organization);

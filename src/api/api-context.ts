@@ -9,6 +9,7 @@ import type { ProcessHealth } from '../shared/platform/telemetry/status-server.t
 import { StateReader } from '../shared/states/state-reader.ts';
 import { type CredentialGuard, createCredentialGuard } from './credentials/credential-guard.ts';
 import { createHealth } from './health.ts';
+import { createRequestRates, type RequestRates } from './rates/request-rates.ts';
 import { JournalCompaction } from './updates/journal-compaction.ts';
 
 /** The shared context plus what the API role needs, such as access to its workers. */
@@ -23,6 +24,7 @@ export interface ApiContext extends AppContext {
   readonly replica: Replica | null;
   /** Checks API tokens and leases. */
   readonly credentials: CredentialGuard;
+  readonly rates: RequestRates;
   /** Only set if jobs go through Redis. */
   readonly board?: QueueBoard;
 }
@@ -38,12 +40,13 @@ export async function createApiContext(
   // Others decide by what they read, so they ask the primary.
   const states = new StateReader({ ...context, compactLarge: compactJournal });
   const credentials = createCredentialGuard(context);
+  const rates = createRequestRates(context);
   const enqueue = (job: Job): Promise<void> => dispatcher.enqueue(job);
   const requestSnapshot = createSnapshotRequest(enqueue, context.logger);
   const requestAhead = createAheadRequest(enqueue, context.logger);
   const jobServices: JobServices = { ...context, requestSnapshot, requestAhead };
   const health = createHealth(context, dispatcher);
-  return { ...context, dispatcher, jobServices, compactJournal, credentials, states, health, replica };
+  return { ...context, dispatcher, jobServices, compactJournal, credentials, rates, states, health, replica };
 }
 
 async function openReplica({ config, db, lifecycle, logger, metrics }: AppContext): Promise<Replica | null> {

@@ -15,6 +15,7 @@ import type { PolicyGroupService } from './policies/policy-group-service.ts';
 import type { PolicyPackService } from './policies/policy-pack-service.ts';
 import type { ScimGroupService } from './scim/scim-group-service.ts';
 import type { ScimUserService } from './scim/scim-user-service.ts';
+import type { RequestRates } from './rates/request-rates.ts';
 import type { SecretService } from './secrets/secret-service.ts';
 import type { StackRenaming } from './stacks/stack-renaming.ts';
 import type { StackService } from './stacks/stack-service.ts';
@@ -35,6 +36,7 @@ export interface ApiServices extends BodyParts {
   readonly metrics: Metrics;
   readonly health: ProcessHealth;
   readonly quotas: Quotas;
+  readonly rates: RequestRates;
   /** Checks API tokens and leases. */
   readonly credentials: CredentialGuard;
   readonly leases: LeaseAccess;

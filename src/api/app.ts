@@ -14,7 +14,7 @@ import { registerAudit } from './plugins/audit.ts';
 import { registerBody } from './plugins/body.ts';
 import { registerDialect } from './plugins/dialect.ts';
 import { registerErrors, sendError } from './plugins/errors.ts';
-import { registerRequestRate } from './plugins/request-rate.ts';
+import { registerAddressRate, registerCallerRate } from './plugins/request-rate.ts';
 import { registerSecurityHeaders } from './plugins/security-headers.ts';
 import { toRouteScope } from './route-scope.ts';
 import { registerAuditRoutes } from './routes/audit.routes.ts';
@@ -63,6 +63,7 @@ export async function buildApi(context: ApiContext): Promise<App> {
   const services = createServices(context);
   // Before the server stops: it waits for all calls to end.
   app.addHook('preClose', async () => services.lockQueue.drain());
+  registerAddressRate(app, services);
   registerBody(app, services);
   await app.register(compress, { encodings: ['gzip'], threshold: 1024, globalDecompression: false });
   await app.register(swagger, openApiOptions);
@@ -81,7 +82,7 @@ function registerProtocol(scope: FastifyInstance, services: ApiServices): void {
   registerDialect(scope);
   registerAccess(scope, services);
   registerAudit(scope, services);
-  registerRequestRate(scope, services);
+  registerCallerRate(scope, services);
   const routes = toRouteScope(scope);
   registerServiceRoutes(routes, services);
   registerStackRoutes(routes, services);

@@ -23,7 +23,7 @@ import { createSubmitWrite } from './writes/submit-write.ts';
 
 /** Creates the services of an API. Called once per app. */
 export function createServices(context: ApiContext): ApiServices {
-  const { board = null, config, credentials, health, jobServices, metrics, quotas, bodyBuffer } = context;
+  const { board = null, config, credentials, health, jobServices, metrics, quotas, bodyBuffer, rates } = context;
   const updates = new UpdateService(context);
   const reclaim: UpdateService['reclaim'] = (stackId, options) => updates.reclaim(stackId, options);
   const lockQueue = new LockQueue(context, (stackId) => updates.reclaim(stackId, { admitsFault: true }));
@@ -35,6 +35,7 @@ export function createServices(context: ApiContext): ApiServices {
     health,
     quotas,
     bodyBuffer,
+    rates,
     credentials,
     leases: new LeaseAccess(context),
     users: new UserService(context),

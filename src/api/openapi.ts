@@ -17,6 +17,7 @@ const errorResponses: Readonly<Record<string, string>> = {
   413: 'The body is too large, as sent or decompressed',
   414: 'A part of the path exceeds the maximum length of a name',
   415: 'The Accept header names no version of the protocol, or the body has an encoding other than gzip',
+  429: 'The token, its user, the client’s address or the organization makes too many requests. Retry after Retry-After',
   '5XX': 'Server error. With status 503, retrying is safe and may succeed after Retry-After',
 };
 
@@ -142,8 +143,9 @@ function describeRoute(schema: RouteSchema, url: string, config: FastifyContextC
 }
 
 function errorStatusesOf(schema: RouteSchema, url: string, config: FastifyContextConfig): string[] {
-  const { access, body, anyAccept, described = {} } = config;
+  const { access, body, anyAccept, rate, described = {} } = config;
   const statuses = new Set(described.errorStatuses?.map(String));
+  if (rate !== 'never') statuses.add('429');
   if (access) {
     statuses.add('400').add('5XX');
     if (!anyAccept) statuses.add('415');

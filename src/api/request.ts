@@ -20,6 +20,14 @@ export type Access =
   | { readonly kind: 'stack'; readonly permission: Permission; readonly former?: true }
   | { readonly kind: 'lease'; readonly ended?: true; readonly fenced?: true };
 
+/**
+ * What happens to a call when its token, user or address makes too many. `never`: it is not limited, because an update could not be
+ * saved or ended without it, or because the CLI would continue differently. `needed`: refused, unless an update of the stack in the
+ * path is active, which needs it to save its state. `repeated`: refused; the CLI repeats it. `held`: waits for its turn for a while
+ * before it is refused, because the CLI does not repeat it, or fails at once without it.
+ */
+export type RateClass = 'never' | 'needed' | 'repeated' | 'held';
+
 /** The response format: the CLI's, or that of the contract. */
 export type Dialect = 'pulumi' | 'contract';
 
@@ -56,6 +64,8 @@ export type Lease = CachedLease;
 declare module 'fastify' {
   interface FastifyContextConfig {
     access?: Access;
+    /** Every route needs it. */
+    rate?: RateClass;
     /** The action in the audit log; or why calls are not recorded one by one. Routes that may change something need it. */
     audit?: AuditAction | { readonly none: string };
     /** `payload`: the route reads the raw body itself; otherwise it is parsed as JSON. */

@@ -59,6 +59,8 @@ import { createHistoryRepository, type HistoryRepository } from './updates/histo
 import { createUpdateRepository, type UpdateRepository } from './updates/update-repository.ts';
 
 const blobCheckMs = 5_000;
+/** Up to 200,000 rows are counted. */
+const packingCountEveryMs = 60_000;
 
 /** Everything that both roles share, created once per process and passed explicitly. */
 export interface AppContext extends AsyncDisposable {
@@ -215,9 +217,10 @@ export async function createContext(
   );
   metrics.gaugeByQuery(
     'holdfast_event_packing_updates',
-    'Ended updates whose events may still be rows, counted up to 100,000: recent, or backlog from before events were packed.',
+    'Ended updates whose events may still be rows, counted up to 100,000 every minute: recent, or backlog from before events were packed.',
     'queue',
     () => createPackingRepository(db).countWaiting(),
+    packingCountEveryMs,
   );
   metrics.gaugeByQuery(
     'holdfast_audit_waiting_seconds',

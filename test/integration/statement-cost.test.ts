@@ -1,8 +1,11 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import pg from 'pg';
+import { createDocumentCheckRepository } from '../../src/shared/checkpoints/document-check-repository.ts';
+import { createEventSegmentRepository } from '../../src/shared/events/event-segment-repository.ts';
 import { createPackingRepository } from '../../src/shared/events/packing-repository.ts';
 import { createAdmissionRepository } from '../../src/shared/jobs/admission-repository.ts';
 import { createCompactionRepository } from '../../src/shared/journal/compaction-repository.ts';
+import { createJournalSnapshotRepository } from '../../src/shared/journal/journal-snapshot-repository.ts';
 import type { Queryable } from '../../src/shared/platform/db/sql.ts';
 import { createQuotaRepository } from '../../src/shared/quotas/quota-repository.ts';
 import { createUpdateRepository } from '../../src/shared/updates/update-repository.ts';
@@ -36,6 +39,14 @@ beforeAll(async () => {
     select id, stack_id, ended_at, now() from updates where status = 'succeeded'`);
   await client.query(`insert into job_admissions (id, job, expires_at)
     select gen_random_uuid(), '{}', now() + interval '1 hour' from generate_series(1, 2000)`);
+  await client.query(`insert into checkpoints (stack_id, update_id, sha256, size_bytes, stored_bytes, codec, resource_count, inline_bytes)
+    select stack_id, id, '', 1, 1, 'none', 0, '' from updates`);
+  await client.query(`insert into checkpoints (stack_id, sha256, size_bytes, stored_bytes, codec, resource_count, inline_bytes)
+    select id, '', 1, 1, 'none', 0, '' from stacks`);
+  await client.query(`insert into journal_fold_points (update_id, entries, size_bytes, codec, inline_bytes, sha256)
+    select id, 1, 1, 'none', '', '' from updates`);
+  await client.query(`insert into event_segments (update_id, first_sequence, last_sequence, event_count, frames, sha256, size_bytes,
+      stored_bytes, codec, inline_bytes) select id, 0, 0, 1, '[]', '', 1, 1, 'none', '' from updates`);
   await client.query('vacuum (analyze)');
   const { rows } = await client.query<{ organization: string; lease: Buffer }>(
     `select organization_id as organization, lease_hash as lease from updates where status = 'running' limit 1`,
@@ -104,6 +115,30 @@ describe('what an organization has is counted without the others', () => {
     const plan = await planOf((db) => createQuotaRepository(db).countStacks(organization));
     expect(plan.read).toBeLessThanOrEqual(100 + 20);
     expect(plan.pages).toBeLessThanOrEqual(100);
+  });
+});
+
+describe('what a stack has is listed without the others', () => {
+  let stack: string;
+  let updates: string[];
+  beforeAll(async () => {
+    const { rows } = await client.query<{ stack: string; updates: string[] }>(
+      'select stack_id as stack, array_agg(id::text) as updates from updates group by stack_id limit 1',
+    );
+    ({ stack, updates } = rows[0] as { stack: string; updates: string[] });
+  });
+
+  test.each<[string, (db: Queryable) => Promise<unknown>]>([
+    ['updates', (db) => createDocumentCheckRepository(db).listUpdates(stack, 0, 500)],
+    ['checkpoints', (db) => createDocumentCheckRepository(db).listOfUpdates(updates)],
+    ['its first state', (db) => createDocumentCheckRepository(db).listFirst(stack)],
+    ['journal snapshots', (db) => createJournalSnapshotRepository(db).listOfUpdates(updates)],
+    ['segments of events', (db) => createEventSegmentRepository(db).listOfUpdates(updates)],
+  ])('%s', async (_, work) => {
+    const plan = await planOf(work);
+    expect(plan.returned).toBeGreaterThan(0);
+    expect(plan.read).toBeLessThanOrEqual(3);
+    expect(plan.pages).toBeLessThanOrEqual(12);
   });
 });
 

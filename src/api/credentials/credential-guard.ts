@@ -6,18 +6,15 @@ import {
   createCredentialRepository,
   type LeaseQuestion,
 } from '../../shared/identity/credential-repository.ts';
-import {
-  createFailedLookupRepository,
-  type FailedLookupRepository,
-} from '../../shared/identity/failed-lookup-repository.ts';
 import type { CallerRow, IdentityRepository, RequestedPlace } from '../../shared/identity/identity-repository.ts';
+import { createLevelRepository, type LevelRepository } from '../../shared/identity/level-repository.ts';
 import type { Config } from '../../shared/platform/config/config.ts';
 import { hashToken, tokenForm } from '../../shared/platform/crypto/secret-token.ts';
 import { TooManyRequestsError, UnavailableError } from '../../shared/platform/errors/errors.ts';
 import type { Logger } from '../../shared/platform/logger/logger.ts';
 import type { Metrics } from '../../shared/platform/telemetry/metrics.ts';
+import { SharedLevels, type Source } from '../rates/shared-levels.ts';
 import { addressGroup, clientAddress } from '../server/client-address.ts';
-import { FailureLevels, type Source } from './failure-levels.ts';
 import { LookupBatches } from './lookup-batches.ts';
 import { RejectedCredentialLog } from './rejected-credential-log.ts';
 
@@ -25,7 +22,7 @@ interface CredentialGuardOptions {
   readonly config: Pick<Config, 'trustedProxies' | 'wrongTokensPerMinute'>;
   readonly identity: Pick<IdentityRepository, 'findCaller'>;
   readonly credentials: CredentialRepository;
-  readonly failures: Pick<FailedLookupRepository, 'report'>;
+  readonly failures: Pick<LevelRepository, 'report'>;
   readonly metrics: Metrics;
   readonly logger: Logger;
 }
@@ -78,7 +75,7 @@ const retryAfterSeconds = 1;
  */
 export class CredentialGuard {
   readonly #options: CredentialGuardOptions;
-  readonly #levels: FailureLevels;
+  readonly #levels: SharedLevels;
   readonly #log: RejectedCredentialLog;
   readonly #refused = recentKeys(refusedCapacity, refusedMs);
   readonly #knownTokens = recentKeys(knownCapacity, knownMs);
@@ -89,7 +86,7 @@ export class CredentialGuard {
   constructor(options: CredentialGuardOptions) {
     this.#options = options;
     const { credentials, failures, logger } = options;
-    this.#levels = new FailureLevels({ report: failures.report, logger });
+    this.#levels = new SharedLevels({ report: failures.report, logger });
     this.#log = new RejectedCredentialLog(logger);
     const findTokens = async (hashes: readonly Buffer[]): Promise<ReadonlySet<string>> => {
       this.#countLookup('token', 'batch');
@@ -211,7 +208,7 @@ export class CredentialGuard {
 export function createCredentialGuard(context: AppContext): CredentialGuard {
   const { db, lifecycle } = context;
   const credentials = createCredentialRepository(db);
-  const guard = new CredentialGuard({ ...context, credentials, failures: createFailedLookupRepository(db) });
+  const guard = new CredentialGuard({ ...context, credentials, failures: createLevelRepository(db, 'failedLookups') });
   lifecycle.onClose('work', 'failed lookups', () => guard.close());
   return guard;
 }

@@ -1,8 +1,70 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
+import type { AppError } from '../../shared/platform/errors/errors.ts';
 import type { StackParams } from '../../shared/protocol/core.ts';
 import { TooFastError } from '../../shared/quotas/quotas.ts';
 import type { ApiServices } from '../api-services.ts';
-import { stackPath, updatePath } from '../routes/paths.ts';
+import type { Delay } from '../rates/request-rates.ts';
+import type { RateClass } from '../request.ts';
+
+/** How long a call waits for its turn, in ms. Those that the CLI repeats, or that are only refused between updates, do not wait. */
+const maxWaitMs: Readonly<Record<RateClass, number>> = { never: 0, needed: 0, repeated: 0, held: 10_000 };
+
+/** Calls over the limit of their address that are decided on when the caller is known. */
+const overAddress = new WeakMap<FastifyRequest, Delay>();
+
+/**
+ * Limits the requests of each address, before their token is looked up. The app does not start with a route that declares no class
+ * (`config.rate`).
+ */
+export function registerAddressRate(app: FastifyInstance, { rates }: ApiServices): void {
+  app.addHook('onRoute', ({ config, method, url }) => {
+    if (!config?.rate)
+      throw new Error(`Route ${String(method)} ${url} does not declare how it is limited (config.rate)`);
+  });
+  app.addHook('onRequest', (request, _reply, done) => {
+    const rate = rateOf(request);
+    const late = rate === 'never' ? null : rates.takeForAddress(request.raw, maxWaitMs[rate]);
+    if (!late) done();
+    else if (rate === 'needed') {
+      overAddress.set(request, late);
+      done();
+    } else void waitForTurn(request, late).then(() => done(), done);
+  });
+}
+
+/** Limits the requests of each token and user, and those of the members of an organization with a quota. */
+export function registerCallerRate(app: FastifyInstance, services: ApiServices): void {
+  const { rates } = services;
+  const quota = new OrganizationRates(services);
+  app.addHook('onRequest', async (request) => {
+    const rate = rateOf(request);
+    // Lease routes have no caller.
+    if (rate === 'never' || !request.caller) return;
+    const late = overAddress.get(request) ?? rates.takeForCaller(request.caller, maxWaitMs[rate]);
+    const tooFast = await quota.take(request);
+    if (!late && !tooFast) return;
+    if (rate === 'needed' && (await services.stacks.isBusy(request.params as StackParams))) {
+      late?.note('allowed');
+      return;
+    }
+    if (tooFast) throw quota.refuse(tooFast);
+    if (late) await waitForTurn(request, late);
+  });
+}
+
+function rateOf(request: FastifyRequest): RateClass {
+  // Unknown paths have none, and are answered before this.
+  return request.routeOptions.config.rate ?? 'never';
+}
+
+/** Resolves when it is the turn of a call. Throws RequestRateError if it would have to wait too long, or its client is gone. */
+async function waitForTurn({ raw }: FastifyRequest, { error, note, waitMs }: Delay): Promise<void> {
+  if (waitMs !== null) await delay(waitMs);
+  const isAdmitted = waitMs !== null && !raw.socket.destroyed;
+  note(isAdmitted ? 'delayed' : 'rejected');
+  if (!isAdmitted) throw error;
+}
 
 /** A command makes a dozen calls at once, so a burst of this many seconds' worth of calls, and at least `minBurst`, is allowed. */
 const burstSeconds = 5;
@@ -10,59 +72,35 @@ const minBurst = 20;
 /** All buckets are dropped when there are more than this. */
 const maxBuckets = 10_000;
 
-/** Starting an update that was created, and cancelling one: never refused. */
-const unlimitedRoutes = new Set([`POST ${updatePath}`, `POST ${updatePath}/cancel`]);
-
-/** Calls that a running update needs to save its state: not refused while one runs on the stack. */
-const neededByUpdates = [
-  `GET ${stackPath}`,
-  `GET ${stackPath}/export`,
-  `POST ${stackPath}/encrypt`,
-  `POST ${stackPath}/decrypt`,
-  `POST ${stackPath}/batch-encrypt`,
-  `POST ${stackPath}/batch-decrypt`,
-];
-
 interface Bucket {
   tokens: number;
   at: number;
 }
 
-/**
- * Answers 429 when an organization makes more calls per second than it may, as counted by this process. Applies only to members'
- * calls with an API token, never to calls with a lease, because an update could lose its results.
- */
-export function registerRequestRate(app: FastifyInstance, { quotas, stacks }: ApiServices): void {
-  const buckets = new Map<string, Bucket>();
-  app.addHook('onRequest', async (request) => {
-    const organization = limitedOrganization(request);
-    if (organization === null) return;
-    const { requestsPerSecond: limit } = await quotas.limitsOf(organization);
-    if (limit === null) return;
-    const missing = takeToken(buckets, organization, limit);
-    if (missing === 0 || (await isNeededByUpdate(request, stacks))) return;
-    quotas.refused('requestsPerSecond');
-    throw new TooFastError(organization, limit, Math.max(Math.ceil(missing / limit), 1));
-  });
-}
+/** Requests of the members of organizations with a quota on requests per second, as counted by this process. */
+class OrganizationRates {
+  readonly #quotas: ApiServices['quotas'];
+  readonly #buckets = new Map<string, Bucket>();
 
-function limitedOrganization(request: FastifyRequest): string | null {
-  const { config } = request.routeOptions;
-  const kind = config.access?.kind;
-  // Non-members must not use up the members' limit.
-  if (kind === undefined || kind === 'public' || kind === 'lease' || !request.caller.belongs) return null;
-  if (unlimitedRoutes.has(routeOf(request))) return null;
-  return (request.params as { organization?: string }).organization ?? null;
-}
+  constructor({ quotas }: ApiServices) {
+    this.#quotas = quotas;
+  }
 
-function routeOf(request: FastifyRequest): string {
-  return `${request.method} ${request.routeOptions.url ?? ''}`;
-}
+  /** Counts a call. Returns the error if the organization makes too many; the call does not count then. */
+  async take({ caller, params }: FastifyRequest): Promise<TooFastError | null> {
+    const { organization } = params as { organization?: string };
+    // Non-members must not use up the members' limit.
+    if (organization === undefined || !caller.belongs) return null;
+    const { requestsPerSecond: limit } = await this.#quotas.limitsOf(organization);
+    if (limit === null) return null;
+    const missing = takeToken(this.#buckets, organization, limit);
+    return missing === 0 ? null : new TooFastError(organization, limit, Math.max(Math.ceil(missing / limit), 1));
+  }
 
-async function isNeededByUpdate(request: FastifyRequest, stacks: ApiServices['stacks']): Promise<boolean> {
-  const route = routeOf(request);
-  if (!neededByUpdates.some((needed) => route === needed || route.startsWith(`${needed}/log`))) return false;
-  return stacks.isBusy(request.params as StackParams);
+  refuse(error: TooFastError): AppError {
+    this.#quotas.refused('requestsPerSecond');
+    return error;
+  }
 }
 
 /** Takes a token for one call from the organization's bucket. Returns the missing part of the token, 0 if there was one. */

@@ -14,7 +14,7 @@ import { apiToken } from './paths.ts';
 import { auditLogEvent } from './response-mappers.ts';
 
 const tags = ['audit'];
-const manage = { access: { kind: 'organization', permission: 'manage' } } as const;
+const manage = { access: { kind: 'organization', permission: 'manage' }, rate: 'repeated' } as const;
 const path = '/api/orgs/:organization/auditlogs';
 const contentTypes = { csv: 'text/csv; charset=utf-8', cef: 'text/plain; charset=utf-8', jsonl: 'application/jsonl' };
 

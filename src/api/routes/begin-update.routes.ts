@@ -14,6 +14,7 @@ export function registerBeginUpdateRoute(app: RouteScope, { beginning, policyPac
       config: {
         // The service asks for more unless it is a preview.
         access: { kind: 'stack', permission: 'preview' },
+        rate: 'held',
         audit: 'update.start',
         described: { responses: { 200: BeginUpdateResponse }, errorStatuses: [409] },
       },

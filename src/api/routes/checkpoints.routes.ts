@@ -37,6 +37,7 @@ function saveCheckpoint(app: RouteScope, { submitWrite, updates }: ApiServices, 
     {
       config: {
         access: { kind: 'lease', fenced: true },
+        rate: 'never',
         audit: { none: 'part of its update, whose start and end are recorded' },
         body: 'payload',
         described: { body: bodies[kind], errorStatuses: [409] },

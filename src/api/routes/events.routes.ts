@@ -27,6 +27,7 @@ function recordEvents(app: RouteScope, { submitWrite }: ApiServices): void {
     {
       config: {
         access: { kind: 'lease', fenced: true },
+        rate: 'never',
         audit: { none: 'part of its update, whose start and end are recorded' },
         body: 'payload',
         described: { body: EventBatchRequest },
@@ -52,6 +53,7 @@ function listEvents(app: RouteScope, { events }: ApiServices): void {
     {
       config: {
         access: { kind: 'stack', permission: 'read' },
+        rate: 'repeated',
         described: { responses: { 200: Type.Union([EventsResponse, ContractEventsResponse]) } },
       },
       schema: {

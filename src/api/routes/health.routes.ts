@@ -19,7 +19,7 @@ export function registerHealthRoutes(app: FastifyInstance, { config, health, met
   for (const probe of ['healthz', 'readyz'] as const) {
     app.get(
       `/${probe}`,
-      { logLevel: 'warn', config: { described }, schema: { summary: summaries[probe], tags } },
+      { logLevel: 'warn', config: { described, rate: 'never' }, schema: { summary: summaries[probe], tags } },
       async (_request, reply) => {
         const { status, body } = await health[probe]();
         return reply.code(status).send(isManagement ? body : { status: body.status });
@@ -31,7 +31,7 @@ export function registerHealthRoutes(app: FastifyInstance, { config, health, met
     '/metrics',
     {
       logLevel: 'warn',
-      config: { described: { responses: { 200: Type.String() }, produces: ['text/plain'] } },
+      config: { rate: 'never', described: { responses: { 200: Type.String() }, produces: ['text/plain'] } },
       schema: { summary: 'Get Prometheus metrics', tags },
     },
     async (_request, reply) => reply.type(metrics.registry.contentType).send(await metrics.registry.metrics()),

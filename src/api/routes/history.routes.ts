@@ -13,7 +13,7 @@ import { apiToken, stackPath } from './paths.ts';
 import { showsPreviews } from './response-mappers.ts';
 
 const common = { tags: ['history'], security: apiToken, params: StackParams };
-const config = { access: { kind: 'stack', permission: 'read' } } as const;
+const config = { access: { kind: 'stack', permission: 'read' }, rate: 'repeated' } as const;
 
 /** The history of a stack. Includes previews in the contract's dialect only. */
 export function registerHistoryRoutes(app: RouteScope, services: ApiServices): void {

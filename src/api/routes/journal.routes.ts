@@ -15,6 +15,7 @@ export function registerJournalRoutes(app: RouteScope, services: ApiServices): v
     {
       config: {
         access: { kind: 'lease', fenced: true },
+        rate: 'never',
         audit: { none: 'part of its update, whose start and end are recorded' },
         body: 'payload',
         described: { body: JournalEntriesRequest, errorStatuses: [409] },

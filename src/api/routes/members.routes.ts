@@ -21,7 +21,7 @@ function listMembers(app: RouteScope, { members }: ApiServices): void {
   app.get(
     path,
     {
-      config: { access: { kind: 'organization', permission: 'read' } },
+      config: { access: { kind: 'organization', permission: 'read' }, rate: 'repeated' },
       schema: {
         tags,
         summary: 'List the members of an organization',
@@ -43,7 +43,7 @@ function changeMember(app: RouteScope, { members }: ApiServices): void {
   app.patch(
     `${path}/:login`,
     {
-      config: { access: manage, audit: 'member.role', described: { errorStatuses: [409] } },
+      config: { access: manage, rate: 'held', audit: 'member.role', described: { errorStatuses: [409] } },
       schema: {
         tags,
         summary: 'Change the role of a member',
@@ -64,7 +64,7 @@ function removeMember(app: RouteScope, { members }: ApiServices): void {
   app.delete(
     `${path}/:login`,
     {
-      config: { access: manage, audit: 'member.remove', described: { errorStatuses: [409] } },
+      config: { access: manage, rate: 'held', audit: 'member.remove', described: { errorStatuses: [409] } },
       schema: {
         tags,
         summary: 'Remove a member',

@@ -13,9 +13,9 @@ import type { RouteScope } from '../route-scope.ts';
 import { apiToken, policyPacksPath } from './paths.ts';
 
 const tags = ['policies'];
-const read = { access: { kind: 'organization', permission: 'read' } } as const;
+const read = { access: { kind: 'organization', permission: 'read' }, rate: 'repeated' } as const;
 /** A pack is a program that runs on the machines of everybody who updates a stack. */
-const manage = { access: { kind: 'organization', permission: 'manage' } } as const;
+const manage = { access: { kind: 'organization', permission: 'manage' }, rate: 'held' } as const;
 const versionPath = `${policyPacksPath}/:pack/versions/:versionTag`;
 
 /** Policy packs of an organization: publishing, listing and removing them. */

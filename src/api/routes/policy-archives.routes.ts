@@ -28,6 +28,7 @@ function uploadArchive(app: RouteScope, { config, policyPacks }: ApiServices): v
     path,
     {
       config: {
+        rate: 'held',
         audit: { none: 'the version was begun, and will be published, by calls that are recorded' },
         body: 'payload',
         described: { body: archive, errorStatuses: [400, 403, 404, 409, 413, 415] },
@@ -59,6 +60,7 @@ function downloadArchive(app: RouteScope, { policyPacks }: ApiServices): void {
     path,
     {
       config: {
+        rate: 'held',
         described: { responses: { 200: archive }, produces: [archiveType], errorStatuses: [400, 403, 404] },
       },
       schema: {

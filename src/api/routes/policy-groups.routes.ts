@@ -13,8 +13,8 @@ import { apiToken, policyGroupsPath } from './paths.ts';
 import { policyGroupResponse, policyGroupSummary } from './response-mappers.ts';
 
 const tags = ['policies'];
-const read = { access: { kind: 'organization', permission: 'read' } } as const;
-const manage = { access: { kind: 'organization', permission: 'manage' } } as const;
+const read = { access: { kind: 'organization', permission: 'read' }, rate: 'repeated' } as const;
+const manage = { access: { kind: 'organization', permission: 'manage' }, rate: 'held' } as const;
 const groupPath = `${policyGroupsPath}/:group`;
 
 /** Policy groups of an organization: which policy packs the updates of which stacks must run. */

@@ -20,6 +20,7 @@ export function registerQueueRoutes(app: FastifyInstance, services: ApiServices,
     {
       onRequest: (request, reply) => admitSiteAdmin(services, request, reply),
       config: {
+        rate: 'held',
         described: {
           responses: { 200: Type.Unknown() },
           produces: ['text/html', 'application/json'],

@@ -22,14 +22,16 @@ import { apiToken, stackPath } from './paths.ts';
 const common = { tags: ['secrets'], security: apiToken, params: StackParams };
 const encrypting = {
   access: { kind: 'stack', permission: 'preview' },
+  rate: 'needed',
   audit: { none: 'returns ciphertexts and changes nothing' },
 } as const;
 /** The service checks who may decrypt: the path may be one that a stack had before it was renamed. */
 const decrypting = {
   access: { kind: 'stack', permission: 'decrypt', former: true },
+  rate: 'needed',
   audit: 'secret.decrypt',
 } as const;
-const logging = { access: { kind: 'stack', permission: 'decrypt' }, audit: 'secret.show' } as const;
+const logging = { access: { kind: 'stack', permission: 'decrypt' }, rate: 'needed', audit: 'secret.show' } as const;
 
 /** Encryption of stack secrets. Bodies are never logged. */
 export function registerSecretRoutes(app: RouteScope, services: ApiServices): void {

@@ -32,7 +32,8 @@ function getCapabilities(app: RouteScope, { config }: ApiServices): void {
   app.get(
     '/api/capabilities',
     {
-      config: { access: { kind: 'public' } },
+      // Without an answer, the CLI goes on as if the server were an old one.
+      config: { access: { kind: 'public' }, rate: 'never' },
       schema: { tags, summary: 'List the capabilities of the server', response: { 200: CapabilitiesResponse } },
     },
     async () => ({
@@ -60,7 +61,7 @@ function getUser(app: RouteScope, { users }: ApiServices): void {
   app.get(
     '/api/user',
     {
-      config: { access: user },
+      config: { access: user, rate: 'held' },
       schema: { tags, summary: 'Get the owner of the token', security: apiToken, response: { 200: UserResponse } },
     },
     async ({ caller }) => {
@@ -89,7 +90,7 @@ function getDefaultOrganization(app: RouteScope, { users }: ApiServices): void {
   app.get(
     '/api/user/organizations/default',
     {
-      config: { access: user, described: { errorStatuses: [404] } },
+      config: { access: user, rate: 'held', described: { errorStatuses: [404] } },
       schema: {
         tags,
         summary: 'Get the organization for unqualified stack names',
@@ -110,7 +111,7 @@ function getCliVersion(app: RouteScope): void {
   app.get(
     '/api/cli/version',
     {
-      config: { access: { kind: 'public' } },
+      config: { access: { kind: 'public' }, rate: 'repeated' },
       schema: { tags, summary: 'Get the versions of the CLI', response: { 200: CliVersionResponse } },
     },
     async () => ({ latestVersion: '3.255.0', oldestWithoutWarning: '3.200.0', latestDevVersion: '3.255.0' }),
@@ -123,7 +124,7 @@ function listRegistry(app: RouteScope): void {
     app.get(
       `/api/registry/${list}`,
       {
-        config: { access: user },
+        config: { access: user, rate: 'repeated' },
         schema: {
           tags,
           summary: `List registry ${list} (always empty)`,
@@ -139,6 +140,7 @@ function listRegistry(app: RouteScope): void {
 function getOpenApi(app: RouteScope): void {
   const config = {
     access: { kind: 'public' },
+    rate: 'repeated',
     anyAccept: true,
     described: { responses: { 200: AnyObject } },
   } as const;

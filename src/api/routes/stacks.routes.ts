@@ -31,9 +31,9 @@ import { apiToken, projectPath, stackPath } from './paths.ts';
 import { createStackResponse, listedStackResponse, stackResponse, warnOfFaults } from './response-mappers.ts';
 
 const tags = ['stacks'];
-const read = { access: { kind: 'stack', permission: 'read' } } as const;
-const write = { access: { kind: 'stack', permission: 'write' } } as const;
-const admin = { access: { kind: 'stack', permission: 'admin' } } as const;
+const read = { access: { kind: 'stack', permission: 'read' }, rate: 'needed' } as const;
+const write = { access: { kind: 'stack', permission: 'write' }, rate: 'held' } as const;
+const admin = { access: { kind: 'stack', permission: 'admin' }, rate: 'held' } as const;
 
 /** Routes that create, find, list, rename, tag and delete stacks. */
 export function registerStackRoutes(app: RouteScope, services: ApiServices): void {
@@ -55,6 +55,7 @@ function createStack(app: RouteScope, services: ApiServices): void {
       // The service checks permissions: the organization may not exist yet.
       config: {
         access: { kind: 'user' },
+        rate: 'held',
         audit: 'stack.create',
         body: 'payload',
         described: { body: CreateStackRequest, errorStatuses: [403, 409] },
@@ -85,7 +86,11 @@ function findProject(app: RouteScope, { stacks }: ApiServices): void {
   app.head(
     projectPath,
     {
-      config: { access: { kind: 'organization', permission: 'read' }, swagger: { exposeHeadRoute: true } },
+      config: {
+        access: { kind: 'organization', permission: 'read' },
+        rate: 'held',
+        swagger: { exposeHeadRoute: true },
+      },
       schema: { tags, summary: 'Check whether the project exists', security: apiToken, params: ProjectParams },
     },
     async ({ caller, params }, reply) => {
@@ -100,7 +105,7 @@ function listStacks(app: RouteScope, { stacks }: ApiServices): void {
   app.get(
     '/api/user/stacks',
     {
-      config: { access: { kind: 'user' }, described: { responses: { 200: ListStacksResponse } } },
+      config: { access: { kind: 'user' }, rate: 'repeated', described: { responses: { 200: ListStacksResponse } } },
       schema: { tags, summary: 'List stacks', security: apiToken, querystring: ListStacksQuery },
     },
     async ({ caller, dialect, query }, reply) => {
@@ -218,7 +223,7 @@ function listRequiredPolicies(app: RouteScope, { policyPacks, stacks }: ApiServi
   app.get(
     `${stackPath}/policypacks`,
     {
-      config: read,
+      config: { ...read, rate: 'repeated' },
       schema: {
         tags,
         summary: 'List the policy packs that updates of the stack must run',

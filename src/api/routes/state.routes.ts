@@ -17,10 +17,11 @@ import { importResponse } from './response-mappers.ts';
 const tags = ['state'];
 const exporting = {
   access: { kind: 'stack', permission: 'read' },
+  rate: 'needed',
   audit: 'stack.export',
   described: { responses: { 200: UntypedDeployment } },
 } as const;
-const write = { access: { kind: 'stack', permission: 'write' } } as const;
+const write = { access: { kind: 'stack', permission: 'write' }, rate: 'held' } as const;
 
 /** Export and import of deployment documents, byte for byte. */
 export function registerStateRoutes(app: RouteScope, services: ApiServices): void {
@@ -46,7 +47,7 @@ function exportVersion(app: RouteScope, { states }: ApiServices): void {
   app.get(
     `${stackPath}/export/:stackVersion`,
     {
-      config: exporting,
+      config: { ...exporting, rate: 'repeated' },
       schema: { tags, summary: 'Export the state of a version', security: apiToken, params: VersionParams },
     },
     async (request, reply) => {

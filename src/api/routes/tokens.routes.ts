@@ -66,7 +66,7 @@ function listTokens(app: RouteScope, { tokens }: ApiServices, { access, of, para
   app.get(
     path,
     {
-      config: { access, described: { errorStatuses: [403] } },
+      config: { access, rate: 'repeated', described: { errorStatuses: [403] } },
       schema: {
         tags,
         summary: `List the tokens of ${of}`,
@@ -86,7 +86,7 @@ function createToken(app: RouteScope, { tokens }: ApiServices, { access, of, par
   app.post(
     path,
     {
-      config: { access, audit: 'token.create', described: { errorStatuses: [403, 409] } },
+      config: { access, rate: 'held', audit: 'token.create', described: { errorStatuses: [403, 409] } },
       schema: {
         tags,
         summary: `Create a token of ${of}`,
@@ -107,7 +107,7 @@ function revokeToken(app: RouteScope, { tokens }: ApiServices, { access, of, par
   app.delete(
     `${path}/:tokenId`,
     {
-      config: { access, audit: 'token.revoke', described: { errorStatuses: [403] } },
+      config: { access, rate: 'held', audit: 'token.revoke', described: { errorStatuses: [403] } },
       schema: {
         tags,
         summary: `Revoke a token of ${of}`,
@@ -128,7 +128,7 @@ function rotateToken(app: RouteScope, { tokens }: ApiServices, { access, of, par
   app.post(
     `${path}/:tokenId/rotate`,
     {
-      config: { access, audit: 'token.rotate', described: { errorStatuses: [403] } },
+      config: { access, rate: 'held', audit: 'token.rotate', described: { errorStatuses: [403] } },
       schema: {
         tags,
         summary: `Replace the secret of a token of ${of}`,

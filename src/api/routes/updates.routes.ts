@@ -28,7 +28,7 @@ import { apiToken, leaseToken, stackPath, updateKinds, updatePath } from './path
 import { createUpdateResponse, leaseResponse, startResponse, updateResponse } from './response-mappers.ts';
 
 const tags = ['updates'];
-const read = { access: { kind: 'stack', permission: 'read' } } as const;
+const read = { access: { kind: 'stack', permission: 'read' }, rate: 'held' } as const;
 /** The services ask for `write` unless the update is a preview. */
 const preview = { access: { kind: 'stack', permission: 'preview' } } as const;
 
@@ -49,6 +49,7 @@ function createUpdate(app: RouteScope, { creations, policyPacks, updates }: ApiS
       {
         config: {
           ...preview,
+          rate: 'held',
           audit: 'update.create',
           contractBody: ContractCreateUpdateRequest,
           described: { errorStatuses: [409] },
@@ -91,7 +92,7 @@ function startUpdate(app: RouteScope, { updates }: ApiServices): void {
   app.post(
     updatePath,
     {
-      config: { ...preview, audit: 'update.start', described: { errorStatuses: [409] } },
+      config: { ...preview, rate: 'never', audit: 'update.start', described: { errorStatuses: [409] } },
       schema: {
         tags,
         summary: 'Start an update',
@@ -138,7 +139,7 @@ function cancelUpdate(app: RouteScope, { updates }: ApiServices): void {
   app.post(
     `${updatePath}/cancel`,
     {
-      config: { ...preview, audit: 'update.cancel' },
+      config: { ...preview, rate: 'never', audit: 'update.cancel' },
       schema: {
         tags,
         summary: 'Cancel an update',
@@ -161,6 +162,7 @@ function renewLease(app: RouteScope, { updates }: ApiServices): void {
     {
       config: {
         access: { kind: 'lease' },
+        rate: 'never',
         audit: { none: 'only lengthens what update.start records' },
         contractBody: ContractRenewLeaseRequest,
       },
@@ -186,7 +188,12 @@ function completeUpdate(app: RouteScope, { updates }: ApiServices): void {
   app.post(
     `${updatePath}/complete`,
     {
-      config: { access: { kind: 'lease', ended: true }, audit: 'update.end', described: { errorStatuses: [409] } },
+      config: {
+        access: { kind: 'lease', ended: true },
+        rate: 'never',
+        audit: 'update.end',
+        described: { errorStatuses: [409] },
+      },
       schema: {
         tags,
         summary: 'Complete an update',

@@ -132,10 +132,9 @@ export class StackService {
       : this.#context.stacks.projectExists(organization, project);
   }
 
-  /** Whether the stack exists and is locked by an update. */
-  async isBusy(ref: StackRef): Promise<boolean> {
-    const stack = await this.#context.stacks.find(ref);
-    return stack !== null && stack.activeUpdateId !== null;
+  /** Whether an update, previews included, of a stack that has or had this name is active. */
+  isBusy(ref: StackRef): Promise<boolean> {
+    return this.#context.stacks.isBusy(ref);
   }
 
   /** Throws NotFoundError. */

@@ -5,6 +5,7 @@ import { Nullable } from '../platform/schema/standard-schema.ts';
 import type { CheckpointRow } from './checkpoint-repository.ts';
 
 const IdRow = Type.Object({ id: Type.String() });
+const UpdateRow = Type.Object({ id: Type.String(), number: Type.Integer() });
 const ClaimedRow = Type.Object({ id: Type.String(), bytes: Type.Integer() });
 const FiguresRow = Type.Object({ damaged: Type.Integer(), oldestSeconds: Type.Number() });
 const OwnerRow = Type.Object({
@@ -69,12 +70,31 @@ export function createDocumentCheckRepository(db: Queryable) {
         from measured m where c.id = m.id and m.number <= ${limit} and (m.before < ${bytes} or m.number = 1)
         returning c.id, m.bytes::bigint as bytes`),
 
-    /** Ids of one stack's documents or of all, in order, after the given id. */
-    listAfter: async (after: string, stackId: string | null, limit: number): Promise<string[]> => {
+    /** Ids of all documents, in order, after the given id. */
+    listAfter: async (after: string, limit: number): Promise<string[]> => {
       const rows = await db.any(sql.rows(IdRow)`
-        /* documentChecks.listAfter */
-        select id from checkpoints where id > ${after}::uuid and (${stackId}::uuid is null or stack_id = ${stackId}::uuid)
-        order by id limit ${limit}`);
+        /* documentChecks.listAfter */ select id from checkpoints where id > ${after}::uuid order by id limit ${limit}`);
+      return rows.map((row) => row.id);
+    },
+
+    /** Updates of a stack in the order of their creation, after the one with this number. */
+    listUpdates: (stackId: string, after: number, limit: number) =>
+      db.any(sql.rows(UpdateRow)`
+        /* documentChecks.listUpdates */
+        select id, number from updates where stack_id = ${stackId} and number > ${after}::bigint order by number limit ${limit}`),
+
+    /** Ids of the documents of these updates. */
+    listOfUpdates: async (updateIds: readonly string[]): Promise<string[]> => {
+      const rows = await db.any(sql.rows(IdRow)`
+        /* documentChecks.listOfUpdates */
+        select id from checkpoints where update_id = any (${sql.array([...updateIds], 'uuid')})`);
+      return rows.map((row) => row.id);
+    },
+
+    /** Ids of a stack's documents that belong to no update: the state that it was created with. */
+    listFirst: async (stackId: string): Promise<string[]> => {
+      const rows = await db.any(sql.rows(IdRow)`
+        /* documentChecks.listFirst */ select id from checkpoints where stack_id = ${stackId} and update_id is null`);
       return rows.map((row) => row.id);
     },
 

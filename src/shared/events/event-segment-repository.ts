@@ -146,13 +146,17 @@ export function createEventSegmentRepository(db: Queryable) {
         returning g.id, g.stored_bytes as "storedBytes"`),
 
     /** Ids of one stack's segments or of all, in order, after the given id. */
-    listAfter: async (after: string, stackId: string | null, limit: number): Promise<string[]> => {
+    listAfter: async (after: string, limit: number): Promise<string[]> => {
       const rows = await db.any(sql.rows(IdRow)`
-        /* eventSegments.listAfter */
-        select g.id from event_segments g
-        where g.id > ${after}::uuid
-          and (${stackId}::uuid is null or g.update_id in (select id from updates where stack_id = ${stackId}::uuid))
-        order by g.id limit ${limit}`);
+        /* eventSegments.listAfter */ select id from event_segments where id > ${after}::uuid order by id limit ${limit}`);
+      return rows.map((row) => row.id);
+    },
+
+    /** Ids of the segments of these updates. */
+    listOfUpdates: async (updateIds: readonly string[]): Promise<string[]> => {
+      const rows = await db.any(sql.rows(IdRow)`
+        /* eventSegments.listOfUpdates */
+        select id from event_segments where update_id = any (${sql.array([...updateIds], 'uuid')})`);
       return rows.map((row) => row.id);
     },
 

@@ -146,8 +146,12 @@ export class EventSegments {
   }
 
   /** See EventSegmentRepository. */
-  listAfter(after: string, stackId: string | null, limit: number): Promise<string[]> {
-    return this.#rows.listAfter(after, stackId, limit);
+  listAfter(after: string, limit: number): Promise<string[]> {
+    return this.#rows.listAfter(after, limit);
+  }
+
+  listOfUpdates(updateIds: readonly string[]): Promise<string[]> {
+    return this.#rows.listOfUpdates(updateIds);
   }
 
   /** See EventSegmentRepository. */

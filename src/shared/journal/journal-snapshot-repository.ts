@@ -50,14 +50,21 @@ export function createJournalSnapshotRepository(db: Queryable) {
           order by checked_at limit ${limit} for no key update skip locked)
         returning update_id as "updateId", size_bytes as "sizeBytes"`),
 
-    /** Lists updates that have a snapshot, of one stack or of all, ordered by id and starting after `after`. */
-    listAfter: async (after: string, stackId: string | null, limit: number): Promise<string[]> => {
+    /** Lists updates that have a snapshot, ordered by id and starting after `after`. */
+    listAfter: async (after: string, limit: number): Promise<string[]> => {
       const rows = await db.any(sql.rows(ClaimedRow)`
         /* journalFoldPoints.listAfter */
-        select f.update_id as "updateId", f.size_bytes as "sizeBytes" from journal_fold_points f
-        join updates u on u.id = f.update_id
-        where f.update_id > ${after}::uuid and (${stackId}::uuid is null or u.stack_id = ${stackId}::uuid)
-        order by f.update_id limit ${limit}`);
+        select update_id as "updateId", size_bytes as "sizeBytes" from journal_fold_points
+        where update_id > ${after}::uuid order by update_id limit ${limit}`);
+      return rows.map((row) => row.updateId);
+    },
+
+    /** Those of the updates that have a snapshot. */
+    listOfUpdates: async (updateIds: readonly string[]): Promise<string[]> => {
+      const rows = await db.any(sql.rows(ClaimedRow)`
+        /* journalFoldPoints.listOfUpdates */
+        select update_id as "updateId", size_bytes as "sizeBytes" from journal_fold_points
+        where update_id = any (${sql.array([...updateIds], 'uuid')})`);
       return rows.map((row) => row.updateId);
     },
 

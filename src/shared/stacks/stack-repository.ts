@@ -47,6 +47,21 @@ export function createStackRepository(db: Queryable) {
         where ${named(ref)}`),
 
     /**
+     * Whether an update, previews included, of a stack that has or had this name is active. Reads the active updates of the organization.
+     */
+    isBusy: (ref: StackRef) =>
+      db.exists(sql.rows(IdRow)`
+        /* stacks.isBusy */
+        select u.id from organizations o join updates u on u.organization_id = o.id
+        where o.name = ${ref.organization} and u.status in ('not started', 'running') and u.expires_at > clock_timestamp()
+          and u.stack_id in (
+            select s.id from projects p join stacks s on s.project_id = p.id
+            where p.organization_id = o.id and p.name = ${ref.project} and s.name = ${ref.stack} and s.deleted_at is null
+            union all
+            select f.stack_id from former_stack_names f
+            where f.organization_id = o.id and f.project_name = ${ref.project} and f.stack_name = ${ref.stack})`),
+
+    /**
      * The stack, and its update with journal entries that are not in a checkpoint yet. One statement: with two, the entries of a
      * compaction committed in between would appear neither in the journal nor in the head.
      */

@@ -59,21 +59,36 @@ export async function checkDocuments(
       summary.unread.push({ id, error });
     }
   };
-  for await (const id of inPages((after) => documentChecks.listAfter(after, stackId, pageSize))) {
-    await check(id, () => guard.check(id));
+  const checkCheckpoint = (id: string) => check(id, () => guard.check(id));
+  const checkSnapshot = (id: string) => check(id, () => journalSnapshots.check(id));
+  const checkSegment = (id: string) => check(id, () => eventSegments.check(id), summary.damagedSegments);
+  if (stackId !== null) {
+    for (const id of await documentChecks.listFirst(stackId)) await checkCheckpoint(id);
+    for await (const updates of updatesOf(stackId, documentChecks)) {
+      for (const id of await documentChecks.listOfUpdates(updates)) await checkCheckpoint(id);
+      for (const id of await journalSnapshots.listOfUpdates(updates)) await checkSnapshot(id);
+      for (const id of await eventSegments.listOfUpdates(updates)) await checkSegment(id);
+    }
+    // Policy packs belong to organizations.
+    return summary;
   }
-  for await (const id of inPages((after) => journalSnapshots.listAfter(after, stackId, pageSize))) {
-    await check(id, () => journalSnapshots.check(id));
-  }
-  for await (const id of inPages((after) => eventSegments.listAfter(after, stackId, pageSize))) {
-    await check(id, () => eventSegments.check(id), summary.damagedSegments);
-  }
-  // They belong to organizations.
-  if (stackId !== null) return summary;
+  for await (const id of inPages((after) => documentChecks.listAfter(after, pageSize))) await checkCheckpoint(id);
+  for await (const id of inPages((after) => journalSnapshots.listAfter(after, pageSize))) await checkSnapshot(id);
+  for await (const id of inPages((after) => eventSegments.listAfter(after, pageSize))) await checkSegment(id);
   for await (const id of inPages((after) => policyArchives.listAfter(after, pageSize))) {
     await check(id, () => policyArchives.check(id), summary.damagedArchives);
   }
   return summary;
+}
+
+/** Pages of a stack's updates. By their number: what they refer to is found by them, so each page costs what it has. */
+async function* updatesOf(stackId: string, documentChecks: DocumentCheckRepository): AsyncGenerator<string[]> {
+  let page: Awaited<ReturnType<DocumentCheckRepository['listUpdates']>>;
+  for (let after = 0; ; after = page.at(-1)?.number ?? 0) {
+    page = await documentChecks.listUpdates(stackId, after, pageSize);
+    if (page.length > 0) yield page.map(({ id }) => id);
+    if (page.length < pageSize) return;
+  }
 }
 
 async function* inPages(listAfter: (after: string) => Promise<readonly string[]>): AsyncGenerator<string> {

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { AppContext } from '../../shared/context.ts';
-import { createFailedLookupRepository } from '../../shared/identity/failed-lookup-repository.ts';
+import { createLevelRepository } from '../../shared/identity/level-repository.ts';
 import { createAdmissionRepository } from '../../shared/jobs/admission-repository.ts';
 import { createJobResultRepository } from '../../shared/jobs/job-result-repository.ts';
 import { createRunRepository } from '../../shared/platform/maintenance/run-repository.ts';
@@ -22,14 +22,15 @@ const admissionLifeSeconds = 3600;
 const jobResultLifeSeconds = 24 * 3600;
 
 /** Longer than it takes any level to drain to zero. */
-const failedLookupLifeSeconds = 600;
+const levelLifeSeconds = 600;
 
 /** Starts the sweeps and the reconcile task. Each runs on its own schedule, in one process at a time. */
 export function startSweeper(context: AppContext): void {
   const { blobs, config, db, lifecycle } = context;
   const admissions = createAdmissionRepository(db);
   const jobResults = createJobResultRepository(db);
-  const failedLookups = createFailedLookupRepository(db);
+  const failedLookups = createLevelRepository(db, 'failedLookups');
+  const requestLevels = createLevelRepository(db, 'requests');
   const runs = createRunRepository(db);
   const kinds: Maintenance[] = [
     { name: 'expire-leases', run: (signal) => endExpiredUpdates(context, signal) },
@@ -43,7 +44,8 @@ export function startSweeper(context: AppContext): void {
     { name: 'sweep-uploads', run: () => blobs.sweepUnfinished(config.blobGraceSeconds * 1000) },
     { name: 'sweep-admissions', run: () => admissions.deleteExpired(admissionLifeSeconds) },
     { name: 'sweep-job-results', run: () => jobResults.deleteOlderThan(jobResultLifeSeconds) },
-    { name: 'sweep-failed-lookups', run: () => failedLookups.deleteOlderThan(failedLookupLifeSeconds) },
+    { name: 'sweep-failed-lookups', run: () => failedLookups.deleteOlderThan(levelLifeSeconds) },
+    { name: 'sweep-request-levels', run: () => requestLevels.deleteOlderThan(levelLifeSeconds) },
     { name: 'seal-audit', everySeconds: 30, run: (signal) => sealAudit(context, signal) },
     { name: 'store-audit-heads', everySeconds: 300, run: (signal) => storeAuditHeads(context, signal) },
     ...(config.audit.isExported

@@ -120,6 +120,12 @@ function toConfig(settings: Settings) {
     organizationCreation: settings.HOLDFAST_ORGANIZATION_CREATION ?? (embedded ? 'anyone' : 'site-admin'),
     /** Invalid tokens and leases allowed per address before unknown ones are looked up in batches. */
     wrongTokensPerMinute: settings.HOLDFAST_INVALID_TOKENS_PER_MINUTE,
+    /** Per token, user and address, across all replicas; 0: no limit. */
+    requestsPerMinute: {
+      token: settings.HOLDFAST_TOKEN_REQUESTS_PER_MINUTE,
+      user: settings.HOLDFAST_USER_REQUESTS_PER_MINUTE,
+      address: settings.HOLDFAST_ADDRESS_REQUESTS_PER_MINUTE,
+    },
     checkpointMode: settings.HOLDFAST_CHECKPOINT_MODE,
     /** Whether clients may begin an update with one call. */
     beginUpdate: settings.HOLDFAST_BEGIN_UPDATE,

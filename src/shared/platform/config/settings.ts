@@ -11,6 +11,14 @@ const quota = (description: string) =>
     maximum: 2 ** 50,
   });
 
+const requests = (source: string, defaultValue: number) =>
+  Type.Integer({
+    description: `Maximum requests per minute ${source}, across all replicas, in bursts of up to a minute's worth. Further ones wait or get 429. What running updates need is never rejected. 0: no limit.`,
+    default: defaultValue,
+    minimum: 0,
+    maximum: 2 ** 40,
+  });
+
 /**
  * Every setting, by the name of its environment variable. `docs/settings.md` and `.env.example` are generated
  * from this schema (`npm run settings`).
@@ -160,6 +168,9 @@ export const Settings = Type.Object({
     60,
     1_000_000,
   ),
+  HOLDFAST_TOKEN_REQUESTS_PER_MINUTE: requests('with one API token', 30_000),
+  HOLDFAST_USER_REQUESTS_PER_MINUTE: requests('by one user with all their tokens', 60_000),
+  HOLDFAST_ADDRESS_REQUESTS_PER_MINUTE: requests('from one address (IPv6: a /64 network)', 120_000),
   HOLDFAST_S3_BUCKET: Type.Optional(
     Type.String({
       description:

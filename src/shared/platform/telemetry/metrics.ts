@@ -184,6 +184,12 @@ export function createMetrics() {
       labelNames: ['quota'],
       registers,
     }),
+    requestsLimited: new Counter({
+      name: 'holdfast_requests_limited_total',
+      help: 'Requests above a limit per minute, by what it is for (token, user, address): delayed, rejected, or allowed because an update needs them.',
+      labelNames: ['limit', 'outcome'],
+      registers,
+    }),
     maintenanceRuns: new Counter({
       name: 'holdfast_maintenance_runs_total',
       help: 'Runs of a sweep or steps of the reconcile job in this process: done or failed.',
@@ -202,19 +208,30 @@ export function createMetrics() {
         },
       }),
     /**
-     * A gauge with one label that queries the database. It keeps its values while the database does not answer quickly.
+     * A gauge with one label that queries the database, at most every `everyMs`. It keeps its values meanwhile, and while the database
+     * does not answer quickly.
      */
-    gaugeByQuery: (name: string, help: string, label: string, read: () => Promise<Readonly<Record<string, number>>>) =>
-      new Gauge({
+    gaugeByQuery: (
+      name: string,
+      help: string,
+      label: string,
+      read: () => Promise<Readonly<Record<string, number>>>,
+      everyMs = 0,
+    ) => {
+      let readAt = Number.NEGATIVE_INFINITY;
+      return new Gauge({
         name,
         help,
         labelNames: [label],
         registers,
         async collect() {
+          if (performance.now() - readAt < everyMs) return;
+          readAt = performance.now();
           const figures = await withTimeout(read(), queryLimitMs, noResponse).catch(() => ({}));
           for (const [value, figure] of Object.entries(figures)) this.set({ [label]: value }, figure);
         },
-      }),
+      });
+    },
     /**
      * A gauge with several labels that queries the database. As above, but series that are no longer returned
      * disappear.

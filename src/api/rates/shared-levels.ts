@@ -1,10 +1,19 @@
-import type { FailureReport } from '../../shared/identity/failed-lookup-repository.ts';
+import type { LevelReport } from '../../shared/identity/level-repository.ts';
 import type { Logger } from '../../shared/platform/logger/logger.ts';
 
-/** What failures are counted for: a client's address or a kind of token, with its allowed failures per minute. */
+/** What events are counted for, such as a client's address, with the number allowed per minute. */
 export interface Source {
   readonly name: string;
   readonly perMinute: number;
+}
+
+/** When an event may take place. */
+export interface Turn<S extends Source = Source> {
+  /** False: later than the caller waits; nothing was counted. */
+  readonly isCounted: boolean;
+  readonly waitMs: number;
+  /** The source that has room last. */
+  readonly source: S;
 }
 
 interface Level {
@@ -12,16 +21,16 @@ interface Level {
   /** As of `at`, a `performance.now()` time. */
   value: number;
   at: number;
-  /** Failures that are not yet reported to the other replicas. */
+  /** Events that are not yet reported to the other replicas. */
   unreported: number;
   /** Lookups in progress, which may fail. */
   pending: number;
 }
 
-interface FailureLevelsOptions {
-  /** Adds failures to the counts shared by all replicas and returns the resulting levels. */
+interface SharedLevelsOptions {
+  /** Adds events to the counts shared by all replicas and returns the resulting levels. */
   readonly report: (
-    reports: readonly FailureReport[],
+    reports: readonly LevelReport[],
   ) => Promise<readonly { readonly source: string; readonly level: number }[]>;
   readonly logger: Logger;
   /** Minimum time between two reports, in ms. */
@@ -31,21 +40,20 @@ interface FailureLevelsOptions {
 /** Maximum number of sources that a process remembers. */
 const capacity = 10_000;
 const maxReportsAtOnce = 500;
-/** Sources below this fraction of their limit are not reported: a few typos do not matter. */
+/** Sources below this fraction of their limit are not reported: a few events do not matter. */
 const reportFrom = 0.1;
 /** Maximum level as a multiple of the limit, so that it takes at most a minute to be admitted again. */
 const maxLevelFactor = 2;
 
 /**
- * Counts failed lookups by source, as levels that drain over time. A source is exhausted while its level is at or above its limit
- * per minute. Levels are kept in memory. Those that matter are reported to the other replicas at most once a second, in one
+ * Counts events by source, as levels that drain over time. A source is exhausted while its level is at or above its limit per minute. Levels are kept in memory. Those that matter are reported to the other replicas at most once a second, in one
  * statement that returns the levels of all replicas together.
  */
-export class FailureLevels {
+export class SharedLevels {
   readonly #levels = new Map<string, Level>();
-  /** Levels with enough failures to report. */
+  /** Levels with enough events to report. */
   readonly #due = new Map<string, Level>();
-  readonly #report: FailureLevelsOptions['report'];
+  readonly #report: SharedLevelsOptions['report'];
   readonly #logger: Logger;
   readonly #reportEveryMs: number;
   #timer: NodeJS.Timeout | null = null;
@@ -53,7 +61,7 @@ export class FailureLevels {
   #lastReport = Number.NEGATIVE_INFINITY;
   #isClosed = false;
 
-  constructor({ report, logger, reportEveryMs = 1_000 }: FailureLevelsOptions) {
+  constructor({ report, logger, reportEveryMs = 1_000 }: SharedLevelsOptions) {
     this.#report = report;
     this.#logger = logger;
     this.#reportEveryMs = reportEveryMs;
@@ -73,15 +81,29 @@ export class FailureLevels {
     };
   }
 
-  /** Counts a failure. */
-  note(sources: readonly Source[]): void {
+  /** Counts an event if all sources have room for it now, or will have within `maxWaitMs`. Returns null if they have it now. */
+  take<S extends Source>(sources: readonly S[], maxWaitMs: number): Turn<S> | null {
+    const now = performance.now();
+    const levels: Level[] = [];
+    let last: S | null = null;
+    let longestMs = 0;
     for (const source of sources) {
       const level = this.#levelOf(source);
-      setLevel(level, current(level) + 1);
-      level.unreported++;
-      if (current(level) >= level.perMinute * reportFrom) this.#due.set(source.name, level);
+      levels.push(level);
+      const waitMs = ((current(level, now) + 1 - level.perMinute) * 60_000) / level.perMinute;
+      if (waitMs <= longestMs) continue;
+      longestMs = waitMs;
+      last = source;
     }
-    this.#reportSoon();
+    const isCounted = longestMs <= maxWaitMs;
+    if (isCounted) for (const [at, level] of levels.entries()) this.#count((sources[at] as S).name, level, now);
+    return last && { isCounted, waitMs: longestMs, source: last };
+  }
+
+  /** Counts an event. */
+  note(sources: readonly Source[]): void {
+    const now = performance.now();
+    for (const source of sources) this.#count(source.name, this.#levelOf(source), now);
   }
 
   /** Stops reporting; resolves when the last report has ended. */
@@ -89,6 +111,14 @@ export class FailureLevels {
     this.#isClosed = true;
     if (this.#timer) clearTimeout(this.#timer);
     await this.#reporting;
+  }
+
+  #count(name: string, level: Level, now: number): void {
+    setLevel(level, current(level, now) + 1, now);
+    level.unreported++;
+    if (level.value < level.perMinute * reportFrom) return;
+    this.#due.set(name, level);
+    this.#reportSoon();
   }
 
   #levelOf({ name, perMinute }: Source): Level {
@@ -122,16 +152,16 @@ export class FailureLevels {
     this.#lastReport = performance.now();
     const reports = [...this.#due]
       .slice(0, maxReportsAtOnce)
-      .map(([source, level]) => ({ source, level, failures: level.unreported }));
+      .map(([source, level]) => ({ source, level, events: level.unreported }));
     for (const { source, level } of reports) {
       level.unreported = 0;
       this.#due.delete(source);
     }
     try {
       const rows = await this.#report(
-        reports.map(({ source, level, failures }) => ({
+        reports.map(({ source, level, events }) => ({
           source,
-          failures,
+          events,
           perSecond: level.perMinute / 60,
           highest: maxLevel(level),
         })),
@@ -142,22 +172,22 @@ export class FailureLevels {
       }
     } catch (error) {
       // Reported again next time.
-      for (const { source, level, failures } of reports) {
-        level.unreported = Math.min(maxLevel(level), level.unreported + failures);
+      for (const { source, level, events } of reports) {
+        level.unreported = Math.min(maxLevel(level), level.unreported + events);
         this.#due.set(source, level);
       }
-      this.#logger.debug({ err: error }, 'failed lookups could not be reported to other replicas');
+      this.#logger.debug({ err: error }, 'levels could not be reported to other replicas');
     }
   }
 }
 
-function current(level: Level): number {
-  return Math.max(0, level.value - ((performance.now() - level.at) * level.perMinute) / 60_000);
+function current(level: Level, now = performance.now()): number {
+  return Math.max(0, level.value - ((now - level.at) * level.perMinute) / 60_000);
 }
 
-function setLevel(level: Level, value: number): void {
+function setLevel(level: Level, value: number, now = performance.now()): void {
   level.value = Math.min(maxLevel(level), value);
-  level.at = performance.now();
+  level.at = now;
 }
 
 function maxLevel({ perMinute }: Level): number {

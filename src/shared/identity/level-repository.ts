@@ -4,22 +4,28 @@ import { type Queryable, sql } from '../platform/db/sql.ts';
 const LevelRow = Type.Object({ source: Type.String(), level: Type.Number() });
 
 /** What one process has seen of a source since its last report. */
-export interface FailureReport {
+export interface LevelReport {
   readonly source: string;
-  readonly failures: number;
+  readonly events: number;
   /** How much the level drops per second. */
   readonly perSecond: number;
   readonly highest: number;
 }
 
-export type FailedLookupRepository = ReturnType<typeof createFailedLookupRepository>;
+export type LevelRepository = ReturnType<typeof createLevelRepository>;
 
-/** Failed lookups of tokens and leases, counted across all replicas by the clock of the database. */
-export function createFailedLookupRepository(db: Queryable) {
+const tables = {
+  failedLookups: { name: sql.fragment`failed_lookups`, comment: sql.fragment`/* failedLookups.report */` },
+  requests: { name: sql.fragment`request_levels`, comment: sql.fragment`/* requestLevels.report */` },
+};
+
+/** Levels of failed lookups of tokens and leases, or of requests, across all replicas by the clock of the database. */
+export function createLevelRepository(db: Queryable, of: keyof typeof tables) {
+  const table = tables[of];
   return {
     /** Adds what this process has seen, in one statement. Returns the new level of each source. */
-    report: (reports: readonly FailureReport[]) => {
-      const column = (name: Exclude<keyof FailureReport, 'source'>) =>
+    report: (reports: readonly LevelReport[]) => {
+      const column = (name: Exclude<keyof LevelReport, 'source'>) =>
         sql.array(
           reports.map((report) => report[name]),
           'float8',
@@ -30,15 +36,15 @@ export function createFailedLookupRepository(db: Queryable) {
       );
       // Always in the same order, so that replicas do not deadlock.
       return db.any(sql.rows(LevelRow)`
-        /* failedLookups.report */
+        ${table.comment}
         with seen as (
-          select * from unnest(${sources}, ${column('failures')}, ${column('perSecond')}, ${column('highest')})
-            as s (source, failures, per_second, highest)
+          select * from unnest(${sources}, ${column('events')}, ${column('perSecond')}, ${column('highest')})
+            as s (source, events, per_second, highest)
         )
-        insert into failed_lookups as f (source, level, updated_at)
-        select source, least(failures, highest), clock_timestamp() from seen order by source
+        insert into ${table.name} as f (source, level, updated_at)
+        select source, least(events, highest), clock_timestamp() from seen order by source
         on conflict (source) do update set updated_at = excluded.updated_at, level = (
-          select least(seen.highest, seen.failures + greatest(0,
+          select least(seen.highest, seen.events + greatest(0,
             f.level - seen.per_second * greatest(0, extract(epoch from excluded.updated_at - f.updated_at))))
           from seen where seen.source = excluded.source)
         returning source, level`);
@@ -49,8 +55,8 @@ export function createFailedLookupRepository(db: Queryable) {
      */
     deleteOlderThan: (seconds: number) =>
       db.query(sql.nothing`
-        /* failedLookups.deleteOlderThan */
-        delete from failed_lookups
+        /* levels.deleteOlderThan */
+        delete from ${table.name}
         where updated_at not between now() - make_interval(secs => ${seconds}) and now() + make_interval(secs => ${seconds})`),
   };
 }

@@ -1,0 +1,40 @@
+import { expect, test } from '@jest/globals';
+import { startOwnHoldfast } from '../testkit/holdfast-server.ts';
+import { pollUntil } from '../testkit/poll.ts';
+import { expectFailure, Scenario, unattended } from '../testkit/scenario.ts';
+import { thingProgram } from '../testkit/stash-program.ts';
+import { fileServer, scenarioTimeoutMs, suite } from '../testkit/suite.ts';
+
+await suite('requests above a limit', { ownServer: true }, () => {
+  const server = fileServer(() => startOwnHoldfast({ HOLDFAST_TOKEN_REQUESTS_PER_MINUTE: '120' }));
+
+  test(
+    'a running update is completed, the next command is told why it fails',
+    async () => {
+      const holdfast = await server();
+      await using scenario = await Scenario.create(holdfast);
+      const { workspace, project } = scenario;
+      await workspace.writeProgram(thingProgram({ project, things: { a: { value: '1' }, b: { value: '2' } } }));
+      await workspace.cloud.control({ slowMs: { 'a.create': 5_000, 'b.create': 5_000 } });
+      const up = await workspace.spawn(['up', ...unattended]);
+      await workspace.cloud.waitStarted('a', 'create', 120_000);
+      const list = () =>
+        fetch(`${holdfast.url}/api/user/stacks`, {
+          headers: { accept: 'application/vnd.pulumi+9', authorization: `token ${holdfast.token}` },
+        });
+      const spend = () => pollUntil('the limit is reached', async () => (await list()).status === 429);
+      await spend();
+      const stop = new AbortController();
+      const flood = (async () => {
+        while (!stop.signal.aborted) await list();
+      })();
+      const { exitCode } = await up.done;
+      expect(exitCode).toBe(0);
+      await expectFailure(workspace, ['stack', 'ls'], 'rate-limit exceeded');
+      stop.abort();
+      await flood;
+      await pollUntil('there is room again', async () => (await workspace.run(['stack', 'export'])).exitCode === 0);
+    },
+    scenarioTimeoutMs,
+  );
+});

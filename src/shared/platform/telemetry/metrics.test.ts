@@ -1,0 +1,14 @@
+import { expect, test } from '@jest/globals';
+import { createMetrics } from './metrics.ts';
+
+test('a gauge that queries the database is read once per interval, and keeps its value meanwhile', async () => {
+  const metrics = createMetrics();
+  const reads = { always: 0, seldom: 0 };
+  const count = (name: keyof typeof reads) => async () => ({ some: ++reads[name] });
+  metrics.gaugeByQuery('always', 'Read at each scrape.', 'kind', count('always'));
+  metrics.gaugeByQuery('seldom', 'Read every minute.', 'kind', count('seldom'), 60_000);
+  await Promise.all([metrics.registry.metrics(), metrics.registry.metrics()]);
+  const text = await metrics.registry.metrics();
+  expect(reads).toEqual({ always: 3, seldom: 1 });
+  expect(text).toContain('seldom{kind="some"} 1');
+});
