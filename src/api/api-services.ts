@@ -7,6 +7,8 @@ import type { AuditService } from './audit/audit-service.ts';
 import type { CredentialGuard } from './credentials/credential-guard.ts';
 import type { LeaseAccess } from './credentials/lease-access.ts';
 import type { EventService } from './events/event-service.ts';
+import type { ExchangeService } from './exchange/exchange-service.ts';
+import type { IssuerService } from './issuers/issuer-service.ts';
 import type { MemberService } from './members/member-service.ts';
 import type { BodyParts } from './plugins/body.ts';
 import type { PolicyGroupService } from './policies/policy-group-service.ts';
@@ -47,6 +49,8 @@ export interface ApiServices extends BodyParts {
   readonly policyGroups: PolicyGroupService;
   readonly members: MemberService;
   readonly tokens: TokenService;
+  readonly issuers: IssuerService;
+  readonly exchange: ExchangeService;
   readonly audit: AuditService;
   readonly submitWrite: SubmitWrite;
   /** Null unless jobs go through Redis. */

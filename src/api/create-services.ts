@@ -3,6 +3,8 @@ import type { ApiServices } from './api-services.ts';
 import { AuditService } from './audit/audit-service.ts';
 import { LeaseAccess } from './credentials/lease-access.ts';
 import { EventService } from './events/event-service.ts';
+import { ExchangeService } from './exchange/exchange-service.ts';
+import { IssuerService } from './issuers/issuer-service.ts';
 import { MemberService } from './members/member-service.ts';
 import { PolicyGroupService } from './policies/policy-group-service.ts';
 import { PolicyPackService } from './policies/policy-pack-service.ts';
@@ -43,6 +45,8 @@ export function createServices(context: ApiContext): ApiServices {
     policyGroups: new PolicyGroupService(context),
     members: new MemberService(context),
     tokens: new TokenService(context),
+    issuers: new IssuerService(context),
+    exchange: new ExchangeService(context),
     audit: new AuditService(context),
     submitWrite: createSubmitWrite({ ...context, services: jobServices }),
     board,
