@@ -1,6 +1,7 @@
 import { createPublicKey } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import type { JWTPayload } from 'jose';
+import { createTokenRepository } from '../../src/shared/identity/token-repository.ts';
 import { exchange, setPolicies, signIn, type Trusting, trust } from '../support/exchange.ts';
 import { person, team } from '../support/grants.ts';
 import { ok, startUpdate } from '../support/state.ts';
@@ -325,7 +326,6 @@ describe('what is given', () => {
     expect(await life()).toBe(40_000);
     const { identity, db } = app.context;
     const organization = await identity.findOrganization(place.organization);
-    const { createTokenRepository } = await import('../../src/shared/identity/token-repository.ts');
     await createTokenRepository(db).setMaxSeconds(organization?.id ?? '', 300);
     expect(await life()).toBeLessThanOrEqual(300);
   });

@@ -1,8 +1,8 @@
-import { createHmac, type KeyObject } from 'node:crypto';
+import { createHmac } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import https from 'node:https';
 import type { AddressInfo } from 'node:net';
-import { exportJWK, generateKeyPair, type JWTPayload, SignJWT } from 'jose';
+import { type CryptoKey, exportJWK, generateKeyPair, type JWTPayload, SignJWT } from 'jose';
 import { parseAllowList } from '../../src/shared/platform/outgoing/address-rules.ts';
 import { Outgoing } from '../../src/shared/platform/outgoing/outgoing.ts';
 import { createTestAuthority, type TestAuthority } from './certificates.ts';
@@ -10,7 +10,7 @@ import { createTestAuthority, type TestAuthority } from './certificates.ts';
 interface SigningKey {
   readonly kid: string;
   readonly algorithm: string;
-  readonly privateKey: CryptoKey | KeyObject;
+  readonly privateKey: CryptoKey;
   readonly jwk: Readonly<Record<string, unknown>>;
 }
 
@@ -51,7 +51,7 @@ export class TestIssuer implements AsyncDisposable {
 
   static async start(algorithm = 'RS256'): Promise<TestIssuer> {
     const authority = await createTestAuthority();
-    const { cert, key } = await authority.issue('issuer', 'DNS:localhost');
+    const { cert, key } = await authority.issue('issuer', 'DNS:localhost,DNS:rebound.example');
     const server = https.createServer({ cert: readFileSync(cert), key: readFileSync(key) });
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
     const issuer = new TestIssuer(server, authority);
@@ -87,7 +87,7 @@ export class TestIssuer implements AsyncDisposable {
   ): Promise<string> {
     return new SignJWT(this.claims(organization, claims))
       .setProtectedHeader({ alg: key.algorithm, kid: key.kid, typ: 'JWT', ...header })
-      .sign(key.privateKey as CryptoKey);
+      .sign(key.privateKey);
   }
 
   claims(organization: string, claims: JWTPayload = {}): JWTPayload {
