@@ -153,6 +153,7 @@ module.exports = {
       '-repository\\.ts$',
     ]),
     onlyIn('metrics-in-telemetry', 'prom-client', ['^src/shared/platform/telemetry/']),
+    onlyIn('ipaddr-in-outgoing', 'ipaddr\\.js', ['^src/shared/platform/outgoing/']),
     onlyIn('pino-in-logger', 'pino', ['^src/shared/platform/logger/']),
     {
       name: 'e2e-is-black-box',

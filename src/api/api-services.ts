@@ -7,15 +7,17 @@ import type { AuditService } from './audit/audit-service.ts';
 import type { CredentialGuard } from './credentials/credential-guard.ts';
 import type { LeaseAccess } from './credentials/lease-access.ts';
 import type { EventService } from './events/event-service.ts';
+import type { ExchangeService } from './exchange/exchange-service.ts';
+import type { IssuerService } from './issuers/issuer-service.ts';
 import type { LockQueue } from './lock-queue/lock-queue.ts';
 import type { QueuedCreation } from './lock-queue/queued-creation.ts';
 import type { MemberService } from './members/member-service.ts';
 import type { BodyParts } from './plugins/body.ts';
 import type { PolicyGroupService } from './policies/policy-group-service.ts';
 import type { PolicyPackService } from './policies/policy-pack-service.ts';
+import type { RequestRates } from './rates/request-rates.ts';
 import type { ScimGroupService } from './scim/scim-group-service.ts';
 import type { ScimUserService } from './scim/scim-user-service.ts';
-import type { RequestRates } from './rates/request-rates.ts';
 import type { SecretService } from './secrets/secret-service.ts';
 import type { StackRenaming } from './stacks/stack-renaming.ts';
 import type { StackService } from './stacks/stack-service.ts';
@@ -57,6 +59,8 @@ export interface ApiServices extends BodyParts {
   readonly tokens: TokenService;
   readonly scimUsers: ScimUserService;
   readonly scimGroups: ScimGroupService;
+  readonly issuers: IssuerService;
+  readonly exchange: ExchangeService;
   readonly audit: AuditService;
   readonly submitWrite: SubmitWrite;
   /** Null unless jobs go through Redis. */

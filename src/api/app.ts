@@ -21,8 +21,10 @@ import { registerAuditRoutes } from './routes/audit.routes.ts';
 import { registerBeginUpdateRoute } from './routes/begin-update.routes.ts';
 import { registerCheckpointRoutes } from './routes/checkpoints.routes.ts';
 import { registerEventRoutes } from './routes/events.routes.ts';
+import { registerExchangeRoutes } from './routes/exchange.routes.ts';
 import { registerHealthRoutes } from './routes/health.routes.ts';
 import { registerHistoryRoutes } from './routes/history.routes.ts';
+import { registerIssuerRoutes } from './routes/issuers.routes.ts';
 import { registerJournalRoutes } from './routes/journal.routes.ts';
 import { registerMemberRoutes } from './routes/members.routes.ts';
 import { registerPolicyRoutes } from './routes/policies.routes.ts';
@@ -98,6 +100,8 @@ function registerProtocol(scope: FastifyInstance, services: ApiServices): void {
   registerPolicyGroupRoutes(routes, services);
   registerMemberRoutes(routes, services);
   registerTokenRoutes(routes, services);
+  registerIssuerRoutes(routes, services);
+  registerExchangeRoutes(routes, services);
   registerAuditRoutes(routes, services);
   registerScimRoutes(routes, services);
 }

@@ -3,6 +3,8 @@ import type { ApiServices } from './api-services.ts';
 import { AuditService } from './audit/audit-service.ts';
 import { LeaseAccess } from './credentials/lease-access.ts';
 import { EventService } from './events/event-service.ts';
+import { ExchangeService } from './exchange/exchange-service.ts';
+import { IssuerService } from './issuers/issuer-service.ts';
 import { LockQueue } from './lock-queue/lock-queue.ts';
 import { QueuedCreation } from './lock-queue/queued-creation.ts';
 import { MemberService } from './members/member-service.ts';
@@ -55,6 +57,8 @@ export function createServices(context: ApiContext): ApiServices {
     tokens: new TokenService(context),
     scimUsers: new ScimUserService(context),
     scimGroups: new ScimGroupService(context),
+    issuers: new IssuerService(context),
+    exchange: new ExchangeService(context),
     audit: new AuditService(context),
     submitWrite: createSubmitWrite({ ...context, services: jobServices }),
     board,

@@ -38,6 +38,8 @@ export interface Caller {
   readonly tokenId: string;
   readonly tokenKind: TokenKind;
   readonly tokenName: string | null;
+  /** The policy that gave the token for an id token; null for other tokens. */
+  readonly policyId: string | null;
   /** Of a team's token. */
   readonly teamName: string | null;
   /** Whether the token may do less than its owner. */
@@ -72,6 +74,8 @@ declare module 'fastify' {
     body?: 'payload';
     /** For JSON bodies in the contract's dialect, where it requires more than `schema.body`. */
     contractBody?: TSchema;
+    /** Error responses are those of OAuth (RFC 6749). */
+    errors?: 'oauth';
     /** The Accept header does not have to name a protocol version. */
     anyAccept?: true;
     /** Only for the OpenAPI document, where the enforced schemas would say too much or too little. */

@@ -37,6 +37,7 @@ import type { Config } from './platform/config/config.ts';
 import { type Database, openDatabase } from './platform/db/database.ts';
 import { Lifecycle } from './platform/lifecycle/lifecycle.ts';
 import { createLogger, type Logger } from './platform/logger/logger.ts';
+import { Outgoing } from './platform/outgoing/outgoing.ts';
 import { ByteBudget } from './platform/payloads/byte-budget.ts';
 import { MemoryPayloadStore } from './platform/payloads/memory-payload-store.ts';
 import type { PayloadStore } from './platform/payloads/payload-store.ts';
@@ -103,6 +104,8 @@ export interface AppContext extends AsyncDisposable {
   readonly journalWriter: JournalWriter;
   readonly eventWriter: EventWriter;
   readonly quotas: Quotas;
+  /** Calls to servers that users name. */
+  readonly outgoing: Outgoing;
 }
 
 /** Parts that a caller, e.g. a test, provides itself. */
@@ -112,6 +115,7 @@ export interface ContextOverrides {
   readonly payloads?: PayloadStore;
   readonly largeReplays?: ReplayRunner;
   readonly openReplays?: OpenReplays;
+  readonly outgoing?: Outgoing;
 }
 
 /**
@@ -291,6 +295,7 @@ export async function createContext(
     journalWriter: new JournalWriter(journal, new JournalBacklog(...backlogSteps(config.redisUrl !== null))),
     eventWriter: new EventWriter(events, config.limits.maxEventBytes),
     quotas,
+    outgoing: overrides.outgoing ?? new Outgoing({ allow: config.outgoingAllow }),
     [Symbol.asyncDispose]: () => lifecycle.close(),
   };
 }

@@ -11,6 +11,7 @@ import { PolicyCalls } from '../support/policy-packs.ts';
 import { Provider } from '../support/scim.ts';
 import { createStack, ok, startUpdate, type TestStack } from '../support/state.ts';
 import { cliAccept, createTestApp, type TestApp } from '../support/test-app.ts';
+import { makeKey } from '../support/test-issuer.ts';
 import { settled, WireServer } from '../support/wire.ts';
 
 jest.setTimeout(600_000);
@@ -197,6 +198,21 @@ async function scimAims({ organization }: TestStack): Promise<Aim[]> {
   ];
 }
 
+/** Calls to issuers that exist; one is deleted. */
+async function issuerAims({ auth, organization }: TestStack): Promise<Aim[]> {
+  const jwks = { keys: [(await makeKey('ES256', 'one')).jwk] };
+  const path = `/api/orgs/${organization}/oidc/issuers`;
+  const made = async (name: string) =>
+    (await ok(app.call('POST', path, { auth, body: { name, url: `https://${name}.example`, jwks } }))).json
+      .id as string;
+  const [kept, gone] = [await made('kept'), await made('gone')];
+  const parameters = (id: string) => ({ 'path.organization': organization, 'path.issuerId': id, 'path.policyId': id });
+  return [
+    { operations: '^(GET|PATCH) .*/(oidc/issuers|oidcissuers|auth/policies)/', auth, parameters: parameters(kept) },
+    { operations: '^DELETE .*/oidc/issuers/', auth, parameters: parameters(gone) },
+  ];
+}
+
 describe('generated calls are answered as the API description says', () => {
   test('most calls to existing stacks and updates succeed', async () => {
     if (schemathesis === null) return;
@@ -264,6 +280,7 @@ describe('generated calls are answered as the API description says', () => {
       { operations: '\\{updateId\\}/complete$', auth: endingUpdate.lease, parameters: update(ending, endingUpdate.id) },
       { operations: '/cancel$', auth, parameters: update(cancelled, cancelledUpdate.id) },
       ...tokenAims.flat(),
+      ...(await issuerAims(idle)),
       { operations: '^PATCH .*/members/', auth, parameters: member(staying.login) },
       { operations: '^DELETE .*/members/', auth, parameters: member(leaving.login) },
       { operations: '/rename$', auth, parameters: at(await named('renamed')) },
@@ -275,6 +292,8 @@ describe('generated calls are answered as the API description says', () => {
       `POST ${stackPath}/rename`,
       `GET ${stackPath}/export/:stackVersion`,
       'PUT /policy-packs/:versionId',
+      'POST /api/oauth/token',
+      'POST /api/orgs/:organization/oidc/issuers',
       ...['POST', 'PUT', 'PATCH'].flatMap((method) =>
         ['Users', 'Groups'].map((name) => `${method} ${scimPath}/${name}${method === 'POST' ? '' : '/:id'}`),
       ),

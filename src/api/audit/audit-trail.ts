@@ -30,7 +30,16 @@ export class AuditTrail {
 
   /** Adds the event, with the action of the route by default, in the transaction of the change. */
   async record(tx: Queryable, event: Omit<AuditEvent, 'action'> & { readonly action?: AuditAction }): Promise<void> {
-    await createAuditRepository(tx).insert(this.source, { action: this.#action, ...event });
+    await this.recordAs(tx, {}, event);
+  }
+
+  /** The same for somebody who signs in by this request. */
+  async recordAs(
+    tx: Queryable,
+    who: Partial<AuditSource>,
+    event: Omit<AuditEvent, 'action'> & { readonly action?: AuditAction },
+  ): Promise<void> {
+    await createAuditRepository(tx).insert({ ...this.source, ...who }, { action: this.#action, ...event });
     this.#isSettled = true;
   }
 

@@ -10,7 +10,7 @@ import type { CallerRow, IdentityRepository, RequestedPlace } from '../../shared
 import { createLevelRepository, type LevelRepository } from '../../shared/identity/level-repository.ts';
 import type { Config } from '../../shared/platform/config/config.ts';
 import { hashToken, tokenForm } from '../../shared/platform/crypto/secret-token.ts';
-import { TooManyRequestsError, UnavailableError } from '../../shared/platform/errors/errors.ts';
+import { AppError, TooManyRequestsError, UnavailableError } from '../../shared/platform/errors/errors.ts';
 import type { Logger } from '../../shared/platform/logger/logger.ts';
 import type { Metrics } from '../../shared/platform/telemetry/metrics.ts';
 import { SharedLevels, type Source } from '../rates/shared-levels.ts';
@@ -27,7 +27,7 @@ interface CredentialGuardOptions {
   readonly logger: Logger;
 }
 
-type Credential = 'token' | 'lease';
+type Credential = 'token' | 'lease' | 'id-token';
 /** The public part of a token: its prefix. Tokens created by operators have none. */
 type Kind = 'hf-' | 'lease-' | 'other';
 
@@ -135,6 +135,38 @@ export class CredentialGuard {
   /** Records a lease whose format shows that Holdfast did not issue it. */
   refuseLease(request: IncomingMessage): void {
     this.#refuse({ request, credential: 'lease', kind: 'lease-' }, 'malformed');
+  }
+
+  /**
+   * Runs the exchange of an id token. One that is refused counts like a wrong token of the address. When that has sent too many,
+   * exchanges run only if `isVouchedFor`, which must cost little. Throws TooManyRequestsError.
+   */
+  async exchange<T>(
+    request: IncomingMessage,
+    isVouchedFor: () => Promise<boolean>,
+    exchange: () => Promise<T>,
+  ): Promise<T> {
+    const use = { request, credential: 'id-token', kind: 'other' } as const;
+    // Not the kind: all pipelines everywhere would be shut out by those who send wrong tokens from many addresses.
+    const [source] = this.#sourcesOf(use) as [Source, Source];
+    const finish = this.#levels.admit([source]);
+    let failed = false;
+    try {
+      if (!finish && !(await isVouchedFor())) {
+        this.#refuse(use, 'too-many');
+        throw new TooManyRequestsError('Too many id tokens that were not accepted, from this address', {
+          retryAfterSeconds,
+        });
+      }
+      return await exchange();
+    } catch (error) {
+      failed = error instanceof AppError && error.status === 400;
+      if (failed) this.#refuse(use, 'unknown');
+      throw error;
+    } finally {
+      if (finish) finish(failed);
+      else if (failed) this.#levels.note([source]);
+    }
   }
 
   close(): Promise<void> {

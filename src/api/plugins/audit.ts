@@ -53,9 +53,19 @@ export function registerAudit(app: FastifyInstance, services: ApiServices): void
 }
 
 /** What a call is about, from its path: as in the event of a call that is not refused. */
-function objectOf({ group, login, organization, pack, project, stack, tokenId }: Record<string, string | undefined>) {
+function objectOf({
+  group,
+  issuerId,
+  login,
+  organization,
+  pack,
+  policyId,
+  project,
+  stack,
+  tokenId,
+}: Record<string, string | undefined>) {
   const parts = [organization, project, stack, pack, group].filter((part) => part !== undefined);
-  const object = login ?? tokenId ?? parts.join('/');
+  const object = login ?? tokenId ?? issuerId ?? policyId ?? parts.join('/');
   return object.slice(0, maxObjectChars).toWellFormed().replaceAll('\0', '');
 }
 
@@ -68,7 +78,7 @@ function sourceOf(request: FastifyRequest, { config }: ApiServices): AuditSource
   const { caller, headers, id, lease } = request;
   const who = caller
     ? {
-        signIn: caller.tokenKind === 'personal' ? ('token' as const) : (`${caller.tokenKind}-token` as const),
+        signIn: signInOf(caller),
         userId: caller.userId,
         login: caller.login,
         tokenId: caller.tokenId,
@@ -81,8 +91,14 @@ function sourceOf(request: FastifyRequest, { config }: ApiServices): AuditSource
   return requestSource(who, { address, userAgent: headers['user-agent'], id });
 }
 
+function signInOf({ policyId, tokenKind }: Caller): AuditSource['signIn'] {
+  if (policyId !== null) return 'id-token';
+  return tokenKind === 'personal' ? 'token' : `${tokenKind}-token`;
+}
+
 /** What permits a call besides the membership of the token's user; null: nothing. */
-function grantedBy({ routeOptions }: FastifyRequest, { facts, teamName, tokenKind }: Caller): string | null {
+function grantedBy({ routeOptions }: FastifyRequest, { facts, policyId, teamName, tokenKind }: Caller): string | null {
+  if (policyId !== null) return `policy:${policyId}`;
   if (tokenKind === 'team') return `team:${teamName}`;
   if (tokenKind !== 'personal') return 'token';
   if (facts === null) return null;

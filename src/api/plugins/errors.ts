@@ -2,6 +2,7 @@ import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from
 import { mapDatabaseError } from '../../shared/platform/db/sqlstate.ts';
 import { AppError, SlowRequestError } from '../../shared/platform/errors/errors.ts';
 import type { ErrorResponse } from '../../shared/protocol/errors.ts';
+import type { OAuthErrorResponse } from '../../shared/protocol/exchange.ts';
 import { mustCloseAfterResponse } from '../server/unread-bodies.ts';
 import { otherProduct } from './other-products.ts';
 import { setSecurityHeaders } from './security-headers.ts';
@@ -64,7 +65,25 @@ export function sendError(
   if (error instanceof SlowRequestError) request.log.info({ err: error }, 'request rejected');
   else if (errorReply.status >= 500) request.log.error({ err: error }, 'request failed');
   else request.log.debug({ err: error }, 'request rejected');
-  return send(reply, errorReply, format);
+  return request.routeOptions?.config?.errors === 'oauth'
+    ? sendOAuth(reply, errorReply, error)
+    : send(reply, errorReply, format);
+}
+
+/** RFC 6749, 5.2. The CLI shows the body as it is. */
+function sendOAuth(
+  reply: FastifyReply,
+  { message, retryAfterSeconds, status }: ErrorReply,
+  error: unknown,
+): FastifyReply {
+  if (retryAfterSeconds !== undefined) void reply.header('retry-after', retryAfterSeconds);
+  const own = error instanceof AppError && error.code.includes('_') ? error.code : null;
+  const general = status === 429 || status === 503 ? 'temporarily_unavailable' : 'server_error';
+  const body: OAuthErrorResponse = {
+    error: own ?? (status < 500 && status !== 429 ? 'invalid_request' : general),
+    error_description: message,
+  };
+  return reply.code(status).type('application/json; charset=utf-8').serializer(JSON.stringify).send(body);
 }
 
 function toErrorReply(error: unknown): ErrorReply {

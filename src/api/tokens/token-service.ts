@@ -136,6 +136,8 @@ export class TokenService {
     { admin, service }: Pick<TokenRequest, 'admin' | 'service'> = { admin: false, service: false },
   ): Promise<{ readonly reach: TokenReach; readonly owner: TokenOwner }> {
     if (caller.isScoped) throw new ForbiddenError('A token with scopes cannot manage tokens');
+    // They would outlive the policy that gave this one.
+    if (caller.policyId !== null) throw new ForbiddenError('A token of a CI run cannot manage tokens');
     if (place.of === 'caller') {
       if (caller.userId === null) throw new ForbiddenError('This token belongs to no user: it has no personal tokens');
       return { reach: { userId: caller.userId }, owner: { kind: 'personal', userId: caller.userId } };

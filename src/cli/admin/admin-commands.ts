@@ -3,6 +3,7 @@ import type { CommandRun } from '../command-run.ts';
 import { AdminSession, type OpenSession } from './admin-session.ts';
 import { addAuditCommands } from './audit-commands.ts';
 import { addGrantCommands } from './grant-commands.ts';
+import { addIssuerCommands } from './issuer-commands.ts';
 import { addJournalCommands } from './journal-commands.ts';
 import { addKeyCommands } from './key-commands.ts';
 import { addPeopleCommands } from './people-commands.ts';
@@ -30,6 +31,8 @@ See docs/operations.md for quotas ("Limits and quotas") and journals ("A journal
   admin.commandsGroup('Teams and grants:');
   addTeamCommands(admin, open);
   addGrantCommands(admin, open);
+  admin.commandsGroup('CI systems:');
+  addIssuerCommands(admin, open);
   admin.commandsGroup('Quotas:');
   addQuotaCommands(admin, open);
   admin.commandsGroup('Keys:');

@@ -7,6 +7,7 @@ import { createIdentityRepository, type IdentityRepository } from '../../shared/
 import { createPeopleRepository, type PeopleRepository } from '../../shared/identity/people-repository.ts';
 import { createTeamRepository, type TeamRepository } from '../../shared/identity/team-repository.ts';
 import { createTokenRepository, type TokenRepository } from '../../shared/identity/token-repository.ts';
+import { createIssuerRepository, type IssuerRepository } from '../../shared/identity/trust/issuer-repository.ts';
 import type { Database } from '../../shared/platform/db/database.ts';
 import type { Queryable } from '../../shared/platform/db/sql.ts';
 import { describeLoss } from '../../shared/updates/lease.ts';
@@ -21,6 +22,9 @@ export interface Work {
   readonly teams: TeamRepository;
   readonly grants: GrantRepository;
   readonly tokens: TokenRepository;
+  readonly issuers: IssuerRepository;
+  /** The transaction, for use cases that several repositories take part in. */
+  readonly tx: Queryable;
   /** Prints a line to stdout after the commit. */
   say(line: string): void;
   /** Says that nothing was changed, so that there is nothing to record. */
@@ -91,6 +95,8 @@ async function runInTransaction(
       teams: createTeamRepository(tx),
       grants: createGrantRepository(tx),
       tokens: createTokenRepository(tx),
+      issuers: createIssuerRepository(tx),
+      tx,
       say: (line) => void lines.push(line),
       unchanged: () => {
         isChanged = false;

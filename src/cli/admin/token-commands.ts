@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import { isTokenName } from '../../shared/identity/grants.ts';
 import type { TokenOwner } from '../../shared/identity/token-repository.ts';
-import { parseScopes, type TokenScope, writeScope } from '../../shared/identity/token-scopes.ts';
+import { parseScopes, type TokenScope, type WrittenScope, writeScope } from '../../shared/identity/token-scopes.ts';
 import { mintToken } from '../../shared/platform/crypto/secret-token.ts';
 import { violatedConstraint } from '../../shared/platform/db/sqlstate.ts';
 import type { OpenSession } from './admin-session.ts';
@@ -181,17 +181,19 @@ async function limitDays(
 }
 
 function toScopes(scopes: readonly string[] | undefined): TokenScope[] | null {
+  const written = writtenScopes(scopes);
+  return written && orRefused(() => parseScopes(written));
+}
+
+/** Reads what --scope says. Throws CommandRefusedError. */
+export function writtenScopes(scopes: readonly string[] | undefined): WrittenScope[] | null {
   if (scopes === undefined) return null;
-  return orRefused(() =>
-    parseScopes(
-      scopes.map((scope) => {
-        const [permissions = '', stacks = '', ...rest] = scope.split(':');
-        if (rest.length > 0 || stacks === '')
-          throw refused(`${JSON.stringify(scope)} is not of the form permissions:project/stack`);
-        return { permissions: permissions.split(','), stacks };
-      }),
-    ),
-  );
+  return scopes.map((scope) => {
+    const [permissions = '', stacks = '', ...rest] = scope.split(':');
+    if (rest.length > 0 || stacks === '')
+      throw refused(`${JSON.stringify(scope)} is not of the form permissions:project/stack`);
+    return { permissions: permissions.split(','), stacks };
+  });
 }
 
 function toExpiry(days: string | undefined): Date | null {

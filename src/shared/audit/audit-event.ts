@@ -3,12 +3,16 @@ import type { AuditAction } from './audit-actions.ts';
 
 const Text = Type.Union([Type.String(), Type.Null()]);
 
-/** How the actor has signed in: `token` is a personal one. With `lease`, the actor is the owner of the update. */
+/**
+ * How the actor has signed in: `token` is a personal one, `id-token` one that was given for an id token. With `lease`, the actor is the
+ * owner of the update.
+ */
 const SignIn = Type.Union([
   Type.Literal('token'),
   Type.Literal('team-token'),
   Type.Literal('organization-token'),
   Type.Literal('service-token'),
+  Type.Literal('id-token'),
   Type.Literal('lease'),
   Type.Literal('system-user'),
   Type.Literal('none'),

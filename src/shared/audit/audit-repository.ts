@@ -29,7 +29,8 @@ export function createAuditRepository(db: Queryable) {
             case t.kind when 'personal' then null when 'team' then 'team:' || e.name || '/' || t.name else t.kind || ':' || t.name end, ''),
           t.id, coalesce(nullif(t.name, ''), t.description, ${source.tokenName}::text, ''),
           ${source.signIn}, coalesce(${source.role}::text, m.role, case when ${isLease} then t.role end, ''),
-          coalesce(${source.grantedBy}::text, case when not ${isLease} or t.kind = 'personal' then null
+          coalesce(${source.grantedBy}::text, case when ${isLease} and t.policy_id is not null then 'policy:' || t.policy_id
+            when not ${isLease} or t.kind = 'personal' then null
             when t.kind = 'team' then 'team:' || e.name else 'token' end, ''),
           coalesce(${source.address}::text, ''), coalesce(${source.userAgent}::text, ''), coalesce(u.ci_run, ''), ${object},
           u.id, coalesce(${source.requestId}::text, ''), ${detailsJson(details)}

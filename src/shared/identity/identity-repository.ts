@@ -16,6 +16,8 @@ const CallerRow = Type.Object({
   tokenId: Type.String(),
   tokenKind: TokenKind,
   tokenName: Nullable(Type.String()),
+  /** The policy that gave the token for an id token; null for other tokens. */
+  policyId: Nullable(Type.String()),
   /** Of a team's token. */
   teamName: Nullable(Type.String()),
   /** Whether the token may do less than its owner. */
@@ -70,7 +72,7 @@ export function createIdentityRepository(db: Queryable) {
         /* identity.findCaller */
         select u.id as "userId", coalesce(u.login, c.name) as login, coalesce(u.display_name, c.name) as "displayName",
                coalesce(u.email, '') as email, coalesce(u.site_admin and t.scopes is null, false) as "siteAdmin",
-               t.id as "tokenId", t.kind as "tokenKind", t.name as "tokenName", e.name as "teamName", t.scopes is not null as "isScoped",
+               t.id as "tokenId", t.kind as "tokenKind", t.name as "tokenName", t.policy_id as "policyId", e.name as "teamName", t.scopes is not null as "isScoped",
                t.is_provisioning as "isProvisioning",
                t.description as "tokenDescription", coalesce(t.last_used_at < now() - interval '1 minute', true) as "tokenStale",
                coalesce(m.role, case when o.id is not null then t.role end) as role, b.belongs, f.facts, case when f.facts is not null then (

@@ -4,6 +4,7 @@ import { Nullable, Timestamp } from '../platform/schema/standard-schema.ts';
 import { Role } from './roles.ts';
 import { TokenKind } from './token-kinds.ts';
 import { TokenScope } from './token-scopes.ts';
+import type { Claims } from './trust/trust-policy.ts';
 
 const TokenRow = Type.Object({
   id: Type.String(),
@@ -63,6 +64,8 @@ export interface NewToken {
   readonly expiresAt: Date | null;
   /** Null for an operator. */
   readonly createdBy: string | null;
+  /** The policy that gave the token for an id token with these claims. */
+  readonly exchange?: { readonly policyId: string; readonly claims: Claims };
 }
 
 const InsertedRow = Type.Object({ id: Type.String(), expiresAt: Nullable(Timestamp) });
@@ -71,6 +74,11 @@ const RotatedRow = Type.Object({
   expiresAt: Nullable(Timestamp),
   previousUntil: Nullable(Timestamp),
 });
+
+/** Postgres stores no NUL in jsonb. */
+function storableJson(value: object): string {
+  return JSON.stringify(value).replaceAll('\\u0000', '\\ufffd');
+}
 
 /** Tokens of all kinds: making, listing, revoking and rotating them, and how long they may live. */
 export function createTokenRepository(db: Queryable) {
@@ -90,13 +98,14 @@ export function createTokenRepository(db: Queryable) {
       db.one(sql.rows(InsertedRow)`
         /* tokens.insert */
         insert into api_tokens (kind, user_id, organization_id, team_id, role, token_hash, name, description, scopes, expires_at, created_by,
-          is_provisioning)
+          is_provisioning, policy_id, claims)
         values (${owner.kind}, ${owner.kind === 'personal' ? owner.userId : null},
                 ${owner.kind === 'personal' ? null : owner.organizationId}, ${owner.kind === 'team' ? owner.teamId : null},
                 ${owner.kind === 'organization' ? owner.role : null}, ${sql.binary(token.hash)}, ${token.name}, ${token.description},
                 ${token.scopes === null ? null : JSON.stringify(token.scopes)}::jsonb,
                 ${token.expiresAt?.toISOString() ?? null}::timestamptz, ${token.createdBy},
-                ${owner.kind === 'service' && owner.isProvisioning === true})
+                ${owner.kind === 'service' && owner.isProvisioning === true},
+                ${token.exchange?.policyId ?? null}, ${token.exchange ? storableJson(token.exchange.claims) : null}::jsonb)
         returning id, expires_at as "expiresAt"`),
 
     /** Valid tokens, oldest first. */

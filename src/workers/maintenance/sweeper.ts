@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { AppContext } from '../../shared/context.ts';
 import { createLevelRepository } from '../../shared/identity/level-repository.ts';
+import { createExchangeRepository } from '../../shared/identity/trust/exchange-repository.ts';
 import { createAdmissionRepository } from '../../shared/jobs/admission-repository.ts';
 import { createJobResultRepository } from '../../shared/jobs/job-result-repository.ts';
 import { createRunRepository } from '../../shared/platform/maintenance/run-repository.ts';
@@ -24,6 +25,10 @@ const jobResultLifeSeconds = 24 * 3600;
 /** Longer than it takes any level to drain to zero. */
 const levelLifeSeconds = 600;
 
+/** How long expired tokens of CI runs are kept, and how many of them and of their exchanges are deleted at once. */
+const exchangedTokenDays = 30;
+const exchangesAtOnce = 5_000;
+
 /** Starts the sweeps and the reconcile task. Each runs on its own schedule, in one process at a time. */
 export function startSweeper(context: AppContext): void {
   const { blobs, config, db, lifecycle } = context;
@@ -31,6 +36,7 @@ export function startSweeper(context: AppContext): void {
   const jobResults = createJobResultRepository(db);
   const failedLookups = createLevelRepository(db, 'failedLookups');
   const requestLevels = createLevelRepository(db, 'requests');
+  const exchanges = createExchangeRepository(db);
   const runs = createRunRepository(db);
   const kinds: Maintenance[] = [
     { name: 'expire-leases', run: (signal) => endExpiredUpdates(context, signal) },
@@ -46,6 +52,12 @@ export function startSweeper(context: AppContext): void {
     { name: 'sweep-job-results', run: () => jobResults.deleteOlderThan(jobResultLifeSeconds) },
     { name: 'sweep-failed-lookups', run: () => failedLookups.deleteOlderThan(levelLifeSeconds) },
     { name: 'sweep-request-levels', run: () => requestLevels.deleteOlderThan(levelLifeSeconds) },
+    { name: 'sweep-exchanges', everySeconds: 60, run: () => exchanges.deleteExpired(exchangesAtOnce) },
+    {
+      name: 'sweep-exchanged-tokens',
+      everySeconds: 3600,
+      run: () => exchanges.deleteOldTokens(exchangedTokenDays, exchangesAtOnce),
+    },
     { name: 'seal-audit', everySeconds: 30, run: (signal) => sealAudit(context, signal) },
     { name: 'store-audit-heads', everySeconds: 300, run: (signal) => storeAuditHeads(context, signal) },
     ...(config.audit.isExported

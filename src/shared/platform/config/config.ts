@@ -3,6 +3,7 @@ import path from 'node:path';
 import type { TSchema } from 'typebox';
 import { Value } from 'typebox/value';
 import { OperatorError } from '../errors/errors.ts';
+import { type AllowList, parseAllowList } from '../outgoing/address-rules.ts';
 import { trustAuthorities } from '../tls/trust.ts';
 import { frontConfig, frontProblems, trustedProxiesOf } from './front.ts';
 import { Settings } from './settings.ts';
@@ -55,6 +56,11 @@ export function parseConfig(environment: Readonly<Record<string, string | undefi
   }
   problems.push(...frontProblems(converted));
   problems.push(...findWeakSecrets(given));
+  const allowed = parseAllowList(given['HOLDFAST_OUTGOING_ALLOW']);
+  if ('wrong' in allowed)
+    problems.push(
+      `HOLDFAST_OUTGOING_ALLOW: ${JSON.stringify(allowed.wrong)} is neither a network, nor a host name, nor http://host:port`,
+    );
   if (problems.length > 0) {
     throw new ConfigError(`Invalid settings:\n${problems.map((problem) => `  ${problem}`).join('\n')}`);
   }
@@ -199,6 +205,10 @@ function toConfig(settings: Settings) {
       retentionDays: settings.HOLDFAST_AUDIT_RETENTION_DAYS,
       isExported: settings.HOLDFAST_AUDIT_EXPORT,
     },
+    /** Where the server may call on behalf of users. */
+    outgoingAllow: allowListOf(settings),
+    /** How long keys of an issuer are used after they could have been fetched last. */
+    issuerOutageMs: settings.HOLDFAST_ISSUER_OUTAGE_SECONDS * 1000,
     drainMs: settings.HOLDFAST_DRAIN_SECONDS * 1000,
     shutdownMs: settings.HOLDFAST_SHUTDOWN_SECONDS * 1000,
     logLevel: settings.HOLDFAST_LOG_LEVEL,
@@ -209,6 +219,12 @@ function toConfig(settings: Settings) {
     /** Never logged. */
     secrets: { masterKeys: settings.HOLDFAST_MASTER_KEYS ?? null },
   } as const;
+}
+
+function allowListOf(settings: Settings): AllowList {
+  const parsed = parseAllowList(settings.HOLDFAST_OUTGOING_ALLOW);
+  if ('wrong' in parsed) throw new ConfigError('HOLDFAST_OUTGOING_ALLOW is not valid');
+  return parsed.list;
 }
 
 function parseListen(text: string): { readonly host: string; readonly port: number } {

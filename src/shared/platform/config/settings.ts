@@ -200,10 +200,24 @@ export const Settings = Type.Object({
   HOLDFAST_CA_FILE: Type.Optional(
     Type.String({
       description:
-        'PEM file of certificate authorities to trust, in addition to the usual ones, for TLS to Postgres, Redis and S3.',
+        'PEM file of certificate authorities to trust, in addition to the usual ones, for TLS to Postgres, Redis, S3 and issuers of CI tokens.',
       minLength: 1,
     }),
   ),
+  HOLDFAST_OUTGOING_ALLOW: Type.Optional(
+    Type.String({
+      description:
+        'Where the server may call on behalf of users (issuers of CI tokens), besides public addresses over HTTPS; comma separated. Networks (`10.20.0.0/16`), host names that may have any address (`gitlab.internal`), and origins that may be called without TLS (`http://ci.internal:8080`).',
+      minLength: 1,
+    }),
+  ),
+  HOLDFAST_ISSUER_OUTAGE_SECONDS: Type.Integer({
+    description:
+      'How long tokens of a CI issuer that cannot be reached are checked with the keys that it had before, in seconds.',
+    default: 3600,
+    minimum: 0,
+    maximum: 604_800,
+  }),
   HOLDFAST_WORKER_LISTEN: Type.String({
     description: 'Address and port of the health and metrics endpoints of a worker process.',
     default: '0.0.0.0:9091',

@@ -30,7 +30,7 @@ export function createMetrics() {
     }),
     credentialsRejected: new Counter({
       name: 'holdfast_credentials_rejected_total',
-      help: 'API tokens and leases rejected: malformed (format or checksum), remembered (rejected moments before), unknown, or too many to look up.',
+      help: 'API tokens, leases and id tokens rejected: malformed (format or checksum), remembered (rejected moments before), unknown, or too many to look up.',
       labelNames: ['credential', 'reason'],
       registers,
     }),

@@ -1,0 +1,206 @@
+import { createIdentityRepository } from '../../shared/identity/identity-repository.ts';
+import { audienceOf, checkIssuer, parseKeySet, parseReplay } from '../../shared/identity/trust/issuer.ts';
+import {
+  createIssuerRepository,
+  type IssuerRepository,
+  type IssuerRow,
+  type PolicyRow,
+} from '../../shared/identity/trust/issuer-repository.ts';
+import { replacePolicies } from '../../shared/identity/trust/replace-policies.ts';
+import {
+  checkLife,
+  parsePolicies,
+  type WrittenPolicy,
+  writePolicy,
+} from '../../shared/identity/trust/trust-definitions.ts';
+import type { Queryable } from '../../shared/platform/db/sql.ts';
+import { violatedConstraint } from '../../shared/platform/db/sqlstate.ts';
+import {
+  ConflictError,
+  ForbiddenError,
+  InvalidRequestError,
+  NotFoundError,
+} from '../../shared/platform/errors/errors.ts';
+import { isUuid } from '../../shared/platform/schema/uuid.ts';
+import type { ApiContext } from '../api-context.ts';
+import type { AuditTrail } from '../audit/audit-trail.ts';
+import type { Caller } from '../request.ts';
+
+export type { IssuerRow, PolicyRow };
+
+/** What registering or changing an issuer says about it. */
+export interface IssuerRequest {
+  readonly name?: string;
+  readonly audience?: string;
+  readonly replay?: string;
+  readonly maxExpiration?: number | null;
+  readonly jwks?: object | null;
+  readonly thumbprints?: readonly string[] | null;
+}
+
+/** The policies of an issuer as a whole. */
+export interface IssuerPolicies {
+  readonly issuer: IssuerRow;
+  readonly policies: readonly PolicyRow[];
+}
+
+/** Issuers that organizations trust, and what their tokens are exchanged for. For admins, and never for a token from an exchange. */
+export class IssuerService {
+  readonly #context: ApiContext;
+
+  constructor(context: ApiContext) {
+    this.#context = context;
+  }
+
+  async list(organization: string): Promise<readonly IssuerRow[]> {
+    const { db } = this.#context;
+    return createIssuerRepository(db).list(await getOrganizationId(db, organization));
+  }
+
+  /** Throws NotFoundError. */
+  async get(organization: string, id: string): Promise<IssuerRow> {
+    const { db } = this.#context;
+    return getIssuer(createIssuerRepository(db), await getOrganizationId(db, organization), id);
+  }
+
+  /** Throws InvalidRequestError, ForbiddenError, and ConflictError if the name or the URL is taken. */
+  async register(
+    caller: Caller,
+    organization: string,
+    request: IssuerRequest & { readonly name: string; readonly url: string },
+    audit: AuditTrail,
+  ): Promise<IssuerRow> {
+    refuseExchanged(caller);
+    const { name, url } = request;
+    const audience = request.audience ?? audienceOf(organization);
+    checkIssuer({ name, url, audience });
+    const { maxSeconds = null, jwks = null, replay = 'once' } = changeOf(request);
+    return orTaken(
+      this.#context.db.inTransaction(async (tx) => {
+        const organizationId = await getOrganizationId(tx, organization);
+        const createdBy = caller.userId;
+        const issuer = { organizationId, name, url, audience, replay, maxSeconds, jwks, createdBy };
+        const made = await createIssuerRepository(tx).insert(issuer);
+        await audit.record(tx, { organization, object: name, details: { url, audience, replay, maxSeconds } });
+        return made;
+      }),
+    );
+  }
+
+  /** Throws NotFoundError, InvalidRequestError, ForbiddenError, and ConflictError if the name is taken. */
+  async update(
+    caller: Caller,
+    organization: string,
+    id: string,
+    request: IssuerRequest,
+    audit: AuditTrail,
+  ): Promise<IssuerRow> {
+    refuseExchanged(caller);
+    const change = changeOf(request);
+    return orTaken(
+      this.#context.db.inTransaction(async (tx) => {
+        const issuer = await lockIssuer(tx, organization, id);
+        checkIssuer({ ...issuer, ...change });
+        const changed = await createIssuerRepository(tx).update(id, change);
+        const { jwks, ...details } = change;
+        await audit.record(tx, {
+          organization,
+          object: changed.name,
+          details: { ...details, ...(jwks === undefined ? {} : { keys: jwks === null ? 'fetched' : 'given' }) },
+        });
+        return changed;
+      }),
+    );
+  }
+
+  /** Ends the trust, and all tokens that were given. Throws NotFoundError, ForbiddenError. */
+  async remove(caller: Caller, organization: string, id: string, audit: AuditTrail): Promise<void> {
+    refuseExchanged(caller);
+    await this.#context.db.inTransaction(async (tx) => {
+      const issuer = await lockIssuer(tx, organization, id);
+      await createIssuerRepository(tx).remove(id);
+      await audit.record(tx, { organization, object: issuer.name, details: { url: issuer.url } });
+    });
+  }
+
+  /** Throws NotFoundError. */
+  async getPolicies(organization: string, id: string): Promise<IssuerPolicies> {
+    const issuer = await this.get(organization, id);
+    return { issuer, policies: await createIssuerRepository(this.#context.db).listPolicies(id) };
+  }
+
+  /** Replaces all policies of an issuer. Throws NotFoundError, InvalidRequestError, ForbiddenError. */
+  async setPolicies(
+    caller: Caller,
+    organization: string,
+    id: string,
+    written: readonly WrittenPolicy[],
+    audit: AuditTrail,
+  ): Promise<IssuerPolicies> {
+    refuseExchanged(caller);
+    const wanted = parsePolicies(written);
+    return this.#context.db.inTransaction(async (tx) => {
+      const issuer = await lockIssuer(tx, organization, id);
+      const maker = { userId: caller.userId, actsFor: caller.userId };
+      const policies = await replacePolicies(tx, issuer, wanted, maker);
+      await audit.record(tx, {
+        organization,
+        object: issuer.name,
+        details: { policies: policies.map((policy) => ({ id: policy.id, ...writePolicy(policy) })) },
+      });
+      return { issuer: await getIssuer(createIssuerRepository(tx), issuer.organizationId, id), policies };
+    });
+  }
+}
+
+/** They could give themselves what their policy does not. */
+function refuseExchanged({ policyId }: Caller): void {
+  if (policyId !== null) throw new ForbiddenError('A token of a CI run cannot change who is trusted');
+}
+
+function changeOf(request: IssuerRequest) {
+  const { audience, jwks, maxExpiration, name, replay, thumbprints } = request;
+  if (thumbprints && thumbprints.length > 0)
+    throw new InvalidRequestError(
+      'Thumbprints are not supported: the certificate of an issuer is verified by its authority (HOLDFAST_CA_FILE adds one)',
+    );
+  if (maxExpiration) checkLife(maxExpiration);
+  return {
+    ...(name === undefined ? {} : { name }),
+    ...(audience === undefined ? {} : { audience }),
+    ...(replay === undefined ? {} : { replay: parseReplay(replay) }),
+    ...(maxExpiration === undefined ? {} : { maxSeconds: maxExpiration || null }),
+    ...(jwks === undefined ? {} : { jwks: jwks === null ? null : parseKeySet(jwks) }),
+  };
+}
+
+async function getOrganizationId(db: Queryable, name: string): Promise<string> {
+  const organization = await createIdentityRepository(db).findOrganization(name);
+  if (!organization) throw new NotFoundError('Not found, or you are not a member of the organization');
+  return organization.id;
+}
+
+async function lockIssuer(tx: Queryable, organization: string, id: string): Promise<IssuerRow> {
+  const issuers = createIssuerRepository(tx);
+  const organizationId = await getOrganizationId(tx, organization);
+  await getIssuer(issuers, organizationId, id);
+  await issuers.lock(id);
+  return getIssuer(issuers, organizationId, id);
+}
+
+async function getIssuer(issuers: IssuerRepository, organizationId: string, id: string): Promise<IssuerRow> {
+  const issuer = isUuid(id) ? await issuers.find(organizationId, id) : null;
+  if (!issuer) throw new NotFoundError(`There is no issuer ${JSON.stringify(id.slice(0, 60))}`);
+  return issuer;
+}
+
+async function orTaken<T>(change: Promise<T>): Promise<T> {
+  try {
+    return await change;
+  } catch (error) {
+    const constraint = violatedConstraint(error);
+    if (constraint === 'trusted_issuers_name_key') throw new ConflictError('There is an issuer with this name');
+    if (constraint === 'trusted_issuers_url_key') throw new ConflictError('There is an issuer with this URL');
+    throw error;
+  }
+}

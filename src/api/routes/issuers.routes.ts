@@ -1,0 +1,181 @@
+import { Type } from 'typebox';
+import { writePolicy } from '../../shared/identity/trust/trust-definitions.ts';
+import {
+  IssuerParams,
+  IssuerResponse,
+  ListIssuersResponse,
+  PoliciesParams,
+  PoliciesRequest,
+  PoliciesResponse,
+  RegisterIssuerRequest,
+  UpdateIssuerRequest,
+} from '../../shared/protocol/issuers.ts';
+import { OrganizationParams } from '../../shared/protocol/tokens.ts';
+import type { ApiServices } from '../api-services.ts';
+import type { IssuerPolicies, IssuerRow } from '../issuers/issuer-service.ts';
+import type { RouteScope } from '../route-scope.ts';
+import { apiToken } from './paths.ts';
+
+const tags = ['issuers'];
+const path = '/api/orgs/:organization/oidc/issuers';
+const policiesPath = '/api/orgs/:organization/auth/policies';
+const access = { kind: 'organization', permission: 'manage' } as const;
+
+/** Issuers that an organization trusts, and their policies, in the vendor's format. The id of the policies is that of the issuer. */
+export function registerIssuerRoutes(app: RouteScope, services: ApiServices): void {
+  listIssuers(app, services);
+  registerIssuer(app, services);
+  getIssuer(app, services);
+  updateIssuer(app, services);
+  deleteIssuer(app, services);
+  getPolicies(app, services);
+  updatePolicies(app, services);
+}
+
+function listIssuers(app: RouteScope, { issuers }: ApiServices): void {
+  app.get(
+    path,
+    {
+      config: { access },
+      schema: {
+        tags,
+        summary: 'List the issuers of id tokens that an organization trusts',
+        security: apiToken,
+        params: OrganizationParams,
+        response: { 200: ListIssuersResponse },
+      },
+    },
+    async ({ params }) => ({ oidcIssuers: (await issuers.list(params.organization)).map(toResponse) }),
+  );
+}
+
+function registerIssuer(app: RouteScope, { issuers }: ApiServices): void {
+  app.post(
+    path,
+    {
+      config: { access, audit: 'issuer.add', described: { errorStatuses: [409] } },
+      schema: {
+        tags,
+        summary: 'Trust an issuer of id tokens',
+        security: apiToken,
+        params: OrganizationParams,
+        body: RegisterIssuerRequest,
+        response: { 200: IssuerResponse },
+      },
+    },
+    async ({ audit, body, caller, params }) =>
+      toResponse(await issuers.register(caller, params.organization, body, audit)),
+  );
+}
+
+function getIssuer(app: RouteScope, { issuers }: ApiServices): void {
+  app.get(
+    `${path}/:issuerId`,
+    {
+      config: { access },
+      schema: {
+        tags,
+        summary: 'Get an issuer',
+        security: apiToken,
+        params: IssuerParams,
+        response: { 200: IssuerResponse },
+      },
+    },
+    async ({ params }) => toResponse(await issuers.get(params.organization, params.issuerId)),
+  );
+}
+
+function updateIssuer(app: RouteScope, { issuers }: ApiServices): void {
+  app.patch(
+    `${path}/:issuerId`,
+    {
+      config: { access, audit: 'issuer.change', described: { errorStatuses: [409] } },
+      schema: {
+        tags,
+        summary: 'Change what is expected of an issuer',
+        security: apiToken,
+        params: IssuerParams,
+        body: UpdateIssuerRequest,
+        response: { 200: IssuerResponse },
+      },
+    },
+    async ({ audit, body, caller, params }) =>
+      toResponse(await issuers.update(caller, params.organization, params.issuerId, body, audit)),
+  );
+}
+
+function deleteIssuer(app: RouteScope, { issuers }: ApiServices): void {
+  app.delete(
+    `${path}/:issuerId`,
+    {
+      config: { access, audit: 'issuer.remove' },
+      schema: {
+        tags,
+        summary: 'End the trust in an issuer, and the tokens that it was exchanged for',
+        security: apiToken,
+        params: IssuerParams,
+        response: { 204: Type.Null() },
+      },
+    },
+    async ({ audit, caller, params }, reply) => {
+      await issuers.remove(caller, params.organization, params.issuerId, audit);
+      return reply.code(204).send(null);
+    },
+  );
+}
+
+function getPolicies(app: RouteScope, { issuers }: ApiServices): void {
+  app.get(
+    `${policiesPath}/oidcissuers/:issuerId`,
+    {
+      config: { access },
+      schema: {
+        tags,
+        summary: 'Get the policies of an issuer',
+        security: apiToken,
+        params: IssuerParams,
+        response: { 200: PoliciesResponse },
+      },
+    },
+    async ({ params }) => toPolicies(await issuers.getPolicies(params.organization, params.issuerId)),
+  );
+}
+
+function updatePolicies(app: RouteScope, { issuers }: ApiServices): void {
+  app.patch(
+    `${policiesPath}/:policyId`,
+    {
+      config: { access, audit: 'issuer.policies' },
+      schema: {
+        tags,
+        summary: 'Replace the policies of an issuer',
+        security: apiToken,
+        params: PoliciesParams,
+        body: PoliciesRequest,
+        response: { 200: PoliciesResponse },
+      },
+    },
+    async ({ audit, body, caller, params }) =>
+      toPolicies(await issuers.setPolicies(caller, params.organization, params.policyId, body.policies, audit)),
+  );
+}
+
+function toResponse(issuer: IssuerRow) {
+  const { audience, createdAt, id, jwks, maxSeconds, modifiedAt, name, replay, url } = issuer;
+  return {
+    ...{ id, name, url, issuer: url, audience, replay, thumbprints: [] },
+    ...(maxSeconds === null ? {} : { maxExpiration: maxSeconds }),
+    ...(jwks === null ? {} : { jwks: JSON.parse(jwks) as { keys: unknown[] } }),
+    ...{ created: createdAt.toISOString(), modified: modifiedAt.toISOString() },
+  };
+}
+
+function toPolicies({ issuer, policies }: IssuerPolicies) {
+  return {
+    id: issuer.id,
+    version: issuer.policyVersion,
+    created: issuer.createdAt.toISOString(),
+    modified: issuer.modifiedAt.toISOString(),
+    policies: policies.map((policy) => ({ id: policy.id, ...writePolicy(policy) })),
+  };
+}

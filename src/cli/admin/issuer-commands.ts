@@ -1,0 +1,231 @@
+import { readFileSync } from 'node:fs';
+import type { Command } from 'commander';
+import { audienceOf, checkIssuer, parseKeySet, parseReplay } from '../../shared/identity/trust/issuer.ts';
+import type { IssuerRow } from '../../shared/identity/trust/issuer-repository.ts';
+import { replacePolicies } from '../../shared/identity/trust/replace-policies.ts';
+import {
+  checkLife,
+  parsePolicies,
+  type WrittenPolicy,
+  writePolicy,
+} from '../../shared/identity/trust/trust-definitions.ts';
+import type { TrustPolicy } from '../../shared/identity/trust/trust-policy.ts';
+import { violatedConstraint } from '../../shared/platform/db/sqlstate.ts';
+import type { OpenSession } from './admin-session.ts';
+import { findOrganization, orRefused, refused } from './people-rules.ts';
+import { changeAction, questionAction, type Work } from './people-transaction.ts';
+import { writtenScopes } from './token-commands.ts';
+
+interface InOrganization {
+  readonly organization: string;
+}
+
+interface AddOptions extends InOrganization {
+  readonly url: string;
+  readonly audience?: string;
+  readonly replay?: string;
+  readonly maxSeconds?: string;
+  readonly keys?: string;
+}
+
+interface PolicyOptions extends InOrganization {
+  readonly rule?: string[];
+  readonly team?: string;
+  readonly user?: string;
+  readonly service?: true;
+  readonly admin?: true;
+  readonly scope?: string[];
+  readonly maxSeconds?: string;
+}
+
+const organizationOption = ['--organization <organization>', 'the organization (required)'] as const;
+const ruleOption = [
+  '--rule <rules...>',
+  'claim=pattern, in which * stands for any characters, such as sub=repo:acme/web:*; all must match',
+] as const;
+
+/** Adds the commands that manage which CI systems an organization trusts, and what their runs are given. */
+export function addIssuerCommands(admin: Command, open: OpenSession): void {
+  const issuer = admin
+    .command('issuer')
+    .description('manage issuers of id tokens (CI systems) and what their tokens are exchanged for');
+  issuer
+    .command('add')
+    .description('trust an issuer; its tokens are exchanged for nothing before a policy allows it')
+    .argument('<name>')
+    .requiredOption(...organizationOption)
+    .requiredOption('--url <url>', 'the `iss` of its tokens, such as https://token.actions.githubusercontent.com')
+    .option('--audience <audience>', 'the `aud` of its tokens (default: urn:pulumi:org:<organization>)')
+    .option('--replay <replay>', 'whether a token is exchanged "once" (default) or as often as wanted "within-life"')
+    .option('--max-seconds <seconds>', 'longest life of the tokens that are given (default: 7200)')
+    .option('--keys <file>', 'JSON file with its public keys (JWKS), if they cannot be fetched')
+    .action(changeAction(open, 'issuer.add', addIssuer));
+  issuer
+    .command('remove')
+    .description('end the trust in an issuer, and all tokens that were given')
+    .argument('<name>')
+    .requiredOption(...organizationOption)
+    .action(changeAction(open, 'issuer.remove', removeIssuer));
+  issuer
+    .command('list')
+    .description('list the issuers that an organization trusts, with their policies')
+    .requiredOption(...organizationOption)
+    .action(questionAction(open, listIssuers));
+  issuer
+    .command('allow')
+    .description('add a policy that gives a token of the organization (default), a team, a user or a service')
+    .argument('<issuer>')
+    .requiredOption(...organizationOption)
+    .requiredOption(...ruleOption)
+    .option('--team <team>', 'a token of this team')
+    .option('--user <login>', 'a token of this user, for this organization only')
+    .option('--service', 'a token that may do what --scope says')
+    .option('--admin', 'a token of the organization may have the role admin, if it is asked for')
+    .option('--scope <scopes...>', 'at most this: permissions:project/stack, such as write:web/*')
+    .option('--max-seconds <seconds>', 'longest life of the token')
+    .action(
+      changeAction(open, 'issuer.policies', (work: Work, name: string, given: PolicyOptions) =>
+        addPolicy(work, 'allow', name, given),
+      ),
+    );
+  issuer
+    .command('deny')
+    .description('add a policy that refuses tokens; wins over everything that allows, and ends tokens that it is about')
+    .argument('<issuer>')
+    .requiredOption(...organizationOption)
+    .option(...ruleOption)
+    .option('--team <team>', 'tokens of this team')
+    .option('--user <login>', 'tokens of this user')
+    .action(
+      changeAction(open, 'issuer.policies', (work: Work, name: string, given: PolicyOptions) =>
+        addPolicy(work, 'deny', name, given),
+      ),
+    );
+  issuer
+    .command('drop')
+    .description('remove a policy, and the tokens that it has given')
+    .argument('<issuer>')
+    .argument('<policy-id>')
+    .requiredOption(...organizationOption)
+    .action(changeAction(open, 'issuer.policies', dropPolicy));
+}
+
+async function addIssuer({ identity, issuers, say }: Work, name: string, given: AddOptions): Promise<void> {
+  const { id: organizationId } = await findOrganization(identity, given.organization);
+  const { audience = audienceOf(given.organization), url } = given;
+  orRefused(() => checkIssuer({ name, url, audience }));
+  const replay = orRefused(() => parseReplay(given.replay ?? 'once'));
+  const maxSeconds = given.maxSeconds === undefined ? null : toSeconds(given.maxSeconds);
+  const jwks = given.keys === undefined ? null : readKeys(given.keys);
+  try {
+    await issuers.insert({ organizationId, name, url, audience, replay, maxSeconds, jwks, createdBy: null });
+  } catch (error) {
+    const constraint = violatedConstraint(error);
+    if (constraint !== 'trusted_issuers_name_key' && constraint !== 'trusted_issuers_url_key') throw error;
+    throw refused(`${given.organization} has an issuer with this ${constraint.includes('_name_') ? 'name' : 'URL'}`);
+  }
+  say(`Added ${name}. Add policies: holdfast admin issuer allow ${name} --organization ${given.organization} --rule …`);
+}
+
+async function removeIssuer(work: Work, name: string, given: InOrganization): Promise<void> {
+  const issuer = await lockIssuer(work, name, given);
+  await work.issuers.remove(issuer.id);
+  work.say('Removed.');
+}
+
+async function listIssuers({ identity, issuers, say }: Work, given: InOrganization): Promise<void> {
+  const organization = await findOrganization(identity, given.organization);
+  for (const issuer of await issuers.list(organization.id)) {
+    const { audience, jwks, maxSeconds, name, replay, url } = issuer;
+    const life = maxSeconds === null ? '' : `  ${maxSeconds} s`;
+    say(`${name}  ${url}  ${audience}  ${replay}${life}${jwks === null ? '' : '  given keys'}`);
+    for (const policy of await issuers.listPolicies(issuer.id)) {
+      const { decision, rules, tokenType, ...more } = writePolicy(policy);
+      say(`  ${policy.id}  ${decision} ${tokenType}  ${JSON.stringify(rules)}  ${JSON.stringify(more)}`);
+    }
+  }
+}
+
+async function addPolicy(work: Work, decision: 'allow' | 'deny', name: string, given: PolicyOptions): Promise<void> {
+  const { admin, maxSeconds, rule = [], scope, service, team, user } = given;
+  if ([team, user, service].filter((each) => each !== undefined).length > 1)
+    throw refused('only one of --team, --user and --service can be given');
+  const rules: Record<string, string[]> = {};
+  for (const each of rule) {
+    const at = each.indexOf('=');
+    if (at < 1) throw refused(`${JSON.stringify(each)} is not of the form claim=pattern`);
+    rules[each.slice(0, at)] = [...(rules[each.slice(0, at)] ?? []), each.slice(at + 1)];
+  }
+  const written: WrittenPolicy = {
+    decision,
+    tokenType: team !== undefined ? 'team' : user !== undefined ? 'personal' : service ? 'service' : 'organization',
+    teamName: team ?? null,
+    userLogin: user ?? null,
+    authorizedPermissions: admin ? ['admin'] : [],
+    rules,
+    scopes: writtenScopes(scope),
+    maxExpiration: maxSeconds === undefined ? null : toSeconds(maxSeconds),
+  };
+  const [policy] = orRefused(() => parsePolicies([written])) as [TrustPolicy];
+  await change(work, name, given, (policies) => [...policies, policy]);
+}
+
+async function dropPolicy(work: Work, name: string, id: string, given: InOrganization): Promise<void> {
+  await change(work, name, given, (policies) => {
+    const left = policies.filter((policy) => policy.id !== id);
+    if (left.length === policies.length) throw refused(`${name} has no policy ${JSON.stringify(id)}`);
+    return left;
+  });
+}
+
+async function change(
+  work: Work,
+  name: string,
+  given: InOrganization,
+  changed: (policies: readonly (TrustPolicy & { readonly id: string })[]) => readonly TrustPolicy[],
+): Promise<void> {
+  const issuer = await lockIssuer(work, name, given);
+  const before = await work.issuers.listPolicies(issuer.id);
+  const wanted = changed(before).map(withoutIds);
+  const after = await orRefusedAsync(replacePolicies(work.tx, issuer, wanted, { userId: null, actsFor: 'anyone' }));
+  const added = after.filter(({ id }) => !before.some((policy) => policy.id === id));
+  work.say(added.length > 0 ? `Added policy ${added.map(({ id }) => id).join(', ')}.` : 'Removed.');
+}
+
+/** Compared with what is there as a whole. */
+function withoutIds(policy: TrustPolicy): TrustPolicy {
+  const { decision, isAdmin, maxSeconds, owner, rules, scopes, tokenKind } = policy;
+  return { decision, isAdmin, maxSeconds, owner, rules, scopes, tokenKind };
+}
+
+async function lockIssuer({ identity, issuers }: Work, name: string, given: InOrganization): Promise<IssuerRow> {
+  const organization = await findOrganization(identity, given.organization);
+  const issuer = await issuers.findByName(organization.id, name);
+  if (!issuer || !(await issuers.lock(issuer.id)))
+    throw refused(`${given.organization} has no issuer ${JSON.stringify(name)}`);
+  return issuer;
+}
+
+async function orRefusedAsync<T>(work: Promise<T>): Promise<T> {
+  const settled = await Promise.allSettled([work]);
+  return orRefused(() => {
+    if (settled[0].status === 'rejected') throw settled[0].reason;
+    return settled[0].value;
+  });
+}
+
+function readKeys(file: string): string {
+  let given: unknown;
+  try {
+    given = JSON.parse(readFileSync(file, 'utf8'));
+  } catch (error) {
+    throw refused(`${file} cannot be read as JSON: ${(error as Error).message}`);
+  }
+  return orRefused(() => parseKeySet(given));
+}
+
+function toSeconds(text: string): number {
+  if (!/^[1-9]\d{0,5}$/.test(text)) throw refused('--max-seconds must be a whole number of seconds');
+  orRefused(() => checkLife(Number(text)));
+  return Number(text);
+}

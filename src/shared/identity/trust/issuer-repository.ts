@@ -1,0 +1,172 @@
+import { Type } from 'typebox';
+import { type Queryable, type Row, sql } from '../../platform/db/sql.ts';
+import { Nullable, Timestamp } from '../../platform/schema/standard-schema.ts';
+import { Replay } from './issuer.ts';
+import { TrustPolicy } from './trust-policy.ts';
+
+const IssuerRow = Type.Object({
+  id: Type.String(),
+  organizationId: Type.String(),
+  name: Type.String(),
+  url: Type.String(),
+  audience: Type.String(),
+  replay: Replay,
+  maxSeconds: Nullable(Type.Integer()),
+  /** JSON text of given keys; null: they are fetched. */
+  jwks: Nullable(Type.String()),
+  policyVersion: Type.Integer(),
+  createdAt: Timestamp,
+  modifiedAt: Timestamp,
+});
+export type IssuerRow = Row<typeof IssuerRow>;
+
+const TrustedIssuerRow = Type.Object({ ...IssuerRow.properties, now: Timestamp });
+const PolicyRow = Type.Object({
+  id: Type.String(),
+  ...TrustPolicy.properties,
+  teamId: Nullable(Type.String()),
+  userId: Nullable(Type.String()),
+});
+export type PolicyRow = Row<typeof PolicyRow>;
+
+const IdRow = Type.Object({ id: Type.String() });
+const TokenRow = Type.Object({
+  id: Type.String(),
+  policyId: Type.String(),
+  claims: Type.Record(Type.String(), Type.Unknown()),
+});
+
+export interface NewIssuer {
+  readonly organizationId: string;
+  readonly name: string;
+  readonly url: string;
+  readonly audience: string;
+  readonly replay: Replay;
+  readonly maxSeconds: number | null;
+  readonly jwks: string | null;
+  /** Null for an operator. */
+  readonly createdBy: string | null;
+}
+
+/** What a change sets; what is missing stays. */
+export interface IssuerChange {
+  readonly name?: string;
+  readonly maxSeconds?: number | null;
+  readonly jwks?: string | null;
+  readonly audience?: string;
+  readonly replay?: Replay;
+}
+
+export type IssuerRepository = ReturnType<typeof createIssuerRepository>;
+
+/** Issuers that organizations trust, and their policies. A trigger revokes the tokens of a policy that goes. */
+export function createIssuerRepository(db: Queryable) {
+  const columns = sql.fragment`i.id, i.organization_id as "organizationId", i.name, i.url, i.audience, i.replay,
+    i.max_seconds as "maxSeconds", i.jwks, i.policy_version as "policyVersion", i.created_at as "createdAt",
+    i.modified_at as "modifiedAt"`;
+  return {
+    /** Violates a constraint that ends in `_name_key` or `_url_key` if there is one with that name or URL. */
+    insert: (issuer: NewIssuer) =>
+      db.one(sql.rows(IssuerRow)`
+        /* issuers.insert */
+        insert into trusted_issuers as i (organization_id, name, url, audience, replay, max_seconds, jwks, created_by)
+        values (${issuer.organizationId}, ${issuer.name}, ${issuer.url}, ${issuer.audience}, ${issuer.replay},
+                ${issuer.maxSeconds}, ${issuer.jwks}, ${issuer.createdBy})
+        returning ${columns}`),
+
+    list: (organizationId: string) =>
+      db.any(sql.rows(IssuerRow)`
+        /* issuers.list */ select ${columns} from trusted_issuers i where i.organization_id = ${organizationId} order by i.name`),
+
+    find: (organizationId: string, id: string) =>
+      db.maybeOne(sql.rows(IssuerRow)`
+        /* issuers.find */ select ${columns} from trusted_issuers i where i.organization_id = ${organizationId} and i.id = ${id}`),
+
+    findByName: (organizationId: string, name: string) =>
+      db.maybeOne(sql.rows(IssuerRow)`
+        /* issuers.findByName */
+        select ${columns} from trusted_issuers i where i.organization_id = ${organizationId} and i.name = ${name}`),
+
+    /** The issuer that the organization trusts under the URL, and the time of the database. */
+    findTrusted: (organization: string, url: string) =>
+      db.maybeOne(sql.rows(TrustedIssuerRow)`
+        /* issuers.findTrusted */
+        select ${columns}, clock_timestamp() as now
+        from organizations o join trusted_issuers i on i.organization_id = o.id
+        where o.name = ${organization} and i.url = ${url}`),
+
+    /** Until the end of the transaction, neither the issuer nor its policies change. Returns null if it is gone. */
+    hold: (id: string) =>
+      db.maybeOne(sql.rows(TrustedIssuerRow)`
+        /* issuers.hold */ select ${columns}, clock_timestamp() as now from trusted_issuers i where i.id = ${id} for share`),
+
+    /** Waits for exchanges that are being committed, so that a change sees their tokens. Returns whether it is there. */
+    lock: async (id: string): Promise<boolean> => {
+      const row = await db.maybeOne(sql.rows(IdRow)`
+        /* issuers.lock */ select id from trusted_issuers where id = ${id} for update`);
+      return row !== null;
+    },
+
+    update: (id: string, change: IssuerChange) =>
+      db.one(sql.rows(IssuerRow)`
+        /* issuers.update */
+        update trusted_issuers i set modified_at = now(),
+          name = coalesce(${change.name ?? null}, i.name),
+          audience = coalesce(${change.audience ?? null}, i.audience),
+          replay = coalesce(${change.replay ?? null}, i.replay),
+          max_seconds = case when ${change.maxSeconds !== undefined} then ${change.maxSeconds ?? null} else i.max_seconds end,
+          jwks = case when ${change.jwks !== undefined} then ${change.jwks ?? null} else i.jwks end
+        where i.id = ${id} returning ${columns}`),
+
+    /** Deletes the issuer with its policies, and so revokes the tokens that they gave. */
+    remove: (id: string) => db.query(sql.nothing`/* issuers.remove */ delete from trusted_issuers where id = ${id}`),
+
+    listPolicies: (issuerId: string) =>
+      db.any(sql.rows(PolicyRow)`
+        /* issuers.listPolicies */
+        select p.id, p.decision, p.token_kind as "tokenKind", coalesce(e.name, u.login) as owner, p.is_admin as "isAdmin",
+               p.rules, p.scopes, p.max_seconds as "maxSeconds", p.team_id as "teamId", p.user_id as "userId"
+        from trust_policies p left join teams e on e.id = p.team_id left join users u on u.id = p.user_id
+        where p.issuer_id = ${issuerId} order by p.position`),
+
+    insertPolicy: (
+      issuerId: string,
+      position: number,
+      policy: TrustPolicy & { readonly teamId: string | null; readonly userId: string | null },
+      createdBy: string | null,
+    ) =>
+      db.one(sql.rows(IdRow)`
+        /* issuers.insertPolicy */
+        insert into trust_policies (issuer_id, position, decision, token_kind, team_id, user_id, is_admin, rules, scopes, max_seconds, created_by)
+        values (${issuerId}, ${position}, ${policy.decision}, ${policy.tokenKind}, ${policy.teamId}, ${policy.userId}, ${policy.isAdmin},
+                ${JSON.stringify(policy.rules)}::jsonb, ${policy.scopes === null ? null : JSON.stringify(policy.scopes)}::jsonb,
+                ${policy.maxSeconds}, ${createdBy})
+        returning id`),
+
+    movePolicy: (id: string, position: number) =>
+      db.query(sql.nothing`
+        /* issuers.movePolicy */ update trust_policies set position = ${position} where id = ${id} and position <> ${position}`),
+
+    removePolicies: (ids: readonly string[]) =>
+      db.query(sql.nothing`
+        /* issuers.removePolicies */ delete from trust_policies where id = any (${sql.array(ids, 'uuid')})`),
+
+    countPolicyChange: (issuerId: string) =>
+      db.query(sql.nothing`
+        /* issuers.countPolicyChange */
+        update trusted_issuers set policy_version = policy_version + 1, modified_at = now() where id = ${issuerId}`),
+
+    /** Valid tokens that the issuer's policies have given. */
+    listTokens: (issuerId: string) =>
+      db.any(sql.rows(TokenRow)`
+        /* issuers.listTokens */
+        select t.id, t.policy_id as "policyId", coalesce(t.claims, '{}') as claims
+        from trust_policies p join api_tokens t on t.policy_id = p.id
+        where p.issuer_id = ${issuerId} and t.revoked_at is null and t.expires_at > now()`),
+
+    revokeTokens: (ids: readonly string[]) =>
+      db.query(sql.nothing`
+        /* issuers.revokeTokens */
+        update api_tokens set revoked_at = now() where id = any (${sql.array(ids, 'uuid')}) and revoked_at is null`),
+  };
+}

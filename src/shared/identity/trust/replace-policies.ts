@@ -1,0 +1,96 @@
+import { isDeepStrictEqual } from 'node:util';
+import type { Queryable } from '../../platform/db/sql.ts';
+import { InvalidRequestError } from '../../platform/errors/errors.ts';
+import { createIdentityRepository } from '../identity-repository.ts';
+import { createPeopleRepository } from '../people-repository.ts';
+import { createTeamRepository } from '../team-repository.ts';
+import { createIssuerRepository, type IssuerRow, type PolicyRow } from './issuer-repository.ts';
+import { rulesMatch, type TrustPolicy } from './trust-policy.ts';
+
+export interface PolicyMaker {
+  /** Null for an operator, or a token without a user. */
+  readonly userId: string | null;
+  /** Whose personal tokens the maker may give away; `anyone` for an operator. */
+  readonly actsFor: string | null | 'anyone';
+}
+
+/**
+ * Makes these the policies of the issuer, which is locked. Those that stay the same stay, with the tokens that they gave; the tokens
+ * of the others are revoked, and all tokens that a policy now denies. Throws InvalidRequestError.
+ */
+export async function replacePolicies(
+  tx: Queryable,
+  issuer: IssuerRow,
+  wanted: readonly TrustPolicy[],
+  maker: PolicyMaker,
+): Promise<readonly PolicyRow[]> {
+  const issuers = createIssuerRepository(tx);
+  const left = [...(await issuers.listPolicies(issuer.id))];
+  const kept: (string | null)[] = wanted.map((policy) => {
+    const at = left.findIndex((row) => isSame(row, policy));
+    return at < 0 ? null : (left.splice(at, 1)[0] as PolicyRow).id;
+  });
+  await issuers.removePolicies(left.map(({ id }) => id));
+  for (const [position, policy] of wanted.entries()) {
+    const id = kept[position];
+    if (id) await issuers.movePolicy(id, position);
+    else await issuers.insertPolicy(issuer.id, position, await withOwner(tx, issuer, policy, maker), maker.userId);
+  }
+  await issuers.countPolicyChange(issuer.id);
+  const rows = await issuers.listPolicies(issuer.id);
+  await revokeDenied(tx, issuer, rows);
+  return rows;
+}
+
+function isSame(row: PolicyRow, policy: TrustPolicy): boolean {
+  const { id: _id, teamId: _teamId, userId: _userId, ...written } = row;
+  return isDeepStrictEqual(written, policy);
+}
+
+async function withOwner(
+  tx: Queryable,
+  { organizationId }: IssuerRow,
+  policy: TrustPolicy,
+  { actsFor }: PolicyMaker,
+): Promise<TrustPolicy & { teamId: string | null; userId: string | null }> {
+  const { decision, owner, tokenKind } = policy;
+  const nobody = { teamId: null, userId: null };
+  if (owner === null) return { ...policy, ...nobody };
+  const quoted = JSON.stringify(owner.slice(0, 100));
+  if (tokenKind === 'team') {
+    const team = await createTeamRepository(tx).find(organizationId, owner);
+    if (!team) throw new InvalidRequestError(`There is no team ${quoted}`);
+    return { ...policy, ...nobody, teamId: team.id };
+  }
+  const user = await createIdentityRepository(tx).findUser(owner);
+  const membership = user && (await createPeopleRepository(tx).findMembership(organizationId, user.id));
+  if (!user || !membership) throw new InvalidRequestError(`${quoted} is not a member of the organization`);
+  // An admin cannot make tokens of other people either.
+  if (decision === 'allow' && actsFor !== 'anyone' && actsFor !== user.id)
+    throw new InvalidRequestError(
+      `Only ${quoted} or an operator (holdfast admin issuer allow) can let CI act as ${quoted}`,
+    );
+  return { ...policy, ...nobody, userId: user.id };
+}
+
+async function revokeDenied(tx: Queryable, { id }: IssuerRow, policies: readonly PolicyRow[]): Promise<void> {
+  const issuers = createIssuerRepository(tx);
+  const denials = policies.filter(({ decision }) => decision === 'deny');
+  if (denials.length === 0) return;
+  const denied = (await issuers.listTokens(id)).filter(({ claims, policyId }) => {
+    const given = policies.find((policy) => policy.id === policyId);
+    return denials.some(
+      (denial) =>
+        isOfKind(denial, given) &&
+        (denial.owner === null || denial.owner === given?.owner) &&
+        rulesMatch(denial.rules, claims),
+    );
+  });
+  await issuers.revokeTokens(denied.map((token) => token.id));
+}
+
+function isOfKind(denial: PolicyRow, given: PolicyRow | undefined): boolean {
+  const kindOf = (policy: PolicyRow | undefined) =>
+    policy?.tokenKind === 'service' ? 'organization' : policy?.tokenKind;
+  return kindOf(denial) === kindOf(given);
+}

@@ -1,0 +1,129 @@
+import { InvalidRequestError } from '../../platform/errors/errors.ts';
+import { type TokenKind, tokenKinds } from '../token-kinds.ts';
+import { parseScopes, type WrittenScope, writeScope } from '../token-scopes.ts';
+import type { TrustPolicy } from './trust-policy.ts';
+
+/** A policy as it is written in requests and commands. */
+export interface WrittenPolicy {
+  readonly decision: string;
+  readonly tokenType: string;
+  readonly teamName?: string | null;
+  readonly userLogin?: string | null;
+  readonly runnerID?: string | null;
+  readonly roleID?: string | null;
+  readonly authorizedPermissions?: readonly string[] | null;
+  readonly rules: Readonly<Record<string, string | readonly string[]>>;
+  readonly scopes?: readonly WrittenScope[] | null;
+  /** In seconds. */
+  readonly maxExpiration?: number | null;
+}
+
+/** Longest life of a token from an exchange, in seconds. */
+export const maxLifeSeconds = 86_400;
+/** Of an issuer without one of its own. What the CLI asks for by default. */
+export const defaultLifeSeconds = 7_200;
+
+const maxRules = 20;
+const maxPatterns = 50;
+const maxPatternChars = 500;
+const maxPolicies = 100;
+/** Claims that all tokens of an issuer for an organization share, so that they limit nothing. */
+const commonClaims = ['aud', 'iss'];
+
+/** Reads the policies of an issuer, in order. Throws InvalidRequestError. */
+export function parsePolicies(written: readonly WrittenPolicy[]): TrustPolicy[] {
+  if (written.length > maxPolicies) throw new InvalidRequestError(`An issuer can have at most ${maxPolicies} policies`);
+  return written.map(parsePolicy);
+}
+
+function parsePolicy(written: WrittenPolicy): TrustPolicy {
+  const { decision, authorizedPermissions, maxExpiration } = written;
+  if (decision !== 'allow' && decision !== 'deny')
+    throw new InvalidRequestError('The decision of a policy is allow or deny');
+  const tokenKind = kindOf(written);
+  const isDenial = decision === 'deny';
+  const owner = ownerOf(written, tokenKind);
+  if (owner === null && !isDenial && (tokenKind === 'team' || tokenKind === 'personal'))
+    throw new InvalidRequestError(
+      `A policy for tokens of type ${tokenKind} needs a ${tokenKind === 'team' ? 'teamName' : 'userLogin'}`,
+    );
+  const unknown = (authorizedPermissions ?? []).find((name) => name !== 'admin');
+  if (unknown !== undefined)
+    throw new InvalidRequestError('authorizedPermissions has "admin" or nothing; scopes limits a token to stacks');
+  const isAdmin = !isDenial && (authorizedPermissions ?? []).includes('admin');
+  if (isAdmin && tokenKind !== 'organization')
+    throw new InvalidRequestError('Only tokens of type organization can be given "admin"');
+  if (maxExpiration !== undefined && maxExpiration !== null) checkLife(maxExpiration);
+  const scopes = isDenial || !written.scopes ? null : parseScopes(written.scopes);
+  if (tokenKind === 'service' && !isDenial && scopes === null)
+    throw new InvalidRequestError('A policy for tokens of type service needs scopes');
+  return { decision, tokenKind, owner, isAdmin, rules: rulesOf(written), scopes, maxSeconds: maxExpiration || null };
+}
+
+function kindOf({ roleID, runnerID, tokenType }: WrittenPolicy): TokenKind {
+  const kind = tokenKinds.find((each) => each === tokenType);
+  if (kind === undefined || runnerID)
+    throw new InvalidRequestError('The tokenType of a policy is organization, team, personal or service');
+  if (roleID) throw new InvalidRequestError('There are no custom roles here; scopes says what a token may do');
+  return kind;
+}
+
+function ownerOf({ teamName, userLogin }: WrittenPolicy, kind: TokenKind): string | null {
+  if (teamName && kind !== 'team') throw new InvalidRequestError('teamName is for tokens of type team');
+  if (userLogin && kind !== 'personal') throw new InvalidRequestError('userLogin is for tokens of type personal');
+  return teamName || userLogin || null;
+}
+
+function rulesOf({ decision, rules }: WrittenPolicy): Record<string, string[]> {
+  const entries = Object.entries(rules).map(([path, patterns]): [string, string[]] => [path, [patterns].flat()]);
+  if (entries.length > maxRules) throw new InvalidRequestError(`A policy can have at most ${maxRules} rules`);
+  for (const [path, patterns] of entries) {
+    const isText = [path, ...patterns].every(
+      (text) => text !== '' && text.length <= maxPatternChars && text.isWellFormed() && !text.includes('\0'),
+    );
+    if (!isText || path === '__proto__' || patterns.length === 0 || patterns.length > maxPatterns)
+      throw new InvalidRequestError(
+        `The rule for ${JSON.stringify(path.slice(0, 60))} is not valid: a claim, and 1 to ${maxPatterns} patterns of 1 to ${maxPatternChars} characters`,
+      );
+  }
+  const limits = entries.some(
+    ([path, patterns]) => !commonClaims.includes(path) && patterns.every((pattern) => !/^\*+$/.test(pattern)),
+  );
+  if (decision === 'allow' && !limits)
+    throw new InvalidRequestError(
+      'A policy that allows needs a rule for a claim besides aud and iss, with more than *: otherwise every pipeline of the issuer has a token for the asking',
+    );
+  return Object.fromEntries(entries);
+}
+
+/** Throws InvalidRequestError. */
+export function checkLife(seconds: number): void {
+  if (!Number.isInteger(seconds) || seconds < 0 || seconds > maxLifeSeconds)
+    throw new InvalidRequestError(`maxExpiration is between 1 and ${maxLifeSeconds} seconds`);
+}
+
+/** As it is written in responses and lists. */
+export function writePolicy(policy: TrustPolicy) {
+  const { decision, isAdmin, maxSeconds, owner, rules, scopes, tokenKind } = policy;
+  return {
+    decision,
+    tokenType: tokenKind as string,
+    ...(owner !== null && tokenKind === 'team' ? { teamName: owner } : {}),
+    ...(owner !== null && tokenKind === 'personal' ? { userLogin: owner } : {}),
+    authorizedPermissions: isAdmin ? ['admin'] : [],
+    rules: Object.fromEntries(
+      Object.entries(rules).map(([path, patterns]) => [
+        path,
+        patterns.length === 1 ? (patterns[0] as string) : patterns,
+      ]),
+    ),
+    ...(scopes === null
+      ? {}
+      : {
+          scopes: scopes
+            .map(writeScope)
+            .map((scope) => ({ ...scope, permissions: [...scope.permissions] as string[] })),
+        }),
+    ...(maxSeconds === null ? {} : { maxExpiration: maxSeconds }),
+  };
+}

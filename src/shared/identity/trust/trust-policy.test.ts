@@ -1,0 +1,139 @@
+import { describe, expect, test } from '@jest/globals';
+import fc from 'fast-check';
+import { parsePolicies } from './trust-definitions.ts';
+import { type Claims, decideTrust, rulesMatch, type TrustPolicy, type TrustRequest } from './trust-policy.ts';
+
+const claims: Claims = {
+  sub: 'repo:acme/web:ref:refs/heads/main',
+  aud: ['a', 'b'],
+  run_attempt: 2,
+  protected: true,
+  nothing: null,
+  groups: [{ name: 'red' }, { name: 'blue' }],
+  'kubernetes.io': { namespace: 'prod', serviceaccount: { name: 'deployer' } },
+  a: { b: { c: 'deep' }, 'b.c': 'flat' },
+  'https://example.com/role': 'x',
+};
+
+describe('rules', () => {
+  test.each<[Record<string, string[]>, boolean]>([
+    [{ sub: ['repo:acme/web:*'] }, true],
+    [{ sub: ['repo:acme/*:ref:refs/heads/main'] }, true],
+    [{ sub: ['repo:acme/web'] }, false],
+    [{ sub: ['*main*'], run_attempt: ['2'], protected: ['true'] }, true],
+    [{ sub: ['*'], run_attempt: ['3'] }, false],
+    [{ sub: ['x', 'repo:*'] }, true],
+    [{ aud: ['b'] }, true],
+    [{ aud: ['a,b'] }, false],
+    [{ 'groups.name': ['blue'] }, true],
+    [{ 'groups.name': ['green'] }, false],
+    [{ 'kubernetes.io.namespace': ['prod'] }, true],
+    [{ 'kubernetes.io.serviceaccount.name': ['dep*'] }, true],
+    [{ 'a.b.c': ['flat'] }, true],
+    [{ 'a.b.c': ['deep'] }, false],
+    [{ 'https://example.com/role': ['x'] }, true],
+    [{ missing: ['*'] }, false],
+    [{ nothing: ['*'] }, false],
+    [{ a: ['*'] }, false],
+    [{ 'sub.length': ['*'] }, false],
+    [{ constructor: ['*'] }, false],
+    [{ '__proto__.x': ['*'] }, false],
+    [{ 'aud.0': ['a'] }, false],
+    [{ SUB: ['*'] }, false],
+    [{}, true],
+  ])('%j: %s', (rules, expected) => expect(rulesMatch(rules, claims)).toBe(expected));
+
+  test('have no other special characters than *', () => {
+    for (const pattern of ['repo:acme.web', 'repo.acme/web', 'repo:acme?web', '^repo:acme/web$', 'repo:acme/we[b]'])
+      expect(rulesMatch({ sub: [pattern] }, { sub: 'repo:acme/web' })).toBe(false);
+  });
+});
+
+const Name = fc.constantFrom('a', 'b', 'c');
+const Value = fc.oneof(Name, fc.constantFrom('ab', 'abc', '', '*'), fc.array(Name, { maxLength: 2 }));
+const AnyClaims = fc.dictionary(Name, fc.oneof(Value, fc.dictionary(Name, Value, { maxKeys: 2 })), { maxKeys: 3 });
+const Rules = fc.dictionary(
+  fc.oneof(
+    Name,
+    fc.tuple(Name, Name).map((names) => names.join('.')),
+  ),
+  fc.array(fc.constantFrom('a', '*', 'a*', '*b', 'c', 'a*c'), { minLength: 1, maxLength: 2 }),
+  { maxKeys: 2 },
+);
+const Policy: fc.Arbitrary<TrustPolicy> = fc
+  .record({
+    decision: fc.constantFrom('allow' as const, 'allow' as const, 'deny' as const),
+    tokenKind: fc.constantFrom('organization' as const, 'service' as const, 'team' as const, 'personal' as const),
+    name: fc.option(fc.constantFrom('red', 'blue')),
+    isAdmin: fc.boolean(),
+    rules: Rules,
+  })
+  .map(({ name, ...policy }) => ({
+    ...policy,
+    owner:
+      policy.tokenKind === 'team' || policy.tokenKind === 'personal'
+        ? (name ?? (policy.decision === 'deny' ? null : 'red'))
+        : null,
+    isAdmin: policy.isAdmin && policy.tokenKind === 'organization' && policy.decision === 'allow',
+    scopes: null,
+    maxSeconds: null,
+  }));
+const Asked: fc.Arbitrary<TrustRequest> = fc.oneof(
+  fc.boolean().map((admin) => ({ kind: 'organization' as const, owner: null, admin })),
+  fc
+    .tuple(fc.constantFrom('team' as const, 'personal' as const), fc.constantFrom('red', 'blue'))
+    .map(([kind, owner]) => ({ kind, owner, admin: false })),
+);
+
+/** The same rules, written as plainly as possible. */
+function holds(rules: TrustPolicy['rules'], given: Claims): boolean {
+  return Object.entries(rules).every(([path, patterns]) => {
+    const [first = '', second] = path.split('.');
+    const found = second === undefined ? given[first] : (given[first] as Claims | undefined)?.[second];
+    const values = [found].flat().filter((each): each is string => typeof each === 'string');
+    const expressions = patterns.map((pattern) => new RegExp(`^${pattern.replaceAll('*', '.*')}$`, 's'));
+    return values.some((value) => expressions.some((expression) => expression.test(value)));
+  });
+}
+
+test('whatever the policies, nothing is given that no policy allows, or that one denies', () => {
+  fc.assert(
+    fc.property(fc.array(Policy, { maxLength: 5 }), AnyClaims, Asked, (policies, given, asked) => {
+      const result = decideTrust(policies, given, asked);
+      const about = policies.filter(({ decision, owner, rules, tokenKind }) => {
+        const kind = tokenKind === 'service' ? 'organization' : tokenKind;
+        const isOwner = owner === asked.owner || (decision === 'deny' && owner === null);
+        return kind === asked.kind && isOwner && holds(rules, given);
+      });
+      const isDenied = about.some(({ decision }) => decision === 'deny');
+      const allowing = about.find(({ decision, isAdmin }) => decision === 'allow' && (isAdmin || !asked.admin));
+      if ('allowedBy' in result) expect({ isDenied, by: result.allowedBy }).toEqual({ isDenied: false, by: allowing });
+      else expect(isDenied || allowing === undefined).toBe(true);
+    }),
+    { numRuns: 3_000 },
+  );
+});
+
+describe('a policy is not accepted', () => {
+  const sub = { sub: 'repo:acme/*' };
+  test.each([
+    { decision: 'maybe', tokenType: 'organization', rules: sub },
+    { decision: 'allow', tokenType: 'runner', rules: sub },
+    { decision: 'allow', tokenType: 'organization', runnerID: 'x', rules: sub },
+    { decision: 'allow', tokenType: 'organization', roleID: 'x', rules: sub },
+    { decision: 'allow', tokenType: 'team', rules: sub },
+    { decision: 'allow', tokenType: 'personal', rules: sub },
+    { decision: 'allow', tokenType: 'organization', teamName: 'red', rules: sub },
+    { decision: 'allow', tokenType: 'team', teamName: 'red', authorizedPermissions: ['admin'], rules: sub },
+    { decision: 'allow', tokenType: 'organization', authorizedPermissions: ['write'], rules: sub },
+    { decision: 'allow', tokenType: 'service', rules: sub },
+    { decision: 'allow', tokenType: 'organization', rules: {} },
+    { decision: 'allow', tokenType: 'organization', rules: { aud: 'urn:pulumi:org:acme', sub: '*' } },
+    { decision: 'allow', tokenType: 'organization', rules: { aud: 'x', iss: 'y' } },
+    { decision: 'allow', tokenType: 'organization', rules: { sub: ['repo:acme/*', '**'] } },
+    { decision: 'allow', tokenType: 'organization', rules: { sub: '' } },
+    { decision: 'allow', tokenType: 'organization', rules: { sub: [] } },
+    { decision: 'allow', tokenType: 'organization', maxExpiration: 100_000, rules: sub },
+    { decision: 'allow', tokenType: 'organization', scopes: [{ permissions: ['all'], stacks: '*/*' }], rules: sub },
+  ])('%j', (policy) => expect(() => parsePolicies([policy])).toThrow());
+});

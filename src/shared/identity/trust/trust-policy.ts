@@ -1,0 +1,85 @@
+import { type Static, Type } from 'typebox';
+import { Nullable } from '../../platform/schema/standard-schema.ts';
+import { nameMatches } from '../access-decision.ts';
+import { TokenKind } from '../token-kinds.ts';
+import { TokenScope } from '../token-scopes.ts';
+
+/** Claims of an id token whose signature was verified. */
+export type Claims = Readonly<Record<string, unknown>>;
+
+/** Patterns by the path of a claim. All paths must match, each by one of its patterns. */
+export const TrustRules = Type.Record(Type.String(), Type.Array(Type.String()));
+export type TrustRules = Static<typeof TrustRules>;
+
+export const TrustDecision = Type.Union([Type.Literal('allow'), Type.Literal('deny')]);
+
+/** What holders of an issuer's tokens are given, or not. */
+export const TrustPolicy = Type.Object({
+  decision: TrustDecision,
+  tokenKind: TokenKind,
+  /** Name of the team, or login. Null in a policy that denies: any. */
+  owner: Nullable(Type.String()),
+  isAdmin: Type.Boolean(),
+  rules: TrustRules,
+  scopes: Nullable(Type.Array(TokenScope)),
+  maxSeconds: Nullable(Type.Integer()),
+});
+export type TrustPolicy = Static<typeof TrustPolicy>;
+
+/** What somebody with an id token asks for. `organization` means a service's token where the policy gives one. */
+export interface TrustRequest {
+  readonly kind: 'organization' | 'team' | 'personal';
+  /** Name of the team, or login; null for the organization. */
+  readonly owner: string | null;
+  readonly admin: boolean;
+}
+
+export type TrustResult<P> =
+  | { readonly allowedBy: P }
+  /** Null: no policy allows it. */
+  | { readonly deniedBy: P | null };
+
+/** Any policy that denies wins; otherwise the first that allows what is asked for. */
+export function decideTrust<P extends TrustPolicy>(
+  policies: readonly P[],
+  claims: Claims,
+  request: TrustRequest,
+): TrustResult<P> {
+  const matching = policies.filter((policy) => isAbout(policy, request) && rulesMatch(policy.rules, claims));
+  const denial = matching.find(({ decision }) => decision === 'deny');
+  if (denial) return { deniedBy: denial };
+  const allowance = matching.find(({ isAdmin }) => isAdmin || !request.admin);
+  return allowance ? { allowedBy: allowance } : { deniedBy: null };
+}
+
+function isAbout({ decision, owner, tokenKind }: TrustPolicy, request: TrustRequest): boolean {
+  const kind = tokenKind === 'service' ? 'organization' : tokenKind;
+  if (kind !== request.kind) return false;
+  return owner === request.owner || (decision === 'deny' && owner === null);
+}
+
+export function rulesMatch(rules: TrustRules, claims: Claims): boolean {
+  return Object.entries(rules).every(([path, patterns]) => {
+    const values = valuesAt(claims, path.split('.'));
+    return values.some((value) => patterns.some((pattern) => nameMatches(pattern, value)));
+  });
+}
+
+/**
+ * The values of a claim as text; of a list, each of its values. Names may contain periods (`kubernetes.io`): at each level, the
+ * longest name that is there counts, and no other.
+ */
+function valuesAt(value: unknown, path: readonly string[]): readonly string[] {
+  if (Array.isArray(value)) return value.flatMap((each) => (Array.isArray(each) ? [] : valuesAt(each, path)));
+  if (path.length === 0) return isScalar(value) ? [String(value)] : [];
+  if (typeof value !== 'object' || value === null) return [];
+  for (let names = path.length; names > 0; names--) {
+    const name = path.slice(0, names).join('.');
+    if (Object.hasOwn(value, name)) return valuesAt((value as Claims)[name], path.slice(names));
+  }
+  return [];
+}
+
+function isScalar(value: unknown): boolean {
+  return typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean';
+}

@@ -1,0 +1,72 @@
+import ipaddr from 'ipaddr.js';
+
+type Address = ipaddr.IPv4 | ipaddr.IPv6;
+
+/** Where a call may go besides public addresses over HTTPS, as in HOLDFAST_OUTGOING_ALLOW. */
+export interface AllowList {
+  /** `address/bits`. */
+  readonly networks: readonly (readonly [Address, number])[];
+  /** Names, lower case; they may lead to any address. */
+  readonly hosts: ReadonlySet<string>;
+  /** `http://host:port`, which may be called without TLS, at any address. */
+  readonly plainOrigins: ReadonlySet<string>;
+}
+
+/** All other IPv6 addresses are private, local, translated from IPv4, or not given to anybody. */
+const globalUnicast = ipaddr.parseCIDR('2000::/3');
+/** The host agent of Azure, which answers to each of its machines, has a public address. */
+const knownMetadata = ['168.63.129.16'];
+
+/** Parses the entries of the setting. Returns null with the first entry that is not valid. */
+export function parseAllowList(text: string | undefined): { readonly list: AllowList } | { readonly wrong: string } {
+  const networks: (readonly [Address, number])[] = [];
+  const hosts = new Set<string>();
+  const plainOrigins = new Set<string>();
+  for (const entry of (text ?? '').split(/[\s,]+/).filter(Boolean)) {
+    if (/^http:\/\//i.test(entry)) {
+      const url = URL.canParse(entry) ? new URL(entry) : null;
+      if (url?.pathname !== '/' || url.search !== '' || url.hash !== '' || url.username !== '') return { wrong: entry };
+      plainOrigins.add(url.origin);
+    } else if (ipaddr.isValidCIDR(entry)) {
+      networks.push(ipaddr.parseCIDR(entry));
+    } else if (isAddress(entry)) {
+      const address = ipaddr.parse(entry);
+      networks.push([address, address.kind() === 'ipv6' ? 128 : 32]);
+    } else if (/^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$/i.test(entry) && !/^[0-9.]+$/.test(entry)) {
+      hosts.add(entry.toLowerCase());
+    } else {
+      return { wrong: entry };
+    }
+  }
+  return { list: { networks, hosts, plainOrigins } };
+}
+
+/** Whether the URL may be called at all; its addresses are checked once they are known. */
+export function isAllowedUrl(url: URL, { plainOrigins }: AllowList): boolean {
+  if (url.username !== '' || url.password !== '') return false;
+  return url.protocol === 'https:' || (url.protocol === 'http:' && plainOrigins.has(url.origin));
+}
+
+/** Whether any address of the URL's host may be called. */
+export function isTrustedHost(url: URL, { hosts, plainOrigins }: AllowList): boolean {
+  return hosts.has(url.hostname.toLowerCase()) || (url.protocol === 'http:' && plainOrigins.has(url.origin));
+}
+
+/** Whether the address is public, or in one of the allowed networks. */
+export function isAllowedAddress(text: string, { networks }: AllowList): boolean {
+  if (!isAddress(text)) return false;
+  const address = ipaddr.parse(text);
+  const isInside = (each: Address) =>
+    networks.some(([network, bits]) => network.kind() === each.kind() && each.match(network, bits));
+  if (isInside(address)) return true;
+  if (address instanceof ipaddr.IPv6) {
+    // An IPv4 address in other clothes is judged as such, and never public: nobody's DNS answers with it by mistake.
+    if (address.isIPv4MappedAddress()) return isInside(address.toIPv4Address());
+    return address.range() === 'unicast' && address.match(globalUnicast);
+  }
+  return address.range() === 'unicast' && !knownMetadata.includes(address.toString());
+}
+
+function isAddress(text: string): boolean {
+  return ipaddr.IPv4.isValidFourPartDecimal(text) || ipaddr.IPv6.isValid(text);
+}

@@ -1,0 +1,197 @@
+import dns from 'node:dns';
+import http from 'node:http';
+import https from 'node:https';
+import { isIP, type LookupFunction } from 'node:net';
+import { holdfastVersion } from '../config/config.ts';
+import { type AllowList, isAllowedAddress, isAllowedUrl, isTrustedHost } from './address-rules.ts';
+
+/** Why a call to another server failed. `refused`: it may not be called. The message is for the log, never for clients. */
+export class OutgoingError extends Error {
+  override readonly name = 'OutgoingError';
+  readonly reason: 'refused' | 'failed' | 'too-large' | 'too-slow';
+
+  constructor(reason: OutgoingError['reason'], message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.reason = reason;
+  }
+}
+
+export interface ResolvedAddress {
+  readonly address: string;
+  readonly family: number;
+}
+
+/** Returns all addresses of a host. */
+export type ResolveHost = (hostname: string) => Promise<readonly ResolvedAddress[]>;
+
+export interface OutgoingOptions {
+  readonly allow: AllowList;
+  /** Trusted instead of the authorities of the process, as PEM. */
+  readonly ca?: string;
+  readonly resolve?: ResolveHost;
+}
+
+export interface OutgoingRequest {
+  /** Default: GET. */
+  readonly method?: 'GET' | 'POST';
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly body?: Buffer;
+  /** Limit for the whole call, redirects included. */
+  readonly timeoutMs: number;
+  /** Limit for the body of the response. */
+  readonly maxBytes: number;
+}
+
+export interface OutgoingResponse {
+  readonly status: number;
+  readonly headers: http.IncomingHttpHeaders;
+  readonly body: Buffer;
+}
+
+/** Only GET follows redirects, each of which is checked like the first address. */
+const maxRedirects = 3;
+const redirects = new Set([301, 302, 303, 307, 308]);
+const maxHeaderBytes = 16 * 1024;
+
+/**
+ * Calls servers on behalf of somebody who names their URL: issuers of tokens, receivers of webhooks. HTTPS only, and public addresses
+ * only, unless the operator allows others. The name is resolved once; the connection goes to an address that was checked, and the
+ * certificate must be for the name.
+ */
+export class Outgoing {
+  readonly #allow: AllowList;
+  readonly #ca: string | undefined;
+  readonly #resolve: ResolveHost;
+
+  constructor({ allow, ca, resolve = resolveBySystem }: OutgoingOptions) {
+    this.#allow = allow;
+    this.#ca = ca;
+    this.#resolve = resolve;
+  }
+
+  /** Returns the response, whatever its status. Throws OutgoingError. */
+  async call(address: string, request: OutgoingRequest): Promise<OutgoingResponse> {
+    const signal = AbortSignal.timeout(request.timeoutMs);
+    let url = parseUrl(address);
+    for (let followed = 0; ; followed++) {
+      const response = await this.#callOnce(url, request, signal);
+      const { location } = response.headers;
+      if (!redirects.has(response.status) || location === undefined || (request.method ?? 'GET') !== 'GET')
+        return response;
+      if (followed === maxRedirects) throw new OutgoingError('refused', `${url.origin} redirects too often`);
+      url = parseUrl(location, url);
+    }
+  }
+
+  async #callOnce(url: URL, request: OutgoingRequest, signal: AbortSignal): Promise<OutgoingResponse> {
+    if (!isAllowedUrl(url, this.#allow))
+      throw new OutgoingError(
+        'refused',
+        `${url.protocol}//${url.host} is not an allowed URL: HTTPS, without a password`,
+      );
+    const target = await this.#addressesOf(url, signal);
+    try {
+      return await this.#send(url, target, request, signal);
+    } catch (error) {
+      if (error instanceof OutgoingError) throw error;
+      if (signal.aborted) throw tooSlow(url, error);
+      throw new OutgoingError('failed', `${url.origin} could not be called: ${(error as Error).message}`, {
+        cause: error,
+      });
+    }
+  }
+
+  /** All must be allowed: a name with public and private addresses is a trick, or a mistake. */
+  async #addressesOf(url: URL, signal: AbortSignal): Promise<readonly ResolvedAddress[]> {
+    const host = url.hostname.replace(/^\[|\]$/g, '');
+    const family = isIP(host);
+    const found = family === 0 ? await this.#lookUp(url, host, signal) : [{ address: host, family }];
+    const wrong = isTrustedHost(url, this.#allow)
+      ? undefined
+      : found.find(({ address }) => !isAllowedAddress(address, this.#allow));
+    if (wrong)
+      throw new OutgoingError(
+        'refused',
+        `${host} is at ${wrong.address}, which is not a public address; HOLDFAST_OUTGOING_ALLOW allows others`,
+      );
+    return found;
+  }
+
+  async #lookUp(url: URL, host: string, signal: AbortSignal): Promise<readonly ResolvedAddress[]> {
+    const aborted = new Promise<never>((_resolve, reject) => {
+      if (signal.aborted) reject(tooSlow(url));
+      signal.addEventListener('abort', () => reject(tooSlow(url)), { once: true });
+    });
+    try {
+      const found = await Promise.race([this.#resolve(host), aborted]);
+      if (found.length === 0) throw new Error('no addresses');
+      return found;
+    } catch (error) {
+      if (error instanceof OutgoingError) throw error;
+      throw new OutgoingError('failed', `${host} could not be resolved: ${(error as Error).message}`, { cause: error });
+    }
+  }
+
+  #send(
+    url: URL,
+    addresses: readonly ResolvedAddress[],
+    { method = 'GET', headers = {}, body, maxBytes }: OutgoingRequest,
+    signal: AbortSignal,
+  ): Promise<OutgoingResponse> {
+    const options: https.RequestOptions = {
+      method,
+      headers: {
+        'user-agent': `holdfast/${holdfastVersion}`,
+        'accept-encoding': 'identity',
+        ...headers,
+        ...(body === undefined ? {} : { 'content-length': body.length }),
+      },
+      // A connection of its own: a kept one may lead to an address that was not checked for this call.
+      agent: false,
+      lookup: pinned(addresses),
+      maxHeaderSize: maxHeaderBytes,
+      signal,
+      ...(this.#ca === undefined ? {} : { ca: this.#ca }),
+    };
+    return new Promise((resolve, reject) => {
+      const request = (url.protocol === 'https:' ? https : http).request(url, options, (response) => {
+        const chunks: Buffer[] = [];
+        let bytes = 0;
+        response.on('data', (chunk: Buffer) => {
+          bytes += chunk.length;
+          if (bytes <= maxBytes) return void chunks.push(chunk);
+          // First: a short response may have ended already.
+          reject(new OutgoingError('too-large', `${url.origin} sent more than ${maxBytes} bytes`));
+          request.destroy();
+        });
+        response.once('error', reject);
+        response.once('end', () =>
+          resolve({ status: response.statusCode ?? 0, headers: response.headers, body: Buffer.concat(chunks) }),
+        );
+      });
+      request.once('error', reject);
+      request.end(body);
+    });
+  }
+}
+
+/** Answers with the addresses that were checked, whatever the name leads to by now. */
+function pinned(addresses: readonly ResolvedAddress[]): LookupFunction {
+  return (_hostname, { all }, callback) => {
+    if (all) callback(null, [...addresses]);
+    else callback(null, (addresses[0] as ResolvedAddress).address, (addresses[0] as ResolvedAddress).family);
+  };
+}
+
+function resolveBySystem(hostname: string): Promise<readonly ResolvedAddress[]> {
+  return dns.promises.lookup(hostname, { all: true });
+}
+
+function parseUrl(text: string, base?: URL): URL {
+  if (!URL.canParse(text, base?.href)) throw new OutgoingError('refused', 'the URL is not valid');
+  return new URL(text, base);
+}
+
+function tooSlow(url: URL, cause?: unknown): OutgoingError {
+  return new OutgoingError('too-slow', `${url.origin} took too long`, { cause });
+}

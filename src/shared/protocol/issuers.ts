@@ -1,0 +1,97 @@
+import { type Static, Type } from 'typebox';
+
+const Optional = { string: Type.Optional(Type.Union([Type.String(), Type.Null()])) };
+const Seconds = Type.Optional(Type.Union([Type.Integer({ minimum: 0, maximum: 86_400 }), Type.Null()]));
+/** Not supported: certificates are verified by their authorities. */
+const Thumbprints = Type.Optional(Type.Union([Type.Array(Type.String()), Type.Null()]));
+const KeySet = Type.Optional(Type.Union([Type.Object({ keys: Type.Array(Type.Unknown()) }), Type.Null()]));
+const ReplayText = Type.Union([Type.Literal('once'), Type.Literal('within-life')], {
+  description: 'Our extension: whether an id token is exchanged once (default), or as often as its holder likes',
+});
+const Audience = Type.String({ description: 'Our extension; default urn:pulumi:org:<organization>' });
+
+export const RegisterIssuerRequest = Type.Object({
+  name: Type.String(),
+  url: Type.String(),
+  thumbprints: Thumbprints,
+  maxExpiration: Seconds,
+  jwks: KeySet,
+  audience: Type.Optional(Audience),
+  replay: Type.Optional(ReplayText),
+});
+export type RegisterIssuerRequest = Static<typeof RegisterIssuerRequest>;
+
+export const UpdateIssuerRequest = Type.Object({
+  name: Type.Optional(Type.String()),
+  thumbprints: Thumbprints,
+  maxExpiration: Seconds,
+  jwks: KeySet,
+  audience: Type.Optional(Audience),
+  replay: Type.Optional(ReplayText),
+});
+export type UpdateIssuerRequest = Static<typeof UpdateIssuerRequest>;
+
+export const IssuerResponse = Type.Object({
+  id: Type.String(),
+  name: Type.String(),
+  url: Type.String(),
+  issuer: Type.String(),
+  audience: Type.String(),
+  replay: Type.String(),
+  thumbprints: Type.Array(Type.String()),
+  maxExpiration: Type.Optional(Type.Integer()),
+  jwks: Type.Optional(Type.Object({ keys: Type.Array(Type.Unknown()) })),
+  created: Type.String(),
+  modified: Type.String(),
+});
+
+export const ListIssuersResponse = Type.Object({ oidcIssuers: Type.Array(IssuerResponse) });
+
+const Pattern = Type.Union([Type.String(), Type.Array(Type.String())]);
+const Scope = Type.Object({ permissions: Type.Array(Type.String()), stacks: Type.String() });
+
+const Definition = {
+  decision: Type.String({ description: 'allow or deny' }),
+  tokenType: Type.String({ description: 'organization, team, personal; our extension: service' }),
+  /** Not a Record: its key pattern `.*` does not match line breaks. */
+  rules: Type.Unsafe<Record<string, string | string[]>>(
+    Type.Object({}, { additionalProperties: Pattern, description: 'Patterns (* only) by the path of a claim' }),
+  ),
+};
+
+export const PoliciesRequest = Type.Object({
+  policies: Type.Array(
+    Type.Object({
+      ...Definition,
+      teamName: Optional.string,
+      userLogin: Optional.string,
+      runnerID: Optional.string,
+      roleID: Optional.string,
+      authorizedPermissions: Type.Optional(Type.Union([Type.Array(Type.String()), Type.Null()])),
+      scopes: Type.Optional(Type.Union([Type.Array(Scope), Type.Null()])),
+      maxExpiration: Seconds,
+    }),
+  ),
+});
+export type PoliciesRequest = Static<typeof PoliciesRequest>;
+
+export const PoliciesResponse = Type.Object({
+  id: Type.String(),
+  version: Type.Integer(),
+  created: Type.String(),
+  modified: Type.String(),
+  policies: Type.Array(
+    Type.Object({
+      ...Definition,
+      id: Type.String(),
+      teamName: Type.Optional(Type.String()),
+      userLogin: Type.Optional(Type.String()),
+      authorizedPermissions: Type.Array(Type.String()),
+      scopes: Type.Optional(Type.Array(Scope)),
+      maxExpiration: Type.Optional(Type.Integer()),
+    }),
+  ),
+});
+
+export const IssuerParams = Type.Object({ organization: Type.String(), issuerId: Type.String() });
+export const PoliciesParams = Type.Object({ organization: Type.String(), policyId: Type.String() });

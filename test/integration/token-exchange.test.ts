@@ -1,0 +1,468 @@
+import { createPublicKey } from 'node:crypto';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import type { JWTPayload } from 'jose';
+import { createTokenRepository } from '../../src/shared/identity/token-repository.ts';
+import { exchange, setPolicies, signIn, type Trusting, trust } from '../support/exchange.ts';
+import { person, team } from '../support/grants.ts';
+import { ok, startUpdate } from '../support/state.ts';
+import { createTestApp, createTestDatabase, type TestApp, type TestDatabase } from '../support/test-app.ts';
+import { makeKey, signByHand, TestIssuer } from '../support/test-issuer.ts';
+
+const sub = { sub: 'repo:acme/*' };
+const allow = (more: object = {}) => ({ decision: 'allow', tokenType: 'organization', rules: sub, ...more });
+const deny = (more: object = {}) => ({ decision: 'deny', tokenType: 'organization', rules: sub, ...more });
+
+const algorithms = ['PS256', 'ES256', 'ES512', 'EdDSA', 'RS512'];
+let database: TestDatabase;
+let issuer: TestIssuer;
+let app: TestApp;
+/** Another replica. */
+let other: TestApp;
+const log: string[] = [];
+
+beforeAll(async () => {
+  issuer = await TestIssuer.start();
+  for (const algorithm of [...algorithms, 'RS256']) await issuer.addKey(algorithm);
+  database = await createTestDatabase();
+  const settings = { HOLDFAST_INVALID_TOKENS_PER_MINUTE: '100000' };
+  const options = { database, settings, overrides: { outgoing: issuer.outgoing() } };
+  app = await createTestApp({ ...options, log: { write: (line) => void log.push(line) } });
+  other = await createTestApp(options);
+});
+afterAll(async () => {
+  await app?.[Symbol.asyncDispose]();
+  await other?.[Symbol.asyncDispose]();
+  await database?.[Symbol.asyncDispose]();
+  await issuer?.[Symbol.asyncDispose]();
+});
+
+async function events(place: Trusting, type: string): Promise<Record<string, string>[]> {
+  const path = `/api/orgs/${place.organization}/auditlogs/export?format=jsonl`;
+  const { text } = await ok(app.call('GET', path, { auth: place.auth }));
+  const lines = text.split('\n').filter((line) => line.startsWith('{'));
+  return lines.map((line) => JSON.parse(line)).filter((event) => JSON.stringify(event).includes(type));
+}
+
+const expectRefused = async (answer: Promise<{ status: number; json: Record<string, string> }>): Promise<void> => {
+  const { json, status } = await answer;
+  expect({ status, error: json['error'] }).toEqual({ status: 400, error: 'invalid_grant' });
+  expect(json['error_description']).toMatch(/^The token was not accepted: it is not valid, or no policy/);
+};
+
+describe('an exchange', () => {
+  test('gives a token that works, for as long as it says', async () => {
+    const place = await trust(app, issuer, 'plain', [allow()]);
+    const answer = await ok(exchange(app, 'plain', await issuer.sign('plain')));
+    expect(answer.json).toEqual({
+      access_token: expect.stringMatching(/^hf-[0-9A-Za-z]{49}$/),
+      issued_token_type: 'urn:pulumi:token-type:access_token:organization',
+      token_type: 'token',
+      expires_in: 7200,
+      scope: '',
+    });
+    expect(answer.headers['cache-control']).toBe('no-store');
+    const auth = `token ${answer.json.access_token}`;
+    const user = await ok(app.call('GET', '/api/user', { auth }));
+    expect(user.json.tokenInfo).toEqual({
+      name: expect.stringMatching(/^ci repo:acme\.web:ref:refs\.heads\.main 123456 [0-9a-f]{8}$/),
+      organization: 'plain',
+    });
+    const { json } = await ok(app.call('GET', '/api/orgs/plain/tokens', { auth: place.auth }));
+    expect(json.tokens).toMatchObject([{ kind: 'organization', admin: false, name: user.json.tokenInfo.name }]);
+    expect(json.tokens[0].expires).toBeLessThanOrEqual(Date.now() / 1000 + 7200);
+  });
+
+  test('is answered to a JSON body, too, and for as long as was asked', async () => {
+    await trust(app, issuer, 'asjson', [allow()]);
+    const body = {
+      audience: 'urn:pulumi:org:asjson',
+      grant_type: 'urn:ietf:params:oauth:grant-type:token-exchange',
+      subject_token_type: 'urn:ietf:params:oauth:token-type:id_token',
+      requested_token_type: 'urn:pulumi:token-type:access_token:organization',
+      subject_token: await issuer.sign('asjson'),
+      expiration: 60,
+    };
+    expect((await ok(app.call('POST', '/api/oauth/token', { accept: null, body }))).json.expires_in).toBe(60);
+  });
+
+  test.each(algorithms)('accepts a token signed by %s', async (algorithm) => {
+    const organization = `by-${algorithm.toLowerCase()}`;
+    await trust(app, issuer, organization, [allow()]);
+    const key = issuer.keys.find((each) => each.algorithm === algorithm);
+    await ok(exchange(app, organization, await issuer.sign(organization, {}, key ? { key } : {})));
+  });
+
+  test('with keys that were given asks nobody', async () => {
+    const key = await makeKey('ES256', 'given');
+    const jwks = { keys: [key.jwk] };
+    const url = 'https://cluster.internal/issuer';
+    await trust(app, issuer, 'given', [allow()], { url, jwks });
+    await ok(exchange(app, 'given', await issuer.sign('given', { iss: url }, { key })));
+    await expectRefused(exchange(app, 'given', await issuer.sign('given', { iss: url })));
+  });
+});
+
+describe('an id token is refused', () => {
+  const now = () => Math.floor(Date.now() / 1000);
+  beforeAll(async () => {
+    await trust(app, issuer, 'strict', [allow()]);
+  });
+  const cases: Record<string, () => JWTPayload> = {
+    'that has expired': () => ({ iat: now() - 600, exp: now() - 120 }),
+    'that is not valid yet': () => ({ nbf: now() + 120 }),
+    'from the future': () => ({ iat: now() + 120, exp: now() + 300 }),
+    'without an end': () => ({ exp: undefined }) as unknown as JWTPayload,
+    'without a beginning': () => ({ iat: undefined }) as unknown as JWTPayload,
+    'that lives for days': () => ({ exp: now() + 3 * 86_400 }),
+    'without a subject': () => ({ sub: undefined }) as unknown as JWTPayload,
+    'for somebody else': () => ({ aud: 'sts.amazonaws.com' }),
+    'for another organization': () => ({ aud: 'urn:pulumi:org:strict2' }),
+    'of another issuer': () => ({ iss: `${issuer.url}/` }),
+    'that no policy is about': () => ({ sub: 'repo:other/web' }),
+  };
+  test.each(Object.keys(cases))('%s', async (name) => {
+    await expectRefused(exchange(app, 'strict', await issuer.sign('strict', cases[name]?.())));
+  });
+
+  test('that is not signed, or by what everybody knows', async () => {
+    const claims = issuer.claims('strict');
+    const [key] = issuer.keys as [(typeof issuer.keys)[0]];
+    const { kid } = key;
+    const pem = createPublicKey({ key: key.jwk as never, format: 'jwk' });
+    const secrets = [
+      pem.export({ type: 'spki', format: 'pem' }) as string,
+      pem.export({ type: 'spki', format: 'der' }),
+      JSON.stringify(key.jwk),
+    ];
+    const tokens = [
+      ...['none', 'None', 'NONE', ''].map((alg) => signByHand({ alg, kid }, claims, null)),
+      signByHand({ alg: 'RS256', kid }, claims, null),
+      ...secrets.map((secret) => signByHand({ alg: 'HS256', kid }, claims, secret)),
+      ...secrets.map((secret) => signByHand({ alg: 'RS256', kid }, claims, secret)),
+      signByHand({ alg: 1, kid }, claims, null),
+      signByHand({ kid }, claims, null),
+    ];
+    for (const token of tokens) await expectRefused(exchange(app, 'strict', token));
+  });
+
+  test('that is signed by a key of somebody else, named like one of the issuer or carried along', async () => {
+    const [{ kid }] = issuer.keys as [(typeof issuer.keys)[0]];
+    const forged = await makeKey('RS256', kid);
+    await expectRefused(exchange(app, 'strict', await issuer.sign('strict', {}, { key: forged })));
+    const header = { jwk: forged.jwk, jku: 'https://evil.example/keys', x5u: 'https://evil.example/x' };
+    await expectRefused(exchange(app, 'strict', await issuer.sign('strict', {}, { key: forged, header })));
+    const unknown = await makeKey('RS256', 'never published');
+    await expectRefused(exchange(app, 'strict', await issuer.sign('strict', {}, { key: unknown })));
+  });
+
+  test('that was changed, or is of another kind', async () => {
+    const token = await issuer.sign('strict');
+    const [header, , signature] = token.split('.');
+    const claims = Buffer.from(JSON.stringify(issuer.claims('strict', { sub: 'repo:acme/other' }))).toString(
+      'base64url',
+    );
+    await expectRefused(exchange(app, 'strict', `${header}.${claims}.${signature}`));
+    await expectRefused(exchange(app, 'strict', await issuer.sign('strict', {}, { header: { typ: 'at+jwt' } })));
+    for (const text of ['x', 'a.b.c', `${token}.x`, 'hf-0123', '..'])
+      await expectRefused(exchange(app, 'strict', text));
+  });
+
+  test('by an organization that does not trust the issuer, like by one that does not exist', async () => {
+    await app.createUser('trustless', 'admin');
+    await expectRefused(exchange(app, 'trustless', await issuer.sign('trustless')));
+    await expectRefused(exchange(app, 'nowhere', await issuer.sign('nowhere')));
+  });
+
+  test('and the log says why, without the token', async () => {
+    const token = await issuer.sign('strict', { aud: 'elsewhere' });
+    log.length = 0;
+    await expectRefused(exchange(app, 'strict', token));
+    const text = log.join('');
+    expect(text).toContain('unexpected \\"aud\\" claim value');
+    expect(text).not.toContain(token.split('.')[2]);
+  });
+
+  test('except for clocks that differ by less than a minute', async () => {
+    await ok(exchange(app, 'strict', await issuer.sign('strict', { iat: now() - 400, exp: now() - 20 })));
+    await ok(exchange(app, 'strict', await issuer.sign('strict', { iat: now() + 20, nbf: now() + 20 })));
+  });
+});
+
+describe('a request is refused in the format of OAuth', () => {
+  const call = (body: string, type = 'application/x-www-form-urlencoded') =>
+    app.call('POST', '/api/oauth/token', { accept: null, body, headers: { 'content-type': type } });
+
+  test.each([
+    ['', 'invalid_request'],
+    ['grant_type=refresh_token&refresh_token=x', 'unsupported_grant_type'],
+    ['grant_type=a&grant_type=b', 'invalid_request'],
+  ])('%j: %s', async (body, error) => {
+    const { headers, json, status } = await call(body);
+    expect({ status, error: json.error }).toEqual({ status: 400, error });
+    expect(typeof json.error_description).toBe('string');
+    expect(headers['content-type']).toBe('application/json; charset=utf-8');
+  });
+
+  test('for parameters that are not right', async () => {
+    const wrong: [Record<string, string>, string][] = [
+      [{ audience: 'acme' }, 'invalid_request'],
+      [{ subject_token_type: 'urn:ietf:params:oauth:token-type:saml2' }, 'invalid_request'],
+      [{ requested_token_type: 'urn:pulumi:token-type:access_token:runner' }, 'invalid_request'],
+      [{ requested_token_type: 'urn:pulumi:token-type:access_token:team' }, 'invalid_scope'],
+      [{ scope: 'everything' }, 'invalid_scope'],
+      [{ scope: 'team:' }, 'invalid_scope'],
+      [{ expiration: 'long' }, 'invalid_request'],
+      [{ subject_token: 'x'.repeat(17_000) }, 'invalid_request'],
+    ];
+    for (const [more, error] of wrong) {
+      const { json, status } = await exchange(app, 'strict', 'x.y.z', more);
+      expect({ more: Object.keys(more), status, error: json.error }).toEqual({
+        more: Object.keys(more),
+        status: 400,
+        error,
+      });
+    }
+  });
+
+  test('for bodies that are none', async () => {
+    for (const [body, type] of [
+      ['{', 'application/json'],
+      ['[]', 'application/json'],
+      ['{"grant_type":{}}', 'application/json'],
+      ['<xml/>', 'text/xml'],
+    ] as const)
+      expect((await call(body, type)).json.error).toBe('invalid_request');
+    const large = await call('x'.repeat(70_000));
+    expect([large.status, large.json.error]).toEqual([413, 'invalid_request']);
+  });
+});
+
+describe('what is given', () => {
+  test('is what the policy says: admin, team, personal, service', async () => {
+    const place = await trust(app, issuer, 'kinds', []);
+    const blue = await person(app, 'kinds', 'member');
+    await team(app, blue.organizationId, 'blue', []);
+    await setPolicies(app, place, [
+      allow({ rules: { sub: 'repo:acme/plain' } }),
+      allow({ rules: { sub: 'repo:acme/admin' }, authorizedPermissions: ['admin'] }),
+      allow({ rules: { sub: 'repo:acme/team' }, tokenType: 'team', teamName: 'blue' }),
+      allow({
+        rules: { sub: 'repo:acme/service' },
+        tokenType: 'service',
+        scopes: [{ permissions: ['preview'], stacks: 'web/*' }],
+        maxExpiration: 600,
+      }),
+    ]);
+    const asked = async (name: string, scope: string) =>
+      exchange(app, 'kinds', await issuer.sign('kinds', { sub: `repo:acme/${name}` }), { scope });
+    await expectRefused(asked('plain', 'admin'));
+    await expectRefused(asked('plain', 'team:blue'));
+    await expectRefused(asked('team', ''));
+    await expectRefused(asked('team', 'team:red'));
+    await expectRefused(asked('team', `user:${blue.login}`));
+    const admin = await ok(asked('admin', 'admin'));
+    expect(admin.json.scope).toBe('admin');
+    await ok(asked('admin', ''));
+    expect((await ok(asked('team', 'team:blue'))).json).toMatchObject({
+      scope: 'team:blue',
+      issued_token_type: 'urn:pulumi:token-type:access_token:team',
+    });
+    expect((await ok(asked('service', ''))).json.expires_in).toBe(600);
+    const { json } = await ok(app.call('GET', '/api/orgs/kinds/tokens', { auth: place.auth }));
+    const given = json.tokens.map(({ admin, kind, scopes }: Record<string, unknown>) => ({ admin, kind, scopes }));
+    expect(given).toEqual([
+      { admin: true, kind: 'organization', scopes: null },
+      { admin: false, kind: 'organization', scopes: null },
+      { admin: false, kind: 'service', scopes: [{ permissions: ['read', 'preview'], stacks: 'web/*' }] },
+    ]);
+  });
+
+  test('cannot make what outlives it, even as admin', async () => {
+    const place = await trust(app, issuer, 'bounded', [allow({ authorizedPermissions: ['admin'] })]);
+    const auth = await signIn(app, place, {}, { scope: 'admin' });
+    const calls = [
+      ['POST', 'tokens', { name: 'mine' }],
+      ['GET', 'tokens', undefined],
+      ['POST', 'oidc/issuers', { name: 'mine', url: 'https://evil.example' }],
+      ['PATCH', `oidc/issuers/${place.issuerId}`, { audience: 'mine' }],
+      ['PATCH', `auth/policies/${place.issuerId}`, { policies: [] }],
+      ['DELETE', `oidc/issuers/${place.issuerId}`, undefined],
+    ] as const;
+    for (const [method, path, body] of calls) {
+      const { status } = await app.call(method, `/api/orgs/bounded/${path}`, { auth, ...(body ? { body } : {}) });
+      expect({ method, path, status }).toEqual({ method, path, status: 403 });
+    }
+    await ok(app.call('GET', '/api/orgs/bounded/members', { auth }));
+  });
+
+  test('as a person is valid in this organization only, and only that person lets CI act so', async () => {
+    const place = await trust(app, issuer, 'personal', []);
+    const ada = await person(app, 'personal', 'admin');
+    await app.createUser('elsewhere', 'admin', ada.login);
+    const policy = allow({ tokenType: 'personal', userLogin: ada.login });
+    const path = `/api/orgs/personal/auth/policies/${place.issuerId}`;
+    const byOther = await app.call('PATCH', path, { auth: place.auth, body: { policies: [policy] } });
+    expect([byOther.status, byOther.json.message]).toEqual([400, expect.stringMatching(/^Only .* or an operator/)]);
+    await setPolicies(app, { ...place, auth: ada.auth }, [policy]);
+    // The others leave it as it is.
+    await setPolicies(app, place, [policy, allow()]);
+    const auth = await signIn(app, place, {}, { scope: `user:${ada.login}` });
+    const user = await ok(app.call('GET', '/api/user', { auth }));
+    expect(user.json.githubLogin).toBe(ada.login);
+    const stack = (organization: string) =>
+      app.call('POST', `/api/stacks/${organization}/web`, { auth, body: { stackName: 'dev' } });
+    await ok(stack('personal'));
+    expect((await stack('elsewhere')).status).toBeGreaterThanOrEqual(400);
+    expect((await app.call('GET', '/api/user/tokens', { auth })).status).toBe(403);
+    await ok(app.call('DELETE', `/api/orgs/personal/members/${ada.login}`, { auth: place.auth }));
+    expect((await app.call('GET', '/api/stacks/personal/web/dev', { auth })).status).toBe(401);
+    await expectRefused(exchange(app, 'personal', await issuer.sign('personal'), { scope: `user:${ada.login}` }));
+  });
+
+  test('ends no later than the organization says', async () => {
+    const place = await trust(app, issuer, 'short', [allow({ maxExpiration: 86_400 })], { maxExpiration: 40_000 });
+    const life = async () =>
+      (await ok(exchange(app, 'short', await issuer.sign('short'), { expiration: '86400' }))).json.expires_in;
+    expect(await life()).toBe(40_000);
+    const { identity, db } = app.context;
+    const organization = await identity.findOrganization(place.organization);
+    await createTokenRepository(db).setMaxSeconds(organization?.id ?? '', 300);
+    expect(await life()).toBeLessThanOrEqual(300);
+  });
+});
+
+describe('an id token is exchanged', () => {
+  test('once, on whichever replica, unless nobody has used what it gave', async () => {
+    const place = await trust(app, issuer, 'once', [allow()]);
+    const token = await issuer.sign('once');
+    const first = await ok(exchange(app, 'once', token));
+    // The response was lost: the CLI asks again.
+    const repeated = await ok(exchange(other, 'once', token));
+    const auth = `token ${repeated.json.access_token}`;
+    expect((await app.call('GET', '/api/user', { auth: `token ${first.json.access_token}` })).status).toBe(401);
+    await expectRefused(exchange(other, 'once', token, { expiration: '60' }));
+    await ok(other.call('GET', '/api/user', { auth }));
+    await expectRefused(exchange(app, 'once', token));
+    await expectRefused(exchange(other, 'once', token));
+    await ok(app.call('GET', '/api/user', { auth }));
+    const { json } = await ok(app.call('GET', '/api/orgs/once/tokens', { auth: place.auth }));
+    expect(json.tokens).toHaveLength(1);
+    const reasons = (await events(place, 'exchanged before')).length;
+    expect(reasons).toBeGreaterThanOrEqual(1);
+  });
+
+  test('for one valid token by any number of concurrent calls', async () => {
+    const place = await trust(app, issuer, 'race', [allow()]);
+    const token = await issuer.sign('race', { jti: undefined } as unknown as JWTPayload);
+    const answers = await Promise.all(
+      Array.from({ length: 8 }, (_, at) => exchange(at % 2 === 0 ? app : other, 'race', token)),
+    );
+    const given = answers.filter(({ status }) => status === 200).map(({ json }) => `token ${json.access_token}`);
+    const valid = [];
+    for (const auth of given) if ((await app.call('GET', '/api/user', { auth })).status === 200) valid.push(auth);
+    expect(valid).toHaveLength(1);
+    const { json } = await ok(app.call('GET', '/api/orgs/race/tokens', { auth: place.auth }));
+    expect(json.tokens).toHaveLength(1);
+  });
+
+  test('again by an issuer that was removed and added: not once more', async () => {
+    const place = await trust(app, issuer, 'again', [allow()]);
+    const token = await issuer.sign('again');
+    await ok(exchange(app, 'again', token));
+    await ok(app.call('DELETE', `/api/orgs/again/oidc/issuers/${place.issuerId}`, { auth: place.auth }));
+    await trust(app, issuer, 'again', [allow()]);
+    await expectRefused(exchange(app, 'again', token));
+  });
+
+  test('as often as its holder likes, if the issuer is registered so', async () => {
+    await trust(app, issuer, 'often', [allow()], { replay: 'within-life' });
+    const token = await issuer.sign('often');
+    for (const replica of [app, other, app]) {
+      const { json } = await ok(exchange(replica, 'often', token));
+      await ok(replica.call('GET', '/api/user', { auth: `token ${json.access_token}` }));
+    }
+  });
+});
+
+describe('a change of policies', () => {
+  test('ends the tokens of what it takes away, and their updates, and no others', async () => {
+    const place = await trust(app, issuer, 'changing', [allow(), allow({ rules: { sub: 'repo:beta/*' } })]);
+    const acme = await signIn(app, place);
+    const beta = await signIn(app, place, { sub: 'repo:beta/web' });
+    const stack = {
+      organization: 'changing',
+      project: 'web',
+      stack: 'dev',
+      path: '/api/stacks/changing/web/dev',
+      auth: acme,
+    };
+    await ok(app.call('POST', '/api/stacks/changing/web', { auth: acme, body: { stackName: 'dev' } }));
+    const update = await startUpdate(app, stack);
+    const renew = () =>
+      app.call('POST', `${stack.path}/update/${update.id}/renew_lease`, {
+        auth: update.lease,
+        body: { duration: 300 },
+      });
+    await setPolicies(app, place, [allow({ rules: { sub: 'repo:beta/*' } }), allow()]);
+    await ok(renew());
+    for (const auth of [acme, beta]) await ok(app.call('GET', '/api/user', { auth }));
+    await setPolicies(app, place, [allow({ rules: { sub: 'repo:beta/*' } })]);
+    expect((await other.call('GET', '/api/user', { auth: acme })).status).toBe(401);
+    expect((await renew()).status).toBe(403);
+    await ok(other.call('GET', '/api/user', { auth: beta }));
+    await setPolicies(app, place, [allow({ rules: { sub: 'repo:beta/*' } }), deny({ rules: { run_id: '123456' } })]);
+    expect((await other.call('GET', '/api/user', { auth: beta })).status).toBe(401);
+  });
+
+  test('to the end of trust ends all tokens', async () => {
+    const place = await trust(app, issuer, 'ending', [allow()]);
+    const auth = await signIn(app, place);
+    await ok(app.call('DELETE', `/api/orgs/ending/oidc/issuers/${place.issuerId}`, { auth: place.auth }));
+    expect((await other.call('GET', '/api/user', { auth })).status).toBe(401);
+    await expectRefused(exchange(other, 'ending', await issuer.sign('ending')));
+  });
+
+  test('that denies wins over what allows, whatever the order', async () => {
+    const place = await trust(app, issuer, 'denying', [
+      allow(),
+      deny({ rules: { repository: 'acme/secret' } }),
+      allow({ rules: { repository: 'acme/*' } }),
+    ]);
+    await signIn(app, place);
+    await expectRefused(exchange(app, 'denying', await issuer.sign('denying', { repository: 'acme/secret' })));
+    const [refusal] = await events(place, 'denies it');
+    expect(JSON.stringify(refusal)).toContain('refused');
+  });
+});
+
+test('the audit log knows the policy behind every call', async () => {
+  const place = await trust(app, issuer, 'audited', [allow()]);
+  const auth = await signIn(app, place);
+  const path = `/api/orgs/audited/oidc/issuers/${place.issuerId}`;
+  const policies = await ok(
+    app.call('GET', path.replace('oidc/issuers', 'auth/policies/oidcissuers'), { auth: place.auth }),
+  );
+  const by = `policy:${policies.json.policies[0].id}`;
+  await ok(app.call('POST', '/api/stacks/audited/web', { auth, body: { stackName: 'dev' } }));
+  for (const type of ['token.exchange', 'stack.create'])
+    expect(await events(place, type)).toEqual([expect.objectContaining({ signIn: 'id-token', grantedBy: by })]);
+});
+
+test('an address with too many refusals waits, but not with a token that its issuer has signed', async () => {
+  await using own = await TestIssuer.start();
+  const settings = { HOLDFAST_INVALID_TOKENS_PER_MINUTE: '5' };
+  await using server = await createTestApp({ settings, overrides: { outgoing: own.outgoing() } });
+  const place = await trust(server, own, 'limited', [allow()]);
+  await signIn(server, place);
+  const statuses = [];
+  for (let at = 0; at < 12; at++) statuses.push((await exchange(server, 'limited', await own.sign('nobody'))).status);
+  expect(statuses.slice(0, 5)).toEqual([400, 400, 400, 400, 400]);
+  expect(statuses).toContain(429);
+  const refused = await exchange(server, 'limited', 'a.b.c');
+  expect([refused.status, refused.json.error, refused.headers['retry-after']]).toEqual([
+    429,
+    'temporarily_unavailable',
+    '1',
+  ]);
+  await signIn(server, place);
+});
