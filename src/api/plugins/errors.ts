@@ -7,7 +7,7 @@ import { otherProduct } from './other-products.ts';
 import { setSecurityHeaders } from './security-headers.ts';
 
 /** Status, message and retry delay of an error response. */
-interface ErrorReply {
+export interface ErrorReply {
   readonly status: number;
   readonly message: string;
   readonly retryAfterSeconds: number | undefined;
@@ -41,6 +41,11 @@ function closeIfBodyUnread({ raw }: FastifyRequest, reply: FastifyReply): void {
 }
 
 export function sendError(thrown: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
+  return send(reply, prepareError(thrown, request, reply));
+}
+
+/** Logs an error and sets the headers of its response. Returns what the response must say. */
+export function prepareError(thrown: unknown, request: FastifyRequest, reply: FastifyReply): ErrorReply {
   // Responses to errors before the first hook (a path that is not a valid URL) have no id yet.
   void reply.header('x-pulumi-request-id', request.id);
   setSecurityHeaders(reply);
@@ -51,7 +56,8 @@ export function sendError(thrown: unknown, request: FastifyRequest, reply: Fasti
   if (error instanceof SlowRequestError) request.log.info({ err: error }, 'request rejected');
   else if (errorReply.status >= 500) request.log.error({ err: error }, 'request failed');
   else request.log.debug({ err: error }, 'request rejected');
-  return send(reply, errorReply);
+  if (errorReply.retryAfterSeconds !== undefined) void reply.header('retry-after', errorReply.retryAfterSeconds);
+  return errorReply;
 }
 
 function toErrorReply(error: unknown): ErrorReply {
@@ -70,8 +76,7 @@ function toErrorReply(error: unknown): ErrorReply {
   };
 }
 
-function send(reply: FastifyReply, { status, message, retryAfterSeconds }: ErrorReply): FastifyReply {
-  if (retryAfterSeconds !== undefined) void reply.header('retry-after', retryAfterSeconds);
+function send(reply: FastifyReply, { status, message }: ErrorReply): FastifyReply {
   const body: ErrorResponse = { code: status, message };
   return reply.code(status).type('application/json; charset=utf-8').serializer(JSON.stringify).send(body);
 }

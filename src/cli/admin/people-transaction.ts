@@ -4,7 +4,9 @@ import { operatorSource } from '../../shared/audit/audit-event.ts';
 import { createAuditRepository } from '../../shared/audit/audit-repository.ts';
 import { createGrantRepository, type GrantRepository } from '../../shared/identity/grant-repository.ts';
 import { createIdentityRepository, type IdentityRepository } from '../../shared/identity/identity-repository.ts';
+import { createPasswordRepository, type PasswordRepository } from '../../shared/identity/password-repository.ts';
 import { createPeopleRepository, type PeopleRepository } from '../../shared/identity/people-repository.ts';
+import { createSessionRepository, type SessionRepository } from '../../shared/identity/session-repository.ts';
 import { createTeamRepository, type TeamRepository } from '../../shared/identity/team-repository.ts';
 import { createTokenRepository, type TokenRepository } from '../../shared/identity/token-repository.ts';
 import type { Database } from '../../shared/platform/db/database.ts';
@@ -21,6 +23,8 @@ export interface Work {
   readonly teams: TeamRepository;
   readonly grants: GrantRepository;
   readonly tokens: TokenRepository;
+  readonly passwords: PasswordRepository;
+  readonly sessions: Pick<SessionRepository, 'removeAll'>;
   /** Prints a line to stdout after the commit. */
   say(line: string): void;
   /** Says that nothing was changed, so that there is nothing to record. */
@@ -91,6 +95,8 @@ async function runInTransaction(
       teams: createTeamRepository(tx),
       grants: createGrantRepository(tx),
       tokens: createTokenRepository(tx),
+      passwords: createPasswordRepository(tx),
+      sessions: createSessionRepository(tx, { idleSeconds: 0, maxSeconds: 0 }),
       say: (line) => void lines.push(line),
       unchanged: () => {
         isChanged = false;

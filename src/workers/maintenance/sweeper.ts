@@ -4,6 +4,7 @@ import { createFailedLookupRepository } from '../../shared/identity/failed-looku
 import { createAdmissionRepository } from '../../shared/jobs/admission-repository.ts';
 import { createJobResultRepository } from '../../shared/jobs/job-result-repository.ts';
 import { createRunRepository } from '../../shared/platform/maintenance/run-repository.ts';
+import { deleteEndedSignIns } from './delete-sign-ins.ts';
 import { createStackDeletion } from './delete-stacks.ts';
 import { encodeInTurns } from './encode-versions.ts';
 import { compactEndedUpdates, deleteKeptJournals, endExpiredUpdates } from './expire-leases.ts';
@@ -44,6 +45,7 @@ export function startSweeper(context: AppContext): void {
     { name: 'sweep-admissions', run: () => admissions.deleteExpired(admissionLifeSeconds) },
     { name: 'sweep-job-results', run: () => jobResults.deleteOlderThan(jobResultLifeSeconds) },
     { name: 'sweep-failed-lookups', run: () => failedLookups.deleteOlderThan(failedLookupLifeSeconds) },
+    { name: 'sweep-sessions', everySeconds: 600, run: () => deleteEndedSignIns(context) },
     { name: 'seal-audit', everySeconds: 30, run: (signal) => sealAudit(context, signal) },
     { name: 'store-audit-heads', everySeconds: 300, run: (signal) => storeAuditHeads(context, signal) },
     ...(config.audit.isExported

@@ -84,6 +84,11 @@ function toConfig(settings: Settings) {
     publicUrl:
       settings.HOLDFAST_PUBLIC_URL ??
       `${front.tls ? 'https' : 'http'}://${shownHost.includes(':') ? `[${shownHost}]` : shownHost}:${listen.port}`,
+    /** How long a person stays signed in by a browser. */
+    sessions: {
+      idleSeconds: settings.HOLDFAST_SESSION_IDLE_MINUTES * 60,
+      maxSeconds: settings.HOLDFAST_SESSION_HOURS * 3600,
+    },
     dataDir,
     database: {
       /** null: run the embedded Postgres under `dataDir`. */

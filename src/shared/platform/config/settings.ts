@@ -74,6 +74,16 @@ export const Settings = Type.Object({
       pattern: '^https?://[^\\s]+$',
     }),
   ),
+  HOLDFAST_SESSION_IDLE_MINUTES: positive(
+    'A person who is signed in by a browser is signed out after this time without a request, in minutes.',
+    720,
+    525_600,
+  ),
+  HOLDFAST_SESSION_HOURS: positive(
+    'A person who is signed in by a browser must sign in again after this time, in hours.',
+    168,
+    8760,
+  ),
   HOLDFAST_DATA_DIR: Type.String({
     description: 'Directory of the embedded database, of the file blob store and of the generated master key.',
     default: './data',
