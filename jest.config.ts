@@ -59,7 +59,7 @@ const config: Config = {
       setupFiles: ['<rootDir>/e2e/cluster/environment.ts'],
       ...testsIn('e2e'),
       // These stop the server they test or choose its settings; test/faults does that with a cluster.
-      testPathIgnorePatterns: ['/(killed-server|checkpoint-modes|revoked-token)(\\.extra)?\\.test\\.ts$'],
+      testPathIgnorePatterns: ['/(killed-server|checkpoint-modes|revoked-token|browser-login)(\\.extra)?\\.test\\.ts$'],
     },
   ],
 };
