@@ -14,6 +14,7 @@ import type { PolicyPackService } from './policies/policy-pack-service.ts';
 import type { SecretService } from './secrets/secret-service.ts';
 import type { CliLoginService } from './sign-in/cli-login-service.ts';
 import type { PasswordService } from './sign-in/password-service.ts';
+import type { ProviderService } from './sign-in/provider-service.ts';
 import type { SessionService } from './sign-in/session-service.ts';
 import type { StackRenaming } from './stacks/stack-renaming.ts';
 import type { StackService } from './stacks/stack-service.ts';
@@ -40,6 +41,7 @@ export interface ApiServices extends BodyParts {
   readonly users: UserService;
   readonly sessions: SessionService;
   readonly passwords: PasswordService;
+  readonly provider: ProviderService;
   readonly cliLogin: CliLoginService;
   readonly stacks: StackService;
   readonly renaming: StackRenaming;

@@ -31,6 +31,7 @@ import { registerMemberRoutes } from './routes/members.routes.ts';
 import { registerPolicyRoutes } from './routes/policies.routes.ts';
 import { registerPolicyArchiveRoutes } from './routes/policy-archives.routes.ts';
 import { registerPolicyGroupRoutes } from './routes/policy-groups.routes.ts';
+import { registerProviderRoutes } from './routes/provider.routes.ts';
 import { registerQueueRoutes } from './routes/queues.routes.ts';
 import { registerSecretRoutes } from './routes/secrets.routes.ts';
 import { registerServiceRoutes } from './routes/service.routes.ts';
@@ -85,6 +86,7 @@ async function registerPages(scope: FastifyInstance, services: ApiServices): Pro
   registerAudit(scope, services);
   const routes = toRouteScope(scope);
   registerSignInRoutes(routes, services);
+  registerProviderRoutes(routes, services);
   registerAccountRoutes(routes, services);
   registerCliLoginRoutes(routes, services);
 }

@@ -9,6 +9,7 @@ import { PolicyPackService } from './policies/policy-pack-service.ts';
 import { SecretService } from './secrets/secret-service.ts';
 import { CliLoginService } from './sign-in/cli-login-service.ts';
 import { PasswordService } from './sign-in/password-service.ts';
+import { ProviderService } from './sign-in/provider-service.ts';
 import { SessionService } from './sign-in/session-service.ts';
 import { SignInLimits } from './sign-in/sign-in-limits.ts';
 import { StackRenaming } from './stacks/stack-renaming.ts';
@@ -38,6 +39,7 @@ export function createServices(context: ApiContext): ApiServices {
     users: new UserService(context),
     sessions,
     passwords: new PasswordService(context.db, sessions, new SignInLimits(context.db)),
+    provider: new ProviderService(context, sessions),
     cliLogin: new CliLoginService(context.db, sessions),
     stacks: new StackService(context, reclaim),
     renaming: new StackRenaming(context, reclaim),

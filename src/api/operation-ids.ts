@@ -9,6 +9,8 @@ const operationIds: Readonly<Record<string, string>> = {
   'GET /admin/queues': 'ShowQueues',
   'GET /sign-in': 'ShowSignIn',
   'POST /sign-in': 'SignIn',
+  'GET /sign-in/provider': 'SignInWithProvider',
+  'GET /sign-in/provider/callback': 'ReturnFromProvider',
   'POST /sign-out': 'SignOut',
   'GET /account': 'ShowAccount',
   'POST /account/end-session': 'EndSession',

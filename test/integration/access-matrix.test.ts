@@ -50,6 +50,8 @@ const needed: Record<string, Grantable> = {
 const pages: Record<string, 'session' | 'public'> = {
   'GET /sign-in': 'public',
   'POST /sign-in': 'public',
+  'GET /sign-in/provider': 'public',
+  'GET /sign-in/provider/callback': 'public',
   'POST /sign-out': 'session',
   'GET /account': 'session',
   'POST /account/end-session': 'session',

@@ -6,14 +6,18 @@ export function renderSignInPage({
   login = '',
   next,
   problem = null,
+  provider,
 }: {
   readonly next: string;
   readonly login?: string;
   readonly problem?: string | null;
+  /** Name of the provider of identities; null: there is none. */
+  readonly provider: string | null;
 }): string {
   return renderPage(
     'Sign in',
     html`${renderProblem(problem)}
+${provider === null ? null : html`<a class="button" href="/sign-in/provider?next=${encodeURIComponent(next)}">Sign in with ${provider}</a>`}
 <form method="post" action="/sign-in">
 <input type="hidden" name="next" value="${next}">
 <label>Login <input name="login" value="${login}" autocomplete="username" autocapitalize="none" spellcheck="false" required maxlength="100"></label>

@@ -18,7 +18,7 @@ const Next = Type.Optional(Type.String());
 const assetSeconds = 300;
 
 /** The sign-in page, signing in with a password, and signing out. */
-export function registerSignInRoutes(app: RouteScope, { config, passwords, sessions }: ApiServices): void {
+export function registerSignInRoutes(app: RouteScope, { config, passwords, provider, sessions }: ApiServices): void {
   app.get(
     '/sign-in',
     {
@@ -28,7 +28,7 @@ export function registerSignInRoutes(app: RouteScope, { config, passwords, sessi
     async (request, reply) => {
       const next = safeNext(request.query.next);
       if (await sessions.find(readSessionCookie(request, config))) return reply.redirect(next, 303);
-      return sendPage(reply, renderSignInPage({ next }));
+      return sendPage(reply, renderSignInPage({ next, provider: provider.name }));
     },
   );
 
@@ -65,7 +65,9 @@ export function registerSignInRoutes(app: RouteScope, { config, passwords, sessi
       }
       if (!wantsPage(request)) throw signedIn;
       if (signedIn.retryAfterSeconds !== undefined) void reply.header('retry-after', signedIn.retryAfterSeconds);
-      return sendPage(reply, renderSignInPage({ login, next, problem: signedIn.message }), { status: signedIn.status });
+      return sendPage(reply, renderSignInPage({ login, next, problem: signedIn.message, provider: provider.name }), {
+        status: signedIn.status,
+      });
     },
   );
 

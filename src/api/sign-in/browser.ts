@@ -30,6 +30,30 @@ export function clearSessionCookie(reply: FastifyReply, config: Pick<Config, 'pu
   void reply.clearCookie(cookieName(config), cookieOptions(config));
 }
 
+/** Name of the cookie of a sign-in that has begun. */
+function flowName(config: Pick<Config, 'publicUrl'>): string {
+  return `${cookieName(config)}-flow`;
+}
+
+/** Value of the cookie of a sign-in that has begun; null: none. */
+export function readFlowCookie(request: FastifyRequest, config: Pick<Config, 'publicUrl'>): string | null {
+  return request.cookies[flowName(config)] ?? null;
+}
+
+/** Sets the cookie of a sign-in that has begun. */
+export function setFlowCookie(
+  reply: FastifyReply,
+  config: Pick<Config, 'publicUrl'>,
+  { seconds, value }: { readonly value: string; readonly seconds: number },
+): void {
+  void reply.setCookie(flowName(config), value, { ...cookieOptions(config), maxAge: seconds });
+}
+
+/** Removes the cookie of a sign-in that has begun. */
+export function clearFlowCookie(reply: FastifyReply, config: Pick<Config, 'publicUrl'>): void {
+  void reply.clearCookie(flowName(config), cookieOptions(config));
+}
+
 function cookieOptions(config: Pick<Config, 'publicUrl'>) {
   return { path: '/', httpOnly: true, secure: isSecure(config), sameSite: 'lax' } as const;
 }

@@ -6,6 +6,7 @@ import { createGrantRepository, type GrantRepository } from '../../shared/identi
 import { createIdentityRepository, type IdentityRepository } from '../../shared/identity/identity-repository.ts';
 import { createPasswordRepository, type PasswordRepository } from '../../shared/identity/password-repository.ts';
 import { createPeopleRepository, type PeopleRepository } from '../../shared/identity/people-repository.ts';
+import { createProviderRepository, type ProviderRepository } from '../../shared/identity/provider-repository.ts';
 import { createSessionRepository, type SessionRepository } from '../../shared/identity/session-repository.ts';
 import { createTeamRepository, type TeamRepository } from '../../shared/identity/team-repository.ts';
 import { createTokenRepository, type TokenRepository } from '../../shared/identity/token-repository.ts';
@@ -24,6 +25,7 @@ export interface Work {
   readonly grants: GrantRepository;
   readonly tokens: TokenRepository;
   readonly passwords: PasswordRepository;
+  readonly providers: ProviderRepository;
   readonly sessions: Pick<SessionRepository, 'removeAll'>;
   /** Prints a line to stdout after the commit. */
   say(line: string): void;
@@ -96,6 +98,7 @@ async function runInTransaction(
       grants: createGrantRepository(tx),
       tokens: createTokenRepository(tx),
       passwords: createPasswordRepository(tx),
+      providers: createProviderRepository(tx),
       sessions: createSessionRepository(tx, { idleSeconds: 0, maxSeconds: 0 }),
       say: (line) => void lines.push(line),
       unchanged: () => {

@@ -16,6 +16,7 @@ export const auditActions = {
   'session.end': 'Signed out, or ended sessions',
   'password.set': 'Set a password',
   'password.remove': 'Removed a password',
+  'user.link': 'Linked a user to an identity of the provider',
   'token.create': 'Created a token',
   'token.revoke': 'Revoked tokens',
   'token.rotate': 'Replaced the secret of a token',

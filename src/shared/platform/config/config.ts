@@ -5,6 +5,7 @@ import { Value } from 'typebox/value';
 import { OperatorError } from '../errors/errors.ts';
 import { trustAuthorities } from '../tls/trust.ts';
 import { frontConfig, frontProblems, trustedProxiesOf } from './front.ts';
+import { oidcConfig, oidcProblems } from './oidc.ts';
 import { Settings } from './settings.ts';
 import { findWeakSecrets } from './weak-settings.ts';
 
@@ -54,6 +55,7 @@ export function parseConfig(environment: Readonly<Record<string, string | undefi
     if (issue) problems.push(`${name}: ${issue.message}. ${schema.description ?? ''}`.trim());
   }
   problems.push(...frontProblems(converted));
+  problems.push(...oidcProblems(converted));
   problems.push(...findWeakSecrets(given));
   if (problems.length > 0) {
     throw new ConfigError(`Invalid settings:\n${problems.map((problem) => `  ${problem}`).join('\n')}`);
@@ -89,6 +91,7 @@ function toConfig(settings: Settings) {
       idleSeconds: settings.HOLDFAST_SESSION_IDLE_MINUTES * 60,
       maxSeconds: settings.HOLDFAST_SESSION_HOURS * 3600,
     },
+    oidc: oidcConfig(settings),
     dataDir,
     database: {
       /** null: run the embedded Postgres under `dataDir`. */
