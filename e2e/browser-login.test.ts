@@ -10,6 +10,7 @@ import { startChromium } from '../testkit/chromium.ts';
 import { holdfastProgram } from '../testkit/holdfast-program.ts';
 import { type OwnHoldfastServer, startOwnHoldfast } from '../testkit/holdfast-server.ts';
 import { pollUntil } from '../testkit/poll.ts';
+import { findFreePort } from '../testkit/server-process.ts';
 import { fileServer, scenarioTimeoutMs, suite } from '../testkit/suite.ts';
 import { ensureToolchain } from '../testkit/toolchain/toolchain.ts';
 
@@ -121,6 +122,45 @@ await suite('login with a browser', { ownServer: true, tools: ['pulumi-3.255', '
       expect(await cli.end()).toBe(0);
       expect(await cli.whoami(pulumi)).toBe('ada');
       expect(refusedByPolicy).toEqual([]);
+    },
+    scenarioTimeoutMs,
+  );
+
+  test(
+    'a person adds a passkey and signs in with it',
+    async () => {
+      const port = await findFreePort();
+      const url = `http://localhost:${port}`;
+      // Browsers have no passkeys for addresses.
+      await using holdfast = await startOwnHoldfast({ HOLDFAST_PUBLIC_URL: url }, { port });
+      await setPassword(holdfast, 'ada');
+      await using chromium = await startChromium();
+      const page = await chromium.context.newPage();
+      const devtools = await chromium.context.newCDPSession(page);
+      await devtools.send('WebAuthn.enable');
+      await devtools.send('WebAuthn.addVirtualAuthenticator', {
+        options: {
+          ...{ protocol: 'ctap2', transport: 'internal' },
+          ...{ hasResidentKey: true, hasUserVerification: true, isUserVerified: true },
+          automaticPresenceSimulation: true,
+        },
+      });
+      await page.goto(`${url}/sign-in`);
+      await page.getByLabel('Login').fill('ada');
+      await page.getByLabel('Password').fill(password);
+      await page.getByRole('button', { name: 'Sign in', exact: true }).click();
+      await page.getByLabel('Name of a new passkey').fill('my <laptop>');
+      await page.getByRole('button', { name: 'Add a passkey' }).click();
+      await page.getByText('my <laptop>').waitFor();
+      await page.getByRole('button', { name: 'Sign out', exact: true }).click();
+      await page.getByRole('button', { name: 'Sign in with a passkey' }).click();
+      await page.getByText('You are signed in as ada').waitFor();
+      await page.getByText('by passkey').waitFor();
+      await page.getByRole('button', { name: 'Remove' }).click();
+      await page.getByText('my <laptop>').waitFor({ state: 'detached' });
+      await page.getByRole('button', { name: 'Sign out', exact: true }).click();
+      await page.getByRole('button', { name: 'Sign in with a passkey' }).click();
+      await page.getByText('The passkey was not accepted').waitFor();
     },
     scenarioTimeoutMs,
   );

@@ -36,3 +36,18 @@ create table mapped_team_members (
   primary key (team_id, user_id),
   foreign key (team_id, user_id) references team_members (team_id, user_id) on delete cascade
 );
+
+-- Passkeys (WebAuthn) with which users may sign in.
+create table passkeys (
+  -- As browsers write it, in base64url.
+  credential_id text primary key,
+  user_id uuid not null references users (id) on delete cascade,
+  public_key bytea not null,
+  -- How often the authenticator has signed, if it counts; a copy of it would repeat a number.
+  counter bigint not null,
+  transports text not null default '',
+  name text not null,
+  created_at timestamptz not null default now(),
+  last_used_at timestamptz
+);
+create index passkeys_user_id on passkeys (user_id);

@@ -13,6 +13,7 @@ import type { PolicyGroupService } from './policies/policy-group-service.ts';
 import type { PolicyPackService } from './policies/policy-pack-service.ts';
 import type { SecretService } from './secrets/secret-service.ts';
 import type { CliLoginService } from './sign-in/cli-login-service.ts';
+import type { PasskeyService } from './sign-in/passkey-service.ts';
 import type { PasswordService } from './sign-in/password-service.ts';
 import type { ProviderService } from './sign-in/provider-service.ts';
 import type { SessionService } from './sign-in/session-service.ts';
@@ -42,6 +43,7 @@ export interface ApiServices extends BodyParts {
   readonly sessions: SessionService;
   readonly passwords: PasswordService;
   readonly provider: ProviderService;
+  readonly passkeys: PasskeyService;
   readonly cliLogin: CliLoginService;
   readonly stacks: StackService;
   readonly renaming: StackRenaming;

@@ -28,6 +28,7 @@ import { registerHealthRoutes } from './routes/health.routes.ts';
 import { registerHistoryRoutes } from './routes/history.routes.ts';
 import { registerJournalRoutes } from './routes/journal.routes.ts';
 import { registerMemberRoutes } from './routes/members.routes.ts';
+import { registerPasskeyRoutes } from './routes/passkeys.routes.ts';
 import { registerPolicyRoutes } from './routes/policies.routes.ts';
 import { registerPolicyArchiveRoutes } from './routes/policy-archives.routes.ts';
 import { registerPolicyGroupRoutes } from './routes/policy-groups.routes.ts';
@@ -86,6 +87,7 @@ async function registerPages(scope: FastifyInstance, services: ApiServices): Pro
   registerAudit(scope, services);
   const routes = toRouteScope(scope);
   registerSignInRoutes(routes, services);
+  registerPasskeyRoutes(routes, services);
   registerProviderRoutes(routes, services);
   registerAccountRoutes(routes, services);
   registerCliLoginRoutes(routes, services);

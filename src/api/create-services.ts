@@ -8,6 +8,7 @@ import { PolicyGroupService } from './policies/policy-group-service.ts';
 import { PolicyPackService } from './policies/policy-pack-service.ts';
 import { SecretService } from './secrets/secret-service.ts';
 import { CliLoginService } from './sign-in/cli-login-service.ts';
+import { PasskeyService } from './sign-in/passkey-service.ts';
 import { PasswordService } from './sign-in/password-service.ts';
 import { ProviderService } from './sign-in/provider-service.ts';
 import { SessionService } from './sign-in/session-service.ts';
@@ -40,6 +41,7 @@ export function createServices(context: ApiContext): ApiServices {
     sessions,
     passwords: new PasswordService(context.db, sessions, new SignInLimits(context.db)),
     provider: new ProviderService(context, sessions),
+    passkeys: new PasskeyService(context, sessions),
     cliLogin: new CliLoginService(context.db, sessions),
     stacks: new StackService(context, reclaim),
     renaming: new StackRenaming(context, reclaim),

@@ -55,6 +55,8 @@ export interface Session {
   readonly login: string;
   readonly displayName: string;
   readonly siteAdmin: boolean;
+  /** When the person signed in. */
+  readonly createdAt: Date;
 }
 
 /** The lease that admitted an execution-phase call. */

@@ -34,6 +34,14 @@ export class PageBrowser {
     });
   }
 
+  /** Calls what the script of the pages calls. */
+  postJson(url: string, body?: object): Promise<TestResponse> {
+    return this.#call('POST', url, {
+      headers: { origin: 'http://localhost:9090', 'sec-fetch-site': 'same-origin', accept: 'application/json' },
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    });
+  }
+
   signIn(login: string, password = goodPassword): Promise<TestResponse> {
     return this.post('/sign-in', { login, password });
   }

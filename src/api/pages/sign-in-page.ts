@@ -6,12 +6,14 @@ export function renderSignInPage({
   login = '',
   next,
   problem = null,
+  hasPasskeys,
   provider,
 }: {
   readonly next: string;
   readonly login?: string;
   readonly problem?: string | null;
   /** Name of the provider of identities; null: there is none. */
+  readonly hasPasskeys: boolean;
   readonly provider: string | null;
 }): string {
   return renderPage(
@@ -23,6 +25,7 @@ ${provider === null ? null : html`<a class="button" href="/sign-in/provider?next
 <label>Login <input name="login" value="${login}" autocomplete="username" autocapitalize="none" spellcheck="false" required maxlength="100"></label>
 <label>Password <input name="password" type="password" autocomplete="current-password" required maxlength="512"></label>
 <button class="main">Sign in</button>
-</form>`,
+</form>
+${hasPasskeys ? html`<div hidden><button id="passkey-sign-in" type="button" data-next="${next}">Sign in with a passkey</button></div><p id="passkey-problem" class="problem" role="alert" hidden></p>` : null}`,
   );
 }

@@ -9,7 +9,7 @@ const form = { access: { kind: 'session' }, body: 'form', anyAccept: true } as c
 const described = { tags: pageTags, security: sessionCookie, consumes: ['application/x-www-form-urlencoded'] };
 
 /** The page of the person who is signed in: sessions and password. */
-export function registerAccountRoutes(app: RouteScope, { config, passwords, sessions }: ApiServices): void {
+export function registerAccountRoutes(app: RouteScope, { config, passkeys, passwords, sessions }: ApiServices): void {
   app.get(
     '/account',
     {
@@ -18,7 +18,15 @@ export function registerAccountRoutes(app: RouteScope, { config, passwords, sess
     },
     async ({ session }, reply) => {
       const [list, hasPassword] = [await sessions.list(session), await passwords.hasPassword(session)];
-      return sendPage(reply, renderAccountPage({ session, sessions: list, hasPassword }));
+      return sendPage(
+        reply,
+        renderAccountPage({
+          session,
+          sessions: list,
+          hasPassword,
+          passkeys: passkeys.isAvailable ? await passkeys.list(session) : null,
+        }),
+      );
     },
   );
 

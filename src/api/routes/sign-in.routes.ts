@@ -18,7 +18,11 @@ const Next = Type.Optional(Type.String());
 const assetSeconds = 300;
 
 /** The sign-in page, signing in with a password, and signing out. */
-export function registerSignInRoutes(app: RouteScope, { config, passwords, provider, sessions }: ApiServices): void {
+export function registerSignInRoutes(
+  app: RouteScope,
+  { config, passkeys, passwords, provider, sessions }: ApiServices,
+): void {
+  const ways = { provider: provider.name, hasPasskeys: passkeys.isAvailable };
   app.get(
     '/sign-in',
     {
@@ -28,7 +32,7 @@ export function registerSignInRoutes(app: RouteScope, { config, passwords, provi
     async (request, reply) => {
       const next = safeNext(request.query.next);
       if (await sessions.find(readSessionCookie(request, config))) return reply.redirect(next, 303);
-      return sendPage(reply, renderSignInPage({ next, provider: provider.name }));
+      return sendPage(reply, renderSignInPage({ next, ...ways }));
     },
   );
 
@@ -65,7 +69,7 @@ export function registerSignInRoutes(app: RouteScope, { config, passwords, provi
       }
       if (!wantsPage(request)) throw signedIn;
       if (signedIn.retryAfterSeconds !== undefined) void reply.header('retry-after', signedIn.retryAfterSeconds);
-      return sendPage(reply, renderSignInPage({ login, next, problem: signedIn.message, provider: provider.name }), {
+      return sendPage(reply, renderSignInPage({ login, next, problem: signedIn.message, ...ways }), {
         status: signedIn.status,
       });
     },

@@ -17,6 +17,8 @@ export const auditActions = {
   'password.set': 'Set a password',
   'password.remove': 'Removed a password',
   'user.link': 'Linked a user to an identity of the provider',
+  'passkey.add': 'Added a passkey',
+  'passkey.remove': 'Removed a passkey',
   'token.create': 'Created a token',
   'token.revoke': 'Revoked tokens',
   'token.rotate': 'Replaced the secret of a token',
