@@ -74,11 +74,11 @@ export async function startHoldfast(): Promise<HoldfastServer> {
 
 /**
  * Starts a server as in the README, with an empty data directory, and waits until it is healthy. `nodeFlags` replaces the
- * options that `npm start` passes to Node.
+ * options that `npm start` passes to Node; `port` is that of the service, by default a free one.
  */
 export async function startOwnHoldfast(
   settings: Record<string, string> = {},
-  { nodeFlags = usualNodeFlags }: { nodeFlags?: readonly string[] } = {},
+  { nodeFlags = usualNodeFlags, port: wanted }: { nodeFlags?: readonly string[]; port?: number } = {},
 ): Promise<OwnHoldfastServer> {
   const home = await mkdtemp(join(tmpdir(), 'holdfast-server-'));
   const token = `e2e-${randomBytes(20).toString('hex')}`;
@@ -87,7 +87,7 @@ export async function startOwnHoldfast(
   const members = [{ login: 'ada', role: 'admin', token }];
   await mkdir(dataDir);
   await writeFile(bootstrap, JSON.stringify({ organizations: [{ name: organization, members }] }));
-  const [port, managementPort] = [await findFreePort(), await findFreePort()];
+  const [port, managementPort] = [wanted ?? (await findFreePort()), await findFreePort()];
   const url = `http://127.0.0.1:${port}`;
   const env = {
     PATH: process.env['PATH'] ?? '/usr/bin:/bin',

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import compress from '@fastify/compress';
 import swagger from '@fastify/swagger';
 import { TypeBoxValidatorCompiler } from '@fastify/type-provider-typebox';
-import Fastify, { type FastifyInstance, LogController } from 'fastify';
+import Fastify, { type FastifyInstance, type FastifyPluginAsync, LogController } from 'fastify';
 import './request.ts';
 import type { ApiContext } from './api-context.ts';
 import type { ApiServices } from './api-services.ts';
@@ -16,10 +16,13 @@ import { registerDialect } from './plugins/dialect.ts';
 import { registerErrors, sendError } from './plugins/errors.ts';
 import { registerAddressRate, registerCallerRate } from './plugins/request-rate.ts';
 import { registerSecurityHeaders } from './plugins/security-headers.ts';
+import { registerSession } from './plugins/session.ts';
 import { toRouteScope } from './route-scope.ts';
+import { registerAccountRoutes } from './routes/account.routes.ts';
 import { registerAuditRoutes } from './routes/audit.routes.ts';
 import { registerBeginUpdateRoute } from './routes/begin-update.routes.ts';
 import { registerCheckpointRoutes } from './routes/checkpoints.routes.ts';
+import { registerCliLoginRoutes } from './routes/cli-login.routes.ts';
 import { registerEventRoutes } from './routes/events.routes.ts';
 import { registerExchangeRoutes } from './routes/exchange.routes.ts';
 import { registerHealthRoutes } from './routes/health.routes.ts';
@@ -27,13 +30,16 @@ import { registerHistoryRoutes } from './routes/history.routes.ts';
 import { registerIssuerRoutes } from './routes/issuers.routes.ts';
 import { registerJournalRoutes } from './routes/journal.routes.ts';
 import { registerMemberRoutes } from './routes/members.routes.ts';
+import { registerPasskeyRoutes } from './routes/passkeys.routes.ts';
 import { registerPolicyRoutes } from './routes/policies.routes.ts';
 import { registerPolicyArchiveRoutes } from './routes/policy-archives.routes.ts';
 import { registerPolicyGroupRoutes } from './routes/policy-groups.routes.ts';
+import { registerProviderRoutes } from './routes/provider.routes.ts';
 import { registerQueueRoutes } from './routes/queues.routes.ts';
 import { registerScimRoutes } from './routes/scim.routes.ts';
 import { registerSecretRoutes } from './routes/secrets.routes.ts';
 import { registerServiceRoutes } from './routes/service.routes.ts';
+import { registerSignInRoutes } from './routes/sign-in.routes.ts';
 import { registerStackRoutes } from './routes/stacks.routes.ts';
 import { registerStateRoutes } from './routes/state.routes.ts';
 import { registerTokenRoutes } from './routes/tokens.routes.ts';
@@ -72,11 +78,25 @@ export async function buildApi(context: ApiContext): Promise<App> {
   registerHealthRoutes(app, services);
   registerPolicyArchiveRoutes(toRouteScope(app), services);
   if (services.board) registerQueueRoutes(app, services, services.board);
+  const pages: FastifyPluginAsync = async (scope) => registerPages(scope, services);
+  await app.register(pages);
   await app.register((scope, _options, done) => {
     registerProtocol(scope, services);
     done();
   });
   return app;
+}
+
+/** The pages for people. */
+async function registerPages(scope: FastifyInstance, services: ApiServices): Promise<void> {
+  await registerSession(scope, services);
+  registerAudit(scope, services);
+  const routes = toRouteScope(scope);
+  registerSignInRoutes(routes, services);
+  registerPasskeyRoutes(routes, services);
+  registerProviderRoutes(routes, services);
+  registerAccountRoutes(routes, services);
+  registerCliLoginRoutes(routes, services);
 }
 
 /** Everything under /api and /scim. */

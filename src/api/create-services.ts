@@ -13,6 +13,12 @@ import { PolicyPackService } from './policies/policy-pack-service.ts';
 import { ScimGroupService } from './scim/scim-group-service.ts';
 import { ScimUserService } from './scim/scim-user-service.ts';
 import { SecretService } from './secrets/secret-service.ts';
+import { CliLoginService } from './sign-in/cli-login-service.ts';
+import { PasskeyService } from './sign-in/passkey-service.ts';
+import { PasswordService } from './sign-in/password-service.ts';
+import { ProviderService } from './sign-in/provider-service.ts';
+import { SessionService } from './sign-in/session-service.ts';
+import { SignInLimits } from './sign-in/sign-in-limits.ts';
 import { StackRenaming } from './stacks/stack-renaming.ts';
 import { StackService } from './stacks/stack-service.ts';
 import { StateService } from './stacks/state-service.ts';
@@ -26,6 +32,7 @@ import { createSubmitWrite } from './writes/submit-write.ts';
 /** Creates the services of an API. Called once per app. */
 export function createServices(context: ApiContext): ApiServices {
   const { board = null, config, credentials, health, jobServices, metrics, quotas, bodyBuffer, rates } = context;
+  const sessions = new SessionService(context);
   const updates = new UpdateService(context);
   const reclaim: UpdateService['reclaim'] = (stackId, options) => updates.reclaim(stackId, options);
   const lockQueue = new LockQueue(context, (stackId) => updates.reclaim(stackId, { admitsFault: true }));
@@ -41,6 +48,11 @@ export function createServices(context: ApiContext): ApiServices {
     credentials,
     leases: new LeaseAccess(context),
     users: new UserService(context),
+    sessions,
+    passwords: new PasswordService(context.db, sessions, new SignInLimits(context.db)),
+    provider: new ProviderService(context, sessions),
+    passkeys: new PasskeyService(context, sessions),
+    cliLogin: new CliLoginService(context.db, sessions),
     stacks: new StackService(context, reclaim),
     renaming: new StackRenaming(context, reclaim),
     states: new StateService(context, reclaim),

@@ -17,7 +17,7 @@ const errorResponses: Readonly<Record<string, string>> = {
   413: 'The body is too large, as sent or decompressed',
   414: 'A part of the path exceeds the maximum length of a name',
   415: 'The Accept header names no version of the protocol, or the body has an encoding other than gzip',
-  429: 'The token, its user, the client’s address or the organization makes too many requests. Retry after Retry-After',
+  429: 'Too many requests of the token, its user, the client’s address or the organization, or too many attempts. Retry after Retry-After',
   '5XX': 'Server error. With status 503, retrying is safe and may succeed after Retry-After',
 };
 
@@ -45,6 +45,12 @@ export const openApiOptions: FastifyDynamicSwaggerOptions = {
       securitySchemes: {
         apiToken: { type: 'apiKey', in: 'header', name: 'Authorization', description: '`token <API token>`' },
         leaseToken: { type: 'apiKey', in: 'header', name: 'Authorization', description: '`update-token <lease>`' },
+        sessionCookie: {
+          type: 'apiKey',
+          in: 'cookie',
+          name: '__Host-holdfast',
+          description: 'Session of a browser; without the prefix `__Host-` where the service is reached by plain HTTP',
+        },
         adminToken: { type: 'http', scheme: 'basic', description: 'API token of a site admin as the password' },
       },
     },
@@ -150,7 +156,7 @@ function errorStatusesOf(schema: RouteSchema, url: string, config: FastifyContex
     statuses.add('400').add('5XX');
     if (!anyAccept) statuses.add('415');
     if (access.kind !== 'public') statuses.add('401');
-    if (access.kind !== 'public' && access.kind !== 'user') statuses.add('403');
+    if (access.kind !== 'public' && access.kind !== 'user' && access.kind !== 'session') statuses.add('403');
     if (url.includes(':')) statuses.add('404').add('414');
     if (body === 'payload' || schema.body) statuses.add('413');
   }

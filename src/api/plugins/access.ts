@@ -23,6 +23,7 @@ export function registerAccess(app: FastifyInstance, services: ApiServices): voi
   app.addHook('onRequest', async (request) => {
     const access: Access | undefined = request.routeOptions.config.access;
     if (!access || access.kind === 'public') return;
+    if (access.kind === 'session') throw new UnauthenticatedError('This call needs a person who is signed in');
     if (access.kind === 'lease') request.lease = await leases.admit(request, access);
     else request.caller = await admitCaller(services, request, access);
   });

@@ -75,7 +75,7 @@ function actionOf(request: FastifyRequest): AuditAction | null {
 }
 
 function sourceOf(request: FastifyRequest, { config }: ApiServices): AuditSource {
-  const { caller, headers, id, lease } = request;
+  const { caller, headers, id, lease, session } = request;
   const who = caller
     ? {
         signIn: signInOf(caller),
@@ -86,7 +86,14 @@ function sourceOf(request: FastifyRequest, { config }: ApiServices): AuditSource
         grantedBy: grantedBy(request, caller),
         role: caller.role ?? (caller.siteAdmin ? 'site admin' : null),
       }
-    : { signIn: lease ? ('lease' as const) : ('none' as const) };
+    : session
+      ? {
+          signIn: 'session' as const,
+          userId: session.userId,
+          login: session.login,
+          role: session.siteAdmin ? 'site admin' : null,
+        }
+      : { signIn: lease ? ('lease' as const) : ('none' as const) };
   const address = clientAddress(request.raw, config.trustedProxies);
   return requestSource(who, { address, userAgent: headers['user-agent'], id });
 }

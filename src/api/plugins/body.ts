@@ -17,6 +17,9 @@ import { sendContinue } from '../server/unread-bodies.ts';
 const defaultMaxBytes = 4 * 1024 * 1024;
 const maxFieldsPerBody = 4;
 
+const formType = /^application\/x-www-form-urlencoded *(;|$)/i;
+const maxFormBytes = 64 * 1024;
+
 /** Maximum time that a control call waits for memory for its inflated body, in ms. */
 const inflateWaitMs = 30_000;
 
@@ -39,8 +42,12 @@ export function registerBody(app: FastifyInstance, parts: BodyParts): void {
     const { config: route, schema } = request.routeOptions;
     // A body that the route does not declare is not read.
     if (route.body === 'payload' || schema?.body === undefined) return undefined;
-    const { body, release } = await receiveBody(parts, request, maxBytes);
+    const isForm = route.body === 'form';
+    if (isForm && !formType.test(request.headers['content-type'] ?? ''))
+      throw new UnsupportedMediaTypeError('This call takes a form: application/x-www-form-urlencoded');
+    const { body, release } = await receiveBody(parts, request, isForm ? maxFormBytes : maxBytes);
     try {
+      if (isForm) return Object.fromEntries(new URLSearchParams(body.toString('utf8')));
       return body.length === 0 ? undefined : await parseInTurns(body);
     } finally {
       release();

@@ -8,7 +8,7 @@ import { otherProduct } from './other-products.ts';
 import { setSecurityHeaders } from './security-headers.ts';
 
 /** Status, message and retry delay of an error response. */
-interface ErrorReply {
+export interface ErrorReply {
   readonly status: number;
   readonly message: string;
   readonly retryAfterSeconds: number | undefined;
@@ -55,6 +55,14 @@ export function sendError(
   reply: FastifyReply,
   format: ErrorFormat = errorFormat,
 ): FastifyReply {
+  const errorReply = prepareError(thrown, request, reply);
+  return request.routeOptions?.config?.errors === 'oauth'
+    ? sendOAuth(reply, errorReply, thrown)
+    : send(reply, errorReply, format);
+}
+
+/** Logs an error and sets the headers of its response. Returns what the response must say. */
+export function prepareError(thrown: unknown, request: FastifyRequest, reply: FastifyReply): ErrorReply {
   // Responses to errors before the first hook (a path that is not a valid URL) have no id yet.
   void reply.header('x-pulumi-request-id', request.id);
   setSecurityHeaders(reply);
@@ -65,18 +73,12 @@ export function sendError(
   if (error instanceof SlowRequestError) request.log.info({ err: error }, 'request rejected');
   else if (errorReply.status >= 500) request.log.error({ err: error }, 'request failed');
   else request.log.debug({ err: error }, 'request rejected');
-  return request.routeOptions?.config?.errors === 'oauth'
-    ? sendOAuth(reply, errorReply, error)
-    : send(reply, errorReply, format);
+  if (errorReply.retryAfterSeconds !== undefined) void reply.header('retry-after', errorReply.retryAfterSeconds);
+  return errorReply;
 }
 
 /** RFC 6749, 5.2. The CLI shows the body as it is. */
-function sendOAuth(
-  reply: FastifyReply,
-  { message, retryAfterSeconds, status }: ErrorReply,
-  error: unknown,
-): FastifyReply {
-  if (retryAfterSeconds !== undefined) void reply.header('retry-after', retryAfterSeconds);
+function sendOAuth(reply: FastifyReply, { message, status }: ErrorReply, error: unknown): FastifyReply {
   const own = error instanceof AppError && error.code.includes('_') ? error.code : null;
   const general = status === 429 || status === 503 ? 'temporarily_unavailable' : 'server_error';
   const body: OAuthErrorResponse = {
@@ -103,8 +105,6 @@ function toErrorReply(error: unknown): ErrorReply {
 }
 
 function send(reply: FastifyReply, error: ErrorReply, format: ErrorFormat = errorFormat): FastifyReply {
-  const { retryAfterSeconds, status } = error;
-  if (retryAfterSeconds !== undefined) void reply.header('retry-after', retryAfterSeconds);
   const { body, type } = format(error);
-  return reply.code(status).type(type).serializer(JSON.stringify).send(body);
+  return reply.code(error.status).type(type).serializer(JSON.stringify).send(body);
 }

@@ -12,6 +12,7 @@ import { addReconcileCommand } from './reconcile-command.ts';
 import { addScrubCommand } from './scrub-command.ts';
 import { addTeamCommands } from './team-commands.ts';
 import { addTokenCommands } from './token-commands.ts';
+import { addUserCommands } from './user-commands.ts';
 
 /** Adds the commands of `holdfast admin`. */
 export function addAdminCommands(admin: Command, run: CommandRun): void {
@@ -28,6 +29,7 @@ See docs/operations.md for quotas ("Limits and quotas") and journals ("A journal
   admin.commandsGroup('Organizations, users and tokens:');
   addPeopleCommands(admin, open);
   addTokenCommands(admin, open);
+  addUserCommands(admin, open);
   admin.commandsGroup('Teams and grants:');
   addTeamCommands(admin, open);
   addGrantCommands(admin, open);

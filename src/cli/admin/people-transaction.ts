@@ -4,7 +4,10 @@ import { operatorSource } from '../../shared/audit/audit-event.ts';
 import { createAuditRepository } from '../../shared/audit/audit-repository.ts';
 import { createGrantRepository, type GrantRepository } from '../../shared/identity/grant-repository.ts';
 import { createIdentityRepository, type IdentityRepository } from '../../shared/identity/identity-repository.ts';
+import { createPasswordRepository, type PasswordRepository } from '../../shared/identity/password-repository.ts';
 import { createPeopleRepository, type PeopleRepository } from '../../shared/identity/people-repository.ts';
+import { createProviderRepository, type ProviderRepository } from '../../shared/identity/provider-repository.ts';
+import { createSessionRepository, type SessionRepository } from '../../shared/identity/session-repository.ts';
 import { createTeamRepository, type TeamRepository } from '../../shared/identity/team-repository.ts';
 import { createTokenRepository, type TokenRepository } from '../../shared/identity/token-repository.ts';
 import { createIssuerRepository, type IssuerRepository } from '../../shared/identity/trust/issuer-repository.ts';
@@ -25,6 +28,9 @@ export interface Work {
   readonly issuers: IssuerRepository;
   /** The transaction, for use cases that several repositories take part in. */
   readonly tx: Queryable;
+  readonly passwords: PasswordRepository;
+  readonly providers: ProviderRepository;
+  readonly sessions: Pick<SessionRepository, 'removeAll'>;
   /** Prints a line to stdout after the commit. */
   say(line: string): void;
   /** Says that nothing was changed, so that there is nothing to record. */
@@ -97,6 +103,9 @@ async function runInTransaction(
       tokens: createTokenRepository(tx),
       issuers: createIssuerRepository(tx),
       tx,
+      passwords: createPasswordRepository(tx),
+      providers: createProviderRepository(tx),
+      sessions: createSessionRepository(tx, { idleSeconds: 0, maxSeconds: 0 }),
       say: (line) => void lines.push(line),
       unchanged: () => {
         isChanged = false;

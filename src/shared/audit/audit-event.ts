@@ -4,8 +4,8 @@ import type { AuditAction } from './audit-actions.ts';
 const Text = Type.Union([Type.String(), Type.Null()]);
 
 /**
- * How the actor has signed in: `token` is a personal one, `id-token` one that was given for an id token. With `lease`, the actor is the
- * owner of the update.
+ * How the actor has signed in: `token` is a personal one, `id-token` one that was given for an id token; `session` a browser in which the actor
+ * signed in before. With `lease`, the actor is the owner of the update.
  */
 const SignIn = Type.Union([
   Type.Literal('token'),
@@ -13,6 +13,10 @@ const SignIn = Type.Union([
   Type.Literal('organization-token'),
   Type.Literal('service-token'),
   Type.Literal('id-token'),
+  Type.Literal('session'),
+  Type.Literal('password'),
+  Type.Literal('passkey'),
+  Type.Literal('provider'),
   Type.Literal('lease'),
   Type.Literal('system-user'),
   Type.Literal('none'),

@@ -5,6 +5,7 @@ import { createExchangeRepository } from '../../shared/identity/trust/exchange-r
 import { createAdmissionRepository } from '../../shared/jobs/admission-repository.ts';
 import { createJobResultRepository } from '../../shared/jobs/job-result-repository.ts';
 import { createRunRepository } from '../../shared/platform/maintenance/run-repository.ts';
+import { deleteEndedSignIns } from './delete-sign-ins.ts';
 import { createStackDeletion } from './delete-stacks.ts';
 import { encodeInTurns } from './encode-versions.ts';
 import { compactEndedUpdates, deleteKeptJournals, endExpiredUpdates } from './expire-leases.ts';
@@ -58,6 +59,7 @@ export function startSweeper(context: AppContext): void {
       everySeconds: 3600,
       run: () => exchanges.deleteOldTokens(exchangedTokenDays, exchangesAtOnce),
     },
+    { name: 'sweep-sessions', everySeconds: 600, run: () => deleteEndedSignIns(context) },
     { name: 'seal-audit', everySeconds: 30, run: (signal) => sealAudit(context, signal) },
     { name: 'store-audit-heads', everySeconds: 300, run: (signal) => storeAuditHeads(context, signal) },
     ...(config.audit.isExported

@@ -6,6 +6,7 @@ import { OperatorError } from '../errors/errors.ts';
 import { type AllowList, parseAllowList } from '../outgoing/address-rules.ts';
 import { trustAuthorities } from '../tls/trust.ts';
 import { frontConfig, frontProblems, trustedProxiesOf } from './front.ts';
+import { oidcConfig, oidcProblems } from './oidc.ts';
 import { Settings } from './settings.ts';
 import { findWeakSecrets } from './weak-settings.ts';
 
@@ -55,6 +56,7 @@ export function parseConfig(environment: Readonly<Record<string, string | undefi
     if (issue) problems.push(`${name}: ${issue.message}. ${schema.description ?? ''}`.trim());
   }
   problems.push(...frontProblems(converted));
+  problems.push(...oidcProblems(converted));
   problems.push(...findWeakSecrets(given));
   const allowed = parseAllowList(given['HOLDFAST_OUTGOING_ALLOW']);
   if ('wrong' in allowed)
@@ -90,6 +92,12 @@ function toConfig(settings: Settings) {
     publicUrl:
       settings.HOLDFAST_PUBLIC_URL ??
       `${front.tls ? 'https' : 'http'}://${shownHost.includes(':') ? `[${shownHost}]` : shownHost}:${listen.port}`,
+    /** How long a person stays signed in by a browser. */
+    sessions: {
+      idleSeconds: settings.HOLDFAST_SESSION_IDLE_MINUTES * 60,
+      maxSeconds: settings.HOLDFAST_SESSION_HOURS * 3600,
+    },
+    oidc: oidcConfig(settings),
     dataDir,
     database: {
       /** null: run the embedded Postgres under `dataDir`. */

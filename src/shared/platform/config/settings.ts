@@ -82,6 +82,76 @@ export const Settings = Type.Object({
       pattern: '^https?://[^\\s]+$',
     }),
   ),
+  HOLDFAST_SESSION_IDLE_MINUTES: positive(
+    'A person who is signed in by a browser is signed out after this time without a request, in minutes.',
+    720,
+    525_600,
+  ),
+  HOLDFAST_SESSION_HOURS: positive(
+    'A person who is signed in by a browser must sign in again after this time, in hours.',
+    168,
+    8760,
+  ),
+  HOLDFAST_OIDC_ISSUER: Type.Optional(
+    Type.String({
+      description:
+        'Issuer of an OpenID Connect provider with which people may sign in, such as `https://login.example.com/realms/main`. Needs HOLDFAST_PUBLIC_URL; the provider must permit the redirect to its path `/sign-in/provider/callback`.',
+      pattern: '^https?://[^\\s]+$',
+    }),
+  ),
+  HOLDFAST_OIDC_CLIENT_ID: Type.Optional(
+    Type.String({ description: 'Id of this service as a client of the provider.', minLength: 1 }),
+  ),
+  HOLDFAST_OIDC_CLIENT_SECRET: Type.Optional(
+    Type.String({ description: 'Secret of that client. Without it, a public client with PKCE.', minLength: 1 }),
+  ),
+  HOLDFAST_OIDC_NAME: Type.String({
+    description: 'Name of the provider on the sign-in page.',
+    default: 'single sign-on',
+    minLength: 1,
+    maxLength: 60,
+  }),
+  HOLDFAST_OIDC_SCOPES: Type.String({
+    description: 'Scopes to ask the provider for, separated by spaces.',
+    default: 'openid profile email',
+    pattern: '^(.* )?openid( .*)?$',
+  }),
+  HOLDFAST_OIDC_CA_FILE: Type.Optional(
+    Type.String({
+      description: 'PEM file of certificate authorities to trust for TLS to the provider, instead of the usual ones.',
+      minLength: 1,
+    }),
+  ),
+  HOLDFAST_OIDC_ALLOWED_DOMAINS: Type.Optional(
+    Type.String({
+      description:
+        'Only people with a verified e-mail address in one of these domains may sign in with the provider; comma separated.',
+      minLength: 1,
+    }),
+  ),
+  HOLDFAST_OIDC_LOGIN_CLAIM: Type.String({
+    description:
+      'Claim that becomes the login of a user who is created by the first sign-in. Users are recognized by the subject of the provider, never by this. With `email`, the address must be verified.',
+    default: 'preferred_username',
+    minLength: 1,
+  }),
+  HOLDFAST_OIDC_GROUPS_CLAIM: Type.String({
+    description: 'Claim with the groups of a person: a list of texts.',
+    default: 'groups',
+    minLength: 1,
+  }),
+  HOLDFAST_OIDC_GROUPS_FILE: Type.Optional(
+    Type.String({
+      description:
+        'JSON file that says which roles and teams groups of the provider give: a list of `{"group", "organization", "role", "teams"}`. Applied at each sign-in.',
+      minLength: 1,
+    }),
+  ),
+  HOLDFAST_OIDC_CREATE_USERS: Type.Union([Type.Literal('mapped'), Type.Literal('all'), Type.Literal('none')], {
+    description:
+      'Whose user is created by the first sign-in with the provider: those to whom their groups give a role (`mapped`), everybody (`all`), or nobody (`none`; an operator links users by `holdfast admin user link`).',
+    default: 'mapped',
+  }),
   HOLDFAST_DATA_DIR: Type.String({
     description: 'Directory of the embedded database, of the file blob store and of the generated master key.',
     default: './data',
@@ -442,4 +512,5 @@ export const secretSettings: readonly SettingName[] = [
   'HOLDFAST_DATABASE_REPLICA_URL',
   'HOLDFAST_REDIS_URL',
   'HOLDFAST_MASTER_KEYS',
+  'HOLDFAST_OIDC_CLIENT_SECRET',
 ];

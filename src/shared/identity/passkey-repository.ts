@@ -1,0 +1,71 @@
+import { Type } from 'typebox';
+import { type Queryable, type Row, sql } from '../platform/db/sql.ts';
+import { Bytes, Nullable, Timestamp } from '../platform/schema/standard-schema.ts';
+
+const PasskeyRow = Type.Object({
+  credentialId: Type.String(),
+  userId: Type.String(),
+  login: Type.String(),
+  publicKey: Bytes,
+  counter: Type.Integer(),
+});
+export type PasskeyRow = Row<typeof PasskeyRow>;
+
+const ListedPasskeyRow = Type.Object({
+  credentialId: Type.String(),
+  name: Type.String(),
+  createdAt: Timestamp,
+  lastUsedAt: Nullable(Timestamp),
+});
+export type ListedPasskeyRow = Row<typeof ListedPasskeyRow>;
+
+/** Passkeys of users. */
+export function createPasskeyRepository(db: Queryable) {
+  return {
+    /** The passkey of an active user. */
+    find: (credentialId: string) =>
+      db.maybeOne(sql.rows(PasskeyRow)`
+        /* passkeys.find */
+        select p.credential_id as "credentialId", u.id as "userId", u.login, p.public_key as "publicKey", p.counter
+        from passkeys p join users u on u.id = p.user_id where p.credential_id = ${credentialId} and u.deactivated_at is null`),
+
+    list: (userId: string) =>
+      db.any(sql.rows(ListedPasskeyRow)`
+        /* passkeys.list */
+        select credential_id as "credentialId", name, created_at as "createdAt", last_used_at as "lastUsedAt"
+        from passkeys where user_id = ${userId} order by created_at`),
+
+    /** Returns false if there is a passkey with this id. */
+    insert: async (passkey: {
+      readonly credentialId: string;
+      readonly userId: string;
+      readonly publicKey: Buffer;
+      readonly counter: number;
+      readonly transports: readonly string[];
+      readonly name: string;
+    }): Promise<boolean> => {
+      const { rowCount } = await db.query(sql.nothing`
+        /* passkeys.insert */
+        insert into passkeys (credential_id, user_id, public_key, counter, transports, name)
+        values (${passkey.credentialId}, ${passkey.userId}, ${sql.binary(passkey.publicKey)}, ${passkey.counter},
+          ${passkey.transports.join(',')}, ${passkey.name})
+        on conflict do nothing`);
+      return rowCount > 0;
+    },
+
+    /** Records a use. Returns false if the passkey is gone, or was used by somebody else since it was read. */
+    use: async ({ counter, credentialId }: PasskeyRow, next: number): Promise<boolean> => {
+      const { rowCount } = await db.query(sql.nothing`
+        /* passkeys.use */
+        update passkeys set counter = ${next}, last_used_at = now() where credential_id = ${credentialId} and counter = ${counter}`);
+      return rowCount > 0;
+    },
+
+    /** Removes a passkey of a user. Returns whether it was there. */
+    remove: async (userId: string, credentialId: string): Promise<boolean> => {
+      const { rowCount } = await db.query(sql.nothing`
+        /* passkeys.remove */ delete from passkeys where user_id = ${userId} and credential_id = ${credentialId}`);
+      return rowCount > 0;
+    },
+  };
+}

@@ -1,0 +1,40 @@
+import { Type } from 'typebox';
+import { type Queryable, type Row, sql } from '../platform/db/sql.ts';
+
+const PasswordRow = Type.Object({ userId: Type.String(), login: Type.String(), passwordHash: Type.String() });
+export type PasswordRow = Row<typeof PasswordRow>;
+
+const IdRow = Type.Object({ id: Type.String() });
+
+/** Passwords of users, as hashes. */
+export function createPasswordRepository(db: Queryable) {
+  return {
+    /** The password of an active user; null if there is none. */
+    find: (login: string) =>
+      db.maybeOne(sql.rows(PasswordRow)`
+        /* passwords.find */
+        select u.id as "userId", u.login, p.password_hash as "passwordHash"
+        from users u join user_passwords p on p.user_id = u.id where u.login = ${login} and u.deactivated_at is null`),
+
+    /** Whether the user still has this password; locks it until the end of the transaction, so that a change of it waits. */
+    hold: (userId: string, passwordHash: string) =>
+      db.exists(sql.rows(IdRow)`
+        /* passwords.hold */
+        select user_id as id from user_passwords where user_id = ${userId} and password_hash = ${passwordHash} for share`),
+
+    /** Sets the password; a trigger ends all sessions of the user that a password before has begun. */
+    set: (userId: string, passwordHash: string) =>
+      db.query(sql.nothing`
+        /* passwords.set */
+        insert into user_passwords (user_id, password_hash) values (${userId}, ${passwordHash})
+        on conflict (user_id) do update set password_hash = excluded.password_hash, changed_at = now()`),
+
+    /** Removes the password. Returns whether there was one. */
+    remove: async (userId: string): Promise<boolean> => {
+      const { rowCount } = await db.query(sql.nothing`
+        /* passwords.remove */ delete from user_passwords where user_id = ${userId}`);
+      return rowCount > 0;
+    },
+  };
+}
+export type PasswordRepository = ReturnType<typeof createPasswordRepository>;

@@ -1,0 +1,112 @@
+import { Type } from 'typebox';
+import { type Queryable, type Row, sql } from '../platform/db/sql.ts';
+import { Timestamp } from '../platform/schema/standard-schema.ts';
+
+/** How the user of a session has signed in. */
+export const SignInMethod = Type.Union([Type.Literal('password'), Type.Literal('passkey'), Type.Literal('provider')]);
+export type SignInMethod = Type.Static<typeof SignInMethod>;
+
+const SessionRow = Type.Object({
+  id: Type.String(),
+  userId: Type.String(),
+  login: Type.String(),
+  displayName: Type.String(),
+  siteAdmin: Type.Boolean(),
+  method: SignInMethod,
+  createdAt: Timestamp,
+  isStale: Type.Boolean(),
+});
+export type SessionRow = Row<typeof SessionRow>;
+
+const ListedSessionRow = Type.Object({
+  id: Type.String(),
+  method: SignInMethod,
+  createdAt: Timestamp,
+  lastSeenAt: Timestamp,
+  userAgent: Type.String(),
+  address: Type.String(),
+});
+export type ListedSessionRow = Row<typeof ListedSessionRow>;
+
+const IdRow = Type.Object({ id: Type.String() });
+
+/** How long a session lives, in seconds. */
+export interface SessionLimits {
+  /** Without any request. */
+  readonly idleSeconds: number;
+  /** From the sign-in on. */
+  readonly maxSeconds: number;
+}
+
+export interface NewSession {
+  readonly userId: string;
+  readonly hash: Buffer;
+  readonly method: SignInMethod;
+  readonly userAgent: string;
+  readonly address: string;
+}
+
+/** Sessions of browsers. */
+export function createSessionRepository(db: Queryable, limits: SessionLimits) {
+  const isLive = sql.fragment`s.last_seen_at > now() - make_interval(secs => ${limits.idleSeconds})
+    and s.created_at > now() - make_interval(secs => ${limits.maxSeconds})`;
+  return {
+    /** The live session of an active user, or null. Decides on every request; nothing is cached. */
+    find: (hash: Buffer) =>
+      db.maybeOne(sql.rows(SessionRow)`
+        /* sessions.find */
+        select s.id, u.id as "userId", u.login, u.display_name as "displayName", u.site_admin as "siteAdmin", s.method,
+          s.created_at as "createdAt", s.last_seen_at < now() - interval '1 minute' as "isStale"
+        from sessions s join users u on u.id = s.user_id
+        where s.session_hash = ${sql.binary(hash)} and u.deactivated_at is null and ${isLive}`),
+
+    /** Locks a live session and its user until the end of the transaction. Returns false if the session has ended. */
+    hold: (id: string) =>
+      db.exists(sql.rows(IdRow)`
+        /* sessions.hold */
+        select s.id from sessions s join users u on u.id = s.user_id
+        where s.id = ${id} and u.deactivated_at is null and ${isLive} for share of s, u`),
+
+    touch: (id: string) =>
+      db.query(sql.nothing`
+        /* sessions.touch */
+        update sessions set last_seen_at = now()
+        where id = (select id from sessions where id = ${id} for no key update skip locked)`),
+
+    /**
+     * Adds a session of an active user and returns its id; null if the user was deactivated meanwhile. Locks the user, so that a
+     * deactivation sees the session.
+     */
+    insert: async ({ address, hash, method, userAgent, userId }: NewSession): Promise<string | null> => {
+      const row = await db.maybeOne(sql.rows(IdRow)`
+        /* sessions.insert */
+        with active as (select id from users where id = ${userId} and deactivated_at is null for share)
+        insert into sessions (user_id, session_hash, method, user_agent, address)
+        select id, ${sql.binary(hash)}, ${method}, ${userAgent}, ${address} from active returning id`);
+      return row?.id ?? null;
+    },
+
+    /** Live sessions of a user, the last used first. */
+    list: (userId: string) =>
+      db.any(sql.rows(ListedSessionRow)`
+        /* sessions.list */
+        select s.id, s.method, s.created_at as "createdAt", s.last_seen_at as "lastSeenAt", s.user_agent as "userAgent", s.address
+        from sessions s where s.user_id = ${userId} and ${isLive} order by s.last_seen_at desc, s.id limit 100`),
+
+    /** Ends a session. Returns whether it was there. */
+    remove: async (id: string): Promise<boolean> => {
+      const { rowCount } = await db.query(sql.nothing`/* sessions.remove */ delete from sessions where id = ${id}`);
+      return rowCount > 0;
+    },
+
+    /** Ends all sessions of a user. Returns how many there were. */
+    removeAll: async (userId: string): Promise<number> => {
+      const { rowCount } = await db.query(sql.nothing`
+        /* sessions.removeAll */ delete from sessions where user_id = ${userId}`);
+      return rowCount;
+    },
+
+    deleteEnded: () => db.query(sql.nothing`/* sessions.deleteEnded */ delete from sessions s where not (${isLive})`),
+  };
+}
+export type SessionRepository = ReturnType<typeof createSessionRepository>;

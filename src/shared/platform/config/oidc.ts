@@ -1,0 +1,50 @@
+import type { Settings } from './settings.ts';
+
+type Given = Partial<Settings>;
+
+/** Hosts that may be reached by plain HTTP: this machine. */
+const loopback = /^(localhost|127(\.\d{1,3}){3}|\[::1\])$/;
+
+/** Returns the problems in the settings of the provider of identities. */
+export function oidcProblems(settings: Given): string[] {
+  const { HOLDFAST_OIDC_ISSUER: issuer, HOLDFAST_OIDC_CLIENT_ID: clientId } = settings;
+  if (issuer === undefined) {
+    const needless = Object.keys(settings).find(
+      (name) => /^HOLDFAST_OIDC_(CLIENT|CA_FILE|ALLOWED|GROUPS_FILE)/.test(name) && settings[name as keyof Given],
+    );
+    return needless === undefined ? [] : [`${needless}: needs HOLDFAST_OIDC_ISSUER`];
+  }
+  const problems: string[] = [];
+  if (clientId === undefined) problems.push('HOLDFAST_OIDC_CLIENT_ID: needed with HOLDFAST_OIDC_ISSUER');
+  if (!URL.canParse(issuer)) return [...problems, 'HOLDFAST_OIDC_ISSUER: is not a URL'];
+  const { hostname, protocol } = new URL(issuer);
+  if (protocol !== 'https:' && !loopback.test(hostname))
+    problems.push('HOLDFAST_OIDC_ISSUER: must be an https URL; plain HTTP is for providers on this machine');
+  if (settings.HOLDFAST_PUBLIC_URL === undefined)
+    problems.push('HOLDFAST_PUBLIC_URL: needed with HOLDFAST_OIDC_ISSUER; the provider sends people back to it');
+  return problems;
+}
+
+/** How people sign in with a provider; null: they cannot. */
+export function oidcConfig(settings: Settings) {
+  const { HOLDFAST_OIDC_ISSUER: issuer, HOLDFAST_OIDC_CLIENT_ID: clientId } = settings;
+  if (issuer === undefined || clientId === undefined) return null;
+  return {
+    issuer,
+    clientId,
+    clientSecret: settings.HOLDFAST_OIDC_CLIENT_SECRET ?? null,
+    name: settings.HOLDFAST_OIDC_NAME,
+    scopes: settings.HOLDFAST_OIDC_SCOPES,
+    caFile: settings.HOLDFAST_OIDC_CA_FILE ?? null,
+    /** Lower case; empty: any. */
+    allowedDomains: (settings.HOLDFAST_OIDC_ALLOWED_DOMAINS ?? '')
+      .toLowerCase()
+      .split(/[\s,]+/)
+      .filter(Boolean),
+    loginClaim: settings.HOLDFAST_OIDC_LOGIN_CLAIM,
+    groupsClaim: settings.HOLDFAST_OIDC_GROUPS_CLAIM,
+    groupsFile: settings.HOLDFAST_OIDC_GROUPS_FILE ?? null,
+    createUsers: settings.HOLDFAST_OIDC_CREATE_USERS,
+  } as const;
+}
+export type OidcConfig = NonNullable<ReturnType<typeof oidcConfig>>;

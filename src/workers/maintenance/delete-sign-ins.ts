@@ -1,0 +1,11 @@
+import type { AppContext } from '../../shared/context.ts';
+import { createProviderRepository } from '../../shared/identity/provider-repository.ts';
+import { createSessionRepository } from '../../shared/identity/session-repository.ts';
+import { deleteOldAttempts } from '../../shared/platform/db/attempt-limiter.ts';
+
+/** Deletes sessions that have ended, and attempts to sign in that no longer count. */
+export async function deleteEndedSignIns({ config, db }: Pick<AppContext, 'config' | 'db'>): Promise<void> {
+  await createSessionRepository(db, config.sessions).deleteEnded();
+  await createProviderRepository(db).deleteEndedFlows();
+  await deleteOldAttempts(db);
+}

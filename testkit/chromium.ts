@@ -1,0 +1,29 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { type BrowserContext, chromium } from 'playwright-core';
+import { ensureToolchain } from './toolchain/toolchain.ts';
+
+/** No sandbox, because tests may run as root; nothing that asks other hosts. */
+const flags = [
+  ...['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking'],
+  ...['--disable-component-update', '--disable-sync', '--disable-dev-shm-usage'],
+];
+
+/** A browser with a profile of its own, which disposing of it removes. */
+export interface TestBrowser extends AsyncDisposable {
+  readonly context: BrowserContext;
+  [Symbol.asyncDispose](): Promise<void>;
+}
+
+/** Starts Chromium without a window. Throws ToolUnavailableError if it is not on this machine and cannot be installed. */
+export async function startChromium(): Promise<TestBrowser> {
+  const executablePath = (await ensureToolchain({ only: ['chromium'] })).chromium;
+  const profile = await mkdtemp(join(tmpdir(), 'holdfast-chromium-'));
+  const context = await chromium.launchPersistentContext(profile, { executablePath, headless: true, args: flags });
+  const dispose = async (): Promise<void> => {
+    await context.close();
+    await rm(profile, { recursive: true, force: true, maxRetries: 5, retryDelay: 100 });
+  };
+  return { context, [Symbol.asyncDispose]: dispose };
+}
