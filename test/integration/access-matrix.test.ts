@@ -69,7 +69,7 @@ const pages: Record<string, 'session' | 'public'> = {
   'GET /assets/sign-in.css': 'public',
   'GET /assets/sign-in.js': 'public',
 };
-const elsewherePaths = /^(HEAD|\w+ \/(api|policy-packs|healthz|readyz|metrics|admin)(\/|$))/;
+const elsewherePaths = /^(HEAD|\w+ \/(api|scim|policy-packs|healthz|readyz|metrics|admin)(\/|$))/;
 
 const byLease = /\/(complete|renew_lease|checkpoint\w*|journalentries|events\/batch)$/;
 

@@ -5,7 +5,7 @@ import type { RouteScope } from '../route-scope.ts';
 import { clearSessionCookie, setSessionCookie, visitOf } from '../sign-in/browser.ts';
 import { describedForm, describedPage, pageTags, sendPage, sessionCookie } from './page-routes.ts';
 
-const form = { access: { kind: 'session' }, body: 'form', anyAccept: true } as const;
+const form = { access: { kind: 'session' }, rate: 'held', body: 'form', anyAccept: true } as const;
 const described = { tags: pageTags, security: sessionCookie, consumes: ['application/x-www-form-urlencoded'] };
 
 /** The page of the person who is signed in: sessions and password. */
@@ -13,7 +13,7 @@ export function registerAccountRoutes(app: RouteScope, { config, passkeys, passw
   app.get(
     '/account',
     {
-      config: { access: { kind: 'session' }, anyAccept: true, described: describedPage },
+      config: { access: { kind: 'session' }, rate: 'held', anyAccept: true, described: describedPage },
       schema: { tags: pageTags, summary: 'Show the own sessions', security: sessionCookie },
     },
     async ({ session }, reply) => {
@@ -45,7 +45,13 @@ export function registerAccountRoutes(app: RouteScope, { config, passkeys, passw
   app.post(
     '/account/sign-out-everywhere',
     {
-      config: { access: { kind: 'session' }, anyAccept: true, audit: 'session.end', described: describedForm },
+      config: {
+        access: { kind: 'session' },
+        rate: 'held',
+        anyAccept: true,
+        audit: 'session.end',
+        described: describedForm,
+      },
       schema: { tags: pageTags, summary: 'End all own sessions', security: sessionCookie },
     },
     async (request, reply) => {

@@ -16,7 +16,7 @@ export function registerCliLoginRoutes(app: RouteScope, { cliLogin }: ApiService
   app.get(
     '/cli-login',
     {
-      config: { access: { kind: 'session' }, anyAccept: true, described: describedPage },
+      config: { access: { kind: 'session' }, rate: 'held', anyAccept: true, described: describedPage },
       schema: {
         tags: pageTags,
         summary: 'Ask whether the CLI gets a token',
@@ -36,6 +36,7 @@ export function registerCliLoginRoutes(app: RouteScope, { cliLogin }: ApiService
     {
       config: {
         access: { kind: 'session' },
+        rate: 'held',
         audit: 'token.create',
         body: 'form',
         anyAccept: true,
@@ -58,7 +59,7 @@ export function registerCliLoginRoutes(app: RouteScope, { cliLogin }: ApiService
   app.get(
     '/welcome/cli',
     {
-      config: { access: { kind: 'public' }, anyAccept: true, described: describedPage },
+      config: { access: { kind: 'public' }, rate: 'held', anyAccept: true, described: describedPage },
       schema: { tags: pageTags, summary: 'Show that the CLI is logged in' },
     },
     async (_request, reply) => sendPage(reply, renderWelcomePage()),

@@ -15,6 +15,7 @@ export function registerExchangeRoutes(app: RouteScope, services: ApiServices): 
     {
       config: {
         access: { kind: 'public' },
+        rate: 'held',
         anyAccept: true,
         audit: 'token.exchange',
         body: 'payload',

@@ -36,7 +36,7 @@ function listIssuers(app: RouteScope, { issuers }: ApiServices): void {
   app.get(
     path,
     {
-      config: { access },
+      config: { access, rate: 'held' },
       schema: {
         tags,
         summary: 'List the issuers of id tokens that an organization trusts',
@@ -53,7 +53,7 @@ function registerIssuer(app: RouteScope, { issuers }: ApiServices): void {
   app.post(
     path,
     {
-      config: { access, audit: 'issuer.add', described: { errorStatuses: [409] } },
+      config: { access, rate: 'held', audit: 'issuer.add', described: { errorStatuses: [409] } },
       schema: {
         tags,
         summary: 'Trust an issuer of id tokens',
@@ -72,7 +72,7 @@ function getIssuer(app: RouteScope, { issuers }: ApiServices): void {
   app.get(
     `${path}/:issuerId`,
     {
-      config: { access },
+      config: { access, rate: 'held' },
       schema: {
         tags,
         summary: 'Get an issuer',
@@ -89,7 +89,7 @@ function updateIssuer(app: RouteScope, { issuers }: ApiServices): void {
   app.patch(
     `${path}/:issuerId`,
     {
-      config: { access, audit: 'issuer.change', described: { errorStatuses: [409] } },
+      config: { access, rate: 'held', audit: 'issuer.change', described: { errorStatuses: [409] } },
       schema: {
         tags,
         summary: 'Change what is expected of an issuer',
@@ -108,7 +108,7 @@ function deleteIssuer(app: RouteScope, { issuers }: ApiServices): void {
   app.delete(
     `${path}/:issuerId`,
     {
-      config: { access, audit: 'issuer.remove' },
+      config: { access, rate: 'held', audit: 'issuer.remove' },
       schema: {
         tags,
         summary: 'End the trust in an issuer, and the tokens that it was exchanged for',
@@ -128,7 +128,7 @@ function getPolicies(app: RouteScope, { issuers }: ApiServices): void {
   app.get(
     `${policiesPath}/oidcissuers/:issuerId`,
     {
-      config: { access },
+      config: { access, rate: 'held' },
       schema: {
         tags,
         summary: 'Get the policies of an issuer',
@@ -145,7 +145,7 @@ function updatePolicies(app: RouteScope, { issuers }: ApiServices): void {
   app.patch(
     `${policiesPath}/:policyId`,
     {
-      config: { access, audit: 'issuer.policies' },
+      config: { access, rate: 'held', audit: 'issuer.policies' },
       schema: {
         tags,
         summary: 'Replace the policies of an issuer',

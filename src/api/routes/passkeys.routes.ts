@@ -27,6 +27,7 @@ export function registerPasskeyRoutes(app: RouteScope, { config, passkeys }: Api
     {
       config: {
         access: session,
+        rate: 'held',
         audit: begins,
         anyAccept: true,
         described: { responses: { 200: Options }, errorStatuses: [403, 409] },
@@ -43,7 +44,13 @@ export function registerPasskeyRoutes(app: RouteScope, { config, passkeys }: Api
   app.post(
     '/account/passkeys',
     {
-      config: { access: session, audit: 'passkey.add', anyAccept: true, described: { errorStatuses: [403, 409, 415] } },
+      config: {
+        access: session,
+        rate: 'held',
+        audit: 'passkey.add',
+        anyAccept: true,
+        described: { errorStatuses: [403, 409, 415] },
+      },
       schema: {
         tags: pageTags,
         summary: 'Add a passkey',
@@ -65,6 +72,7 @@ export function registerPasskeyRoutes(app: RouteScope, { config, passkeys }: Api
     {
       config: {
         access: session,
+        rate: 'held',
         audit: 'passkey.remove',
         body: 'form',
         anyAccept: true,
@@ -89,6 +97,7 @@ export function registerPasskeyRoutes(app: RouteScope, { config, passkeys }: Api
     {
       config: {
         access: open,
+        rate: 'held',
         audit: begins,
         anyAccept: true,
         described: { responses: { 200: Options }, errorStatuses: [403, 429] },
@@ -105,7 +114,13 @@ export function registerPasskeyRoutes(app: RouteScope, { config, passkeys }: Api
   app.post(
     '/sign-in/passkey',
     {
-      config: { access: open, audit: 'session.begin', anyAccept: true, described: { errorStatuses: [401, 403, 415] } },
+      config: {
+        access: open,
+        rate: 'held',
+        audit: 'session.begin',
+        anyAccept: true,
+        described: { errorStatuses: [401, 403, 415] },
+      },
       schema: {
         tags: pageTags,
         summary: 'Sign in with a passkey',

@@ -20,7 +20,7 @@ export function registerProviderRoutes(app: RouteScope, { config, provider }: Ap
   app.get(
     '/sign-in/provider',
     {
-      config: { access, anyAccept: true, described: { responses, errorStatuses: [404, 429] } },
+      config: { access, rate: 'held', anyAccept: true, described: { responses, errorStatuses: [404, 429] } },
       schema: {
         tags: pageTags,
         summary: 'Go to the provider of identities',
@@ -39,6 +39,7 @@ export function registerProviderRoutes(app: RouteScope, { config, provider }: Ap
     {
       config: {
         access,
+        rate: 'held',
         audit: 'session.begin',
         anyAccept: true,
         described: { responses, errorStatuses: [401, 403, 404] },

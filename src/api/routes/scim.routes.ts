@@ -34,6 +34,7 @@ function common(
 ) {
   return {
     access: { kind: 'organization', permission: 'provision' },
+    rate: 'repeated',
     anyAccept: true,
     described: {
       responses: { [response.status]: response.schema },

@@ -26,7 +26,12 @@ export function registerSignInRoutes(
   app.get(
     '/sign-in',
     {
-      config: { access: { kind: 'public' }, anyAccept: true, described: { ...describedPage, errorStatuses: [] } },
+      config: {
+        access: { kind: 'public' },
+        rate: 'held',
+        anyAccept: true,
+        described: { ...describedPage, errorStatuses: [] },
+      },
       schema: { tags: pageTags, summary: 'Show the sign-in page', querystring: Type.Object({ next: Next }) },
     },
     async (request, reply) => {
@@ -41,6 +46,7 @@ export function registerSignInRoutes(
     {
       config: {
         access: { kind: 'public' },
+        rate: 'held',
         audit: 'session.begin',
         body: 'form',
         anyAccept: true,
@@ -80,6 +86,7 @@ export function registerSignInRoutes(
     {
       config: {
         access: { kind: 'session' },
+        rate: 'held',
         audit: 'session.end',
         anyAccept: true,
         described: describedForm,
@@ -99,6 +106,7 @@ export function registerSignInRoutes(
       {
         config: {
           access: { kind: 'public' },
+          rate: 'held',
           anyAccept: true,
           described: { responses: { 200: Type.String() }, produces: [type.split(';')[0] as string] },
         },
