@@ -1,4 +1,5 @@
 import { beforeAll, describe, expect, test } from '@jest/globals';
+import { runAdminCommand } from '../support/admin.ts';
 import { listEvents } from '../support/audit.ts';
 import { holdInserts, query } from '../support/database.ts';
 import { grant, person, team } from '../support/grants.ts';
@@ -50,7 +51,10 @@ describe('who may call', () => {
       expect(
         (await app.call(method, path, { auth, ...(method === 'POST' ? { body: { ciphertext: 'QQ==' } } : {}) })).status,
       ).toBe(404);
+    expect((await app.call('GET', '/api/user', { auth })).status).toBe(403);
     for (const [method, path, body] of [
+      ['GET', 'members'],
+      ['GET', 'policypacks'],
       ['GET', 'tokens'],
       ['POST', 'tokens', { name: 'more' }],
       ['GET', 'auditlogs'],
@@ -60,6 +64,21 @@ describe('who may call', () => {
         (await app.call(method, `/api/orgs/${organization}/${path}`, { auth, ...(body ? { body } : {}) })).status,
       ).toBe(403);
   });
+});
+
+test('operators make the token; whom they deactivate, no provider reactivates', async () => {
+  const { at } = await newOrganization();
+  const inOrganization = ['--organization', at.organization, '--provisioning'];
+  const made = await runAdminCommand(app, 'token', 'create', 'okta', ...inOrganization);
+  const by = new Provider(app, at.organization, `Bearer ${made.stdout.trim()}`);
+  const id = await by.addUser('both@example.test');
+  await ok(setActive(by, id, false));
+  expect((await runAdminCommand(app, 'deactivate-user', 'both@example.test')).code).toBe(0);
+  expect((await setActive(by, id, true)).status).toBe(409);
+  expect((await runAdminCommand(app, 'reactivate-user', 'both@example.test')).code).toBe(0);
+  expect((await ok(setActive(by, id, true))).json.active).toBe(true);
+  const scoped = await runAdminCommand(app, 'token', 'create', 'x', ...inOrganization, '--scope', 'read:*/*');
+  expect([scoped.code, scoped.stderr]).toEqual([1, expect.stringContaining('no scopes')]);
 });
 
 describe('accounts', () => {

@@ -52,19 +52,28 @@ async function admitCaller(
   // Set here, because a refusal is recorded with the caller's name.
   request.caller = caller;
   if (caller.tokenStale) await users.touchToken(caller.tokenId);
-  if (access.kind === 'user') return caller;
+  if (access.kind === 'user') {
+    if (caller.isProvisioning) throw onlyProvisions();
+    return caller;
+  }
   // Non-members must not learn what exists in the organization.
   if (!caller.belongs) throw new NotFoundError('Not found, or you are not a member of the organization');
   if (access.kind === 'organization') {
     if (access.permission === 'manage') assertManages(caller, place.organization);
     if (access.permission === 'provision' && !caller.isProvisioning)
       throw new ForbiddenError('This needs a token for provisioning: holdfast admin token create --provisioning');
+    if (access.permission !== 'provision' && caller.isProvisioning) throw onlyProvisions();
   } else if (!(access.former && caller.facts)) {
     // With facts, missing stacks are refused here, so that they look like stacks that may not be read.
     if (caller.facts && caller.stackTags === null) throw stackNotFound(ref as StackRef);
     assertPermission(caller, ref as StackRef, readTags(caller.stackTags ?? '{}'), access.permission);
   }
   return caller;
+}
+
+/** On stacks, such a token has no permissions anyway. */
+function onlyProvisions(): ForbiddenError {
+  return new ForbiddenError('A token for provisioning may do nothing else');
 }
 
 function assertManages({ role, isScoped }: Caller, organization: string | null): void {

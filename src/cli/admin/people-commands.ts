@@ -191,6 +191,8 @@ async function removeMember(
 async function deactivateUser({ people, say }: Work, login: string, { force }: Forced): Promise<void> {
   const user = await findUser(people, login);
   if (!user.isActive) {
+    // So that an identity provider that has deactivated the user cannot reactivate it any more.
+    await people.setActive(user.id, false);
     say(`User ${user.login} is deactivated already.`);
     return;
   }

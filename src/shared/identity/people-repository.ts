@@ -67,10 +67,13 @@ export function createPeopleRepository(db: Queryable) {
       db.query(sql.nothing`
         /* people.removeMembership */ delete from memberships where organization_id = ${organizationId} and user_id = ${userId}`),
 
+    /** From then on, only this can reactivate a deactivated user: no identity provider can. */
     setActive: (userId: string, isActive: boolean) =>
       db.query(sql.nothing`
         /* people.setActive */
-        update users set deactivated_at = case when ${isActive} then null else now() end where id = ${userId}`),
+        update users set deactivated_at = case when ${isActive} then null else coalesce(deactivated_at, now()) end,
+          provider_deactivated_at = null
+        where id = ${userId}`),
 
     setSiteAdmin: (userId: string, siteAdmin: boolean) =>
       db.query(sql.nothing`
