@@ -246,7 +246,7 @@ export async function createContext(
 
   const onRefused = (quota: QuotaName): void => metrics.quotaRejections.labels(quotaOptions[quota]).inc();
   const quotas = new Quotas({ db, defaults: config.quotas, logger, onRefused });
-  registerQuotaGauges(metrics, db, quotas);
+  registerQuotaGauges(metrics, { db, payloads, quotas, defaults: config.quotas });
 
   return {
     config,

@@ -46,6 +46,16 @@ export function describePayloadStore(name: string, open: OpenPayloadStore): void
       expect(await held(store)).toBe(0);
     });
 
+    it('knows whose bodies hold how much, in each room', async () => {
+      const other = randomUUID();
+      await store.put(key, chunksOf(randomBytes(1_000)), { ...generous, fairnessKey: 'blue' });
+      await store.put(other, chunksOf(randomBytes(500)), { ...generous, fairnessKey: 'red', room: 'imports' });
+      expect([...(await store.heldByKey('writes'))]).toEqual([['blue', 1_000]]);
+      expect([...(await store.heldByKey('imports'))]).toEqual([['red', 500]]);
+      await store.delete(other);
+      expect([...(await store.heldByKey('imports'))]).toEqual([]);
+    });
+
     it.each([
       ['nothing', 0],
       ['one byte', 1],

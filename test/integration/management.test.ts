@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { createServer } from 'node:net';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { securityHeaders } from '../../src/shared/platform/http/security-headers.ts';
 import { type ServerChild, startServerChild } from '../support/server-child.ts';
 import { createTestApp, createTestDatabase, masterKeys, type TestDatabase } from '../support/test-app.ts';
 
@@ -21,6 +22,7 @@ afterAll(async () => {
 
 const get = async (base: string, target: string): Promise<{ status: number; text: string }> => {
   const answer = await fetch(`${base}${target}`);
+  expect(Object.fromEntries(answer.headers)).toMatchObject(securityHeaders);
   return { status: answer.status, text: await answer.text() };
 };
 

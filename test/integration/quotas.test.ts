@@ -181,6 +181,11 @@ test('bytes in flight: the bodies of an organization wait for each other and del
     const third = save(neighbour);
     await until(() => gated.waiting() === 2, 'that of the neighbour is, too');
     expect(held()).toBe(2 * before);
+    const used = new RegExp(
+      `^holdfast_quota_used{organization="${stack.organization}",quota="in-flight-bytes"} ${before}$`,
+      'm',
+    );
+    expect((await app.call('GET', '/metrics', { accept: null })).text).toMatch(used);
     gated.open();
     expect(statuses(await Promise.all([first, second, third]))).toEqual([204, 204, 204]);
   } finally {

@@ -2,6 +2,7 @@ import { connect, type Socket } from 'node:net';
 import { expect } from '@jest/globals';
 import { Type } from 'typebox';
 import { sql } from '../../src/shared/platform/db/sql.ts';
+import { securityHeaders } from '../../src/shared/platform/http/security-headers.ts';
 import type { TestApp } from './test-app.ts';
 
 /** A response as received over the wire. */
@@ -257,6 +258,7 @@ export function expectRejection(answer: WireAnswer | null, status: number | read
     body: expect.any(String),
   });
   expect(answer.headers.get('content-type')).toMatch(/^application\/json/);
+  expect(Object.fromEntries(answer.headers)).toMatchObject(securityHeaders);
   expect(answer.json).toEqual({ code: answer.status, message: expect.stringMatching(/./) });
   // Reveals nothing internal: no stack trace, no SQL, no path.
   expect(answer.json.message).not.toMatch(/node_modules|\bat .*\.ts|select |insert into/);

@@ -2,6 +2,7 @@ import { createServer, type IncomingMessage, type RequestListener, type Server, 
 import { createServer as createTlsServer } from 'node:https';
 import type { Socket } from 'node:net';
 import type { Config } from '../../shared/platform/config/config.ts';
+import { securityHeaders } from '../../shared/platform/http/security-headers.ts';
 import { respondToClientError } from './client-errors.ts';
 import type { ConnectionLimits } from './connection-limits.ts';
 import { OpenRequests } from './open-requests.ts';
@@ -124,5 +125,5 @@ function guardConnections(server: Server, admits: (socket: Socket) => boolean): 
 function refuse(response: ServerResponse, code: number, message: string): void {
   const body = JSON.stringify({ code, message });
   const headers = { 'content-type': 'application/json; charset=utf-8', 'content-length': Buffer.byteLength(body) };
-  response.writeHead(code, { ...headers, connection: 'close' }).end(body);
+  response.writeHead(code, { ...securityHeaders, ...headers, connection: 'close' }).end(body);
 }

@@ -117,10 +117,11 @@ async function commitOnWorker<I, J extends BodilessJob>(
     fairnessKey,
     keyLimit,
   };
-  const { bytes, seal } = await payloads.put(payloadKey, stream, options).catch((error: unknown) => {
+  const { bytes, seal } = await payloads.put(payloadKey, stream, options).catch(async (error: unknown) => {
     if (keyLimit === null || !(error instanceof NoRoomError) || !error.isKeyLimit) throw error;
     quotas.refused('inFlightBytes');
-    throw new TooManyInFlightError(fairnessKey, keyLimit);
+    const used = (await payloads.heldByKey(write.room)).get(fairnessKey) ?? 0;
+    throw new TooManyInFlightError(fairnessKey, keyLimit, used);
   });
   // A body that is not deleted expires.
   const release = (): Promise<void> =>

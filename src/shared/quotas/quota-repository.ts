@@ -94,16 +94,16 @@ export function createQuotaRepository(db: Queryable) {
       return row?.used ?? 0;
     },
 
-    /** Returns the usage of all organizations, or only of those with their own limits, sorted by name. */
+    /** Returns the usage of all organizations, or only of those with their own limits: those first, then by name. */
     listUsage: (options: { onlyOwnLimits: boolean; limit: number | null }) =>
       db.any(sql.rows(UsageRow)`
         /* quotas.listUsage */
         select o.id as "organizationId", o.name as organization, ${stackCount} as stacks, ${updateCount} as updates,
                w.kept_bytes as "keptBytes", w.measured_at as "measuredAt"
         from organizations o left join organization_usage w on w.organization_id = o.id
-        where not ${options.onlyOwnLimits}
-           or exists (select 1 from organization_quotas q where q.organization_id = o.id)
-        order by o.name limit ${options.limit}`),
+        left join organization_quotas q on q.organization_id = o.id
+        where not ${options.onlyOwnLimits} or q.organization_id is not null
+        order by q.organization_id is null, o.name limit ${options.limit}`),
 
     /**
      * Returns the organizations whose kept bytes are due for measurement: all, or only those with their own limit.

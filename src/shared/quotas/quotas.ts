@@ -77,9 +77,9 @@ export function tooManyBytes(organization: string, limit: number, used: number):
 export class TooManyInFlightError extends UnavailableError {
   override readonly name = 'TooManyInFlightError';
   override readonly code = 'quota-in-flight';
-  constructor(organization: string, limit: number) {
+  constructor(organization: string, limit: number, used: number) {
     super(
-      `Organization ${organization} may have ${limit} body bytes in flight at once, and other bodies are in flight: please retry, or ${whoToAsk(organization, 'inFlightBytes')}`,
+      `Organization ${organization} may have ${limit} body bytes in flight at once, and ${used} are: please retry, or ${whoToAsk(organization, 'inFlightBytes')}`,
       { retryAfterSeconds: 1 },
     );
   }

@@ -55,6 +55,10 @@ export class MemoryPayloadStore implements PayloadStore {
 
   async close(): Promise<void> {}
 
+  async heldByKey(room: RoomName): Promise<ReadonlyMap<string, number>> {
+    return this.#rooms[room].heldByKey;
+  }
+
   bytesHeld(): number {
     return this.#rooms.writes.used + this.#rooms.imports.used;
   }

@@ -9,6 +9,7 @@ import {
   mayWait,
   type RoomState,
   type RoomTimes,
+  usedByKey,
 } from './room-rules.ts';
 
 const pollMs = 250;
@@ -78,6 +79,10 @@ export class MemoryRoom {
     let used = 0;
     for (const bytes of this.#complete.values()) used += bytes;
     return this.#arriving.reduce((sum, { held }) => sum + held, used);
+  }
+
+  get heldByKey(): Map<string, number> {
+    return usedByKey(this.#state(), new Set());
   }
 
   /** Returns a place for a body of `claim` bytes. */

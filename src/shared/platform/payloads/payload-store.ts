@@ -40,6 +40,8 @@ export interface PayloadStore {
   open(key: string, seal: BodySeal | null): AsyncIterable<Buffer>;
   delete(key: string): Promise<void>;
   bytesHeld(): number;
+  /** Bytes that bodies of all processes hold in a room, by fairness key. */
+  heldByKey(room: RoomName): Promise<ReadonlyMap<string, number>>;
   /** Resolves if the store responds; throws UnavailableError if it does not within `limitMs`. */
   check(limitMs: number): Promise<void>;
   /** Stops background work. */

@@ -200,17 +200,21 @@ export class RedisPayloadStore implements PayloadStore {
     return this.#held;
   }
 
+  heldByKey(room: RoomName): Promise<ReadonlyMap<string, number>> {
+    return this.#rooms[room].heldByKey();
+  }
+
   /** Also updates `bytesHeld`, which counts the bytes of all processes. */
   async check(limitMs: number): Promise<void> {
     const deadline = performance.now() + limitMs;
     await untilReady(this.#redis, limitMs);
-    const held = Promise.all([this.#rooms.writes.held(), this.#rooms.imports.held()]);
-    const [writes, imports] = await withTimeout(
+    const held = Promise.all([this.heldByKey('writes'), this.heldByKey('imports')]);
+    const rooms = await withTimeout(
       held,
       Math.max(deadline - performance.now(), 1),
       () => new UnavailableError(`No answer from Redis within ${limitMs} ms`),
     );
-    this.#held = writes + imports;
+    this.#held = rooms.flatMap((room) => [...room.values()]).reduce((sum, bytes) => sum + bytes, 0);
   }
 
   async close(): Promise<void> {

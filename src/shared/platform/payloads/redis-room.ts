@@ -145,10 +145,14 @@ if redis.call('ZREM', KEYS[3], ARGV[1] .. ':' .. ARGV[2]) == 1 then releaseCompl
 return 1`;
 
 const heldScript = `${loadScript}
-local held = 0
-for _, bytes in pairs(room.complete) do held = held + bytes end
-for _, body in ipairs(arriving) do held = held + body.held end
-return held`;
+local held = room.complete
+for _, body in ipairs(arriving) do held[body.share] = (held[body.share] or 0) + body.held end
+local list = {}
+for share, bytes in pairs(held) do
+  list[#list + 1] = share
+  list[#list + 1] = bytes
+end
+return list`;
 
 /** Times in ms. */
 export interface RedisRoomTimes {
@@ -236,9 +240,12 @@ export class RedisRoom {
     await this.#run(leaveScript, [], [key, bytes]);
   }
 
-  /** Bytes that all processes hold in this room. */
-  async held(): Promise<number> {
-    return (await this.#run(heldScript, [], [])) as number;
+  /** Bytes that all processes hold in this room, by fairness key. */
+  async heldByKey(): Promise<Map<string, number>> {
+    const list = (await this.#run(heldScript, [], [])) as (string | number)[];
+    const held = new Map<string, number>();
+    for (let at = 0; at < list.length; at += 2) held.set(String(list[at]), Number(list[at + 1]));
+    return held;
   }
 
   #runOnBody(script: string, keys: readonly string[], values: readonly (string | number)[]): Promise<unknown> {

@@ -238,7 +238,8 @@ function fairShare({ capacity, complete, arriving }: RoomState, body: ArrivingBo
   return capacity / Math.min(keys.size, fairnessRules.maxKeys);
 }
 
-function usedByKey({ complete, arriving }: RoomState, excluded: Bodies): Map<string, number> {
+/** Bytes that bodies hold by fairness key, without `excluded` ones. */
+export function usedByKey({ complete, arriving }: RoomState, excluded: Bodies): Map<string, number> {
   const used = new Map(complete);
   for (const each of arriving) {
     if (each.held > 0 && !excluded.has(each)) used.set(each.fairnessKey, (used.get(each.fairnessKey) ?? 0) + each.held);

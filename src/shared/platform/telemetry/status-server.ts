@@ -2,6 +2,7 @@ import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { Registry } from 'prom-client';
 import { OperatorError } from '../errors/errors.ts';
+import { securityHeaders } from '../http/security-headers.ts';
 
 /**
  * Enough for probes and scrapes. Together with the time limit, clients that hold connections open cannot block them for
@@ -79,5 +80,5 @@ async function json(response: ServerResponse, result: Promise<{ status: number; 
 }
 
 function send(response: ServerResponse, status: number, type: string, body: string): void {
-  response.writeHead(status, { 'content-type': type }).end(body);
+  response.writeHead(status, { ...securityHeaders, 'content-type': type }).end(body);
 }

@@ -1,0 +1,13 @@
+/**
+ * Headers of every response of every listener. Only the CLI and other programs are meant to read responses, so browsers may do nothing
+ * with them. There is no Access-Control header, so pages of other sites cannot call the API. HSTS is left to the proxy: it would
+ * apply to all ports of the host.
+ */
+export const securityHeaders = {
+  'cache-control': 'no-store',
+  'content-security-policy': "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+  'cross-origin-resource-policy': 'same-origin',
+  'referrer-policy': 'no-referrer',
+  'x-content-type-options': 'nosniff',
+  'x-frame-options': 'DENY',
+} as const;
