@@ -127,6 +127,8 @@ function describeRoute(schema: RouteSchema, url: string, config: FastifyContextC
 
 function errorStatusesOf(schema: RouteSchema, url: string, config: FastifyContextConfig): string[] {
   const { access, body, anyAccept, described = {} } = config;
+  // Their format is not the usual one, so the route describes them.
+  if (config.errors === 'oauth') return [];
   const statuses = new Set(described.errorStatuses?.map(String));
   if (access) {
     statuses.add('400').add('5XX');
