@@ -150,6 +150,8 @@ function describeRoute(schema: RouteSchema, url: string, config: FastifyContextC
 
 function errorStatusesOf(schema: RouteSchema, url: string, config: FastifyContextConfig): string[] {
   const { access, body, anyAccept, rate, described = {} } = config;
+  // Their format is not the usual one, so the route describes them.
+  if (config.errors === 'oauth') return [];
   const statuses = new Set(described.errorStatuses?.map(String));
   if (rate !== 'never') statuses.add('429');
   if (access) {

@@ -212,12 +212,19 @@ test('organizations are managed by their admins only, with tokens that have no s
     'DELETE /members/nobody',
     'POST /tokens',
   ];
-  const policies = ['POST /oidc/issuers', 'POST /policypacks', 'DELETE /policypacks/none', 'POST /policygroups', 'DELETE /policygroups/none'];
+  const policies = [
+    'POST /oidc/issuers',
+    'POST /policypacks',
+    'DELETE /policypacks/none',
+    'POST /policygroups',
+    'DELETE /policygroups/none',
+  ];
   for (const [name, { auth }] of Object.entries(subjects)) {
     const isAdmin = /^(role admin|admin without .*|organization as admin)$/.test(name);
     for (const route of [...read, ...managed, ...policies]) {
       const [method, path] = route.split(' ') as [string, string];
-      const body = method === 'PATCH' ? { role: 'viewer', policies: [] } : policies.includes(route) ? { name: '/', url: '/' } : {};
+      const body =
+        method === 'PATCH' ? { role: 'viewer', policies: [] } : policies.includes(route) ? { name: '/', url: '/' } : {};
       const call = (organization: string) =>
         app.call(method, `/api/orgs/${organization}${path}`, {
           auth,

@@ -35,7 +35,17 @@ describe('holdfast admin issuer', () => {
     await runOk('add', 'github', '--url', issuer.url, '--max-seconds', '3600');
     const [, id = ''] = /policy (\S+)\./.exec(await runOk('allow', 'github', '--rule', 'sub=repo:acme/*')) ?? [];
     // An operator may let CI act as anybody.
-    await runOk('allow', 'github', '--rule', 'sub=repo:acme/web*', 'run_id=*', '--user', ada.login, '--scope', 'read:web/*');
+    await runOk(
+      'allow',
+      'github',
+      '--rule',
+      'sub=repo:acme/web*',
+      'run_id=*',
+      '--user',
+      ada.login,
+      '--scope',
+      'read:web/*',
+    );
     const give = async (scope = '') =>
       (await ok(exchange(app, 'acme', await issuer.sign('acme'), { scope }))).json.access_token as string;
     const [token, personal] = [await give(), await give(`user:${ada.login}`)];
@@ -63,7 +73,9 @@ describe('holdfast admin issuer', () => {
     const { jwk, ...key } = await makeKey('ES256', 'one');
     const file = path.join(app.dataDir, 'keys.json');
     writeFileSync(file, JSON.stringify({ keys: [{ ...jwk, d: 'private' }] }));
-    expect((await run('add', 'cluster', '--url', 'https://cluster.internal', '--keys', file)).stderr).toContain('public');
+    expect((await run('add', 'cluster', '--url', 'https://cluster.internal', '--keys', file)).stderr).toContain(
+      'public',
+    );
     writeFileSync(file, JSON.stringify({ keys: [jwk] }));
     await runOk('add', 'cluster', '--url', 'https://cluster.internal', '--keys', file, '--audience', 'holdfast');
     await runOk('allow', 'cluster', '--rule', 'sub=repo:acme/*', '--service', '--scope', 'write:web/*');

@@ -120,6 +120,13 @@ describe('the OpenAPI document', () => {
     }
   });
 
+  test('describes the errors of the token exchange as OAuth does', () => {
+    const { responses } = find('POST /api/oauth/token');
+    expect(Object.keys(responses).sort()).toEqual(['200', '400', '413', '415', '429', '503']);
+    expect(JSON.stringify(responses['400'])).toContain('error_description');
+    expect(JSON.stringify(responses)).not.toContain('$ref');
+  });
+
   test('has a body for each call that accepts one, though it does not validate payloads', () => {
     const update = '/api/stacks/{organization}/{project}/{stack}/{kind}/{updateId}';
     const bodies: [string, string[]][] = [
