@@ -10,6 +10,7 @@ import {
 } from '../../src/shared/identity/permissions.ts';
 import { rolePermissions } from '../../src/shared/identity/roles.ts';
 import { grant, person, team } from '../support/grants.ts';
+import { pages } from '../support/page-routes.ts';
 import { bodySamples, listRoutes } from '../support/routes.ts';
 import { provisioningToken } from '../support/scim.ts';
 import { createStack, ok, startUpdate, type TestStack } from '../support/state.ts';
@@ -46,28 +47,6 @@ const needed: Record<string, Grantable> = {
   [`GET ${U}`]: 'read',
   [`GET ${U}/events`]: 'read',
   [`POST ${U}/cancel`]: 'write',
-};
-/** The pages for people, and whether they are for those only who are signed in. */
-const pages: Record<string, 'session' | 'public'> = {
-  'GET /sign-in': 'public',
-  'POST /sign-in': 'public',
-  'GET /sign-in/provider': 'public',
-  'GET /sign-in/provider/callback': 'public',
-  'POST /sign-in/passkey/options': 'public',
-  'POST /sign-in/passkey': 'public',
-  'POST /account/passkeys/options': 'session',
-  'POST /account/passkeys': 'session',
-  'POST /account/passkeys/remove': 'session',
-  'POST /sign-out': 'session',
-  'GET /account': 'session',
-  'POST /account/end-session': 'session',
-  'POST /account/sign-out-everywhere': 'session',
-  'POST /account/password': 'session',
-  'GET /cli-login': 'session',
-  'POST /cli-login': 'session',
-  'GET /welcome/cli': 'public',
-  'GET /assets/sign-in.css': 'public',
-  'GET /assets/sign-in.js': 'public',
 };
 const elsewherePaths = /^(HEAD|\w+ \/(api|scim|policy-packs|healthz|readyz|metrics|admin)(\/|$))/;
 

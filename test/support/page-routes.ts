@@ -1,0 +1,22 @@
+/** The pages for people, and whether they are for those only who are signed in. */
+export const pages: Record<string, 'session' | 'public'> = {
+  'GET /sign-in': 'public',
+  'POST /sign-in': 'public',
+  'GET /sign-in/provider': 'public',
+  'GET /sign-in/provider/callback': 'public',
+  'POST /sign-in/passkey/options': 'public',
+  'POST /sign-in/passkey': 'public',
+  'POST /account/passkeys/options': 'session',
+  'POST /account/passkeys': 'session',
+  'POST /account/passkeys/remove': 'session',
+  'POST /sign-out': 'session',
+  'GET /account': 'session',
+  'POST /account/end-session': 'session',
+  'POST /account/sign-out-everywhere': 'session',
+  'POST /account/password': 'session',
+  'GET /cli-login': 'session',
+  'POST /cli-login': 'session',
+  'GET /welcome/cli': 'public',
+  'GET /assets/sign-in.css': 'public',
+  'GET /assets/sign-in.js': 'public',
+};
