@@ -14,6 +14,7 @@ import { registerAudit } from './plugins/audit.ts';
 import { registerBody } from './plugins/body.ts';
 import { registerDialect } from './plugins/dialect.ts';
 import { registerErrors, sendError } from './plugins/errors.ts';
+import { registerPrecedence } from './plugins/precedence.ts';
 import { registerRequestRate } from './plugins/request-rate.ts';
 import { registerSecurityHeaders } from './plugins/security-headers.ts';
 import { toRouteScope } from './route-scope.ts';
@@ -76,6 +77,7 @@ export async function buildApi(context: ApiContext): Promise<App> {
 /** Everything under /api. */
 function registerProtocol(scope: FastifyInstance, services: ApiServices): void {
   registerDialect(scope);
+  registerPrecedence(scope);
   registerAccess(scope, services);
   registerAudit(scope, services);
   registerRequestRate(scope, services);

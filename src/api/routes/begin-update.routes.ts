@@ -15,6 +15,7 @@ export function registerBeginUpdateRoute(app: RouteScope, { beginning, policyPac
         // The service asks for more unless it is a preview.
         access: { kind: 'stack', permission: 'preview' },
         audit: 'update.start',
+        goesFirst: true,
         described: { responses: { 200: BeginUpdateResponse }, errorStatuses: [409] },
       },
       schema: {

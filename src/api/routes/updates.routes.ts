@@ -50,6 +50,7 @@ function createUpdate(app: RouteScope, { policyPacks, updates }: ApiServices): v
         config: {
           ...preview,
           audit: 'update.create',
+          goesFirst: true,
           contractBody: ContractCreateUpdateRequest,
           described: { errorStatuses: [409] },
         },
@@ -76,7 +77,7 @@ function startUpdate(app: RouteScope, { updates }: ApiServices): void {
   app.post(
     updatePath,
     {
-      config: { ...preview, audit: 'update.start', described: { errorStatuses: [409] } },
+      config: { ...preview, audit: 'update.start', goesFirst: true, described: { errorStatuses: [409] } },
       schema: {
         tags,
         summary: 'Start an update',
@@ -123,7 +124,7 @@ function cancelUpdate(app: RouteScope, { updates }: ApiServices): void {
   app.post(
     `${updatePath}/cancel`,
     {
-      config: { ...preview, audit: 'update.cancel' },
+      config: { ...preview, audit: 'update.cancel', goesFirst: true },
       schema: {
         tags,
         summary: 'Cancel an update',
@@ -147,6 +148,7 @@ function renewLease(app: RouteScope, { updates }: ApiServices): void {
       config: {
         access: { kind: 'lease' },
         audit: { none: 'only lengthens what update.start records' },
+        goesFirst: true,
         contractBody: ContractRenewLeaseRequest,
       },
       schema: {
@@ -171,7 +173,12 @@ function completeUpdate(app: RouteScope, { updates }: ApiServices): void {
   app.post(
     `${updatePath}/complete`,
     {
-      config: { access: { kind: 'lease', ended: true }, audit: 'update.end', described: { errorStatuses: [409] } },
+      config: {
+        access: { kind: 'lease', ended: true },
+        audit: 'update.end',
+        goesFirst: true,
+        described: { errorStatuses: [409] },
+      },
       schema: {
         tags,
         summary: 'Complete an update',
