@@ -14,6 +14,7 @@ import { registerAudit } from './plugins/audit.ts';
 import { registerBody } from './plugins/body.ts';
 import { registerDialect } from './plugins/dialect.ts';
 import { registerErrors, sendError } from './plugins/errors.ts';
+import { registerPrecedence } from './plugins/precedence.ts';
 import { registerAddressRate, registerCallerRate } from './plugins/request-rate.ts';
 import { registerSecurityHeaders } from './plugins/security-headers.ts';
 import { registerSession } from './plugins/session.ts';
@@ -102,6 +103,7 @@ async function registerPages(scope: FastifyInstance, services: ApiServices): Pro
 /** Everything under /api and /scim. */
 function registerProtocol(scope: FastifyInstance, services: ApiServices): void {
   registerDialect(scope);
+  registerPrecedence(scope);
   registerAccess(scope, services);
   registerAudit(scope, services);
   registerCallerRate(scope, services);

@@ -73,7 +73,10 @@ export interface Session {
 }
 
 /** The lease that admitted an execution-phase call. */
-export type Lease = CachedLease;
+export interface Lease extends CachedLease {
+  /** Whether its update ran with journal entries in no checkpoint when the lease was looked up; missing if it was cached. */
+  readonly hasPendingEntries?: boolean;
+}
 
 declare module 'fastify' {
   interface FastifyContextConfig {
@@ -82,6 +85,8 @@ declare module 'fastify' {
     rate?: RateClass;
     /** The action in the audit log; or why calls are not recorded one by one. Routes that may change something need it. */
     audit?: AuditAction | { readonly none: string };
+    /** It begins, renews or ends an update, and gets connections to Postgres before other calls. */
+    goesFirst?: true;
     /** `payload`: the route reads the raw body itself; `form`: it is the form of a page; otherwise it is parsed as JSON. */
     body?: 'payload' | 'form';
     /** For JSON bodies in the contract's dialect, where it requires more than `schema.body`. */

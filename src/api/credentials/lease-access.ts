@@ -63,7 +63,7 @@ export class LeaseAccess {
     const { stackId, epoch, journalVersion, exclusive } = update;
     const lease = { updateId, stackId, epoch, journalVersion, exclusive };
     this.#known.remember(ref, hash, lease);
-    return lease;
+    return { ...lease, hasPendingEntries: isAlive && update.hasPendingEntries };
   }
 
   /**

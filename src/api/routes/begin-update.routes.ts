@@ -16,6 +16,7 @@ export function registerBeginUpdateRoute(app: RouteScope, { beginning, policyPac
         access: { kind: 'stack', permission: 'preview' },
         rate: 'held',
         audit: 'update.start',
+        goesFirst: true,
         described: { responses: { 200: BeginUpdateResponse }, errorStatuses: [409] },
       },
       schema: {

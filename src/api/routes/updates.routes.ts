@@ -51,6 +51,7 @@ function createUpdate(app: RouteScope, { creations, policyPacks, updates }: ApiS
           ...preview,
           rate: 'held',
           audit: 'update.create',
+          goesFirst: true,
           contractBody: ContractCreateUpdateRequest,
           described: { errorStatuses: [409] },
         },
@@ -92,7 +93,7 @@ function startUpdate(app: RouteScope, { updates }: ApiServices): void {
   app.post(
     updatePath,
     {
-      config: { ...preview, rate: 'never', audit: 'update.start', described: { errorStatuses: [409] } },
+      config: { ...preview, rate: 'never', audit: 'update.start', goesFirst: true, described: { errorStatuses: [409] } },
       schema: {
         tags,
         summary: 'Start an update',
@@ -139,7 +140,7 @@ function cancelUpdate(app: RouteScope, { updates }: ApiServices): void {
   app.post(
     `${updatePath}/cancel`,
     {
-      config: { ...preview, rate: 'never', audit: 'update.cancel' },
+      config: { ...preview, rate: 'never', audit: 'update.cancel', goesFirst: true },
       schema: {
         tags,
         summary: 'Cancel an update',
@@ -164,6 +165,7 @@ function renewLease(app: RouteScope, { updates }: ApiServices): void {
         access: { kind: 'lease' },
         rate: 'never',
         audit: { none: 'only lengthens what update.start records' },
+        goesFirst: true,
         contractBody: ContractRenewLeaseRequest,
       },
       schema: {
@@ -192,6 +194,7 @@ function completeUpdate(app: RouteScope, { updates }: ApiServices): void {
         access: { kind: 'lease', ended: true },
         rate: 'never',
         audit: 'update.end',
+        goesFirst: true,
         described: { errorStatuses: [409] },
       },
       schema: {

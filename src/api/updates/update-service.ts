@@ -2,10 +2,11 @@ import { JournalFaultError } from '../../shared/journal/journal-fault.ts';
 import { ConflictError, InvalidRequestError } from '../../shared/platform/errors/errors.ts';
 import { formatStackRef, type StackRef } from '../../shared/stacks/names.ts';
 import { readTags } from '../../shared/stacks/tags.ts';
-import { reclaimStack } from '../../shared/states/reclaim-stack.ts';
+import { type ReclaimOptions, reclaimStack } from '../../shared/states/reclaim-stack.ts';
 import { isLeaseLoss, LeaseLostError } from '../../shared/updates/lease.ts';
+import type { LockedUpdate } from '../../shared/updates/locked-update-repository.ts';
 import { noteEnded } from '../../shared/updates/lost-leases.ts';
-import { endUpdate, type LockedUpdate, lockUpdate } from '../../shared/updates/update-closer.ts';
+import { endUpdate, lockUpdate } from '../../shared/updates/update-closer.ts';
 import type { EndStatus } from '../../shared/updates/update-state.ts';
 import { assertPermission } from '../access/stack-access.ts';
 import type { ApiContext } from '../api-context.ts';
@@ -73,15 +74,17 @@ export class UpdateService {
     request: StartRequest,
     audit: AuditTrail,
   ): Promise<StartedUpdate> {
-    const { db, metrics, updates } = this.#context;
+    const { config, db, metrics, updates } = this.#context;
     const found = await updates.findInStack(updateId, ref);
     if (!found) throw updateNotFound(updateId);
     const start = prepareStart(this.#context, { ref, caller, request });
-    await this.reclaim(found.stackId, { admitsFault: found.dryRun });
+    const { dryRun, exclusive, expired, secondsLeft, stackId, status } = found;
+    // The update itself then holds the stack.
+    const isHeld = exclusive && status === 'not started' && !expired && secondsLeft <= config.leaseSeconds;
+    await this.reclaim(stackId, { admitsFault: dryRun, isHeld });
     const started = await db.inTransaction(async (tx) => {
       const begun = await start(tx, updateId);
-      const { dryRun, kind, stackId } = found;
-      const details = { stackId, kind, dryRun, stackVersion: dryRun ? null : begun.stackVersion };
+      const details = { stackId, kind: found.kind, dryRun, stackVersion: dryRun ? null : begun.stackVersion };
       await audit.record(tx, { organization: ref.organization, object: formatStackRef(ref), updateId, details });
       return begun;
     });
@@ -112,29 +115,30 @@ export class UpdateService {
    * Throws LeaseLostError, and ConflictError if entries keep arriving.
    */
   async complete(lease: Lease, status: EndStatus, audit: AuditTrail): Promise<void> {
-    const { db, compactJournal, metrics, updates } = this.#context;
+    const { db, compactJournal, metrics } = this.#context;
+    let { hasPendingEntries = true } = lease;
     for (let attempt = 1; attempt <= maxCompleteAttempts; attempt++) {
-      const before = await updates.find(lease.updateId);
-      if (!before) throw new LeaseLostError();
-      if (before.status === 'running' && before.hasPendingEntries) await compactJournal(lease.updateId);
-      const outcome = await db.inTransaction(async (tx) => {
+      if (hasPendingEntries) await compactJournal(lease.updateId);
+      const { kind, outcome } = await db.inTransaction(async (tx) => {
         const locked = await lockUpdate(tx, lease.updateId);
         if (!locked || locked.update.epoch !== lease.epoch) throw new LeaseLostError();
         const { update } = locked;
-        if (update.status === 'running' && update.expired) return 'expired';
+        const { kind } = update;
+        if (update.status === 'running' && update.expired) return { kind, outcome: 'expired' };
         // More entries were accepted since the compaction: compact again, or they would be missing from the version.
-        if (update.status === 'running' && update.hasPendingEntries) return 'pending-entries';
+        if (update.status === 'running' && update.hasPendingEntries) return { kind, outcome: 'pending-entries' };
         const step = await endUpdate(tx, locked, { type: 'complete', status });
         if (step.outcome === 'lease-dead') throw new LeaseLostError();
         if (step.outcome === 'move') await audit.record(tx, endOf(locked, { status }));
         // The update ended with an earlier call, which was recorded.
         else audit.settle();
-        return step.outcome;
+        return { kind, outcome: step.outcome };
       });
-      if (outcome === 'pending-entries') continue;
+      hasPendingEntries = outcome === 'pending-entries';
+      if (hasPendingEntries) continue;
       if (outcome === 'expired') throw await this.#leaseLost(lease);
-      if (outcome === 'move') metrics.updatesEnded.labels(before.kind, status).inc();
-      if (before.journalVersion > 0) await compactSoon(this.#context, before.id);
+      if (outcome === 'move') metrics.updatesEnded.labels(kind, status).inc();
+      if (lease.journalVersion > 0) await compactSoon(this.#context, lease.updateId);
       return;
     }
     throw new ConflictError('Entries keep arriving while the update is being completed');
@@ -159,7 +163,7 @@ export class UpdateService {
   }
 
   /** Prepares the stack for its next change; see reclaimStack. */
-  async reclaim(stackId: string, options: { readonly admitsFault?: boolean } = {}): Promise<void> {
+  async reclaim(stackId: string, options: ReclaimOptions = {}): Promise<void> {
     const { compactor, config, db, compactJournal } = this.#context;
     const compact = (updateId: string): Promise<void> =>
       compactJournal(updateId).catch((error: unknown) => compactor.setAside(updateId, error));

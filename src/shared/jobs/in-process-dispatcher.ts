@@ -1,5 +1,7 @@
+import { AsyncResource } from 'node:async_hooks';
 import { setTimeout as sleep } from 'node:timers/promises';
 import PQueue from 'p-queue';
+import { runInOrder } from '../platform/db/connection-gate.ts';
 import { AppError, UnavailableError } from '../platform/errors/errors.ts';
 import { JobPendingError, toRejection } from '../platform/errors/outcome.ts';
 import type { Logger } from '../platform/logger/logger.ts';
@@ -105,7 +107,7 @@ export class InProcessDispatcher implements JobDispatcher {
     if (fairnessKey !== undefined) this.#loads.set(fairnessKey, load + 1);
     const since = { ms: performance.now() };
     queue.waitingSince.add(since);
-    const run = async (): Promise<void> => {
+    const process = async (): Promise<void> => {
       queue.waitingSince.delete(since);
       try {
         await this.#process(queue, job, seal);
@@ -114,6 +116,8 @@ export class InProcessDispatcher implements JobDispatcher {
         if (isAwaited) this.#countAwaited(queue, -1);
       }
     };
+    // The queue starts a job in the context of the one that ended before it.
+    const run = isAwaited ? AsyncResource.bind(process) : () => runInOrder(process);
     if (isAwaited) {
       this.#countAwaited(queue, 1);
       return queue.runs.add(run, { priority: -load });

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { Logger } from '../platform/logger/logger.ts';
-import type { CompactionRepository } from './compaction-repository.ts';
+import type { ClaimedRow, CompactionRepository } from './compaction-repository.ts';
 
 /** How long a claim is valid unless renewed, so the longest time that a killed process blocks others. */
 const claimSeconds = 15;
@@ -16,12 +16,13 @@ export class CompactionClaims {
   }
 
   /**
-   * Runs `work` while holding the exclusive claim on the journal. Returns false without running it if another process holds the
-   * claim. `work` returns whether it committed a compaction; the commit itself ends the claim.
+   * Runs `work` with the update while holding the exclusive claim on its journal. Returns false without running it if another
+   * process holds the claim, or there is nothing to claim. `work` returns whether it committed something that ended the claim.
    */
-  async run(updateId: string, work: () => Promise<boolean>): Promise<boolean> {
+  async run(updateId: string, work: (claimed: ClaimedRow) => Promise<boolean>): Promise<boolean> {
     const claim = randomUUID();
-    if (!(await this.#compactions.claim(updateId, claim, claimSeconds))) return false;
+    const claimed = await this.#compactions.claim(updateId, claim, claimSeconds);
+    if (!claimed) return false;
     const renewal = setInterval(() => {
       // Losing the claim is harmless: a compaction done without it either fails to commit or has the same result.
       this.#compactions.renewClaim(updateId, claim, claimSeconds).catch((error: unknown) => {
@@ -31,7 +32,7 @@ export class CompactionClaims {
     renewal.unref();
     let committed = false;
     try {
-      committed = await work();
+      committed = await work(claimed);
       return true;
     } finally {
       clearInterval(renewal);

@@ -1,10 +1,10 @@
 import type { CheckpointRepository } from '../checkpoints/checkpoint-repository.ts';
 import type { DocumentStore } from '../documents/document-store.ts';
 import type { Logger } from '../platform/logger/logger.ts';
-import type { UpdateRow } from '../updates/update-repository.ts';
-import type { CompactionRepository } from './compaction-repository.ts';
+import { clientVersionOf, type UpdateRow } from '../updates/update-repository.ts';
+import type { ClaimedRow, CompactionRepository } from './compaction-repository.ts';
 import { describeUnknownKinds } from './journal-fault.ts';
-import type { JournalReplayer, LongestPrefix } from './replay/journal-replayer.ts';
+import type { CaughtUp, JournalReplayer, LongestPrefix } from './replay/journal-replayer.ts';
 import type { ReplayProgress } from './replay/runner/replay-work.ts';
 
 /** Commits the result of replaying a journal. The caller must hold the claim on the journal. */
@@ -30,15 +30,17 @@ export class CompactionCommitter {
   }
 
   /** Commits all entries of a running update. Returns whether the commit succeeded. Throws InvalidJournalError. */
-  async commitAll(update: UpdateRow): Promise<boolean> {
-    const checkpointId = await this.#replayer.catchUp(update, async ({ replay, progress, fault }) => {
+  async commitAll(update: ClaimedRow): Promise<boolean> {
+    const manifest = { time: new Date().toISOString(), version: clientVersionOf(update.environment) };
+    const commit = async ({ replay, progress, fault }: CaughtUp): Promise<string | null> => {
       if (fault) throw fault;
-      const { document, resourceCount } = await replay.encode(await this.#replayer.manifest(update.id));
+      const { document, resourceCount } = await replay.encode(manifest);
       return this.#checkpoints.commitCompaction(
         { ...compactionOf(update, progress), outcome: { error: null, warning: warningOf(progress), isNew: false } },
         { document: await this.#documents.saveEncoded(document), resourceCount },
       );
-    });
+    };
+    const checkpointId = await this.#replayer.catchUp(update, commit, { hasSnapshot: update.hasSnapshot });
     return checkpointId !== null;
   }
 

@@ -1,8 +1,18 @@
 import { Type } from 'typebox';
 import { type Queryable, type Row, sql } from '../platform/db/sql.ts';
 import { Nullable } from '../platform/schema/standard-schema.ts';
+import { environmentColumn, UpdateRow, updateColumns } from '../updates/update-repository.ts';
 
 const IdRow = Type.Object({ id: Type.String() });
+
+/** An update whose journal was just claimed. */
+const ClaimedRow = Type.Object({
+  ...UpdateRow.properties,
+  environment: Nullable(Type.String()),
+  /** Whether the journal has a snapshot. */
+  hasSnapshot: Type.Boolean(),
+});
+export type ClaimedRow = Row<typeof ClaimedRow>;
 
 /** A journal with a compaction error or warning that no operator has accepted. */
 const FaultCountRow = Type.Object({ error: Type.Integer(), unknownKind: Type.Integer() });
@@ -32,18 +42,19 @@ export function createCompactionRepository(db: Queryable) {
 
   return {
     /**
-     * Claims the journal for compaction for `seconds`. Returns false if another process holds the claim or there is no journal.
-     * A claim that expires later than `seconds` from now was made before the database's clock was set back, and is ignored.
+     * Claims the journal for compaction for `seconds`. Returns null if another process holds the claim, there is no journal, or its
+     * stack was deleted. A claim that expires later than `seconds` from now was made before the database's clock was set back, and is
+     * ignored. If it waited for another statement, the row may have the update's checkpoint from before that: a commit over it fails.
      */
-    claim: async (updateId: string, claim: string, seconds: number): Promise<boolean> => {
-      const row = await db.maybeOne(sql.prepared('journals_claim', IdRow)`
+    claim: (updateId: string, claim: string, seconds: number): Promise<ClaimedRow | null> =>
+      db.maybeOne(sql.prepared('journals_claim_update', ClaimedRow)`
         /* journals.claim */
-        update journals set fold_claim = ${claim}, fold_claimed_until = clock_timestamp() + make_interval(secs => ${seconds})
-        where update_id = ${updateId} and (fold_claimed_until is null or fold_claimed_until <= clock_timestamp()
-          or fold_claimed_until > clock_timestamp() + make_interval(secs => ${seconds}))
-        returning update_id as id`);
-      return row !== null;
-    },
+        update journals j set fold_claim = ${claim}, fold_claimed_until = clock_timestamp() + make_interval(secs => ${seconds})
+        from updates u join stacks s on s.id = u.stack_id and s.deleted_at is null
+        where j.update_id = ${updateId} and u.id = j.update_id and (j.fold_claimed_until is null or j.fold_claimed_until <= clock_timestamp()
+          or j.fold_claimed_until > clock_timestamp() + make_interval(secs => ${seconds}))
+        returning ${updateColumns}, ${environmentColumn},
+          exists (select 1 from journal_fold_points p where p.update_id = j.update_id) as "hasSnapshot"`),
 
     renewClaim: (updateId: string, claim: string, seconds: number) =>
       db.query(sql.nothing`
@@ -108,18 +119,24 @@ export function createCompactionRepository(db: Queryable) {
         where j.update_id = ${updateId} and u.id = j.update_id and u.status not in ('not started', 'running')
           and j.entry_count > j.folded_entries and j.fold_error is null`),
 
-    /** Records that the state of an ended update was read back intact as `checkpointId`, and deletes its snapshots. */
-    markCompacted: (updateId: string, checkpointId: string | null) =>
-      db.query(sql.nothing`
+    /**
+     * Records that the state of an ended update was read back intact as `checkpointId`, deletes its snapshots and releases the claim.
+     * Returns false if nothing was changed.
+     */
+    markCompacted: async (updateId: string, checkpointId: string | null): Promise<boolean> => {
+      const row = await db.maybeOne(sql.prepared('journals_mark_compacted', IdRow)`
         /* journals.markCompacted */
         with marked as (
-          update journals j set folded_at = clock_timestamp() from updates u
+          update journals j set folded_at = clock_timestamp(), fold_claim = null, fold_claimed_until = null from updates u
           where j.update_id = ${updateId} and u.id = j.update_id and u.status not in ('not started', 'running')
             and u.checkpoint_id is not distinct from ${checkpointId}::uuid and j.folded_at is null
             and (j.entry_count <= j.folded_entries or j.fold_error is not null)
           returning j.update_id
-        )
-        delete from journal_fold_points p using marked m where p.update_id = m.update_id`),
+        ),
+        dropped as (delete from journal_fold_points p using marked m where p.update_id = m.update_id)
+        select update_id as id from marked`);
+      return row !== null;
+    },
 
     /**
      * Claims ended updates whose journal has not been compacted or read back yet. Updates that were never tried come first. Others

@@ -9,7 +9,7 @@ import { isActive } from '../updates/update-state.ts';
 import type { OpenReplays } from './ahead/open-replays.ts';
 import { CompactionClaims } from './compaction-claims.ts';
 import { CompactionCommitter, warningOf } from './compaction-committer.ts';
-import type { CompactionRepository } from './compaction-repository.ts';
+import type { ClaimedRow, CompactionRepository } from './compaction-repository.ts';
 import type { JournalRepository } from './journal-repository.ts';
 import type { JournalSnapshots } from './journal-snapshots.ts';
 import { JournalReplayer } from './replay/journal-replayer.ts';
@@ -88,22 +88,24 @@ export class JournalCompactor {
     let goal: number | null = null;
     let pauseMs = firstPauseMs;
     for (let attempt = 1; attempt <= attempts && performance.now() < deadline; ) {
+      let isDone = false;
+      // First, because the claim returns the update, and usually nobody else has it.
+      const isClaimed = await this.#claims.run(updateId, async (claimed) => {
+        goal ??= claimed.entryCount;
+        const outcome = await this.#compactClaimed(claimed, goal, attempt);
+        isDone = outcome === 'done' || outcome === 'needless';
+        return outcome === 'done' || outcome === 'committed';
+      });
+      if (isDone) return;
+      if (isClaimed) {
+        attempt++;
+        continue;
+      }
       const update = await this.#updates.find(updateId);
       if (!update || !isActive(update.status)) this.#replayer.forget(updateId);
       if (!update) return;
       goal ??= update.entryCount;
       if (!needsCompaction(update, goal)) return;
-      let committedAll = false;
-      const compact = async (): Promise<boolean> => {
-        const outcome = await this.#compactClaimed(updateId, attempt);
-        committedAll = outcome === 'committed all';
-        return outcome !== 'not committed';
-      };
-      if (await this.#claims.run(updateId, compact)) {
-        if (committedAll) return;
-        attempt++;
-        continue;
-      }
       // Another process has committed the entries and is reading the checkpoint back; there is no need to wait for that.
       if (!update.hasPendingEntries) return;
       await sleep(pauseMs * (0.5 + Math.random()));
@@ -164,11 +166,9 @@ export class JournalCompactor {
    */
   async recompact(updateId: string): Promise<Recompacted | null> {
     let recompacted: Recompacted | null = null;
-    await this.#claims.run(updateId, async () => {
-      const update = await this.#updates.find(updateId);
-      const prefix =
-        update && !isActive(update.status) && (await this.#replayer.longestPrefix(update, { fromBase: true }));
-      if (!update || !prefix) return false;
+    await this.#claims.run(updateId, async (update) => {
+      const prefix = !isActive(update.status) && (await this.#replayer.longestPrefix(update, { fromBase: true }));
+      if (!prefix) return false;
       const error = prefix.fault?.message ?? null;
       const { entries } = prefix.progress;
       const isBetter = error === null || (update.compactionError !== null && entries > update.compactedEntries);
@@ -193,20 +193,19 @@ export class JournalCompactor {
     return rebuilt;
   }
 
-  /** `committed all`: with all entries of a running update, so that there is nothing more to do for now. */
-  async #compactClaimed(updateId: string, attempt: number): Promise<'committed all' | 'committed' | 'not committed'> {
-    const update = await this.#updates.find(updateId);
-    if (!update) return 'not committed';
-    if (update.hasPendingEntries) {
-      if (isActive(update.status)) {
-        return (await this.#committer.commitAll(update)) ? 'committed all' : 'not committed';
-      }
-      const prefix = await this.#replayer.longestPrefix(update);
-      const isCommitted = prefix !== null && (await this.#committer.commitPrefix(update, prefix));
-      return isCommitted ? 'committed' : 'not committed';
-    }
-    if (!isActive(update.status)) await this.#rebuilder.readBack(update, attempt);
-    return 'not committed';
+  /** `done`: committed, and there is nothing more to do for now. `needless`: there was nothing to do at all. */
+  async #compactClaimed(
+    update: ClaimedRow,
+    goal: number,
+    attempt: number,
+  ): Promise<'done' | 'needless' | 'committed' | 'not committed'> {
+    if (!isActive(update.status)) this.#replayer.forget(update.id);
+    if (!needsCompaction(update, goal)) return 'needless';
+    if (isActive(update.status)) return (await this.#committer.commitAll(update)) ? 'done' : 'not committed';
+    if (!update.hasPendingEntries) return (await this.#rebuilder.readBack(update, attempt)) ? 'done' : 'not committed';
+    const prefix = await this.#replayer.longestPrefix(update);
+    const isCommitted = prefix !== null && (await this.#committer.commitPrefix(update, prefix));
+    return isCommitted ? 'committed' : 'not committed';
   }
 }
 

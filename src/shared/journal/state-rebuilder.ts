@@ -39,9 +39,9 @@ export class StateRebuilder {
 
   /**
    * Reads back the checkpoint of an ended update. If it is intact, marks the journal as compacted, which starts the grace period. If
-   * not, rebuilds the checkpoint, which the next attempt reads back. Throws an Error if it is still damaged on the third attempt.
+   * not, rebuilds the checkpoint, which the next attempt reads back. Returns whether it was intact and is still the state. Throws an Error if it is still damaged on the third attempt.
    */
-  async readBack(update: UpdateRow, attempt: number): Promise<void> {
+  async readBack(update: UpdateRow, attempt: number): Promise<boolean> {
     const hasOwnCheckpoint = update.compactedEntries > 0;
     if (hasOwnCheckpoint && !(await this.#isIntact(update))) {
       if (attempt > 2) {
@@ -54,10 +54,11 @@ export class StateRebuilder {
         'checkpoint does not read back as written; rebuilding it from the journal',
       );
       await this.rebuild(update.id);
-      return;
+      return false;
     }
-    await this.#compactions.markCompacted(update.id, update.checkpointId);
+    const isMarked = await this.#compactions.markCompacted(update.id, update.checkpointId);
     if (update.entryCount === 0 || this.#graceSeconds === 0) await this.#compactions.delete(update.id);
+    return isMarked;
   }
 
   /** Replaces the update's checkpoint with one rebuilt from its base and its journal. Returns false if that is not possible. */

@@ -1,9 +1,16 @@
 import { assertNoFault } from '../journal/journal-fault.ts';
 import type { Database } from '../platform/db/database.ts';
+import type { Queryable } from '../platform/db/sql.ts';
 import { createStackRepository } from '../stacks/stack-repository.ts';
 import { type ExpiredUpdate, reclaimExpired } from '../updates/update-closer.ts';
 import { createUpdateRepository } from '../updates/update-repository.ts';
 import { isActive } from '../updates/update-state.ts';
+
+export interface ReclaimOptions {
+  readonly admitsFault?: boolean;
+  /** Whether an update holds the stack whose time is known not to be over: there is none to end then. */
+  readonly isHeld?: boolean;
+}
 
 /**
  * Prepares a stack for its next change: ends an update whose lease has expired and calls `compact` for an ended update with pending
@@ -16,12 +23,13 @@ export async function reclaimStack(
   stackId: string,
   leaseSeconds: number,
   compact: (updateId: string) => Promise<void>,
-  { admitsFault = false }: { readonly admitsFault?: boolean } = {},
+  { admitsFault = false, isHeld = false }: ReclaimOptions = {},
 ): Promise<ExpiredUpdate | null> {
-  const ended = await db.inTransaction(async (tx) => {
+  const reclaim = async (tx: Queryable): Promise<ExpiredUpdate | null> => {
     const stack = await createStackRepository(tx).lockById(stackId);
     return stack ? reclaimExpired(tx, stack, leaseSeconds) : null;
-  });
+  };
+  const ended = isHeld ? null : await db.inTransaction(reclaim);
   const pending = await createUpdateRepository(db).findWithPendingEntries(stackId);
   if (pending && !isActive(pending.status)) await compact(pending.id);
   if (!admitsFault) await assertNoFault(db, stackId);

@@ -3,25 +3,15 @@ import { createAuditRepository } from '../audit/audit-repository.ts';
 import type { Database } from '../platform/db/database.ts';
 import type { Queryable } from '../platform/db/sql.ts';
 import { formatStackRef } from '../stacks/names.ts';
-import { createStackRepository, type StackRow } from '../stacks/stack-repository.ts';
+import type { StackRow } from '../stacks/stack-repository.ts';
 import { isLeaseLoss, type LeaseLoss } from './lease.ts';
-import { createUpdateRepository, type UpdateRow } from './update-repository.ts';
+import { createLockedUpdateRepository, type LockedUpdate } from './locked-update-repository.ts';
+import { createUpdateRepository } from './update-repository.ts';
 import { type Transition, transition, type UpdateTrigger } from './update-state.ts';
 
-/** An update and its stack, both locked by the current transaction. */
-export interface LockedUpdate {
-  readonly update: UpdateRow;
-  readonly stack: StackRow;
-}
-
 /** Locks the stack, then the update (always in this order). Returns null if there is no such update. */
-export async function lockUpdate(tx: Queryable, updateId: string): Promise<LockedUpdate | null> {
-  const updates = createUpdateRepository(tx);
-  const found = await updates.find(updateId);
-  if (!found) return null;
-  const stack = await createStackRepository(tx).lockById(found.stackId);
-  const update = await updates.lock(updateId);
-  return stack && update ? { stack, update } : null;
+export function lockUpdate(tx: Queryable, updateId: string): Promise<LockedUpdate | null> {
+  return createLockedUpdateRepository(tx).lock(updateId);
 }
 
 /**
@@ -30,7 +20,7 @@ export async function lockUpdate(tx: Queryable, updateId: string): Promise<Locke
  */
 export async function endUpdate(
   tx: Queryable,
-  { update, stack }: LockedUpdate,
+  { update, stack, hasSecretReads }: LockedUpdate,
   trigger: UpdateTrigger,
 ): Promise<Transition> {
   const step = transition(update.status, trigger);
@@ -39,11 +29,15 @@ export async function endUpdate(
   const reason =
     trigger.type === 'complete' ? null : (loss ?? (trigger.type === 'expire' ? 'lease-expired' : 'cancelled'));
   // After a loss the hash is kept, so that the holder can be told why. It no longer grants access.
-  await createUpdateRepository(tx).end(update.id, step.to, reason, trigger.type === 'complete' || loss !== null);
-  const stacks = createStackRepository(tx);
-  if (stack.activeUpdateId === update.id) await stacks.setActiveUpdate(stack.id, null);
-  if (update.stackVersion !== null) await stacks.publishVersion(stack.id, update.stackVersion);
-  await createAuditRepository(tx).closeSecretReads({ updateId: update.id });
+  await createLockedUpdateRepository(tx).end({
+    id: update.id,
+    stackId: stack.id,
+    status: step.to,
+    reason,
+    keepLease: trigger.type === 'complete' || loss !== null,
+    stackVersion: update.stackVersion,
+  });
+  if (hasSecretReads) await createAuditRepository(tx).closeSecretReads({ updateId: update.id });
   return step;
 }
 
@@ -53,8 +47,9 @@ export interface ExpiredUpdate {
   readonly reason: LeaseLoss | 'lease-expired';
 }
 
-async function endExpired(tx: Queryable, { update, stack }: LockedUpdate): Promise<ExpiredUpdate | null> {
-  const step = await endUpdate(tx, { update, stack }, { type: 'expire' });
+async function endExpired(tx: Queryable, locked: LockedUpdate): Promise<ExpiredUpdate | null> {
+  const { update, stack } = locked;
+  const step = await endUpdate(tx, locked, { type: 'expire' });
   if (step.outcome !== 'move') return null;
   const reason = isLeaseLoss(update.endReason) ? update.endReason : 'lease-expired';
   await createAuditRepository(tx).insert(serverSource, {
@@ -74,10 +69,10 @@ export async function reclaimExpired(
   leaseSeconds: number,
 ): Promise<ExpiredUpdate | null> {
   if (stack.activeUpdateId === null) return null;
-  const updates = createUpdateRepository(tx);
-  const update = await updates.lock(stack.activeUpdateId);
-  if (update?.expired) return endExpired(tx, { update, stack });
-  if (update && update.secondsLeft > leaseSeconds) await updates.clipLeases(leaseSeconds, stack.id);
+  const locked = await lockUpdate(tx, stack.activeUpdateId);
+  if (locked?.update.expired) return endExpired(tx, locked);
+  if (locked && locked.update.secondsLeft > leaseSeconds)
+    await createUpdateRepository(tx).clipLeases(leaseSeconds, stack.id);
   return null;
 }
 

@@ -9,7 +9,7 @@ const Status = Type.Unsafe<UpdateStatus>(Type.String());
 const Kind = Type.Unsafe<UpdateKind>(Type.String());
 
 /** The fields of an update that control calls and lease checks need. */
-const UpdateRow = Type.Object({
+export const UpdateRow = Type.Object({
   id: Type.String(),
   stackId: Type.String(),
   kind: Kind,
@@ -49,7 +49,7 @@ export type UpdateRow = Row<typeof UpdateRow>;
 
 const IdRow = Type.Object({ id: Type.String() });
 const ArrivalRow = Type.Object({ arrivalSequence: Type.Integer() });
-const EnvironmentRow = Type.Object({ environment: Type.String() });
+const EnvironmentRow = Type.Object({ environment: Nullable(Type.String()) });
 const ExpiryRow = Type.Object({ expiresAt: Timestamp });
 
 export interface NewUpdate {
@@ -68,24 +68,37 @@ export interface NewUpdate {
   readonly waitSeconds: number;
 }
 
+/** The environment of an update `u`, unless it exceeds 1 MiB. */
+export const environmentColumn = sql.fragment`
+  case when octet_length(u.environment) <= ${turnBytes} then u.environment end as environment`;
+
+/** The CLI version in an environment; "" if there is none. */
+export function clientVersionOf(environment: string | null): string {
+  // Parsed here, not in SQL: Postgres rejects escapes such as \u0000, which the text may contain.
+  const version = environment === null ? '' : (JSON.parse(environment) as Record<string, unknown>)['pulumi.version'];
+  return typeof version === 'string' ? version : '';
+}
+
+/** The fields of `UpdateRow`, of an update `u` and its journal `j`. */
+export const updateColumns = sql.fragment`
+  u.id, u.stack_id as "stackId", u.kind, u.dry_run as "dryRun", u.exclusive, u.status, u.stack_version as "stackVersion",
+  u.base_stack_version as "baseStackVersion", u.lease_hash as "leaseHash", u.expires_at as "expiresAt",
+  (u.expires_at <= clock_timestamp() or u.end_reason is not null) as expired,
+  coalesce(u.end_reason, case when u.status = 'running' and u.expires_at <= clock_timestamp() then case
+    when u.must_end_at <= u.expires_at then 'time-limit'
+    when exists (select 1 from api_tokens t where t.id = u.token_id and t.expires_at <= u.expires_at) then 'token-expired'
+  end end) as "endReason",
+  extract(epoch from u.expires_at - clock_timestamp())::float8 as "secondsLeft", u.epoch, u.journal_version as "journalVersion",
+  u.base_checkpoint_id as "baseCheckpointId", u.checkpoint_id as "checkpointId",
+  u.checkpoint_sequence as "checkpointSequence", u.full_committed as "fullCommitted",
+  j.update_id is not null as "hasJournal", coalesce(j.entry_count > j.folded_entries and j.fold_error is null, false) as "hasPendingEntries",
+  coalesce(j.entry_count, 0) as "entryCount", coalesce(j.folded_entries, 0) as "compactedEntries", j.fold_error as "compactionError",
+  j.fold_warning as "compactionWarning", j.folded_at as "compactedAt"`;
+
 export type UpdateRepository = ReturnType<typeof createUpdateRepository>;
 
 /** Updates: the record, the lease and the pointers to state. All times are by the database's clock. */
 export function createUpdateRepository(db: Queryable) {
-  const columns = sql.fragment`
-    u.id, u.stack_id as "stackId", u.kind, u.dry_run as "dryRun", u.exclusive, u.status, u.stack_version as "stackVersion",
-    u.base_stack_version as "baseStackVersion", u.lease_hash as "leaseHash", u.expires_at as "expiresAt",
-    (u.expires_at <= clock_timestamp() or u.end_reason is not null) as expired,
-    coalesce(u.end_reason, case when u.status = 'running' and u.expires_at <= clock_timestamp() then case
-      when u.must_end_at <= u.expires_at then 'time-limit'
-      when exists (select 1 from api_tokens t where t.id = u.token_id and t.expires_at <= u.expires_at) then 'token-expired'
-    end end) as "endReason",
-    extract(epoch from u.expires_at - clock_timestamp())::float8 as "secondsLeft", u.epoch, u.journal_version as "journalVersion",
-    u.base_checkpoint_id as "baseCheckpointId", u.checkpoint_id as "checkpointId",
-    u.checkpoint_sequence as "checkpointSequence", u.full_committed as "fullCommitted",
-    j.update_id is not null as "hasJournal", coalesce(j.entry_count > j.folded_entries and j.fold_error is null, false) as "hasPendingEntries",
-    coalesce(j.entry_count, 0) as "entryCount", coalesce(j.folded_entries, 0) as "compactedEntries", j.fold_error as "compactionError",
-    j.fold_warning as "compactionWarning", j.folded_at as "compactedAt"`;
   const withJournal = sql.fragment`updates u left join journals j on j.update_id = u.id`;
   const inStack = (id: string, ref: StackRef) => sql.fragment`
     u.id = ${id} and exists (
@@ -100,7 +113,7 @@ export function createUpdateRepository(db: Queryable) {
     /** The update, if it belongs to that stack. Runs on every lease call. */
     findInStack: (id: string, ref: StackRef) =>
       db.maybeOne(sql.prepared('updates_find_in_stack', UpdateRow)`
-        /* updates.findInStack */ select ${columns} from ${withJournal} where ${inStack(id, ref)}`),
+        /* updates.findInStack */ select ${updateColumns} from ${withJournal} where ${inStack(id, ref)}`),
 
     /** Whether the lease belongs to an active update of any stack. */
     isLease: (hash: Buffer) =>
@@ -111,22 +124,12 @@ export function createUpdateRepository(db: Queryable) {
     /** Null also if its stack was deleted. */
     find: (id: string) =>
       db.maybeOne(sql.prepared('updates_find', UpdateRow)`
-        /* updates.find */ select ${columns} from ${withJournal} where u.id = ${id} and ${ofLiveStack}`),
-
-    /**
-     * Two statements: journal batches hold only a share lock and do not change the row, so a single statement that waited for
-     * them would return the journal's counters from before its wait.
-     */
-    lock: async (id: string) => {
-      await db.query(sql.nothing`/* updates.lock */ select id from updates where id = ${id} for update`);
-      return db.maybeOne(sql.prepared('updates_read_locked', UpdateRow)`
-        /* updates.readLocked */ select ${columns} from ${withJournal} where u.id = ${id}`);
-    },
+        /* updates.find */ select ${updateColumns} from ${withJournal} where u.id = ${id} and ${ofLiveStack}`),
 
     /** The update of this stack whose journal has entries that are not in a checkpoint yet. */
     findWithPendingEntries: (stackId: string) =>
       db.maybeOne(sql.rows(UpdateRow)`
-        /* updates.findWithPendingEntries */ select ${columns} from ${withJournal}
+        /* updates.findWithPendingEntries */ select ${updateColumns} from ${withJournal}
         where j.stack_id = ${stackId} and j.folded_at is null and j.entry_count > j.folded_entries and j.fold_error is null
         order by u.stack_version desc limit 1`),
 
@@ -228,14 +231,6 @@ export function createUpdateRepository(db: Queryable) {
       return rows.map((row) => row.id);
     },
 
-    /** Ends an active update. `keepLease`: keeps the hash, so that its holder can be distinguished from others. */
-    end: (id: string, status: UpdateStatus, reason: string | null, keepLease: boolean) =>
-      db.query(sql.nothing`
-        /* updates.end */
-        update updates set status = ${status}, end_reason = ${reason}, ended_at = clock_timestamp(),
-          lease_hash = case when ${keepLease} then lease_hash end
-        where id = ${id}`),
-
     /** Ends all active updates of a stack that is being deleted; these can only be previews. */
     cancelAll: (stackId: string) =>
       db.query(sql.nothing`
@@ -252,11 +247,8 @@ export function createUpdateRepository(db: Queryable) {
     /** The CLI version sent when the update was created; "" if there was none, or if the environment exceeds 1 MiB. */
     findClientVersion: async (id: string): Promise<string> => {
       const row = await db.maybeOne(sql.rows(EnvironmentRow)`
-        /* updates.findEnvironment */ select environment from updates
-        where id = ${id} and octet_length(environment) <= ${turnBytes}`);
-      // Parsed here, not in SQL: Postgres rejects escapes such as \u0000, which the text may contain.
-      const version = row ? (JSON.parse(row.environment) as Record<string, unknown>)['pulumi.version'] : '';
-      return typeof version === 'string' ? version : '';
+        /* updates.findEnvironment */ select ${environmentColumn} from updates u where id = ${id}`);
+      return clientVersionOf(row?.environment ?? null);
     },
 
     /** Active updates whose time is over, except those in `skipped`. */
@@ -284,7 +276,7 @@ export function createUpdateRepository(db: Queryable) {
 
     findByVersion: (stackId: string, stackVersion: number) =>
       db.maybeOne(sql.rows(UpdateRow)`
-        /* updates.findByVersion */ select ${columns} from ${withJournal}
+        /* updates.findByVersion */ select ${updateColumns} from ${withJournal}
         where u.stack_id = ${stackId} and u.stack_version = ${stackVersion} and ${ofLiveStack}`),
   };
 }

@@ -22,6 +22,8 @@ export interface ReplayBounds {
   readonly entries?: number;
   /** Start from the base instead of a snapshot, which an older release that knew fewer kinds may have taken. */
   readonly fromBase?: boolean;
+  /** False if the journal is known to have no snapshot. */
+  readonly hasSnapshot?: boolean;
 }
 
 /** The longest prefix of a journal that yields a valid deployment. */
@@ -166,9 +168,10 @@ export class JournalReplayer {
   async #catchUp<T>(
     update: UpdateRow,
     work: (caughtUp: CaughtUp) => Promise<T>,
-    { entries: limit = Number.POSITIVE_INFINITY, fromBase = false }: ReplayBounds,
+    { entries: limit = Number.POSITIVE_INFINITY, fromBase = false, hasSnapshot = true }: ReplayBounds,
   ): Promise<T | null> {
-    const started = await this.#steps.start(update, { limit, fromBase });
+    const usesSnapshot = hasSnapshot && !fromBase;
+    const started = await this.#steps.start(update, { limit, usesSnapshot });
     if (!started) return null;
     const { replay, page } = started;
     try {

@@ -65,11 +65,12 @@ export class ReplaySteps {
   /** Opens a replay of the base and the last snapshot. Returns null if the base is gone, or there is no room to work ahead. */
   async start(
     update: UpdateRow,
-    { limit = Number.POSITIVE_INFINITY, fromBase = false, isAhead = false },
+    { limit = Number.POSITIVE_INFINITY, usesSnapshot = true, isAhead = false },
   ): Promise<StartedReplay | null> {
-    const [base, found] = await Promise.all([
+    const [base, found, pageFromBase] = await Promise.all([
       update.baseCheckpointId ? this.#checkpoints.find(update.baseCheckpointId) : null,
-      fromBase ? null : this.#snapshots.find(update.id),
+      usesSnapshot ? this.#snapshots.find(update.id) : null,
+      usesSnapshot ? null : this.#journal.readPage(update.id, 0),
     ]);
     if (update.baseCheckpointId && !base) return null;
     const snapshot = found && found.entries <= limit ? found : null;
@@ -80,7 +81,7 @@ export class ReplaySteps {
     const [baseBytes, snapshotBytes, firstPage] = await Promise.all([
       base && this.#guard.readEncoded(base),
       snapshot && this.#readSnapshot(snapshot),
-      this.#journal.readPage(update.id, expected),
+      pageFromBase ?? this.#journal.readPage(update.id, expected),
     ]);
     const size = {
       entries: firstPage.isLast ? firstPage.lengths.length : Number.POSITIVE_INFINITY,

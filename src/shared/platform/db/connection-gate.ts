@@ -1,3 +1,5 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
+
 /** No connection became free in time. Nothing was sent. */
 export class AcquireTimeoutError extends Error {
   override readonly name = 'AcquireTimeoutError';
@@ -7,43 +9,82 @@ export class AcquireTimeoutError extends Error {
   }
 }
 
+/** How long, in ms, the share of others stays small after work that goes first: it usually has more statements. */
+const pauseMs = 100;
+/** Nobody is overtaken or held back for longer than this, in ms. */
+const patienceMs = 500;
+
+const goesFirst = new AsyncLocalStorage<boolean>();
+
+/** Runs `work`, whose statements get connections before those of others. For the few short calls that others depend on. */
+export function runFirst<T>(work: () => T): T {
+  return goesFirst.run(true, work);
+}
+
+/** Runs `work` like any other, even if the caller goes first. */
+export function runInOrder<T>(work: () => T): T {
+  return goesFirst.run(false, work);
+}
+
+/** Whether the current work goes first. */
+export function isFirst(): boolean {
+  return goesFirst.getStore() === true;
+}
+
 interface Waiting {
   readonly enter: () => void;
+  /** Milliseconds, as of `performance.now()`. */
+  readonly since: number;
 }
 
 /**
- * Admits as many callers as the pool has connections; the others wait in order, up to a time limit, which the pool
- * itself lacks.
+ * Admits as many callers as the pool has connections; the others wait in order, up to a time limit, which the pool itself lacks.
+ * Work that goes first (`runFirst`) is admitted before others, and while there is such work, these use only half of the connections:
+ * all of them together would keep Postgres busy for the whole of its statements. Whoever has waited long is next in any case.
  */
 export class ConnectionGate {
-  readonly #waiting = new Set<Waiting>();
+  readonly #size: number;
+  readonly #first = new Set<Waiting>();
+  readonly #others = new Set<Waiting>();
   #free: number;
+  #othersInside = 0;
+  #lastFirstAt = Number.NEGATIVE_INFINITY;
+  #recheck: NodeJS.Timeout | null = null;
 
   constructor(poolSize: number) {
+    this.#size = poolSize;
     this.#free = poolSize;
   }
 
   get waiting(): number {
-    return this.#waiting.size;
+    return this.#first.size + this.#others.size;
   }
 
   /** Runs `work` as soon as a connection is free. Throws AcquireTimeoutError if none is within `limitMs`. */
   async run<T>(limitMs: number, work: () => Promise<T>): Promise<T> {
-    if (this.#free > 0) this.#free -= 1;
-    else await this.#wait(limitMs);
+    const first = isFirst();
+    if (first) this.#lastFirstAt = performance.now();
+    const queue = first ? this.#first : this.#others;
+    // A newcomer overtakes nobody in its queue.
+    if (queue.size === 0 && this.#free > 0 && (first || this.#hasRoom())) this.#enter(first);
+    else await this.#wait(limitMs, queue);
     try {
       return await work();
     } finally {
-      this.#release();
+      this.#free += 1;
+      if (first) this.#lastFirstAt = performance.now();
+      else this.#othersInside -= 1;
+      this.#admit();
     }
   }
 
-  async #wait(limitMs: number): Promise<void> {
+  async #wait(limitMs: number, queue: Set<Waiting>): Promise<void> {
     const { promise, resolve, reject } = Promise.withResolvers<void>();
-    const waiting: Waiting = { enter: resolve };
-    this.#waiting.add(waiting);
+    const waiting: Waiting = { enter: resolve, since: performance.now() };
+    queue.add(waiting);
+    this.#planRecheck();
     const timer = setTimeout(() => {
-      this.#waiting.delete(waiting);
+      queue.delete(waiting);
       reject(new AcquireTimeoutError(limitMs));
     }, limitMs);
     try {
@@ -53,14 +94,42 @@ export class ConnectionGate {
     }
   }
 
-  /** Passes the connection directly to the next waiting caller, so that a newcomer cannot overtake it. */
-  #release(): void {
-    const [next] = this.#waiting;
-    if (!next) {
-      this.#free += 1;
-      return;
+  #enter(first: boolean): void {
+    this.#free -= 1;
+    if (!first) this.#othersInside += 1;
+  }
+
+  /** Passes free connections directly to those who wait, so that a newcomer cannot overtake them. */
+  #admit(): void {
+    while (this.#free > 0) {
+      const [first] = this.#first;
+      const [other] = this.#others;
+      const isOthersTurn = other !== undefined && performance.now() - other.since >= patienceMs;
+      if (first && !isOthersTurn) {
+        this.#first.delete(first);
+        this.#enter(true);
+        first.enter();
+      } else if (other && (isOthersTurn || this.#hasRoom())) {
+        this.#others.delete(other);
+        this.#enter(false);
+        other.enter();
+      } else break;
     }
-    this.#waiting.delete(next);
-    next.enter();
+    this.#planRecheck();
+  }
+
+  /** Whether one more of the others may have a connection. */
+  #hasRoom(): boolean {
+    const isBusy = performance.now() - this.#lastFirstAt < pauseMs;
+    return !isBusy || this.#othersInside < Math.max(Math.floor(this.#size / 2), 1);
+  }
+
+  /** Those who are held back although connections are free must not depend on another call. */
+  #planRecheck(): void {
+    if (this.#recheck || this.#free === 0 || this.#others.size === 0) return;
+    this.#recheck = setTimeout(() => {
+      this.#recheck = null;
+      this.#admit();
+    }, pauseMs);
   }
 }

@@ -1,0 +1,147 @@
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import pg from 'pg';
+import { isFirst } from '../../src/shared/platform/db/connection-gate.ts';
+import { holdInserts, query } from '../support/database.ts';
+import { creation } from '../support/journal-entries.ts';
+import { exportedNames } from '../support/stack-state.ts';
+import { createStack, deployment, ok, startUpdate, type TestStack } from '../support/state.ts';
+import { createTestApp, type TestApp } from '../support/test-app.ts';
+import { until } from '../support/until.ts';
+import { append, complete } from '../support/update-calls.ts';
+import { head, WireServer } from '../support/wire.ts';
+
+let app: TestApp;
+let stack: TestStack;
+beforeAll(async () => {
+  app = await createTestApp();
+});
+afterAll(async () => {
+  await app[Symbol.asyncDispose]();
+});
+
+/** A stack with a state, and an update of it with entries in its journal. */
+async function journaledUpdate() {
+  stack = await createStack(app);
+  await ok(app.call('POST', `${stack.path}/import`, { auth: stack.auth, body: deployment(2) }));
+  const update = await startUpdate(app, stack, { journal: true });
+  await ok(append(app, update, creation(1, 'new', stack)));
+  return update;
+}
+
+async function readBack(updateId: string): Promise<void> {
+  const read = `select 1 from journals where update_id = $1 and folded_at is not null and fold_claim is null`;
+  await until(async () => (await query(app, read, [updateId])).length === 1, 'the state was read back');
+}
+
+/** Names of the statements that are sent to Postgres while `work` runs, beginnings and ends of transactions included. */
+async function statementsOf(work: () => Promise<unknown>): Promise<string[]> {
+  const names: string[] = [];
+  const { prototype } = pg.Client;
+  const original = prototype.query as (...args: unknown[]) => unknown;
+  const noting = function (this: pg.Client, ...args: unknown[]): unknown {
+    const { text = '' } = args[0] as { text?: string };
+    const name = /\/\* (\S+) \*\//.exec(text)?.[1] ?? text;
+    if (/^(updates|stacks|journals|journalEntries|journalFoldPoints|checkpoints|audit)\.|^(START|COMMIT)/.test(name)) {
+      names.push(name);
+    }
+    return original.apply(this, args);
+  };
+  prototype.query = noting as typeof prototype.query;
+  try {
+    await work();
+  } finally {
+    prototype.query = original as typeof prototype.query;
+  }
+  return names;
+}
+
+test('a journaled update ends with few statements', async () => {
+  const update = await journaledUpdate();
+  const names = await statementsOf(async () => {
+    await ok(complete(app, update));
+    await readBack(update.id);
+  });
+  expect(names.toSorted()).toEqual(
+    [
+      'updates.findInStack',
+      ...['journals.claim', 'checkpoints.find', 'journalEntries.readPage', 'checkpoints.commitCompaction'],
+      ...[
+        'START TRANSACTION',
+        'updates.lockWithStack',
+        'updates.readWithStack',
+        'updates.end',
+        'audit.insert',
+        'COMMIT',
+      ],
+      // In the background.
+      ...['journals.claim', 'checkpoints.find', 'journals.markCompacted'],
+    ].toSorted(),
+  );
+  expect(await exportedNames(app, stack)).toEqual(['new', 'r0', 'r1']);
+});
+
+test('a read of secrets that is committed while the update ends is in the log', async () => {
+  const update = await journaledUpdate();
+  const { auth } = stack;
+  const { json } = await ok(app.call('POST', `${stack.path}/encrypt`, { auth, body: { plaintext: '' } }));
+  await using gate = await holdInserts(app, 'audit_secret_reads');
+  const reading = app.call('POST', `${stack.path}/decrypt`, { auth, body: { ciphertext: json.ciphertext } });
+  await gate.reached(1);
+  const ending = complete(app, update);
+  await gate.reached(2);
+  await gate.release();
+  await Promise.all([ok(reading), ok(ending)]);
+  const events = `select action from audit_events where update_id = $1 and action in ('secret.decrypt', 'update.end') order by number`;
+  expect(await query(app, events, [update.id])).toEqual([{ action: 'secret.decrypt' }, { action: 'update.end' }]);
+  expect(await query(app, 'select 1 from audit_secret_reads where update_id = $1', [update.id])).toEqual([]);
+});
+
+/** Records of each call of a method whether it goes first. */
+function noteOrder<T extends object>(object: T, method: keyof T & string): boolean[] {
+  const noted: boolean[] = [];
+  const original = object[method] as (...args: unknown[]) => unknown;
+  const noting = (...args: unknown[]): unknown => {
+    noted.push(isFirst());
+    return original.apply(object, args);
+  };
+  Object.defineProperty(object, method, { value: noting, configurable: true });
+  return noted;
+}
+
+test('the calls that begin, renew and end an update go first, and the compaction they wait for', async () => {
+  const { compactor, db, journal, updates } = app.context;
+  const appended = noteOrder(journal, 'append');
+  const compacted = noteOrder(compactor, 'compact');
+  const renewed = noteOrder(updates, 'renewLease');
+  const transactions = noteOrder(db, 'inTransaction');
+  const update = await journaledUpdate();
+  // Of the new stack and the import, then of creation and start.
+  expect([appended, transactions.slice(-2)]).toEqual([[false], [true, true]]);
+  expect(transactions).toContain(false);
+  // Over a socket, where a body that comes later does so in another context than its request.
+  const server = await WireServer.listen(app);
+  const post = async (call: string, content: object) => {
+    const body = JSON.stringify(content);
+    const headers = {
+      accept: 'application/vnd.pulumi+8',
+      authorization: update.lease,
+      'content-type': 'application/json',
+    };
+    const connection = server.connect();
+    await connection.write(
+      head('POST', `${update.path}/${call}`, { headers: { ...headers, expect: '100-continue' }, length: body.length }),
+    );
+    expect(await connection.interim()).toBe(100);
+    await connection.write(body);
+    return connection.answer();
+  };
+  expect(await post('renew_lease', { duration: 60 })).toMatchObject({ status: 200 });
+  transactions.length = 0;
+  expect(await post('complete', { status: 'succeeded' })).toMatchObject({ status: 204 });
+  await readBack(update.id);
+  expect({ renewed, compacted, transactions }).toEqual({
+    renewed: [true],
+    compacted: [true, false],
+    transactions: [true],
+  });
+});
