@@ -48,6 +48,7 @@ import { Quotas } from './quotas/quota-service.ts';
 import { type QuotaName, quotaOptions } from './quotas/quotas.ts';
 import { DataKeys } from './secrets/data-keys.ts';
 import { createEncryptionKeyRepository, type EncryptionKeyRepository } from './secrets/encryption-key-repository.ts';
+import { createMasterKeyRepository } from './secrets/master-key-repository.ts';
 import { openKeyRing } from './secrets/open-key-ring.ts';
 import { StackCipher } from './secrets/stack-cipher.ts';
 import { createStackRepository, type StackRepository } from './stacks/stack-repository.ts';
@@ -128,12 +129,14 @@ export async function createContext(
   const db = await openDatabase({ ...config.database, url: secrets.databaseUrl });
   lifecycle.onClose('stores', 'database', () => db.close());
   const encryptionKeys = createEncryptionKeyRepository(db);
-  const ring = await openKeyRing(config, secrets.masterKeys, { encryptionKeys, logger }).catch(
-    async (error: unknown) => {
-      await db.close();
-      throw error;
-    },
-  );
+  const ring = await openKeyRing(config, secrets.masterKeys, {
+    encryptionKeys,
+    logger,
+    masterKeyRows: createMasterKeyRepository(db),
+  }).catch(async (error: unknown) => {
+    await db.close();
+    throw error;
+  });
   const dataKeys = new DataKeys(encryptionKeys, ring, config.encryption.dataKeySeconds);
   const blobs = new MeteredBlobStore(overrides.blobs ?? (await openBlobs(config, logger)), metrics);
   lifecycle.onClose('stores', 'blobs', () => blobs.close());

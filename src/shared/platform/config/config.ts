@@ -116,6 +116,8 @@ function toConfig(settings: Settings) {
       sealsDocuments: settings.HOLDFAST_SEAL_DOCUMENTS,
       dataKeySeconds: settings.HOLDFAST_DATA_KEY_DAYS * 86_400,
     },
+    /** `vaultTokenFile` wins over `secrets.vaultToken`. */
+    kms: { vaultTokenFile: settings.HOLDFAST_VAULT_TOKEN_FILE ?? null },
     bootstrapFile: settings.HOLDFAST_BOOTSTRAP ?? null,
     organizationCreation: settings.HOLDFAST_ORGANIZATION_CREATION ?? (embedded ? 'anyone' : 'site-admin'),
     /** Invalid tokens and leases allowed per address before unknown ones are looked up in batches. */
@@ -194,7 +196,7 @@ function toConfig(settings: Settings) {
     /** PEM file of certificate authorities to trust in addition to those of Node. */
     caFile: settings.HOLDFAST_CA_FILE ?? null,
     /** Never logged. */
-    secrets: { masterKeys: settings.HOLDFAST_MASTER_KEYS ?? null },
+    secrets: { masterKeys: settings.HOLDFAST_MASTER_KEYS ?? null, vaultToken: settings.HOLDFAST_VAULT_TOKEN ?? null },
   } as const;
 }
 

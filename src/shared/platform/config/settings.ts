@@ -11,6 +11,9 @@ const quota = (description: string) =>
     maximum: 2 ** 50,
   });
 
+/** A key itself, or the URL of one in a KMS. */
+const masterKey = '[A-Za-z0-9_.-]{1,64}:([A-Za-z0-9+/]{43}=|(awskms|gcpkms|vault)://[^,\\s]+)';
+
 /**
  * Every setting, by the name of its environment variable. `docs/settings.md` and `.env.example` are generated
  * from this schema (`npm run settings`).
@@ -116,8 +119,21 @@ export const Settings = Type.Object({
   HOLDFAST_MASTER_KEYS: Type.Optional(
     Type.String({
       description:
-        'Key ring that wraps the data keys: `id:base64` pairs (32 bytes each), comma separated. The first wraps new keys, the others only unwrap. Generated in the data directory when the database is embedded. Required by `server` and `api`; by `worker` only when documents are sealed.',
-      pattern: '^[A-Za-z0-9_.-]{1,64}:[A-Za-z0-9+/]{43}=(,[A-Za-z0-9_.-]{1,64}:[A-Za-z0-9+/]{43}=)*$',
+        'Key ring that wraps the data keys: `id:base64` pairs (32 bytes each), comma separated. Instead of the key itself, an id may be followed by the URL of a key in a KMS: `id:awskms://alias/NAME?region=REGION`, `id:gcpkms://projects/P/locations/L/keyRings/R/cryptoKeys/K` or `id:vault://HOST/transit/KEY`. The first wraps new keys, the others only unwrap. Generated in the data directory when the database is embedded. Required by `server` and `api`; by `worker` only when documents are sealed.',
+      pattern: `^${masterKey}(,${masterKey})*$`,
+    }),
+  ),
+  HOLDFAST_VAULT_TOKEN: Type.Optional(
+    Type.String({
+      description: 'Token for `vault://` keys in HOLDFAST_MASTER_KEYS.',
+      pattern: '^[\\x21-\\x7e]+$',
+    }),
+  ),
+  HOLDFAST_VAULT_TOKEN_FILE: Type.Optional(
+    Type.String({
+      description:
+        'File with the token for `vault://` keys, such as a Vault agent writes; read before each use. Wins over HOLDFAST_VAULT_TOKEN.',
+      minLength: 1,
     }),
   ),
   HOLDFAST_AUDIT_EXPORT: Type.Boolean({
@@ -401,4 +417,5 @@ export const secretSettings: readonly SettingName[] = [
   'HOLDFAST_DATABASE_REPLICA_URL',
   'HOLDFAST_REDIS_URL',
   'HOLDFAST_MASTER_KEYS',
+  'HOLDFAST_VAULT_TOKEN',
 ];

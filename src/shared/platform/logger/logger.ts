@@ -12,6 +12,7 @@ const secretPaths = [
   '*.plaintext',
   '*.ciphertext',
   '*.masterKeys',
+  '*.vaultToken',
   '*.password',
   '*.secretAccessKey',
   'config.secrets',
