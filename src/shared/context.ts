@@ -1,3 +1,4 @@
+import { createAuditSendingRepository } from './audit/audit-sending-repository.ts';
 import { createSealRepository } from './audit/seal-repository.ts';
 import { type CheckpointRepository, createCheckpointRepository } from './checkpoints/checkpoint-repository.ts';
 import { CheckpointWriter } from './checkpoints/checkpoint-writer.ts';
@@ -224,9 +225,14 @@ export async function createContext(
   );
   metrics.gaugeByQuery(
     'holdfast_audit_waiting_seconds',
-    'Age of the oldest event of the audit log that is not sealed yet.',
+    'Age of the oldest event of the audit log that is not sealed yet, and of the oldest sealed batch that is not sent.',
     'step',
-    async () => ({ seal: await createSealRepository(db).readUnsealedSeconds() }),
+    async () => ({
+      seal: await createSealRepository(db).readUnsealedSeconds(),
+      ...(config.audit.receiverUrl === null
+        ? {}
+        : { send: await createAuditSendingRepository(db).readUnsentSeconds() }),
+    }),
   );
   metrics.gauge(
     'holdfast_buffered_body_bytes',

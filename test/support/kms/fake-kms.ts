@@ -85,7 +85,7 @@ export async function startFakeKms(
       const other = special(read);
       if (!other) kms.requests.push(read);
       if (!other && kms.mode === 'silent') return;
-      const unavailable = { status: 503, body: { errors: ['Vault is sealed'] } };
+      const unavailable: FakeAnswer = { status: 503, body: { errors: ['Vault is sealed'] } };
       const { body, headers: added, status } = other ?? (kms.mode === 'unavailable' ? unavailable : answer(read, kms));
       response.writeHead(status, { 'content-type': 'application/json', ...added });
       response.end(JSON.stringify(body));

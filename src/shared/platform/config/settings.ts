@@ -138,9 +138,26 @@ export const Settings = Type.Object({
   ),
   HOLDFAST_AUDIT_EXPORT: Type.Boolean({
     description:
-      'Whether workers write the events of the audit log as JSON lines to the blob store, under `audit/events/`, as soon as they are sealed. What was sealed before is written, too.',
+      'Whether workers write the events of the audit log to the blob store, under `audit/events/`, as soon as they are sealed. What was sealed before is written, too.',
     default: false,
   }),
+  HOLDFAST_AUDIT_EXPORT_FORMAT: Type.Union([Type.Literal('jsonl'), Type.Literal('csv'), Type.Literal('cef')], {
+    description: 'Format of exported events, in the blob store and for HOLDFAST_AUDIT_EXPORT_URL: jsonl, csv or cef.',
+    default: 'jsonl',
+  }),
+  HOLDFAST_AUDIT_EXPORT_URL: Type.Optional(
+    Type.String({
+      description:
+        'Where workers post the events of the audit log as soon as they are sealed; what was sealed before, too. `https`, or `http` to a collector on this machine (localhost).',
+      pattern: '^(https://|http://(localhost|127\\.0\\.0\\.1|\\[::1\\])[:/])[^\\s@]+$',
+    }),
+  ),
+  HOLDFAST_AUDIT_EXPORT_TOKEN: Type.Optional(
+    Type.String({
+      description: 'Bearer token for HOLDFAST_AUDIT_EXPORT_URL.',
+      pattern: '^[\\x21-\\x7e]+$',
+    }),
+  ),
   HOLDFAST_AUDIT_RETENTION_DAYS: Type.Integer({
     description:
       'How long events of the audit log are kept, in days. Whole months are dropped, once their last event is that old. 0: forever.',
@@ -418,4 +435,7 @@ export const secretSettings: readonly SettingName[] = [
   'HOLDFAST_REDIS_URL',
   'HOLDFAST_MASTER_KEYS',
   'HOLDFAST_VAULT_TOKEN',
+  // It may contain a token.
+  'HOLDFAST_AUDIT_EXPORT_URL',
+  'HOLDFAST_AUDIT_EXPORT_TOKEN',
 ];

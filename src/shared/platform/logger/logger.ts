@@ -13,6 +13,7 @@ const secretPaths = [
   '*.ciphertext',
   '*.masterKeys',
   '*.vaultToken',
+  '*.auditToken',
   '*.password',
   '*.secretAccessKey',
   'config.secrets',
