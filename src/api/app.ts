@@ -17,6 +17,7 @@ import { registerErrors, sendError } from './plugins/errors.ts';
 import { registerRequestRate } from './plugins/request-rate.ts';
 import { registerSecurityHeaders } from './plugins/security-headers.ts';
 import { toRouteScope } from './route-scope.ts';
+import { registerAccessPolicyRoutes } from './routes/access-policy.routes.ts';
 import { registerAuditRoutes } from './routes/audit.routes.ts';
 import { registerBeginUpdateRoute } from './routes/begin-update.routes.ts';
 import { registerCheckpointRoutes } from './routes/checkpoints.routes.ts';
@@ -93,6 +94,7 @@ function registerProtocol(scope: FastifyInstance, services: ApiServices): void {
   registerPolicyRoutes(routes, services);
   registerPolicyGroupRoutes(routes, services);
   registerMemberRoutes(routes, services);
+  registerAccessPolicyRoutes(routes, services);
   registerTokenRoutes(routes, services);
   registerAuditRoutes(routes, services);
 }

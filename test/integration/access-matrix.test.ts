@@ -155,6 +155,8 @@ test('organizations are managed by their admins only, with tokens that have no s
     'GET /auditlogs',
     'GET /auditlogs/export',
     'GET /tokens',
+    'GET /access-policy',
+    'PATCH /access-policy',
     'PATCH /members/nobody',
     'DELETE /members/nobody',
     'POST /tokens',
@@ -164,7 +166,8 @@ test('organizations are managed by their admins only, with tokens that have no s
     const isAdmin = /^(role admin|admin without .*|organization as admin)$/.test(name);
     for (const route of [...read, ...managed, ...policies]) {
       const [method, path] = route.split(' ') as [string, string];
-      const body = method === 'PATCH' ? { role: 'viewer' } : policies.includes(route) ? { name: '/' } : {};
+      const changes = path === '/access-policy' ? { decryptByRole: true } : { role: 'viewer' };
+      const body = method === 'PATCH' ? changes : policies.includes(route) ? { name: '/' } : {};
       const call = (organization: string) =>
         app.call(method, `/api/orgs/${organization}${path}`, {
           auth,
