@@ -147,7 +147,15 @@ module.exports = {
     onlyIn('bullmq-in-jobs', 'bullmq', ['^src/shared/jobs/', '^src/workers/queue-workers\\.ts$']),
     onlyIn('ioredis-in-redis', 'ioredis', ['^src/shared/platform/redis/']),
     onlyIn('commander-in-cli', 'commander', ['^src/cli/']),
-    onlyIn('s3-in-blobs', '@aws-sdk|@smithy', ['^src/shared/platform/blobs/']),
+    onlyIn('aws-in-blobs-and-kms', '@aws-sdk|@smithy', ['^src/shared/platform/(blobs|kms)/']),
+    {
+      name: 'kms-on-demand',
+      comment: 'The SDKs cost startup time and memory: only processes with a key there load them.',
+      severity: 'error',
+      from: { path: '^src/', pathNot: test },
+      to: { path: '^src/shared/platform/kms/(aws-kms|google-kms|vault-transit)\\.ts$', dynamic: false },
+    },
+    onlyIn('google-in-kms', 'google-auth-library', ['^src/shared/platform/kms/']),
     onlyIn('sql-in-db-and-repositories', 'slonik|@slonik|pg|node-pg-migrate', [
       '^src/shared/platform/db/',
       '-repository\\.ts$',

@@ -53,7 +53,7 @@ export async function startServer(
       const { createClusterContext, createClusterDispatcher } = await import('./shared/cluster-context.ts');
       const { startClusterJobs } = await import('./workers/main.ts');
       const cluster = await createClusterContext(
-        { ...config, database: { ...config.database, url: databaseUrl }, secrets: { masterKeys } },
+        { ...config, database: { ...config.database, url: databaseUrl }, secrets: { ...config.secrets, masterKeys } },
         logger,
         overrides,
       );

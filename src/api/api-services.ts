@@ -3,6 +3,7 @@ import type { Config } from '../shared/platform/config/config.ts';
 import type { Metrics } from '../shared/platform/telemetry/metrics.ts';
 import type { ProcessHealth } from '../shared/platform/telemetry/status-server.ts';
 import type { Quotas } from '../shared/quotas/quota-service.ts';
+import type { AccessPolicyService } from './access/access-policy-service.ts';
 import type { AuditService } from './audit/audit-service.ts';
 import type { CredentialGuard } from './credentials/credential-guard.ts';
 import type { LeaseAccess } from './credentials/lease-access.ts';
@@ -66,6 +67,7 @@ export interface ApiServices extends BodyParts {
   readonly policyPacks: PolicyPackService;
   readonly policyGroups: PolicyGroupService;
   readonly members: MemberService;
+  readonly accessPolicy: AccessPolicyService;
   readonly tokens: TokenService;
   readonly scimUsers: ScimUserService;
   readonly scimGroups: ScimGroupService;

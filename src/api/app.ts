@@ -20,6 +20,7 @@ import { registerSecurityHeaders } from './plugins/security-headers.ts';
 import { registerSession } from './plugins/session.ts';
 import { toRouteScope } from './route-scope.ts';
 import { registerAccountRoutes } from './routes/account.routes.ts';
+import { registerAccessPolicyRoutes } from './routes/access-policy.routes.ts';
 import { registerAuditRoutes } from './routes/audit.routes.ts';
 import { registerBeginUpdateRoute } from './routes/begin-update.routes.ts';
 import { registerCheckpointRoutes } from './routes/checkpoints.routes.ts';
@@ -121,6 +122,7 @@ function registerProtocol(scope: FastifyInstance, services: ApiServices): void {
   registerPolicyRoutes(routes, services);
   registerPolicyGroupRoutes(routes, services);
   registerMemberRoutes(routes, services);
+  registerAccessPolicyRoutes(routes, services);
   registerTokenRoutes(routes, services);
   registerIssuerRoutes(routes, services);
   registerExchangeRoutes(routes, services);

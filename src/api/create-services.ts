@@ -1,3 +1,4 @@
+import { AccessPolicyService } from './access/access-policy-service.ts';
 import type { ApiContext } from './api-context.ts';
 import type { ApiServices } from './api-services.ts';
 import { AuditService } from './audit/audit-service.ts';
@@ -66,6 +67,7 @@ export function createServices(context: ApiContext): ApiServices {
     policyPacks: new PolicyPackService(context),
     policyGroups: new PolicyGroupService(context),
     members: new MemberService(context),
+    accessPolicy: new AccessPolicyService(context),
     tokens: new TokenService(context),
     scimUsers: new ScimUserService(context),
     scimGroups: new ScimGroupService(context),

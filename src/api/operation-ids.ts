@@ -51,6 +51,8 @@ const operationIds: Readonly<Record<string, string>> = {
   'GET /api/orgs/{organization}/auditlogs': 'ListAuditLogEvents',
   'GET /api/orgs/{organization}/auditlogs/export': 'ExportAuditLogEvents',
   'GET /api/orgs/{organization}/members': 'ListOrganizationMembers',
+  'GET /api/orgs/{organization}/access-policy': 'GetAccessPolicy',
+  'PATCH /api/orgs/{organization}/access-policy': 'UpdateAccessPolicy',
   'PATCH /api/orgs/{organization}/members/{login}': 'UpdateOrganizationMember',
   'DELETE /api/orgs/{organization}/members/{login}': 'DeleteOrganizationMember',
   ...ofTokens('/api/user/tokens', 'Personal'),

@@ -1,3 +1,4 @@
+import { createAuditSendingRepository } from './audit/audit-sending-repository.ts';
 import { createSealRepository } from './audit/seal-repository.ts';
 import { type CheckpointRepository, createCheckpointRepository } from './checkpoints/checkpoint-repository.ts';
 import { CheckpointWriter } from './checkpoints/checkpoint-writer.ts';
@@ -49,6 +50,7 @@ import { Quotas } from './quotas/quota-service.ts';
 import { type QuotaName, quotaOptions } from './quotas/quotas.ts';
 import { DataKeys } from './secrets/data-keys.ts';
 import { createEncryptionKeyRepository, type EncryptionKeyRepository } from './secrets/encryption-key-repository.ts';
+import { createMasterKeyRepository } from './secrets/master-key-repository.ts';
 import { openKeyRing } from './secrets/open-key-ring.ts';
 import { StackCipher } from './secrets/stack-cipher.ts';
 import { createStackRepository, type StackRepository } from './stacks/stack-repository.ts';
@@ -134,12 +136,14 @@ export async function createContext(
   const db = await openDatabase({ ...config.database, url: secrets.databaseUrl });
   lifecycle.onClose('stores', 'database', () => db.close());
   const encryptionKeys = createEncryptionKeyRepository(db);
-  const ring = await openKeyRing(config, secrets.masterKeys, { encryptionKeys, logger }).catch(
-    async (error: unknown) => {
-      await db.close();
-      throw error;
-    },
-  );
+  const ring = await openKeyRing(config, secrets.masterKeys, {
+    encryptionKeys,
+    logger,
+    masterKeyRows: createMasterKeyRepository(db),
+  }).catch(async (error: unknown) => {
+    await db.close();
+    throw error;
+  });
   const dataKeys = new DataKeys(encryptionKeys, ring, config.encryption.dataKeySeconds);
   const blobs = new MeteredBlobStore(overrides.blobs ?? (await openBlobs(config, logger)), metrics);
   lifecycle.onClose('stores', 'blobs', () => blobs.close());
@@ -228,9 +232,14 @@ export async function createContext(
   );
   metrics.gaugeByQuery(
     'holdfast_audit_waiting_seconds',
-    'Age of the oldest event of the audit log that is not sealed yet.',
+    'Age of the oldest event of the audit log that is not sealed yet, and of the oldest sealed batch that is not sent.',
     'step',
-    async () => ({ seal: await createSealRepository(db).readUnsealedSeconds() }),
+    async () => ({
+      seal: await createSealRepository(db).readUnsealedSeconds(),
+      ...(config.audit.receiverUrl === null
+        ? {}
+        : { send: await createAuditSendingRepository(db).readUnsentSeconds() }),
+    }),
   );
   metrics.gauge(
     'holdfast_buffered_body_bytes',

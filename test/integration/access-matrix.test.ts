@@ -187,6 +187,8 @@ test('organizations are managed by their admins only, with tokens that have no s
     'PATCH /oidc/issuers/none',
     'PATCH /auth/policies/none',
     'DELETE /oidc/issuers/none',
+    'GET /access-policy',
+    'PATCH /access-policy',
     'PATCH /members/nobody',
     'DELETE /members/nobody',
     'POST /tokens',
@@ -202,8 +204,8 @@ test('organizations are managed by their admins only, with tokens that have no s
     const isAdmin = /^(role admin|admin without .*|organization as admin)$/.test(name);
     for (const route of [...read, ...managed, ...policies]) {
       const [method, path] = route.split(' ') as [string, string];
-      const body =
-        method === 'PATCH' ? { role: 'viewer', policies: [] } : policies.includes(route) ? { name: '/', url: '/' } : {};
+      const changes = path === '/access-policy' ? { decryptByRole: true } : { role: 'viewer', policies: [] };
+      const body = method === 'PATCH' ? changes : policies.includes(route) ? { name: '/', url: '/' } : {};
       const call = (organization: string) =>
         app.call(method, `/api/orgs/${organization}${path}`, {
           auth,

@@ -256,7 +256,7 @@ describe('verification finds', () => {
 describe('the export', () => {
   const read = async (batch: number): Promise<Record<string, unknown>[]> => {
     const month = new Date().toISOString().slice(0, 7);
-    const key = exportKey({ organizationId, batch, month });
+    const key = exportKey({ organizationId, batch, month }, 'jsonl');
     const bytes = Buffer.concat(await Array.fromAsync(await app.context.blobs.open(key)));
     return bytes
       .toString()
@@ -291,7 +291,9 @@ describe('the export', () => {
 });
 
 test('retention drops whole months that are sealed, and the rest stays verifiable', async () => {
-  const context = { ...app.context, config: { ...app.context.config, audit: { retentionDays: 45, isExported: true } } };
+  const { config } = app.context;
+  const audit = { ...config.audit, retentionDays: 45, isExported: true };
+  const context = { ...app.context, config: { ...config, audit } };
   for (const object of ['old', 'new']) await add(object);
   await query(
     app,

@@ -10,6 +10,7 @@ import { createDeletedStackRepository } from '../../src/shared/stacks/deleted-st
 import { createStackDeletion } from '../../src/workers/maintenance/delete-stacks.ts';
 import { runAdminWith } from '../support/admin.ts';
 import { query } from '../support/database.ts';
+import { keyRingOf } from '../support/key-ring.ts';
 import { createStack, ok, type TestStack } from '../support/state.ts';
 import { createTestApp, createTestDatabase, masterKeys, type TestApp } from '../support/test-app.ts';
 
@@ -24,7 +25,7 @@ afterAll(async () => {
   await app[Symbol.asyncDispose]();
 });
 
-const ring = new KeyRing(masterKeys);
+const ring = keyRingOf(masterKeys);
 const base64 = (text: string) => Buffer.from(text).toString('base64');
 const post = (on: TestApp, stack: TestStack, place: string, body: object) =>
   ok(on.call('POST', `${stack.path}/${place}`, { auth: stack.auth, body }));
@@ -166,9 +167,9 @@ describe('a rotated data key', () => {
     const ciphertexts: string[] = [];
     for (let version = 1; version <= 3; version++) {
       ciphertexts.push(await encrypt(stack, `v${version}`, before));
-      await rotateStackKeys(keysOf(before), new KeyRing(oldKey), { kind: 'all-stacks' });
+      await rotateStackKeys(keysOf(before), keyRingOf(oldKey), { kind: 'all-stacks' });
     }
-    const outcome = await rewrapKeys(keysOf(before), new KeyRing(`${newKey},${oldKey}`), 2);
+    const outcome = await rewrapKeys(keysOf(before), keyRingOf(`${newKey},${oldKey}`), 2);
     expect(outcome).toEqual({ rewrapped: 4, lost: [] });
     await using after = await createTestApp({ database, masterKeys: newKey });
     for (const [at, ciphertext] of ciphertexts.entries())
@@ -184,7 +185,7 @@ describe('a rotated data key', () => {
     await encrypt(stack, 'y');
     await ok(app.call('DELETE', `${stack.path}?force=true`, { auth: stack.auth }));
     // It is also unavailable between the deletion and the sweep.
-    const late = { stackId: id, version: 3, ...ring.wrap(Buffer.alloc(32), id) };
+    const late = { stackId: id, version: 3, wrapped: ring.wrap(Buffer.alloc(32), id) };
     expect(await keysOf(app).insert(late)).toBe(false);
     expect(await rotateStackKeys(keysOf(app), ring, { kind: 'stack', stackId: id })).toBe(0);
     await createStackDeletion(app.context)();

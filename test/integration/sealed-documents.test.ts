@@ -12,6 +12,7 @@ import { storedKeys } from '../support/blob-rows.ts';
 import { headOf, storedBytes } from '../support/damage.ts';
 import { query } from '../support/database.ts';
 import { creation } from '../support/journal-entries.ts';
+import { keyRingOf } from '../support/key-ring.ts';
 import { exportedNames, exportState } from '../support/stack-state.ts';
 import { createStack, deployment, ok, startUpdate, type TestStack } from '../support/state.ts';
 import { createTestApp, createTestDatabase, masterKeys, type TestApp, type TestDatabase } from '../support/test-app.ts';
@@ -129,18 +130,18 @@ test('sealed and unsealed documents can both be read, whether sealing is on or o
 test('the document key can be rotated while processes run, and is rewrapped with the others', async () => {
   const other = await another('true');
   const texts = [markedState('one'), markedState('two')];
-  const ring = new KeyRing(masterKeys);
+  const ring = keyRingOf(masterKeys);
   const before = await importText(other, texts[0] as string);
   const { version } = await codecOf(other, before);
   expect(await rotateKey(keysOf(first), ring, null)).toBe(true);
   const after = await importText(other, texts[1] as string);
   expect((await codecOf(other, after)).version).toBe((version as number) + 1);
   const newKeys = `${KeyRing.generate().replace(/^[^:]+/, 'next')},${masterKeys}`;
-  expect((await rewrapKeys(keysOf(first), new KeyRing(newKeys))).lost).toEqual([]);
+  expect((await rewrapKeys(keysOf(first), keyRingOf(newKeys))).lost).toEqual([]);
   const renewed = await another('true', newKeys.split(',')[0] as string);
   expect(await exported(renewed, before)).toBe(texts[0]);
   expect(await exported(renewed, after)).toBe(texts[1]);
-  await rewrapKeys(keysOf(first), new KeyRing(`${masterKeys},${newKeys.split(',')[0]}`));
+  await rewrapKeys(keysOf(first), keyRingOf(`${masterKeys},${newKeys.split(',')[0]}`));
 });
 
 test('without the right master key a document is rejected but not marked as damaged', async () => {
@@ -149,7 +150,9 @@ test('without the right master key a document is rejected but not marked as dama
   const update = await startUpdate(first, stack, { journal: true });
   await ok(append(first, update, Array.from({ length: 30 }, (_, at) => creation(1 + 2 * at, `n${at}`, stack)).flat()));
   await first.context.compactor.takeSnapshot(update.id);
-  const foreign = await another('true', KeyRing.generate());
+  const foreignKey = KeyRing.generate();
+  await expect(another('true', foreignKey)).rejects.toThrow('is not the one that was used under this id');
+  const foreign = await another('true', foreignKey.replace(/^[^:]+/, 'foreign'));
   const refused = await foreign.call('GET', `${stack.path}/export/1`, { auth: stack.auth });
   expect([refused.status, refused.text.includes('master key')]).toEqual([500, false]);
   expect((await complete(foreign, update)).status).toBeGreaterThanOrEqual(500);

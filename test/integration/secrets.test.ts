@@ -4,6 +4,7 @@ import { createEncryptionKeyRepository } from '../../src/shared/secrets/encrypti
 import { KeyRing } from '../../src/shared/secrets/key-ring.ts';
 import { rewrapKeys } from '../../src/shared/secrets/rewrap-keys.ts';
 import { query } from '../support/database.ts';
+import { keyRingOf } from '../support/key-ring.ts';
 import { createStack, gzipped, ok, type TestStack } from '../support/state.ts';
 import { createTestApp, createTestDatabase, type TestApp } from '../support/test-app.ts';
 
@@ -166,7 +167,7 @@ describe('master keys', () => {
 describe('rewrapping keys', () => {
   const ringOf = (id: string) => KeyRing.generate().replace(/^[^:]+/, id);
   const rewrap = (on: TestApp, ring: string, pageSize?: number) =>
-    rewrapKeys(createEncryptionKeyRepository(on.context.db), new KeyRing(ring), pageSize);
+    rewrapKeys(createEncryptionKeyRepository(on.context.db), keyRingOf(ring), pageSize);
 
   test('makes the old master key unnecessary: old ciphertexts are decrypted with the new one alone', async () => {
     await using database = await createTestDatabase();
@@ -194,7 +195,7 @@ describe('rewrapping keys', () => {
     await using app = await createTestApp({ database, masterKeys: oldKey });
     const stack = await createStack(app);
     const ciphertext = await encrypt(stack, 'y', app);
-    const old = new KeyRing(oldKey);
+    const old = keyRingOf(oldKey);
     for (let index = 0; index < 6; index++) {
       const stackId = randomUUID();
       await query(app, `insert into stacks (id, project_id, name) select $1, project_id, $2 from stacks limit 1`, [

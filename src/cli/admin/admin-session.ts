@@ -7,6 +7,7 @@ import { readRunningUrl } from '../../shared/platform/db/embedded-postgres.ts';
 import { assertMigrated } from '../../shared/platform/db/migrate.ts';
 import { mapDatabaseError } from '../../shared/platform/db/sqlstate.ts';
 import { OperatorError } from '../../shared/platform/errors/errors.ts';
+import type { StartWait } from '../../shared/platform/lifecycle/start-wait.ts';
 import { createLogger, type Logger } from '../../shared/platform/logger/logger.ts';
 
 /** Maximum wait for the database, in ms. Shorter than that of a server, because a person is waiting. */
@@ -30,6 +31,11 @@ export class AdminSession {
 
   get masterKeys(): string | null {
     return this.config.secrets.masterKeys ?? readMasterKeys(this.config.dataDir);
+  }
+
+  /** How long a command waits for what it needs. */
+  get startWait(): StartWait {
+    return { waitMs: Math.min(this.config.startWaitMs, maxWaitMs), logger: this.logger };
   }
 
   /** Runs `work` with the database. Throws ConfigError, PendingMigrationsError and PartUnavailableError. */
@@ -60,11 +66,10 @@ export class AdminSession {
    * on the data directory.
    */
   async #reachDatabase(): Promise<string> {
-    const { dataDir, database, startWaitMs } = this.config;
+    const { dataDir, database } = this.config;
     const url = database.url ?? (await readRunningUrl(path.join(dataDir, 'postgres')));
     if (!url) throw new ConfigError(`There is neither HOLDFAST_DATABASE_URL nor a server running on ${dataDir}`);
-    const waitMs = Math.min(startWaitMs, maxWaitMs);
-    await assertMigrated({ url, connectMs: database.connectTimeoutMs, waitMs, logger: this.logger });
+    await assertMigrated({ ...this.startWait, url, connectMs: database.connectTimeoutMs });
     return url;
   }
 }

@@ -1,4 +1,5 @@
-import type { Command } from 'commander';
+import { Argument, type Command } from 'commander';
+import { withDecryptByRole } from '../../shared/identity/decrypt-by-role.ts';
 import type { GrantSubject } from '../../shared/identity/grant-repository.ts';
 import { formatStackPattern, parsePermissions, parseStackPattern } from '../../shared/identity/grants.ts';
 import { allowedBy, deniedBy, grantable, namesOf, noPermissions } from '../../shared/identity/permissions.ts';
@@ -59,6 +60,12 @@ export function addGrantCommands(admin: Command, open: OpenSession): void {
     .argument('<permissions...>')
     .requiredOption(...organizationOption)
     .action(changeAction(open, 'grant.defaults', setDefaults));
+  grant
+    .command('decrypt-by-role')
+    .description('let viewers and members decrypt secrets by their role, or only by grants; admins always may')
+    .addArgument(new Argument('<state>').choices(['on', 'off']))
+    .requiredOption(...organizationOption)
+    .action(changeAction(open, 'grant.defaults', setDecryptByRole));
 }
 
 async function addGrant(
@@ -118,6 +125,14 @@ async function setDefaults(work: Work, names: readonly string[], given: InOrgani
   const permissions =
     only === 'roles' ? null : only === 'none' ? noPermissions : allowedBy(orRefused(() => parsePermissions(names)));
   await work.grants.setDefaults(organization.id, permissions);
+  work.say(`Roles below admin give ${describeDefaults(permissions)}.`);
+}
+
+async function setDecryptByRole(work: Work, state: string, given: InOrganization): Promise<void> {
+  const organization = await findOrganization(work.identity, given.organization);
+  const { defaultPermissions } = await work.grants.lockDefaults(organization.id);
+  const permissions = withDecryptByRole(defaultPermissions, state === 'on');
+  if (permissions !== defaultPermissions) await work.grants.setDefaults(organization.id, permissions);
   work.say(`Roles below admin give ${describeDefaults(permissions)}.`);
 }
 

@@ -7,8 +7,10 @@ import { createIdentityRepository } from '../../shared/identity/identity-reposit
 import { ConfigError } from '../../shared/platform/config/config.ts';
 import type { Database } from '../../shared/platform/db/database.ts';
 import { createEncryptionKeyRepository, type KeyScope } from '../../shared/secrets/encryption-key-repository.ts';
-import { KeyRing } from '../../shared/secrets/key-ring.ts';
-import { checkKeys, type LostKey, rewrapKeys } from '../../shared/secrets/rewrap-keys.ts';
+import type { KeyRing } from '../../shared/secrets/key-ring.ts';
+import { createMasterKeyRepository } from '../../shared/secrets/master-key-repository.ts';
+import { openMasterKeys, type WrappedMasterKey } from '../../shared/secrets/open-master-keys.ts';
+import { checkKeys, type LostKey, renewWrapping, rewrapKeys } from '../../shared/secrets/rewrap-keys.ts';
 import { rotateKey, rotateStackKeys } from '../../shared/secrets/rotate-data-keys.ts';
 import { parseQualifiedName } from '../../shared/stacks/names.ts';
 import { createStackRepository } from '../../shared/stacks/stack-repository.ts';
@@ -37,7 +39,9 @@ export function addKeyCommands(admin: Command, open: OpenSession): void {
     .action((options: RotateOptions) => withKeys(open, (db, ring) => rotate(db, ring, options)));
   admin
     .command('rewrap-keys')
-    .description('wrap all data keys by the first master key, so that the others can be retired')
+    .description(
+      'wrap all data keys by the first master key, so that the others can be retired, and master keys anew by their KMS',
+    )
     .action(() => withKeys(open, rewrap));
   admin
     .command('check-keys')
@@ -45,13 +49,19 @@ export function addKeyCommands(admin: Command, open: OpenSession): void {
     .action(() => withKeys(open, check));
 }
 
+type KeyWork = (db: Database, ring: KeyRing, wrapped: readonly WrappedMasterKey[]) => Promise<void>;
+
 /** Throws ConfigError if there are no master keys. */
-async function withKeys(open: OpenSession, work: (db: Database, ring: KeyRing) => Promise<void>): Promise<void> {
+async function withKeys(open: OpenSession, work: KeyWork): Promise<void> {
   const session = open();
-  if (session.masterKeys === null)
+  const { config, masterKeys, startWait } = session;
+  if (masterKeys === null)
     throw new ConfigError('There are no master keys: set HOLDFAST_MASTER_KEYS as the servers have it');
-  const ring = new KeyRing(session.masterKeys);
-  await session.withDatabase((db) => work(db, ring));
+  await session.withDatabase(async (db) => {
+    const rows = createMasterKeyRepository(db);
+    const { ring, wrapped } = await openMasterKeys(masterKeys, { config, rows, wait: startWait });
+    await work(db, ring, wrapped);
+  });
 }
 
 async function rotate(db: Database, ring: KeyRing, options: RotateOptions): Promise<void> {
@@ -98,10 +108,12 @@ async function scopeOf(db: Database, options: RotateOptions): Promise<KeyScope |
   return { kind: 'organization', organizationId: organization.id };
 }
 
-async function rewrap(db: Database, ring: KeyRing): Promise<void> {
+async function rewrap(db: Database, ring: KeyRing, wrapped: readonly WrappedMasterKey[]): Promise<void> {
   await record(db, 'key.rewrap', { organization: null, object: '', details: { masterKeyId: ring.currentId } });
   const { rewrapped, lost } = await rewrapKeys(createEncryptionKeyRepository(db), ring);
   console.log(`Rewrapped ${rewrapped} data keys with master key ${ring.currentId}.`);
+  await renewWrapping(createMasterKeyRepository(db), wrapped);
+  for (const { id, kms } of wrapped) console.log(`Master key ${id} is wrapped anew by ${kms.name}.`);
   if (lost.length > 0) throw new CommandRefusedError(`${lost.length} data keys were not changed:\n${linesOf(lost)}`);
 }
 

@@ -144,6 +144,7 @@ function subjectOf(command: Command): Subject {
       return { object, in: { tokenId: object } };
     case 'token max-days':
     case 'grant defaults':
+    case 'grant decrypt-by-role':
       return { object: organization ?? '', in: { organization: organization ?? '' } };
     case 'grant allow':
     case 'grant deny':

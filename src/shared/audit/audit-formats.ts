@@ -46,6 +46,19 @@ export function headerLine(format: AuditFormat): string {
   return format === 'csv' ? `${columns.map(([name]) => name).join(',')}\r\n` : '';
 }
 
+/** Of a body in this format. */
+export const contentTypes: Readonly<Record<AuditFormat, string>> = {
+  csv: 'text/csv; charset=utf-8; header=present',
+  cef: 'text/plain; charset=utf-8',
+  jsonl: 'application/x-ndjson',
+};
+
+/** Events as a file of their own. Empty if there are none. */
+export function batchText(format: AuditFormat, events: readonly ListedEventRow[], version: string): string {
+  if (events.length === 0) return '';
+  return [headerLine(format), ...events.map((event) => eventLine(format, event, version))].join('');
+}
+
 /** One event as a line. */
 export function eventLine(format: AuditFormat, event: ListedEventRow, version: string): string {
   if (format === 'csv') return `${columns.map(([, read]) => csvField(read(event))).join(',')}\r\n`;
@@ -57,7 +70,7 @@ export function eventLine(format: AuditFormat, event: ListedEventRow, version: s
 
 /** Quoted where needed. Spreadsheets would run a value that begins like a formula; the quote in front prevents that. */
 function csvField(text: string): string {
-  const safe = /^[=+\-@\t\r]/.test(text) ? `'${text}` : text;
+  const safe = /^[=+\-@\t\r\n＝＋－＠]/.test(text) ? `'${text}` : text;
   return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
 }
 

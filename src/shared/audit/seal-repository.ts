@@ -49,7 +49,12 @@ const UnexportedRow = Type.Object({
   batch: Type.Integer(),
   month: Type.String(),
   numbers: Type.Array(Type.Integer()),
+  hash: Bytes,
 });
+export type UnexportedRow = Row<typeof UnexportedRow>;
+
+/** Where events are exported to: the blob store, or a receiver over HTTPS. */
+export type ExportTarget = 'blobs' | 'receiver';
 
 const NumberRow = Type.Object({ number: Type.Integer() });
 
@@ -60,6 +65,7 @@ export function createSealRepository(db: Queryable) {
   const state = sql.fragment`
     sealed_through as "sealedThrough", horizon_through as "horizonThrough",
     horizon_xid < pg_snapshot_xmin(pg_current_snapshot()) as "isReached", dropped_before::text as "droppedBefore"`;
+  const exported = { blobs: sql.fragment`c.exported_batch`, receiver: sql.fragment`c.sent_batch` };
   return {
     /** The highest number that was given to an event, committed or not. */
     readLastNumber: async (): Promise<number> => {
@@ -211,26 +217,32 @@ export function createSealRepository(db: Queryable) {
       return row.dropped;
     },
 
-    /** Batches whose events were not exported yet, in the order of their chains. */
-    listUnexported: (limit: number) =>
+    /** Batches whose events were not exported there yet, in the order of their chains. */
+    listUnexported: (
+      target: ExportTarget,
+      { except = [], limit }: { readonly except?: readonly string[]; readonly limit: number },
+    ) =>
       db.any(sql.rows(UnexportedRow)`
         /* auditSeals.listUnexported */
-        select b.organization_id as "organizationId", b.batch, b.month::text as month, b.numbers
-        from audit_chains c join audit_batches b on b.organization_id = c.organization_id and b.batch > c.exported_batch
-        where c.exported_batch < c.batch order by b.organization_id, b.batch limit ${limit}`),
+        select b.organization_id as "organizationId", b.batch, b.month::text as month, b.numbers, b.hash
+        from audit_chains c join audit_batches b on b.organization_id = c.organization_id and b.batch > ${exported[target]}
+        where ${exported[target]} < c.batch and c.organization_id <> all (${sql.array([...except], 'uuid')})
+        order by b.organization_id, b.batch limit ${limit}`),
 
-    /** Whether a batch of a month before this one was not exported yet. */
-    hasUnexportedBefore: (month: string) =>
+    /** Whether a batch of a month before this one was not exported there yet. */
+    hasUnexportedBefore: (target: ExportTarget, month: string) =>
       db.exists(sql.rows(NumberRow)`
         /* auditSeals.hasUnexportedBefore */
         select b.batch as number
-        from audit_chains c join audit_batches b on b.organization_id = c.organization_id and b.batch > c.exported_batch
-        where c.exported_batch < c.batch and b.month < ${month}::date`),
+        from audit_chains c join audit_batches b on b.organization_id = c.organization_id and b.batch > ${exported[target]}
+        where ${exported[target]} < c.batch and b.month < ${month}::date`),
 
-    noteExported: (organizationId: string, batch: number) =>
-      db.query(sql.nothing`
-        /* auditSeals.noteExported */
-        update audit_chains set exported_batch = greatest(exported_batch, ${batch}) where organization_id = ${organizationId}`),
+    noteExported: (target: ExportTarget, organizationId: string, batch: number) => {
+      const last = sql.fragment`greatest(${exported[target]}, ${batch})`;
+      const change = target === 'blobs' ? sql.fragment`exported_batch = ${last}` : sql.fragment`sent_batch = ${last}`;
+      return db.query(sql.nothing`
+        /* auditSeals.noteExported */ update audit_chains c set ${change} where organization_id = ${organizationId}`);
+    },
 
     noteStored: (organizationId: string, batch: number) =>
       db.query(sql.nothing`

@@ -89,6 +89,13 @@ export function createGrantRepository(db: Queryable) {
         select default_permissions as "defaultPermissions", is_restricted as "isRestricted"
         from organization_access where organization_id = ${organizationId}`),
 
+    /** The defaults, until the end of the transaction. */
+    lockDefaults: (organizationId: string) =>
+      db.one(sql.rows(DefaultsRow)`
+        /* grants.lockDefaults */
+        select default_permissions as "defaultPermissions", is_restricted as "isRestricted"
+        from organization_access where organization_id = ${organizationId} for update`),
+
     /** What roles below admin give at most; null: all that the role has. */
     setDefaults: (organizationId: string, permissions: PermissionSet | null) =>
       db.query(sql.nothing`

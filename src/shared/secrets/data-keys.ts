@@ -67,13 +67,18 @@ export class DataKeys {
 
 /**
  * Stores a new random key as the version after `version` (0: no key yet). Returns false if another process did so first,
- * whose key is then just as new, or if the stack was deleted.
+ * whose key is then just as new, or if the stack was deleted. Throws MasterKeyError if the master key is no longer stored.
  */
-export function addVersion(
+export async function addVersion(
   keys: EncryptionKeyRepository,
   ring: KeyRing,
   last: { readonly stackId: string | null; readonly version: number },
 ): Promise<boolean> {
   const { stackId, version } = last;
-  return keys.insert({ stackId, version: version + 1, ...ring.wrap(randomBytes(32), stackId) });
+  const wrapped = ring.wrap(randomBytes(32), stackId);
+  if (await keys.insert({ stackId, version: version + 1, wrapped })) return true;
+  if (await keys.isMasterKeyStored(wrapped)) return false;
+  throw new MasterKeyError(
+    `Master key ${JSON.stringify(wrapped.masterKeyId)} is not in the database any more: restart this process`,
+  );
 }

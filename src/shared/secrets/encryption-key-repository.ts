@@ -1,6 +1,7 @@
 import { Type } from 'typebox';
 import { type Queryable, type Row, sql } from '../platform/db/sql.ts';
 import { Bytes, Nullable } from '../platform/schema/standard-schema.ts';
+import type { WrappedDataKey } from './key-ring.ts';
 
 const EncryptionKeyRow = Type.Object({
   id: Type.String(),
@@ -34,6 +35,12 @@ export function createEncryptionKeyRepository(db: Queryable) {
   const columns = sql.fragment`
     k.id, k.stack_id as "stackId", k.version, k.master_key_id as "masterKeyId", k.wrapped_key as "wrappedKey",
     extract(epoch from now() - k.created_at)::float8 as "ageSeconds"`;
+  // A promoted standby may not have received a master key that this process still has in memory.
+  const isStored = ({ masterKeyId, storedCanary }: WrappedDataKey) =>
+    storedCanary === null
+      ? sql.fragment`true`
+      : sql.fragment`exists (
+          select 1 from master_keys where master_keys.id = ${masterKeyId} and canary = ${sql.binary(storedCanary)})`;
   const inScope = (scope: KeyScope) => {
     if (scope.kind === 'stack') return sql.fragment`s.id = ${scope.stackId}::uuid`;
     if (scope.kind === 'organization') return sql.fragment`p.organization_id = ${scope.organizationId}::uuid`;
@@ -55,24 +62,26 @@ export function createEncryptionKeyRepository(db: Queryable) {
       db.maybeOne(sql.rows(EncryptionKeyRow)`
         /* encryptionKeys.findById */ select ${columns} from encryption_keys k where k.id = ${id}`),
 
-    /** Adds a version. Returns false if another process added it first or the stack was deleted. */
-    insert: async (key: {
-      stackId: string | null;
-      version: number;
-      masterKeyId: string;
-      wrappedKey: Buffer;
-    }): Promise<boolean> => {
-      const values = sql.fragment`${key.version}::integer, ${key.masterKeyId}::text, ${sql.binary(key.wrappedKey)}::bytea`;
+    /** Adds a version. Returns false if another process added it first, or the stack was deleted, or the master key is not stored. */
+    insert: async (key: { stackId: string | null; version: number; wrapped: WrappedDataKey }): Promise<boolean> => {
+      const { masterKeyId, wrappedKey } = key.wrapped;
+      const values = sql.fragment`${key.version}::integer, ${masterKeyId}::text, ${sql.binary(wrappedKey)}::bytea`;
       const source =
         key.stackId === null
-          ? sql.fragment`select null::uuid, ${values}`
-          : sql.fragment`select id, ${values} from stacks where id = ${key.stackId}::uuid and deleted_at is null for key share`;
+          ? sql.fragment`select null::uuid, ${values} where ${isStored(key.wrapped)}`
+          : sql.fragment`select id, ${values} from stacks
+              where id = ${key.stackId}::uuid and deleted_at is null and ${isStored(key.wrapped)} for key share`;
       const row = await db.maybeOne(sql.rows(IdRow)`
         /* encryptionKeys.insert */
         insert into encryption_keys (stack_id, version, master_key_id, wrapped_key) ${source}
         on conflict on constraint encryption_keys_stack_key do nothing returning id`);
       return row !== null;
     },
+
+    /** Whether the master key of a wrapped data key is stored, if it must be. */
+    isMasterKeyStored: (wrapped: WrappedDataKey) =>
+      db.exists(sql.rows(Type.Object({ found: Type.Integer() }))`
+        /* encryptionKeys.isMasterKeyStored */ select 1 as found where ${isStored(wrapped)}`),
 
     /** Whether documents have ever been sealed. */
     hasDocumentKeys: () =>
@@ -94,12 +103,12 @@ export function createEncryptionKeyRepository(db: Queryable) {
         select ${columns} from encryption_keys k
         where k.master_key_id <> ${masterKeyId} and (${after}::uuid is null or k.id > ${after}::uuid) order by k.id limit ${limit}`),
 
-    /** Replaces the wrapping of a key. Returns false if the key was changed or deleted since it was read. */
-    rewrap: async (read: EncryptionKeyRow, wrapped: { masterKeyId: string; wrappedKey: Buffer }): Promise<boolean> => {
+    /** Replaces the wrapping of a key. Returns false if the key was changed or deleted since it was read, or the master key is not stored. */
+    rewrap: async (read: EncryptionKeyRow, wrapped: WrappedDataKey): Promise<boolean> => {
       const row = await db.maybeOne(sql.rows(IdRow)`
         /* encryptionKeys.rewrap */
         update encryption_keys set master_key_id = ${wrapped.masterKeyId}, wrapped_key = ${sql.binary(wrapped.wrappedKey)}
-        where id = ${read.id} and wrapped_key = ${sql.binary(read.wrappedKey)} returning id`);
+        where id = ${read.id} and wrapped_key = ${sql.binary(read.wrappedKey)} and ${isStored(wrapped)} returning id`);
       return row !== null;
     },
 

@@ -6,6 +6,8 @@ const nonceBytes = 12;
 const tagBytes = 16;
 /** Context of document keys; keys of stacks use the stack id. */
 const documentsOwner = 'documents';
+const canaryText = Buffer.from('holdfast');
+const canaryContext = (masterKeyId: string): Buffer => Buffer.from(`master key ${masterKeyId}`);
 
 /** Encrypts with AES-256-GCM, bound to `context`. Returns nonce, ciphertext and tag. */
 export function seal(key: Buffer, plaintext: Buffer, context: Buffer): Buffer {
@@ -34,31 +36,29 @@ export class MasterKeyError extends OperatorError {
   override readonly name = 'MasterKeyError';
 }
 
+/** A data key as it is stored. */
+export interface WrappedDataKey {
+  readonly masterKeyId: string;
+  readonly wrappedKey: Buffer;
+  /** Stored with the master key, which must still be there when the data key is stored; null for a key in the setting. */
+  readonly storedCanary: Buffer | null;
+}
+
 /** Master keys by id. The first one wraps new data keys; all can unwrap, so that they can be rotated one by one. */
 export class KeyRing {
   readonly #keys: ReadonlyMap<string, Buffer>;
   /** Id of the master key that wraps new data keys. */
   readonly currentId: string;
 
-  /** Parses `id:base64,id:base64…`, 32 bytes each. Throws MasterKeyError, which names the invalid key. */
-  constructor(text: string) {
-    const keys = new Map<string, Buffer>();
-    for (const [index, pair] of text.split(',').entries()) {
-      const at = pair.indexOf(':');
-      // Without an id, the text may be a key, so do not show it.
-      if (at < 1) throw new MasterKeyError(`Master key ${index + 1} of the list is not of the form id:base64`);
-      const id = pair.slice(0, at).trim();
-      const key = Buffer.from(pair.slice(at + 1), 'base64');
-      if (key.length !== 32) {
-        throw new MasterKeyError(`Master key ${JSON.stringify(id)} has ${key.length} bytes; it must be 32, in base64`);
-      }
-      if (key.toString('base64') !== pair.slice(at + 1).trim()) {
-        throw new MasterKeyError(`Master key ${JSON.stringify(id)} is not valid base64`);
-      }
-      if (keys.has(id)) throw new MasterKeyError(`Master key id ${JSON.stringify(id)} occurs twice`);
-      keys.set(id, key);
-    }
+  readonly #storedCanaries: ReadonlyMap<string, Buffer>;
+
+  /**
+   * The keys by id, 32 bytes each. At least one; the first is the current one. `storedCanaries` has those of keys that are nowhere but
+   * in the table of master keys.
+   */
+  constructor(keys: ReadonlyMap<string, Buffer>, storedCanaries: ReadonlyMap<string, Buffer> = new Map()) {
     this.#keys = keys;
+    this.#storedCanaries = storedCanaries;
     this.currentId = keys.keys().next().value as string;
   }
 
@@ -68,18 +68,36 @@ export class KeyRing {
   }
 
   /** Wraps a data key, bound to the id of its stack; null for a document key. */
-  wrap(dataKey: Buffer, stackId: string | null): { masterKeyId: string; wrappedKey: Buffer } {
-    const key = this.#keys.get(this.currentId) as Buffer;
-    return { masterKeyId: this.currentId, wrappedKey: seal(key, dataKey, Buffer.from(stackId ?? documentsOwner)) };
+  wrap(dataKey: Buffer, stackId: string | null): WrappedDataKey {
+    const masterKeyId = this.currentId;
+    return {
+      masterKeyId,
+      wrappedKey: seal(this.#get(masterKeyId), dataKey, Buffer.from(stackId ?? documentsOwner)),
+      storedCanary: this.#storedCanaries.get(masterKeyId) ?? null,
+    };
+  }
+
+  /** A known text sealed with the key, by which `matchesCanary` recognizes it. */
+  makeCanary(masterKeyId: string): Buffer {
+    return seal(this.#get(masterKeyId), canaryText, canaryContext(masterKeyId));
+  }
+
+  /** Whether the key under this id is the one that made the canary. */
+  matchesCanary(masterKeyId: string, canary: Buffer): boolean {
+    return unseal(this.#get(masterKeyId), canary, canaryContext(masterKeyId))?.equals(canaryText) ?? false;
   }
 
   /** Unwraps a data key. Throws MasterKeyError if the ring lacks the master key or the bytes were not wrapped by it. */
   unwrap(masterKeyId: string, wrappedKey: Buffer, stackId: string | null): Buffer {
-    const key = this.#keys.get(masterKeyId);
-    if (!key) throw new MasterKeyError(`Master key ${JSON.stringify(masterKeyId)} is not in HOLDFAST_MASTER_KEYS`);
-    const dataKey = unseal(key, wrappedKey, Buffer.from(stackId ?? documentsOwner));
+    const dataKey = unseal(this.#get(masterKeyId), wrappedKey, Buffer.from(stackId ?? documentsOwner));
     if (dataKey) return dataKey;
     const owner = stackId === null ? 'documents' : `stack ${stackId}`;
     throw new MasterKeyError(`Master key ${JSON.stringify(masterKeyId)} does not unwrap the data key of ${owner}`);
+  }
+
+  #get(masterKeyId: string): Buffer {
+    const key = this.#keys.get(masterKeyId);
+    if (!key) throw new MasterKeyError(`Master key ${JSON.stringify(masterKeyId)} is not in HOLDFAST_MASTER_KEYS`);
+    return key;
   }
 }

@@ -2,24 +2,31 @@ import { type Config, ConfigError } from '../platform/config/config.ts';
 import { repeatAtStart } from '../platform/db/postgres-start.ts';
 import type { Logger } from '../platform/logger/logger.ts';
 import type { EncryptionKeyRepository } from './encryption-key-repository.ts';
-import { KeyRing } from './key-ring.ts';
+import type { KeyRing } from './key-ring.ts';
+import type { MasterKeyRepository } from './master-key-repository.ts';
+import { openMasterKeys } from './open-master-keys.ts';
 
 /**
  * Opens the key ring of this process. Returns null if no master keys are set and none are needed; the process can then
  * neither decrypt secrets nor read or write sealed documents. Throws ConfigError if keys are missing but documents are
- * or were sealed, and MasterKeyError.
+ * or were sealed, MasterKeyError if a key is not the one that was used under its id, and PartUnavailableError if a KMS does not
+ * unwrap one.
  */
 export async function openKeyRing(
   config: Config,
   masterKeys: string | null,
-  { encryptionKeys, logger }: { encryptionKeys: EncryptionKeyRepository; logger: Logger },
+  {
+    encryptionKeys,
+    logger,
+    masterKeyRows,
+  }: { encryptionKeys: EncryptionKeyRepository; logger: Logger; masterKeyRows: MasterKeyRepository },
 ): Promise<KeyRing | null> {
-  if (masterKeys !== null) return new KeyRing(masterKeys);
+  const wait = { waitMs: config.startWaitMs, logger };
+  if (masterKeys !== null) return (await openMasterKeys(masterKeys, { config, rows: masterKeyRows, wait })).ring;
   const refuse = (reason: string): never => {
     throw new ConfigError(`Invalid settings:\n  HOLDFAST_MASTER_KEYS: ${reason}`);
   };
   if (config.encryption.sealsDocuments) refuse('needed with HOLDFAST_SEAL_DOCUMENTS');
-  const wait = { waitMs: config.startWaitMs, logger };
   if (await repeatAtStart(() => encryptionKeys.hasDocumentKeys(), wait)) {
     refuse('needed because documents in the blob store are sealed, or have been');
   }

@@ -1,6 +1,9 @@
+import { KmsError } from '../platform/kms/kms.ts';
 import { formatStackRef } from '../stacks/names.ts';
 import type { EncryptionKeyRepository, EncryptionKeyRow } from './encryption-key-repository.ts';
 import { type KeyRing, MasterKeyError } from './key-ring.ts';
+import type { MasterKeyRepository } from './master-key-repository.ts';
+import { kmsContext, type WrappedMasterKey } from './open-master-keys.ts';
 
 /** A data key that the ring cannot unwrap. */
 export interface LostKey {
@@ -28,6 +31,21 @@ export async function rewrapKeys(
     if (await keys.rewrap(row, ring.wrap(dataKey, row.stackId))) rewrapped++;
   });
   return { rewrapped, lost };
+}
+
+/**
+ * Lets each KMS wrap its master keys anew, with the newest version of its key, so that older versions can be disabled. The master
+ * keys do not change. A wrapping is replaced only by one that the KMS was seen to unwrap. Throws KmsError.
+ */
+export async function renewWrapping(rows: MasterKeyRepository, wrapped: readonly WrappedMasterKey[]): Promise<void> {
+  for (const { bytes, id, kms } of wrapped) {
+    const row = await rows.find(id);
+    if (!row?.wrappedKey) continue;
+    const wrappedKey = await kms.wrap(bytes, kmsContext(id));
+    if (!(await kms.unwrap(wrappedKey, kmsContext(id))).equals(bytes))
+      throw new KmsError(kms, 'refused', 'it does not give back what it has wrapped');
+    await rows.rewrap(id, row.wrappedKey, { wrappedKey, wrappedBy: kms.name });
+  }
 }
 
 /** Unwraps every data key without changes. Counts them by master key and returns those that the ring cannot unwrap. */

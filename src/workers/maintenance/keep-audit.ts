@@ -29,7 +29,7 @@ export async function dropOldAudit(
   { blobs, config, db }: Pick<AppContext, 'blobs' | 'config' | 'db'>,
   signal?: AbortSignal,
 ): Promise<number> {
-  const { isExported, retentionDays } = config.audit;
+  const { isExported, receiverUrl, retentionDays } = config.audit;
   if (retentionDays === 0) return 0;
   const { keptFrom } = await createSealRepository(db).readMonths(0, retentionDays);
   const dropped = await db.inTransaction(async (tx) => {
@@ -37,7 +37,8 @@ export async function dropOldAudit(
     await seals.limitLockWait();
     const { sealedThrough } = await seals.lockState();
     if ((await seals.findLastBefore(keptFrom)) > sealedThrough) return 0;
-    if (isExported && (await seals.hasUnexportedBefore(keptFrom))) return 0;
+    if (isExported && (await seals.hasUnexportedBefore('blobs', keptFrom))) return 0;
+    if (receiverUrl !== null && (await seals.hasUnexportedBefore('receiver', keptFrom))) return 0;
     return seals.dropMonthsBefore(keptFrom);
   });
   for (const { baseBatch, organizationId } of await createSealRepository(db).listChains()) {

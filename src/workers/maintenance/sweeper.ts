@@ -16,6 +16,7 @@ import { measureUsage } from './measure-usage.ts';
 import { packEventBacklog, packRecentEvents } from './pack-events.ts';
 import { reconcileInTurns } from './reconcile.ts';
 import { sealAudit, storeAuditHeads } from './seal-audit.ts';
+import { sendAudit } from './send-audit.ts';
 import { sweepBlobs } from './sweep-blobs.ts';
 
 /** The queue board shows ended jobs for this long. */
@@ -39,6 +40,8 @@ export function startSweeper(context: AppContext): void {
   const requestLevels = createLevelRepository(db, 'requests');
   const exchanges = createExchangeRepository(db);
   const runs = createRunRepository(db);
+  const { format, receiverUrl } = config.audit;
+  const receiver = receiverUrl === null ? null : { url: receiverUrl, token: config.secrets.auditToken, format };
   const kinds: Maintenance[] = [
     { name: 'expire-leases', run: (signal) => endExpiredUpdates(context, signal) },
     { name: 'fold-journals', run: (signal) => compactEndedUpdates(context, signal) },
@@ -64,6 +67,9 @@ export function startSweeper(context: AppContext): void {
     { name: 'store-audit-heads', everySeconds: 300, run: (signal) => storeAuditHeads(context, signal) },
     ...(config.audit.isExported
       ? [{ name: 'export-audit', everySeconds: 30, run: (signal: AbortSignal) => exportAudit(context, signal) }]
+      : []),
+    ...(receiver
+      ? [{ name: 'send-audit', everySeconds: 15, run: (signal: AbortSignal) => sendAudit(context, receiver, signal) }]
       : []),
     { name: 'add-audit-partitions', everySeconds: 6 * 3600, run: () => addAuditPartitions(context) },
     { name: 'drop-old-audit', everySeconds: 6 * 3600, run: (signal) => dropOldAudit(context, signal) },

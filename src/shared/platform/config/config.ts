@@ -130,6 +130,8 @@ function toConfig(settings: Settings) {
       sealsDocuments: settings.HOLDFAST_SEAL_DOCUMENTS,
       dataKeySeconds: settings.HOLDFAST_DATA_KEY_DAYS * 86_400,
     },
+    /** `vaultTokenFile` wins over `secrets.vaultToken`. */
+    kms: { vaultTokenFile: settings.HOLDFAST_VAULT_TOKEN_FILE ?? null },
     bootstrapFile: settings.HOLDFAST_BOOTSTRAP ?? null,
     organizationCreation: settings.HOLDFAST_ORGANIZATION_CREATION ?? (embedded ? 'anyone' : 'site-admin'),
     /** Invalid tokens and leases allowed per address before unknown ones are looked up in batches. */
@@ -208,8 +210,10 @@ function toConfig(settings: Settings) {
       largeConcurrency: settings.HOLDFAST_LARGE_JOB_CONCURRENCY,
       waitSeconds: settings.HOLDFAST_JOB_WAIT_SECONDS,
     },
-    /** `retentionDays` 0: events are kept. */
+    /** `retentionDays` 0: events are kept. `receiverUrl` null: events are not sent. */
     audit: {
+      format: settings.HOLDFAST_AUDIT_EXPORT_FORMAT,
+      receiverUrl: settings.HOLDFAST_AUDIT_EXPORT_URL ?? null,
       retentionDays: settings.HOLDFAST_AUDIT_RETENTION_DAYS,
       isExported: settings.HOLDFAST_AUDIT_EXPORT,
     },
@@ -225,7 +229,11 @@ function toConfig(settings: Settings) {
     /** PEM file of certificate authorities to trust in addition to those of Node. */
     caFile: settings.HOLDFAST_CA_FILE ?? null,
     /** Never logged. */
-    secrets: { masterKeys: settings.HOLDFAST_MASTER_KEYS ?? null },
+    secrets: {
+      masterKeys: settings.HOLDFAST_MASTER_KEYS ?? null,
+      vaultToken: settings.HOLDFAST_VAULT_TOKEN ?? null,
+      auditToken: settings.HOLDFAST_AUDIT_EXPORT_TOKEN ?? null,
+    },
   } as const;
 }
 

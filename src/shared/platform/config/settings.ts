@@ -19,6 +19,9 @@ const requests = (source: string, defaultValue: number) =>
     maximum: 2 ** 40,
   });
 
+/** A key itself, or the URL of one in a KMS. */
+const masterKey = '[A-Za-z0-9_.-]{1,64}:([A-Za-z0-9+/]{43}=|(awskms|gcpkms|vault)://[^,\\s]+)';
+
 /**
  * Every setting, by the name of its environment variable. `docs/settings.md` and `.env.example` are generated
  * from this schema (`npm run settings`).
@@ -194,15 +197,45 @@ export const Settings = Type.Object({
   HOLDFAST_MASTER_KEYS: Type.Optional(
     Type.String({
       description:
-        'Key ring that wraps the data keys: `id:base64` pairs (32 bytes each), comma separated. The first wraps new keys, the others only unwrap. Generated in the data directory when the database is embedded. Required by `server` and `api`; by `worker` only when documents are sealed.',
-      pattern: '^[A-Za-z0-9_.-]{1,64}:[A-Za-z0-9+/]{43}=(,[A-Za-z0-9_.-]{1,64}:[A-Za-z0-9+/]{43}=)*$',
+        'Key ring that wraps the data keys: `id:base64` pairs (32 bytes each), comma separated. Instead of the key itself, an id may be followed by the URL of a key in a KMS: `id:awskms://alias/NAME?region=REGION`, `id:gcpkms://projects/P/locations/L/keyRings/R/cryptoKeys/K` or `id:vault://HOST/transit/KEY`. The first wraps new keys, the others only unwrap. Generated in the data directory when the database is embedded. Required by `server` and `api`; by `worker` only when documents are sealed.',
+      pattern: `^${masterKey}(,${masterKey})*$`,
+    }),
+  ),
+  HOLDFAST_VAULT_TOKEN: Type.Optional(
+    Type.String({
+      description: 'Token for `vault://` keys in HOLDFAST_MASTER_KEYS.',
+      pattern: '^[\\x21-\\x7e]+$',
+    }),
+  ),
+  HOLDFAST_VAULT_TOKEN_FILE: Type.Optional(
+    Type.String({
+      description:
+        'File with the token for `vault://` keys, such as a Vault agent writes; read before each use. Wins over HOLDFAST_VAULT_TOKEN.',
+      minLength: 1,
     }),
   ),
   HOLDFAST_AUDIT_EXPORT: Type.Boolean({
     description:
-      'Whether workers write the events of the audit log as JSON lines to the blob store, under `audit/events/`, as soon as they are sealed. What was sealed before is written, too.',
+      'Whether workers write the events of the audit log to the blob store, under `audit/events/`, as soon as they are sealed. What was sealed before is written, too.',
     default: false,
   }),
+  HOLDFAST_AUDIT_EXPORT_FORMAT: Type.Union([Type.Literal('jsonl'), Type.Literal('csv'), Type.Literal('cef')], {
+    description: 'Format of exported events, in the blob store and for HOLDFAST_AUDIT_EXPORT_URL: jsonl, csv or cef.',
+    default: 'jsonl',
+  }),
+  HOLDFAST_AUDIT_EXPORT_URL: Type.Optional(
+    Type.String({
+      description:
+        'Where workers post the events of the audit log as soon as they are sealed; what was sealed before, too. `https`, or `http` to a collector on this machine (localhost).',
+      pattern: '^(https://|http://(localhost|127\\.0\\.0\\.1|\\[::1\\])[:/])[^\\s@]+$',
+    }),
+  ),
+  HOLDFAST_AUDIT_EXPORT_TOKEN: Type.Optional(
+    Type.String({
+      description: 'Bearer token for HOLDFAST_AUDIT_EXPORT_URL.',
+      pattern: '^[\\x21-\\x7e]+$',
+    }),
+  ),
   HOLDFAST_AUDIT_RETENTION_DAYS: Type.Integer({
     description:
       'How long events of the audit log are kept, in days. Whole months are dropped, once their last event is that old. 0: forever.',
@@ -513,4 +546,8 @@ export const secretSettings: readonly SettingName[] = [
   'HOLDFAST_REDIS_URL',
   'HOLDFAST_MASTER_KEYS',
   'HOLDFAST_OIDC_CLIENT_SECRET',
+  'HOLDFAST_VAULT_TOKEN',
+  // It may contain a token.
+  'HOLDFAST_AUDIT_EXPORT_URL',
+  'HOLDFAST_AUDIT_EXPORT_TOKEN',
 ];

@@ -12,6 +12,8 @@ const secretPaths = [
   '*.plaintext',
   '*.ciphertext',
   '*.masterKeys',
+  '*.vaultToken',
+  '*.auditToken',
   '*.password',
   '*.secretAccessKey',
   'config.secrets',

@@ -1,0 +1,46 @@
+import { Type } from 'typebox';
+import { AccessPolicy } from '../../shared/protocol/access-policy.ts';
+import { OrganizationParams } from '../../shared/protocol/tokens.ts';
+import type { ApiServices } from '../api-services.ts';
+import type { RouteScope } from '../route-scope.ts';
+import { apiToken } from './paths.ts';
+
+const tags = ['access'];
+const path = '/api/orgs/:organization/access-policy';
+const manage = { kind: 'organization', permission: 'manage' } as const;
+
+/** What roles of an organization may do, for its admins. */
+export function registerAccessPolicyRoutes(app: RouteScope, { accessPolicy }: ApiServices): void {
+  app.get(
+    path,
+    {
+      config: { access: manage },
+      schema: {
+        tags,
+        summary: 'Show what the organization has decided about its roles',
+        security: apiToken,
+        params: OrganizationParams,
+        response: { 200: AccessPolicy },
+      },
+    },
+    async ({ params }) => ({ decryptByRole: await accessPolicy.decryptsByRole(params.organization) }),
+  );
+  app.patch(
+    path,
+    {
+      config: { access: manage, audit: 'grant.defaults' },
+      schema: {
+        tags,
+        summary: 'Change whether roles below admin may decrypt secrets',
+        security: apiToken,
+        params: OrganizationParams,
+        body: AccessPolicy,
+        response: { 204: Type.Null() },
+      },
+    },
+    async ({ params, body, audit }, reply) => {
+      await accessPolicy.setDecryptByRole(params.organization, body.decryptByRole, audit);
+      return reply.code(204).send(null);
+    },
+  );
+}

@@ -1,0 +1,40 @@
+import { Type } from 'typebox';
+import { type Queryable, sql } from '../platform/db/sql.ts';
+
+const PauseRow = Type.Object({ failures: Type.Integer(), isDue: Type.Boolean() });
+const AgeRow = Type.Object({ seconds: Type.Number() });
+
+/** When events may be sent again after a failure, for all workers, by the database clock. */
+export function createAuditSendingRepository(db: Queryable) {
+  const inSeconds = (seconds: number) => sql.fragment`clock_timestamp() + make_interval(secs => ${seconds})`;
+  return {
+    /** A time further away than the longest pause means that the clock was set back. */
+    readPause: (maxPauseSeconds: number) =>
+      db.one(sql.rows(PauseRow)`
+        /* auditSending.readPause */
+        select failures, next_at <= clock_timestamp() or next_at > ${inSeconds(maxPauseSeconds)} as "isDue"
+        from audit_sending`),
+
+    noteFailure: (failures: number, pauseSeconds: number) =>
+      db.query(sql.nothing`
+        /* auditSending.noteFailure */
+        update audit_sending set failures = ${failures}, next_at = ${inSeconds(pauseSeconds)}`),
+
+    noteSuccess: () =>
+      db.query(sql.nothing`
+        /* auditSending.noteSuccess */ update audit_sending set failures = 0, next_at = clock_timestamp() where failures > 0`),
+
+    /** Seconds since the oldest batch that was not sent was sealed; 0 if all were sent. */
+    readUnsentSeconds: async (): Promise<number> => {
+      const row = await db.one(sql.rows(AgeRow)`
+        /* auditSending.readUnsentSeconds */
+        select coalesce(extract(epoch from clock_timestamp() - min(b.sealed_at)), 0)::float8 as seconds
+        from audit_chains c
+          cross join lateral (
+            select sealed_at from audit_batches
+            where organization_id = c.organization_id and batch > c.sent_batch order by batch limit 1) b
+        where c.sent_batch < c.batch`);
+      return row.seconds;
+    },
+  };
+}

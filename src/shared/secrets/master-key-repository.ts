@@ -1,0 +1,57 @@
+import { Type } from 'typebox';
+import { type Queryable, type Row, sql } from '../platform/db/sql.ts';
+import { Bytes, Nullable } from '../platform/schema/standard-schema.ts';
+
+const MasterKeyRow = Type.Object({
+  id: Type.String(),
+  /** The key as its KMS has wrapped it; null for a key that is in the setting. */
+  wrappedKey: Nullable(Bytes),
+  wrappedBy: Nullable(Type.String()),
+  /** A known text, sealed with the key. */
+  canary: Bytes,
+});
+export type MasterKeyRow = Row<typeof MasterKeyRow>;
+
+const IdRow = Type.Object({ id: Type.String() });
+const UseRow = Type.Object({ stackId: Nullable(Type.String()), wrappedKey: Bytes });
+
+export type MasterKeyRepository = ReturnType<typeof createMasterKeyRepository>;
+
+/** What is known of master keys, by their ids in HOLDFAST_MASTER_KEYS. Rows are never deleted: backups may need them. */
+export function createMasterKeyRepository(db: Queryable) {
+  return {
+    find: (id: string) =>
+      db.maybeOne(sql.rows(MasterKeyRow)`
+        /* masterKeys.find */
+        select id, wrapped_key as "wrappedKey", wrapped_by as "wrappedBy", canary from master_keys where id = ${id}`),
+
+    /** Adds a key unless there is one with this id. */
+    insert: async ({ canary, id, wrappedBy, wrappedKey }: MasterKeyRow): Promise<void> => {
+      const wrapped = wrappedKey === null ? sql.fragment`null` : sql.binary(wrappedKey);
+      await db.query(sql.nothing`
+        /* masterKeys.insert */
+        insert into master_keys (id, wrapped_key, wrapped_by, canary)
+        values (${id}, ${wrapped}, ${wrappedBy}, ${sql.binary(canary)}) on conflict (id) do nothing`);
+    },
+
+    /** Replaces the wrapping. Returns false if it was replaced since it was read. */
+    rewrap: async (
+      id: string,
+      read: Buffer,
+      next: { readonly wrappedKey: Buffer; readonly wrappedBy: string },
+    ): Promise<boolean> => {
+      const row = await db.maybeOne(sql.rows(IdRow)`
+        /* masterKeys.rewrap */
+        update master_keys set wrapped_key = ${sql.binary(next.wrappedKey)}, wrapped_by = ${next.wrappedBy}
+        where id = ${id} and wrapped_key = ${sql.binary(read)} returning id`);
+      return row !== null;
+    },
+
+    /** Some of the data keys that a master key wraps. Reads the whole table if there are none. */
+    listUses: (id: string, limit: number) =>
+      db.any(sql.rows(UseRow)`
+        /* masterKeys.listUses */
+        select stack_id as "stackId", wrapped_key as "wrappedKey" from encryption_keys
+        where master_key_id = ${id} limit ${limit}`),
+  };
+}

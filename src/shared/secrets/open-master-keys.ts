@@ -1,0 +1,166 @@
+import { randomBytes } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import type { Config } from '../platform/config/config.ts';
+import { repeatAtStart } from '../platform/db/postgres-start.ts';
+import { type Kms, type KmsAccess, KmsError } from '../platform/kms/kms.ts';
+import { openKms } from '../platform/kms/open-kms.ts';
+import { type StartWait, untilAvailable, type Verdict } from '../platform/lifecycle/start-wait.ts';
+import { KeyRing, MasterKeyError } from './key-ring.ts';
+import { parseMasterKeys } from './master-key-list.ts';
+import type { MasterKeyRepository, MasterKeyRow } from './master-key-repository.ts';
+
+const keyBytes = 32;
+const requestMs = 5_000;
+/** Data keys that are tried when a key is used for the first time since canaries exist. Some may be damaged. */
+const triedUses = 20;
+
+/** What opening the list gives. */
+export interface OpenedMasterKeys {
+  readonly ring: KeyRing;
+  /** Those of the keys that a KMS wraps. */
+  readonly wrapped: readonly WrappedMasterKey[];
+}
+
+/** A master key that a KMS wraps. */
+export interface WrappedMasterKey {
+  readonly id: string;
+  readonly kms: Kms;
+  readonly bytes: Buffer;
+  readonly canary: Buffer;
+}
+
+export interface MasterKeyParts {
+  readonly config: Pick<Config, 'kms' | 'secrets'>;
+  readonly rows: MasterKeyRepository;
+  readonly wait: StartWait;
+}
+
+/**
+ * Opens HOLDFAST_MASTER_KEYS. A key in a KMS is made when its id is first used, wrapped by the KMS and stored so; from then on the
+ * process has it in memory and does not call the KMS again. Throws MasterKeyError if a key is not the one that was used under its
+ * id, and PartUnavailableError if a KMS cannot be reached or does not unwrap a key.
+ */
+export async function openMasterKeys(text: string, parts: MasterKeyParts): Promise<OpenedMasterKeys> {
+  const keys = new Map<string, Buffer>();
+  const wrapped: WrappedMasterKey[] = [];
+  const access: KmsAccess = { readVaultToken: () => readVaultToken(parts.config), timeoutMs: requestMs };
+  for (const { bytes, id, kms } of parseMasterKeys(text)) {
+    if (kms === null) {
+      keys.set(id, bytes);
+      continue;
+    }
+    const opened = await openWrapped(id, await openKms(kms, access), parts);
+    keys.set(id, opened.bytes);
+    wrapped.push(opened);
+  }
+  const ring = new KeyRing(keys, new Map(wrapped.map(({ canary, id }) => [id, canary])));
+  for (const id of keys.keys()) await repeatAtStart(() => checkCanary(ring, id, parts.rows), parts.wait);
+  return { ring, wrapped };
+}
+
+/** What a KMS wraps a master key for. */
+export const kmsContext = (id: string): string => `master-key/${id}`;
+
+/** The key behind a KMS, which is made if the id is new. */
+async function openWrapped(id: string, kms: Kms, { rows, wait }: MasterKeyParts): Promise<WrappedMasterKey> {
+  const row = (await repeatAtStart(() => rows.find(id), wait)) ?? (await makeWrapped(id, kms, { rows, wait }));
+  if (row.wrappedKey === null)
+    throw new MasterKeyError(
+      `Master key ${JSON.stringify(id)} was in HOLDFAST_MASTER_KEYS itself before; a key in a KMS needs another id`,
+    );
+  return { id, kms, bytes: await unwrapAtStart(id, kms, row, wait), canary: row.canary };
+}
+
+async function makeWrapped(
+  id: string,
+  kms: Kms,
+  { rows, wait }: Omit<MasterKeyParts, 'config'>,
+): Promise<MasterKeyRow> {
+  if ((await repeatAtStart(() => rows.listUses(id, 1), wait)).length > 0)
+    throw new MasterKeyError(
+      `Master key ${JSON.stringify(id)} wraps data keys already, but no KMS has wrapped it; a key in a KMS needs another id`,
+    );
+  const bytes = randomBytes(keyBytes);
+  const attempt = async (): Promise<Buffer> => {
+    const wrappedKey = await kms.wrap(bytes, kmsContext(id));
+    // Nothing may depend on a key before the KMS has given it back.
+    if (!(await kms.unwrap(wrappedKey, kmsContext(id))).equals(bytes))
+      throw new KmsError(kms, 'refused', 'it does not give back what it has wrapped');
+    return wrappedKey;
+  };
+  const wrappedKey = await atStart(id, kms, attempt, { judge: judgeOf(kms, null), wait });
+  const canary = new KeyRing(new Map([[id, bytes]])).makeCanary(id);
+  await repeatAtStart(() => rows.insert({ id, wrappedKey, wrappedBy: kms.name, canary }), wait);
+  // Another process may have been first.
+  return (await repeatAtStart(() => rows.find(id), wait)) as MasterKeyRow;
+}
+
+function unwrapAtStart(id: string, kms: Kms, row: MasterKeyRow, wait: StartWait): Promise<Buffer> {
+  const attempt = async (): Promise<Buffer> => {
+    const bytes = await kms.unwrap(row.wrappedKey as Buffer, kmsContext(id));
+    if (bytes.length !== keyBytes) throw new KmsError(kms, 'refused', `it gives ${bytes.length} bytes instead of 32`);
+    return bytes;
+  };
+  return atStart(id, kms, attempt, { judge: judgeOf(kms, row.wrappedBy), wait });
+}
+
+function atStart<T>(
+  id: string,
+  kms: Kms,
+  attempt: () => Promise<T>,
+  { judge, wait }: { readonly judge: (error: unknown) => Verdict | null; readonly wait: StartWait },
+): Promise<T> {
+  return untilAvailable({ name: `Master key ${JSON.stringify(id)}: ${kms.name}`, attempt, judge }, wait);
+}
+
+function judgeOf(kms: Kms, wrappedBy: string | null): (error: unknown) => Verdict | null {
+  return (error) => {
+    if (!(error instanceof KmsError)) return null;
+    if (error.fault === 'passing') return { passing: error.reason };
+    const other = wrappedBy === null || wrappedBy === kms.name ? '' : `; the master key was wrapped by ${wrappedBy}`;
+    const what = error.fault === 'mismatch' ? `it does not unwrap what is stored (${error.reason})` : error.reason;
+    return { final: `${what}${other}` };
+  };
+}
+
+/** Throws MasterKeyError if the key is not the one that was used under this id. */
+async function checkCanary(ring: KeyRing, id: string, rows: MasterKeyRepository): Promise<void> {
+  let row = await rows.find(id);
+  if (!row) {
+    const uses = await rows.listUses(id, triedUses);
+    if (uses.length > 0 && !uses.some((use) => unwraps(ring, id, use))) throw otherKey(id);
+    await rows.insert({ id, wrappedKey: null, wrappedBy: null, canary: ring.makeCanary(id) });
+    // Another process may have been first, with another key.
+    row = (await rows.find(id)) as MasterKeyRow;
+  }
+  if (!ring.matchesCanary(id, row.canary)) throw otherKey(id);
+}
+
+function unwraps(
+  ring: KeyRing,
+  id: string,
+  use: { readonly stackId: string | null; readonly wrappedKey: Buffer },
+): boolean {
+  try {
+    ring.unwrap(id, use.wrappedKey, use.stackId);
+    return true;
+  } catch (error) {
+    if (error instanceof MasterKeyError) return false;
+    throw error;
+  }
+}
+
+const otherKey = (id: string): MasterKeyError =>
+  new MasterKeyError(
+    `Master key ${JSON.stringify(id)} in HOLDFAST_MASTER_KEYS is not the one that was used under this id before; a new key needs a new id`,
+  );
+
+function readVaultToken({ kms, secrets }: Pick<Config, 'kms' | 'secrets'>): string | null {
+  if (kms.vaultTokenFile === null) return secrets.vaultToken;
+  try {
+    return readFileSync(kms.vaultTokenFile, 'utf8').trim() || null;
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    throw new MasterKeyError(`HOLDFAST_VAULT_TOKEN_FILE cannot be read: ${code ?? 'unknown error'}`, { cause: error });
+  }
+}

@@ -1,0 +1,91 @@
+import { type AuditFormat, batchText, contentTypes } from '../../shared/audit/audit-formats.ts';
+import { createAuditListRepository } from '../../shared/audit/audit-list-repository.ts';
+import { createAuditSendingRepository } from '../../shared/audit/audit-sending-repository.ts';
+import { createSealRepository, type UnexportedRow } from '../../shared/audit/seal-repository.ts';
+import type { AppContext } from '../../shared/context.ts';
+import { holdfastVersion } from '../../shared/platform/config/config.ts';
+import { type Posted, postEvents } from './post-events.ts';
+
+const batchesAtOnce = 50;
+const timeoutMs = 30_000;
+const firstPauseSeconds = 30;
+const maxPauseSeconds = 3_600;
+/** Statuses by which the receiver refuses everything, not one batch. */
+const refusesAll = new Set([401, 403, 404, 405, 408, 429]);
+
+/** The receiver of events. */
+export interface AuditReceiver {
+  readonly url: string;
+  /** Sent as a bearer token; null: none. */
+  readonly token: string | null;
+  readonly format: AuditFormat;
+}
+
+/**
+ * Posts the events of sealed batches, one request for each batch, in the order of each organization's chain. A batch counts as sent once
+ * the receiver has answered 2xx; until then it is sent again, after growing pauses, under the same id. Returns how many were sent.
+ */
+export async function sendAudit(
+  { db, logger }: Pick<AppContext, 'db' | 'logger'>,
+  receiver: AuditReceiver,
+  signal: AbortSignal,
+): Promise<number> {
+  const sending = createAuditSendingRepository(db);
+  const seals = createSealRepository(db);
+  const { failures, isDue } = await sending.readPause(maxPauseSeconds);
+  if (!isDue) return 0;
+  let sent = 0;
+  /** Organizations whose next batch was refused: the others go on. */
+  const refused = new Set<string>();
+  let problem: Posted | null = null;
+  for (let isComplete = false; !(isComplete || signal.aborted); ) {
+    const batches = await seals.listUnexported('receiver', { except: [...refused], limit: batchesAtOnce });
+    for (const batch of batches) {
+      if (refused.has(batch.organizationId)) continue;
+      const posted = await sendBatch(db, batch, receiver, signal);
+      if (signal.aborted && !isAccepted(posted)) return sent;
+      if (isAccepted(posted)) {
+        await seals.noteExported('receiver', batch.organizationId, batch.batch);
+        sent++;
+        continue;
+      }
+      problem = posted;
+      logger.warn({ batch: batchId(batch), ...posted }, 'audit events were not accepted');
+      refused.add(batch.organizationId);
+      if (!('status' in posted) || posted.status >= 500 || refusesAll.has(posted.status)) {
+        isComplete = true;
+        break;
+      }
+    }
+    isComplete ||= batches.length < batchesAtOnce;
+  }
+  if (problem === null) await sending.noteSuccess();
+  else
+    await sending.noteFailure(failures + 1, Math.min(firstPauseSeconds * 2 ** Math.min(failures, 20), maxPauseSeconds));
+  return sent;
+}
+
+async function sendBatch(
+  db: AppContext['db'],
+  batch: UnexportedRow,
+  { format, token, url }: AuditReceiver,
+  signal: AbortSignal,
+): Promise<Posted> {
+  const events = await createAuditListRepository(db).listBatch(batch);
+  // Retention may have dropped them.
+  if (events.length === 0) return { status: 204 };
+  const headers = {
+    'content-type': contentTypes[format],
+    'user-agent': `holdfast/${holdfastVersion}`,
+    'idempotency-key': batchId(batch),
+    ...(token === null ? {} : { authorization: `Bearer ${token}` }),
+  };
+  return postEvents(url, { headers, body: batchText(format, events, holdfastVersion), timeoutMs, signal });
+}
+
+const isAccepted = (posted: Posted): boolean => 'status' in posted && posted.status >= 200 && posted.status < 300;
+
+/** The same for each attempt. With the hash, because the numbers begin again after a restore of an older database. */
+function batchId({ batch, hash, organizationId }: UnexportedRow): string {
+  return `${organizationId}-${batch}-${hash.toString('hex').slice(0, 16)}`;
+}

@@ -1,0 +1,217 @@
+import { randomUUID } from 'node:crypto';
+import { createServer, type IncomingHttpHeaders } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { afterAll, beforeAll, beforeEach, expect, test } from '@jest/globals';
+import { operatorSource } from '../../src/shared/audit/audit-event.ts';
+import { createAuditRepository } from '../../src/shared/audit/audit-repository.ts';
+import { createAuditSendingRepository } from '../../src/shared/audit/audit-sending-repository.ts';
+import { createLogger } from '../../src/shared/platform/logger/logger.ts';
+import { createRunRepository } from '../../src/shared/platform/maintenance/run-repository.ts';
+import { dropOldAudit } from '../../src/workers/maintenance/keep-audit.ts';
+import { startMaintenance } from '../../src/workers/maintenance/maintenance.ts';
+import { sealAudit } from '../../src/workers/maintenance/seal-audit.ts';
+import { type AuditReceiver, sendAudit } from '../../src/workers/maintenance/send-audit.ts';
+import { query } from '../support/database.ts';
+import { testApp } from '../support/test-app.ts';
+import { until } from '../support/until.ts';
+
+interface Received {
+  readonly headers: IncomingHttpHeaders;
+  readonly body: string;
+  readonly status: number;
+}
+
+const app = testApp();
+const received: Received[] = [];
+/** Decides about a request; requests are answered when it settles. */
+let answer: (body: string) => number | Promise<number> = () => 200;
+let atOnce = 0;
+let mostAtOnce = 0;
+
+const server = createServer((request, response) => {
+  const chunks: Buffer[] = [];
+  request.on('data', (chunk: Buffer) => chunks.push(chunk));
+  request.on('end', async () => {
+    mostAtOnce = Math.max(mostAtOnce, ++atOnce);
+    const body = Buffer.concat(chunks).toString();
+    const status = await answer(body);
+    atOnce--;
+    received.push({ headers: request.headers, body, status });
+    response.writeHead(status, status === 307 ? { location: '/elsewhere' } : {}).end();
+  });
+});
+beforeAll(() => new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve)));
+afterAll(async () => {
+  server.closeAllConnections();
+  await new Promise((resolve) => server.close(resolve));
+});
+
+let organizations: string[] = [];
+beforeEach(async () => {
+  answer = () => 200;
+  organizations = [`one-${randomUUID()}`, `two-${randomUUID()}`];
+  for (const each of organizations) await app.context.identity.ensureOrganization(each);
+  await sealAudit(app.context);
+  await send();
+  received.length = 0;
+});
+
+const receiver = (format: AuditReceiver['format'] = 'jsonl'): AuditReceiver => ({
+  url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/hidden?key=hidden`,
+  token: 'token-of-the-receiver',
+  format,
+});
+const logged: string[] = [];
+const logger = createLogger({ level: 'trace' }, { write: (line: string) => void logged.push(line) });
+
+/** One run of any worker. */
+const send = (format: AuditReceiver['format'] = 'jsonl') =>
+  sendAudit({ db: app.context.db, logger }, receiver(format), new AbortController().signal);
+const endPause = () => query(app, 'update audit_sending set next_at = now()');
+const pauseOf = async (): Promise<number> => {
+  const [row] = await query<{ pause: number }>(
+    app,
+    'select extract(epoch from next_at - clock_timestamp())::float8 as pause from audit_sending',
+  );
+  return row?.pause ?? Number.NaN;
+};
+
+/** Adds an event and seals it into a batch of its own. */
+async function add(object: string, organization = organizations[0] as string): Promise<void> {
+  await createAuditRepository(app.context.db).insert(operatorSource('somebody'), {
+    action: 'stack.tags',
+    organization,
+    object,
+    details: {},
+  });
+  expect(await sealAudit(app.context)).toBe(true);
+}
+const objectsOf = (all: readonly Received[]) => all.map(({ body }) => (JSON.parse(body) as { object: string }).object);
+const idsOf = (all: readonly Received[]) => all.map(({ headers }) => headers['idempotency-key']);
+
+test('each batch is posted once, in order; after a crash before it was noted, again under the same id', async () => {
+  for (const object of ['a', 'b', 'c']) await add(object);
+  expect(await send()).toBe(3);
+  expect(await send()).toBe(0);
+  expect(objectsOf(received)).toEqual(['a', 'b', 'c']);
+  expect(received[0]?.headers).toMatchObject({
+    authorization: 'Bearer token-of-the-receiver',
+    'content-type': 'application/x-ndjson',
+  });
+  expect(new Set(idsOf(received)).size).toBe(3);
+  await query(app, 'update audit_chains set sent_batch = sent_batch - 1 where sent_batch > 1');
+  await send();
+  const again = received.slice(3).filter(({ body }) => body === received[2]?.body);
+  expect(idsOf(again)).toEqual([idsOf(received)[2]]);
+});
+
+test('a receiver that is away gets everything later; the pauses grow, for all workers, and sealing goes on', async () => {
+  await add('a');
+  answer = () => 503;
+  const pauses: number[] = [];
+  for (let attempt = 1; attempt <= 9; attempt++) {
+    expect(await send()).toBe(0);
+    pauses.push(Math.round(await pauseOf()));
+    // Another worker, or this one after a restart.
+    expect(await send()).toBe(0);
+    expect(received.length).toBe(attempt);
+    await endPause();
+  }
+  expect(pauses.every((pause, index) => Math.abs(pause - Math.min(30 * 2 ** index, 3600)) <= 20)).toBe(true);
+  await add('b');
+  expect(await createAuditSendingRepository(app.context.db).readUnsentSeconds()).toBeGreaterThan(0);
+  answer = () => 200;
+  expect(await send()).toBe(2);
+  expect(objectsOf(received.slice(9))).toEqual(['a', 'b']);
+  expect(await createAuditSendingRepository(app.context.db).readUnsentSeconds()).toBe(0);
+  expect(new Set(idsOf(received.slice(0, 10))).size).toBe(1);
+  // From the beginning, after a success.
+  await add('c');
+  answer = () => 503;
+  await send();
+  expect(await pauseOf()).toBeLessThanOrEqual(30);
+  await endPause();
+});
+
+test('a batch that is refused holds up its organization only, and is never left out', async () => {
+  const [one, two] = organizations as [string, string];
+  await add('poison', one);
+  await add('behind', one);
+  for (const object of ['x', 'y']) await add(object, two);
+  answer = (body) => (body.includes('poison') ? 400 : 200);
+  expect(await send()).toBe(2);
+  const accepted = () => objectsOf(received.filter(({ status }) => status === 200));
+  expect(accepted()).toEqual(['x', 'y']);
+  await endPause();
+  answer = () => 200;
+  expect(await send()).toBe(2);
+  expect(accepted()).toEqual(['x', 'y', 'poison', 'behind']);
+});
+
+test('a redirect is not followed, and neither token nor address is logged', async () => {
+  await add('a');
+  answer = () => 307;
+  expect(await send()).toBe(0);
+  expect(received.length).toBe(1);
+  await endPause();
+  const away = { ...receiver(), url: 'http://127.0.0.1:9/hidden' };
+  expect(await sendAudit({ db: app.context.db, logger }, away, new AbortController().signal)).toBe(0);
+  await endPause();
+  expect(logged.join('')).toContain('audit events were not accepted');
+  expect(logged.join('')).not.toMatch(/hidden|token-of-the-receiver/);
+});
+
+test('CSV has its header in each batch, and no formula; CEF has a line per event', async () => {
+  await add('=cmd|calc');
+  expect(await send('csv')).toBe(1);
+  const [head, line] = (received[0] as Received).body.split('\r\n');
+  expect(head).toMatch(/^number,timestamp,event,/);
+  expect(line).toContain(",'=cmd|calc,");
+  expect(received[0]?.headers['content-type']).toContain('text/csv');
+  await add('a=b');
+  expect(await send('cef')).toBe(1);
+  expect(received[1]?.body).toMatch(/^CEF:0\|Holdfast\|.* cs1=a\\=b .*\n$/);
+});
+
+test('two workers do not send at once', async () => {
+  for (const object of ['a', 'b', 'c', 'd']) await add(object);
+  mostAtOnce = 0;
+  answer = async () => {
+    await new Promise((resolve) => setTimeout(resolve, 20));
+    return 200;
+  };
+  const config = { ...app.context.config, sweepSeconds: 1 };
+  const runs = createRunRepository(app.context.db);
+  const run = (signal: AbortSignal) => sendAudit({ db: app.context.db, logger }, receiver(), signal);
+  const task = { name: 'send-audit', everySeconds: 1, run };
+  const stops = [1, 2, 3].map(() => startMaintenance({ ...app.context, config }, runs, randomUUID(), task));
+  await until(() => received.length >= 4, 'all batches are sent');
+  await Promise.all(stops.map((stop) => stop()));
+  expect(mostAtOnce).toBe(1);
+  expect(objectsOf(received)).toEqual(['a', 'b', 'c', 'd']);
+});
+
+test('retention waits until old events were sent', async () => {
+  const { config } = app.context;
+  const audit = { ...config.audit, retentionDays: 45, receiverUrl: receiver().url };
+  const context = { ...app.context, config: { ...config, audit } };
+  await query(
+    app,
+    `select add_audit_partition((date_trunc('month', now() at time zone 'UTC') - interval '4 months')::date)`,
+  );
+  await createAuditRepository(app.context.db).insert(operatorSource('somebody'), {
+    action: 'stack.tags',
+    organization: organizations[0] as string,
+    object: 'old',
+    details: {},
+  });
+  await query(app, `update audit_events set occurred_at = occurred_at - interval '4 months' where object = 'old'`);
+  expect(await sealAudit(app.context)).toBe(true);
+  expect(await dropOldAudit(context)).toBe(0);
+  expect(await send()).toBe(1);
+  expect(await dropOldAudit(context)).toBe(1);
+  // What retention has dropped before it was to be sent holds nothing up.
+  await query(app, 'update audit_chains set sent_batch = 0');
+  await send();
+  expect(await send()).toBe(0);
+});
