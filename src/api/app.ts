@@ -19,8 +19,8 @@ import { registerAddressRate, registerCallerRate } from './plugins/request-rate.
 import { registerSecurityHeaders } from './plugins/security-headers.ts';
 import { registerSession } from './plugins/session.ts';
 import { toRouteScope } from './route-scope.ts';
-import { registerAccountRoutes } from './routes/account.routes.ts';
 import { registerAccessPolicyRoutes } from './routes/access-policy.routes.ts';
+import { registerAccountRoutes } from './routes/account.routes.ts';
 import { registerAuditRoutes } from './routes/audit.routes.ts';
 import { registerBeginUpdateRoute } from './routes/begin-update.routes.ts';
 import { registerCheckpointRoutes } from './routes/checkpoints.routes.ts';

@@ -14,7 +14,7 @@ export function registerAccessPolicyRoutes(app: RouteScope, { accessPolicy }: Ap
   app.get(
     path,
     {
-      config: { access: manage },
+      config: { access: manage, rate: 'held' },
       schema: {
         tags,
         summary: 'Show what the organization has decided about its roles',
@@ -28,7 +28,7 @@ export function registerAccessPolicyRoutes(app: RouteScope, { accessPolicy }: Ap
   app.patch(
     path,
     {
-      config: { access: manage, audit: 'grant.defaults' },
+      config: { access: manage, rate: 'held', audit: 'grant.defaults' },
       schema: {
         tags,
         summary: 'Change whether roles below admin may decrypt secrets',

@@ -93,7 +93,13 @@ function startUpdate(app: RouteScope, { updates }: ApiServices): void {
   app.post(
     updatePath,
     {
-      config: { ...preview, rate: 'never', audit: 'update.start', goesFirst: true, described: { errorStatuses: [409] } },
+      config: {
+        ...preview,
+        rate: 'never',
+        audit: 'update.start',
+        goesFirst: true,
+        described: { errorStatuses: [409] },
+      },
       schema: {
         tags,
         summary: 'Start an update',
