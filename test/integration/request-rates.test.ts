@@ -111,9 +111,15 @@ describe.each<[string, () => TestApp]>([
     for (const route of routesOf(app)) {
       // The others have no caller.
       if (app === byToken && !/ \/api\/(?!cli|openapi)/.test(route)) continue;
-      const { status, headers } = await callRoute(app, route, stack, noUpdate);
-      const isRefused = status === 429 && Number(headers['retry-after']) >= 1;
-      if (isRefused === never.includes(route)) wrong.push({ route, status });
+      const refusal = async () => {
+        const { status, headers } = await callRoute(app, route, stack, noUpdate);
+        return { status, isRefused: status === 429 && Number(headers['retry-after']) >= 1 };
+      };
+      let answer = await refusal();
+      // A minute may have passed since the last call that was counted.
+      if (!answer.isRefused) await spend(app, stack.auth);
+      if (!answer.isRefused) answer = await refusal();
+      if (answer.isRefused === never.includes(route)) wrong.push({ route, status: answer.status });
     }
     expect(wrong).toEqual([]);
   });
@@ -159,6 +165,7 @@ describe.each<[string, () => TestApp]>([
     await ok(app.call('POST', `${path}/renew_lease`, { auth: update.lease, body: { duration: 300 } }));
     await ok(saveState(app, update, 3));
     await ok(complete(app, update));
+    await spend(app, busy.auth);
     expect((await app.call('GET', renamed.path, { auth: busy.auth })).status).toBe(429);
     expect((await app.call('POST', `${before}/decrypt`, { auth: busy.auth, body: {} })).status).toBe(429);
     const preview = await startUpdate(free, renamed, { kind: 'preview' });

@@ -182,7 +182,7 @@ export class SharedLevels {
 }
 
 function current(level: Level, now = performance.now()): number {
-  return Math.max(0, level.value - ((now - level.at) * level.perMinute) / 60_000);
+  return Math.max(0, level.value - (Math.max(0, now - level.at) * level.perMinute) / 60_000);
 }
 
 function setLevel(level: Level, value: number, now = performance.now()): void {
