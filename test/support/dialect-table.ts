@@ -63,11 +63,19 @@ const tokenPlaces = [
   '/api/orgs/:organization/teams/:team/tokens',
 ];
 
-/** Routes of people and tokens: their requests and responses have no dialects. Other tests call them. */
+/** Routes of people, tokens and issuers: their requests and responses have no dialects. Other tests call them. */
 export const withoutDialects: readonly string[] = [
   'GET /api/orgs/:organization/members',
   'PATCH /api/orgs/:organization/members/:login',
   'DELETE /api/orgs/:organization/members/:login',
+  'POST /api/oauth/token',
+  'GET /api/orgs/:organization/oidc/issuers',
+  'POST /api/orgs/:organization/oidc/issuers',
+  'GET /api/orgs/:organization/oidc/issuers/:issuerId',
+  'PATCH /api/orgs/:organization/oidc/issuers/:issuerId',
+  'DELETE /api/orgs/:organization/oidc/issuers/:issuerId',
+  'GET /api/orgs/:organization/auth/policies/oidcissuers/:issuerId',
+  'PATCH /api/orgs/:organization/auth/policies/:policyId',
   ...tokenPlaces.flatMap((place) => [
     `GET ${place}`,
     `POST ${place}`,
