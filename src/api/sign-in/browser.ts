@@ -74,7 +74,8 @@ export function visitOf(request: FastifyRequest, config: Config): Visit {
 export function assertSameOrigin({ headers, host }: FastifyRequest, { publicUrl }: Pick<Config, 'publicUrl'>): void {
   const { origin } = headers;
   const site = headers['sec-fetch-site'];
-  const isOwn = origin === undefined || [new URL(publicUrl).host, host].includes(hostOf(origin));
+  const from = hostOf(origin ?? '');
+  const isOwn = origin === undefined || (from !== '' && [new URL(publicUrl).host, host].includes(from));
   if ((origin === undefined && site === undefined) || !isOwn || (site !== undefined && site !== 'same-origin'))
     throw new ForbiddenError('This request does not come from a page of this server');
 }

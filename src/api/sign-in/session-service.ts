@@ -65,7 +65,7 @@ export class SessionService {
     if (id === null) throw new UnauthenticatedError('This user was deactivated');
     if (visit.cookie !== null && tokenPattern.test(visit.cookie)) {
       const before = await sessions.find(hashToken(visit.cookie));
-      if (before) await sessions.remove(before.id);
+      if (before) await sessions.remove(before.userId, before.id);
     }
     audit.identify({ userId, login, signIn: method });
     await recordOfUser(tx, audit, { login, object: login, details: { method, session: id } });
@@ -80,9 +80,8 @@ export class SessionService {
   async end(session: Session, id: string, audit: AuditTrail): Promise<void> {
     const { login, userId } = session;
     await this.#db.inTransaction(async (tx) => {
-      const sessions = this.#sessions(tx);
-      const isOwn = idPattern.test(id) && (await sessions.list(userId)).some((each) => each.id === id);
-      if (!isOwn || !(await sessions.remove(id))) throw new NotFoundError('This session has ended already');
+      if (!idPattern.test(id) || !(await this.#sessions(tx).remove(userId, id)))
+        throw new NotFoundError('This session has ended already');
       await recordOfUser(tx, audit, { login, object: login, details: { session: id } });
     });
   }

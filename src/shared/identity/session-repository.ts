@@ -93,9 +93,10 @@ export function createSessionRepository(db: Queryable, limits: SessionLimits) {
         select s.id, s.method, s.created_at as "createdAt", s.last_seen_at as "lastSeenAt", s.user_agent as "userAgent", s.address
         from sessions s where s.user_id = ${userId} and ${isLive} order by s.last_seen_at desc, s.id limit 100`),
 
-    /** Ends a session. Returns whether it was there. */
-    remove: async (id: string): Promise<boolean> => {
-      const { rowCount } = await db.query(sql.nothing`/* sessions.remove */ delete from sessions where id = ${id}`);
+    /** Ends a session of a user. Returns whether it was there. */
+    remove: async (userId: string, id: string): Promise<boolean> => {
+      const { rowCount } = await db.query(sql.nothing`
+        /* sessions.remove */ delete from sessions where user_id = ${userId} and id = ${id}`);
       return rowCount > 0;
     },
 
