@@ -7,6 +7,7 @@ import {
   hasPermission,
   noPermissions,
   type PermissionSet,
+  permits,
 } from '../../src/shared/identity/permissions.ts';
 import { rolePermissions } from '../../src/shared/identity/roles.ts';
 import { grant, person, team } from '../support/grants.ts';
@@ -19,12 +20,12 @@ const U = `${S}/:kind(^(?:update|preview|refresh|destroy)$)/:updateId`;
 
 /** What each route needs. The first test fails for a route of a stack that is missing here. */
 const needed: Record<string, Grantable> = {
-  [`GET ${S}`]: 'read',
+  [`GET ${S}`]: 'outputs',
   [`DELETE ${S}`]: 'admin',
   [`POST ${S}/rename`]: 'write',
   [`PATCH ${S}/tags`]: 'write',
   [`GET ${S}/policypacks`]: 'read',
-  [`GET ${S}/export`]: 'read',
+  [`GET ${S}/export`]: 'outputs',
   [`GET ${S}/export/:stackVersion`]: 'read',
   [`POST ${S}/import`]: 'write',
   [`POST ${S}/encrypt`]: 'preview',
@@ -90,6 +91,15 @@ beforeAll(async () => {
     await grant(app, other.organizationId, { tokenId: service.id }, 'allow', [name], at);
     subjects[`service with ${name}`] = { auth: service.auth, held: allowedBy([name]) };
   }
+  const secretOutputs = {
+    name: 's-secret',
+    service: true,
+    scopes: [{ permissions: ['outputs', 'decrypt'], stacks: '*/*' }],
+  };
+  subjects['service with secret outputs'] = {
+    ...(await make(tokens, secretOutputs)),
+    held: allowedBy(['outputs', 'decrypt']),
+  };
   subjects['service without anything'] = { ...(await make(tokens, { name: 's', service: true })), held: noPermissions };
   subjects['organization'] = { ...(await make(tokens, { name: 'o' })), held: rolePermissions.member };
   subjects['organization as admin'] = {
@@ -132,7 +142,7 @@ describe.each(Object.keys(needed))('%s', (route) => {
   test(`needs ${permission}, whoever calls`, async () => {
     const wrong: object[] = [];
     for (const [name, { auth, held }] of Object.entries(subjects)) {
-      const may = hasPermission(held, permission);
+      const may = permits(held, permission);
       // The running update makes sure that permitted changes are refused later; it must not be cancelled.
       const ids = may && route.endsWith('/cancel') ? { update: '00000000-0000-4000-8000-000000000000' } : {};
       const { status, text } = await request(route, auth, stack, ids);

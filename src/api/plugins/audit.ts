@@ -2,7 +2,7 @@ import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { LRUCache } from 'lru-cache';
 import type { AuditAction } from '../../shared/audit/audit-actions.ts';
 import { type AuditSource, requestSource } from '../../shared/audit/audit-event.ts';
-import { hasPermission } from '../../shared/identity/permissions.ts';
+import { permits } from '../../shared/identity/permissions.ts';
 import { ForbiddenError } from '../../shared/platform/errors/errors.ts';
 import type { ApiServices } from '../api-services.ts';
 import { AuditTrail } from '../audit/audit-trail.ts';
@@ -90,5 +90,5 @@ function grantedBy({ routeOptions }: FastifyRequest, { facts, teamName, tokenKin
   if (access?.kind === 'organization') return null;
   // Stacks are created by routes without a permission of their own.
   const permission = access?.kind === 'stack' ? access.permission : 'write';
-  return hasPermission(facts.base, permission) ? null : 'grants';
+  return permits(facts.base, permission) ? null : 'grants';
 }

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { HeldAccess } from '../../shared/identity/identity-repository.ts';
-import { hasPermission } from '../../shared/identity/permissions.ts';
+import { hasPermission, permits } from '../../shared/identity/permissions.ts';
 import { PayloadTooLargeError } from '../../shared/platform/errors/errors.ts';
 import { nextTurn, Turns, turnBytes } from '../../shared/platform/turns/turns.ts';
 import { formatStackRef, type StackRef } from '../../shared/stacks/names.ts';
@@ -75,7 +75,7 @@ export class SecretService {
     if (access.facts === null) return ids;
     const stacks = await this.#context.stacks.listByIds(ids);
     const held = stacks.map((stack) => permissionsOn(access, { ...stack, tags: readTags(stack.tags) }));
-    const decryptable = stacks.filter((_, at) => hasPermission(held[at] as number, 'decrypt')).map(({ id }) => id);
+    const decryptable = stacks.filter((_, at) => permits(held[at] as number, 'decrypt')).map(({ id }) => id);
     if (decryptable.length > 0) return decryptable;
     const readable = held.find((set) => hasPermission(set, 'read'));
     if (readable === undefined) throw stackNotFound(ref);
