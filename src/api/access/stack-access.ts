@@ -1,25 +1,17 @@
-import { decide, type StackFacts } from '../../shared/identity/access-decision.ts';
+import { permissionsOn } from '../../shared/identity/held-rights.ts';
 import type { HeldAccess } from '../../shared/identity/identity-repository.ts';
 import {
   hasPermission,
   namesOf,
-  noPermissions,
   type Permission,
   type PermissionSet,
   permits,
 } from '../../shared/identity/permissions.ts';
-import { rolePermissions } from '../../shared/identity/roles.ts';
 import { ForbiddenError } from '../../shared/platform/errors/errors.ts';
 import { formatStackRef, type StackRef } from '../../shared/stacks/names.ts';
 import { stackNotFound } from '../../shared/stacks/stack-errors.ts';
 import { readTags, type Tags } from '../../shared/stacks/tags.ts';
 import type { Caller } from '../request.ts';
-
-/** What somebody with this access to an organization may do with one of its stacks. */
-export function permissionsOn({ role, facts }: HeldAccess, stack: StackFacts): PermissionSet {
-  if (facts) return decide(facts, stack);
-  return role === null ? noPermissions : rolePermissions[role];
-}
 
 /** What the caller may do with the stack in the path of the call. */
 export function permissionsInPath(caller: Caller, ref: StackRef): PermissionSet {

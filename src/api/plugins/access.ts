@@ -1,8 +1,9 @@
 import type { FastifyInstance, FastifyRequest, RouteOptions } from 'fastify';
-import { ForbiddenError, NotFoundError, UnauthenticatedError } from '../../shared/platform/errors/errors.ts';
+import { NotFoundError, UnauthenticatedError } from '../../shared/platform/errors/errors.ts';
 import type { StackRef } from '../../shared/stacks/names.ts';
 import { stackNotFound } from '../../shared/stacks/stack-errors.ts';
 import { readTags } from '../../shared/stacks/tags.ts';
+import { assertManages } from '../access/held-access.ts';
 import { assertPermission } from '../access/stack-access.ts';
 import type { ApiServices } from '../api-services.ts';
 import type { Access, Caller, Lease } from '../request.ts';
@@ -55,16 +56,11 @@ async function admitCaller(
   // Non-members must not learn what exists in the organization.
   if (!caller.belongs) throw new NotFoundError('Not found, or you are not a member of the organization');
   if (access.kind === 'organization') {
-    if (access.permission === 'manage') assertManages(caller, place.organization);
+    if (access.permission === 'manage') assertManages(caller, place.organization as string);
   } else if (!(access.former && caller.facts)) {
     // With facts, missing stacks are refused here, so that they look like stacks that may not be read.
     if (caller.facts && caller.stackTags === null) throw stackNotFound(ref as StackRef);
     assertPermission(caller, ref as StackRef, readTags(caller.stackTags ?? '{}'), access.permission);
   }
   return caller;
-}
-
-function assertManages({ role, isScoped }: Caller, organization: string | null): void {
-  if (role !== 'admin') throw new ForbiddenError(`This needs the role admin in organization ${organization}`);
-  if (isScoped) throw new ForbiddenError('This needs a token without scopes');
 }

@@ -160,10 +160,10 @@ function deleteStack(app: RouteScope, { stacks }: ApiServices): void {
         response: { 204: Type.Null() },
       },
     },
-    async ({ params, query, dialect, audit }, reply) => {
+    async ({ caller, params, query, dialect, audit }, reply) => {
       // The CLI always sends `force`. The contract has no such parameter, so its clients' deletions are unconditional.
       const force = query.force === undefined ? dialect === 'contract' : query.force.toLowerCase() === 'true';
-      await stacks.delete(params, { keepResources: !force }, audit);
+      await stacks.delete(caller, params, { keepResources: !force }, audit);
       return reply.code(204).send(null);
     },
   );

@@ -1,9 +1,8 @@
 import { ciRunOf } from '../../shared/audit/audit-event.ts';
-import { createIdentityRepository, type HeldAccess } from '../../shared/identity/identity-repository.ts';
 import { assertNoFault } from '../../shared/journal/journal-fault.ts';
 import type { Queryable } from '../../shared/platform/db/sql.ts';
 import { violatedConstraint } from '../../shared/platform/db/sqlstate.ts';
-import { InvalidRequestError, UnauthenticatedError } from '../../shared/platform/errors/errors.ts';
+import { InvalidRequestError } from '../../shared/platform/errors/errors.ts';
 import { assertFieldSize } from '../../shared/platform/errors/field-size.ts';
 import type { StackRef } from '../../shared/stacks/names.ts';
 import { stackNotFound } from '../../shared/stacks/stack-errors.ts';
@@ -12,6 +11,7 @@ import { readTags } from '../../shared/stacks/tags.ts';
 import { StackBusyError } from '../../shared/updates/admitted-changes.ts';
 import { createUpdateRepository } from '../../shared/updates/update-repository.ts';
 import type { UpdateKind } from '../../shared/updates/update-state.ts';
+import { holdAccess } from '../access/held-access.ts';
 import { assertPermission } from '../access/stack-access.ts';
 import type { ApiContext } from '../api-context.ts';
 import type { Caller, Dialect } from '../request.ts';
@@ -67,7 +67,7 @@ export async function prepareCreation(
   if (!preview && request.kind !== 'destroy') await quotas.assertMayKeepMore(ref.organization);
   const limits = await quotas.limitsOf(ref.organization);
   const run = async (tx: Queryable): Promise<string> => {
-    const access = await holdAccess(tx, ref, caller);
+    const access = await holdAccess(tx, ref.organization, caller);
     await quotas.assertMayAddUpdate(tx, { id: found.organizationId, name: ref.organization }, limits);
     const lockedStacks = createStackRepository(tx);
     const stack = await lockedStacks.lockById(found.id);
@@ -98,12 +98,4 @@ export async function prepareCreation(
     return id;
   };
   return { stackId: found.id, preview, exclusive, run };
-}
-
-/** Prevents the caller's rights from being revoked until the transaction ends. Throws UnauthenticatedError. */
-export async function holdAccess(tx: Queryable, ref: StackRef, caller: Caller): Promise<HeldAccess> {
-  const access = await createIdentityRepository(tx).holdAccess(caller.tokenId, ref.organization);
-  if (access === null)
-    throw new UnauthenticatedError('The API token, its user or the membership was removed during the call');
-  return access;
 }

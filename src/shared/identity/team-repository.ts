@@ -60,6 +60,14 @@ export function createTeamRepository(db: Queryable) {
       db.exists(sql.rows(IdRow)`
         /* teams.isAdmin */ select team_id as id from team_members where team_id = ${teamId} and user_id = ${userId} and is_admin`),
 
+    /** Whether the user administers the team. Locks that until the end of the transaction. */
+    holdAdmin: async (teamId: string, userId: string): Promise<boolean> => {
+      const row = await db.maybeOne(sql.rows(IdRow)`
+        /* teams.holdAdmin */
+        select team_id as id from team_members where team_id = ${teamId} and user_id = ${userId} and is_admin for share`);
+      return row !== null;
+    },
+
     /** Members of all teams of the organization. */
     listMembers: (organizationId: string) =>
       db.any(sql.rows(TeamMemberRow)`
