@@ -15,6 +15,7 @@ import type { SecretService } from './secrets/secret-service.ts';
 import type { StackRenaming } from './stacks/stack-renaming.ts';
 import type { StackService } from './stacks/stack-service.ts';
 import type { StateService } from './stacks/state-service.ts';
+import type { TeamService } from './teams/team-service.ts';
 import type { TokenService } from './tokens/token-service.ts';
 import type { HistoryService } from './updates/history-service.ts';
 import type { UpdateBeginning } from './updates/update-beginning.ts';
@@ -46,6 +47,7 @@ export interface ApiServices extends BodyParts {
   readonly policyPacks: PolicyPackService;
   readonly policyGroups: PolicyGroupService;
   readonly members: MemberService;
+  readonly teams: TeamService;
   readonly tokens: TokenService;
   readonly audit: AuditService;
   readonly submitWrite: SubmitWrite;

@@ -33,6 +33,7 @@ import { registerSecretRoutes } from './routes/secrets.routes.ts';
 import { registerServiceRoutes } from './routes/service.routes.ts';
 import { registerStackRoutes } from './routes/stacks.routes.ts';
 import { registerStateRoutes } from './routes/state.routes.ts';
+import { registerTeamRoutes } from './routes/teams.routes.ts';
 import { registerTokenRoutes } from './routes/tokens.routes.ts';
 import { registerUpdateRoutes } from './routes/updates.routes.ts';
 import { createFront } from './server/front.ts';
@@ -93,6 +94,7 @@ function registerProtocol(scope: FastifyInstance, services: ApiServices): void {
   registerPolicyRoutes(routes, services);
   registerPolicyGroupRoutes(routes, services);
   registerMemberRoutes(routes, services);
+  registerTeamRoutes(routes, services);
   registerTokenRoutes(routes, services);
   registerAuditRoutes(routes, services);
 }

@@ -10,6 +10,7 @@ import { SecretService } from './secrets/secret-service.ts';
 import { StackRenaming } from './stacks/stack-renaming.ts';
 import { StackService } from './stacks/stack-service.ts';
 import { StateService } from './stacks/state-service.ts';
+import { TeamService } from './teams/team-service.ts';
 import { TokenService } from './tokens/token-service.ts';
 import { HistoryService } from './updates/history-service.ts';
 import { UpdateBeginning } from './updates/update-beginning.ts';
@@ -42,6 +43,7 @@ export function createServices(context: ApiContext): ApiServices {
     policyPacks: new PolicyPackService(context),
     policyGroups: new PolicyGroupService(context),
     members: new MemberService(context),
+    teams: new TeamService(context),
     tokens: new TokenService(context),
     audit: new AuditService(context),
     submitWrite: createSubmitWrite({ ...context, services: jobServices }),

@@ -25,6 +25,8 @@ const needed: Record<string, Grantable> = {
   [`POST ${S}/rename`]: 'write',
   [`PATCH ${S}/tags`]: 'write',
   [`GET ${S}/policypacks`]: 'read',
+  [`GET ${S}/teams`]: 'read',
+  [`GET ${S}/collaborators`]: 'read',
   [`GET ${S}/export`]: 'outputs',
   [`GET ${S}/export/:stackVersion`]: 'read',
   [`POST ${S}/import`]: 'write',
@@ -160,11 +162,21 @@ describe.each(Object.keys(needed))('%s', (route) => {
 });
 
 test('organizations are managed by their admins only, with tokens that have no scopes', async () => {
-  const read = ['GET /members', 'GET /policypacks', 'GET /policygroups', 'GET /policygroups/default-policy-group'];
+  const read = [
+    'GET /members',
+    'GET /policypacks',
+    'GET /policygroups',
+    'GET /policygroups/default-policy-group',
+    'GET /teams',
+    'GET /teams/blue',
+  ];
   const managed = [
     'GET /auditlogs',
     'GET /auditlogs/export',
     'GET /tokens',
+    'PATCH /teams/blue',
+    'DELETE /teams/none',
+    'POST /teams/pulumi',
     'PATCH /members/nobody',
     'DELETE /members/nobody',
     'POST /tokens',
@@ -174,7 +186,8 @@ test('organizations are managed by their admins only, with tokens that have no s
     const isAdmin = /^(role admin|admin without .*|organization as admin)$/.test(name);
     for (const route of [...read, ...managed, ...policies]) {
       const [method, path] = route.split(' ') as [string, string];
-      const body = method === 'PATCH' ? { role: 'viewer' } : policies.includes(route) ? { name: '/' } : {};
+      const isNamed = policies.includes(route) || path === '/teams/pulumi';
+      const body = method === 'PATCH' ? { role: 'viewer' } : isNamed ? { name: '/' } : {};
       const call = (organization: string) =>
         app.call(method, `/api/orgs/${organization}${path}`, {
           auth,

@@ -68,6 +68,13 @@ export const withoutDialects: readonly string[] = [
   'GET /api/orgs/:organization/members',
   'PATCH /api/orgs/:organization/members/:login',
   'DELETE /api/orgs/:organization/members/:login',
+  'GET /api/orgs/:organization/teams',
+  'POST /api/orgs/:organization/teams/pulumi',
+  'GET /api/orgs/:organization/teams/:team',
+  'PATCH /api/orgs/:organization/teams/:team',
+  'DELETE /api/orgs/:organization/teams/:team',
+  'GET /api/stacks/:organization/:project/:stack/teams',
+  'GET /api/stacks/:organization/:project/:stack/collaborators',
   ...tokenPlaces.flatMap((place) => [
     `GET ${place}`,
     `POST ${place}`,

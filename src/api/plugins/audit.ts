@@ -53,8 +53,9 @@ export function registerAudit(app: FastifyInstance, services: ApiServices): void
 }
 
 /** What a call is about, from its path: as in the event of a call that is not refused. */
-function objectOf({ group, login, organization, pack, project, stack, tokenId }: Record<string, string | undefined>) {
-  const parts = [organization, project, stack, pack, group].filter((part) => part !== undefined);
+function objectOf(params: Record<string, string | undefined>) {
+  const { group, login, organization, pack, project, stack, team, tokenId } = params;
+  const parts = [organization, project, stack, pack, group, team].filter((part) => part !== undefined);
   const object = login ?? tokenId ?? parts.join('/');
   return object.slice(0, maxObjectChars).toWellFormed().replaceAll('\0', '');
 }

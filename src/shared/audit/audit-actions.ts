@@ -17,6 +17,7 @@ export const auditActions = {
   'token.rotate': 'Replaced the secret of a token',
   'token.limit': 'Limited the life of tokens',
   'team.create': 'Created a team',
+  'team.change': 'Changed the name or the description of a team',
   'team.delete': 'Deleted a team',
   'team.add': 'Added a member to a team',
   'team.remove': 'Removed a member from a team',

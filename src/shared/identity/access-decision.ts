@@ -13,7 +13,7 @@ import {
 const Text = Nullable(Type.String());
 
 /** Allows or denies permissions on the stacks that have the given names and tag. Null matches everything. */
-const GrantFacts = Type.Object({
+export const GrantFacts = Type.Object({
   deny: Type.Boolean(),
   /** Given to the token itself, not to its owner. */
   token: Type.Boolean(),
