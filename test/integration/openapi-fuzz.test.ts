@@ -243,7 +243,7 @@ describe('generated calls are answered as the API description says', () => {
       { operations: '/cancel$', auth, parameters: update(cancelled, cancelledUpdate.id) },
       ...tokenAims.flat(),
       {
-        operations: '/teams/\\{team\\}$',
+        operations: '^(GET|PATCH) .*/teams/\\{team\\}$',
         auth,
         parameters: { 'path.organization': organization, 'path.team': 'blue' },
       },

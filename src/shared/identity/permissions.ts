@@ -5,7 +5,7 @@ export const permissions = ['read', 'preview', 'write', 'admin', 'decrypt', 'man
 export type Permission = (typeof permissions)[number];
 
 /** Permissions that can be granted. */
-export const grantable = permissions;
+export const grantable = [...permissions] as const;
 export const Grantable = Type.Union(grantable.map((name) => Type.Literal(name)));
 export type Grantable = (typeof grantable)[number];
 
