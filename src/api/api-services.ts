@@ -28,6 +28,7 @@ import type { SessionService } from './sign-in/session-service.ts';
 import type { StackRenaming } from './stacks/stack-renaming.ts';
 import type { StackService } from './stacks/stack-service.ts';
 import type { StateService } from './stacks/state-service.ts';
+import type { TeamService } from './teams/team-service.ts';
 import type { TokenService } from './tokens/token-service.ts';
 import type { HistoryService } from './updates/history-service.ts';
 import type { UpdateBeginning } from './updates/update-beginning.ts';
@@ -68,6 +69,7 @@ export interface ApiServices extends BodyParts {
   readonly policyGroups: PolicyGroupService;
   readonly members: MemberService;
   readonly accessPolicy: AccessPolicyService;
+  readonly teams: TeamService;
   readonly tokens: TokenService;
   readonly scimUsers: ScimUserService;
   readonly scimGroups: ScimGroupService;

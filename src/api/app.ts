@@ -44,6 +44,7 @@ import { registerServiceRoutes } from './routes/service.routes.ts';
 import { registerSignInRoutes } from './routes/sign-in.routes.ts';
 import { registerStackRoutes } from './routes/stacks.routes.ts';
 import { registerStateRoutes } from './routes/state.routes.ts';
+import { registerTeamRoutes } from './routes/teams.routes.ts';
 import { registerTokenRoutes } from './routes/tokens.routes.ts';
 import { registerUpdateRoutes } from './routes/updates.routes.ts';
 import { createFront } from './server/front.ts';
@@ -123,6 +124,7 @@ function registerProtocol(scope: FastifyInstance, services: ApiServices): void {
   registerPolicyGroupRoutes(routes, services);
   registerMemberRoutes(routes, services);
   registerAccessPolicyRoutes(routes, services);
+  registerTeamRoutes(routes, services);
   registerTokenRoutes(routes, services);
   registerIssuerRoutes(routes, services);
   registerExchangeRoutes(routes, services);

@@ -23,6 +23,7 @@ import { SignInLimits } from './sign-in/sign-in-limits.ts';
 import { StackRenaming } from './stacks/stack-renaming.ts';
 import { StackService } from './stacks/stack-service.ts';
 import { StateService } from './stacks/state-service.ts';
+import { TeamService } from './teams/team-service.ts';
 import { TokenService } from './tokens/token-service.ts';
 import { HistoryService } from './updates/history-service.ts';
 import { UpdateBeginning } from './updates/update-beginning.ts';
@@ -68,6 +69,7 @@ export function createServices(context: ApiContext): ApiServices {
     policyGroups: new PolicyGroupService(context),
     members: new MemberService(context),
     accessPolicy: new AccessPolicyService(context),
+    teams: new TeamService(context),
     tokens: new TokenService(context),
     scimUsers: new ScimUserService(context),
     scimGroups: new ScimGroupService(context),

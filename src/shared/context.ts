@@ -18,6 +18,7 @@ import { createEventSegmentRepository } from './events/event-segment-repository.
 import { EventSegments } from './events/event-segments.ts';
 import { EventWriter } from './events/event-writer.ts';
 import { createPackingRepository } from './events/packing-repository.ts';
+import { holdWriting } from './identity/held-rights.ts';
 import { createIdentityRepository, type IdentityRepository } from './identity/identity-repository.ts';
 import { CompactionAhead } from './journal/ahead/compaction-ahead.ts';
 import { backlogSteps, JournalBacklog } from './journal/ahead/journal-backlog.ts';
@@ -196,7 +197,7 @@ export async function createContext(
   const eventSegments = new EventSegments({ rows: createEventSegmentRepository(db), documents, logger });
   const policyArchives = new PolicyArchives({ rows: createPolicyArchiveRepository(db), documents, logger });
   const { maxBatchBytes, maxBodyBytes } = config.limits;
-  const changes = new AdmittedChanges(db, config.jobs.waitSeconds);
+  const changes = new AdmittedChanges(db, config.jobs.waitSeconds, holdWriting);
   const inflatedBytes = new ByteBudget(config.limits.inflatedBytes);
   const bodyBuffer = new BodyBuffer(
     Math.min(maxBatchBytes, maxBodyBytes),

@@ -7,6 +7,7 @@ import {
   hasPermission,
   noPermissions,
   type PermissionSet,
+  permits,
 } from '../../src/shared/identity/permissions.ts';
 import { rolePermissions } from '../../src/shared/identity/roles.ts';
 import { grant, person, team } from '../support/grants.ts';
@@ -21,12 +22,14 @@ const U = `${S}/:kind(^(?:update|preview|refresh|destroy)$)/:updateId`;
 
 /** What each route needs. The first test fails for a route of a stack that is missing here. */
 const needed: Record<string, Grantable> = {
-  [`GET ${S}`]: 'read',
+  [`GET ${S}`]: 'outputs',
   [`DELETE ${S}`]: 'admin',
   [`POST ${S}/rename`]: 'write',
   [`PATCH ${S}/tags`]: 'write',
   [`GET ${S}/policypacks`]: 'read',
-  [`GET ${S}/export`]: 'read',
+  [`GET ${S}/teams`]: 'read',
+  [`GET ${S}/collaborators`]: 'read',
+  [`GET ${S}/export`]: 'outputs',
   [`GET ${S}/export/:stackVersion`]: 'read',
   [`POST ${S}/import`]: 'write',
   [`POST ${S}/encrypt`]: 'preview',
@@ -94,6 +97,15 @@ beforeAll(async () => {
     await grant(app, other.organizationId, { tokenId: service.id }, 'allow', [name], at);
     subjects[`service with ${name}`] = { auth: service.auth, held: allowedBy([name]) };
   }
+  const secretOutputs = {
+    name: 's-secret',
+    service: true,
+    scopes: [{ permissions: ['outputs', 'decrypt'], stacks: '*/*' }],
+  };
+  subjects['service with secret outputs'] = {
+    ...(await make(tokens, secretOutputs)),
+    held: allowedBy(['outputs', 'decrypt']),
+  };
   subjects['service without anything'] = { ...(await make(tokens, { name: 's', service: true })), held: noPermissions };
   subjects['identity provider'] = { auth: await provisioningToken(app, organization), held: noPermissions };
   subjects['organization'] = { ...(await make(tokens, { name: 'o' })), held: rolePermissions.member };
@@ -158,7 +170,7 @@ describe.each(Object.keys(needed))('%s', (route) => {
   test(`needs ${permission}, whoever calls`, async () => {
     const wrong: object[] = [];
     for (const [name, { auth, held }] of Object.entries(subjects)) {
-      const may = hasPermission(held, permission);
+      const may = permits(held, permission);
       // The running update makes sure that permitted changes are refused later; it must not be cancelled.
       const ids = may && route.endsWith('/cancel') ? { update: '00000000-0000-4000-8000-000000000000' } : {};
       const { status, text } = await request(route, auth, stack, ids);
@@ -176,7 +188,14 @@ describe.each(Object.keys(needed))('%s', (route) => {
 });
 
 test('organizations are managed by their admins only, with tokens that have no scopes', async () => {
-  const read = ['GET /members', 'GET /policypacks', 'GET /policygroups', 'GET /policygroups/default-policy-group'];
+  const read = [
+    'GET /members',
+    'GET /policypacks',
+    'GET /policygroups',
+    'GET /policygroups/default-policy-group',
+    'GET /teams',
+    'GET /teams/blue',
+  ];
   const managed = [
     'GET /auditlogs',
     'GET /auditlogs/export',
@@ -189,6 +208,9 @@ test('organizations are managed by their admins only, with tokens that have no s
     'DELETE /oidc/issuers/none',
     'GET /access-policy',
     'PATCH /access-policy',
+    'PATCH /teams/blue',
+    'DELETE /teams/none',
+    'POST /teams/pulumi',
     'PATCH /members/nobody',
     'DELETE /members/nobody',
     'POST /tokens',
@@ -205,7 +227,8 @@ test('organizations are managed by their admins only, with tokens that have no s
     for (const route of [...read, ...managed, ...policies]) {
       const [method, path] = route.split(' ') as [string, string];
       const changes = path === '/access-policy' ? { decryptByRole: true } : { role: 'viewer', policies: [] };
-      const body = method === 'PATCH' ? changes : policies.includes(route) ? { name: '/', url: '/' } : {};
+      const isNamed = policies.includes(route) || path === '/teams/pulumi';
+      const body = method === 'PATCH' ? changes : isNamed ? { name: '/', url: '/' } : {};
       const call = (organization: string) =>
         app.call(method, `/api/orgs/${organization}${path}`, {
           auth,

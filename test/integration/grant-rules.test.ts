@@ -94,6 +94,19 @@ test('a token never may do more than its owner without it', () => {
   );
 });
 
+test('outputs with decrypt allow no reading, and a token of whoever reads may be limited to them', () => {
+  expect(allowedBy(['decrypt', 'outputs'])).toBe(permissionSet(['outputs', 'decrypt']));
+  expect(allowedBy(['decrypt', 'outputs', 'read'])).toBe(permissionSet(['outputs', 'decrypt', 'read']));
+  fc.assert(
+    fc.property(facts, fc.constantFrom(...places), (subject, place) => {
+      const owner = decide({ ...subject, scopes: null, grants: subject.grants.filter(({ token }) => !token) }, place);
+      const scopes = [{ project: null, stack: null, permissions: allowedBy(['outputs', 'decrypt']) }];
+      const held = decide({ ...subject, scopes, grants: subject.grants.filter(({ token }) => !token) }, place);
+      expect(held).toBe(owner & permissionSet(['outputs']) ? owner & allowedBy(['outputs', 'decrypt']) : 0);
+    }),
+  );
+});
+
 test('what is denied stays denied, whatever is allowed', () => {
   fc.assert(
     fc.property(facts, mask, fc.constantFrom(...places), (subject, permissions, place) => {
@@ -114,8 +127,12 @@ test('what is denied stays denied, whatever is allowed', () => {
 test('a missing permission takes those with it that need it', () => {
   for (const name of permissions) {
     expect(usable(allowedBy([name]))).toBe(allowedBy([name]));
-    expect(usable(127 & ~permissionSet([name]))).toBe(127 & ~deniedBy([name]));
+    expect(usable(127 & ~deniedBy([name]))).toBe(127 & ~deniedBy([name]));
+    if (name !== 'read') expect(usable(127 & ~permissionSet([name]))).toBe(127 & ~deniedBy([name]));
   }
+  // Secret outputs are left.
+  expect(usable(127 & ~permissionSet(['read']))).toBe(permissionSet(['outputs', 'decrypt']));
+  expect(usable(permissionSet(['decrypt']))).toBe(0);
   expect(deniedBy(['read'])).toBe(permissionSet(['read', 'preview', 'write', 'admin', 'decrypt', 'manage']));
   expect(deniedBy(['write'])).toBe(permissionSet(['write', 'admin']));
 });

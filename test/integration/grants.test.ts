@@ -223,7 +223,8 @@ test('operators manage teams and grants', async () => {
     run('grant', 'allow', 'write', '--stacks', 'proj/*', '--team', 'blue'),
   );
   expect(await run('grant', 'list')).toMatch(/allow read,preview,write {2}proj\/\* {2}team blue/);
-  expect(await run('grant', 'allow', 'outputs', '--team', 'blue')).toMatch(/no permission "outputs"/);
+  expect(await run('grant', 'allow', 'output', '--team', 'blue')).toMatch(/no permission "output"/);
+  expect(await run('grant', 'defaults', 'outputs')).toMatch(/No role gives outputs alone/);
   expect(await run('team', 'delete', 'blue')).toBe(
     `Deleted team blue with its grants and tokens.\nUpdate ${update.id} was cancelled: its token may no longer update this stack.`,
   );

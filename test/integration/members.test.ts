@@ -1,8 +1,9 @@
-import { describe, expect, test } from '@jest/globals';
+import { afterEach, beforeAll, describe, expect, test } from '@jest/globals';
+import { runAdminCommand } from '../support/admin.ts';
 import { query } from '../support/database.ts';
-import { person, team } from '../support/grants.ts';
+import { type Person, person, team } from '../support/grants.ts';
 import { createStack, ok } from '../support/state.ts';
-import { testApp } from '../support/test-app.ts';
+import { createTestApp, type TestApp, testApp } from '../support/test-app.ts';
 
 const app = testApp();
 
@@ -75,4 +76,40 @@ test('a stack that is created for teams can be updated by them; nothing is creat
   expect((await create(member.auth, 'none', ['blue'])).status).toBe(403);
   expect((await app.call('GET', `/api/stacks/${organization}/proj/none`, { auth })).status).toBe(404);
   await ok(create(member.auth, 'none', []));
+});
+
+describe('two admins who take the role from each other at once, on two replicas', () => {
+  let replica: TestApp;
+  beforeAll(async () => {
+    replica = await createTestApp({ database: app.database, dataDir: app.dataDir });
+  });
+  // Before the app's own hook, which drops the database.
+  afterEach(() => replica[Symbol.asyncDispose]());
+
+  test('leave one admin, whichever way they take', async () => {
+    const ways: Record<string, (on: TestApp, by: Person, of: Person, path: string) => Promise<unknown>> = {
+      removal: (on, by, of, path) => on.call('DELETE', `${path}/${of.login}`, { auth: by.auth }),
+      role: (on, by, of, path) => on.call('PATCH', `${path}/${of.login}`, { auth: by.auth, body: { role: 'member' } }),
+      leaving: (on, by, _of, path) => on.call('DELETE', `${path}/${by.login}`, { auth: by.auth }),
+      deactivation: (on, _by, of) => runAdminCommand(on, 'deactivate-user', of.login),
+    };
+    const names = Object.keys(ways);
+    // Commands are slow to start, and always call first or last: one pair with them is enough.
+    const pairs = names
+      .flatMap((one) => names.map((other) => [one, other] as const))
+      .filter(([one, other]) => (one !== 'deactivation' && other !== 'deactivation') || one === 'removal');
+    for (const [one, other] of pairs) {
+      const organization = `last-${one}-${other}`;
+      const [ada, eve] = [await person(app, organization, 'admin'), await person(app, organization, 'admin')];
+      const path = `/api/orgs/${organization}/members`;
+      await Promise.all([ways[one]?.(app, ada, eve, path), ways[other]?.(replica, eve, ada, path)]);
+      const left = await query(
+        app,
+        `select 1 from memberships m join users u on u.id = m.user_id
+         where m.organization_id = $1 and m.role = 'admin' and u.deactivated_at is null`,
+        [ada.organizationId],
+      );
+      expect({ one, other, left: left.length }).toEqual({ one, other, left: 1 });
+    }
+  });
 });

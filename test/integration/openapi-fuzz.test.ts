@@ -277,7 +277,7 @@ describe('generated calls are answered as the API description says', () => {
     const { organization } = idle;
     const leaving = await person(app, organization, 'viewer');
     const staying = await person(app, organization, 'viewer');
-    await team(app, staying.organizationId, 'blue', []);
+    for (const name of ['blue', 'gone']) await team(app, staying.organizationId, name, []);
     const ofTokens = [
       ['/api/user/tokens', '/user/tokens'],
       [`/api/orgs/${organization}/tokens`, '/orgs/\\{organization\\}/tokens'],
@@ -323,6 +323,16 @@ describe('generated calls are answered as the API description says', () => {
       { operations: '/cancel$', auth, parameters: update(cancelled, cancelledUpdate.id) },
       ...tokenAims.flat(),
       ...(await issuerAims(idle)),
+      {
+        operations: '^(GET|PATCH) .*/teams/\\{team\\}$',
+        auth,
+        parameters: { 'path.organization': organization, 'path.team': 'blue' },
+      },
+      {
+        operations: '^DELETE .*/teams/\\{team\\}$',
+        auth,
+        parameters: { 'path.organization': organization, 'path.team': 'gone' },
+      },
       { operations: '^PATCH .*/members/', auth, parameters: member(staying.login) },
       { operations: '^DELETE .*/members/', auth, parameters: member(leaving.login) },
       { operations: '/rename$', auth, parameters: at(await named('renamed')) },

@@ -11,7 +11,7 @@ import { expireLeases } from '../support/expire-leases.ts';
 import { openGatedBlobs } from '../support/gated-blobs.ts';
 import { creation } from '../support/journal-entries.ts';
 import { listRoutes } from '../support/routes.ts';
-import { getStack } from '../support/stack-state.ts';
+import { callerOf, getStack } from '../support/stack-state.ts';
 import { createStack, deployment, gzipped, ok, startUpdate, type TestStack } from '../support/state.ts';
 import { createTestApp, type TestApp, type TestResponse } from '../support/test-app.ts';
 import { until } from '../support/until.ts';
@@ -237,9 +237,10 @@ describe('resources in a journal that is not compacted', () => {
 
   test('keep their stack from being deleted unless forced', async () => {
     const { stack, updateId, stackId } = await createTail();
-    await expect(settledBefore().delete(stack, { keepResources: true }, testTrail('stack.delete'))).rejects.toThrow(
-      'still being compacted',
-    );
+    const caller = await callerOf(app, stack);
+    await expect(
+      settledBefore().delete(caller, stack, { keepResources: true }, testTrail('stack.delete')),
+    ).rejects.toThrow('still being compacted');
     expect((await getStack(app, stack)).id).toBe(stackId);
     await app.context.compactor.compact(updateId);
     const kept = await app.call('DELETE', `${stack.path}?force=false`, { auth: stack.auth });
@@ -271,7 +272,8 @@ describe('resources in a journal that is not compacted', () => {
 
   test('are not compacted any more once their stack is deleted', async () => {
     const { stack, updateId, stackId } = await createTail();
-    await settledBefore().delete(stack, { keepResources: false }, testTrail('stack.delete'));
+    const caller = await callerOf(app, stack);
+    await settledBefore().delete(caller, stack, { keepResources: false }, testTrail('stack.delete'));
     expect(await app.context.compactions.claimUncompacted(1_000)).not.toContain(updateId);
     await expireLeases(app.context);
     await app.context.compactor.compact(updateId);

@@ -78,7 +78,7 @@ describe('a personal token', () => {
   });
 
   test.each([
-    [{ scopes: [{ permissions: ['outputs'], stacks: '*/*' }] }, /outputs/],
+    [{ scopes: [{ permissions: ['output'], stacks: '*/*' }] }, /outputs/],
     [{ scopes: [{ permissions: [], stacks: '*/*' }] }, /permission/],
     [{ scopes: [{ permissions: ['read'], stacks: 'web' }] }, /project\/stack/],
     [{ scopes: [{ permissions: ['read'], stacks: 'a/b/c/d' }] }, /project\/stack/],

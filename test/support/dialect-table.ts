@@ -76,6 +76,13 @@ export const withoutDialects: readonly string[] = [
   'DELETE /api/orgs/:organization/oidc/issuers/:issuerId',
   'GET /api/orgs/:organization/auth/policies/oidcissuers/:issuerId',
   'PATCH /api/orgs/:organization/auth/policies/:policyId',
+  'GET /api/orgs/:organization/teams',
+  'POST /api/orgs/:organization/teams/pulumi',
+  'GET /api/orgs/:organization/teams/:team',
+  'PATCH /api/orgs/:organization/teams/:team',
+  'DELETE /api/orgs/:organization/teams/:team',
+  'GET /api/stacks/:organization/:project/:stack/teams',
+  'GET /api/stacks/:organization/:project/:stack/collaborators',
   ...tokenPlaces.flatMap((place) => [
     `GET ${place}`,
     `POST ${place}`,

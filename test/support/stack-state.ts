@@ -1,3 +1,4 @@
+import { hashToken } from '../../src/shared/platform/crypto/secret-token.ts';
 import { ok, type TestStack } from './state.ts';
 import type { TestApp, TestResponse } from './test-app.ts';
 
@@ -18,4 +19,12 @@ export function exportState(app: TestApp, stack: TestStack, version?: number): P
 
 export async function getStack(app: TestApp, stack: TestStack): Promise<TestResponse['json']> {
   return (await ok(app.call('GET', stack.path, { auth: stack.auth }))).json;
+}
+
+/** The holder of the stack's token, as services get it. */
+export async function callerOf(app: TestApp, { auth, organization, project, stack }: TestStack) {
+  const hash = hashToken(auth.replace('token ', ''));
+  const caller = await app.context.identity.findCaller(hash, { organization, project, stack });
+  if (!caller) throw new Error('the token is not valid');
+  return caller;
 }

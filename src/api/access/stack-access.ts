@@ -1,22 +1,21 @@
-import { decide, type StackFacts } from '../../shared/identity/access-decision.ts';
+import { permissionsOn } from '../../shared/identity/held-rights.ts';
 import type { HeldAccess } from '../../shared/identity/identity-repository.ts';
 import {
   hasPermission,
   namesOf,
-  noPermissions,
   type Permission,
   type PermissionSet,
+  permits,
 } from '../../shared/identity/permissions.ts';
-import { rolePermissions } from '../../shared/identity/roles.ts';
 import { ForbiddenError } from '../../shared/platform/errors/errors.ts';
 import { formatStackRef, type StackRef } from '../../shared/stacks/names.ts';
 import { stackNotFound } from '../../shared/stacks/stack-errors.ts';
-import type { Tags } from '../../shared/stacks/tags.ts';
+import { readTags, type Tags } from '../../shared/stacks/tags.ts';
+import type { Caller } from '../request.ts';
 
-/** What somebody with this access to an organization may do with one of its stacks. */
-export function permissionsOn({ role, facts }: HeldAccess, stack: StackFacts): PermissionSet {
-  if (facts) return decide(facts, stack);
-  return role === null ? noPermissions : rolePermissions[role];
+/** What the caller may do with the stack in the path of the call. */
+export function permissionsInPath(caller: Caller, ref: StackRef): PermissionSet {
+  return permissionsOn(caller, { ...ref, tags: readTags(caller.stackTags ?? '{}') });
 }
 
 /**
@@ -25,14 +24,16 @@ export function permissionsOn({ role, facts }: HeldAccess, stack: StackFacts): P
  */
 export function assertPermission(access: HeldAccess, ref: StackRef, tags: Tags, permission: Permission): void {
   const held = permissionsOn(access, { ...ref, tags });
-  if (hasPermission(held, permission)) return;
+  if (permits(held, permission)) return;
   if (!hasPermission(held, 'read')) throw stackNotFound(ref);
   throw missingPermission(permission, held, ref);
 }
 
 export function missingPermission(permission: Permission, held: PermissionSet, ref: StackRef): ForbiddenError {
-  const has = namesOf(held).join(', ') || 'none';
+  const has = namesOf(held)
+    .filter((name) => name !== 'outputs')
+    .join(', ');
   return new ForbiddenError(
-    `This needs the permission ${permission} on ${formatStackRef({ ...ref })}; you have ${has}`,
+    `This needs the permission ${permission} on ${formatStackRef({ ...ref })}; you have ${has || 'none'}`,
   );
 }

@@ -1,11 +1,11 @@
 import { createGrantRepository } from '../../shared/identity/grant-repository.ts';
+import { permissionsOn } from '../../shared/identity/held-rights.ts';
 import type { HeldAccess } from '../../shared/identity/identity-repository.ts';
 import { hasPermission } from '../../shared/identity/permissions.ts';
 import type { Queryable } from '../../shared/platform/db/sql.ts';
 import { ForbiddenError } from '../../shared/platform/errors/errors.ts';
 import type { StackRow } from '../../shared/stacks/stack-repository.ts';
 import { readTags, type Tags } from '../../shared/stacks/tags.ts';
-import { permissionsOn } from './stack-access.ts';
 
 /**
  * Throws ForbiddenError if the new tags of a locked stack would change one by which grants select stacks, unless the caller may

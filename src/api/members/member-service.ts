@@ -4,8 +4,10 @@ import type { Role } from '../../shared/identity/roles.ts';
 import type { Queryable } from '../../shared/platform/db/sql.ts';
 import { ConflictError, InvalidRequestError, NotFoundError } from '../../shared/platform/errors/errors.ts';
 import { isLogin } from '../../shared/stacks/names.ts';
+import { holdManagement } from '../access/held-access.ts';
 import type { ApiContext } from '../api-context.ts';
 import type { AuditTrail } from '../audit/audit-trail.ts';
+import type { Caller } from '../request.ts';
 
 export type { OrganizationMemberRow };
 
@@ -38,8 +40,13 @@ export class MemberService {
   }
 
   /** Throws NotFoundError, and ConflictError for the last admin. */
-  async setRole(organization: string, login: string, role: Role, audit: AuditTrail): Promise<void> {
-    await this.#change(organization, login, async (tx, member) => {
+  async setRole(
+    caller: Caller,
+    organization: string,
+    { login, role }: { readonly login: string; readonly role: Role },
+    audit: AuditTrail,
+  ): Promise<void> {
+    await this.#change(caller, organization, login, async (tx, member) => {
       if (member.role === role) return audit.settle();
       if (member.role === 'admin') await assertOtherAdmin(tx, member);
       await createIdentityRepository(tx).setMembership(member.organizationId, member.userId, role);
@@ -48,8 +55,8 @@ export class MemberService {
   }
 
   /** Throws NotFoundError, and ConflictError for the last admin. */
-  async remove(organization: string, login: string, audit: AuditTrail): Promise<void> {
-    await this.#change(organization, login, async (tx, member) => {
+  async remove(caller: Caller, organization: string, login: string, audit: AuditTrail): Promise<void> {
+    await this.#change(caller, organization, login, async (tx, member) => {
       if (member.role === 'admin') await assertOtherAdmin(tx, member);
       await createPeopleRepository(tx).removeMembership(member.organizationId, member.userId);
       await audit.record(tx, { organization, object: login, details: { role: member.role } });
@@ -57,6 +64,7 @@ export class MemberService {
   }
 
   #change(
+    caller: Caller,
     organizationName: string,
     login: string,
     change: (tx: Queryable, member: Member) => Promise<void>,
@@ -65,6 +73,7 @@ export class MemberService {
       const people = createPeopleRepository(tx);
       // So that two admins cannot remove each other.
       await people.lock();
+      await holdManagement(tx, organizationName, caller);
       const organization = await createIdentityRepository(tx).findOrganization(organizationName);
       const user = organization && (await people.find(login));
       const membership = organization && user && (await people.findMembership(organization.id, user.id));

@@ -3,6 +3,7 @@ import { ForbiddenError, NotFoundError, UnauthenticatedError } from '../../share
 import type { StackRef } from '../../shared/stacks/names.ts';
 import { stackNotFound } from '../../shared/stacks/stack-errors.ts';
 import { readTags } from '../../shared/stacks/tags.ts';
+import { assertManages } from '../access/held-access.ts';
 import { assertPermission } from '../access/stack-access.ts';
 import type { ApiServices } from '../api-services.ts';
 import type { Access, Caller, Lease } from '../request.ts';
@@ -59,7 +60,7 @@ async function admitCaller(
   // Non-members must not learn what exists in the organization.
   if (!caller.belongs) throw new NotFoundError('Not found, or you are not a member of the organization');
   if (access.kind === 'organization') {
-    if (access.permission === 'manage') assertManages(caller, place.organization);
+    if (access.permission === 'manage') assertManages(caller, place.organization as string);
     if (access.permission === 'provision' && !caller.isProvisioning)
       throw new ForbiddenError('This needs a token for provisioning: holdfast admin token create --provisioning');
     if (access.permission !== 'provision' && caller.isProvisioning) throw onlyProvisions();
@@ -74,9 +75,4 @@ async function admitCaller(
 /** On stacks, such a token has no permissions anyway. */
 function onlyProvisions(): ForbiddenError {
   return new ForbiddenError('A token for provisioning may do nothing else');
-}
-
-function assertManages({ role, isScoped }: Caller, organization: string | null): void {
-  if (role !== 'admin') throw new ForbiddenError(`This needs the role admin in organization ${organization}`);
-  if (isScoped) throw new ForbiddenError('This needs a token without scopes');
 }

@@ -2,7 +2,7 @@ import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { LRUCache } from 'lru-cache';
 import type { AuditAction } from '../../shared/audit/audit-actions.ts';
 import { type AuditSource, requestSource } from '../../shared/audit/audit-event.ts';
-import { hasPermission } from '../../shared/identity/permissions.ts';
+import { permits } from '../../shared/identity/permissions.ts';
 import { ForbiddenError } from '../../shared/platform/errors/errors.ts';
 import type { ApiServices } from '../api-services.ts';
 import { AuditTrail } from '../audit/audit-trail.ts';
@@ -53,18 +53,9 @@ export function registerAudit(app: FastifyInstance, services: ApiServices): void
 }
 
 /** What a call is about, from its path: as in the event of a call that is not refused. */
-function objectOf({
-  group,
-  issuerId,
-  login,
-  organization,
-  pack,
-  policyId,
-  project,
-  stack,
-  tokenId,
-}: Record<string, string | undefined>) {
-  const parts = [organization, project, stack, pack, group].filter((part) => part !== undefined);
+function objectOf(params: Record<string, string | undefined>) {
+  const { group, issuerId, login, organization, pack, policyId, project, stack, team, tokenId } = params;
+  const parts = [organization, project, stack, pack, group, team].filter((part) => part !== undefined);
   const object = login ?? tokenId ?? issuerId ?? policyId ?? parts.join('/');
   return object.slice(0, maxObjectChars).toWellFormed().replaceAll('\0', '');
 }
@@ -113,5 +104,5 @@ function grantedBy({ routeOptions }: FastifyRequest, { facts, policyId, teamName
   if (access?.kind === 'organization') return null;
   // Stacks are created by routes without a permission of their own.
   const permission = access?.kind === 'stack' ? access.permission : 'write';
-  return hasPermission(facts.base, permission) ? null : 'grants';
+  return permits(facts.base, permission) ? null : 'grants';
 }

@@ -64,6 +64,10 @@ const products: readonly Product[] = [
     '/api/registry/(?:packages|templates)/[^/]+/[^/]+/[^/]+/versions',
     'This server has no registry of packages and templates. Name them by a URL, e.g. of a Git repository.',
   ),
+  product(
+    '/api/orgs/[^/]+/teams/github',
+    'This server does not take teams from GitHub. Create a team of its own (`POST /api/orgs/ORG/teams/pulumi`).',
+  ),
   product('/api/log-encryption-session', notProvided('Log sharing is', 'The CLI keeps its logs on your machine.')),
   product(`${stack}/config`, `Nothing was changed: ${noRemoteConfig}.`),
 ];

@@ -14,6 +14,7 @@ import type {
   PackReference,
   UpdatePolicyGroupRequest,
 } from '../../shared/protocol/policies.ts';
+import { holdManagement } from '../access/held-access.ts';
 import type { ApiContext } from '../api-context.ts';
 import type { AuditTrail } from '../audit/audit-trail.ts';
 import type { Caller } from '../request.ts';
@@ -77,6 +78,7 @@ export class PolicyGroupService {
     }
     await this.#context.db
       .inTransaction(async (tx) => {
+        await holdManagement(tx, organization, caller);
         await createPolicyGroupRepository(tx).insert(organization, name);
         await audit.record(tx, { organization, object: `${organization}/${name}` });
       })
@@ -89,6 +91,7 @@ export class PolicyGroupService {
   /** Throws NotFoundError, and ConflictError for the default group. */
   async delete({ organization, name }: GroupName, caller: Caller, audit: AuditTrail): Promise<void> {
     await this.#context.db.inTransaction(async (tx) => {
+      await holdManagement(tx, organization, caller);
       const groups = createPolicyGroupRepository(tx);
       const group = await lockGroup(groups, organization, name);
       if (group.isDefault) throw new ConflictError('The default policy group cannot be removed');
@@ -113,6 +116,7 @@ export class PolicyGroupService {
     }
     if (typeof request.newName === 'string') assertPolicyName('policy group', request.newName);
     await this.#context.db.inTransaction(async (tx) => {
+      await holdManagement(tx, organization, caller);
       const groups = createPolicyGroupRepository(tx);
       const group = await lockGroup(groups, organization, name);
       await changeStacks(groups, organization, group, request);

@@ -5,6 +5,7 @@ import { assertPolicyName, packInUse, packNotFound } from '../../shared/policies
 import { createPolicyPackRepository, type PolicyPackRepository } from '../../shared/policies/policy-pack-repository.ts';
 import type { CreatePolicyPackRequest, RequiredPolicy } from '../../shared/protocol/policies.ts';
 import type { StackRef } from '../../shared/stacks/names.ts';
+import { holdManagement } from '../access/held-access.ts';
 import type { ApiContext } from '../api-context.ts';
 import type { AuditTrail } from '../audit/audit-trail.ts';
 import type { Caller } from '../request.ts';
@@ -54,6 +55,7 @@ export class PolicyPackService {
     const description = JSON.stringify(request);
     assertFieldSize('The description of the policy pack', description, this.#context.config.limits.maxFieldBytes);
     const begun = await this.#context.db.inTransaction(async (tx) => {
+      await holdManagement(tx, organization, caller);
       const packs = packRepository(tx);
       const pack = await packs.lockOrCreate(organization, name);
       if (!pack) throw packNotFound(organization, name);
@@ -112,6 +114,7 @@ export class PolicyPackService {
    */
   async publish({ organization, name, tag }: PackVersion, caller: Caller, audit: AuditTrail): Promise<void> {
     await this.#context.db.inTransaction(async (tx) => {
+      await holdManagement(tx, organization, caller);
       const packs = packRepository(tx);
       if (!(await packs.lock(organization, name))) throw packNotFound(organization, name);
       const version = await packs.findVersion(organization, name, tag);
@@ -169,6 +172,7 @@ export class PolicyPackService {
     audit: AuditTrail,
   ): Promise<void> {
     await this.#context.db.inTransaction(async (tx) => {
+      await holdManagement(tx, organization, caller);
       const packs = packRepository(tx);
       const pack = await packs.lock(organization, name);
       if (!pack) throw packNotFound(organization, name);

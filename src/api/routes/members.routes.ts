@@ -53,8 +53,9 @@ function changeMember(app: RouteScope, { members }: ApiServices): void {
         response: { 204: Type.Null() },
       },
     },
-    async ({ params, body, audit }, reply) => {
-      await members.setRole(params.organization, params.login, body.role, audit);
+    async ({ caller, params, body, audit }, reply) => {
+      const { login, organization } = params;
+      await members.setRole(caller, organization, { login, role: body.role }, audit);
       return reply.code(204).send(null);
     },
   );
@@ -73,8 +74,8 @@ function removeMember(app: RouteScope, { members }: ApiServices): void {
         response: { 204: Type.Null() },
       },
     },
-    async ({ params, audit }, reply) => {
-      await members.remove(params.organization, params.login, audit);
+    async ({ caller, params, audit }, reply) => {
+      await members.remove(caller, params.organization, params.login, audit);
       return reply.code(204).send(null);
     },
   );

@@ -1,4 +1,5 @@
 import { Type } from 'typebox';
+import { isOutputsOnly } from '../../shared/identity/permissions.ts';
 import { NotFoundError } from '../../shared/platform/errors/errors.ts';
 import {
   ContractCreateStackResponse,
@@ -18,6 +19,7 @@ import {
   StackResponse,
 } from '../../shared/protocol/stacks.ts';
 import { parseTags, tagsOfRequest } from '../../shared/stacks/tags.ts';
+import { permissionsInPath } from '../access/stack-access.ts';
 import type { ApiServices } from '../api-services.ts';
 import { assertAwaited } from '../plugins/awaited.ts';
 import { receiveBody } from '../plugins/body.ts';
@@ -26,6 +28,7 @@ import { readCreateRequest } from '../stacks/create-request.ts';
 import { isCancelCommand, nothingToCancel } from '../stacks/idle-cancel.ts';
 import { stackListJson } from '../stacks/stack-list.ts';
 import { renameTarget } from '../stacks/stack-renaming.ts';
+import { nameOnly } from '../stacks/stack-view.ts';
 import { sendChunks } from '../streamed-response.ts';
 import { apiToken, projectPath, stackPath } from './paths.ts';
 import { createStackResponse, listedStackResponse, stackResponse, warnOfFaults } from './response-mappers.ts';
@@ -128,16 +131,18 @@ function getStack(app: RouteScope, { stacks }: ApiServices): void {
   app.get(
     stackPath,
     {
-      config: read,
+      config: { access: { kind: 'stack', permission: 'outputs' } },
       schema: {
         tags,
-        summary: 'Get a stack',
+        summary: 'Get a stack; with the permission outputs alone, nothing but its name',
         security: apiToken,
         params: StackParams,
         response: { 200: Type.Union([StackResponse, ContractStackResponse]) },
       },
     },
-    async ({ headers, params, dialect }, reply) => {
+    async ({ caller, headers, params, dialect }, reply) => {
+      if (isOutputsOnly(permissionsInPath(caller, params)))
+        return stackResponse(dialect, nameOnly(await stacks.get(params)));
       const view = await stacks.view(params);
       if (view.stack.activeUpdateId === null && isCancelCommand(headers['user-agent'])) throw nothingToCancel(params);
       warnOfFaults(reply, view);
@@ -160,10 +165,10 @@ function deleteStack(app: RouteScope, { stacks }: ApiServices): void {
         response: { 204: Type.Null() },
       },
     },
-    async ({ params, query, dialect, audit }, reply) => {
+    async ({ caller, params, query, dialect, audit }, reply) => {
       // The CLI always sends `force`. The contract has no such parameter, so its clients' deletions are unconditional.
       const force = query.force === undefined ? dialect === 'contract' : query.force.toLowerCase() === 'true';
-      await stacks.delete(params, { keepResources: !force }, audit);
+      await stacks.delete(caller, params, { keepResources: !force }, audit);
       return reply.code(204).send(null);
     },
   );

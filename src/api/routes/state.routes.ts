@@ -1,6 +1,7 @@
 import { Readable } from 'node:stream';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
+import { hasPermission, isOutputsOnly } from '../../shared/identity/permissions.ts';
 import { importDeployment } from '../../shared/jobs/definitions.ts';
 import { asHeader, warningHeader } from '../../shared/journal/journal-fault.ts';
 import { ContractImportResponse } from '../../shared/protocol/contract.ts';
@@ -8,6 +9,7 @@ import { StackParams, VersionParams } from '../../shared/protocol/core.ts';
 import { UntypedDeployment } from '../../shared/protocol/payloads.ts';
 import { ImportResponse } from '../../shared/protocol/stacks.ts';
 import type { StateDocument } from '../../shared/states/state-reader.ts';
+import { permissionsInPath } from '../access/stack-access.ts';
 import type { ApiServices } from '../api-services.ts';
 import { largeGzip } from '../large-gzip.ts';
 import type { RouteScope } from '../route-scope.ts';
@@ -16,7 +18,6 @@ import { importResponse } from './response-mappers.ts';
 
 const tags = ['state'];
 const exporting = {
-  access: { kind: 'stack', permission: 'read' },
   rate: 'needed',
   audit: 'stack.export',
   described: { responses: { 200: UntypedDeployment } },
@@ -34,11 +35,21 @@ function exportState(app: RouteScope, { states }: ApiServices): void {
   app.get(
     `${stackPath}/export`,
     {
-      config: exporting,
-      schema: { tags, summary: 'Export the newest state', security: apiToken, params: StackParams },
+      config: { ...exporting, access: { kind: 'stack', permission: 'outputs' } },
+      schema: {
+        tags,
+        summary: 'Export the newest state; with the permission outputs alone, the stack with its outputs',
+        security: apiToken,
+        params: StackParams,
+      },
     },
     async (request, reply) => {
-      return sendState(request, reply, await states.readHead(request.params, request.audit));
+      const { audit, caller, params } = request;
+      const held = permissionsInPath(caller, params);
+      const state = isOutputsOnly(held)
+        ? await states.readOutputs(params, hasPermission(held, 'decrypt'), audit)
+        : await states.readHead(params, audit);
+      return sendState(request, reply, state);
     },
   );
 }
@@ -47,7 +58,7 @@ function exportVersion(app: RouteScope, { states }: ApiServices): void {
   app.get(
     `${stackPath}/export/:stackVersion`,
     {
-      config: { ...exporting, rate: 'repeated' },
+      config: { ...exporting, access: { kind: 'stack', permission: 'read' }, rate: 'repeated' },
       schema: { tags, summary: 'Export the state of a version', security: apiToken, params: VersionParams },
     },
     async (request, reply) => {

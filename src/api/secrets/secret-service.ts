@@ -1,12 +1,13 @@
 import { createHash } from 'node:crypto';
+import { permissionsOn } from '../../shared/identity/held-rights.ts';
 import type { HeldAccess } from '../../shared/identity/identity-repository.ts';
-import { hasPermission } from '../../shared/identity/permissions.ts';
+import { hasPermission, permits } from '../../shared/identity/permissions.ts';
 import { PayloadTooLargeError } from '../../shared/platform/errors/errors.ts';
 import { nextTurn, Turns, turnBytes } from '../../shared/platform/turns/turns.ts';
 import { formatStackRef, type StackRef } from '../../shared/stacks/names.ts';
 import { stackNotFound } from '../../shared/stacks/stack-errors.ts';
 import { readTags } from '../../shared/stacks/tags.ts';
-import { missingPermission, permissionsOn } from '../access/stack-access.ts';
+import { missingPermission } from '../access/stack-access.ts';
 import type { ApiContext } from '../api-context.ts';
 import type { AuditTrail } from '../audit/audit-trail.ts';
 import type { Caller } from '../request.ts';
@@ -75,7 +76,7 @@ export class SecretService {
     if (access.facts === null) return ids;
     const stacks = await this.#context.stacks.listByIds(ids);
     const held = stacks.map((stack) => permissionsOn(access, { ...stack, tags: readTags(stack.tags) }));
-    const decryptable = stacks.filter((_, at) => hasPermission(held[at] as number, 'decrypt')).map(({ id }) => id);
+    const decryptable = stacks.filter((_, at) => permits(held[at] as number, 'decrypt')).map(({ id }) => id);
     if (decryptable.length > 0) return decryptable;
     const readable = held.find((set) => hasPermission(set, 'read'));
     if (readable === undefined) throw stackNotFound(ref);

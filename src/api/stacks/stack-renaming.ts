@@ -1,11 +1,12 @@
 import { randomUUID } from 'node:crypto';
+import { permissionsOn } from '../../shared/identity/held-rights.ts';
 import { hasPermission, namesOf } from '../../shared/identity/permissions.ts';
 import { renameStack } from '../../shared/jobs/definitions.ts';
 import { ForbiddenError, InvalidRequestError } from '../../shared/platform/errors/errors.ts';
 import { isSegmentName, parseQualifiedName, type StackRef } from '../../shared/stacks/names.ts';
 import { stackExists, stackNotFound } from '../../shared/stacks/stack-errors.ts';
 import { readTags, type Tags } from '../../shared/stacks/tags.ts';
-import { missingPermission, permissionsOn } from '../access/stack-access.ts';
+import { missingPermission } from '../access/stack-access.ts';
 import type { ApiContext } from '../api-context.ts';
 import type { AuditTrail } from '../audit/audit-trail.ts';
 import type { Caller, Dialect } from '../request.ts';

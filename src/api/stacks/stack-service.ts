@@ -1,12 +1,14 @@
 import { createAuditRepository } from '../../shared/audit/audit-repository.ts';
 import { createCheckpointRepository } from '../../shared/checkpoints/checkpoint-repository.ts';
 import { bytesOf } from '../../shared/documents/byte-source.ts';
+import { permissionsOn } from '../../shared/identity/held-rights.ts';
 import {
   createIdentityRepository,
   type HeldAccess,
   type IdentityRepository,
 } from '../../shared/identity/identity-repository.ts';
 import { hasPermission } from '../../shared/identity/permissions.ts';
+import type { Role } from '../../shared/identity/roles.ts';
 import { assertNoFault } from '../../shared/journal/journal-fault.ts';
 import type { Queryable } from '../../shared/platform/db/sql.ts';
 import { violatedConstraint } from '../../shared/platform/db/sqlstate.ts';
@@ -19,14 +21,15 @@ import {
   type StackListRow,
 } from '../../shared/stacks/stack-list-repository.ts';
 import { createStackRepository, type StackRow } from '../../shared/stacks/stack-repository.ts';
-import type { Tags } from '../../shared/stacks/tags.ts';
+import { readTags, type Tags } from '../../shared/stacks/tags.ts';
 import { reclaimStack } from '../../shared/states/reclaim-stack.ts';
 import { assertNothingPending, recordInitialState } from '../../shared/states/record-version.ts';
 import { isRootOnly } from '../../shared/states/root-only.ts';
 import { storeDeployment } from '../../shared/states/store-deployment.ts';
 import { StackBusyError } from '../../shared/updates/admitted-changes.ts';
 import { createUpdateRepository } from '../../shared/updates/update-repository.ts';
-import { missingPermission, permissionsOn } from '../access/stack-access.ts';
+import { holdAccess } from '../access/held-access.ts';
+import { assertPermission, missingPermission } from '../access/stack-access.ts';
 import { assertMayChangeTags } from '../access/tag-changes.ts';
 import { grantToTeams } from '../access/team-grants.ts';
 import type { ApiContext } from '../api-context.ts';
@@ -94,11 +97,12 @@ export class StackService {
         const identity = createIdentityRepository(tx);
         const stacks = createStackRepository(tx);
         const organization = await identity.ensureOrganization(ref.organization);
+        let role: Role | null = 'admin';
         if (organization.created && caller.userId !== null) {
           await identity.setMembership(organization.id, caller.userId, 'admin');
           const { organization: name } = ref;
           await audit.record(tx, { action: 'organization.create', organization: name, object: name });
-        } else if (!caller.belongs) await admitNewMember(identity, caller, stack);
+        } else role = await holdCreation(identity, caller, stack);
         await quotas.assertMayAddStack(tx, { id: organization.id, name: ref.organization }, limits);
         const projectId = await stacks.ensureProject(organization.id, ref.project);
         const id = await stacks.insert({
@@ -107,7 +111,7 @@ export class StackService {
           tags: JSON.stringify(stack.tags),
         });
         if (state) await recordInitialState(tx, id, state);
-        await grantToTeams(tx, caller, organization.id, stack, audit);
+        await grantToTeams(tx, { ...caller, role }, organization.id, stack, audit);
         const created = await stacks.lockById(id);
         if (!created) throw stackNotFound(ref);
         const details = { stackId: id, withState: state !== null };
@@ -187,12 +191,12 @@ export class StackService {
     assertLockWait(tags);
     const stack = await this.get(ref);
     await this.#context.db.inTransaction(async (tx) => {
+      const access = await holdAccess(tx, ref.organization, caller);
       const stacks = createStackRepository(tx);
-      if (caller.facts !== null) {
-        const locked = await stacks.lockById(stack.id);
-        if (!locked) throw stackNotFound(ref);
-        await assertMayChangeTags(tx, caller, locked, tags);
-      }
+      const locked = await stacks.lockById(stack.id);
+      if (!locked) throw stackNotFound(ref);
+      assertPermission(access, locked, readTags(locked.tags), 'write');
+      await assertMayChangeTags(tx, access, locked, tags);
       await stacks.setTags(stack.id, JSON.stringify(tags));
       const details = { stackId: stack.id, names: Object.keys(tags).slice(0, 20) };
       await audit.record(tx, { organization: stack.organization, object: formatStackRef(stack), details });
@@ -205,7 +209,7 @@ export class StackService {
    * matches (pkg/backend/httpstate/client/client.go), or while the state is incomplete. Throws StackBusyError and
    * JournalFaultError.
    */
-  async delete(ref: StackRef, options: { keepResources: boolean }, audit: AuditTrail): Promise<void> {
+  async delete(caller: Caller, ref: StackRef, options: { keepResources: boolean }, audit: AuditTrail): Promise<void> {
     const found = await this.get(ref);
     const { config, db } = this.#context;
     if (options.keepResources) await this.#reclaim(found.id);
@@ -213,9 +217,11 @@ export class StackService {
     else await reclaimStack(db, found.id, config.leaseSeconds, async () => {}, { admitsFault: true });
     const rootOnly = options.keepResources ? await this.#findRootOnlyHead(ref) : null;
     await db.inTransaction(async (tx) => {
+      const access = await holdAccess(tx, ref.organization, caller);
       const stacks = createStackRepository(tx);
       const stack = await stacks.lockById(found.id);
       if (!stack) throw stackNotFound(ref);
+      assertPermission(access, stack, readTags(stack.tags), 'admin');
       if (stack.activeUpdateId !== null) throw new StackBusyError();
       if (options.keepResources) {
         await assertNoFault(tx, stack.id);
@@ -249,7 +255,7 @@ export class StackService {
     if (config.organizationCreation === 'site-admin' && !caller.siteAdmin) {
       throw organizationNotFound(organization, '; only site admins create organizations here');
     }
-    if (await identity.findOrganization(organization)) await admitNewMember(identity, caller, stack);
+    if (await identity.findOrganization(organization)) await holdCreation(identity, caller, stack);
   }
 }
 
@@ -266,11 +272,12 @@ function assertMayCreate(access: HeldAccess, { ref, tags }: NewStack): void {
   if (!hasPermission(held, 'write')) throw missingPermission('write', held, ref);
 }
 
-/** For an organization that was created after the caller was authenticated, perhaps by another call of theirs. */
-async function admitNewMember(identity: IdentityRepository, caller: Caller, stack: NewStack): Promise<void> {
+/** In an organization that exists, perhaps only since another call of the caller. Returns the role there. */
+async function holdCreation(identity: IdentityRepository, caller: Caller, stack: NewStack): Promise<Role | null> {
   const access = await identity.holdAccess(caller.tokenId, stack.ref.organization);
   if (!access) throw organizationNotFound(stack.ref.organization);
   assertMayCreate(access, stack);
+  return access.role;
 }
 
 function organizationNotFound(organization: string, hint = ''): NotFoundError {

@@ -19,3 +19,9 @@ export async function readStackView(db: Queryable, stack: StackRow): Promise<Sta
     stack.activeUpdateId === null ? null : await createStackRepository(db).findCurrentOperation(stack.id);
   return { stack, operation, faults };
 }
+
+/** For those who may read nothing but the outputs. */
+export function nameOnly(stack: StackRow): StackView {
+  const shown = { ...stack, id: '', tags: '{}', stackVersion: 0, checkpointId: null, activeUpdateId: null };
+  return { stack: shown, operation: null, faults: [] };
+}

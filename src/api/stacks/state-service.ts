@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { bytesOf } from '../../shared/documents/byte-source.ts';
 import type { ImportInput } from '../../shared/jobs/definitions.ts';
 import { NotFoundError } from '../../shared/platform/errors/errors.ts';
 import { formatStackRef, type StackRef } from '../../shared/stacks/names.ts';
@@ -8,6 +9,10 @@ import type { ApiContext } from '../api-context.ts';
 import type { AuditTrail } from '../audit/audit-trail.ts';
 import type { Caller } from '../request.ts';
 import type { UpdateService } from '../updates/update-service.ts';
+import { exportOutputs } from './outputs-export.ts';
+
+/** Maximum number of outputs whose names are in a warning or an event. */
+const maxNames = 20;
 
 /** Reads states of stacks and prepares imports. */
 export class StateService {
@@ -26,6 +31,38 @@ export class StateService {
     const head = await this.#exported.readHead(ref);
     if (!head) throw stackNotFound(ref);
     return this.#recorded(ref, head.state, audit, 'newest');
+  }
+
+  /**
+   * The newest state for those who may read nothing but the outputs: the root resource with them; secret ones only `withSecrets`.
+   * Throws NotFoundError, InvalidRequestError.
+   */
+  async readOutputs(ref: StackRef, withSecrets: boolean, audit: AuditTrail): Promise<StateDocument> {
+    const { cipher } = this.#context;
+    const head = await this.#exported.readHead(ref);
+    if (!head) throw stackNotFound(ref);
+    const decrypt = async (ciphertext: Buffer): Promise<Buffer> =>
+      (await cipher.decrypt([head.stack.id], [ciphertext]))[0] as Buffer;
+    const outputs = await exportOutputs(head.state.bytes, withSecrets ? decrypt : null);
+    const { document, leftOut, resourceCount, secret } = outputs;
+    const warnings = [
+      ...(head.state.warning === null ? [] : ['The state of the stack is incomplete, and its outputs may be, too.']),
+      ...(leftOut.length === 0 ? [] : [describeLeftOut(leftOut, withSecrets)]),
+    ];
+    const details = { stackVersion: 'newest', outputsOnly: true, secrets: secret.slice(0, maxNames) };
+    await audit.recordRead(this.#context.db, {
+      organization: ref.organization,
+      object: formatStackRef(ref),
+      details,
+    });
+    return {
+      sizeBytes: document.length,
+      storedBytes: null,
+      bytes: bytesOf(document)(),
+      resourceCount,
+      checkpointId: null,
+      warning: warnings.join(' ') || null,
+    };
   }
 
   /** The state of a version given as text in a path. Throws NotFoundError. */
@@ -72,4 +109,10 @@ export class StateService {
       throw error;
     }
   }
+}
+
+function describeLeftOut(names: readonly string[], withSecrets: boolean): string {
+  const shown = `${names.slice(0, maxNames).join(', ')}${names.length > maxNames ? ', …' : ''}`;
+  const reason = withSecrets ? 'they cannot be decrypted' : 'reading them needs the permission decrypt';
+  return `These secret outputs were left out, because ${reason}: ${shown}`;
 }

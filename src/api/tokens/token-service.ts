@@ -1,5 +1,6 @@
 import { isTokenName } from '../../shared/identity/grants.ts';
 import { createIdentityRepository } from '../../shared/identity/identity-repository.ts';
+import { createPeopleRepository } from '../../shared/identity/people-repository.ts';
 import { createTeamRepository, type TeamRow } from '../../shared/identity/team-repository.ts';
 import {
   createTokenRepository,
@@ -17,6 +18,7 @@ import {
   InvalidRequestError,
   NotFoundError,
 } from '../../shared/platform/errors/errors.ts';
+import { holdManagement, holdOwner, holdTeam } from '../access/held-access.ts';
 import type { ApiContext } from '../api-context.ts';
 import type { AuditTrail } from '../audit/audit-trail.ts';
 import type { Caller } from '../request.ts';
@@ -87,6 +89,7 @@ export class TokenService {
     const { token: secret, hash } = mintToken('hf-');
     try {
       return await this.#context.db.inTransaction(async (tx) => {
+        await holdPlace(tx, caller, place, owner);
         const createdBy = caller.userId;
         const token = { owner, hash, name, description, scopes, expiresAt, createdBy };
         const made = await createTokenRepository(tx).insert(token);
@@ -104,9 +107,11 @@ export class TokenService {
 
   /** Throws ForbiddenError, NotFoundError. */
   async revoke(caller: Caller, place: TokenPlace, id: string, audit: AuditTrail): Promise<void> {
-    const { reach } = await this.#reach(caller, place);
+    const { owner, reach } = await this.#reach(caller, place);
     if (!idPattern.test(id)) throw tokenNotFound(id);
     await this.#context.db.inTransaction(async (tx) => {
+      await createPeopleRepository(tx).lock();
+      await holdPlace(tx, caller, place, owner);
       if (!(await createTokenRepository(tx).revoke(id, reach))) throw tokenNotFound(id);
       await record(tx, audit, { caller, place, tokenId: id }, {});
     });
@@ -119,10 +124,12 @@ export class TokenService {
     { id, overlapSeconds }: { readonly id: string; readonly overlapSeconds: number },
     audit: AuditTrail,
   ): Promise<MadeToken & { readonly previousUntil: Date | null }> {
-    const { reach } = await this.#reach(caller, place);
+    const { owner, reach } = await this.#reach(caller, place);
     if (!idPattern.test(id)) throw tokenNotFound(id);
     const { token, hash } = mintToken('hf-');
     return this.#context.db.inTransaction(async (tx) => {
+      await createPeopleRepository(tx).lock();
+      await holdPlace(tx, caller, place, owner);
       const rotated = await createTokenRepository(tx).rotate(id, hash, { reach, overlapSeconds });
       if (!rotated) throw tokenNotFound(id);
       await record(tx, audit, { caller, place, tokenId: id }, { overlapSeconds });
@@ -163,6 +170,13 @@ export class TokenService {
     if (isAdmin) throw new NotFoundError(`There is no team ${JSON.stringify(name.slice(0, 100))}`);
     throw new ForbiddenError('This needs the role admin in the organization or in the team');
   }
+}
+
+/** Holds what lets the caller change tokens of the owner. Throws UnauthenticatedError, ForbiddenError. */
+async function holdPlace(tx: Queryable, caller: Caller, place: TokenPlace, owner: TokenOwner): Promise<void> {
+  if (place.of === 'caller') await holdOwner(tx, caller);
+  else if (owner.kind === 'team') await holdTeam(tx, place.organization, caller, owner.teamId);
+  else await holdManagement(tx, place.organization, caller);
 }
 
 /** Records a change of a token: of a personal one in each organization of its user, because it is valid in all of them. */

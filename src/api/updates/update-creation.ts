@@ -1,9 +1,8 @@
 import { ciRunOf } from '../../shared/audit/audit-event.ts';
-import { createIdentityRepository, type HeldAccess } from '../../shared/identity/identity-repository.ts';
 import { assertNoFault } from '../../shared/journal/journal-fault.ts';
 import type { Queryable } from '../../shared/platform/db/sql.ts';
 import { violatedConstraint } from '../../shared/platform/db/sqlstate.ts';
-import { InvalidRequestError, UnauthenticatedError } from '../../shared/platform/errors/errors.ts';
+import { InvalidRequestError } from '../../shared/platform/errors/errors.ts';
 import { assertFieldSize } from '../../shared/platform/errors/field-size.ts';
 import { formatStackRef, type StackRef } from '../../shared/stacks/names.ts';
 import { stackNotFound } from '../../shared/stacks/stack-errors.ts';
@@ -13,6 +12,7 @@ import { StackBusyError } from '../../shared/updates/admitted-changes.ts';
 import { createLockQueueRepository } from '../../shared/updates/lock-queue-repository.ts';
 import { createUpdateRepository } from '../../shared/updates/update-repository.ts';
 import type { UpdateKind } from '../../shared/updates/update-state.ts';
+import { holdAccess } from '../access/held-access.ts';
 import { assertPermission } from '../access/stack-access.ts';
 import type { ApiContext } from '../api-context.ts';
 import { lockWaitSeconds } from '../lock-queue/lock-wait.ts';
@@ -79,7 +79,7 @@ export async function prepareCreation(
   const limits = await quotas.limitsOf(ref.organization);
   const waitSeconds = exclusive ? lockWaitSeconds(readTags(found.tags), dialect, config.lockQueue.waitSeconds) : 0;
   const run = async (tx: Queryable, place?: string): Promise<string> => {
-    const access = await holdAccess(tx, ref, caller);
+    const access = await holdAccess(tx, ref.organization, caller);
     await quotas.assertMayAddUpdate(tx, { id: found.organizationId, name: ref.organization }, limits);
     const lockedStacks = createStackRepository(tx);
     const stack = await lockedStacks.lockById(found.id);
@@ -127,12 +127,4 @@ async function endWaiting(tx: Queryable, stackId: string, place: string | null):
   const queue = createLockQueueRepository(tx);
   if ((await queue.findFirst(stackId)) !== place) throw new StackBusyError();
   if (place !== null) await queue.take(place);
-}
-
-/** Prevents the caller's rights from being revoked until the transaction ends. Throws UnauthenticatedError. */
-export async function holdAccess(tx: Queryable, ref: StackRef, caller: Caller): Promise<HeldAccess> {
-  const access = await createIdentityRepository(tx).holdAccess(caller.tokenId, ref.organization);
-  if (access === null)
-    throw new UnauthenticatedError('The API token, its user or the membership was removed during the call');
-  return access;
 }

@@ -8,6 +8,7 @@ import type { LockedUpdate } from '../../shared/updates/locked-update-repository
 import { noteEnded } from '../../shared/updates/lost-leases.ts';
 import { endUpdate, lockUpdate } from '../../shared/updates/update-closer.ts';
 import type { EndStatus } from '../../shared/updates/update-state.ts';
+import { holdAccess } from '../access/held-access.ts';
 import { assertPermission } from '../access/stack-access.ts';
 import type { ApiContext } from '../api-context.ts';
 import type { AuditTrail } from '../audit/audit-trail.ts';
@@ -149,10 +150,11 @@ export class UpdateService {
     const { db, metrics, updates } = this.#context;
     const found = await updates.findInStack(updateId, ref);
     if (!found) throw updateNotFound(updateId);
-    assertPermission(caller, ref, readTags(caller.stackTags ?? '{}'), found.dryRun ? 'preview' : 'write');
     const step = await db.inTransaction(async (tx) => {
+      const access = await holdAccess(tx, ref.organization, caller);
       const locked = await lockUpdate(tx, updateId);
       if (!locked) throw updateNotFound(updateId);
+      assertPermission(access, locked.stack, readTags(locked.stack.tags), found.dryRun ? 'preview' : 'write');
       const outcome = await endUpdate(tx, locked, { type: 'cancel' });
       if (outcome.outcome === 'move') await audit.record(tx, endOf(locked, {}));
       else audit.settle();

@@ -10,11 +10,11 @@ import { parseTags, readTags } from '../../shared/stacks/tags.ts';
 import { describeLoss, isLeaseLoss } from '../../shared/updates/lease.ts';
 import { lockUpdate } from '../../shared/updates/update-closer.ts';
 import { createUpdateRepository } from '../../shared/updates/update-repository.ts';
+import { holdAccess } from '../access/held-access.ts';
 import { assertPermission } from '../access/stack-access.ts';
 import { assertMayChangeTags } from '../access/tag-changes.ts';
 import type { ApiContext } from '../api-context.ts';
 import type { Caller } from '../request.ts';
-import { holdAccess } from './update-creation.ts';
 import { updateNotFound } from './update-errors.ts';
 
 export interface StartRequest {
@@ -42,7 +42,7 @@ export function prepareStart(
   const tags = request.tags === null || request.tags === undefined ? null : parseTags(request.tags);
   const lease = mintToken('lease-');
   return async (tx, updateId) => {
-    const access = await holdAccess(tx, ref, caller);
+    const access = await holdAccess(tx, ref.organization, caller);
     const locked = await lockUpdate(tx, updateId);
     if (!locked) throw updateNotFound(updateId);
     const { stack, update } = locked;

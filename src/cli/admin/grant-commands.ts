@@ -1,7 +1,12 @@
 import { Argument, type Command } from 'commander';
 import { withDecryptByRole } from '../../shared/identity/decrypt-by-role.ts';
 import type { GrantSubject } from '../../shared/identity/grant-repository.ts';
-import { formatStackPattern, parsePermissions, parseStackPattern } from '../../shared/identity/grants.ts';
+import {
+  formatStackPattern,
+  parseDefaults,
+  parsePermissions,
+  parseStackPattern,
+} from '../../shared/identity/grants.ts';
 import { allowedBy, deniedBy, grantable, namesOf, noPermissions } from '../../shared/identity/permissions.ts';
 import type { OpenSession } from './admin-session.ts';
 import { findOrganization, findTeam, findUser, notIn, orRefused, refused } from './people-rules.ts';
@@ -122,8 +127,7 @@ async function removeGrant(work: Work, id: string, given: InOrganization): Promi
 async function setDefaults(work: Work, names: readonly string[], given: InOrganization): Promise<void> {
   const organization = await findOrganization(work.identity, given.organization);
   const [only] = names.length === 1 ? names : [];
-  const permissions =
-    only === 'roles' ? null : only === 'none' ? noPermissions : allowedBy(orRefused(() => parsePermissions(names)));
+  const permissions = only === 'roles' ? null : only === 'none' ? noPermissions : orRefused(() => parseDefaults(names));
   await work.grants.setDefaults(organization.id, permissions);
   work.say(`Roles below admin give ${describeDefaults(permissions)}.`);
 }

@@ -30,6 +30,7 @@ export const auditActions = {
   'issuer.remove': 'Ended the trust in an issuer',
   'issuer.policies': 'Changed what the tokens of an issuer are exchanged for',
   'team.create': 'Created a team',
+  'team.change': 'Changed the name or the description of a team',
   'team.delete': 'Deleted a team',
   'team.add': 'Added a member to a team',
   'team.remove': 'Removed a member from a team',

@@ -1,12 +1,19 @@
 import { type Static, Type } from 'typebox';
 import { Nullable } from '../platform/schema/standard-schema.ts';
 import type { Tags } from '../stacks/tags.ts';
-import { allPermissions, noPermissions, type PermissionSet, usable } from './permissions.ts';
+import {
+  allPermissions,
+  hasPermission,
+  noPermissions,
+  type PermissionSet,
+  permissionSet,
+  usable,
+} from './permissions.ts';
 
 const Text = Nullable(Type.String());
 
 /** Allows or denies permissions on the stacks that have the given names and tag. Null matches everything. */
-const GrantFacts = Type.Object({
+export const GrantFacts = Type.Object({
   deny: Type.Boolean(),
   /** Given to the token itself, not to its owner. */
   token: Type.Boolean(),
@@ -39,7 +46,7 @@ export interface StackFacts {
 
 /**
  * What the holder of a token may do with a stack: what the role and the grants of the owner allow, less what any grant denies, and no
- * more than the token's own scopes and grants give. The function effective_permissions in the database is the same rule, for lists.
+ * more than the token's own scopes and grants give. Who may read a stack may read its outputs, so a token may be limited to them. The function effective_permissions in the database is the same rule, for lists.
  */
 export function decide(subject: SubjectFacts, stack: StackFacts): PermissionSet {
   const matching = subject.grants.filter((grant) => namesMatch(grant, stack) && tagMatches(grant, stack.tags));
@@ -52,7 +59,9 @@ export function decide(subject: SubjectFacts, stack: StackFacts): PermissionSet 
       ? allPermissions
       : sum(subject.scopes.filter((scope) => namesMatch(scope, stack))) |
         sum(matching.filter(({ deny, token }) => !deny && token));
-  return usable(ofOwner & ofToken & ~denied);
+  const left = ofOwner & ~denied;
+  const outputs = hasPermission(left, 'read') ? permissionSet(['outputs']) & ~denied : noPermissions;
+  return usable((left | outputs) & ofToken);
 }
 
 function namesMatch(

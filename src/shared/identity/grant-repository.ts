@@ -42,6 +42,11 @@ export interface NewGrant {
   readonly createdBy: string | null;
 }
 
+/** The grant `g` as it decides. */
+export const grantFacts = sql.fragment`jsonb_build_object(
+  'deny', g.effect = 'deny', 'token', g.token_id is not null, 'permissions', g.permissions, 'project', g.project_pattern,
+  'stack', g.stack_pattern, 'tagName', g.tag_name, 'tagValue', g.tag_value)`;
+
 /** Grants and defaults of organizations. Triggers end leases that a change no longer permits, in the same transaction. */
 export function createGrantRepository(db: Queryable) {
   return {

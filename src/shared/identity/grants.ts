@@ -1,5 +1,5 @@
 import { InvalidRequestError } from '../platform/errors/errors.ts';
-import { type Grantable, grantable } from './permissions.ts';
+import { allowedBy, type Grantable, grantable, type PermissionSet } from './permissions.ts';
 
 const patternPattern = /^[A-Za-z0-9_.*-]{1,100}$/;
 const teamPattern = /^[a-zA-Z0-9][a-zA-Z0-9_.-]{0,99}$/;
@@ -33,7 +33,7 @@ function toPattern(text: string): string | null {
   return /^\*+$/.test(text) ? null : text;
 }
 
-/** Reads names of permissions. Throws InvalidRequestError, for `outputs` too, which cannot be granted yet. */
+/** Reads names of permissions. Throws InvalidRequestError. */
 export function parsePermissions(names: readonly string[]): Grantable[] {
   const unknown = names.find((name) => !grantable.some((each) => each === name));
   if (unknown !== undefined || names.length === 0)
@@ -41,6 +41,12 @@ export function parsePermissions(names: readonly string[]): Grantable[] {
       `There is no permission ${JSON.stringify((unknown ?? '').slice(0, 60))} that can be granted: ${grantable.join(', ')}`,
     );
   return grantable.filter((each) => names.includes(each));
+}
+
+/** Reads what roles below admin give at most. Throws InvalidRequestError, for `outputs` too: no role gives that alone. */
+export function parseDefaults(names: readonly string[]): PermissionSet {
+  if (names.includes('outputs')) throw new InvalidRequestError('No role gives outputs alone. Allow outputs by grants');
+  return allowedBy(parsePermissions(names));
 }
 
 export function isTeamName(name: string): boolean {

@@ -125,6 +125,19 @@ export function createIdentityRepository(db: Queryable) {
       return facts && { role: held.role, facts };
     },
 
+    /** Whether the token is valid, and its user if it has one. Locks both until the end of the transaction. */
+    holdOwner: async (tokenId: string): Promise<boolean> => {
+      const valid = sql.fragment`t.id = ${tokenId} and t.revoked_at is null and (t.expires_at is null or t.expires_at > clock_timestamp())`;
+      const held =
+        (await db.maybeOne(sql.rows(IdRow)`
+          /* identity.holdUser */
+          select t.id from users u join api_tokens t on t.user_id = u.id
+          where ${valid} and u.deactivated_at is null for share of u, t`)) ??
+        (await db.maybeOne(sql.rows(IdRow)`
+          /* identity.holdToken */ select t.id from api_tokens t where ${valid} and t.user_id is null for share of t`));
+      return held !== null;
+    },
+
     /** Whether the token is valid in the organization. */
     isTokenOf: async (tokenId: string, organizationId: string): Promise<boolean> => {
       const { facts } = await db.one(sql.rows(FactsRow)`

@@ -1,7 +1,9 @@
 import { Type } from 'typebox';
 import { type Queryable, type Row, sql } from '../platform/db/sql.ts';
 import { Nullable, Timestamp } from '../platform/schema/standard-schema.ts';
+import { GrantFacts } from './access-decision.ts';
 import { lockPeople } from './bootstrap-repository.ts';
+import { grantFacts } from './grant-repository.ts';
 import { Role } from './roles.ts';
 
 const PersonRow = Type.Object({
@@ -34,6 +36,12 @@ const OrganizationMemberRow = Type.Object({
   createdAt: Timestamp,
 });
 export type OrganizationMemberRow = Row<typeof OrganizationMemberRow>;
+const UserGrantRow = Type.Object({
+  login: Type.String(),
+  displayName: Type.String(),
+  email: Type.String(),
+  grant: GrantFacts,
+});
 const MemberRow = Type.Object({
   organization: Nullable(Type.String()),
   login: Nullable(Type.String()),
@@ -125,6 +133,13 @@ export function createPeopleRepository(db: Queryable) {
         select u.login, u.display_name as "displayName", u.email, m.role, m.created_at as "createdAt"
         from organizations o join memberships m on m.organization_id = o.id join users u on u.id = m.user_id
         where o.name = ${organization} and u.login > ${after} order by u.login limit ${limit}`),
+
+    /** All grants to users of the organization. */
+    listGrants: (organizationId: string) =>
+      db.any(sql.rows(UserGrantRow)`
+        /* people.listGrants */
+        select u.login, u.display_name as "displayName", u.email, ${grantFacts} as grant
+        from grants g join users u on u.id = g.user_id where g.organization_id = ${organizationId} order by u.login`),
 
     /** Returns site admins and deactivated users. `null`: all users. */
     listMarked: (login: string | null) =>

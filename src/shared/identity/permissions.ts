@@ -1,13 +1,11 @@
 import { Type } from 'typebox';
 
-/**
- * What one may do with a stack. `outputs`, reading nothing but outputs, is reserved: it can be stored, but not granted yet.
- */
+/** What one may do with a stack. `outputs` is reading the stack's outputs and nothing else; `read` includes it. */
 export const permissions = ['read', 'preview', 'write', 'admin', 'decrypt', 'manage', 'outputs'] as const;
 export type Permission = (typeof permissions)[number];
 
 /** Permissions that can be granted. */
-export const grantable = ['read', 'preview', 'write', 'admin', 'decrypt', 'manage'] as const;
+export const grantable = [...permissions] as const;
 export const Grantable = Type.Union(grantable.map((name) => Type.Literal(name)));
 export type Grantable = (typeof grantable)[number];
 
@@ -24,7 +22,7 @@ const bits: Readonly<Record<Permission, PermissionSet>> = {
   outputs: 64,
 };
 
-/** The permission without which this one is worth nothing. */
+/** The permission without which this one is worth nothing. With `outputs`, `decrypt` also works alone: for secret outputs. */
 const needs: Readonly<Partial<Record<Permission, Permission>>> = {
   preview: 'read',
   write: 'preview',
@@ -44,6 +42,18 @@ export function hasPermission(set: PermissionSet, permission: Permission): boole
   return (set & bits[permission]) !== 0;
 }
 
+/** Whether the set permits reading the outputs and nothing else. */
+export function isOutputsOnly(set: PermissionSet): boolean {
+  return hasPermission(set, 'outputs') && !hasPermission(set, 'read');
+}
+
+/** Whether a usable set permits what needs the permission. Who may only read outputs gets secrets with them, and decrypts nothing else. */
+export function permits(set: PermissionSet, permission: Permission): boolean {
+  return permission === 'outputs'
+    ? hasPermission(set, 'outputs') || hasPermission(set, 'read')
+    : hasPermission(set, permission) && !isOutputsOnly(set);
+}
+
 /** Names in the set, weakest first. */
 export function namesOf(set: PermissionSet): Permission[] {
   return permissions.filter((name) => hasPermission(set, name));
@@ -51,6 +61,10 @@ export function namesOf(set: PermissionSet): Permission[] {
 
 /** What allowing these allows: them and all that they need. */
 export function allowedBy(names: readonly Permission[]): PermissionSet {
+  if (names.includes('outputs') && names.includes('decrypt')) {
+    const others = allowedBy(names.filter((name) => name !== 'decrypt'));
+    return others | bits.decrypt;
+  }
   let set = noPermissions;
   for (let name of names) {
     for (;;) {
@@ -70,5 +84,6 @@ export function deniedBy(names: readonly Permission[]): PermissionSet {
 
 /** The set without permissions whose needs it lacks. */
 export function usable(set: PermissionSet): PermissionSet {
-  return permissionSet(permissions.filter((name) => (allowedBy([name]) & ~set) === 0));
+  const alone = permissionSet(permissions.filter((name) => (allowedBy([name]) & ~set) === 0));
+  return hasPermission(set, 'outputs') ? alone | (set & bits.decrypt) : alone;
 }

@@ -1,5 +1,7 @@
 import { Type } from 'typebox';
 import { type Queryable, type Row, sql } from '../platform/db/sql.ts';
+import { GrantFacts, type SubjectFacts } from './access-decision.ts';
+import { grantFacts } from './grant-repository.ts';
 
 const TeamRow = Type.Object({
   id: Type.String(),
@@ -9,14 +11,28 @@ const TeamRow = Type.Object({
 });
 export type TeamRow = Row<typeof TeamRow>;
 
-const TeamMemberRow = Type.Object({ team: Type.String(), login: Type.String(), isAdmin: Type.Boolean() });
+const TeamMemberRow = Type.Object({
+  team: Type.String(),
+  login: Type.String(),
+  displayName: Type.String(),
+  email: Type.String(),
+  isAdmin: Type.Boolean(),
+});
 export type TeamMemberRow = Row<typeof TeamMemberRow>;
 
+const TeamStackRow = Type.Object({ project: Type.String(), stack: Type.String(), permissions: Type.Integer() });
+export type TeamStackRow = Row<typeof TeamStackRow>;
+
+const TeamGrantRow = Type.Object({ of: TeamRow, grant: GrantFacts });
 const IdRow = Type.Object({ id: Type.String() });
 
 /** Teams and their members. */
 export function createTeamRepository(db: Queryable) {
   const columns = sql.fragment`id, name, display_name as "displayName", description`;
+  /** Grants `g` that allow something on one stack, whatever its tags are. */
+  const byName = (teamId: string) => sql.fragment`
+    g.team_id = ${teamId} and g.effect = 'allow' and g.tag_name is null and g.project_pattern is not null and g.stack_pattern is not null
+    and position('*' in g.project_pattern || g.stack_pattern) = 0`;
   return {
     /** Returns null if there is one with this name. */
     insert: async (organizationId: string, team: Omit<TeamRow, 'id'>): Promise<string | null> => {
@@ -60,13 +76,58 @@ export function createTeamRepository(db: Queryable) {
       db.exists(sql.rows(IdRow)`
         /* teams.isAdmin */ select team_id as id from team_members where team_id = ${teamId} and user_id = ${userId} and is_admin`),
 
-    /** Members of all teams of the organization. */
-    listMembers: (organizationId: string) =>
+    /** Whether the user administers the team. Locks that until the end of the transaction. */
+    holdAdmin: async (teamId: string, userId: string): Promise<boolean> => {
+      const row = await db.maybeOne(sql.rows(IdRow)`
+        /* teams.holdAdmin */
+        select team_id as id from team_members where team_id = ${teamId} and user_id = ${userId} and is_admin for share`);
+      return row !== null;
+    },
+
+    /** Members of one or all teams of the organization. */
+    listMembers: (organizationId: string, teamId: string | null = null) =>
       db.any(sql.rows(TeamMemberRow)`
         /* teams.listMembers */
-        select e.name as team, u.login, m.is_admin as "isAdmin"
+        select e.name as team, u.login, u.display_name as "displayName", u.email, m.is_admin as "isAdmin"
         from teams e join team_members m on m.team_id = e.id join users u on u.id = m.user_id
-        where e.organization_id = ${organizationId} order by e.name, u.login`),
+        where e.organization_id = ${organizationId} and (${teamId}::uuid is null or e.id = ${teamId}::uuid)
+        order by e.name, u.login`),
+
+    /** Ids of the teams that the user is in. */
+    listIdsOf: async (userId: string): Promise<string[]> => {
+      const rows = await db.any(sql.rows(IdRow)`
+        /* teams.listIdsOf */ select team_id as id from team_members where user_id = ${userId}`);
+      return rows.map(({ id }) => id);
+    },
+
+    describe: (id: string, { description, displayName }: Pick<TeamRow, 'description' | 'displayName'>) =>
+      db.query(sql.nothing`
+        /* teams.describe */ update teams set display_name = ${displayName}, description = ${description} where id = ${id}`),
+
+    /** Stacks that are given to the team by name; with `facts`, those that may be read by what they say. */
+    listStacks: (teamId: string, facts: SubjectFacts | null) =>
+      db.any(sql.rows(TeamStackRow)`
+        /* teams.listStacks */
+        select project_pattern as project, stack_pattern as stack, bit_or(permissions) as permissions from grants g
+        where ${byName(teamId)} and (${facts === null ? null : JSON.stringify(facts)}::jsonb is null
+          or effective_permissions(${facts === null ? null : JSON.stringify(facts)}::jsonb, organization_id, project_pattern, stack_pattern) & 1 = 1)
+        group by 1, 2 order by 1, 2`),
+
+    /** Takes away what was given on a stack by its name. Returns whether there was anything. */
+    removeStack: async (teamId: string, { project, stack }: { project: string; stack: string }): Promise<boolean> => {
+      const result = await db.query(sql.nothing`
+        /* teams.removeStack */
+        delete from grants g where ${byName(teamId)} and project_pattern = ${project} and stack_pattern = ${stack}`);
+      return result.rowCount > 0;
+    },
+
+    /** All grants to teams of the organization. */
+    listGrants: (organizationId: string) =>
+      db.any(sql.rows(TeamGrantRow)`
+        /* teams.listGrants */
+        select jsonb_build_object('id', e.id, 'name', e.name, 'displayName', e.display_name, 'description', e.description) as of,
+               ${grantFacts} as grant
+        from grants g join teams e on e.id = g.team_id where g.organization_id = ${organizationId} order by e.name`),
   };
 }
 export type TeamRepository = ReturnType<typeof createTeamRepository>;

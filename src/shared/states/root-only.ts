@@ -3,7 +3,7 @@ import { RecentText } from '../platform/json/recent-text.ts';
 import { inTurns } from '../platform/turns/turns.ts';
 
 /** The type of the resource that represents the stack itself. Every program registers one. */
-const rootType = 'pulumi:pulumi:Stack';
+export const rootType = 'pulumi:pulumi:Stack';
 
 /** More than the raw text of that type needs, even if all its characters are escaped and surrounded by spaces. */
 const maxTypeBytes = 256;

@@ -53,7 +53,10 @@ export class StackRenamer {
     const renamed = await this.#renameState(request);
     await beforeCommit();
     try {
-      await this.#changes.commit(request, (tx, stack) => commit(tx, stack, request, renamed));
+      await this.#changes.commit(request, async (tx, stack, assertMayWrite) => {
+        assertMayWrite(request.to);
+        await commit(tx, stack, request, renamed);
+      });
     } catch (error) {
       throw violatedConstraint(error) === 'stacks_name_key' ? stackExists(request.to) : error;
     }

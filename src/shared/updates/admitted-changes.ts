@@ -1,10 +1,12 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Static, Type } from 'typebox';
+import type { AuditSource } from '../audit/audit-event.ts';
 import type { Database } from '../platform/db/database.ts';
 import type { Queryable } from '../platform/db/sql.ts';
-import { ConflictError, NotFoundError, UnavailableError } from '../platform/errors/errors.ts';
+import { ConflictError, ForbiddenError, NotFoundError, UnavailableError } from '../platform/errors/errors.ts';
 import { fromRejection, JobPendingError, type Outcome, toRejection } from '../platform/errors/outcome.ts';
 import { createStackRepository, type StackRow } from '../stacks/stack-repository.ts';
+import { readTags } from '../stacks/tags.ts';
 import { type ChangeOutcomeRepository, createChangeOutcomeRepository } from './change-outcome-repository.ts';
 
 /** Maximum time that a caller waits for Postgres to report the outcome of its change, in ms. */
@@ -29,7 +31,16 @@ export interface AdmittedChange {
   /** Id of the update that records the change, chosen before the change is made. */
   readonly updateId: string;
   readonly admission: Admission;
+  /** Who asked for it; the commit needs their permission to write. Absent in jobs of the release before, and for operators. */
+  readonly source?: AuditSource | undefined;
 }
+
+/** Whether somebody may write to stacks of an organization; see holdWriting. */
+type MayWrite = (stack: Pick<StackRow, 'project' | 'stack'> & { readonly tags: Record<string, string> }) => boolean;
+type HoldWriting = (tx: Queryable, tokenId: string, organization: string) => Promise<MayWrite>;
+
+/** Throws ForbiddenError unless the stack may be written to under these names. */
+export type AssertMayWrite = (names: Pick<StackRow, 'project' | 'stack'>) => void;
 
 /** Another update holds the stack. The SDKs match the first sentence literally (sdk/go/auto/errors.go). */
 export class StackBusyError extends ConflictError {
@@ -73,10 +84,12 @@ const givenUp: Outcome = {
 export class AdmittedChanges {
   readonly #db: Database;
   readonly #waitSeconds: number;
+  readonly #holdWriting: HoldWriting;
 
-  constructor(db: Database, waitSeconds: number) {
+  constructor(db: Database, waitSeconds: number, holdWriting: HoldWriting) {
     this.#db = db;
     this.#waitSeconds = waitSeconds;
+    this.#holdWriting = holdWriting;
   }
 
   /** The head that a new change would replace. Throws NotFoundError, StackBusyError. */
@@ -111,17 +124,26 @@ export class AdmittedChanges {
   }
 
   /**
-   * Makes the change in one transaction, with the stack's row locked. Does nothing if an earlier run has committed it. Throws
-   * StackChangedError, StackBusyError, ChangeGivenUpError, NotFoundError and what `work` throws, without changing anything.
+   * Makes the change in one transaction, with the stack's row locked and the rights of who asked for it held. Does nothing if an earlier
+   * run has committed it. Throws StackChangedError, StackBusyError, ChangeGivenUpError, NotFoundError, ForbiddenError and what `work`
+   * throws, without changing anything.
    */
-  async commit(change: AdmittedChange, work: (tx: Queryable, stack: StackRow) => Promise<void>): Promise<void> {
+  async commit(
+    change: AdmittedChange,
+    work: (tx: Queryable, stack: StackRow, assertMayWrite: AssertMayWrite) => Promise<void>,
+  ): Promise<void> {
     await this.#db.inTransaction(async (tx) => {
+      const mayWrite = await this.#holdRights(tx, change);
       const stack = assertFound(await createStackRepository(tx).lockById(change.stackId));
       const outcomes = createChangeOutcomeRepository(tx);
       // Reliable here: another run of the same change would hold the lock on the stack's row.
       if (await wasCommitted(outcomes, change)) return;
       assertUnchanged(stack, change.admission);
-      await work(tx, stack);
+      const assertMayWrite: AssertMayWrite = ({ project, stack: name }) => {
+        if (!mayWrite({ project, stack: name, tags: readTags(stack.tags) })) throw rightsLost();
+      };
+      assertMayWrite(stack);
+      await work(tx, stack, assertMayWrite);
       // Last, so that giving up the change does not wait for the work, and the deadline is checked as late as possible.
       if (!(await outcomes.claim(change.updateId, committed, change.admission.deadline)))
         throw new ChangeGivenUpError();
@@ -152,6 +174,13 @@ export class AdmittedChanges {
       });
     }
     throw error;
+  }
+
+  /** Before the stack is locked, as everywhere. */
+  async #holdRights(tx: Queryable, { source, stackId }: AdmittedChange): Promise<MayWrite> {
+    if (!source || source.tokenId === null) return () => true;
+    const { organization } = assertFound(await createStackRepository(tx).findById(stackId));
+    return this.#holdWriting(tx, source.tokenId, organization);
   }
 
   /** Prevents the change from being committed, unless it already was. */
@@ -193,6 +222,10 @@ function assertUnchanged(found: StackRow | null, head: StackHead): void {
   if (stack.activeUpdateId !== null) throw new StackBusyError();
   if (stack.stackVersion !== head.stackVersion || stack.checkpointId !== head.checkpointId)
     throw new StackChangedError();
+}
+
+function rightsLost(): ForbiddenError {
+  return new ForbiddenError('Nothing was changed: the right to write to this stack was taken away during the call');
 }
 
 function stackGone(): NotFoundError {

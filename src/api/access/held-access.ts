@@ -1,0 +1,49 @@
+import { createIdentityRepository, type HeldAccess } from '../../shared/identity/identity-repository.ts';
+import { createTeamRepository } from '../../shared/identity/team-repository.ts';
+import type { Queryable } from '../../shared/platform/db/sql.ts';
+import { ForbiddenError, UnauthenticatedError } from '../../shared/platform/errors/errors.ts';
+import type { Caller } from '../request.ts';
+
+/**
+ * What the caller may do in the organization, held until the transaction ends: whoever takes it away waits, or is waited for. Every
+ * change that a role or a permission allows begins with this, before any other lock is taken. Throws UnauthenticatedError.
+ */
+export async function holdAccess(tx: Queryable, organization: string, caller: Caller): Promise<HeldAccess> {
+  const access = await createIdentityRepository(tx).holdAccess(caller.tokenId, organization);
+  if (access === null) throw lostDuringCall();
+  return access;
+}
+
+/** The same for changes of the organization itself. Throws UnauthenticatedError, ForbiddenError. */
+export async function holdManagement(tx: Queryable, organization: string, caller: Caller): Promise<void> {
+  const { role } = await holdAccess(tx, organization, caller);
+  assertManages({ role, isScoped: caller.isScoped }, organization);
+}
+
+/**
+ * The same for changes of a team, which its own admins may make, too. Returns whether the caller administers the organization. Throws
+ * UnauthenticatedError, ForbiddenError.
+ */
+export async function holdTeam(tx: Queryable, organization: string, caller: Caller, teamId: string): Promise<boolean> {
+  const { role } = await holdAccess(tx, organization, caller);
+  if (caller.isScoped) throw new ForbiddenError('This needs a token without scopes');
+  if (role === 'admin') return true;
+  if (caller.userId === null || !(await createTeamRepository(tx).holdAdmin(teamId, caller.userId)))
+    throw new ForbiddenError('This needs the role admin in the organization or in the team');
+  return false;
+}
+
+/** The same for changes of what belongs to the caller. Throws UnauthenticatedError. */
+export async function holdOwner(tx: Queryable, caller: Caller): Promise<void> {
+  if (!(await createIdentityRepository(tx).holdOwner(caller.tokenId))) throw lostDuringCall();
+}
+
+/** Throws ForbiddenError unless this is an admin of the organization whose token has no scopes. */
+export function assertManages({ role, isScoped }: Pick<Caller, 'role' | 'isScoped'>, organization: string): void {
+  if (role !== 'admin') throw new ForbiddenError(`This needs the role admin in organization ${organization}`);
+  if (isScoped) throw new ForbiddenError('This needs a token without scopes');
+}
+
+function lostDuringCall(): UnauthenticatedError {
+  return new UnauthenticatedError('The API token, its user or the membership was removed during the call');
+}

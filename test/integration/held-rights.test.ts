@@ -1,0 +1,205 @@
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import pg from 'pg';
+import type { Queryable } from '../../src/shared/platform/db/sql.ts';
+import { query } from '../support/database.ts';
+import { type Person, person, team } from '../support/grants.ts';
+import { PolicyCalls } from '../support/policy-packs.ts';
+import { listRoutes } from '../support/routes.ts';
+import { createStack, deployment, ok, startUpdate, type TestStack } from '../support/state.ts';
+import { testApp } from '../support/test-app.ts';
+
+const S = '/api/stacks/:organization/:project/:stack';
+const U = `${S}/:kind(^(?:update|preview|refresh|destroy)$)/:updateId`;
+const O = '/api/orgs/:organization';
+
+/** A stack, and an admin of its organization who calls. */
+interface Scene {
+  readonly stack: TestStack;
+  readonly caller: Person;
+  readonly mine: TestStack;
+  readonly policies: PolicyCalls;
+}
+
+/** The rest of a call: what replaces parameters of the path, and the body. */
+interface Call {
+  readonly parameters?: Readonly<Record<string, string>>;
+  readonly body?: object;
+}
+
+let revoker: pg.Client;
+// Before the app's own, which drops the database.
+afterAll(() => revoker.end());
+const app = testApp();
+beforeAll(async () => {
+  revoker = new pg.Client({ connectionString: app.database.url });
+  await revoker.connect();
+});
+const emptyBody = async (): Promise<Call> => ({ body: {} });
+const published = async ({ policies }: Scene): Promise<void> => policies.publish({ name: 'pack' });
+const inPack = { parameters: { pack: 'pack', versionTag: '1.0.0' } };
+const member = async (scene: Scene): Promise<string> => (await person(app, scene.stack.organization, 'member')).login;
+
+/** Prepares a call of each route that changes something because of a role or a permission. */
+const changes: Record<string, (scene: Scene) => Promise<Call>> = {
+  'POST /api/stacks/:organization/:project': async () => ({ body: { stackName: 'new' } }),
+  [`DELETE ${S}`]: async () => ({}),
+  [`POST ${S}/rename`]: async () => ({ body: { newName: 'renamed' } }),
+  [`PATCH ${S}/tags`]: async () => ({ body: { a: 'b' } }),
+  [`POST ${S}/import`]: async () => ({ body: deployment(2) }),
+  [`POST ${S}/update`]: emptyBody,
+  [`POST ${S}/preview`]: emptyBody,
+  [`POST ${S}/refresh`]: emptyBody,
+  [`POST ${S}/destroy`]: emptyBody,
+  [`POST ${U}`]: async ({ stack }) => {
+    const { json } = await ok(app.call('POST', `${stack.path}/update`, { auth: stack.auth, body: {} }));
+    return { parameters: { updateId: json.updateID }, body: {} };
+  },
+  [`POST ${U}/cancel`]: async ({ stack }) => ({ parameters: { updateId: (await startUpdate(app, stack)).id } }),
+  [`POST ${O}/policypacks`]: async () => ({ body: { name: 'pack', versionTag: '1.0.0', policies: [] } }),
+  [`POST ${O}/policypacks/:pack/versions/:versionTag/complete`]: async ({ policies }) => {
+    await ok(policies.upload(await ok(policies.begin())));
+    return inPack;
+  },
+  [`DELETE ${O}/policypacks/:pack`]: async (scene) => published(scene).then(() => inPack),
+  [`DELETE ${O}/policypacks/:pack/versions/:versionTag`]: async (scene) => published(scene).then(() => inPack),
+  [`POST ${O}/policygroups`]: async () => ({ body: { name: 'group' } }),
+  [`PATCH ${O}/policygroups/:group`]: async (scene) => {
+    await published(scene);
+    return { parameters: { group: 'default-policy-group' }, body: { addPolicyPack: { name: 'pack' } } };
+  },
+  [`DELETE ${O}/policygroups/:group`]: async ({ policies }) => {
+    await ok(policies.call('POST', 'policygroups', { name: 'group' }));
+    return { parameters: { group: 'group' } };
+  },
+  [`PATCH ${O}/members/:login`]: async (scene) => ({
+    parameters: { login: await member(scene) },
+    body: { role: 'viewer' },
+  }),
+  [`DELETE ${O}/members/:login`]: async (scene) => ({ parameters: { login: await member(scene) } }),
+  [`POST ${O}/teams/pulumi`]: async () => ({ body: { name: 'red' } }),
+  [`PATCH ${O}/teams/:team`]: async () => ({ body: { newDisplayName: 'Blue' } }),
+  [`DELETE ${O}/teams/:team`]: async () => ({}),
+  ...tokenChanges('/api/user/tokens'),
+  ...tokenChanges(`${O}/tokens`),
+  ...tokenChanges(`${O}/teams/:team/tokens`),
+};
+
+function tokenChanges(path: string): Record<string, (scene: Scene) => Promise<Call>> {
+  const made = async ({ caller, stack }: Scene): Promise<Call> => {
+    const place = path.replace(':organization', stack.organization).replace(':team', 'blue');
+    const { json } = await ok(app.call('POST', place, { auth: caller.auth, body: { name: 'made' } }));
+    return { parameters: { tokenId: json.id } };
+  };
+  return {
+    [`POST ${path}`]: async () => ({ body: { name: 'new' } }),
+    [`DELETE ${path}/:tokenId`]: made,
+    [`POST ${path}/:tokenId/rotate`]: async (scene) => ({ ...(await made(scene)), body: { overlapSeconds: 0 } }),
+  };
+}
+
+/** They change nothing that a right allows: calls by leases, which end with the rights, ciphertexts, records of reads. */
+const others = [
+  /\/(complete|renew_lease|checkpoint\w*|journalentries|events\/batch)$/,
+  /\/(batch-)?(encrypt|decrypt)$/,
+  /\/log-(batch-)?decryption$/,
+];
+
+const ways: Record<string, { readonly sql: string; readonly of: (caller: Person) => readonly string[] }> = {
+  'the token is revoked': {
+    sql: 'update api_tokens set revoked_at = now() where id = $1',
+    of: ({ tokenId }) => [tokenId],
+  },
+  'the caller becomes a viewer': {
+    sql: `update memberships set role = 'viewer' where user_id = $1 and organization_id = $2`,
+    of: ({ organizationId, userId }) => [userId, organizationId],
+  },
+};
+
+type Work = (tx: Queryable) => Promise<unknown>;
+type Run = (work: Work) => Promise<unknown>;
+
+/** Replaces how transactions run until it is disposed of. */
+function runTransactions(by: (run: Run, work: Work) => Promise<unknown>): Disposable {
+  const { db } = app.context as unknown as { db: { inTransaction: Run } };
+  const original = db.inTransaction;
+  db.inTransaction = (work) => by(original, work);
+  return {
+    [Symbol.dispose]: () => {
+      db.inTransaction = original;
+    },
+  };
+}
+
+async function prepare(route: string): Promise<{ scene: Scene; send: () => ReturnType<typeof app.call> }> {
+  const stack = await createStack(app);
+  const caller = await person(app, stack.organization, 'admin');
+  await team(app, caller.organizationId, 'blue', []);
+  const mine = { ...stack, auth: caller.auth };
+  const scene = { stack, caller, mine, policies: new PolicyCalls(app, mine) };
+  const { body, parameters = {} } = await (changes[route] as (scene: Scene) => Promise<Call>)(scene);
+  const [method, pattern] = route.split(' ') as [string, string];
+  const values: Record<string, string> = { ...stack, kind: 'update', team: 'blue', ...parameters };
+  const url = pattern.replace(/\(\^[^/]*\)(?=\/|$)/, '').replace(/:(\w+)/g, (_, name: string) => values[name] ?? name);
+  const suffix = method === 'DELETE' && pattern === S ? '?force=true' : '';
+  return {
+    scene,
+    send: () => app.call(method, `${url}${suffix}`, { auth: caller.auth, ...(body === undefined ? {} : { body }) }),
+  };
+}
+
+const recorded = ({ tokenId }: Person) =>
+  query(app, `select action from audit_events where token_id = $1 and outcome = 'done'`, [tokenId]);
+
+test('every route that changes something is in the table', () => {
+  const routes = listRoutes(app.app).filter(
+    (route) =>
+      !/^(GET|HEAD|OPTIONS) /.test(route) && route.includes(' /api/') && !others.some((each) => each.test(route)),
+  );
+  expect(routes.filter((route) => !/ .*\/complete$/.test(route) || route in changes).sort()).toEqual(
+    Object.keys(changes)
+      .filter((route) => !others.some((each) => each.test(route)))
+      .sort(),
+  );
+});
+
+describe.each(Object.keys(changes))('%s', (route) => {
+  const possible = Object.entries(ways).filter(
+    ([name]) => !route.includes('/user/') || name === 'the token is revoked',
+  );
+
+  test('changes nothing when the right to it is taken away during the call', async () => {
+    const [, { of, sql }] = possible.at(-1) as (typeof possible)[number];
+    const { scene, send } = await prepare(route);
+    const before = await recorded(scene.caller);
+    let isTaken = false;
+    using _transactions = runTransactions(async (run, work) => {
+      if (!isTaken) await revoker.query(sql, [...of(scene.caller)]);
+      isTaken = true;
+      return run(work);
+    });
+    const { status } = await send();
+    expect(isTaken).toBe(true);
+    expect([401, 403, 404]).toContain(status);
+    expect(await recorded(scene.caller)).toEqual(before);
+  });
+
+  test('is committed before a revocation that comes later', async () => {
+    const { scene, send } = await prepare(route);
+    const waited = new Set<string>();
+    using _transactions = runTransactions((run, work) =>
+      run(async (tx) => {
+        const result = await work(tx);
+        for (const [name, { of, sql }] of possible) {
+          await revoker.query(`begin; set local lock_timeout = '20ms'`);
+          await revoker.query(sql, [...of(scene.caller)]).catch(({ code }: pg.DatabaseError) => {
+            if (code === '55P03') waited.add(name);
+          });
+          await revoker.query('rollback');
+        }
+        return result;
+      }),
+    );
+    await ok(send());
+    expect([...waited].sort()).toEqual(possible.map(([name]) => name).sort());
+  });
+});
