@@ -26,13 +26,13 @@ export function registerSignInRoutes(
   app.get(
     '/sign-in',
     {
-      config: { access: { kind: 'public' }, anyAccept: true, described: { ...describedPage, errorStatuses: [] } },
+      config: { access: { kind: 'public' }, anyAccept: true, described: describedPage },
       schema: { tags: pageTags, summary: 'Show the sign-in page', querystring: Type.Object({ next: Next }) },
     },
     async (request, reply) => {
       const next = safeNext(request.query.next);
-      if (await sessions.find(readSessionCookie(request, config))) return reply.redirect(next, 303);
-      return sendPage(reply, renderSignInPage({ next, ...ways }));
+      const session = await sessions.find(readSessionCookie(request, config));
+      return sendPage(reply, renderSignInPage({ next, ...ways, present: session?.login ?? null }));
     },
   );
 
