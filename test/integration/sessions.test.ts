@@ -356,6 +356,10 @@ describe('the pages', () => {
     expect((await app.call('GET', '/account')).status).toBe(401);
     const answer = await browser.post('/sign-in', { login, password: goodPassword, next: '/cli-login?a=b' });
     expect(answer.headers['location']).toBe('/cli-login?a=b');
-    expect((await browser.get('/sign-in')).status).toBe(303);
+    const already = await browser.get('/sign-in?next=%2Fwelcome%2Fcli');
+    expect([
+      already.status,
+      already.text.includes(`<strong>${login}</strong> already. <a href="/welcome/cli">`),
+    ]).toEqual([200, true]);
   });
 });

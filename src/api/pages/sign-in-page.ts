@@ -6,6 +6,7 @@ export function renderSignInPage({
   login = '',
   next,
   problem = null,
+  present = null,
   hasPasskeys,
   provider,
 }: {
@@ -13,12 +14,15 @@ export function renderSignInPage({
   readonly login?: string;
   readonly problem?: string | null;
   /** Name of the provider of identities; null: there is none. */
+  /** Login of who is signed in already. */
+  readonly present?: string | null;
   readonly hasPasskeys: boolean;
   readonly provider: string | null;
 }): string {
   return renderPage(
     'Sign in',
     html`${renderProblem(problem)}
+${present === null ? null : html`<p>You are signed in as <strong>${present}</strong> already. <a href="${next}">Go on</a></p>`}
 ${provider === null ? null : html`<a class="button" href="/sign-in/provider?next=${encodeURIComponent(next)}">Sign in with ${provider}</a>`}
 <form method="post" action="/sign-in">
 <input type="hidden" name="next" value="${next}">

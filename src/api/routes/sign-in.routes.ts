@@ -26,18 +26,22 @@ export function registerSignInRoutes(
   app.get(
     '/sign-in',
     {
+<<<<<<< HEAD
       config: {
         access: { kind: 'public' },
         rate: 'held',
         anyAccept: true,
         described: { ...describedPage, errorStatuses: [] },
       },
+=======
+      config: { access: { kind: 'public' }, anyAccept: true, described: describedPage },
+>>>>>>> people-signin
       schema: { tags: pageTags, summary: 'Show the sign-in page', querystring: Type.Object({ next: Next }) },
     },
     async (request, reply) => {
       const next = safeNext(request.query.next);
-      if (await sessions.find(readSessionCookie(request, config))) return reply.redirect(next, 303);
-      return sendPage(reply, renderSignInPage({ next, ...ways }));
+      const session = await sessions.find(readSessionCookie(request, config));
+      return sendPage(reply, renderSignInPage({ next, ...ways, present: session?.login ?? null }));
     },
   );
 
