@@ -26,16 +26,7 @@ export function registerSignInRoutes(
   app.get(
     '/sign-in',
     {
-<<<<<<< HEAD
-      config: {
-        access: { kind: 'public' },
-        rate: 'held',
-        anyAccept: true,
-        described: { ...describedPage, errorStatuses: [] },
-      },
-=======
-      config: { access: { kind: 'public' }, anyAccept: true, described: describedPage },
->>>>>>> people-signin
+      config: { access: { kind: 'public' }, rate: 'held', anyAccept: true, described: describedPage },
       schema: { tags: pageTags, summary: 'Show the sign-in page', querystring: Type.Object({ next: Next }) },
     },
     async (request, reply) => {
