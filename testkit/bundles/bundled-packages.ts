@@ -1,5 +1,7 @@
+import { execFile } from 'node:child_process';
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { promisify } from 'node:util';
 import { bundleDir, listSources, root } from './bundle-dir.ts';
 import { buildBundle } from './node-bundle.ts';
 
@@ -17,9 +19,10 @@ export async function bundlePackages(): Promise<Record<string, string>> {
   const names = await listImports();
   const dir = await bundleDir('packages', names, async (scratch) => {
     const entryPoints: Record<string, string> = {};
+    const exported = await listExports(names);
     for (const name of names) {
       const entry = join(scratch, `${fileName(name)}.entry.mjs`);
-      await writeFile(entry, await reexport(name));
+      await writeFile(entry, reexport(name, exported[name] ?? []));
       entryPoints[fileName(name)] = entry;
     }
     await buildBundle(root, entryPoints, scratch);
@@ -28,10 +31,25 @@ export async function bundlePackages(): Promise<Record<string, string>> {
 }
 
 /** Names everything it exports: bundles of CommonJS have only a default export otherwise. */
-async function reexport(name: string): Promise<string> {
-  const exported = Object.keys((await import(name)) as object);
+function reexport(name: string, exported: readonly string[]): string {
   const names = exported.filter((each) => each !== 'module.exports');
   return `export { ${names.join(', ')} } from '${name}';\n`;
+}
+
+const listing = `
+const exported = {};
+for (const name of process.argv.slice(1)) exported[name] = Object.keys(await import(name));
+process.stdout.write(JSON.stringify(exported));`;
+
+/**
+ * The names that packages export to modules. Asks a process of its own: some tools read Jest's configuration with a loader that gives
+ * other names to what CommonJS exports.
+ */
+async function listExports(names: readonly string[]): Promise<Record<string, string[]>> {
+  const { stdout } = await promisify(execFile)(process.execPath, ['--input-type=module', '-e', listing, ...names], {
+    cwd: root,
+  });
+  return JSON.parse(stdout) as Record<string, string[]>;
 }
 
 function fileName(name: string): string {
