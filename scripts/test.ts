@@ -75,7 +75,7 @@ function runTests(): boolean {
     if (results && repeatable.length > 0) {
       console.error(`\nFAILED, repeated alone: ${repeatable.join(', ')}`);
       const [secondFile, secondArguments] = resultsIn('second');
-      const passedLater = npmRun('jest', [...secondArguments, '-i', '--runTestsByPath', ...repeatable]);
+      const passedLater = npmRun('jest', [...secondArguments, '-i', '--forceExit', '--runTestsByPath', ...repeatable]);
       const repeated = readResults(secondFile);
       if (repeated) {
         const merged = mergeRepeated(results, repeated);
