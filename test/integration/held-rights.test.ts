@@ -7,6 +7,7 @@ import { PolicyCalls } from '../support/policy-packs.ts';
 import { listRoutes } from '../support/routes.ts';
 import { createStack, deployment, ok, startUpdate, type TestStack } from '../support/state.ts';
 import { testApp } from '../support/test-app.ts';
+import { makeKey } from '../support/test-issuer.ts';
 
 const S = '/api/stacks/:organization/:project/:stack';
 const U = `${S}/:kind(^(?:update|preview|refresh|destroy)$)/:updateId`;
@@ -79,10 +80,23 @@ const changes: Record<string, (scene: Scene) => Promise<Call>> = {
   [`POST ${O}/teams/pulumi`]: async () => ({ body: { name: 'red' } }),
   [`PATCH ${O}/teams/:team`]: async () => ({ body: { newDisplayName: 'Blue' } }),
   [`DELETE ${O}/teams/:team`]: async () => ({}),
+  [`PATCH ${O}/access-policy`]: async () => ({ body: { decryptByRole: false } }),
+  [`POST ${O}/oidc/issuers`]: async () => ({ body: { name: 'ci', url: 'https://ci.example' } }),
+  [`PATCH ${O}/oidc/issuers/:issuerId`]: async (scene) => ({ ...(await registered(scene)), body: { name: 'other' } }),
+  [`DELETE ${O}/oidc/issuers/:issuerId`]: async (scene) => registered(scene),
+  [`PATCH ${O}/auth/policies/:policyId`]: async (scene) => ({ ...(await registered(scene)), body: { policies: [] } }),
   ...tokenChanges('/api/user/tokens'),
   ...tokenChanges(`${O}/tokens`),
   ...tokenChanges(`${O}/teams/:team/tokens`),
 };
+
+async function registered({ caller, stack }: Scene): Promise<Call> {
+  const jwks = { keys: [(await makeKey('ES256', 'one')).jwk] };
+  const body = { name: 'ci', url: 'https://ci.example', jwks };
+  const path = O.replace(':organization', stack.organization);
+  const { json } = await ok(app.call('POST', `${path}/oidc/issuers`, { auth: caller.auth, body }));
+  return { parameters: { issuerId: json.id, policyId: json.id } };
+}
 
 function tokenChanges(path: string): Record<string, (scene: Scene) => Promise<Call>> {
   const made = async ({ caller, stack }: Scene): Promise<Call> => {
@@ -97,8 +111,9 @@ function tokenChanges(path: string): Record<string, (scene: Scene) => Promise<Ca
   };
 }
 
-/** They change nothing that a right allows: calls by leases, which end with the rights, ciphertexts, records of reads. */
+/** They change nothing that a right allows: calls by leases, which end with the rights, ciphertexts, records of reads, id tokens. */
 const others = [
+  /\/oauth\/token$/,
   /\/(complete|renew_lease|checkpoint\w*|journalentries|events\/batch)$/,
   /\/(batch-)?(encrypt|decrypt)$/,
   /\/log-(batch-)?decryption$/,

@@ -68,6 +68,8 @@ export const withoutDialects: readonly string[] = [
   'GET /api/orgs/:organization/members',
   'PATCH /api/orgs/:organization/members/:login',
   'DELETE /api/orgs/:organization/members/:login',
+  'GET /api/orgs/:organization/access-policy',
+  'PATCH /api/orgs/:organization/access-policy',
   'POST /api/oauth/token',
   'GET /api/orgs/:organization/oidc/issuers',
   'POST /api/orgs/:organization/oidc/issuers',

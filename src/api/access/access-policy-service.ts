@@ -1,10 +1,13 @@
 import { decryptsByRole, withDecryptByRole } from '../../shared/identity/decrypt-by-role.ts';
 import { createGrantRepository } from '../../shared/identity/grant-repository.ts';
 import { createIdentityRepository } from '../../shared/identity/identity-repository.ts';
+import { createPeopleRepository } from '../../shared/identity/people-repository.ts';
 import type { Queryable } from '../../shared/platform/db/sql.ts';
 import { NotFoundError } from '../../shared/platform/errors/errors.ts';
+import { holdManagement } from '../access/held-access.ts';
 import type { ApiContext } from '../api-context.ts';
 import type { AuditTrail } from '../audit/audit-trail.ts';
+import type { Caller } from '../request.ts';
 
 /** What organizations have decided about their roles. */
 export class AccessPolicyService {
@@ -20,9 +23,11 @@ export class AccessPolicyService {
     return decryptsByRole((await createGrantRepository(this.#db).findDefaults(id)).defaultPermissions);
   }
 
-  /** Lets roles below admin decrypt, or not. Holds from the commit on, on all replicas. Throws NotFoundError. */
-  async setDecryptByRole(organization: string, isOn: boolean, audit: AuditTrail): Promise<void> {
+  /** Lets roles below admin decrypt, or not. Holds from the commit on, on all replicas. Throws NotFoundError, UnauthenticatedError, ForbiddenError. */
+  async setDecryptByRole(caller: Caller, organization: string, isOn: boolean, audit: AuditTrail): Promise<void> {
     await this.#db.inTransaction(async (tx) => {
+      await createPeopleRepository(tx).lock();
+      await holdManagement(tx, organization, caller);
       const id = await idOf(tx, organization);
       const grants = createGrantRepository(tx);
       const { defaultPermissions } = await grants.lockDefaults(id);

@@ -1,4 +1,5 @@
 import { createIdentityRepository } from '../../shared/identity/identity-repository.ts';
+import { createPeopleRepository } from '../../shared/identity/people-repository.ts';
 import { audienceOf, checkIssuer, parseKeySet, parseReplay } from '../../shared/identity/trust/issuer.ts';
 import {
   createIssuerRepository,
@@ -22,6 +23,7 @@ import {
   NotFoundError,
 } from '../../shared/platform/errors/errors.ts';
 import { isUuid } from '../../shared/platform/schema/uuid.ts';
+import { holdManagement } from '../access/held-access.ts';
 import type { ApiContext } from '../api-context.ts';
 import type { AuditTrail } from '../audit/audit-trail.ts';
 import type { Caller } from '../request.ts';
@@ -77,6 +79,7 @@ export class IssuerService {
     const { maxSeconds = null, jwks = null, replay = 'once' } = changeOf(request);
     return orTaken(
       this.#context.db.inTransaction(async (tx) => {
+        await holdManagement(tx, organization, caller);
         const organizationId = await getOrganizationId(tx, organization);
         const createdBy = caller.userId;
         const issuer = { organizationId, name, url, audience, replay, maxSeconds, jwks, createdBy };
@@ -99,6 +102,7 @@ export class IssuerService {
     const change = changeOf(request);
     return orTaken(
       this.#context.db.inTransaction(async (tx) => {
+        await holdManagement(tx, organization, caller);
         const issuer = await lockIssuer(tx, organization, id);
         checkIssuer({ ...issuer, ...change });
         const changed = await createIssuerRepository(tx).update(id, change);
@@ -117,6 +121,9 @@ export class IssuerService {
   async remove(caller: Caller, organization: string, id: string, audit: AuditTrail): Promise<void> {
     refuseExchanged(caller);
     await this.#context.db.inTransaction(async (tx) => {
+      // Tokens end with what is removed.
+      await createPeopleRepository(tx).lock();
+      await holdManagement(tx, organization, caller);
       const issuer = await lockIssuer(tx, organization, id);
       await createIssuerRepository(tx).remove(id);
       await audit.record(tx, { organization, object: issuer.name, details: { url: issuer.url } });
@@ -140,6 +147,8 @@ export class IssuerService {
     refuseExchanged(caller);
     const wanted = parsePolicies(written);
     return this.#context.db.inTransaction(async (tx) => {
+      await createPeopleRepository(tx).lock();
+      await holdManagement(tx, organization, caller);
       const issuer = await lockIssuer(tx, organization, id);
       const maker = { userId: caller.userId, actsFor: caller.userId };
       const policies = await replacePolicies(tx, issuer, wanted, maker);

@@ -38,8 +38,8 @@ export function registerAccessPolicyRoutes(app: RouteScope, { accessPolicy }: Ap
         response: { 204: Type.Null() },
       },
     },
-    async ({ params, body, audit }, reply) => {
-      await accessPolicy.setDecryptByRole(params.organization, body.decryptByRole, audit);
+    async ({ params, body, caller, audit }, reply) => {
+      await accessPolicy.setDecryptByRole(caller, params.organization, body.decryptByRole, audit);
       return reply.code(204).send(null);
     },
   );

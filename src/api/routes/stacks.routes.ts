@@ -131,7 +131,7 @@ function getStack(app: RouteScope, { stacks }: ApiServices): void {
   app.get(
     stackPath,
     {
-      config: { access: { kind: 'stack', permission: 'outputs' } },
+      config: { access: { kind: 'stack', permission: 'outputs' }, rate: 'needed' },
       schema: {
         tags,
         summary: 'Get a stack; with the permission outputs alone, nothing but its name',
