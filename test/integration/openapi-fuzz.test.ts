@@ -203,7 +203,7 @@ async function scimAims({ organization }: TestStack): Promise<Aim[]> {
     aim('^(GET|PUT|PATCH) .*/Users/\\{id\\}$', kept),
     aim('^DELETE .*/Users/\\{id\\}$', gone),
     aim('^(GET|PUT|PATCH) .*/Groups/\\{id\\}$', await group('kept')),
-    aim('^DELETE .*/Groups/\\{id\\}$', await group('gone')),
+    aim('^DELETE .*/Groups/\\{id\\}$', await group('left')),
   ];
 }
 
