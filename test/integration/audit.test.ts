@@ -46,7 +46,7 @@ describe('routes', () => {
     );
   };
 
-  test('that may change something have an action, except writes of an update, encryption, renewals and uploads of archives', async () => {
+  test('that may change something have an action, except writes of an update, encryption, renewals, uploads of archives and questions of passkeys', async () => {
     const changing = (await operations()).filter(({ route }) => !/^(GET|HEAD) /.test(route));
     expect(changing.length).toBeGreaterThan(15);
     const without = changing.filter(({ action }) => action === undefined);
@@ -58,6 +58,8 @@ describe('routes', () => {
       'checkpointverbatim',
       'encrypt',
       'journalentries',
+      'options',
+      'options',
       'renew_lease',
       '{versionId}',
     ]);
