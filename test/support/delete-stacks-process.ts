@@ -1,12 +1,11 @@
 import { createContext } from '../../src/shared/context.ts';
 import { parseConfig } from '../../src/shared/platform/config/config.ts';
-import { KeyRing } from '../../src/shared/secrets/key-ring.ts';
 import { createStackDeletion } from '../../src/workers/maintenance/delete-stacks.ts';
 
 // A process that deletes the data of deleted stacks, slowly, so that a test can kill it.
 
 const config = parseConfig(process.env);
 const databaseUrl = process.env['HOLDFAST_DATABASE_URL'] ?? '';
-const context = await createContext(config, { databaseUrl, masterKeys: KeyRing.generate() });
+const context = await createContext(config, { databaseUrl, masterKeys: null });
 await createStackDeletion(context, { batchRows: 10, pauseMs: 5, runMs: 600_000 })();
 await context.lifecycle.close();
