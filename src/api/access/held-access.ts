@@ -28,7 +28,8 @@ export async function holdTeam(tx: Queryable, organization: string, caller: Call
   const { role } = await holdAccess(tx, organization, caller);
   if (caller.isScoped) throw new ForbiddenError('This needs a token without scopes');
   if (role === 'admin') return true;
-  if (caller.userId === null || !(await createTeamRepository(tx).holdAdmin(teamId, caller.userId)))
+  // Held by what holdAccess has locked: teams are part of it.
+  if (caller.userId === null || !(await createTeamRepository(tx).isAdmin(teamId, caller.userId)))
     throw new ForbiddenError('This needs the role admin in the organization or in the team');
   return false;
 }

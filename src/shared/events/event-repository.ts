@@ -62,12 +62,13 @@ export function createEventRepository(db: Queryable) {
   ): Promise<boolean> => {
     const [name, lock] =
       resourceChanges === null
-        ? (['engine_events_append', sql.fragment`for share`] as const)
-        : (['engine_events_append_summary', sql.fragment`for update`] as const);
+        ? (['engine_events_append', sql.fragment`for share of updates`] as const)
+        : (['engine_events_append_summary', sql.fragment`for update of updates`] as const);
     const row = await tx.one(sql.prepared(name, AdmittedRow)`
       /* engineEvents.append */
-      with fenced as (
-        select id from updates where id = ${fence.updateId} and status = 'running' and epoch = ${fence.epoch}
+      with turn as materialized (select lock_shared(${fence.updateId})),
+      fenced as (
+        select id from turn, updates where id = ${fence.updateId} and status = 'running' and epoch = ${fence.epoch}
           and expires_at > clock_timestamp() ${lock}
       ),
       added as (

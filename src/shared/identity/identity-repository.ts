@@ -44,13 +44,14 @@ export interface RequestedPlace {
   readonly stack: string | null;
 }
 
-/** What the holder of a token may do in an organization; locked until the end of the transaction. */
+/** What the holder of a token may do in an organization; unchanged until the end of the transaction. */
 export interface HeldAccess {
   readonly role: Role | null;
   readonly facts: SubjectFacts | null;
 }
 
-const HeldRow = Type.Object({ role: Nullable(Role), isPlain: Type.Boolean() });
+const HeldRow = Type.Object({ role: Nullable(Role), isPlain: Type.Boolean(), facts: Nullable(SubjectFacts) });
+const HeldOwnerRow = Type.Object({ isValid: Type.Boolean() });
 const FactsRow = Type.Object({ facts: Nullable(SubjectFacts) });
 
 const OrganizationRow = Type.Object({ id: Type.String(), name: Type.String() });
@@ -93,49 +94,21 @@ export function createIdentityRepository(db: Queryable) {
           and (t.expires_at is null or t.expires_at > now()) and u.deactivated_at is null`),
 
     /**
-     * Returns what the holder of the token may do in the organization, or null if the token is not valid there. Locks what that
-     * depends on until the end of the transaction: a transaction that changes it waits, and then sees what this one has created.
-     * Call before any other lock is taken.
+     * Returns what the holder of the token may do in the organization, or null if the token is not valid there. It stays so until the
+     * end of the transaction: a transaction that changes it waits, and then sees what this one has created. Call before any other
+     * lock is taken.
      */
     holdAccess: async (tokenId: string, organization: string): Promise<HeldAccess | null> => {
-      const valid = sql.fragment`t.id = ${tokenId} and t.revoked_at is null
-        and (t.expires_at is null or t.expires_at > clock_timestamp()) and o.name = ${organization}`;
-      const held =
-        (await db.maybeOne(sql.rows(HeldRow)`
-          /* identity.holdAccess */
-          select m.role, a.version = 0 and not t.is_sealed as "isPlain"
-          from users u join api_tokens t on t.user_id = u.id
-          join memberships m on m.user_id = u.id join organizations o on o.id = m.organization_id
-          join organization_access a on a.organization_id = o.id
-          where ${valid} and u.deactivated_at is null
-          for share of u, m, t, a`)) ??
-        (await db.maybeOne(sql.rows(HeldRow)`
-          /* identity.holdOwnAccess */
-          select t.role, false as "isPlain"
-          from api_tokens t join organizations o on o.id = t.organization_id
-          join organization_access a on a.organization_id = o.id
-          where ${valid} and t.user_id is null
-          for share of t, a`));
-      if (!held) return null;
-      if (held.isPlain) return { role: held.role, facts: null };
-      // A statement of its own: the first one may have waited for a change whose result it does not see.
-      const { facts } = await db.one(sql.rows(FactsRow)`
-        /* identity.findFacts */
-        select token_facts(${tokenId}, (select id from organizations where name = ${organization})) as facts`);
-      return facts && { role: held.role, facts };
+      const held = await db.maybeOne(sql.prepared('identity_hold_access', HeldRow)`
+        /* identity.holdAccess */ select role, "isPlain", facts from hold_access(${tokenId}, ${organization})`);
+      return held && (held.isPlain || held.facts !== null) ? { role: held.role, facts: held.facts } : null;
     },
 
-    /** Whether the token is valid, and its user if it has one. Locks both until the end of the transaction. */
+    /** Whether the token, and its user if it has one, is valid. It stays so until the end of the transaction. */
     holdOwner: async (tokenId: string): Promise<boolean> => {
-      const valid = sql.fragment`t.id = ${tokenId} and t.revoked_at is null and (t.expires_at is null or t.expires_at > clock_timestamp())`;
-      const held =
-        (await db.maybeOne(sql.rows(IdRow)`
-          /* identity.holdUser */
-          select t.id from users u join api_tokens t on t.user_id = u.id
-          where ${valid} and u.deactivated_at is null for share of u, t`)) ??
-        (await db.maybeOne(sql.rows(IdRow)`
-          /* identity.holdToken */ select t.id from api_tokens t where ${valid} and t.user_id is null for share of t`));
-      return held !== null;
+      const row = await db.one(sql.rows(HeldOwnerRow)`
+        /* identity.holdOwner */ select hold_owner(${tokenId}) as "isValid"`);
+      return row.isValid;
     },
 
     /** Whether the token is valid in the organization. */
@@ -177,11 +150,14 @@ export function createIdentityRepository(db: Queryable) {
       return { id: found.id, created: false };
     },
 
-    ensureUser: (login: string) =>
-      db.one(sql.rows(UserRow)`
-        /* identity.ensureUser */
-        insert into users (login) values (${login}) on conflict (login) do update set login = excluded.login
-        returning id, login`),
+    /** Creates the user if there is none of this login. Does not lock one that exists. */
+    ensureUser: async (login: string): Promise<Row<typeof UserRow>> => {
+      const created = await db.maybeOne(sql.rows(UserRow)`
+        /* identity.insertUser */ insert into users (login) values (${login}) on conflict (login) do nothing returning id, login`);
+      return (
+        created ?? db.one(sql.rows(UserRow)`/* identity.getUser */ select id, login from users where login = ${login}`)
+      );
+    },
 
     findUser: (login: string) =>
       db.maybeOne(sql.rows(UserRow)`/* identity.findUser */ select id, login from users where login = ${login}`),

@@ -60,12 +60,11 @@ export function createSessionRepository(db: Queryable, limits: SessionLimits) {
         from sessions s join users u on u.id = s.user_id
         where s.session_hash = ${sql.binary(hash)} and u.deactivated_at is null and ${isLive}`),
 
-    /** Locks a live session and its user until the end of the transaction. Returns false if the session has ended. */
+    /** Locks a live session until the end of the transaction, and keeps its user active. Returns false if the session has ended. */
     hold: (id: string) =>
       db.exists(sql.rows(IdRow)`
         /* sessions.hold */
-        select s.id from sessions s join users u on u.id = s.user_id
-        where s.id = ${id} and u.deactivated_at is null and ${isLive} for share of s, u`),
+        select s.id from sessions s where s.id = ${id} and hold_user(s.user_id) and ${isLive} for share of s`),
 
     touch: (id: string) =>
       db.query(sql.nothing`
@@ -80,9 +79,8 @@ export function createSessionRepository(db: Queryable, limits: SessionLimits) {
     insert: async ({ address, hash, method, userAgent, userId }: NewSession): Promise<string | null> => {
       const row = await db.maybeOne(sql.rows(IdRow)`
         /* sessions.insert */
-        with active as (select id from users where id = ${userId} and deactivated_at is null for share)
         insert into sessions (user_id, session_hash, method, user_agent, address)
-        select id, ${sql.binary(hash)}, ${method}, ${userAgent}, ${address} from active returning id`);
+        select ${userId}, ${sql.binary(hash)}, ${method}, ${userAgent}, ${address} where hold_user(${userId}) returning id`);
       return row?.id ?? null;
     },
 

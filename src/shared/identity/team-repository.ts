@@ -53,7 +53,12 @@ export function createTeamRepository(db: Queryable) {
         /* teams.list */ select ${columns} from teams where organization_id = ${organizationId} order by name`),
 
     /** Deletes the team with its grants and tokens. */
-    remove: (id: string) => db.query(sql.nothing`/* teams.remove */ delete from teams where id = ${id}`),
+    remove: (id: string) =>
+      // Locked first: whoever is starting an update by one of the tokens still refers to their rows.
+      db.query(sql.nothing`
+        /* teams.remove */
+        with locked as materialized (select lock_exclusive(organization_id) from teams where id = ${id})
+        delete from teams using locked where id = ${id}`),
 
     setMember: (teamId: string, userId: string, isAdmin: boolean) =>
       db.query(sql.nothing`
@@ -75,14 +80,6 @@ export function createTeamRepository(db: Queryable) {
     isAdmin: (teamId: string, userId: string) =>
       db.exists(sql.rows(IdRow)`
         /* teams.isAdmin */ select team_id as id from team_members where team_id = ${teamId} and user_id = ${userId} and is_admin`),
-
-    /** Whether the user administers the team. Locks that until the end of the transaction. */
-    holdAdmin: async (teamId: string, userId: string): Promise<boolean> => {
-      const row = await db.maybeOne(sql.rows(IdRow)`
-        /* teams.holdAdmin */
-        select team_id as id from team_members where team_id = ${teamId} and user_id = ${userId} and is_admin for share`);
-      return row !== null;
-    },
 
     /** Members of one or all teams of the organization. */
     listMembers: (organizationId: string, teamId: string | null = null) =>

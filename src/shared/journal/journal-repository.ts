@@ -34,9 +34,10 @@ export function createJournalRepository(db: Queryable) {
     );
     return tx.maybeOne(sql.prepared('journal_append', AppendedRow)`
       /* journalEntries.append */
-      with fenced as (
-        select id from updates where id = ${fence.updateId} and status = 'running' and epoch = ${fence.epoch}
-          and expires_at > clock_timestamp() and journal_version = 1 for share
+      with turn as materialized (select lock_shared(${fence.updateId})),
+      fenced as (
+        select id from turn, updates where id = ${fence.updateId} and status = 'running' and epoch = ${fence.epoch}
+          and expires_at > clock_timestamp() and journal_version = 1 for share of updates
       ),
       added as (
         insert into journal_entries (update_id, sequence_id, entry)

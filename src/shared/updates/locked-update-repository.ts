@@ -44,8 +44,9 @@ export function createLockedUpdateRepository(tx: Queryable) {
         with stack as (
           select s.id from stacks s
           where s.id = (select stack_id from updates where id = ${updateId}) and s.deleted_at is null for update
-        )
-        select u.id from stack join updates u on u.stack_id = stack.id where u.id = ${updateId} for update of u`);
+        ),
+        turn as materialized (select stack.id as stack_id, lock_exclusive(${updateId}) from stack)
+        select u.id from turn join updates u on u.stack_id = turn.stack_id where u.id = ${updateId} for update of u`);
       if (!locked) return null;
       const row = await tx.one(sql.prepared('updates_read_with_stack', LockedRow)`
         /* updates.readWithStack */

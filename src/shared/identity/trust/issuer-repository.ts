@@ -98,12 +98,16 @@ export function createIssuerRepository(db: Queryable) {
     /** Until the end of the transaction, neither the issuer nor its policies change. Returns null if it is gone. */
     hold: (id: string) =>
       db.maybeOne(sql.rows(TrustedIssuerRow)`
-        /* issuers.hold */ select ${columns}, clock_timestamp() as now from trusted_issuers i where i.id = ${id} for share`),
+        /* issuers.hold */
+        with turn as materialized (select lock_shared(${id}))
+        select ${columns}, clock_timestamp() as now from turn, trusted_issuers i where i.id = ${id} for share of i`),
 
     /** Waits for exchanges that are being committed, so that a change sees their tokens. Returns whether it is there. */
     lock: async (id: string): Promise<boolean> => {
       const row = await db.maybeOne(sql.rows(IdRow)`
-        /* issuers.lock */ select id from trusted_issuers where id = ${id} for update`);
+        /* issuers.lock */
+        with turn as materialized (select lock_exclusive(${id}))
+        select i.id from turn, trusted_issuers i where i.id = ${id} for update of i`);
       return row !== null;
     },
 
