@@ -73,7 +73,8 @@ export function startQueueWorkers(options: QueueWorkersOptions): QueueWorkers {
         await sleep(closePollMs);
       }
       disconnectRedis(connection);
-      await closing;
+      // Nor does it always notice that the connection has ended, for one on its way to a new master.
+      await Promise.race([closing, sleep(closeGraceMs, undefined, { ref: false })]);
     },
   };
 }
