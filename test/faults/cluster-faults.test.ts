@@ -12,6 +12,7 @@ import { documentOf, sha256 } from './support/documents.ts';
 import { NextRelease } from './support/next-release.ts';
 import { readState } from './support/pipelines.ts';
 import { documentWrites, lockStack, runAgain, stackIdOf, writeJournal } from './support/points.ts';
+import { QueuedPipeline } from './support/queued-pipelines.ts';
 import type { Held, S3Gate } from './support/s3-gate.ts';
 import { type Storm, startStorm } from './support/storm.ts';
 
@@ -409,6 +410,14 @@ describe('afterwards', () => {
     await pollUntil('packed events', async () => (await countPackedEvents(storm.cluster)) > 0, { timeoutMs: 120_000 });
   });
 
+  test('whoever waited for a stack got it soon after it was free', async () => {
+    await storm.queuedStack.stopWatching();
+    const turns = storm.pipelines.filter((pipeline) => pipeline instanceof QueuedPipeline);
+    expect(turns.filter(({ figures }) => figures.updates === 0)).toEqual([]);
+    // Two seconds, and what a busy machine adds.
+    expect(storm.queuedStack.longestIdleMs).toBeLessThan(30_000);
+  });
+
   test('no stack is locked for longer than a lease', async () => {
     const client = new RawClient(storm.cluster.url, storm.cluster.token);
     const stuck = await query(storm.cluster, 'select name from stacks where active_update_id is not null');
@@ -486,6 +495,7 @@ function report(lost: number): void {
       `pipelines: ${pipelines.length}, updates: ${sum(({ figures }) => figures.updates)}, repeated calls: ${sum(({ client, writer }) => client.retries + (writer === client ? 0 : writer.retries))}`,
       `runs of the CLI that succeeded: ${cliRuns('succeeded')} of ${cliRuns('begun')}`,
       `leases that a clock ended: ${sum(({ figures }) => figures.lostLeases)}`,
+      `a stack was free at most ${Math.round(storm.queuedStack.longestIdleMs)} ms while a call waited for it`,
       `writes acknowledged with two releases side by side: ${mixedWrites}`,
       `calls that failed for good: ${sum(({ figures }) => figures.failedCalls.length)}`,
       `acknowledged writes: ${sum(({ figures }) => figures.acknowledged)}, lost: ${lost}`,

@@ -11,6 +11,7 @@ import type { Cluster } from '../../../testkit/cluster.ts';
 import type { CliPipeline } from './cli-pipeline.ts';
 import { sha256 } from './documents.ts';
 import { DocumentPipeline, ImportPipeline, JournalPipeline, type Pipeline, readState } from './pipelines.ts';
+import { QueuedPipeline } from './queued-pipelines.ts';
 
 /** Everything that is missing after the storm, each in a sentence. */
 export async function findLostWrites(
@@ -24,7 +25,11 @@ export async function findLostWrites(
     if (pipeline instanceof JournalPipeline) {
       lost.push(...(await lostResources(pipeline, text)), ...(await lostEvents(cluster, pipeline)));
     }
-    if (pipeline instanceof DocumentPipeline || pipeline instanceof ImportPipeline) {
+    if (
+      pipeline instanceof DocumentPipeline ||
+      pipeline instanceof ImportPipeline ||
+      pipeline instanceof QueuedPipeline
+    ) {
       const { ledger, name } = pipeline;
       if (!ledger.isEmpty && !ledger.mayBe().has(sha256(text)))
         lost.push(`${name}: its state is not the last acknowledged one`);

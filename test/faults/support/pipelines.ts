@@ -54,8 +54,13 @@ export abstract class Pipeline {
   }
 
   async start(): Promise<void> {
-    this.stackPath = await this.client.createStack(this.target.organization, this.project, this.name);
+    this.stackPath = await this.createStack();
     this.#run = this.#loop();
+  }
+
+  /** Returns its path. */
+  protected createStack(): Promise<string> {
+    return this.client.createStack(this.target.organization, this.project, this.name);
   }
 
   /** Resolves when the current update has ended. */

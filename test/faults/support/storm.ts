@@ -10,6 +10,7 @@ import { Chaos, randomOf } from './chaos.ts';
 import { CliPipeline } from './cli-pipeline.ts';
 import { type Clock, ClockShop } from './clocks.ts';
 import { type Pipeline, pipelineMix } from './pipelines.ts';
+import { QueuedPipeline, QueuedStack } from './queued-pipelines.ts';
 import { S3Gate } from './s3-gate.ts';
 import { openWayToPostgres, type WayToPostgres } from './way-to-postgres.ts';
 
@@ -24,6 +25,8 @@ export interface Storm extends AsyncDisposable {
   /** Programs of parts, by name, that use another release at their next start. */
   readonly programs: Map<string, string>;
   readonly pipelines: readonly Pipeline[];
+  /** Updated by several of the pipelines, one after another. */
+  readonly queuedStack: QueuedStack;
   /** Empty where the CLI is not available. */
   readonly cliPipelines: readonly CliPipeline[];
   readonly apiGates: readonly S3Gate[];
@@ -37,6 +40,9 @@ export interface Storm extends AsyncDisposable {
  * large ones.
  */
 const directBytes = ['256', '16384', '262144'];
+
+/** Pipelines that wait for the same stack. */
+const queuedPipelines = 4;
 
 const diskBytes = 4 * 1024 ** 3;
 
@@ -72,6 +78,7 @@ export async function startStorm(seed: number): Promise<Storm> {
       HOLDFAST_BLOB_RETENTION_SECONDS: '60',
       // Longer than a busy proxy takes to ask whether a replica is ready.
       HOLDFAST_DRAIN_SECONDS: '5',
+      HOLDFAST_HOLD_SECONDS: '5',
       HOLDFAST_ENCODE_VERSIONS: 'true',
       HOLDFAST_ENCODE_BYTES_PER_SECOND: '100000000',
       HOLDFAST_DATABASE_TIMEOUT_MS: '10000',
@@ -98,12 +105,19 @@ export async function startStorm(seed: number): Promise<Storm> {
   const fragile = { gates, wayToPostgres, apiClocks, workerClocks, postgresClock, disk };
   const chaos = new Chaos(cluster, fragile, randomOf(seed));
   const { url, token, organization } = cluster;
-  const pipelines = pipelineMix({ url, token, organization, clockSetAt: () => chaos.clockSetAt });
+  const target = { url, token, organization, clockSetAt: () => chaos.clockSetAt };
+  const queuedStack = new QueuedStack('queued');
+  const queued = Array.from(
+    { length: queuedPipelines },
+    (_, at) => new QueuedPipeline(target, `queued-${at}`, queuedStack),
+  );
+  const pipelines = [...pipelineMix(target), ...queued];
   const cliPipelines: CliPipeline[] = [];
   const dispose = async (): Promise<void> => {
     // After a failure all of them still run, and parts may be under repair.
     await Promise.allSettled([
       chaos.settle(),
+      queuedStack.stopWatching(),
       ...cliPipelines.map((cli) => cli[Symbol.asyncDispose]()),
       Promise.race([
         Promise.all(pipelines.map((pipeline) => pipeline.abandon())),
@@ -119,6 +133,15 @@ export async function startStorm(seed: number): Promise<Storm> {
   };
   try {
     await Promise.all(pipelines.map((pipeline) => pipeline.start()));
+    queuedStack.watch(async (stack) => {
+      const rows = await query<{ first: string }>(
+        cluster,
+        `select first_lock_waiter(id) as first from stacks
+         where name = $1 and active_update_id is null and first_lock_waiter(id) is not null`,
+        [stack],
+      );
+      return rows[0]?.first ?? null;
+    });
     await startCli(cluster, cliPipelines);
   } catch (error) {
     await dispose();
@@ -131,6 +154,7 @@ export async function startStorm(seed: number): Promise<Storm> {
     disk,
     programs,
     pipelines,
+    queuedStack,
     cliPipelines,
     apiGates,
     workerGates,
