@@ -8,6 +8,7 @@ import { afterAll, expect, test } from '@jest/globals';
 import { exportJWK, generateKeyPair, SignJWT } from 'jose';
 import { holdfastProgram } from '../testkit/holdfast-program.ts';
 import { type OwnHoldfastServer, startOwnHoldfast } from '../testkit/holdfast-server.ts';
+import { pollUntil } from '../testkit/poll.ts';
 import { expectNothingToDo, newProject, outputOf, unattended } from '../testkit/scenario.ts';
 import { thingProgram } from '../testkit/stash-program.ts';
 import { fileServer, scenarioTimeoutMs, suite } from '../testkit/suite.ts';
@@ -91,7 +92,10 @@ await suite('a CI run without a stored token', { ownServer: true }, () => {
       const refreshed = await workspace.run(['up', ...unattended]);
       expect(refreshed.exitCode).not.toBe(0);
       expect(outputOf(refreshed)).toMatch(/must be set for login|pulumi login/);
-      expect(holdfast.log()).toContain('there are no refresh tokens');
+      // The CLI ends before the output of the server has been read.
+      await pollUntil('the log has the refusal', async () => holdfast.log().includes('there are no refresh tokens'), {
+        timeoutMs: 60_000,
+      });
       expect(holdfast.faults()).toEqual([]);
 
       expect((await logIn('repo:acme/web', '--oidc-team', 'blue')).exitCode).toBe(0);

@@ -52,13 +52,13 @@ await suite('outputs of another stack', {}, () => {
       await workspace.writeProgram(program('url'));
       await workspace.runOk(['up', ...unattended], plain);
       expect(await shown()).toEqual({ url: 'http://x' });
-      // Without decrypt a secret one is missing, not `{}`, and the CLI says why.
+      // Without decrypt a secret one is missing, which is null in YAML, not `{}`, and the CLI says why.
       await workspace.writeProgram(program('url', 'password'));
       const without = await workspace.run(['up', ...unattended], plain);
       expect(outputOf(without)).toMatch(
         /secret outputs were left out, because reading them needs the permission decrypt: password/,
       );
-      expect(await shown()).toEqual({ url: 'http://x' });
+      expect(await shown()).toEqual({ url: 'http://x', password: null });
 
       const open = await holder(holdfast, [own, read('outputs', 'decrypt')]);
       await workspace.runOk(['up', ...unattended], open);
