@@ -34,7 +34,7 @@ describe('details of a role', () => {
     [allow(), /list its permissions/],
     [allow(1), /list its permissions/],
     [{ __type: 'PermissionDescriptorAllow', permissions: 'stack:read' }, /list its permissions/],
-    // Narrower than what reading is here, and wider than writing.
+    // Each is a part of a permission of ours.
     [allow('stack:read', 'stack:export'), /"stack:export".*stack:outputs/],
     [allow('stack:encrypt'), /"stack:encrypt"/],
     [allow('environment:open'), /"environment:open"/],
