@@ -262,7 +262,7 @@ describe('who may do what with a stack', () => {
     await query(
       app,
       `insert into api_tokens (kind, organization_id, scopes, name, token_hash)
-       select 'service', $1, '[]', 's' || n, sha256(($1::text || n)::bytea) from generate_series(1, 120) n`,
+       select 'service', $1::uuid, '[]', 's' || n, sha256(($1::uuid::text || n)::bytea) from generate_series(1, 120) n`,
       [of.viewer.organizationId],
     );
     const users = (await listAll(of.auth, `${of.path}/access`, 'holders')) as unknown as {

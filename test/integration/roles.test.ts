@@ -266,10 +266,12 @@ test('a grant that is added while its role changes has what the role says afterw
       [of.viewer.organizationId, id, of.teamId],
     );
     await until(async () => {
-      const { rows } = await client.query(
+      // By another connection: within its transaction, each sees what it saw first.
+      const waiting = await query(
+        app,
         `select 1 from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()`,
       );
-      return rows.length > 0;
+      return waiting.length > 0;
     }, 'the grant waits for the role');
     await client.query('commit');
     await adding;
