@@ -60,7 +60,7 @@ await suite('pulumi org role', {}, () => {
       });
       await workspace.runOk(['up', ...unattended], asTeam);
       await role('edit', id, '--details-file', await allow('stack:read', 'stack:decrypt'));
-      expect(outputOf(await workspace.run(['up', ...unattended], asTeam))).toMatch(/\[403\].*permission write/);
+      expect(outputOf(await workspace.run(['up', ...unattended], asTeam))).toMatch(/\[403\].*needs the permission/);
       await workspace.runOk(['stack', 'output'], asTeam);
 
       const condition = await detailsFile({ __type: 'PermissionDescriptorCondition', condition: {}, subNode: {} });
