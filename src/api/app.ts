@@ -27,6 +27,7 @@ import { registerCheckpointRoutes } from './routes/checkpoints.routes.ts';
 import { registerCliLoginRoutes } from './routes/cli-login.routes.ts';
 import { registerEventRoutes } from './routes/events.routes.ts';
 import { registerExchangeRoutes } from './routes/exchange.routes.ts';
+import { registerGrantRoutes } from './routes/grants.routes.ts';
 import { registerHealthRoutes } from './routes/health.routes.ts';
 import { registerHistoryRoutes } from './routes/history.routes.ts';
 import { registerIssuerRoutes } from './routes/issuers.routes.ts';
@@ -38,6 +39,7 @@ import { registerPolicyArchiveRoutes } from './routes/policy-archives.routes.ts'
 import { registerPolicyGroupRoutes } from './routes/policy-groups.routes.ts';
 import { registerProviderRoutes } from './routes/provider.routes.ts';
 import { registerQueueRoutes } from './routes/queues.routes.ts';
+import { registerRoleRoutes } from './routes/roles.routes.ts';
 import { registerScimRoutes } from './routes/scim.routes.ts';
 import { registerSecretRoutes } from './routes/secrets.routes.ts';
 import { registerServiceRoutes } from './routes/service.routes.ts';
@@ -125,6 +127,8 @@ function registerProtocol(scope: FastifyInstance, services: ApiServices): void {
   registerMemberRoutes(routes, services);
   registerAccessPolicyRoutes(routes, services);
   registerTeamRoutes(routes, services);
+  registerRoleRoutes(routes, services);
+  registerGrantRoutes(routes, services);
   registerTokenRoutes(routes, services);
   registerIssuerRoutes(routes, services);
   registerExchangeRoutes(routes, services);

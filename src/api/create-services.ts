@@ -5,12 +5,15 @@ import { AuditService } from './audit/audit-service.ts';
 import { LeaseAccess } from './credentials/lease-access.ts';
 import { EventService } from './events/event-service.ts';
 import { ExchangeService } from './exchange/exchange-service.ts';
+import { GrantService } from './grants/grant-service.ts';
+import { StackAccessService } from './grants/stack-access-service.ts';
 import { IssuerService } from './issuers/issuer-service.ts';
 import { LockQueue } from './lock-queue/lock-queue.ts';
 import { QueuedCreation } from './lock-queue/queued-creation.ts';
 import { MemberService } from './members/member-service.ts';
 import { PolicyGroupService } from './policies/policy-group-service.ts';
 import { PolicyPackService } from './policies/policy-pack-service.ts';
+import { RoleService } from './roles/role-service.ts';
 import { ScimGroupService } from './scim/scim-group-service.ts';
 import { ScimUserService } from './scim/scim-user-service.ts';
 import { SecretService } from './secrets/secret-service.ts';
@@ -70,6 +73,9 @@ export function createServices(context: ApiContext): ApiServices {
     members: new MemberService(context),
     accessPolicy: new AccessPolicyService(context),
     teams: new TeamService(context),
+    roles: new RoleService(context),
+    grants: new GrantService(context),
+    stackAccess: new StackAccessService(context),
     tokens: new TokenService(context),
     scimUsers: new ScimUserService(context),
     scimGroups: new ScimGroupService(context),

@@ -92,6 +92,18 @@ const expected: Record<string, 'public' | 'user' | 'own' | 'viewer' | 'member' |
   // Of an existing team: its admins, too.
   [`PATCH ${O}/teams/:team`]: 'viewer',
   [`DELETE ${O}/teams/:team`]: 'admin',
+  [`GET ${O}/teams/:team/roles`]: 'admin',
+  [`POST ${O}/teams/:team/roles/:role`]: 'admin',
+  [`DELETE ${O}/teams/:team/roles/:role`]: 'admin',
+  [`GET ${O}/roles`]: 'viewer',
+  [`POST ${O}/roles`]: 'admin',
+  [`GET ${O}/roles/:role`]: 'viewer',
+  [`PATCH ${O}/roles/:role`]: 'admin',
+  [`DELETE ${O}/roles/:role`]: 'admin',
+  [`GET ${O}/grants`]: 'admin',
+  [`POST ${O}/grants`]: 'admin',
+  [`DELETE ${O}/grants/:grant`]: 'admin',
+  [`GET ${S}/access`]: 'admin',
   [`GET ${S}/teams`]: 'viewer',
   [`GET ${S}/collaborators`]: 'viewer',
   'GET /api/orgs/:organization/auditlogs': 'admin',
@@ -168,6 +180,8 @@ function request(
     .replace(':updateId', ids.update ?? updateId)
     .replace(':login', 'nobody')
     .replace(':team', 'nobody')
+    .replace(':role', 'nobody')
+    .replace(':grant', 'nobody')
     .replace(':id', '00000000-0000-4000-8000-000000000000')
     .replace(':tokenId', '00000000-0000-4000-8000-000000000000');
   const body = method === 'GET' || method === 'HEAD' || method === 'DELETE' ? undefined : (bodies[route] ?? {});

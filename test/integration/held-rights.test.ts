@@ -35,6 +35,7 @@ beforeAll(async () => {
   revoker = new pg.Client({ connectionString: app.database.url });
   await revoker.connect();
 });
+const details = { __type: 'PermissionDescriptorAllow', permissions: ['stack:read'] };
 const emptyBody = async (): Promise<Call> => ({ body: {} });
 const published = async ({ policies }: Scene): Promise<void> => policies.publish({ name: 'pack' });
 const inPack = { parameters: { pack: 'pack', versionTag: '1.0.0' } };
@@ -80,6 +81,21 @@ const changes: Record<string, (scene: Scene) => Promise<Call>> = {
   [`POST ${O}/teams/pulumi`]: async () => ({ body: { name: 'red' } }),
   [`PATCH ${O}/teams/:team`]: async () => ({ body: { newDisplayName: 'Blue' } }),
   [`DELETE ${O}/teams/:team`]: async () => ({}),
+  [`POST ${O}/teams/:team/roles/:role`]: async () => ({ parameters: { role: 'member' } }),
+  [`DELETE ${O}/teams/:team/roles/:role`]: async ({ caller, stack }) => {
+    const path = `${O.replace(':organization', stack.organization)}/teams/blue/roles/member`;
+    await ok(app.call('POST', path, { auth: caller.auth }));
+    return { parameters: { role: 'member' } };
+  },
+  [`POST ${O}/roles`]: async () => ({ body: { name: 'role', details } }),
+  [`PATCH ${O}/roles/:role`]: async (scene) => ({ ...(await madeRole(scene)), body: { name: 'other' } }),
+  [`DELETE ${O}/roles/:role`]: async (scene) => madeRole(scene),
+  [`POST ${O}/grants`]: async () => ({ body: { effect: 'allow', permissions: ['read'], team: 'blue' } }),
+  [`DELETE ${O}/grants/:grant`]: async ({ caller, stack }) => {
+    const body = { effect: 'allow', permissions: ['read'], team: 'blue' };
+    const path = `${O.replace(':organization', stack.organization)}/grants`;
+    return { parameters: { grant: (await ok(app.call('POST', path, { auth: caller.auth, body }))).json.id } };
+  },
   [`PATCH ${O}/access-policy`]: async () => ({ body: { decryptByRole: false } }),
   [`POST ${O}/oidc/issuers`]: async () => ({ body: { name: 'ci', url: 'https://ci.example' } }),
   [`PATCH ${O}/oidc/issuers/:issuerId`]: async (scene) => ({ ...(await registered(scene)), body: { name: 'other' } }),
@@ -89,6 +105,12 @@ const changes: Record<string, (scene: Scene) => Promise<Call>> = {
   ...tokenChanges(`${O}/tokens`),
   ...tokenChanges(`${O}/teams/:team/tokens`),
 };
+
+async function madeRole({ caller, stack }: Scene): Promise<Call> {
+  const path = `${O.replace(':organization', stack.organization)}/roles`;
+  const { json } = await ok(app.call('POST', path, { auth: caller.auth, body: { name: 'role', details } }));
+  return { parameters: { role: json.id } };
+}
 
 async function registered({ caller, stack }: Scene): Promise<Call> {
   const jwks = { keys: [(await makeKey('ES256', 'one')).jwk] };

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import pg from 'pg';
+import { createGrantRepository, type GrantPlace } from '../../src/shared/identity/grant-repository.ts';
 import { createIdentityRepository } from '../../src/shared/identity/identity-repository.ts';
 import type { Queryable } from '../../src/shared/platform/db/sql.ts';
 import { createStackListRepository, type StackFilter } from '../../src/shared/stacks/stack-list-repository.ts';
@@ -157,6 +158,21 @@ test('the holder of a token is found among many, without grants that do not conc
   }
   // Those of the function that collects the grants: all grants of the organization have more.
   expect(withGrants.pages - withRoles.pages).toBeLessThanOrEqual(80);
+});
+
+test('pages of grants are read without the others', async () => {
+  const [organization] = (await client.query<{ id: string }>(`select id from organizations where name = 'org-1'`)).rows;
+  const page = (after: GrantPlace | null) =>
+    planOf((db) => createGrantRepository(db).listPage(organization?.id as string, { subject: null, after, limit: 50 }));
+  const { rows } = await client.query<GrantPlace>(
+    `select id, (extract(epoch from created_at) * 1000000)::float8 as micros from grants order by created_at, id offset 5000 limit 1`,
+  );
+  for (const after of [null, rows[0] as GrantPlace]) {
+    const plan = await page(after);
+    expect(plan.returned).toBe(50);
+    // With the user of each.
+    expect(plan.read).toBeLessThanOrEqual(110);
+  }
 });
 
 describe('a sweep reads no update whose lease is alive', () => {

@@ -222,6 +222,30 @@ async function issuerAims({ auth, organization }: TestStack): Promise<Aim[]> {
   ];
 }
 
+/** Calls to roles and grants that exist; one of each is removed. */
+async function roleAims({ auth, organization }: TestStack): Promise<Aim[]> {
+  const place = `/api/orgs/${organization}`;
+  const details = { __type: 'PermissionDescriptorAllow', permissions: ['stack:read'] };
+  const role = async (name: string) =>
+    (await ok(app.call('POST', `${place}/roles`, { auth, body: { name, details } }))).json.id as string;
+  const body = { effect: 'allow', permissions: ['read'], team: 'blue' };
+  const grant = (await ok(app.call('POST', `${place}/grants`, { auth, body }))).json.id as string;
+  await ok(app.call('POST', `${place}/teams/red/roles/member`, { auth }));
+  const [kept, gone] = [await role('kept'), await role('gone')];
+  const aim = (operations: string, parameters: Aim['parameters']): Aim => ({
+    operations,
+    auth,
+    parameters: { 'path.organization': organization, ...parameters },
+  });
+  return [
+    aim('^(GET|PATCH) .*/orgs/\\{organization\\}/roles/', { 'path.role': kept }),
+    aim('^DELETE .*/orgs/\\{organization\\}/roles/', { 'path.role': gone }),
+    aim('^DELETE .*/grants/', { 'path.grant': grant }),
+    aim('^(GET|POST) .*/teams/\\{team\\}/roles', { 'path.team': 'blue', 'path.role': 'viewer' }),
+    aim('^DELETE .*/teams/\\{team\\}/roles/', { 'path.team': 'red', 'path.role': 'member' }),
+  ];
+}
+
 /** Calls to pages by people who are signed in. */
 async function pageAims(organization: string, auth: string): Promise<Aim[]> {
   const aim = async (operations: string, parameters: Aim['parameters'] = {}): Promise<Aim> => {
@@ -277,7 +301,7 @@ describe('generated calls are answered as the API description says', () => {
     const { organization } = idle;
     const leaving = await person(app, organization, 'viewer');
     const staying = await person(app, organization, 'viewer');
-    for (const name of ['blue', 'gone']) await team(app, staying.organizationId, name, []);
+    for (const name of ['blue', 'gone', 'red']) await team(app, staying.organizationId, name, []);
     const ofTokens = [
       ['/api/user/tokens', '/user/tokens'],
       [`/api/orgs/${organization}/tokens`, '/orgs/\\{organization\\}/tokens'],
@@ -323,6 +347,7 @@ describe('generated calls are answered as the API description says', () => {
       { operations: '/cancel$', auth, parameters: update(cancelled, cancelledUpdate.id) },
       ...tokenAims.flat(),
       ...(await issuerAims(idle)),
+      ...(await roleAims(idle)),
       {
         operations: '^(GET|PATCH) .*/teams/\\{team\\}$',
         auth,
@@ -347,6 +372,7 @@ describe('generated calls are answered as the API description says', () => {
       'PUT /policy-packs/:versionId',
       'POST /api/oauth/token',
       'POST /api/orgs/:organization/oidc/issuers',
+      'POST /api/orgs/:organization/grants',
       ...['POST', 'PUT', 'PATCH'].flatMap((method) =>
         ['Users', 'Groups'].map((name) => `${method} ${scimPath}/${name}${method === 'POST' ? '' : '/:id'}`),
       ),

@@ -109,6 +109,16 @@ describe('a team', () => {
     expect((await patch(of, { addStackPermission: level(7) })).status).toBe(400);
   });
 
+  test('keeps its running updates when it is given another permission on the stack that allows them', async () => {
+    const of = await scene();
+    await ok(change(of, 'add', of.viewer.login));
+    await ok(patch(of, { addStackPermission: level(103) }));
+    const update = await startUpdate(app, { ...of, auth: of.viewer.auth }, { journal: true });
+    await ok(patch(of, { editStackPermission: level(102) }));
+    await ok(append(app, update, creation(1, 'r0', of)));
+    expect((await ok(app.call('GET', of.blue, { auth: of.auth }))).json.stacks).toEqual([level(102)]);
+  });
+
   test('changes nothing when a part of a request fails', async () => {
     const of = await scene();
     const body = {

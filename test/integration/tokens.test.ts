@@ -18,6 +18,9 @@ interface Made {
   readonly expires: number;
 }
 
+/** Path in the organization, and body. */
+type Call = readonly [string, object];
+
 async function make(auth: string, path: string, body: object): Promise<Made> {
   const { json } = await ok(app.call('POST', path, { auth, body }));
   return { id: json.id, token: json.tokenValue, auth: `token ${json.tokenValue}`, expires: json.expires };
@@ -253,6 +256,12 @@ test('no sequence of grants lets a token do more than its owner', async () => {
   const pairs = owners.map((owner, at) => ({ owner: owner.id, token: scoped[at]?.id as string }));
   const subjects = [{ userId: member.userId }, { teamId: blue }, ...scoped.map(({ id }) => ({ tokenId: id }))];
   const names = fc.subarray(['read', 'preview', 'write', 'admin', 'decrypt', 'manage'] as const, { minLength: 1 });
+  const place = `/api/orgs/${stack.organization}`;
+  const asAdmin = (method: string, path: string, body?: object) =>
+    ok(app.call(method, `${place}${path}`, { auth: stack.auth, ...(body ? { body } : {}) }));
+  const details = (permissions: readonly string[]) => ({ __type: 'PermissionDescriptorAllow', permissions });
+  const role = (await asAdmin('POST', '/roles', { name: 'role', details: details(['read']) })).json.id as string;
+  const named = [{ user: member.login }, { team: 'blue' }, ...scoped.map(({ id }) => ({ token: id }))];
   const step = fc.oneof(
     fc.record({
       kind: fc.constant('grant' as const),
@@ -260,6 +269,17 @@ test('no sequence of grants lets a token do more than its owner', async () => {
       effect: fc.constantFrom('allow' as const, 'deny' as const),
       names,
       stacks: fc.constantFrom('*/*', 'proj/*', '*/dev'),
+    }),
+    fc.record({
+      kind: fc.constant('call' as const),
+      call: fc.oneof(
+        fc
+          .tuple(fc.constantFrom(...named), names)
+          .map(([to, permissions]): Call => ['/grants', { effect: 'allow', permissions, ...to }]),
+        fc.constantFrom(...named).map((to): Call => ['/grants', { effect: 'allow', role, ...to }]),
+        fc.constantFrom(role, 'viewer', 'admin').map((id): Call => [`/teams/blue/roles/${id}`, {}]),
+        names.map((permissions): Call => [`/roles/${role}`, { details: details(permissions) }]),
+      ),
     }),
     fc.record({
       kind: fc.constant('sql' as const),
@@ -279,6 +299,8 @@ test('no sequence of grants lets a token do more than its owner', async () => {
       await query(app, 'delete from grants where organization_id = $1', [member.organizationId]);
       for (const each of steps) {
         if (each.kind === 'sql') await query(app, each.text);
+        else if (each.kind === 'call')
+          await asAdmin(each.call[0].startsWith('/roles/') ? 'PATCH' : 'POST', ...each.call);
         else await grant(app, member.organizationId, each.subject, each.effect, each.names, { stacks: each.stacks });
       }
       const more = await query(
@@ -289,7 +311,7 @@ test('no sequence of grants lets a token do more than its owner', async () => {
       );
       expect(more).toEqual([]);
     }),
-    { numRuns: 25 },
+    { numRuns: 40 },
   );
 });
 

@@ -3,11 +3,13 @@ import { createPeopleRepository, type OrganizationMemberRow } from '../../shared
 import type { Role } from '../../shared/identity/roles.ts';
 import type { Queryable } from '../../shared/platform/db/sql.ts';
 import { ConflictError, InvalidRequestError, NotFoundError } from '../../shared/platform/errors/errors.ts';
+import type { ChangeMemberRequest } from '../../shared/protocol/members.ts';
 import { isLogin } from '../../shared/stacks/names.ts';
 import { holdManagement } from '../access/held-access.ts';
 import type { ApiContext } from '../api-context.ts';
 import type { AuditTrail } from '../audit/audit-trail.ts';
 import type { Caller } from '../request.ts';
+import { builtInRole } from '../roles/role-references.ts';
 
 export type { OrganizationMemberRow };
 
@@ -39,13 +41,14 @@ export class MemberService {
     return { members, continuationToken: isCut ? Buffer.from(last.login).toString('base64url') : null };
   }
 
-  /** Throws NotFoundError, and ConflictError for the last admin. */
+  /** Throws InvalidRequestError, NotFoundError, and ConflictError for the last admin. */
   async setRole(
     caller: Caller,
     organization: string,
-    { login, role }: { readonly login: string; readonly role: Role },
+    { change, login }: { readonly login: string; readonly change: ChangeMemberRequest },
     audit: AuditTrail,
   ): Promise<void> {
+    const role = readRole(change);
     await this.#change(caller, organization, login, async (tx, member) => {
       if (member.role === role) return audit.settle();
       if (member.role === 'admin') await assertOtherAdmin(tx, member);
@@ -88,6 +91,17 @@ export class MemberService {
       });
     });
   }
+}
+
+function readRole({ fgaRoleId, role }: ChangeMemberRequest): Role {
+  if ((role === undefined) === (fgaRoleId === undefined))
+    throw new InvalidRequestError('Name the new role of the member: viewer, member or admin');
+  const named = role ?? builtInRole(fgaRoleId ?? '');
+  if (named === null)
+    throw new InvalidRequestError(
+      'A member is viewer, member or admin. Other roles are given to members by grants (POST /api/orgs/ORG/grants) or to their teams (pulumi org role assign)',
+    );
+  return named;
 }
 
 interface Member {

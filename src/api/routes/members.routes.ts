@@ -1,5 +1,11 @@
 import { Type } from 'typebox';
-import { ChangeMemberRequest, MemberParams, MembersQuery, MembersResponse } from '../../shared/protocol/members.ts';
+import {
+  ChangeMemberRequest,
+  DescribedMemberChange,
+  MemberParams,
+  MembersQuery,
+  MembersResponse,
+} from '../../shared/protocol/members.ts';
 import { OrganizationParams } from '../../shared/protocol/tokens.ts';
 import type { ApiServices } from '../api-services.ts';
 import type { OrganizationMemberRow } from '../members/member-service.ts';
@@ -43,7 +49,12 @@ function changeMember(app: RouteScope, { members }: ApiServices): void {
   app.patch(
     `${path}/:login`,
     {
-      config: { access: manage, rate: 'held', audit: 'member.role', described: { errorStatuses: [409] } },
+      config: {
+        access: manage,
+        rate: 'held',
+        audit: 'member.role',
+        described: { body: DescribedMemberChange, errorStatuses: [409] },
+      },
       schema: {
         tags,
         summary: 'Change the role of a member',
@@ -55,7 +66,7 @@ function changeMember(app: RouteScope, { members }: ApiServices): void {
     },
     async ({ caller, params, body, audit }, reply) => {
       const { login, organization } = params;
-      await members.setRole(caller, organization, { login, role: body.role }, audit);
+      await members.setRole(caller, organization, { login, change: body }, audit);
       return reply.code(204).send(null);
     },
   );

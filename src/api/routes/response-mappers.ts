@@ -2,6 +2,9 @@ import type { FastifyReply } from 'fastify';
 import type { Static, TSchema } from 'typebox';
 import { actorName, describeEvent } from '../../shared/audit/audit-formats.ts';
 import type { ListedEventRow } from '../../shared/audit/audit-list-repository.ts';
+import type { GrantRow } from '../../shared/identity/grant-repository.ts';
+import { formatStackPattern } from '../../shared/identity/grants.ts';
+import { namesOf } from '../../shared/identity/permissions.ts';
 import { asHeader, describeFault, warningHeader } from '../../shared/journal/journal-fault.ts';
 import type { AuditLogEvent } from '../../shared/protocol/audit.ts';
 import type {
@@ -14,6 +17,7 @@ import type {
   ContractStackResponse,
   ContractStartUpdateResponse,
 } from '../../shared/protocol/contract.ts';
+import type { AccessResponse, GrantResponse } from '../../shared/protocol/grants.ts';
 import type { ListPolicyGroupsResponse, PolicyGroupResponse, RequiredPolicy } from '../../shared/protocol/policies.ts';
 import type { CreateStackResponse, ImportResponse, ListedStack, StackResponse } from '../../shared/protocol/stacks.ts';
 import type {
@@ -28,6 +32,7 @@ import type { StackRow } from '../../shared/stacks/stack-repository.ts';
 import { readTags } from '../../shared/stacks/tags.ts';
 import type { UpdateInfoRow } from '../../shared/updates/history-repository.ts';
 import { isActive, type UpdateStatus } from '../../shared/updates/update-state.ts';
+import type { AccessHolder } from '../grants/stack-access-service.ts';
 import type { PolicyGroupSummary, PolicyGroupView } from '../policies/policy-group-service.ts';
 import type { Dialect } from '../request.ts';
 import type { StackView } from '../stacks/stack-view.ts';
@@ -239,5 +244,48 @@ export function auditLogEvent(event: ListedEventRow): AuditLogEvent {
     userAgent: event.userAgent,
     ciRun: event.ciRun === '' ? {} : JSON.parse(event.ciRun),
     details: JSON.parse(event.details),
+  };
+}
+
+export function grantResponse(grant: GrantRow): Static<typeof GrantResponse> {
+  const { projectPattern, roleId, roleName, stackPattern, tagName, tagValue, team, token, tokenId, user } = grant;
+  const role = roleId === null ? grant.builtInRole : roleName;
+  return {
+    id: grant.id,
+    effect: grant.effect,
+    permissions: namesOf(grant.permissions),
+    ...(role === null ? {} : { role: { id: roleId ?? role, name: role } }),
+    stacks: formatStackPattern({ project: projectPattern, stack: stackPattern }),
+    ...(tagName === null ? {} : { tag: { name: tagName, ...(tagValue === null ? {} : { value: tagValue }) } }),
+    ...(user === null ? {} : { user }),
+    ...(team === null ? {} : { team }),
+    ...(tokenId === null ? {} : { token: { id: tokenId, name: token ?? tokenId } }),
+    created: grant.createdAt.toISOString(),
+  };
+}
+
+export function accessHolder(holder: AccessHolder): Static<typeof AccessResponse>['holders'][number] {
+  const { explanation, role, token, user } = holder;
+  return {
+    ...(user === null ? {} : { user: { githubLogin: user.login, name: user.displayName || user.login } }),
+    ...(token === null
+      ? {}
+      : {
+          token: {
+            id: token.id,
+            name: token.name ?? token.id,
+            kind: token.kind,
+            ...(token.login === null ? {} : { user: token.login }),
+            ...(token.team === null ? {} : { team: token.team }),
+          },
+        }),
+    ...(role === null ? {} : { role }),
+    permissions: namesOf(explanation.held),
+    decisions: explanation.permissions.map(({ grantIds, isAllowed, permission, reason }) => ({
+      permission,
+      allowed: isAllowed,
+      reason,
+      grants: [...grantIds],
+    })),
   };
 }

@@ -244,9 +244,8 @@ async function giveStack(
 ): Promise<void> {
   const ref = { organization, project, stack };
   if (!(await createStackRepository(tx).find(ref))) throw stackNotFound(ref);
-  await createTeamRepository(tx).removeStack(team.id, ref);
   const permissions = fromLevel(permission);
-  await createGrantRepository(tx).insert({
+  const given = await createGrantRepository(tx).insert({
     organizationId,
     effect: 'allow',
     permissions,
@@ -257,6 +256,8 @@ async function giveStack(
     subject: { teamId: team.id },
     createdBy: caller.userId,
   });
+  // Then what it had: updates that both permit go on.
+  await createTeamRepository(tx).removeStack(team.id, ref, given);
   const details = { effect: 'allow', team: team.name, permissions: namesOf(permissions) };
   await audit.record(tx, { action: 'grant.add', organization, object: formatStackRef(ref), details });
 }

@@ -150,7 +150,9 @@ async function listGrants({ grants, identity, say }: Work, given: InOrganization
     const stacks = formatStackPattern({ project: each.projectPattern, stack: each.stackPattern });
     const tag =
       each.tagName === null ? '' : `  tag ${each.tagName}${each.tagValue === null ? '' : `=${each.tagValue}`}`;
-    say(`${each.id}  ${each.effect} ${namesOf(each.permissions).join(',')}  ${stacks}${tag}  ${subject}`);
+    const name = each.roleName ?? each.builtInRole;
+    const role = name === null ? '' : `  role ${name}`;
+    say(`${each.id}  ${each.effect} ${namesOf(each.permissions).join(',')}  ${stacks}${tag}  ${subject}${role}`);
   }
 }
 

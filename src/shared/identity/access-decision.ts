@@ -49,7 +49,7 @@ export interface StackFacts {
  * more than the token's own scopes and grants give. Who may read a stack may read its outputs, so a token may be limited to them. The function effective_permissions in the database is the same rule, for lists.
  */
 export function decide(subject: SubjectFacts, stack: StackFacts): PermissionSet {
-  const matching = subject.grants.filter((grant) => namesMatch(grant, stack) && tagMatches(grant, stack.tags));
+  const matching = matchingGrants(subject.grants, stack);
   const sum = (grants: readonly { readonly permissions: PermissionSet }[]): PermissionSet =>
     grants.reduce((set, { permissions }) => set | permissions, noPermissions);
   const ofOwner = subject.base | sum(matching.filter(({ deny, token }) => !deny && !token));
@@ -64,7 +64,12 @@ export function decide(subject: SubjectFacts, stack: StackFacts): PermissionSet 
   return usable((left | outputs) & ofToken);
 }
 
-function namesMatch(
+/** Those of the grants that concern the stack. */
+export function matchingGrants<Grant extends GrantFacts>(grants: readonly Grant[], stack: StackFacts): Grant[] {
+  return grants.filter((grant) => namesMatch(grant, stack) && tagMatches(grant, stack.tags));
+}
+
+export function namesMatch(
   pattern: { project: string | null; stack: string | null },
   { project, stack }: StackFacts,
 ): boolean {

@@ -2,6 +2,7 @@ import { Type } from 'typebox';
 import { type Queryable, type Row, sql } from '../platform/db/sql.ts';
 import { Nullable, Timestamp } from '../platform/schema/standard-schema.ts';
 import type { PermissionSet } from './permissions.ts';
+import { Role } from './roles.ts';
 
 const Text = Nullable(Type.String());
 
@@ -17,21 +18,40 @@ const GrantRow = Type.Object({
   user: Text,
   team: Text,
   token: Text,
+  tokenId: Text,
+  /** The role that it gives: one of the organization, with its name, or a built-in one. */
+  roleId: Text,
+  roleName: Text,
+  builtInRole: Nullable(Role),
   createdAt: Timestamp,
+  /** The same in microseconds since the epoch. Times as `Date` are too coarse to continue a list after. */
+  micros: Type.Integer(),
 });
 export type GrantRow = Row<typeof GrantRow>;
 
 const NameRow = Type.Object({ name: Type.String() });
 const IdRow = Type.Object({ id: Type.String() });
+const CountRow = Type.Object({ count: Type.Integer() });
 const DefaultsRow = Type.Object({ defaultPermissions: Nullable(Type.Integer()), isRestricted: Type.Boolean() });
 
 /** To whom a grant is given. */
 export type GrantSubject = { readonly userId: string } | { readonly teamId: string } | { readonly tokenId: string };
 
+/** A role that a grant may give: one of the organization, or a built-in one. */
+export type GrantRole = { readonly roleId: string } | { readonly builtIn: Role };
+
+/** A place in the list of grants, which is in order of time, oldest first. */
+export interface GrantPlace {
+  readonly micros: number;
+  readonly id: string;
+}
+
 export interface NewGrant {
   readonly organizationId: string;
   readonly effect: 'allow' | 'deny';
+  /** Those of the role, if it gives one. */
   readonly permissions: PermissionSet;
+  readonly role?: GrantRole;
   /** Patterns in which `*` stands for any characters; null matches all. */
   readonly projectPattern: string | null;
   readonly stackPattern: string | null;
@@ -49,16 +69,37 @@ export const grantFacts = sql.fragment`jsonb_build_object(
 
 /** Grants and defaults of organizations. Triggers end leases that a change no longer permits, in the same transaction. */
 export function createGrantRepository(db: Queryable) {
+  const given = sql.fragment`
+    g.id, g.effect, g.permissions, g.project_pattern as "projectPattern", g.stack_pattern as "stackPattern",
+    g.tag_name as "tagName", g.tag_value as "tagValue", u.login as "user", e.name as team,
+    case when t.id is not null then coalesce(t.name, t.id::text) end as token, g.token_id as "tokenId", g.role_id as "roleId",
+    r.name as "roleName", g.built_in_role as "builtInRole", g.created_at as "createdAt",
+    (extract(epoch from g.created_at) * 1000000)::bigint as micros`;
+  const joined = sql.fragment`
+    grants g left join users u on u.id = g.user_id left join teams e on e.id = g.team_id
+    left join api_tokens t on t.id = g.token_id left join roles r on r.id = g.role_id`;
+  const isOf = (subject: GrantSubject) =>
+    'userId' in subject
+      ? sql.fragment`g.user_id = ${subject.userId}`
+      : 'teamId' in subject
+        ? sql.fragment`g.team_id = ${subject.teamId}`
+        : sql.fragment`g.token_id = ${subject.tokenId}`;
+  /** Grants that give the team a role on all stacks. */
+  const assigned = (teamId: string) => sql.fragment`
+    g.team_id = ${teamId} and (g.role_id is not null or g.built_in_role is not null) and g.effect = 'allow'
+    and g.project_pattern is null and g.stack_pattern is null and g.tag_name is null`;
+  const everything = sql.fragment`true`;
   return {
     insert: async (grant: NewGrant): Promise<string> => {
-      const { subject } = grant;
+      const { role, subject } = grant;
       const row = await db.one(sql.rows(IdRow)`
         /* grants.insert */
         insert into grants (organization_id, effect, permissions, project_pattern, stack_pattern, tag_name, tag_value,
-                            user_id, team_id, token_id, created_by)
+                            user_id, team_id, token_id, role_id, built_in_role, created_by)
         values (${grant.organizationId}, ${grant.effect}, ${grant.permissions}, ${grant.projectPattern}, ${grant.stackPattern},
                 ${grant.tagName}, ${grant.tagValue}, ${'userId' in subject ? subject.userId : null},
-                ${'teamId' in subject ? subject.teamId : null}, ${'tokenId' in subject ? subject.tokenId : null}, ${grant.createdBy})
+                ${'teamId' in subject ? subject.teamId : null}, ${'tokenId' in subject ? subject.tokenId : null},
+                ${role && 'roleId' in role ? role.roleId : null}, ${role && 'builtIn' in role ? role.builtIn : null}, ${grant.createdBy})
         returning id`);
       return row.id;
     },
@@ -73,12 +114,66 @@ export function createGrantRepository(db: Queryable) {
     list: (organizationId: string) =>
       db.any(sql.rows(GrantRow)`
         /* grants.list */
-        select g.id, g.effect, g.permissions, g.project_pattern as "projectPattern", g.stack_pattern as "stackPattern",
-               g.tag_name as "tagName", g.tag_value as "tagValue", u.login as "user", e.name as team,
-               case when t.id is not null then coalesce(t.name, t.id::text) end as token, g.created_at as "createdAt"
-        from grants g left join users u on u.id = g.user_id left join teams e on e.id = g.team_id
-        left join api_tokens t on t.id = g.token_id
-        where g.organization_id = ${organizationId} order by g.created_at, g.id`),
+        select ${given} from ${joined} where g.organization_id = ${organizationId} order by g.created_at, g.id`),
+
+    /** A page of all grants, or of those to one subject; a range of one index. */
+    listPage: (
+      organizationId: string,
+      {
+        after,
+        limit,
+        subject,
+      }: { readonly subject: GrantSubject | null; readonly after: GrantPlace | null; readonly limit: number },
+    ) =>
+      db.any(sql.rows(GrantRow)`
+        /* grants.listPage */
+        select ${given} from ${joined}
+        where g.organization_id = ${organizationId} and ${subject === null ? everything : isOf(subject)}
+          and ${
+            after === null
+              ? everything
+              : sql.fragment`(g.created_at, g.id) >
+                  (timestamptz 'epoch' + ${after.micros}::bigint * interval '1 microsecond', ${after.id}::uuid)`
+          }
+        order by g.created_at, g.id limit ${limit}`),
+
+    find: (organizationId: string, id: string) =>
+      db.maybeOne(sql.rows(GrantRow)`
+        /* grants.find */ select ${given} from ${joined} where g.organization_id = ${organizationId} and g.id = ${id}`),
+
+    listByIds: (organizationId: string, ids: readonly string[]) =>
+      db.any(sql.rows(GrantRow)`
+        /* grants.listByIds */
+        select ${given} from ${joined}
+        where g.organization_id = ${organizationId} and g.id = any (${sql.array([...ids], 'uuid')}) order by g.created_at, g.id`),
+
+    /** The grant that says the same, if there is one. */
+    findSame: async (grant: NewGrant): Promise<string | null> => {
+      const { role } = grant;
+      const row = await db.maybeOne(sql.rows(IdRow)`
+        /* grants.findSame */
+        select g.id from grants g where g.organization_id = ${grant.organizationId} and ${isOf(grant.subject)}
+          and g.effect = ${grant.effect} and g.permissions = ${grant.permissions}
+          and (g.project_pattern, g.stack_pattern, g.tag_name, g.tag_value, g.role_id, g.built_in_role) is not distinct from
+            (${grant.projectPattern}, ${grant.stackPattern}, ${grant.tagName}, ${grant.tagValue},
+             ${role && 'roleId' in role ? role.roleId : null}::uuid, ${role && 'builtIn' in role ? role.builtIn : null})
+        order by g.created_at, g.id limit 1`);
+      return row?.id ?? null;
+    },
+
+    /** Up to `limit`. */
+    countOf: async (organizationId: string, subject: GrantSubject, limit: number): Promise<number> => {
+      const { count } = await db.one(sql.rows(CountRow)`
+        /* grants.countOf */
+        select count(*) as count from (
+          select 1 from grants g where g.organization_id = ${organizationId} and ${isOf(subject)} limit ${limit}) counted`);
+      return count;
+    },
+
+    /** Grants that give the team a role on all stacks. */
+    listAssigned: (teamId: string) =>
+      db.any(sql.rows(GrantRow)`
+        /* grants.listAssigned */ select ${given} from ${joined} where ${assigned(teamId)} order by g.created_at, g.id`),
 
     /** Tags by which grants of the organization select stacks. */
     listTagNames: async (organizationId: string): Promise<string[]> => {

@@ -110,11 +110,16 @@ export function createTeamRepository(db: Queryable) {
           or effective_permissions(${facts === null ? null : JSON.stringify(facts)}::jsonb, organization_id, project_pattern, stack_pattern) & 1 = 1)
         group by 1, 2 order by 1, 2`),
 
-    /** Takes away what was given on a stack by its name. Returns whether there was anything. */
-    removeStack: async (teamId: string, { project, stack }: { project: string; stack: string }): Promise<boolean> => {
+    /** Takes away what was given on a stack by its name, except by the grant `kept`. Returns whether there was anything. */
+    removeStack: async (
+      teamId: string,
+      { project, stack }: { project: string; stack: string },
+      kept: string | null = null,
+    ): Promise<boolean> => {
       const result = await db.query(sql.nothing`
         /* teams.removeStack */
-        delete from grants g where ${byName(teamId)} and project_pattern = ${project} and stack_pattern = ${stack}`);
+        delete from grants g where ${byName(teamId)} and project_pattern = ${project} and stack_pattern = ${stack}
+          and (${kept}::uuid is null or g.id <> ${kept}::uuid)`);
       return result.rowCount > 0;
     },
 

@@ -29,4 +29,10 @@ export const MembersResponse = Type.Object({
 });
 
 export const MemberParams = Type.Object({ organization: Type.String(), login: Type.String() });
-export const ChangeMemberRequest = Type.Object({ role: Role });
+/** A role, or the id of one as lists of roles have it. */
+export const ChangeMemberRequest = Type.Object({
+  role: Type.Optional(Role),
+  fgaRoleId: Type.Optional(Type.String()),
+});
+export type ChangeMemberRequest = Type.Static<typeof ChangeMemberRequest>;
+export const DescribedMemberChange = Type.Object({ role: Role });
