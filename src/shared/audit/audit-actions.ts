@@ -54,6 +54,7 @@ export const auditActions = {
   'update.end': 'An update ended',
   'update.cancel': 'Cancelled an update',
   'update.expire': 'The lease of an update ended',
+  'update.break-glass': 'Created an update in an emergency, whatever rules say',
   'secret.decrypt': 'Decrypted secrets',
   'secret.show': 'Showed secrets to a user',
   'policy-pack.begin': 'Began to publish a version of a policy pack',
