@@ -28,6 +28,7 @@ import { StackService } from './stacks/stack-service.ts';
 import { StateService } from './stacks/state-service.ts';
 import { TeamService } from './teams/team-service.ts';
 import { TokenService } from './tokens/token-service.ts';
+import { UpdateRuleService } from './update-rules/update-rule-service.ts';
 import { HistoryService } from './updates/history-service.ts';
 import { UpdateBeginning } from './updates/update-beginning.ts';
 import { UpdateService } from './updates/update-service.ts';
@@ -43,6 +44,11 @@ export function createServices(context: ApiContext): ApiServices {
   const lockQueue = new LockQueue(context, (stackId) => updates.reclaim(stackId, { admitsFault: true }));
   context.lifecycle.onClose('work', 'lock queue', () => lockQueue.close());
   metrics.gauge('holdfast_lock_queue_calls', 'Calls of this process that wait for a stack.', () => lockQueue.waiting);
+  metrics.gauge(
+    'holdfast_lock_queue_oldest_seconds',
+    'Longest time that a call of this process has waited for a stack.',
+    () => lockQueue.oldestSeconds,
+  );
   return {
     config,
     metrics,
@@ -72,6 +78,7 @@ export function createServices(context: ApiContext): ApiServices {
     policyGroups: new PolicyGroupService(context),
     members: new MemberService(context),
     accessPolicy: new AccessPolicyService(context),
+    updateRules: new UpdateRuleService(context),
     teams: new TeamService(context),
     roles: new RoleService(context),
     grants: new GrantService(context),
