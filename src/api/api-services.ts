@@ -9,6 +9,7 @@ import type { CredentialGuard } from './credentials/credential-guard.ts';
 import type { LeaseAccess } from './credentials/lease-access.ts';
 import type { EventService } from './events/event-service.ts';
 import type { ExchangeService } from './exchange/exchange-service.ts';
+import type { GuardService } from './guards/guard-service.ts';
 import type { IssuerService } from './issuers/issuer-service.ts';
 import type { LockQueue } from './lock-queue/lock-queue.ts';
 import type { QueuedCreation } from './lock-queue/queued-creation.ts';
@@ -62,6 +63,7 @@ export interface ApiServices extends BodyParts {
   readonly creations: QueuedCreation;
   readonly lockQueue: LockQueue;
   readonly beginning: UpdateBeginning;
+  readonly guards: GuardService;
   readonly history: HistoryService;
   readonly events: EventService;
   readonly secrets: SecretService;

@@ -5,6 +5,7 @@ import { AuditService } from './audit/audit-service.ts';
 import { LeaseAccess } from './credentials/lease-access.ts';
 import { EventService } from './events/event-service.ts';
 import { ExchangeService } from './exchange/exchange-service.ts';
+import { GuardService } from './guards/guard-service.ts';
 import { IssuerService } from './issuers/issuer-service.ts';
 import { LockQueue } from './lock-queue/lock-queue.ts';
 import { QueuedCreation } from './lock-queue/queued-creation.ts';
@@ -62,6 +63,7 @@ export function createServices(context: ApiContext): ApiServices {
     creations: new QueuedCreation(context, updates, lockQueue),
     lockQueue,
     beginning: new UpdateBeginning(context, updates),
+    guards: new GuardService(context),
     history: new HistoryService(context),
     events: new EventService(context),
     secrets: new SecretService(context),

@@ -102,6 +102,7 @@ const operationIds: Readonly<Record<string, string>> = {
     'POST /{kind}/{updateId}': 'StartUpdate',
     'GET /{kind}/{updateId}': 'GetUpdate',
     'POST /{kind}/{updateId}/cancel': 'CancelUpdate',
+    'POST /{kind}/{updateId}/drain': 'DrainUpdate',
     'POST /{kind}/{updateId}/complete': 'CompleteUpdate',
     'POST /{kind}/{updateId}/renew_lease': 'RenewUpdateLease',
     'PATCH /{kind}/{updateId}/checkpoint': 'PatchUpdateCheckpoint',

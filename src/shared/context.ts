@@ -302,7 +302,12 @@ export async function createContext(
     changes,
     importer: new DeploymentImporter({ changes, documents, maxBodyBytes }),
     renamer: new StackRenamer({ changes, checkpoints, documents, guard }),
-    journalWriter: new JournalWriter(journal, new JournalBacklog(...backlogSteps(config.redisUrl !== null))),
+    journalWriter: new JournalWriter({
+      db,
+      journal,
+      backlog: new JournalBacklog(...backlogSteps(config.redisUrl !== null)),
+      metrics,
+    }),
     eventWriter: new EventWriter(events, config.limits.maxEventBytes),
     quotas,
     outgoing: overrides.outgoing ?? new Outgoing({ allow: config.outgoingAllow }),

@@ -50,6 +50,7 @@ const needed: Record<string, Grantable> = {
   [`GET ${U}`]: 'read',
   [`GET ${U}/events`]: 'read',
   [`POST ${U}/cancel`]: 'write',
+  [`POST ${U}/drain`]: 'write',
 };
 const elsewherePaths = /^(HEAD|\w+ \/(api|scim|policy-packs|healthz|readyz|metrics|admin)(\/|$))/;
 

@@ -109,6 +109,7 @@ const expected: Record<string, 'public' | 'user' | 'own' | 'viewer' | 'member' |
   [`GET ${U}`]: 'viewer',
   [`GET ${U}/events`]: 'viewer',
   [`POST ${U}/cancel`]: 'member',
+  [`POST ${U}/drain`]: 'member',
   [`POST ${U}/complete`]: 'lease',
   [`POST ${U}/renew_lease`]: 'lease',
   [`PATCH ${U}/checkpoint`]: 'lease',

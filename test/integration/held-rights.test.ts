@@ -56,6 +56,10 @@ const changes: Record<string, (scene: Scene) => Promise<Call>> = {
     return { parameters: { updateId: json.updateID }, body: {} };
   },
   [`POST ${U}/cancel`]: async ({ stack }) => ({ parameters: { updateId: (await startUpdate(app, stack)).id } }),
+  [`POST ${U}/drain`]: async ({ stack }) => ({
+    parameters: { updateId: (await startUpdate(app, stack, { journal: true })).id },
+    body: {},
+  }),
   [`POST ${O}/policypacks`]: async () => ({ body: { name: 'pack', versionTag: '1.0.0', policies: [] } }),
   [`POST ${O}/policypacks/:pack/versions/:versionTag/complete`]: async ({ policies }) => {
     await ok(policies.upload(await ok(policies.begin())));

@@ -274,6 +274,8 @@ describe('generated calls are answered as the API description says', () => {
     const endingUpdate = await startUpdate(app, ending);
     const cancelled = await named('cancelled');
     const cancelledUpdate = await startUpdate(app, cancelled);
+    const draining = await named('draining');
+    const drainingUpdate = await startUpdate(app, draining, { journal: true });
     const { organization } = idle;
     const leaving = await person(app, organization, 'viewer');
     const staying = await person(app, organization, 'viewer');
@@ -321,6 +323,7 @@ describe('generated calls are answered as the API description says', () => {
       ...(await pageAims(organization, auth)),
       { operations: '\\{updateId\\}/complete$', auth: endingUpdate.lease, parameters: update(ending, endingUpdate.id) },
       { operations: '/cancel$', auth, parameters: update(cancelled, cancelledUpdate.id) },
+      { operations: '/drain$', auth, parameters: update(draining, drainingUpdate.id) },
       ...tokenAims.flat(),
       ...(await issuerAims(idle)),
       {

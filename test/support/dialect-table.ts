@@ -411,6 +411,7 @@ export const dialectTable: Readonly<Record<string, DialectRow>> = {
     answer: each({ events: [], continuationToken: null }, { events: [], continuationToken: '5' }),
   },
   [`POST ${U}/cancel`]: { needs: 'running', status: 204 },
+  [`POST ${U}/drain`]: { needs: 'journal', body: same({ reason: 'maintenance' }), status: 204 },
   [`POST ${U}/complete`]: { needs: 'running', body: same({ status: 'succeeded' }), status: 204 },
   [`POST ${U}/renew_lease`]: {
     needs: 'running',

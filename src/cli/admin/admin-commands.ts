@@ -3,6 +3,7 @@ import type { CommandRun } from '../command-run.ts';
 import { AdminSession, type OpenSession } from './admin-session.ts';
 import { addAuditCommands } from './audit-commands.ts';
 import { addGrantCommands } from './grant-commands.ts';
+import { addGuardCommands } from './guard-commands.ts';
 import { addIssuerCommands } from './issuer-commands.ts';
 import { addJournalCommands } from './journal-commands.ts';
 import { addKeyCommands } from './key-commands.ts';
@@ -35,6 +36,8 @@ See docs/operations.md for quotas ("Limits and quotas") and journals ("A journal
   addGrantCommands(admin, open);
   admin.commandsGroup('CI systems:');
   addIssuerCommands(admin, open);
+  admin.commandsGroup('Running updates:');
+  addGuardCommands(admin, open);
   admin.commandsGroup('Quotas:');
   addQuotaCommands(admin, open);
   admin.commandsGroup('Keys:');

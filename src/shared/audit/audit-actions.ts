@@ -53,6 +53,7 @@ export const auditActions = {
   'update.start': 'Started an update',
   'update.end': 'An update ended',
   'update.cancel': 'Cancelled an update',
+  'update.drain': 'Let an update begin nothing more',
   'update.expire': 'The lease of an update ended',
   'secret.decrypt': 'Decrypted secrets',
   'secret.show': 'Showed secrets to a user',
