@@ -31,6 +31,7 @@ import type { StackService } from './stacks/stack-service.ts';
 import type { StateService } from './stacks/state-service.ts';
 import type { TeamService } from './teams/team-service.ts';
 import type { TokenService } from './tokens/token-service.ts';
+import type { UpdateRuleService } from './update-rules/update-rule-service.ts';
 import type { HistoryService } from './updates/history-service.ts';
 import type { UpdateBeginning } from './updates/update-beginning.ts';
 import type { UpdateService } from './updates/update-service.ts';
@@ -71,6 +72,7 @@ export interface ApiServices extends BodyParts {
   readonly policyGroups: PolicyGroupService;
   readonly members: MemberService;
   readonly accessPolicy: AccessPolicyService;
+  readonly updateRules: UpdateRuleService;
   readonly teams: TeamService;
   readonly tokens: TokenService;
   readonly scimUsers: ScimUserService;

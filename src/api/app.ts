@@ -47,6 +47,7 @@ import { registerStackRoutes } from './routes/stacks.routes.ts';
 import { registerStateRoutes } from './routes/state.routes.ts';
 import { registerTeamRoutes } from './routes/teams.routes.ts';
 import { registerTokenRoutes } from './routes/tokens.routes.ts';
+import { registerUpdateRuleRoutes } from './routes/update-rules.routes.ts';
 import { registerUpdateRoutes } from './routes/updates.routes.ts';
 import { createFront } from './server/front.ts';
 
@@ -126,6 +127,7 @@ function registerProtocol(scope: FastifyInstance, services: ApiServices): void {
   registerPolicyGroupRoutes(routes, services);
   registerMemberRoutes(routes, services);
   registerAccessPolicyRoutes(routes, services);
+  registerUpdateRuleRoutes(routes, services);
   registerTeamRoutes(routes, services);
   registerTokenRoutes(routes, services);
   registerIssuerRoutes(routes, services);

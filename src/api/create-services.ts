@@ -26,6 +26,7 @@ import { StackService } from './stacks/stack-service.ts';
 import { StateService } from './stacks/state-service.ts';
 import { TeamService } from './teams/team-service.ts';
 import { TokenService } from './tokens/token-service.ts';
+import { UpdateRuleService } from './update-rules/update-rule-service.ts';
 import { HistoryService } from './updates/history-service.ts';
 import { UpdateBeginning } from './updates/update-beginning.ts';
 import { UpdateService } from './updates/update-service.ts';
@@ -71,6 +72,7 @@ export function createServices(context: ApiContext): ApiServices {
     policyGroups: new PolicyGroupService(context),
     members: new MemberService(context),
     accessPolicy: new AccessPolicyService(context),
+    updateRules: new UpdateRuleService(context),
     teams: new TeamService(context),
     tokens: new TokenService(context),
     scimUsers: new ScimUserService(context),

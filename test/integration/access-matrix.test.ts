@@ -207,6 +207,9 @@ test('organizations are managed by their admins only, with tokens that have no s
     'PATCH /oidc/issuers/none',
     'PATCH /auth/policies/none',
     'DELETE /oidc/issuers/none',
+    'GET /update-rules',
+    'GET /update-rules/none',
+    'DELETE /update-rules/none',
     'GET /access-policy',
     'PATCH /access-policy',
     'PATCH /teams/blue',
@@ -218,6 +221,7 @@ test('organizations are managed by their admins only, with tokens that have no s
   ];
   const policies = [
     'POST /oidc/issuers',
+    'POST /update-rules',
     'POST /policypacks',
     'DELETE /policypacks/none',
     'POST /policygroups',
@@ -229,7 +233,7 @@ test('organizations are managed by their admins only, with tokens that have no s
       const [method, path] = route.split(' ') as [string, string];
       const changes = path === '/access-policy' ? { decryptByRole: true } : { role: 'viewer', policies: [] };
       const isNamed = policies.includes(route) || path === '/teams/pulumi';
-      const body = method === 'PATCH' ? changes : isNamed ? { name: '/', url: '/' } : {};
+      const body = method === 'PATCH' ? changes : isNamed ? { name: '/', url: '/', kind: '/', settings: {} } : {};
       const call = (organization: string) =>
         app.call(method, `/api/orgs/${organization}${path}`, {
           auth,

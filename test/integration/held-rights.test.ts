@@ -40,6 +40,8 @@ const published = async ({ policies }: Scene): Promise<void> => policies.publish
 const inPack = { parameters: { pack: 'pack', versionTag: '1.0.0' } };
 const member = async (scene: Scene): Promise<string> => (await person(app, scene.stack.organization, 'member')).login;
 
+const lockWaitRule = { kind: 'lock-wait', settings: { seconds: 60 } };
+
 /** Prepares a call of each route that changes something because of a role or a permission. */
 const changes: Record<string, (scene: Scene) => Promise<Call>> = {
   'POST /api/stacks/:organization/:project': async () => ({ body: { stackName: 'new' } }),
@@ -85,6 +87,12 @@ const changes: Record<string, (scene: Scene) => Promise<Call>> = {
   [`PATCH ${O}/teams/:team`]: async () => ({ body: { newDisplayName: 'Blue' } }),
   [`DELETE ${O}/teams/:team`]: async () => ({}),
   [`PATCH ${O}/access-policy`]: async () => ({ body: { decryptByRole: false } }),
+  [`POST ${O}/update-rules`]: async () => ({ body: lockWaitRule }),
+  [`DELETE ${O}/update-rules/:ruleId`]: async ({ caller, stack }) => {
+    const path = `${O.replace(':organization', stack.organization)}/update-rules`;
+    const { json } = await ok(app.call('POST', path, { auth: caller.auth, body: lockWaitRule }));
+    return { parameters: { ruleId: json.id } };
+  },
   [`POST ${O}/oidc/issuers`]: async () => ({ body: { name: 'ci', url: 'https://ci.example' } }),
   [`PATCH ${O}/oidc/issuers/:issuerId`]: async (scene) => ({ ...(await registered(scene)), body: { name: 'other' } }),
   [`DELETE ${O}/oidc/issuers/:issuerId`]: async (scene) => registered(scene),

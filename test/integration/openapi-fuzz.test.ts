@@ -222,6 +222,22 @@ async function issuerAims({ auth, organization }: TestStack): Promise<Aim[]> {
   ];
 }
 
+/** Calls to rules that exist; one is deleted. */
+async function ruleAims({ auth, organization }: TestStack): Promise<Aim[]> {
+  const path = `/api/orgs/${organization}/update-rules`;
+  const made = async (kind: string, settings: object) =>
+    (await ok(app.call('POST', path, { auth, body: { kind, settings } }))).json.id as string;
+  const parameters = (id: string) => ({ 'path.organization': organization, 'path.ruleId': id });
+  return [
+    { operations: '^GET .*/update-rules/', auth, parameters: parameters(await made('lock-wait', { seconds: 0 })) },
+    {
+      operations: '^DELETE .*/update-rules/',
+      auth,
+      parameters: parameters(await made('supersede', { by: 'nothing' })),
+    },
+  ];
+}
+
 /** Calls to pages by people who are signed in. */
 async function pageAims(organization: string, auth: string): Promise<Aim[]> {
   const aim = async (operations: string, parameters: Aim['parameters'] = {}): Promise<Aim> => {
@@ -326,6 +342,7 @@ describe('generated calls are answered as the API description says', () => {
       { operations: '/drain$', auth, parameters: update(draining, drainingUpdate.id) },
       ...tokenAims.flat(),
       ...(await issuerAims(idle)),
+      ...(await ruleAims(idle)),
       {
         operations: '^(GET|PATCH) .*/teams/\\{team\\}$',
         auth,
@@ -350,6 +367,7 @@ describe('generated calls are answered as the API description says', () => {
       'PUT /policy-packs/:versionId',
       'POST /api/oauth/token',
       'POST /api/orgs/:organization/oidc/issuers',
+      'POST /api/orgs/:organization/update-rules',
       ...['POST', 'PUT', 'PATCH'].flatMap((method) =>
         ['Users', 'Groups'].map((name) => `${method} ${scimPath}/${name}${method === 'POST' ? '' : '/:id'}`),
       ),

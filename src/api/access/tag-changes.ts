@@ -6,10 +6,11 @@ import type { Queryable } from '../../shared/platform/db/sql.ts';
 import { ForbiddenError } from '../../shared/platform/errors/errors.ts';
 import type { StackRow } from '../../shared/stacks/stack-repository.ts';
 import { readTags, type Tags } from '../../shared/stacks/tags.ts';
+import { createUpdateRuleRepository } from '../../shared/updates/rules/update-rule-repository.ts';
 
 /**
- * Throws ForbiddenError if the new tags of a locked stack would change one by which grants select stacks, unless the caller may
- * manage the stack: whoever writes to a stack could otherwise decide who else does.
+ * Throws ForbiddenError if the new tags of a locked stack would change one by which grants or rules for updates select stacks, unless
+ * the caller may manage the stack: whoever writes to a stack could otherwise decide who else does, and take it out of a freeze.
  */
 export async function assertMayChangeTags(
   tx: Queryable,
@@ -17,14 +18,17 @@ export async function assertMayChangeTags(
   stack: StackRow,
   newTags: Tags,
 ): Promise<void> {
-  if (access.facts === null) return;
   const tags = readTags(stack.tags);
+  const isChanged = (name: string): boolean => tags[name] !== newTags[name];
+  if (![...Object.keys(tags), ...Object.keys(newTags)].some(isChanged)) return;
   if (hasPermission(permissionsOn(access, { ...stack, tags }), 'manage')) return;
-  const names = await createGrantRepository(tx).listTagNames(stack.organizationId);
-  const changed = names.find((name) => tags[name] !== newTags[name]);
-  if (changed !== undefined) {
-    throw new ForbiddenError(
-      `Tag ${JSON.stringify(changed)} decides who may do what with the stack: changing it needs the permission manage`,
-    );
-  }
+  const ofGrants = access.facts === null ? [] : await createGrantRepository(tx).listTagNames(stack.organizationId);
+  const granting = ofGrants.find(isChanged);
+  if (granting !== undefined) throw neededFor(granting, 'who may do what with the stack');
+  const ruling = (await createUpdateRuleRepository(tx).listTagNames(stack.organizationId)).find(isChanged);
+  if (ruling !== undefined) throw neededFor(ruling, 'which rules its updates have');
+}
+
+function neededFor(tag: string, decided: string): ForbiddenError {
+  return new ForbiddenError(`Tag ${JSON.stringify(tag)} decides ${decided}: changing it needs the permission manage`);
 }

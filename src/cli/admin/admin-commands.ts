@@ -10,6 +10,7 @@ import { addKeyCommands } from './key-commands.ts';
 import { addPeopleCommands } from './people-commands.ts';
 import { addQuotaCommands } from './quota-commands.ts';
 import { addReconcileCommand } from './reconcile-command.ts';
+import { addRuleCommands } from './rule-commands.ts';
 import { addScrubCommand } from './scrub-command.ts';
 import { addTeamCommands } from './team-commands.ts';
 import { addTokenCommands } from './token-commands.ts';
@@ -36,7 +37,8 @@ See docs/operations.md for quotas ("Limits and quotas") and journals ("A journal
   addGrantCommands(admin, open);
   admin.commandsGroup('CI systems:');
   addIssuerCommands(admin, open);
-  admin.commandsGroup('Running updates:');
+  admin.commandsGroup('Rules for updates:');
+  addRuleCommands(admin, open);
   addGuardCommands(admin, open);
   admin.commandsGroup('Quotas:');
   addQuotaCommands(admin, open);

@@ -63,6 +63,8 @@ export const auditActions = {
   'policy-group.create': 'Created a policy group',
   'policy-group.change': 'Changed a policy group',
   'policy-group.remove': 'Removed a policy group',
+  'update-rule.set': 'Set a rule for updates',
+  'update-rule.remove': 'Deleted a rule for updates',
   'key.rotate': 'Rotated data keys',
   'key.rewrap': 'Wrapped data keys by another master key',
   'audit.export': 'Exported the audit log',

@@ -3,7 +3,7 @@ import { type Queryable, type Row, sql } from '../platform/db/sql.ts';
 import { Nullable, Timestamp } from '../platform/schema/standard-schema.ts';
 import type { StackRef } from './names.ts';
 
-const StackRow = Type.Object({
+export const StackRow = Type.Object({
   id: Type.String(),
   organizationId: Type.String(),
   projectId: Type.String(),
@@ -29,22 +29,25 @@ const IdRow = Type.Object({ id: Type.String() });
 
 export type StackRepository = ReturnType<typeof createStackRepository>;
 
+/** The fields of `StackRow`, of a stack `s` in `stackJoins`. */
+export const stackColumns = sql.fragment`
+  s.id, o.id as "organizationId", p.id as "projectId", o.name as organization, p.name as project, s.name as stack,
+  s.tags, s.stack_version as "stackVersion", s.checkpoint_id as "checkpointId",
+  s.active_update_id as "activeUpdateId"`;
+
+export const stackJoins = sql.fragment`stacks s join projects p on p.id = s.project_id join organizations o on o.id = p.organization_id`;
+
+/** Whether `s` has this name. A deleted stack is invisible immediately. Its row stays until everything that refers to it is deleted. */
+export const stackNamed = (ref: StackRef) => sql.fragment`
+  o.name = ${ref.organization} and p.name = ${ref.project} and s.name = ${ref.stack} and s.deleted_at is null`;
+
 /** Projects, stacks and former names of stacks. */
 export function createStackRepository(db: Queryable) {
-  const columns = sql.fragment`
-    s.id, o.id as "organizationId", p.id as "projectId", o.name as organization, p.name as project, s.name as stack,
-    s.tags, s.stack_version as "stackVersion", s.checkpoint_id as "checkpointId",
-    s.active_update_id as "activeUpdateId"`;
-  const joins = sql.fragment`stacks s join projects p on p.id = s.project_id join organizations o on o.id = p.organization_id`;
-  // A deleted stack is invisible immediately. Its row stays until everything that refers to it is deleted.
-  const named = (ref: StackRef) => sql.fragment`
-    o.name = ${ref.organization} and p.name = ${ref.project} and s.name = ${ref.stack} and s.deleted_at is null`;
-
   return {
     find: (ref: StackRef) =>
       db.maybeOne(sql.prepared('stacks_find', StackRow)`
-        /* stacks.find */ select ${columns} from ${joins}
-        where ${named(ref)}`),
+        /* stacks.find */ select ${stackColumns} from ${stackJoins}
+        where ${stackNamed(ref)}`),
 
     /**
      * Whether an update, previews included, of a stack that has or had this name is active. Reads the active updates of the organization.
@@ -67,7 +70,7 @@ export function createStackRepository(db: Queryable) {
      */
     findHead: (ref: StackRef) =>
       db.maybeOne(sql.prepared('stacks_find_head', HeadRow)`
-        /* stacks.findHead */ select ${columns},
+        /* stacks.findHead */ select ${stackColumns},
           (select u.id from journals j join updates u on u.id = j.update_id
            where j.stack_id = s.id and j.folded_at is null and j.entry_count > j.folded_entries and j.fold_error is null
            order by u.stack_version desc limit 1) as "pendingUpdateId",
@@ -75,26 +78,28 @@ export function createStackRepository(db: Queryable) {
             select 1 from journals j
             where j.stack_id = s.id and j.accepted_at is null and (j.fold_error is not null or j.fold_warning is not null)
           ) as "hasFaults"
-        from ${joins}
-        where ${named(ref)}`),
+        from ${stackJoins}
+        where ${stackNamed(ref)}`),
 
     findById: (id: string) =>
-      db.maybeOne(sql.rows(StackRow)`/* stacks.findById */ select ${columns} from ${joins} where s.id = ${id}`),
+      db.maybeOne(
+        sql.rows(StackRow)`/* stacks.findById */ select ${stackColumns} from ${stackJoins} where s.id = ${id}`,
+      ),
 
     listByIds: (ids: readonly string[]) =>
       db.any(sql.rows(StackRow)`
-        /* stacks.listByIds */ select ${columns} from ${joins} where s.id = any (${sql.array([...ids], 'uuid')}) and s.deleted_at is null`),
+        /* stacks.listByIds */ select ${stackColumns} from ${stackJoins} where s.id = any (${sql.array([...ids], 'uuid')}) and s.deleted_at is null`),
 
     /** Like `find`, and locks the stack's row until the end of the transaction. */
     lock: (ref: StackRef) =>
       db.maybeOne(sql.rows(StackRow)`
-        /* stacks.lock */ select ${columns} from ${joins}
-        where ${named(ref)} for update of s`),
+        /* stacks.lock */ select ${stackColumns} from ${stackJoins}
+        where ${stackNamed(ref)} for update of s`),
 
     lockById: (id: string) =>
       db.maybeOne(
         sql.rows(StackRow)`
-          /* stacks.lockById */ select ${columns} from ${joins} where s.id = ${id} and s.deleted_at is null for update of s`,
+          /* stacks.lockById */ select ${stackColumns} from ${stackJoins} where s.id = ${id} and s.deleted_at is null for update of s`,
       ),
 
     ensureProject: async (organizationId: string, name: string): Promise<string> => {

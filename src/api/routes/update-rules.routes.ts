@@ -1,0 +1,110 @@
+import { Type } from 'typebox';
+import { OrganizationParams } from '../../shared/protocol/tokens.ts';
+import {
+  ListUpdateRulesResponse,
+  SetUpdateRuleRequest,
+  UpdateRuleParams,
+  UpdateRuleResponse,
+} from '../../shared/protocol/update-rules.ts';
+import { parseRule } from '../../shared/updates/rules/update-rules.ts';
+import type { ApiServices } from '../api-services.ts';
+import type { RouteScope } from '../route-scope.ts';
+import type { RuleRow } from '../update-rules/update-rule-service.ts';
+import { apiToken } from './paths.ts';
+
+const tags = ['update-rules'];
+const path = '/api/orgs/:organization/update-rules';
+const access = { kind: 'organization', permission: 'manage' } as const;
+
+/** Rules for the updates of an organization's stacks, for its admins. */
+export function registerUpdateRuleRoutes(app: RouteScope, services: ApiServices): void {
+  listRules(app, services);
+  setRule(app, services);
+  getRule(app, services);
+  deleteRule(app, services);
+}
+
+function listRules(app: RouteScope, { updateRules }: ApiServices): void {
+  app.get(
+    path,
+    {
+      config: { access, rate: 'held' },
+      schema: {
+        tags,
+        summary: 'List the rules for updates of an organization',
+        security: apiToken,
+        params: OrganizationParams,
+        response: { 200: ListUpdateRulesResponse },
+      },
+    },
+    async ({ params }) => ({ rules: (await updateRules.list(params.organization)).map(toResponse) }),
+  );
+}
+
+function setRule(app: RouteScope, { updateRules }: ApiServices): void {
+  app.post(
+    path,
+    {
+      config: { access, rate: 'held', audit: 'update-rule.set' },
+      schema: {
+        tags,
+        summary: 'Set a rule for updates',
+        description:
+          'Replaces the rule of this kind for the same stacks. Rules of kind `freeze` are added to each other.',
+        security: apiToken,
+        params: OrganizationParams,
+        body: SetUpdateRuleRequest,
+        response: { 200: UpdateRuleResponse },
+      },
+    },
+    async ({ audit, body, caller, params }) =>
+      toResponse(await updateRules.set(caller, params.organization, parseRule(body), audit)),
+  );
+}
+
+function getRule(app: RouteScope, { updateRules }: ApiServices): void {
+  app.get(
+    `${path}/:ruleId`,
+    {
+      config: { access, rate: 'held' },
+      schema: {
+        tags,
+        summary: 'Get a rule for updates',
+        security: apiToken,
+        params: UpdateRuleParams,
+        response: { 200: UpdateRuleResponse },
+      },
+    },
+    async ({ params }) => toResponse(await updateRules.get(params.organization, params.ruleId)),
+  );
+}
+
+function deleteRule(app: RouteScope, { updateRules }: ApiServices): void {
+  app.delete(
+    `${path}/:ruleId`,
+    {
+      config: { access, rate: 'held', audit: 'update-rule.remove' },
+      schema: {
+        tags,
+        summary: 'Delete a rule for updates',
+        security: apiToken,
+        params: UpdateRuleParams,
+        response: { 204: Type.Null() },
+      },
+    },
+    async ({ audit, caller, params }, reply) => {
+      await updateRules.remove(caller, params.organization, params.ruleId, audit);
+      return reply.code(204).send(null);
+    },
+  );
+}
+
+function toResponse({ id, kind, note, project, setAt, setBy, settings, stack, tagName, tagValue }: RuleRow) {
+  return {
+    ...{ id, kind, note, setAt: setAt.toISOString(), settings: JSON.parse(settings) as Record<string, unknown> },
+    ...(project === null ? {} : { project }),
+    ...(stack === null ? {} : { stack }),
+    ...(tagName === null || tagValue === null ? {} : { tag: { name: tagName, value: tagValue } }),
+    ...(setBy === null ? {} : { setBy }),
+  };
+}

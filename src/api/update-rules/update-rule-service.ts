@@ -1,0 +1,81 @@
+import { createIdentityRepository } from '../../shared/identity/identity-repository.ts';
+import { createPeopleRepository } from '../../shared/identity/people-repository.ts';
+import type { Queryable } from '../../shared/platform/db/sql.ts';
+import { NotFoundError } from '../../shared/platform/errors/errors.ts';
+import { isUuid } from '../../shared/platform/schema/uuid.ts';
+import { setRule } from '../../shared/updates/rules/set-rule.ts';
+import { createUpdateRuleRepository, type RuleRow } from '../../shared/updates/rules/update-rule-repository.ts';
+import { describeScope, type NewRule, scopeOf } from '../../shared/updates/rules/update-rules.ts';
+import { holdManagement } from '../access/held-access.ts';
+import type { ApiContext } from '../api-context.ts';
+import type { AuditTrail } from '../audit/audit-trail.ts';
+import type { Caller } from '../request.ts';
+
+export type { RuleRow };
+
+/** Rules for the updates of an organization's stacks, for its admins. */
+export class UpdateRuleService {
+  readonly #db: ApiContext['db'];
+
+  constructor({ db }: Pick<ApiContext, 'db'>) {
+    this.#db = db;
+  }
+
+  async list(organization: string): Promise<readonly RuleRow[]> {
+    return createUpdateRuleRepository(this.#db).list(await getOrganizationId(this.#db, organization));
+  }
+
+  /** Throws NotFoundError. */
+  async get(organization: string, id: string): Promise<RuleRow> {
+    return getRule(this.#db, await getOrganizationId(this.#db, organization), id);
+  }
+
+  /**
+   * Sets the rule: it replaces the one of its kind for the same stacks, except of kinds in which each rule counts. No update is created
+   * without regard to it after the response. Throws InvalidRequestError, UnauthenticatedError, ForbiddenError.
+   */
+  async set(caller: Caller, organization: string, rule: NewRule, audit: AuditTrail): Promise<RuleRow> {
+    return this.#db.inTransaction(async (tx) => {
+      const organizationId = await this.#lock(tx, caller, organization);
+      const id = await setRule(tx, organizationId, rule, caller.userId);
+      const object = describeScope(rule, organization);
+      const { kind, note, settings } = rule;
+      await audit.record(tx, { organization, object, details: { id, kind, settings, note } });
+      return getRule(tx, organizationId, id);
+    });
+  }
+
+  /** Throws NotFoundError, UnauthenticatedError, ForbiddenError. */
+  async remove(caller: Caller, organization: string, id: string, audit: AuditTrail): Promise<void> {
+    await this.#db.inTransaction(async (tx) => {
+      const organizationId = await this.#lock(tx, caller, organization);
+      const rule = await getRule(tx, organizationId, id);
+      await createUpdateRuleRepository(tx).remove(organizationId, id);
+      const object = describeScope(scopeOf(rule), organization);
+      const { kind, note } = rule;
+      const settings = JSON.parse(rule.settings) as unknown;
+      await audit.record(tx, { organization, object, details: { id, kind, settings, note } });
+    });
+  }
+
+  /** Holds the caller's rights, and keeps other changes and new updates waiting. Returns the id of the organization. */
+  async #lock(tx: Queryable, caller: Caller, organization: string): Promise<string> {
+    await createPeopleRepository(tx).lock();
+    await holdManagement(tx, organization, caller);
+    const organizationId = await getOrganizationId(tx, organization);
+    await createUpdateRuleRepository(tx).lockForChange(organizationId);
+    return organizationId;
+  }
+}
+
+async function getOrganizationId(db: Queryable, name: string): Promise<string> {
+  const organization = await createIdentityRepository(db).findOrganization(name);
+  if (!organization) throw new NotFoundError('Not found, or you are not a member of the organization');
+  return organization.id;
+}
+
+async function getRule(db: Queryable, organizationId: string, id: string): Promise<RuleRow> {
+  const rule = isUuid(id) ? await createUpdateRuleRepository(db).find(organizationId, id) : null;
+  if (!rule) throw new NotFoundError(`There is no rule ${JSON.stringify(id.slice(0, 60))}`);
+  return rule;
+}

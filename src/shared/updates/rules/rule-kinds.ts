@@ -1,0 +1,69 @@
+import { type Static, type TSchema, Type } from 'typebox';
+
+/** What a kind of rules is. To add a kind, add its entry to `ruleKinds`; enforce it where it matters. */
+interface RuleKind {
+  /** What the rule says, as it is written in requests and commands, stored, and read again. */
+  readonly settings: TSchema;
+  /**
+   * Tells apart rules that may be there at once for the same stacks. Without it there is one, which the next one replaces. Return
+   * null to add each rule to those that are there.
+   */
+  readonly slot?: (settings: never) => string | null;
+}
+
+const closed = { additionalProperties: false } as const;
+
+/** Every kind of rules, with its settings. Names are stable: they are stored. */
+export const ruleKinds = {
+  /** How long an update waits for its stack. */
+  'lock-wait': {
+    settings: Type.Object({ seconds: Type.Integer({ minimum: 0, maximum: 86_400 }) }, closed),
+  },
+  /** No updates. */
+  freeze: {
+    settings: Type.Object(
+      {
+        /** What becomes of an update: refused, which is the default, or it waits in line. */
+        mode: Type.Optional(Type.Union([Type.Literal('refuse'), Type.Literal('wait')])),
+        /** The end; without it, the freeze ends when the rule is deleted. */
+        until: Type.Optional(Type.String({ format: 'date-time' })),
+      },
+      closed,
+    ),
+    slot: () => null,
+  },
+  /** Most updates at once. */
+  concurrency: {
+    settings: Type.Object(
+      {
+        most: Type.Integer({ minimum: 1, maximum: 100_000 }),
+        /** Counted together, which is the default, or for each user or project. */
+        per: Type.Optional(Type.Union([Type.Literal('all'), Type.Literal('user'), Type.Literal('project')])),
+      },
+      closed,
+    ),
+    slot: ({ per = 'all' }: { per?: string }) => per,
+  },
+  /** Waiting updates of an older commit make way for those of a newer one. */
+  supersede: {
+    settings: Type.Object(
+      { by: Type.Union([Type.Literal('branch'), Type.Literal('pull-request'), Type.Literal('nothing')]) },
+      closed,
+    ),
+  },
+} as const satisfies Record<string, RuleKind>;
+
+export type RuleKindName = keyof typeof ruleKinds;
+export type RuleSettings<Kind extends RuleKindName> = Static<(typeof ruleKinds)[Kind]['settings']>;
+
+export const ruleKindNames = Object.keys(ruleKinds) as RuleKindName[];
+
+export function isRuleKind(name: string): name is RuleKindName {
+  return Object.hasOwn(ruleKinds, name);
+}
+
+/** The slot of a rule; null if each rule is added to the others. */
+export function slotOf(kind: RuleKindName, settings: object): string | null {
+  const { slot }: RuleKind = ruleKinds[kind];
+  return slot ? slot(settings as never) : '';
+}

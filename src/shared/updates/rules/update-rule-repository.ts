@@ -1,0 +1,143 @@
+import { Type } from 'typebox';
+import { type Queryable, type Row, sql } from '../../platform/db/sql.ts';
+import { Nullable, Timestamp } from '../../platform/schema/standard-schema.ts';
+import type { StackRef } from '../../stacks/names.ts';
+import { StackRow, stackColumns, stackJoins, stackNamed } from '../../stacks/stack-repository.ts';
+import { type NewRule, UpdateRules } from './update-rules.ts';
+
+const Text = Nullable(Type.String());
+
+const RuleRow = Type.Object({
+  id: Type.String(),
+  kind: Type.String(),
+  project: Text,
+  stack: Text,
+  tagName: Text,
+  tagValue: Text,
+  /** JSON text. */
+  settings: Type.String(),
+  note: Type.String(),
+  setAt: Timestamp,
+  /** Login; null: an operator, or somebody who was deleted. */
+  setBy: Text,
+});
+export type RuleRow = Row<typeof RuleRow>;
+
+const StackWithRulesRow = Type.Object({ ...StackRow.properties, rules: Text });
+const RulesRow = Type.Object({ rules: Text });
+const IdRow = Type.Object({ id: Type.String() });
+const NameRow = Type.Object({ name: Type.String() });
+const CountRow = Type.Object({ count: Type.Integer() });
+
+/** A stack, and the rules that apply to it. */
+export type StackWithRules = StackRow & { readonly updateRules: UpdateRules };
+
+/**
+ * The rules that apply to the stack `s` of project `p` and organization `o`, for UpdateRules.read; null if there are none, which costs
+ * one search in an index.
+ */
+const applicableRules = sql.fragment`(
+  select json_build_object('now', floor(extract(epoch from clock_timestamp()) * 1000), 'rules', json_agg(json_build_object(
+    'id', r.id, 'kind', r.kind, 'project', r.project, 'stack', r.stack,
+    'tag', case when r.tag_name is not null then json_build_object('name', r.tag_name, 'value', r.tag_value) end,
+    'settings', r.settings, 'note', r.note)
+    order by r.stack is null, r.tag_name is null, r.project is null, r.tag_name, r.tag_value, r.set_at, r.id))::text
+  from update_rules r
+  where r.organization_id = o.id and (r.project is null or r.project = p.name) and (r.stack is null or r.stack = s.name)
+    and (r.tag_name is null or s.tags::jsonb ->> r.tag_name = r.tag_value)
+  having count(*) > 0) as rules`;
+
+function toStack({ rules, ...stack }: Row<typeof StackWithRulesRow>): StackWithRules {
+  return { ...stack, updateRules: UpdateRules.read(rules) };
+}
+
+/** Rules for the updates of an organization's stacks. */
+export function createUpdateRuleRepository(db: Queryable) {
+  const columns = sql.fragment`
+    r.id, r.kind, r.project, r.stack, r.tag_name as "tagName", r.tag_value as "tagValue", r.settings::text as settings, r.note,
+    r.set_at as "setAt", u.login as "setBy"`;
+  const joins = sql.fragment`update_rules r left join users u on u.id = r.set_by`;
+  return {
+    /** The stack and its rules, in one statement. */
+    findStack: async (ref: StackRef): Promise<StackWithRules | null> => {
+      const row = await db.maybeOne(sql.prepared('update_rules_find_stack', StackWithRulesRow)`
+        /* updateRules.findStack */ select ${stackColumns}, ${applicableRules} from ${stackJoins} where ${stackNamed(ref)}`);
+      return row && toStack(row);
+    },
+
+    /**
+     * Locks the stack's row until the end of the transaction. The rules are those of that time: `lockForChange` waits for the
+     * transaction, if it has begun with `holdAccess`.
+     */
+    lockStack: async (stackId: string): Promise<StackWithRules | null> => {
+      const row = await db.maybeOne(sql.rows(StackWithRulesRow)`
+        /* updateRules.lockStack */
+        select ${stackColumns}, ${applicableRules} from ${stackJoins} where s.id = ${stackId} and s.deleted_at is null for update of s`);
+      return row && toStack(row);
+    },
+
+    /** The rules that apply to the stack. None if it does not exist. */
+    listOfStack: async (stackId: string): Promise<UpdateRules> => {
+      const row = await db.maybeOne(sql.prepared('update_rules_of_stack', RulesRow)`
+        /* updateRules.listOfStack */
+        select ${applicableRules} from ${stackJoins} where s.id = ${stackId} and s.deleted_at is null`);
+      return UpdateRules.read(row?.rules ?? null);
+    },
+
+    /**
+     * Allows one transaction at a time to change rules of the organization, once those that create updates there have ended: an update
+     * is created before the change is committed, or sees it. Take it under the lock of all changes of people, as grants do.
+     */
+    lockForChange: (organizationId: string) =>
+      db.query(sql.nothing`
+        /* updateRules.lockForChange */
+        select organization_id from organization_access where organization_id = ${organizationId} for update`),
+
+    list: (organizationId: string) =>
+      db.any(sql.rows(RuleRow)`
+        /* updateRules.list */
+        select ${columns} from ${joins} where r.organization_id = ${organizationId}
+        order by r.kind, r.project nulls first, r.stack nulls first, r.tag_name nulls first, r.tag_value, r.set_at, r.id`),
+
+    find: (organizationId: string, id: string) =>
+      db.maybeOne(sql.rows(RuleRow)`
+        /* updateRules.find */ select ${columns} from ${joins} where r.organization_id = ${organizationId} and r.id = ${id}`),
+
+    count: async (organizationId: string): Promise<number> => {
+      const { count } = await db.one(sql.rows(CountRow)`
+        /* updateRules.count */ select count(*)::int as count from update_rules where organization_id = ${organizationId}`);
+      return count;
+    },
+
+    /** Adds the rule, or replaces the one in its place. Returns its id. */
+    set: async (organizationId: string, rule: NewRule, setBy: string | null): Promise<string> => {
+      const row = await db.one(sql.rows(IdRow)`
+        /* updateRules.set */
+        insert into update_rules (organization_id, kind, slot, project, stack, tag_name, tag_value, settings, note, set_by)
+        values (${organizationId}, ${rule.kind}, ${rule.slot}, ${rule.project}, ${rule.stack}, ${rule.tag?.name ?? null},
+                ${rule.tag?.value ?? null}, ${JSON.stringify(rule.settings)}::jsonb, ${rule.note}, ${setBy})
+        on conflict (organization_id, kind, slot, coalesce(project, ''), coalesce(stack, ''), coalesce(tag_name, ''),
+                     coalesce(tag_value, ''))
+        do update set settings = excluded.settings, note = excluded.note, set_at = excluded.set_at, set_by = excluded.set_by
+        returning id`);
+      return row.id;
+    },
+
+    /** Returns whether it existed. */
+    remove: async (organizationId: string, id: string): Promise<boolean> => {
+      const result = await db.query(sql.nothing`
+        /* updateRules.remove */ delete from update_rules where organization_id = ${organizationId} and id = ${id}`);
+      return result.rowCount > 0;
+    },
+
+    /** Tags by which rules of the organization select stacks. */
+    listTagNames: async (organizationId: string): Promise<string[]> => {
+      const rows = await db.any(sql.rows(NameRow)`
+        /* updateRules.listTagNames */
+        select distinct tag_name as name from update_rules
+        where organization_id = ${organizationId} and tag_name is not null order by 1`);
+      return rows.map(({ name }) => name);
+    },
+  };
+}
+export type UpdateRuleRepository = ReturnType<typeof createUpdateRuleRepository>;
