@@ -9,6 +9,7 @@ import type { CredentialGuard } from './credentials/credential-guard.ts';
 import type { LeaseAccess } from './credentials/lease-access.ts';
 import type { EventService } from './events/event-service.ts';
 import type { ExchangeService } from './exchange/exchange-service.ts';
+import type { ApprovalService } from './guards/approval-service.ts';
 import type { GuardService } from './guards/guard-service.ts';
 import type { IssuerService } from './issuers/issuer-service.ts';
 import type { LockQueue } from './lock-queue/lock-queue.ts';
@@ -64,6 +65,7 @@ export interface ApiServices extends BodyParts {
   readonly creations: QueuedCreation;
   readonly lockQueue: LockQueue;
   readonly beginning: UpdateBeginning;
+  readonly approvals: ApprovalService;
   readonly guards: GuardService;
   readonly history: HistoryService;
   readonly events: EventService;

@@ -5,6 +5,7 @@ import { AuditService } from './audit/audit-service.ts';
 import { LeaseAccess } from './credentials/lease-access.ts';
 import { EventService } from './events/event-service.ts';
 import { ExchangeService } from './exchange/exchange-service.ts';
+import { ApprovalService } from './guards/approval-service.ts';
 import { GuardService } from './guards/guard-service.ts';
 import { IssuerService } from './issuers/issuer-service.ts';
 import { LockQueue } from './lock-queue/lock-queue.ts';
@@ -64,6 +65,7 @@ export function createServices(context: ApiContext): ApiServices {
     creations: new QueuedCreation(context, updates, lockQueue),
     lockQueue,
     beginning: new UpdateBeginning(context, updates),
+    approvals: new ApprovalService(context),
     guards: new GuardService(context),
     history: new HistoryService(context),
     events: new EventService(context),

@@ -14,15 +14,17 @@ let apps: [TestApp, TestApp, TestApp];
 let app: TestApp;
 beforeAll(async () => {
   database = await createTestDatabase();
+  app = await createTestApp({ database });
+  const { dataDir } = app;
+  const byJobs = { HOLDFAST_DIRECT_BYTES: '1' };
   apps = [
-    await createTestApp({ database }),
-    await createTestApp({ database }),
-    await createTestApp({ database, settings: { HOLDFAST_DIRECT_BYTES: '1' } }),
+    app,
+    await createTestApp({ database, dataDir }),
+    await createTestApp({ database, dataDir, settings: byJobs }),
   ];
-  app = apps[0];
 });
 afterAll(async () => {
-  for (const one of apps) await one[Symbol.asyncDispose]();
+  for (const one of apps.toReversed()) await one[Symbol.asyncDispose]();
   await database[Symbol.asyncDispose]();
 });
 

@@ -238,6 +238,15 @@ async function ruleAims({ auth, organization }: TestStack): Promise<Aim[]> {
   ];
 }
 
+/** Calls to an approval that a colleague has asked for. */
+async function approvalAims({ auth, organization, path, project, stack }: TestStack): Promise<Aim[]> {
+  const colleague = await person(app, organization, 'member');
+  const body = { commit: 'a'.repeat(40) };
+  const { json } = await ok(app.call('POST', `${path}/approvals`, { auth: colleague.auth, body }));
+  const place = { 'path.organization': organization, 'path.project': project, 'path.stack': stack };
+  return [{ operations: '/approvals/', auth, parameters: { ...place, 'path.approvalId': json.id as string } }];
+}
+
 /** Calls to pages by people who are signed in. */
 async function pageAims(organization: string, auth: string): Promise<Aim[]> {
   const aim = async (operations: string, parameters: Aim['parameters'] = {}): Promise<Aim> => {
@@ -343,6 +352,7 @@ describe('generated calls are answered as the API description says', () => {
       ...tokenAims.flat(),
       ...(await issuerAims(idle)),
       ...(await ruleAims(idle)),
+      ...(await approvalAims(idle)),
       {
         operations: '^(GET|PATCH) .*/teams/\\{team\\}$',
         auth,
@@ -368,6 +378,7 @@ describe('generated calls are answered as the API description says', () => {
       'POST /api/oauth/token',
       'POST /api/orgs/:organization/oidc/issuers',
       'POST /api/orgs/:organization/update-rules',
+      `POST ${stackPath}/approvals`,
       ...['POST', 'PUT', 'PATCH'].flatMap((method) =>
         ['Users', 'Groups'].map((name) => `${method} ${scimPath}/${name}${method === 'POST' ? '' : '/:id'}`),
       ),

@@ -10,11 +10,13 @@ import { createStackRepository } from '../../shared/stacks/stack-repository.ts';
 import { readTags } from '../../shared/stacks/tags.ts';
 import { StackBusyError } from '../../shared/updates/admitted-changes.ts';
 import { createLockQueueRepository } from '../../shared/updates/lock-queue-repository.ts';
+import { createUpdateRuleRepository } from '../../shared/updates/rules/update-rule-repository.ts';
 import { createUpdateRepository } from '../../shared/updates/update-repository.ts';
 import type { UpdateKind } from '../../shared/updates/update-state.ts';
 import { holdAccess } from '../access/held-access.ts';
 import { assertPermission } from '../access/stack-access.ts';
 import type { ApiContext } from '../api-context.ts';
+import { guardUpdate } from '../guards/guard-creation.ts';
 import { lockWaitSeconds } from '../lock-queue/lock-wait.ts';
 import type { Caller, Dialect } from '../request.ts';
 
@@ -82,7 +84,7 @@ export async function prepareCreation(
     const access = await holdAccess(tx, ref.organization, caller);
     await quotas.assertMayAddUpdate(tx, { id: found.organizationId, name: ref.organization }, limits);
     const lockedStacks = createStackRepository(tx);
-    const stack = await lockedStacks.lockById(found.id);
+    const stack = await createUpdateRuleRepository(tx).lockStack(found.id);
     if (!stack) throw stackNotFound(ref);
     assertPermission(access, stack, readTags(stack.tags), preview ? 'preview' : 'write');
     if (exclusive && stack.activeUpdateId !== null) throw new StackBusyError();
@@ -108,6 +110,7 @@ export async function prepareCreation(
         throw violatedConstraint(error) === 'updates_one_active_per_stack' ? new StackBusyError() : error;
       });
     if (exclusive) await lockedStacks.setActiveUpdate(stack.id, id);
+    if (!preview) await guardUpdate(tx, id, { stack, kind: request.kind, environment: request.environment, caller });
     return id;
   };
   return {

@@ -2,6 +2,7 @@ import type { Database } from '../platform/db/database.ts';
 import type { Metrics } from '../platform/telemetry/metrics.ts';
 import { type LeaseFence, LeaseLostError } from '../updates/lease.ts';
 import type { JournalBacklog } from './ahead/journal-backlog.ts';
+import type { BaseUrns } from './guards/base-urns.ts';
 import { appendGuarded, BeginRefusedError } from './guards/guarded-append.ts';
 import { type BatchEntry, splitJournalBatch } from './journal-batch.ts';
 import type { Appended as AppendedEntries, JournalRepository } from './journal-repository.ts';
@@ -24,12 +25,20 @@ export interface Appended {
 /** Stores batches of journal entries. Splits them without parsing the entries. */
 export class JournalWriter {
   readonly #db: Database;
+  readonly #baseUrns: BaseUrns;
   readonly #journal: JournalRepository;
   readonly #backlog: JournalBacklog;
   readonly #metrics: Metrics;
 
-  constructor(parts: { db: Database; journal: JournalRepository; backlog: JournalBacklog; metrics: Metrics }) {
+  constructor(parts: {
+    db: Database;
+    baseUrns: BaseUrns;
+    journal: JournalRepository;
+    backlog: JournalBacklog;
+    metrics: Metrics;
+  }) {
     this.#db = parts.db;
+    this.#baseUrns = parts.baseUrns;
     this.#journal = parts.journal;
     this.#backlog = parts.backlog;
     this.#metrics = parts.metrics;
@@ -47,7 +56,9 @@ export class JournalWriter {
   }
 
   async #appendGuarded(fence: LeaseFence, entries: readonly BatchEntry[]): Promise<AppendedEntries> {
-    const guarded = entries.some(({ isBegin }) => isBegin) ? await appendGuarded(this.#db, fence, entries) : null;
+    const guarded = entries.some(({ isBegin }) => isBegin)
+      ? await appendGuarded({ db: this.#db, baseUrns: this.#baseUrns }, fence, entries)
+      : null;
     if (!guarded) throw new LeaseLostError();
     const { appended, refusal } = guarded;
     if (!refusal) return appended;

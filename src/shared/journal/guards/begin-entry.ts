@@ -1,5 +1,5 @@
 import { JsonScanner } from '../../platform/json/json-scanner.ts';
-import { scanInTurns } from '../../platform/turns/turns.ts';
+import { scanInTurns, Turns } from '../../platform/turns/turns.ts';
 import type { BatchEntry } from '../journal-batch.ts';
 
 /** What a begin entry says about its operation. */
@@ -17,6 +17,18 @@ export interface BegunOperation {
 
 /** How the text of an entry begins that was refused. No client writes this member. */
 export const refusedPrefix = '{"refused":true,';
+
+/** Reads the begin entries of a batch. */
+export async function readBegins(entries: readonly BatchEntry[]): Promise<BegunOperation[]> {
+  const turns = new Turns();
+  const begins: BegunOperation[] = [];
+  for (const entry of entries) {
+    if (!entry.isBegin) continue;
+    begins.push(await readBegin(entry));
+    await turns.spend(entry.text.length);
+  }
+  return begins;
+}
 
 /** Reads a begin entry, whose text is valid JSON. Fields of a wrong type are read as missing: only a replay rejects them. */
 export async function readBegin({ sequenceId, text }: BatchEntry): Promise<BegunOperation> {

@@ -36,7 +36,7 @@ export async function drainUpdate(tx: Queryable, { update }: LockedUpdate, drain
     );
   }
   const guards = createGuardRepository(tx);
-  if ((await guards.find(update.id))?.stopReason) return false;
+  if ((await guards.find(update.id))?.stop) return false;
   await guards.stop(update.id, { reason: 'drain', message: drainMessage(drain) });
   await guards.guard(update.id);
   return true;
