@@ -43,6 +43,11 @@ export function createServices(context: ApiContext): ApiServices {
   const lockQueue = new LockQueue(context, (stackId) => updates.reclaim(stackId, { admitsFault: true }));
   context.lifecycle.onClose('work', 'lock queue', () => lockQueue.close());
   metrics.gauge('holdfast_lock_queue_calls', 'Calls of this process that wait for a stack.', () => lockQueue.waiting);
+  metrics.gauge(
+    'holdfast_lock_queue_oldest_seconds',
+    'Longest time that a call of this process has waited for a stack.',
+    () => lockQueue.oldestSeconds,
+  );
   return {
     config,
     metrics,

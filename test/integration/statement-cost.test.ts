@@ -8,6 +8,8 @@ import { createCompactionRepository } from '../../src/shared/journal/compaction-
 import { createJournalSnapshotRepository } from '../../src/shared/journal/journal-snapshot-repository.ts';
 import type { Queryable } from '../../src/shared/platform/db/sql.ts';
 import { createQuotaRepository } from '../../src/shared/quotas/quota-repository.ts';
+import { createStackRepository } from '../../src/shared/stacks/stack-repository.ts';
+import { createUpdateRuleRepository } from '../../src/shared/updates/rules/update-rule-repository.ts';
 import { createUpdateRepository } from '../../src/shared/updates/update-repository.ts';
 import { type ExplainedStatement, explainingPool } from '../../testkit/query-plan.ts';
 import { createTestDatabase, type TestDatabase } from '../support/test-app.ts';
@@ -116,6 +118,14 @@ describe('what an organization has is counted without the others', () => {
     expect(plan.read).toBeLessThanOrEqual(100 + 20);
     expect(plan.pages).toBeLessThanOrEqual(100);
   });
+});
+
+test('a stack without rules is read with them at the cost of one search', async () => {
+  const ref = { organization: 'org-1', project: 'project', stack: 'stack-7' };
+  const alone = await planOf((db) => createStackRepository(db).find(ref));
+  const withRules = await planOf((db) => createUpdateRuleRepository(db).findStack(ref));
+  expect(withRules).toMatchObject({ read: alone.read, returned: 1 });
+  expect(withRules.pages).toBeLessThanOrEqual(alone.pages + 2);
 });
 
 describe('what a stack has is listed without the others', () => {

@@ -21,9 +21,13 @@ export function describeHolder(
 }
 
 /** For the user of an update that has waited. */
-export function describeWait(stack: string, waitedSeconds: number, behind: number): string {
+export function describeWait(
+  stack: string,
+  waitedSeconds: number,
+  { behind, state = 'another update held' }: { readonly behind: number; readonly state: string | undefined },
+): string {
   const others = behind === 0 ? '' : `; ${behind} more ${behind === 1 ? 'waits' : 'wait'} for it`;
-  return `Waited ${describeSeconds(waitedSeconds)} for ${stack}, which another update held${others}`;
+  return `Waited ${describeSeconds(waitedSeconds)} for ${stack}, which ${state}${others}`;
 }
 
 function describeSeconds(seconds: number): string {
@@ -37,9 +41,14 @@ function articleOf(kind: string): string {
   return kind === 'update' || kind === 'import' ? `An ${kind}` : `A ${kind}`;
 }
 
-/** The address of the CI run, if it is one that a terminal can show. */
+/** The address of the CI run. */
 function linkOf(ciRun: string | null): string | null {
   if (ciRun === null) return null;
   const url = (JSON.parse(ciRun) as Readonly<Record<string, unknown>>)['build.url'];
-  return typeof url === 'string' && /^https?:\/\/[\x21-\x7e]+$/.test(url) ? url : null;
+  return typeof url === 'string' && isTerminalLink(url) ? url : null;
+}
+
+/** Whether a terminal can show the address. */
+export function isTerminalLink(url: string): boolean {
+  return /^https?:\/\/[\x21-\x7e]+$/.test(url);
 }

@@ -1,5 +1,6 @@
 import { InvalidRequestError } from '../../shared/platform/errors/errors.ts';
 import type { Tags } from '../../shared/stacks/tags.ts';
+import type { UpdateRules } from '../../shared/updates/rules/update-rules.ts';
 import type { Dialect } from '../request.ts';
 
 /** The stack tag that says how long updates wait for the stack. */
@@ -9,12 +10,13 @@ const unitSeconds = { s: 1, m: 60, h: 3600 };
 const durationPattern = /^(\d{1,6})(s|m|h)?$/;
 
 /**
- * How long an update waits for the stack, in seconds: what the stack's tag says (seconds, or as in `10m`), otherwise the default of
- * the server. Clients of the contract expect a refusal at once, so for them only the tag counts.
+ * How long an update waits for the stack, in seconds: what the stack's tag says (seconds, or as in `10m`), otherwise the rules of its
+ * organization, otherwise the default of the server. Clients of the contract expect a refusal at once, so for them only the tag counts.
  */
-export function lockWaitSeconds(tags: Tags, dialect: Dialect, defaultSeconds: number): number {
+export function lockWaitSeconds(tags: Tags, rules: UpdateRules, dialect: Dialect, defaultSeconds: number): number {
   const seconds = parseLockWait(tags[lockWaitTag]);
-  return seconds ?? (dialect === 'contract' ? 0 : defaultSeconds);
+  if (seconds !== null) return seconds;
+  return dialect === 'contract' ? 0 : (rules.first('lock-wait')?.settings.seconds ?? defaultSeconds);
 }
 
 /** Throws InvalidRequestError if the tag is there and is no duration: nobody would learn why updates do not wait. */

@@ -1,7 +1,9 @@
 import { InvalidRequestError, UnavailableError } from '../../shared/platform/errors/errors.ts';
 import { formatStackRef, type StackRef } from '../../shared/stacks/names.ts';
 import { StackBusyError } from '../../shared/updates/admitted-changes.ts';
+import { HeldBackError } from '../../shared/updates/held-back.ts';
 import { createLockQueueRepository, type LockQueueRepository } from '../../shared/updates/lock-queue-repository.ts';
+import { LimitError } from '../../shared/updates/rules/limit.ts';
 import type { ApiContext } from '../api-context.ts';
 import type { AuditTrail } from '../audit/audit-trail.ts';
 import type { Caller, Dialect } from '../request.ts';
@@ -9,9 +11,18 @@ import type { NewUpdateRequest, PreparedCreation } from '../updates/update-creat
 import type { UpdateService } from '../updates/update-service.ts';
 import type { LockQueue, Place } from './lock-queue.ts';
 import { describeHolder, describeWait } from './lock-queue-messages.ts';
+import { SupersededError } from './superseding.ts';
 
 /** The CLI follows this many redirects of a call. */
 const maxHops = 9;
+
+/** The update that a call asks for. */
+interface CreationRequest {
+  readonly ref: StackRef;
+  readonly caller: Caller;
+  readonly dialect: Dialect;
+  readonly request: NewUpdateRequest;
+}
 
 /** How a call waits. */
 export interface WaitingRequest {
@@ -43,8 +54,18 @@ export class QueuedCreation {
   }
 
   /** Throws what UpdateService.prepare and `create` throw. A StackBusyError says who holds the stack. */
-  async create(
-    { ref, caller, dialect, request }: { ref: StackRef; caller: Caller; dialect: Dialect; request: NewUpdateRequest },
+  async create(request: CreationRequest, audit: AuditTrail, waiting: WaitingRequest): Promise<QueuedUpdate> {
+    try {
+      return await this.#createOrWait(request, audit, waiting);
+    } catch (error) {
+      const reason = refusalReason(error);
+      if (reason !== null) this.#context.metrics.updatesRefused.labels(reason).inc();
+      throw error;
+    }
+  }
+
+  async #createOrWait(
+    { ref, caller, dialect, request }: CreationRequest,
     audit: AuditTrail,
     waiting: WaitingRequest,
   ): Promise<QueuedUpdate> {
@@ -53,11 +74,18 @@ export class QueuedCreation {
       try {
         return { updateId: await this.#updates.create(creation, audit), messages: [] };
       } catch (error) {
-        if (!(error instanceof StackBusyError) || dialect === 'contract') throw error;
-        if (creation.lockWaitSeconds === 0) throw await this.#refusal(creation, null);
+        if (!isReasonToWait(error)) throw error;
+        const isContract = dialect === 'contract';
+        if (creation.lockWaitSeconds === 0)
+          throw isContract || !(error instanceof StackBusyError) ? error : await this.#refusal(creation, null);
       }
     }
-    const place = await this.#queue.enter(creation.stackId, { tokenId: caller.tokenId, id: waiting.place });
+    const place = await this.#queue.enter(creation.stackId, {
+      tokenId: caller.tokenId,
+      id: waiting.place,
+      isUrgent: creation.isUrgent,
+      run: creation.waitingRun,
+    });
     let isWaiting = true;
     try {
       const outcome = await this.#wait(creation, place, { audit, waiting, ref });
@@ -77,37 +105,55 @@ export class QueuedCreation {
     const over = place.since + creation.lockWaitSeconds * 1000;
     // The last call is held for the rest of the time: the CLI would not follow one more redirect.
     const isLast = waiting.hop >= maxHops;
+    let heldBack: HeldBackError | null = null;
     const holdUntil = isLast ? over : Math.min(over, performance.now() + config.lockQueue.holdSeconds * 1000);
     for (;;) {
       const wake = await this.#queue.next(place, holdUntil, waiting.gone);
       if (wake === 'gone') throw new InvalidRequestError('The client has disconnected');
+      if (wake === 'superseded') throw await this.#superseded(place);
       if (wake === 'turn') {
         const updateId = await this.#attempt(creation, place, audit);
-        if (updateId === null) continue;
+        if (typeof updateId !== 'string') {
+          heldBack = updateId;
+          if (updateId) await this.#queue.holdBack(place, updateId instanceof LimitError ? updateId.limit : null);
+          continue;
+        }
         this.#queue.forget(place);
         const waitedSeconds = (performance.now() - place.since) / 1000;
         metrics.lockWaitSeconds.labels('turn').observe(waitedSeconds);
         const behind = await this.#places.count(creation.stackId);
         logger.info({ updateId, waitedSeconds, behind }, 'update created after waiting for its stack');
-        return { updateId, messages: [describeWait(formatStackRef(ref), waitedSeconds, behind)] };
+        return {
+          updateId,
+          messages: [describeWait(formatStackRef(ref), waitedSeconds, { behind, state: heldBack?.state })],
+        };
       }
       if (performance.now() >= over) {
         metrics.lockWaitSeconds.labels('over').observe((performance.now() - place.since) / 1000);
-        throw await this.#refusal(creation, place);
+        throw heldBack ?? (await this.#refusal(creation, place));
       }
       if (isLast) throw new UnavailableError('The server is stopping, and this call has waited; please start it again');
       await this.#queue.keep(place);
+      metrics.lockHolds.inc();
       return { place: place.id, hop: waiting.hop + 1, isKept: true };
     }
   }
 
-  async #attempt(creation: PreparedCreation, place: Place, audit: AuditTrail): Promise<string | null> {
+  /** Returns the id of the update; otherwise the rule that holds it back, or null: another update holds the stack. */
+  async #attempt(creation: PreparedCreation, place: Place, audit: AuditTrail): Promise<string | HeldBackError | null> {
     try {
       return await this.#updates.create(creation, audit, place.id);
     } catch (error) {
-      if (error instanceof StackBusyError) return null;
-      throw error;
+      if (!isReasonToWait(error)) throw error;
+      return error instanceof HeldBackError ? error : null;
     }
+  }
+
+  async #superseded({ id }: Place): Promise<Error> {
+    const by = await this.#places.findSuperseding(id);
+    return by
+      ? new SupersededError(by)
+      : new UnavailableError('The place in the queue was lost; please start it again');
   }
 
   /** A StackBusyError that says who holds the stack, and how long the call has waited in vain. */
@@ -118,4 +164,15 @@ export class QueuedCreation {
       describeHolder(holder, position === null ? null : { position, waitedSeconds: lockWaitSeconds }),
     );
   }
+}
+
+function isReasonToWait(error: unknown): error is StackBusyError | HeldBackError {
+  return error instanceof StackBusyError || (error instanceof HeldBackError && error.mayWait);
+}
+
+/** Why the update was refused, for metrics; null if it was for another reason. */
+function refusalReason(error: unknown): string | null {
+  if (error instanceof HeldBackError) return error.reason;
+  if (error instanceof SupersededError) return 'superseded';
+  return error instanceof StackBusyError ? 'busy' : null;
 }

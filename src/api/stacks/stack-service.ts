@@ -27,6 +27,8 @@ import { assertNothingPending, recordInitialState } from '../../shared/states/re
 import { isRootOnly } from '../../shared/states/root-only.ts';
 import { storeDeployment } from '../../shared/states/store-deployment.ts';
 import { StackBusyError } from '../../shared/updates/admitted-changes.ts';
+import { assertThawed } from '../../shared/updates/rules/freeze.ts';
+import { createUpdateRuleRepository } from '../../shared/updates/rules/update-rule-repository.ts';
 import { createUpdateRepository } from '../../shared/updates/update-repository.ts';
 import { holdAccess } from '../access/held-access.ts';
 import { assertPermission, missingPermission } from '../access/stack-access.ts';
@@ -34,7 +36,7 @@ import { assertMayChangeTags } from '../access/tag-changes.ts';
 import { grantToTeams } from '../access/team-grants.ts';
 import type { ApiContext } from '../api-context.ts';
 import type { AuditTrail } from '../audit/audit-trail.ts';
-import { assertLockWait } from '../lock-queue/lock-wait.ts';
+import { assertQueueTags } from '../lock-queue/queue-tags.ts';
 import type { Caller } from '../request.ts';
 import type { UpdateService } from '../updates/update-service.ts';
 import { readStackView, type StackView } from './stack-view.ts';
@@ -86,7 +88,7 @@ export class StackService {
     const { documents } = this.#context;
     const { ref } = stack;
     assertStackRef(ref);
-    assertLockWait(stack.tags);
+    assertQueueTags(stack.tags);
     await this.#admitCreation(caller, stack);
     const { quotas } = this.#context;
     await quotas.assertMayKeepMore(ref.organization);
@@ -188,7 +190,7 @@ export class StackService {
 
   /** Throws NotFoundError, and ForbiddenError for tags by which grants select stacks. */
   async replaceTags(caller: Caller, ref: StackRef, tags: Tags, audit: AuditTrail): Promise<void> {
-    assertLockWait(tags);
+    assertQueueTags(tags);
     const stack = await this.get(ref);
     await this.#context.db.inTransaction(async (tx) => {
       const access = await holdAccess(tx, ref.organization, caller);
@@ -206,8 +208,8 @@ export class StackService {
   /**
    * Deletes the stack. When this resolves, no caller can see it and its name is free; a sweep deletes its data later. With
    * `keepResources`, refuses while the state has resources other than the stack's root, using the exact message that the CLI
-   * matches (pkg/backend/httpstate/client/client.go), or while the state is incomplete. Throws StackBusyError and
-   * JournalFaultError.
+   * matches (pkg/backend/httpstate/client/client.go), or while the state is incomplete. Throws StackBusyError, FrozenError
+   * and JournalFaultError.
    */
   async delete(caller: Caller, ref: StackRef, options: { keepResources: boolean }, audit: AuditTrail): Promise<void> {
     const found = await this.get(ref);
@@ -219,9 +221,10 @@ export class StackService {
     await db.inTransaction(async (tx) => {
       const access = await holdAccess(tx, ref.organization, caller);
       const stacks = createStackRepository(tx);
-      const stack = await stacks.lockById(found.id);
+      const stack = await createUpdateRuleRepository(tx).lockStack(found.id);
       if (!stack) throw stackNotFound(ref);
       assertPermission(access, stack, readTags(stack.tags), 'admin');
+      assertThawed(stack);
       if (stack.activeUpdateId !== null) throw new StackBusyError();
       if (options.keepResources) {
         await assertNoFault(tx, stack.id);

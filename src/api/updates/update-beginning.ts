@@ -8,6 +8,7 @@ import type { ApiContext } from '../api-context.ts';
 import type { AuditTrail } from '../audit/audit-trail.ts';
 import type { Caller, Dialect } from '../request.ts';
 import { readStackView, type StackView } from '../stacks/stack-view.ts';
+import { LimitsChangedError } from './update-admission.ts';
 import { type NewUpdateRequest, type PreparedCreation, prepareCreation } from './update-creation.ts';
 import type { UpdateService } from './update-service.ts';
 import { prepareStart, type StartedUpdate, type StartRequest } from './update-start.ts';
@@ -70,7 +71,7 @@ export class UpdateBeginning {
       };
       try {
         const begun = await db.inTransaction(async (tx): Promise<BegunUpdate> => {
-          const updateId = await creation.run(tx);
+          const updateId = await creation.run(tx, audit);
           await assertNothingPending(tx, creation);
           const started = await start(tx, updateId);
           const stack = await createStackRepository(tx).findById(creation.stackId);
@@ -85,7 +86,7 @@ export class UpdateBeginning {
         return { begun, release };
       } catch (error) {
         release();
-        if (!(error instanceof PendingEntriesError)) throw error;
+        if (!(error instanceof PendingEntriesError || error instanceof LimitsChangedError)) throw error;
       }
     }
     throw new UnavailableError('The stack changes too quickly; please retry', { retryAfterSeconds: 1 });

@@ -9,16 +9,21 @@ import { stackNotFound } from '../../shared/stacks/stack-errors.ts';
 import { createStackRepository } from '../../shared/stacks/stack-repository.ts';
 import { readTags } from '../../shared/stacks/tags.ts';
 import { StackBusyError } from '../../shared/updates/admitted-changes.ts';
-import { createLockQueueRepository } from '../../shared/updates/lock-queue-repository.ts';
+import { createLockQueueRepository, type WaitingRun } from '../../shared/updates/lock-queue-repository.ts';
 import { createUpdateRuleRepository } from '../../shared/updates/rules/update-rule-repository.ts';
+import type { UpdateRules } from '../../shared/updates/rules/update-rules.ts';
 import { createUpdateRepository } from '../../shared/updates/update-repository.ts';
 import type { UpdateKind } from '../../shared/updates/update-state.ts';
 import { holdAccess } from '../access/held-access.ts';
 import { assertPermission } from '../access/stack-access.ts';
 import type { ApiContext } from '../api-context.ts';
+import type { AuditTrail } from '../audit/audit-trail.ts';
 import { guardUpdate } from '../guards/guard-creation.ts';
 import { lockWaitSeconds } from '../lock-queue/lock-wait.ts';
+import { waitingRun } from '../lock-queue/superseding.ts';
 import type { Caller, Dialect } from '../request.ts';
+import { isUrgent } from './break-glass.ts';
+import { assertNotFrozen, assertWithinLimits, LimitsChangedError, lockLimits } from './update-admission.ts';
 
 /** Maximum time from creating an update to starting it, in seconds; never longer than a lease. The CLI starts it immediately. */
 const startWaitSeconds = 300;
@@ -44,11 +49,16 @@ export interface PreparedCreation {
   readonly exclusive: boolean;
   /** How long its caller may wait for the stack; 0: not at all. */
   readonly lockWaitSeconds: number;
+  /** Whether it goes before the others that wait. */
+  readonly isUrgent: boolean;
+  /** What waits, as far as newer runs may take its place. */
+  readonly waitingRun: WaitingRun | null;
   /**
    * Creates the update and returns its id. The transaction then holds a lock on the stack. `place` is that of the caller in the
-   * stack's queue, if it has one; its waiting ends.
+   * stack's queue, if it has one; its waiting ends. Records in the audit log what rules did not allow. After a LimitsChangedError,
+   * call it again.
    */
-  readonly run: (tx: Queryable, place?: string) => Promise<string>;
+  readonly run: (tx: Queryable, audit: AuditTrail, place?: string) => Promise<string>;
 }
 
 /** Does all checks that are possible before an update is created. Throws the errors of UpdateService.create. */
@@ -57,7 +67,7 @@ export async function prepareCreation(
   { ref, caller, dialect, request }: { ref: StackRef; caller: Caller; dialect: Dialect; request: NewUpdateRequest },
   reclaim: (stackId: string, options: { readonly admitsFault: boolean }) => Promise<void>,
 ): Promise<PreparedCreation> {
-  const { config, quotas, stacks } = context;
+  const { config, db, quotas } = context;
   // The rest of the request is stored as JSON, in which these can be escaped.
   if (!request.message.isWellFormed() || request.message.includes('\0')) {
     throw new InvalidRequestError('metadata.message is not valid text: it contains a NUL or half a surrogate pair');
@@ -71,7 +81,7 @@ export async function prepareCreation(
   assertFieldSize('metadata.environment', environment, maxFieldBytes);
   assertFieldSize('config', settings, maxFieldBytes);
   assertFieldSize('The program (name, runtime, main and description)', program, maxFieldBytes);
-  const found = await stacks.find(ref);
+  const found = await createUpdateRuleRepository(db).findStack(ref);
   if (!found) throw stackNotFound(ref);
   const preview = request.kind === 'preview' || request.dryRun;
   const exclusive = !preview || dialect === 'contract';
@@ -79,16 +89,27 @@ export async function prepareCreation(
   // A destroy is allowed over quota: it is how a stack gets smaller.
   if (!preview && request.kind !== 'destroy') await quotas.assertMayKeepMore(ref.organization);
   const limits = await quotas.limitsOf(ref.organization);
-  const waitSeconds = exclusive ? lockWaitSeconds(readTags(found.tags), dialect, config.lockQueue.waitSeconds) : 0;
-  const run = async (tx: Queryable, place?: string): Promise<string> => {
+  const tags = readTags(found.tags);
+  const waitSeconds = exclusive ? lockWaitSeconds(tags, found.updateRules, dialect, config.lockQueue.waitSeconds) : 0;
+  let isCounting = !preview && isLimited(found.updateRules);
+  const run = async (tx: Queryable, audit: AuditTrail, place?: string): Promise<string> => {
     const access = await holdAccess(tx, ref.organization, caller);
     await quotas.assertMayAddUpdate(tx, { id: found.organizationId, name: ref.organization }, limits);
-    const lockedStacks = createStackRepository(tx);
+    if (isCounting) await lockLimits(tx, found.organizationId);
     const stack = await createUpdateRuleRepository(tx).lockStack(found.id);
     if (!stack) throw stackNotFound(ref);
     assertPermission(access, stack, readTags(stack.tags), preview ? 'preview' : 'write');
+    if (!preview && !isCounting && isLimited(stack.updateRules)) {
+      isCounting = true;
+      throw new LimitsChangedError();
+    }
+    const breakGlass = preview ? null : assertNotFrozen(stack, access, message);
     if (exclusive && stack.activeUpdateId !== null) throw new StackBusyError();
-    if (waitSeconds > 0) await endWaiting(tx, stack.id, place ?? null);
+    // An emergency goes before all that wait.
+    const waits = waitSeconds > 0 && (breakGlass === null || place !== undefined);
+    if (waits) await assertTurn(tx, stack.id, place ?? null);
+    if (!preview) await assertWithinLimits(tx, stack, { breakGlass, caller, place: place ?? null });
+    if (waits && place !== undefined) await endWaiting(tx, place);
     if (!preview) await assertNoFault(tx, stack.id);
     const id = await createUpdateRepository(tx)
       .insert({
@@ -109,7 +130,15 @@ export async function prepareCreation(
       .catch((error: unknown) => {
         throw violatedConstraint(error) === 'updates_one_active_per_stack' ? new StackBusyError() : error;
       });
-    if (exclusive) await lockedStacks.setActiveUpdate(stack.id, id);
+    if (exclusive) await createStackRepository(tx).setActiveUpdate(stack.id, id);
+    if (breakGlass !== null)
+      await audit.record(tx, {
+        action: 'update.break-glass',
+        organization: ref.organization,
+        object: formatStackRef(ref),
+        updateId: id,
+        details: { ...breakGlass },
+      });
     if (!preview) await guardUpdate(tx, id, { stack, kind: request.kind, environment: request.environment, caller });
     return id;
   };
@@ -121,13 +150,22 @@ export async function prepareCreation(
     preview,
     exclusive,
     lockWaitSeconds: waitSeconds,
+    isUrgent: !preview && isUrgent(caller, ref, message),
+    waitingRun: waitingRun(tags, found.updateRules, request.kind, request.environment),
     run,
   };
 }
 
-/** Throws StackBusyError unless it is the turn of the caller, who then waits no longer. The stack is locked and free. */
-async function endWaiting(tx: Queryable, stackId: string, place: string | null): Promise<void> {
-  const queue = createLockQueueRepository(tx);
-  if ((await queue.findFirst(stackId)) !== place) throw new StackBusyError();
-  if (place !== null) await queue.take(place);
+function isLimited(rules: UpdateRules): boolean {
+  return rules.first('concurrency') !== null;
+}
+
+/** Throws StackBusyError unless it is the turn of the caller. The stack is locked and free. */
+async function assertTurn(tx: Queryable, stackId: string, place: string | null): Promise<void> {
+  if ((await createLockQueueRepository(tx).findFirst(stackId)) !== place) throw new StackBusyError();
+}
+
+/** Throws StackBusyError if a newer run has taken the place of the caller, who otherwise waits no longer. */
+async function endWaiting(tx: Queryable, place: string): Promise<void> {
+  if (!(await createLockQueueRepository(tx).take(place))) throw new StackBusyError();
 }

@@ -16,6 +16,7 @@ import type { AuditTrail } from '../audit/audit-trail.ts';
 import type { Caller, Dialect, Lease } from '../request.ts';
 import { compactSoon } from './compact-soon.ts';
 import { leaseTakenAway } from './lost-lease.ts';
+import { LimitsChangedError } from './update-admission.ts';
 import { type NewUpdateRequest, type PreparedCreation, prepareCreation } from './update-creation.ts';
 import { updateNotFound } from './update-errors.ts';
 import { prepareStart, type StartedUpdate, type StartRequest } from './update-start.ts';
@@ -37,12 +38,21 @@ export class UpdateService {
 
   /**
    * Creates an update that waits to be started, and locks the stack for it. Previews in the CLI's dialect do not lock: users
-   * expect them to run alongside an update. `place`: see PreparedCreation. Throws StackBusyError, JournalFaultError and
-   * QuotaReachedError.
+   * expect them to run alongside an update. `place`: see PreparedCreation. Throws StackBusyError, HeldBackError,
+   * JournalFaultError and QuotaReachedError.
    */
-  create(creation: PreparedCreation, audit: AuditTrail, place?: string): Promise<string> {
+  async create(creation: PreparedCreation, audit: AuditTrail, place?: string): Promise<string> {
+    try {
+      return await this.#create(creation, audit, place);
+    } catch (error) {
+      if (error instanceof LimitsChangedError) return this.#create(creation, audit, place);
+      throw error;
+    }
+  }
+
+  #create(creation: PreparedCreation, audit: AuditTrail, place?: string): Promise<string> {
     return this.#context.db.inTransaction(async (tx) => {
-      const updateId = await creation.run(tx, place);
+      const updateId = await creation.run(tx, audit, place);
       const { kind, object, organization, preview, stackId } = creation;
       const details = { stackId, kind, dryRun: preview };
       await audit.record(tx, { organization, object, updateId, details });

@@ -2,6 +2,7 @@ import type { Command } from 'commander';
 import type { CommandRun } from '../command-run.ts';
 import { AdminSession, type OpenSession } from './admin-session.ts';
 import { addAuditCommands } from './audit-commands.ts';
+import { addFreezeCommands } from './freeze-commands.ts';
 import { addGrantCommands } from './grant-commands.ts';
 import { addGuardCommands } from './guard-commands.ts';
 import { addIssuerCommands } from './issuer-commands.ts';
@@ -39,6 +40,7 @@ See docs/operations.md for quotas ("Limits and quotas") and journals ("A journal
   addIssuerCommands(admin, open);
   admin.commandsGroup('Rules for updates:');
   addRuleCommands(admin, open);
+  addFreezeCommands(admin, open);
   addGuardCommands(admin, open);
   admin.commandsGroup('Quotas:');
   addQuotaCommands(admin, open);

@@ -125,6 +125,16 @@ async function runInTransaction(
   });
 }
 
+/** Options that say what a command changes. */
+interface SubjectOptions {
+  readonly organization?: string;
+  readonly project?: string;
+  readonly stack?: string;
+  readonly stacks?: string;
+  readonly tag?: string;
+  readonly user?: string;
+}
+
 /** What a command changes, and what says in whose audit log that belongs. */
 interface Subject {
   readonly object: string;
@@ -133,7 +143,7 @@ interface Subject {
 
 /** What a command changes: its first argument, in the organization that its options name. */
 function subjectOf(command: Command): Subject {
-  const { organization, stacks, user } = command.opts<{ organization?: string; stacks?: string; user?: string }>();
+  const { organization, project, stack, stacks, tag, user } = command.opts<SubjectOptions>();
   const object = command.args[0] ?? user ?? '';
   switch (fullName(command)) {
     case 'create-organization':
@@ -146,6 +156,10 @@ function subjectOf(command: Command): Subject {
     case 'grant defaults':
     case 'grant decrypt-by-role':
       return { object: organization ?? '', in: { organization: organization ?? '' } };
+    case 'freeze':
+    case 'thaw':
+    case 'rule set':
+      return { object: stack ?? tag ?? project ?? organization ?? '', in: { organization: organization ?? '' } };
     case 'grant allow':
     case 'grant deny':
       return { object: stacks ?? '*/*', in: { organization: organization ?? '' } };

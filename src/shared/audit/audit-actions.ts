@@ -59,6 +59,7 @@ export const auditActions = {
   'approval.give': 'Approved what the runs of a commit delete or replace',
   'approval.use': 'An update passes because its commit is approved',
   'update.expire': 'The lease of an update ended',
+  'update.break-glass': 'Created an update in an emergency, whatever rules say',
   'secret.decrypt': 'Decrypted secrets',
   'secret.show': 'Showed secrets to a user',
   'policy-pack.begin': 'Began to publish a version of a policy pack',

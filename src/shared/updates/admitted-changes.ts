@@ -8,6 +8,8 @@ import { fromRejection, JobPendingError, type Outcome, toRejection } from '../pl
 import { createStackRepository, type StackRow } from '../stacks/stack-repository.ts';
 import { readTags } from '../stacks/tags.ts';
 import { type ChangeOutcomeRepository, createChangeOutcomeRepository } from './change-outcome-repository.ts';
+import { assertThawed } from './rules/freeze.ts';
+import { createUpdateRuleRepository } from './rules/update-rule-repository.ts';
 
 /** Maximum time that a caller waits for Postgres to report the outcome of its change, in ms. */
 const outcomeWaitMs = 5_000;
@@ -125,7 +127,7 @@ export class AdmittedChanges {
 
   /**
    * Makes the change in one transaction, with the stack's row locked and the rights of who asked for it held. Does nothing if an earlier
-   * run has committed it. Throws StackChangedError, StackBusyError, ChangeGivenUpError, NotFoundError, ForbiddenError and what `work`
+   * run has committed it. Throws StackChangedError, StackBusyError, FrozenError, ChangeGivenUpError, NotFoundError, ForbiddenError and what `work`
    * throws, without changing anything.
    */
   async commit(
@@ -134,7 +136,7 @@ export class AdmittedChanges {
   ): Promise<void> {
     await this.#db.inTransaction(async (tx) => {
       const mayWrite = await this.#holdRights(tx, change);
-      const stack = assertFound(await createStackRepository(tx).lockById(change.stackId));
+      const stack = assertFound(await createUpdateRuleRepository(tx).lockStack(change.stackId));
       const outcomes = createChangeOutcomeRepository(tx);
       // Reliable here: another run of the same change would hold the lock on the stack's row.
       if (await wasCommitted(outcomes, change)) return;
@@ -143,6 +145,7 @@ export class AdmittedChanges {
         if (!mayWrite({ project, stack: name, tags: readTags(stack.tags) })) throw rightsLost();
       };
       assertMayWrite(stack);
+      if (isOfUser(change)) assertThawed(stack);
       await work(tx, stack, assertMayWrite);
       // Last, so that giving up the change does not wait for the work, and the deadline is checked as late as possible.
       if (!(await outcomes.claim(change.updateId, committed, change.admission.deadline)))
@@ -212,7 +215,11 @@ async function wasCommitted(
   return false;
 }
 
-function assertFound(stack: StackRow | null): StackRow {
+function isOfUser({ source }: AdmittedChange): boolean {
+  return source?.actor === 'user';
+}
+
+function assertFound<Stack extends StackRow>(stack: Stack | null): Stack {
   if (!stack) throw stackGone();
   return stack;
 }

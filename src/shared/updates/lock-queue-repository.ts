@@ -4,8 +4,11 @@ import { Nullable, Timestamp } from '../platform/schema/standard-schema.ts';
 
 const PlaceRow = Type.Object({
   id: Type.String(),
+  number: Type.Integer(),
   /** Since it was taken. */
   waitedSeconds: Type.Number(),
+  /** JSON text. */
+  supersededBy: Nullable(Type.String()),
 });
 export type PlaceRow = Row<typeof PlaceRow>;
 
@@ -26,35 +29,120 @@ const HolderRow = Type.Object({
 });
 export type HolderRow = Row<typeof HolderRow>;
 
+const SupersedingRow = Type.Object({ supersededBy: Nullable(Type.String()) });
+const GivenIdRow = Type.Object({ id: Type.String() });
 const IdRow = Type.Object({ id: Nullable(Type.String()) });
 const CountRow = Type.Object({ count: Type.Integer() });
 const PositionRow = Type.Object({ position: Type.Integer() });
 
 /** The channel on which the database says whose turn it is: ids of places. */
 export const lockQueueChannel = 'holdfast_lock_queue';
+/** On the same channel: rules for updates have changed. */
+export const rulesMessage = 'rules';
+/** On the same channel: fewer updates run in an organization in which a limit holds calls back. */
+export const heldMessage = 'held';
+/** On the same channel, before the id of a place: a newer run has taken it. */
+export const supersededMessage = 'superseded:';
 
 /** A process that died keeps the places of its calls for this time, in seconds. */
 const keptAfterDeathSeconds = 10;
+
+/** What runs, as far as newer runs may take its place. */
+export interface WaitingRun {
+  /** Which runs follow each other. */
+  readonly line: string;
+  readonly commit: string;
+  readonly url: string | null;
+  /** Of which builds `build` is a number; null: the order of arrival decides alone. */
+  readonly builds: string | null;
+  readonly build: number | null;
+}
+
+/** The run that has taken a place. */
+export interface SupersedingRun {
+  readonly commit: string;
+  readonly url: string | null;
+}
+
+/** Reads the column `supersededBy`. */
+export function readSuperseding(json: string | null): SupersedingRun | null {
+  return json === null ? null : (JSON.parse(json) as SupersedingRun);
+}
+
+/** Who waits, and where. */
+interface PlaceOwner {
+  readonly stackId: string;
+  readonly tokenId: string;
+  readonly processId: string;
+}
+
+/** So many look again when a limit may let one go: several updates may have ended. */
+const firstHeld = 4;
 
 export type LockQueueRepository = ReturnType<typeof createLockQueueRepository>;
 
 /** Calls that wait for a stack, in the order in which they arrived. All times are by the database's clock. */
 export function createLockQueueRepository(db: Queryable) {
+  // As first_lock_waiter has it, of a place `w` of process `p`.
+  const counts = sql.fragment`w.superseded_by is null and p.alive_until > clock_timestamp()`;
+  const order = sql.fragment`not w.is_urgent, w.number`;
   const waited = sql.fragment`extract(epoch from clock_timestamp() - arrived_at)::float8 as "waitedSeconds"`;
   return {
-    join: ({ stackId, tokenId, processId }: { stackId: string; tokenId: string; processId: string }) =>
-      db.one(sql.rows(PlaceRow)`
+    /** Takes the last place, and that of older runs of the same line. */
+    join: async ({
+      isUrgent,
+      processId,
+      run,
+      stackId,
+      supersedes,
+      tokenId,
+    }: PlaceOwner & {
+      readonly isUrgent: boolean;
+      readonly run: WaitingRun | null;
+      readonly supersedes: boolean;
+    }) => {
+      const place = await db.one(sql.rows(PlaceRow)`
         /* lockQueue.join */
-        insert into lock_waiters (stack_id, token_id, process_id, kept_until)
-        values (${stackId}, ${tokenId}, ${processId}, clock_timestamp()) returning id, ${waited}`),
+        insert into lock_waiters (stack_id, token_id, process_id, kept_until, is_urgent, run)
+        values (${stackId}, ${tokenId}, ${processId}, clock_timestamp(), ${isUrgent}, ${run && JSON.stringify(run)}::jsonb)
+        returning id, number, superseded_by::text as "supersededBy", ${waited}`);
+      if (!run || !supersedes) return place;
+      const by = JSON.stringify({ commit: run.commit, url: run.url });
+      await db.query(sql.nothing`
+        /* lockQueue.supersede */
+        with older as (
+          update lock_waiters w set superseded_by = ${by}::jsonb
+          where w.stack_id = ${stackId} and w.number < ${place.number} and w.superseded_by is null
+            and w.run ->> 'line' = ${run.line} and w.run ->> 'commit' <> ${run.commit}
+            -- The number of its build says that it is the newer one.
+            and not coalesce(w.run ->> 'builds' = ${run.builds} and (w.run ->> 'build')::bigint > ${run.build}, false)
+          returning w.id)
+        select pg_notify(${lockQueueChannel}, ${supersededMessage} || id) from older`);
+      return place;
+    },
+
+    /** The run that has taken the place, as JSON; null if none has. */
+    findSuperseding: async (id: string): Promise<SupersedingRun | null> => {
+      const row = await db.maybeOne(sql.rows(SupersedingRow)`
+        /* lockQueue.findSuperseding */ select superseded_by::text as "supersededBy" from lock_waiters where id = ${id}`);
+      return readSuperseding(row?.supersededBy ?? null);
+    },
+
+    /** Places of this process that newer runs have taken. Needed where a notification was lost. */
+    listSuperseded: async (processId: string): Promise<readonly string[]> => {
+      const rows = await db.any(sql.rows(GivenIdRow)`
+        /* lockQueue.listSuperseded */
+        select id from lock_waiters where process_id = ${processId} and superseded_by is not null`);
+      return rows.map(({ id }) => id);
+    },
 
     /** Takes up a place again. Null if it was lost or belongs to somebody else. */
-    resume: (id: string, { stackId, tokenId, processId }: { stackId: string; tokenId: string; processId: string }) =>
+    resume: (id: string, { stackId, tokenId, processId }: PlaceOwner) =>
       db.maybeOne(sql.rows(PlaceRow)`
         /* lockQueue.resume */
         update lock_waiters set process_id = ${processId}
         where id = ${id} and stack_id = ${stackId} and token_id = ${tokenId} and (process_id is not null or kept_until > clock_timestamp())
-        returning id, ${waited}`),
+        returning id, number, superseded_by::text as "supersededBy", ${waited}`),
 
     /** Keeps the place for a client that was asked to call again, for `seconds`. */
     keep: (id: string, processId: string, seconds: number) =>
@@ -70,7 +158,7 @@ export function createLockQueueRepository(db: Queryable) {
         with gone as (delete from lock_waiters where id = ${id} returning stack_id)
         select pg_notify(${lockQueueChannel}, first.id::text) from (
           select w.id from lock_waiters w join lock_queue_processes p on p.id = w.process_id
-          where w.stack_id = ${stackId} and w.id <> ${id} and p.alive_until > clock_timestamp() order by w.number limit 1) first
+          where w.stack_id = ${stackId} and w.id <> ${id} and ${counts} order by ${order} limit 1) first
         where exists (select 1 from gone)
           and exists (select 1 from stacks where id = ${stackId} and active_update_id is null)`),
 
@@ -82,10 +170,33 @@ export function createLockQueueRepository(db: Queryable) {
       return id;
     },
 
-    /** Ends the waiting at the place: its turn has come. */
+    /** Notes the limit that holds the place back; null: none does. Returns whether that is new. */
+    noteLimit: async (id: string, limit: { organizationId: string; key: string } | null): Promise<boolean> => {
+      const result = await db.query(sql.nothing`
+        /* lockQueue.noteLimit */
+        update lock_waiters set organization_id = ${limit?.organizationId ?? null}, held_by = ${limit?.key ?? null}
+        where id = ${id} and held_by is distinct from ${limit?.key ?? null}`);
+      return result.rowCount > 0;
+    },
+
+    /** The places of this process that are among the first which their limits hold back. */
+    listFirstHeld: async (processId: string): Promise<readonly string[]> => {
+      const rows = await db.any(sql.rows(GivenIdRow)`
+        /* lockQueue.listFirstHeld */
+        select first.id from (
+          select distinct organization_id, held_by from lock_waiters where process_id = ${processId} and held_by is not null) own
+        cross join lateral (
+          select h.id from lock_waiters_held_by(own.organization_id, own.held_by) h order by h.running, h.number limit ${firstHeld}) first
+        join lock_waiters w on w.id = first.id where w.process_id = ${processId}`);
+      return rows.map(({ id }) => id);
+    },
+
+    /** Ends the waiting at the place: its turn has come. Null if a newer run has taken it. */
     take: (id: string) =>
       db.maybeOne(
-        sql.rows(PlaceRow)`/* lockQueue.take */ delete from lock_waiters where id = ${id} returning id, ${waited}`,
+        sql.rows(
+          GivenIdRow,
+        )`/* lockQueue.take */ delete from lock_waiters where id = ${id} and superseded_by is null returning id`,
       ),
 
     /** Says that the calls of this process wait for `seconds` more. */
@@ -105,7 +216,7 @@ export function createLockQueueRepository(db: Queryable) {
         select first.id, s.id as "stackId", s.active_update_id is not null as "isExpired"
         from stacks s cross join lateral (
           select w.id, w.process_id from lock_waiters w join lock_queue_processes p on p.id = w.process_id
-          where w.stack_id = s.id and p.alive_until > clock_timestamp() order by w.number limit 1) first
+          where w.stack_id = s.id and ${counts} order by ${order} limit 1) first
         where s.id = any (${sql.array([...stackIds], 'uuid')}) and first.process_id = ${processId}
           and not exists (select 1 from updates u where u.id = s.active_update_id and u.expires_at > clock_timestamp() and u.end_reason is null)`),
 
@@ -132,7 +243,7 @@ export function createLockQueueRepository(db: Queryable) {
     /** How many wait for the stack. */
     count: async (stackId: string): Promise<number> => {
       const { count } = await db.one(sql.rows(CountRow)`
-        /* lockQueue.count */ select count(*)::int as count from lock_waiters where stack_id = ${stackId}`);
+        /* lockQueue.count */ select count(*)::int as count from lock_waiters where stack_id = ${stackId} and superseded_by is null`);
       return count;
     },
 
@@ -141,7 +252,7 @@ export function createLockQueueRepository(db: Queryable) {
       const { position } = await db.one(sql.rows(PositionRow)`
         /* lockQueue.positionOf */
         select 1 + count(*)::int as position from lock_waiters
-        where stack_id = ${stackId} and number < coalesce((select number from lock_waiters where id = ${id}), 9223372036854775807)`);
+        where stack_id = ${stackId} and superseded_by is null and number < coalesce((select number from lock_waiters where id = ${id}), 9223372036854775807)`);
       return position;
     },
   };

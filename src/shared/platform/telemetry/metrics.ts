@@ -59,6 +59,17 @@ export function createMetrics() {
       buckets: [0.1, 0.5, 1, 5, 15, 60, 300, 900, 3600],
       registers,
     }),
+    lockHolds: new Counter({
+      name: 'holdfast_lock_holds_total',
+      help: 'Calls that were asked to call again while they waited for a stack.',
+      registers,
+    }),
+    updatesRefused: new Counter({
+      name: 'holdfast_updates_refused_total',
+      help: 'Updates that were not created: busy (another one holds the stack, also after waiting for it), superseded, frozen, or limit.',
+      labelNames: ['reason'],
+      registers,
+    }),
     commitSeconds: new Histogram({
       name: 'holdfast_commit_seconds',
       help: 'Time to commit a state write.',

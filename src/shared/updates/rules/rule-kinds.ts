@@ -1,4 +1,5 @@
 import { type Static, type TSchema, Type } from 'typebox';
+import { checkFreeze, FreezeWindow } from './freeze-windows.ts';
 
 /** What a kind of rules is. To add a kind, add its entry to `ruleKinds`; enforce it where it matters. */
 interface RuleKind {
@@ -9,6 +10,8 @@ interface RuleKind {
    * null to add each rule to those that are there.
    */
   readonly slot?: (settings: never) => string | null;
+  /** Throws InvalidRequestError for what the schema cannot say. */
+  readonly check?: (settings: never) => void;
 }
 
 const closed = { additionalProperties: false } as const;
@@ -30,10 +33,13 @@ export const ruleKinds = {
         mode: Type.Optional(Type.Union([Type.Literal('refuse'), Type.Literal('wait')])),
         /** The end; without it, the freeze ends when the rule is deleted. */
         until: Type.Optional(Type.String({ format: 'date-time' })),
+        /** When it is in force; without them, always. */
+        windows: Type.Optional(Type.Array(FreezeWindow, { minItems: 1, maxItems: 20 })),
       },
       closed,
     ),
     slot: () => null,
+    check: checkFreeze,
   },
   /** Most updates at once. */
   concurrency: {
@@ -91,4 +97,10 @@ export function isRuleKind(name: string): name is RuleKindName {
 export function slotOf(kind: RuleKindName, settings: object): string | null {
   const { slot }: RuleKind = ruleKinds[kind];
   return slot ? slot(settings as never) : '';
+}
+
+/** Throws InvalidRequestError for what the schema of the settings cannot say. */
+export function checkSettings(kind: RuleKindName, settings: object): void {
+  const { check }: RuleKind = ruleKinds[kind];
+  check?.(settings as never);
 }

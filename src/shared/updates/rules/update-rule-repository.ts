@@ -140,4 +140,3 @@ export function createUpdateRuleRepository(db: Queryable) {
     },
   };
 }
-export type UpdateRuleRepository = ReturnType<typeof createUpdateRuleRepository>;

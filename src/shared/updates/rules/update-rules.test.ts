@@ -25,6 +25,7 @@ describe('a rule that is written', () => {
     [{ kind: 'lock-wait', settings: { seconds: 1, more: 1 } }, 'not valid'],
     [{ kind: 'lock-wait', settings: null }, 'not valid'],
     [{ kind: 'freeze', settings: { until: 'tomorrow' } }, 'not valid'],
+    [{ kind: 'freeze', settings: { until: '2026-12-31T23:59:60Z' } }, 'There is no time'],
     [{ kind: 'lock-wait', stack: 'prod', settings: { seconds: 1 } }, 'needs its project'],
     [{ kind: 'lock-wait', project: '..', settings: { seconds: 1 } }, 'Project name'],
     [{ kind: 'lock-wait', tag: { name: ' ', value: '' }, settings: { seconds: 1 } }, 'Tag name'],

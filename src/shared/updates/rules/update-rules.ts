@@ -3,7 +3,15 @@ import { FaultError, InvalidRequestError } from '../../platform/errors/errors.ts
 import { standard } from '../../platform/schema/standard-schema.ts';
 import { assertProjectName, assertStackName } from '../../stacks/names.ts';
 import { parseTags } from '../../stacks/tags.ts';
-import { isRuleKind, type RuleKindName, type RuleSettings, ruleKindNames, ruleKinds, slotOf } from './rule-kinds.ts';
+import {
+  checkSettings,
+  isRuleKind,
+  type RuleKindName,
+  type RuleSettings,
+  ruleKindNames,
+  ruleKinds,
+  slotOf,
+} from './rule-kinds.ts';
 
 const maxNoteChars = 500;
 
@@ -58,14 +66,15 @@ export function parseRule(written: {
 }
 
 /** Reads the settings of a rule. Throws InvalidRequestError. */
-export function parseSettings(kind: RuleKindName, value: unknown): object {
+function parseSettings(kind: RuleKindName, value: unknown): object {
   const problem = problemOf(kind, value);
   if (problem !== null) throw new InvalidRequestError(`The settings of a rule ${kind} are not valid: ${problem}`);
+  checkSettings(kind, value as object);
   return value as object;
 }
 
 /** Throws InvalidRequestError. */
-export function parseNote(note: string): string {
+function parseNote(note: string): string {
   if (note.length > maxNoteChars || !note.isWellFormed() || /\p{Cc}/u.test(note))
     throw new InvalidRequestError(`The note of a rule is one line of at most ${maxNoteChars} characters`);
   return note;

@@ -1,0 +1,57 @@
+import type { HeldAccess } from '../../shared/identity/identity-repository.ts';
+import type { Queryable } from '../../shared/platform/db/sql.ts';
+import { createQuotaRepository } from '../../shared/quotas/quota-repository.ts';
+import { FrozenError, findFreeze } from '../../shared/updates/rules/freeze.ts';
+import { LimitError, limitsOf } from '../../shared/updates/rules/limit.ts';
+import { createLimitRepository } from '../../shared/updates/rules/limit-repository.ts';
+import type { StackWithRules } from '../../shared/updates/rules/update-rule-repository.ts';
+import type { Caller } from '../request.ts';
+import { breakGlassReason, mayBreakGlass } from './break-glass.ts';
+
+/** An update that goes through whatever rules say, for the audit log. */
+export interface BreakGlass {
+  readonly reason: string;
+  /** Ids of the rules that would have held it back. */
+  readonly rules: string[];
+}
+
+/** Limits have been set since the creation was prepared: it has to count under a lock that is taken first. Nothing was changed. */
+export class LimitsChangedError extends Error {
+  override readonly name = 'LimitsChangedError';
+}
+
+/** Asserts that the locked stack is not frozen, unless the message breaks the glass. Returns that then. Throws FrozenError. */
+export function assertNotFrozen(stack: StackWithRules, access: HeldAccess, message: string): BreakGlass | null {
+  const freeze = findFreeze(stack.updateRules);
+  const reason = breakGlassReason(message);
+  if (reason !== null && mayBreakGlass(access, stack))
+    return { reason, rules: freeze === null ? [] : [freeze.rule.id] };
+  if (freeze === null) return null;
+  const hint = reason === null ? emergencyHint : 'Only those who may manage the stack can break the glass';
+  throw new FrozenError(freeze, stack.organization, hint);
+}
+
+const emergencyHint =
+  'Previews are. In an emergency, whoever may manage the stack goes through with --message "break-glass: <reason>", which is recorded';
+
+/** Lets one transaction at a time count what runs in the organization. Take it before the lock on a stack. */
+export function lockLimits(tx: Queryable, organizationId: string): Promise<unknown> {
+  return createQuotaRepository(tx).lockOrganization(organizationId);
+}
+
+/**
+ * Asserts that fewer updates run than limits allow, and that none of those that wait for them goes first. With `breakGlass`, notes the
+ * limits instead. Throws LimitError.
+ */
+export async function assertWithinLimits(
+  tx: Queryable,
+  stack: StackWithRules,
+  { breakGlass, caller, place }: { breakGlass: BreakGlass | null; caller: Caller; place: string | null },
+): Promise<void> {
+  for (const limit of limitsOf(stack.updateRules, stack, caller)) {
+    const { ahead, running } = await createLimitRepository(tx).standing(limit, { place, projectId: stack.projectId });
+    if (running + ahead < limit.rule.settings.most) continue;
+    if (breakGlass === null) throw new LimitError(limit, running);
+    breakGlass.rules.push(limit.rule.id);
+  }
+}

@@ -1,0 +1,71 @@
+import type { Command } from 'commander';
+import { setRule } from '../../shared/updates/rules/set-rule.ts';
+import { createUpdateRuleRepository } from '../../shared/updates/rules/update-rule-repository.ts';
+import { describeScope, parseRule, type RuleScope, scopeOf } from '../../shared/updates/rules/update-rules.ts';
+import type { OpenSession } from './admin-session.ts';
+import { findOrganization, orRefused, refused } from './people-rules.ts';
+import { changeAction, type Work } from './people-transaction.ts';
+import { readScope, type ScopeOptions, withScope } from './rule-commands.ts';
+
+interface FreezeOptions extends ScopeOptions {
+  readonly note?: string;
+  readonly until?: string;
+  readonly wait?: true;
+  readonly window?: string[];
+  readonly minutes?: string;
+  readonly timeZone?: string;
+}
+
+/** Adds the commands that freeze stacks. */
+export function addFreezeCommands(admin: Command, open: OpenSession): void {
+  withScope(admin.command('freeze'))
+    .description('allow no updates of stacks; previews go on')
+    .option('--note <text>', 'why; users are told')
+    .option('--until <time>', 'end, as in 2026-12-01T06:00:00Z (default: until thawed)')
+    .option('--wait', 'let updates wait, for as long as lock-wait says, instead of refusing them')
+    .option('--window <cron...>', 'only from each of these times, as in "0 17 * * 5"')
+    .option('--minutes <minutes>', 'how long each window lasts')
+    .option('--time-zone <zone>', 'of the windows, as in Europe/Berlin (default: UTC)')
+    .action(changeAction(open, 'update-rule.set', freeze));
+  withScope(admin.command('thaw'))
+    .description('end all freezes of exactly these stacks')
+    .action(changeAction(open, 'update-rule.remove', thaw));
+}
+
+async function freeze(work: Work, given: FreezeOptions): Promise<void> {
+  const organization = await findOrganization(work.identity, given.organization);
+  const { minutes, note = '', timeZone = 'UTC', until, window } = given;
+  if ((window === undefined) !== (minutes === undefined)) throw refused('--window and --minutes need each other');
+  const settings = {
+    ...(given.wait ? { mode: 'wait' } : {}),
+    ...(until === undefined ? {} : { until }),
+    ...(window === undefined ? {} : { windows: window.map((cron) => ({ cron, timeZone, minutes: Number(minutes) })) }),
+  };
+  const rule = orRefused(() => parseRule({ kind: 'freeze', ...readScope(given), settings, note }));
+  await createUpdateRuleRepository(work.tx).lockForChange(organization.id);
+  const id = await setRule(work.tx, organization.id, rule, null);
+  work.say(`Froze ${describeScope(rule, organization.name)} (rule ${id}). Running updates go on.`);
+}
+
+async function thaw(work: Work, given: ScopeOptions): Promise<void> {
+  const organization = await findOrganization(work.identity, given.organization);
+  const scope = readScope(given);
+  const rules = createUpdateRuleRepository(work.tx);
+  await rules.lockForChange(organization.id);
+  const found = (await rules.list(organization.id)).filter(
+    (row) => row.kind === 'freeze' && isSame(scopeOf(row), scope),
+  );
+  for (const { id } of found) await rules.remove(organization.id, id);
+  const shown = describeScope(scope, organization.name);
+  if (found.length === 0) work.unchanged();
+  work.say(found.length === 0 ? `There is no freeze of ${shown}.` : `Thawed ${shown}.`);
+}
+
+function isSame(one: RuleScope, other: RuleScope): boolean {
+  return (
+    one.project === other.project &&
+    one.stack === other.stack &&
+    one.tag?.name === other.tag?.name &&
+    one.tag?.value === other.tag?.value
+  );
+}

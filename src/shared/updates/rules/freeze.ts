@@ -1,0 +1,55 @@
+import { HeldBackError } from '../held-back.ts';
+import { endOfWindow } from './freeze-windows.ts';
+import type { RuleSettings } from './rule-kinds.ts';
+import type { StackWithRules } from './update-rule-repository.ts';
+import { type ApplicableRule, describeScope, type UpdateRules } from './update-rules.ts';
+
+/** A freeze that is in force. */
+export interface Freeze {
+  readonly rule: ApplicableRule<'freeze'>;
+  /** Its end; null: until somebody thaws. */
+  readonly until: Date | null;
+}
+
+/** The stack is frozen. */
+export class FrozenError extends HeldBackError {
+  override readonly name = 'FrozenError';
+  override readonly code = 'frozen';
+  override readonly mayWait: boolean;
+  override readonly reason = 'frozen';
+  override readonly state = 'was frozen';
+
+  constructor({ rule, until }: Freeze, organization: string, hint: string) {
+    const end = until === null ? '' : ` until ${until.toISOString().replace('.000Z', 'Z')}`;
+    const note = rule.note === '' ? '' : `: ${rule.note}`;
+    super(`Frozen: updates of ${describeScope(rule, organization)} are not allowed${end}${note}. ${hint}`);
+    this.mayWait = rule.settings.mode === 'wait';
+  }
+}
+
+/** Asserts that a locked stack may be changed other than by an update. Throws FrozenError. */
+export function assertThawed({ organization, updateRules }: StackWithRules): void {
+  const freeze = findFreeze(updateRules);
+  if (freeze !== null)
+    throw new FrozenError(freeze, organization, 'Nothing else changes the stack, either, until it is thawed');
+}
+
+/** The freeze that decides about the stack now; null if none does. One that refuses comes before one that lets updates wait. */
+export function findFreeze(rules: UpdateRules): Freeze | null {
+  const inForce = rules.all('freeze').flatMap((rule) => {
+    const end = endOf(rule.settings, rules.now);
+    return end === null ? [] : [{ rule, until: end.until }];
+  });
+  return inForce.find(({ rule }) => rule.settings.mode !== 'wait') ?? inForce[0] ?? null;
+}
+
+/** The end of the freeze, if it is in force; null if it is not. */
+function endOf({ until, windows }: RuleSettings<'freeze'>, now: Date): { readonly until: Date | null } | null {
+  const end = until === undefined ? null : new Date(until);
+  if (end !== null && end <= now) return null;
+  if (windows === undefined) return { until: end };
+  const ends = windows.flatMap((window) => endOfWindow(window, now) ?? []);
+  if (ends.length === 0) return null;
+  const last = new Date(Math.max(...ends.map((each) => each.getTime())));
+  return { until: end !== null && end < last ? end : last };
+}

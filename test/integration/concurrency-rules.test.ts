@@ -1,0 +1,161 @@
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { listEvents } from '../support/audit.ts';
+import { person } from '../support/grants.ts';
+import { untilWaiting } from '../support/queue-metrics.ts';
+import { createStack, ok, startUpdate, type TestStack } from '../support/state.ts';
+import {
+  createTestApp,
+  createTestDatabase,
+  type TestApp,
+  type TestDatabase,
+  type TestResponse,
+} from '../support/test-app.ts';
+import { cancel } from '../support/update-calls.ts';
+import { removeRule, setRule } from '../support/update-rules.ts';
+
+/** Two replicas. */
+let database: TestDatabase;
+let apps: [TestApp, TestApp];
+const settings = { HOLDFAST_LOCK_WAIT_SECONDS: '600', HOLDFAST_HOLD_SECONDS: '100' };
+
+beforeAll(async () => {
+  database = await createTestDatabase();
+  apps = [await createTestApp({ database, settings }), await createTestApp({ database, settings })];
+});
+afterAll(async () => {
+  for (const app of apps ?? []) await app[Symbol.asyncDispose]();
+  await database?.[Symbol.asyncDispose]();
+});
+
+const most = (count: number, scope: object = {}, per?: string) => ({
+  kind: 'concurrency',
+  settings: { most: count, ...(per === undefined ? {} : { per }) },
+  ...scope,
+});
+const noWait = { kind: 'lock-wait', settings: { seconds: 0 } };
+
+/** Another stack of the organization. */
+async function another(of: TestStack, project: string, stack: string, tags: object = {}): Promise<TestStack> {
+  const path = `/api/stacks/${of.organization}/${project}`;
+  await ok(apps[0].call('POST', path, { auth: of.auth, body: { stackName: stack, tags } }));
+  return { ...of, project, stack, path: `${path}/${stack}` };
+}
+
+const create = (
+  stack: TestStack,
+  { at = 0, auth = stack.auth, message = '' }: { at?: 0 | 1; auth?: string; message?: string } = {},
+) => apps[at].call('POST', `${stack.path}/update`, { auth, body: { metadata: { message, environment: {} } } });
+
+async function end(stack: TestStack, { json }: TestResponse): Promise<void> {
+  await ok(cancel(apps[0], stack, { path: `${stack.path}/update/${json.updateID}` }));
+}
+
+test('no more updates run at once than the organization, the project, the tag and the user may', async () => {
+  const stack = await createStack(apps[0]);
+  await setRule(apps[0], stack, noWait);
+  const [web, web2, data] = [
+    await another(stack, 'web', 'a', { account: 'eu' }),
+    await another(stack, 'web', 'b'),
+    await another(stack, 'data', 'a', { account: 'eu' }),
+  ] as [TestStack, TestStack, TestStack];
+  const running = await ok(create(web));
+  const { auth } = await person(apps[0], stack.organization, 'member');
+  const cases: [object, TestStack, string][] = [
+    [most(1), data, stack.auth],
+    [most(1, { project: 'web' }), web2, stack.auth],
+    [most(1, {}, 'project'), web2, stack.auth],
+    [most(1, { tag: { name: 'account', value: 'eu' } }), data, stack.auth],
+    [most(1, {}, 'user'), data, stack.auth],
+  ];
+  for (const [rule, blocked, who] of cases) {
+    const id = await setRule(apps[0], stack, { ...rule, note: 'Quota of the cloud' });
+    const refused = await create(blocked, { auth: who });
+    expect([rule, refused.status]).toEqual([rule, 409]);
+    expect(refused.json.message).toMatch(/^Too many updates at once: 1 of 1 run .*: Quota of the cloud\. Run it again/);
+    await removeRule(apps[0], stack, id);
+  }
+  // What is not counted.
+  for (const [rule, free, who] of [
+    [most(1, { project: 'web' }), data, stack.auth],
+    [most(1, {}, 'project'), data, stack.auth],
+    [most(1, { tag: { name: 'account', value: 'eu' } }), web2, stack.auth],
+    [most(1, {}, 'user'), data, auth],
+    [most(2), data, stack.auth],
+  ] as [object, TestStack, string][]) {
+    const id = await setRule(apps[0], stack, rule);
+    await end(free, await ok(create(free, { auth: who })));
+    const preview = await apps[0].call('POST', `${free.path}/preview`, { auth: who, body: {} });
+    expect(preview.status).toBe(200);
+    await removeRule(apps[0], stack, id);
+  }
+  await end(web, running);
+});
+
+test('a limit holds however many ask at once, at all replicas', async () => {
+  const stack = await createStack(apps[0]);
+  await setRule(apps[0], stack, noWait);
+  await setRule(apps[0], stack, most(2));
+  const stacks = await Promise.all(['a', 'b', 'c', 'd', 'e', 'f'].map((name) => another(stack, 'web', name)));
+  const answers = await Promise.all(stacks.map((each, index) => create(each, { at: (index % 2) as 0 | 1 })));
+  expect(answers.map(({ status }) => status).sort()).toEqual([200, 200, 409, 409, 409, 409]);
+});
+
+test('the rest wait, and projects take turns', async () => {
+  const stack = await createStack(apps[0]);
+  await setRule(apps[0], stack, most(2));
+  const web = await Promise.all(['a', 'b', 'c', 'd'].map((name) => another(stack, 'web', name)));
+  const data = await another(stack, 'data', 'a');
+  const running = [await ok(create(web[0] as TestStack)), await ok(create(web[1] as TestStack))];
+  const order: string[] = [];
+  const wait = (each: TestStack, at: 0 | 1) =>
+    create(each, { at }).then((answer) => {
+      order.push(`${each.project}/${each.stack}`);
+      return answer;
+    });
+  const third = wait(web[2] as TestStack, 0);
+  await untilWaiting(apps, 1);
+  const fourth = wait(web[3] as TestStack, 1);
+  await untilWaiting(apps, 2);
+  const late = wait(data, 1);
+  await untilWaiting(apps, 3);
+  await end(web[0] as TestStack, running[0] as TestResponse);
+  const first = await late;
+  expect(order).toEqual(['data/a']);
+  expect(first.json.messages[0].message).toMatch(/^Waited .*, which a limit of 2 updates at once held back/);
+  await end(web[1] as TestStack, running[1] as TestResponse);
+  await end(web[2] as TestStack, await third);
+  await end(web[3] as TestStack, await fourth);
+  expect(order).toEqual(['data/a', 'web/c', 'web/d']);
+  await end(data, first);
+});
+
+test('a limit that is raised, or that comes while updates wait, holds from then on', async () => {
+  const stack = await createStack(apps[0]);
+  const held = await startUpdate(apps[0], stack);
+  const calls = [create(stack)];
+  await untilWaiting(apps, 1);
+  const id = await setRule(apps[0], stack, most(1));
+  const other = await another(stack, 'web', 'a');
+  calls.push(create(other, { at: 1 }));
+  await untilWaiting(apps, 2);
+  await ok(cancel(apps[0], stack, held));
+  const first = await Promise.race(calls.map(async (call, index) => ({ index, answer: await call })));
+  await untilWaiting(apps, 1);
+  expect(await setRule(apps[0], stack, most(2))).toBe(id);
+  const [mine, theirs] = (await Promise.all(calls)) as [TestResponse, TestResponse];
+  expect([mine.status, theirs.status, first.answer.status]).toEqual([200, 200, 200]);
+  await end(stack, mine);
+  await end(other, theirs);
+});
+
+test('in an emergency an admin passes a limit, which is on record', async () => {
+  const stack = await createStack(apps[0]);
+  const id = await setRule(apps[0], stack, most(1));
+  await ok(create(stack));
+  const other = await another(stack, 'web', 'a');
+  await ok(create(other, { message: 'break-glass: fire' }));
+  const events = (await listEvents(apps[0], stack.organization)).filter(
+    ({ action }) => action === 'update.break-glass',
+  );
+  expect(events).toMatchObject([{ details: { reason: 'fire', rules: [id] } }]);
+});

@@ -1,0 +1,162 @@
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { query } from '../support/database.ts';
+import { untilWaiting } from '../support/queue-metrics.ts';
+import { createStack, ok, startUpdate, type TestStack } from '../support/state.ts';
+import {
+  createTestApp,
+  createTestDatabase,
+  type TestApp,
+  type TestDatabase,
+  type TestResponse,
+} from '../support/test-app.ts';
+import { cancel } from '../support/update-calls.ts';
+import { setRule } from '../support/update-rules.ts';
+
+/** Two replicas. */
+let database: TestDatabase;
+let apps: [TestApp, TestApp];
+const settings = { HOLDFAST_LOCK_WAIT_SECONDS: '600', HOLDFAST_HOLD_SECONDS: '100' };
+
+beforeAll(async () => {
+  database = await createTestDatabase();
+  apps = [await createTestApp({ database, settings }), await createTestApp({ database, settings })];
+});
+afterAll(async () => {
+  for (const app of apps ?? []) await app[Symbol.asyncDispose]();
+  await database?.[Symbol.asyncDispose]();
+});
+
+interface Run {
+  readonly commit: string;
+  readonly branch?: string;
+  readonly kind?: string;
+  readonly build?: string;
+  readonly at?: 0 | 1;
+  readonly query?: string;
+}
+
+/** Asks for an update as the CLI does in a CI run. */
+function create(
+  stack: TestStack,
+  { at = 0, branch = 'refs/heads/main', build, commit, kind = 'update', ...rest }: Run,
+) {
+  const environment = {
+    'git.head': commit,
+    'git.headName': branch,
+    'ci.system': 'X',
+    'ci.build.url': `https://ci.example/${commit}`,
+    ...(build === undefined ? {} : { 'ci.build.number': build }),
+  };
+  return apps[at].call('POST', `${stack.path}/${kind}${rest.query ?? ''}`, {
+    auth: stack.auth,
+    body: { metadata: { message: '', environment } },
+  });
+}
+
+const cancelById = (stack: TestStack, id: string) => ok(cancel(apps[0], stack, { path: `${stack.path}/update/${id}` }));
+
+/** A stack that an update of its own holds, with the rule or the tag. */
+async function heldStack(by: 'rule' | 'tag' | 'nothing' = 'rule'): Promise<{ stack: TestStack; first: string }> {
+  const stack = await createStack(apps[0]);
+  if (by === 'rule') await setRule(apps[0], stack, { kind: 'supersede', settings: { by: 'branch' } });
+  const body = { supersede: 'branch' };
+  if (by === 'tag') await ok(apps[0].call('PATCH', `${stack.path}/tags`, { auth: stack.auth, body }));
+  return { stack, first: (await startUpdate(apps[0], stack)).id };
+}
+
+/** Ends the update that holds the stack; then all of these run, one after another. */
+async function expectToRun(stack: TestStack, first: string, calls: readonly Promise<TestResponse>[]): Promise<void> {
+  await cancelById(stack, first);
+  for (const call of calls) {
+    const { json, status } = await call;
+    expect(status).toBe(200);
+    await cancelById(stack, json.updateID);
+  }
+}
+
+test.each(['rule', 'tag'] as const)('a newer commit sends a waiting run of the branch away, by %s', async (by) => {
+  const { first, stack } = await heldStack(by);
+  const older = create(stack, { commit: 'aaa' });
+  await untilWaiting(apps, 1);
+  const others = [
+    create(stack, { commit: 'aaa', branch: 'refs/heads/other' }),
+    create(stack, { commit: 'aaa', kind: 'refresh' }),
+  ];
+  await untilWaiting(apps, 3);
+  const newer = create(stack, { commit: 'bbb', at: 1 });
+  const { json, status } = await older;
+  expect(status).toBe(409);
+  expect(json.message).toMatch(/^Superseded by commit bbb \(https:\/\/ci\.example\/bbb\), which waits/);
+  await untilWaiting(apps, 3);
+  // The one that runs is of an older commit, too.
+  const [row] = await query<{ status: string }>(apps[0], 'select status from updates where id = $1', [first]);
+  expect(row?.status).toBe('running');
+  // Two may be the first of them: they arrived at once.
+  await cancelById(stack, first);
+  let left = [...others, newer];
+  while (left.length > 0) {
+    const { at, answer } = await Promise.race(left.map(async (call, index) => ({ at: index, answer: await call })));
+    expect(answer.status).toBe(200);
+    left = left.filter((_, index) => index !== at);
+    await cancelById(stack, answer.json.updateID);
+  }
+});
+
+test('the same commit, an earlier build, and runs without the setting send nobody away', async () => {
+  const { first, stack } = await heldStack();
+  const calls = [create(stack, { commit: 'aaa', build: '7' })];
+  await untilWaiting(apps, 1);
+  calls.push(create(stack, { commit: 'aaa', build: '8' }));
+  await untilWaiting(apps, 2);
+  calls.push(create(stack, { commit: 'bbb', build: '6' }));
+  await untilWaiting(apps, 3);
+  await expectToRun(stack, first, calls);
+  const without = await heldStack('nothing');
+  const waiting = [create(without.stack, { commit: 'aaa' })];
+  await untilWaiting(apps, 1);
+  waiting.push(create(without.stack, { commit: 'bbb' }));
+  await untilWaiting(apps, 2);
+  await expectToRun(without.stack, without.first, waiting);
+});
+
+test('a run that is between two calls is sent away when it calls again, and takes no place meanwhile', async () => {
+  const { first, stack } = await heldStack();
+  await using short = await createTestApp({ database, settings: { ...settings, HOLDFAST_HOLD_SECONDS: '1' } });
+  const environment = { 'git.head': 'aaa', 'git.headName': 'main' };
+  const body = { metadata: { message: '', environment } };
+  const asked = await short.call('POST', `${stack.path}/update`, { auth: stack.auth, body });
+  expect(asked.status).toBe(307);
+  const newer = create(stack, { commit: 'bbb', branch: 'main' });
+  await untilWaiting(apps, 1);
+  const again = await create(stack, { commit: 'aaa', branch: 'main', query: asked.headers['location'] as string });
+  expect(again.json.message).toMatch(/^Superseded by commit bbb/);
+  await expectToRun(stack, first, [newer]);
+});
+
+test('one that has lost its place is a new run, but sends nobody away', async () => {
+  const { first, stack } = await heldStack();
+  const newer = create(stack, { commit: 'bbb' });
+  await untilWaiting(apps, 1);
+  const late = create(stack, { commit: 'aaa', query: `?place=${crypto.randomUUID()}&hop=1` });
+  await untilWaiting(apps, 2);
+  await expectToRun(stack, first, [newer, late]);
+});
+
+test('a notification that was lost does not matter, and a superseded place gets no turn', async () => {
+  const { first, stack } = await heldStack();
+  const older = create(stack, { commit: 'aaa' });
+  await untilWaiting(apps, 1);
+  await query(apps[0], `update lock_waiters set superseded_by = '{"commit":"ccc","url":null}'`);
+  await cancelById(stack, first);
+  const { json } = await older;
+  expect(json.message).toMatch(/^Superseded by commit ccc, which/);
+});
+
+test('the tag must have a meaning', async () => {
+  const stack = await createStack(apps[0]);
+  const { status } = await apps[0].call('PATCH', `${stack.path}/tags`, {
+    auth: stack.auth,
+    body: { supersede: 'all' },
+  });
+  expect(status).toBe(400);
+});
