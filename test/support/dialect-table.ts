@@ -63,16 +63,17 @@ const tokenPlaces = [
   '/api/orgs/:organization/teams/:team/tokens',
 ];
 
-/** Routes of people, tokens and issuers: their requests and responses have no dialects. Other tests call them. */
+/** Routes of people, tokens, issuers, rules and guards: their requests and responses have no dialects. Other tests call them. */
 export const withoutDialects: readonly string[] = [
   'GET /api/orgs/:organization/members',
   'PATCH /api/orgs/:organization/members/:login',
   'DELETE /api/orgs/:organization/members/:login',
   'GET /api/orgs/:organization/access-policy',
   'PATCH /api/orgs/:organization/access-policy',
-  'GET /api/stacks/:organization/:project/:stack/approvals',
-  'POST /api/stacks/:organization/:project/:stack/approvals',
-  'POST /api/stacks/:organization/:project/:stack/approvals/:approvalId',
+  `POST ${U}/drain`,
+  `GET ${S}/approvals`,
+  `POST ${S}/approvals`,
+  `POST ${S}/approvals/:approvalId`,
   'GET /api/orgs/:organization/update-rules',
   'POST /api/orgs/:organization/update-rules',
   'GET /api/orgs/:organization/update-rules/:ruleId',
@@ -418,7 +419,6 @@ export const dialectTable: Readonly<Record<string, DialectRow>> = {
     answer: each({ events: [], continuationToken: null }, { events: [], continuationToken: '5' }),
   },
   [`POST ${U}/cancel`]: { needs: 'running', status: 204 },
-  [`POST ${U}/drain`]: { needs: 'journal', body: same({ reason: 'maintenance' }), status: 204 },
   [`POST ${U}/complete`]: { needs: 'running', body: same({ status: 'succeeded' }), status: 204 },
   [`POST ${U}/renew_lease`]: {
     needs: 'running',
