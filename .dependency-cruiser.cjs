@@ -44,7 +44,7 @@ const nounOrder = {
   updates: ['audit/', 'stacks/'],
   events: ['documents/', 'stacks/', 'updates/'],
   checkpoints: ['deployments/', 'documents/', 'stacks/', 'updates/'],
-  journal: ['checkpoints/', 'deployments/', 'documents/', 'stacks/', 'updates/'],
+  journal: ['audit/', 'checkpoints/', 'deployments/', 'documents/', 'stacks/', 'updates/'],
   states: ['audit/', 'checkpoints/', 'deployments/', 'documents/', 'events/', 'journal/', 'policies/', 'stacks/', 'updates/'],
 };
 const nounRules = Object.entries(nounOrder).map(([noun, lower]) => ({

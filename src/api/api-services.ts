@@ -11,6 +11,8 @@ import type { EventService } from './events/event-service.ts';
 import type { ExchangeService } from './exchange/exchange-service.ts';
 import type { GrantService } from './grants/grant-service.ts';
 import type { StackAccessService } from './grants/stack-access-service.ts';
+import type { ApprovalService } from './guards/approval-service.ts';
+import type { GuardService } from './guards/guard-service.ts';
 import type { IssuerService } from './issuers/issuer-service.ts';
 import type { LockQueue } from './lock-queue/lock-queue.ts';
 import type { QueuedCreation } from './lock-queue/queued-creation.ts';
@@ -66,6 +68,8 @@ export interface ApiServices extends BodyParts {
   readonly creations: QueuedCreation;
   readonly lockQueue: LockQueue;
   readonly beginning: UpdateBeginning;
+  readonly approvals: ApprovalService;
+  readonly guards: GuardService;
   readonly history: HistoryService;
   readonly events: EventService;
   readonly secrets: SecretService;

@@ -28,6 +28,7 @@ import { registerCliLoginRoutes } from './routes/cli-login.routes.ts';
 import { registerEventRoutes } from './routes/events.routes.ts';
 import { registerExchangeRoutes } from './routes/exchange.routes.ts';
 import { registerGrantRoutes } from './routes/grants.routes.ts';
+import { registerGuardRoutes } from './routes/guards.routes.ts';
 import { registerHealthRoutes } from './routes/health.routes.ts';
 import { registerHistoryRoutes } from './routes/history.routes.ts';
 import { registerIssuerRoutes } from './routes/issuers.routes.ts';
@@ -118,6 +119,7 @@ function registerProtocol(scope: FastifyInstance, services: ApiServices): void {
   registerStateRoutes(routes, services);
   registerSecretRoutes(routes, services);
   registerUpdateRoutes(routes, services);
+  registerGuardRoutes(routes, services);
   if (services.config.beginUpdate) registerBeginUpdateRoute(routes, services);
   registerCheckpointRoutes(routes, services);
   registerJournalRoutes(routes, services);

@@ -7,6 +7,8 @@ import { EventService } from './events/event-service.ts';
 import { ExchangeService } from './exchange/exchange-service.ts';
 import { GrantService } from './grants/grant-service.ts';
 import { StackAccessService } from './grants/stack-access-service.ts';
+import { ApprovalService } from './guards/approval-service.ts';
+import { GuardService } from './guards/guard-service.ts';
 import { IssuerService } from './issuers/issuer-service.ts';
 import { LockQueue } from './lock-queue/lock-queue.ts';
 import { QueuedCreation } from './lock-queue/queued-creation.ts';
@@ -71,6 +73,8 @@ export function createServices(context: ApiContext): ApiServices {
     creations: new QueuedCreation(context, updates, lockQueue),
     lockQueue,
     beginning: new UpdateBeginning(context, updates),
+    approvals: new ApprovalService(context),
+    guards: new GuardService(context),
     history: new HistoryService(context),
     events: new EventService(context),
     secrets: new SecretService(context),

@@ -24,6 +24,7 @@ import { CompactionAhead } from './journal/ahead/compaction-ahead.ts';
 import { backlogSteps, JournalBacklog } from './journal/ahead/journal-backlog.ts';
 import { OpenReplays } from './journal/ahead/open-replays.ts';
 import { type CompactionRepository, createCompactionRepository } from './journal/compaction-repository.ts';
+import { BaseUrns } from './journal/guards/base-urns.ts';
 import { JournalCompactor } from './journal/journal-compactor.ts';
 import { createJournalRepository, type JournalRepository } from './journal/journal-repository.ts';
 import { createJournalSnapshotRepository } from './journal/journal-snapshot-repository.ts';
@@ -302,7 +303,13 @@ export async function createContext(
     changes,
     importer: new DeploymentImporter({ changes, documents, maxBodyBytes }),
     renamer: new StackRenamer({ changes, checkpoints, documents, guard }),
-    journalWriter: new JournalWriter(journal, new JournalBacklog(...backlogSteps(config.redisUrl !== null))),
+    journalWriter: new JournalWriter({
+      db,
+      baseUrns: new BaseUrns({ checkpoints, guard }),
+      journal,
+      backlog: new JournalBacklog(...backlogSteps(config.redisUrl !== null)),
+      metrics,
+    }),
     eventWriter: new EventWriter(events, config.limits.maxEventBytes),
     quotas,
     outgoing: overrides.outgoing ?? new Outgoing({ allow: config.outgoingAllow }),

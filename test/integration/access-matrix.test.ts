@@ -43,6 +43,9 @@ const needed: Record<string, Grantable> = {
   [`POST ${S}/preview`]: 'preview',
   [`POST ${S}/refresh`]: 'write',
   [`POST ${S}/destroy`]: 'write',
+  [`GET ${S}/approvals`]: 'read',
+  [`POST ${S}/approvals`]: 'write',
+  [`POST ${S}/approvals/:approvalId`]: 'admin',
   [`GET ${S}/updates`]: 'read',
   [`GET ${S}/updates/latest`]: 'read',
   [`GET ${S}/updates/latest/previews`]: 'read',
@@ -51,6 +54,7 @@ const needed: Record<string, Grantable> = {
   [`GET ${U}`]: 'read',
   [`GET ${U}/events`]: 'read',
   [`POST ${U}/cancel`]: 'write',
+  [`POST ${U}/drain`]: 'write',
 };
 const elsewherePaths = /^(HEAD|\w+ \/(api|scim|policy-packs|healthz|readyz|metrics|admin)(\/|$))/;
 

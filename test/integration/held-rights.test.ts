@@ -41,6 +41,7 @@ const published = async ({ policies }: Scene): Promise<void> => policies.publish
 const inPack = { parameters: { pack: 'pack', versionTag: '1.0.0' } };
 const member = async (scene: Scene): Promise<string> => (await person(app, scene.stack.organization, 'member')).login;
 
+const commit = 'c'.repeat(40);
 const lockWaitRule = { kind: 'lock-wait', settings: { seconds: 60 } };
 
 /** Prepares a call of each route that changes something because of a role or a permission. */
@@ -59,6 +60,15 @@ const changes: Record<string, (scene: Scene) => Promise<Call>> = {
     return { parameters: { updateId: json.updateID }, body: {} };
   },
   [`POST ${U}/cancel`]: async ({ stack }) => ({ parameters: { updateId: (await startUpdate(app, stack)).id } }),
+  [`POST ${U}/drain`]: async ({ stack }) => ({
+    parameters: { updateId: (await startUpdate(app, stack, { journal: true })).id },
+    body: {},
+  }),
+  [`POST ${S}/approvals`]: async () => ({ body: { commit } }),
+  [`POST ${S}/approvals/:approvalId`]: async ({ stack: { auth, path } }) => {
+    const { json } = await ok(app.call('POST', `${path}/approvals`, { auth, body: { commit } }));
+    return { parameters: { approvalId: json.id }, body: { reason: 'reviewed' } };
+  },
   [`POST ${O}/policypacks`]: async () => ({ body: { name: 'pack', versionTag: '1.0.0', policies: [] } }),
   [`POST ${O}/policypacks/:pack/versions/:versionTag/complete`]: async ({ policies }) => {
     await ok(policies.upload(await ok(policies.begin())));

@@ -262,6 +262,15 @@ async function ruleAims({ auth, organization }: TestStack): Promise<Aim[]> {
   ];
 }
 
+/** Calls to an approval that a colleague has asked for. */
+async function approvalAims({ auth, organization, path, project, stack }: TestStack): Promise<Aim[]> {
+  const colleague = await person(app, organization, 'member');
+  const body = { commit: 'a'.repeat(40) };
+  const { json } = await ok(app.call('POST', `${path}/approvals`, { auth: colleague.auth, body }));
+  const place = { 'path.organization': organization, 'path.project': project, 'path.stack': stack };
+  return [{ operations: '/approvals/', auth, parameters: { ...place, 'path.approvalId': json.id as string } }];
+}
+
 /** Calls to pages by people who are signed in. */
 async function pageAims(organization: string, auth: string): Promise<Aim[]> {
   const aim = async (operations: string, parameters: Aim['parameters'] = {}): Promise<Aim> => {
@@ -314,6 +323,8 @@ describe('generated calls are answered as the API description says', () => {
     const endingUpdate = await startUpdate(app, ending);
     const cancelled = await named('cancelled');
     const cancelledUpdate = await startUpdate(app, cancelled);
+    const draining = await named('draining');
+    const drainingUpdate = await startUpdate(app, draining, { journal: true });
     const { organization } = idle;
     const leaving = await person(app, organization, 'viewer');
     const staying = await person(app, organization, 'viewer');
@@ -361,10 +372,12 @@ describe('generated calls are answered as the API description says', () => {
       ...(await pageAims(organization, auth)),
       { operations: '\\{updateId\\}/complete$', auth: endingUpdate.lease, parameters: update(ending, endingUpdate.id) },
       { operations: '/cancel$', auth, parameters: update(cancelled, cancelledUpdate.id) },
+      { operations: '/drain$', auth, parameters: update(draining, drainingUpdate.id) },
       ...tokenAims.flat(),
       ...(await issuerAims(idle)),
       ...(await roleAims(idle)),
       ...(await ruleAims(idle)),
+      ...(await approvalAims(idle)),
       {
         operations: '^(GET|PATCH) .*/teams/\\{team\\}$',
         auth,
@@ -391,6 +404,7 @@ describe('generated calls are answered as the API description says', () => {
       'POST /api/orgs/:organization/oidc/issuers',
       'POST /api/orgs/:organization/grants',
       'POST /api/orgs/:organization/update-rules',
+      `POST ${stackPath}/approvals`,
       ...['POST', 'PUT', 'PATCH'].flatMap((method) =>
         ['Users', 'Groups'].map((name) => `${method} ${scimPath}/${name}${method === 'POST' ? '' : '/:id'}`),
       ),

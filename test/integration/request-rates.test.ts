@@ -19,6 +19,7 @@ const never = [
   'GET /api/capabilities',
   `POST ${U}`,
   `POST ${U}/cancel`,
+  `POST ${U}/drain`,
   `POST ${U}/complete`,
   `POST ${U}/renew_lease`,
   `PATCH ${U}/checkpoint`,

@@ -63,13 +63,17 @@ const tokenPlaces = [
   '/api/orgs/:organization/teams/:team/tokens',
 ];
 
-/** Routes of people, tokens and issuers: their requests and responses have no dialects. Other tests call them. */
+/** Routes of people, tokens, issuers, rules and guards: their requests and responses have no dialects. Other tests call them. */
 export const withoutDialects: readonly string[] = [
   'GET /api/orgs/:organization/members',
   'PATCH /api/orgs/:organization/members/:login',
   'DELETE /api/orgs/:organization/members/:login',
   'GET /api/orgs/:organization/access-policy',
   'PATCH /api/orgs/:organization/access-policy',
+  `POST ${U}/drain`,
+  `GET ${S}/approvals`,
+  `POST ${S}/approvals`,
+  `POST ${S}/approvals/:approvalId`,
   'GET /api/orgs/:organization/update-rules',
   'POST /api/orgs/:organization/update-rules',
   'GET /api/orgs/:organization/update-rules/:ruleId',

@@ -18,6 +18,7 @@ import { holdAccess } from '../access/held-access.ts';
 import { assertPermission } from '../access/stack-access.ts';
 import type { ApiContext } from '../api-context.ts';
 import type { AuditTrail } from '../audit/audit-trail.ts';
+import { guardUpdate } from '../guards/guard-creation.ts';
 import { lockWaitSeconds } from '../lock-queue/lock-wait.ts';
 import { waitingRun } from '../lock-queue/superseding.ts';
 import type { Caller, Dialect } from '../request.ts';
@@ -138,6 +139,7 @@ export async function prepareCreation(
         updateId: id,
         details: { ...breakGlass },
       });
+    if (!preview) await guardUpdate(tx, id, { stack, kind: request.kind, environment: request.environment, caller });
     return id;
   };
   return {

@@ -1,3 +1,4 @@
+import { JournalNeededError } from '../../shared/journal/guards/guard-limits.ts';
 import { JournalFaultError } from '../../shared/journal/journal-fault.ts';
 import { ConflictError, InvalidRequestError } from '../../shared/platform/errors/errors.ts';
 import { formatStackRef, type StackRef } from '../../shared/stacks/names.ts';
@@ -61,7 +62,7 @@ export class UpdateService {
 
   /**
    * Starts the update and issues its lease, which ends with the caller's token. Throws ConflictError if it has already started or
-   * ended, and JournalFaultError, in which case the update is cancelled so that it does not block the stack.
+   * ended, and JournalFaultError and JournalNeededError, in which case the update is cancelled so that it does not block the stack.
    */
   async start(
     ref: StackRef,
@@ -74,6 +75,7 @@ export class UpdateService {
       return await this.#start(ref, updateId, caller, request, audit);
     } catch (error) {
       if (error instanceof JournalFaultError) await this.withdraw(updateId, audit);
+      if (error instanceof JournalNeededError) await this.withdraw(updateId, audit, 'journal-needed');
       throw error;
     }
   }

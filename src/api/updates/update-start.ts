@@ -1,3 +1,5 @@
+import { JournalNeededError } from '../../shared/journal/guards/guard-limits.ts';
+import { createGuardRepository } from '../../shared/journal/guards/guard-repository.ts';
 import { assertNoFault } from '../../shared/journal/journal-fault.ts';
 import { createJournalRepository } from '../../shared/journal/journal-repository.ts';
 import type { Config } from '../../shared/platform/config/config.ts';
@@ -67,6 +69,10 @@ export function prepareStart(
     }
     const writesState = update.exclusive && !update.dryRun;
     const journalVersion = writesState && usesJournal(config, request.journalVersion) ? 1 : 0;
+    if (writesState && journalVersion === 0 && update.isGuarded) {
+      const guard = await createGuardRepository(tx).find(updateId);
+      if (guard?.limits?.needsJournal) throw new JournalNeededError(guard.limits);
+    }
     const expiresAt = await createUpdateRepository(tx).start({
       id: updateId,
       leaseHash: lease.hash,

@@ -4,6 +4,7 @@ import { AdminSession, type OpenSession } from './admin-session.ts';
 import { addAuditCommands } from './audit-commands.ts';
 import { addFreezeCommands } from './freeze-commands.ts';
 import { addGrantCommands } from './grant-commands.ts';
+import { addGuardCommands } from './guard-commands.ts';
 import { addIssuerCommands } from './issuer-commands.ts';
 import { addJournalCommands } from './journal-commands.ts';
 import { addKeyCommands } from './key-commands.ts';
@@ -40,6 +41,7 @@ See docs/operations.md for quotas ("Limits and quotas") and journals ("A journal
   admin.commandsGroup('Rules for updates:');
   addRuleCommands(admin, open);
   addFreezeCommands(admin, open);
+  addGuardCommands(admin, open);
   admin.commandsGroup('Quotas:');
   addQuotaCommands(admin, open);
   admin.commandsGroup('Keys:');

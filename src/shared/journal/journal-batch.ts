@@ -9,6 +9,12 @@ export interface JournalEntryText {
   readonly text: Buffer;
 }
 
+/** An entry of a batch. */
+export interface BatchEntry extends JournalEntryText {
+  /** Whether it says that a step begins: the engine waits for the response before it calls the provider. */
+  readonly isBegin: boolean;
+}
+
 /** The body is not a journal batch. `index` is the index of the invalid entry, or null if the body as a whole is invalid. */
 export class InvalidJournalBatchError extends InvalidRequestError {
   override readonly name = 'InvalidJournalBatchError';
@@ -35,11 +41,11 @@ const entryKind = /^(?:0|[1-9][0-9]{0,8})$/;
  * so that kinds and fields of future CLIs pass through. The texts share memory with `body`. Throws InvalidJournalBatchError and
  * PayloadTooLargeError.
  */
-export async function splitJournalBatch(body: Buffer): Promise<JournalEntryText[]> {
-  let entries: JournalEntryText[] | null = null;
-  let found: JournalEntryText[] = [];
+export async function splitJournalBatch(body: Buffer): Promise<BatchEntry[]> {
+  let entries: BatchEntry[] | null = null;
+  let found: BatchEntry[] = [];
   let sequenceId: number | null = null;
-  let hasKind = false;
+  let kindDigits: string | null = null;
   const scanner = new JsonScanner({
     reportDepth: 3,
     onValue: (path, kind, start, end) => {
@@ -52,13 +58,13 @@ export async function splitJournalBatch(body: Buffer): Promise<JournalEntryText[
       } else if (path.length === 2) {
         if (kind !== 'object') throw new InvalidJournalBatchError('must be an object', found.length);
         if (sequenceId === null) throw new InvalidJournalBatchError('"sequenceID" is missing', found.length);
-        if (!hasKind) throw new InvalidJournalBatchError('"kind" is missing', found.length);
+        if (kindDigits === null) throw new InvalidJournalBatchError('"kind" is missing', found.length);
         if (found.length === maxEntries) throw new PayloadTooLargeError(`A batch has at most ${maxEntries} entries`);
         if (found.length === 1 && body.length > maxSharedBytes)
           throw new PayloadTooLargeError(`A batch of several entries has at most ${maxSharedBytes} bytes`);
-        found.push({ sequenceId, text: body.subarray(start, end) });
+        found.push({ sequenceId, isBegin: kindDigits === '0', text: body.subarray(start, end) });
         sequenceId = null;
-        hasKind = false;
+        kindDigits = null;
       } else if (path[2] === 'sequenceID') {
         const digits = kind === 'number' ? body.toString('latin1', start, end) : '';
         sequenceId = positiveInteger.test(digits) ? Number(digits) : 0;
@@ -66,8 +72,9 @@ export async function splitJournalBatch(body: Buffer): Promise<JournalEntryText[
           throw new InvalidJournalBatchError('"sequenceID" must be an integer of at least 1', found.length);
         }
       } else if (path[2] === 'kind') {
-        hasKind = kind === 'number' && entryKind.test(body.toString('latin1', start, Math.min(end, start + 16)));
-        if (!hasKind) throw new InvalidJournalBatchError('"kind" must be a whole number', found.length);
+        kindDigits = kind === 'number' ? body.toString('latin1', start, Math.min(end, start + 16)) : '';
+        if (!entryKind.test(kindDigits))
+          throw new InvalidJournalBatchError('"kind" must be a whole number', found.length);
       }
     },
   });

@@ -3,7 +3,7 @@ import { type Queryable, type Row, sql } from '../platform/db/sql.ts';
 import { inBatches } from '../platform/db/text-chunks.ts';
 import { Nullable } from '../platform/schema/standard-schema.ts';
 import type { LeaseFence } from '../updates/lease.ts';
-import type { JournalEntryText } from './journal-batch.ts';
+import type { BatchEntry } from './journal-batch.ts';
 import type { JournalPage } from './replay/runner/replay-work.ts';
 
 /** Limits of a page, which is decoded in one turn of the event loop. */
@@ -12,7 +12,7 @@ const pageBytes = 2 * 1024 * 1024;
 
 const PageRow = Type.Object({ index: Nullable(Type.String()), text: Nullable(Type.String()) });
 const AppendedRow = Type.Object({ entryCount: Type.Integer(), added: Type.Integer() });
-type Appended = Row<typeof AppendedRow>;
+export type Appended = Row<typeof AppendedRow>;
 
 /** The lease ended between the statements of one batch; rolls all of them back. */
 class FenceError extends Error {
@@ -23,7 +23,14 @@ export type JournalRepository = ReturnType<typeof createJournalRepository>;
 
 /** Stores journal entries as raw text, keyed by (update, sequenceID). */
 export function createJournalRepository(db: Queryable) {
-  const insert = (tx: Queryable, fence: LeaseFence, entries: readonly JournalEntryText[]): Promise<Appended | null> => {
+  const insert = (
+    tx: Queryable,
+    fence: LeaseFence,
+    entries: readonly BatchEntry[],
+    isChecked: boolean,
+  ): Promise<Appended | null> => {
+    // A guard has to look at what begins. The condition is checked again on the newest row after a wait for its lock.
+    const mayBeGuarded = isChecked || !entries.some(({ isBegin }) => isBegin);
     const sequenceIds = sql.array(
       entries.map((entry) => entry.sequenceId),
       'int8',
@@ -32,12 +39,13 @@ export function createJournalRepository(db: Queryable) {
       entries.map(({ text }) => text.toString('utf8')),
       'text',
     );
-    return tx.maybeOne(sql.prepared('journal_append', AppendedRow)`
+    return tx.maybeOne(sql.prepared('journal_append_unguarded', AppendedRow)`
       /* journalEntries.append */
       with turn as materialized (select lock_shared(${fence.updateId})),
       fenced as (
         select id from turn, updates where id = ${fence.updateId} and status = 'running' and epoch = ${fence.epoch}
-          and expires_at > clock_timestamp() and journal_version = 1 for share of updates
+          and expires_at > clock_timestamp() and journal_version = 1 and (${mayBeGuarded}::boolean or not is_guarded)
+          for share of updates
       ),
       added as (
         insert into journal_entries (update_id, sequence_id, entry)
@@ -61,16 +69,17 @@ export function createJournalRepository(db: Queryable) {
      * transaction of several above 1 MiB; the cost does not depend on the size of the state. Takes only a shared lock on the update's
      * row, so that batches of entries and events can run concurrently; ending the update waits for them. The entry count is
      * incremented in the journal's own row, so that a concurrent commit of a compaction cannot miss entries. Returns the counts
-     * after the append, or null if the lease is invalid or the update has no journal.
+     * after the append, or null if the lease is invalid or the update has no journal, or if it has a guard that has to look at
+     * these entries first. `isChecked`: the guard has seen them, in this transaction.
      */
-    append: async (fence: LeaseFence, entries: readonly JournalEntryText[]): Promise<Appended | null> => {
+    append: async (fence: LeaseFence, entries: readonly BatchEntry[], isChecked = false): Promise<Appended | null> => {
       const batches = inBatches(entries, ({ text }) => text.length);
-      if (batches.length === 1) return insert(db, fence, entries);
+      if (batches.length === 1) return insert(db, fence, entries, isChecked);
       try {
         return await db.transaction(async (tx) => {
           const total = { entryCount: 0, added: 0 };
           for (const batch of batches) {
-            const appended = await insert(tx, fence, batch);
+            const appended = await insert(tx, fence, batch, isChecked);
             if (!appended) throw new FenceError();
             total.entryCount = appended.entryCount;
             total.added += appended.added;

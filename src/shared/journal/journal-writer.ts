@@ -1,7 +1,11 @@
+import type { Database } from '../platform/db/database.ts';
+import type { Metrics } from '../platform/telemetry/metrics.ts';
 import { type LeaseFence, LeaseLostError } from '../updates/lease.ts';
 import type { JournalBacklog } from './ahead/journal-backlog.ts';
-import { splitJournalBatch } from './journal-batch.ts';
-import type { JournalRepository } from './journal-repository.ts';
+import type { BaseUrns } from './guards/base-urns.ts';
+import { appendGuarded, BeginRefusedError } from './guards/guarded-append.ts';
+import { type BatchEntry, splitJournalBatch } from './journal-batch.ts';
+import type { Appended as AppendedEntries, JournalRepository } from './journal-repository.ts';
 
 /**
  * A snapshot is due every `entriesPerSnapshot` entries and, in a long journal, whenever it has grown by a quarter. This limits both
@@ -20,24 +24,50 @@ export interface Appended {
 
 /** Stores batches of journal entries. Splits them without parsing the entries. */
 export class JournalWriter {
+  readonly #db: Database;
+  readonly #baseUrns: BaseUrns;
   readonly #journal: JournalRepository;
   readonly #backlog: JournalBacklog;
+  readonly #metrics: Metrics;
 
-  constructor(journal: JournalRepository, backlog: JournalBacklog) {
-    this.#journal = journal;
-    this.#backlog = backlog;
+  constructor(parts: {
+    db: Database;
+    baseUrns: BaseUrns;
+    journal: JournalRepository;
+    backlog: JournalBacklog;
+    metrics: Metrics;
+  }) {
+    this.#db = parts.db;
+    this.#baseUrns = parts.baseUrns;
+    this.#journal = parts.journal;
+    this.#backlog = parts.backlog;
+    this.#metrics = parts.metrics;
   }
 
   /**
    * Resolves once all entries of the batch (an inflated PATCH body) are committed. Entries that already exist are kept.
-   * Throws InvalidJournalBatchError, PayloadTooLargeError and LeaseLostError; nothing is changed
-   * then.
+   * Throws InvalidJournalBatchError, PayloadTooLargeError and LeaseLostError; nothing is changed then. Throws BeginRefusedError if the
+   * update may begin nothing of what the batch begins; everything else in it is committed then.
    */
   async append(fence: LeaseFence, body: Buffer): Promise<Appended> {
-    const appended = await this.#journal.append(fence, await splitJournalBatch(body));
-    if (!appended) throw new LeaseLostError();
-    const { added, entryCount } = appended;
-    const aheadDue = added > 0 && this.#backlog.add(fence.updateId, added, body.length);
+    const entries = await splitJournalBatch(body);
+    const appended = (await this.#journal.append(fence, entries)) ?? (await this.#appendGuarded(fence, entries));
+    return this.#note(fence, appended, body.length);
+  }
+
+  async #appendGuarded(fence: LeaseFence, entries: readonly BatchEntry[]): Promise<AppendedEntries> {
+    const guarded = entries.some(({ isBegin }) => isBegin)
+      ? await appendGuarded({ db: this.#db, baseUrns: this.#baseUrns }, fence, entries)
+      : null;
+    if (!guarded) throw new LeaseLostError();
+    const { appended, refusal } = guarded;
+    if (!refusal) return appended;
+    this.#metrics.batchesRefused.labels(refusal.reason).inc();
+    throw new BeginRefusedError(refusal.message);
+  }
+
+  #note(fence: LeaseFence, { added, entryCount }: AppendedEntries, bytes: number): Appended {
+    const aheadDue = added > 0 && this.#backlog.add(fence.updateId, added, bytes);
     return { snapshotDue: isSnapshotDue(entryCount, added), aheadDue };
   }
 }

@@ -44,6 +44,8 @@ export const UpdateRow = Type.Object({
   /** When the compaction of the ended update was verified. */
   compactedAt: Nullable(Timestamp),
   fullCommitted: Type.Integer(),
+  /** Whether it has a guard that is asked about what it begins. */
+  isGuarded: Type.Boolean(),
 });
 export type UpdateRow = Row<typeof UpdateRow>;
 
@@ -91,6 +93,7 @@ export const updateColumns = sql.fragment`
   extract(epoch from u.expires_at - clock_timestamp())::float8 as "secondsLeft", u.epoch, u.journal_version as "journalVersion",
   u.base_checkpoint_id as "baseCheckpointId", u.checkpoint_id as "checkpointId",
   u.checkpoint_sequence as "checkpointSequence", u.full_committed as "fullCommitted",
+  u.is_guarded as "isGuarded",
   j.update_id is not null as "hasJournal", coalesce(j.entry_count > j.folded_entries and j.fold_error is null, false) as "hasPendingEntries",
   coalesce(j.entry_count, 0) as "entryCount", coalesce(j.folded_entries, 0) as "compactedEntries", j.fold_error as "compactionError",
   j.fold_warning as "compactionWarning", j.folded_at as "compactedAt"`;

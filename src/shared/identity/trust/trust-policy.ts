@@ -1,6 +1,6 @@
 import { type Static, Type } from 'typebox';
 import { Nullable } from '../../platform/schema/standard-schema.ts';
-import { nameMatches } from '../access-decision.ts';
+import { nameMatches } from '../../stacks/name-pattern.ts';
 import { TokenKind } from '../token-kinds.ts';
 import { TokenScope } from '../token-scopes.ts';
 

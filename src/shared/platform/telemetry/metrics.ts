@@ -132,6 +132,12 @@ export function createMetrics() {
       labelNames: ['reason'],
       registers,
     }),
+    batchesRefused: new Counter({
+      name: 'holdfast_begins_refused_total',
+      help: 'Batches of journal entries in which an update was not allowed to begin anything, by reason.',
+      labelNames: ['reason'],
+      registers,
+    }),
     stacksDeleting: new Gauge({
       name: 'holdfast_stacks_deleting',
       help: 'Deleted stacks that still have rows, as of the last sweep of this process. 0 where no sweep runs.',

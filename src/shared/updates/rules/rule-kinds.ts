@@ -16,6 +16,9 @@ interface RuleKind {
 
 const closed = { additionalProperties: false } as const;
 
+/** What becomes of updates that send no journal, so that the rule cannot hold for them: they are allowed, which is the default, or refused. */
+const withoutJournal = Type.Optional(Type.Union([Type.Literal('allow'), Type.Literal('refuse')]));
+
 /** Every kind of rules, with its settings. Names are stable: they are stored. */
 export const ruleKinds = {
   /** How long an update waits for its stack. */
@@ -54,6 +57,28 @@ export const ruleKinds = {
   supersede: {
     settings: Type.Object(
       { by: Type.Union([Type.Literal('branch'), Type.Literal('pull-request'), Type.Literal('nothing')]) },
+      closed,
+    ),
+  },
+  /** Most deletes and replacements in one update; more need an approval. */
+  fuse: {
+    settings: Type.Object(
+      {
+        changes: Type.Optional(Type.Integer({ minimum: 0, maximum: 100_000 })),
+        /** Of the resources in the state before the update. */
+        percent: Type.Optional(Type.Number({ minimum: 0, maximum: 100 })),
+        withoutJournal,
+      },
+      { ...closed, minProperties: 1 },
+    ),
+  },
+  /** Types of resources, with `*` for any characters, that no update deletes or replaces without an approval. */
+  'protected-types': {
+    settings: Type.Object(
+      {
+        types: Type.Array(Type.String({ minLength: 1, maxLength: 200 }), { minItems: 1, maxItems: 100 }),
+        withoutJournal,
+      },
       closed,
     ),
   },

@@ -1,0 +1,158 @@
+import { execFile } from 'node:child_process';
+import { promisify } from 'node:util';
+import { expect, test } from '@jest/globals';
+
+import type { HoldfastServer } from '../testkit/holdfast-server.ts';
+import { pollUntil } from '../testkit/poll.ts';
+import { expectFailure, outputOf, Scenario, unattended } from '../testkit/scenario.ts';
+import { type ThingInputs, thingProgram } from '../testkit/stash-program.ts';
+import { fileServer, scenarioTimeoutMs, suite } from '../testkit/suite.ts';
+
+const thingType = 'holdfast:index:Thing';
+
+/** Calls the API as an admin of the organization, or with the token. */
+async function call(
+  server: HoldfastServer,
+  method: string,
+  path: string,
+  body?: object,
+  token = server.token,
+  // biome-ignore lint/suspicious/noExplicitAny: answers of every shape.
+): Promise<any> {
+  const response = await fetch(`${server.url}/api/${path}`, {
+    method,
+    headers: {
+      accept: 'application/vnd.pulumi+8',
+      authorization: `token ${token}`,
+      ...(body ? { 'content-type': 'application/json' } : {}),
+    },
+    ...(body ? { body: JSON.stringify(body) } : {}),
+  });
+  const text = await response.text();
+  if (!response.ok) throw new Error(`${method} ${path}: ${response.status} ${text}`);
+  return text === '' ? null : JSON.parse(text);
+}
+
+const numbered = (count: number): { [name: string]: ThingInputs } =>
+  Object.fromEntries(Array.from({ length: count }, (_, at) => [`t${at}`, { value: `${at}` }]));
+
+/** The names of the things in the state, and of those that exist; they must be the same. */
+async function thingsOf({ workspace }: Scenario): Promise<string[]> {
+  const { deployment } = await workspace.exportState();
+  expect(deployment.pending_operations ?? []).toEqual([]);
+  const inState = (deployment.resources ?? [])
+    .filter(({ type, delete: isDeleted }) => type === thingType && isDeleted !== true)
+    .map(({ urn }) => String(urn).split('::').at(-1) as string);
+  const existing = [...(await workspace.cloud.objects()).values()].map(({ name }) => name);
+  expect(inState.sort()).toEqual(existing.sort());
+  return existing;
+}
+
+await suite('guards of updates', {}, () => {
+  const server = fileServer();
+
+  test.concurrent(
+    'an update that is drained in the middle keeps all that exists, and the next one goes on',
+    async () => {
+      const holdfast = await server();
+      await using scenario = await Scenario.create(holdfast);
+      const { project, workspace } = scenario;
+      const { cloud } = workspace;
+      const things = numbered(200);
+      await workspace.writeProgram(thingProgram({ project, things }));
+      await cloud.control({ slowAfterMs: { '*': 300 } });
+      const run = await workspace.spawn(['up', ...unattended, '--parallel', '16']);
+      await pollUntil(
+        'some things are created',
+        async () => (await cloud.log()).filter(({ phase }) => phase === 'done').length >= 30,
+        { timeoutMs: 240_000, everyMs: 100 },
+      );
+      const stackPath = `stacks/${holdfast.organization}/${project}/dev`;
+      const { activeUpdate } = await call(holdfast, 'GET', stackPath);
+      await call(holdfast, 'POST', `${stackPath}/update/${activeUpdate}/drain`, { reason: 'shift ends' });
+      const ended = await run.done;
+      expect(ended.exitCode).not.toBe(0);
+      expect(outputOf(ended)).toContain('ends this update gently (shift ends)');
+      const log = await cloud.log();
+      expect(log.filter(({ phase }) => phase === 'start')).toHaveLength(
+        log.filter(({ phase }) => phase === 'done').length,
+      );
+      const created = await thingsOf(scenario);
+      expect(created.length).toBeGreaterThanOrEqual(30);
+      expect(created.length).toBeLessThan(200);
+
+      await cloud.control({});
+      await workspace.runOk(['up', ...unattended, '--parallel', '16']);
+      expect(await thingsOf(scenario)).toHaveLength(200);
+      const creations = (await cloud.log()).filter(({ op, phase }) => op === 'create' && phase === 'start');
+      expect(creations).toHaveLength(200);
+    },
+    scenarioTimeoutMs,
+  );
+
+  test.concurrent(
+    'deletes and replacements beyond the rules reach no provider until the commit is approved',
+    async () => {
+      const holdfast = await server();
+      await using scenario = await Scenario.create(holdfast);
+      const { project, workspace } = scenario;
+      const { cloud } = workspace;
+      const git = (...args: string[]) =>
+        promisify(execFile)('git', ['-c', 'user.name=e2e', '-c', 'user.email=e2e@example.com', ...args], {
+          cwd: workspace.programDir,
+        });
+      const commit = async (things: { [name: string]: ThingInputs }): Promise<void> => {
+        await workspace.writeProgram(thingProgram({ project, things }));
+        await git('add', '.');
+        await git('commit', '-q', '-m', 'change');
+      };
+      await git('init', '-q');
+      const rules = `orgs/${holdfast.organization}/update-rules`;
+      const stackPath = `stacks/${holdfast.organization}/${project}/dev`;
+      await call(holdfast, 'POST', rules, { kind: 'fuse', project, settings: { changes: 2 } });
+      const up = ['up', ...unattended];
+      await commit(numbered(8));
+      await workspace.runOk(up);
+
+      // Two of the five deletes may begin; the rest is not reached.
+      const changed = { ...numbered(3), extra: { value: 'x' } };
+      await commit(changed);
+      await expectFailure(workspace, [...up, '--parallel', '1'], 'deletes or replaces at most 2');
+      const left = await thingsOf(scenario);
+      expect(left.length).toBeGreaterThanOrEqual(6);
+      expect(left).toEqual(expect.arrayContaining(['t0', 't1', 't2']));
+      const deletes = async () => (await cloud.log()).filter(({ op, phase }) => op === 'delete' && phase === 'start');
+      expect((await deletes()).length).toBeLessThanOrEqual(2);
+
+      const { approvals } = await call(holdfast, 'GET', `${stackPath}/approvals`);
+      expect(approvals).toMatchObject([{ kind: 'update', valid: false }]);
+      const asked = `${stackPath}/approvals/${approvals[0].id}`;
+      await expect(call(holdfast, 'POST', asked, { reason: 'mine' })).rejects.toThrow('Somebody else');
+      const reviewer = await call(holdfast, 'POST', `orgs/${holdfast.organization}/tokens`, {
+        name: `reviewer-${project}`,
+        admin: true,
+      });
+      await call(holdfast, 'POST', asked, { reason: 'reviewed' }, reviewer.tokenValue);
+      await workspace.runOk(up);
+      expect(await thingsOf(scenario)).toEqual(Object.keys(changed).sort());
+
+      // A type that nobody replaces; creates and updates go on.
+      await call(holdfast, 'POST', rules, { kind: 'protected-types', project, settings: { types: ['holdfast:*'] } });
+      const before = await cloud.log();
+      await commit({ ...changed, t0: { value: '0', replaceOn: 'new' } });
+      const output = await expectFailure(workspace, up, /\[403\] No update of project/);
+      expect(output).toContain(`replaces ${thingType} "t0"`);
+      expect((await cloud.log()).slice(before.length).filter(({ op }) => op !== 'read')).toEqual([]);
+      expect(await thingsOf(scenario)).toEqual(Object.keys(changed).sort());
+      await commit({ ...changed, t1: { value: 'updated' }, another: { value: 'y' } });
+      await workspace.runOk(up);
+      await expectFailure(
+        workspace,
+        ['destroy', ...unattended],
+        'deletes or replaces such a resource without approval',
+      );
+      expect(await thingsOf(scenario)).toEqual([...Object.keys(changed), 'another'].sort());
+    },
+    scenarioTimeoutMs,
+  );
+});

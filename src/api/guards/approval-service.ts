@@ -1,0 +1,107 @@
+import type { Permission } from '../../shared/identity/permissions.ts';
+import { type ApprovalRow, createApprovalRepository } from '../../shared/journal/guards/approval-repository.ts';
+import { parseApproval, parseCommit, parseKind } from '../../shared/journal/guards/approvals.ts';
+import { parseReason } from '../../shared/journal/guards/drain-update.ts';
+import type { Queryable } from '../../shared/platform/db/sql.ts';
+import { ForbiddenError, NotFoundError } from '../../shared/platform/errors/errors.ts';
+import { isUuid } from '../../shared/platform/schema/uuid.ts';
+import { formatStackRef, type StackRef } from '../../shared/stacks/names.ts';
+import { stackNotFound } from '../../shared/stacks/stack-errors.ts';
+import { createStackRepository, type StackRow } from '../../shared/stacks/stack-repository.ts';
+import { readTags } from '../../shared/stacks/tags.ts';
+import { holdAccess } from '../access/held-access.ts';
+import { assertPermission } from '../access/stack-access.ts';
+import type { ApiContext } from '../api-context.ts';
+import type { AuditTrail } from '../audit/audit-trail.ts';
+import type { Caller } from '../request.ts';
+
+const maxListed = 100;
+
+export type { ApprovalRow };
+
+/** Approvals of commits whose runs delete or replace more than the rules of a stack allow. */
+export class ApprovalService {
+  readonly #db: ApiContext['db'];
+
+  constructor({ db }: Pick<ApiContext, 'db'>) {
+    this.#db = db;
+  }
+
+  /** Those that were asked for last. */
+  async list(ref: StackRef): Promise<readonly ApprovalRow[]> {
+    const stack = await createStackRepository(this.#db).find(ref);
+    if (!stack) throw stackNotFound(ref);
+    return createApprovalRepository(this.#db).list(stack.id, maxListed);
+  }
+
+  /** Asks before a run is stopped. Throws InvalidRequestError. */
+  async ask(
+    ref: StackRef,
+    caller: Caller,
+    asked: { readonly commit: string; readonly kind: string; readonly reason: string },
+    audit: AuditTrail,
+  ): Promise<ApprovalRow> {
+    const kind = parseKind(asked.kind);
+    const commit = parseCommit(asked.commit);
+    const request = parseReason(asked.reason);
+    return this.#change(ref, caller, 'write', async (tx, stack) => {
+      const approvals = createApprovalRepository(tx);
+      const id = await approvals.ask({ stackId: stack.id, kind, commit }, caller, request);
+      const details = { stackId: stack.id, approvalId: id, kind, commit, request };
+      await audit.record(tx, { organization: ref.organization, object: formatStackRef(stack), details });
+      return getApproval(tx, stack, id);
+    });
+  }
+
+  /**
+   * Lets the runs of the commit pass for a limited time. Throws ForbiddenError for whoever has asked, and for tokens of CI runs, and
+   * InvalidRequestError.
+   */
+  async give(
+    ref: StackRef,
+    id: string,
+    caller: Caller,
+    given: { readonly reason: string; readonly minutes?: number | undefined },
+    audit: AuditTrail,
+  ): Promise<ApprovalRow> {
+    const approval = parseApproval(given);
+    return this.#change(ref, caller, 'admin', async (tx, stack) => {
+      const approvals = createApprovalRepository(tx);
+      const asked = await getApproval(tx, stack, id);
+      assertMayApprove(caller, asked);
+      await approvals.approve(id, caller, approval);
+      const { commit, kind, updateId } = asked;
+      const details = { stackId: stack.id, approvalId: id, kind, commit, ...approval };
+      await audit.record(tx, { organization: ref.organization, object: formatStackRef(stack), updateId, details });
+      return getApproval(tx, stack, id);
+    });
+  }
+
+  async #change<T>(
+    ref: StackRef,
+    caller: Caller,
+    permission: Permission,
+    work: (tx: Queryable, stack: StackRow) => Promise<T>,
+  ): Promise<T> {
+    return this.#db.inTransaction(async (tx) => {
+      const access = await holdAccess(tx, ref.organization, caller);
+      const stack = await createStackRepository(tx).lock(ref);
+      if (!stack) throw stackNotFound(ref);
+      assertPermission(access, stack, readTags(stack.tags), permission);
+      return work(tx, stack);
+    });
+  }
+}
+
+function assertMayApprove({ policyId, tokenId, userId }: Caller, asked: ApprovalRow): void {
+  if (policyId !== null)
+    throw new ForbiddenError('A CI run approves nothing: this needs a token that was not given to one');
+  if (tokenId === asked.askedTokenId || (userId !== null && userId === asked.askedUserId))
+    throw new ForbiddenError('Somebody else has to approve this: you have asked for it');
+}
+
+async function getApproval(tx: Queryable, stack: StackRow, id: string): Promise<ApprovalRow> {
+  const approval = isUuid(id) ? await createApprovalRepository(tx).lock(stack.id, id) : null;
+  if (!approval) throw new NotFoundError(`There is no approval ${JSON.stringify(id.slice(0, 60))}`);
+  return approval;
+}

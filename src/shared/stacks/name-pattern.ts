@@ -1,0 +1,24 @@
+/** Whether the name has the pattern, in which `*` stands for any characters. Takes time proportional to both lengths at most. */
+export function nameMatches(pattern: string | null, name: string): boolean {
+  if (pattern === null) return true;
+  let at = 0;
+  let place = 0;
+  let star = -1;
+  let starPlace = 0;
+  while (place < name.length) {
+    if (at < pattern.length && pattern[at] === '*') {
+      star = at++;
+      starPlace = place;
+    } else if (at < pattern.length && pattern[at] === name[place]) {
+      at++;
+      place++;
+    } else if (star >= 0) {
+      at = star + 1;
+      place = ++starPlace;
+    } else {
+      return false;
+    }
+  }
+  while (pattern[at] === '*') at++;
+  return at === pattern.length;
+}

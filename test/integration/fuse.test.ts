@@ -1,0 +1,409 @@
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { createStackDeletion } from '../../src/workers/maintenance/delete-stacks.ts';
+import { runAdminCommand } from '../support/admin.ts';
+import { query } from '../support/database.ts';
+import { type Person, person } from '../support/grants.ts';
+import { beginning, removal } from '../support/journal-entries.ts';
+import { exportState, resourceNames } from '../support/stack-state.ts';
+import { createStack, ok, type RunningUpdate, type TestStack } from '../support/state.ts';
+import { noteStatements } from '../support/statement-count.ts';
+import { createTestApp, createTestDatabase, type TestApp, type TestDatabase } from '../support/test-app.ts';
+import { append, complete } from '../support/update-calls.ts';
+
+let database: TestDatabase;
+/** Three replicas; the last one leaves every body to a job. */
+let apps: [TestApp, TestApp, TestApp];
+let app: TestApp;
+beforeAll(async () => {
+  database = await createTestDatabase();
+  app = await createTestApp({ database });
+  const { dataDir } = app;
+  const byJobs = { HOLDFAST_DIRECT_BYTES: '1', HOLDFAST_BEGIN_UPDATE: 'true' };
+  apps = [
+    app,
+    await createTestApp({ database, dataDir }),
+    await createTestApp({ database, dataDir, settings: byJobs }),
+  ];
+});
+afterAll(async () => {
+  for (const one of apps.toReversed()) await one[Symbol.asyncDispose]();
+  await database[Symbol.asyncDispose]();
+});
+
+const head = 'ab12'.repeat(10);
+const atHead = { 'git.head': head, 'git.dirty': 'false' };
+const bucketType = 'aws:s3/bucket:Bucket';
+
+const resource = (name: string, type = bucketType, more: object = {}) => ({
+  urn: `urn:pulumi:dev::proj::${type}::${name}`,
+  type,
+  custom: true,
+  ...more,
+});
+const begins = (sequence: number, type: string, of: object) => beginning(sequence, sequence, { resource: of, type });
+const deletes = (sequence: number, name: string, type?: string, more?: object) =>
+  begins(sequence, 'deleting', resource(name, type, more));
+const creates = (sequence: number, name: string, type?: string) => begins(sequence, 'creating', resource(name, type));
+
+/** A stack with buckets b0, b1, … */
+async function stackWith(count: number, more: readonly object[] = []): Promise<TestStack> {
+  const stack = await createStack(app);
+  const resources = [...Array.from({ length: count }, (_, at) => resource(`b${at}`)), ...more];
+  const deployment = { manifest: { time: '2026-01-01T00:00:00Z', magic: '', version: '' }, resources };
+  await ok(app.call('POST', `${stack.path}/import`, { auth: stack.auth, body: { version: 3, deployment } }));
+  return stack;
+}
+
+const setRule = ({ auth, organization }: TestStack, kind: string, settings: object, scope: object = {}) =>
+  ok(app.call('POST', `/api/orgs/${organization}/update-rules`, { auth, body: { kind, settings, ...scope } }));
+
+async function begin(
+  stack: TestStack,
+  { auth = stack.auth, environment = atHead as object, kind = 'update', journalVersion = 1 } = {},
+): Promise<RunningUpdate> {
+  const metadata = { message: '', environment };
+  const { json } = await ok(app.call('POST', `${stack.path}/${kind}`, { auth, body: { metadata } }));
+  const path = `${stack.path}/update/${json.updateID}`;
+  const started = await ok(app.call('POST', path, { auth, body: { journalVersion } }));
+  return { id: json.updateID, path, lease: `update-token ${started.json.token}`, version: started.json.version };
+}
+
+const stateOf = async (stack: TestStack): Promise<{ resources: string[]; pending: string[] }> => {
+  const { json } = await exportState(app, stack);
+  const pending: { resource: { urn: string } }[] = json.deployment.pending_operations ?? [];
+  return {
+    resources: resourceNames(json),
+    pending: pending.map((one) => one.resource.urn.split('::').at(-1) as string),
+  };
+};
+
+const refusal = (message: string | RegExp) => ({
+  status: 403,
+  json: {
+    code: 403,
+    message: typeof message === 'string' ? expect.stringContaining(message) : expect.stringMatching(message),
+  },
+});
+
+describe('most deletes and replacements', () => {
+  test('the one that would cross the limit is refused; what is finished beside it is stored', async () => {
+    const stack = await stackWith(5);
+    await setRule(stack, 'fuse', { changes: 2 }, { note: 'ask the platform team' });
+    const update = await begin(stack);
+    await ok(append(app, update, [deletes(1, 'b0'), deletes(2, 'b1'), creates(3, 'new')]));
+    const batch = [removal(4, 1, 0), deletes(5, 'b2'), removal(6, 2, 1)];
+    // Its answer was lost, say, and the client reaches another replica.
+    for (const on of apps) {
+      const refused = await append(on, update, batch);
+      expect(refused).toMatchObject(
+        refusal(/at most 2 \(ask the platform team\); this one has begun 2 and is about to begin 1 more/),
+      );
+      expect(refused.json.message).toContain(`holdfast admin approve ${stack.organization}/proj/dev ${head} --reason`);
+    }
+    // From then on nothing begins.
+    expect(await append(app, update, [creates(7, 'more')])).toMatchObject(refusal('at most 2'));
+    expect(await stateOf(stack)).toEqual({ resources: ['b2', 'b3', 'b4'], pending: ['new'] });
+    await ok(complete(app, update, 'failed'));
+    expect(await stateOf(stack)).toEqual({ resources: ['b2', 'b3', 'b4'], pending: ['new'] });
+    const events = await query(
+      app,
+      `select outcome, actor, details from audit_events where action = 'update.stop' and update_id = $1`,
+      [update.id],
+    );
+    expect(events).toMatchObject([{ outcome: 'refused', actor: 'server' }]);
+    expect(JSON.parse(events[0]?.['details'] as string)).toMatchObject({ rule: 'fuse', commit: head });
+  });
+
+  test('a batch of many is refused whole, before any of it begins', async () => {
+    const stack = await stackWith(5);
+    await setRule(stack, 'fuse', { changes: 2 });
+    const update = await begin(stack);
+    const batch = [deletes(1, 'b0'), deletes(2, 'b1'), deletes(3, 'b2')];
+    expect(await append(app, update, batch)).toMatchObject(refusal('has begun 0 and is about to begin 3 more'));
+    expect(await stateOf(stack)).toMatchObject({ pending: [] });
+  });
+
+  test('counted exactly, however many replicas take batches at once', async () => {
+    const stack = await stackWith(30);
+    await setRule(stack, 'fuse', { changes: 7 });
+    const update = await begin(stack);
+    const answers = await Promise.all(
+      Array.from({ length: 30 }, (_, at) => append(apps[at % 3] as TestApp, update, [deletes(at + 1, `b${at}`)])),
+    );
+    expect(answers.filter(({ status }) => status === 204)).toHaveLength(7);
+    expect(answers.filter(({ status }) => status === 403)).toHaveLength(23);
+    expect((await stateOf(stack)).pending).toHaveLength(7);
+  });
+
+  test('a replacement counts once, in both orders, and a new resource does not', async () => {
+    const stack = await stackWith(4);
+    await setRule(stack, 'fuse', { changes: 2 });
+    const update = await begin(stack);
+    await ok(append(app, update, [creates(1, 'b0'), creates(2, 'fresh'), deletes(3, 'b1')]));
+    await ok(append(app, update, [deletes(4, 'b0'), creates(5, 'b1'), creates(6, 'fresher')]));
+    expect(await append(app, update, [creates(7, 'b2')])).toMatchObject(refusal('has begun 2'));
+  });
+
+  test('components, providers and resources that are only read do not count', async () => {
+    const stack = await stackWith(2);
+    await setRule(stack, 'fuse', { changes: 0 });
+    const update = await begin(stack);
+    const harmless = [
+      deletes(1, 'group', 'my:index:Group', { custom: false }),
+      deletes(2, 'aws', 'pulumi:providers:aws'),
+      deletes(3, 'read', bucketType, { external: true }),
+      begins(4, 'updating', resource('b0')),
+      beginning(5, 5),
+    ];
+    await ok(append(app, update, harmless));
+    expect(await append(app, update, [deletes(6, 'b0')])).toMatchObject(refusal('at most 0'));
+  });
+
+  test('resources that an earlier update has half deleted are not replaced by their creation', async () => {
+    const stack = await stackWith(1, [resource('gone', bucketType, { pendingReplacement: true })]);
+    await setRule(stack, 'fuse', { changes: 0 });
+    const update = await begin(stack);
+    await ok(append(app, update, [creates(1, 'gone')]));
+    expect(await append(app, update, [creates(2, 'b0')])).toMatchObject(refusal('at most 0'));
+  });
+
+  test('as a share of the state', async () => {
+    const stack = await stackWith(20);
+    await setRule(stack, 'fuse', { changes: 50, percent: 10 });
+    const update = await begin(stack);
+    await ok(append(app, update, [deletes(1, 'b0'), deletes(2, 'b1')]));
+    expect(await append(app, update, [deletes(3, 'b2')])).toMatchObject(
+      refusal('at most 50 and 10% of its 20 resources'),
+    );
+  });
+
+  test('the rule of the stack decides before that of the organization, and holds as it was at the creation', async () => {
+    const stack = await stackWith(3);
+    await setRule(stack, 'fuse', { changes: 0 });
+    await setRule(stack, 'fuse', { changes: 1 }, { project: 'proj', stack: 'dev' });
+    const update = await begin(stack);
+    await setRule(stack, 'fuse', { changes: 9 }, { project: 'proj', stack: 'dev' });
+    await ok(append(app, update, [deletes(1, 'b0')]));
+    expect(await append(app, update, [deletes(2, 'b1')])).toMatchObject(refusal('An update of stack proj/dev'));
+  });
+
+  test('what is repeated is counted once', async () => {
+    const stack = await stackWith(3);
+    await setRule(stack, 'fuse', { changes: 1 });
+    const update = await begin(stack);
+    for (const on of apps) await ok(append(on, update, [deletes(1, 'b0')]));
+    expect(await append(app, update, [deletes(2, 'b1')])).toMatchObject(refusal('has begun 1'));
+  });
+});
+
+describe('protected types', () => {
+  const database = 'aws:rds/instance:Instance';
+
+  test.each([
+    ['deleted', deletes(1, 'db', database), 'deletes'],
+    ['replaced', creates(1, 'db', database), 'replaces'],
+  ])('are not %s', async (_, entry, verb) => {
+    const stack = await stackWith(2, [resource('db', database)]);
+    await setRule(stack, 'protected-types', { types: ['aws:kms/*', 'aws:rds/*'] }, { project: 'proj' });
+    const update = await begin(stack);
+    expect(await append(app, update, [entry])).toMatchObject(
+      refusal(
+        `No update of project proj deletes or replaces such a resource without approval; this one ${verb} ${database} "db"`,
+      ),
+    );
+    expect(await stateOf(stack)).toEqual({ resources: ['b0', 'b1', 'db'], pending: [] });
+  });
+
+  test('new ones are created, and others deleted', async () => {
+    const stack = await stackWith(2, [resource('db', database)]);
+    await setRule(stack, 'protected-types', { types: ['aws:rds/*'] });
+    const update = await begin(stack);
+    await ok(
+      append(app, update, [
+        creates(1, 'other', database),
+        deletes(2, 'b0'),
+        begins(3, 'updating', resource('db', database)),
+      ]),
+    );
+  });
+});
+
+describe('without limits', () => {
+  test('stacks of other rules, previews and updates without rules pay nothing for a batch', async () => {
+    const stack = await stackWith(3);
+    await setRule(stack, 'fuse', { changes: 0 }, { project: 'other' });
+    await setRule(stack, 'lock-wait', { seconds: 0 });
+    const update = await begin(stack);
+    await ok(append(app, update, [deletes(1, 'b0')]));
+    const noted = noteStatements(app);
+    await ok(append(app, update, [removal(2, 1, 0), deletes(3, 'b1')]));
+    expect(noted.begun).toEqual(['journalEntries.append']);
+  });
+});
+
+describe('updates without a journal', () => {
+  test('are not limited by default', async () => {
+    const stack = await stackWith(1);
+    await setRule(stack, 'fuse', { changes: 0 });
+    await ok(complete(app, await begin(stack, { journalVersion: 0 })));
+  });
+
+  test.each([
+    ['fuse', { changes: 0 }],
+    ['protected-types', { types: ['aws:*'] }],
+  ])('are refused by %s if it says so, and leave the stack free', async (kind, settings) => {
+    const stack = await stackWith(1);
+    await setRule(stack, kind, { ...settings, withoutJournal: 'refuse' });
+    await expect(begin(stack, { journalVersion: 0 })).rejects.toThrow('need an update that sends a journal');
+    await ok(complete(app, await begin(stack)));
+    const body = { updateKind: 'update' };
+    expect(await apps[2].call('POST', `${stack.path}/begin-update`, { auth: stack.auth, body })).toMatchObject({
+      status: 403,
+    });
+    await ok(complete(app, await begin(stack)));
+  });
+});
+
+describe('approval', () => {
+  interface Asked {
+    readonly stack: TestStack;
+    readonly runner: Person;
+    readonly approvalId: string;
+  }
+
+  /** The update of a member was stopped. */
+  async function asked(environment: object = atHead): Promise<Asked> {
+    const stack = await stackWith(3);
+    await setRule(stack, 'fuse', { changes: 0 });
+    const runner = await person(app, stack.organization, 'member');
+    const update = await begin(stack, { auth: runner.auth, environment });
+    expect((await append(app, update, [deletes(1, 'b0')])).status).toBe(403);
+    await ok(complete(app, update, 'failed'));
+    const { json } = await ok(app.call('GET', `${stack.path}/approvals`, { auth: stack.auth }));
+    return { stack, runner, approvalId: json.approvals[0]?.id };
+  }
+  const give = ({ approvalId, stack }: Asked, auth: string, body: object = { reason: 'reviewed' }) =>
+    app.call('POST', `${stack.path}/approvals/${approvalId}`, { auth, body });
+  /** The status of a delete by an update. */
+  async function deleting(stack: TestStack, options: Parameters<typeof begin>[1]): Promise<number> {
+    const update = await begin(stack, options);
+    const { status } = await append(app, update, [deletes(1, 'b0')]);
+    await ok(complete(app, update, 'failed'));
+    return status;
+  }
+
+  test('a stopped update asks for it; the next run of that commit passes, others do not', async () => {
+    const request = await asked();
+    const { runner, stack } = request;
+    const given = await ok(give(request, stack.auth, { reason: 'reviewed with the team', minutes: 5 }));
+    expect(given.json).toMatchObject({
+      commit: head,
+      kind: 'update',
+      valid: true,
+      reason: 'reviewed with the team',
+      askedBy: runner.login,
+    });
+    const { auth } = runner;
+    expect(await deleting(stack, { auth })).toBe(204);
+    expect(await deleting(stack, { auth, environment: { 'git.head': 'cd34'.repeat(10) } })).toBe(403);
+    expect(await deleting(stack, { auth, environment: { ...atHead, 'git.dirty': 'true' } })).toBe(403);
+    expect(await deleting(stack, { auth, kind: 'destroy' })).toBe(403);
+    const events = await query(
+      app,
+      `select action, login, object, details::json ->> 'reason' as reason from audit_events where action like 'approval.%' and object like $1 order by number`,
+      [`${stack.organization}/%`],
+    );
+    expect(events).toMatchObject([
+      { action: 'approval.give', object: `${stack.organization}/proj/dev`, reason: 'reviewed with the team' },
+      { action: 'approval.use', reason: 'reviewed with the team' },
+    ]);
+  });
+
+  test('it ends', async () => {
+    const request = await asked();
+    await ok(give(request, request.stack.auth));
+    await query(app, `update update_approvals set expires_at = now() - interval '1 second' where id = $1`, [
+      request.approvalId,
+    ]);
+    expect(await deleting(request.stack, { auth: request.runner.auth })).toBe(403);
+    const { json } = await ok(app.call('GET', `${request.stack.path}/approvals`, { auth: request.stack.auth }));
+    expect(json.approvals).toMatchObject([{ valid: false }]);
+    expect(json.approvals[0]).not.toHaveProperty('approvedBy');
+  });
+
+  test('whoever runs it cannot give it, nor pass by one that was given before', async () => {
+    const stack = await stackWith(3);
+    await setRule(stack, 'fuse', { changes: 0 });
+    const [admin, other] = [
+      await person(app, stack.organization, 'admin'),
+      await person(app, stack.organization, 'admin'),
+    ];
+    const { json } = await ok(
+      app.call('POST', `${stack.path}/approvals`, { auth: admin.auth, body: { commit: head, reason: 'cleaning up' } }),
+    );
+    const request = { stack, runner: admin, approvalId: json.id as string };
+    const second = await ok(app.call('POST', '/api/user/tokens', { auth: admin.auth, body: { name: 'second' } }));
+    for (const auth of [admin.auth, `token ${second.json.tokenValue}`])
+      expect(await give(request, auth)).toMatchObject({
+        status: 403,
+        json: { message: expect.stringContaining('Somebody else') },
+      });
+    await ok(give(request, other.auth));
+    expect(await deleting(stack, { auth: other.auth })).toBe(403);
+    expect(await deleting(stack, { auth: admin.auth })).toBe(204);
+  });
+
+  test('it needs the permission admin, a reason and a sensible time', async () => {
+    const request = await asked();
+    const member = await person(app, request.stack.organization, 'member');
+    expect((await give(request, member.auth)).status).toBe(403);
+    for (const body of [
+      { reason: '' },
+      { reason: ' ' },
+      { reason: 'a\nb' },
+      { reason: 'x', minutes: 0 },
+      { reason: 'x', minutes: 100_000 },
+    ])
+      expect([body, (await give(request, request.stack.auth, body)).status]).toEqual([body, 400]);
+    expect(
+      (await give({ ...request, approvalId: '00000000-0000-4000-8000-000000000000' }, request.stack.auth)).status,
+    ).toBe(404);
+    const elsewhere = await createStack(app);
+    expect((await give({ ...request, stack: elsewhere }, elsewhere.auth)).status).toBe(404);
+    for (const body of [{ commit: 'abc' }, { commit: head, kind: 'preview' }])
+      expect((await app.call('POST', `${request.stack.path}/approvals`, { auth: member.auth, body })).status).toBe(400);
+  });
+
+  test('without a commit nothing can be approved, and the message says so', async () => {
+    const stack = await stackWith(1);
+    await setRule(stack, 'fuse', { changes: 0 });
+    const update = await begin(stack, { environment: { ...atHead, 'git.dirty': 'true' } });
+    expect(await append(app, update, [deletes(1, 'b0')])).toMatchObject(
+      refusal('from a Git commit without local changes'),
+    );
+    const { json } = await ok(app.call('GET', `${stack.path}/approvals`, { auth: stack.auth }));
+    expect(json.approvals).toEqual([]);
+  });
+
+  test('operators give it by a command, also before anybody has asked', async () => {
+    const stack = await stackWith(2);
+    await setRule(stack, 'fuse', { changes: 0 });
+    const name = `${stack.organization}/proj/dev`;
+    const run = await runAdminCommand(app, 'approve', name, head, '--reason', 'night shift', '--kind', 'destroy');
+    expect(run).toMatchObject({ code: 0, stdout: expect.stringContaining('pass for 60 minutes') });
+    expect(await deleting(stack, { kind: 'destroy' })).toBe(204);
+    expect(await deleting(stack, {})).toBe(403);
+    expect(await runAdminCommand(app, 'approvals', name)).toMatchObject({
+      code: 0,
+      stdout: expect.stringMatching(/update .*not approved[\s\S]*destroy .*night shift/),
+    });
+    expect(await runAdminCommand(app, 'approve', name, 'abc', '--reason', 'x')).toMatchObject({ code: 1 });
+  });
+
+  test('it goes with its stack', async () => {
+    const request = await asked();
+    await ok(app.call('DELETE', `${request.stack.path}?force=true`, { auth: request.stack.auth }));
+    await createStackDeletion(app.context)();
+    expect(await query(app, 'select 1 from update_approvals where id = $1', [request.approvalId])).toEqual([]);
+  });
+});
