@@ -16,7 +16,7 @@ import { measureUsage } from './measure-usage.ts';
 import { packEventBacklog, packRecentEvents } from './pack-events.ts';
 import { reconcileInTurns } from './reconcile.ts';
 import { sealAudit, storeAuditHeads } from './seal-audit.ts';
-import { sendAudit } from './send-audit.ts';
+import { receiverCalls, sendAudit } from './send-audit.ts';
 import { sweepBlobs } from './sweep-blobs.ts';
 
 /** The queue board shows ended jobs for this long. */
@@ -41,7 +41,15 @@ export function startSweeper(context: AppContext): void {
   const exchanges = createExchangeRepository(db);
   const runs = createRunRepository(db);
   const { format, receiverUrl } = config.audit;
-  const receiver = receiverUrl === null ? null : { url: receiverUrl, token: config.secrets.auditToken, format };
+  const receiver =
+    receiverUrl === null
+      ? null
+      : {
+          url: receiverUrl,
+          token: config.secrets.auditToken,
+          format,
+          outgoing: receiverCalls(receiverUrl, config.outgoingAllow),
+        };
   const kinds: Maintenance[] = [
     { name: 'expire-leases', run: (signal) => endExpiredUpdates(context, signal) },
     { name: 'fold-journals', run: (signal) => compactEndedUpdates(context, signal) },
