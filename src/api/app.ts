@@ -25,6 +25,7 @@ import { registerAuditRoutes } from './routes/audit.routes.ts';
 import { registerBeginUpdateRoute } from './routes/begin-update.routes.ts';
 import { registerCheckpointRoutes } from './routes/checkpoints.routes.ts';
 import { registerCliLoginRoutes } from './routes/cli-login.routes.ts';
+import { registerDriftRoutes } from './routes/drift.routes.ts';
 import { registerEventRoutes } from './routes/events.routes.ts';
 import { registerExchangeRoutes } from './routes/exchange.routes.ts';
 import { registerHealthRoutes } from './routes/health.routes.ts';
@@ -47,6 +48,7 @@ import { registerStateRoutes } from './routes/state.routes.ts';
 import { registerTeamRoutes } from './routes/teams.routes.ts';
 import { registerTokenRoutes } from './routes/tokens.routes.ts';
 import { registerUpdateRoutes } from './routes/updates.routes.ts';
+import { registerWebhookRoutes } from './routes/webhooks.routes.ts';
 import { createFront } from './server/front.ts';
 
 export type App = FastifyInstance;
@@ -127,6 +129,8 @@ function registerProtocol(scope: FastifyInstance, services: ApiServices): void {
   registerTeamRoutes(routes, services);
   registerTokenRoutes(routes, services);
   registerIssuerRoutes(routes, services);
+  registerWebhookRoutes(routes, services);
+  registerDriftRoutes(routes, services);
   registerExchangeRoutes(routes, services);
   registerAuditRoutes(routes, services);
   registerScimRoutes(routes, services);

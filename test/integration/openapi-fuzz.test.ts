@@ -222,6 +222,29 @@ async function issuerAims({ auth, organization }: TestStack): Promise<Aim[]> {
   ];
 }
 
+/** Calls to webhooks that exist and whose server refuses connections; one of each place is deleted. */
+async function hookAims(stack: TestStack): Promise<Aim[]> {
+  const { auth, organization } = stack;
+  const places = [
+    [`/api/orgs/${organization}`, '/orgs/\\{organization\\}/hooks'],
+    [stack.path, '\\{stack\\}/hooks'],
+  ] as const;
+  const aims = places.map(async ([place, pattern]): Promise<Aim[]> => {
+    const made = async (name: string) => {
+      const body = { displayName: name, payloadUrl: 'https://127.0.0.1/' };
+      return (await ok(app.call('POST', `${place}/hooks`, { auth, body }))).json.name as string;
+    };
+    const [kept, gone] = [await made('kept'), await made('gone')];
+    const { json } = await ok(app.call('POST', `${place}/hooks/${kept}/ping`, { auth }));
+    const parameters = (hook: string) => at(stack, { 'path.hook': hook, 'path.deliveryId': json.id });
+    return [
+      { operations: `^(GET|PATCH|POST) .*${pattern}/`, auth, parameters: parameters(kept) },
+      { operations: `^DELETE .*${pattern}/`, auth, parameters: parameters(gone) },
+    ];
+  });
+  return (await Promise.all(aims)).flat();
+}
+
 /** Calls to pages by people who are signed in. */
 async function pageAims(organization: string, auth: string): Promise<Aim[]> {
   const aim = async (operations: string, parameters: Aim['parameters'] = {}): Promise<Aim> => {
@@ -323,6 +346,7 @@ describe('generated calls are answered as the API description says', () => {
       { operations: '/cancel$', auth, parameters: update(cancelled, cancelledUpdate.id) },
       ...tokenAims.flat(),
       ...(await issuerAims(idle)),
+      ...(await hookAims(idle)),
       {
         operations: '^(GET|PATCH) .*/teams/\\{team\\}$',
         auth,
@@ -347,6 +371,8 @@ describe('generated calls are answered as the API description says', () => {
       'PUT /policy-packs/:versionId',
       'POST /api/oauth/token',
       'POST /api/orgs/:organization/oidc/issuers',
+      'POST /api/orgs/:organization/hooks',
+      `POST ${stackPath}/hooks`,
       ...['POST', 'PUT', 'PATCH'].flatMap((method) =>
         ['Users', 'Groups'].map((name) => `${method} ${scimPath}/${name}${method === 'POST' ? '' : '/:id'}`),
       ),

@@ -54,8 +54,8 @@ export function registerAudit(app: FastifyInstance, services: ApiServices): void
 
 /** What a call is about, from its path: as in the event of a call that is not refused. */
 function objectOf(params: Record<string, string | undefined>) {
-  const { group, issuerId, login, organization, pack, policyId, project, stack, team, tokenId } = params;
-  const parts = [organization, project, stack, pack, group, team].filter((part) => part !== undefined);
+  const { group, hook, issuerId, login, organization, pack, policyId, project, stack, team, tokenId } = params;
+  const parts = [organization, project, stack, pack, group, team, hook].filter((part) => part !== undefined);
   const object = login ?? tokenId ?? issuerId ?? policyId ?? parts.join('/');
   return object.slice(0, maxObjectChars).toWellFormed().replaceAll('\0', '');
 }

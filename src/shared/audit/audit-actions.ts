@@ -64,6 +64,11 @@ export const auditActions = {
   'policy-group.remove': 'Removed a policy group',
   'key.rotate': 'Rotated data keys',
   'key.rewrap': 'Wrapped data keys by another master key',
+  'webhook.create': 'Created a webhook',
+  'webhook.change': 'Changed a webhook',
+  'webhook.remove': 'Removed a webhook',
+  'webhook.ping': 'Sent a ping to a webhook',
+  'webhook.redeliver': 'Delivered an event to a webhook again',
   'audit.export': 'Exported the audit log',
 } as const;
 
