@@ -2,13 +2,17 @@ import { createHmac } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { Webhook } from 'standardwebhooks';
 import { Outgoing } from '../../src/shared/platform/outgoing/outgoing.ts';
+import { KeyRing } from '../../src/shared/secrets/key-ring.ts';
+import { SealedSecrets } from '../../src/shared/secrets/sealed-secrets.ts';
+import { checkSecrets, rewrapSecrets } from '../../src/shared/webhooks/rewrap-secrets.ts';
 import { WebhookDelivery } from '../../src/shared/webhooks/webhook-delivery.ts';
 import { deleteOldDeliveries } from '../../src/workers/maintenance/delete-deliveries.ts';
 import { endExpiredUpdates } from '../../src/workers/maintenance/expire-leases.ts';
 import { query } from '../support/database.ts';
+import { keyRingOf } from '../support/key-ring.ts';
 import { Receiver } from '../support/receiver.ts';
 import { createStack, deployment, ok, startUpdate, type TestStack } from '../support/state.ts';
-import { createTestApp, type TestApp } from '../support/test-app.ts';
+import { createTestApp, masterKeys, type TestApp } from '../support/test-app.ts';
 import { until } from '../support/until.ts';
 import { cancel, complete, expire } from '../support/update-calls.ts';
 import { createHook, deliverDue, endPauses, readLog } from '../support/webhooks.ts';
@@ -162,6 +166,50 @@ describe('signatures', () => {
     expect(json).toMatchObject({ hasSecret: true, secretCiphertext: '' });
     const stored = JSON.stringify(await query(app, 'select *, encode(secret, $1) from webhooks', ['escape']));
     for (const place of [text, stored, logged.join('')]) expect(place).not.toContain(whsec.slice(6, 30));
+  });
+
+  test('are made where the master keys are: by API replicas, while workers make the other requests', async () => {
+    const filters = ['update_succeeded'];
+    await createHook(app, stack, 'stack', { payloadUrl: hookUrl('/signed'), filters, secret: whsec });
+    await createHook(app, stack, 'stack', { displayName: 'plain', payloadUrl: hookUrl('/plain'), filters });
+    await runUpdate();
+    const paths = () => receiver.received.map(({ path }) => path);
+    const deliver = async (share: 'signed' | 'unsigned') => {
+      const delivery = new WebhookDelivery(app.context, share);
+      await delivery.begin(new AbortController().signal);
+      await delivery.settle();
+      return paths();
+    };
+    expect(await deliver('unsigned')).toEqual(['/plain']);
+    expect(await deliver('unsigned')).toEqual(['/plain']);
+    expect(await deliver('signed')).toEqual(['/plain', '/signed']);
+  });
+
+  test('survive the retirement of a master key; a secret that is copied to another webhook is none', async () => {
+    const [oldKeys, newKey] = [masterKeys, KeyRing.generate().replace(/^[^:]+/, 'next')];
+    const hook = await createHook(app, stack, 'stack', { payloadUrl: hookUrl(), secret: whsec });
+    const both = new SealedSecrets(keyRingOf(`${newKey},${oldKeys}`));
+    expect(await checkSecrets(app.context.db, both)).toMatchObject({ done: 1, lost: [] });
+    expect(await rewrapSecrets(app.context.db, both)).toMatchObject({ done: 1, lost: [] });
+    expect(await rewrapSecrets(app.context.db, both)).toMatchObject({ done: 0, lost: [] });
+    const lost = await checkSecrets(app.context.db, new SealedSecrets(keyRingOf(oldKeys)));
+    expect(lost).toMatchObject({ done: 0, lost: [{ masterKeyId: 'next' }] });
+    await using later = await createTestApp({
+      database: app.database,
+      masterKeys: newKey,
+      overrides: { outgoing: receiver.outgoing() },
+    });
+    await ok(later.call('POST', `${hook}/ping`, { auth: stack.auth }));
+    const { body, headers } = receiver.received.at(-1) as { body: string; headers: Record<string, string> };
+    expect(new Webhook(whsec).verify(body, headers)).toEqual(JSON.parse(body));
+    const other = await createHook(later, stack, 'stack', {
+      displayName: 'other',
+      payloadUrl: hookUrl('/other'),
+      secret: 'x',
+    });
+    await query(app, `update webhooks set secret = (select secret from webhooks where display_name = 'chat')`);
+    expect((await later.call('POST', `${other}/ping`, { auth: stack.auth })).status).toBe(500);
+    expect(receiver.received).toHaveLength(1);
   });
 
   test('a secret is kept, replaced and removed', async () => {

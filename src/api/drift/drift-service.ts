@@ -8,9 +8,11 @@ export type { DriftRunRow };
 /** What runs have found out about drift of stacks. */
 export class DriftService {
   readonly #db: ApiContext['db'];
+  readonly #stacks: ApiContext['stacks'];
 
-  constructor({ db }: Pick<ApiContext, 'db'>) {
+  constructor({ db, stacks }: Pick<ApiContext, 'db' | 'stacks'>) {
     this.#db = db;
+    this.#stacks = stacks;
   }
 
   /** Throws NotFoundError. */
@@ -20,11 +22,12 @@ export class DriftService {
     return status;
   }
 
-  /** Runs, newest first, and how many there are. */
+  /** Runs, newest first, and how many there are. Throws NotFoundError. */
   async list(
     ref: StackRef,
     page: { readonly limit: number; readonly offset: number },
   ): Promise<{ readonly runs: readonly DriftRunRow[]; readonly total: number }> {
+    if (!(await this.#stacks.find(ref))) throw stackNotFound(ref);
     const drift = createDriftRepository(this.#db);
     return { runs: await drift.list(ref, page), total: await drift.count(ref) };
   }

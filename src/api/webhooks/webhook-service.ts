@@ -68,6 +68,8 @@ export class WebhookService {
   async create(caller: Caller, owner: WebhookOwner, request: WebhookRequest, audit: AuditTrail): Promise<WebhookRow> {
     const { db, secrets } = this.#context;
     const { displayName, name, payloadUrl } = request;
+    // First: what is wrong with a request must not matter where there is no stack.
+    await findPlace(db, owner);
     if (!displayName || !payloadUrl) throw new InvalidRequestError('A webhook needs displayName and payloadUrl');
     if (name && !/^[A-Za-z0-9._-]{1,32}$/.test(name))
       throw new InvalidRequestError('The id of a webhook has 1 to 32 letters, digits, dots, hyphens and underscores');
