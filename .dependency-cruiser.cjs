@@ -14,7 +14,7 @@ Visitor.prototype.visitStatement = function (statement) {
  * @type {import('dependency-cruiser').IConfiguration}
  */
 const nouns =
-  '^src/shared/(audit|checkpoints|deployments|documents|events|identity|journal|policies|quotas|secrets|stacks|states|updates)/';
+  '^src/shared/(audit|checkpoints|deployments|documents|drift|events|identity|journal|policies|quotas|secrets|stacks|states|updates|webhooks)/';
 const bytesOnly = ['^src/shared/deployments/', '^src/shared/journal/replay/rules/'];
 /** Code that handles requests: routes and plugins. */
 const routes = '^src/api/(routes|plugins)/';
@@ -41,8 +41,10 @@ const nounOrder = {
   secrets: ['stacks/'],
   documents: ['deployments/', 'secrets/'],
   policies: ['documents/'],
+  webhooks: ['secrets/', 'stacks/'],
   updates: ['audit/', 'stacks/'],
   events: ['documents/', 'stacks/', 'updates/'],
+  drift: ['events/', 'stacks/', 'updates/', 'webhooks/'],
   checkpoints: ['deployments/', 'documents/', 'stacks/', 'updates/'],
   journal: ['audit/', 'checkpoints/', 'deployments/', 'documents/', 'stacks/', 'updates/'],
   states: ['audit/', 'checkpoints/', 'deployments/', 'documents/', 'events/', 'journal/', 'policies/', 'stacks/', 'updates/'],

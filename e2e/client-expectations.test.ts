@@ -186,8 +186,6 @@ await suite('expectations of the CLI', {}, () => {
         [['insights', 'account', 'list'], /Insights/],
         [['policy', 'issue', 'list'], /policy issues/],
         [['org', 'search', '--query', 'x'], /does not search/],
-        [['stack', 'webhook', 'list'], /no webhooks/],
-        [['stack', 'drift', 'status'], /refresh --preview-only/],
         [['template', 'publish', '.', '--version', '1.0.0', '--name', 'made-here'], /no registry/],
       ];
       const expectRejection = async ([args, message]: (typeof rejected)[number]): Promise<void> =>

@@ -16,6 +16,7 @@ import { assertMigrated, migrate } from './shared/platform/db/migrate.ts';
 import { type PostgresStart, repeatAtStart } from './shared/platform/db/postgres-start.ts';
 import type { Logger } from './shared/platform/logger/logger.ts';
 import { KeyRing } from './shared/secrets/key-ring.ts';
+import { startWebhooks } from './shared/webhooks/webhook-delivery.ts';
 import { startInProcessJobs } from './workers/in-process-jobs.ts';
 import { startScrub } from './workers/maintenance/scrub-loop.ts';
 import { startSweeper } from './workers/maintenance/sweeper.ts';
@@ -80,6 +81,7 @@ async function serve(context: AppContext, dispatcher: JobDispatcher, isEmbedded:
     const firstLogin = isFirst ? await repeatAtStart(() => createFirstLogin(context), wait) : null;
     startSweeper(context);
     startScrub(context);
+    startWebhooks(context, 'all');
     const apiContext = await createApiContext(context, dispatcher);
     const listening = await listen(await buildApi(apiContext), apiContext);
     return { context, ...listening, firstLogin, [Symbol.asyncDispose]: () => lifecycle.close() };

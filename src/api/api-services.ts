@@ -7,6 +7,7 @@ import type { AccessPolicyService } from './access/access-policy-service.ts';
 import type { AuditService } from './audit/audit-service.ts';
 import type { CredentialGuard } from './credentials/credential-guard.ts';
 import type { LeaseAccess } from './credentials/lease-access.ts';
+import type { DriftService } from './drift/drift-service.ts';
 import type { EventService } from './events/event-service.ts';
 import type { ExchangeService } from './exchange/exchange-service.ts';
 import type { GrantService } from './grants/grant-service.ts';
@@ -40,6 +41,7 @@ import type { HistoryService } from './updates/history-service.ts';
 import type { UpdateBeginning } from './updates/update-beginning.ts';
 import type { UpdateService } from './updates/update-service.ts';
 import type { UserService } from './users/user-service.ts';
+import type { WebhookService } from './webhooks/webhook-service.ts';
 import type { SubmitWrite } from './writes/submit-write.ts';
 
 /**
@@ -86,6 +88,8 @@ export interface ApiServices extends BodyParts {
   readonly scimUsers: ScimUserService;
   readonly scimGroups: ScimGroupService;
   readonly issuers: IssuerService;
+  readonly webhooks: WebhookService;
+  readonly drift: DriftService;
   readonly exchange: ExchangeService;
   readonly audit: AuditService;
   readonly submitWrite: SubmitWrite;

@@ -25,6 +25,7 @@ import { registerAuditRoutes } from './routes/audit.routes.ts';
 import { registerBeginUpdateRoute } from './routes/begin-update.routes.ts';
 import { registerCheckpointRoutes } from './routes/checkpoints.routes.ts';
 import { registerCliLoginRoutes } from './routes/cli-login.routes.ts';
+import { registerDriftRoutes } from './routes/drift.routes.ts';
 import { registerEventRoutes } from './routes/events.routes.ts';
 import { registerExchangeRoutes } from './routes/exchange.routes.ts';
 import { registerGrantRoutes } from './routes/grants.routes.ts';
@@ -51,6 +52,7 @@ import { registerTeamRoutes } from './routes/teams.routes.ts';
 import { registerTokenRoutes } from './routes/tokens.routes.ts';
 import { registerUpdateRuleRoutes } from './routes/update-rules.routes.ts';
 import { registerUpdateRoutes } from './routes/updates.routes.ts';
+import { registerWebhookRoutes } from './routes/webhooks.routes.ts';
 import { createFront } from './server/front.ts';
 
 export type App = FastifyInstance;
@@ -135,6 +137,8 @@ function registerProtocol(scope: FastifyInstance, services: ApiServices): void {
   registerGrantRoutes(routes, services);
   registerTokenRoutes(routes, services);
   registerIssuerRoutes(routes, services);
+  registerWebhookRoutes(routes, services);
+  registerDriftRoutes(routes, services);
   registerExchangeRoutes(routes, services);
   registerAuditRoutes(routes, services);
   registerScimRoutes(routes, services);

@@ -3,6 +3,7 @@ import type { ApiContext } from './api-context.ts';
 import type { ApiServices } from './api-services.ts';
 import { AuditService } from './audit/audit-service.ts';
 import { LeaseAccess } from './credentials/lease-access.ts';
+import { DriftService } from './drift/drift-service.ts';
 import { EventService } from './events/event-service.ts';
 import { ExchangeService } from './exchange/exchange-service.ts';
 import { GrantService } from './grants/grant-service.ts';
@@ -35,6 +36,7 @@ import { HistoryService } from './updates/history-service.ts';
 import { UpdateBeginning } from './updates/update-beginning.ts';
 import { UpdateService } from './updates/update-service.ts';
 import { UserService } from './users/user-service.ts';
+import { WebhookService } from './webhooks/webhook-service.ts';
 import { createSubmitWrite } from './writes/submit-write.ts';
 
 /** Creates the services of an API. Called once per app. */
@@ -92,6 +94,8 @@ export function createServices(context: ApiContext): ApiServices {
     scimGroups: new ScimGroupService(context),
     issuers: new IssuerService(context),
     exchange: new ExchangeService(context),
+    webhooks: new WebhookService(context),
+    drift: new DriftService(context),
     audit: new AuditService(context),
     submitWrite: createSubmitWrite({ ...context, services: jobServices }),
     board,

@@ -3,6 +3,7 @@ import type { AppContext } from '../shared/context.ts';
 import { bootstrapAtStart } from '../shared/identity/bootstrap-start.ts';
 import type { Config } from '../shared/platform/config/config.ts';
 import type { Logger } from '../shared/platform/logger/logger.ts';
+import { startWebhooks } from '../shared/webhooks/webhook-delivery.ts';
 import { createApiContext } from './api-context.ts';
 import { buildApi } from './app.ts';
 import { type Listening, listen } from './listen.ts';
@@ -14,6 +15,8 @@ export async function startApi(config: Config, logger: Logger): Promise<Listenin
     await bootstrapAtStart(context);
     const apiContext = await createApiContext(context, createClusterDispatcher(context));
     const app = await buildApi(apiContext);
+    // Workers usually have no master keys.
+    startWebhooks(context, 'signed');
     return { context, ...(await listen(app, apiContext)) };
   } catch (error) {
     await context.lifecycle.close();

@@ -12,6 +12,7 @@ import { type BlobRepository, createBlobRepository } from './documents/blob-repo
 import { BodyBuffer } from './documents/body-buffer.ts';
 import { DocumentStore } from './documents/document-store.ts';
 import { createPieceRepository, type PieceRepository } from './documents/piece-repository.ts';
+import { createDriftRepository } from './drift/drift-repository.ts';
 import { EventReader } from './events/event-reader.ts';
 import { createEventRepository, type EventRepository } from './events/event-repository.ts';
 import { createEventSegmentRepository } from './events/event-segment-repository.ts';
@@ -54,6 +55,7 @@ import { DataKeys } from './secrets/data-keys.ts';
 import { createEncryptionKeyRepository, type EncryptionKeyRepository } from './secrets/encryption-key-repository.ts';
 import { createMasterKeyRepository } from './secrets/master-key-repository.ts';
 import { openKeyRing } from './secrets/open-key-ring.ts';
+import { SealedSecrets } from './secrets/sealed-secrets.ts';
 import { StackCipher } from './secrets/stack-cipher.ts';
 import { createStackRepository, type StackRepository } from './stacks/stack-repository.ts';
 import { DeploymentImporter } from './states/deployment-importer.ts';
@@ -62,10 +64,13 @@ import { StateReader } from './states/state-reader.ts';
 import { AdmittedChanges } from './updates/admitted-changes.ts';
 import { createHistoryRepository, type HistoryRepository } from './updates/history-repository.ts';
 import { createUpdateRepository, type UpdateRepository } from './updates/update-repository.ts';
+import { createDeliveryRepository } from './webhooks/delivery-repository.ts';
+import { WebhookSender } from './webhooks/webhook-sender.ts';
 
 const blobCheckMs = 5_000;
 /** Up to 200,000 rows are counted. */
 const packingCountEveryMs = 60_000;
+const driftCountEveryMs = 60_000;
 
 /** Everything that both roles share, created once per process and passed explicitly. */
 export interface AppContext extends AsyncDisposable {
@@ -110,6 +115,8 @@ export interface AppContext extends AsyncDisposable {
   readonly quotas: Quotas;
   /** Calls to servers that users name. */
   readonly outgoing: Outgoing;
+  readonly secrets: SealedSecrets;
+  readonly webhookSender: WebhookSender;
 }
 
 /** Parts that a caller, e.g. a test, provides itself. */
@@ -150,6 +157,8 @@ export async function createContext(
   const blobs = new MeteredBlobStore(overrides.blobs ?? (await openBlobs(config, logger)), metrics);
   lifecycle.onClose('stores', 'blobs', () => blobs.close());
 
+  const outgoing = overrides.outgoing ?? new Outgoing({ allow: config.outgoingAllow });
+  const sealedSecrets = new SealedSecrets(ring);
   const stacks = createStackRepository(db);
   const updates = createUpdateRepository(db);
   const checkpoints = createCheckpointRepository(db);
@@ -243,6 +252,19 @@ export async function createContext(
         : { send: await createAuditSendingRepository(db).readUnsentSeconds() }),
     }),
   );
+  metrics.gaugeByQuery(
+    'holdfast_webhook_deliveries_due',
+    'Deliveries to webhooks that could be attempted now, up to 10,000, and for how many seconds the oldest has waited.',
+    'figure',
+    () => createDeliveryRepository(db).countDue(),
+  );
+  metrics.gaugeByQuery(
+    'holdfast_stacks_drifted',
+    'Stacks of which the last run that compared state and reality has found drift that nothing has mended since, counted every minute.',
+    'state',
+    async () => ({ drifted: await createDriftRepository(db).countDrifted() }),
+    driftCountEveryMs,
+  );
   metrics.gauge(
     'holdfast_buffered_body_bytes',
     'Memory reserved for decompressed request bodies.',
@@ -312,7 +334,9 @@ export async function createContext(
     }),
     eventWriter: new EventWriter(events, config.limits.maxEventBytes),
     quotas,
-    outgoing: overrides.outgoing ?? new Outgoing({ allow: config.outgoingAllow }),
+    outgoing,
+    secrets: sealedSecrets,
+    webhookSender: new WebhookSender({ db, outgoing, secrets: sealedSecrets, logger }),
     [Symbol.asyncDispose]: () => lifecycle.close(),
   };
 }

@@ -4,6 +4,7 @@ import { createJobHandlers, dropPayload } from '../shared/jobs/handlers.ts';
 import { createSnapshotRequest } from '../shared/jobs/snapshot-request.ts';
 import type { Config } from '../shared/platform/config/config.ts';
 import type { Logger } from '../shared/platform/logger/logger.ts';
+import { startWebhooks } from '../shared/webhooks/webhook-delivery.ts';
 import { startHealthServer } from './health-server.ts';
 import { startScrub } from './maintenance/scrub-loop.ts';
 import { startSweeper } from './maintenance/sweeper.ts';
@@ -16,6 +17,7 @@ export async function startWorker(config: Config, logger: Logger): Promise<{ con
     startClusterJobs(context);
     startSweeper(context);
     startScrub(context);
+    startWebhooks(context, context.secrets.hasKeys ? 'all' : 'unsigned');
     return { context, url: await startHealthServer(context) };
   } catch (error) {
     await context.lifecycle.close();

@@ -11,6 +11,7 @@ import {
 } from '../../src/shared/identity/permissions.ts';
 import { rolePermissions } from '../../src/shared/identity/roles.ts';
 import { grant, person, team } from '../support/grants.ts';
+import { hookRoutes } from '../support/hook-routes.ts';
 import { pages } from '../support/page-routes.ts';
 import { bodySamples, listRoutes } from '../support/routes.ts';
 import { provisioningToken } from '../support/scim.ts';
@@ -46,6 +47,9 @@ const needed: Record<string, Grantable> = {
   [`GET ${S}/approvals`]: 'read',
   [`POST ${S}/approvals`]: 'write',
   [`POST ${S}/approvals/:approvalId`]: 'admin',
+  ...Object.fromEntries(hookRoutes(S).map((route) => [route, 'admin' as const])),
+  [`GET ${S}/drift/status`]: 'read',
+  [`GET ${S}/drift/runs`]: 'read',
   [`GET ${S}/updates`]: 'read',
   [`GET ${S}/updates/latest`]: 'read',
   [`GET ${S}/updates/latest/previews`]: 'read',
@@ -207,6 +211,14 @@ test('organizations are managed by their admins only, with tokens that have no s
     'GET /auditlogs',
     'GET /auditlogs/export',
     'GET /tokens',
+    'GET /hooks',
+    'GET /hooks/none',
+    'GET /hooks/none/deliveries',
+    'PATCH /hooks/none',
+    'DELETE /hooks/none',
+    'POST /hooks',
+    'POST /hooks/none/ping',
+    'POST /hooks/none/deliveries/none/redeliver',
     'GET /oidc/issuers',
     'GET /oidc/issuers/none',
     'GET /auth/policies/oidcissuers/none',

@@ -1,6 +1,7 @@
 import { beforeAll, describe, expect, test } from '@jest/globals';
 import { hashToken } from '../../src/shared/platform/crypto/secret-token.ts';
 import { query } from '../support/database.ts';
+import { hookRoutes } from '../support/hook-routes.ts';
 import { pages } from '../support/page-routes.ts';
 import { listRoutes } from '../support/routes.ts';
 import { createStack, deployment, ok, startUpdate, type TestStack } from '../support/state.ts';
@@ -86,6 +87,9 @@ const expected: Record<string, 'public' | 'user' | 'own' | 'viewer' | 'member' |
   [`POST ${O}/update-rules`]: 'admin',
   [`GET ${O}/update-rules/:ruleId`]: 'admin',
   [`DELETE ${O}/update-rules/:ruleId`]: 'admin',
+  ...Object.fromEntries([O, S].flatMap((place) => hookRoutes(place)).map((route) => [route, 'admin' as const])),
+  [`GET ${S}/drift/status`]: 'viewer',
+  [`GET ${S}/drift/runs`]: 'viewer',
   [`GET ${O}/oidc/issuers`]: 'admin',
   [`POST ${O}/oidc/issuers`]: 'admin',
   [`GET ${O}/oidc/issuers/:issuerId`]: 'admin',

@@ -10,7 +10,7 @@ import { createRunRepository } from '../../src/shared/platform/maintenance/run-r
 import { dropOldAudit } from '../../src/workers/maintenance/keep-audit.ts';
 import { startMaintenance } from '../../src/workers/maintenance/maintenance.ts';
 import { sealAudit } from '../../src/workers/maintenance/seal-audit.ts';
-import { type AuditReceiver, sendAudit } from '../../src/workers/maintenance/send-audit.ts';
+import { type AuditReceiver, receiverCalls, sendAudit } from '../../src/workers/maintenance/send-audit.ts';
 import { query } from '../support/database.ts';
 import { testApp } from '../support/test-app.ts';
 import { until } from '../support/until.ts';
@@ -56,10 +56,12 @@ beforeEach(async () => {
   received.length = 0;
 });
 
-const receiver = (format: AuditReceiver['format'] = 'jsonl'): AuditReceiver => ({
-  url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/hidden?key=hidden`,
+const urlOfReceiver = () => `http://127.0.0.1:${(server.address() as AddressInfo).port}/hidden?key=hidden`;
+const receiver = (format: AuditReceiver['format'] = 'jsonl', url = urlOfReceiver()): AuditReceiver => ({
+  url,
   token: 'token-of-the-receiver',
   format,
+  outgoing: receiverCalls(url, app.context.config.outgoingAllow),
 });
 const logged: string[] = [];
 const logger = createLogger({ level: 'trace' }, { write: (line: string) => void logged.push(line) });
@@ -154,7 +156,7 @@ test('a redirect is not followed, and neither token nor address is logged', asyn
   expect(await send()).toBe(0);
   expect(received.length).toBe(1);
   await endPause();
-  const away = { ...receiver(), url: 'http://127.0.0.1:9/hidden' };
+  const away = receiver('jsonl', 'http://127.0.0.1:9/hidden');
   expect(await sendAudit({ db: app.context.db, logger }, away, new AbortController().signal)).toBe(0);
   await endPause();
   expect(logged.join('')).toContain('audit events were not accepted');

@@ -119,6 +119,8 @@ const changes: Record<string, (scene: Scene) => Promise<Call>> = {
   [`PATCH ${O}/oidc/issuers/:issuerId`]: async (scene) => ({ ...(await registered(scene)), body: { name: 'other' } }),
   [`DELETE ${O}/oidc/issuers/:issuerId`]: async (scene) => registered(scene),
   [`PATCH ${O}/auth/policies/:policyId`]: async (scene) => ({ ...(await registered(scene)), body: { policies: [] } }),
+  ...hookChanges(O),
+  ...hookChanges(S),
   ...tokenChanges('/api/user/tokens'),
   ...tokenChanges(`${O}/tokens`),
   ...tokenChanges(`${O}/teams/:team/tokens`),
@@ -136,6 +138,28 @@ async function registered({ caller, stack }: Scene): Promise<Call> {
   const path = O.replace(':organization', stack.organization);
   const { json } = await ok(app.call('POST', `${path}/oidc/issuers`, { auth: caller.auth, body }));
   return { parameters: { issuerId: json.id, policyId: json.id } };
+}
+
+function hookChanges(path: string): Record<string, (scene: Scene) => Promise<Call>> {
+  const body = { displayName: 'chat', payloadUrl: 'https://203.0.113.1/hook' };
+  const made = async ({ caller, stack }: Scene): Promise<Call> => {
+    const place = path === S ? stack.path : path.replace(':organization', stack.organization);
+    const { json } = await ok(app.call('POST', `${place}/hooks`, { auth: caller.auth, body }));
+    return { parameters: { hook: json.name } };
+  };
+  return {
+    [`POST ${path}/hooks`]: async () => ({ body }),
+    [`PATCH ${path}/hooks/:hook`]: async (scene) => ({ ...(await made(scene)), body: { active: false } }),
+    [`DELETE ${path}/hooks/:hook`]: made,
+    [`POST ${path}/hooks/:hook/ping`]: made,
+    [`POST ${path}/hooks/:hook/deliveries/:deliveryId/redeliver`]: async (scene) => {
+      const call = await made(scene);
+      const place = path === S ? scene.stack.path : path.replace(':organization', scene.stack.organization);
+      const ping = `${place}/hooks/${call.parameters?.['hook']}/ping`;
+      const { json } = await ok(app.call('POST', ping, { auth: scene.caller.auth }));
+      return { parameters: { ...call.parameters, deliveryId: json.id } };
+    },
+  };
 }
 
 function tokenChanges(path: string): Record<string, (scene: Scene) => Promise<Call>> {

@@ -271,6 +271,29 @@ async function approvalAims({ auth, organization, path, project, stack }: TestSt
   return [{ operations: '/approvals/', auth, parameters: { ...place, 'path.approvalId': json.id as string } }];
 }
 
+/** Calls to webhooks that exist and whose server refuses connections; one of each place is deleted. */
+async function hookAims(stack: TestStack): Promise<Aim[]> {
+  const { auth, organization } = stack;
+  const places = [
+    [`/api/orgs/${organization}`, '/orgs/\\{organization\\}/hooks'],
+    [stack.path, '\\{stack\\}/hooks'],
+  ] as const;
+  const aims = places.map(async ([place, pattern]): Promise<Aim[]> => {
+    const made = async (name: string) => {
+      const body = { displayName: name, payloadUrl: 'https://127.0.0.1/' };
+      return (await ok(app.call('POST', `${place}/hooks`, { auth, body }))).json.name as string;
+    };
+    const [kept, gone] = [await made('kept'), await made('gone')];
+    const { json } = await ok(app.call('POST', `${place}/hooks/${kept}/ping`, { auth }));
+    const parameters = (hook: string) => at(stack, { 'path.hook': hook, 'path.deliveryId': json.id });
+    return [
+      { operations: `^(GET|PATCH|POST) .*${pattern}/`, auth, parameters: parameters(kept) },
+      { operations: `^DELETE .*${pattern}/`, auth, parameters: parameters(gone) },
+    ];
+  });
+  return (await Promise.all(aims)).flat();
+}
+
 /** Calls to pages by people who are signed in. */
 async function pageAims(organization: string, auth: string): Promise<Aim[]> {
   const aim = async (operations: string, parameters: Aim['parameters'] = {}): Promise<Aim> => {
@@ -378,6 +401,7 @@ describe('generated calls are answered as the API description says', () => {
       ...(await roleAims(idle)),
       ...(await ruleAims(idle)),
       ...(await approvalAims(idle)),
+      ...(await hookAims(idle)),
       {
         operations: '^(GET|PATCH) .*/teams/\\{team\\}$',
         auth,
@@ -405,6 +429,8 @@ describe('generated calls are answered as the API description says', () => {
       'POST /api/orgs/:organization/grants',
       'POST /api/orgs/:organization/update-rules',
       `POST ${stackPath}/approvals`,
+      'POST /api/orgs/:organization/hooks',
+      `POST ${stackPath}/hooks`,
       ...['POST', 'PUT', 'PATCH'].flatMap((method) =>
         ['Users', 'Groups'].map((name) => `${method} ${scimPath}/${name}${method === 'POST' ? '' : '/:id'}`),
       ),

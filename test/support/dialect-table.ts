@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { expect } from '@jest/globals';
 import { updateKinds } from '../../src/api/routes/paths.ts';
+import { hookRoutes } from './hook-routes.ts';
 import { deployment, type TestStack } from './state.ts';
 import { cliAccept, contractAccept } from './test-app.ts';
 
@@ -79,6 +80,10 @@ export const withoutDialects: readonly string[] = [
   'GET /api/orgs/:organization/update-rules/:ruleId',
   'DELETE /api/orgs/:organization/update-rules/:ruleId',
   'POST /api/oauth/token',
+  ...hookRoutes('/api/orgs/:organization'),
+  ...hookRoutes(S),
+  `GET ${S}/drift/status`,
+  `GET ${S}/drift/runs`,
   'GET /api/orgs/:organization/oidc/issuers',
   'POST /api/orgs/:organization/oidc/issuers',
   'GET /api/orgs/:organization/oidc/issuers/:issuerId',

@@ -54,8 +54,11 @@ export function registerAudit(app: FastifyInstance, services: ApiServices): void
 
 /** What a call is about, from its path: as in the event of a call that is not refused. */
 function objectOf(params: Record<string, string | undefined>) {
-  const { grant, group, issuerId, login, organization, pack, policyId, project, role, stack, team, tokenId } = params;
-  const parts = [organization, project, stack, pack, group, team, role, grant].filter((part) => part !== undefined);
+  const { grant, group, hook, issuerId, login, organization, pack, policyId, project, role, stack, team, tokenId } =
+    params;
+  const parts = [organization, project, stack, pack, group, team, role, grant, hook].filter(
+    (part) => part !== undefined,
+  );
   const object = login ?? tokenId ?? issuerId ?? policyId ?? parts.join('/');
   return object.slice(0, maxObjectChars).toWellFormed().replaceAll('\0', '');
 }

@@ -49,14 +49,6 @@ const products: readonly Product[] = [
     'This server does not search resources of all stacks. `pulumi stack` and `pulumi stack export` show those of one stack.',
   ),
   product(
-    `${stack}/hooks|/api/orgs/[^/]+/hooks`,
-    'This server has no webhooks. `pulumi stack history` and the events of an update show what happened.',
-  ),
-  product(
-    `${stack}/drift`,
-    'This server does not look for drift by itself. Run `pulumi refresh --preview-only` on a schedule, e.g. in your CI.',
-  ),
-  product(
     '/api/orgs/[^/]+/templates?',
     'This server has no templates of its own. Name one by a URL, e.g. of a Git repository.',
   ),

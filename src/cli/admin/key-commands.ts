@@ -12,8 +12,10 @@ import { createMasterKeyRepository } from '../../shared/secrets/master-key-repos
 import { openMasterKeys, type WrappedMasterKey } from '../../shared/secrets/open-master-keys.ts';
 import { checkKeys, type LostKey, renewWrapping, rewrapKeys } from '../../shared/secrets/rewrap-keys.ts';
 import { rotateKey, rotateStackKeys } from '../../shared/secrets/rotate-data-keys.ts';
+import { SealedSecrets } from '../../shared/secrets/sealed-secrets.ts';
 import { parseQualifiedName } from '../../shared/stacks/names.ts';
 import { createStackRepository } from '../../shared/stacks/stack-repository.ts';
+import { checkSecrets, rewrapSecrets } from '../../shared/webhooks/rewrap-secrets.ts';
 import { CommandRefusedError, type OpenSession } from './admin-session.ts';
 import { operator } from './operator.ts';
 
@@ -112,6 +114,9 @@ async function rewrap(db: Database, ring: KeyRing, wrapped: readonly WrappedMast
   await record(db, 'key.rewrap', { organization: null, object: '', details: { masterKeyId: ring.currentId } });
   const { rewrapped, lost } = await rewrapKeys(createEncryptionKeyRepository(db), ring);
   console.log(`Rewrapped ${rewrapped} data keys with master key ${ring.currentId}.`);
+  const webhooks = await rewrapSecrets(db, new SealedSecrets(ring));
+  if (webhooks.done > 0) console.log(`Encrypted ${webhooks.done} secrets of webhooks with it.`);
+  lost.push(...webhooks.lost);
   await renewWrapping(createMasterKeyRepository(db), wrapped);
   for (const { id, kms } of wrapped) console.log(`Master key ${id} is wrapped anew by ${kms.name}.`);
   if (lost.length > 0) throw new CommandRefusedError(`${lost.length} data keys were not changed:\n${linesOf(lost)}`);
@@ -120,6 +125,9 @@ async function rewrap(db: Database, ring: KeyRing, wrapped: readonly WrappedMast
 async function check(db: Database, ring: KeyRing): Promise<void> {
   const { byMasterKey, lost } = await checkKeys(createEncryptionKeyRepository(db), ring);
   for (const [id, count] of byMasterKey) console.log(`Master key ${id}: ${count} data keys.`);
+  const webhooks = await checkSecrets(db, new SealedSecrets(ring));
+  if (webhooks.done > 0) console.log(`Secrets of webhooks: ${webhooks.done}.`);
+  lost.push(...webhooks.lost);
   for (const { version, keyId, count } of await createBlobRepository(db).countBySealingKey()) {
     console.log(
       `Blobs ${keyId === null ? 'that are not sealed' : `sealed by data key ${version} of documents`}: ${count}.`,

@@ -77,6 +77,11 @@ export const auditActions = {
   'update-rule.remove': 'Deleted a rule for updates',
   'key.rotate': 'Rotated data keys',
   'key.rewrap': 'Wrapped data keys by another master key',
+  'webhook.create': 'Created a webhook',
+  'webhook.change': 'Changed a webhook',
+  'webhook.remove': 'Removed a webhook',
+  'webhook.ping': 'Sent a ping to a webhook',
+  'webhook.redeliver': 'Delivered an event to a webhook again',
   'audit.export': 'Exported the audit log',
 } as const;
 

@@ -67,7 +67,7 @@ export class KeyRing {
     return `k${new Date().toISOString().slice(0, 10).replaceAll('-', '')}:${randomBytes(32).toString('base64')}`;
   }
 
-  /** Wraps a data key, bound to the id of its stack; null for a document key. */
+  /** Wraps a data key, bound to the id of its stack, or another secret, bound to its owner; null for a document key. */
   wrap(dataKey: Buffer, stackId: string | null): WrappedDataKey {
     const masterKeyId = this.currentId;
     return {

@@ -4,7 +4,9 @@ import { createAuditSendingRepository } from '../../shared/audit/audit-sending-r
 import { createSealRepository, type UnexportedRow } from '../../shared/audit/seal-repository.ts';
 import type { AppContext } from '../../shared/context.ts';
 import { holdfastVersion } from '../../shared/platform/config/config.ts';
-import { type Posted, postEvents } from './post-events.ts';
+import type { AllowList } from '../../shared/platform/outgoing/address-rules.ts';
+import { Outgoing } from '../../shared/platform/outgoing/outgoing.ts';
+import { isAccepted, type Posted, post } from '../../shared/platform/outgoing/post.ts';
 
 const batchesAtOnce = 50;
 const timeoutMs = 30_000;
@@ -19,6 +21,20 @@ export interface AuditReceiver {
   /** Sent as a bearer token; null: none. */
   readonly token: string | null;
   readonly format: AuditFormat;
+  /** Calls to the receiver, which may be in the operator's own network: see receiverCalls. */
+  readonly outgoing: Outgoing;
+}
+
+/** Calls as the server makes them, and besides to the host of the receiver, which the operator has named. */
+export function receiverCalls(url: string, { hosts, networks, plainOrigins }: AllowList): Outgoing {
+  const { hostname, origin, protocol } = new URL(url);
+  return new Outgoing({
+    allow: {
+      networks,
+      hosts: new Set([...hosts, hostname.toLowerCase()]),
+      plainOrigins: protocol === 'http:' ? new Set([...plainOrigins, origin]) : plainOrigins,
+    },
+  });
 }
 
 /**
@@ -50,7 +66,10 @@ export async function sendAudit(
         continue;
       }
       problem = posted;
-      logger.warn({ batch: batchId(batch), ...posted }, 'audit events were not accepted');
+      logger.warn(
+        { batch: batchId(batch), ...('status' in posted ? { status: posted.status } : posted) },
+        'audit events were not accepted',
+      );
       refused.add(batch.organizationId);
       if (!('status' in posted) || posted.status >= 500 || refusesAll.has(posted.status)) {
         isComplete = true;
@@ -68,22 +87,20 @@ export async function sendAudit(
 async function sendBatch(
   db: AppContext['db'],
   batch: UnexportedRow,
-  { format, token, url }: AuditReceiver,
+  { format, outgoing, token, url }: AuditReceiver,
   signal: AbortSignal,
 ): Promise<Posted> {
   const events = await createAuditListRepository(db).listBatch(batch);
   // Retention may have dropped them.
-  if (events.length === 0) return { status: 204 };
+  if (events.length === 0) return { status: 204, headers: {}, body: '' };
   const headers = {
     'content-type': contentTypes[format],
     'user-agent': `holdfast/${holdfastVersion}`,
     'idempotency-key': batchId(batch),
     ...(token === null ? {} : { authorization: `Bearer ${token}` }),
   };
-  return postEvents(url, { headers, body: batchText(format, events, holdfastVersion), timeoutMs, signal });
+  return post(outgoing, url, { headers, body: batchText(format, events, holdfastVersion), timeoutMs, signal });
 }
-
-const isAccepted = (posted: Posted): boolean => 'status' in posted && posted.status >= 200 && posted.status < 300;
 
 /** The same for each attempt. With the hash, because the numbers begin again after a restore of an older database. */
 function batchId({ batch, hash, organizationId }: UnexportedRow): string {

@@ -5,9 +5,11 @@ import { createExchangeRepository } from '../../shared/identity/trust/exchange-r
 import { createAdmissionRepository } from '../../shared/jobs/admission-repository.ts';
 import { createJobResultRepository } from '../../shared/jobs/job-result-repository.ts';
 import { createRunRepository } from '../../shared/platform/maintenance/run-repository.ts';
+import { deleteOldDeliveries } from './delete-deliveries.ts';
 import { deleteEndedSignIns } from './delete-sign-ins.ts';
 import { createStackDeletion } from './delete-stacks.ts';
 import { encodeInTurns } from './encode-versions.ts';
+import { evaluateDrift } from './evaluate-drift.ts';
 import { compactEndedUpdates, deleteKeptJournals, endExpiredUpdates } from './expire-leases.ts';
 import { exportAudit } from './export-audit.ts';
 import { addAuditPartitions, dropOldAudit } from './keep-audit.ts';
@@ -16,7 +18,7 @@ import { measureUsage } from './measure-usage.ts';
 import { packEventBacklog, packRecentEvents } from './pack-events.ts';
 import { reconcileInTurns } from './reconcile.ts';
 import { sealAudit, storeAuditHeads } from './seal-audit.ts';
-import { sendAudit } from './send-audit.ts';
+import { receiverCalls, sendAudit } from './send-audit.ts';
 import { sweepBlobs } from './sweep-blobs.ts';
 
 /** The queue board shows ended jobs for this long. */
@@ -41,7 +43,15 @@ export function startSweeper(context: AppContext): void {
   const exchanges = createExchangeRepository(db);
   const runs = createRunRepository(db);
   const { format, receiverUrl } = config.audit;
-  const receiver = receiverUrl === null ? null : { url: receiverUrl, token: config.secrets.auditToken, format };
+  const receiver =
+    receiverUrl === null
+      ? null
+      : {
+          url: receiverUrl,
+          token: config.secrets.auditToken,
+          format,
+          outgoing: receiverCalls(receiverUrl, config.outgoingAllow),
+        };
   const kinds: Maintenance[] = [
     { name: 'expire-leases', run: (signal) => endExpiredUpdates(context, signal) },
     { name: 'fold-journals', run: (signal) => compactEndedUpdates(context, signal) },
@@ -63,6 +73,8 @@ export function startSweeper(context: AppContext): void {
       run: () => exchanges.deleteOldTokens(exchangedTokenDays, exchangesAtOnce),
     },
     { name: 'sweep-sessions', everySeconds: 600, run: () => deleteEndedSignIns(context) },
+    { name: 'evaluate-drift', run: (signal) => evaluateDrift(context, signal) },
+    { name: 'sweep-webhook-log', everySeconds: 600, run: (signal) => deleteOldDeliveries(context, signal) },
     { name: 'seal-audit', everySeconds: 30, run: (signal) => sealAudit(context, signal) },
     { name: 'store-audit-heads', everySeconds: 300, run: (signal) => storeAuditHeads(context, signal) },
     ...(config.audit.isExported

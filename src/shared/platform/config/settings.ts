@@ -303,14 +303,14 @@ export const Settings = Type.Object({
   HOLDFAST_CA_FILE: Type.Optional(
     Type.String({
       description:
-        'PEM file of certificate authorities to trust, in addition to the usual ones, for TLS to Postgres, Redis, S3 and issuers of CI tokens.',
+        'PEM file of certificate authorities to trust, in addition to the usual ones, for TLS to Postgres, Redis, S3, issuers of CI tokens and webhooks.',
       minLength: 1,
     }),
   ),
   HOLDFAST_OUTGOING_ALLOW: Type.Optional(
     Type.String({
       description:
-        'Where the server may call on behalf of users (issuers of CI tokens), besides public addresses over HTTPS; comma separated. Networks (`10.20.0.0/16`), host names that may have any address (`gitlab.internal`), and origins that may be called without TLS (`http://ci.internal:8080`).',
+        'Where the server may call on behalf of users (issuers of CI tokens, webhooks), besides public addresses over HTTPS; comma separated. Networks (`10.20.0.0/16`), host names that may have any address (`gitlab.internal`), and origins that may be called without TLS (`http://ci.internal:8080`).',
       minLength: 1,
     }),
   ),

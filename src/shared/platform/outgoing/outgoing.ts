@@ -40,6 +40,10 @@ export interface OutgoingRequest {
   readonly timeoutMs: number;
   /** Limit for the body of the response. */
   readonly maxBytes: number;
+  /** Whether a longer body is an error, or only its beginning is read. Default: an error. */
+  readonly whenTooLarge?: 'fail' | 'cut';
+  /** Ends the call early. */
+  readonly signal?: AbortSignal;
 }
 
 export interface OutgoingResponse {
@@ -71,7 +75,8 @@ export class Outgoing {
 
   /** Returns the response, whatever its status. Throws OutgoingError. */
   async call(address: string, request: OutgoingRequest): Promise<OutgoingResponse> {
-    const signal = AbortSignal.timeout(request.timeoutMs);
+    const limit = AbortSignal.timeout(request.timeoutMs);
+    const signal = request.signal ? AbortSignal.any([limit, request.signal]) : limit;
     let url = parseUrl(address);
     for (let followed = 0; ; followed++) {
       const response = await this.#callOnce(url, request, signal);
@@ -135,7 +140,7 @@ export class Outgoing {
   #send(
     url: URL,
     addresses: readonly ResolvedAddress[],
-    { method = 'GET', headers = {}, body, maxBytes }: OutgoingRequest,
+    { method = 'GET', headers = {}, body, maxBytes, whenTooLarge = 'fail' }: OutgoingRequest,
     signal: AbortSignal,
   ): Promise<OutgoingResponse> {
     const options: https.RequestOptions = {
@@ -157,17 +162,23 @@ export class Outgoing {
       const request = (url.protocol === 'https:' ? https : http).request(url, options, (response) => {
         const chunks: Buffer[] = [];
         let bytes = 0;
+        const end = (): void =>
+          resolve({ status: response.statusCode ?? 0, headers: response.headers, body: Buffer.concat(chunks) });
         response.on('data', (chunk: Buffer) => {
           bytes += chunk.length;
           if (bytes <= maxBytes) return void chunks.push(chunk);
+          if (whenTooLarge === 'cut') {
+            chunks.push(chunk.subarray(0, chunk.length - (bytes - maxBytes)));
+            end();
+            request.destroy();
+            return;
+          }
           // First: a short response may have ended already.
           reject(new OutgoingError('too-large', `${url.origin} sent more than ${maxBytes} bytes`));
           request.destroy();
         });
         response.once('error', reject);
-        response.once('end', () =>
-          resolve({ status: response.statusCode ?? 0, headers: response.headers, body: Buffer.concat(chunks) }),
-        );
+        response.once('end', end);
       });
       request.once('error', reject);
       request.end(body);

@@ -138,6 +138,12 @@ export function createMetrics() {
       labelNames: ['reason'],
       registers,
     }),
+    webhookAttempts: new Counter({
+      name: 'holdfast_webhook_attempts_total',
+      help: 'Attempts of this process to deliver events to webhooks, by outcome. `error`: the attempt could not be made or recorded.',
+      labelNames: ['outcome'],
+      registers,
+    }),
     stacksDeleting: new Gauge({
       name: 'holdfast_stacks_deleting',
       help: 'Deleted stacks that still have rows, as of the last sweep of this process. 0 where no sweep runs.',

@@ -1,0 +1,264 @@
+import { randomBytes, randomUUID } from 'node:crypto';
+import { createIdentityRepository } from '../../shared/identity/identity-repository.ts';
+import type { Queryable } from '../../shared/platform/db/sql.ts';
+import { violatedConstraint } from '../../shared/platform/db/sqlstate.ts';
+import {
+  ConflictError,
+  ForbiddenError,
+  InvalidRequestError,
+  NotFoundError,
+} from '../../shared/platform/errors/errors.ts';
+import { isUuid } from '../../shared/platform/schema/uuid.ts';
+import type { WebhookRequest } from '../../shared/protocol/webhooks.ts';
+import { formatStackRef, type StackRef } from '../../shared/stacks/names.ts';
+import { stackNotFound } from '../../shared/stacks/stack-errors.ts';
+import { createStackRepository } from '../../shared/stacks/stack-repository.ts';
+import { readTags } from '../../shared/stacks/tags.ts';
+import {
+  type ClaimedDelivery,
+  createDeliveryRepository,
+  type DeliveryRow,
+} from '../../shared/webhooks/delivery-repository.ts';
+import { createWebhookEventRepository } from '../../shared/webhooks/event-repository.ts';
+import { checkSecret, checkWebhook, originOf } from '../../shared/webhooks/webhook.ts';
+import {
+  createWebhookRepository,
+  type WebhookPlace,
+  type WebhookRow,
+} from '../../shared/webhooks/webhook-repository.ts';
+import { claimSeconds, secretOwner } from '../../shared/webhooks/webhook-sender.ts';
+import { holdAccess, holdManagement } from '../access/held-access.ts';
+import { assertPermission } from '../access/stack-access.ts';
+import type { ApiContext } from '../api-context.ts';
+import type { AuditTrail } from '../audit/audit-trail.ts';
+import type { Caller } from '../request.ts';
+
+export type { DeliveryRow, WebhookRow };
+
+/** Whose webhooks are meant, by name: those of the stack, or without one those of the organization. */
+export type WebhookOwner =
+  | StackRef
+  | { readonly organization: string; readonly project?: never; readonly stack?: never };
+
+/** What the CLI sends to remove a secret. */
+const removedSecret = '__remove-secret';
+const maxWebhooks = 100;
+const maxLogged = 100;
+
+/** Webhooks of organizations, for their admins, and of stacks, for those with the permission admin. */
+export class WebhookService {
+  readonly #context: ApiContext;
+
+  constructor(context: ApiContext) {
+    this.#context = context;
+  }
+
+  async list(owner: WebhookOwner): Promise<readonly WebhookRow[]> {
+    const { db } = this.#context;
+    return createWebhookRepository(db).list(await findPlace(db, owner));
+  }
+
+  /** Throws NotFoundError. */
+  async get(owner: WebhookOwner, name: string): Promise<WebhookRow> {
+    const { db } = this.#context;
+    return existing(await createWebhookRepository(db).find(await findPlace(db, owner), name), name);
+  }
+
+  /** Throws InvalidRequestError, and ConflictError if the name is taken. */
+  async create(caller: Caller, owner: WebhookOwner, request: WebhookRequest, audit: AuditTrail): Promise<WebhookRow> {
+    const { db, secrets } = this.#context;
+    const { displayName, name, payloadUrl } = request;
+    // First: what is wrong with a request must not matter where there is no stack.
+    await findPlace(db, owner);
+    if (!displayName || !payloadUrl) throw new InvalidRequestError('A webhook needs displayName and payloadUrl');
+    if (name && !/^[A-Za-z0-9._-]{1,32}$/.test(name))
+      throw new InvalidRequestError('The id of a webhook has 1 to 32 letters, digits, dots, hyphens and underscores');
+    const id = randomUUID();
+    const wanted = changed(
+      { displayName, url: payloadUrl, format: 'raw', isActive: true, events: [], groups: [] },
+      request,
+    );
+    const secret = secretOf(request);
+    return orTaken(
+      db.inTransaction(async (tx) => {
+        const place = await holdPlace(tx, owner, caller);
+        const webhooks = createWebhookRepository(tx);
+        if ((await webhooks.count(place)) >= maxWebhooks)
+          throw new ConflictError(`There are ${maxWebhooks} webhooks here, which is the most there can be`);
+        const made = await webhooks.insert(place, {
+          ...wanted,
+          id,
+          name: name || randomBytes(4).toString('hex'),
+          secret: secret ? await secrets.seal(tx, secretOwner(id), secret) : null,
+          createdBy: caller.userId,
+        });
+        await record(tx, audit, owner, made);
+        return made;
+      }),
+    );
+  }
+
+  /** Throws NotFoundError, InvalidRequestError, and ConflictError if the name is taken. */
+  async update(
+    caller: Caller,
+    owner: WebhookOwner,
+    name: string,
+    request: WebhookRequest,
+    audit: AuditTrail,
+  ): Promise<WebhookRow> {
+    const { db, secrets } = this.#context;
+    return orTaken(
+      db.inTransaction(async (tx) => {
+        const webhooks = createWebhookRepository(tx);
+        const before = existing(await webhooks.lock(await holdPlace(tx, owner, caller), name), name);
+        const wanted = changed(before, request);
+        const secret = secretOf(request);
+        // Otherwise whoever may change the webhook could have the secret sent to a server of their own, as a token or a signature.
+        if (originOf(wanted.url) !== originOf(before.url) && before.sealed !== null && secret === undefined)
+          throw new InvalidRequestError(
+            'A webhook that gets another server needs another secret, or none: give it, too',
+          );
+        const sealed = typeof secret === 'string' ? await secrets.seal(tx, secretOwner(before.id), secret) : secret;
+        const made = await webhooks.update(before.id, wanted, sealed);
+        await record(tx, audit, owner, made, {
+          secret: secret === undefined ? 'kept' : secret === null ? 'removed' : 'set',
+        });
+        return made;
+      }),
+    );
+  }
+
+  /** Throws NotFoundError. */
+  async remove(caller: Caller, owner: WebhookOwner, name: string, audit: AuditTrail): Promise<void> {
+    await this.#context.db.inTransaction(async (tx) => {
+      const webhooks = createWebhookRepository(tx);
+      const found = existing(await webhooks.lock(await holdPlace(tx, owner, caller), name), name);
+      await webhooks.remove(found.id);
+      await record(tx, audit, owner, found);
+    });
+  }
+
+  /** The newest deliveries. Throws NotFoundError. */
+  async listDeliveries(owner: WebhookOwner, name: string) {
+    const { format, id } = await this.get(owner, name);
+    return { format, deliveries: await createDeliveryRepository(this.#context.db).list(id, maxLogged) };
+  }
+
+  /** Sends a test event and waits for the result. Throws NotFoundError. */
+  ping(caller: Caller, owner: WebhookOwner, name: string, audit: AuditTrail) {
+    return this.#deliver(caller, owner, name, audit, (tx, { organizationId, stackId }) =>
+      createWebhookEventRepository(tx).insert({ organizationId, stackId, event: 'ping' }),
+    );
+  }
+
+  /** Sends the event of an earlier delivery again and waits for the result. Throws NotFoundError. */
+  redeliver(caller: Caller, owner: WebhookOwner, name: string, deliveryId: string, audit: AuditTrail) {
+    return this.#deliver(caller, owner, name, audit, async (tx, { id }) => {
+      const event = isUuid(deliveryId) ? await createDeliveryRepository(tx).findEvent(id, deliveryId) : null;
+      if (event === null) throw new NotFoundError(`There is no delivery ${JSON.stringify(deliveryId.slice(0, 60))}`);
+      return event;
+    });
+  }
+
+  async #deliver(
+    caller: Caller,
+    owner: WebhookOwner,
+    name: string,
+    audit: AuditTrail,
+    eventOf: (tx: Queryable, webhook: WebhookRow) => Promise<string>,
+  ): Promise<{ readonly format: string; readonly delivery: DeliveryRow }> {
+    const { db, webhookSender } = this.#context;
+    const { claimed, format } = await db.inTransaction(async (tx) => {
+      const webhooks = createWebhookRepository(tx);
+      const found = existing(await webhooks.find(await holdPlace(tx, owner, caller), name), name);
+      const event = await eventOf(tx, found);
+      const added: ClaimedDelivery = await createDeliveryRepository(tx).addClaimed(found.id, event, claimSeconds);
+      await record(tx, audit, owner, found, { event: added.event });
+      return { claimed: added, format: found.format };
+    });
+    await webhookSender.attempt(claimed, new AbortController().signal);
+    return { format, delivery: await createDeliveryRepository(db).get(claimed.id) };
+  }
+}
+
+/** Throws NotFoundError. */
+async function findPlace(db: Queryable, owner: WebhookOwner): Promise<WebhookPlace> {
+  if (owner.stack === undefined) {
+    const organization = await createIdentityRepository(db).findOrganization(owner.organization);
+    if (!organization) throw new NotFoundError('Not found, or you are not a member of the organization');
+    return { organizationId: organization.id, stackId: null };
+  }
+  const stack = await createStackRepository(db).find(owner);
+  if (!stack) throw stackNotFound(owner);
+  return { organizationId: stack.organizationId, stackId: stack.id };
+}
+
+/** The same for a change, with the caller's right to it held until it is committed. */
+async function holdPlace(tx: Queryable, owner: WebhookOwner, caller: Caller): Promise<WebhookPlace> {
+  // They would outlive the policy that gave the token.
+  if (caller.policyId !== null) throw new ForbiddenError('A token of a CI run cannot change webhooks');
+  if (owner.stack === undefined) {
+    await holdManagement(tx, owner.organization, caller);
+    return findPlace(tx, owner);
+  }
+  const access = await holdAccess(tx, owner.organization, caller);
+  const stack = await createStackRepository(tx).lock(owner);
+  if (!stack) throw stackNotFound(owner);
+  assertPermission(access, stack, readTags(stack.tags), 'admin');
+  return { organizationId: stack.organizationId, stackId: stack.id };
+}
+
+type Definition = Pick<WebhookRow, 'displayName' | 'url' | 'format' | 'isActive' | 'events' | 'groups'>;
+
+function changed(before: Definition, request: WebhookRequest): Definition {
+  // The CLI sends the whole webhook, without lists that are empty.
+  const isWhole = request.displayName != null && request.payloadUrl != null && request.active != null;
+  const listOf = (names: readonly string[] | null | undefined, known: readonly string[]): string[] =>
+    names === undefined && !isWhole ? [...known] : [...new Set(names ?? [])];
+  const after = {
+    displayName: request.displayName ?? before.displayName,
+    url: request.payloadUrl ?? before.url,
+    format: request.format || before.format,
+    isActive: request.active ?? before.isActive,
+    events: listOf(request.filters, before.events),
+    groups: listOf(request.groups, before.groups),
+  };
+  checkWebhook(after);
+  return after;
+}
+
+/** Undefined: as it is; null: none. */
+function secretOf({ secret }: WebhookRequest): string | null | undefined {
+  if (!secret) return undefined;
+  if (secret === removedSecret) return null;
+  checkSecret(secret);
+  return secret;
+}
+
+/** Paths of URLs can be secrets, so that the log has only their origins. */
+function record(
+  tx: Queryable,
+  audit: AuditTrail,
+  owner: WebhookOwner,
+  { displayName, events, format, groups, isActive, name, url }: WebhookRow,
+  more: Readonly<Record<string, unknown>> = {},
+): Promise<void> {
+  const place = owner.stack === undefined ? owner.organization : formatStackRef(owner);
+  const details = { displayName, server: originOf(url), format, isActive, events, groups, ...more };
+  return audit.record(tx, { organization: owner.organization, object: `${place}/${name}`, details });
+}
+
+function existing(found: WebhookRow | null, name: string): WebhookRow {
+  if (!found) throw new NotFoundError(`There is no webhook ${JSON.stringify(name.slice(0, 60))}`);
+  return found;
+}
+
+async function orTaken<T>(change: Promise<T>): Promise<T> {
+  try {
+    return await change;
+  } catch (error) {
+    if (/^webhooks_(display_)?name_key$/.test(violatedConstraint(error) ?? ''))
+      throw new ConflictError('There is a webhook with this name');
+    throw error;
+  }
+}

@@ -1,0 +1,124 @@
+import { Type } from 'typebox';
+import { type Queryable, type Row, sql } from '../platform/db/sql.ts';
+import { Nullable, Timestamp } from '../platform/schema/standard-schema.ts';
+import type { StackRef } from '../stacks/names.ts';
+
+const WaitingRow = Type.Object({
+  updateId: Type.String(),
+  stackId: Type.String(),
+  organizationId: Type.String(),
+  kind: Type.String(),
+  resourceChanges: Type.String(),
+});
+export type WaitingRun = Row<typeof WaitingRow>;
+
+const RunRow = Type.Object({
+  updateId: Type.String(),
+  state: Type.String(),
+  isDetected: Type.Boolean(),
+  changes: Type.String(),
+  createdAt: Timestamp,
+  endedAt: Nullable(Timestamp),
+  status: Type.String(),
+  /** The update after which the stack was as its program says again. */
+  remedyId: Nullable(Type.String()),
+  remedyEndedAt: Nullable(Timestamp),
+});
+export type DriftRunRow = Row<typeof RunRow>;
+
+const StatusRow = Type.Object({
+  isDetected: Type.Boolean(),
+  latestUpdateId: Nullable(Type.String()),
+  isRunning: Type.Boolean(),
+});
+const NewsRow = Type.Object({ isNews: Type.Boolean() });
+const CountRow = Type.Object({ count: Type.Integer() });
+
+/** Runs that have compared states with reality. Triggers add them when their updates end. */
+export function createDriftRepository(db: Queryable) {
+  // An update, also the one that has compared, brings the stack back to what its program says.
+  const remedy = sql.fragment`
+    select u.id, u.ended_at from updates u
+    where u.stack_id = r.stack_id and u.number >= r.number and u.kind in ('update', 'destroy') and not u.dry_run and u.status = 'succeeded'`;
+  const named = (ref: StackRef) => sql.fragment`
+    select s.id from stacks s join projects p on p.id = s.project_id join organizations o on o.id = p.organization_id
+    where o.name = ${ref.organization} and p.name = ${ref.project} and s.name = ${ref.stack} and s.deleted_at is null`;
+  return {
+    /** Runs whose events are to be read, oldest first. */
+    listWaiting: (limit: number) =>
+      db.any(sql.rows(WaitingRow)`
+        /* drift.listWaiting */
+        select r.update_id as "updateId", r.stack_id as "stackId", p.organization_id as "organizationId", u.kind,
+          case when octet_length(u.resource_changes) <= 65536 then u.resource_changes else '{}' end as "resourceChanges"
+        from drift_runs r join updates u on u.id = r.update_id join stacks s on s.id = r.stack_id join projects p on p.id = s.project_id
+        where r.state = 'waiting' order by r.number limit ${limit}`),
+
+    /** Removes a run that has compared nothing. */
+    forget: (updateId: string) =>
+      db.query(
+        sql.nothing`/* drift.forget */ delete from drift_runs where update_id = ${updateId} and state = 'waiting'`,
+      ),
+
+    /**
+     * Records what a run has found, once. Returns whether that is news: the run before it found no drift, or another one, or the state
+     * was changed since. Null if it was recorded before.
+     */
+    finish: async (updateId: string, isDetected: boolean, changes: string): Promise<boolean | null> => {
+      const row = await db.maybeOne(sql.rows(NewsRow)`
+        /* drift.finish */
+        with finished as (
+          update drift_runs set state = 'done', is_detected = ${isDetected}, changes = ${changes}
+          where update_id = ${updateId} and state = 'waiting' returning stack_id, number
+        )
+        select not exists (
+          select 1 from (
+            select b.* from drift_runs b where b.stack_id = f.stack_id and b.number < f.number and b.state = 'done'
+            order by b.number desc limit 1
+          ) before
+          where before.is_detected and before.changes = ${changes} and not exists (
+            select 1 from updates u where u.stack_id = f.stack_id and u.number >= before.number and u.number < f.number
+              and u.kind in ('update', 'destroy', 'refresh', 'import') and not u.dry_run and u.status = 'succeeded')
+        ) as "isNews" from finished f`);
+      return row === null ? null : isDetected && row.isNews;
+    },
+
+    list: (ref: StackRef, { limit, offset }: { readonly limit: number; readonly offset: number }) =>
+      db.any(sql.rows(RunRow)`
+        /* drift.list */
+        select r.update_id as "updateId", r.state, r.is_detected as "isDetected", r.changes, u.created_at as "createdAt",
+          u.ended_at as "endedAt", u.status, m.id as "remedyId", m.ended_at as "remedyEndedAt"
+        from drift_runs r join updates u on u.id = r.update_id
+          left join lateral (${remedy} order by u.number limit 1) m on r.is_detected
+        where r.stack_id = (${named(ref)}) order by r.number desc limit ${limit} offset ${offset}`),
+
+    /** How many runs there are. */
+    count: async (ref: StackRef): Promise<number> => {
+      const row = await db.one(sql.rows(CountRow)`
+        /* drift.count */ select count(*)::integer as count from drift_runs where stack_id = (${named(ref)})`);
+      return row.count;
+    },
+
+    readStatus: (ref: StackRef) =>
+      db.maybeOne(sql.rows(StatusRow)`
+        /* drift.readStatus */
+        select coalesce(r.is_detected and not exists (${remedy}), false) as "isDetected", r.update_id as "latestUpdateId",
+          exists (
+            select 1 from updates u where u.stack_id = s.id and u.kind = 'refresh' and u.status = 'running'
+              and u.expires_at > clock_timestamp()
+          ) as "isRunning"
+        from (${named(ref)}) s left join lateral (
+          select * from drift_runs r where r.stack_id = s.id and r.state = 'done' order by r.number desc limit 1) r on true`),
+
+    /** Stacks of which the last run has found drift that nothing has mended since. */
+    countDrifted: async (): Promise<number> => {
+      const row = await db.one(sql.rows(CountRow)`
+        /* drift.countDrifted */
+        select count(*)::integer as count from drift_runs r
+        where r.is_detected
+          and not exists (select 1 from drift_runs n where n.stack_id = r.stack_id and n.number > r.number and n.state = 'done')
+          and not exists (${remedy})
+          and exists (select 1 from stacks s where s.id = r.stack_id and s.deleted_at is null)`);
+      return row.count;
+    },
+  };
+}

@@ -1,0 +1,39 @@
+/** How many resources differ from the state, by the operation that would mend the state (`update`, `delete`, …). */
+export type DriftCounts = Readonly<Record<string, number>>;
+
+/** Operations by which a refresh says that a resource is as the state has it, or that it was not compared. */
+const unchanged = new Set(['same', 'refresh', 'read', 'discard']);
+
+/** What the summary of a refresh says. Anything that is no count is left out: the text was sent by a client. */
+export function driftOfSummary(resourceChanges: string): DriftCounts {
+  const entries = Object.entries(parsed(resourceChanges) ?? {}).filter(
+    ([operation, count]) => /^[a-z-]{1,40}$/.test(operation) && !unchanged.has(operation) && isCount(count),
+  );
+  return Object.fromEntries(entries) as DriftCounts;
+}
+
+function isCount(value: unknown): boolean {
+  return Number.isSafeInteger(value) && (value as number) > 0;
+}
+
+/** What an event of an update with --refresh says of one resource; null: it is not about a refresh. */
+export function driftOfEvent(text: string): 'same' | 'update' | 'delete' | null {
+  const event = parsed(text) as { resOutputsEvent?: { metadata?: Readonly<Record<string, unknown>> } } | null;
+  const metadata = event?.resOutputsEvent?.metadata;
+  if (metadata?.['op'] !== 'refresh') return null;
+  if (metadata['new'] === null || metadata['new'] === undefined) return 'delete';
+  const { detailedDiff, diffs } = metadata;
+  const isChanged =
+    (Array.isArray(diffs) && diffs.length > 0) ||
+    (typeof detailedDiff === 'object' && detailedDiff !== null && Object.keys(detailedDiff).length > 0);
+  return isChanged ? 'update' : 'same';
+}
+
+function parsed(text: string): object | null {
+  try {
+    const value: unknown = JSON.parse(text);
+    return typeof value === 'object' ? value : null;
+  } catch {
+    return null;
+  }
+}

@@ -1,0 +1,70 @@
+import { type EventFacts, sentenceOf } from './event-facts.ts';
+
+/** A request that sets the status of a commit, or why there is none to set. */
+export type StatusRequest =
+  | { readonly url: string; readonly headers: Readonly<Record<string, string>>; readonly body: string }
+  | { readonly leftOut: string };
+
+/** GitHub's limit. */
+const maxDescriptionChars = 140;
+const ofUpdates = /^(update|preview|destroy|refresh)_(started|succeeded|failed)$/;
+const namePart = /^(?!\.{1,2}$)[\w.-]{1,100}$/;
+
+/**
+ * The request for an event. What names the commit was sent by the client of the update: it must look like a repository and a commit
+ * of the host that the webhook is for.
+ */
+export function statusRequestOf(format: string, base: string, token: string | null, facts: EventFacts): StatusRequest {
+  const { event, update } = facts;
+  if (!update || !ofUpdates.test(event)) return { leftOut: 'the event is not about an update' };
+  const { ciUrl, commit, host, owner, pullRequestHead, repository } = update.origin;
+  const sha = (pullRequestHead || commit).toLowerCase();
+  if (!/^[0-9a-f]{40}([0-9a-f]{24})?$/.test(sha)) return { leftOut: 'the update names no commit' };
+  // Of a remote over HTTP, the CLI sends the port, too.
+  if (host.toLowerCase().replace(/:\d+$/, '') !== hostOf(base)) return { leftOut: 'the repository is on another host' };
+  const owners = owner.split('/');
+  if (![...owners, repository].every((part) => namePart.test(part)))
+    return { leftOut: 'the update names no repository' };
+  const name = `pulumi/${facts.project}/${facts.stack}${update.isPreview ? ' (preview)' : ''}`;
+  const description = shortened(sentenceOf(facts));
+  const link = ciUrl === '' ? {} : { target_url: ciUrl };
+  const root = base.replace(/\/+$/, '');
+  if (format === 'github_status') {
+    if (owners.length !== 1) return { leftOut: 'the update names no repository' };
+    const states: Readonly<Record<string, string>> = { succeeded: 'success', failed: 'failure', cancelled: 'error' };
+    const state = update.result === null ? 'pending' : (states[update.result] ?? 'error');
+    return {
+      url: `${root}/repos/${owner}/${repository}/statuses/${sha}`,
+      headers: {
+        'content-type': 'application/json',
+        accept: 'application/vnd.github+json',
+        'x-github-api-version': '2022-11-28',
+        ...(token === null ? {} : { authorization: `Bearer ${token}` }),
+      },
+      body: JSON.stringify({ state, context: name, description, ...link }),
+    };
+  }
+  const states: Readonly<Record<string, string>> = { succeeded: 'success', failed: 'failed', cancelled: 'canceled' };
+  const state = update.result === null ? 'running' : (states[update.result] ?? 'failed');
+  const api = root.endsWith('/api/v4') ? root : `${root}/api/v4`;
+  return {
+    url: `${api}/projects/${encodeURIComponent(`${owner}/${repository}`)}/statuses/${sha}`,
+    headers: { 'content-type': 'application/json', ...(token === null ? {} : { 'private-token': token }) },
+    body: JSON.stringify({ state, name, description, ...link }),
+  };
+}
+
+/** The host of repositories whose API is at this URL. */
+function hostOf(base: string): string {
+  const { hostname } = new URL(base);
+  return hostname === 'api.github.com' ? 'github.com' : hostname;
+}
+
+function shortened(text: string): string {
+  return text.length <= maxDescriptionChars ? text : `${text.slice(0, maxDescriptionChars - 1)}…`;
+}
+
+/** GitLab refuses to set a status again that the commit has: whoever repeats a request that got through sees this. */
+export function isAlreadySet(format: string, status: number, body: string): boolean {
+  return format === 'gitlab_status' && status === 400 && body.includes('Cannot transition status');
+}

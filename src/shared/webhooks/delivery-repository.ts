@@ -1,0 +1,205 @@
+import { Type } from 'typebox';
+import { type Queryable, type Row, sql } from '../platform/db/sql.ts';
+import { Bytes, Nullable, Timestamp } from '../platform/schema/standard-schema.ts';
+
+/** An attempt that this process may make, with what it needs. */
+const ClaimedRow = Type.Object({
+  id: Type.String(),
+  webhookId: Type.String(),
+  eventId: Type.String(),
+  updateId: Nullable(Type.String()),
+  event: Type.String(),
+  occurredAt: Timestamp,
+  /** Of this delivery, this one included. */
+  attempts: Type.Integer(),
+  isManual: Type.Boolean(),
+  isActive: Type.Boolean(),
+  url: Type.String(),
+  format: Type.String(),
+  sealed: Nullable(Bytes),
+  masterKeyId: Nullable(Type.String()),
+});
+export type ClaimedDelivery = Row<typeof ClaimedRow>;
+
+const DeliveryRow = Type.Object({
+  id: Type.String(),
+  eventId: Type.String(),
+  event: Type.String(),
+  facts: Nullable(Type.String()),
+  state: Type.String(),
+  /** Of the last attempt; of the event, if there was none. */
+  at: Timestamp,
+  durationMs: Nullable(Type.Integer()),
+  requestUrl: Nullable(Type.String()),
+  requestHeaders: Nullable(Type.String()),
+  responseStatus: Nullable(Type.Integer()),
+  responseHeaders: Nullable(Type.String()),
+  responseBody: Nullable(Type.String()),
+});
+export type DeliveryRow = Row<typeof DeliveryRow>;
+
+const IdRow = Type.Object({ id: Type.String() });
+const CountRow = Type.Object({ count: Type.Integer() });
+const WaitingRow = Type.Object({ count: Type.Integer(), seconds: Type.Number() });
+
+/**
+ * Which deliveries a process attempts. `unsigned` ones need no master key, so that any worker can make them; API replicas, which have
+ * the keys, make the `signed` ones.
+ */
+export type DeliveryShare = 'all' | 'signed' | 'unsigned';
+
+/** What an attempt has come to. */
+export interface AttemptRecord {
+  readonly state: 'waiting' | 'delivered' | 'failed' | 'left-out';
+  /** Seconds until the next attempt of a delivery that waits. */
+  readonly pauseSeconds: number;
+  readonly durationMs: number | null;
+  readonly requestUrl: string | null;
+  readonly requestHeaders: string | null;
+  readonly responseStatus: number | null;
+  readonly responseHeaders: string | null;
+  readonly responseBody: string | null;
+}
+
+/** Attempts at one webhook at once, over all processes: a slow receiver must not hold up the others. */
+const attemptsPerWebhook = 4;
+/** Any number, the same in each release: claims are made one after another. */
+const claimLock = 5_641_377;
+
+/** Deliveries of events: what is due, who attempts it, what came of it. All times are the database's. */
+export function createDeliveryRepository(db: Queryable) {
+  const claimedColumns = sql.fragment`d.id, d.webhook_id as "webhookId", d.event_id as "eventId", e.update_id as "updateId", e.event,
+    e.occurred_at as "occurredAt", d.attempts, d.is_manual as "isManual", w.is_active as "isActive", w.url, w.format,
+    w.secret as sealed, w.master_key_id as "masterKeyId"`;
+  const columns = sql.fragment`d.id, d.event_id as "eventId", e.event, e.facts, d.state, coalesce(d.attempted_at, e.occurred_at) as at,
+    d.duration_ms as "durationMs", d.request_url as "requestUrl", d.request_headers as "requestHeaders",
+    d.response_status as "responseStatus", d.response_headers as "responseHeaders", d.response_body as "responseBody"`;
+  return {
+    /** Whether anything may be due, for one small read. */
+    isAnyDue: () =>
+      db.exists(sql.rows(IdRow)`
+        /* webhookDeliveries.isAnyDue */
+        select id from webhook_deliveries where state = 'waiting' and next_at <= (select clock_timestamp()) limit 1`),
+
+    /**
+     * Takes up to `limit` deliveries that are due, for `seconds`. Nobody else gets them meanwhile, nor others that tell the same webhook
+     * of the same update, so that what tells the end of an update never overtakes what tells its start. Call in a transaction of its own.
+     */
+    claim: async (options: { readonly limit: number; readonly seconds: number; readonly share: DeliveryShare }) => {
+      const ofShare = {
+        all: sql.fragment`true`,
+        signed: sql.fragment`w.secret is not null`,
+        unsigned: sql.fragment`w.secret is null`,
+      }[options.share];
+      await db.query(sql.nothing`/* webhookDeliveries.lockClaims */ select pg_advisory_xact_lock(${claimLock})`);
+      return db.any(sql.rows(ClaimedRow)`
+        /* webhookDeliveries.claim */
+        with now as (select clock_timestamp() as at),
+        chosen as (
+          select d.id from now cross join webhooks w
+            cross join lateral (
+              select distinct on (coalesce(due.update_id, due.id)) due.id, due.next_at from (
+                select d.id, d.next_at, d.number, e.update_id from webhook_deliveries d join webhook_events e on e.id = d.event_id
+                where d.webhook_id = w.id and d.state = 'waiting' and d.next_at <= now.at
+                  and (d.claimed_until is null or d.claimed_until <= now.at)
+                  and not exists (
+                    select 1 from webhook_deliveries o join webhook_events t on t.id = o.event_id
+                    where o.webhook_id = w.id and o.claimed_until > now.at and t.update_id = e.update_id)
+                order by d.next_at limit ${attemptsPerWebhook * 4}
+              ) due
+              order by coalesce(due.update_id, due.id), due.number
+              limit greatest(0, ${attemptsPerWebhook} - (
+                select count(*) from webhook_deliveries o where o.webhook_id = w.id and o.claimed_until > now.at))
+            ) d
+          where ${ofShare}
+          order by d.next_at limit ${options.limit}
+        )
+        update webhook_deliveries d set claimed_until = clock_timestamp() + make_interval(secs => ${options.seconds}),
+          attempts = d.attempts + 1, attempted_at = clock_timestamp()
+        from chosen, webhooks w, webhook_events e
+        where d.id = chosen.id and d.state = 'waiting' and w.id = d.webhook_id and e.id = d.event_id
+        returning ${claimedColumns}`);
+    },
+
+    /** Records a delivery that this process attempts at once: of a new event, or of an earlier one again. */
+    addClaimed: (webhookId: string, eventId: string, seconds: number) =>
+      db.one(sql.rows(ClaimedRow)`
+        /* webhookDeliveries.addClaimed */
+        with added as (
+          insert into webhook_deliveries (webhook_id, event_id, is_manual, attempts, attempted_at, claimed_until)
+          values (${webhookId}, ${eventId}, true, 1, clock_timestamp(), clock_timestamp() + make_interval(secs => ${seconds}))
+          returning *
+        )
+        select ${claimedColumns} from added d join webhooks w on w.id = d.webhook_id join webhook_events e on e.id = d.event_id`),
+
+    /** Records what came of an attempt, unless another attempt was begun since. */
+    note: (id: string, attempt: number, outcome: AttemptRecord) =>
+      db.query(sql.nothing`
+        /* webhookDeliveries.note */
+        update webhook_deliveries set state = ${outcome.state}, claimed_until = null,
+          next_at = clock_timestamp() + make_interval(secs => ${outcome.pauseSeconds}), duration_ms = ${outcome.durationMs},
+          request_url = ${outcome.requestUrl}, request_headers = ${outcome.requestHeaders},
+          response_status = ${outcome.responseStatus}, response_headers = ${outcome.responseHeaders},
+          response_body = ${outcome.responseBody}
+        where id = ${id} and attempts = ${attempt} and state = 'waiting'`),
+
+    /** Gives an attempt back that was not made. */
+    release: (id: string, attempt: number) =>
+      db.query(sql.nothing`
+        /* webhookDeliveries.release */
+        update webhook_deliveries set claimed_until = null, attempts = attempts - 1
+        where id = ${id} and attempts = ${attempt} and state = 'waiting'`),
+
+    /** The newest deliveries of a webhook. */
+    list: (webhookId: string, limit: number) =>
+      db.any(sql.rows(DeliveryRow)`
+        /* webhookDeliveries.list */
+        select ${columns} from webhook_deliveries d join webhook_events e on e.id = d.event_id
+        where d.webhook_id = ${webhookId} order by d.number desc limit ${limit}`),
+
+    get: (id: string) =>
+      db.one(sql.rows(DeliveryRow)`
+        /* webhookDeliveries.get */
+        select ${columns} from webhook_deliveries d join webhook_events e on e.id = d.event_id where d.id = ${id}`),
+
+    /** The event of a delivery of this webhook, by the id of either. */
+    findEvent: async (webhookId: string, id: string): Promise<string | null> => {
+      const row = await db.maybeOne(sql.rows(IdRow)`
+        /* webhookDeliveries.findEvent */
+        select event_id as id from webhook_deliveries
+        where webhook_id = ${webhookId} and (id = ${id}::uuid or event_id = ${id}::uuid) limit 1`);
+      return row?.id ?? null;
+    },
+
+    /** Deletes what ended, or never had a webhook, before `days` days ago, and events that nothing delivers. Returns how many deliveries. */
+    deleteOld: async (days: number, limit: number): Promise<number> => {
+      const row = await db.one(sql.rows(CountRow)`
+        /* webhookDeliveries.deleteOld */
+        with old as (
+          select e.id from webhook_events e
+          where e.occurred_at < now() - make_interval(days => ${days}) and not exists (
+            select 1 from webhook_deliveries d join webhooks w on w.id = d.webhook_id
+            where d.event_id = e.id and (d.state = 'waiting' or d.attempted_at >= now() - make_interval(days => ${days})))
+          order by e.occurred_at limit ${limit}
+        ), deleted as (delete from webhook_events where id in (select id from old) returning 1)
+        select count(*)::integer as count from deleted`);
+      return row.count;
+    },
+
+    /** Deletes deliveries to webhooks that were removed while the event was recorded. */
+    deleteOrphans: () =>
+      db.query(sql.nothing`
+        /* webhookDeliveries.deleteOrphans */
+        delete from webhook_deliveries d
+        where d.state = 'waiting' and d.next_at < now() - interval '1 minute' and not exists (select 1 from webhooks w where w.id = d.webhook_id)`),
+
+    /** Deliveries that are due, counted up to 10,000, and for how long the oldest has been. */
+    countDue: () =>
+      db.one(sql.rows(WaitingRow)`
+        /* webhookDeliveries.countDue */
+        select count(*)::integer as count, coalesce(extract(epoch from clock_timestamp() - min(next_at)), 0)::float8 as seconds
+        from (
+          select next_at from webhook_deliveries where state = 'waiting' and next_at <= clock_timestamp() order by next_at limit 10000
+        ) due`),
+  };
+}

@@ -1,0 +1,136 @@
+import type { EventSource } from './event-repository.ts';
+import { describeEvent } from './webhook-events.ts';
+
+/** The commit and the CI run of an update, as its client has sent them. */
+export interface EventOrigin {
+  readonly commit: string;
+  readonly branch: string;
+  /** Newest commit of the pull request; CI may have checked out a merge of it. */
+  readonly pullRequestHead: string;
+  readonly pullRequest: string;
+  /** Host of the repository, such as `github.com`. */
+  readonly host: string;
+  readonly owner: string;
+  readonly repository: string;
+  readonly ciSystem: string;
+  readonly ciUrl: string;
+}
+
+/** What webhooks are told, in any format. The same for each attempt. */
+export interface EventFacts {
+  readonly event: string;
+  readonly occurredAt: string;
+  readonly organization: string;
+  readonly project: string | null;
+  readonly stack: string | null;
+  readonly login: string | null;
+  readonly details: Readonly<Record<string, unknown>>;
+  readonly update: {
+    readonly id: string;
+    readonly kind: string;
+    readonly isPreview: boolean;
+    /** Null for an update that has begun. */
+    readonly result: string | null;
+    readonly version: number | null;
+    readonly message: string;
+    readonly resourceChanges: Readonly<Record<string, number>>;
+    readonly startedAt: string | null;
+    readonly endedAt: string | null;
+    readonly origin: EventOrigin;
+  } | null;
+}
+
+const maxChars = 300;
+
+/** What is told of an event. Of an update that has begun, nothing of its end: it may have ended meanwhile. */
+export function factsOf(source: EventSource): EventFacts {
+  const { dryRun, endedAt, endReason, event, kind, status, updateId } = source;
+  const hasBegun = event.endsWith('_started');
+  return {
+    event,
+    occurredAt: source.occurredAt.toISOString(),
+    organization: source.organization,
+    project: source.project,
+    stack: source.stack,
+    login: source.login,
+    details: objectOf(source.details),
+    update:
+      updateId === null || kind === null
+        ? null
+        : {
+            id: updateId,
+            kind,
+            isPreview: dryRun === true || kind === 'preview',
+            result: hasBegun ? null : endReason === 'cancelled' ? 'cancelled' : status,
+            version: source.stackVersion,
+            message: source.message ?? '',
+            resourceChanges: hasBegun ? {} : countsOf(source.resourceChanges),
+            startedAt: source.startedAt?.toISOString() ?? null,
+            endedAt: hasBegun ? null : (endedAt?.toISOString() ?? null),
+            origin: originOf(source.environment),
+          },
+  };
+}
+
+function originOf(environment: string | null): EventOrigin {
+  const values = objectOf(environment);
+  const text = (name: string): string => {
+    const value = values[name];
+    return typeof value === 'string' ? value.slice(0, maxChars).toWellFormed() : '';
+  };
+  return {
+    commit: text('git.head'),
+    branch: text('git.headName'),
+    pullRequestHead: text('ci.pr.headSHA'),
+    pullRequest: text('ci.pr.number'),
+    host: text('vcs.kind'),
+    owner: text('vcs.owner'),
+    repository: text('vcs.repo'),
+    ciSystem: text('ci.system'),
+    ciUrl: /^https?:\/\//.test(text('ci.build.url')) ? text('ci.build.url') : '',
+  };
+}
+
+/** Counts of operations, of those that are numbers. */
+function countsOf(changes: string | null): Readonly<Record<string, number>> {
+  const entries = Object.entries(objectOf(changes)).filter(
+    (entry): entry is [string, number] => Number.isSafeInteger(entry[1]) && /^[a-z-]{1,40}$/.test(entry[0]),
+  );
+  return Object.fromEntries(entries);
+}
+
+function objectOf(text: string | null): Readonly<Record<string, unknown>> {
+  try {
+    const value: unknown = JSON.parse(text ?? '{}');
+    return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : {};
+  } catch {
+    // What a client has sent; there is nothing to tell of it.
+    return {};
+  }
+}
+
+/** `organization/project/stack`, or what there is of it. */
+export function subjectOf({ organization, project, stack }: EventFacts): string {
+  return [organization, project, stack].filter((part) => part !== null).join('/');
+}
+
+/** What has changed, such as `2 create, 1 delete`; empty if nothing has. */
+function summaryOf({ details, event, update }: EventFacts): string {
+  const counts =
+    event === 'drift_detected' ? countsOf(JSON.stringify(details['changes'] ?? {})) : update?.resourceChanges;
+  return Object.entries(counts ?? {})
+    .filter(([operation, count]) => operation !== 'same' && count > 0)
+    .map(([operation, count]) => `${count} ${operation}`)
+    .join(', ');
+}
+
+/** What happened, in a few words. */
+export function sentenceOf(facts: EventFacts): string {
+  const { update } = facts;
+  const text =
+    update?.result === 'cancelled'
+      ? `${update.isPreview ? 'preview' : update.kind} was cancelled`
+      : describeEvent(facts.event).text;
+  const summary = summaryOf(facts);
+  return summary === '' ? text : `${text} (${summary})`;
+}

@@ -1,0 +1,96 @@
+import { Type } from 'typebox';
+import { type Queryable, type Row, sql } from '../platform/db/sql.ts';
+import { Nullable, Timestamp } from '../platform/schema/standard-schema.ts';
+
+const FactsRow = Type.Object({ facts: Type.String() });
+const IdRow = Type.Object({ id: Type.String() });
+const StatusRow = Type.Object({ status: Type.String() });
+
+const SourceRow = Type.Object({
+  facts: Nullable(Type.String()),
+  event: Type.String(),
+  occurredAt: Timestamp,
+  details: Type.String(),
+  organization: Type.String(),
+  project: Nullable(Type.String()),
+  stack: Nullable(Type.String()),
+  updateId: Nullable(Type.String()),
+  /** Null without an update, or if it is gone. */
+  kind: Nullable(Type.String()),
+  dryRun: Nullable(Type.Boolean()),
+  status: Nullable(Type.String()),
+  endReason: Nullable(Type.String()),
+  stackVersion: Nullable(Type.Integer()),
+  message: Nullable(Type.String()),
+  resourceChanges: Nullable(Type.String()),
+  environment: Nullable(Type.String()),
+  startedAt: Nullable(Timestamp),
+  endedAt: Nullable(Timestamp),
+  login: Nullable(Type.String()),
+});
+export type EventSource = Row<typeof SourceRow>;
+
+/** Parts of an environment above this are not read, in bytes. */
+const maxEnvironmentBytes = 1024 * 1024;
+
+/** What webhooks are told of. Events of updates and stacks are recorded by triggers. */
+export function createWebhookEventRepository(db: Queryable) {
+  return {
+    /** Records an event for each webhook that asks for it. See `tellWebhooks`. */
+    tell: (told: {
+      readonly organizationId: string;
+      readonly stackId: string | null;
+      readonly updateId: string | null;
+      readonly event: string;
+      readonly group: string;
+      readonly details: string;
+    }) =>
+      db.query(sql.nothing`
+        /* webhookEvents.tell */
+        select tell_webhooks(${told.organizationId}::uuid, ${told.stackId}::uuid, ${told.updateId}::uuid, ${told.event}::text,
+          ${told.group}::text, ${told.details}::text)`),
+
+    /** Records an event for one webhook only. Returns its id. */
+    insert: async (told: {
+      readonly organizationId: string;
+      readonly stackId: string | null;
+      readonly event: string;
+    }): Promise<string> => {
+      const row = await db.one(sql.rows(IdRow)`
+        /* webhookEvents.insert */
+        insert into webhook_events (organization_id, organization, project, stack, stack_id, event)
+        select o.id, o.name, p.name, s.name, s.id, ${told.event}
+        from organizations o left join stacks s on s.id = ${told.stackId}::uuid left join projects p on p.id = s.project_id
+        where o.id = ${told.organizationId} returning id`);
+      return row.id;
+    },
+
+    /** What is known of the event now. */
+    readSource: (id: string) =>
+      db.one(sql.rows(SourceRow)`
+        /* webhookEvents.readSource */
+        select e.facts, e.event, e.occurred_at as "occurredAt", e.details, e.organization, e.project, e.stack,
+          e.update_id as "updateId", u.kind, u.dry_run as "dryRun", u.status, u.end_reason as "endReason",
+          u.stack_version as "stackVersion", left(u.message, 1000) as message,
+          case when octet_length(u.resource_changes) <= 65536 then u.resource_changes end as "resourceChanges",
+          case when octet_length(u.environment) <= ${maxEnvironmentBytes} then u.environment end as environment,
+          u.started_at as "startedAt", u.ended_at as "endedAt", a.login
+        from webhook_events e left join updates u on u.id = e.update_id left join users a on a.id = u.requested_by
+        where e.id = ${id}`),
+
+    /** Keeps what is sent, unless another process did so first. Returns what is kept. */
+    keepFacts: async (id: string, facts: string): Promise<string> => {
+      const row = await db.one(sql.rows(FactsRow)`
+        /* webhookEvents.keepFacts */
+        update webhook_events set facts = coalesce(facts, ${facts}) where id = ${id} returning facts`);
+      return row.facts;
+    },
+
+    /** The status of an update now; null if it is gone. */
+    findUpdateStatus: async (updateId: string): Promise<string | null> => {
+      const row = await db.maybeOne(sql.rows(StatusRow)`
+        /* webhookEvents.findUpdateStatus */ select status from updates where id = ${updateId}`);
+      return row?.status ?? null;
+    },
+  };
+}

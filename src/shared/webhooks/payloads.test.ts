@@ -1,0 +1,85 @@
+import { expect, test } from '@jest/globals';
+import fc from 'fast-check';
+import { factsOf } from './event-facts.ts';
+import type { EventSource } from './event-repository.ts';
+import { payloadOf } from './payloads.ts';
+import { describeEvent, isEventGroup, isEventName, webhookEvents } from './webhook-events.ts';
+
+const source = (more: Partial<EventSource> = {}): EventSource => ({
+  ...{
+    facts: null,
+    event: 'update_failed',
+    occurredAt: new Date(0),
+    details: '{}',
+    organization: 'acme',
+    project: 'site',
+    stack: 'prod',
+  },
+  ...{ updateId: 'u', kind: 'update', dryRun: false, status: 'failed', endReason: null, stackVersion: 3, message: 'm' },
+  ...{ resourceChanges: '{"create":1}', environment: '{}', startedAt: new Date(0), endedAt: new Date(1), login: 'ada' },
+  ...more,
+});
+const payload = (format: string, more: Partial<EventSource> = {}) =>
+  JSON.parse(payloadOf(format, 'id', factsOf(source(more))));
+
+test('what a client has sent does not become a link, a mention or an address', () => {
+  const environment = JSON.stringify({ 'ci.build.url': 'javascript:alert(1)' });
+  const sent = { login: '<!channel>', stack: '[click](https://evil.example)', environment };
+  expect(payload('slack', sent).text).toContain('&lt;!channel&gt;');
+  expect(payload('slack', sent).text).not.toContain('javascript');
+  const card = JSON.stringify(payload('ms_teams', sent));
+  expect(card).not.toContain('[click](');
+  expect(card).not.toContain('javascript');
+});
+
+test('anything that clients can send makes a payload in each format', () => {
+  const text = fc.option(fc.oneof(fc.string({ unit: 'binary' }), fc.json()), { nil: null });
+  fc.assert(
+    fc.property(text, text, fc.string({ unit: 'binary' }), (environment, resourceChanges, message) => {
+      for (const format of ['raw', 'slack', 'ms_teams'])
+        expect(payload(format, { environment, resourceChanges, message })).toBeInstanceOf(Object);
+    }),
+  );
+});
+
+test('an update that was cancelled says so', () => {
+  expect(payload('raw', { status: 'cancelled', endReason: 'cancelled' })).toMatchObject({
+    type: 'update_failed',
+    result: 'cancelled',
+  });
+  expect(payload('slack', { endReason: 'cancelled' }).text).toContain('update was cancelled');
+});
+
+test('drift is told with what was found, not with what the update has done', () => {
+  const drift = { event: 'drift_detected', details: '{"changes":{"delete":2}}' };
+  expect(payload('slack', drift).text).toContain('has drifted (2 delete)');
+});
+
+test('an event of a later release is described by its name', () => {
+  expect(describeEvent('stack_frozen')).toEqual({ group: 'holdfast', text: 'stack frozen' });
+  expect(payload('slack', { event: 'stack_frozen', updateId: null }).text).toContain('stack frozen');
+});
+
+test('all events and groups can be selected, and those that the CLI offers', () => {
+  for (const [name, { group }] of Object.entries(webhookEvents))
+    expect([isEventName(name), isEventGroup(group)]).toEqual([true, true]);
+  // orgGroupFilters in pkg/cmd/pulumi/org/org_webhook_new.go
+  const offered = [
+    ...[
+      'import_failed',
+      'deployment_queued',
+      'deployment_file_ingestion_failed',
+      'drift_detection_succeeded',
+      'drift_remediation_failed',
+    ],
+    ...[
+      'policy_violation_mandatory',
+      'environment_created',
+      'environment_revision_tag_updated',
+      'imported_environment_changed',
+    ],
+    ...['change_request_created', 'change_request_unapproved'],
+  ];
+  for (const name of offered) expect({ name, known: isEventName(name) }).toEqual({ name, known: true });
+  for (const name of ['', 'toString', 'update_exploded', 'constructor']) expect(isEventName(name)).toBe(false);
+});

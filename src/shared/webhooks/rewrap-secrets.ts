@@ -1,0 +1,51 @@
+import type { Database } from '../platform/db/database.ts';
+import { MasterKeyError } from '../secrets/key-ring.ts';
+import type { LostKey } from '../secrets/rewrap-keys.ts';
+import type { SealedSecrets } from '../secrets/sealed-secrets.ts';
+import { createWebhookRepository } from './webhook-repository.ts';
+import { secretOwner } from './webhook-sender.ts';
+
+const pageSize = 500;
+
+/**
+ * Encrypts the secrets of all webhooks with the first master key, so that the others can be retired. Servers may run meanwhile. Those
+ * that cannot be decrypted are left as they are and returned as `lost`.
+ */
+export function rewrapSecrets(db: Database, secrets: SealedSecrets): Promise<{ done: number; lost: LostKey[] }> {
+  return forEachSecret(db, secrets, secrets.currentId, async ({ id, opened, sealed }) => {
+    await db.inTransaction(async (tx) => {
+      const next = await secrets.seal(tx, secretOwner(id), opened);
+      await createWebhookRepository(tx).replaceSecret(id, sealed, next);
+    });
+  });
+}
+
+/** Decrypts the secrets of all webhooks. Counts them and returns those that cannot be decrypted. */
+export function checkSecrets(db: Database, secrets: SealedSecrets): Promise<{ done: number; lost: LostKey[] }> {
+  return forEachSecret(db, secrets, null, async () => {});
+}
+
+async function forEachSecret(
+  db: Database,
+  secrets: SealedSecrets,
+  except: string | null,
+  work: (secret: { id: string; opened: string; sealed: Buffer }) => Promise<void>,
+): Promise<{ done: number; lost: LostKey[] }> {
+  const webhooks = createWebhookRepository(db);
+  const lost: LostKey[] = [];
+  let done = 0;
+  for (let after: string | null = null; ; ) {
+    const page: Awaited<ReturnType<typeof webhooks.listSecrets>> = await webhooks.listSecrets(except, after, pageSize);
+    for (const { id, masterKeyId, sealed } of page) {
+      try {
+        await work({ id, sealed, opened: secrets.open(secretOwner(id), { masterKeyId, sealed }) });
+        done++;
+      } catch (error) {
+        if (!(error instanceof MasterKeyError)) throw error;
+        lost.push({ owner: secretOwner(id), version: 1, masterKeyId, reason: error.message });
+      }
+    }
+    after = page.at(-1)?.id ?? null;
+    if (after === null) return { done, lost };
+  }
+}

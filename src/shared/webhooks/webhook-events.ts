@@ -1,0 +1,61 @@
+/** An event that webhooks are told of. */
+interface WebhookEvent {
+  /** By which webhooks may select it together with others. */
+  readonly group: string;
+  /** What happened, after the name of the stack. */
+  readonly text: string;
+  /** The vendor's name of its kind, sent as a header; default: the name of the event. */
+  readonly kind?: string;
+}
+
+const stack = { group: 'stacks', kind: 'stack' } as const;
+const update = { group: 'stacks', kind: 'stack_update' } as const;
+const preview = { group: 'stacks', kind: 'stack_preview' } as const;
+
+/**
+ * Every event that is told. To tell another one, add a line and call `tellWebhooks` in the transaction of what happened. Events of
+ * group `holdfast` are ours: the CLI's commands know no filter for them, the API and webhooks without filters do. Those of updates
+ * and stacks are recorded by triggers.
+ */
+export const webhookEvents = {
+  stack_created: { ...stack, text: 'was created' },
+  stack_deleted: { ...stack, text: 'was deleted' },
+  update_succeeded: { ...update, text: 'update succeeded' },
+  update_failed: { ...update, text: 'update failed' },
+  preview_succeeded: { ...preview, text: 'preview succeeded' },
+  preview_failed: { ...preview, text: 'preview failed' },
+  destroy_succeeded: { ...update, text: 'destroy succeeded' },
+  destroy_failed: { ...update, text: 'destroy failed' },
+  refresh_succeeded: { ...update, text: 'refresh succeeded' },
+  refresh_failed: { ...update, text: 'refresh failed' },
+  import_succeeded: { ...update, text: 'import succeeded' },
+  drift_detected: { group: 'deployments', text: 'has drifted' },
+  update_started: { group: 'holdfast', kind: 'stack_update', text: 'update started' },
+  preview_started: { group: 'holdfast', kind: 'stack_preview', text: 'preview started' },
+  ping: { group: 'holdfast', text: 'ping' },
+} as const satisfies Readonly<Record<string, WebhookEvent>>;
+
+export type WebhookEventName = keyof typeof webhookEvents;
+
+/** What is known of an event by its name, also of one that a later release has recorded. */
+export function describeEvent(name: string): WebhookEvent {
+  return Object.hasOwn(webhookEvents, name)
+    ? webhookEvents[name as WebhookEventName]
+    : { group: 'holdfast', text: name.replaceAll('_', ' ') };
+}
+
+/** Groups of the vendor and ours. Some have no events here. */
+const groups = new Set(['stacks', 'deployments', 'policies', 'environments', 'change_requests', 'holdfast']);
+/** The vendor's events that the CLI offers and that do not happen here. */
+const othersEvents =
+  /^(import_failed|deployment_\w+|drift_(detection|remediation)_(succeeded|failed)|policy_violation_(mandatory|advisory)|(imported_)?environment_\w+|change_request_\w+)$/;
+
+/** Whether a webhook may select events by this group. */
+export function isEventGroup(name: string): boolean {
+  return groups.has(name);
+}
+
+/** Whether a webhook may select this event. */
+export function isEventName(name: string): boolean {
+  return Object.hasOwn(webhookEvents, name) || othersEvents.test(name);
+}

@@ -1,0 +1,118 @@
+import { Type } from 'typebox';
+import { type Queryable, type Row, sql } from '../platform/db/sql.ts';
+import { Bytes, Nullable } from '../platform/schema/standard-schema.ts';
+import type { SealedSecret } from '../secrets/sealed-secrets.ts';
+
+const WebhookRow = Type.Object({
+  id: Type.String(),
+  organizationId: Type.String(),
+  stackId: Nullable(Type.String()),
+  name: Type.String(),
+  displayName: Type.String(),
+  url: Type.String(),
+  format: Type.String(),
+  isActive: Type.Boolean(),
+  /** Names of events. Without names and groups: all. */
+  events: Type.Array(Type.String()),
+  groups: Type.Array(Type.String()),
+  sealed: Nullable(Bytes),
+  masterKeyId: Nullable(Type.String()),
+});
+export type WebhookRow = Row<typeof WebhookRow>;
+
+const SecretRow = Type.Object({ id: Type.String(), sealed: Bytes, masterKeyId: Type.String() });
+const IdRow = Type.Object({ id: Type.String() });
+
+/** Whose webhooks are meant: those of an organization, or of one of its stacks. */
+export interface WebhookPlace {
+  readonly organizationId: string;
+  readonly stackId: string | null;
+}
+
+/** The fields of a webhook that can be changed. */
+export type WebhookChange = Pick<WebhookRow, 'displayName' | 'url' | 'format' | 'isActive' | 'events' | 'groups'>;
+
+/** Who is told of what happens. */
+export function createWebhookRepository(db: Queryable) {
+  const columns = sql.fragment`w.id, w.organization_id as "organizationId", w.stack_id as "stackId", w.name,
+    w.display_name as "displayName", w.url, w.format, w.is_active as "isActive", w.events, w.event_groups as "groups",
+    w.secret as sealed, w.master_key_id as "masterKeyId"`;
+  const ofPlace = ({ organizationId, stackId }: WebhookPlace) => sql.fragment`
+    w.organization_id = ${organizationId} and w.stack_id is not distinct from ${stackId}::uuid`;
+  const bytes = (secret: SealedSecret | null) =>
+    secret === null ? sql.fragment`null` : sql.fragment`${sql.binary(secret.sealed)}::bytea`;
+  return {
+    /** Violates `webhooks_name_key` or `webhooks_display_name_key` if there is one with that name in its place. */
+    insert: (
+      place: WebhookPlace,
+      webhook: WebhookChange & {
+        readonly id: string;
+        readonly name: string;
+        readonly secret: SealedSecret | null;
+        readonly createdBy: string | null;
+      },
+    ) =>
+      db.one(sql.rows(WebhookRow)`
+        /* webhooks.insert */
+        insert into webhooks as w (id, organization_id, stack_id, name, display_name, url, format, is_active, events, event_groups,
+          secret, master_key_id, created_by)
+        values (${webhook.id}, ${place.organizationId}, ${place.stackId}, ${webhook.name}, ${webhook.displayName}, ${webhook.url},
+          ${webhook.format}, ${webhook.isActive}, ${sql.array([...webhook.events], 'text')},
+          ${sql.array([...webhook.groups], 'text')}, ${bytes(webhook.secret)}, ${webhook.secret?.masterKeyId ?? null},
+          ${webhook.createdBy})
+        returning ${columns}`),
+
+    list: (place: WebhookPlace) =>
+      db.any(sql.rows(WebhookRow)`
+        /* webhooks.list */ select ${columns} from webhooks w where ${ofPlace(place)} order by w.display_name`),
+
+    find: (place: WebhookPlace, name: string) =>
+      db.maybeOne(sql.rows(WebhookRow)`
+        /* webhooks.find */ select ${columns} from webhooks w where ${ofPlace(place)} and w.name = ${name}`),
+
+    lock: (place: WebhookPlace, name: string) =>
+      db.maybeOne(sql.rows(WebhookRow)`
+        /* webhooks.lock */ select ${columns} from webhooks w where ${ofPlace(place)} and w.name = ${name} for no key update`),
+
+    /** `secret`: undefined keeps it, null removes it. */
+    update: (id: string, change: WebhookChange, secret: SealedSecret | null | undefined) =>
+      db.one(sql.rows(WebhookRow)`
+        /* webhooks.update */
+        update webhooks w set modified_at = now(), display_name = ${change.displayName}, url = ${change.url},
+          format = ${change.format}, is_active = ${change.isActive}, events = ${sql.array([...change.events], 'text')},
+          event_groups = ${sql.array([...change.groups], 'text')}
+          ${
+            secret === undefined
+              ? sql.fragment``
+              : sql.fragment`, secret = ${bytes(secret)}, master_key_id = ${secret?.masterKeyId ?? null}`
+          }
+        where w.id = ${id} returning ${columns}`),
+
+    /** Deletes its log, too. */
+    remove: (id: string) => db.query(sql.nothing`/* webhooks.remove */ delete from webhooks where id = ${id}`),
+
+    count: async (place: WebhookPlace): Promise<number> => {
+      const rows = await db.any(
+        sql.rows(IdRow)`/* webhooks.count */ select w.id from webhooks w where ${ofPlace(place)}`,
+      );
+      return rows.length;
+    },
+
+    /** Secrets of webhooks in the order of their ids; those that another master key than `except` encrypts. */
+    listSecrets: (except: string | null, after: string | null, limit: number) =>
+      db.any(sql.rows(SecretRow)`
+        /* webhooks.listSecrets */
+        select id, secret as sealed, master_key_id as "masterKeyId" from webhooks
+        where secret is not null and master_key_id is distinct from ${except}::text and (${after}::uuid is null or id > ${after}::uuid)
+        order by id limit ${limit}`),
+
+    /** Returns false if the secret was changed since it was read. */
+    replaceSecret: async (id: string, read: Buffer, next: SealedSecret): Promise<boolean> => {
+      const row = await db.maybeOne(sql.rows(IdRow)`
+        /* webhooks.replaceSecret */
+        update webhooks set secret = ${sql.binary(next.sealed)}, master_key_id = ${next.masterKeyId}
+        where id = ${id} and secret = ${sql.binary(read)} returning id`);
+      return row !== null;
+    },
+  };
+}

@@ -1,0 +1,13 @@
+import type { AppContext } from '../../shared/context.ts';
+import { createDeliveryRepository } from '../../shared/webhooks/delivery-repository.ts';
+
+/** How long the log of webhooks is kept. */
+const logDays = 30;
+const eventsAtOnce = 1_000;
+
+/** Deletes events that were delivered, or given up, long ago, and what no webhook is to get any more. */
+export async function deleteOldDeliveries({ db }: Pick<AppContext, 'db'>, signal: AbortSignal): Promise<void> {
+  const deliveries = createDeliveryRepository(db);
+  await deliveries.deleteOrphans();
+  while (!signal.aborted && (await deliveries.deleteOld(logDays, eventsAtOnce)) === eventsAtOnce);
+}

@@ -1,0 +1,73 @@
+import type { AppContext } from '../../shared/context.ts';
+import { type DriftCounts, driftOfEvent, driftOfSummary } from '../../shared/drift/drift.ts';
+import { createDriftRepository, type WaitingRun } from '../../shared/drift/drift-repository.ts';
+import type { StoredEvent } from '../../shared/events/event-segments.ts';
+import { tellWebhooks } from '../../shared/webhooks/tell-webhooks.ts';
+
+const runsAtOnce = 50;
+/** An event with more says nothing that is needed, in bytes. */
+const maxEventBytes = 4 * 1024 * 1024;
+const appetite = { events: 1_000, bytes: 4 * 1024 * 1024 };
+
+type Parts = Pick<AppContext, 'db' | 'eventReader' | 'logger'>;
+
+/**
+ * Finds out what runs that have ended say about drift, records it, and tells webhooks of drift that is news, in the same transaction.
+ * Any number of processes may do this. Returns how many runs were recorded.
+ */
+export async function evaluateDrift(parts: Parts, signal: AbortSignal): Promise<number> {
+  const { db, logger } = parts;
+  let done = 0;
+  const waiting = await createDriftRepository(db).listWaiting(runsAtOnce);
+  for (const run of waiting) {
+    if (signal.aborted) break;
+    try {
+      await evaluate(parts, run);
+      done++;
+    } catch (error) {
+      logger.warn({ updateId: run.updateId, err: error }, 'drift: this run will be looked at again');
+    }
+  }
+  return done;
+}
+
+async function evaluate(parts: Parts, run: WaitingRun): Promise<void> {
+  const { organizationId, stackId, updateId } = run;
+  const found = run.kind === 'refresh' ? driftOfSummary(run.resourceChanges) : await driftInEvents(parts, updateId);
+  if (found === null) {
+    await createDriftRepository(parts.db).forget(updateId);
+    return;
+  }
+  const counts = Object.fromEntries(Object.entries(found).sort());
+  await parts.db.inTransaction(async (tx) => {
+    const isDetected = Object.keys(counts).length > 0;
+    const isNews = await createDriftRepository(tx).finish(updateId, isDetected, JSON.stringify(counts));
+    if (isNews)
+      await tellWebhooks(tx, 'drift_detected', { organizationId, stackId, updateId, details: { changes: counts } });
+  });
+}
+
+/** What an update with --refresh has found; null if it has compared nothing. */
+async function driftInEvents({ eventReader }: Parts, updateId: string): Promise<DriftCounts | null> {
+  const found = { update: 0, delete: 0 };
+  let hasCompared = false;
+  const selection = { beyond: -1, newestFirst: false, urn: null, types: ['resOutputsEvent'] };
+  for await (const events of eventReader.read({ id: updateId, mayHaveRows: true }, selection, appetite)) {
+    for (const event of events) {
+      const text = event.bytes <= maxEventBytes ? await textOf(event) : '';
+      const result = driftOfEvent(text);
+      if (result === null) continue;
+      hasCompared = true;
+      if (result !== 'same') found[result]++;
+    }
+  }
+  if (!hasCompared) return null;
+  return Object.fromEntries(Object.entries(found).filter(([, count]) => count > 0));
+}
+
+async function textOf({ text }: StoredEvent): Promise<string> {
+  if (typeof text !== 'function') return text.toString();
+  const parts: Buffer[] = [];
+  for await (const part of text()) parts.push(Buffer.from(part));
+  return Buffer.concat(parts).toString();
+}

@@ -1,0 +1,172 @@
+import { afterAll, beforeAll, beforeEach, expect, test } from '@jest/globals';
+import { evaluateDrift } from '../../src/workers/maintenance/evaluate-drift.ts';
+import { query } from '../support/database.ts';
+import { pack } from '../support/packed-events.ts';
+import { Receiver } from '../support/receiver.ts';
+import { createStack, ok, type TestStack } from '../support/state.ts';
+import { createTestApp, type TestApp } from '../support/test-app.ts';
+import { complete } from '../support/update-calls.ts';
+import { createHook, deliverDue } from '../support/webhooks.ts';
+
+let receiver: Receiver;
+let app: TestApp;
+let stack: TestStack;
+beforeAll(async () => {
+  receiver = await Receiver.start();
+  app = await createTestApp({ overrides: { outgoing: receiver.outgoing() } });
+});
+afterAll(async () => {
+  await app[Symbol.asyncDispose]();
+  await receiver[Symbol.asyncDispose]();
+});
+beforeEach(async () => {
+  receiver.received.length = 0;
+  stack = await createStack(app);
+});
+
+interface Run {
+  readonly kind?: string;
+  readonly dryRun?: boolean;
+  /** Counts of the summary. */
+  readonly changes?: object;
+  /** Metadata of outputs of resources. */
+  readonly outputs?: readonly object[];
+  readonly flags?: object;
+  readonly status?: string;
+}
+
+/** A run of the CLI with its events. */
+async function run({
+  changes = {},
+  dryRun = true,
+  flags = {},
+  kind = 'refresh',
+  outputs = [],
+  status,
+}: Run): Promise<string> {
+  const body = { options: { dryRun }, metadata: { message: '', environment: flags } };
+  const { json } = await ok(app.call('POST', `${stack.path}/${kind}`, { auth: stack.auth, body }));
+  const path = `${stack.path}/update/${json.updateID}`;
+  const started = await ok(app.call('POST', path, { auth: stack.auth, body: {} }));
+  const lease = `update-token ${started.json.token}`;
+  const events = [
+    ...outputs.map((metadata) => ({ resOutputsEvent: { metadata } })),
+    { summaryEvent: { resourceChanges: changes } },
+  ].map((event, sequence) => ({ sequence, timestamp: 0, ...event }));
+  await ok(app.call('POST', `${path}/events/batch`, { auth: lease, body: { events } }));
+  await ok(complete(app, { id: json.updateID, path, lease, version: 0 }, status));
+  return json.updateID;
+}
+
+const evaluate = () => evaluateDrift(app.context, new AbortController().signal);
+const read = async (path: string) =>
+  (await ok(app.call('GET', `${stack.path}/drift/${path}`, { auth: stack.auth }))).json;
+const told = async () => {
+  await deliverDue(app);
+  return receiver.bodies.map(({ details }) => details.changes);
+};
+
+test('the result of a refresh counts, until an update has mended the stack', async () => {
+  await createHook(app, stack, 'stack', { payloadUrl: receiver.url, filters: ['drift_detected'] });
+  expect(await read('status')).toEqual({ driftDetected: false, latestDriftRun: '', runInProgress: false });
+  const clean = await run({ changes: { same: 3 } });
+  await evaluate();
+  expect(await read('status')).toEqual({ driftDetected: false, latestDriftRun: clean, runInProgress: false });
+  const drifted = await run({ changes: { same: 1, update: 1, delete: 2 } });
+  // Until a worker has looked at it, it runs.
+  expect((await read('runs')).driftRuns[0]).toMatchObject({ id: drifted, status: 'running' });
+  await evaluate();
+  expect(await read('status')).toEqual({ driftDetected: true, latestDriftRun: drifted, runInProgress: false });
+  expect(await app.context.metrics.registry.metrics()).toMatch(/holdfast_stacks_drifted\{state="drifted"\} 1/);
+  // Looked at again, and found again: no news.
+  await evaluate();
+  await run({ changes: { update: 1, delete: 2 } });
+  await evaluate();
+  expect(await told()).toEqual([{ delete: 2, update: 1 }]);
+  await run({ changes: { update: 2 } });
+  await evaluate();
+  expect(await told()).toHaveLength(2);
+  const up = await run({ kind: 'update', dryRun: false, changes: { update: 3 } });
+  expect((await read('status')).driftDetected).toBe(false);
+  const { driftRuns, itemsPerPage, total } = await read('runs?page=1&pageSize=2');
+  expect([driftRuns.length, itemsPerPage, total]).toEqual([2, 2, 4]);
+  expect(driftRuns[0]).toMatchObject({
+    driftDetected: true,
+    status: 'succeeded',
+    detectUpdate: { resourceChanges: { update: 2 }, status: 'succeeded' },
+    remediateUpdate: { updateId: up, status: 'succeeded' },
+  });
+  expect((await read('runs?page=2&pageSize=2')).driftRuns.map(({ id }: { id: string }) => id)).toEqual([
+    drifted,
+    clean,
+  ]);
+  // The same drift once more, after it was mended.
+  await run({ changes: { update: 2 } });
+  await evaluate();
+  expect(await told()).toHaveLength(3);
+});
+
+test('an update with --refresh counts by what its steps have found; one without has compared nothing', async () => {
+  const state = { type: 't', urn: 'u' };
+  const refreshed = [
+    { op: 'refresh', urn: 'a', old: state, new: state, diffs: ['value'] },
+    { op: 'refresh', urn: 'b', old: state, new: null },
+    { op: 'refresh', urn: 'c', old: state, new: state },
+    { op: 'update', urn: 'a', old: state, new: state, diffs: ['value'] },
+  ];
+  const flags = { 'pulumi.flag.refresh': 'set' };
+  const preview = await run({ kind: 'preview', outputs: refreshed, flags });
+  await run({ kind: 'update', dryRun: false, outputs: refreshed.slice(3) });
+  await run({ kind: 'preview', outputs: refreshed.slice(3), flags });
+  await evaluate();
+  const { driftRuns } = await read('runs');
+  expect(driftRuns).toMatchObject([
+    { id: preview, driftDetected: true, detectUpdate: { resourceChanges: { delete: 1, update: 1 } } },
+  ]);
+  const up = await run({ kind: 'update', dryRun: false, outputs: refreshed, flags });
+  await evaluate();
+  // It has found drift, and mended it.
+  expect((await read('runs')).driftRuns[0]).toMatchObject({
+    id: up,
+    driftDetected: true,
+    remediateUpdate: { updateId: up },
+  });
+  expect((await read('status')).driftDetected).toBe(false);
+});
+
+test('packed events count, too', async () => {
+  const flags = { 'pulumi.flag.refresh': 'true' };
+  const id = await run({ kind: 'preview', outputs: [{ op: 'refresh', urn: 'a', old: {}, new: null }], flags });
+  expect(await pack(app, id)).toBe(true);
+  await evaluate();
+  expect((await read('status')).driftDetected).toBe(true);
+});
+
+test('a run that failed says nothing', async () => {
+  await run({ changes: { delete: 5 }, status: 'failed' });
+  await evaluate();
+  expect((await read('runs')).driftRuns).toMatchObject([{ driftDetected: false, status: 'failed' }]);
+  expect(await read('status')).toEqual({ driftDetected: false, latestDriftRun: '', runInProgress: false });
+});
+
+test('drift is told if and only if it is recorded, once by any number of workers', async () => {
+  await createHook(app, stack, 'stack', { payloadUrl: receiver.url, filters: ['drift_detected'] });
+  await run({ changes: { delete: 1 } });
+  await query(app, `alter table webhook_events add constraint refused check (event <> 'drift_detected') not valid`);
+  expect(await evaluate()).toBe(0);
+  expect((await read('status')).driftDetected).toBe(false);
+  await query(app, 'alter table webhook_events drop constraint refused');
+  await Promise.all([evaluate(), evaluate(), evaluate()]);
+  expect((await read('status')).driftDetected).toBe(true);
+  expect(await told()).toEqual([{ delete: 1 }]);
+});
+
+test('the runs of a deleted stack go with it', async () => {
+  await run({ changes: { delete: 1 } });
+  await evaluate();
+  await ok(app.call('DELETE', `${stack.path}?force=true`, { auth: stack.auth }));
+  await query(app, 'delete from updates where stack_id in (select id from stacks where deleted_at is not null)');
+  expect(
+    await query(app, 'select 1 from drift_runs r join stacks s on s.id = r.stack_id where s.deleted_at is not null'),
+  ).toEqual([]);
+});

@@ -1,0 +1,550 @@
+import { createHmac } from 'node:crypto';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { Webhook } from 'standardwebhooks';
+import { Outgoing } from '../../src/shared/platform/outgoing/outgoing.ts';
+import { KeyRing } from '../../src/shared/secrets/key-ring.ts';
+import { SealedSecrets } from '../../src/shared/secrets/sealed-secrets.ts';
+import { checkSecrets, rewrapSecrets } from '../../src/shared/webhooks/rewrap-secrets.ts';
+import { WebhookDelivery } from '../../src/shared/webhooks/webhook-delivery.ts';
+import { deleteOldDeliveries } from '../../src/workers/maintenance/delete-deliveries.ts';
+import { endExpiredUpdates } from '../../src/workers/maintenance/expire-leases.ts';
+import { query } from '../support/database.ts';
+import { keyRingOf } from '../support/key-ring.ts';
+import { Receiver } from '../support/receiver.ts';
+import { createStack, deployment, ok, startUpdate, type TestStack } from '../support/state.ts';
+import { createTestApp, masterKeys, type TestApp } from '../support/test-app.ts';
+import { until } from '../support/until.ts';
+import { cancel, complete, expire } from '../support/update-calls.ts';
+import { createHook, deliverDue, endPauses, readLog } from '../support/webhooks.ts';
+
+const logged: string[] = [];
+let receiver: Receiver;
+let app: TestApp;
+let stack: TestStack;
+beforeAll(async () => {
+  receiver = await Receiver.start();
+  const log = { write: (line: string) => void logged.push(line) };
+  app = await createTestApp({ overrides: { outgoing: receiver.outgoing() }, log });
+});
+afterAll(async () => {
+  await app[Symbol.asyncDispose]();
+  await receiver[Symbol.asyncDispose]();
+});
+beforeEach(async () => {
+  await query(app, 'delete from webhooks');
+  await query(app, 'delete from webhook_events');
+  receiver.received.length = 0;
+  receiver.most = 0;
+  receiver.answer = () => 200;
+  stack = await createStack(app);
+});
+
+const hookUrl = (path = '/hook') => `${receiver.url}${path}`;
+const types = () => receiver.bodies.map(({ type }) => type as string);
+const waiting = async () => (await query(app, `select id from webhook_deliveries where state = 'waiting'`)).length;
+
+/** One update from its creation to its end. */
+async function runUpdate(kind = 'update', status = 'succeeded'): Promise<string> {
+  const update = await startUpdate(app, stack, { kind });
+  const changes = { create: 2, same: 1 };
+  const events = [{ sequence: 0, timestamp: 0, summaryEvent: { resourceChanges: changes } }];
+  await ok(app.call('POST', `${update.path}/events/batch`, { auth: update.lease, body: { events } }));
+  await ok(complete(app, update, status));
+  return update.id;
+}
+
+describe('what is told', () => {
+  test('start and end of updates, ends of previews, imports, and stacks that come and go', async () => {
+    await createHook(app, stack, 'organization', { payloadUrl: hookUrl() });
+    await runUpdate();
+    await runUpdate('preview');
+    await runUpdate('destroy', 'failed');
+    await ok(app.call('POST', `${stack.path}/import`, { auth: stack.auth, body: deployment(1) }));
+    const other = `/api/stacks/${stack.organization}/proj`;
+    await ok(app.call('POST', other, { auth: stack.auth, body: { stackName: 'other' } }));
+    await ok(app.call('DELETE', `${other}/other`, { auth: stack.auth }));
+    await deliverDue(app);
+    expect(types().sort()).toEqual(
+      [
+        ...['update_started', 'update_succeeded', 'preview_started', 'preview_succeeded'],
+        ...['update_started', 'destroy_failed', 'import_succeeded', 'stack_created', 'stack_deleted'],
+      ].sort(),
+    );
+    const ended = receiver.bodies.find(({ type }) => type === 'update_succeeded');
+    expect(ended).toMatchObject({
+      organization: { name: stack.organization },
+      user: { name: expect.stringMatching(/^admin-/) },
+      projectName: 'proj',
+      stackName: 'dev',
+      kind: 'update',
+      result: 'succeeded',
+      resourceChanges: { create: 2, same: 1 },
+      version: 1,
+    });
+    const begun = receiver.bodies.find(({ type }) => type === 'update_started');
+    expect(begun).not.toHaveProperty('result');
+    expect(begun.resourceChanges).toEqual({});
+    expect(receiver.received[0]?.headers).toMatchObject({ 'pulumi-webhook-kind': expect.stringMatching(/^stack_/) });
+  });
+
+  test('updates that are cancelled, and those whose lease ends', async () => {
+    await createHook(app, stack, 'stack', { payloadUrl: hookUrl(), filters: ['update_failed'] });
+    await ok(cancel(app, stack, await startUpdate(app, stack)));
+    await expire(app, (await startUpdate(app, stack)).id);
+    await endExpiredUpdates(app.context);
+    await deliverDue(app);
+    expect(types()).toEqual(['update_failed', 'update_failed']);
+    expect(receiver.bodies.map(({ result }) => result)).toContain('cancelled');
+  });
+
+  test('only what is committed, and all of it', async () => {
+    await createHook(app, stack, 'stack', { payloadUrl: hookUrl() });
+    const update = await startUpdate(app, stack);
+    await expect(
+      app.context.db.inTransaction(async (tx) => {
+        const { lockUpdate, endUpdate } = await import('../../src/shared/updates/update-closer.ts');
+        const locked = await lockUpdate(tx, update.id);
+        if (locked) await endUpdate(tx, locked, { type: 'complete', status: 'succeeded' });
+        throw new Error('rolled back');
+      }),
+    ).rejects.toThrow('rolled back');
+    await deliverDue(app);
+    expect(types()).toEqual(['update_started']);
+    await ok(complete(app, update));
+    // The call that came again after its response was lost.
+    await ok(complete(app, update));
+    await deliverDue(app);
+    expect(types()).toEqual(['update_started', 'update_succeeded']);
+  });
+
+  test('by filters and groups; a webhook of a stack is told of that stack only', async () => {
+    const filtered = async (path: string, hook: object, place: 'stack' | 'organization' = 'organization') =>
+      createHook(app, stack, place, { displayName: path, payloadUrl: hookUrl(path), ...hook });
+    await filtered('/failed', { filters: ['update_failed'] });
+    await filtered('/stacks', { groups: ['stacks'] });
+    await filtered('/drift', { groups: ['deployments'] });
+    await filtered('/inactive', { active: false });
+    await filtered('/own', {}, 'stack');
+    const first = stack;
+    stack = { ...first, stack: 'second', path: first.path.replace(/dev$/, 'second') };
+    const body = { stackName: 'second' };
+    await ok(app.call('POST', `/api/stacks/${first.organization}/proj`, { auth: first.auth, body }));
+    await runUpdate();
+    stack = first;
+    await runUpdate('update', 'failed');
+    await deliverDue(app);
+    const told = receiver.received.map(({ body: text, path }) => `${path} ${JSON.parse(text).type}`);
+    expect(told.sort()).toEqual([
+      '/failed update_failed',
+      '/own update_failed',
+      '/own update_started',
+      '/stacks stack_created',
+      '/stacks update_failed',
+      '/stacks update_succeeded',
+    ]);
+  });
+
+  test('without a webhook nothing is recorded', async () => {
+    await runUpdate();
+    expect(await query(app, 'select id from webhook_events')).toEqual([]);
+  });
+});
+
+describe('signatures', () => {
+  const whsec = `whsec_${Buffer.from('0123456789abcdef0123456789abcdef').toString('base64')}`;
+
+  test('are those of Standard Webhooks and of the vendor', async () => {
+    const hook = await createHook(app, stack, 'stack', { payloadUrl: hookUrl(), secret: whsec });
+    await runUpdate();
+    await deliverDue(app);
+    for (const { body, headers } of receiver.received) {
+      expect(new Webhook(whsec).verify(body, headers as Record<string, string>)).toEqual(JSON.parse(body));
+      expect(() => new Webhook(whsec).verify(`${body} `, headers as Record<string, string>)).toThrow();
+      expect(headers['pulumi-webhook-signature']).toBe(createHmac('sha256', whsec).update(body).digest('hex'));
+    }
+    const { json, text } = await ok(app.call('GET', hook, { auth: stack.auth }));
+    expect(json).toMatchObject({ hasSecret: true, secretCiphertext: '' });
+    const stored = JSON.stringify(await query(app, 'select *, encode(secret, $1) from webhooks', ['escape']));
+    for (const place of [text, stored, logged.join('')]) expect(place).not.toContain(whsec.slice(6, 30));
+  });
+
+  test('are made where the master keys are: by API replicas, while workers make the other requests', async () => {
+    const filters = ['update_succeeded'];
+    await createHook(app, stack, 'stack', { payloadUrl: hookUrl('/signed'), filters, secret: whsec });
+    await createHook(app, stack, 'stack', { displayName: 'plain', payloadUrl: hookUrl('/plain'), filters });
+    await runUpdate();
+    const paths = () => receiver.received.map(({ path }) => path);
+    const deliver = async (share: 'signed' | 'unsigned') => {
+      const delivery = new WebhookDelivery(app.context, share);
+      await delivery.begin(new AbortController().signal);
+      await delivery.settle();
+      return paths();
+    };
+    expect(await deliver('unsigned')).toEqual(['/plain']);
+    expect(await deliver('unsigned')).toEqual(['/plain']);
+    expect(await deliver('signed')).toEqual(['/plain', '/signed']);
+  });
+
+  test('survive the retirement of a master key; a secret that is copied to another webhook is none', async () => {
+    const [oldKeys, newKey] = [masterKeys, KeyRing.generate().replace(/^[^:]+/, 'next')];
+    const hook = await createHook(app, stack, 'stack', { payloadUrl: hookUrl(), secret: whsec });
+    const both = new SealedSecrets(keyRingOf(`${newKey},${oldKeys}`));
+    expect(await checkSecrets(app.context.db, both)).toMatchObject({ done: 1, lost: [] });
+    expect(await rewrapSecrets(app.context.db, both)).toMatchObject({ done: 1, lost: [] });
+    expect(await rewrapSecrets(app.context.db, both)).toMatchObject({ done: 0, lost: [] });
+    const lost = await checkSecrets(app.context.db, new SealedSecrets(keyRingOf(oldKeys)));
+    expect(lost).toMatchObject({ done: 0, lost: [{ masterKeyId: 'next' }] });
+    await using later = await createTestApp({
+      database: app.database,
+      masterKeys: newKey,
+      overrides: { outgoing: receiver.outgoing() },
+    });
+    await ok(later.call('POST', `${hook}/ping`, { auth: stack.auth }));
+    const { body, headers } = receiver.received.at(-1) as { body: string; headers: Record<string, string> };
+    expect(new Webhook(whsec).verify(body, headers)).toEqual(JSON.parse(body));
+    const other = await createHook(later, stack, 'stack', {
+      displayName: 'other',
+      payloadUrl: hookUrl('/other'),
+      secret: 'x',
+    });
+    await query(app, `update webhooks set secret = (select secret from webhooks where display_name = 'chat')`);
+    expect((await later.call('POST', `${other}/ping`, { auth: stack.auth })).status).toBe(500);
+    expect(receiver.received).toHaveLength(1);
+  });
+
+  test('a secret is kept, replaced and removed', async () => {
+    const hook = await createHook(app, stack, 'stack', { payloadUrl: hookUrl(), secret: 'first' });
+    const change = async (body: object) => ok(app.call('PATCH', hook, { auth: stack.auth, body }));
+    const signature = async () => {
+      await ok(app.call('POST', `${hook}/ping`, { auth: stack.auth }));
+      return receiver.received.at(-1)?.headers['pulumi-webhook-signature'];
+    };
+    const expected = (secret: string) =>
+      createHmac('sha256', secret)
+        .update(receiver.received.at(-1)?.body ?? '')
+        .digest('hex');
+    await change({ displayName: 'renamed' });
+    expect(await signature()).toBe(expected('first'));
+    await change({ secret: 'second' });
+    expect(await signature()).toBe(expected('second'));
+    // Otherwise the secret would sign for, or go to, whoever owns the other server.
+    const elsewhere = await app.call('PATCH', hook, {
+      auth: stack.auth,
+      body: { payloadUrl: 'https://other.example/' },
+    });
+    expect(elsewhere.status).toBe(400);
+    await change({ secret: '__remove-secret' });
+    expect(await signature()).toBeUndefined();
+  });
+});
+
+describe('attempts', () => {
+  test('are made again after growing pauses, under the same id and with the same body, until they succeed', async () => {
+    const hook = await createHook(app, stack, 'stack', { payloadUrl: hookUrl(), filters: ['update_succeeded'] });
+    receiver.answer = () => ({ status: 503, body: 'later' });
+    await runUpdate();
+    const pauses: number[] = [];
+    for (let attempt = 1; attempt <= 4; attempt++) {
+      expect(await deliverDue(app)).toBe(1);
+      expect(await deliverDue(app)).toBe(0);
+      const [row] = await query<{ pause: number }>(
+        app,
+        'select extract(epoch from next_at - attempted_at)::float8 as pause from webhook_deliveries',
+      );
+      pauses.push(row?.pause ?? 0);
+      await endPauses(app);
+    }
+    expect(pauses).toEqual([...pauses].sort((one, other) => one - other));
+    expect(pauses[0]).toBeGreaterThanOrEqual(4);
+    expect(await readLog(app, stack, hook)).toMatchObject([
+      { kind: 'update_succeeded', state: 'waiting', responseCode: 503, responseBody: 'later', requestUrl: hookUrl() },
+    ]);
+    receiver.answer = () => 200;
+    expect(await deliverDue(app)).toBe(1);
+    expect(new Set(receiver.received.map(({ body }) => body)).size).toBe(1);
+    expect(new Set(receiver.received.map(({ headers }) => headers['webhook-id'])).size).toBe(1);
+    expect(await readLog(app, stack, hook)).toMatchObject([{ state: 'delivered', responseCode: 200 }]);
+    await endPauses(app);
+    expect(await deliverDue(app)).toBe(0);
+  });
+
+  test('end after a day, or when the receiver is gone for good', async () => {
+    const hook = await createHook(app, stack, 'stack', { payloadUrl: hookUrl(), filters: ['update_succeeded'] });
+    receiver.answer = () => 500;
+    await runUpdate();
+    let made = 0;
+    for (; (await deliverDue(app)) > 0; made++) await endPauses(app);
+    expect(made).toBe(11);
+    receiver.answer = () => 410;
+    await runUpdate();
+    await deliverDue(app);
+    expect((await readLog(app, stack, hook)).map(({ state }: { state: string }) => state)).toEqual([
+      'failed',
+      'failed',
+    ]);
+  });
+
+  test('of several workers never overlap, and a slow receiver does not hold up another', async () => {
+    await createHook(app, stack, 'stack', { displayName: 'slow', payloadUrl: hookUrl('/slow'), groups: ['stacks'] });
+    await createHook(app, stack, 'stack', { displayName: 'fast', payloadUrl: hookUrl('/fast'), groups: ['stacks'] });
+    for (let at = 0; at < 6; at++) await runUpdate();
+    const { promise: gate, resolve: open } = Promise.withResolvers<void>();
+    receiver.answer = async ({ path }) => {
+      if (path === '/slow') await gate;
+      return 200;
+    };
+    const workers = [1, 2, 3].map(() => new WebhookDelivery(app.context, 'all'));
+    const signal = new AbortController().signal;
+    const fast = () => receiver.received.filter(({ path }) => path === '/fast').length;
+    await until(async () => {
+      await Promise.all(workers.map((worker) => worker.begin(signal)));
+      return fast() === 6;
+    }, 'the other one is told of all');
+    expect(receiver.received.length - fast()).toBeLessThanOrEqual(4);
+    open();
+    await Promise.all(workers.map((worker) => worker.settle()));
+    await deliverDue(app);
+    const ids = receiver.received.map(({ headers, path }) => `${path} ${headers['webhook-id']}`);
+    expect(ids).toHaveLength(12);
+    expect(new Set(ids).size).toBe(12);
+  });
+
+  test('of a process that died are made again, and what it records late changes nothing', async () => {
+    const hook = await createHook(app, stack, 'stack', { payloadUrl: hookUrl(), filters: ['update_succeeded'] });
+    await runUpdate();
+    const { promise: gate, resolve: open } = Promise.withResolvers<void>();
+    receiver.answer = async () => {
+      await gate;
+      return 500;
+    };
+    const frozen = new WebhookDelivery(app.context, 'all');
+    expect(await frozen.begin(new AbortController().signal)).toBe(1);
+    await until(() => receiver.received.length === 1, 'the first attempt');
+    expect(await deliverDue(app)).toBe(0);
+    // Its claim is over.
+    await endPauses(app);
+    receiver.answer = () => 200;
+    expect(await deliverDue(app)).toBe(1);
+    open();
+    await frozen.settle();
+    expect(await readLog(app, stack, hook)).toMatchObject([{ state: 'delivered', responseCode: 200 }]);
+    expect(new Set(receiver.received.map(({ headers }) => headers['webhook-id'])).size).toBe(1);
+  });
+
+  test('that a stopping process gives up are made by others', async () => {
+    await createHook(app, stack, 'stack', { payloadUrl: hookUrl(), filters: ['update_succeeded'] });
+    await runUpdate();
+    const stop = new AbortController();
+    const { promise: never, resolve: open } = Promise.withResolvers<number>();
+    receiver.answer = () => never;
+    const stopping = new WebhookDelivery(app.context, 'all');
+    await stopping.begin(stop.signal);
+    await until(() => receiver.received.length === 1, 'the first attempt');
+    stop.abort();
+    await stopping.settle();
+    receiver.answer = () => 200;
+    expect(await deliverDue(app)).toBe(1);
+    expect(await waiting()).toBe(0);
+    open(200);
+  });
+
+  test('reach no private address and follow no redirect', async () => {
+    const hook = await createHook(app, stack, 'stack', { payloadUrl: hookUrl(), filters: ['update_succeeded'] });
+    receiver.answer = () => ({ status: 307, headers: { location: hookUrl('/elsewhere') } });
+    const ping = async () => (await ok(app.call('POST', `${hook}/ping`, { auth: stack.auth }))).json;
+    expect(await ping()).toMatchObject({ responseCode: 307, state: 'failed' });
+    expect(receiver.received.map(({ path }) => path)).toEqual(['/hook']);
+    for (const payloadUrl of [
+      'https://127.0.0.1/',
+      'https://169.254.169.254/latest',
+      'http://example.com/',
+      'https://[::1]/',
+    ]) {
+      await ok(app.call('PATCH', hook, { auth: stack.auth, body: { payloadUrl } }));
+      const { responseBody, responseCode } = await ping();
+      expect([responseCode, responseBody]).toEqual([0, expect.stringContaining('may not be called')]);
+    }
+    await using plain = await createTestApp({
+      database: app.database,
+      overrides: { outgoing: new Outgoing({ allow: { hosts: new Set(), networks: [], plainOrigins: new Set() } }) },
+    });
+    await ok(app.call('PATCH', hook, { auth: stack.auth, body: { payloadUrl: hookUrl() } }));
+    await runUpdate();
+    await deliverDue(plain);
+    expect(receiver.received).toHaveLength(1);
+  });
+
+  test('a long response is a response', async () => {
+    const hook = await createHook(app, stack, 'stack', { payloadUrl: hookUrl() });
+    receiver.answer = () => ({ status: 200, body: 'x'.repeat(1_000_000) });
+    const { json } = await ok(app.call('POST', `${hook}/ping`, { auth: stack.auth }));
+    expect([json.responseCode, json.responseBody.length]).toEqual([200, 4096]);
+  });
+});
+
+describe('formats', () => {
+  test('Slack and Teams get texts in which names are no links', async () => {
+    await createHook(app, stack, 'stack', {
+      displayName: 's',
+      payloadUrl: hookUrl('/slack'),
+      format: 'slack',
+      filters: ['update_succeeded'],
+    });
+    await createHook(app, stack, 'stack', {
+      displayName: 't',
+      payloadUrl: hookUrl('/teams'),
+      format: 'ms_teams',
+      filters: ['update_succeeded'],
+    });
+    await runUpdate();
+    await deliverDue(app);
+    const bodyOf = (path: string) => JSON.parse(receiver.received.find((each) => each.path === path)?.body ?? '{}');
+    expect(bodyOf('/slack').text).toMatch(/^✔ \*org\S+\/proj\/dev\*: update succeeded \(2 create\) by admin-/);
+    const [{ content, contentType }] = bodyOf('/teams').attachments;
+    expect(contentType).toBe('application/vnd.microsoft.card.adaptive');
+    expect(content.body[1].text).toBe('✔ update succeeded \\(2 create\\)');
+  });
+});
+
+describe('webhooks', () => {
+  test('are created, listed, changed and removed as the CLI does it', async () => {
+    // What `pulumi stack webhook new` sends (pkg/cmd/pulumi/stack/stack_webhook_new.go).
+    const sent = {
+      ...{
+        organizationName: stack.organization,
+        projectName: 'proj',
+        stackName: 'dev',
+        name: '',
+        displayName: 'My Hook',
+      },
+      ...{
+        payloadUrl: 'https://example.com/hook',
+        active: true,
+        format: 'raw',
+        hasSecret: false,
+        secretCiphertext: '',
+      },
+    };
+    const hooks = `${stack.path}/hooks`;
+    const { json: made } = await ok(
+      app.call('POST', hooks, { auth: stack.auth, body: { ...sent, filters: ['update_failed'] } }),
+    );
+    expect(made).toMatchObject({
+      ...sent,
+      name: expect.stringMatching(/^[0-9a-f]{8}$/),
+      filters: ['update_failed'],
+      groups: [],
+    });
+    expect((await app.call('POST', hooks, { auth: stack.auth, body: sent })).status).toBe(409);
+    expect((await ok(app.call('GET', hooks, { auth: stack.auth }))).json).toEqual([made]);
+    expect((await ok(app.call('GET', `/api/orgs/${stack.organization}/hooks`, { auth: stack.auth }))).json).toEqual([]);
+    const path = `${hooks}/${made.name}`;
+    // The CLI sends the whole webhook, and leaves out lists that are empty.
+    const { filters, groups, ...whole } = made;
+    const { json: edited } = await ok(app.call('PATCH', path, { auth: stack.auth, body: { ...whole, active: false } }));
+    expect(edited).toEqual({ ...made, active: false, filters: [] });
+    // Others may send what changes only.
+    await ok(app.call('PATCH', path, { auth: stack.auth, body: { groups: ['stacks'] } }));
+    const { json: changed } = await ok(app.call('PATCH', path, { auth: stack.auth, body: { active: true } }));
+    expect(changed).toEqual({ ...made, filters: [], groups: ['stacks'] });
+    expect((await app.call('DELETE', path, { auth: stack.auth })).status).toBe(204);
+    for (const [method, end] of [
+      ['GET', ''],
+      ['PATCH', ''],
+      ['DELETE', ''],
+      ['POST', '/ping'],
+      ['GET', '/deliveries'],
+    ] as const)
+      expect(
+        (await app.call(method, `${path}${end}`, { auth: stack.auth, ...(method === 'PATCH' ? { body: {} } : {}) }))
+          .status,
+      ).toBe(404);
+  });
+
+  test.each([
+    [{ payloadUrl: 'ftp://example.com' }, /https/],
+    [{ payloadUrl: 'https://me:pw@example.com' }, /password/],
+    [{ format: 'pulumi_deployments' }, /format/],
+    [{ filters: ['update_exploded'] }, /no event/],
+    [{ groups: ['everything'] }, /no group/],
+    [{ secret: 'ä' }, /ASCII/],
+    [{ secret: 'whsec_short' }, /Base64/],
+    [{ name: 'a/b' }, /letters/],
+    [{ displayName: '' }, /displayName/],
+  ])('%j is refused', async (wrong, message) => {
+    const body = { displayName: 'chat', payloadUrl: 'https://example.com', ...wrong };
+    const { json, status } = await app.call('POST', `${stack.path}/hooks`, { auth: stack.auth, body });
+    expect([status, json.message]).toEqual([400, expect.stringMatching(message)]);
+  });
+
+  test('an event is delivered again on request, under its id', async () => {
+    const hook = await createHook(app, stack, 'stack', { payloadUrl: hookUrl(), filters: ['update_succeeded'] });
+    await runUpdate();
+    await deliverDue(app);
+    const [{ id, payload }] = await readLog(app, stack, hook);
+    expect(payload).toBe(receiver.received[0]?.body);
+    const { json } = await ok(app.call('POST', `${hook}/deliveries/${id}/redeliver`, { auth: stack.auth }));
+    expect(json).toMatchObject({ kind: 'update_succeeded', payload, responseCode: 200, state: 'delivered' });
+    expect(json.requestHeaders).toContain('webhook-id: ');
+    expect(new Set(receiver.received.map(({ headers }) => headers['webhook-id'])).size).toBe(1);
+    for (const unknown of ['none', '00000000-0000-4000-8000-000000000000'])
+      expect((await app.call('POST', `${hook}/deliveries/${unknown}/redeliver`, { auth: stack.auth })).status).toBe(
+        404,
+      );
+  });
+
+  test('go with their stack, and their log with them; those of the organization stay', async () => {
+    const own = await createHook(app, stack, 'stack', { payloadUrl: hookUrl('/own') });
+    await createHook(app, stack, 'organization', { payloadUrl: hookUrl('/all') });
+    await ok(app.call('POST', `${own}/ping`, { auth: stack.auth }));
+    receiver.received.length = 0;
+    await ok(app.call('DELETE', `${stack.path}?force=true`, { auth: stack.auth }));
+    await query(app, 'delete from stacks where deleted_at is not null');
+    await deliverDue(app);
+    expect(receiver.received.map(({ path }) => path)).toEqual(['/all']);
+    expect(receiver.bodies).toMatchObject([{ type: 'stack_deleted', stackName: 'dev' }]);
+    expect(
+      await query(app, `select id from webhook_deliveries where webhook_id not in (select id from webhooks)`),
+    ).toEqual([]);
+  });
+
+  test('what was recorded while a webhook was removed is deleted, and holds nothing up', async () => {
+    await createHook(app, stack, 'stack', { payloadUrl: hookUrl(), filters: ['update_succeeded'] });
+    await runUpdate();
+    await query(app, 'alter table webhooks disable trigger webhooks_forgotten');
+    await query(app, 'delete from webhooks');
+    await query(app, 'alter table webhooks enable trigger webhooks_forgotten');
+    expect(await deliverDue(app)).toBe(0);
+    await query(app, `update webhook_deliveries set next_at = now() - interval '1 hour'`);
+    await deleteOldDeliveries(app.context, new AbortController().signal);
+    expect(await waiting()).toBe(0);
+  });
+
+  test('their log is kept for 30 days, what still waits for longer', async () => {
+    const hook = await createHook(app, stack, 'stack', { payloadUrl: hookUrl(), filters: ['update_succeeded'] });
+    const clean = () => deleteOldDeliveries(app.context, new AbortController().signal);
+    await runUpdate();
+    await deliverDue(app);
+    await clean();
+    expect(await readLog(app, stack, hook)).toHaveLength(1);
+    receiver.answer = () => 500;
+    await runUpdate();
+    await deliverDue(app);
+    await query(app, `update webhook_events set occurred_at = occurred_at - interval '31 days'`);
+    await query(app, `update webhook_deliveries set attempted_at = attempted_at - interval '31 days'`);
+    await clean();
+    expect(await readLog(app, stack, hook)).toMatchObject([{ state: 'waiting' }]);
+  });
+
+  test('the audit log has their server, not the path of the URL, nor the secret', async () => {
+    await createHook(app, stack, 'stack', { payloadUrl: hookUrl('/services/T0/hidden'), secret: 'very-hidden' });
+    const events = await query<{ details: string; object: string }>(
+      app,
+      `select details, object from audit_events where action = 'webhook.create' and organization = $1`,
+      [stack.organization],
+    );
+    expect(events).toHaveLength(1);
+    expect(events[0]?.details).toContain(receiver.url);
+    expect(JSON.stringify(events) + logged.join('')).not.toContain('hidden');
+  });
+});
