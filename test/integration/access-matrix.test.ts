@@ -94,6 +94,16 @@ beforeAll(async () => {
   subjects['viewer with grants on other stacks'] = { auth: other.auth, held: rolePermissions.viewer };
   const blue = await team(app, other.organizationId, 'blue', []);
   await grant(app, other.organizationId, { teamId: blue }, 'allow', ['write'], at);
+  const asOwner = async (path: string, body: object) =>
+    (await ok(app.call('POST', `/api/orgs/${organization}${path}`, { auth: stack.auth, body }))).json;
+  const details = { __type: 'PermissionDescriptorAllow', permissions: ['stack:write'] };
+  const own = { id: (await asOwner('/roles', { name: 'own', details })).id as string, held: allowedBy(['write']) };
+  for (const { held, id } of [own, { id: 'admin', held: rolePermissions.admin }]) {
+    const { auth, login } = await person(app, organization, 'viewer');
+    await asOwner('/grants', { effect: 'allow', role: id, user: login, ...at });
+    // Of stacks, not of the organization.
+    subjects[`viewer with the role ${id} by a grant`] = { auth, held: rolePermissions.viewer | held };
+  }
   const tokens = `/api/orgs/${organization}/tokens`;
   const make = async (path: string, body: object) => {
     const { json } = await ok(app.call('POST', path, { auth: stack.auth, body }));

@@ -348,7 +348,7 @@ describe('who may do what with a stack', () => {
           }
         },
       ),
-      { numRuns: 20 },
+      { numRuns: 12 },
     );
   });
 });
