@@ -379,6 +379,7 @@ describe('generated calls are answered as the API description says', () => {
       'POST /api/orgs/:organization/oidc/issuers',
       'POST /api/orgs/:organization/update-rules',
       `POST ${stackPath}/approvals`,
+      `POST ${stackPath}/approvals/:approvalId`,
       ...['POST', 'PUT', 'PATCH'].flatMap((method) =>
         ['Users', 'Groups'].map((name) => `${method} ${scimPath}/${name}${method === 'POST' ? '' : '/:id'}`),
       ),
