@@ -431,6 +431,7 @@ describe('generated calls are answered as the API description says', () => {
       `POST ${stackPath}/approvals`,
       'POST /api/orgs/:organization/hooks',
       `POST ${stackPath}/hooks`,
+      `POST ${stackPath}/approvals/:approvalId`,
       ...['POST', 'PUT', 'PATCH'].flatMap((method) =>
         ['Users', 'Groups'].map((name) => `${method} ${scimPath}/${name}${method === 'POST' ? '' : '/:id'}`),
       ),

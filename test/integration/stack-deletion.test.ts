@@ -51,6 +51,8 @@ const bodies: Readonly<Record<string, object>> = {
   complete: { status: 'succeeded' },
   import: deployment(1),
   batch: eventBatch,
+  approvals: { commit: 'c'.repeat(40) },
+  ':approvalId': { reason: 'reviewed' },
 };
 const leaseRoutes = /\/(checkpoint\w*|journalentries|events\/batch|renew_lease|complete)$/;
 /** They log what a client reports and do not look up a stack. */

@@ -12,7 +12,9 @@ export const AskApprovalRequest = Type.Object({
 
 export const GiveApprovalRequest = Type.Object({
   reason: Type.String(),
-  minutes: Maybe(Type.Integer({ description: 'How long runs of the commit pass; 60 by default' })),
+  minutes: Maybe(
+    Type.Integer({ minimum: 1, maximum: 10_080, description: 'How long runs of the commit pass; 60 by default' }),
+  ),
 });
 
 export const ApprovalResponse = Type.Object({
