@@ -163,6 +163,22 @@ test('a redirect is not followed, and neither token nor address is logged', asyn
   expect(logged.join('')).not.toMatch(/hidden|token-of-the-receiver/);
 });
 
+test('the receiver that the operator has named may be called, and no neighbour of it', async () => {
+  const limits = { timeoutMs: 60_000, maxBytes: 1_000 };
+  const { outgoing, url } = receiver();
+  expect((await outgoing.call(url, limits)).status).toBe(200);
+  const origin = new URL(url).origin;
+  for (const other of [
+    'https://127.0.0.2/',
+    `${origin.replace('127.0.0.1', '127.0.0.2')}/`,
+    `${origin}1/`,
+    'http://localhost/',
+  ])
+    await expect(outgoing.call(other, limits)).rejects.toMatchObject({ reason: 'refused' });
+  const secure = receiverCalls('https://siem.internal/events', app.context.config.outgoingAllow);
+  await expect(secure.call('http://siem.internal/events', limits)).rejects.toMatchObject({ reason: 'refused' });
+});
+
 test('CSV has its header in each batch, and no formula; CEF has a line per event', async () => {
   await add('=cmd|calc');
   expect(await send('csv')).toBe(1);
