@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { listEvents } from '../support/audit.ts';
+import { query } from '../support/database.ts';
 import { person } from '../support/grants.ts';
 import { untilWaiting } from '../support/queue-metrics.ts';
 import { createStack, ok, startUpdate, type TestStack } from '../support/state.ts';
@@ -10,6 +11,7 @@ import {
   type TestDatabase,
   type TestResponse,
 } from '../support/test-app.ts';
+import { until } from '../support/until.ts';
 import { cancel } from '../support/update-calls.ts';
 import { removeRule, setRule } from '../support/update-rules.ts';
 
@@ -49,6 +51,13 @@ const create = (
 async function end(stack: TestStack, { json }: TestResponse): Promise<void> {
   await ok(cancel(apps[0], stack, { path: `${stack.path}/update/${json.updateID}` }));
 }
+
+/** Waits until limits hold back so many calls, which have taken their turns among themselves from then on. */
+const untilHeldBack = (count: number): Promise<void> =>
+  until(async () => {
+    const rows = await query(apps[0], 'select 1 from lock_waiters where held_by is not null');
+    return rows.length === count;
+  }, `limits hold back ${count} calls`);
 
 test('no more updates run at once than the organization, the project, the tag and the user may', async () => {
   const stack = await createStack(apps[0]);
@@ -113,11 +122,11 @@ test('the rest wait, and projects take turns', async () => {
       return answer;
     });
   const third = wait(web[2] as TestStack, 0);
-  await untilWaiting(apps, 1);
+  await untilHeldBack(1);
   const fourth = wait(web[3] as TestStack, 1);
-  await untilWaiting(apps, 2);
+  await untilHeldBack(2);
   const late = wait(data, 1);
-  await untilWaiting(apps, 3);
+  await untilHeldBack(3);
   await end(web[0] as TestStack, running[0] as TestResponse);
   const first = await late;
   expect(order).toEqual(['data/a']);
