@@ -36,6 +36,12 @@ describe('a list of master keys', () => {
   });
 });
 
+test('a master key may begin with any bytes', () => {
+  // In base64, these begin with what a URL has after its scheme.
+  const bytes = Buffer.alloc(32, 0xff);
+  expect(parseMasterKeys(`k1:${bytes.toString('base64')}`)).toEqual([{ id: 'k1', bytes, kms: null }]);
+});
+
 test('a data key is unwrapped only by the same master key and for the same stack', () => {
   const [ring, other] = [ringOf('k1'), ringOf('k1')];
   const dataKey = randomBytes(32);

@@ -1,6 +1,8 @@
 import { isKmsUrl, type KmsKey, parseKmsUrl } from '../platform/kms/kms-url.ts';
 import { MasterKeyError } from './key-ring.ts';
 
+const keyBytes = 32;
+
 /** One member of HOLDFAST_MASTER_KEYS: the key itself, or where it is wrapped. */
 export type MasterKeyEntry =
   | { readonly id: string; readonly bytes: Buffer; readonly kms: null }
@@ -14,8 +16,8 @@ export function parseMasterKeys(text: string): readonly MasterKeyEntry[] {
   const entries = new Map<string, MasterKeyEntry>();
   for (const [index, pair] of text.split(',').entries()) {
     const at = pair.indexOf(':');
-    // Without an id, the text may be a key, so do not show it.
-    if (at < 1 || pair.startsWith('//', at + 1))
+    // Without an id, the text may be a key, so do not show it. A URL without one has // there, as one key in 4,096 has.
+    if (at < 1 || (pair.startsWith('//', at + 1) && keyOf(pair.slice(at + 1).trim()) === null))
       throw new MasterKeyError(`Master key ${index + 1} of the list is not of the form id:base64 or id:URL`);
     const id = pair.slice(0, at).trim();
     if (entries.has(id)) throw new MasterKeyError(`Master key id ${JSON.stringify(id)} occurs twice`);
@@ -30,10 +32,18 @@ function entryOf(id: string, text: string): MasterKeyEntry {
     if (typeof kms === 'string') throw new MasterKeyError(`Master key ${JSON.stringify(id)}: ${kms}`);
     return { id, bytes: null, kms };
   }
+  const bytes = keyOf(text);
+  if (bytes) return { id, bytes, kms: null };
+  const { length } = Buffer.from(text, 'base64');
+  throw new MasterKeyError(
+    length === keyBytes
+      ? `Master key ${JSON.stringify(id)} is not valid base64`
+      : `Master key ${JSON.stringify(id)} has ${length} bytes; it must be ${keyBytes}, in base64`,
+  );
+}
+
+/** The key that the text is in base64; null if it is none. */
+function keyOf(text: string): Buffer | null {
   const bytes = Buffer.from(text, 'base64');
-  if (bytes.length !== 32)
-    throw new MasterKeyError(`Master key ${JSON.stringify(id)} has ${bytes.length} bytes; it must be 32, in base64`);
-  if (bytes.toString('base64') !== text)
-    throw new MasterKeyError(`Master key ${JSON.stringify(id)} is not valid base64`);
-  return { id, bytes, kms: null };
+  return bytes.length === keyBytes && bytes.toString('base64') === text ? bytes : null;
 }
