@@ -1,12 +1,10 @@
-import { execFile } from 'node:child_process';
 import { readFile, writeFile } from 'node:fs/promises';
 import http from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
-import { promisify } from 'node:util';
 import { afterAll, expect, test } from '@jest/globals';
 import { exportJWK, generateKeyPair, SignJWT } from 'jose';
-import { holdfastProgram } from '../testkit/holdfast-program.ts';
+import { runAdmin } from '../testkit/admin-command.ts';
 import { type OwnHoldfastServer, startOwnHoldfast } from '../testkit/holdfast-server.ts';
 import { pollUntil } from '../testkit/poll.ts';
 import { expectNothingToDo, newProject, outputOf, unattended } from '../testkit/scenario.ts';
@@ -41,11 +39,8 @@ function idToken(organization: string, sub: string): Promise<string> {
     .sign(privateKey);
 }
 
-async function admin(server: OwnHoldfastServer, ...args: string[]): Promise<string> {
-  const env = { PATH: process.env['PATH'], HOLDFAST_DATA_DIR: server.dataDir };
-  const withOrganization = [...args, '--organization', server.organization];
-  return (await promisify(execFile)(process.execPath, [holdfastProgram, 'admin', ...withOrganization], { env })).stdout;
-}
+const admin = (server: OwnHoldfastServer, ...args: string[]): Promise<string> =>
+  runAdmin(server, ...args, '--organization', server.organization);
 
 await suite('a CI run without a stored token', { ownServer: true }, () => {
   const server = fileServer(() => startOwnHoldfast({ HOLDFAST_OUTGOING_ALLOW: issuerUrl() }));

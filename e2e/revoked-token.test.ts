@@ -1,16 +1,9 @@
-import { execFile } from 'node:child_process';
-import { promisify } from 'node:util';
 import { expect, test } from '@jest/globals';
-import { holdfastProgram } from '../testkit/holdfast-program.ts';
-import { type OwnHoldfastServer, startOwnHoldfast } from '../testkit/holdfast-server.ts';
+import { runAdmin } from '../testkit/admin-command.ts';
+import { startOwnHoldfast } from '../testkit/holdfast-server.ts';
 import { expectNothingToDo, outputOf, Scenario, unattended } from '../testkit/scenario.ts';
 import { reference, thingProgram } from '../testkit/stash-program.ts';
 import { fileServer, scenarioTimeoutMs, suite } from '../testkit/suite.ts';
-
-async function admin(server: OwnHoldfastServer, ...args: string[]): Promise<string> {
-  const env = { PATH: process.env['PATH'], HOLDFAST_DATA_DIR: server.dataDir };
-  return (await promisify(execFile)(process.execPath, [holdfastProgram, 'admin', ...args], { env })).stdout;
-}
 
 await suite('a revoked token', { ownServer: true }, () => {
   const server = fileServer(() => startOwnHoldfast());
@@ -27,14 +20,14 @@ await suite('a revoked token', { ownServer: true }, () => {
         c: { value: reference('b', 'value') },
       };
       await workspace.writeProgram(thingProgram({ project, things }));
-      await admin(holdfast, 'create-user', 'mia', '--organization', holdfast.organization);
-      const token = (await admin(holdfast, 'create-token', 'mia')).trim();
+      await runAdmin(holdfast, 'create-user', 'mia', '--organization', holdfast.organization);
+      const token = (await runAdmin(holdfast, 'create-token', 'mia')).trim();
       await workspace.cloud.control({ slowMs: { 'b.create': 5_000 } });
       const cli = await workspace.spawn(['up', ...unattended], { env: { PULUMI_ACCESS_TOKEN: token } });
       await workspace.cloud.waitStarted('b', 'create', 120_000);
       // It stays in the middle of the step for as long as the others need.
       cli.pause();
-      expect(await admin(holdfast, 'revoke', '--user', 'mia')).toMatch(
+      expect(await runAdmin(holdfast, 'revoke', '--user', 'mia')).toMatch(
         /Revoked 1 token of mia\.\nUpdate .* was cancelled/,
       );
 
