@@ -166,10 +166,7 @@ describe('the rules of a stack', () => {
     const client = new pg.Client({ connectionString: app.database.url });
     await client.connect();
     await client.query('begin');
-    await client.query(
-      `select 1 from organization_access where organization_id = (select id from organizations where name = $1) for update`,
-      [stack.organization],
-    );
+    await client.query('select lock_exclusive(id) from organizations where name = $1', [stack.organization]);
     await client.query(
       `insert into update_rules (organization_id, kind, settings) select id, 'freeze', '{}' from organizations where name = $1`,
       [stack.organization],
