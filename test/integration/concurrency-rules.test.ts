@@ -1,33 +1,17 @@
-import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { expect, test } from '@jest/globals';
 import { listEvents } from '../support/audit.ts';
 import { query } from '../support/database.ts';
 import { person } from '../support/grants.ts';
 import { untilWaiting } from '../support/queue-metrics.ts';
 import { createStack, ok, startUpdate, type TestStack } from '../support/state.ts';
-import {
-  createTestApp,
-  createTestDatabase,
-  type TestApp,
-  type TestDatabase,
-  type TestResponse,
-} from '../support/test-app.ts';
+import type { TestResponse } from '../support/test-app.ts';
+import { testReplicas } from '../support/test-replicas.ts';
 import { until } from '../support/until.ts';
 import { cancel } from '../support/update-calls.ts';
 import { removeRule, setRule } from '../support/update-rules.ts';
 
-/** Two replicas. */
-let database: TestDatabase;
-let apps: [TestApp, TestApp];
 const settings = { HOLDFAST_LOCK_WAIT_SECONDS: '600', HOLDFAST_HOLD_SECONDS: '100' };
-
-beforeAll(async () => {
-  database = await createTestDatabase();
-  apps = [await createTestApp({ database, settings }), await createTestApp({ database, settings })];
-});
-afterAll(async () => {
-  for (const app of apps ?? []) await app[Symbol.asyncDispose]();
-  await database?.[Symbol.asyncDispose]();
-});
+const apps = testReplicas(settings, settings);
 
 const most = (count: number, scope: object = {}, per?: string) => ({
   kind: 'concurrency',

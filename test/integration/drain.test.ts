@@ -1,31 +1,19 @@
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { beforeAll, describe, expect, test } from '@jest/globals';
 import { runAdminCommand } from '../support/admin.ts';
 import { query } from '../support/database.ts';
 import { beginning, creation } from '../support/journal-entries.ts';
 import { exportState, resourceNames } from '../support/stack-state.ts';
 import { createStack, ok, type RunningUpdate, startUpdate, type TestStack } from '../support/state.ts';
 import { noteStatements } from '../support/statement-count.ts';
-import { createTestApp, createTestDatabase, type TestApp, type TestDatabase } from '../support/test-app.ts';
+import type { TestApp } from '../support/test-app.ts';
+import { testReplicas } from '../support/test-replicas.ts';
 import { append, cancel, complete, getUpdate } from '../support/update-calls.ts';
 
-let database: TestDatabase;
 /** Three replicas; the last one leaves every body to a job. */
-let apps: [TestApp, TestApp, TestApp];
+const apps = testReplicas({}, {}, { HOLDFAST_DIRECT_BYTES: '1' });
 let app: TestApp;
-beforeAll(async () => {
-  database = await createTestDatabase();
-  app = await createTestApp({ database });
-  const { dataDir } = app;
-  const byJobs = { HOLDFAST_DIRECT_BYTES: '1' };
-  apps = [
-    app,
-    await createTestApp({ database, dataDir }),
-    await createTestApp({ database, dataDir, settings: byJobs }),
-  ];
-});
-afterAll(async () => {
-  for (const one of apps.toReversed()) await one[Symbol.asyncDispose]();
-  await database[Symbol.asyncDispose]();
+beforeAll(() => {
+  [app] = apps;
 });
 
 const started = async (): Promise<{ stack: TestStack; update: RunningUpdate }> => {

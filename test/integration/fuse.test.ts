@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { beforeAll, describe, expect, test } from '@jest/globals';
 import { createStackDeletion } from '../../src/workers/maintenance/delete-stacks.ts';
 import { runAdminCommand } from '../support/admin.ts';
 import { query } from '../support/database.ts';
@@ -7,27 +7,15 @@ import { beginning, removal } from '../support/journal-entries.ts';
 import { exportState, resourceNames } from '../support/stack-state.ts';
 import { createStack, ok, type RunningUpdate, type TestStack } from '../support/state.ts';
 import { noteStatements } from '../support/statement-count.ts';
-import { createTestApp, createTestDatabase, type TestApp, type TestDatabase } from '../support/test-app.ts';
+import type { TestApp } from '../support/test-app.ts';
+import { testReplicas } from '../support/test-replicas.ts';
 import { append, complete } from '../support/update-calls.ts';
 
-let database: TestDatabase;
 /** Three replicas; the last one leaves every body to a job. */
-let apps: [TestApp, TestApp, TestApp];
+const apps = testReplicas({}, {}, { HOLDFAST_DIRECT_BYTES: '1', HOLDFAST_BEGIN_UPDATE: 'true' });
 let app: TestApp;
-beforeAll(async () => {
-  database = await createTestDatabase();
-  app = await createTestApp({ database });
-  const { dataDir } = app;
-  const byJobs = { HOLDFAST_DIRECT_BYTES: '1', HOLDFAST_BEGIN_UPDATE: 'true' };
-  apps = [
-    app,
-    await createTestApp({ database, dataDir }),
-    await createTestApp({ database, dataDir, settings: byJobs }),
-  ];
-});
-afterAll(async () => {
-  for (const one of apps.toReversed()) await one[Symbol.asyncDispose]();
-  await database[Symbol.asyncDispose]();
+beforeAll(() => {
+  [app] = apps;
 });
 
 const head = 'ab12'.repeat(10);

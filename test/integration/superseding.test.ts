@@ -1,30 +1,14 @@
-import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { expect, test } from '@jest/globals';
 import { query } from '../support/database.ts';
 import { untilWaiting } from '../support/queue-metrics.ts';
 import { createStack, ok, startUpdate, type TestStack } from '../support/state.ts';
-import {
-  createTestApp,
-  createTestDatabase,
-  type TestApp,
-  type TestDatabase,
-  type TestResponse,
-} from '../support/test-app.ts';
+import { createTestApp, type TestResponse } from '../support/test-app.ts';
+import { testReplicas } from '../support/test-replicas.ts';
 import { cancel } from '../support/update-calls.ts';
 import { setRule } from '../support/update-rules.ts';
 
-/** Two replicas. */
-let database: TestDatabase;
-let apps: [TestApp, TestApp];
 const settings = { HOLDFAST_LOCK_WAIT_SECONDS: '600', HOLDFAST_HOLD_SECONDS: '100' };
-
-beforeAll(async () => {
-  database = await createTestDatabase();
-  apps = [await createTestApp({ database, settings }), await createTestApp({ database, settings })];
-});
-afterAll(async () => {
-  for (const app of apps ?? []) await app[Symbol.asyncDispose]();
-  await database?.[Symbol.asyncDispose]();
-});
+const apps = testReplicas(settings, settings);
 
 interface Run {
   readonly commit: string;
@@ -121,7 +105,10 @@ test('the same commit, an earlier build, and runs without the setting send nobod
 
 test('a run that is between two calls is sent away when it calls again, and takes no place meanwhile', async () => {
   const { first, stack } = await heldStack();
-  await using short = await createTestApp({ database, settings: { ...settings, HOLDFAST_HOLD_SECONDS: '1' } });
+  await using short = await createTestApp({
+    database: apps[0].database,
+    settings: { ...settings, HOLDFAST_HOLD_SECONDS: '1' },
+  });
   const environment = { 'git.head': 'aaa', 'git.headName': 'main' };
   const body = { metadata: { message: '', environment } };
   const asked = await short.call('POST', `${stack.path}/update`, { auth: stack.auth, body });

@@ -121,7 +121,8 @@ export class QueuedCreation {
         this.#queue.forget(place);
         const waitedSeconds = (performance.now() - place.since) / 1000;
         metrics.lockWaitSeconds.labels('turn').observe(waitedSeconds);
-        const behind = await this.#places.count(creation.stackId);
+        // The update exists: nothing may fail any more.
+        const behind = await this.#places.count(creation.stackId).catch(() => 0);
         logger.info({ updateId, waitedSeconds, behind }, 'update created after waiting for its stack');
         return {
           updateId,
