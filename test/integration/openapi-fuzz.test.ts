@@ -15,7 +15,8 @@ import { cliAccept, createTestApp, type TestApp } from '../support/test-app.ts';
 import { makeKey } from '../support/test-issuer.ts';
 import { settled, WireServer } from '../support/wire.ts';
 
-jest.setTimeout(600_000);
+// Three minutes on an idle machine, most of them in the fuzzer.
+jest.setTimeout(1_800_000);
 
 /** Cases per operation. HOLDFAST_TEST_FUZZ_EXAMPLES sets a higher number, and then different ones each time. */
 const wanted = process.env['HOLDFAST_TEST_FUZZ_EXAMPLES'];
