@@ -1,7 +1,7 @@
 import { stat } from 'node:fs/promises';
 import path from 'node:path';
 import fastifyStatic from '@fastify/static';
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import type { FastifyInstance, FastifyReply } from 'fastify';
 import { html } from './pages/html.ts';
 import { pageHeaders, renderPage } from './pages/page.ts';
 import { wantsPage } from './sign-in/browser.ts';
