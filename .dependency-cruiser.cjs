@@ -1,4 +1,11 @@
+const { Compiler } = require('@swc/core');
 const { Visitor } = require('@swc/core/Visitor.js');
+
+// dependency-cruiser parses all files as TypeScript without JSX.
+const { parseFileSync } = Compiler.prototype;
+Compiler.prototype.parseFileSync = function (file, options) {
+  return parseFileSync.call(this, file, { ...options, tsx: file.endsWith('.tsx') });
+};
 
 // The visitor that dependency-cruiser uses for TypeScript does not support `using` declarations.
 const { visitStatement } = Visitor.prototype;
@@ -77,6 +84,25 @@ module.exports = {
       severity: 'error',
       from: { path: '^src/(cli/|[^/]+\\.ts$)', pathNot: '^src/server\\.ts$' },
       to: { path: '^src/(api|workers)/', pathNot: '^src/(api|workers)/main\\.ts$' },
+    },
+    {
+      name: 'web-takes-types-only',
+      comment: 'The web UI runs in browsers: from the server it takes the type of its procedures, and nothing else.',
+      severity: 'error',
+      from: { path: '^src/web/' },
+      to: { path: '^src/(?!web/)', pathNot: '^src/api/trpc/router\\.ts$' },
+    },
+    {
+      name: 'web-imports-no-code-of-the-server',
+      severity: 'error',
+      from: { path: '^src/web/' },
+      to: { path: '^src/(?!web/)', dependencyTypesNot: ['type-only'] },
+    },
+    {
+      name: 'server-not-to-web',
+      severity: 'error',
+      from: { path: '^(src/(?!web/)|bin/)' },
+      to: { path: '^src/web/' },
     },
     {
       name: 'shared-knows-no-role',
@@ -182,7 +208,7 @@ module.exports = {
     {
       name: 'product-needs-no-dev-dependency',
       severity: 'error',
-      from: { path: '^(src|bin)/', pathNot: test },
+      from: { path: '^(src|bin)/', pathNot: ['^src/web/', test] },
       to: { dependencyTypes: ['npm-dev', 'npm-no-pkg', 'npm-unknown'] },
     },
     {
@@ -195,7 +221,7 @@ module.exports = {
     {
       name: 'no-orphans',
       severity: 'error',
-      from: { orphan: true, path: '^src/', pathNot: [entry, test] },
+      from: { orphan: true, path: '^src/', pathNot: [entry, '^src/web/public/', test] },
       to: {},
     },
     {

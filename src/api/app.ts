@@ -3,6 +3,7 @@ import compress from '@fastify/compress';
 import swagger from '@fastify/swagger';
 import { TypeBoxValidatorCompiler } from '@fastify/type-provider-typebox';
 import Fastify, { type FastifyInstance, type FastifyPluginAsync, LogController } from 'fastify';
+import { webFolder } from '../shared/platform/config/config.ts';
 import './request.ts';
 import type { ApiContext } from './api-context.ts';
 import type { ApiServices } from './api-services.ts';
@@ -55,6 +56,7 @@ import { registerUpdateRoutes } from './routes/updates.routes.ts';
 import { registerWebhookRoutes } from './routes/webhooks.routes.ts';
 import { createFront } from './server/front.ts';
 import { registerTrpc } from './trpc/trpc.routes.ts';
+import { registerWebAssets } from './web-assets.ts';
 
 export type App = FastifyInstance;
 
@@ -77,6 +79,7 @@ export async function buildApi(context: ApiContext): Promise<App> {
   app.setValidatorCompiler(TypeBoxValidatorCompiler);
   registerAccessLog(app, context.metrics);
   registerSecurityHeaders(app);
+  await registerWebAssets(app, webFolder);
   registerErrors(app);
   const services = createServices(context);
   // Before the server stops: it waits for all calls to end.

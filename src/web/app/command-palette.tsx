@@ -1,0 +1,3 @@
+export default function CommandPalette(_props: { organization: string | undefined; onClose: () => void }) {
+  return null;
+}
