@@ -22,6 +22,7 @@ import type { MemberService } from './members/member-service.ts';
 import type { BodyParts } from './plugins/body.ts';
 import type { PolicyGroupService } from './policies/policy-group-service.ts';
 import type { PolicyPackService } from './policies/policy-pack-service.ts';
+import type { OrganizationRates } from './rates/organization-rates.ts';
 import type { RequestRates } from './rates/request-rates.ts';
 import type { RoleService } from './roles/role-service.ts';
 import type { ScimGroupService } from './scim/scim-group-service.ts';
@@ -32,6 +33,7 @@ import type { PasskeyService } from './sign-in/passkey-service.ts';
 import type { PasswordService } from './sign-in/password-service.ts';
 import type { ProviderService } from './sign-in/provider-service.ts';
 import type { SessionService } from './sign-in/session-service.ts';
+import type { StackBoard } from './stacks/stack-board.ts';
 import type { StackRenaming } from './stacks/stack-renaming.ts';
 import type { StackService } from './stacks/stack-service.ts';
 import type { StateService } from './stacks/state-service.ts';
@@ -55,6 +57,7 @@ export interface ApiServices extends BodyParts {
   readonly health: ProcessHealth;
   readonly quotas: Quotas;
   readonly rates: RequestRates;
+  readonly organizationRates: OrganizationRates;
   /** Checks API tokens and leases. */
   readonly credentials: CredentialGuard;
   readonly leases: LeaseAccess;
@@ -65,6 +68,7 @@ export interface ApiServices extends BodyParts {
   readonly passkeys: PasskeyService;
   readonly cliLogin: CliLoginService;
   readonly stacks: StackService;
+  readonly stackBoard: StackBoard;
   readonly renaming: StackRenaming;
   readonly states: StateService;
   readonly updates: UpdateService;
