@@ -1,11 +1,15 @@
 import type { RightsNotice } from '../../shared/live/notice.ts';
 import type { NoticeSender } from '../../shared/live/notice-sender.ts';
+import type { Queryable } from '../../shared/platform/db/sql.ts';
 import { mapDatabaseError } from '../../shared/platform/db/sqlstate.ts';
 import { TooManyRequestsError, UnavailableError } from '../../shared/platform/errors/errors.ts';
 import type { Logger } from '../../shared/platform/logger/logger.ts';
 import type { Metrics } from '../../shared/platform/telemetry/metrics.ts';
+import type { Place } from '../access/admission.ts';
+import type { Caller } from '../request.ts';
 import { LiveHub, type LiveTopic } from './live-hub.ts';
 import type { LiveStream } from './live-stream.ts';
+import { LiveTopics, type PermittedTopics } from './live-topics.ts';
 
 /** Streams that one user may have in one process: several windows with many tabs. */
 const maxPerUser = 100;
@@ -15,20 +19,16 @@ const tickMs = 1_000;
 /** Streams whose rights are checked at the same time: the connections to Postgres are for others, too. */
 const checksAtOnce = 2;
 
-/** Who watches. */
+/** Who watches what. */
 export interface LiveViewer {
   /** The user, or the token of a team or an organization. */
   readonly id: string;
-  /** The topics that the viewer has asked for. Throws unless all of them are permitted now. */
-  permitted(): Promise<PermittedTopics>;
+  /** As LiveTopics has them. */
+  readonly topics: readonly string[];
+  /** What decides about the viewer at a place now. Throws UnauthenticatedError. */
+  findAt(place: Place): Promise<Caller>;
   /** Closes the connection of a client that does not read. */
   cut(): void;
-}
-
-export interface PermittedTopics {
-  readonly topics: readonly LiveTopic[];
-  /** The organizations whose rights decide about them. */
-  readonly organizationIds: ReadonlySet<string>;
 }
 
 interface Watching {
@@ -44,14 +44,16 @@ interface Watching {
 export class LiveService {
   readonly #hub: LiveHub;
   readonly #logger: Logger;
+  readonly #topics: LiveTopics;
   readonly #watching = new Map<LiveStream, Watching>();
   readonly #perUser = new Map<string, number>();
   readonly #maxStreams: number;
   #timer: NodeJS.Timeout | undefined;
   #checks = 0;
 
-  constructor({ config, logger, metrics, notices }: LiveParts) {
+  constructor({ config, db, logger, metrics, notices }: LiveParts) {
     this.#logger = logger;
+    this.#topics = new LiveTopics(db);
     // The rest is for calls.
     this.#maxStreams = Math.ceil(config.front.maxConnections / 2);
     this.#hub = new LiveHub({ channel: notices.channel, logger }, (notice) => this.#rightsChanged(notice));
@@ -59,8 +61,8 @@ export class LiveService {
   }
 
   /**
-   * Begins a stream. `after` is the id of the last message that the client has had; null: it is new. Throws what `permitted` throws, and
-   * TooManyRequestsError, UnavailableError.
+   * Begins a stream. `after` is the id of the last message that the client has had; null: it is new. Throws
+   * InvalidRequestError, NotFoundError, UnauthenticatedError, TooManyRequestsError, UnavailableError.
    */
   async open(viewer: LiveViewer, after: string | null): Promise<LiveStream> {
     const count = this.#perUser.get(viewer.id) ?? 0;
@@ -69,7 +71,7 @@ export class LiveService {
       throw new TooManyRequestsError('There are too many streams of notices; close pages that you do not need');
     this.#perUser.set(viewer.id, count + 1);
     try {
-      const { organizationIds, topics } = await viewer.permitted();
+      const { organizationIds, topics } = await this.#permitted(viewer);
       const stream = await this.#hub.subscribe(topics, after, () => viewer.cut());
       // A right may have been lost after it was checked and before this stream could be told of it.
       const watching = {
@@ -104,6 +106,10 @@ export class LiveService {
   drain(): void {
     clearInterval(this.#timer);
     this.#hub.drain();
+  }
+
+  #permitted({ findAt, topics }: LiveViewer): Promise<PermittedTopics> {
+    return this.#topics.permit(topics, findAt);
   }
 
   #release({ id }: LiveViewer): void {
@@ -142,7 +148,7 @@ export class LiveService {
     // Spread, so that the pages that came with one restart do not come back together.
     watching.checkAt = performance.now() + recheckMs * (0.75 + Math.random() / 2);
     try {
-      const { topics } = await watching.viewer.permitted();
+      const { topics } = await this.#permitted(watching.viewer);
       // A name may stand for something else by now.
       if (namesOf(topics).symmetricDifference(watching.topics).size > 0) stream.end('rights');
     } catch (error) {
@@ -157,6 +163,7 @@ export class LiveService {
 
 interface LiveParts {
   readonly config: { readonly front: { readonly maxConnections: number } };
+  readonly db: Queryable;
   readonly logger: Logger;
   readonly metrics: Metrics;
   readonly notices: NoticeSender;
