@@ -76,6 +76,16 @@ export class RequestCalls {
     return caller;
   }
 
+  /** What decides about the caller at a place now. Not counted. Throws UnauthenticatedError. */
+  findAt(place: Place): Promise<Caller> {
+    return this.#holder.findAt(place);
+  }
+
+  /** Closes the connection of a client that does not read its response. */
+  disconnect(): void {
+    this.#request.raw.socket.destroy();
+  }
+
   /** The audit of a call that may change something. */
   trail(caller: Caller, access: CallerAccess, action: AuditAction): AuditTrail {
     return new AuditTrail(this.#sourceOf(caller, access), action);

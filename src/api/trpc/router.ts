@@ -1,9 +1,11 @@
+import { liveRouter } from './live.router.ts';
 import { meRouter } from './me.router.ts';
 import { stacksRouter } from './stacks.router.ts';
 import { router } from './trpc.ts';
 
 /** All procedures of the dashboard. */
 export const appRouter = router({
+  live: liveRouter,
   me: meRouter,
   stacks: stacksRouter,
 });
