@@ -123,6 +123,8 @@ export type AppRouter = TRPCBuiltRouter<
     stacks: {
       list: Query<StackFilter & Paging, Page<StackItem>>;
       get: Query<StackRef, StackDetails>;
+      setTag: Mutation<StackRef & { name: string; value: string }, unknown>;
+      removeTag: Mutation<StackRef & { name: string }, unknown>;
     };
     updates: {
       list: Query<StackRef & Paging & { previews?: boolean | undefined }, Page<UpdateItem>>;

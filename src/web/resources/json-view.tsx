@@ -40,7 +40,11 @@ function Line({ onToggle, row }: { readonly row: JsonRow; readonly onToggle: () 
       <>
         <span className={styles['leaf']} />
         <span className={styles['key']}>{row.key}</span>
-        {isContainer ? <span className={styles['count']}>{row.kind === 'array' ? '[ ]' : '{ }'}</span> : <Leaf row={row} />}
+        {isContainer ? (
+          <span className={styles['count']}>{row.kind === 'array' ? '[ ]' : '{ }'}</span>
+        ) : (
+          <Leaf row={row} />
+        )}
       </>
     );
   }

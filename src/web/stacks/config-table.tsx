@@ -7,13 +7,7 @@ export function ConfigTable({ config, empty }: { readonly config: StackDetails['
   if (config.length === 0) return <p className={styles['none']}>{empty}</p>;
   const sorted = [...config].sort((one, other) => (one.key < other.key ? -1 : 1));
   return (
-    <table className={styles['table']}>
-      <thead className="unseen">
-        <tr>
-          <th scope="col">Key</th>
-          <th scope="col">Value</th>
-        </tr>
-      </thead>
+    <table className={styles['table']} aria-label="Configuration: key and value">
       <tbody>
         {sorted.map(({ isSecret, key, value }) => {
           const at = key.indexOf(':');

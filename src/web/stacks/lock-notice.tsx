@@ -58,7 +58,8 @@ function Lock({ details, stack }: { readonly stack: StackRef; readonly details: 
           `${waiting} ${waiting === 1 ? 'run waits' : 'runs wait'} for the lock`
         ) : (
           <>
-            {viewKind(active)} {active.by === null ? '' : `by ${active.by} `}holds the lock, for <Since at={active.since} />
+            {viewKind(active)} {active.by === null ? '' : `by ${active.by} `}holds the lock, for{' '}
+            <Since at={active.since} />
           </>
         )
       }

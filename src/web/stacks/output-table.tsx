@@ -26,14 +26,7 @@ export function OutputTable({ hasVersion, outputs, stack }: OutputTableProps) {
     );
   }
   return (
-    <table className={styles['table']}>
-      <thead className="unseen">
-        <tr>
-          <th scope="col">Name</th>
-          <th scope="col">Value</th>
-          <th scope="col">Copy</th>
-        </tr>
-      </thead>
+    <table className={styles['table']} aria-label="Outputs: name, value, copy">
       <tbody>
         {outputs.map((output) => (
           <Output key={output.name} output={output} stack={stack} />

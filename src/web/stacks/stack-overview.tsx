@@ -7,8 +7,8 @@ import { FactList, FactRow } from '../ui/fact-list.tsx';
 import { duration } from '../ui/relative-time.ts';
 import { repositoryLink } from '../ui/safe-link.ts';
 import { Time } from '../ui/time.tsx';
-import { LatestUpdates } from '../updates/update-list.tsx';
 import { StatusIcon } from '../updates/status-badge.tsx';
+import { LatestUpdates } from '../updates/update-list.tsx';
 import { shortCommit, viewKind, viewStatus } from '../updates/update-status.ts';
 import { OutputTable } from './output-table.tsx';
 import styles from './stack-overview.module.css';
@@ -51,6 +51,15 @@ export function StackOverview({ details, stack }: { readonly stack: StackRef; re
   );
 }
 
+/** The last two parts of what Git calls its remote: owner and name. */
+function repositoryName(repository: string): string {
+  const parts = repository
+    .replace(/\.git$/, '')
+    .split(/[/:]/)
+    .filter(Boolean);
+  return parts.slice(-2).join('/');
+}
+
 const driftWords = { drifted: 'differs from the cloud', clean: 'none found', unknown: 'not checked' } as const;
 
 function About({ details }: { readonly details: StackDetails }) {
@@ -82,7 +91,7 @@ function About({ details }: { readonly details: StackDetails }) {
       )}
       {git?.repo == null ? null : (
         <FactRow name="Repository">
-          <ExternalLink href={repositoryLink(git.repo)}>{git.repo.replace(/^https?:\/\//, '')}</ExternalLink>
+          <ExternalLink href={repositoryLink(git.repo)}>{repositoryName(git.repo)}</ExternalLink>
         </FactRow>
       )}
       {git?.branch == null ? null : (

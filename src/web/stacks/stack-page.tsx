@@ -36,7 +36,11 @@ export function StackPage() {
   });
   const details = query.data;
   if (details === undefined) {
-    return query.error ? <Problem error={query.error} onRetry={() => void query.refetch()} /> : <StackSkeleton stack={stack} />;
+    return query.error ? (
+      <Problem error={query.error} onRetry={() => void query.refetch()} />
+    ) : (
+      <StackSkeleton stack={stack} />
+    );
   }
   return (
     <article className={styles['page']}>

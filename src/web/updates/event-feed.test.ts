@@ -35,7 +35,12 @@ test('reads all events of an ended update once', async () => {
 });
 
 test('goes on while the update runs, and finds batches that arrive late', async () => {
-  const { feed } = arriving([range(0, 390), range(440, 490), [...range(390, 440), ...range(490, 700)], range(700, 720)]);
+  const { feed } = arriving([
+    range(0, 390),
+    range(440, 490),
+    [...range(390, 440), ...range(490, 700)],
+    range(700, 720),
+  ]);
   let changes = 0;
   await feed.run(() => (changes += 1), new AbortController().signal);
   expect(feed.progress.eventCount).toBe(720);

@@ -18,7 +18,12 @@ import { isActive } from './update-status.ts';
 const rowPixels = 36;
 const pageSize = 200;
 const pollMs = 2_000;
-const clock = new Intl.DateTimeFormat(undefined, { hour: '2-digit', minute: '2-digit', second: '2-digit', hour12: false });
+const clock = new Intl.DateTimeFormat(undefined, {
+  hour: '2-digit',
+  minute: '2-digit',
+  second: '2-digit',
+  hour12: false,
+});
 
 interface EventListProps {
   readonly stack: StackRef;
@@ -152,7 +157,15 @@ function Rows({ onEnd, rows }: { readonly rows: readonly EventRow[]; readonly on
   );
 }
 
-function Row({ isOpen, onToggle, row }: { readonly row: EventRow; readonly isOpen: boolean; readonly onToggle: () => void }) {
+function Row({
+  isOpen,
+  onToggle,
+  row,
+}: {
+  readonly row: EventRow;
+  readonly isOpen: boolean;
+  readonly onToggle: () => void;
+}) {
   const { event, label, text, urn } = row;
   const time = new Date(event.timestamp * 1000);
   return (

@@ -67,7 +67,15 @@ function toggle(set: ReadonlySet<string>, item: string): ReadonlySet<string> {
   return changed;
 }
 
-function Filter({ count, search, shown }: { readonly search: UpdateSearch; readonly count: number; readonly shown: number }) {
+function Filter({
+  count,
+  search,
+  shown,
+}: {
+  readonly search: UpdateSearch;
+  readonly count: number;
+  readonly shown: number;
+}) {
   const navigate = useNavigate();
   const change = (changes: Partial<UpdateSearch>): void =>
     void navigate({ to: '.', search: { ...search, ...changes }, replace: true, resetScroll: false });
@@ -89,7 +97,9 @@ function Filter({ count, search, shown }: { readonly search: UpdateSearch; reado
         />
         Unchanged resources
       </label>
-      <span className={styles['count']}>{count === shown ? `${count} resources` : `${shown} of ${count} resources`}</span>
+      <span className={styles['count']}>
+        {count === shown ? `${count} resources` : `${shown} of ${count} resources`}
+      </span>
     </div>
   );
 }
@@ -105,7 +115,7 @@ interface RowsProps {
 }
 
 function Rows({ rows, ...shared }: RowsProps) {
-  const list = useRef<HTMLDivElement>(null);
+  const list = useRef<HTMLOListElement>(null);
   const [margin, setMargin] = useState(0);
   // What is above the list changes its height, too.
   useLayoutEffect(() => {
@@ -120,28 +130,19 @@ function Rows({ rows, ...shared }: RowsProps) {
     scrollMargin: margin,
   });
   return (
-    <div
-      ref={list}
-      className={styles['rows']}
-      role="treegrid"
-      aria-label="Resources"
-      aria-rowcount={rows.length}
-      style={{ height: virtualizer.getTotalSize() }}
-    >
+    <ol ref={list} className={styles['rows']} aria-label="Resources" style={{ height: virtualizer.getTotalSize() }}>
       {virtualizer.getVirtualItems().map((item) => {
         const tree = rows[item.index];
         if (tree === undefined) return null;
         return (
-          <div
+          <li
             key={item.key}
             ref={virtualizer.measureElement}
             data-index={item.index}
             className={styles['place']}
             style={{ transform: `translateY(${item.start - margin}px)` }}
-            role="row"
-            aria-level={tree.depth + 1}
-            aria-rowindex={item.index + 1}
-            aria-expanded={tree.hasChildren ? !tree.isCollapsed : undefined}
+            aria-posinset={item.index + 1}
+            aria-setsize={rows.length}
           >
             <Row
               {...shared}
@@ -150,10 +151,10 @@ function Rows({ rows, ...shared }: RowsProps) {
               isOpen={shared.opened.has(tree.row.urn)}
               messageCount={tree.row.diagnostics.length}
             />
-          </div>
+          </li>
         );
       })}
-    </div>
+    </ol>
   );
 }
 
@@ -171,12 +172,13 @@ function Row({ isOpen, isPreview, messageCount, now, onCollapse, onOpen, tree, .
   return (
     <>
       <div className={`${styles['row']} ${styles[row.status]} ${styles[`${operation.tone}Row`]}`}>
-        <div className={styles['resource']} role="gridcell" title={row.urn}>
+        <div className={styles['resource']} title={row.urn}>
           {depth > 0 ? <Guides guides={guides} isLast={isLast} /> : null}
           {tree.hasChildren ? (
             <button
               type="button"
               className={styles['chevron']}
+              aria-expanded={!tree.isCollapsed}
               aria-label={tree.isCollapsed ? `Show what is in ${name}` : `Hide what is in ${name}`}
               onClick={() => onCollapse(row.urn)}
             >
@@ -190,12 +192,13 @@ function Row({ isOpen, isPreview, messageCount, now, onCollapse, onOpen, tree, .
           </span>
           <span className={styles['name']}>{name}</span>
           <span className={styles['type']}>{shortType(row.type)}</span>
+          <span className="unseen">, level {depth + 1}</span>
           {row.isProtected ? <Lock size={12} className={styles['lock']} aria-label="protected" /> : null}
         </div>
-        <div className={styles['info']} role="gridcell">
+        <div className={styles['info']}>
           <Info row={row} messageCount={messageCount} isOpen={isOpen} onOpen={() => onOpen(row.urn)} />
         </div>
-        <div className={styles['state']} role="gridcell">
+        <div className={styles['state']}>
           <State row={row} isPreview={isPreview} isActive={rest.isActive} now={now} />
         </div>
       </div>
@@ -204,7 +207,13 @@ function Row({ isOpen, isPreview, messageCount, now, onCollapse, onOpen, tree, .
   );
 }
 
-const Guides = memo(function Guides({ guides, isLast }: { readonly guides: readonly boolean[]; readonly isLast: boolean }) {
+const Guides = memo(function Guides({
+  guides,
+  isLast,
+}: {
+  readonly guides: readonly boolean[];
+  readonly isLast: boolean;
+}) {
   return (
     <span className={styles['guides']} aria-hidden="true">
       {guides.map((goesOn, at) => (
@@ -239,7 +248,7 @@ function Info({
         onClick={onOpen}
       >
         <Icon size={14} aria-hidden="true" />
-        {messageCount === 1 ? '1 message' : `${messageCount} messages`}
+        <span className={styles['messageText']}>{messageCount === 1 ? '1 message' : `${messageCount} messages`}</span>
       </button>
     );
   }
@@ -266,12 +275,14 @@ function State({
 }) {
   const operation = viewOperation(row.op);
   if (row.status === 'known') return null;
-  if (row.status === 'failed') return <span className={styles['word']}>{isPreview ? 'failed' : `${operation.running} failed`}</span>;
+  if (row.status === 'failed')
+    return <span className={styles['word']}>{isPreview ? 'failed' : `${operation.running} failed`}</span>;
   if (row.status === 'running') {
     if (!isLive) return <span className={styles['word']}>{isPreview ? operation.planned : 'interrupted'}</span>;
+    const isStack = row.type === 'pulumi:pulumi:Stack';
     return (
       <>
-        <span className={styles['word']}>{operation.running}</span>
+        <span className={styles['word']}>{isStack ? 'running' : operation.running}</span>
         <span className={styles['took']}>{duration(now - (row.startedAt ?? now))}</span>
       </>
     );
@@ -301,9 +312,7 @@ function NoRows({ search, update }: { readonly search: UpdateSearch; readonly up
   if (search.text !== undefined) {
     return (
       <Empty title="No resource matches">
-        <p>
-          Nothing in this update has “{search.text}” in its name or type.
-        </p>
+        <p>Nothing in this update has “{search.text}” in its name or type.</p>
       </Empty>
     );
   }

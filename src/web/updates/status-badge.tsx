@@ -29,7 +29,10 @@ export function StatusBadge({ status }: { readonly status: string }) {
   const { tone, word } = viewStatus(status);
   const Icon = word === 'Cancelled' ? Ban : icons[tone];
   return (
-    <Badge tone={tone} icon={<Icon className={tone === 'running' ? styles['turning'] : undefined} aria-hidden="true" />}>
+    <Badge
+      tone={tone}
+      icon={<Icon className={tone === 'running' ? styles['turning'] : undefined} aria-hidden="true" />}
+    >
       {word}
     </Badge>
   );

@@ -30,7 +30,10 @@ export function UpdateDetailsView({ stack, update }: { readonly stack: StackRef;
           )}
           {update.preview === null ? null : (
             <FactRow name="Preview">
-              <Link to="/$organization/$project/$stack/previews/$updateId" params={{ ...stack, updateId: update.preview }}>
+              <Link
+                to="/$organization/$project/$stack/previews/$updateId"
+                params={{ ...stack, updateId: update.preview }}
+              >
                 the preview before it
               </Link>
             </FactRow>

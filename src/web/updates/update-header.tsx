@@ -72,7 +72,15 @@ export function UpdateHeader({ progress, stack, update }: UpdateHeaderProps) {
   );
 }
 
-function Fact({ children, icon, title }: { readonly icon: ReactNode; readonly children: ReactNode; readonly title?: string }) {
+function Fact({
+  children,
+  icon,
+  title,
+}: {
+  readonly icon: ReactNode;
+  readonly children: ReactNode;
+  readonly title?: string;
+}) {
   return (
     <li className={styles['fact']} title={title}>
       <span className={styles['factIcon']} aria-hidden="true">

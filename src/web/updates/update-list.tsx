@@ -61,7 +61,11 @@ export function UpdateList({ isBusy, search, stack }: UpdateListProps) {
       ) : null}
       <Rows stack={stack} updates={updates} />
       {query.hasNextPage ? (
-        <Button className={styles['more']} disabled={query.isFetchingNextPage} onClick={() => void query.fetchNextPage()}>
+        <Button
+          className={styles['more']}
+          disabled={query.isFetchingNextPage}
+          onClick={() => void query.fetchNextPage()}
+        >
           {query.isFetchingNextPage ? 'Loading…' : 'Older updates'}
         </Button>
       ) : null}

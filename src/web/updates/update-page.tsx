@@ -18,7 +18,9 @@ const previewRoute = getRouteApi('/$organization/$project/$stack/previews/$updat
 /** An update of a stack's history. */
 export function UpdatePage() {
   const { version, ...stack } = updateRoute.useParams();
-  return <UpdateOf key={version} stack={stack} choice={{ version: Number(version) }} search={updateRoute.useSearch()} />;
+  return (
+    <UpdateOf key={version} stack={stack} choice={{ version: Number(version) }} search={updateRoute.useSearch()} />
+  );
 }
 
 /** A preview, which has no number, or an update by its id. */
@@ -51,7 +53,12 @@ function LoadedUpdate({
   const { progress } = live.feed;
   const view = search.view ?? 'progress';
   const tab = (name: typeof view) => ({
-    ...{ to: '.' as const, search: { view: name === 'progress' ? undefined : name }, isChosen: view === name, replace: true },
+    ...{
+      to: '.' as const,
+      search: { view: name === 'progress' ? undefined : name },
+      isChosen: view === name,
+      replace: true,
+    },
   });
   const messageCount =
     progress.diagnosticCounts.error + progress.diagnosticCounts.warning + progress.diagnosticCounts.info;

@@ -21,7 +21,11 @@ export function WaterfallChart({ live, update }: { readonly live: LiveProgress; 
   const now = isLive ? ticking : (feed.progress.lastTimestamp ?? ticking);
   // biome-ignore lint/correctness/useExhaustiveDependencies: the tree is changed in place; its revision says when.
   const waterfall = useMemo(
-    () => layOutWaterfall([...feed.progress.rows.values()].filter((row) => row.op !== 'same'), now),
+    () =>
+      layOutWaterfall(
+        [...feed.progress.rows.values()].filter((row) => row.op !== 'same'),
+        now,
+      ),
     [feed, revision, now],
   );
   if (waterfall.bars.length === 0) {
@@ -48,7 +52,8 @@ export function WaterfallChart({ live, update }: { readonly live: LiveProgress; 
           <dd>{waterfall.laneCount}</dd>
         </div>
         <p className={styles['legend']}>
-          <span className={styles['swatch']} aria-hidden="true" /> On the critical path, as far as times to the second show it
+          <span className={styles['swatch']} aria-hidden="true" /> On the critical path, as far as times to the second
+          show it
         </p>
       </dl>
       <div className={styles['axis']} aria-hidden="true">
@@ -67,7 +72,7 @@ export function WaterfallChart({ live, update }: { readonly live: LiveProgress; 
 }
 
 function BarRows({ total, waterfall }: { readonly waterfall: Waterfall; readonly total: number }) {
-  const list = useRef<HTMLDivElement>(null);
+  const list = useRef<HTMLUListElement>(null);
   const [margin, setMargin] = useState(0);
   useLayoutEffect(() => {
     const top = list.current === null ? 0 : list.current.getBoundingClientRect().top + window.scrollY;
@@ -77,14 +82,14 @@ function BarRows({ total, waterfall }: { readonly waterfall: Waterfall; readonly
     ...{ count: waterfall.bars.length, estimateSize: () => rowPixels, overscan: 20, scrollMargin: margin },
   });
   return (
-    <div ref={list} className={styles['bars']} role="list" style={{ height: virtualizer.getTotalSize() }}>
+    <ul ref={list} className={styles['bars']} style={{ height: virtualizer.getTotalSize() }}>
       {virtualizer.getVirtualItems().map((item) => {
         const bar = waterfall.bars[item.index];
         if (bar === undefined) return null;
         const top = item.start - margin;
         return <BarRow key={bar.row.urn} bar={bar} top={top} start={waterfall.start} total={total} />;
       })}
-    </div>
+    </ul>
   );
 }
 
@@ -105,10 +110,11 @@ function BarRow({
   const tone = row.status === 'failed' ? 'failed' : bar.isRunning ? 'running' : operation.tone;
   const left = ((bar.start - start) / total) * 100;
   const width = (took / total) * 100;
-  const word = row.status === 'failed' ? `${operation.running} failed` : bar.isRunning ? operation.running : operation.done;
+  const word =
+    row.status === 'failed' ? `${operation.running} failed` : bar.isRunning ? operation.running : operation.done;
   const text = took < 1 ? '<1 s' : duration(took);
   return (
-    <div className={styles['bar']} style={{ transform: `translateY(${top}px)` }} role="listitem" title={row.urn}>
+    <li className={styles['bar']} style={{ transform: `translateY(${top}px)` }} title={row.urn}>
       <span className={styles['name']}>
         <span className={styles['resource']}>{nameInUrn(row.urn)}</span>
         <span className={styles['type']}>{shortType(row.type)}</span>
@@ -118,7 +124,10 @@ function BarRow({
           className={`${styles['fill']} ${styles[tone]} ${bar.isCritical ? styles['critical'] : ''}`}
           style={{ left: `${left}%`, width: `${width}%` }}
         />
-        <span className={styles['took']} style={left + width > 80 ? { right: `${100 - left}%` } : { left: `${left + width}%` }}>
+        <span
+          className={styles['took']}
+          style={left + width > 80 ? { right: `${100 - left}%` } : { left: `${left + width}%` }}
+        >
           {text}
         </span>
       </span>
@@ -126,6 +135,6 @@ function BarRow({
         {word}, {text}
         {bar.isCritical ? ', on the critical path' : ''}
       </span>
-    </div>
+    </li>
   );
 }
