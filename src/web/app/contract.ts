@@ -1,4 +1,11 @@
-import type { TRPCBuiltRouter, TRPCDefaultErrorShape, TRPCMutationProcedure, TRPCQueryProcedure } from '@trpc/server';
+import type {
+  inferRouterInputs,
+  inferRouterOutputs,
+  TRPCBuiltRouter,
+  TRPCMutationProcedure,
+  TRPCQueryProcedure,
+} from '@trpc/server';
+import type { AppRouter as ServerRouter } from '../../api/trpc/router.ts';
 
 // The procedures that the pages call.
 
@@ -8,45 +15,10 @@ export interface StackRef {
   readonly stack: string;
 }
 
-export interface Me {
-  readonly login: string;
-  readonly displayName: string | null;
-  readonly isOperator: boolean;
-  readonly organizations: readonly {
-    readonly name: string;
-    readonly role: string;
-    readonly stackCount: number | null;
-  }[];
-  readonly version: string;
-}
+type Outputs = inferRouterOutputs<ServerRouter>;
 
-export type Drift = 'drifted' | 'clean' | 'unknown';
-
-export interface StackItem extends StackRef {
-  readonly version: number;
-  readonly resourceCount: number | null;
-  readonly tags: Readonly<Record<string, string>>;
-  readonly lastUpdate: {
-    readonly version: number | null;
-    readonly kind: string;
-    readonly result: string;
-    readonly startedAt: string | null;
-    readonly endedAt: string | null;
-    readonly by: string | null;
-    readonly commit: string | null;
-    readonly ciUrl: string | null;
-  } | null;
-  readonly active: {
-    readonly updateId: string;
-    readonly kind: string;
-    readonly by: string | null;
-    readonly since: string;
-    readonly ciUrl: string | null;
-  } | null;
-  readonly waiting: number;
-  readonly drift: Drift;
-  readonly updatedAt: string;
-}
+export type Me = Outputs['me']['get'];
+export type StackItem = Outputs['stacks']['list']['items'][number];
 
 export interface StackDetails extends StackItem {
   readonly createdAt: string;
@@ -105,23 +77,16 @@ interface Page<Item> {
   readonly next: string | null;
 }
 
-export interface StackFilter {
-  readonly organization?: string | undefined;
-  readonly text?: string | undefined;
-  readonly project?: string | undefined;
-  readonly tag?: { readonly name: string; readonly value?: string | undefined } | undefined;
-  readonly status?: 'running' | 'failed' | 'drifted' | 'frozen' | undefined;
-}
+export type StackFilter = inferRouterInputs<ServerRouter>['stacks']['list'];
 
 type Query<Input, Output> = TRPCQueryProcedure<{ input: Input; output: Output; meta: unknown }>;
 type Mutation<Input, Output> = TRPCMutationProcedure<{ input: Input; output: Output; meta: unknown }>;
 
+/** Those of the server, and those that it does not have yet. */
 export type AppRouter = TRPCBuiltRouter<
-  { ctx: object; meta: object; errorShape: TRPCDefaultErrorShape; transformer: false },
-  {
-    me: { get: Query<void, Me> };
+  ServerRouter['_def']['_config']['$types'],
+  ServerRouter['_def']['record'] & {
     stacks: {
-      list: Query<StackFilter & Paging, Page<StackItem>>;
       get: Query<StackRef, StackDetails>;
       setTag: Mutation<StackRef & { name: string; value: string }, unknown>;
       removeTag: Mutation<StackRef & { name: string }, unknown>;

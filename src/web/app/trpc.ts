@@ -26,7 +26,9 @@ export const queryClient = new QueryClient({
   }),
 });
 
-const client = createTRPCClient<AppRouter>({ links: [httpBatchLink({ url: '/trpc', maxURLLength: 4_000 })] });
+const client = createTRPCClient<AppRouter>({
+  links: [httpBatchLink({ url: '/trpc', maxURLLength: 4_000, maxItems: 20 })],
+});
 
 /** The procedures of the server as options of queries: `useQuery(trpc.me.get.queryOptions())`. */
 export const trpc = createTRPCOptionsProxy<AppRouter>({ client, queryClient });

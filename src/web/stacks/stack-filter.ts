@@ -24,12 +24,18 @@ export function parseStackFilter(search: Readonly<Record<string, unknown>>): Sta
 /** The filter as the server takes it. */
 export function toQuery(search: StackSearch, organization: string | undefined): StackFilter {
   const { project, status, tag } = search;
-  const text = search.text?.trim() || undefined;
-  return { organization, text, project, status, tag: tag === undefined ? undefined : parseTag(tag) };
+  const text = search.text?.trim();
+  return {
+    ...(organization === undefined ? {} : { organization }),
+    ...(text ? { text } : {}),
+    ...(project === undefined ? {} : { project }),
+    ...(status === undefined ? {} : { status }),
+    ...(tag === undefined ? {} : { tag: parseTag(tag) }),
+  };
 }
 
 /** Reads `name=value` or `name`. */
-export function parseTag(tag: string): { readonly name: string; readonly value?: string | undefined } {
+export function parseTag(tag: string): { readonly name: string; readonly value?: string } {
   const at = tag.indexOf('=');
   return at <= 0 ? { name: tag } : { name: tag.slice(0, at), value: tag.slice(at + 1) };
 }
