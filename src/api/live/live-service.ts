@@ -25,6 +25,8 @@ export interface LiveViewer {
   readonly id: string;
   /** As LiveTopics has them. */
   readonly topics: readonly string[];
+  /** Throws UnauthenticatedError if the viewer's session has ended, or their token. */
+  confirm(): Promise<void>;
   /** What decides about the viewer at a place now. Throws UnauthenticatedError. */
   findAt(place: Place): Promise<Caller>;
   /** Closes the connection of a client that does not read. */
@@ -108,8 +110,9 @@ export class LiveService {
     this.#hub.drain();
   }
 
-  #permitted({ findAt, topics }: LiveViewer): Promise<PermittedTopics> {
-    return this.#topics.permit(topics, findAt);
+  async #permitted(viewer: LiveViewer): Promise<PermittedTopics> {
+    await viewer.confirm();
+    return this.#topics.permit(viewer.topics, (place) => viewer.findAt(place));
   }
 
   #release({ id }: LiveViewer): void {

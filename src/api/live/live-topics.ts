@@ -45,7 +45,8 @@ export class LiveTopics {
       return caller;
     };
     const topics: LiveTopic[] = [];
-    for (const [index, topic] of named.entries()) topics.push(await permitOne(topic, found[index] as FoundRow, callerAt));
+    for (const [index, topic] of named.entries())
+      topics.push(await permitOne(topic, found[index] as FoundRow, callerAt));
     const organizationIds = new Set(found.flatMap(({ organizationId }) => organizationId ?? []));
     return { topics, organizationIds };
   }
@@ -59,14 +60,17 @@ async function permitOne(
   if (of === 'organization') {
     const at = { organization: place.organization, project: null, stack: null };
     assertAdmitted(await callerAt(at), { kind: 'organization', permission: 'read' }, at);
-    if (found.organizationId === null) throw new NotFoundError('Not found, or you are not a member of the organization');
+    if (found.organizationId === null)
+      throw new NotFoundError('Not found, or you are not a member of the organization');
     return { of, name, id: found.organizationId };
   }
   const at = of === 'update' ? found : place;
   const { organization, project, stack } = at;
   const ref = { organization, project, stack };
   const missing = (): NotFoundError =>
-    of === 'update' ? new NotFoundError('There is no such update, or you may not see it') : stackNotFound(ref as StackRef);
+    of === 'update'
+      ? new NotFoundError('There is no such update, or you may not see it')
+      : stackNotFound(ref as StackRef);
   if (organization === null) throw missing();
   try {
     assertAdmitted(await callerAt(ref), { kind: 'stack', permission: 'read' }, ref);

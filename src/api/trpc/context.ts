@@ -23,6 +23,8 @@ export interface Holder {
   readonly caller: Caller;
   /** What decides about the holder at a place. Throws UnauthenticatedError. */
   findAt(place: Place): Promise<Caller>;
+  /** Throws UnauthenticatedError if the session has ended, or the token, since the request came. */
+  confirm(): Promise<void>;
 }
 
 /** What every procedure gets. */
@@ -76,9 +78,9 @@ export class RequestCalls {
     return caller;
   }
 
-  /** What decides about the caller at a place now. Not counted. Throws UnauthenticatedError. */
-  findAt(place: Place): Promise<Caller> {
-    return this.#holder.findAt(place);
+  /** The holder, for who asks again later. Nothing is counted. */
+  get holder(): Holder {
+    return this.#holder;
   }
 
   /** Closes the connection of a client that does not read its response. */

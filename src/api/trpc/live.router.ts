@@ -1,6 +1,7 @@
 import { type TrackedEnvelope, tracked } from '@trpc/server';
 import { Type } from 'typebox';
 import { ForbiddenError } from '../../shared/platform/errors/errors.ts';
+import type { Place } from '../access/admission.ts';
 import type { LiveMessage } from '../live/live-stream.ts';
 import { input, text } from './inputs.ts';
 import { router, userProcedure } from './trpc.ts';
@@ -26,7 +27,8 @@ export const liveRouter = router({
     const viewer = {
       id: caller.userId ?? caller.tokenId,
       topics,
-      findAt: request.findAt.bind(request),
+      confirm: () => request.holder.confirm(),
+      findAt: (place: Place) => request.holder.findAt(place),
       cut: () => request.disconnect(),
     };
     const stream = await services.live.open(viewer, lastEventId ?? null);
