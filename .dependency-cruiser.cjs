@@ -1,4 +1,11 @@
+const { Compiler } = require('@swc/core');
 const { Visitor } = require('@swc/core/Visitor.js');
+
+// dependency-cruiser parses all files as TypeScript without JSX.
+const { parseFileSync } = Compiler.prototype;
+Compiler.prototype.parseFileSync = function (file, options) {
+  return parseFileSync.call(this, file, { ...options, tsx: file.endsWith('.tsx') });
+};
 
 // The visitor that dependency-cruiser uses for TypeScript does not support `using` declarations.
 const { visitStatement } = Visitor.prototype;
@@ -14,10 +21,10 @@ Visitor.prototype.visitStatement = function (statement) {
  * @type {import('dependency-cruiser').IConfiguration}
  */
 const nouns =
-  '^src/shared/(audit|checkpoints|deployments|documents|drift|events|identity|journal|policies|quotas|secrets|stacks|states|updates|webhooks)/';
+  '^src/shared/(audit|checkpoints|deployments|documents|drift|events|identity|journal|live|policies|quotas|secrets|stacks|states|updates|webhooks)/';
 const bytesOnly = ['^src/shared/deployments/', '^src/shared/journal/replay/rules/'];
-/** Code that handles requests: routes and plugins. */
-const routes = '^src/api/(routes|plugins)/';
+/** Code that handles requests: routes, plugins and procedures. */
+const routes = '^src/api/(routes|plugins|trpc)/';
 const entry = '^src/main\\.ts$';
 const test = '\\.test\\.ts$';
 
@@ -35,6 +42,7 @@ const onlyIn = (name, packages, places) => ({
  */
 const nounOrder = {
   audit: [],
+  live: [],
   stacks: [],
   // Works on bytes only; from stacks it needs only the names.
   deployments: ['stacks/names\\.ts$'],
@@ -77,6 +85,25 @@ module.exports = {
       severity: 'error',
       from: { path: '^src/(cli/|[^/]+\\.ts$)', pathNot: '^src/server\\.ts$' },
       to: { path: '^src/(api|workers)/', pathNot: '^src/(api|workers)/main\\.ts$' },
+    },
+    {
+      name: 'web-takes-types-only',
+      comment: 'The web UI runs in browsers: from the server it takes the type of its procedures, and nothing else.',
+      severity: 'error',
+      from: { path: '^src/web/' },
+      to: { path: '^src/(?!web/)', pathNot: '^src/api/trpc/router\\.ts$' },
+    },
+    {
+      name: 'web-imports-no-code-of-the-server',
+      severity: 'error',
+      from: { path: '^src/web/' },
+      to: { path: '^src/(?!web/)', dependencyTypesNot: ['type-only'] },
+    },
+    {
+      name: 'server-not-to-web',
+      severity: 'error',
+      from: { path: '^(src/(?!web/)|bin/)' },
+      to: { path: '^src/web/' },
     },
     {
       name: 'shared-knows-no-role',
@@ -146,6 +173,7 @@ module.exports = {
       to: { path: '(^src/shared/context|-(writer|reader|importer|renamer|restorer|compactor|closer|cipher|service))\\.ts$' },
     },
     onlyIn('fastify-in-api', '@?fastify', ['^src/api/']),
+    onlyIn('trpc-in-procedures', '@trpc', ['^src/api/trpc/', '^src/web/']),
     onlyIn('bullmq-in-jobs', 'bullmq', ['^src/shared/jobs/', '^src/workers/queue-workers\\.ts$']),
     onlyIn('ioredis-in-redis', 'ioredis', ['^src/shared/platform/redis/']),
     onlyIn('commander-in-cli', 'commander', ['^src/cli/']),
@@ -181,7 +209,7 @@ module.exports = {
     {
       name: 'product-needs-no-dev-dependency',
       severity: 'error',
-      from: { path: '^(src|bin)/', pathNot: test },
+      from: { path: '^(src|bin)/', pathNot: ['^src/web/', test] },
       to: { dependencyTypes: ['npm-dev', 'npm-no-pkg', 'npm-unknown'] },
     },
     {
@@ -194,7 +222,7 @@ module.exports = {
     {
       name: 'no-orphans',
       severity: 'error',
-      from: { orphan: true, path: '^src/', pathNot: [entry, test] },
+      from: { orphan: true, path: '^src/', pathNot: [entry, '^src/web/public/', test] },
       to: {},
     },
     {

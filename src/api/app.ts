@@ -3,6 +3,7 @@ import compress from '@fastify/compress';
 import swagger from '@fastify/swagger';
 import { TypeBoxValidatorCompiler } from '@fastify/type-provider-typebox';
 import Fastify, { type FastifyInstance, type FastifyPluginAsync, LogController } from 'fastify';
+import { webFolder } from '../shared/platform/config/config.ts';
 import './request.ts';
 import type { ApiContext } from './api-context.ts';
 import type { ApiServices } from './api-services.ts';
@@ -54,6 +55,8 @@ import { registerUpdateRuleRoutes } from './routes/update-rules.routes.ts';
 import { registerUpdateRoutes } from './routes/updates.routes.ts';
 import { registerWebhookRoutes } from './routes/webhooks.routes.ts';
 import { createFront } from './server/front.ts';
+import { registerTrpc } from './trpc/trpc.routes.ts';
+import { registerWebAssets } from './web-assets.ts';
 
 export type App = FastifyInstance;
 
@@ -76,10 +79,14 @@ export async function buildApi(context: ApiContext): Promise<App> {
   app.setValidatorCompiler(TypeBoxValidatorCompiler);
   registerAccessLog(app, context.metrics);
   registerSecurityHeaders(app);
+  await registerWebAssets(app, webFolder);
   registerErrors(app);
   const services = createServices(context);
   // Before the server stops: it waits for all calls to end.
-  app.addHook('preClose', async () => services.lockQueue.drain());
+  app.addHook('preClose', async () => {
+    services.lockQueue.drain();
+    services.live.drain();
+  });
   registerAddressRate(app, services);
   registerBody(app, services);
   await app.register(compress, { encodings: ['gzip'], threshold: 1024, globalDecompression: false });
@@ -89,6 +96,8 @@ export async function buildApi(context: ApiContext): Promise<App> {
   if (services.board) registerQueueRoutes(app, services, services.board);
   const pages: FastifyPluginAsync = async (scope) => registerPages(scope, services);
   await app.register(pages);
+  const dashboard: FastifyPluginAsync = async (scope) => registerTrpc(scope, services);
+  await app.register(dashboard);
   await app.register((scope, _options, done) => {
     registerProtocol(scope, services);
     done();

@@ -253,3 +253,6 @@ function parseListen(text: string): { readonly host: string; readonly port: numb
 export const holdfastVersion: string = (
   JSON.parse(readFileSync(path.join(import.meta.dirname, '../../../../package.json'), 'utf8')) as { version: string }
 ).version;
+
+/** Where the build of the web UI is, or will be. */
+export const webFolder = path.join(import.meta.dirname, '../../../../dist/web');

@@ -1,0 +1,46 @@
+import { Link, useParams } from '@tanstack/react-router';
+import { Fragment, type ReactNode } from 'react';
+import styles from './breadcrumb.module.css';
+
+/** Where the page is: the parts of its path, each a link. The page's own title says the last part again. */
+export function Breadcrumb() {
+  const { organization, project, stack, updateId, version } = useParams({ strict: false });
+  const parts: ReactNode[] = [
+    <Link key="stacks" to="/">
+      Stacks
+    </Link>,
+  ];
+  if (organization !== undefined)
+    parts.push(
+      <Link key="organization" to="/$organization" params={{ organization }}>
+        {organization}
+      </Link>,
+    );
+  if (organization !== undefined && project !== undefined && stack !== undefined) {
+    parts.push(
+      <Link key="project" to="/$organization" params={{ organization }} search={{ project }}>
+        {project}
+      </Link>,
+      <Link key="stack" to="/$organization/$project/$stack" params={{ organization, project, stack }}>
+        {stack}
+      </Link>,
+    );
+    if (version !== undefined) parts.push(<span key="update">Update {version}</span>);
+    if (updateId !== undefined) parts.push(<span key="preview">Preview</span>);
+  }
+  return (
+    <nav className={styles['breadcrumb']} aria-label="Where you are">
+      {parts.map((part, at) => (
+        // biome-ignore lint/suspicious/noArrayIndexKey: the place is what identifies a part.
+        <Fragment key={at}>
+          {at === 0 ? null : (
+            <span className={styles['divider']} aria-hidden="true">
+              /
+            </span>
+          )}
+          {part}
+        </Fragment>
+      ))}
+    </nav>
+  );
+}

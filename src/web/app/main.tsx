@@ -1,0 +1,26 @@
+import { CSPProvider } from '@base-ui/react/csp-provider';
+import { QueryClientProvider } from '@tanstack/react-query';
+import { RouterProvider } from '@tanstack/react-router';
+import { StrictMode } from 'react';
+import { createRoot } from 'react-dom/client';
+import './tokens.css';
+import './base.css';
+import { router } from './router.tsx';
+import { queryClient } from './trpc.ts';
+
+// After a release, parts of the page that this tab has not loaded yet have other names.
+addEventListener('vite:preloadError', (event) => {
+  event.preventDefault();
+  location.reload();
+});
+
+createRoot(document.getElementById('root') as HTMLElement).render(
+  <StrictMode>
+    {/* The policy of the page permits no style elements. */}
+    <CSPProvider disableStyleElements>
+      <QueryClientProvider client={queryClient}>
+        <RouterProvider router={router} />
+      </QueryClientProvider>
+    </CSPProvider>
+  </StrictMode>,
+);

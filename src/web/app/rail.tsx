@@ -1,0 +1,122 @@
+import { Link } from '@tanstack/react-router';
+import { ChevronsUpDown, Layers, LogOut, Monitor, Moon, Star, Sun, UserRound } from 'lucide-react';
+import { useFavourites } from '../stacks/favourites.ts';
+import { Button } from '../ui/button.tsx';
+import { Mark } from '../ui/mark.tsx';
+import { Menu, MenuItem } from '../ui/menu.tsx';
+import { useMe } from './me.ts';
+import { OrganizationSwitch } from './organization-switch.tsx';
+import styles from './rail.module.css';
+import { signOut } from './session.ts';
+import { chooseTheme, type Theme, themes, useTheme } from './theme.ts';
+
+const themeIcons = { system: Monitor, light: Sun, dark: Moon } as const satisfies Record<Theme, unknown>;
+const themeNames = { system: 'As the system', light: 'Light', dark: 'Dark' } as const satisfies Record<Theme, string>;
+
+/** The navigation at the side. `onLeave`: something in it was chosen. */
+export function Rail({
+  onLeave,
+  organization,
+}: {
+  readonly organization: string | undefined;
+  readonly onLeave: () => void;
+}) {
+  const me = useMe();
+  const favourites = useFavourites();
+  return (
+    // biome-ignore lint/a11y/noStaticElementInteractions lint/a11y/useKeyWithClickEvents: only hears of the links in it.
+    <div
+      className={styles['rail']}
+      onClick={({ target }) => ((target as Element).closest('a') ? onLeave() : undefined)}
+    >
+      <Link to="/" className={styles['brand']}>
+        <Mark />
+        Holdfast
+      </Link>
+      <OrganizationSwitch organization={organization} />
+      <nav aria-label="Pages">
+        <ul className={styles['links']}>
+          <li>
+            <Link
+              to={organization === undefined ? '/' : '/$organization'}
+              params={organization === undefined ? {} : { organization }}
+              className={styles['link']}
+              activeOptions={{ exact: true, includeSearch: false }}
+            >
+              <Layers size={16} aria-hidden="true" />
+              Stacks
+            </Link>
+          </li>
+        </ul>
+      </nav>
+      {favourites.length === 0 ? null : (
+        <nav aria-label="Favourites" className={styles['favourites']}>
+          <h2 className={styles['title']}>Favourites</h2>
+          <ul className={styles['links']}>
+            {favourites.map((stack) => (
+              <li key={`${stack.organization}/${stack.project}/${stack.stack}`}>
+                <Link
+                  to="/$organization/$project/$stack"
+                  params={stack}
+                  className={styles['link']}
+                  title={`${stack.organization}/${stack.project}/${stack.stack}`}
+                >
+                  <Star size={14} aria-hidden="true" />
+                  <span className={styles['name']}>
+                    {stack.project}/{stack.stack}
+                  </span>
+                </Link>
+              </li>
+            ))}
+          </ul>
+        </nav>
+      )}
+      <div className={styles['foot']}>
+        <ThemeMenu />
+        <Menu
+          trigger={
+            <Button kind="quiet" className={styles['account']} disabled={me === undefined}>
+              <span className={styles['name']}>{me?.displayName ?? me?.login ?? ' '}</span>
+              <ChevronsUpDown size={14} aria-hidden="true" />
+            </Button>
+          }
+        >
+          <MenuItem icon={<UserRound size={15} />} onSelect={() => location.assign('/account')}>
+            Your account
+          </MenuItem>
+          <MenuItem icon={<LogOut size={15} />} onSelect={signOut}>
+            Sign out
+          </MenuItem>
+        </Menu>
+      </div>
+    </div>
+  );
+}
+
+function ThemeMenu() {
+  const theme = useTheme();
+  const Icon = themeIcons[theme];
+  return (
+    <Menu
+      trigger={
+        <Button kind="quiet" size="icon" aria-label={`Theme: ${themeNames[theme]}`} title="Theme">
+          <Icon size={16} />
+        </Button>
+      }
+    >
+      {themes.map((each) => {
+        const EachIcon = themeIcons[each];
+        return (
+          <MenuItem
+            key={each}
+            icon={<EachIcon size={15} />}
+            isChosen={each === theme}
+            onSelect={() => chooseTheme(each)}
+          >
+            {themeNames[each]}
+          </MenuItem>
+        );
+      })}
+    </Menu>
+  );
+}

@@ -1,0 +1,64 @@
+import { Outlet, useParams } from '@tanstack/react-router';
+import { Menu as MenuIcon, Search } from 'lucide-react';
+import { lazy, Suspense, useEffect, useState } from 'react';
+import { Button } from '../ui/button.tsx';
+import { Dialog } from '../ui/dialog.tsx';
+import { Breadcrumb } from './breadcrumb.tsx';
+import { Rail } from './rail.tsx';
+import styles from './shell.module.css';
+
+const CommandPalette = lazy(() => import('./command-palette.tsx'));
+
+/** What all pages have in common: the rail, the bar above, and the command palette. */
+export function Shell() {
+  const [isPaletteOpen, setIsPaletteOpen] = useState(false);
+  const [isRailOpen, setIsRailOpen] = useState(false);
+  const { organization } = useParams({ strict: false });
+  useEffect(() => {
+    const onKey = (event: KeyboardEvent): void => {
+      if (!(event.ctrlKey || event.metaKey) || event.key.toLowerCase() !== 'k') return;
+      event.preventDefault();
+      setIsPaletteOpen((isOpen) => !isOpen);
+    };
+    addEventListener('keydown', onKey);
+    return () => removeEventListener('keydown', onKey);
+  }, []);
+  return (
+    <>
+      <a className={styles['skip']} href="#content">
+        Skip to the content
+      </a>
+      <div className={styles['shell']}>
+        <aside className={styles['rail']}>
+          <Rail organization={organization} onLeave={() => {}} />
+        </aside>
+        <header className={styles['bar']}>
+          <Button
+            kind="quiet"
+            size="icon"
+            className={styles['railButton']}
+            aria-label="Open the navigation"
+            onClick={() => setIsRailOpen(true)}
+          >
+            <MenuIcon size={18} />
+          </Button>
+          <Breadcrumb />
+          <button type="button" className={styles['search']} onClick={() => setIsPaletteOpen(true)}>
+            <Search size={15} aria-hidden="true" />
+            <span className={styles['searchText']}>Go to…</span>
+            <kbd>Ctrl K</kbd>
+          </button>
+        </header>
+        <main id="content" className={styles['content']} tabIndex={-1}>
+          <Outlet />
+        </main>
+      </div>
+      <Dialog title="Navigation" place="side" isOpen={isRailOpen} onClose={() => setIsRailOpen(false)}>
+        <Rail organization={organization} onLeave={() => setIsRailOpen(false)} />
+      </Dialog>
+      <Suspense>
+        {isPaletteOpen ? <CommandPalette organization={organization} onClose={() => setIsPaletteOpen(false)} /> : null}
+      </Suspense>
+    </>
+  );
+}

@@ -1,0 +1,34 @@
+import { QueryCache, QueryClient } from '@tanstack/react-query';
+import { createTRPCClient, httpBatchLink, TRPCClientError } from '@trpc/client';
+import { createTRPCOptionsProxy } from '@trpc/tanstack-react-query';
+import type { AppRouter } from './contract.ts';
+import { signIn } from './session.ts';
+
+/** Whether an error came from a procedure, and its code. Null: the server was not reached. */
+export function errorCode(error: unknown): string | null {
+  if (!(error instanceof TRPCClientError)) return null;
+  const data: unknown = error.data;
+  return typeof data === 'object' && data !== null && 'code' in data ? String(data.code) : null;
+}
+
+/** Refusals do not change by asking again. */
+function mayRetry(failures: number, error: unknown): boolean {
+  const code = errorCode(error);
+  return failures < 3 && (code === null || code === 'INTERNAL_SERVER_ERROR' || code === 'SERVICE_UNAVAILABLE');
+}
+
+export const queryClient = new QueryClient({
+  defaultOptions: { queries: { retry: mayRetry, staleTime: 5_000, refetchOnWindowFocus: 'always' } },
+  queryCache: new QueryCache({
+    onError: (error) => {
+      if (errorCode(error) === 'UNAUTHORIZED') signIn();
+    },
+  }),
+});
+
+const client = createTRPCClient<AppRouter>({
+  links: [httpBatchLink({ url: '/trpc', maxURLLength: 4_000, maxItems: 20 })],
+});
+
+/** The procedures of the server as options of queries: `useQuery(trpc.me.get.queryOptions())`. */
+export const trpc = createTRPCOptionsProxy<AppRouter>({ client, queryClient });

@@ -1,0 +1,61 @@
+import { useSyncExternalStore } from 'react';
+import type { StackRef } from '../app/contract.ts';
+
+const key = 'holdfast.favourites';
+const maxFavourites = 50;
+const listeners = new Set<() => void>();
+
+/** Favourite stacks, kept in this browser. */
+let favourites: readonly StackRef[] = read();
+
+function read(): readonly StackRef[] {
+  try {
+    const stored: unknown = JSON.parse(localStorage.getItem(key) ?? '[]');
+    return Array.isArray(stored) ? stored.filter(isStackRef).slice(0, maxFavourites) : [];
+  } catch {
+    return [];
+  }
+}
+
+function isStackRef(value: unknown): value is StackRef {
+  if (typeof value !== 'object' || value === null) return false;
+  const { organization, project, stack } = value as Partial<Record<keyof StackRef, unknown>>;
+  return [organization, project, stack].every((part) => typeof part === 'string' && part !== '');
+}
+
+function isSame(one: StackRef, other: StackRef): boolean {
+  return one.organization === other.organization && one.project === other.project && one.stack === other.stack;
+}
+
+/** Adds a stack to the favourites, or removes it. */
+export function toggleFavourite({ organization, project, stack }: StackRef): void {
+  const chosen = { organization, project, stack };
+  const others = favourites.filter((each) => !isSame(each, chosen));
+  favourites = others.length < favourites.length ? others : [...others, chosen].slice(-maxFavourites);
+  try {
+    localStorage.setItem(key, JSON.stringify(favourites));
+  } catch {
+    // Storage may be off; the change then lasts until the page is left.
+  }
+  for (const listener of listeners) listener();
+}
+
+export function useFavourites(): readonly StackRef[] {
+  return useSyncExternalStore(
+    (listener) => {
+      listeners.add(listener);
+      // Another tab changed them.
+      const onStorage = (event: StorageEvent): void => {
+        if (event.key !== key) return;
+        favourites = read();
+        listener();
+      };
+      addEventListener('storage', onStorage);
+      return () => {
+        listeners.delete(listener);
+        removeEventListener('storage', onStorage);
+      };
+    },
+    () => favourites,
+  );
+}

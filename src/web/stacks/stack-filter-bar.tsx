@@ -1,0 +1,121 @@
+import { Link, useNavigate, useSearch } from '@tanstack/react-router';
+import { CircleAlert, LoaderCircle, Search, Snowflake, Waves, X } from 'lucide-react';
+import { useEffect, useRef, useState } from 'react';
+import type { StackStatus } from './stack-filter.ts';
+import styles from './stack-filter-bar.module.css';
+
+const typingMs = 200;
+
+const statuses = [
+  { status: undefined, name: 'All', icon: null },
+  { status: 'running', name: 'Running', icon: <LoaderCircle aria-hidden="true" /> },
+  { status: 'failed', name: 'Failed', icon: <CircleAlert aria-hidden="true" /> },
+  { status: 'drifted', name: 'Drifted', icon: <Waves aria-hidden="true" /> },
+  { status: 'frozen', name: 'Frozen', icon: <Snowflake aria-hidden="true" /> },
+] as const satisfies readonly { status: StackStatus | undefined; name: string; icon: unknown }[];
+
+/** The filter above the list. It is in the URL, so that it can be sent to somebody. */
+export function StackFilterBar() {
+  const search = useSearch({ strict: false });
+  return (
+    <search className={styles['bar']}>
+      <TextFilter />
+      <nav className={styles['statuses']} aria-label="Status">
+        {statuses.map(({ icon, name, status }) => (
+          <Link
+            key={name}
+            to="."
+            search={(before) => ({ ...before, status })}
+            className={styles['status']}
+            activeProps={{}}
+            aria-current={search.status === status ? 'true' : undefined}
+          >
+            {icon}
+            {name}
+          </Link>
+        ))}
+      </nav>
+      <Chip name="project" value={search.project} />
+      <Chip name="tag" value={search.tag} />
+    </search>
+  );
+}
+
+function TextFilter() {
+  const { text = '' } = useSearch({ strict: false });
+  const navigate = useNavigate();
+  const field = useRef<HTMLInputElement>(null);
+  const [draft, setDraft] = useState(text);
+  // The URL changed by other means, such as "back".
+  const [seen, setSeen] = useState(text);
+  if (text !== seen) {
+    setSeen(text);
+    if (text !== draft.trim()) setDraft(text);
+  }
+  useEffect(() => {
+    if (draft.trim() === text) return undefined;
+    const apply = (): void =>
+      void navigate({ to: '.', replace: true, search: (before) => ({ ...before, text: draft.trim() || undefined }) });
+    const timer = setTimeout(apply, typingMs);
+    return () => clearTimeout(timer);
+  }, [draft, navigate, text]);
+  useEffect(() => {
+    const onKey = (event: KeyboardEvent): void => {
+      if (event.key !== '/' || event.ctrlKey || event.metaKey || event.altKey || isTyping(event.target)) return;
+      event.preventDefault();
+      field.current?.select();
+    };
+    addEventListener('keydown', onKey);
+    return () => removeEventListener('keydown', onKey);
+  }, []);
+  return (
+    <div className={styles['text']}>
+      <Search size={15} aria-hidden="true" />
+      <input
+        ref={field}
+        type="search"
+        value={draft}
+        maxLength={200}
+        placeholder="Find a project or stack"
+        aria-label="Find a project or stack"
+        aria-keyshortcuts="/"
+        spellCheck={false}
+        autoComplete="off"
+        onChange={({ target }) => setDraft(target.value)}
+        onKeyDown={({ key, currentTarget }) => {
+          if (key !== 'Escape') return;
+          setDraft('');
+          currentTarget.blur();
+        }}
+      />
+      <span className={styles['key']} aria-hidden="true">
+        /
+      </span>
+    </div>
+  );
+}
+
+/** A part of the filter that came from elsewhere, to be removed. */
+function Chip({ name, value }: { readonly name: 'project' | 'tag'; readonly value: string | undefined }) {
+  if (value === undefined) return null;
+  return (
+    <Link
+      to="."
+      search={(before) => ({ ...before, [name]: undefined })}
+      className={styles['chip']}
+      activeProps={{}}
+      aria-label={`Remove the filter ${name} ${value}`}
+    >
+      <span className={styles['chipName']}>{name}</span>
+      <span className={styles['chipValue']}>{value}</span>
+      <X size={13} aria-hidden="true" />
+    </Link>
+  );
+}
+
+/** Whether keys pressed at a place are text. */
+export function isTyping(target: EventTarget | null): boolean {
+  return (
+    target instanceof HTMLElement && (target.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName))
+  );
+}

@@ -1,0 +1,88 @@
+import { Ban, CircleAlert, CircleCheck, CircleDashed, LoaderCircle, Waves } from 'lucide-react';
+import type { StackItem } from '../app/contract.ts';
+import { Badge } from '../ui/badge.tsx';
+import { Since } from '../ui/time.tsx';
+import styles from './stack-status.module.css';
+
+const running: Readonly<Record<string, string>> = {
+  update: 'Updating',
+  refresh: 'Refreshing',
+  destroy: 'Destroying',
+  import: 'Importing',
+  rename: 'Renaming',
+  preview: 'Previewing',
+};
+
+const done: Readonly<Record<string, string>> = {
+  update: 'Updated',
+  refresh: 'Refreshed',
+  destroy: 'Destroyed',
+  import: 'Imported',
+  rename: 'Renamed',
+  preview: 'Previewed',
+};
+
+const names: Readonly<Record<string, string>> = {
+  update: 'Update',
+  refresh: 'Refresh',
+  destroy: 'Destroy',
+  import: 'Import',
+  rename: 'Rename',
+  preview: 'Preview',
+};
+
+/** What a stack is doing, who does it and since when; otherwise how its last update ended. */
+export function StackStatus({ active, lastUpdate, waiting }: Pick<StackItem, 'active' | 'lastUpdate' | 'waiting'>) {
+  if (active)
+    return (
+      <span className={styles['status']}>
+        <Badge tone="running" icon={<LoaderCircle className={styles['turning']} aria-hidden="true" />}>
+          {running[active.kind] ?? `Running ${active.kind}`}
+        </Badge>
+        <span className={styles['who']}>
+          {active.by}
+          {active.by !== null && active.since !== null ? ', ' : null}
+          {active.since === null ? null : <Since at={active.since} />}
+        </span>
+        {waiting > 0 ? <span className={styles['waiting']}>+{waiting} waiting</span> : null}
+      </span>
+    );
+  if (!lastUpdate)
+    return (
+      <Badge isSoft={false} icon={<CircleDashed aria-hidden="true" />}>
+        Never updated
+      </Badge>
+    );
+  const name = names[lastUpdate.kind] ?? lastUpdate.kind;
+  if (lastUpdate.result === 'failed')
+    return (
+      <Badge tone="failure" icon={<CircleAlert aria-hidden="true" />}>
+        {name} failed
+      </Badge>
+    );
+  if (lastUpdate.result === 'succeeded')
+    return (
+      <Badge isSoft={false} icon={<CircleCheck className={styles['good']} aria-hidden="true" />}>
+        {done[lastUpdate.kind] ?? name}
+      </Badge>
+    );
+  return (
+    <Badge isSoft={false} icon={<Ban aria-hidden="true" />}>
+      {name} {lastUpdate.result}
+    </Badge>
+  );
+}
+
+/** Whether what runs differs from the state. Unknown is nothing to report. */
+export function DriftBadge({ drift }: Pick<StackItem, 'drift'>) {
+  if (drift !== 'drifted') return null;
+  return (
+    <Badge
+      tone="warning"
+      icon={<Waves aria-hidden="true" />}
+      title="The last check found resources that differ from the state"
+    >
+      Drifted
+    </Badge>
+  );
+}

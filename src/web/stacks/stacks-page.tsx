@@ -1,0 +1,96 @@
+import { keepPreviousData, useInfiniteQuery } from '@tanstack/react-query';
+import { useNavigate, useParams, useSearch } from '@tanstack/react-router';
+import { Layers, SearchX } from 'lucide-react';
+import { useEffect } from 'react';
+import { useMe } from '../app/me.ts';
+import { Problem } from '../app/problem-pages.tsx';
+import { trpc } from '../app/trpc.ts';
+import { Button } from '../ui/button.tsx';
+import { Code } from '../ui/code.tsx';
+import { Empty } from '../ui/empty.tsx';
+import { toQuery } from './stack-filter.ts';
+import { StackFilterBar } from './stack-filter-bar.tsx';
+import { StackTable, StackTableSkeleton } from './stack-table.tsx';
+import styles from './stacks-page.module.css';
+
+const pageSize = 100;
+/** Lists are read again while they are this short, in pages; longer ones when somebody comes back to them. */
+const maxRefreshedPages = 2;
+const refreshMs = 15_000;
+
+/** The list of stacks: of all organizations, or of the one in the path. */
+export function StacksPage() {
+  const { organization } = useParams({ strict: false });
+  const search = useSearch({ strict: false });
+  const navigate = useNavigate();
+  const query = useInfiniteQuery(
+    trpc.stacks.list.infiniteQueryOptions(
+      { ...toQuery(search, organization), limit: pageSize },
+      {
+        getNextPageParam: ({ next }) => next,
+        placeholderData: keepPreviousData,
+        refetchInterval: ({ state }) => ((state.data?.pages.length ?? 0) <= maxRefreshedPages ? refreshMs : false),
+        refetchOnWindowFocus: ({ state }) => (state.data?.pages.length ?? 0) <= maxRefreshedPages,
+      },
+    ),
+  );
+  useEffect(() => {
+    document.title = `${organization ?? 'Stacks'} - Holdfast`;
+  }, [organization]);
+  const items = query.data?.pages.flatMap((page) => page.items) ?? [];
+  const isFiltered = Object.values(search).some((value) => value !== undefined);
+  const clear = () => void navigate({ to: '.', search: {} });
+  return (
+    <div className={styles['page']}>
+      <header className={styles['head']}>
+        <h1>{organization ?? 'Stacks'}</h1>
+        <StackCount organization={organization} />
+      </header>
+      <StackFilterBar />
+      {query.error && items.length === 0 ? (
+        <Problem error={query.error} onRetry={() => void query.refetch()} />
+      ) : query.isPending ? (
+        <StackTableSkeleton />
+      ) : items.length > 0 ? (
+        <StackTable
+          items={items}
+          isBusy={query.isPlaceholderData}
+          hasMore={query.hasNextPage}
+          onMore={() => (query.isFetching ? undefined : void query.fetchNextPage())}
+          showsOrganization={organization === undefined}
+        />
+      ) : isFiltered ? (
+        <Empty title="No stack matches" icon={<SearchX size={20} />}>
+          <p>The filter looks at the names of project and stack, the status and one tag.</p>
+          <p>
+            <Button onClick={clear}>Show all stacks</Button>
+          </p>
+        </Empty>
+      ) : (
+        <NoStacks organization={organization} />
+      )}
+    </div>
+  );
+}
+
+/** The number of stacks, where the user may see all of them. */
+function StackCount({ organization }: { readonly organization: string | undefined }) {
+  const organizations = useMe()?.organizations.filter(
+    ({ name }) => organization === undefined || name === organization,
+  );
+  const counts = organizations?.map(({ stackCount }) => stackCount) ?? [];
+  if (counts.length === 0 || counts.includes(null)) return null;
+  const count = counts.reduce<number>((sum, each) => sum + (each ?? 0), 0);
+  return <span className={styles['count']}>{count.toLocaleString()}</span>;
+}
+
+function NoStacks({ organization = 'ORGANIZATION' }: { readonly organization: string | undefined }) {
+  return (
+    <Empty title="No stacks yet" icon={<Layers size={20} />}>
+      <p>A stack appears here with its first command. In the folder of a Pulumi program:</p>
+      <Code>{`pulumi login ${location.origin}`}</Code>
+      <Code>{`pulumi stack init ${organization}/dev`}</Code>
+      <Code>pulumi up</Code>
+    </Empty>
+  );
+}

@@ -1,0 +1,37 @@
+import type { ReactNode } from 'react';
+import styles from './badge.module.css';
+
+export type Tone = 'neutral' | 'accent' | 'success' | 'failure' | 'running' | 'warning';
+
+/** A word with a status colour. The icon or the word says the same as the colour. */
+export function Badge({
+  children,
+  icon,
+  isSoft = true,
+  title,
+  tone = 'neutral',
+}: {
+  readonly children: ReactNode;
+  readonly icon?: ReactNode;
+  /** With a background; without one beside other text. */
+  readonly isSoft?: boolean;
+  readonly title?: string | undefined;
+  readonly tone?: Tone;
+}) {
+  return (
+    <span className={`${styles['badge']} ${styles[tone]} ${isSoft ? styles['soft'] : ''}`} title={title}>
+      {icon}
+      <span className={styles['text']}>{children}</span>
+    </span>
+  );
+}
+
+/** A name and a value that somebody attached, such as a tag. */
+export function Tag({ name, value }: { readonly name: string; readonly value: string }) {
+  return (
+    <span className={styles['tag']} title={`${name}: ${value}`}>
+      <span className={styles['tagName']}>{name}</span>
+      {value === '' ? null : <span className={styles['tagValue']}>{value}</span>}
+    </span>
+  );
+}

@@ -1,0 +1,51 @@
+import { Dialog as Base } from '@base-ui/react/dialog';
+import { X } from 'lucide-react';
+import type { ReactNode } from 'react';
+import { buttonClass } from './button.tsx';
+import styles from './dialog.module.css';
+
+/** A window above the page. `place`: in the middle, near the top (for search), or along the left side. */
+export function Dialog({
+  children,
+  description,
+  isOpen,
+  onClose,
+  place = 'middle',
+  title,
+}: {
+  readonly title: string;
+  readonly isOpen: boolean;
+  readonly onClose: () => void;
+  readonly children: ReactNode;
+  readonly description?: ReactNode;
+  readonly place?: 'middle' | 'top' | 'side';
+}) {
+  return (
+    <Base.Root open={isOpen} onOpenChange={(open) => (open ? undefined : onClose())}>
+      <Base.Portal>
+        <Base.Backdrop className={styles['backdrop']} />
+        <Base.Popup className={`${styles['popup']} ${styles[place]}`}>
+          {place === 'middle' ? (
+            <header className={styles['head']}>
+              <Base.Title className={styles['title']}>{title}</Base.Title>
+              <Base.Close className={buttonClass({ kind: 'quiet', size: 'icon' })} aria-label="Close">
+                <X size={16} />
+              </Base.Close>
+            </header>
+          ) : (
+            <Base.Title className="unseen">{title}</Base.Title>
+          )}
+          {description === undefined ? null : (
+            <Base.Description className={styles['description']}>{description}</Base.Description>
+          )}
+          {children}
+        </Base.Popup>
+      </Base.Portal>
+    </Base.Root>
+  );
+}
+
+/** The row of buttons at the end of a dialog. */
+export function DialogActions({ children }: { readonly children: ReactNode }) {
+  return <footer className={styles['actions']}>{children}</footer>;
+}

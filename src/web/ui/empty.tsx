@@ -1,0 +1,24 @@
+import type { ReactNode } from 'react';
+import styles from './empty.module.css';
+
+/** What a list or page shows when it has nothing: why, and what to do next. */
+export function Empty({
+  children,
+  icon,
+  isProblem = false,
+  title,
+}: {
+  readonly title: string;
+  readonly children?: ReactNode;
+  readonly icon?: ReactNode;
+  /** Announced by screen readers. */
+  readonly isProblem?: boolean;
+}) {
+  return (
+    <div className={styles['empty']} role={isProblem ? 'alert' : undefined}>
+      {icon === undefined ? null : <div className={styles['icon']}>{icon}</div>}
+      <h2>{title}</h2>
+      <div className={styles['body']}>{children}</div>
+    </div>
+  );
+}

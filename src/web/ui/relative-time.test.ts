@@ -1,0 +1,31 @@
+import { describe, expect, test } from '@jest/globals';
+import { duration, relativeTime } from './relative-time.ts';
+
+const now = new Date('2026-05-01T12:00:00Z');
+const ago = (seconds: number): string => relativeTime(new Date(now.getTime() - seconds * 1000), now);
+
+describe('relativeTime', () => {
+  test.each([
+    [0, 'just now'],
+    [59, 'just now'],
+    [60, '1 minute ago'],
+    [3_599, '59 minutes ago'],
+    [7_200, '2 hours ago'],
+    [86_400, 'yesterday'],
+    [3 * 86_400, '3 days ago'],
+    [45 * 86_400, 'last month'],
+    [800 * 86_400, '2 years ago'],
+    // The clock of the server may be ahead.
+    [-5, 'just now'],
+  ])('%d seconds ago is "%s"', (seconds, text) => expect(ago(seconds)).toBe(text));
+});
+
+describe('duration', () => {
+  test.each([
+    [0.2, '0 s'],
+    [42, '42 s'],
+    [120, '2 min'],
+    [200, '3 min 20 s'],
+    [7_500, '2 h 5 min'],
+  ])('%d seconds are "%s"', (seconds, text) => expect(duration(seconds)).toBe(text));
+});

@@ -1,0 +1,27 @@
+const steps = [
+  ['year', 365 * 24 * 3600],
+  ['month', 30 * 24 * 3600],
+  ['day', 24 * 3600],
+  ['hour', 3600],
+  ['minute', 60],
+] as const;
+
+const words = new Intl.RelativeTimeFormat('en', { numeric: 'auto', style: 'long' });
+
+/** How long ago a time was, in words: "3 minutes ago". Below a minute, and for clocks that differ, "just now". */
+export function relativeTime(time: Date, now: Date): string {
+  const seconds = (time.getTime() - now.getTime()) / 1000;
+  for (const [unit, size] of steps)
+    if (Math.abs(seconds) >= size) return words.format(Math.trunc(seconds / size), unit);
+  return 'just now';
+}
+
+/** A duration in seconds as people say it: "42 s", "3 min 20 s", "2 h 5 min". */
+export function duration(seconds: number): string {
+  const whole = Math.max(0, Math.round(seconds));
+  if (whole < 60) return `${whole} s`;
+  const minutes = Math.floor(whole / 60);
+  if (minutes < 60) return whole % 60 === 0 ? `${minutes} min` : `${minutes} min ${whole % 60} s`;
+  const hours = Math.floor(minutes / 60);
+  return minutes % 60 === 0 ? `${hours} h` : `${hours} h ${minutes % 60} min`;
+}

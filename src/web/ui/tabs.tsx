@@ -1,0 +1,33 @@
+import { Link, type LinkProps } from '@tanstack/react-router';
+import type { ReactNode } from 'react';
+import styles from './tabs.module.css';
+
+/** Views of one page as links: the chosen one is in the URL. */
+export function Tabs({ children, label }: { readonly label: string; readonly children: ReactNode }) {
+  return (
+    <nav className={styles['tabs']} aria-label={label}>
+      {children}
+    </nav>
+  );
+}
+
+export function Tab({
+  children,
+  count,
+  isChosen,
+  ...link
+}: LinkProps & { readonly isChosen: boolean; readonly children: ReactNode; readonly count?: number | undefined }) {
+  return (
+    // Without `exact`, the link without a search would be the current one on every tab.
+    <Link
+      {...link}
+      className={styles['tab']}
+      aria-current={isChosen ? 'page' : undefined}
+      activeOptions={{ exact: true }}
+      activeProps={{}}
+    >
+      {children}
+      {count === undefined ? null : <span className={styles['count']}>{count}</span>}
+    </Link>
+  );
+}

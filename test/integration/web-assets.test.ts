@@ -1,0 +1,131 @@
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { gunzipSync, gzipSync } from 'node:zlib';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import Fastify, { type FastifyInstance } from 'fastify';
+import { registerErrors } from '../../src/api/plugins/errors.ts';
+import { registerSecurityHeaders } from '../../src/api/plugins/security-headers.ts';
+import { registerWebAssets } from '../../src/api/web-assets.ts';
+
+const page = '<!doctype html><title>Holdfast</title>';
+const script = 'export {};'.repeat(200);
+const html = { accept: 'text/html,application/xhtml+xml,*/*;q=0.8' };
+
+async function serve(folder: string): Promise<FastifyInstance> {
+  const app = Fastify();
+  registerSecurityHeaders(app);
+  await registerWebAssets(app, folder);
+  registerErrors(app);
+  app.get('/api/user', async () => ({}));
+  app.post('/sign-in', async () => ({}));
+  return app;
+}
+
+let root: string;
+let app: FastifyInstance;
+
+beforeAll(async () => {
+  root = await mkdtemp(path.join(tmpdir(), 'holdfast-web-'));
+  const folder = path.join(root, 'web');
+  await mkdir(path.join(folder, 'assets'), { recursive: true });
+  await writeFile(path.join(folder, 'index.html'), page);
+  await writeFile(path.join(folder, '.sources'), 'of the build');
+  await writeFile(path.join(root, 'secret.js'), 'secret');
+  await writeFile(path.join(folder, 'assets', 'main-abc.js'), script);
+  await writeFile(path.join(folder, 'assets', 'main-abc.js.gz'), gzipSync(script));
+  app = await serve(folder);
+});
+
+afterAll(async () => {
+  await app.close();
+  await rm(root, { recursive: true });
+});
+
+describe('the web UI', () => {
+  test.each(['/', '/acme', '/acme/web/prod', '/acme/web/prod/updates/3?tab=a', '/a.b/c', '/no/such/page'])(
+    'is the answer for a browser at %s',
+    async (url) => {
+      const answer = await app.inject({ url, headers: html });
+      expect(answer.statusCode).toBe(200);
+      expect(answer.body).toBe(page);
+      expect(answer.headers).toMatchObject({ 'content-type': 'text/html; charset=utf-8' });
+      expect(answer.headers['cache-control']).toContain('max-age=0');
+      expect(answer.headers['cache-control']).not.toContain('no-store');
+      expect(answer.headers['content-security-policy']).not.toContain('unsafe');
+      expect(answer.headers['content-security-policy']).toContain("script-src 'self'");
+    },
+  );
+
+  test.each([
+    '/api',
+    '/api/nothing',
+    '/trpc/no.such',
+    '/scim/v2',
+    '/policy-packs/x',
+    '/assets/none-123.js',
+    '/healthz',
+  ])('is not the answer for a browser at %s', async (url) => {
+    const answer = await app.inject({ url, headers: html });
+    expect(answer.statusCode).toBe(404);
+    expect(answer.json()).toMatchObject({ code: 404, message: `There is nothing at GET ${url}` });
+  });
+
+  test.each([
+    ['GET', { accept: 'application/vnd.pulumi+8' }],
+    ['GET', { accept: '*/*' }],
+    ['POST', html],
+    ['DELETE', html],
+  ] as const)('is not the answer for a %s with %j', async (method, headers) => {
+    const answer = await app.inject({ method, url: '/acme/web/prod', headers });
+    expect(answer.statusCode).toBe(404);
+    expect(answer.json()).toMatchObject({ code: 404 });
+  });
+
+  test('routes come first', async () => {
+    expect((await app.inject({ url: '/api/user', headers: html })).json()).toEqual({});
+  });
+
+  test('files with a hash are cached for ever, and sent as they were compressed', async () => {
+    const answer = await app.inject({ url: '/assets/main-abc.js', headers: { 'accept-encoding': 'gzip' } });
+    expect(answer.statusCode).toBe(200);
+    expect(answer.headers).toMatchObject({
+      'cache-control': 'public, max-age=31536000, immutable',
+      'content-encoding': 'gzip',
+      'content-type': 'application/javascript; charset=utf-8',
+      'x-content-type-options': 'nosniff',
+    });
+    expect(answer.headers['vary']).toMatch(/accept-encoding/i);
+    expect(gunzipSync(answer.rawPayload).toString()).toBe(script);
+    expect((await app.inject({ url: '/assets/main-abc.js' })).body).toBe(script);
+    const head = await app.inject({ method: 'HEAD', url: '/assets/main-abc.js' });
+    expect([head.statusCode, head.body]).toEqual([200, '']);
+  });
+
+  test.each([
+    '/assets/../secret.js',
+    '/assets/..%2f..%2fsecret.js',
+    '/assets/%2e%2e/%2e%2e/secret.js',
+    '/..%2fsecret.js',
+    '/assets/main-abc.js.gz',
+    '/assets/',
+    '/.sources',
+  ])('gives nothing besides its files: %s', async (url) => {
+    const answer = await app.inject({ url });
+    expect(answer.statusCode).toBe(404);
+    expect(answer.json()).toMatchObject({ code: 404 });
+  });
+
+  test('says so where it is not built, and appears without a restart', async () => {
+    const folder = path.join(root, 'later');
+    await using late = await serve(folder);
+    const missing = await late.inject({ url: '/acme', headers: html });
+    expect(missing.statusCode).toBe(503);
+    expect(missing.headers['retry-after']).toBe('5');
+    expect(missing.body).toContain('npm run build:web');
+    expect((await late.inject({ url: '/assets/main-abc.js', headers: html })).statusCode).toBe(404);
+    await mkdir(folder);
+    await writeFile(path.join(folder, 'index.html'), page);
+    expect((await late.inject({ url: '/acme', headers: html })).body).toBe(page);
+  });
+});
