@@ -7,7 +7,7 @@ import { LimitError } from '../../shared/updates/rules/limit.ts';
 import type { ApiContext } from '../api-context.ts';
 import type { AuditTrail } from '../audit/audit-trail.ts';
 import type { Caller, Dialect } from '../request.ts';
-import type { NewUpdateRequest, PreparedCreation } from '../updates/update-creation.ts';
+import type { CreatedUpdate, NewUpdateRequest, PreparedCreation } from '../updates/update-creation.ts';
 import type { UpdateService } from '../updates/update-service.ts';
 import type { LockQueue, Place } from './lock-queue.ts';
 import { describeHolder, describeWait } from './lock-queue-messages.ts';
@@ -35,9 +35,7 @@ export interface WaitingRequest {
 }
 
 /** An update, with what its user should know; or the place with which the client must call again. */
-export type QueuedUpdate =
-  | { readonly updateId: string; readonly messages: readonly string[] }
-  | { readonly place: string; readonly hop: number };
+export type QueuedUpdate = CreatedUpdate | { readonly place: string; readonly hop: number };
 
 /** Creates updates. Calls for a stack that another update holds wait for it in the order in which they arrived, if they may. */
 export class QueuedCreation {
@@ -72,7 +70,7 @@ export class QueuedCreation {
     const creation = await this.#updates.prepare(ref, caller, dialect, request);
     if (waiting.place === null || creation.lockWaitSeconds === 0) {
       try {
-        return { updateId: await this.#updates.create(creation, audit), messages: [] };
+        return await this.#updates.create(creation, audit);
       } catch (error) {
         if (!isReasonToWait(error)) throw error;
         const isContract = dialect === 'contract';
@@ -112,12 +110,13 @@ export class QueuedCreation {
       if (wake === 'gone') throw new InvalidRequestError('The client has disconnected');
       if (wake === 'superseded') throw await this.#superseded(place);
       if (wake === 'turn') {
-        const updateId = await this.#attempt(creation, place, audit);
-        if (typeof updateId !== 'string') {
-          heldBack = updateId;
-          if (updateId) await this.#queue.holdBack(place, updateId instanceof LimitError ? updateId.limit : null);
+        const created = await this.#attempt(creation, place, audit);
+        if (created === null || created instanceof HeldBackError) {
+          heldBack = created;
+          if (created) await this.#queue.holdBack(place, created instanceof LimitError ? created.limit : null);
           continue;
         }
+        const { updateId } = created;
         this.#queue.forget(place);
         const waitedSeconds = (performance.now() - place.since) / 1000;
         metrics.lockWaitSeconds.labels('turn').observe(waitedSeconds);
@@ -126,7 +125,10 @@ export class QueuedCreation {
         logger.info({ updateId, waitedSeconds, behind }, 'update created after waiting for its stack');
         return {
           updateId,
-          messages: [describeWait(formatStackRef(ref), waitedSeconds, { behind, state: heldBack?.state })],
+          messages: [
+            describeWait(formatStackRef(ref), waitedSeconds, { behind, state: heldBack?.state }),
+            ...created.messages,
+          ],
         };
       }
       if (performance.now() >= over) {
@@ -140,8 +142,12 @@ export class QueuedCreation {
     }
   }
 
-  /** Returns the id of the update; otherwise the rule that holds it back, or null: another update holds the stack. */
-  async #attempt(creation: PreparedCreation, place: Place, audit: AuditTrail): Promise<string | HeldBackError | null> {
+  /** Returns the update; otherwise the rule that holds it back, or null: another update holds the stack. */
+  async #attempt(
+    creation: PreparedCreation,
+    place: Place,
+    audit: AuditTrail,
+  ): Promise<CreatedUpdate | HeldBackError | null> {
     try {
       return await this.#updates.create(creation, audit, place.id);
     } catch (error) {

@@ -21,6 +21,8 @@ const maxAttempts = 5;
 
 interface BegunUpdate {
   readonly updateId: string;
+  /** What its user should know. */
+  readonly messages: readonly string[];
   readonly started: StartedUpdate;
   readonly view: StackView;
   /** The state that the update starts from, as JSON; null if omitted. */
@@ -71,7 +73,7 @@ export class UpdateBeginning {
       };
       try {
         const begun = await db.inTransaction(async (tx): Promise<BegunUpdate> => {
-          const updateId = await creation.run(tx, audit);
+          const { messages, updateId } = await creation.run(tx, audit);
           await assertNothingPending(tx, creation);
           const started = await start(tx, updateId);
           const stack = await createStackRepository(tx).findById(creation.stackId);
@@ -80,7 +82,13 @@ export class UpdateBeginning {
           const { dryRun, kind } = request;
           const details = { stackId: stack.id, kind, dryRun, created: true, withState: isBase };
           await audit.record(tx, { organization: ref.organization, object: formatStackRef(ref), updateId, details });
-          return { updateId, started, view: await readStackView(tx, stack), state: isBase ? state.bytes : null };
+          return {
+            updateId,
+            messages,
+            started,
+            view: await readStackView(tx, stack),
+            state: isBase ? state.bytes : null,
+          };
         });
         metrics.updatesStarted.labels(request.kind).inc();
         return { begun, release };
