@@ -3,11 +3,13 @@ import { UnavailableError } from '../../shared/platform/errors/errors.ts';
 import { formatStackRef, type StackRef } from '../../shared/stacks/names.ts';
 import { stackNotFound } from '../../shared/stacks/stack-errors.ts';
 import { createStackRepository } from '../../shared/stacks/stack-repository.ts';
+import { FrozenError } from '../../shared/updates/rules/freeze.ts';
 import { createUpdateRepository } from '../../shared/updates/update-repository.ts';
 import type { ApiContext } from '../api-context.ts';
 import type { AuditTrail } from '../audit/audit-trail.ts';
 import type { Caller, Dialect } from '../request.ts';
 import { readStackView, type StackView } from '../stacks/stack-view.ts';
+import { tellOfFreeze } from './tell-of-freeze.ts';
 import { LimitsChangedError } from './update-admission.ts';
 import { type NewUpdateRequest, type PreparedCreation, prepareCreation } from './update-creation.ts';
 import type { UpdateService } from './update-service.ts';
@@ -94,6 +96,7 @@ export class UpdateBeginning {
         return { begun, release };
       } catch (error) {
         release();
+        if (error instanceof FrozenError) await tellOfFreeze(db, creation, { error, caller, isWaiting: false });
         if (!(error instanceof PendingEntriesError || error instanceof LimitsChangedError)) throw error;
       }
     }

@@ -55,10 +55,12 @@ export interface CreatedUpdate {
 /** A creation that passed all checks possible outside its transaction. */
 export interface PreparedCreation {
   readonly stackId: string;
+  readonly organizationId: string;
   readonly organization: string;
   /** The stack, for the audit log. */
   readonly object: string;
   readonly kind: NewUpdateRequest['kind'];
+  readonly environment: object;
   readonly preview: boolean;
   /** Whether the update locks the stack. */
   readonly exclusive: boolean;
@@ -171,9 +173,11 @@ export async function prepareCreation(
   };
   return {
     stackId: found.id,
+    organizationId: found.organizationId,
     organization: ref.organization,
     object: formatStackRef(ref),
     kind: request.kind,
+    environment: request.environment,
     preview,
     exclusive,
     lockWaitSeconds: waitSeconds,
