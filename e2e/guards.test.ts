@@ -48,6 +48,20 @@ async function thingsOf({ workspace }: Scenario): Promise<string[]> {
   return existing;
 }
 
+/** Makes the program's directory a repository. Returns what commits a program with these things. */
+async function repositoryOf({ project, workspace }: Scenario) {
+  const git = (...args: string[]) =>
+    promisify(execFile)('git', ['-c', 'user.name=e2e', '-c', 'user.email=e2e@example.com', ...args], {
+      cwd: workspace.programDir,
+    });
+  await git('init', '-q');
+  return async (things: { [name: string]: ThingInputs }): Promise<void> => {
+    await workspace.writeProgram(thingProgram({ project, things }));
+    await git('add', '.');
+    await git('commit', '-q', '-m', 'change');
+  };
+}
+
 await suite('guards of updates', {}, () => {
   const server = fileServer();
 
@@ -97,16 +111,7 @@ await suite('guards of updates', {}, () => {
       await using scenario = await Scenario.create(holdfast);
       const { project, workspace } = scenario;
       const { cloud } = workspace;
-      const git = (...args: string[]) =>
-        promisify(execFile)('git', ['-c', 'user.name=e2e', '-c', 'user.email=e2e@example.com', ...args], {
-          cwd: workspace.programDir,
-        });
-      const commit = async (things: { [name: string]: ThingInputs }): Promise<void> => {
-        await workspace.writeProgram(thingProgram({ project, things }));
-        await git('add', '.');
-        await git('commit', '-q', '-m', 'change');
-      };
-      await git('init', '-q');
+      const commit = await repositoryOf(scenario);
       const rules = `orgs/${holdfast.organization}/update-rules`;
       const stackPath = `stacks/${holdfast.organization}/${project}/dev`;
       await call(holdfast, 'POST', rules, { kind: 'fuse', project, settings: { changes: 2 } });
@@ -152,6 +157,52 @@ await suite('guards of updates', {}, () => {
         'deletes or replaces such a resource without approval',
       );
       expect(await thingsOf(scenario)).toEqual([...Object.keys(changed), 'another'].sort());
+    },
+    scenarioTimeoutMs,
+  );
+
+  test.concurrent(
+    'an update needs a preview of its commit and version, and does no more than that has said',
+    async () => {
+      const holdfast = await server();
+      await using scenario = await Scenario.create(holdfast);
+      const { project, workspace } = scenario;
+      const commit = await repositoryOf(scenario);
+      const setRule = (settings: object) =>
+        call(holdfast, 'POST', `orgs/${holdfast.organization}/update-rules`, {
+          kind: 'require-preview',
+          project,
+          settings,
+        });
+      const preview = ['preview', '--non-interactive'];
+      const up = ['up', ...unattended];
+      await setRule({ mode: 'refuse' });
+      await commit(numbered(3));
+      await expectFailure(workspace, up, /\[403\] Updates of project .* and there is none of commit/);
+      await workspace.runOk(preview);
+      await workspace.runOk(up);
+      expect(await thingsOf(scenario)).toEqual(['t0', 't1', 't2']);
+
+      // The same commit, but told to replace what the preview has left alone.
+      await commit(numbered(2));
+      await workspace.runOk(preview);
+      const urn = `urn:pulumi:dev::${project}::${thingType}::t0`;
+      const refused = await expectFailure(workspace, [...up, '--replace', urn], 'what its preview has not said');
+      expect(refused).toContain(`replaces ${thingType} "t0"`);
+      const replaced = (await workspace.cloud.log()).filter(({ op, phase }) => op === 'create' && phase === 'start');
+      expect(replaced).toHaveLength(3);
+      await expectFailure(workspace, up, 'and the stack is at');
+      await workspace.runOk(preview);
+      await workspace.runOk(up);
+      expect(await thingsOf(scenario)).toEqual(['t0', 't1']);
+
+      // The preview that it begins with.
+      await commit(numbered(1));
+      await workspace.runOk(['up', '--yes', '--non-interactive']);
+      expect(await thingsOf(scenario)).toEqual(['t0']);
+      await setRule({ mode: 'warn' });
+      await commit(numbered(2));
+      expect(outputOf(await workspace.runOk(up))).toContain('need a preview of the same commit');
     },
     scenarioTimeoutMs,
   );

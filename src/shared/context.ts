@@ -26,6 +26,7 @@ import { backlogSteps, JournalBacklog } from './journal/ahead/journal-backlog.ts
 import { OpenReplays } from './journal/ahead/open-replays.ts';
 import { type CompactionRepository, createCompactionRepository } from './journal/compaction-repository.ts';
 import { BaseUrns } from './journal/guards/base-urns.ts';
+import { PreviewedChanges } from './journal/guards/previewed-changes.ts';
 import { JournalCompactor } from './journal/journal-compactor.ts';
 import { createJournalRepository, type JournalRepository } from './journal/journal-repository.ts';
 import { createJournalSnapshotRepository } from './journal/journal-snapshot-repository.ts';
@@ -285,6 +286,7 @@ export async function createContext(
   const onRefused = (quota: QuotaName): void => metrics.quotaRejections.labels(quotaOptions[quota]).inc();
   const quotas = new Quotas({ db, defaults: config.quotas, logger, onRefused });
   registerQuotaGauges(metrics, { db, payloads, quotas, defaults: config.quotas });
+  const eventReader = new EventReader({ rows: events, segments: eventSegments });
 
   return {
     config,
@@ -305,7 +307,7 @@ export async function createContext(
     compactions,
     events,
     eventSegments,
-    eventReader: new EventReader({ rows: events, segments: eventSegments }),
+    eventReader,
     policyArchives,
     encryptionKeys,
     cipher: new StackCipher(dataKeys),
@@ -331,8 +333,11 @@ export async function createContext(
     importer: new DeploymentImporter({ changes, documents, maxBodyBytes }),
     renamer: new StackRenamer({ changes, checkpoints, documents, guard }),
     journalWriter: new JournalWriter({
-      db,
-      baseUrns: new BaseUrns({ checkpoints, guard }),
+      guards: {
+        db,
+        baseUrns: new BaseUrns({ checkpoints, guard }),
+        previewed: new PreviewedChanges({ events: eventReader }),
+      },
       journal,
       backlog: new JournalBacklog(...backlogSteps(config.redisUrl !== null)),
       metrics,

@@ -2,10 +2,11 @@ import { serverSource } from '../../shared/audit/audit-event.ts';
 import { createAuditRepository } from '../../shared/audit/audit-repository.ts';
 import { createApprovalRepository } from '../../shared/journal/guards/approval-repository.ts';
 import { commitOf } from '../../shared/journal/guards/approvals.ts';
-import { limitsOf } from '../../shared/journal/guards/guard-limits.ts';
+import { type GuardLimits, limitsOf } from '../../shared/journal/guards/guard-limits.ts';
 import { createGuardRepository } from '../../shared/journal/guards/guard-repository.ts';
 import type { Queryable } from '../../shared/platform/db/sql.ts';
 import { formatStackRef } from '../../shared/stacks/names.ts';
+import type { PreviewCheck } from '../../shared/updates/rules/preview-check.ts';
 import type { StackWithRules } from '../../shared/updates/rules/update-rule-repository.ts';
 import type { Caller } from '../request.ts';
 
@@ -15,26 +16,33 @@ interface CreatedUpdate {
   readonly kind: string;
   readonly environment: object;
   readonly caller: Caller;
+  /** The preview that its rule asks for; null: it needs none. */
+  readonly preview: PreviewCheck | null;
 }
 
 /**
- * Sets the limits of an update that was just created, unless the commit that it runs is approved. Costs nothing where the stack has no
+ * Sets the limits of an update that was just created. If the commit that it runs is approved, only its preview limits it. Costs nothing where the stack has no
  * rules. The stack is locked.
  */
 export async function guardUpdate(tx: Queryable, updateId: string, created: CreatedUpdate): Promise<void> {
-  const { caller, environment, kind, stack } = created;
+  const { caller, environment, kind, preview, stack } = created;
   if (stack.updateRules.isEmpty) return;
   const commit = commitOf(environment);
   const { organization } = stack;
   const object = formatStackRef(stack);
-  const limits = limitsOf(stack.updateRules, { organization, stack: object, kind, commit });
+  const limitsIf = (isApproved: boolean): GuardLimits | null =>
+    limitsOf(stack.updateRules, {
+      ...{ organization, stack: object, kind, commit, isApproved },
+      preview: preview?.previewId ? { rule: preview.rule, updateId: preview.previewId } : null,
+    });
+  const limits = limitsIf(false);
   if (!limits) return;
-  const subject = commit === null ? null : { stackId: stack.id, kind, commit };
+  const isApprovable = limits.fuse !== null || limits.protectedTypes.length > 0;
+  const subject = commit === null || !isApprovable ? null : { stackId: stack.id, kind, commit };
   const approval = subject && (await createApprovalRepository(tx).findValid(subject, caller));
-  if (!approval) {
-    await createGuardRepository(tx).insert(updateId, limits);
-    return;
-  }
+  const left = approval ? limitsIf(true) : limits;
+  if (left) await createGuardRepository(tx).insert(updateId, left);
+  if (!approval) return;
   const { approvedBy, id: approvalId, reason } = approval;
   const details = { stackId: stack.id, kind, commit, approvalId, approvedBy, reason };
   const event = { action: 'approval.use', organization, object, updateId, details } as const;

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import type { Config } from '../../shared/platform/config/config.ts';
 import type { Database } from '../../shared/platform/db/database.ts';
 import type { Notifications } from '../../shared/platform/db/notifications.ts';
 import type { Logger } from '../../shared/platform/logger/logger.ts';
@@ -50,6 +51,8 @@ interface WaitingCall extends Place {
   /** Its turn has come, and it has not looked yet. */
   isNext: boolean;
   isSuperseded: boolean;
+  /** Webhooks were told that it waits for long. */
+  isLateTold: boolean;
   /** A limit holds it back: the database says when it may be different. */
   isLimited: boolean;
   /** A rule holds it back: before this time by `performance.now()`, its turn alone is no reason to look again. */
@@ -62,6 +65,7 @@ interface WaitingCall extends Place {
  * database tells the process of the first place when its stack is released; no call asks by itself.
  */
 export class LockQueue {
+  readonly #alertSeconds: number;
   readonly #db: Database;
   readonly #places: LockQueueRepository;
   readonly #logger: Logger;
@@ -77,7 +81,11 @@ export class LockQueue {
   #mayGo = false;
   #isDraining = false;
 
-  constructor({ db, logger }: { db: Database; logger: Logger }, reclaim: (stackId: string) => Promise<void>) {
+  constructor(
+    { config, db, logger }: { config: Pick<Config, 'lockQueue'>; db: Database; logger: Logger },
+    reclaim: (stackId: string) => Promise<void>,
+  ) {
+    this.#alertSeconds = config.lockQueue.alertSeconds;
     this.#db = db;
     this.#places = createLockQueueRepository(db);
     this.#logger = logger;
@@ -115,6 +123,7 @@ export class LockQueue {
       ...place,
       isNext: true,
       isSuperseded: row.supersededBy !== null,
+      isLateTold: false,
       heldBackUntil: 0,
       isLimited: false,
       wake: () => {},
@@ -211,6 +220,7 @@ export class LockQueue {
     if (this.#checks++ % checksPerRemoval === 0) await this.#places.removeGone();
     if (this.#checks % checksPerLimit === 0) this.#mayGo = true;
     await this.#tellLimited();
+    await this.#tellOfLate();
     for (const id of await this.#places.listSuperseded(this.#processId)) this.#supersede(id);
     const stackIds = [...new Set([...this.#waiting.values()].map(({ stackId }) => stackId))];
     for (const { id, stackId, isExpired } of await this.#places.listNext(this.#processId, stackIds)) {
@@ -238,6 +248,15 @@ export class LockQueue {
     this.#mayGo = false;
     if (!this.#waiting.values().some(({ isLimited }) => isLimited)) return;
     for (const id of await this.#places.listFirstHeld(this.#processId)) this.#tell(id);
+  }
+
+  /** Tells webhooks of calls that have waited for too long. A place that has been told of by another process is not told of again. */
+  async #tellOfLate(): Promise<void> {
+    const before = performance.now() - this.#alertSeconds * 1000;
+    const late = [...this.#waiting.values()].filter((call) => !call.isLateTold && call.since < before);
+    if (late.length === 0) return;
+    await this.#places.tellOfLate(late.map(({ id }) => id));
+    for (const call of late) call.isLateTold = true;
   }
 
   #supersede(id: string): void {

@@ -3,11 +3,13 @@ import { formatStackRef, type StackRef } from '../../shared/stacks/names.ts';
 import { StackBusyError } from '../../shared/updates/admitted-changes.ts';
 import { HeldBackError } from '../../shared/updates/held-back.ts';
 import { createLockQueueRepository, type LockQueueRepository } from '../../shared/updates/lock-queue-repository.ts';
+import { FrozenError } from '../../shared/updates/rules/freeze.ts';
 import { LimitError } from '../../shared/updates/rules/limit.ts';
 import type { ApiContext } from '../api-context.ts';
 import type { AuditTrail } from '../audit/audit-trail.ts';
 import type { Caller, Dialect } from '../request.ts';
-import type { NewUpdateRequest, PreparedCreation } from '../updates/update-creation.ts';
+import { tellOfFreeze } from '../updates/tell-of-freeze.ts';
+import type { CreatedUpdate, NewUpdateRequest, PreparedCreation } from '../updates/update-creation.ts';
 import type { UpdateService } from '../updates/update-service.ts';
 import type { LockQueue, Place } from './lock-queue.ts';
 import { describeHolder, describeWait } from './lock-queue-messages.ts';
@@ -34,10 +36,14 @@ export interface WaitingRequest {
   readonly gone: AbortSignal;
 }
 
+/** What belongs to the call that waits. */
+interface Waiting {
+  readonly audit: AuditTrail;
+  readonly waiting: WaitingRequest;
+}
+
 /** An update, with what its user should know; or the place with which the client must call again. */
-export type QueuedUpdate =
-  | { readonly updateId: string; readonly messages: readonly string[] }
-  | { readonly place: string; readonly hop: number };
+export type QueuedUpdate = CreatedUpdate | { readonly place: string; readonly hop: number };
 
 /** Creates updates. Calls for a stack that another update holds wait for it in the order in which they arrived, if they may. */
 export class QueuedCreation {
@@ -70,9 +76,21 @@ export class QueuedCreation {
     waiting: WaitingRequest,
   ): Promise<QueuedUpdate> {
     const creation = await this.#updates.prepare(ref, caller, dialect, request);
+    try {
+      return await this.#createPrepared(creation, { ref, caller, dialect, audit, waiting });
+    } catch (error) {
+      if (error instanceof FrozenError) await this.#tellOfRefusal(creation, { error, caller });
+      throw error;
+    }
+  }
+
+  async #createPrepared(
+    creation: PreparedCreation,
+    { ref, caller, dialect, audit, waiting }: Omit<CreationRequest, 'request'> & Waiting,
+  ): Promise<QueuedUpdate> {
     if (waiting.place === null || creation.lockWaitSeconds === 0) {
       try {
-        return { updateId: await this.#updates.create(creation, audit), messages: [] };
+        return await this.#updates.create(creation, audit);
       } catch (error) {
         if (!isReasonToWait(error)) throw error;
         const isContract = dialect === 'contract';
@@ -88,7 +106,7 @@ export class QueuedCreation {
     });
     let isWaiting = true;
     try {
-      const outcome = await this.#wait(creation, place, { audit, waiting, ref });
+      const outcome = await this.#wait(creation, place, { audit, waiting, ref, caller });
       isWaiting = 'updateId' in outcome ? false : !outcome.isKept;
       return outcome;
     } finally {
@@ -99,25 +117,29 @@ export class QueuedCreation {
   async #wait(
     creation: PreparedCreation,
     place: Place,
-    { audit, waiting, ref }: { audit: AuditTrail; waiting: WaitingRequest; ref: StackRef },
+    { audit, caller, ref, waiting }: Pick<CreationRequest, 'caller' | 'ref'> & Waiting,
   ): Promise<QueuedUpdate & { isKept?: true }> {
     const { config, logger, metrics } = this.#context;
     const over = place.since + creation.lockWaitSeconds * 1000;
     // The last call is held for the rest of the time: the CLI would not follow one more redirect.
     const isLast = waiting.hop >= maxHops;
     let heldBack: HeldBackError | null = null;
+    let isFreezeTold = false;
     const holdUntil = isLast ? over : Math.min(over, performance.now() + config.lockQueue.holdSeconds * 1000);
     for (;;) {
       const wake = await this.#queue.next(place, holdUntil, waiting.gone);
       if (wake === 'gone') throw new InvalidRequestError('The client has disconnected');
       if (wake === 'superseded') throw await this.#superseded(place);
       if (wake === 'turn') {
-        const updateId = await this.#attempt(creation, place, audit);
-        if (typeof updateId !== 'string') {
-          heldBack = updateId;
-          if (updateId) await this.#queue.holdBack(place, updateId instanceof LimitError ? updateId.limit : null);
+        const created = await this.#attempt(creation, place, audit);
+        if (created === null || created instanceof HeldBackError) {
+          heldBack = created;
+          if (created instanceof FrozenError && !isFreezeTold)
+            isFreezeTold = await this.#tellOfWait(creation, place, { error: created, caller });
+          if (created) await this.#queue.holdBack(place, created instanceof LimitError ? created.limit : null);
           continue;
         }
+        const { updateId } = created;
         this.#queue.forget(place);
         const waitedSeconds = (performance.now() - place.since) / 1000;
         metrics.lockWaitSeconds.labels('turn').observe(waitedSeconds);
@@ -126,7 +148,10 @@ export class QueuedCreation {
         logger.info({ updateId, waitedSeconds, behind }, 'update created after waiting for its stack');
         return {
           updateId,
-          messages: [describeWait(formatStackRef(ref), waitedSeconds, { behind, state: heldBack?.state })],
+          messages: [
+            describeWait(formatStackRef(ref), waitedSeconds, { behind, state: heldBack?.state }),
+            ...created.messages,
+          ],
         };
       }
       if (performance.now() >= over) {
@@ -140,14 +165,43 @@ export class QueuedCreation {
     }
   }
 
-  /** Returns the id of the update; otherwise the rule that holds it back, or null: another update holds the stack. */
-  async #attempt(creation: PreparedCreation, place: Place, audit: AuditTrail): Promise<string | HeldBackError | null> {
+  /** Returns the update; otherwise the rule that holds it back, or null: another update holds the stack. */
+  async #attempt(
+    creation: PreparedCreation,
+    place: Place,
+    audit: AuditTrail,
+  ): Promise<CreatedUpdate | HeldBackError | null> {
     try {
       return await this.#updates.create(creation, audit, place.id);
     } catch (error) {
       if (!isReasonToWait(error)) throw error;
       return error instanceof HeldBackError ? error : null;
     }
+  }
+
+  /** Tells webhooks once that a freeze holds the place back. Returns whether they know. */
+  async #tellOfWait(
+    creation: PreparedCreation,
+    { id }: Place,
+    by: { error: FrozenError; caller: Caller },
+  ): Promise<boolean> {
+    try {
+      await this.#context.db.inTransaction(async (tx) => {
+        const isNew = await createLockQueueRepository(tx).noteFreeze(id);
+        if (isNew) await tellOfFreeze(tx, creation, { ...by, isWaiting: true });
+      });
+      return true;
+    } catch (error) {
+      this.#context.logger.warn({ err: error }, 'webhooks could not be told of a freeze that holds an update back');
+      return false;
+    }
+  }
+
+  /** Nothing was changed, so this is told in a transaction of its own. The refusal does not depend on it. */
+  async #tellOfRefusal(creation: PreparedCreation, by: { error: FrozenError; caller: Caller }): Promise<void> {
+    await tellOfFreeze(this.#context.db, creation, { ...by, isWaiting: false }).catch((error: unknown) =>
+      this.#context.logger.warn({ err: error }, 'webhooks could not be told of an update that a freeze has refused'),
+    );
   }
 
   async #superseded({ id }: Place): Promise<Error> {

@@ -3,7 +3,7 @@ import { BeginUpdateRequest, BeginUpdateResponse } from '../../shared/protocol/u
 import type { ApiServices } from '../api-services.ts';
 import type { RouteScope } from '../route-scope.ts';
 import { apiToken, stackPath } from './paths.ts';
-import { stackResponse, startResponse, warnOfFaults } from './response-mappers.ts';
+import { stackResponse, startResponse, userMessages, warnOfFaults } from './response-mappers.ts';
 import { newUpdate } from './updates.routes.ts';
 
 /** Combines the four calls that begin an update. The operator must enable it: no released CLI uses it yet. */
@@ -44,7 +44,7 @@ export function registerBeginUpdateRoute(app: RouteScope, { beginning, policyPac
         ...startResponse(dialect, begun.started),
         updateID: begun.updateId,
         requiredPolicies,
-        messages: [],
+        messages: userMessages(begun.messages),
         stack: stackResponse(dialect, begun.view),
       });
       const parts = begun.state

@@ -117,7 +117,12 @@ export function createUpdateResponse(
   { messages, requiredPolicies }: { readonly messages: readonly string[]; readonly requiredPolicies: RequiredPolicy[] },
 ): Either<typeof CreateUpdateResponse, typeof ContractCreateUpdateResponse> {
   if (dialect === 'contract') return { updateID };
-  return { updateID, requiredPolicies, messages: messages.map((message) => ({ severity: 'info', message })) };
+  return { updateID, requiredPolicies, messages: userMessages(messages) };
+}
+
+/** Messages as the CLI shows them. */
+export function userMessages(messages: readonly string[]) {
+  return messages.map((message) => ({ severity: 'info', message }));
 }
 
 /** Groups here are all of one kind; the CLI knows others. */

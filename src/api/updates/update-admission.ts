@@ -4,7 +4,9 @@ import { createQuotaRepository } from '../../shared/quotas/quota-repository.ts';
 import { FrozenError, findFreeze } from '../../shared/updates/rules/freeze.ts';
 import { LimitError, limitsOf } from '../../shared/updates/rules/limit.ts';
 import { createLimitRepository } from '../../shared/updates/rules/limit-repository.ts';
+import { checkPreview, type PreviewCheck, PreviewNeededError } from '../../shared/updates/rules/preview-check.ts';
 import type { StackWithRules } from '../../shared/updates/rules/update-rule-repository.ts';
+import type { ApplicableRule } from '../../shared/updates/rules/update-rules.ts';
 import type { Caller } from '../request.ts';
 import { breakGlassReason, mayBreakGlass } from './break-glass.ts';
 
@@ -54,4 +56,20 @@ export async function assertWithinLimits(
     if (breakGlass === null) throw new LimitError(limit, running);
     breakGlass.rules.push(limit.rule.id);
   }
+}
+
+/**
+ * Looks for the preview that the rule asks for. Without one, throws PreviewNeededError if the rule refuses such updates; with `breakGlass`,
+ * notes the rule instead.
+ */
+export async function assertPreviewed(
+  tx: Queryable,
+  rule: ApplicableRule<'require-preview'>,
+  { breakGlass, ...of }: Parameters<typeof checkPreview>[2] & { readonly breakGlass: BreakGlass | null },
+): Promise<PreviewCheck> {
+  const check = await checkPreview(tx, rule, of);
+  if (check.problem === null || rule.settings.mode !== 'refuse') return check;
+  if (breakGlass === null) throw new PreviewNeededError(check.problem);
+  breakGlass.rules.push(rule.id);
+  return { ...check, problem: null };
 }

@@ -3,11 +3,13 @@ import { UnavailableError } from '../../shared/platform/errors/errors.ts';
 import { formatStackRef, type StackRef } from '../../shared/stacks/names.ts';
 import { stackNotFound } from '../../shared/stacks/stack-errors.ts';
 import { createStackRepository } from '../../shared/stacks/stack-repository.ts';
+import { FrozenError } from '../../shared/updates/rules/freeze.ts';
 import { createUpdateRepository } from '../../shared/updates/update-repository.ts';
 import type { ApiContext } from '../api-context.ts';
 import type { AuditTrail } from '../audit/audit-trail.ts';
 import type { Caller, Dialect } from '../request.ts';
 import { readStackView, type StackView } from '../stacks/stack-view.ts';
+import { tellOfFreeze } from './tell-of-freeze.ts';
 import { LimitsChangedError } from './update-admission.ts';
 import { type NewUpdateRequest, type PreparedCreation, prepareCreation } from './update-creation.ts';
 import type { UpdateService } from './update-service.ts';
@@ -21,6 +23,8 @@ const maxAttempts = 5;
 
 interface BegunUpdate {
   readonly updateId: string;
+  /** What its user should know. */
+  readonly messages: readonly string[];
   readonly started: StartedUpdate;
   readonly view: StackView;
   /** The state that the update starts from, as JSON; null if omitted. */
@@ -71,7 +75,7 @@ export class UpdateBeginning {
       };
       try {
         const begun = await db.inTransaction(async (tx): Promise<BegunUpdate> => {
-          const updateId = await creation.run(tx, audit);
+          const { messages, updateId } = await creation.run(tx, audit);
           await assertNothingPending(tx, creation);
           const started = await start(tx, updateId);
           const stack = await createStackRepository(tx).findById(creation.stackId);
@@ -80,12 +84,19 @@ export class UpdateBeginning {
           const { dryRun, kind } = request;
           const details = { stackId: stack.id, kind, dryRun, created: true, withState: isBase };
           await audit.record(tx, { organization: ref.organization, object: formatStackRef(ref), updateId, details });
-          return { updateId, started, view: await readStackView(tx, stack), state: isBase ? state.bytes : null };
+          return {
+            updateId,
+            messages,
+            started,
+            view: await readStackView(tx, stack),
+            state: isBase ? state.bytes : null,
+          };
         });
         metrics.updatesStarted.labels(request.kind).inc();
         return { begun, release };
       } catch (error) {
         release();
+        if (error instanceof FrozenError) await tellOfFreeze(db, creation, { error, caller, isWaiting: false });
         if (!(error instanceof PendingEntriesError || error instanceof LimitsChangedError)) throw error;
       }
     }

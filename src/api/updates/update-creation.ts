@@ -1,4 +1,5 @@
 import { ciRunOf } from '../../shared/audit/audit-event.ts';
+import { commitOf } from '../../shared/journal/guards/approvals.ts';
 import { assertNoFault } from '../../shared/journal/journal-fault.ts';
 import type { Queryable } from '../../shared/platform/db/sql.ts';
 import { violatedConstraint } from '../../shared/platform/db/sqlstate.ts';
@@ -10,6 +11,7 @@ import { createStackRepository } from '../../shared/stacks/stack-repository.ts';
 import { readTags } from '../../shared/stacks/tags.ts';
 import { StackBusyError } from '../../shared/updates/admitted-changes.ts';
 import { createLockQueueRepository, type WaitingRun } from '../../shared/updates/lock-queue-repository.ts';
+import { describeBusy, PreviewNeededError, previewRule } from '../../shared/updates/rules/preview-check.ts';
 import { createUpdateRuleRepository } from '../../shared/updates/rules/update-rule-repository.ts';
 import type { UpdateRules } from '../../shared/updates/rules/update-rules.ts';
 import { createUpdateRepository } from '../../shared/updates/update-repository.ts';
@@ -23,7 +25,13 @@ import { lockWaitSeconds } from '../lock-queue/lock-wait.ts';
 import { waitingRun } from '../lock-queue/superseding.ts';
 import type { Caller, Dialect } from '../request.ts';
 import { isUrgent } from './break-glass.ts';
-import { assertNotFrozen, assertWithinLimits, LimitsChangedError, lockLimits } from './update-admission.ts';
+import {
+  assertNotFrozen,
+  assertPreviewed,
+  assertWithinLimits,
+  LimitsChangedError,
+  lockLimits,
+} from './update-admission.ts';
 
 /** Maximum time from creating an update to starting it, in seconds; never longer than a lease. The CLI starts it immediately. */
 const startWaitSeconds = 300;
@@ -37,13 +45,22 @@ export interface NewUpdateRequest {
   readonly program: object;
 }
 
+/** An update that was just created. */
+export interface CreatedUpdate {
+  readonly updateId: string;
+  /** What its user should know. */
+  readonly messages: readonly string[];
+}
+
 /** A creation that passed all checks possible outside its transaction. */
 export interface PreparedCreation {
   readonly stackId: string;
+  readonly organizationId: string;
   readonly organization: string;
   /** The stack, for the audit log. */
   readonly object: string;
   readonly kind: NewUpdateRequest['kind'];
+  readonly environment: object;
   readonly preview: boolean;
   /** Whether the update locks the stack. */
   readonly exclusive: boolean;
@@ -54,11 +71,11 @@ export interface PreparedCreation {
   /** What waits, as far as newer runs may take its place. */
   readonly waitingRun: WaitingRun | null;
   /**
-   * Creates the update and returns its id. The transaction then holds a lock on the stack. `place` is that of the caller in the
+   * Creates the update. The transaction then holds a lock on the stack. `place` is that of the caller in the
    * stack's queue, if it has one; its waiting ends. Records in the audit log what rules did not allow. After a LimitsChangedError,
    * call it again.
    */
-  readonly run: (tx: Queryable, audit: AuditTrail, place?: string) => Promise<string>;
+  readonly run: (tx: Queryable, audit: AuditTrail, place?: string) => Promise<CreatedUpdate>;
 }
 
 /** Does all checks that are possible before an update is created. Throws the errors of UpdateService.create. */
@@ -92,7 +109,7 @@ export async function prepareCreation(
   const tags = readTags(found.tags);
   const waitSeconds = exclusive ? lockWaitSeconds(tags, found.updateRules, dialect, config.lockQueue.waitSeconds) : 0;
   let isCounting = !preview && isLimited(found.updateRules);
-  const run = async (tx: Queryable, audit: AuditTrail, place?: string): Promise<string> => {
+  const run = async (tx: Queryable, audit: AuditTrail, place?: string): Promise<CreatedUpdate> => {
     const access = await holdAccess(tx, ref.organization, caller);
     await quotas.assertMayAddUpdate(tx, { id: found.organizationId, name: ref.organization }, limits);
     if (isCounting) await lockLimits(tx, found.organizationId);
@@ -104,7 +121,15 @@ export async function prepareCreation(
       throw new LimitsChangedError();
     }
     const breakGlass = preview ? null : assertNotFrozen(stack, access, message);
-    if (exclusive && stack.activeUpdateId !== null) throw new StackBusyError();
+    const rule = preview ? null : previewRule(stack, request.kind);
+    if (exclusive && stack.activeUpdateId !== null) {
+      // Whoever waits for the end of an update gets another version than that of the preview.
+      if (rule?.settings.mode === 'refuse' && waitSeconds > 0 && breakGlass === null)
+        throw new PreviewNeededError(describeBusy(stack, rule, request.kind));
+      throw new StackBusyError();
+    }
+    const commit = commitOf(request.environment);
+    const previewed = rule && (await assertPreviewed(tx, rule, { stack, kind: request.kind, commit, breakGlass }));
     // An emergency goes before all that wait.
     const waits = waitSeconds > 0 && (breakGlass === null || place !== undefined);
     if (waits) await assertTurn(tx, stack.id, place ?? null);
@@ -139,14 +164,20 @@ export async function prepareCreation(
         updateId: id,
         details: { ...breakGlass },
       });
-    if (!preview) await guardUpdate(tx, id, { stack, kind: request.kind, environment: request.environment, caller });
-    return id;
+    if (!preview)
+      await guardUpdate(tx, id, {
+        ...{ stack, kind: request.kind, environment: request.environment, caller },
+        preview: previewed?.rule.settings.mode === 'refuse' && breakGlass === null ? previewed : null,
+      });
+    return { updateId: id, messages: previewed?.problem ? [previewed.problem] : [] };
   };
   return {
     stackId: found.id,
+    organizationId: found.organizationId,
     organization: ref.organization,
     object: formatStackRef(ref),
     kind: request.kind,
+    environment: request.environment,
     preview,
     exclusive,
     lockWaitSeconds: waitSeconds,

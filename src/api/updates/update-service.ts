@@ -17,7 +17,12 @@ import type { Caller, Dialect, Lease } from '../request.ts';
 import { compactSoon } from './compact-soon.ts';
 import { leaseTakenAway } from './lost-lease.ts';
 import { LimitsChangedError } from './update-admission.ts';
-import { type NewUpdateRequest, type PreparedCreation, prepareCreation } from './update-creation.ts';
+import {
+  type CreatedUpdate,
+  type NewUpdateRequest,
+  type PreparedCreation,
+  prepareCreation,
+} from './update-creation.ts';
 import { updateNotFound } from './update-errors.ts';
 import { prepareStart, type StartedUpdate, type StartRequest } from './update-start.ts';
 
@@ -41,7 +46,7 @@ export class UpdateService {
    * expect them to run alongside an update. `place`: see PreparedCreation. Throws StackBusyError, HeldBackError,
    * JournalFaultError and QuotaReachedError.
    */
-  async create(creation: PreparedCreation, audit: AuditTrail, place?: string): Promise<string> {
+  async create(creation: PreparedCreation, audit: AuditTrail, place?: string): Promise<CreatedUpdate> {
     try {
       return await this.#create(creation, audit, place);
     } catch (error) {
@@ -50,13 +55,14 @@ export class UpdateService {
     }
   }
 
-  #create(creation: PreparedCreation, audit: AuditTrail, place?: string): Promise<string> {
+  #create(creation: PreparedCreation, audit: AuditTrail, place?: string): Promise<CreatedUpdate> {
     return this.#context.db.inTransaction(async (tx) => {
-      const updateId = await creation.run(tx, audit, place);
+      const created = await creation.run(tx, audit, place);
+      const { updateId } = created;
       const { kind, object, organization, preview, stackId } = creation;
       const details = { stackId, kind, dryRun: preview };
       await audit.record(tx, { organization, object, updateId, details });
-      return updateId;
+      return created;
     });
   }
 

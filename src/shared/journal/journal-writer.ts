@@ -1,9 +1,7 @@
-import type { Database } from '../platform/db/database.ts';
 import type { Metrics } from '../platform/telemetry/metrics.ts';
 import { type LeaseFence, LeaseLostError } from '../updates/lease.ts';
 import type { JournalBacklog } from './ahead/journal-backlog.ts';
-import type { BaseUrns } from './guards/base-urns.ts';
-import { appendGuarded, BeginRefusedError } from './guards/guarded-append.ts';
+import { appendGuarded, BeginRefusedError, type GuardParts } from './guards/guarded-append.ts';
 import { type BatchEntry, splitJournalBatch } from './journal-batch.ts';
 import type { Appended as AppendedEntries, JournalRepository } from './journal-repository.ts';
 
@@ -24,21 +22,18 @@ export interface Appended {
 
 /** Stores batches of journal entries. Splits them without parsing the entries. */
 export class JournalWriter {
-  readonly #db: Database;
-  readonly #baseUrns: BaseUrns;
+  readonly #guards: GuardParts;
   readonly #journal: JournalRepository;
   readonly #backlog: JournalBacklog;
   readonly #metrics: Metrics;
 
   constructor(parts: {
-    db: Database;
-    baseUrns: BaseUrns;
+    guards: GuardParts;
     journal: JournalRepository;
     backlog: JournalBacklog;
     metrics: Metrics;
   }) {
-    this.#db = parts.db;
-    this.#baseUrns = parts.baseUrns;
+    this.#guards = parts.guards;
     this.#journal = parts.journal;
     this.#backlog = parts.backlog;
     this.#metrics = parts.metrics;
@@ -56,9 +51,7 @@ export class JournalWriter {
   }
 
   async #appendGuarded(fence: LeaseFence, entries: readonly BatchEntry[]): Promise<AppendedEntries> {
-    const guarded = entries.some(({ isBegin }) => isBegin)
-      ? await appendGuarded({ db: this.#db, baseUrns: this.#baseUrns }, fence, entries)
-      : null;
+    const guarded = entries.some(({ isBegin }) => isBegin) ? await appendGuarded(this.#guards, fence, entries) : null;
     if (!guarded) throw new LeaseLostError();
     const { appended, refusal } = guarded;
     if (!refusal) return appended;

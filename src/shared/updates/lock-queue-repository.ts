@@ -144,6 +144,30 @@ export function createLockQueueRepository(db: Queryable) {
         where id = ${id} and stack_id = ${stackId} and token_id = ${tokenId} and (process_id is not null or kept_until > clock_timestamp())
         returning id, number, superseded_by::text as "supersededBy", ${waited}`),
 
+    /** Tells webhooks that somebody waits for long at these places, once for each. */
+    tellOfLate: (ids: readonly string[]) =>
+      db.query(sql.nothing`
+        /* lockQueue.tellOfLate */
+        with late as (
+          update lock_waiters set is_late_told = true
+          where id = any (${sql.array([...ids], 'uuid')}) and not is_late_told and superseded_by is null returning *)
+        select tell_webhooks(p.organization_id, w.stack_id, null, 'update_waiting', 'holdfast', json_build_object(
+          'text', format('%s has waited for %s min, %s before it', coalesce(a.login, nullif(t.name, ''), 'a token'),
+            round(extract(epoch from clock_timestamp() - w.arrived_at) / 60), ahead.count),
+          'waitedSeconds', round(extract(epoch from clock_timestamp() - w.arrived_at)), 'ahead', ahead.count,
+          'heldBy', s.active_update_id, 'commit', w.run ->> 'commit', 'ciUrl', w.run ->> 'url')::text)
+        from late w join stacks s on s.id = w.stack_id join projects p on p.id = s.project_id join api_tokens t on t.id = w.token_id
+        left join users a on a.id = t.user_id
+        cross join lateral (
+          select count(*) from lock_waiters o where o.stack_id = w.stack_id and o.superseded_by is null and o.number < w.number) ahead`),
+
+    /** Whether webhooks have still to be told that a freeze holds back the call at this place. From then on they are told. */
+    noteFreeze: async (id: string): Promise<boolean> => {
+      const result = await db.query(sql.nothing`
+        /* lockQueue.noteFreeze */ update lock_waiters set is_freeze_told = true where id = ${id} and not is_freeze_told`);
+      return result.rowCount > 0;
+    },
+
     /** Keeps the place for a client that was asked to call again, for `seconds`. */
     keep: (id: string, processId: string, seconds: number) =>
       db.query(sql.nothing`

@@ -29,7 +29,7 @@ export interface EventFacts {
     readonly id: string;
     readonly kind: string;
     readonly isPreview: boolean;
-    /** Null for an update that has begun. */
+    /** Null where the event is not about its end. */
     readonly result: string | null;
     readonly version: number | null;
     readonly message: string;
@@ -42,10 +42,10 @@ export interface EventFacts {
 
 const maxChars = 300;
 
-/** What is told of an event. Of an update that has begun, nothing of its end: it may have ended meanwhile. */
+/** What is told of an event. Of an update that has begun, or waits, nothing of its end: it may have ended meanwhile. */
 export function factsOf(source: EventSource): EventFacts {
   const { dryRun, endedAt, endReason, event, kind, status, updateId } = source;
-  const hasBegun = event.endsWith('_started');
+  const hasBegun = describeEvent(event).group === 'holdfast';
   return {
     event,
     occurredAt: source.occurredAt.toISOString(),
@@ -131,6 +131,8 @@ export function sentenceOf(facts: EventFacts): string {
     update?.result === 'cancelled'
       ? `${update.isPreview ? 'preview' : update.kind} was cancelled`
       : describeEvent(facts.event).text;
+  const said = facts.details['text'];
+  if (typeof said === 'string' && said !== '') return `${text}: ${said.slice(0, maxChars).toWellFormed()}`;
   const summary = summaryOf(facts);
   return summary === '' ? text : `${text} (${summary})`;
 }

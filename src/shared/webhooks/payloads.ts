@@ -81,8 +81,10 @@ function plain(text: string): string {
   return text.replace(/[[\]()*_`\\]/g, (found) => `\\${found}`);
 }
 
+const warnings: ReadonlySet<string> = new Set(['drift_detected', 'update_waiting', 'update_stopped', 'approval_asked']);
+
 function mark({ event, update }: EventFacts): string {
-  if (event === 'drift_detected') return '⚠ ';
+  if (warnings.has(event)) return '⚠ ';
   if (!update || update.result === null) return '';
   return update.result === 'succeeded' ? '✔ ' : '✖ ';
 }

@@ -10,12 +10,13 @@ interface WebhookEvent {
 
 const stack = { group: 'stacks', kind: 'stack' } as const;
 const update = { group: 'stacks', kind: 'stack_update' } as const;
+const ours = { group: 'holdfast' } as const;
 const preview = { group: 'stacks', kind: 'stack_preview' } as const;
 
 /**
  * Every event that is told. To tell another one, add a line and call `tellWebhooks` in the transaction of what happened. Events of
- * group `holdfast` are ours: the CLI's commands know no filter for them, the API and webhooks without filters do. Those of updates
- * and stacks are recorded by triggers.
+ * group `holdfast` are ours: the CLI's commands know no filter for them, the API and webhooks without filters do. Those of updates,
+ * stacks, freezes, approvals and guards are recorded by triggers.
  */
 export const webhookEvents = {
   stack_created: { ...stack, text: 'was created' },
@@ -30,9 +31,16 @@ export const webhookEvents = {
   refresh_failed: { ...update, text: 'refresh failed' },
   import_succeeded: { ...update, text: 'import succeeded' },
   drift_detected: { group: 'deployments', text: 'has drifted' },
-  update_started: { group: 'holdfast', kind: 'stack_update', text: 'update started' },
-  preview_started: { group: 'holdfast', kind: 'stack_preview', text: 'preview started' },
-  ping: { group: 'holdfast', text: 'ping' },
+  update_started: { ...ours, kind: 'stack_update', text: 'update started' },
+  preview_started: { ...ours, kind: 'stack_preview', text: 'preview started' },
+  update_waiting: { ...ours, kind: 'stack_update', text: 'an update waits for long' },
+  update_frozen: { ...ours, kind: 'stack_update', text: 'an update was held back by a freeze' },
+  update_stopped: { ...ours, kind: 'stack_update', text: 'update was stopped' },
+  approval_asked: { ...ours, text: 'an approval is asked for' },
+  approval_given: { ...ours, text: 'a commit was approved' },
+  freeze_set: { ...ours, text: 'updates were frozen' },
+  freeze_lifted: { ...ours, text: 'a freeze was lifted' },
+  ping: { ...ours, text: 'ping' },
 } as const satisfies Readonly<Record<string, WebhookEvent>>;
 
 export type WebhookEventName = keyof typeof webhookEvents;

@@ -1,7 +1,7 @@
 import type { AppContext } from '../../shared/context.ts';
 import { type DriftCounts, driftOfEvent, driftOfSummary } from '../../shared/drift/drift.ts';
 import { createDriftRepository, type WaitingRun } from '../../shared/drift/drift-repository.ts';
-import type { StoredEvent } from '../../shared/events/event-segments.ts';
+import { textOf } from '../../shared/events/event-text.ts';
 import { tellWebhooks } from '../../shared/webhooks/tell-webhooks.ts';
 
 const runsAtOnce = 50;
@@ -63,11 +63,4 @@ async function driftInEvents({ eventReader }: Parts, updateId: string): Promise<
   }
   if (!hasCompared) return null;
   return Object.fromEntries(Object.entries(found).filter(([, count]) => count > 0));
-}
-
-async function textOf({ text }: StoredEvent): Promise<string> {
-  if (typeof text !== 'function') return text.toString();
-  const parts: Buffer[] = [];
-  for await (const part of text()) parts.push(Buffer.from(part));
-  return Buffer.concat(parts).toString();
 }

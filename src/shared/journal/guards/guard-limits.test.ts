@@ -35,11 +35,11 @@ describe('judge', () => {
     ['anything at all', percent(0), { before: 0, added: 1, resources: 1000 }, false],
     ['no rule', { ...limits, fuse: null }, { before: 99, added: 99, resources: 1 }, true],
   ] as const)('%s', (_, of, counts, isAllowed) => {
-    expect(judge(of, change, counts) === null).toBe(isAllowed);
+    expect(judge(of, change, { ...counts, previewed: none }) === null).toBe(isAllowed);
   });
 
   test('says the rule, the count and how to go on', () => {
-    expect(judge(limits, change, { before: 3, added: 2, resources: 9 })).toEqual({
+    expect(judge(limits, change, { before: 3, added: 2, previewed: none, resources: 9 })).toEqual({
       reason: 'fuse',
       message:
         'An update of project web deletes or replaces at most 3; this one has begun 3 and is about to begin 2 more. ' +

@@ -1,7 +1,7 @@
 import { urnKey } from '../../deployments/live-urns.ts';
 import { ForbiddenError } from '../../platform/errors/errors.ts';
 import { nameMatches } from '../../stacks/name-pattern.ts';
-import { describeScope, type UpdateRules } from '../../updates/rules/update-rules.ts';
+import { type ApplicableRule, describeScope, type UpdateRules } from '../../updates/rules/update-rules.ts';
 import type { BegunOperation } from './begin-entry.ts';
 
 /** A rule as it is quoted to those whom it stops. */
@@ -22,6 +22,8 @@ export interface GuardLimits {
   /** Whether an update that sends no journal is refused. */
   readonly needsJournal: boolean;
   readonly protectedTypes: readonly (QuotedRule & { readonly types: readonly string[] })[];
+  /** The preview beyond which the update must not go; missing or null: no rule says so. */
+  readonly preview?: (QuotedRule & { readonly updateId: string }) | null;
 }
 
 /** Why an update may begin nothing more. */
@@ -32,7 +34,9 @@ export interface Stop {
   readonly message: string;
 }
 
-/** Null if no rule limits what an update deletes or replaces. */
+/**
+ * Null if no rule limits what an update deletes or replaces. An approval of its commit lifts all but what its preview has said.
+ */
 export function limitsOf(
   rules: UpdateRules,
   update: {
@@ -40,16 +44,19 @@ export function limitsOf(
     readonly stack: string;
     readonly kind: string;
     readonly commit: string | null;
+    readonly isApproved: boolean;
+    /** The preview that counts for the update, with its rule; null if there is none. */
+    readonly preview: { readonly rule: ApplicableRule<'require-preview'>; readonly updateId: string } | null;
   },
 ): GuardLimits | null {
-  const { organization, ...of } = update;
+  const { isApproved, organization, preview, ...of } = update;
   const quote = (rule: Parameters<typeof describeScope>[0] & { readonly note: string }): QuotedRule => ({
     scope: describeScope(rule, organization),
     note: rule.note,
   });
-  const fuse = rules.first('fuse');
-  const protectedTypes = rules.all('protected-types');
-  if (fuse === null && protectedTypes.length === 0) return null;
+  const fuse = isApproved ? null : rules.first('fuse');
+  const protectedTypes = isApproved ? [] : rules.all('protected-types');
+  if (fuse === null && protectedTypes.length === 0 && preview === null) return null;
   return {
     ...of,
     fuse: fuse && {
@@ -57,8 +64,9 @@ export function limitsOf(
       changes: fuse.settings.changes ?? null,
       percent: fuse.settings.percent ?? null,
     },
-    needsJournal: [fuse, ...protectedTypes].some((rule) => rule?.settings.withoutJournal === 'refuse'),
+    needsJournal: [fuse, ...protectedTypes, preview?.rule].some((rule) => rule?.settings.withoutJournal === 'refuse'),
     protectedTypes: protectedTypes.map((rule) => ({ ...quote(rule), types: rule.settings.types })),
+    preview: preview && { ...quote(preview.rule), updateId: preview.updateId },
   };
 }
 
@@ -79,7 +87,8 @@ export class JournalNeededError extends ForbiddenError {
 
 /** Whether it has to be known which resources there were, to tell a new resource from a replacement. */
 export function needsBase(limits: GuardLimits, begins: readonly BegunOperation[]): boolean {
-  return begins.some((begin) => mayReplace(begin) && (limits.fuse !== null || protecting(limits, begin) !== undefined));
+  const isForAll = limits.fuse !== null || Boolean(limits.preview);
+  return begins.some((begin) => mayReplace(begin) && (isForAll || protecting(limits, begin) !== undefined));
 }
 
 /** The operations that delete a resource or replace it, by the keys of the resources. `live`: what there was before the update. */
@@ -95,25 +104,45 @@ export function changesAmong(
   return changes;
 }
 
+/** Whether the resources are needed that the preview of the update deletes or replaces: only where the update begins such a change. */
+export function needsPreview({ preview }: GuardLimits, begins: readonly BegunOperation[]): string | null {
+  return preview && begins.some((begin) => begin.type === 'deleting' || mayReplace(begin)) ? preview.updateId : null;
+}
+
 /**
  * Why the update may not begin these changes; null if it may. `before`: how many it has begun; `added`: how many more these are;
- * `resources`: how many there were in its state.
+ * `resources`: how many there were in its state. `previewed`: the keys of the resources that its preview deletes or replaces.
  */
 export function judge(
   limits: GuardLimits,
   changes: Iterable<BegunOperation>,
-  { before, added, resources }: { readonly before: number; readonly added: number; readonly resources: number },
+  {
+    before,
+    added,
+    previewed,
+    resources,
+  }: {
+    readonly before: number;
+    readonly added: number;
+    readonly previewed: ReadonlySet<string>;
+    readonly resources: number;
+  },
 ): Stop | null {
+  const { fuse, preview } = limits;
   for (const change of changes) {
     const rule = protecting(limits, change);
     if (rule) {
-      const name = change.urn.split('::').at(-1) ?? '';
-      const what = `${change.type === 'deleting' ? 'deletes' : 'replaces'} ${change.resourceType} ${JSON.stringify(name)}`;
-      const refusal = `No update of ${rule.scope} deletes or replaces such a resource without approval${quoted(rule)}; this one ${what}`;
+      const refusal = `No update of ${rule.scope} deletes or replaces such a resource without approval${quoted(rule)}; this one ${describe(change)}`;
       return { reason: 'protected-types', message: `${refusal}. ${howToGoOn(limits)}` };
     }
+    if (preview && !previewed.has(urnKey(change.urn))) {
+      const refusal = `No update of ${preview.scope} deletes or replaces what its preview has not said${quoted(preview)}; this one ${describe(change)}`;
+      return {
+        reason: 'require-preview',
+        message: `${refusal}. ${nothingElse}. To go on, look at a new preview, and run it again`,
+      };
+    }
   }
-  const { fuse } = limits;
   if (fuse === null || added === 0) return null;
   const after = before + added;
   const isTooMany = fuse.changes !== null && after > fuse.changes;
@@ -138,8 +167,14 @@ function quoted({ note }: QuotedRule): string {
   return note === '' ? '' : ` (${note})`;
 }
 
+function describe({ resourceType, type, urn }: BegunOperation): string {
+  const name = urn.split('::').at(-1) ?? '';
+  return `${type === 'deleting' ? 'deletes' : 'replaces'} ${resourceType} ${JSON.stringify(name)}`;
+}
+
+const nothingElse = 'Nothing more begins; what is running is finished and saved';
+
 function howToGoOn({ commit, kind, stack }: GuardLimits): string {
-  const nothingElse = 'Nothing more begins; what is running is finished and saved';
   if (commit === null) {
     return `${nothingElse}. To go on, run it from a Git commit without local changes, so that somebody can approve that commit`;
   }

@@ -9,8 +9,9 @@ import { type Appended, createJournalRepository } from '../journal-repository.ts
 import { createApprovalRepository } from './approval-repository.ts';
 import type { BaseUrns } from './base-urns.ts';
 import { type BegunOperation, readBegins, refusedEntry } from './begin-entry.ts';
-import { changesAmong, type GuardLimits, judge, needsBase, type Stop } from './guard-limits.ts';
+import { changesAmong, type GuardLimits, judge, needsBase, needsPreview, type Stop } from './guard-limits.ts';
 import { createGuardRepository, type Guard } from './guard-repository.ts';
+import type { PreviewedChanges } from './previewed-changes.ts';
 
 /**
  * The update may begin nothing more. Everything else in the batch is stored. The CLI shows the message at each resource of the batch,
@@ -19,6 +20,13 @@ import { createGuardRepository, type Guard } from './guard-repository.ts';
 export class BeginRefusedError extends ForbiddenError {
   override readonly name = 'BeginRefusedError';
   override readonly code = 'begin-refused';
+}
+
+/** What decides about batches of guarded updates. */
+export interface GuardParts {
+  readonly db: Database;
+  readonly baseUrns: BaseUrns;
+  readonly previewed: PreviewedChanges;
 }
 
 /** What became of a batch of a guarded update. */
@@ -35,16 +43,18 @@ export interface GuardedAppend {
  * invalid. Throws what reading the state before the update throws.
  */
 export async function appendGuarded(
-  { db, baseUrns }: { readonly db: Database; readonly baseUrns: BaseUrns },
+  { db, baseUrns, previewed }: GuardParts,
   fence: LeaseFence,
   entries: readonly BatchEntry[],
 ): Promise<GuardedAppend | null> {
   const { updateId } = fence;
   const begins = await readBegins(entries);
-  // Outside of the transaction: limits and base never change, and reading the base may take long.
+  // Outside of the transaction: limits, base and preview never change, and reading them may take long.
   const found = await createGuardRepository(db).find(updateId);
-  const comparesBase = found?.limits && !found.stop && needsBase(found.limits, begins);
-  const live = comparesBase ? await baseUrns.of(found.baseCheckpointId) : new Set<string>();
+  const limits = found && !found.stop ? found.limits : null;
+  const live = limits && needsBase(limits, begins) ? await baseUrns.of(found?.baseCheckpointId ?? null) : none;
+  const previewId = limits && needsPreview(limits, begins);
+  const said = previewId === null ? none : await previewed.of(previewId);
   return db
     .inTransaction(async (tx) => {
       const guards = createGuardRepository(tx);
@@ -56,7 +66,8 @@ export async function appendGuarded(
       );
       const known = new Set(stored.map(({ sequenceId }) => sequenceId));
       const added = begins.filter(({ sequenceId }) => !known.has(sequenceId));
-      const stop = guard && (guard.stop ?? (await judgeBegins(tx, updateId, guard, changesAmong(added, live))));
+      const stop =
+        guard && (guard.stop ?? (await judgeBegins(tx, updateId, guard, { changes: changesAmong(added, live), said })));
       const refused = new Map(stop ? added.map((begin) => [begin.sequenceId, refusedEntry(begin)]) : []);
       const accepted = entries.map((entry) => (entry.isBegin && refused.get(entry.sequenceId)) || entry);
       const appended = await createJournalRepository(tx).append(fence, accepted, true);
@@ -70,6 +81,8 @@ export async function appendGuarded(
     });
 }
 
+const none: ReadonlySet<string> = new Set();
+
 /** The lease ended between the statements; rolls all of them back. */
 class FenceError extends Error {
   override readonly name = 'FenceError';
@@ -80,13 +93,13 @@ async function judgeBegins(
   tx: Queryable,
   updateId: string,
   { limits, ...guard }: Guard,
-  changes: ReadonlyMap<string, BegunOperation>,
+  { changes, said }: { readonly changes: ReadonlyMap<string, BegunOperation>; readonly said: ReadonlySet<string> },
 ): Promise<Stop | null> {
   if (limits === null || changes.size === 0) return null;
   const guards = createGuardRepository(tx);
   const counted = limits.fuse ? await guards.findChanged(updateId, [...changes.keys()]) : new Set<string>();
   const added = [...changes.keys()].filter((key) => !counted.has(key));
-  const counts = { before: guard.changes, added: added.length, resources: guard.resources };
+  const counts = { before: guard.changes, added: added.length, previewed: said, resources: guard.resources };
   const stop = judge(limits, changes.values(), counts);
   if (stop) await stopUpdate(tx, updateId, guard.stackId, limits, stop);
   else if (limits.fuse && added.length > 0) await guards.addChanged(updateId, added);
@@ -103,7 +116,8 @@ async function stopUpdate(
 ): Promise<void> {
   await createGuardRepository(tx).stop(updateId, stop);
   const { commit, kind, stack } = limits;
-  if (commit !== null)
+  // A new preview is what such a run needs.
+  if (commit !== null && stop.reason !== 'require-preview')
     await createApprovalRepository(tx).askForUpdate(updateId, { stackId, kind, commit, request: stop.message });
   await createAuditRepository(tx).insert(serverSource, {
     action: 'update.stop',

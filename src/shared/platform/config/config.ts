@@ -152,6 +152,7 @@ function toConfig(settings: Settings) {
     lockQueue: {
       waitSeconds: settings.HOLDFAST_LOCK_WAIT_SECONDS,
       holdSeconds: settings.HOLDFAST_HOLD_SECONDS,
+      alertSeconds: settings.HOLDFAST_WAIT_ALERT_SECONDS,
     },
     /** Maximum duration of an update. */
     updateSeconds: settings.HOLDFAST_UPDATE_HOURS * 3600,

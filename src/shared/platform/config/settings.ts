@@ -361,6 +361,11 @@ export const Settings = Type.Object({
     50,
     3600,
   ),
+  HOLDFAST_WAIT_ALERT_SECONDS: positive(
+    'After this time in the queue of its stack, webhooks are told that an update waits (`update_waiting`), once, in seconds.',
+    600,
+    86_400,
+  ),
   HOLDFAST_UPDATE_HOURS: positive(
     'Maximum duration of an update, in hours. After that its lease is not renewed, and the update is cancelled; what it has saved is kept.',
     24,

@@ -18,11 +18,13 @@ export class FrozenError extends HeldBackError {
   override readonly mayWait: boolean;
   override readonly reason = 'frozen';
   override readonly state = 'was frozen';
+  readonly rule: ApplicableRule<'freeze'>;
 
   constructor({ rule, until }: Freeze, organization: string, hint: string) {
     const end = until === null ? '' : ` until ${until.toISOString().replace('.000Z', 'Z')}`;
     const note = rule.note === '' ? '' : `: ${rule.note}`;
     super(`Frozen: updates of ${describeScope(rule, organization)} are not allowed${end}${note}. ${hint}`);
+    this.rule = rule;
     this.mayWait = rule.settings.mode === 'wait';
   }
 }

@@ -82,6 +82,19 @@ export const ruleKinds = {
       closed,
     ),
   },
+  /** Updates do what a preview of the same commit has said, of the same version of the stack. */
+  'require-preview': {
+    settings: Type.Object(
+      {
+        /** What becomes of an update without one: its user is told, or it is refused. */
+        mode: Type.Union([Type.Literal('warn'), Type.Literal('refuse'), Type.Literal('off')]),
+        /** Whether the preview counts that `up` and `destroy` begin with, which is the default, or only one of a run of its own. */
+        ownPreview: Type.Optional(Type.Union([Type.Literal('counts'), Type.Literal('ignored')])),
+        withoutJournal,
+      },
+      closed,
+    ),
+  },
 } as const satisfies Record<string, RuleKind>;
 
 export type RuleKindName = keyof typeof ruleKinds;

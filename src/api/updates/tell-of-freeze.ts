@@ -1,0 +1,19 @@
+import { ciRunOf } from '../../shared/audit/audit-event.ts';
+import { commitOf } from '../../shared/journal/guards/approvals.ts';
+import type { Queryable } from '../../shared/platform/db/sql.ts';
+import type { FrozenError } from '../../shared/updates/rules/freeze.ts';
+import { tellWebhooks } from '../../shared/webhooks/tell-webhooks.ts';
+import type { Caller } from '../request.ts';
+import type { PreparedCreation } from './update-creation.ts';
+
+/** Tells webhooks of an update that a freeze holds back. `isWaiting`: it waits for the end of the freeze. */
+export async function tellOfFreeze(
+  db: Queryable,
+  { environment, kind, organizationId, stackId }: PreparedCreation,
+  { error, caller, isWaiting }: { readonly error: FrozenError; readonly caller: Caller; readonly isWaiting: boolean },
+): Promise<void> {
+  const { note, id: rule } = error.rule;
+  const { 'build.url': ciUrl = null } = JSON.parse(ciRunOf(environment) ?? '{}') as { readonly 'build.url'?: string };
+  const details = { text: note, rule, kind, by: caller.login, isWaiting, commit: commitOf(environment), ciUrl };
+  await tellWebhooks(db, 'update_frozen', { organizationId, stackId, details });
+}
