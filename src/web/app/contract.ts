@@ -86,7 +86,11 @@ type Mutation<Input, Output> = TRPCMutationProcedure<{ input: Input; output: Out
 export type AppRouter = TRPCBuiltRouter<
   ServerRouter['_def']['_config']['$types'],
   ServerRouter['_def']['record'] & {
-    stacks: { get: Query<StackRef, StackDetails> };
+    stacks: {
+      get: Query<StackRef, StackDetails>;
+      setTag: Mutation<StackRef & { name: string; value: string }, unknown>;
+      removeTag: Mutation<StackRef & { name: string }, unknown>;
+    };
     updates: {
       list: Query<StackRef & Paging & { previews?: boolean | undefined }, Page<UpdateItem>>;
       get: Query<StackRef & { version?: number | undefined; updateId?: string | undefined }, UpdateDetails>;

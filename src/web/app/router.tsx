@@ -1,6 +1,8 @@
 import { createRootRoute, createRoute, createRouter, lazyRouteComponent } from '@tanstack/react-router';
 import { parseStackFilter } from '../stacks/stack-filter.ts';
+import { parseStackPageSearch } from '../stacks/stack-search.ts';
 import { StacksPage } from '../stacks/stacks-page.tsx';
+import { parseUpdateSearch } from '../updates/update-search.ts';
 import { ErrorPage, NotFoundPage } from './problem-pages.tsx';
 import { parseSearch, stringifySearch } from './search-params.ts';
 import { Shell } from './shell.tsx';
@@ -27,20 +29,21 @@ const stack = createRoute({
   getParentRoute: () => root,
   path: '/$organization/$project/$stack',
   component: lazyRouteComponent(() => import('../stacks/stack-page.tsx'), 'StackPage'),
-  validateSearch: (search: Record<string, unknown>): Readonly<Record<string, string | undefined>> & { tab?: string } =>
-    search as Record<string, string>,
+  validateSearch: parseStackPageSearch,
 });
 
 const update = createRoute({
   getParentRoute: () => root,
   path: '/$organization/$project/$stack/updates/$version',
   component: lazyRouteComponent(() => import('../updates/update-page.tsx'), 'UpdatePage'),
+  validateSearch: parseUpdateSearch,
 });
 
 const preview = createRoute({
   getParentRoute: () => root,
   path: '/$organization/$project/$stack/previews/$updateId',
   component: lazyRouteComponent(() => import('../updates/update-page.tsx'), 'PreviewPage'),
+  validateSearch: parseUpdateSearch,
 });
 
 export const router = createRouter({

@@ -1,18 +1,139 @@
 import { useQuery } from '@tanstack/react-query';
 import { getRouteApi } from '@tanstack/react-router';
+import { Star } from 'lucide-react';
+import type { StackDetails, StackRef } from '../app/contract.ts';
 import { Problem } from '../app/problem-pages.tsx';
 import { trpc } from '../app/trpc.ts';
+import { Badge } from '../ui/badge.tsx';
+import { Button } from '../ui/button.tsx';
+import { Skeleton } from '../ui/skeleton.tsx';
+import { Tab, Tabs } from '../ui/tabs.tsx';
+import { Time } from '../ui/time.tsx';
+import { UpdateList } from '../updates/update-list.tsx';
+import { ConfigTable } from './config-table.tsx';
+import { toggleFavourite, useFavourites } from './favourites.ts';
+import { LockNotice } from './lock-notice.tsx';
+import { StackOverview } from './stack-overview.tsx';
+import styles from './stack-page.module.css';
 
 const route = getRouteApi('/$organization/$project/$stack');
+const busyPollMs = 2_000;
+const idlePollMs = 15_000;
 
-/** One stack. */
+/** One stack: its state of affairs, history and configuration. */
 export function StackPage() {
-  const params = route.useParams();
-  const query = useQuery(trpc.stacks.get.queryOptions(params));
-  if (query.error) return <Problem error={query.error} onRetry={() => void query.refetch()} />;
+  const { organization, project, stack: name } = route.useParams();
+  const stack = { organization, project, stack: name };
+  const search = route.useSearch();
+  const query = useQuery(
+    trpc.stacks.get.queryOptions(stack, {
+      refetchInterval: ({ state }) => (isBusy(state.data) ? busyPollMs : idlePollMs),
+    }),
+  );
+  const tab = search.tab ?? 'overview';
+  const linkTo = (target: typeof tab) => ({
+    ...{ to: '.' as const, search: { tab: target === 'overview' ? undefined : target }, isChosen: tab === target },
+  });
+  const details = query.data;
+  if (details === undefined) {
+    return query.error ? (
+      <Problem error={query.error} onRetry={() => void query.refetch()} />
+    ) : (
+      <StackSkeleton stack={stack} />
+    );
+  }
   return (
-    <h1>
-      {params.project}/{params.stack}
-    </h1>
+    <article className={styles['page']}>
+      <StackHeader stack={stack} details={details} />
+      <LockNotice stack={stack} details={details} />
+      <Tabs label="Views of the stack">
+        <Tab {...linkTo('overview')}>Overview</Tab>
+        <Tab {...linkTo('updates')}>Updates</Tab>
+        <Tab {...linkTo('configuration')} count={details.config.length || undefined}>
+          Configuration
+        </Tab>
+      </Tabs>
+      {tab === 'overview' ? <StackOverview stack={stack} details={details} /> : null}
+      {tab === 'updates' ? <UpdateList stack={stack} search={search} isBusy={isBusy(details)} /> : null}
+      {tab === 'configuration' ? (
+        <section className={styles['config']}>
+          <p className={styles['hint']}>As the last update had it. Secret values are sealed; the CLI shows them.</p>
+          <ConfigTable config={details.config} empty="The last update had no configuration." />
+        </section>
+      ) : null}
+    </article>
+  );
+}
+
+function isBusy(details: StackDetails | undefined): boolean {
+  return details !== undefined && (details.active !== null || details.waiting > 0);
+}
+
+function StackHeader({ details, stack }: { readonly stack: StackRef; readonly details: StackDetails }) {
+  const isFavourite = useFavourites().some(
+    (each) => each.organization === stack.organization && each.project === stack.project && each.stack === stack.stack,
+  );
+  const label = isFavourite ? 'Remove from favourites' : 'Add to favourites';
+  return (
+    <header className={styles['header']}>
+      <div className={styles['title']}>
+        <h1>
+          <span className={styles['project']}>{stack.project}/</span>
+          {stack.stack}
+        </h1>
+        <Button
+          kind="quiet"
+          size="icon"
+          className={isFavourite ? styles['favourite'] : undefined}
+          aria-label={label}
+          aria-pressed={isFavourite}
+          title={label}
+          onClick={() => toggleFavourite(stack)}
+        >
+          <Star size={17} fill={isFavourite ? 'currentColor' : 'none'} />
+        </Button>
+        {details.drift === 'drifted' ? <Badge tone="warning">Drifted</Badge> : null}
+        {details.frozen === null ? null : <Badge tone="running">Frozen</Badge>}
+      </div>
+      <p className={styles['meta']}>
+        {details.version === 0 ? (
+          'Never updated'
+        ) : (
+          <>
+            Version <b>{details.version}</b>
+          </>
+        )}
+        {details.resourceCount === null ? null : (
+          <>
+            , <b>{details.resourceCount}</b> {details.resourceCount === 1 ? 'resource' : 'resources'}
+          </>
+        )}
+        , changed <Time at={details.updatedAt} />
+      </p>
+    </header>
+  );
+}
+
+function StackSkeleton({ stack }: { readonly stack: StackRef }) {
+  return (
+    <article className={styles['page']} aria-busy="true">
+      <header className={styles['header']}>
+        <h1>
+          <span className={styles['project']}>{stack.project}/</span>
+          {stack.stack}
+        </h1>
+        <Skeleton width={280} />
+      </header>
+      <div className={styles['skeletonTabs']}>
+        <Skeleton width={64} />
+        <Skeleton width={58} />
+        <Skeleton width={96} />
+      </div>
+      <div className={styles['skeletonRows']}>
+        {[64, 48, 71, 40].map((width) => (
+          <Skeleton key={width} width={`${width}%`} />
+        ))}
+      </div>
+    </article>
   );
 }

@@ -18,7 +18,14 @@ export function Tab({
   ...link
 }: LinkProps & { readonly isChosen: boolean; readonly children: ReactNode; readonly count?: number | undefined }) {
   return (
-    <Link {...link} className={styles['tab']} aria-current={isChosen ? 'page' : undefined} activeProps={{}}>
+    // Without `exact`, the link without a search would be the current one on every tab.
+    <Link
+      {...link}
+      className={styles['tab']}
+      aria-current={isChosen ? 'page' : undefined}
+      activeOptions={{ exact: true }}
+      activeProps={{}}
+    >
       {children}
       {count === undefined ? null : <span className={styles['count']}>{count}</span>}
     </Link>

@@ -1,14 +1,85 @@
 import { getRouteApi } from '@tanstack/react-router';
+import type { StackRef } from '../app/contract.ts';
+import { Problem } from '../app/problem-pages.tsx';
+import { Tab, Tabs } from '../ui/tabs.tsx';
+import { EventList } from './event-list.tsx';
+import { MessageList } from './message-list.tsx';
+import { ProgressTree } from './progress-tree.tsx';
+import { UpdateDetailsView } from './update-details.tsx';
+import { UpdateHeader, UpdateHeaderSkeleton } from './update-header.tsx';
+import styles from './update-page.module.css';
+import type { UpdateSearch } from './update-search.ts';
+import { type UpdateChoice, useProgress, useUpdate } from './use-update.ts';
+import { WaterfallChart } from './waterfall-chart.tsx';
 
 const updateRoute = getRouteApi('/$organization/$project/$stack/updates/$version');
 const previewRoute = getRouteApi('/$organization/$project/$stack/previews/$updateId');
 
-/** An update, by the version that it made. */
+/** An update of a stack's history. */
 export function UpdatePage() {
-  return <h1>Update {updateRoute.useParams().version}</h1>;
+  const { version, ...stack } = updateRoute.useParams();
+  return (
+    <UpdateOf key={version} stack={stack} choice={{ version: Number(version) }} search={updateRoute.useSearch()} />
+  );
 }
 
-/** A preview, by its id. */
+/** A preview, which has no number, or an update by its id. */
 export function PreviewPage() {
-  return <h1>Preview {previewRoute.useParams().updateId}</h1>;
+  const { updateId, ...stack } = previewRoute.useParams();
+  return <UpdateOf key={updateId} stack={stack} choice={{ updateId }} search={previewRoute.useSearch()} />;
+}
+
+interface UpdateOfProps {
+  readonly stack: StackRef;
+  readonly choice: UpdateChoice;
+  readonly search: UpdateSearch;
+}
+
+function UpdateOf({ choice, search, stack }: UpdateOfProps) {
+  const query = useUpdate(stack, choice);
+  if (query.data === undefined) {
+    if (query.error) return <Problem error={query.error} onRetry={() => void query.refetch()} />;
+    return <UpdateHeaderSkeleton />;
+  }
+  return <LoadedUpdate stack={stack} search={search} update={query.data} />;
+}
+
+function LoadedUpdate({
+  search,
+  stack,
+  update,
+}: Omit<UpdateOfProps, 'choice'> & { readonly update: NonNullable<ReturnType<typeof useUpdate>['data']> }) {
+  const live = useProgress(stack, update);
+  const { progress } = live.feed;
+  const view = search.view ?? 'progress';
+  const tab = (name: typeof view) => ({
+    ...{
+      to: '.' as const,
+      search: { view: name === 'progress' ? undefined : name },
+      isChosen: view === name,
+      replace: true,
+    },
+  });
+  const messageCount =
+    progress.diagnosticCounts.error + progress.diagnosticCounts.warning + progress.diagnosticCounts.info;
+  return (
+    <article className={styles['page']}>
+      <UpdateHeader stack={stack} update={update} progress={progress} revision={live.revision} />
+      <Tabs label="Views of the update">
+        <Tab {...tab('progress')}>Progress</Tab>
+        <Tab {...tab('messages')} count={messageCount === 0 ? undefined : messageCount}>
+          Messages
+        </Tab>
+        <Tab {...tab('timing')}>Timing</Tab>
+        <Tab {...tab('events')}>Events</Tab>
+        <Tab {...tab('details')}>Details</Tab>
+      </Tabs>
+      {live.error === null || view === 'details' ? null : <Problem error={live.error} onRetry={live.retry} />}
+      {view === 'progress' ? <ProgressTree live={live} update={update} search={search} /> : null}
+      {view === 'messages' ? <MessageList live={live} /> : null}
+      {view === 'timing' ? <WaterfallChart live={live} update={update} /> : null}
+      {view === 'events' ? <EventList stack={stack} update={update} search={search} /> : null}
+      {view === 'details' ? <UpdateDetailsView stack={stack} update={update} /> : null}
+    </article>
+  );
 }

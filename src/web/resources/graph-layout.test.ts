@@ -1,0 +1,47 @@
+import { describe, expect, test } from '@jest/globals';
+import { layOutGraph, maxGraphNodes } from './graph-layout.ts';
+
+const size = { width: 200, height: 48 };
+
+describe('the layout of a graph', () => {
+  test('puts what is needed left of what needs it', () => {
+    const nodes = ['vm', 'subnet', 'network'].map((urn) => ({ urn }));
+    const edges = [
+      { from: 'vm', to: 'subnet' },
+      { from: 'subnet', to: 'network' },
+    ];
+    const at = new Map(layOutGraph(nodes, edges, size).nodes.map((node) => [node.urn, node.x]));
+    expect(at.get('network')).toBeLessThan((at.get('subnet') as number) - size.width);
+    expect(at.get('subnet')).toBeLessThan((at.get('vm') as number) - size.width);
+  });
+
+  test('never lets nodes overlap', () => {
+    const nodes = Array.from({ length: 60 }, (_, at) => ({ urn: `r${at}` }));
+    const edges = nodes.flatMap(({ urn }, at) => (at === 0 ? [] : [{ from: urn, to: `r${Math.floor(at / 3)}` }]));
+    const placed = layOutGraph(nodes, edges, size).nodes;
+    for (const one of placed) {
+      for (const other of placed) {
+        if (one === other) continue;
+        expect(Math.abs(one.x - other.x) >= size.width || Math.abs(one.y - other.y) >= size.height).toBe(true);
+      }
+    }
+  });
+
+  test('leaves out edges to nodes that are not shown, repeated ones and circles of one', () => {
+    const edges = [
+      { from: 'a', to: 'b' },
+      { from: 'a', to: 'b' },
+      { from: 'a', to: 'a' },
+      { from: 'a', to: 'gone' },
+    ];
+    expect(layOutGraph([{ urn: 'a' }, { urn: 'b' }, { urn: 'a' }], edges, size).edges).toEqual([
+      { from: 'a', to: 'b' },
+    ]);
+  });
+
+  test('keeps the first nodes of a large graph and says how many it left out', () => {
+    const nodes = Array.from({ length: maxGraphNodes + 7 }, (_, at) => ({ urn: `r${at}` }));
+    const { nodes: placed, omittedCount } = layOutGraph(nodes, [], size);
+    expect([placed.length, omittedCount]).toEqual([maxGraphNodes, 7]);
+  });
+});

@@ -1,0 +1,81 @@
+import { ChevronDown, ChevronRight, LockKeyhole } from 'lucide-react';
+import { useMemo, useState } from 'react';
+import { type JsonRow, listJsonRows } from './json-tree.ts';
+import styles from './json-view.module.css';
+
+/** Levels that are open at first. */
+const openLevels = 2;
+const maxRows = 2_000;
+const maxCharacters = 2_000;
+
+/** A JSON value as a tree that opens and closes. Secrets are sealed. */
+export function JsonView({ label, value }: { readonly value: unknown; readonly label: string }) {
+  const [toggled, setToggled] = useState<ReadonlySet<string>>(new Set());
+  const rows = useMemo(
+    () => listJsonRows(value, (path, depth) => depth < openLevels !== toggled.has(path), maxRows),
+    [value, toggled],
+  );
+  const toggle = (path: string): void =>
+    setToggled((before) => {
+      const changed = new Set(before);
+      if (!changed.delete(path)) changed.add(path);
+      return changed;
+    });
+  return (
+    <ul className={styles['tree']} aria-label={label}>
+      {rows.slice(1).map((row) => (
+        <li key={row.path} className={styles['row']} style={{ paddingLeft: (row.depth - 1) * 18 }} title={row.path}>
+          <Line row={row} onToggle={() => toggle(row.path)} />
+        </li>
+      ))}
+      {rows.length === maxRows ? <li className={styles['row']}>and more</li> : null}
+    </ul>
+  );
+}
+
+function Line({ onToggle, row }: { readonly row: JsonRow; readonly onToggle: () => void }) {
+  const isContainer = row.kind === 'object' || row.kind === 'array';
+  if (!isContainer || row.childCount === 0) {
+    return (
+      <>
+        <span className={styles['leaf']} />
+        <span className={styles['key']}>{row.key}</span>
+        {isContainer ? (
+          <span className={styles['count']}>{row.kind === 'array' ? '[ ]' : '{ }'}</span>
+        ) : (
+          <Leaf row={row} />
+        )}
+      </>
+    );
+  }
+  const unit = row.kind === 'array' ? 'items' : 'properties';
+  return (
+    <button type="button" className={styles['opener']} aria-expanded={row.isOpen} onClick={onToggle}>
+      {row.isOpen ? <ChevronDown size={14} aria-hidden="true" /> : <ChevronRight size={14} aria-hidden="true" />}
+      <span className={styles['key']}>{row.key}</span>
+      <span className={styles['count']}>
+        {row.childCount} {unit}
+      </span>
+    </button>
+  );
+}
+
+function Leaf({ row }: { readonly row: JsonRow }) {
+  if (row.kind === 'secret') return <Sealed />;
+  const text = row.value ?? '';
+  return (
+    <span className={`${styles['value']} ${styles[row.kind]}`}>
+      {text.length > maxCharacters ? `${text.slice(0, maxCharacters)}…` : text}
+    </span>
+  );
+}
+
+/** In place of a value that only the CLI shows. */
+export function Sealed() {
+  return (
+    <span className={styles['sealed']}>
+      <LockKeyhole size={12} aria-hidden="true" />
+      secret
+    </span>
+  );
+}

@@ -1,0 +1,27 @@
+import type { StackDetails } from '../app/contract.ts';
+import { Sealed } from '../resources/json-view.tsx';
+import styles from './config-table.module.css';
+
+/** Configuration by namespace. Secrets are sealed. */
+export function ConfigTable({ config, empty }: { readonly config: StackDetails['config']; readonly empty: string }) {
+  if (config.length === 0) return <p className={styles['none']}>{empty}</p>;
+  const sorted = [...config].sort((one, other) => (one.key < other.key ? -1 : 1));
+  return (
+    <table className={styles['table']} aria-label="Configuration: key and value">
+      <tbody>
+        {sorted.map(({ isSecret, key, value }) => {
+          const at = key.indexOf(':');
+          return (
+            <tr key={key}>
+              <th scope="row" className={styles['key']}>
+                <span className={styles['space']}>{key.slice(0, at + 1)}</span>
+                {key.slice(at + 1)}
+              </th>
+              <td className={styles['value']}>{isSecret || value === null ? <Sealed /> : value}</td>
+            </tr>
+          );
+        })}
+      </tbody>
+    </table>
+  );
+}

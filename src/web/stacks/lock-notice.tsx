@@ -1,0 +1,106 @@
+import { useQuery } from '@tanstack/react-query';
+import { Link } from '@tanstack/react-router';
+import { LockKeyhole, Snowflake, TriangleAlert } from 'lucide-react';
+import type { QueueItem, StackDetails, StackRef } from '../app/contract.ts';
+import { trpc } from '../app/trpc.ts';
+import { buttonClass } from '../ui/button.tsx';
+import { ExternalLink } from '../ui/external-link.tsx';
+import { Notice } from '../ui/notice.tsx';
+import { Since, Time } from '../ui/time.tsx';
+import { shortCommit, viewKind } from '../updates/update-status.ts';
+import styles from './lock-notice.module.css';
+
+const pollMs = 3_000;
+
+/** What keeps others from updating the stack: who holds the lock, who waits for it, a freeze, a fault. */
+export function LockNotice({ details, stack }: { readonly stack: StackRef; readonly details: StackDetails }) {
+  return (
+    <>
+      {details.active === null && details.waiting === 0 ? null : <Lock stack={stack} details={details} />}
+      {details.fault === null ? null : (
+        <Notice tone="failure" icon={<TriangleAlert size={17} />} title={faultTitle(details.fault.kind)}>
+          <p>{details.fault.message}</p>
+        </Notice>
+      )}
+      {details.frozen === null ? null : (
+        <Notice
+          tone="neutral"
+          icon={<Snowflake size={17} />}
+          title={
+            <>
+              Frozen
+              {details.frozen.until === null ? '' : ', ends '}
+              {details.frozen.until === null ? null : <Time at={details.frozen.until} />}
+            </>
+          }
+        >
+          {details.frozen.note === null ? null : <p>{details.frozen.note}</p>}
+        </Notice>
+      )}
+    </>
+  );
+}
+
+function faultTitle(kind: string): string {
+  return kind === '' ? 'This stack needs attention' : `This stack needs attention: ${kind.replaceAll('-', ' ')}`;
+}
+
+function Lock({ details, stack }: { readonly stack: StackRef; readonly details: StackDetails }) {
+  const { active, waiting } = details;
+  const queue = useQuery(trpc.queue.list.queryOptions(stack, { enabled: waiting > 0, refetchInterval: pollMs }));
+  const waits = (queue.data ?? []).filter((item) => item.updateId === null || item.updateId !== active?.updateId);
+  return (
+    <Notice
+      tone="running"
+      icon={<LockKeyhole size={17} />}
+      title={
+        active === null ? (
+          `${waiting} ${waiting === 1 ? 'run waits' : 'runs wait'} for the lock`
+        ) : (
+          <>
+            {viewKind(active)} {active.by === null ? '' : `by ${active.by} `}holds the lock, for{' '}
+            <Since at={active.since} />
+          </>
+        )
+      }
+      action={
+        active === null ? undefined : (
+          <>
+            {active.ciUrl === null ? null : <ExternalLink href={active.ciUrl}>CI run</ExternalLink>}
+            <Link
+              to="/$organization/$project/$stack/previews/$updateId"
+              params={{ ...stack, updateId: active.updateId }}
+              className={buttonClass({ size: 'small' })}
+            >
+              Watch it
+            </Link>
+          </>
+        )
+      }
+    >
+      {waits.length === 0 ? null : (
+        <ol className={styles['queue']} aria-label="Waiting runs">
+          {waits.map((item) => (
+            <Waiting key={`${item.position} ${item.since}`} item={item} />
+          ))}
+        </ol>
+      )}
+    </Notice>
+  );
+}
+
+function Waiting({ item }: { readonly item: QueueItem }) {
+  return (
+    <li className={styles['item']}>
+      <span className={styles['position']}>{item.position}</span>
+      <span>{item.by ?? 'somebody'}</span>
+      {item.branch === null ? null : <code>{item.branch}</code>}
+      {item.commit === null ? null : <code title={item.commit}>{shortCommit(item.commit)}</code>}
+      <span>
+        waits for <Since at={item.since} />
+      </span>
+      {item.why === null ? null : <span className={styles['why']}>{item.why}</span>}
+      {item.ciUrl === null ? null : <ExternalLink href={item.ciUrl}>CI run</ExternalLink>}
+    </li>
+  );
+}

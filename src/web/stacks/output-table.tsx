@@ -1,0 +1,78 @@
+import { useState } from 'react';
+import type { StackDetails, StackRef } from '../app/contract.ts';
+import { Sealed } from '../resources/json-view.tsx';
+import { Code, CopyButton } from '../ui/code.tsx';
+import { ExternalLink } from '../ui/external-link.tsx';
+import { safeLink } from '../ui/safe-link.ts';
+import styles from './output-table.module.css';
+
+/** Longer values are shown after a click. */
+const shortCharacters = 400;
+
+interface OutputTableProps {
+  readonly stack: StackRef;
+  readonly outputs: StackDetails['outputs'];
+  readonly hasVersion: boolean;
+}
+
+/** Outputs of the stack. Secret ones are sealed, and the command that shows them is copied instead. */
+export function OutputTable({ hasVersion, outputs, stack }: OutputTableProps) {
+  if (outputs.length === 0) {
+    return (
+      <div className={styles['empty']}>
+        <p>{hasVersion ? 'The program exports nothing.' : 'This stack has not been updated yet. Its first update:'}</p>
+        {hasVersion ? null : <Code>{`pulumi up --stack ${stack.organization}/${stack.project}/${stack.stack}`}</Code>}
+      </div>
+    );
+  }
+  return (
+    <table className={styles['table']} aria-label="Outputs: name, value, copy">
+      <tbody>
+        {outputs.map((output) => (
+          <Output key={output.name} output={output} stack={stack} />
+        ))}
+      </tbody>
+    </table>
+  );
+}
+
+function Output({ output, stack }: { readonly output: StackDetails['outputs'][number]; readonly stack: StackRef }) {
+  const { isSecret, name, value } = output;
+  const isSealed = isSecret || value === null;
+  const command = `pulumi stack output ${quote(name)} --show-secrets --stack ${quote(`${stack.organization}/${stack.project}/${stack.stack}`)}`;
+  return (
+    <tr>
+      <th scope="row" className={styles['name']}>
+        {name}
+      </th>
+      <td className={styles['value']}>{isSealed ? <Sealed /> : <Value text={value} />}</td>
+      <td className={styles['copy']}>
+        {isSealed ? (
+          <CopyButton text={command} label={`Copy the command that shows ${name}`} />
+        ) : (
+          <CopyButton text={value} label={`Copy ${name}`} />
+        )}
+      </td>
+    </tr>
+  );
+}
+
+/** For a shell: names may contain anything. */
+function quote(text: string): string {
+  return /^[\w./-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`;
+}
+
+function Value({ text }: { readonly text: string }) {
+  const [isWhole, setIsWhole] = useState(false);
+  const link = text.length <= 200 && /^https?:\/\//.test(text) ? safeLink(text) : null;
+  if (link !== null) return <ExternalLink href={link}>{text}</ExternalLink>;
+  if (text.length <= shortCharacters || isWhole) return <span className={styles['text']}>{text}</span>;
+  return (
+    <>
+      <span className={styles['text']}>{text.slice(0, shortCharacters)}…</span>{' '}
+      <button type="button" className={styles['more']} onClick={() => setIsWhole(true)}>
+        all {text.length.toLocaleString('en')} characters
+      </button>
+    </>
+  );
+}

@@ -1,0 +1,117 @@
+import { Link } from '@tanstack/react-router';
+import { GitBranch, GitCommitHorizontal } from 'lucide-react';
+import type { StackDetails, StackRef } from '../app/contract.ts';
+import { Code } from '../ui/code.tsx';
+import { ExternalLink } from '../ui/external-link.tsx';
+import { FactList, FactRow } from '../ui/fact-list.tsx';
+import { duration } from '../ui/relative-time.ts';
+import { repositoryLink } from '../ui/safe-link.ts';
+import { Time } from '../ui/time.tsx';
+import { StatusIcon } from '../updates/status-badge.tsx';
+import { LatestUpdates } from '../updates/update-list.tsx';
+import { shortCommit, viewKind, viewStatus } from '../updates/update-status.ts';
+import { OutputTable } from './output-table.tsx';
+import styles from './stack-overview.module.css';
+import { StackTags } from './stack-tags.tsx';
+
+/** What one wants to know about a stack at first sight. */
+export function StackOverview({ details, stack }: { readonly stack: StackRef; readonly details: StackDetails }) {
+  return (
+    <div className={styles['overview']}>
+      <div className={styles['main']}>
+        <section className={styles['section']}>
+          <h2>Outputs</h2>
+          <OutputTable stack={stack} outputs={details.outputs} hasVersion={details.version > 0} />
+        </section>
+        <section className={styles['section']}>
+          <div className={styles['head']}>
+            <h2>Latest updates</h2>
+            <Link to="." search={{ tab: 'updates' }}>
+              All updates
+            </Link>
+          </div>
+          <LatestUpdates stack={stack} isBusy={details.active !== null} />
+        </section>
+      </div>
+      <aside className={styles['side']}>
+        <section className={styles['section']}>
+          <h2>About</h2>
+          <About details={details} />
+        </section>
+        <section className={styles['section']}>
+          <h2>Tags</h2>
+          <StackTags stack={stack} tags={details.tags} mayChange={details.permissions.includes('write')} />
+        </section>
+        <section className={styles['section']}>
+          <h2>On your machine</h2>
+          <Code>{`pulumi stack select ${stack.organization}/${stack.project}/${stack.stack}`}</Code>
+        </section>
+      </aside>
+    </div>
+  );
+}
+
+/** The last two parts of what Git calls its remote: owner and name. */
+function repositoryName(repository: string): string {
+  const parts = repository
+    .replace(/\.git$/, '')
+    .split(/[/:]/)
+    .filter(Boolean);
+  return parts.slice(-2).join('/');
+}
+
+const driftWords = { drifted: 'differs from the cloud', clean: 'none found', unknown: 'not checked' } as const;
+
+function About({ details }: { readonly details: StackDetails }) {
+  const { git, lastUpdate: last } = details;
+  return (
+    <FactList>
+      {last === null ? null : (
+        <FactRow name={`Last ${viewKind(last).toLowerCase()}`}>
+          <StatusIcon status={last.result} />
+          <span>
+            {viewStatus(last.result).word}
+            {last.endedAt === null ? null : (
+              <>
+                {' '}
+                <Time at={last.endedAt} />
+              </>
+            )}
+          </span>
+        </FactRow>
+      )}
+      {last?.startedAt && last.endedAt ? (
+        <FactRow name="Took">{duration((Date.parse(last.endedAt) - Date.parse(last.startedAt)) / 1000)}</FactRow>
+      ) : null}
+      {last?.by == null ? null : <FactRow name="By">{last.by}</FactRow>}
+      {last?.ciUrl == null ? null : (
+        <FactRow name="CI">
+          <ExternalLink href={last.ciUrl}>run of the last update</ExternalLink>
+        </FactRow>
+      )}
+      {git?.repo == null ? null : (
+        <FactRow name="Repository">
+          <ExternalLink href={repositoryLink(git.repo)}>{repositoryName(git.repo)}</ExternalLink>
+        </FactRow>
+      )}
+      {git?.branch == null ? null : (
+        <FactRow name="Branch">
+          <GitBranch size={14} aria-hidden="true" />
+          <code>{git.branch}</code>
+        </FactRow>
+      )}
+      {git?.commit == null ? null : (
+        <FactRow name="Commit">
+          <GitCommitHorizontal size={14} aria-hidden="true" />
+          <ExternalLink href={repositoryLink(git.repo, git.commit)}>
+            <code title={git.commit}>{shortCommit(git.commit)}</code>
+          </ExternalLink>
+        </FactRow>
+      )}
+      <FactRow name="Drift">{driftWords[details.drift]}</FactRow>
+      <FactRow name="Created">
+        <Time at={details.createdAt} />
+      </FactRow>
+    </FactList>
+  );
+}

@@ -1,0 +1,17 @@
+import { ArrowUpRight } from 'lucide-react';
+import type { ReactNode } from 'react';
+import styles from './external-link.module.css';
+import { safeLink } from './safe-link.ts';
+
+/** A link to another site. Shows only the text if the address may not be followed. */
+export function ExternalLink({ children, href }: { readonly href: string | null; readonly children: ReactNode }) {
+  const safe = safeLink(href);
+  if (safe === null) return <span className={styles['text']}>{children}</span>;
+  return (
+    <a className={styles['link']} href={safe} target="_blank" rel="noopener noreferrer nofollow" title={safe}>
+      <span className={styles['text']}>{children}</span>
+      <ArrowUpRight size={13} aria-hidden="true" />
+      <span className="unseen">(another site)</span>
+    </a>
+  );
+}

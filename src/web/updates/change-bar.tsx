@@ -1,0 +1,37 @@
+import styles from './change-bar.module.css';
+import { listChanges } from './operations.ts';
+
+/** How many resources an update created, changed and deleted: a bar in proportion, and the counts. */
+export function ChangeBar({ changes }: { readonly changes: Readonly<Partial<Record<string, number>>> }) {
+  const listed = listChanges(changes);
+  const changed = listed.filter(({ op }) => op !== 'same');
+  const total = changed.reduce((sum, { count }) => sum + count, 0);
+  if (listed.length === 0) return null;
+  const words = listed.map(({ count, view }) => `${count} ${view.done}`).join(', ');
+  return (
+    <span className={styles['changes']} title={words}>
+      <span className="unseen">{words}</span>
+      {total === 0 ? (
+        <span className={styles['none']} aria-hidden="true">
+          no changes
+        </span>
+      ) : (
+        <>
+          <span className={styles['bar']} aria-hidden="true">
+            {changed.map(({ op, count, view }) => (
+              <span key={op} className={styles[view.tone]} style={{ flexGrow: count }} />
+            ))}
+          </span>
+          <span className={styles['counts']} aria-hidden="true">
+            {changed.map(({ op, count, view }) => (
+              <span key={op} className={styles[`${view.tone}Text`]}>
+                {view.sign}
+                {count}
+              </span>
+            ))}
+          </span>
+        </>
+      )}
+    </span>
+  );
+}

@@ -1,0 +1,30 @@
+import { memo } from 'react';
+import styles from './colored.module.css';
+import { parseColoredText } from './colored-text.ts';
+
+/** Text of the CLI, a provider or a program, with its colours. It is never HTML. */
+export const Colored = memo(function Colored({ text }: { readonly text: string }) {
+  return (
+    <span className={styles['text']}>
+      {parseColoredText(text).map((span, at) => (
+        <span
+          // biome-ignore lint/suspicious/noArrayIndexKey: parts of one text have no other identity.
+          key={at}
+          className={
+            [
+              ...[span.isBold && styles['bold'], span.isUnderlined && styles['underlined']],
+              ...[span.foreground !== null && styles[colors[span.foreground % 8] ?? '']],
+            ]
+              .filter(Boolean)
+              .join(' ') || undefined
+          }
+        >
+          {span.text}
+        </span>
+      ))}
+    </span>
+  );
+});
+
+/** Classes for the colours of terminals. Backgrounds are left out: with the page's own colours, they could hide text. */
+const colors = ['', 'red', 'green', 'yellow', 'blue', 'magenta', 'cyan', ''];

@@ -1,0 +1,127 @@
+/** What a step did or does to a resource, in Pulumi's words. Newer CLIs may send others. */
+export type Operation = string;
+
+/** A resource before or after a step, as engine events describe it. Secret values are already sealed. */
+export interface StepState {
+  type?: string;
+  urn?: string;
+  custom?: boolean;
+  id?: string;
+  parent?: string;
+  protect?: boolean;
+  provider?: string;
+  inputs?: Record<string, unknown>;
+  outputs?: Record<string, unknown>;
+}
+
+/** The step of an event about a resource. */
+export interface StepMetadata {
+  op: Operation;
+  urn: string;
+  type?: string;
+  old?: StepState | null;
+  new?: StepState | null;
+  keys?: string[];
+  diffs?: string[];
+  detailedDiff?: Record<string, { diffKind?: string; inputDiff?: boolean }> | null;
+  logical?: boolean;
+  provider?: string;
+}
+
+/** An engine event as the CLI sent it: one of the payloads is set, and any field may be missing. */
+export interface EngineEvent {
+  sequence: number;
+  /** Unix time in seconds: the CLI sends no finer one. */
+  timestamp: number;
+  cancelEvent?: object;
+  stdoutEvent?: { message?: string };
+  diagnosticEvent?: {
+    urn?: string;
+    prefix?: string;
+    message?: string;
+    severity?: string;
+    streamID?: number;
+    ephemeral?: boolean;
+  };
+  preludeEvent?: { config?: Record<string, unknown> };
+  summaryEvent?: {
+    maybeCorrupt?: boolean;
+    durationSeconds?: number;
+    resourceChanges?: Record<string, number>;
+    PolicyPacks?: Record<string, string>;
+    isPreview?: boolean;
+    result?: string;
+  };
+  resourcePreEvent?: { metadata: StepMetadata; planning?: boolean };
+  resOutputsEvent?: { metadata: StepMetadata; planning?: boolean };
+  resOpFailedEvent?: { metadata: StepMetadata; status?: number; steps?: number };
+  policyEvent?: {
+    resourceUrn?: string;
+    message?: string;
+    policyName?: string;
+    policyPackName?: string;
+    policyPackVersion?: string;
+    enforcementLevel?: string;
+  };
+  progressEvent?: { type?: string; id?: string; message?: string; received?: number; total?: number; done?: boolean };
+  errorEvent?: { error?: string };
+}
+
+/** The kinds of events that the list of events can be filtered by, with the payload that marks each. */
+export const eventKinds = [
+  { kind: 'resourcePreEvent', label: 'step began' },
+  { kind: 'resOutputsEvent', label: 'step done' },
+  { kind: 'resOpFailedEvent', label: 'step failed' },
+  { kind: 'diagnosticEvent', label: 'message' },
+  { kind: 'policyEvent', label: 'policy' },
+  { kind: 'stdoutEvent', label: 'output' },
+  { kind: 'preludeEvent', label: 'configuration' },
+  { kind: 'summaryEvent', label: 'summary' },
+  { kind: 'progressEvent', label: 'download' },
+  { kind: 'errorEvent', label: 'error' },
+  { kind: 'cancelEvent', label: 'end' },
+] as const;
+
+/** Checks what a server returned as an event. Returns null for what is none: one bad event must not hide the others. */
+export function readEvent(value: unknown): EngineEvent | null {
+  if (typeof value !== 'object' || value === null) return null;
+  const event = value as EngineEvent;
+  if (typeof event.sequence !== 'number' || typeof event.timestamp !== 'number') return null;
+  for (const payload of [event.resourcePreEvent, event.resOutputsEvent, event.resOpFailedEvent]) {
+    if (payload === undefined) continue;
+    const step = payload?.metadata as StepMetadata | undefined;
+    if (typeof step?.urn !== 'string' || typeof step.op !== 'string') return null;
+  }
+  return event;
+}
+
+/** What an event says in one line, with the CLI's colour tags. */
+export function describeEvent(event: EngineEvent): { kind: string; label: string; urn: string | null; text: string } {
+  const found = eventKinds.find(({ kind }) => event[kind] !== undefined);
+  const { kind, label } = found ?? { kind: otherKind(event), label: otherKind(event) };
+  const step = (event.resourcePreEvent ?? event.resOutputsEvent ?? event.resOpFailedEvent)?.metadata;
+  const urn = step?.urn ?? event.diagnosticEvent?.urn ?? event.policyEvent?.resourceUrn ?? null;
+  return { kind, label, urn: urn === '' ? null : urn, text: eventText(event, step) };
+}
+
+function eventText(event: EngineEvent, step: StepMetadata | undefined): string {
+  if (step !== undefined) {
+    const changed = step.diffs?.length ? ` · ${step.diffs.join(', ')}` : '';
+    return `${step.op}${changed}`;
+  }
+  if (event.diagnosticEvent) return `${event.diagnosticEvent.prefix ?? ''}${event.diagnosticEvent.message ?? ''}`;
+  if (event.policyEvent) return `${event.policyEvent.policyName ?? ''}: ${event.policyEvent.message ?? ''}`;
+  if (event.stdoutEvent) return event.stdoutEvent.message ?? '';
+  if (event.progressEvent) return event.progressEvent.message ?? event.progressEvent.id ?? '';
+  if (event.errorEvent) return event.errorEvent.error ?? '';
+  if (event.preludeEvent) return `${Object.keys(event.preludeEvent.config ?? {}).length} settings`;
+  if (event.summaryEvent) {
+    const changes = Object.entries(event.summaryEvent.resourceChanges ?? {});
+    return changes.map(([op, count]) => `${count} ${op}`).join(', ');
+  }
+  return '';
+}
+
+function otherKind(event: EngineEvent): string {
+  return Object.keys(event).find((key) => key.endsWith('Event')) ?? 'event';
+}

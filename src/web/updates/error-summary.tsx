@@ -1,0 +1,57 @@
+import { CircleX } from 'lucide-react';
+import { nameInUrn, shortType } from '../resources/resource-name.ts';
+import { Colored } from './colored.tsx';
+import styles from './error-summary.module.css';
+import type { Diagnostic, UpdateProgress } from './update-progress.ts';
+
+const maxShown = 5;
+
+/** Why an update failed, before anything else. */
+export function ErrorSummary({
+  progress,
+}: {
+  readonly progress: UpdateProgress;
+  /** Of the tree: draws this again with it. */
+  readonly revision: number;
+}) {
+  if (progress.diagnosticCounts.error === 0) return null;
+  const errors = listErrors(progress);
+  return (
+    <section className={styles['errors']} aria-label="Errors">
+      {errors.slice(0, maxShown).map(({ diagnostic, type, urn }) => (
+        <div key={diagnostic.sequence} className={styles['error']}>
+          <CircleX size={16} className={styles['icon']} aria-hidden="true" />
+          <div className={styles['body']}>
+            {urn === null ? null : (
+              <p className={styles['where']} title={urn}>
+                <code>{nameInUrn(urn)}</code> <span className={styles['type']}>{shortType(type)}</span>
+              </p>
+            )}
+            {diagnostic.policy === null ? null : (
+              <p className={styles['where']}>
+                Policy <code>{diagnostic.policy.name}</code> of <code>{diagnostic.policy.pack}</code>
+              </p>
+            )}
+            <pre className={styles['text']}>
+              <Colored text={diagnostic.message.trim()} />
+            </pre>
+          </div>
+        </div>
+      ))}
+      {errors.length > maxShown ? (
+        <p className={styles['more']}>{errors.length - maxShown} more under Messages</p>
+      ) : null}
+    </section>
+  );
+}
+
+/** Errors with their resources, in the order in which they came. */
+function listErrors(progress: UpdateProgress): { diagnostic: Diagnostic; urn: string | null; type: string }[] {
+  const found = progress.diagnostics.map((diagnostic) => ({ diagnostic, urn: null as string | null, type: '' }));
+  for (const { diagnostics, type, urn, worst } of progress.rows.values()) {
+    if (worst === 'error') found.push(...diagnostics.map((diagnostic) => ({ diagnostic, urn, type })));
+  }
+  return found
+    .filter(({ diagnostic }) => diagnostic.severity === 'error')
+    .sort((one, other) => one.diagnostic.sequence - other.diagnostic.sequence);
+}

@@ -1,0 +1,192 @@
+import { useInfiniteQuery } from '@tanstack/react-query';
+import { useNavigate } from '@tanstack/react-router';
+import { useWindowVirtualizer } from '@tanstack/react-virtual';
+import { ChevronDown, ChevronRight } from 'lucide-react';
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'react';
+import type { StackRef, UpdateDetails } from '../app/contract.ts';
+import { Problem } from '../app/problem-pages.tsx';
+import { trpc } from '../app/trpc.ts';
+import { JsonView } from '../resources/json-view.tsx';
+import { nameInUrn } from '../resources/resource-name.ts';
+import { Empty } from '../ui/empty.tsx';
+import { stripColors } from './colored-text.ts';
+import { describeEvent, type EngineEvent, eventKinds, readEvent } from './engine-event.ts';
+import styles from './event-list.module.css';
+import type { UpdateSearch } from './update-search.ts';
+import { isActive } from './update-status.ts';
+
+const rowPixels = 36;
+const pageSize = 200;
+const pollMs = 2_000;
+const clock = new Intl.DateTimeFormat(undefined, {
+  hour: '2-digit',
+  minute: '2-digit',
+  second: '2-digit',
+  hour12: false,
+});
+
+interface EventListProps {
+  readonly stack: StackRef;
+  readonly update: UpdateDetails;
+  readonly search: UpdateSearch;
+}
+
+interface EventRow extends ReturnType<typeof describeEvent> {
+  readonly event: EngineEvent;
+}
+
+/** Everything that the engine reported, the newest first. */
+export function EventList({ search, stack, update }: EventListProps) {
+  const navigate = useNavigate();
+  const change = (changes: Partial<UpdateSearch>): void =>
+    void navigate({ to: '.', search: { ...search, ...changes }, replace: true, resetScroll: false });
+  const { organization, project, stack: name } = stack;
+  const input = { organization, project, stack: name, updateId: update.updateId, newestFirst: true, limit: pageSize };
+  const query = useInfiniteQuery(
+    trpc.updates.events.infiniteQueryOptions(
+      { ...input, ...(search.type === undefined ? {} : { type: search.type }) },
+      { getNextPageParam: (page) => page.next, refetchInterval: isActive(update) ? pollMs : false },
+    ),
+  );
+  const rows = useMemo(() => listRows(query.data?.pages ?? [], search.text ?? ''), [query.data, search.text]);
+  const { fetchNextPage, hasNextPage, isFetchingNextPage } = query;
+  // A search goes on through older events until it has a page of hits.
+  const wantsMore = search.text !== undefined && rows.length < pageSize;
+  useEffect(() => {
+    if (wantsMore && hasNextPage && !isFetchingNextPage) void fetchNextPage();
+  }, [wantsMore, hasNextPage, isFetchingNextPage, fetchNextPage]);
+  return (
+    <section className={styles['section']} aria-label="Events">
+      <div className={styles['filter']}>
+        <input
+          type="search"
+          className={styles['input']}
+          placeholder="Search in events"
+          aria-label="Search in events"
+          value={search.text ?? ''}
+          onChange={(event) => change({ text: event.target.value || undefined })}
+        />
+        <select
+          className={styles['input']}
+          aria-label="Kind of event"
+          value={search.type ?? ''}
+          onChange={(event) => change({ type: event.target.value || undefined })}
+        >
+          <option value="">All kinds</option>
+          {eventKinds.map(({ kind, label }) => (
+            <option key={kind} value={kind}>
+              {label}
+            </option>
+          ))}
+        </select>
+        <span className={styles['count']}>
+          {rows.length}
+          {hasNextPage ? ' newest' : ''} events
+        </span>
+      </div>
+      {query.error ? <Problem error={query.error} onRetry={() => void query.refetch()} /> : null}
+      {rows.length === 0 && !query.isFetching && !query.error ? (
+        <Empty title={search.text === undefined && search.type === undefined ? 'No events' : 'No event matches'}>
+          <p>Events appear here when the CLI reports them, some seconds after they happened.</p>
+        </Empty>
+      ) : null}
+      <Rows rows={rows} onEnd={() => (hasNextPage && !isFetchingNextPage ? void fetchNextPage() : undefined)} />
+    </section>
+  );
+}
+
+function listRows(pages: readonly { readonly items: readonly unknown[] }[], text: string): EventRow[] {
+  const wanted = text.trim().toLowerCase();
+  const seen = new Set<number>();
+  const rows: EventRow[] = [];
+  for (const item of pages.flatMap(({ items }) => items)) {
+    const event = readEvent(item);
+    // New events move the pages apart while they are read.
+    if (event === null || seen.has(event.sequence)) continue;
+    seen.add(event.sequence);
+    const described = describeEvent(event);
+    const row = { ...described, text: stripColors(described.text), event };
+    if (wanted === '' || `${row.urn ?? ''} ${row.text} ${row.label}`.toLowerCase().includes(wanted)) rows.push(row);
+  }
+  return rows;
+}
+
+function Rows({ onEnd, rows }: { readonly rows: readonly EventRow[]; readonly onEnd: () => void }) {
+  const list = useRef<HTMLUListElement>(null);
+  const [margin, setMargin] = useState(0);
+  const [opened, setOpened] = useState<ReadonlySet<number>>(new Set());
+  useLayoutEffect(() => {
+    const top = list.current === null ? 0 : list.current.getBoundingClientRect().top + window.scrollY;
+    if (Math.abs(top - margin) > 1) setMargin(top);
+  });
+  const virtualizer = useWindowVirtualizer({
+    ...{ count: rows.length, estimateSize: () => rowPixels, overscan: 12, scrollMargin: margin },
+    getItemKey: (at) => rows[at]?.event.sequence ?? at,
+  });
+  const items = virtualizer.getVirtualItems();
+  const isAtEnd = (items.at(-1)?.index ?? 0) >= rows.length - 1 && rows.length > 0;
+  // biome-ignore lint/correctness/useExhaustiveDependencies: once for each length that the end of the list is reached at.
+  useEffect(() => {
+    if (isAtEnd) onEnd();
+  }, [isAtEnd, rows.length]);
+  const toggle = (sequence: number): void =>
+    setOpened((before) => {
+      const changed = new Set(before);
+      if (!changed.delete(sequence)) changed.add(sequence);
+      return changed;
+    });
+  return (
+    <ul ref={list} className={styles['rows']} style={{ height: virtualizer.getTotalSize() }}>
+      {items.map((item) => {
+        const row = rows[item.index];
+        if (row === undefined) return null;
+        const { sequence } = row.event;
+        return (
+          <li
+            key={item.key}
+            ref={virtualizer.measureElement}
+            data-index={item.index}
+            className={styles['place']}
+            style={{ transform: `translateY(${item.start - margin}px)` }}
+          >
+            <Row row={row} isOpen={opened.has(sequence)} onToggle={() => toggle(sequence)} />
+          </li>
+        );
+      })}
+    </ul>
+  );
+}
+
+function Row({
+  isOpen,
+  onToggle,
+  row,
+}: {
+  readonly row: EventRow;
+  readonly isOpen: boolean;
+  readonly onToggle: () => void;
+}) {
+  const { event, label, text, urn } = row;
+  const time = new Date(event.timestamp * 1000);
+  return (
+    <>
+      <button type="button" className={styles['row']} aria-expanded={isOpen} onClick={onToggle}>
+        {isOpen ? <ChevronDown size={14} aria-hidden="true" /> : <ChevronRight size={14} aria-hidden="true" />}
+        <span className={styles['sequence']}>{event.sequence}</span>
+        <time className={styles['time']} dateTime={time.toISOString()} title={time.toLocaleString()}>
+          {clock.format(time)}
+        </time>
+        <span className={styles['kind']}>{label}</span>
+        <span className={styles['resource']} title={urn ?? undefined}>
+          {urn === null ? '' : nameInUrn(urn)}
+        </span>
+        <span className={styles['text']}>{text}</span>
+      </button>
+      {isOpen ? (
+        <div className={styles['opened']}>
+          <JsonView label={`Event ${event.sequence}`} value={event} />
+        </div>
+      ) : null}
+    </>
+  );
+}

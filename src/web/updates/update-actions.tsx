@@ -1,0 +1,119 @@
+import { useMutation, useQuery } from '@tanstack/react-query';
+import { Link } from '@tanstack/react-router';
+import { CirclePause, OctagonX } from 'lucide-react';
+import { useId, useState } from 'react';
+import type { StackRef, UpdateDetails } from '../app/contract.ts';
+import { queryClient, trpc } from '../app/trpc.ts';
+import { Button, buttonClass } from '../ui/button.tsx';
+import { Dialog, DialogActions } from '../ui/dialog.tsx';
+import styles from './update-actions.module.css';
+import { isActive, neededPermission } from './update-status.ts';
+
+interface ActionProps {
+  readonly stack: StackRef;
+  readonly update: UpdateDetails;
+}
+
+/** What the user may do with an update. Nothing is shown that would be refused. */
+export function UpdateActions({ stack, update }: ActionProps) {
+  const [asked, setAsked] = useState<'cancel' | 'drain' | null>(null);
+  const permissions = useQuery(trpc.stacks.get.queryOptions(stack)).data?.permissions ?? [];
+  const mayStop = isActive(update) && permissions.includes(neededPermission(update));
+  // Without a state to save, ending gently means nothing.
+  const mayDrain = mayStop && !update.dryRun && update.status === 'running';
+  return (
+    <div className={styles['actions']}>
+      {update.preview === null ? null : (
+        <Link
+          to="/$organization/$project/$stack/previews/$updateId"
+          params={{ ...stack, updateId: update.preview }}
+          className={buttonClass({ kind: 'plain', size: 'small' })}
+        >
+          Its preview
+        </Link>
+      )}
+      {mayDrain ? (
+        <Button size="small" onClick={() => setAsked('drain')}>
+          <CirclePause size={15} aria-hidden="true" />
+          Drain
+        </Button>
+      ) : null}
+      {mayStop ? (
+        <Button size="small" kind="danger" onClick={() => setAsked('cancel')}>
+          <OctagonX size={15} aria-hidden="true" />
+          Cancel
+        </Button>
+      ) : null}
+      <StopDialog key={asked} stack={stack} update={update} way={asked} onClose={() => setAsked(null)} />
+    </div>
+  );
+}
+
+const texts = {
+  cancel: {
+    title: 'Cancel this update?',
+    description:
+      'The CLI loses its lock at once. Steps that it has begun may finish in the cloud without being saved; the stack then has pending operations.',
+    action: 'Cancel the update',
+  },
+  drain: {
+    title: 'Drain this update?',
+    description: 'It begins nothing more. What it has begun is finished and saved, and then the CLI ends it.',
+    action: 'Drain the update',
+  },
+} as const;
+
+function StopDialog({
+  onClose,
+  stack,
+  update,
+  way,
+}: ActionProps & { readonly way: 'cancel' | 'drain' | null; readonly onClose: () => void }) {
+  const reasonId = useId();
+  const [reason, setReason] = useState('');
+  const onSuccess = async (): Promise<void> => {
+    await queryClient.invalidateQueries();
+    onClose();
+  };
+  const cancel = useMutation(trpc.updates.cancel.mutationOptions({ onSuccess }));
+  const drain = useMutation(trpc.updates.drain.mutationOptions({ onSuccess }));
+  const text = texts[way ?? 'cancel'];
+  const mutation = way === 'drain' ? drain : cancel;
+  const send = (): void => {
+    const given = reason.trim();
+    mutation.mutate({ ...stack, updateId: update.updateId, ...(given === '' ? {} : { reason: given }) });
+  };
+  return (
+    <Dialog title={text.title} description={text.description} isOpen={way !== null} onClose={onClose}>
+      <form
+        className={styles['form']}
+        onSubmit={(event) => {
+          event.preventDefault();
+          send();
+        }}
+      >
+        <label htmlFor={reasonId} className={styles['label']}>
+          Reason <span className={styles['optional']}>for the audit log, may be empty</span>
+        </label>
+        <input
+          id={reasonId}
+          className={styles['input']}
+          value={reason}
+          maxLength={200}
+          onChange={(event) => setReason(event.target.value)}
+        />
+        {mutation.error ? (
+          <p className={styles['error']} role="alert">
+            {mutation.error.message}
+          </p>
+        ) : null}
+        <DialogActions>
+          <Button onClick={onClose}>Keep it running</Button>
+          <Button kind={way === 'drain' ? 'main' : 'danger'} type="submit" disabled={mutation.isPending}>
+            {text.action}
+          </Button>
+        </DialogActions>
+      </form>
+    </Dialog>
+  );
+}

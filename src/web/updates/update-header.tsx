@@ -1,0 +1,144 @@
+import { GitBranch, GitCommitHorizontal, Hourglass, User, Workflow } from 'lucide-react';
+import type { ReactNode } from 'react';
+import type { StackRef, UpdateDetails } from '../app/contract.ts';
+import { ExternalLink } from '../ui/external-link.tsx';
+import { duration } from '../ui/relative-time.ts';
+import { Skeleton } from '../ui/skeleton.tsx';
+import { Time } from '../ui/time.tsx';
+import { ChangeBar } from './change-bar.tsx';
+import { StatusBadge } from './status-badge.tsx';
+import { UpdateActions } from './update-actions.tsx';
+import styles from './update-header.module.css';
+import type { UpdateProgress } from './update-progress.ts';
+import { isActive, shortCommit, viewKind } from './update-status.ts';
+import { useNowSeconds } from './use-update.ts';
+
+interface UpdateHeaderProps {
+  readonly stack: StackRef;
+  readonly update: UpdateDetails;
+  readonly progress: UpdateProgress;
+  /** Of the tree: draws the header again with it. */
+  readonly revision: number;
+}
+
+/** What an update is, how it stands, who began it, and what may be done about it. */
+export function UpdateHeader({ progress, stack, update }: UpdateHeaderProps) {
+  const isRunning = isActive(update);
+  const counted = progress.summary?.changes ?? Object.fromEntries(progress.doneByOperation);
+  const changes = Object.keys(update.changes).length > 0 && !isRunning ? update.changes : counted;
+  return (
+    <header className={styles['header']}>
+      <div className={styles['top']}>
+        <div className={styles['titles']}>
+          <div className={styles['title']}>
+            <h1>
+              {viewKind(update)}
+              {update.version === null || update.dryRun ? null : (
+                <span className={styles['version']}> {update.version}</span>
+              )}
+            </h1>
+            <StatusBadge status={update.status} />
+          </div>
+          {update.message ? <p className={styles['message']}>{update.message}</p> : null}
+        </div>
+        <UpdateActions stack={stack} update={update} />
+      </div>
+      <ul className={styles['facts']}>
+        {update.by === null ? null : <Fact icon={<User size={14} />}>{update.by}</Fact>}
+        <Fact icon={<Hourglass size={14} />}>
+          <Took update={update} />
+        </Fact>
+        {update.branch === null ? null : (
+          <Fact icon={<GitBranch size={14} />}>
+            <code>{update.branch}</code>
+          </Fact>
+        )}
+        {update.commit === null ? null : (
+          <Fact icon={<GitCommitHorizontal size={14} />} title={update.commit}>
+            <code>{shortCommit(update.commit)}</code>
+          </Fact>
+        )}
+        {update.ciUrl === null ? null : (
+          <Fact icon={<Workflow size={14} />}>
+            <ExternalLink href={update.ciUrl}>CI run</ExternalLink>
+          </Fact>
+        )}
+        <li className={styles['changes']}>
+          <ChangeBar changes={changes} />
+        </li>
+      </ul>
+      {isRunning ? <RunningLine progress={progress} /> : null}
+    </header>
+  );
+}
+
+function Fact({
+  children,
+  icon,
+  title,
+}: {
+  readonly icon: ReactNode;
+  readonly children: ReactNode;
+  readonly title?: string;
+}) {
+  return (
+    <li className={styles['fact']} title={title}>
+      <span className={styles['factIcon']} aria-hidden="true">
+        {icon}
+      </span>
+      <span className={styles['factText']}>{children}</span>
+    </li>
+  );
+}
+
+/** When it began and how long it took, or takes. */
+function Took({ update }: { readonly update: UpdateDetails }) {
+  const now = useNowSeconds(isActive(update));
+  if (update.startedAt === null) return 'waits for its turn';
+  const started = Date.parse(update.startedAt) / 1000;
+  const ended = update.endedAt === null ? now : Date.parse(update.endedAt) / 1000;
+  return (
+    <>
+      <Time at={update.startedAt} />
+      {update.endedAt === null ? ', for ' : ', took '}
+      {duration(ended - started)}
+    </>
+  );
+}
+
+/** What happens now, for eyes and screen readers. */
+function RunningLine({ progress }: { readonly progress: UpdateProgress }) {
+  const downloads = [...progress.downloads.values()].filter(({ isDone }) => !isDone);
+  const done = [...progress.doneByOperation.values()].reduce((sum, count) => sum + count, 0);
+  return (
+    <div className={styles['running']}>
+      <span className={styles['pulse']} aria-hidden="true" />
+      <p aria-live="polite">
+        {progress.runningCount > 0 ? `${progress.runningCount} at work, ` : ''}
+        {done} done{progress.failedCount > 0 ? `, ${progress.failedCount} failed` : ''}
+      </p>
+      {downloads.map(({ id, message, received, total }) => (
+        <p key={id} className={styles['download']}>
+          {message || id}
+          {total > 0 ? ` ${Math.min(100, Math.floor((received / total) * 100))} %` : ''}
+        </p>
+      ))}
+    </div>
+  );
+}
+
+/** The shape of the page while it is being loaded. */
+export function UpdateHeaderSkeleton() {
+  return (
+    <div className={styles['skeleton']} aria-busy="true">
+      <Skeleton width={220} height={24} />
+      <Skeleton width="60%" />
+      <Skeleton width="40%" />
+      <div className={styles['skeletonRows']}>
+        {[72, 54, 61, 48, 57, 44].map((width) => (
+          <Skeleton key={width} width={`${width}%`} />
+        ))}
+      </div>
+    </div>
+  );
+}

@@ -1,0 +1,172 @@
+import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
+import { Link, useNavigate } from '@tanstack/react-router';
+import { GitBranch, GitCommitHorizontal } from 'lucide-react';
+import type { StackRef, UpdateItem } from '../app/contract.ts';
+import { Problem } from '../app/problem-pages.tsx';
+import { trpc } from '../app/trpc.ts';
+import type { StackPageSearch } from '../stacks/stack-search.ts';
+import { Button } from '../ui/button.tsx';
+import { Code } from '../ui/code.tsx';
+import { Empty } from '../ui/empty.tsx';
+import { duration } from '../ui/relative-time.ts';
+import { Skeleton } from '../ui/skeleton.tsx';
+import { Since, Time } from '../ui/time.tsx';
+import { ChangeBar } from './change-bar.tsx';
+import { StatusIcon } from './status-badge.tsx';
+import styles from './update-list.module.css';
+import { isActive, shortCommit, viewKind } from './update-status.ts';
+
+const pageSize = 50;
+const latestCount = 5;
+const busyPollMs = 3_000;
+const idlePollMs = 30_000;
+
+interface UpdateListProps {
+  readonly stack: StackRef;
+  readonly search: StackPageSearch;
+  readonly isBusy: boolean;
+}
+
+/** The history of a stack, the newest first. */
+export function UpdateList({ isBusy, search, stack }: UpdateListProps) {
+  const navigate = useNavigate();
+  const { organization, project, stack: name } = stack;
+  const query = useInfiniteQuery(
+    trpc.updates.list.infiniteQueryOptions(
+      { organization, project, stack: name, limit: pageSize, previews: search.previews === '1' },
+      { getNextPageParam: (page) => page.next, refetchInterval: isBusy ? busyPollMs : idlePollMs },
+    ),
+  );
+  const updates = query.data?.pages.flatMap(({ items }) => items) ?? [];
+  return (
+    <section className={styles['section']} aria-label="Updates">
+      <label className={styles['toggle']}>
+        <input
+          type="checkbox"
+          checked={search.previews === '1'}
+          onChange={(event) => {
+            const previews = event.target.checked ? ('1' as const) : undefined;
+            void navigate({ to: '.', search: { ...search, previews }, replace: true, resetScroll: false });
+          }}
+        />
+        Previews too
+      </label>
+      {query.error ? <Problem error={query.error} onRetry={() => void query.refetch()} /> : null}
+      {query.isPending ? <ListSkeleton /> : null}
+      {query.isSuccess && updates.length === 0 ? (
+        <Empty title="No updates yet">
+          <p>The history of this stack begins with its first update.</p>
+          <Code>{`pulumi up --stack ${organization}/${project}/${name}`}</Code>
+        </Empty>
+      ) : null}
+      <Rows stack={stack} updates={updates} />
+      {query.hasNextPage ? (
+        <Button
+          className={styles['more']}
+          disabled={query.isFetchingNextPage}
+          onClick={() => void query.fetchNextPage()}
+        >
+          {query.isFetchingNextPage ? 'Loading…' : 'Older updates'}
+        </Button>
+      ) : null}
+    </section>
+  );
+}
+
+/** The newest few. */
+export function LatestUpdates({ isBusy, stack }: Omit<UpdateListProps, 'search'>) {
+  const { organization, project, stack: name } = stack;
+  const query = useQuery(
+    trpc.updates.list.queryOptions(
+      { organization, project, stack: name, limit: latestCount },
+      { refetchInterval: isBusy ? busyPollMs : idlePollMs },
+    ),
+  );
+  if (query.error) return <Problem error={query.error} onRetry={() => void query.refetch()} />;
+  if (query.data === undefined) return <ListSkeleton />;
+  if (query.data.items.length === 0) return <p className={styles['none']}>None yet.</p>;
+  return <Rows stack={stack} updates={query.data.items} />;
+}
+
+function Rows({ stack, updates }: { readonly stack: StackRef; readonly updates: readonly UpdateItem[] }) {
+  if (updates.length === 0) return null;
+  return (
+    <ol className={styles['rows']}>
+      {updates.map((update) => (
+        <li key={update.updateId} className={styles['row']}>
+          <Row stack={stack} update={update} />
+        </li>
+      ))}
+    </ol>
+  );
+}
+
+function Row({ stack, update }: { readonly stack: StackRef; readonly update: UpdateItem }) {
+  const title = `${viewKind(update)}${update.version === null || update.dryRun ? '' : ` ${update.version}`}`;
+  const { commit, branch } = update;
+  return (
+    <>
+      <StatusIcon status={update.status} />
+      <span className={styles['what']}>
+        {update.version === null || update.dryRun ? (
+          <Link
+            to="/$organization/$project/$stack/previews/$updateId"
+            params={{ ...stack, updateId: update.updateId }}
+            className={styles['link']}
+          >
+            {title}
+          </Link>
+        ) : (
+          <Link
+            to="/$organization/$project/$stack/updates/$version"
+            params={{ ...stack, version: String(update.version) }}
+            className={styles['link']}
+          >
+            {title}
+          </Link>
+        )}
+        <span className={styles['message']}>{update.message}</span>
+      </span>
+      <span className={styles['changes']}>
+        <ChangeBar changes={update.changes} />
+      </span>
+      <span className={styles['source']}>
+        {commit !== null ? (
+          <>
+            <GitCommitHorizontal size={13} aria-hidden="true" />
+            <code title={commit}>{shortCommit(commit)}</code>
+          </>
+        ) : branch !== null ? (
+          <>
+            <GitBranch size={13} aria-hidden="true" />
+            <code>{branch}</code>
+          </>
+        ) : null}
+      </span>
+      <span className={styles['by']}>{update.by}</span>
+      <span className={styles['when']}>
+        {update.startedAt === null ? 'waits' : <Time at={update.startedAt} />}
+        <span className={styles['took']}>
+          <Took update={update} />
+        </span>
+      </span>
+    </>
+  );
+}
+
+function Took({ update }: { readonly update: UpdateItem }) {
+  if (update.startedAt === null) return null;
+  if (isActive(update)) return <Since at={update.startedAt} />;
+  if (update.endedAt === null) return null;
+  return duration((Date.parse(update.endedAt) - Date.parse(update.startedAt)) / 1000);
+}
+
+function ListSkeleton() {
+  return (
+    <div className={styles['skeleton']} aria-busy="true">
+      {[58, 46, 62, 40, 53].map((width) => (
+        <Skeleton key={width} width={`${width}%`} />
+      ))}
+    </div>
+  );
+}

@@ -1,0 +1,23 @@
+export const updateViews = ['progress', 'messages', 'timing', 'events', 'details'] as const;
+export type UpdateView = (typeof updateViews)[number];
+
+/** What of an update's page is in the URL. */
+export interface UpdateSearch {
+  readonly view?: UpdateView | undefined;
+  /** Filter of the shown list. */
+  readonly text?: string | undefined;
+  /** Kind of event. */
+  readonly type?: string | undefined;
+  /** Also shows what is unchanged. */
+  readonly all?: '1' | undefined;
+}
+
+/** Reads the search of a URL. What is not valid is left out. */
+export function parseUpdateSearch(search: Readonly<Record<string, unknown>>): UpdateSearch {
+  const text = (name: string): string | undefined => {
+    const value = search[name];
+    return typeof value === 'string' && value !== '' ? value : undefined;
+  };
+  const view = updateViews.find((each) => each === search['view']);
+  return { view, text: text('text'), type: text('type'), all: search['all'] === '1' ? '1' : undefined };
+}

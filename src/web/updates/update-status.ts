@@ -1,0 +1,54 @@
+import type { UpdateItem } from '../app/contract.ts';
+
+export type StatusTone = 'neutral' | 'success' | 'failure' | 'running' | 'warning';
+
+/** How an update stands, in one word and one colour. */
+export interface StatusView {
+  word: string;
+  tone: StatusTone;
+}
+
+const views: Readonly<Record<string, StatusView>> = {
+  'not started': { word: 'Waiting', tone: 'warning' },
+  running: { word: 'Running', tone: 'running' },
+  succeeded: { word: 'Succeeded', tone: 'success' },
+  failed: { word: 'Failed', tone: 'failure' },
+  cancelled: { word: 'Cancelled', tone: 'neutral' },
+};
+
+/** Statuses and results have several spellings in histories of the CLI. */
+export function viewStatus(status: string): StatusView {
+  const plain = status === 'in-progress' ? 'running' : status === 'not-started' ? 'not started' : status;
+  return views[plain] ?? { word: status, tone: 'neutral' };
+}
+
+/** Whether more may happen. */
+export function isActive(update: Pick<UpdateItem, 'status'>): boolean {
+  return ['not started', 'not-started', 'running', 'in-progress', 'requested'].includes(update.status);
+}
+
+const kinds: Readonly<Record<string, string>> = {
+  update: 'Update',
+  preview: 'Preview',
+  refresh: 'Refresh',
+  destroy: 'Destroy',
+  import: 'Import',
+  'resource-import': 'Import',
+  rename: 'Rename',
+};
+
+/** What an update does, in the CLI's words. */
+export function viewKind({ kind, dryRun }: { kind: string; dryRun?: boolean }): string {
+  const word = kinds[kind] ?? kind;
+  return dryRun === true && word !== 'Preview' ? `Preview of ${word.toLowerCase()}` : word;
+}
+
+/** Short form of a commit's name. */
+export function shortCommit(commit: string): string {
+  return /^[0-9a-f]{12,64}$/.test(commit) ? commit.slice(0, 8) : commit;
+}
+
+/** Which permission somebody needs to cancel an update: the one to begin it. */
+export function neededPermission({ dryRun }: Pick<UpdateItem, 'dryRun'>): 'preview' | 'write' {
+  return dryRun ? 'preview' : 'write';
+}

@@ -1,0 +1,92 @@
+import { useQuery } from '@tanstack/react-query';
+import { useEffect, useReducer, useRef, useState } from 'react';
+import type { StackRef, UpdateDetails } from '../app/contract.ts';
+import { queryClient, trpc } from '../app/trpc.ts';
+import { EventFeed } from './event-feed.ts';
+import { isActive } from './update-status.ts';
+
+/** How often a running update is looked at. */
+const pollMs = 2_000;
+const pageSize = 200;
+
+export type UpdateChoice = { readonly version: number } | { readonly updateId: string };
+
+/** An update, kept up to date while it runs. */
+export function useUpdate(stack: StackRef, choice: UpdateChoice) {
+  return useQuery(
+    trpc.updates.get.queryOptions(
+      { ...stack, ...choice },
+      { refetchInterval: ({ state }) => (state.data !== undefined && isActive(state.data) ? pollMs : false) },
+    ),
+  );
+}
+
+/** The tree of an update from its events. `revision` changes when the tree does. */
+export interface LiveProgress {
+  readonly feed: EventFeed;
+  readonly revision: number;
+  readonly error: unknown;
+  readonly retry: () => void;
+}
+
+/** Reads the events of an update; goes on while it runs. */
+export function useProgress(stack: StackRef, update: UpdateDetails): LiveProgress {
+  const { organization, project, stack: name } = stack;
+  const { updateId } = update;
+  const isRunning = useRef(isActive(update));
+  isRunning.current = isActive(update);
+  const [attempt, retry] = useReducer((count: number) => count + 1, 0);
+  const [state, setState] = useState<{ feed: EventFeed; revision: number; error: unknown }>(() => ({
+    ...{ feed: createFeed({ organization, project, stack: name }, updateId, isRunning), revision: 0, error: null },
+  }));
+  // biome-ignore lint/correctness/useExhaustiveDependencies: an attempt after an error reads anew.
+  useEffect(() => {
+    const stop = new AbortController();
+    const feed = createFeed({ organization, project, stack: name }, updateId, isRunning);
+    let frame = 0;
+    const show = (error: unknown = null): void => {
+      cancelAnimationFrame(frame);
+      // A log of 100,000 events has hundreds of pages, and drawing each would take longer than reading it.
+      frame = requestAnimationFrame(() => setState({ feed, revision: feed.revision, error }));
+    };
+    show();
+    feed.run(show, stop.signal).catch((error: unknown) => {
+      if (!stop.signal.aborted) show(error);
+    });
+    return () => {
+      stop.abort();
+      cancelAnimationFrame(frame);
+    };
+  }, [organization, project, name, updateId, attempt]);
+  return { ...state, retry };
+}
+
+function createFeed(stack: StackRef, updateId: string, isRunning: { readonly current: boolean }): EventFeed {
+  return new EventFeed({
+    fetchPage: (cursor, signal) => {
+      const input = { ...stack, updateId, limit: pageSize, ...(cursor === null ? {} : { cursor }) };
+      const options = trpc.updates.events.queryOptions(input, { staleTime: 0, gcTime: 0 });
+      return queryClient.fetchQuery({ ...options, meta: { signal } });
+    },
+    isRunning: () => isRunning.current,
+    wait: (signal) =>
+      new Promise((resolve) => {
+        const timer = setTimeout(resolve, pollMs);
+        signal.addEventListener('abort', () => {
+          clearTimeout(timer);
+          resolve();
+        });
+      }),
+  });
+}
+
+/** The time in seconds, which goes on while `isTicking`. */
+export function useNowSeconds(isTicking: boolean): number {
+  const [now, setNow] = useState(() => Date.now() / 1000);
+  useEffect(() => {
+    if (!isTicking) return undefined;
+    const timer = setInterval(() => setNow(Date.now() / 1000), 1000);
+    return () => clearInterval(timer);
+  }, [isTicking]);
+  return now;
+}

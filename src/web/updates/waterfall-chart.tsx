@@ -1,0 +1,140 @@
+import { useWindowVirtualizer } from '@tanstack/react-virtual';
+import { useLayoutEffect, useMemo, useRef, useState } from 'react';
+import type { UpdateDetails } from '../app/contract.ts';
+import { nameInUrn, shortType } from '../resources/resource-name.ts';
+import { Empty } from '../ui/empty.tsx';
+import { duration } from '../ui/relative-time.ts';
+import { viewOperation } from './operations.ts';
+import { listTicks } from './time-ticks.ts';
+import { isActive } from './update-status.ts';
+import { type LiveProgress, useNowSeconds } from './use-update.ts';
+import { type Bar, layOutWaterfall, type Waterfall } from './waterfall.ts';
+import styles from './waterfall-chart.module.css';
+
+const rowPixels = 28;
+
+/** When each resource began and ended, and which of them the end of the update waited for. */
+export function WaterfallChart({ live, update }: { readonly live: LiveProgress; readonly update: UpdateDetails }) {
+  const { feed, revision } = live;
+  const isLive = isActive(update);
+  const ticking = useNowSeconds(isLive);
+  const now = isLive ? ticking : (feed.progress.lastTimestamp ?? ticking);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the tree is changed in place; its revision says when.
+  const waterfall = useMemo(
+    () =>
+      layOutWaterfall(
+        [...feed.progress.rows.values()].filter((row) => row.op !== 'same'),
+        now,
+      ),
+    [feed, revision, now],
+  );
+  if (waterfall.bars.length === 0) {
+    return (
+      <Empty title={feed.isCaughtUp ? 'Nothing took any time' : 'Reading the events…'}>
+        <p>Each resource that the update changes has a bar here, from its beginning to its end.</p>
+      </Empty>
+    );
+  }
+  const total = Math.max(1, waterfall.end - waterfall.start);
+  return (
+    <section className={styles['chart']} aria-label="Times of the resources">
+      <dl className={styles['facts']}>
+        <div>
+          <dt>In all</dt>
+          <dd>{duration(total)}</dd>
+        </div>
+        <div>
+          <dt>Critical path</dt>
+          <dd>{duration(waterfall.criticalSeconds)}</dd>
+        </div>
+        <div>
+          <dt>At once, at most</dt>
+          <dd>{waterfall.laneCount}</dd>
+        </div>
+        <p className={styles['legend']}>
+          <span className={styles['swatch']} aria-hidden="true" /> On the critical path, as far as times to the second
+          show it
+        </p>
+      </dl>
+      <div className={styles['axis']} aria-hidden="true">
+        <span />
+        <div className={styles['ticks']}>
+          {listTicks(total).map((tick) => (
+            <span key={tick} style={{ left: `${(tick / total) * 100}%` }}>
+              {duration(tick)}
+            </span>
+          ))}
+        </div>
+      </div>
+      <BarRows waterfall={waterfall} total={total} />
+    </section>
+  );
+}
+
+function BarRows({ total, waterfall }: { readonly waterfall: Waterfall; readonly total: number }) {
+  const list = useRef<HTMLUListElement>(null);
+  const [margin, setMargin] = useState(0);
+  useLayoutEffect(() => {
+    const top = list.current === null ? 0 : list.current.getBoundingClientRect().top + window.scrollY;
+    if (Math.abs(top - margin) > 1) setMargin(top);
+  });
+  const virtualizer = useWindowVirtualizer({
+    ...{ count: waterfall.bars.length, estimateSize: () => rowPixels, overscan: 20, scrollMargin: margin },
+  });
+  return (
+    <ul ref={list} className={styles['bars']} style={{ height: virtualizer.getTotalSize() }}>
+      {virtualizer.getVirtualItems().map((item) => {
+        const bar = waterfall.bars[item.index];
+        if (bar === undefined) return null;
+        const top = item.start - margin;
+        return <BarRow key={bar.row.urn} bar={bar} top={top} start={waterfall.start} total={total} />;
+      })}
+    </ul>
+  );
+}
+
+function BarRow({
+  bar,
+  start,
+  top,
+  total,
+}: {
+  readonly bar: Bar;
+  readonly top: number;
+  readonly start: number;
+  readonly total: number;
+}) {
+  const { row } = bar;
+  const took = bar.end - bar.start;
+  const operation = viewOperation(row.op);
+  const tone = row.status === 'failed' ? 'failed' : bar.isRunning ? 'running' : operation.tone;
+  const left = ((bar.start - start) / total) * 100;
+  const width = (took / total) * 100;
+  const word =
+    row.status === 'failed' ? `${operation.running} failed` : bar.isRunning ? operation.running : operation.done;
+  const text = took < 1 ? '<1 s' : duration(took);
+  return (
+    <li className={styles['bar']} style={{ transform: `translateY(${top}px)` }} title={row.urn}>
+      <span className={styles['name']}>
+        <span className={styles['resource']}>{nameInUrn(row.urn)}</span>
+        <span className={styles['type']}>{shortType(row.type)}</span>
+      </span>
+      <span className={styles['track']}>
+        <span
+          className={`${styles['fill']} ${styles[tone]} ${bar.isCritical ? styles['critical'] : ''}`}
+          style={{ left: `${left}%`, width: `${width}%` }}
+        />
+        <span
+          className={styles['took']}
+          style={left + width > 80 ? { right: `${100 - left}%` } : { left: `${left + width}%` }}
+        >
+          {text}
+        </span>
+      </span>
+      <span className="unseen">
+        {word}, {text}
+        {bar.isCritical ? ', on the critical path' : ''}
+      </span>
+    </li>
+  );
+}
