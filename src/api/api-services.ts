@@ -42,6 +42,7 @@ import type { TokenService } from './tokens/token-service.ts';
 import type { UpdateRuleService } from './update-rules/update-rule-service.ts';
 import type { HistoryService } from './updates/history-service.ts';
 import type { UpdateBeginning } from './updates/update-beginning.ts';
+import type { UpdateBoard } from './updates/update-board.ts';
 import type { UpdateService } from './updates/update-service.ts';
 import type { UserService } from './users/user-service.ts';
 import type { WebhookService } from './webhooks/webhook-service.ts';
@@ -72,6 +73,7 @@ export interface ApiServices extends BodyParts {
   readonly renaming: StackRenaming;
   readonly states: StateService;
   readonly updates: UpdateService;
+  readonly updateBoard: UpdateBoard;
   readonly creations: QueuedCreation;
   readonly lockQueue: LockQueue;
   readonly live: LiveService;

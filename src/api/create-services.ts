@@ -37,6 +37,7 @@ import { TokenService } from './tokens/token-service.ts';
 import { UpdateRuleService } from './update-rules/update-rule-service.ts';
 import { HistoryService } from './updates/history-service.ts';
 import { UpdateBeginning } from './updates/update-beginning.ts';
+import { UpdateBoard } from './updates/update-board.ts';
 import { UpdateService } from './updates/update-service.ts';
 import { UserService } from './users/user-service.ts';
 import { WebhookService } from './webhooks/webhook-service.ts';
@@ -77,6 +78,7 @@ export function createServices(context: ApiContext): ApiServices {
     renaming: new StackRenaming(context, reclaim),
     states: new StateService(context, reclaim),
     updates,
+    updateBoard: new UpdateBoard(context),
     creations: new QueuedCreation(context, updates, lockQueue),
     lockQueue,
     live: new LiveService(context),

@@ -1,13 +1,17 @@
 import { liveRouter } from './live.router.ts';
 import { meRouter } from './me.router.ts';
+import { queueRouter } from './queue.router.ts';
 import { stacksRouter } from './stacks.router.ts';
 import { router } from './trpc.ts';
+import { updatesRouter } from './updates.router.ts';
 
 /** All procedures of the dashboard. */
 export const appRouter = router({
   live: liveRouter,
   me: meRouter,
   stacks: stacksRouter,
+  updates: updatesRouter,
+  queue: queueRouter,
 });
 
 /** What the dashboard knows of the server: types only. */

@@ -1,6 +1,6 @@
 import { Type } from 'typebox';
 import { decodeCursor, defaultPage, encodeCursor, input, Name, page, text } from './inputs.ts';
-import { router, userProcedure } from './trpc.ts';
+import { router, stackMutation, stackProcedure, userProcedure } from './trpc.ts';
 
 const Place = Type.Tuple([Type.String({ pattern: '^\\d{1,19}$' }), Type.String({ format: 'uuid' })]);
 
@@ -33,4 +33,22 @@ export const stacksRouter = router({
     });
     return { items, next: next && encodeCursor([next.changedAt, next.id]) };
   }),
+
+  /** All that the overview of a stack shows. Secrets are sealed. */
+  get: stackProcedure('read').query(({ ctx: { caller, services }, input: ref }) =>
+    services.stackBoard.get(caller, ref),
+  ),
+
+  setTag: stackMutation('write', 'stack.tags')
+    .input(input(Type.Object({ name: text(100), value: text(1_000) })))
+    .mutation(async ({ ctx: { audit, caller, services }, input: { name, value, ...ref } }) => {
+      await services.stacks.setTag(caller, ref, { name, value }, audit);
+    }),
+
+  /** Succeeds if there is no such tag. */
+  removeTag: stackMutation('write', 'stack.tags')
+    .input(input(Type.Object({ name: text(100) })))
+    .mutation(async ({ ctx: { audit, caller, services }, input: { name, ...ref } }) => {
+      await services.stacks.setTag(caller, ref, { name, value: null }, audit);
+    }),
 });
