@@ -14,7 +14,7 @@ Visitor.prototype.visitStatement = function (statement) {
  * @type {import('dependency-cruiser').IConfiguration}
  */
 const nouns =
-  '^src/shared/(audit|checkpoints|deployments|documents|drift|events|identity|journal|policies|quotas|secrets|stacks|states|updates|webhooks)/';
+  '^src/shared/(audit|checkpoints|deployments|documents|drift|events|identity|journal|live|policies|quotas|secrets|stacks|states|updates|webhooks)/';
 const bytesOnly = ['^src/shared/deployments/', '^src/shared/journal/replay/rules/'];
 /** Code that handles requests: routes, plugins and procedures. */
 const routes = '^src/api/(routes|plugins|trpc)/';
@@ -35,6 +35,7 @@ const onlyIn = (name, packages, places) => ({
  */
 const nounOrder = {
   audit: [],
+  live: [],
   stacks: [],
   // Works on bytes only; from stacks it needs only the names.
   deployments: ['stacks/names\\.ts$'],

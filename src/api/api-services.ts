@@ -15,6 +15,7 @@ import type { StackAccessService } from './grants/stack-access-service.ts';
 import type { ApprovalService } from './guards/approval-service.ts';
 import type { GuardService } from './guards/guard-service.ts';
 import type { IssuerService } from './issuers/issuer-service.ts';
+import type { LiveService } from './live/live-service.ts';
 import type { LockQueue } from './lock-queue/lock-queue.ts';
 import type { QueuedCreation } from './lock-queue/queued-creation.ts';
 import type { MemberService } from './members/member-service.ts';
@@ -75,6 +76,7 @@ export interface ApiServices extends BodyParts {
   readonly updateBoard: UpdateBoard;
   readonly creations: QueuedCreation;
   readonly lockQueue: LockQueue;
+  readonly live: LiveService;
   readonly beginning: UpdateBeginning;
   readonly approvals: ApprovalService;
   readonly guards: GuardService;

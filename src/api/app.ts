@@ -80,7 +80,10 @@ export async function buildApi(context: ApiContext): Promise<App> {
   registerErrors(app);
   const services = createServices(context);
   // Before the server stops: it waits for all calls to end.
-  app.addHook('preClose', async () => services.lockQueue.drain());
+  app.addHook('preClose', async () => {
+    services.lockQueue.drain();
+    services.live.drain();
+  });
   registerAddressRate(app, services);
   registerBody(app, services);
   await app.register(compress, { encodings: ['gzip'], threshold: 1024, globalDecompression: false });

@@ -11,6 +11,7 @@ import { StackAccessService } from './grants/stack-access-service.ts';
 import { ApprovalService } from './guards/approval-service.ts';
 import { GuardService } from './guards/guard-service.ts';
 import { IssuerService } from './issuers/issuer-service.ts';
+import { LiveService } from './live/live-service.ts';
 import { LockQueue } from './lock-queue/lock-queue.ts';
 import { QueuedCreation } from './lock-queue/queued-creation.ts';
 import { MemberService } from './members/member-service.ts';
@@ -80,6 +81,7 @@ export function createServices(context: ApiContext): ApiServices {
     updateBoard: new UpdateBoard(context),
     creations: new QueuedCreation(context, updates, lockQueue),
     lockQueue,
+    live: new LiveService(context),
     beginning: new UpdateBeginning(context, updates),
     approvals: new ApprovalService(context),
     guards: new GuardService(context),

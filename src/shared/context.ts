@@ -33,6 +33,7 @@ import { JournalSnapshots } from './journal/journal-snapshots.ts';
 import { JournalWriter } from './journal/journal-writer.ts';
 import type { ReplayRunner } from './journal/replay/runner/replay-runner.ts';
 import { ThreadedReplayRunner } from './journal/replay/runner/threaded-replay-runner.ts';
+import { NoticeSender } from './live/notice-sender.ts';
 import { untilBlobStore } from './platform/blobs/blob-start.ts';
 import type { BlobStore } from './platform/blobs/blob-store.ts';
 import { openBlobStore } from './platform/blobs/blob-stores.ts';
@@ -112,6 +113,8 @@ export interface AppContext extends AsyncDisposable {
   readonly renamer: StackRenamer;
   readonly journalWriter: JournalWriter;
   readonly eventWriter: EventWriter;
+  /** Tells all replicas, and so those who look at it, what was committed. */
+  readonly notices: NoticeSender;
   readonly quotas: Quotas;
   /** Calls to servers that users name. */
   readonly outgoing: Outgoing;
@@ -144,6 +147,8 @@ export async function createContext(
   const lifecycle = new Lifecycle(logger, config.shutdownMs);
   const db = await openDatabase({ ...config.database, url: secrets.databaseUrl });
   lifecycle.onClose('stores', 'database', () => db.close());
+  const notices = new NoticeSender({ db, logger });
+  lifecycle.onClose('stores', 'live notices', () => notices.close());
   const encryptionKeys = createEncryptionKeyRepository(db);
   const ring = await openKeyRing(config, secrets.masterKeys, {
     encryptionKeys,
@@ -332,7 +337,10 @@ export async function createContext(
       backlog: new JournalBacklog(...backlogSteps(config.redisUrl !== null)),
       metrics,
     }),
-    eventWriter: new EventWriter(events, config.limits.maxEventBytes),
+    eventWriter: new EventWriter(events, config.limits.maxEventBytes, ({ stackId, updateId }) =>
+      notices.tell({ kind: 'events.appended', organizationId: null, stackId, updateId }),
+    ),
+    notices,
     quotas,
     outgoing,
     secrets: sealedSecrets,

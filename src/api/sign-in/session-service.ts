@@ -53,6 +53,12 @@ export class SessionService {
     return session;
   }
 
+  /** Throws UnauthenticatedError if the session has ended. Asking this does not count as using it. */
+  async confirm(cookie: string | null): Promise<void> {
+    if (cookie === null || !(await this.#sessions(this.#db).find(hashToken(cookie))))
+      throw new UnauthenticatedError('Your session has ended; sign in again');
+  }
+
   /**
    * What decides about the person of a session at `place`, found in the same way as for the holder of a token. Throws
    * UnauthenticatedError if the session has ended.

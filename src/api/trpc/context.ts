@@ -23,6 +23,8 @@ export interface Holder {
   readonly caller: Caller;
   /** What decides about the holder at a place. Throws UnauthenticatedError. */
   findAt(place: Place): Promise<Caller>;
+  /** Throws UnauthenticatedError if the session has ended, or the token, since the request came. */
+  confirm(): Promise<void>;
 }
 
 /** What every procedure gets. */
@@ -74,6 +76,16 @@ export class RequestCalls {
       throw error;
     }
     return caller;
+  }
+
+  /** The holder, for who asks again later. Nothing is counted. */
+  get holder(): Holder {
+    return this.#holder;
+  }
+
+  /** Closes the connection of a client that does not read its response. */
+  disconnect(): void {
+    this.#request.raw.socket.destroy();
   }
 
   /** The audit of a call that may change something. */

@@ -1,3 +1,4 @@
+import { liveRouter } from './live.router.ts';
 import { meRouter } from './me.router.ts';
 import { queueRouter } from './queue.router.ts';
 import { stacksRouter } from './stacks.router.ts';
@@ -6,6 +7,7 @@ import { updatesRouter } from './updates.router.ts';
 
 /** All procedures of the dashboard. */
 export const appRouter = router({
+  live: liveRouter,
   me: meRouter,
   stacks: stacksRouter,
   updates: updatesRouter,

@@ -71,13 +71,14 @@ async function findHolder(request: FastifyRequest, services: ApiServices): Promi
     };
     const caller = await findAt(nowhere);
     if (caller.tokenStale) await users.touchToken(caller.tokenId);
-    return { caller, findAt };
+    return { caller, findAt, confirm: async () => void (await findAt(nowhere)) };
   }
   assertOwnPage(request, services);
-  const session = await sessions.find(readSessionCookie(request, config));
+  const value = readSessionCookie(request, config);
+  const session = await sessions.find(value);
   if (!session) throw new UnauthenticatedError('You are not signed in, or your session has ended');
   const findAt: Holder['findAt'] = (place) => sessions.getCaller(session, place);
-  return { caller: await findAt(nowhere), findAt };
+  return { caller: await findAt(nowhere), findAt, confirm: () => sessions.confirm(value) };
 }
 
 /** Browsers send the cookie of a session with requests of other pages, too, if these are of the same site. */

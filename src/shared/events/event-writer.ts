@@ -6,10 +6,13 @@ import type { EventRepository } from './event-repository.ts';
 export class EventWriter {
   readonly #events: EventRepository;
   readonly #maxEventBytes: number;
+  readonly #onAppended: (fence: LeaseFence) => void;
 
-  constructor(events: EventRepository, maxEventBytes: number) {
+  /** `onAppended` is called after each batch that is committed. */
+  constructor(events: EventRepository, maxEventBytes: number, onAppended: (fence: LeaseFence) => void) {
     this.#events = events;
     this.#maxEventBytes = maxEventBytes;
+    this.#onAppended = onAppended;
   }
 
   /**
@@ -19,5 +22,6 @@ export class EventWriter {
   async append(fence: LeaseFence, body: Buffer): Promise<void> {
     const { events, resourceChanges } = await splitEventBatch(body, this.#maxEventBytes);
     if (!(await this.#events.append(fence, events, resourceChanges))) throw new LeaseLostError();
+    this.#onAppended(fence);
   }
 }

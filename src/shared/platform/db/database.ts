@@ -2,10 +2,12 @@ import { type CommonQueryMethods, createPool, type DatabasePool, type DatabaseTr
 import { Type } from 'typebox';
 import { withTimeout } from '../timeout/with-timeout.ts';
 import { ConnectionGate } from './connection-gate.ts';
+import { NotificationChannel } from './notification-channel.ts';
 import { listenOn, type Notifications } from './notifications.ts';
 import { PostgresConnector } from './postgres-connector.ts';
 import { createPostgresDriver, queryLimit } from './postgres-driver.ts';
 import type { PostgresSetting } from './postgres-url.ts';
+import type { RaisedMessage } from './raised-messages.ts';
 import { createRowChecker, type Queryable, sql } from './sql.ts';
 
 export interface DatabaseOptions {
@@ -31,6 +33,10 @@ export interface Database extends Queryable {
   ping(timeoutMs: number): Promise<void>;
   /** Calls `onMessage` for each notification on the channel, until closed. Some may be lost: see `listenOn`. */
   listen(channel: string, onMessage: (payload: string) => void): Notifications;
+  /** A connection of its own, opened by its first use, for sending and receiving on the channel. */
+  channel(name: string): NotificationChannel;
+  /** Calls `listener` for each message that a statement has raised, when its transaction has ended. */
+  onRaised(listener: (message: RaisedMessage) => void): void;
   poolState(): { acquired: number; idle: number; waiting: number };
   close(): Promise<void>;
 }
@@ -55,8 +61,12 @@ export async function openDatabase(options: DatabaseOptions): Promise<Database> 
   const { poolSize, statementTimeoutMs, connectTimeoutMs, acquireTimeoutMs } = options;
   const limits = { connectMs: connectTimeoutMs, statementMs: statementTimeoutMs, idleInTransactionMs };
   const connector = new PostgresConnector(options.url, limits, options.setting);
+  const listeners = new Set<(message: RaisedMessage) => void>();
+  const onRaised = (message: RaisedMessage): void => {
+    for (const listener of listeners) listener(message);
+  };
   const pool = await createPool('postgres://', {
-    driverFactory: createPostgresDriver(connector, statementTimeoutMs + connectTimeoutMs),
+    driverFactory: createPostgresDriver(connector, statementTimeoutMs + connectTimeoutMs, onRaised),
     maxPoolSize: poolSize,
     idleTimeout: 60_000,
     // One attempt, because the connector itself tries every server.
@@ -83,6 +93,8 @@ export async function openDatabase(options: DatabaseOptions): Promise<Database> 
     inTransaction: <T>(work: (tx: DatabaseTransactionConnection) => Promise<T>) => database.transaction(work),
     onConnection: <T>(work: (connection: Queryable) => Promise<T>) => database.connect(work),
     listen: (channel: string, onMessage: (payload: string) => void) => listenOn(connector, channel, onMessage),
+    channel: (name: string) => new NotificationChannel(connector, name),
+    onRaised: (listener: (message: RaisedMessage) => void) => void listeners.add(listener),
     ping: (timeoutMs: number) => ping(gate, pool, timeoutMs),
     poolState: () => {
       const state = pool.state();

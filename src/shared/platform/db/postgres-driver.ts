@@ -4,6 +4,7 @@ import type { QueryConfig } from 'pg';
 import { BackendTerminatedError } from 'slonik';
 import { withTimeout } from '../timeout/with-timeout.ts';
 import { type PostgresConnection, type PostgresConnector, readOnlyState } from './postgres-connector.ts';
+import { type RaisedMessage, watchRaised } from './raised-messages.ts';
 
 /** Postgres did not respond to a statement in time. Whether it took effect is unknown. */
 export class QueryDeadlineError extends Error {
@@ -28,8 +29,13 @@ const fatalStates = new Set(['57P01', '57P02', '57P03', '57P04', '57P05', '25P03
 /**
  * Creates a slonik driver for connections opened by `connector`. A statement without a response within `queryMs`, a
  * lost connection or a server that accepts no writes closes this connection and all idle ones to the same server.
+ * `onRaised` gets what statements have raised, after their transactions.
  */
-export function createPostgresDriver(connector: PostgresConnector, queryMs: number): DriverFactory {
+export function createPostgresDriver(
+  connector: PostgresConnector,
+  queryMs: number,
+  onRaised: (message: RaisedMessage) => void,
+): DriverFactory {
   const idle = new Set<Member>();
 
   /** A fault usually affects all connections to a server. Otherwise each would only find out by failing a call. */
@@ -48,6 +54,7 @@ export function createPostgresDriver(connector: PostgresConnector, queryMs: numb
         connect: async () => {
           open = await connector.connect();
           watch(open, clientEventEmitter, idle, dropIdle);
+          watchRaised(open.client, onRaised);
         },
         end: () => connection().end(),
         query: async (text, values, options) => {

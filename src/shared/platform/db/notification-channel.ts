@@ -1,0 +1,129 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { withTimeout } from '../timeout/with-timeout.ts';
+import type { PostgresConnection, PostgresConnector } from './postgres-connector.ts';
+
+const retryMs = 1_000;
+const sendMs = 5_000;
+const closeMs = 1_000;
+
+/** Whoever listens on a channel. */
+export interface ChannelListener {
+  onMessage(payload: string): void;
+  /** From now on, nothing is missed; `isAgain`: something may have been since the last time. */
+  onOpen(isAgain: boolean): void;
+  /** What is said from now on is missed. */
+  onLost(): void;
+}
+
+/**
+ * Sends and receives notifications on one channel. All who listen get them in the same order, that of their commits. Uses one connection,
+ * opened when it is first needed. Behind a pooler of transactions nothing is received.
+ */
+export class NotificationChannel {
+  readonly #connector: PostgresConnector;
+  readonly #name: string;
+  readonly #listeners = new Set<ChannelListener>();
+  /** Those that have been told of a connection before. */
+  readonly #openedBefore = new WeakSet<ChannelListener>();
+  #connection: Promise<PostgresConnection> | undefined;
+  /** The connection on which notifications arrive. */
+  #listening: PostgresConnection | undefined;
+  #retry: NodeJS.Timeout | undefined;
+  #isWanted = false;
+  #isClosed = false;
+
+  constructor(connector: PostgresConnector, name: string) {
+    this.#connector = connector;
+    this.#name = name;
+  }
+
+  /** Listens as soon as there is a connection: that of the first thing that is sent, or of `open`. */
+  listen(listener: ChannelListener): void {
+    this.#listeners.add(listener);
+    if (this.#listening) this.#tellOpen(listener);
+    else this.#connection?.then((open) => this.#startListening(open)).catch(() => {});
+  }
+
+  /** Opens a connection, and again after each that was lost. */
+  open(): void {
+    this.#isWanted = true;
+    if (!this.#connection && !this.#isClosed) this.#connect().catch(() => this.#openLater());
+  }
+
+  /** Sends the payloads, each below 8,000 bytes, in one transaction that waits for no disk. Throws if they may not have been sent. */
+  async send(payloads: readonly string[]): Promise<void> {
+    const { client, destroy } = await this.#connect();
+    const sending = client.query(
+      `/* notifications.send */ select set_config('synchronous_commit', 'off', true), pg_notify($1, payload) from unnest($2::text[]) as payload`,
+      [this.#name, payloads],
+    );
+    sending.catch(() => {});
+    await withTimeout(sending, sendMs, () => {
+      destroy();
+      return new Error(`Postgres has not taken notifications within ${sendMs} ms`);
+    });
+  }
+
+  /** Does not wait for a connection that is being opened. */
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    clearTimeout(this.#retry);
+    const ending = this.#connection?.then((open) => open.end()).catch(() => {});
+    await Promise.race([ending, sleep(closeMs, undefined, { ref: false })]);
+  }
+
+  #openLater(): void {
+    if (this.#isClosed || !this.#isWanted) return;
+    this.#retry ??= setTimeout(() => {
+      this.#retry = undefined;
+      this.open();
+    }, retryMs).unref();
+  }
+
+  #connect(): Promise<PostgresConnection> {
+    if (this.#isClosed) return Promise.reject(new Error('The channel is closed'));
+    this.#connection ??= this.#connectNow().catch((error: unknown) => {
+      this.#connection = undefined;
+      throw error;
+    });
+    return this.#connection;
+  }
+
+  async #connectNow(): Promise<PostgresConnection> {
+    const opened = await this.#connector.connect();
+    opened.client.on('notification', ({ channel, payload }) => {
+      if (channel !== this.#name || payload === undefined) return;
+      for (const listener of this.#listeners) listener.onMessage(payload);
+    });
+    let isLost = false;
+    opened.client.once('end', () => {
+      isLost = true;
+      this.#connection = undefined;
+      const isHeard = this.#listening === opened;
+      if (isHeard) this.#listening = undefined;
+      if (isHeard && !this.#isClosed) for (const listener of this.#listeners) listener.onLost();
+      this.#openLater();
+    });
+    if (this.#listeners.size > 0) await this.#startListening(opened);
+    if (isLost) throw new Error('The connection was lost');
+    return opened;
+  }
+
+  async #startListening(opened: PostgresConnection): Promise<void> {
+    if (this.#listening === opened) return;
+    try {
+      await opened.client.query(`listen ${opened.client.escapeIdentifier(this.#name)}`);
+    } catch (error) {
+      opened.destroy();
+      throw error;
+    }
+    if (this.#listening === opened) return;
+    this.#listening = opened;
+    for (const listener of this.#listeners) this.#tellOpen(listener);
+  }
+
+  #tellOpen(listener: ChannelListener): void {
+    listener.onOpen(this.#openedBefore.has(listener));
+    this.#openedBefore.add(listener);
+  }
+}

@@ -1,0 +1,30 @@
+import type { EventEmitter } from 'node:events';
+import type pg from 'pg';
+
+/** A message that a statement, or a trigger of it, has raised for the client. */
+export interface RaisedMessage {
+  readonly message: string;
+  readonly detail: string;
+}
+
+/**
+ * Calls `onRaised` for each message with a detail that statements of the connection raise, once their transaction has ended: not before
+ * others see what it has changed. Transactions that were rolled back, and those of which nobody knows, are told too.
+ */
+export function watchRaised(client: pg.Client, onRaised: (message: RaisedMessage) => void): void {
+  let raised: RaisedMessage[] = [];
+  const tell = (): void => {
+    if (raised.length === 0) return;
+    const ended = raised;
+    raised = [];
+    for (const message of ended) onRaised(message);
+  };
+  client.on('notice', ({ message, detail }) => {
+    if (message !== undefined && detail !== undefined) raised.push({ message, detail });
+  });
+  const { connection } = client as unknown as { connection: EventEmitter };
+  connection.on('readyForQuery', ({ status }: { status: string }) => {
+    if (status === 'I') tell();
+  });
+  client.once('end', tell);
+}
