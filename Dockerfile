@@ -10,10 +10,17 @@ FROM node:24-slim AS build
 WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
 RUN npm ci
-COPY tsconfig.json tsconfig.build.json ./
+COPY tsconfig.json tsconfig.build.json vite.config.ts ./
 COPY src ./src
-COPY scripts/sbom.ts ./scripts/
-RUN node_modules/.bin/tsc -p tsconfig.build.json && node scripts/sbom.ts sbom.cdx.json --omit=optional
+COPY scripts/sbom.ts scripts/build-web.ts ./scripts/
+RUN node_modules/.bin/tsc -p tsconfig.build.json && node scripts/build-web.ts && node scripts/sbom.ts sbom.cdx.json --omit=optional
+
+# `--target web`: the web UI by itself, for the cluster.
+FROM caddy:2 AS web
+LABEL org.opencontainers.image.title="Holdfast web UI" \
+  org.opencontainers.image.licenses="Apache-2.0"
+COPY deploy/web/Caddyfile /etc/caddy/Caddyfile
+COPY --from=build /app/dist/web /srv
 
 FROM node:24-slim AS dependencies
 WORKDIR /app

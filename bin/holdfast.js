@@ -12,6 +12,8 @@ const entry = existsSync(source) ? source : path.join(root, 'dist', 'main.js');
 
 if (Number(process.versions.node.split('.')[0]) >= 24) {
   enableCompileCache();
+  // `npm start` in a checkout; the server does not wait for it.
+  if (process.env.npm_lifecycle_event === 'start' && entry === source) buildWeb();
   await import(entry);
 } else {
   // This Node is too old for the server; use the one that npm has installed with us.
@@ -19,4 +21,13 @@ if (Number(process.versions.node.split('.')[0]) >= 24) {
   const child = spawn(path.join(root, 'bin', 'node'), args, { stdio: 'inherit' });
   for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => child.kill(signal));
   child.on('exit', (code, signal) => process.exit(signal ? 1 : (code ?? 1)));
+}
+
+/** Builds the web UI in the background if it is missing or older than its sources. */
+function buildWeb() {
+  const script = path.join(root, 'scripts', 'build-web.ts');
+  if (!existsSync(script)) return;
+  const child = spawn(process.execPath, [script, '--if-stale'], { cwd: root, stdio: ['ignore', 'ignore', 'inherit'] });
+  child.on('error', () => {});
+  child.unref();
 }

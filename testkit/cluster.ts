@@ -1,6 +1,6 @@
 import { execFile } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
-import { rmSync } from 'node:fs';
+import { existsSync, rmSync } from 'node:fs';
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -302,6 +302,12 @@ function apiSpec(program: (name: string) => string, index: number, port: number,
   };
 }
 
+/** The build of the web UI, or a page that stands for it. */
+function webRoot(): string {
+  const built = join(root, 'dist', 'web');
+  return existsSync(join(built, 'index.html')) ? built : join(root, 'deploy', 'web');
+}
+
 function webSpec(file: string, home: string, port: number): ProcessSpec {
   return {
     name: 'web',
@@ -311,7 +317,7 @@ function webSpec(file: string, home: string, port: number): ProcessSpec {
       HOME: home,
       WEB_BIND: '127.0.0.1',
       WEB_PORT: String(port),
-      WEB_ROOT: join(root, 'deploy', 'web'),
+      WEB_ROOT: webRoot(),
     },
     isReady: () => isOk(`http://127.0.0.1:${port}/`),
   };

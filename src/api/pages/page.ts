@@ -20,7 +20,7 @@ export const styleAsset = asset('sign-in', 'css', 'text/css; charset=utf-8', sig
 export const scriptAsset = asset('sign-in', 'js', 'text/javascript; charset=utf-8', signInScript);
 
 /**
- * Policy of our pages: nothing but the two files above, no inline script or style. `formTarget`: where else the answer to a form
+ * Policy of our pages: nothing but the two files above and the web UI's font, no inline script or style. `formTarget`: where else the answer to a form
  * may lead, because browsers apply the policy of forms to redirects too.
  */
 export function pageHeaders(formTarget: string | null = null): Record<string, string> {
@@ -29,6 +29,7 @@ export function pageHeaders(formTarget: string | null = null): Record<string, st
       "default-src 'none'",
       "style-src 'self'",
       "script-src 'self'",
+      "font-src 'self'",
       "connect-src 'self'",
       `form-action 'self'${formTarget === null ? '' : ` ${formTarget}`}`,
       "base-uri 'none'",
@@ -38,6 +39,9 @@ export function pageHeaders(formTarget: string | null = null): Record<string, st
     'referrer-policy': 'same-origin',
   };
 }
+
+/** The name mark, as in src/web/ui/mark.tsx. */
+const mark = html`<svg width="24" height="24" viewBox="0 0 24 24" fill="none" stroke="currentColor" stroke-width="2" stroke-linecap="round" aria-hidden="true"><path d="M12 3v17.5M12 8.5c0 6-7 4.5-7 12M12 8.5c0 6 7 4.5 7 12M2.5 20.5h19"/></svg>`;
 
 /** A whole page. */
 export function renderPage(title: string, body: Markup): string {
@@ -52,7 +56,7 @@ export function renderPage(title: string, body: Markup): string {
 <script src="${scriptAsset.link}" defer></script>
 </head>
 <body>
-<header><span class="brand">Holdfast</span></header>
+<header><a class="brand" href="/">${mark}Holdfast</a></header>
 <main>
 <h1>${title}</h1>
 ${body}

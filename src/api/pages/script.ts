@@ -1,5 +1,10 @@
 /** Script of the pages for people. Every page works without it, but for passkeys. */
 export const signInScript = `'use strict';
+try {
+  // The theme that was chosen in the web UI (src/web/app/theme.ts).
+  const theme = localStorage.getItem('holdfast.theme');
+  if (theme === 'dark' || theme === 'light') document.documentElement.dataset.theme = theme;
+} catch {}
 for (const form of document.querySelectorAll('form')) {
   form.addEventListener('submit', () => {
     // A second click must not do it twice.

@@ -12,8 +12,9 @@ export function OrganizationSwitch({ organization }: { readonly organization: st
   return (
     <Menu
       trigger={
-        <Button className={styles['switch']} aria-label={`Organization: ${organization ?? 'all'}`}>
+        <Button className={styles['switch']}>
           <Building2 size={15} aria-hidden="true" />
+          <span className="unseen">Organization:</span>
           <span className={styles['name']}>{organization ?? 'All organizations'}</span>
           <ChevronsUpDown size={14} aria-hidden="true" />
         </Button>

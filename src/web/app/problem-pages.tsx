@@ -7,7 +7,7 @@ import { errorCode } from './trpc.ts';
 /** There is nothing at this path, or nothing that the user may see. */
 export function NotFoundPage() {
   return (
-    <Empty title="There is nothing here" icon={<Compass size={20} />}>
+    <Empty title="There is nothing here" isPage icon={<Compass size={20} />}>
       <p>The stack or update may have been deleted or renamed, or you may not be allowed to see it.</p>
       <p>
         <Link to="/" className={buttonClass()}>
@@ -32,6 +32,7 @@ export function Problem({ error, onRetry }: { readonly error: unknown; readonly 
     <Empty
       title={isUnreached ? 'The server does not answer' : 'This did not work'}
       icon={<CircleAlert size={20} />}
+      isPage
       isProblem
     >
       <p>

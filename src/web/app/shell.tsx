@@ -43,10 +43,18 @@ export function Shell() {
             <MenuIcon size={18} />
           </Button>
           <Breadcrumb />
-          <button type="button" className={styles['search']} onClick={() => setIsPaletteOpen(true)}>
+          <button
+            type="button"
+            className={styles['search']}
+           
+            aria-keyshortcuts="Control+K Meta+K"
+            onClick={() => setIsPaletteOpen(true)}
+          >
             <Search size={15} aria-hidden="true" />
             <span className={styles['searchText']}>Go to…</span>
-            <kbd>Ctrl K</kbd>
+            <span className={styles['key']}>
+              Ctrl K
+            </span>
           </button>
         </header>
         <main id="content" className={styles['content']} tabIndex={-1}>

@@ -53,22 +53,26 @@ export function StackStatus({ active, lastUpdate, waiting }: Pick<StackItem, 'ac
         Never updated
       </Badge>
     );
-  const name = names[lastUpdate.kind] ?? lastUpdate.kind;
-  if (lastUpdate.result === 'failed')
+  return (
+    <span className={styles['status']}>
+      <Outcome {...lastUpdate} />
+      {lastUpdate.by === null ? null : <span className={styles['who']}>{lastUpdate.by}</span>}
+    </span>
+  );
+}
+
+function Outcome({ kind, result }: { readonly kind: string; readonly result: string }) {
+  const name = names[kind] ?? kind;
+  if (result === 'failed')
     return (
       <Badge tone="failure" icon={<CircleAlert aria-hidden="true" />}>
         {name} failed
       </Badge>
     );
-  if (lastUpdate.result === 'succeeded')
-    return (
-      <Badge isSoft={false} icon={<CircleCheck className={styles['good']} aria-hidden="true" />}>
-        {done[lastUpdate.kind] ?? name}
-      </Badge>
-    );
+  const isGood = result === 'succeeded';
   return (
-    <Badge isSoft={false} icon={<Ban aria-hidden="true" />}>
-      {name} {lastUpdate.result}
+    <Badge isSoft={false} icon={isGood ? <CircleCheck className={styles['good']} /> : <Ban />}>
+      {isGood ? (done[kind] ?? name) : `${name} ${result}`}
     </Badge>
   );
 }

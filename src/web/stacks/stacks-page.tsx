@@ -37,6 +37,7 @@ export function StacksPage() {
   useEffect(() => {
     document.title = `${organization ?? 'Stacks'} - Holdfast`;
   }, [organization]);
+  const hasSeveral = (useMe()?.organizations.length ?? 0) > 1;
   const items = query.data?.pages.flatMap((page) => page.items) ?? [];
   const isFiltered = Object.values(search).some((value) => value !== undefined);
   const clear = () => void navigate({ to: '.', search: {} });
@@ -57,7 +58,7 @@ export function StacksPage() {
           isBusy={query.isPlaceholderData}
           hasMore={query.hasNextPage}
           onMore={() => (query.isFetching ? undefined : void query.fetchNextPage())}
-          showsOrganization={organization === undefined}
+          showsOrganization={organization === undefined && hasSeveral}
         />
       ) : isFiltered ? (
         <Empty title="No stack matches" icon={<SearchX size={20} />}>

@@ -19,5 +19,5 @@ export function buttonClass({
   kind = 'plain',
   size = 'normal',
 }: Pick<ButtonProps, 'kind' | 'size'> & { readonly className?: string | undefined } = {}): string {
-  return `${styles['button']} ${styles[kind]} ${styles[size]} ${className}`.trim();
+  return [styles['button'], styles[kind], styles[size], className].filter(Boolean).join(' ');
 }

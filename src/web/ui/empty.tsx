@@ -5,19 +5,22 @@ import styles from './empty.module.css';
 export function Empty({
   children,
   icon,
+  isPage = false,
   isProblem = false,
   title,
 }: {
   readonly title: string;
   readonly children?: ReactNode;
   readonly icon?: ReactNode;
+  /** There is nothing else on the page, so that this is its title. */
+  readonly isPage?: boolean;
   /** Announced by screen readers. */
   readonly isProblem?: boolean;
 }) {
   return (
     <div className={styles['empty']} role={isProblem ? 'alert' : undefined}>
       {icon === undefined ? null : <div className={styles['icon']}>{icon}</div>}
-      <h2>{title}</h2>
+      {isPage ? <h1>{title}</h1> : <h2>{title}</h2>}
       <div className={styles['body']}>{children}</div>
     </div>
   );

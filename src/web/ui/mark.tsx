@@ -11,7 +11,7 @@ export function Mark({ size = 22 }: { readonly size?: number }) {
       strokeLinecap="round"
       aria-hidden="true"
     >
-      <path d="M12 3v17M12 9c0 5.5-6 4-6 11M12 9c0 5.5 6 4 6 11M3 20.5h18" />
+      <path d="M12 3v17.5M12 8.5c0 6-7 4.5-7 12M12 8.5c0 6 7 4.5 7 12M2.5 20.5h19" />
     </svg>
   );
 }
