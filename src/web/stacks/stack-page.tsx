@@ -2,8 +2,9 @@ import { useQuery } from '@tanstack/react-query';
 import { getRouteApi } from '@tanstack/react-router';
 import { Star } from 'lucide-react';
 import type { StackDetails, StackRef } from '../app/contract.ts';
+import { useLive } from '../app/live.ts';
 import { Problem } from '../app/problem-pages.tsx';
-import { trpc } from '../app/trpc.ts';
+import { queryClient, trpc } from '../app/trpc.ts';
 import { Badge } from '../ui/badge.tsx';
 import { Button } from '../ui/button.tsx';
 import { Skeleton } from '../ui/skeleton.tsx';
@@ -19,15 +20,20 @@ import styles from './stack-page.module.css';
 const route = getRouteApi('/$organization/$project/$stack');
 const busyPollMs = 2_000;
 const idlePollMs = 15_000;
+const livePollMs = 60_000;
 
 /** One stack: its state of affairs, history and configuration. */
 export function StackPage() {
   const { organization, project, stack: name } = route.useParams();
   const stack = { organization, project, stack: name };
   const search = route.useSearch();
+  const isLive = useLive(`stack:${organization}/${project}/${name}`, () => {
+    for (const of of [trpc.stacks.get, trpc.updates.list, trpc.queue.list])
+      void queryClient.invalidateQueries({ queryKey: of.pathKey() });
+  });
   const query = useQuery(
     trpc.stacks.get.queryOptions(stack, {
-      refetchInterval: ({ state }) => (isBusy(state.data) ? busyPollMs : idlePollMs),
+      refetchInterval: ({ state }) => (isLive ? livePollMs : isBusy(state.data) ? busyPollMs : idlePollMs),
     }),
   );
   const tab = search.tab ?? 'overview';
@@ -49,7 +55,7 @@ export function StackPage() {
       <Tabs label="Views of the stack">
         <Tab {...linkTo('overview')}>Overview</Tab>
         <Tab {...linkTo('updates')}>Updates</Tab>
-        <Tab {...linkTo('configuration')} count={details.config.length || undefined}>
+        <Tab {...linkTo('configuration')} count={details.config?.length || undefined}>
           Configuration
         </Tab>
       </Tabs>
