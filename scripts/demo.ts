@@ -52,8 +52,9 @@ async function seed(
     const player = new StackPlayer(clientOf('ada'), url, program, stack);
     await player.create();
     for (const { by, daysAgo, run } of runs) {
-      const updateId = await player.play(run, clientOf(by));
-      moments.push({ updateId, daysAgo, seconds: run.seconds });
+      const endedMs = Date.now() - daysAgo * 86_400_000;
+      const beganMs = endedMs - run.seconds * 1000;
+      moments.push({ updateId: await player.play(run, clientOf(by), beganMs), beganMs, endedMs });
     }
     if (++done % 100 === 0) console.log(`${done} of ${plans.length} stacks`);
   };

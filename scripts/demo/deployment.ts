@@ -38,13 +38,14 @@ export function toState(
 ): StateResource[] {
   const prefix = `urn:pulumi:${stack}::${project}`;
   const root = `${prefix}::pulumi:pulumi:Stack::${project}-${stack}`;
-  const types = new Map(resources.map(({ name, type }) => [name, type]));
+  // Parents are components, whatever else has their names.
+  const types = new Map(resources.filter(({ custom }) => !custom).map(({ name, type }) => [name, type]));
   const urns = new Map<string, string>();
   for (const { name, parent, type } of resources) {
     const parentType = parent === null ? '' : `${types.get(parent)}$`;
     urns.set(key(type, name), `${prefix}::${parentType}${type}::${name}`);
   }
-  // Several resources may have the same name; a dependency is on the last one before it, a parent on a component.
+  // Several resources may have the same name: a dependency is on the last one before it.
   const latest = new Map<string, string>();
   const packages = [...new Set(resources.filter(({ custom }) => custom).map(({ type }) => packageOf(type)))];
   const providers = new Map(

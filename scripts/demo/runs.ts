@@ -53,10 +53,11 @@ export class StackPlayer {
     await this.#client.once('POST', `/api/stacks/${organization}/${project}`, { stackName: stack, tags });
   }
 
-  /** Plays a whole run as fast as the server takes it. `by`: the client of somebody else. Returns the id of the update. */
-  async play(run: DemoRun, by: RawClient = this.#client): Promise<string> {
+  /** Plays a whole run as fast as the server takes it, with the times of one that began then. Returns the id of the update. */
+  async play(run: DemoRun, by: RawClient, beganMs: number): Promise<string> {
     const live = await this.begin(run, by);
-    await live.send(live.groups);
+    const stepMs = (run.seconds * 1000) / Math.max(1, live.groups.length - 1);
+    await live.send(live.groups, (group, half) => beganMs + stepMs * (group + half * 0.6));
     await live.end();
     return live.id;
   }
@@ -135,9 +136,18 @@ export class LiveRun {
     this.#result = result;
   }
 
-  async send(groups: readonly (readonly EventPayload[])[]): Promise<void> {
-    const timestamp = Math.floor(Date.now() / 1000);
-    const events = groups.flat().map((payload) => ({ sequence: this.#sequence++, timestamp, ...payload }));
+  /** Sends groups of events. `timeOf`: when something happened, in ms; `half` is 0 for the first event of a group and then 1. */
+  async send(
+    groups: readonly (readonly EventPayload[])[],
+    timeOf: (group: number, half: number) => number = () => Date.now(),
+  ): Promise<void> {
+    const events = groups.flatMap((group, number) =>
+      group.map((payload, index) => ({
+        sequence: this.#sequence++,
+        timestamp: Math.floor(timeOf(number, Math.min(index, 1)) / 1000),
+        ...payload,
+      })),
+    );
     const options = { auth: this.#update.lease, gzip: true };
     for (let at = 0; at < events.length; at += 500)
       await this.#client.call(

@@ -1,10 +1,10 @@
 import pg from 'pg';
 
-/** When something happened: the update and how many days ago. */
+/** When an update is to have run, in ms. */
 export interface Moment {
   readonly updateId: string;
-  readonly daysAgo: number;
-  readonly seconds: number;
+  readonly beganMs: number;
+  readonly endedMs: number;
 }
 
 /** Moves updates into the past: the server has given all of them the time of the seeding. */
@@ -14,15 +14,12 @@ export async function spreadTimes(databaseUrl: string, moments: readonly Moment[
   try {
     const columns = [
       moments.map(({ updateId }) => updateId),
-      moments.map(({ daysAgo }) => daysAgo),
-      moments.map(({ seconds }) => seconds),
+      moments.map(({ beganMs }) => beganMs / 1000),
+      moments.map(({ endedMs }) => endedMs / 1000),
     ];
     await client.query(
-      `update updates u set
-         created_at = m.began, started_at = m.began + interval '2 seconds', ended_at = m.began + make_interval(secs => m.seconds)
-       from (select id, now() - days * interval '1 day' - make_interval(secs => seconds) as began, seconds
-             from unnest($1::uuid[], $2::float8[], $3::float8[]) as t (id, days, seconds)) m
-       where u.id = m.id`,
+      `update updates u set created_at = to_timestamp(m.began), started_at = to_timestamp(m.began), ended_at = to_timestamp(m.ended)
+       from unnest($1::uuid[], $2::float8[], $3::float8[]) as m (id, began, ended) where u.id = m.id`,
       columns,
     );
     await client.query(
