@@ -1,5 +1,4 @@
-import { Type } from 'typebox';
-import { Nullable } from '../platform/schema/standard-schema.ts';
+import { type TSchema, Type } from 'typebox';
 
 const Step = Type.Object({
   urn: Type.String(),
@@ -15,6 +14,8 @@ const Counts = Type.Object({
   deletes: Type.Integer(),
 });
 const Range = Type.Array(Type.Number(), { minItems: 2, maxItems: 2, description: 'Four fifths of them are in it' });
+const Nullable = <T extends TSchema>(schema: T) => Type.Union([schema, Type.Null()]);
+
 export const UpdateFiguresResponse = Type.Object({
   updateID: Type.String(),
   kind: Type.String(),
