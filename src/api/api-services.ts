@@ -10,6 +10,7 @@ import type { LeaseAccess } from './credentials/lease-access.ts';
 import type { DriftService } from './drift/drift-service.ts';
 import type { EventService } from './events/event-service.ts';
 import type { ExchangeService } from './exchange/exchange-service.ts';
+import type { FigureService } from './figures/figure-service.ts';
 import type { GrantService } from './grants/grant-service.ts';
 import type { StackAccessService } from './grants/stack-access-service.ts';
 import type { ApprovalService } from './guards/approval-service.ts';
@@ -98,6 +99,7 @@ export interface ApiServices extends BodyParts {
   readonly issuers: IssuerService;
   readonly webhooks: WebhookService;
   readonly drift: DriftService;
+  readonly figures: FigureService;
   readonly exchange: ExchangeService;
   readonly audit: AuditService;
   readonly submitWrite: SubmitWrite;

@@ -29,6 +29,7 @@ import { registerCliLoginRoutes } from './routes/cli-login.routes.ts';
 import { registerDriftRoutes } from './routes/drift.routes.ts';
 import { registerEventRoutes } from './routes/events.routes.ts';
 import { registerExchangeRoutes } from './routes/exchange.routes.ts';
+import { registerFigureRoutes } from './routes/figures.routes.ts';
 import { registerGrantRoutes } from './routes/grants.routes.ts';
 import { registerGuardRoutes } from './routes/guards.routes.ts';
 import { registerHealthRoutes } from './routes/health.routes.ts';
@@ -148,6 +149,7 @@ function registerProtocol(scope: FastifyInstance, services: ApiServices): void {
   registerIssuerRoutes(routes, services);
   registerWebhookRoutes(routes, services);
   registerDriftRoutes(routes, services);
+  registerFigureRoutes(routes, services);
   registerExchangeRoutes(routes, services);
   registerAuditRoutes(routes, services);
   registerScimRoutes(routes, services);

@@ -6,6 +6,7 @@ import { LeaseAccess } from './credentials/lease-access.ts';
 import { DriftService } from './drift/drift-service.ts';
 import { EventService } from './events/event-service.ts';
 import { ExchangeService } from './exchange/exchange-service.ts';
+import { FigureService } from './figures/figure-service.ts';
 import { GrantService } from './grants/grant-service.ts';
 import { StackAccessService } from './grants/stack-access-service.ts';
 import { ApprovalService } from './guards/approval-service.ts';
@@ -104,6 +105,7 @@ export function createServices(context: ApiContext): ApiServices {
     exchange: new ExchangeService(context),
     webhooks: new WebhookService(context),
     drift: new DriftService(context),
+    figures: new FigureService(context),
     audit: new AuditService(context),
     submitWrite: createSubmitWrite({ ...context, services: jobServices }),
     board,

@@ -19,6 +19,7 @@ import { createEventSegmentRepository } from './events/event-segment-repository.
 import { EventSegments } from './events/event-segments.ts';
 import { EventWriter } from './events/event-writer.ts';
 import { createPackingRepository } from './events/packing-repository.ts';
+import { FigureKeeper } from './figures/figure-keeper.ts';
 import { holdWriting } from './identity/held-rights.ts';
 import { createIdentityRepository, type IdentityRepository } from './identity/identity-repository.ts';
 import { CompactionAhead } from './journal/ahead/compaction-ahead.ts';
@@ -95,6 +96,7 @@ export interface AppContext extends AsyncDisposable {
   readonly events: EventRepository;
   readonly eventSegments: EventSegments;
   readonly eventReader: EventReader;
+  readonly figures: FigureKeeper;
   readonly policyArchives: PolicyArchives;
   readonly encryptionKeys: EncryptionKeyRepository;
   readonly cipher: StackCipher;
@@ -308,6 +310,7 @@ export async function createContext(
     events,
     eventSegments,
     eventReader,
+    figures: new FigureKeeper({ db, eventReader, checkpoints, guard }),
     policyArchives,
     encryptionKeys,
     cipher: new StackCipher(dataKeys),

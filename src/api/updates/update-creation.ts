@@ -25,6 +25,7 @@ import { lockWaitSeconds } from '../lock-queue/lock-wait.ts';
 import { waitingRun } from '../lock-queue/superseding.ts';
 import type { Caller, Dialect } from '../request.ts';
 import { isUrgent } from './break-glass.ts';
+import { previewMessages } from './preview-messages.ts';
 import {
   assertNotFrozen,
   assertPreviewed,
@@ -134,7 +135,7 @@ export async function prepareCreation(
     const waits = waitSeconds > 0 && (breakGlass === null || place !== undefined);
     if (waits) await assertTurn(tx, stack.id, place ?? null);
     if (!preview) await assertWithinLimits(tx, stack, { breakGlass, caller, place: place ?? null });
-    if (waits && place !== undefined) await endWaiting(tx, place);
+    const waitedMs = waits && place !== undefined ? await endWaiting(tx, place) : null;
     if (!preview) await assertNoFault(tx, stack.id);
     const id = await createUpdateRepository(tx)
       .insert({
@@ -150,6 +151,7 @@ export async function prepareCreation(
         program,
         requestedBy: caller.userId,
         tokenId: caller.tokenId,
+        waitedMs,
         waitSeconds: Math.min(startWaitSeconds, config.leaseSeconds),
       })
       .catch((error: unknown) => {
@@ -169,7 +171,7 @@ export async function prepareCreation(
         ...{ stack, kind: request.kind, environment: request.environment, caller },
         preview: previewed?.rule.settings.mode === 'refuse' && breakGlass === null ? previewed : null,
       });
-    return { updateId: id, messages: previewed?.problem ? [previewed.problem] : [] };
+    return { updateId: id, messages: await previewMessages(tx, previewed, stack.id, request.kind) };
   };
   return {
     stackId: found.id,
@@ -196,7 +198,9 @@ async function assertTurn(tx: Queryable, stackId: string, place: string | null):
   if ((await createLockQueueRepository(tx).findFirst(stackId)) !== place) throw new StackBusyError();
 }
 
-/** Throws StackBusyError if a newer run has taken the place of the caller, who otherwise waits no longer. */
-async function endWaiting(tx: Queryable, place: string): Promise<void> {
-  if (!(await createLockQueueRepository(tx).take(place))) throw new StackBusyError();
+/** Ends the waiting of the caller and returns how long it has lasted, in ms. Throws StackBusyError if a newer run has taken the place. */
+async function endWaiting(tx: Queryable, place: string): Promise<number> {
+  const waitedMs = await createLockQueueRepository(tx).take(place);
+  if (waitedMs === null) throw new StackBusyError();
+  return waitedMs;
 }

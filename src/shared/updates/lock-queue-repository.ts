@@ -32,6 +32,7 @@ export type HolderRow = Row<typeof HolderRow>;
 const SupersedingRow = Type.Object({ supersededBy: Nullable(Type.String()) });
 const GivenIdRow = Type.Object({ id: Type.String() });
 const IdRow = Type.Object({ id: Nullable(Type.String()) });
+const WaitedRow = Type.Object({ waitedMs: Type.Integer() });
 const CountRow = Type.Object({ count: Type.Integer() });
 const PositionRow = Type.Object({ position: Type.Integer() });
 
@@ -215,13 +216,14 @@ export function createLockQueueRepository(db: Queryable) {
       return rows.map(({ id }) => id);
     },
 
-    /** Ends the waiting at the place: its turn has come. Null if a newer run has taken it. */
-    take: (id: string) =>
-      db.maybeOne(
-        sql.rows(
-          GivenIdRow,
-        )`/* lockQueue.take */ delete from lock_waiters where id = ${id} and superseded_by is null returning id`,
-      ),
+    /** Ends the waiting at the place: its turn has come. Returns how long it has lasted, in ms; null if a newer run has taken the place. */
+    take: async (id: string): Promise<number | null> => {
+      const row = await db.maybeOne(sql.rows(WaitedRow)`
+        /* lockQueue.take */
+        delete from lock_waiters where id = ${id} and superseded_by is null
+        returning floor(1000 * extract(epoch from clock_timestamp() - arrived_at))::integer as "waitedMs"`);
+      return row?.waitedMs ?? null;
+    },
 
     /** Says that the calls of this process wait for `seconds` more. */
     renewProcess: (processId: string, seconds: number) =>

@@ -68,6 +68,8 @@ export interface NewUpdate {
   readonly requestedBy: string | null;
   readonly tokenId: string;
   readonly waitSeconds: number;
+  /** How long its caller has waited for the stack, in ms; null: it has not. */
+  readonly waitedMs: number | null;
 }
 
 /** The environment of an update `u`, unless it exceeds 1 MiB. */
@@ -141,10 +143,11 @@ export function createUpdateRepository(db: Queryable) {
       const row = await db.one(sql.rows(IdRow)`
         /* updates.insert */
         insert into updates (stack_id, kind, dry_run, exclusive, status, base_stack_version, message, environment, config,
-                             program, requested_by, token_id, ci_run, expires_at)
+                             program, requested_by, token_id, ci_run, waited_ms, expires_at)
         values (${update.stackId}, ${update.kind}, ${update.dryRun}, ${update.exclusive}, 'not started',
                 ${update.baseStackVersion}, ${update.message}, ${update.environment}, ${update.config}, ${update.program},
-                ${update.requestedBy}, ${update.tokenId}, ${update.ciRun}::text, clock_timestamp() + make_interval(secs => ${update.waitSeconds}))
+                ${update.requestedBy}, ${update.tokenId}, ${update.ciRun}::text, ${update.waitedMs}::integer,
+                clock_timestamp() + make_interval(secs => ${update.waitSeconds}))
         returning id`);
       return row.id;
     },

@@ -8,7 +8,10 @@ const batchSize = 100;
 /** Minimum charge per update of the backlog, to account for the fixed cost of its statements. */
 const minChargeBytes = 4 * 1024;
 
-type Parts = Pick<AppContext, 'config' | 'db' | 'documents' | 'eventSegments' | 'events' | 'logger' | 'metrics'>;
+type Parts = Pick<
+  AppContext,
+  'config' | 'db' | 'documents' | 'eventSegments' | 'events' | 'figures' | 'logger' | 'metrics'
+>;
 
 /** Packs the events of updates that ended long enough ago. Safe on any number of replicas. Returns how many it finished. */
 export function packRecentEvents(context: Parts, signal?: AbortSignal, limits?: SegmentLimits): Promise<number> {
@@ -45,7 +48,7 @@ async function packDue(
     readonly limits: SegmentLimits | undefined;
   },
 ): Promise<number> {
-  const { config, db, logger, metrics } = context;
+  const { config, db, figures, logger, metrics } = context;
   const packing = createPackingRepository(db);
   const packer = new EventPacker({ ...context, ...(limits ? { limits } : {}) });
   let packed = 0;
@@ -67,6 +70,12 @@ async function packDue(
         bytes += rawBytes;
         await pace(rawBytes);
       };
+      // Nothing depends on them: events are packed without.
+      await figures
+        .keep(update.id)
+        .catch((error: unknown) =>
+          logger.warn({ updateId: update.id, err: error }, 'sweep: the figures of an ended update are missing'),
+        );
       try {
         if (await packer.pack(update.id, onSegment, signal)) packed++;
       } catch (error) {

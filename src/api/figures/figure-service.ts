@@ -1,0 +1,46 @@
+import {
+  type Counts,
+  createFigureRepository,
+  type ShownUpdate,
+  type Usual,
+} from '../../shared/figures/figure-repository.ts';
+import type { StepFigures } from '../../shared/figures/step-figures.ts';
+import { countsOf } from '../../shared/figures/update-counts.ts';
+import type { StackRef } from '../../shared/stacks/names.ts';
+import type { ApiContext } from '../api-context.ts';
+import { updateNotFound } from '../updates/update-errors.ts';
+
+/** What is known of an update. */
+export interface UpdateFigures {
+  readonly update: ShownUpdate;
+  readonly changes: Counts;
+  /** Null until its events are packed. */
+  readonly steps: StepFigures | null;
+  /** Runs of the same commit that failed before it; null until its events are packed. */
+  readonly failedBefore: number | null;
+  /** What updates of the stack were like in the last months; null if there were none. */
+  readonly usual: Usual | null;
+}
+
+/** Reads what updates have done and how long it took. */
+export class FigureService {
+  readonly #db: ApiContext['db'];
+
+  constructor({ db }: Pick<ApiContext, 'db'>) {
+    this.#db = db;
+  }
+
+  /** Throws NotFoundError. */
+  async get(ref: StackRef, updateId: string): Promise<UpdateFigures> {
+    const figures = createFigureRepository(this.#db);
+    const update = await figures.find(updateId, ref);
+    if (!update) throw updateNotFound(updateId);
+    // A preview is compared with what updates have done.
+    const kind = update.kind === 'preview' ? 'update' : update.kind;
+    const usual = await figures.findUsual(update.stackId, kind, updateId);
+    const changes = countsOf(update.resourceChanges);
+    if (update.steps === null) return { update, changes, steps: null, failedBefore: null, usual };
+    const failedBefore = await figures.countFailedBefore(updateId);
+    return { update, changes, steps: JSON.parse(update.steps) as StepFigures, failedBefore, usual };
+  }
+}
