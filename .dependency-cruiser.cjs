@@ -14,7 +14,7 @@ Visitor.prototype.visitStatement = function (statement) {
  * @type {import('dependency-cruiser').IConfiguration}
  */
 const nouns =
-  '^src/shared/(audit|checkpoints|deployments|documents|drift|events|identity|journal|policies|quotas|secrets|stacks|states|updates|webhooks)/';
+  '^src/shared/(audit|checkpoints|deployments|documents|drift|events|identity|journal|policies|quotas|resources|secrets|stacks|states|updates|webhooks)/';
 const bytesOnly = ['^src/shared/deployments/', '^src/shared/journal/replay/rules/'];
 /** Code that handles requests: routes and plugins. */
 const routes = '^src/api/(routes|plugins)/';
@@ -46,6 +46,7 @@ const nounOrder = {
   events: ['documents/', 'stacks/', 'updates/'],
   drift: ['events/', 'stacks/', 'updates/', 'webhooks/'],
   checkpoints: ['deployments/', 'documents/', 'stacks/', 'updates/'],
+  resources: ['checkpoints/', 'deployments/', 'documents/', 'stacks/', 'updates/'],
   journal: ['audit/', 'checkpoints/', 'deployments/', 'documents/', 'stacks/', 'updates/'],
   states: ['audit/', 'checkpoints/', 'deployments/', 'documents/', 'events/', 'journal/', 'policies/', 'stacks/', 'updates/'],
 };
