@@ -16,8 +16,8 @@ Visitor.prototype.visitStatement = function (statement) {
 const nouns =
   '^src/shared/(audit|checkpoints|deployments|documents|drift|events|identity|journal|policies|quotas|resources|secrets|stacks|states|updates|webhooks)/';
 const bytesOnly = ['^src/shared/deployments/', '^src/shared/journal/replay/rules/'];
-/** Code that handles requests: routes and plugins. */
-const routes = '^src/api/(routes|plugins)/';
+/** Code that handles requests: routes, plugins and procedures. */
+const routes = '^src/api/(routes|plugins|trpc)/';
 const entry = '^src/main\\.ts$';
 const test = '\\.test\\.ts$';
 
@@ -147,6 +147,7 @@ module.exports = {
       to: { path: '(^src/shared/context|-(writer|reader|importer|renamer|restorer|compactor|closer|cipher|service))\\.ts$' },
     },
     onlyIn('fastify-in-api', '@?fastify', ['^src/api/']),
+    onlyIn('trpc-in-procedures', '@trpc', ['^src/api/trpc/', '^src/web/']),
     onlyIn('bullmq-in-jobs', 'bullmq', ['^src/shared/jobs/', '^src/workers/queue-workers\\.ts$']),
     onlyIn('ioredis-in-redis', 'ioredis', ['^src/shared/platform/redis/']),
     onlyIn('commander-in-cli', 'commander', ['^src/cli/']),

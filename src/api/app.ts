@@ -54,6 +54,7 @@ import { registerUpdateRuleRoutes } from './routes/update-rules.routes.ts';
 import { registerUpdateRoutes } from './routes/updates.routes.ts';
 import { registerWebhookRoutes } from './routes/webhooks.routes.ts';
 import { createFront } from './server/front.ts';
+import { registerTrpc } from './trpc/trpc.routes.ts';
 
 export type App = FastifyInstance;
 
@@ -89,6 +90,8 @@ export async function buildApi(context: ApiContext): Promise<App> {
   if (services.board) registerQueueRoutes(app, services, services.board);
   const pages: FastifyPluginAsync = async (scope) => registerPages(scope, services);
   await app.register(pages);
+  const dashboard: FastifyPluginAsync = async (scope) => registerTrpc(scope, services);
+  await app.register(dashboard);
   await app.register((scope, _options, done) => {
     registerProtocol(scope, services);
     done();

@@ -16,6 +16,7 @@ import { QueuedCreation } from './lock-queue/queued-creation.ts';
 import { MemberService } from './members/member-service.ts';
 import { PolicyGroupService } from './policies/policy-group-service.ts';
 import { PolicyPackService } from './policies/policy-pack-service.ts';
+import { OrganizationRates } from './rates/organization-rates.ts';
 import { RoleService } from './roles/role-service.ts';
 import { ScimGroupService } from './scim/scim-group-service.ts';
 import { ScimUserService } from './scim/scim-user-service.ts';
@@ -26,6 +27,7 @@ import { PasswordService } from './sign-in/password-service.ts';
 import { ProviderService } from './sign-in/provider-service.ts';
 import { SessionService } from './sign-in/session-service.ts';
 import { SignInLimits } from './sign-in/sign-in-limits.ts';
+import { StackBoard } from './stacks/stack-board.ts';
 import { StackRenaming } from './stacks/stack-renaming.ts';
 import { StackService } from './stacks/stack-service.ts';
 import { StateService } from './stacks/state-service.ts';
@@ -34,6 +36,7 @@ import { TokenService } from './tokens/token-service.ts';
 import { UpdateRuleService } from './update-rules/update-rule-service.ts';
 import { HistoryService } from './updates/history-service.ts';
 import { UpdateBeginning } from './updates/update-beginning.ts';
+import { UpdateBoard } from './updates/update-board.ts';
 import { UpdateService } from './updates/update-service.ts';
 import { UserService } from './users/user-service.ts';
 import { WebhookService } from './webhooks/webhook-service.ts';
@@ -60,6 +63,7 @@ export function createServices(context: ApiContext): ApiServices {
     quotas,
     bodyBuffer,
     rates,
+    organizationRates: new OrganizationRates(context),
     credentials,
     leases: new LeaseAccess(context),
     users: new UserService(context),
@@ -69,9 +73,11 @@ export function createServices(context: ApiContext): ApiServices {
     passkeys: new PasskeyService(context, sessions),
     cliLogin: new CliLoginService(context.db, sessions),
     stacks: new StackService(context, reclaim),
+    stackBoard: new StackBoard(context),
     renaming: new StackRenaming(context, reclaim),
     states: new StateService(context, reclaim),
     updates,
+    updateBoard: new UpdateBoard(context),
     creations: new QueuedCreation(context, updates, lockQueue),
     lockQueue,
     beginning: new UpdateBeginning(context, updates),

@@ -60,7 +60,7 @@ const needed: Record<string, Grantable> = {
   [`POST ${U}/cancel`]: 'write',
   [`POST ${U}/drain`]: 'write',
 };
-const elsewherePaths = /^(HEAD|\w+ \/(api|scim|policy-packs|healthz|readyz|metrics|admin)(\/|$))/;
+const elsewherePaths = /^(HEAD|\w+ \/(api|scim|trpc|policy-packs|healthz|readyz|metrics|admin)(\/|$))/;
 
 const byLease = /\/(complete|renew_lease|checkpoint\w*|journalentries|events\/batch)$/;
 

@@ -3,7 +3,7 @@ import { hashToken } from '../../src/shared/platform/crypto/secret-token.ts';
 import { query } from '../support/database.ts';
 import { hookRoutes } from '../support/hook-routes.ts';
 import { pages } from '../support/page-routes.ts';
-import { listRoutes } from '../support/routes.ts';
+import { listRoutes, procedureRoutes } from '../support/routes.ts';
 import { createStack, deployment, ok, startUpdate, type TestStack } from '../support/state.ts';
 import { type TestResponse, testApp } from '../support/test-app.ts';
 
@@ -212,8 +212,8 @@ function statusOf(route: string, response: TestResponse): number {
 
 test('the table of expectations matches the registered routes', () => {
   const routes = listRoutes(app.app);
-  // Pages have a test of their own.
-  const known = new Set([...Object.keys(expected), ...Object.keys(pages)]);
+  // Pages and procedures have tests of their own.
+  const known = new Set([...Object.keys(expected), ...Object.keys(pages), ...procedureRoutes]);
   const automaticHeads = new Set(
     [...known].filter((route) => route.startsWith('GET ')).map((route) => route.replace('GET', 'HEAD')),
   );

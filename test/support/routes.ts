@@ -19,6 +19,9 @@ export function listRoutes(app: App): string[] {
   return routes;
 }
 
+/** Where the procedures of the dashboard are: they have tests of their own, and are not in the OpenAPI document. */
+export const procedureRoutes = ['GET /trpc/:procedures', 'POST /trpc/:procedures'];
+
 /** Bodies that routes accept, by the last part of their path; the others accept any object. */
 export const bodySamples: Readonly<Record<string, object>> = {
   ':project': { stackName: 'dev' },

@@ -9,6 +9,7 @@ import { isActive } from '../../shared/updates/update-state.ts';
 import type { ApiContext } from '../api-context.ts';
 import { updateNotFound } from '../updates/update-errors.ts';
 import { eventPageJson } from './event-page.ts';
+import { type PageOfEvents, readEventPage } from './parsed-event-page.ts';
 
 /** Reads the engine events of updates. */
 export class EventService {
@@ -37,6 +38,13 @@ export class EventService {
     const { eventReader, replica } = this.#context;
     const db = await replica?.begin();
     yield* eventPageJson(db ? this.#readerOf(db) : eventReader, update, selection, atEnd);
+  }
+
+  /** Up to `limit` events of the selection, parsed. Those that are too large for a page have their size instead of their content. */
+  async listPage(update: EventOwner, selection: EventSelection, limit: number): Promise<PageOfEvents> {
+    const { eventReader, replica } = this.#context;
+    const db = await replica?.begin();
+    return readEventPage(db ? this.#readerOf(db) : eventReader, update, selection, limit);
   }
 
   /** Reads with `db`, and reports damage to the primary. */

@@ -1,15 +1,10 @@
 import type { FastifyInstance, FastifyRequest, RouteOptions } from 'fastify';
-import { ForbiddenError, NotFoundError, UnauthenticatedError } from '../../shared/platform/errors/errors.ts';
+import { UnauthenticatedError } from '../../shared/platform/errors/errors.ts';
 import type { StackRef } from '../../shared/stacks/names.ts';
-import { stackNotFound } from '../../shared/stacks/stack-errors.ts';
-import { readTags } from '../../shared/stacks/tags.ts';
-import { assertManages } from '../access/held-access.ts';
-import { assertPermission } from '../access/stack-access.ts';
+import { assertAdmitted, type CallerAccess } from '../access/admission.ts';
 import type { ApiServices } from '../api-services.ts';
 import type { Access, Caller, Lease } from '../request.ts';
 import { credential } from './credential.ts';
-
-type CallerAccess = Extract<Access, { kind: 'user' | 'organization' | 'stack' }>;
 
 /**
  * Checks each request against the access that its route declares (`config.access`), before any byte of its body is read. The app
@@ -24,7 +19,8 @@ export function registerAccess(app: FastifyInstance, services: ApiServices): voi
   app.addHook('onRequest', async (request) => {
     const access: Access | undefined = request.routeOptions.config.access;
     if (!access || access.kind === 'public') return;
-    if (access.kind === 'session') throw new UnauthenticatedError('This call needs a person who is signed in');
+    if (access.kind === 'session' || access.kind === 'procedures')
+      throw new UnauthenticatedError('This call needs a person who is signed in');
     if (access.kind === 'lease') request.lease = await leases.admit(request, access);
     else request.caller = await admitCaller(services, request, access);
   });
@@ -53,26 +49,6 @@ async function admitCaller(
   // Set here, because a refusal is recorded with the caller's name.
   request.caller = caller;
   if (caller.tokenStale) await users.touchToken(caller.tokenId);
-  if (access.kind === 'user') {
-    if (caller.isProvisioning) throw onlyProvisions();
-    return caller;
-  }
-  // Non-members must not learn what exists in the organization.
-  if (!caller.belongs) throw new NotFoundError('Not found, or you are not a member of the organization');
-  if (access.kind === 'organization') {
-    if (access.permission === 'manage') assertManages(caller, place.organization as string);
-    if (access.permission === 'provision' && !caller.isProvisioning)
-      throw new ForbiddenError('This needs a token for provisioning: holdfast admin token create --provisioning');
-    if (access.permission !== 'provision' && caller.isProvisioning) throw onlyProvisions();
-  } else if (!(access.former && caller.facts)) {
-    // With facts, missing stacks are refused here, so that they look like stacks that may not be read.
-    if (caller.facts && caller.stackTags === null) throw stackNotFound(ref as StackRef);
-    assertPermission(caller, ref as StackRef, readTags(caller.stackTags ?? '{}'), access.permission);
-  }
+  assertAdmitted(caller, access, place);
   return caller;
-}
-
-/** On stacks, such a token has no permissions anyway. */
-function onlyProvisions(): ForbiddenError {
-  return new ForbiddenError('A token for provisioning may do nothing else');
 }

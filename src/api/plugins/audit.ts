@@ -1,18 +1,14 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
-import { LRUCache } from 'lru-cache';
 import type { AuditAction } from '../../shared/audit/audit-actions.ts';
 import { type AuditSource, requestSource } from '../../shared/audit/audit-event.ts';
-import { permits } from '../../shared/identity/permissions.ts';
 import { ForbiddenError } from '../../shared/platform/errors/errors.ts';
 import type { ApiServices } from '../api-services.ts';
 import { AuditTrail } from '../audit/audit-trail.ts';
-import type { Caller } from '../request.ts';
+import { whoCalls } from '../audit/calling-source.ts';
+import { Refusals } from '../audit/refusals.ts';
 import { clientAddress } from '../server/client-address.ts';
 
 const readingMethods = new Set(['GET', 'HEAD', 'OPTIONS']);
-/** The same refusal is recorded once in this time, in ms: whoever repeats it must not fill the log. */
-const refusalMs = 10_000;
-const refusalCapacity = 10_000;
 const maxObjectChars = 500;
 
 /**
@@ -21,7 +17,7 @@ const maxObjectChars = 500;
  * members are recorded, too.
  */
 export function registerAudit(app: FastifyInstance, services: ApiServices): void {
-  const refusals = new LRUCache<string, true>({ max: refusalCapacity, ttl: refusalMs });
+  const refusals = new Refusals(services);
   app.decorateRequest('audit', null as unknown as AuditTrail);
   app.addHook('onRoute', (route) => {
     const isReading = [route.method].flat().every((method) => readingMethods.has(method.toUpperCase()));
@@ -43,12 +39,9 @@ export function registerAudit(app: FastifyInstance, services: ApiServices): void
     const params = request.params as Record<string, string | undefined>;
     const { organization = null } = params;
     const object = objectOf(params);
-    const key = JSON.stringify([caller.tokenId, action, object]);
-    if (organization === null || refusals.has(key)) return;
-    refusals.set(key, true);
-    await services.audit
-      .recordRefusal(sourceOf(request, services), { action, organization, object, details: { reason: error.message } })
-      .catch((failure: unknown) => request.log.error({ err: failure }, 'a refused call could not be recorded'));
+    if (organization === null) return;
+    const event = { action, organization, object, details: { reason: error.message } };
+    await refusals.record(sourceOf(request, services), caller, event, request.log);
   });
 }
 
@@ -69,17 +62,9 @@ function actionOf(request: FastifyRequest): AuditAction | null {
 }
 
 function sourceOf(request: FastifyRequest, { config }: ApiServices): AuditSource {
-  const { caller, headers, id, lease, session } = request;
+  const { caller, headers, id, lease, routeOptions, session } = request;
   const who = caller
-    ? {
-        signIn: signInOf(caller),
-        userId: caller.userId,
-        login: caller.login,
-        tokenId: caller.tokenId,
-        tokenName: caller.tokenName,
-        grantedBy: grantedBy(request, caller),
-        role: caller.role ?? (caller.siteAdmin ? 'site admin' : null),
-      }
+    ? whoCalls(caller, routeOptions.config.access)
     : session
       ? {
           signIn: 'session' as const,
@@ -90,22 +75,4 @@ function sourceOf(request: FastifyRequest, { config }: ApiServices): AuditSource
       : { signIn: lease ? ('lease' as const) : ('none' as const) };
   const address = clientAddress(request.raw, config.trustedProxies);
   return requestSource(who, { address, userAgent: headers['user-agent'], id });
-}
-
-function signInOf({ policyId, tokenKind }: Caller): AuditSource['signIn'] {
-  if (policyId !== null) return 'id-token';
-  return tokenKind === 'personal' ? 'token' : `${tokenKind}-token`;
-}
-
-/** What permits a call besides the membership of the token's user; null: nothing. */
-function grantedBy({ routeOptions }: FastifyRequest, { facts, policyId, teamName, tokenKind }: Caller): string | null {
-  if (policyId !== null) return `policy:${policyId}`;
-  if (tokenKind === 'team') return `team:${teamName}`;
-  if (tokenKind !== 'personal') return 'token';
-  if (facts === null) return null;
-  const access = routeOptions.config.access;
-  if (access?.kind === 'organization') return null;
-  // Stacks are created by routes without a permission of their own.
-  const permission = access?.kind === 'stack' ? access.permission : 'write';
-  return permits(facts.base, permission) ? null : 'grants';
 }

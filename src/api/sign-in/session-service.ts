@@ -1,3 +1,4 @@
+import { createIdentityRepository, type RequestedPlace } from '../../shared/identity/identity-repository.ts';
 import { createPeopleRepository } from '../../shared/identity/people-repository.ts';
 import {
   createSessionRepository,
@@ -10,7 +11,7 @@ import type { Database } from '../../shared/platform/db/database.ts';
 import type { Queryable } from '../../shared/platform/db/sql.ts';
 import { NotFoundError, UnauthenticatedError } from '../../shared/platform/errors/errors.ts';
 import type { AuditTrail } from '../audit/audit-trail.ts';
-import type { Session } from '../request.ts';
+import type { Caller, Session } from '../request.ts';
 
 export type { ListedSessionRow };
 
@@ -50,6 +51,20 @@ export class SessionService {
     const session = await sessions.find(hashToken(cookie));
     if (session?.isStale) await sessions.touch(session.id);
     return session;
+  }
+
+  /**
+   * What decides about the person of a session at `place`, found in the same way as for the holder of a token. Throws
+   * UnauthenticatedError if the session has ended.
+   */
+  async getCaller({ id }: Session, place: RequestedPlace): Promise<Caller> {
+    const identity = createIdentityRepository(this.#db);
+    const found = await identity.findSessionCaller(id, place);
+    if (found) return found;
+    await this.#sessions(this.#db).ensureToken(id);
+    const caller = await identity.findSessionCaller(id, place);
+    if (!caller) throw new UnauthenticatedError('Your session has ended; sign in again');
+    return caller;
   }
 
   /**

@@ -21,7 +21,7 @@ import {
   type StackListRow,
 } from '../../shared/stacks/stack-list-repository.ts';
 import { createStackRepository, type StackRow } from '../../shared/stacks/stack-repository.ts';
-import { readTags, type Tags } from '../../shared/stacks/tags.ts';
+import { parseTags, readTags, type Tags } from '../../shared/stacks/tags.ts';
 import { reclaimStack } from '../../shared/states/reclaim-stack.ts';
 import { assertNothingPending, recordInitialState } from '../../shared/states/record-version.ts';
 import { isRootOnly } from '../../shared/states/root-only.ts';
@@ -191,13 +191,32 @@ export class StackService {
   /** Throws NotFoundError, and ForbiddenError for tags by which grants select stacks. */
   async replaceTags(caller: Caller, ref: StackRef, tags: Tags, audit: AuditTrail): Promise<void> {
     assertQueueTags(tags);
+    await this.#changeTags(caller, ref, () => tags, audit);
+  }
+
+  /** Sets one tag, or removes it if the value is null. Throws InvalidRequestError, and the errors of `replaceTags`. */
+  async setTag(caller: Caller, ref: StackRef, tag: { name: string; value: string | null }, audit: AuditTrail) {
+    const { name, value } = tag;
+    const change = (tags: Tags): Tags =>
+      parseTags(
+        value === null
+          ? Object.fromEntries(Object.entries(tags).filter(([each]) => each !== name))
+          : { ...tags, [name]: value },
+      );
+    await this.#changeTags(caller, ref, change, audit);
+  }
+
+  async #changeTags(caller: Caller, ref: StackRef, change: (tags: Tags) => Tags, audit: AuditTrail): Promise<void> {
     const stack = await this.get(ref);
     await this.#context.db.inTransaction(async (tx) => {
       const access = await holdAccess(tx, ref.organization, caller);
       const stacks = createStackRepository(tx);
       const locked = await stacks.lockById(stack.id);
       if (!locked) throw stackNotFound(ref);
-      assertPermission(access, locked, readTags(locked.tags), 'write');
+      const before = readTags(locked.tags);
+      assertPermission(access, locked, before, 'write');
+      const tags = change(before);
+      assertQueueTags(tags);
       await assertMayChangeTags(tx, access, locked, tags);
       await stacks.setTags(stack.id, JSON.stringify(tags));
       const details = { stackId: stack.id, names: Object.keys(tags).slice(0, 20) };

@@ -41,7 +41,7 @@ export function createBootstrapRepository(tx: Queryable) {
           (select string_agg(concat_ws(',', id, name), ';' order by id) from organizations),
           (select string_agg(concat_ws(',', id, login, site_admin), ';' order by id) from users),
           (select string_agg(concat_ws(',', organization_id, user_id, role), ';' order by organization_id, user_id) from memberships),
-          (select string_agg(concat_ws(',', id, revoked_at), ';' order by id) from api_tokens))) as digest`);
+          (select string_agg(concat_ws(',', id, revoked_at), ';' order by id) from api_tokens where not is_session))) as digest`);
       return row.digest;
     },
 

@@ -24,6 +24,8 @@ const CallerRow = Type.Object({
   isScoped: Type.Boolean(),
   /** Whether the token is that of an identity provider. */
   isProvisioning: Type.Boolean(),
+  /** Whether it stands for a session of a browser. */
+  isSession: Type.Boolean(),
   tokenDescription: Type.String(),
   tokenStale: Type.Boolean(),
   /** In the requested organization; null without one. */
@@ -63,18 +65,11 @@ export type IdentityRepository = ReturnType<typeof createIdentityRepository>;
 
 /** Organizations, users, memberships and API tokens. */
 export function createIdentityRepository(db: Queryable) {
-  return {
-    /**
-     * Returns who holds a valid token, and what decides about them at `place`. Runs on every request, hence one round trip. Where
-     * roles alone decide, no grants are read.
-     */
-    findCaller: (tokenHash: Buffer, { organization, project, stack }: RequestedPlace) =>
-      db.maybeOne(sql.prepared('identity_find_caller', CallerRow)`
-        /* identity.findCaller */
+  const callerAt = ({ organization, project, stack }: RequestedPlace) => sql.fragment`
         select u.id as "userId", coalesce(u.login, c.name) as login, coalesce(u.display_name, c.name) as "displayName",
                coalesce(u.email, '') as email, coalesce(u.site_admin and t.scopes is null, false) as "siteAdmin",
                t.id as "tokenId", t.kind as "tokenKind", t.name as "tokenName", t.policy_id as "policyId", e.name as "teamName", t.scopes is not null as "isScoped",
-               t.is_provisioning as "isProvisioning",
+               t.is_provisioning as "isProvisioning", t.is_session as "isSession",
                t.description as "tokenDescription", coalesce(t.last_used_at < now() - interval '1 minute', true) as "tokenStale",
                coalesce(m.role, case when o.id is not null then t.role end) as role, b.belongs, f.facts, case when f.facts is not null then (
                  select s.tags from projects p join stacks s on s.project_id = p.id
@@ -89,9 +84,22 @@ export function createIdentityRepository(db: Queryable) {
           select case t.kind when 'personal' then '' when 'team' then 'team:' || e.name || '/' || t.name else t.kind || ':' || t.name end as name) c
         cross join lateral (select o.id is not null and (m.role is not null or t.kind <> 'personal') as belongs) b
         cross join lateral (
-          select case when b.belongs and (a.version > 0 or t.is_sealed) then token_facts(t.id, o.id) end as facts offset 0) f
-        where ${isToken(tokenHash)} and t.revoked_at is null
-          and (t.expires_at is null or t.expires_at > now()) and u.deactivated_at is null`),
+          select case when b.belongs and (a.version > 0 or t.is_sealed) then token_facts(t.id, o.id) end as facts offset 0) f`;
+  const isValid = sql.fragment`t.revoked_at is null
+          and (t.expires_at is null or t.expires_at > now()) and u.deactivated_at is null`;
+  return {
+    /**
+     * Returns who holds a valid token, and what decides about them at `place`. Runs on every request, hence one round trip. Where
+     * roles alone decide, no grants are read.
+     */
+    findCaller: (tokenHash: Buffer, place: RequestedPlace) =>
+      db.maybeOne(sql.prepared('identity_find_caller', CallerRow)`
+        /* identity.findCaller */ ${callerAt(place)} where ${isToken(tokenHash)} and not t.is_session and ${isValid}`),
+
+    /** The same for a live session that has a row among the tokens; null if it has none. */
+    findSessionCaller: (sessionId: string, place: RequestedPlace) =>
+      db.maybeOne(sql.prepared('identity_find_session_caller', CallerRow)`
+        /* identity.findSessionCaller */ ${callerAt(place)} where t.id = ${sessionId} and t.is_session and ${isValid}`),
 
     /**
      * Returns what the holder of the token may do in the organization, or null if the token is not valid there. It stays so until the

@@ -154,7 +154,7 @@ export function createPeopleRepository(db: Queryable) {
         /* people.listTokens */
         select t.id, u.login, t.description, t.created_at as "createdAt", t.expires_at as "expiresAt", t.last_used_at as "lastUsedAt"
         from api_tokens t join users u on u.id = t.user_id
-        where t.revoked_at is null and (${login}::text is null or u.login = ${login}) order by t.created_at, t.id`),
+        where t.revoked_at is null and not t.is_session and (${login}::text is null or u.login = ${login}) order by t.created_at, t.id`),
   };
 }
 export type PeopleRepository = ReturnType<typeof createPeopleRepository>;

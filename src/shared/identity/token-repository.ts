@@ -88,7 +88,8 @@ export function createTokenRepository(db: Queryable) {
       : 'teamId' in reach
         ? sql.fragment`t.kind = 'team' and t.team_id = ${reach.teamId}`
         : sql.fragment`t.kind in ('organization', 'service') and t.organization_id = ${reach.organizationId}`;
-  const isValid = sql.fragment`t.revoked_at is null and (t.expires_at is null or t.expires_at > now())`;
+  // Those of sessions are shown, and end, with the sessions.
+  const isValid = sql.fragment`not t.is_session and t.revoked_at is null and (t.expires_at is null or t.expires_at > now())`;
   return {
     /**
      * Returns the id and when the token expires, which the policies of organizations may have made earlier. Violates a constraint whose

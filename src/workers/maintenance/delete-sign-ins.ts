@@ -5,7 +5,9 @@ import { deleteOldAttempts } from '../../shared/platform/db/attempt-limiter.ts';
 
 /** Deletes sessions that have ended, and attempts to sign in that no longer count. */
 export async function deleteEndedSignIns({ config, db }: Pick<AppContext, 'config' | 'db'>): Promise<void> {
-  await createSessionRepository(db, config.sessions).deleteEnded();
+  const sessions = createSessionRepository(db, config.sessions);
+  await sessions.deleteEnded();
+  await sessions.deleteExpiredTokens();
   await createProviderRepository(db).deleteEndedFlows();
   await deleteOldAttempts(db);
 }

@@ -8,7 +8,7 @@ export interface StandardSchema<Output> {
     readonly version: 1;
     readonly vendor: 'typebox';
     readonly validate: (value: unknown) => { value: Output } | { issues: { message: string; path: string[] }[] };
-    readonly types?: { readonly input: unknown; readonly output: Output };
+    readonly types?: { readonly input: Output; readonly output: Output };
   };
 }
 

@@ -22,6 +22,13 @@ export function createMetrics() {
       buckets: [0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60],
       registers,
     }),
+    procedureSeconds: new Histogram({
+      name: 'holdfast_procedure_seconds',
+      help: 'Time of one call of a procedure of the dashboard, by its code: ok, or that of the error.',
+      labelNames: ['procedure', 'code'],
+      buckets: [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30],
+      registers,
+    }),
     connectionsRejected: new Counter({
       name: 'holdfast_connections_rejected_total',
       help: 'Client connections rejected, by the limit they hit: total or address.',

@@ -43,6 +43,11 @@ export function findFreeze(rules: UpdateRules): Freeze | null {
   return inForce.find(({ rule }) => rule.settings.mode !== 'wait') ?? inForce[0] ?? null;
 }
 
+/** Whether a freeze with these settings is in force, as they are stored: JSON text. */
+export function isInForce(settings: string, now: Date): boolean {
+  return endOf(JSON.parse(settings) as RuleSettings<'freeze'>, now) !== null;
+}
+
 /** The end of the freeze, if it is in force; null if it is not. */
 function endOf({ until, windows }: RuleSettings<'freeze'>, now: Date): { readonly until: Date | null } | null {
   const end = until === undefined ? null : new Date(until);

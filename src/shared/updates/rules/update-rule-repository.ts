@@ -25,6 +25,7 @@ export type RuleRow = Row<typeof RuleRow>;
 
 const StackWithRulesRow = Type.Object({ ...StackRow.properties, rules: Text });
 const RulesRow = Type.Object({ rules: Text });
+const FreezeRow = Type.Object({ id: Type.String(), settings: Type.String(), now: Timestamp });
 const IdRow = Type.Object({ id: Type.String() });
 const NameRow = Type.Object({ name: Type.String() });
 const CountRow = Type.Object({ count: Type.Integer() });
@@ -97,6 +98,13 @@ export function createUpdateRuleRepository(db: Queryable) {
         /* updateRules.list */
         select ${columns} from ${joins} where r.organization_id = ${organizationId}
         order by r.kind, r.project nulls first, r.stack nulls first, r.tag_name nulls first, r.tag_value, r.set_at, r.id`),
+
+    /** Freezes of these organizations, and the time. */
+    listFreezes: (organizationIds: readonly string[]) =>
+      db.any(sql.rows(FreezeRow)`
+        /* updateRules.listFreezes */
+        select r.id, r.settings::text as settings, clock_timestamp() as now from update_rules r
+        where r.organization_id = any (${sql.array([...organizationIds], 'uuid')}) and r.kind = 'freeze'`),
 
     find: (organizationId: string, id: string) =>
       db.maybeOne(sql.rows(RuleRow)`

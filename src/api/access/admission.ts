@@ -1,0 +1,41 @@
+import type { RequestedPlace } from '../../shared/identity/identity-repository.ts';
+import { ForbiddenError, NotFoundError } from '../../shared/platform/errors/errors.ts';
+import type { StackRef } from '../../shared/stacks/names.ts';
+import { stackNotFound } from '../../shared/stacks/stack-errors.ts';
+import { readTags } from '../../shared/stacks/tags.ts';
+import type { Access, Caller } from '../request.ts';
+import { assertManages } from './held-access.ts';
+import { assertPermission } from './stack-access.ts';
+
+/** What a call is about. */
+export type Place = RequestedPlace;
+
+export type CallerAccess = Extract<Access, { kind: 'user' | 'organization' | 'stack' }>;
+
+/**
+ * Throws unless the caller, found at `place`, has this access there: NotFoundError for what they must not know of, otherwise
+ * ForbiddenError.
+ */
+export function assertAdmitted(caller: Caller, access: CallerAccess, place: Place): void {
+  if (access.kind === 'user') {
+    if (caller.isProvisioning) throw onlyProvisions();
+    return;
+  }
+  // Non-members must not learn what exists in the organization.
+  if (!caller.belongs) throw new NotFoundError('Not found, or you are not a member of the organization');
+  if (access.kind === 'organization') {
+    if (access.permission === 'manage') assertManages(caller, place.organization as string);
+    if (access.permission === 'provision' && !caller.isProvisioning)
+      throw new ForbiddenError('This needs a token for provisioning: holdfast admin token create --provisioning');
+    if (access.permission !== 'provision' && caller.isProvisioning) throw onlyProvisions();
+  } else if (!(access.former && caller.facts)) {
+    // With facts, missing stacks are refused here, so that they look like stacks that may not be read.
+    if (caller.facts && caller.stackTags === null) throw stackNotFound(place as StackRef);
+    assertPermission(caller, place as StackRef, readTags(caller.stackTags ?? '{}'), access.permission);
+  }
+}
+
+/** On stacks, such a token has no permissions anyway. */
+function onlyProvisions(): ForbiddenError {
+  return new ForbiddenError('A token for provisioning may do nothing else');
+}

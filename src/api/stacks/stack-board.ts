@@ -1,0 +1,180 @@
+import { namesOf } from '../../shared/identity/permissions.ts';
+import { createCompactionRepository } from '../../shared/journal/compaction-repository.ts';
+import { describeFault } from '../../shared/journal/journal-fault.ts';
+import { NotFoundError } from '../../shared/platform/errors/errors.ts';
+import { httpUrl } from '../../shared/platform/http/http-url.ts';
+import type { StackRef } from '../../shared/stacks/names.ts';
+import { type BoardRow, createStackBoardRepository } from '../../shared/stacks/stack-board-repository.ts';
+import { stackNotFound } from '../../shared/stacks/stack-errors.ts';
+import { createStackListRepository } from '../../shared/stacks/stack-list-repository.ts';
+import type { StackRow } from '../../shared/stacks/stack-repository.ts';
+import { StateReader } from '../../shared/states/state-reader.ts';
+import { findFreeze } from '../../shared/updates/rules/freeze.ts';
+import { listFreezesInForce } from '../../shared/updates/rules/freezes-in-force.ts';
+import { createUpdateRuleRepository } from '../../shared/updates/rules/update-rule-repository.ts';
+import { createUpdateBoardRepository } from '../../shared/updates/update-board-repository.ts';
+import { permissionsInPath } from '../access/stack-access.ts';
+import type { ApiContext } from '../api-context.ts';
+import type { Caller } from '../request.ts';
+import { gitOf, readConfig, safeEnvironment } from '../updates/shown-settings.ts';
+import { type ShownOutput, ShownOutputs } from './shown-outputs.ts';
+
+/** Which stacks a list shows: those for which all that is given holds. */
+export interface BoardQuery {
+  /** Null: all of the caller's. */
+  readonly organization: string | null;
+  readonly text: string | null;
+  readonly project: string | null;
+  readonly tag: { readonly name: string; readonly value: string | null } | null;
+  readonly status: 'running' | 'failed' | 'drifted' | 'frozen' | null;
+  readonly before: BoardPlace | null;
+  readonly limit: number;
+}
+
+/** A place in the list: when the stack was changed, in microseconds since the epoch, and its id. */
+export interface BoardPlace {
+  readonly changedAt: string;
+  readonly id: string;
+}
+
+export type StackCard = ReturnType<typeof cardOf>;
+
+/** What the dashboard shows of stacks. */
+export class StackBoard {
+  readonly #context: ApiContext;
+  readonly #states: StateReader;
+  readonly #outputs = new ShownOutputs();
+
+  constructor(context: ApiContext) {
+    this.#context = context;
+    this.#states = new StateReader({ ...context, compactLarge: context.compactJournal });
+  }
+
+  /** The caller's organizations; with the number of their stacks where the caller may read all of them. */
+  async listOrganizations({ tokenId }: Caller) {
+    const rows = await createStackBoardRepository(this.#context.db).listOrganizations(tokenId);
+    return rows.map(({ name, role, stacks }) => ({ name, role, stackCount: stacks }));
+  }
+
+  /** One stack with all that its overview shows. The state is not read, but for its outputs. Throws NotFoundError. */
+  async get(caller: Caller, ref: StackRef) {
+    const { db } = this.#context;
+    const found = await createUpdateRuleRepository(db).findStack(ref);
+    const row = found && (await createStackBoardRepository(db).find(found.id));
+    if (!found || !row) throw stackNotFound(ref);
+    const [settings, faults, outputs] = await Promise.all([
+      createUpdateBoardRepository(db).findLastSettings(found.id),
+      createCompactionRepository(db).findFaults(found.id),
+      this.#readOutputs(found),
+    ]);
+    const freeze = findFreeze(found.updateRules);
+    const [fault] = faults;
+    return {
+      ...cardOf(row),
+      createdAt: row.createdAt.toISOString(),
+      permissions: namesOf(permissionsInPath(caller, ref)),
+      outputs,
+      git: gitOf(safeEnvironment(settings?.environment ?? null)),
+      fault:
+        fault === undefined
+          ? null
+          : { kind: fault.compactionError === null ? 'warning' : 'incomplete', message: describeFault(fault) },
+      frozen: freeze && { note: freeze.rule.note, until: freeze.until?.toISOString() ?? null },
+      config: readConfig(settings?.config ?? '{}'),
+    };
+  }
+
+  /** Those of the newest version, not of an update that runs; null if the state cannot be read. */
+  async #readOutputs({ checkpointId, id, stackVersion }: StackRow): Promise<readonly ShownOutput[] | null> {
+    if (stackVersion === 0) return [];
+    const key = `${id} ${stackVersion} ${checkpointId}`;
+    try {
+      return await this.#outputs.read(
+        key,
+        async () => (await this.#states.readVersion(id, stackVersion))?.bytes ?? null,
+      );
+    } catch (error) {
+      this.#context.logger.warn({ err: error, stackId: id, stackVersion }, 'the outputs of a stack cannot be shown');
+      return null;
+    }
+  }
+
+  /** A page of the stacks that the caller may read, and the place of its last one if there are more. Throws NotFoundError. */
+  async list(
+    { tokenId }: Caller,
+    { limit, organization, status, ...query }: BoardQuery,
+  ): Promise<{ readonly items: StackCard[]; readonly next: BoardPlace | null }> {
+    const { db } = this.#context;
+    const organizations = await createStackListRepository(db).listOrganizations(tokenId, {
+      name: organization,
+      from: null,
+    });
+    if (organization !== null && organizations.length === 0)
+      throw new NotFoundError('Not found, or you are not a member of the organization');
+    const frozenBy =
+      status === 'frozen'
+        ? await listFreezesInForce(
+            db,
+            organizations.map(({ id }) => id),
+          )
+        : null;
+    if (organizations.length === 0 || frozenBy?.length === 0) return { items: [], next: null };
+    const rows = await createStackBoardRepository(db).list({
+      ...query,
+      organizations,
+      status: status === 'frozen' ? null : status,
+      frozenBy,
+      limit: limit + 1,
+    });
+    const page = rows.slice(0, limit);
+    const last = page.at(-1);
+    return {
+      items: page.map(cardOf),
+      next: last && rows.length > limit ? { changedAt: last.changedAt, id: last.id } : null,
+    };
+  }
+}
+
+/** A stack as the dashboard shows it. Times are ISO strings. */
+export function cardOf(row: BoardRow) {
+  return {
+    organization: row.organization,
+    project: row.project,
+    stack: row.stack,
+    version: row.stackVersion,
+    resourceCount: row.resourceCount,
+    tags: row.tags === null ? {} : (JSON.parse(row.tags) as Record<string, string>),
+    lastUpdate:
+      row.lastId === null
+        ? null
+        : {
+            updateId: row.lastId,
+            version: row.lastVersion,
+            kind: row.lastKind as string,
+            result: row.lastStatus as string,
+            startedAt: row.lastStartedAt?.toISOString() ?? null,
+            endedAt: row.lastEndedAt?.toISOString() ?? null,
+            by: row.lastBy,
+            commit: row.lastCommit,
+            ciUrl: httpUrl(row.lastCiUrl),
+          },
+    active:
+      row.activeId === null
+        ? null
+        : {
+            updateId: row.activeId,
+            kind: row.activeKind as string,
+            by: row.activeBy,
+            since: row.activeSince?.toISOString() ?? null,
+            ciUrl: httpUrl(row.activeCiUrl),
+          },
+    waiting: row.waiting,
+    drift: driftOf(row.isDrifted),
+    updatedAt: row.updatedAt.toISOString(),
+  };
+}
+
+function driftOf(isDrifted: boolean | null): 'drifted' | 'clean' | 'unknown' {
+  if (isDrifted === null) return 'unknown';
+  return isDrifted ? 'drifted' : 'clean';
+}

@@ -1,0 +1,111 @@
+import type { FastifyRequest } from 'fastify';
+import PQueue from 'p-queue';
+import type { AuditAction } from '../../shared/audit/audit-actions.ts';
+import { type AuditEvent, type AuditSource, requestSource } from '../../shared/audit/audit-event.ts';
+import { assertAdmitted, type CallerAccess, type Place } from '../access/admission.ts';
+import type { ApiServices } from '../api-services.ts';
+import { AuditTrail } from '../audit/audit-trail.ts';
+import { whoCalls } from '../audit/calling-source.ts';
+import type { Refusals } from '../audit/refusals.ts';
+import { maxWaitMs, waitForTurn } from '../plugins/request-rate.ts';
+import type { Caller } from '../request.ts';
+import { clientAddress } from '../server/client-address.ts';
+
+/** Where a call is about nothing in particular. */
+export const nowhere: Place = { organization: null, project: null, stack: null };
+
+/** How many calls of one request run at once: others need connections to Postgres, too. */
+const callsAtOnce = 4;
+
+/** Who sends a request: the holder of a token, or the person of a session. */
+export interface Holder {
+  /** The holder, found at no place. */
+  readonly caller: Caller;
+  /** What decides about the holder at a place. Throws UnauthenticatedError. */
+  findAt(place: Place): Promise<Caller>;
+}
+
+/** What every procedure gets. */
+export interface ProcedureContext {
+  readonly services: ApiServices;
+  readonly request: RequestCalls;
+}
+
+/** One request, whose calls may be about different organizations. */
+export class RequestCalls {
+  readonly #services: ApiServices;
+  readonly #holder: Holder;
+  readonly #request: FastifyRequest;
+  readonly #refusals: Refusals;
+  readonly #calls = new PQueue({ concurrency: callsAtOnce });
+
+  constructor(services: ApiServices, request: FastifyRequest, holder: Holder, refusals: Refusals) {
+    this.#services = services;
+    this.#request = request;
+    this.#holder = holder;
+    this.#refusals = refusals;
+  }
+
+  get log(): FastifyRequest['log'] {
+    return this.#request.log;
+  }
+
+  /** Runs a call when it is its turn among those of the request. */
+  inTurn<T>(call: () => Promise<T>): Promise<T> {
+    return this.#calls.add(call);
+  }
+
+  /**
+   * The caller at a place of which a call needs this access. Counts the call. Throws UnauthenticatedError, NotFoundError, ForbiddenError,
+   * RequestRateError, TooFastError.
+   */
+  async admit(access: CallerAccess, place: Place, action: AuditAction | null = null): Promise<Caller> {
+    const { organizationRates, rates } = this.#services;
+    const { organization } = place;
+    const caller = organization === null ? this.#holder.caller : await this.#holder.findAt(place);
+    const late = rates.takeForCaller(caller, maxWaitMs.held);
+    const tooFast = await organizationRates.take(caller, organization ?? undefined);
+    if (tooFast) throw organizationRates.refuse(tooFast);
+    if (late) await waitForTurn(this.#request, late);
+    try {
+      assertAdmitted(caller, access, place);
+    } catch (error) {
+      if (action !== null) await this.recordRefusal(caller, { access, action, place, error });
+      throw error;
+    }
+    return caller;
+  }
+
+  /** The audit of a call that may change something. */
+  trail(caller: Caller, access: CallerAccess, action: AuditAction): AuditTrail {
+    return new AuditTrail(this.#sourceOf(caller, access), action);
+  }
+
+  /** Records the refusal of a call that may change something, of somebody who belongs to the organization. */
+  async recordRefusal(
+    caller: Caller,
+    refused: {
+      readonly access: CallerAccess;
+      readonly action: AuditAction;
+      readonly place: Place;
+      readonly error: unknown;
+    },
+  ): Promise<void> {
+    const { access, action, error, place } = refused;
+    const { organization, project, stack } = place;
+    if (organization === null || !caller.belongs || !isForbidden(error)) return;
+    const object = [organization, project, stack].filter((part) => part !== null).join('/');
+    const event: AuditEvent = { action, organization, object, details: { reason: error.message } };
+    await this.#refusals.record(this.#sourceOf(caller, access), caller, event, this.log);
+  }
+
+  #sourceOf(caller: Caller, access: CallerAccess): AuditSource {
+    const { headers, id, raw } = this.#request;
+    const address = clientAddress(raw, this.#services.config.trustedProxies);
+    return requestSource(whoCalls(caller, access), { address, userAgent: headers['user-agent'], id });
+  }
+}
+
+function isForbidden(error: unknown): error is Error {
+  return error instanceof Error && (error as { status?: number }).status === 403;
+}

@@ -1,0 +1,59 @@
+import { type Static, type TSchema, Type } from 'typebox';
+import { InvalidRequestError } from '../../shared/platform/errors/errors.ts';
+import { type StandardSchema, standard } from '../../shared/platform/schema/standard-schema.ts';
+
+/** A TypeBox schema as the input of a procedure. */
+export function input<S extends TSchema>(schema: S): StandardSchema<Static<S>> {
+  return standard(schema);
+}
+
+/** Text that Postgres can store. */
+export function text(maxLength: number) {
+  return Type.String({ maxLength, pattern: '^[^\\u0000]*$' });
+}
+
+/** As long as the names that exist may be. */
+export const Name = text(200);
+export const Id = Type.String({
+  pattern: '^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}$',
+});
+
+export const OrganizationInput = Type.Object({ organization: Name });
+export const StackInput = Type.Object({ organization: Name, project: Name, stack: Name });
+
+export const defaultPage = 50;
+const maxPage = 200;
+
+/** What every list takes. */
+export const page = {
+  cursor: Type.Optional(Type.Union([text(1_000), Type.Null()])),
+  limit: Type.Optional(Type.Integer({ minimum: 1, maximum: maxPage })),
+};
+
+/** What every list returns. */
+export interface Page<Item> {
+  readonly items: Item[];
+  /** The cursor of the next page; null on the last one. */
+  readonly next: string | null;
+}
+
+/** A place in a list as text. */
+export function encodeCursor(place: readonly (string | number)[]): string {
+  return Buffer.from(JSON.stringify(place)).toString('base64url');
+}
+
+/** Reads a cursor of ours. Throws InvalidRequestError. */
+export function decodeCursor<S extends TSchema>(cursor: string | null | undefined, schema: S): Static<S> | null {
+  if (cursor === null || cursor === undefined) return null;
+  const result = standard(schema)['~standard'].validate(parse(cursor));
+  if ('issues' in result) throw new InvalidRequestError('input/cursor is not one that a list has returned');
+  return result.value;
+}
+
+function parse(cursor: string): unknown {
+  try {
+    return JSON.parse(Buffer.from(cursor, 'base64url').toString('utf8'));
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,13 @@
+import { holdfastVersion } from '../../shared/platform/config/config.ts';
+import { router, userProcedure } from './trpc.ts';
+
+/** The caller. */
+export const meRouter = router({
+  get: userProcedure.query(async ({ ctx: { caller, services } }) => ({
+    login: caller.login,
+    displayName: caller.displayName === '' || caller.displayName === caller.login ? null : caller.displayName,
+    isOperator: caller.siteAdmin,
+    organizations: await services.stackBoard.listOrganizations(caller),
+    version: holdfastVersion,
+  })),
+});

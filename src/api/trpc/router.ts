@@ -1,0 +1,16 @@
+import { meRouter } from './me.router.ts';
+import { queueRouter } from './queue.router.ts';
+import { stacksRouter } from './stacks.router.ts';
+import { router } from './trpc.ts';
+import { updatesRouter } from './updates.router.ts';
+
+/** All procedures of the dashboard. */
+export const appRouter = router({
+  me: meRouter,
+  stacks: stacksRouter,
+  updates: updatesRouter,
+  queue: queueRouter,
+});
+
+/** What the dashboard knows of the server: types only. */
+export type AppRouter = typeof appRouter;

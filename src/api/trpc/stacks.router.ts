@@ -1,0 +1,54 @@
+import { Type } from 'typebox';
+import { decodeCursor, defaultPage, encodeCursor, input, Name, page, text } from './inputs.ts';
+import { router, stackMutation, stackProcedure, userProcedure } from './trpc.ts';
+
+const Place = Type.Tuple([Type.String({ pattern: '^\\d{1,19}$' }), Type.String({ format: 'uuid' })]);
+
+const ListInput = Type.Object({
+  organization: Type.Optional(Name),
+  /** Part of the names of project and stack, joined by a slash. Upper and lower case are the same. */
+  text: Type.Optional(text(200)),
+  project: Type.Optional(Name),
+  tag: Type.Optional(Type.Object({ name: text(100), value: Type.Optional(text(300)) })),
+  status: Type.Optional(
+    Type.Union([Type.Literal('running'), Type.Literal('failed'), Type.Literal('drifted'), Type.Literal('frozen')]),
+  ),
+  ...page,
+});
+
+/** Stacks. */
+export const stacksRouter = router({
+  /** Those that the caller may read, the newest change first. */
+  list: userProcedure.input(input(ListInput)).query(async ({ ctx: { caller, services }, input: query }) => {
+    const limit = query.limit ?? defaultPage;
+    const place = decodeCursor(query.cursor, Place);
+    const { items, next } = await services.stackBoard.list(caller, {
+      organization: query.organization ?? null,
+      text: query.text?.trim() || null,
+      project: query.project ?? null,
+      tag: query.tag ? { name: query.tag.name, value: query.tag.value ?? null } : null,
+      status: query.status ?? null,
+      before: place && { changedAt: place[0], id: place[1] },
+      limit,
+    });
+    return { items, next: next && encodeCursor([next.changedAt, next.id]) };
+  }),
+
+  /** All that the overview of a stack shows. Secrets are sealed. */
+  get: stackProcedure('read').query(({ ctx: { caller, services }, input: ref }) =>
+    services.stackBoard.get(caller, ref),
+  ),
+
+  setTag: stackMutation('write', 'stack.tags')
+    .input(input(Type.Object({ name: text(100), value: text(1_000) })))
+    .mutation(async ({ ctx: { audit, caller, services }, input: { name, value, ...ref } }) => {
+      await services.stacks.setTag(caller, ref, { name, value }, audit);
+    }),
+
+  /** Succeeds if there is no such tag. */
+  removeTag: stackMutation('write', 'stack.tags')
+    .input(input(Type.Object({ name: text(100) })))
+    .mutation(async ({ ctx: { audit, caller, services }, input: { name, ...ref } }) => {
+      await services.stacks.setTag(caller, ref, { name, value: null }, audit);
+    }),
+});

@@ -1,0 +1,132 @@
+import { Readable } from 'node:stream';
+import cookie from '@fastify/cookie';
+import { fetchRequestHandler } from '@trpc/server/adapters/fetch';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import {
+  ForbiddenError,
+  UnauthenticatedError,
+  UnsupportedMediaTypeError,
+} from '../../shared/platform/errors/errors.ts';
+import type { Place } from '../access/admission.ts';
+import type { ApiServices } from '../api-services.ts';
+import { Refusals } from '../audit/refusals.ts';
+import { receiveBody } from '../plugins/body.ts';
+import { credential } from '../plugins/credential.ts';
+import { prepareError } from '../plugins/errors.ts';
+import { assertSameOrigin, readSessionCookie } from '../sign-in/browser.ts';
+import { type Holder, nowhere, RequestCalls } from './context.ts';
+import { shapeOfReply } from './errors.ts';
+import { appRouter } from './router.ts';
+import { assertDeclared } from './trpc.ts';
+
+const endpoint = '/trpc';
+/** Maximum size of the inputs of one request, in bytes. */
+const maxInputBytes = 64 * 1024;
+/** Maximum number of calls in one request. */
+const maxCalls = 20;
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** Set on requests to procedures. */
+    holder: Holder;
+  }
+}
+
+/** The dashboard's API: procedures, called by people with a session and by holders of tokens. */
+export async function registerTrpc(scope: FastifyInstance, services: ApiServices): Promise<void> {
+  assertDeclared(appRouter);
+  const refusals = new Refusals(services);
+  await scope.register(cookie);
+  scope.decorateRequest('holder', null as unknown as Holder);
+  scope.setErrorHandler((error, request, reply) => {
+    const { status, ...reported } = prepareError(error, request, reply);
+    const body = { error: shapeOfReply({ status, ...reported }, error) };
+    return reply.code(status).type('application/json').serializer(JSON.stringify).send(body);
+  });
+  // Before any byte of the inputs is read.
+  scope.addHook('onRequest', async (request) => {
+    if (request.is404) return;
+    request.holder = await findHolder(request, services);
+  });
+  const config = { access: { kind: 'procedures' }, rate: 'held', body: 'payload' } as const;
+  const handler = (request: FastifyRequest, reply: FastifyReply) => answer(request, reply, services, refusals);
+  scope.get(`${endpoint}/:procedures`, { config, exposeHeadRoute: false, schema: { hide: true } }, handler);
+  scope.post(
+    `${endpoint}/:procedures`,
+    { config: { ...config, audit: { none: 'procedures declare their actions' } }, schema: { hide: true } },
+    handler,
+  );
+}
+
+/** The token's holder or the session's person. Throws UnauthenticatedError, and ForbiddenError for requests of other sites. */
+async function findHolder(request: FastifyRequest, services: ApiServices): Promise<Holder> {
+  const { config, credentials, sessions, users } = services;
+  if (request.headers.authorization !== undefined) {
+    const token = credential(request, ['token', 'bearer']);
+    if (token === null) throw new UnauthenticatedError('This call needs an API token: Authorization: token <token>');
+    const findAt = async (place: Place) => {
+      const caller = await credentials.findCaller(request.raw, token, place);
+      if (!caller) throw new UnauthenticatedError('The API token is not valid: unknown, revoked or expired');
+      return caller;
+    };
+    const caller = await findAt(nowhere);
+    if (caller.tokenStale) await users.touchToken(caller.tokenId);
+    return { caller, findAt };
+  }
+  assertOwnPage(request, services);
+  const session = await sessions.find(readSessionCookie(request, config));
+  if (!session) throw new UnauthenticatedError('You are not signed in, or your session has ended');
+  const findAt: Holder['findAt'] = (place) => sessions.getCaller(session, place);
+  return { caller: await findAt(nowhere), findAt };
+}
+
+/** Browsers send the cookie of a session with requests of other pages, too, if these are of the same site. */
+function assertOwnPage(request: FastifyRequest, { config }: ApiServices): void {
+  if (request.method !== 'GET') assertSameOrigin(request, config);
+  const site = request.headers['sec-fetch-site'];
+  if (site !== undefined && site !== 'same-origin' && site !== 'none')
+    throw new ForbiddenError('This request does not come from a page of this server');
+}
+
+async function answer(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  services: ApiServices,
+  refusals: Refusals,
+): Promise<FastifyReply> {
+  const gone = new AbortController();
+  reply.raw.once('close', () => gone.abort());
+  const body = request.method === 'POST' ? await readInputs(request, services) : null;
+  const headers = new Headers({ 'content-type': 'application/json' });
+  const lastEventId = request.headers['last-event-id'];
+  if (typeof lastEventId === 'string') headers.set('last-event-id', lastEventId);
+  const response = await fetchRequestHandler({
+    endpoint,
+    router: appRouter,
+    // Only the path and the query are of interest.
+    req: new Request(new URL(request.url, 'http://localhost'), {
+      method: request.method,
+      headers,
+      body,
+      signal: gone.signal,
+    }),
+    createContext: () => ({ services, request: new RequestCalls(services, request, request.holder, refusals) }),
+    maxBatchSize: maxCalls,
+  });
+  void reply.code(response.status).headers(Object.fromEntries(response.headers));
+  const isStream = response.headers.get('content-type')?.startsWith('text/event-stream') ?? false;
+  if (isStream && response.body) return reply.send(Readable.fromWeb(response.body));
+  return reply.send(await response.text());
+}
+
+/** Throws UnsupportedMediaTypeError, PayloadTooLargeError. */
+async function readInputs(request: FastifyRequest, services: ApiServices): Promise<string> {
+  if (!/^application\/json *(;|$)/i.test(request.headers['content-type'] ?? ''))
+    throw new UnsupportedMediaTypeError('Procedures take JSON: application/json');
+  const { body, release } = await receiveBody(services, request, maxInputBytes);
+  try {
+    return body.toString('utf8');
+  } finally {
+    release();
+  }
+}

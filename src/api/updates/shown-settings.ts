@@ -1,0 +1,71 @@
+import { httpUrl } from '../../shared/platform/http/http-url.ts';
+
+const maxKeys = 500;
+const maxValueChars = 10_000;
+const maxEnvironmentChars = 500;
+/** What the CLI says of the program's repository, the run and itself; not the variables of the process. */
+const safeNames = /^(git|ci|vcs|exec)\.[\w.-]{1,100}$|^pulumi\.(version|os|arch|flag\.[\w.-]{1,100})$/;
+
+/** A setting of a stack. The value of a secret is not in it. */
+export interface ShownSetting {
+  readonly key: string;
+  readonly value: string | null;
+  readonly isSecret: boolean;
+}
+
+/**
+ * The settings of an update as the CLI sends them (apitype.ConfigValue), in the order of their keys; null if there are too many to
+ * read. What is not known to be plain is a secret.
+ */
+export function readConfig(json: string | null): ShownSetting[] | null {
+  if (json === null) return null;
+  return Object.entries(JSON.parse(json) as Record<string, unknown>)
+    .slice(0, maxKeys)
+    .map(([key, value]) => {
+      const { string: text, secret } = (typeof value === 'object' && value !== null ? value : {}) as Record<
+        string,
+        unknown
+      >;
+      const isSecret = secret === true || typeof text !== 'string';
+      // An object may have secrets inside: {"password": {"secure": "…"}}.
+      const isSealed = isSecret || /"secure"\s*:/.test(text);
+      return { key, value: isSealed ? null : text.slice(0, maxValueChars), isSecret: isSealed };
+    })
+    .sort((a, b) => (a.key < b.key ? -1 : 1));
+}
+
+/** What may be shown of the environment of an update; null if it is too large to read. */
+export function safeEnvironment(json: string | null): Record<string, string> | null {
+  if (json === null) return null;
+  const entries = Object.entries(JSON.parse(json) as Record<string, unknown>).filter(
+    (entry): entry is [string, string] =>
+      safeNames.test(entry[0]) && typeof entry[1] === 'string' && isShown(entry[0], entry[1]),
+  );
+  return Object.fromEntries(
+    entries.slice(0, maxKeys).map(([name, value]) => [name, value.slice(0, maxEnvironmentChars)]),
+  );
+}
+
+/** Addresses are shown as links. */
+function isShown(name: string, value: string): boolean {
+  return !name.endsWith('.url') || httpUrl(value) !== null;
+}
+
+/** The name of a branch, which the CLI may send as the name of a reference. */
+export function branchName(name: string | null): string | null {
+  return name?.replace(/^refs\/heads\//, '') ?? null;
+}
+
+/** The repository, branch and commit of an update; null if it names none. */
+export function gitOf(environment: Readonly<Record<string, string>> | null) {
+  if (environment === null) return null;
+  const { 'git.head': commit, 'git.headName': branch, 'vcs.owner': owner, 'vcs.repo': repo } = environment;
+  const name = owner !== undefined && repo !== undefined ? `${owner}/${repo}` : (repo ?? null);
+  if (name === null && commit === undefined) return null;
+  return {
+    repo: name,
+    kind: environment['vcs.kind'] ?? null,
+    branch: branchName(branch ?? null),
+    commit: commit ?? null,
+  };
+}

@@ -1,0 +1,168 @@
+import { Type } from 'typebox';
+import { type Queryable, type Row, sql } from '../platform/db/sql.ts';
+import { Nullable, Timestamp } from '../platform/schema/standard-schema.ts';
+import type { ListedOrganization } from './stack-list-repository.ts';
+
+const Text = Nullable(Type.String());
+
+const BoardRow = Type.Object({
+  id: Type.String(),
+  organization: Type.String(),
+  project: Type.String(),
+  stack: Type.String(),
+  /** JSON text: at most `maxTags` tags. */
+  tags: Text,
+  stackVersion: Type.Integer(),
+  resourceCount: Nullable(Type.Integer()),
+  /** Microseconds since the epoch, as text. */
+  changedAt: Type.String(),
+  updatedAt: Timestamp,
+  createdAt: Timestamp,
+  /** How many calls wait for the stack. */
+  waiting: Type.Integer(),
+  /** Whether the last run that has compared the state with reality found drift that nothing has mended since; null: none has compared. */
+  isDrifted: Nullable(Type.Boolean()),
+  lastId: Text,
+  lastVersion: Nullable(Type.Integer()),
+  lastKind: Text,
+  lastStatus: Text,
+  lastStartedAt: Nullable(Timestamp),
+  lastEndedAt: Nullable(Timestamp),
+  lastBy: Text,
+  lastCommit: Text,
+  lastCiUrl: Text,
+  activeId: Text,
+  activeKind: Text,
+  activeBy: Text,
+  activeSince: Nullable(Timestamp),
+  activeCiUrl: Text,
+});
+export type BoardRow = Row<typeof BoardRow>;
+
+const CountRow = Type.Object({ name: Type.String(), role: Text, stacks: Nullable(Type.Integer()) });
+
+export interface BoardFilter {
+  readonly organizations: readonly ListedOrganization[];
+  /** Part of `project/stack`, in any case. */
+  readonly text: string | null;
+  readonly project: string | null;
+  readonly tag: { readonly name: string; readonly value: string | null } | null;
+  readonly status: 'running' | 'failed' | 'drifted' | null;
+  /** Freezes that are in force: ids of rules; null: frozen or not. */
+  readonly frozenBy: readonly string[] | null;
+  /** Only stacks after this one, in this order. */
+  readonly before: { readonly changedAt: string; readonly id: string } | null;
+  readonly limit: number;
+}
+
+const maxTags = 20;
+/** Environments of updates are read up to here, in characters. */
+const maxEnvironment = 65_536;
+
+/** Whether the last run that has compared the stack `s` found drift that nothing has mended since; null: none has compared. */
+const isDrifted = sql.fragment`(
+  select r.is_detected and not exists (
+    select 1 from updates u
+    where u.stack_id = r.stack_id and u.number >= r.number and u.kind in ('update', 'destroy') and not u.dry_run and u.status = 'succeeded')
+  from drift_runs r where r.stack_id = s.id and r.state = 'done' order by r.number desc limit 1)`;
+
+const shown = sql.fragment`
+  s.id, s.organization, s.project, s.stack, s.stack_version as "stackVersion", s.updated_at as "updatedAt", s.created_at as "createdAt",
+  (extract(epoch from s.updated_at) * 1000000)::bigint::text as "changedAt",
+  (select json_object_agg(g.tag_name, g.tag_value)::text
+    from (select * from listed_tags(s.tags) where tag_name <> '' limit ${maxTags}) g) as tags,
+  (select c.resource_count from checkpoints c where c.id = s.checkpoint_id) as "resourceCount",
+  (select count(*)::int from lock_waiters w where w.stack_id = s.id and w.superseded_by is null) as waiting,
+  ${isDrifted} as "isDrifted",
+  u.id as "lastId", u.stack_version as "lastVersion", u.kind as "lastKind", u.status as "lastStatus",
+  coalesce(u.started_at, u.created_at) as "lastStartedAt", u.ended_at as "lastEndedAt", coalesce(ua.login, ut.kind || ':' || ut.name) as "lastBy",
+  substring(left(u.environment, ${maxEnvironment}) from '"git\\.head":"([0-9a-fA-F]{7,64})"') as "lastCommit",
+  u.ci_run::json ->> 'build.url' as "lastCiUrl",
+  v.id as "activeId", v.kind as "activeKind", coalesce(va.login, vt.kind || ':' || vt.name) as "activeBy",
+  coalesce(v.started_at, v.created_at) as "activeSince", v.ci_run::json ->> 'build.url' as "activeCiUrl"`;
+
+const details = sql.fragment`
+  left join lateral (
+    select u.* from updates u where u.stack_id = s.id and not u.dry_run and u.kind <> 'preview' order by u.number desc limit 1
+  ) u on true
+  left join users ua on ua.id = u.requested_by left join api_tokens ut on ut.id = u.token_id and u.requested_by is null
+  left join updates v on v.id = s.active_update_id
+  left join users va on va.id = v.requested_by left join api_tokens vt on vt.id = v.token_id and v.requested_by is null`;
+
+/** Stacks with what a dashboard shows of them. */
+export function createStackBoardRepository(db: Queryable) {
+  const matched = ({ before, frozenBy, project, status, tag, text }: BoardFilter) => {
+    const all = [sql.fragment`true`];
+    if (project !== null) all.push(sql.fragment`l.project_name = ${project}`);
+    if (text !== null) all.push(sql.fragment`strpos(lower(l.project_name || '/' || l.stack_name), lower(${text})) > 0`);
+    if (tag?.value != null) all.push(sql.fragment`l.tag_value = ${tag.value}`);
+    if (before !== null)
+      all.push(
+        sql.fragment`(s.updated_at, s.id) < ('epoch'::timestamptz + ${before.changedAt}::bigint * interval '1 microsecond', ${before.id}::uuid)`,
+      );
+    if (status === 'running') all.push(sql.fragment`s.active_update_id is not null`);
+    if (status === 'failed')
+      all.push(sql.fragment`(
+        select u.status from updates u where u.stack_id = s.id and not u.dry_run and u.kind <> 'preview' order by u.number desc limit 1) = 'failed'`);
+    if (status === 'drifted') all.push(sql.fragment`coalesce(${isDrifted}, false)`);
+    if (frozenBy !== null)
+      all.push(sql.fragment`exists (
+        select 1 from update_rules r where r.id = any (${sql.array([...frozenBy], 'uuid')}) and r.organization_id = o.id
+          and (r.project is null or r.project = l.project_name) and (r.stack is null or r.stack = l.stack_name)
+          and (r.tag_name is null or exists (
+            select 1 from stack_listings f where f.organization_id = o.id and f.tag_name = r.tag_name
+              and f.project_name = l.project_name and f.stack_name = l.stack_name and f.tag_value = r.tag_value)))`);
+    return sql.join(all, sql.fragment` and `);
+  };
+  return {
+    /** Live stacks that may be read, the newest change first. */
+    list: (filter: BoardFilter) =>
+      db.any(sql.rows(BoardRow)`
+        /* stackBoard.list */
+        select ${shown}
+        from (
+          select k.organization, k.project, k.stack, s.* from (
+            select o.name as organization, l.project_name as project, l.stack_name as stack, s.id, s.updated_at
+            from unnest(${sql.array(
+              filter.organizations.map(({ id }) => id),
+              'uuid',
+            )}, ${sql.array(
+              filter.organizations.map(({ name }) => name),
+              'text',
+            )}, ${sql.array(
+              filter.organizations.map(({ facts }) => facts),
+              'jsonb',
+            )}) as o (id, name, facts)
+            join stack_listings l on l.organization_id = o.id and l.tag_name = ${filter.tag?.name ?? ''}
+            join stacks s on s.id = l.stack_id
+            where ${matched(filter)}
+              and (o.facts is null or effective_permissions(o.facts, o.id, l.project_name, l.stack_name) & 1 = 1)
+            order by s.updated_at desc, s.id desc limit ${filter.limit}
+          ) k cross join lateral (select * from stacks where id = k.id offset 0) s
+        ) s ${details}
+        order by s.updated_at desc, s.id desc`),
+
+    find: (id: string) =>
+      db.maybeOne(sql.rows(BoardRow)`
+        /* stackBoard.find */
+        select ${shown}
+        from (
+          select o.name as organization, p.name as project, s.name as stack, s.* from stacks s
+          join projects p on p.id = s.project_id join organizations o on o.id = p.organization_id
+          where s.id = ${id} and s.deleted_at is null
+        ) s ${details}`),
+
+    /** The organizations of a token's holder by name; with the number of their stacks where all of them may be read. */
+    listOrganizations: (tokenId: string) =>
+      db.any(sql.rows(CountRow)`
+        /* stackBoard.listOrganizations */
+        select o.name, m.role, case when a.version = 0 and not t.is_sealed then (
+            select count(*)::int from stack_listings l where l.organization_id = o.id and l.tag_name = '') end as stacks
+        from api_tokens t
+        cross join lateral (
+          select organization_id, role from memberships where user_id = t.user_id
+          union all select t.organization_id, t.role where t.organization_id is not null) m
+        join organizations o on o.id = m.organization_id join organization_access a on a.organization_id = o.id
+        where t.id = ${tokenId} order by o.name`),
+  };
+}
