@@ -60,7 +60,7 @@ export async function indexedRows(app: TestApp, stack: TestStack) {
 
 /** What the versions of a stack have changed, without its root. */
 export async function indexedChanges(app: TestApp, stack: TestStack) {
-  const rows = await query(
+  const rows = await query<{ version: number; urn: string; change: string; paths: string[] | null }>(
     app,
     `select version, urn, change, paths from resource_changes where stack_id = $1 and type <> 'pulumi:pulumi:Stack'`,
     [await stackId(app, stack)],
