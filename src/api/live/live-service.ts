@@ -79,14 +79,9 @@ export class LiveService {
       const { organizationIds, topics } = await this.#permitted(viewer);
       const stream = await this.#hub.subscribe(topics, after, () => viewer.cut());
       // A right may have been lost after it was checked and before this stream could be told of it.
-      const watching = {
-        viewer,
-        organizationIds,
-        topics: namesOf(topics),
-        checkAt: performance.now(),
-        isChecking: false,
-      };
-      this.#watching.set(stream, watching);
+      const isSure = wasOpen && this.#rightsNotices === rightsBefore;
+      const checkAt = isSure ? nextCheck() : performance.now();
+      this.#watching.set(stream, { viewer, organizationIds, topics: namesOf(topics), checkAt, isChecking: false });
       this.#timer ??= setInterval(() => this.#checkDue(), tickMs).unref();
       return stream;
     } catch (error) {
