@@ -1,5 +1,6 @@
 import { liveRouter } from './live.router.ts';
 import { meRouter } from './me.router.ts';
+import { organizationRouter } from './organization.router.ts';
 import { queueRouter } from './queue.router.ts';
 import { stacksRouter } from './stacks.router.ts';
 import { router } from './trpc.ts';
@@ -12,6 +13,7 @@ export const appRouter = router({
   stacks: stacksRouter,
   updates: updatesRouter,
   queue: queueRouter,
+  organization: organizationRouter,
 });
 
 /** What the dashboard knows of the server: types only. */

@@ -116,10 +116,11 @@ export function createStackBoardRepository(db: Queryable) {
   };
   const matched = ({ frozenBy, status, text }: BoardFilter) => {
     const all = [sql.fragment`true`];
-    if (text !== null)
-      all.push(sql.fragment`strpos(lower(c.project_name || '/' || c.stack_name), lower(${text})) > 0`);
+    if (text !== null) all.push(sql.fragment`strpos(lower(c.project_name || '/' || c.stack_name), lower(${text})) > 0`);
     if (status === 'running')
-      all.push(sql.fragment`exists (select 1 from stacks s where s.id = c.stack_id and s.active_update_id is not null)`);
+      all.push(
+        sql.fragment`exists (select 1 from stacks s where s.id = c.stack_id and s.active_update_id is not null)`,
+      );
     if (status === 'failed')
       all.push(sql.fragment`(
         select u.status from updates u where u.stack_id = c.stack_id and not u.dry_run and u.kind <> 'preview'
