@@ -81,6 +81,11 @@ export class LiveHub {
     return this.#subscribers.size;
   }
 
+  /** Whether it hears of everything now. */
+  get isOpen(): boolean {
+    return this.#isOpen;
+  }
+
   get isDraining(): boolean {
     return this.#isDraining;
   }

@@ -52,6 +52,8 @@ export class LiveService {
   readonly #maxStreams: number;
   #timer: NodeJS.Timeout | undefined;
   #checks = 0;
+  /** How often rights have changed, whosever they were. */
+  #rightsNotices = 0;
 
   constructor({ config, db, logger, metrics, notices }: LiveParts) {
     this.#logger = logger;
@@ -73,17 +75,13 @@ export class LiveService {
       throw new TooManyRequestsError('There are too many streams of notices; close pages that you do not need');
     this.#perUser.set(viewer.id, count + 1);
     try {
+      const [wasOpen, rightsBefore] = [this.#hub.isOpen, this.#rightsNotices];
       const { organizationIds, topics } = await this.#permitted(viewer);
       const stream = await this.#hub.subscribe(topics, after, () => viewer.cut());
       // A right may have been lost after it was checked and before this stream could be told of it.
-      const watching = {
-        viewer,
-        organizationIds,
-        topics: namesOf(topics),
-        checkAt: performance.now(),
-        isChecking: false,
-      };
-      this.#watching.set(stream, watching);
+      const isSure = wasOpen && this.#rightsNotices === rightsBefore;
+      const checkAt = isSure ? nextCheck() : performance.now();
+      this.#watching.set(stream, { viewer, organizationIds, topics: namesOf(topics), checkAt, isChecking: false });
       this.#timer ??= setInterval(() => this.#checkDue(), tickMs).unref();
       return stream;
     } catch (error) {
@@ -122,6 +120,7 @@ export class LiveService {
   }
 
   #rightsChanged(notice: RightsNotice | null): void {
+    this.#rightsNotices++;
     for (const watching of this.#watching.values()) if (concerns(notice, watching)) watching.checkAt = 0;
     this.#checkDue();
   }
@@ -141,8 +140,7 @@ export class LiveService {
 
   async #check(stream: LiveStream, watching: Watching): Promise<void> {
     watching.isChecking = true;
-    // Spread, so that the pages that came with one restart do not come back together.
-    watching.checkAt = performance.now() + recheckMs * (0.75 + Math.random() / 2);
+    watching.checkAt = nextCheck();
     try {
       const { topics } = await this.#permitted(watching.viewer);
       // A name may stand for something else by now.
@@ -163,6 +161,11 @@ interface LiveParts {
   readonly logger: Logger;
   readonly metrics: Metrics;
   readonly notices: NoticeSender;
+}
+
+/** Spread, so that pages which came together are not checked together. */
+function nextCheck(): number {
+  return performance.now() + recheckMs * (0.75 + Math.random() / 2);
 }
 
 /** Whether a change of rights may be one of the viewer's. */

@@ -24,7 +24,7 @@ export type StreamEnd = 'stopping' | 'rights' | 'slow' | 'gone';
 
 /** How long messages of one kind are collected, in ms: about organizations there may be many. */
 const collectMs = 50;
-const collectOrganizationMs = 1_000;
+const collectOrganizationMs = 2_000;
 /** A stream whose client does not read has at most so many messages; more are replaced by one `refetch`. */
 const maxPending = 64;
 

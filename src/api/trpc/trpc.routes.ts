@@ -24,6 +24,7 @@ const endpoint = '/trpc';
 const maxInputBytes = 64 * 1024;
 /** Maximum number of calls in one request. */
 const maxCalls = 20;
+const lineFeed = 10;
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -116,8 +117,20 @@ async function answer(
   });
   void reply.code(response.status).headers(Object.fromEntries(response.headers));
   const isStream = response.headers.get('content-type')?.startsWith('text/event-stream') ?? false;
-  if (isStream && response.body) return reply.send(Readable.fromWeb(response.body));
+  if (isStream && response.body) return reply.send(Readable.from(wholeEvents(response.body), { highWaterMark: 1 }));
   return reply.send(await response.text());
+}
+
+/** Joins the pieces in which tRPC writes an event: each would be a packet of its own. */
+async function* wholeEvents(body: AsyncIterable<Uint8Array>): AsyncGenerator<Buffer, void> {
+  let parts: Uint8Array[] = [];
+  for await (const part of body) {
+    parts.push(part);
+    if (part.at(-1) !== lineFeed || part.at(-2) !== lineFeed) continue;
+    yield Buffer.concat(parts);
+    parts = [];
+  }
+  if (parts.length > 0) yield Buffer.concat(parts);
 }
 
 /** Throws UnsupportedMediaTypeError, PayloadTooLargeError. */

@@ -19,7 +19,7 @@ const t = initTRPC
   .create({
     isDev: false,
     errorFormatter: ({ error, path }) => shapeOf(error, path ?? null),
-    sse: { ping: { enabled: true, intervalMs: 15_000 }, client: { reconnectAfterInactivityMs: 45_000 } },
+    sse: { ping: { enabled: true, intervalMs: 25_000 }, client: { reconnectAfterInactivityMs: 60_000 } },
   });
 
 export const { router } = t;
