@@ -21,7 +21,7 @@ Visitor.prototype.visitStatement = function (statement) {
  * @type {import('dependency-cruiser').IConfiguration}
  */
 const nouns =
-  '^src/shared/(audit|checkpoints|deployments|documents|drift|events|identity|journal|live|policies|quotas|secrets|stacks|states|updates|webhooks)/';
+  '^src/shared/(audit|checkpoints|deployments|documents|drift|events|identity|journal|live|policies|quotas|resources|secrets|stacks|states|updates|webhooks)/';
 const bytesOnly = ['^src/shared/deployments/', '^src/shared/journal/replay/rules/'];
 /** Code that handles requests: routes, plugins and procedures. */
 const routes = '^src/api/(routes|plugins|trpc)/';
@@ -54,6 +54,7 @@ const nounOrder = {
   events: ['documents/', 'stacks/', 'updates/'],
   drift: ['events/', 'stacks/', 'updates/', 'webhooks/'],
   checkpoints: ['deployments/', 'documents/', 'stacks/', 'updates/'],
+  resources: ['checkpoints/', 'deployments/', 'documents/', 'stacks/', 'updates/'],
   journal: ['audit/', 'checkpoints/', 'deployments/', 'documents/', 'stacks/', 'updates/'],
   states: ['audit/', 'checkpoints/', 'deployments/', 'documents/', 'events/', 'journal/', 'policies/', 'stacks/', 'updates/'],
 };

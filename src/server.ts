@@ -18,6 +18,7 @@ import type { Logger } from './shared/platform/logger/logger.ts';
 import { KeyRing } from './shared/secrets/key-ring.ts';
 import { startWebhooks } from './shared/webhooks/webhook-delivery.ts';
 import { startInProcessJobs } from './workers/in-process-jobs.ts';
+import { startIndexing } from './workers/maintenance/index-states.ts';
 import { startScrub } from './workers/maintenance/scrub-loop.ts';
 import { startSweeper } from './workers/maintenance/sweeper.ts';
 
@@ -81,6 +82,7 @@ async function serve(context: AppContext, dispatcher: JobDispatcher, isEmbedded:
     const firstLogin = isFirst ? await repeatAtStart(() => createFirstLogin(context), wait) : null;
     startSweeper(context);
     startScrub(context);
+    startIndexing(context);
     startWebhooks(context, 'all');
     const apiContext = await createApiContext(context, dispatcher);
     const listening = await listen(await buildApi(apiContext), apiContext);

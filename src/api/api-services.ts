@@ -24,6 +24,8 @@ import type { PolicyGroupService } from './policies/policy-group-service.ts';
 import type { PolicyPackService } from './policies/policy-pack-service.ts';
 import type { OrganizationRates } from './rates/organization-rates.ts';
 import type { RequestRates } from './rates/request-rates.ts';
+import type { ResourceService } from './resources/resource-service.ts';
+import type { VersionService } from './resources/version-service.ts';
 import type { RoleService } from './roles/role-service.ts';
 import type { ScimGroupService } from './scim/scim-group-service.ts';
 import type { ScimUserService } from './scim/scim-user-service.ts';
@@ -74,6 +76,8 @@ export interface ApiServices extends BodyParts {
   readonly states: StateService;
   readonly updates: UpdateService;
   readonly updateBoard: UpdateBoard;
+  readonly resources: ResourceService;
+  readonly versions: VersionService;
   readonly creations: QueuedCreation;
   readonly lockQueue: LockQueue;
   readonly live: LiveService;

@@ -18,6 +18,8 @@ import { MemberService } from './members/member-service.ts';
 import { PolicyGroupService } from './policies/policy-group-service.ts';
 import { PolicyPackService } from './policies/policy-pack-service.ts';
 import { OrganizationRates } from './rates/organization-rates.ts';
+import { ResourceService } from './resources/resource-service.ts';
+import { VersionService } from './resources/version-service.ts';
 import { RoleService } from './roles/role-service.ts';
 import { ScimGroupService } from './scim/scim-group-service.ts';
 import { ScimUserService } from './scim/scim-user-service.ts';
@@ -79,6 +81,8 @@ export function createServices(context: ApiContext): ApiServices {
     states: new StateService(context, reclaim),
     updates,
     updateBoard: new UpdateBoard(context),
+    resources: new ResourceService(context),
+    versions: new VersionService(context),
     creations: new QueuedCreation(context, updates, lockQueue),
     lockQueue,
     live: new LiveService(context),

@@ -52,6 +52,8 @@ import { PolicyArchives } from './policies/policy-archives.ts';
 import { registerQuotaGauges } from './quotas/quota-metrics.ts';
 import { Quotas } from './quotas/quota-service.ts';
 import { type QuotaName, quotaOptions } from './quotas/quotas.ts';
+import { createStateIndexRepository } from './resources/state-index-repository.ts';
+import { StateIndexer } from './resources/state-indexer.ts';
 import { DataKeys } from './secrets/data-keys.ts';
 import { createEncryptionKeyRepository, type EncryptionKeyRepository } from './secrets/encryption-key-repository.ts';
 import { createMasterKeyRepository } from './secrets/master-key-repository.ts';
@@ -72,6 +74,7 @@ const blobCheckMs = 5_000;
 /** Up to 200,000 rows are counted. */
 const packingCountEveryMs = 60_000;
 const driftCountEveryMs = 60_000;
+const indexCountEveryMs = 10_000;
 
 /** Everything that both roles share, created once per process and passed explicitly. */
 export interface AppContext extends AsyncDisposable {
@@ -102,6 +105,7 @@ export interface AppContext extends AsyncDisposable {
   readonly journalSnapshots: JournalSnapshots;
   readonly guard: DocumentGuard;
   readonly states: StateReader;
+  readonly indexer: StateIndexer;
   readonly compactor: JournalCompactor;
   readonly compactionAhead: CompactionAhead;
   readonly writer: CheckpointWriter;
@@ -270,6 +274,13 @@ export async function createContext(
     async () => ({ drifted: await createDriftRepository(db).countDrifted() }),
     driftCountEveryMs,
   );
+  metrics.gaugeByQuery(
+    'holdfast_stacks_to_index',
+    'Stacks whose newest state is not indexed yet, counted up to 10,000 every 10 seconds.',
+    'state',
+    async () => ({ due: await createStateIndexRepository(db).countDue() }),
+    indexCountEveryMs,
+  );
   metrics.gauge(
     'holdfast_buffered_body_bytes',
     'Memory reserved for decompressed request bodies.',
@@ -315,6 +326,7 @@ export async function createContext(
     guard,
     compactor,
     compactionAhead,
+    indexer: new StateIndexer({ db, checkpoints, guard }),
     states: new StateReader({
       stacks,
       updates,

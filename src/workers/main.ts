@@ -6,6 +6,7 @@ import type { Config } from '../shared/platform/config/config.ts';
 import type { Logger } from '../shared/platform/logger/logger.ts';
 import { startWebhooks } from '../shared/webhooks/webhook-delivery.ts';
 import { startHealthServer } from './health-server.ts';
+import { startIndexing } from './maintenance/index-states.ts';
 import { startScrub } from './maintenance/scrub-loop.ts';
 import { startSweeper } from './maintenance/sweeper.ts';
 import { startQueueWorkers } from './queue-workers.ts';
@@ -17,6 +18,7 @@ export async function startWorker(config: Config, logger: Logger): Promise<{ con
     startClusterJobs(context);
     startSweeper(context);
     startScrub(context);
+    startIndexing(context);
     startWebhooks(context, context.secrets.hasKeys ? 'all' : 'unsigned');
     return { context, url: await startHealthServer(context) };
   } catch (error) {

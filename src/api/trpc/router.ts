@@ -1,9 +1,11 @@
 import { liveRouter } from './live.router.ts';
 import { meRouter } from './me.router.ts';
 import { queueRouter } from './queue.router.ts';
+import { resourcesRouter } from './resources.router.ts';
 import { stacksRouter } from './stacks.router.ts';
 import { router } from './trpc.ts';
 import { updatesRouter } from './updates.router.ts';
+import { versionsRouter } from './versions.router.ts';
 
 /** All procedures of the dashboard. */
 export const appRouter = router({
@@ -11,6 +13,8 @@ export const appRouter = router({
   me: meRouter,
   stacks: stacksRouter,
   updates: updatesRouter,
+  resources: resourcesRouter,
+  versions: versionsRouter,
   queue: queueRouter,
 });
 

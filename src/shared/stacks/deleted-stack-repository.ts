@@ -177,6 +177,23 @@ export function createDeletedStackRepository(db: Queryable) {
       return rows.length;
     },
 
+    /** Deletes rows of the index of states: changes of versions first, then resources. Returns how many. */
+    deleteIndexRows: async (stackId: string, limit: number): Promise<number> => {
+      const row = await db.one(sql.rows(CountRow)`
+        /* deletedStacks.deleteIndexRows */
+        with changes as (
+          delete from resource_changes
+          where ctid = any (array(select ctid from resource_changes where stack_id = ${stackId} limit ${limit})) returning 1
+        ),
+        resources as (
+          delete from stack_resources
+          where ctid = any (array(select ctid from stack_resources where stack_id = ${stackId} limit ${limit})) returning 1
+        ),
+        due as (delete from state_index_due where stack_id = ${stackId})
+        select (select count(*)::integer from changes) + (select count(*)::integer from resources) as count`);
+      return row.count;
+    },
+
     /** Deletes the stack's row and its data key. Returns false if something that belongs to it is left. */
     deleteRow: async (id: string): Promise<boolean> => {
       const row = await db.maybeOne(sql.rows(IdRow)`
@@ -187,6 +204,8 @@ export function createDeletedStackRepository(db: Queryable) {
             and not exists (select 1 from checkpoints c where c.stack_id = s.id)
             and not exists (select 1 from version_pieces p where p.stack_id = s.id)
             and not exists (select 1 from former_stack_names f where f.stack_id = s.id)
+            and not exists (select 1 from stack_resources r where r.stack_id = s.id)
+            and not exists (select 1 from resource_changes c where c.stack_id = s.id)
         ),
         keys as (delete from encryption_keys where stack_id in (select id from emptied))
         delete from stacks where id in (select id from emptied) returning id`);

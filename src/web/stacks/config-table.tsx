@@ -4,6 +4,7 @@ import styles from './config-table.module.css';
 
 /** Configuration by namespace. Secrets are sealed. */
 export function ConfigTable({ config, empty }: { readonly config: StackDetails['config']; readonly empty: string }) {
+  if (config === null) return <p className={styles['none']}>There is too much to show.</p>;
   if (config.length === 0) return <p className={styles['none']}>{empty}</p>;
   const sorted = [...config].sort((one, other) => (one.key < other.key ? -1 : 1));
   return (

@@ -11,6 +11,7 @@ import { shortCommit, viewKind } from '../updates/update-status.ts';
 import styles from './lock-notice.module.css';
 
 const pollMs = 3_000;
+const maxShown = 20;
 
 /** What keeps others from updating the stack: who holds the lock, who waits for it, a freeze, a fault. */
 export function LockNotice({ details, stack }: { readonly stack: StackRef; readonly details: StackDetails }) {
@@ -47,8 +48,10 @@ function faultTitle(kind: string): string {
 
 function Lock({ details, stack }: { readonly stack: StackRef; readonly details: StackDetails }) {
   const { active, waiting } = details;
-  const queue = useQuery(trpc.queue.list.queryOptions(stack, { enabled: waiting > 0, refetchInterval: pollMs }));
-  const waits = (queue.data ?? []).filter((item) => item.updateId === null || item.updateId !== active?.updateId);
+  const queue = useQuery(
+    trpc.queue.list.queryOptions({ ...stack, limit: maxShown }, { enabled: waiting > 0, refetchInterval: pollMs }),
+  );
+  const waits = queue.data?.items.filter(({ state }) => state === 'waiting') ?? [];
   return (
     <Notice
       tone="running"
@@ -58,8 +61,12 @@ function Lock({ details, stack }: { readonly stack: StackRef; readonly details: 
           `${waiting} ${waiting === 1 ? 'run waits' : 'runs wait'} for the lock`
         ) : (
           <>
-            {viewKind(active)} {active.by === null ? '' : `by ${active.by} `}holds the lock, for{' '}
-            <Since at={active.since} />
+            {viewKind(active)} {active.by === null ? '' : `by ${active.by} `}holds the lock
+            {active.since === null ? null : (
+              <>
+                , for <Since at={active.since} />
+              </>
+            )}
           </>
         )
       }

@@ -17,6 +17,7 @@ interface OutputTableProps {
 
 /** Outputs of the stack. Secret ones are sealed, and the command that shows them is copied instead. */
 export function OutputTable({ hasVersion, outputs, stack }: OutputTableProps) {
+  if (outputs === null) return <p className={styles['empty']}>The outputs cannot be read at the moment.</p>;
   if (outputs.length === 0) {
     return (
       <div className={styles['empty']}>
@@ -36,8 +37,14 @@ export function OutputTable({ hasVersion, outputs, stack }: OutputTableProps) {
   );
 }
 
-function Output({ output, stack }: { readonly output: StackDetails['outputs'][number]; readonly stack: StackRef }) {
-  const { isSecret, name, value } = output;
+function Output({
+  output,
+  stack,
+}: {
+  readonly output: NonNullable<StackDetails['outputs']>[number];
+  readonly stack: StackRef;
+}) {
+  const { isCut, isSecret, name, value } = output;
   const isSealed = isSecret || value === null;
   const command = `pulumi stack output ${quote(name)} --show-secrets --stack ${quote(`${stack.organization}/${stack.project}/${stack.stack}`)}`;
   return (
@@ -45,7 +52,7 @@ function Output({ output, stack }: { readonly output: StackDetails['outputs'][nu
       <th scope="row" className={styles['name']}>
         {name}
       </th>
-      <td className={styles['value']}>{isSealed ? <Sealed /> : <Value text={value} />}</td>
+      <td className={styles['value']}>{isSealed ? <Sealed /> : <Value text={value} isCut={isCut} />}</td>
       <td className={styles['copy']}>
         {isSealed ? (
           <CopyButton text={command} label={`Copy the command that shows ${name}`} />
@@ -62,11 +69,18 @@ function quote(text: string): string {
   return /^[\w./-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`;
 }
 
-function Value({ text }: { readonly text: string }) {
+function Value({ isCut, text }: { readonly text: string; readonly isCut: boolean }) {
   const [isWhole, setIsWhole] = useState(false);
   const link = text.length <= 200 && /^https?:\/\//.test(text) ? safeLink(text) : null;
   if (link !== null) return <ExternalLink href={link}>{text}</ExternalLink>;
-  if (text.length <= shortCharacters || isWhole) return <span className={styles['text']}>{text}</span>;
+  if (text.length <= shortCharacters || isWhole) {
+    return (
+      <>
+        <span className={styles['text']}>{text}</span>
+        {isCut ? <span className={styles['cut']}>… and more, which the CLI shows</span> : null}
+      </>
+    );
+  }
   return (
     <>
       <span className={styles['text']}>{text.slice(0, shortCharacters)}…</span>{' '}

@@ -2,8 +2,8 @@ import styles from './change-bar.module.css';
 import { listChanges } from './operations.ts';
 
 /** How many resources an update created, changed and deleted: a bar in proportion, and the counts. */
-export function ChangeBar({ changes }: { readonly changes: Readonly<Partial<Record<string, number>>> }) {
-  const listed = listChanges(changes);
+export function ChangeBar({ changes }: { readonly changes: Readonly<Partial<Record<string, number>>> | null }) {
+  const listed = listChanges(changes ?? {});
   const changed = listed.filter(({ op }) => op !== 'same');
   const total = changed.reduce((sum, { count }) => sum + count, 0);
   if (listed.length === 0) return null;

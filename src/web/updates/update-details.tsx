@@ -4,12 +4,12 @@ import type { StackRef, UpdateDetails } from '../app/contract.ts';
 import { ConfigTable } from '../stacks/config-table.tsx';
 import { CopyButton } from '../ui/code.tsx';
 import { FactList, FactRow } from '../ui/fact-list.tsx';
-import { duration } from '../ui/relative-time.ts';
 import styles from './update-details.module.css';
+import { viewEndReason } from './update-status.ts';
 
 /** What an update ran with: configuration, environment, policies. */
 export function UpdateDetailsView({ stack, update }: { readonly stack: StackRef; readonly update: UpdateDetails }) {
-  const environment = Object.entries(update.environment).sort(([one], [other]) => (one < other ? -1 : 1));
+  const environment = Object.entries(update.environment ?? {}).sort(([one], [other]) => (one < other ? -1 : 1));
   return (
     <div className={styles['details']}>
       <Section title="Run">
@@ -38,16 +38,8 @@ export function UpdateDetailsView({ stack, update }: { readonly stack: StackRef;
               </Link>
             </FactRow>
           )}
-          <FactRow name="Waited">
-            {update.waited === null || update.waited.seconds < 1
-              ? 'not at all'
-              : `${duration(update.waited.seconds)}${update.waited.behind === null ? '' : ` behind ${update.waited.behind}`}`}
-          </FactRow>
-          <FactRow name="Policies">
-            {update.policyPacks.length === 0
-              ? 'none'
-              : update.policyPacks.map((pack) => `${pack.name} ${pack.version}`).join(', ')}
-          </FactRow>
+          {update.endReason === null ? null : <FactRow name="Ended">{viewEndReason(update.endReason)}</FactRow>}
+          {update.resourceCount === null ? null : <FactRow name="Resources">{update.resourceCount}</FactRow>}
         </FactList>
       </Section>
       <Section title="Configuration">

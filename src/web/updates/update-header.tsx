@@ -10,7 +10,7 @@ import { StatusBadge } from './status-badge.tsx';
 import { UpdateActions } from './update-actions.tsx';
 import styles from './update-header.module.css';
 import type { UpdateProgress } from './update-progress.ts';
-import { isActive, shortCommit, viewKind } from './update-status.ts';
+import { isActive, shortCommit, viewEndReason, viewKind } from './update-status.ts';
 import { useNowSeconds } from './use-update.ts';
 
 interface UpdateHeaderProps {
@@ -25,7 +25,7 @@ interface UpdateHeaderProps {
 export function UpdateHeader({ progress, stack, update }: UpdateHeaderProps) {
   const isRunning = isActive(update);
   const counted = progress.summary?.changes ?? Object.fromEntries(progress.doneByOperation);
-  const changes = Object.keys(update.changes).length > 0 && !isRunning ? update.changes : counted;
+  const changes = isRunning || update.changes === null ? counted : update.changes;
   return (
     <header className={styles['header']}>
       <div className={styles['top']}>
@@ -40,6 +40,9 @@ export function UpdateHeader({ progress, stack, update }: UpdateHeaderProps) {
             <StatusBadge status={update.status} />
           </div>
           {update.message ? <p className={styles['message']}>{update.message}</p> : null}
+          {update.endReason === null || isRunning ? null : (
+            <p className={styles['reason']}>{viewEndReason(update.endReason)}</p>
+          )}
         </div>
         <UpdateActions stack={stack} update={update} />
       </div>

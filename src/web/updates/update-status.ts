@@ -52,3 +52,19 @@ export function shortCommit(commit: string): string {
 export function neededPermission({ dryRun }: Pick<UpdateItem, 'dryRun'>): 'preview' | 'write' {
   return dryRun ? 'preview' : 'write';
 }
+
+const endReasons: Readonly<Record<string, string>> = {
+  'lease-expired': 'Its CLI stopped answering, so the lock was taken away',
+  'token-revoked': 'Its API token was revoked while it ran',
+  'token-expired': 'Its API token expired while it ran',
+  'user-deactivated': 'Who started it was deactivated while it ran',
+  'membership-ended': 'Who started it may no longer update stacks of this organization',
+  'grant-ended': 'Its token may no longer update this stack',
+  'time-limit': 'It reached the longest time that an update may take',
+  superseded: 'A newer run took its place',
+};
+
+/** Why an update ended other than by its CLI. A newer server may have other reasons. */
+export function viewEndReason(reason: string): string {
+  return Object.hasOwn(endReasons, reason) ? (endReasons[reason] as string) : `Ended: ${reason.replaceAll('-', ' ')}`;
+}

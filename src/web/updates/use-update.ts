@@ -1,24 +1,35 @@
 import { useQuery } from '@tanstack/react-query';
 import { useEffect, useReducer, useRef, useState } from 'react';
 import type { StackRef, UpdateDetails } from '../app/contract.ts';
+import { useLive } from '../app/live.ts';
 import { queryClient, trpc } from '../app/trpc.ts';
 import { EventFeed } from './event-feed.ts';
 import { isActive } from './update-status.ts';
 
-/** How often a running update is looked at. */
+/** How often a running update is looked at, without and with a stream that says when there is something new. */
 const pollMs = 2_000;
+const livePollMs = 15_000;
 const pageSize = 200;
 
 export type UpdateChoice = { readonly version: number } | { readonly updateId: string };
 
 /** An update, kept up to date while it runs. */
 export function useUpdate(stack: StackRef, choice: UpdateChoice) {
-  return useQuery(
+  const isLive = useRef(false);
+  const query = useQuery(
     trpc.updates.get.queryOptions(
       { ...stack, ...choice },
-      { refetchInterval: ({ state }) => (state.data !== undefined && isActive(state.data) ? pollMs : false) },
+      {
+        refetchInterval: ({ state }) =>
+          state.data === undefined || !isActive(state.data) ? false : isLive.current ? livePollMs : pollMs,
+      },
     ),
   );
+  const { data, refetch } = query;
+  isLive.current = useLive(data !== undefined && isActive(data) ? `update:${data.updateId}` : null, ({ kind }) => {
+    if (kind !== 'events.appended') void refetch();
+  });
+  return query;
 }
 
 /** The tree of an update from its events. `revision` changes when the tree does. */
@@ -35,14 +46,24 @@ export function useProgress(stack: StackRef, update: UpdateDetails): LiveProgres
   const { updateId } = update;
   const isRunning = useRef(isActive(update));
   isRunning.current = isActive(update);
+  const wake = useRef<() => void>(() => {});
+  const isLive = useRef(false);
+  isLive.current = useLive(isActive(update) ? `update:${updateId}` : null, () => wake.current());
+  // Its last events are read as soon as the end is known.
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the status is what wakes the reader.
+  useEffect(() => wake.current(), [update.status]);
   const [attempt, retry] = useReducer((count: number) => count + 1, 0);
   const [state, setState] = useState<{ feed: EventFeed; revision: number; error: unknown }>(() => ({
-    ...{ feed: createFeed({ organization, project, stack: name }, updateId, isRunning), revision: 0, error: null },
+    ...{
+      feed: createFeed({ organization, project, stack: name }, updateId, { isRunning, isLive, wake }),
+      revision: 0,
+      error: null,
+    },
   }));
   // biome-ignore lint/correctness/useExhaustiveDependencies: an attempt after an error reads anew.
   useEffect(() => {
     const stop = new AbortController();
-    const feed = createFeed({ organization, project, stack: name }, updateId, isRunning);
+    const feed = createFeed({ organization, project, stack: name }, updateId, { isRunning, isLive, wake });
     let frame = 0;
     const show = (error: unknown = null): void => {
       cancelAnimationFrame(frame);
@@ -61,7 +82,18 @@ export function useProgress(stack: StackRef, update: UpdateDetails): LiveProgres
   return { ...state, retry };
 }
 
-function createFeed(stack: StackRef, updateId: string, isRunning: { readonly current: boolean }): EventFeed {
+interface FeedSignals {
+  readonly isRunning: { readonly current: boolean };
+  readonly isLive: { readonly current: boolean };
+  /** Set while the feed waits: ends the wait. */
+  readonly wake: { current: () => void };
+}
+
+function createFeed(stack: StackRef, updateId: string, { isLive, isRunning, wake }: FeedSignals): EventFeed {
+  let isDue = false;
+  wake.current = () => {
+    isDue = true;
+  };
   return new EventFeed({
     fetchPage: (cursor, signal) => {
       const input = { ...stack, updateId, limit: pageSize, ...(cursor === null ? {} : { cursor }) };
@@ -71,11 +103,18 @@ function createFeed(stack: StackRef, updateId: string, isRunning: { readonly cur
     isRunning: () => isRunning.current,
     wait: (signal) =>
       new Promise((resolve) => {
-        const timer = setTimeout(resolve, pollMs);
-        signal.addEventListener('abort', () => {
+        const end = (): void => {
           clearTimeout(timer);
+          signal.removeEventListener('abort', end);
+          isDue = false;
+          wake.current = () => {
+            isDue = true;
+          };
           resolve();
-        });
+        };
+        const timer = setTimeout(end, isDue ? 0 : isLive.current ? livePollMs : pollMs);
+        signal.addEventListener('abort', end);
+        wake.current = end;
       }),
   });
 }

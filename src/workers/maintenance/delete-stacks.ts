@@ -114,11 +114,12 @@ async function takeStep(
     // What consists of them is gone with the checkpoints.
     const pieces = checkpoints === 0 ? await stacks.deletePieces(stackId, limits.batchUpdates) : 0;
     const names = await stacks.deleteFormerNames(stackId, limits.batchUpdates);
+    const indexed = await stacks.deleteIndexRows(stackId, limits.batchRows);
     const isDone = await stacks.deleteRow(stackId);
     return {
       progress: chunk,
       isDone,
-      deleted: { checkpoints, version_pieces: pieces, former_stack_names: names, stacks: isDone ? 1 : 0 },
+      deleted: { checkpoints, version_pieces: pieces, former_stack_names: names, stack_resources: indexed, stacks: isDone ? 1 : 0 },
     };
   }
   const bound = { rows: limits.batchRows, bytes: limits.batchBytes };

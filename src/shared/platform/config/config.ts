@@ -166,6 +166,8 @@ function toConfig(settings: Settings) {
       delaySeconds: settings.HOLDFAST_EVENT_PACK_DELAY_SECONDS,
       backlogBytesPerSecond: settings.HOLDFAST_EVENT_BACKLOG_BYTES_PER_SECOND,
     },
+    /** `backlogBytesPerSecond` 0: stacks from before the upgrade are indexed at their next update. */
+    indexing: { backlogBytesPerSecond: settings.HOLDFAST_INDEX_BACKLOG_BYTES_PER_SECOND },
     /** Older versions are stored as what distinguishes them from others. */
     encoding: {
       isOn: settings.HOLDFAST_ENCODE_VERSIONS ?? embedded,

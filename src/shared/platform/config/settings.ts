@@ -410,6 +410,13 @@ export const Settings = Type.Object({
     minimum: 0,
     maximum: 2 ** 40,
   }),
+  HOLDFAST_INDEX_BACKLOG_BYTES_PER_SECOND: Type.Integer({
+    description:
+      'Rate at which each worker indexes the resources of stacks from before the upgrade to this release, in bytes of their states per second. 0 leaves them until their next update.',
+    default: 4 * 1024 * 1024,
+    minimum: 0,
+    maximum: 2 ** 40,
+  }),
   HOLDFAST_BLOB_RETENTION_SECONDS: positive(
     'How long a blob is kept after its last reference is gone, in seconds. Postgres can be restored to a point this far back with the current bucket.',
     86_400,

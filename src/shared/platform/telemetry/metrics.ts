@@ -179,6 +179,11 @@ export function createMetrics() {
       labelNames: ['form'],
       registers,
     }),
+    versionsIndexed: new Counter({
+      name: 'holdfast_states_indexed_total',
+      help: 'States whose resources were indexed: versions, and heads of running updates.',
+      registers,
+    }),
     versionsEncoded: new Counter({
       name: 'holdfast_versions_encoded_total',
       help: 'Older versions encoded against others: encoded, shared (an earlier version has the same bytes), or failed.',

@@ -1,0 +1,196 @@
+import { NotFoundError } from '../../shared/platform/errors/errors.ts';
+import { httpUrl } from '../../shared/platform/http/http-url.ts';
+import { ResourceView } from '../../shared/resources/resource-facts.ts';
+import { resourceKey } from '../../shared/resources/resource-key.ts';
+import {
+  createResourceRepository,
+  type IndexedResource,
+  type IndexedStack,
+  type ResourceEdges,
+  type ResourceFilter,
+  type ResourcePlace,
+} from '../../shared/resources/resource-repository.ts';
+import { scanResources } from '../../shared/resources/scan-resources.ts';
+import { sealedJson } from '../../shared/resources/sealed-json.ts';
+import type { StackRef } from '../../shared/stacks/names.ts';
+import { stackNotFound } from '../../shared/stacks/stack-errors.ts';
+import { StateReader } from '../../shared/states/state-reader.ts';
+import type { ApiContext } from '../api-context.ts';
+import { gitOf, safeEnvironment } from '../updates/shown-settings.ts';
+
+/** Inputs or outputs above this are not shown, in bytes. */
+const maxShownBytes = 1024 * 1024;
+const maxDependents = 200;
+/** Resources of which a graph is made, and those that it shows. */
+const maxEdgeRows = 50_000;
+const maxNodes = 500;
+const providerPrefix = 'pulumi:providers:';
+
+/** What the dashboard shows of the resources of a stack's newest state: from the index, but for inputs and outputs. */
+export class ResourceService {
+  readonly #context: ApiContext;
+  readonly #states: StateReader;
+
+  constructor(context: ApiContext) {
+    this.#context = context;
+    this.#states = new StateReader({ ...context, compactLarge: context.compactJournal });
+  }
+
+  /** A page in the order of type and name. Throws NotFoundError. */
+  async list(ref: StackRef, filter: ResourceFilter, after: ResourcePlace | null, limit: number) {
+    const stack = await this.#find(ref);
+    const rows = await createResourceRepository(this.#context.db).list(stack.stackId, filter, after, limit + 1);
+    const items = rows.slice(0, limit).map(shownResource);
+    const last = rows.length > limit ? rows[limit - 1] : undefined;
+    return { items, next: last ? { place: last.place, key: last.key } : null, ...versionsOf(stack) };
+  }
+
+  /** One resource, with the inputs and outputs of the newest state; secrets are sealed. Throws NotFoundError. */
+  async get(ref: StackRef, urn: string) {
+    const stack = await this.#find(ref);
+    const key = resourceKey(urn);
+    const text = await this.#read(ref, urn);
+    if (text === null) throw new NotFoundError(`The stack has no resource ${JSON.stringify(urn.slice(0, 500))}`);
+    const view = new ResourceView(text);
+    const rows = createResourceRepository(this.#context.db);
+    const [indexed] = await rows.listByKeys(stack.stackId, [key]);
+    return {
+      ...shownResource(indexed ?? notIndexed(view, key)),
+      parent: view.string('parent') || null,
+      protect: view.isTrue('protect'),
+      id: view.string('id') || null,
+      inputs: sealedJson(view.raw('inputs'), maxShownBytes),
+      outputs: sealedJson(view.raw('outputs'), maxShownBytes),
+      dependencies: view.strings('dependencies'),
+      dependents: await rows.listDependents(stack.stackId, key, maxDependents),
+      ...versionsOf(stack),
+    };
+  }
+
+  /** Versions that have changed the resource, newest first. Throws NotFoundError. */
+  async history(ref: StackRef, urn: string, before: number | null, limit: number) {
+    const stack = await this.#find(ref);
+    const rows = await createResourceRepository(this.#context.db).listChanges(
+      stack.stackId,
+      resourceKey(urn),
+      before,
+      limit + 1,
+    );
+    const items = rows.slice(0, limit).map(({ at, environment, ...row }) => {
+      const shown = safeEnvironment(environment);
+      const git = gitOf(shown);
+      return {
+        ...row,
+        at: at.toISOString(),
+        commit: git?.commit ?? null,
+        branch: git?.branch ?? null,
+        ciUrl: httpUrl(shown?.['ci.build.url'] ?? null),
+      };
+    });
+    const next = rows.length > limit ? (items.at(-1)?.version ?? null) : null;
+    return { items, next, knownFrom: stack.knownFrom, ...versionsOf(stack) };
+  }
+
+  /** What hangs on what: around one resource, up to `depth` steps away, or all as far as there is room. Throws NotFoundError. */
+  async graph(ref: StackRef, urn: string | null, depth: number) {
+    const stack = await this.#find(ref);
+    const rows = createResourceRepository(this.#context.db);
+    const edges = await rows.listEdges(stack.stackId, maxEdgeRows);
+    const { isCut, keys } = urn === null ? firstOf(edges) : neighbourhood(edges, resourceKey(urn), depth);
+    const resources = await rows.listByKeys(stack.stackId, [...keys]);
+    const urns = new Map(resources.map(({ key, urn: of }) => [key, of]));
+    const shown = edges.filter(({ key }) => urns.has(key));
+    const edge = (from: string, to: string, kind: 'parent' | 'dependency') =>
+      urns.has(to) ? [{ from: urns.get(from) as string, to: urns.get(to) as string, kind }] : [];
+    return {
+      nodes: resources.map(shownResource),
+      /** From a resource to its parent, or to what it depends on. */
+      edges: shown.flatMap(({ dependencies, key, parent }) => [
+        ...(parent === null ? [] : edge(key, parent, 'parent')),
+        ...dependencies.flatMap((dependency) => edge(key, dependency, 'dependency')),
+      ]),
+      isCut: isCut || edges.length === maxEdgeRows,
+      ...versionsOf(stack),
+    };
+  }
+
+  async #find(ref: StackRef): Promise<IndexedStack> {
+    const stack = await createResourceRepository(this.#context.db).find(ref);
+    if (!stack) throw stackNotFound(ref);
+    return stack;
+  }
+
+  /** The raw JSON of a resource in the newest state; null if it is not there. */
+  async #read(ref: StackRef, urn: string): Promise<Buffer | null> {
+    const head = await this.#states.readHead(ref);
+    if (!head) throw stackNotFound(ref);
+    // Encoders write such a URN as it is, and most resources are told apart without looking at their members.
+    const mark = /^[\w :$/.@-]+$/.test(urn) ? Buffer.from(`"${urn}"`) : null;
+    let found: Buffer | null = null;
+    await scanResources(head.state.bytes, (text) => {
+      if (mark !== null && !text.includes(mark)) return;
+      const view = new ResourceView(text);
+      if (view.urn === urn && !view.isDeleted) found = Buffer.from(text);
+    });
+    return found;
+  }
+}
+
+function versionsOf({ headVersion, indexedVersion }: IndexedStack) {
+  return { indexedVersion, headVersion };
+}
+
+function shownResource({ place: _place, key: _key, provider, ...row }: IndexedResource) {
+  return { ...row, provider: provider?.startsWith(providerPrefix) ? provider.slice(providerPrefix.length) : provider };
+}
+
+/** A resource that is newer than the index. */
+function notIndexed(view: ResourceView, key: string): IndexedResource {
+  const { urn } = view;
+  return {
+    ...{ key, place: '', urn, type: view.string('type'), name: urn.slice(urn.lastIndexOf('::') + 2), parent: null },
+    ...{ provider: null, providerVersion: null, protect: false, isCustom: view.isTrue('custom') },
+    ...{ isExternal: view.isTrue('external'), isDeleted: false, dependencies: view.strings('dependencies').length },
+    ...{ children: 0, changedIn: null },
+  };
+}
+
+interface Nodes {
+  readonly keys: ReadonlySet<string>;
+  readonly isCut: boolean;
+}
+
+function firstOf(edges: readonly ResourceEdges[]): Nodes {
+  return { keys: new Set(edges.slice(0, maxNodes).map(({ key }) => key)), isCut: edges.length > maxNodes };
+}
+
+/** The nearest first. */
+function neighbourhood(edges: readonly ResourceEdges[], from: string, depth: number): Nodes {
+  const near = new Map<string, string[]>();
+  const join = (a: string, b: string): void => {
+    const known = near.get(a);
+    if (known) known.push(b);
+    else near.set(a, [b]);
+  };
+  for (const { dependencies, key, parent } of edges) {
+    for (const other of parent === null ? dependencies : [parent, ...dependencies]) {
+      join(key, other);
+      join(other, key);
+    }
+  }
+  const keys = new Set([from]);
+  let border = [from];
+  for (let step = 0; step < depth; step++) {
+    const next: string[] = [];
+    for (const key of border) {
+      for (const other of near.get(key) ?? []) {
+        if (keys.has(other)) continue;
+        if (keys.size === maxNodes) return { keys, isCut: true };
+        keys.add(other);
+        next.push(other);
+      }
+    }
+    border = next;
+  }
+  return { keys, isCut: false };
+}

@@ -1,0 +1,42 @@
+import { JsonScanner } from '../platform/json/json-scanner.ts';
+import { RecentText } from '../platform/json/recent-text.ts';
+import { inTurns } from '../platform/turns/turns.ts';
+
+/** A larger resource is passed over, in bytes. */
+export const maxResourceBytes = 8 * 1024 * 1024;
+
+export interface ResourceScan {
+  /** Resources that were passed over, because they are too large. */
+  readonly skipped: number;
+  /** Length of the document, in bytes. */
+  readonly bytes: number;
+}
+
+/**
+ * Calls `onResource` with the raw JSON of each resource of a deployment document, in its order. The text is valid during the call only.
+ * Reads the document to its end, and keeps no more of it than one resource. Throws JsonSyntaxError.
+ */
+export async function scanResources(
+  document: AsyncIterable<Buffer>,
+  onResource: (text: Buffer) => void,
+): Promise<ResourceScan> {
+  const texts = new RecentText(maxResourceBytes);
+  let skipped = 0;
+  const scanner = new JsonScanner({
+    reportDepth: 3,
+    onValue: (path, kind, start, end) => {
+      if (path.length === 3 && path[0] === 'deployment' && path[1] === 'resources' && kind === 'object') {
+        const text = texts.textOf(start, end);
+        if (text === null) skipped++;
+        else onResource(text);
+      }
+      texts.pass(end);
+    },
+  });
+  for await (const chunk of inTurns(document)) {
+    texts.beginChunk(chunk);
+    scanner.write(chunk);
+    texts.endChunk();
+  }
+  return { skipped, bytes: scanner.end() };
+}

@@ -1,0 +1,91 @@
+import { useEffect, useRef, useState } from 'react';
+import { liveClient } from './trpc.ts';
+
+/** What a page is told: something has happened, and it asks for what it shows. */
+export interface LiveMessage {
+  readonly topic: string | null;
+  readonly kind: string;
+  readonly updateId?: string | undefined;
+}
+
+/** The server takes no more topics. */
+const maxTopics = 10;
+/** Pages come and go in pairs: one stream for the new one is enough. */
+const settleMs = 50;
+/** A stream ends when the viewer's rights change, and may be refused. */
+const retryMs = 5_000;
+
+interface Follower {
+  readonly onMessage: (message: LiveMessage) => void;
+  readonly onState: (isLive: boolean) => void;
+}
+
+/** Of this tab: all its pages share one stream. */
+const followers = new Map<string, Set<Follower>>();
+let stream: { readonly topics: string; readonly stop: () => void } | null = null;
+let timer: ReturnType<typeof setTimeout> | undefined;
+
+function follow(topic: string, follower: Follower): () => void {
+  const others = followers.get(topic) ?? new Set();
+  followers.set(topic, others.add(follower));
+  restart(settleMs);
+  return () => {
+    others.delete(follower);
+    if (others.size === 0) followers.delete(topic);
+    restart(settleMs);
+  };
+}
+
+function restart(afterMs: number): void {
+  clearTimeout(timer);
+  timer = setTimeout(open, afterMs);
+}
+
+function open(): void {
+  const topics = [...followers.keys()].sort().slice(-maxTopics);
+  const key = topics.join('\n');
+  if (stream?.topics === key) return;
+  stream?.stop();
+  stream = null;
+  tellState(false);
+  if (topics.length === 0) return;
+  const again = (): void => {
+    if (stream?.topics !== key) return;
+    stream = null;
+    tellState(false);
+    restart(retryMs);
+  };
+  const { unsubscribe } = liveClient.live.subscribe.subscribe(
+    { topics },
+    { onData: ({ data }) => receive(data), onError: again, onComplete: again },
+  );
+  stream = { topics: key, stop: unsubscribe };
+}
+
+function receive(message: LiveMessage): void {
+  if (message.kind === 'position') return;
+  tellState(true);
+  for (const [topic, group] of followers) {
+    if (message.topic !== null && message.topic !== topic) continue;
+    for (const { onMessage } of group) onMessage(message);
+  }
+}
+
+function tellState(isLive: boolean): void {
+  for (const group of followers.values()) for (const { onState } of group) onState(isLive);
+}
+
+/**
+ * Calls `onMessage` when something happens about a topic: `stack:acme/web/prod`, `update:<id>`, `organization:acme`. Returns whether the
+ * stream works; without one, pages ask now and then.
+ */
+export function useLive(topic: string | null, onMessage: (message: LiveMessage) => void): boolean {
+  const [isLive, setIsLive] = useState(false);
+  const newest = useRef(onMessage);
+  newest.current = onMessage;
+  useEffect(() => {
+    if (topic === null) return undefined;
+    return follow(topic, { onMessage: (message) => newest.current(message), onState: setIsLive });
+  }, [topic]);
+  return isLive;
+}
