@@ -16,6 +16,7 @@ export default defineConfig({
     emptyOutDir: true,
     // The policy of the page permits no data: URLs.
     assetsInlineLimit: 0,
+    reportCompressedSize: false,
     modulePreload: { polyfill: false },
     rolldownOptions: {
       // React's directives mean nothing in a bundle for browsers.

@@ -30,6 +30,8 @@ async function buildIfStale(): Promise<void> {
 
 /** Builds in a folder of its own, which then replaces the former build: no page refers to files that are not there. */
 async function build(): Promise<void> {
+  // Otherwise that of tests would choose React's larger build for development.
+  process.env['NODE_ENV'] = 'production';
   const { build: bundle } = await import('vite');
   const stamp = await hashSources();
   const folder = path.join(root, 'dist', `.web-${process.pid}`);

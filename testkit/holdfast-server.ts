@@ -74,17 +74,25 @@ export async function startHoldfast(): Promise<HoldfastServer> {
 
 /**
  * Starts a server as in the README, with an empty data directory, and waits until it is healthy. `nodeFlags` replaces the
- * options that `npm start` passes to Node; `port` is that of the service, by default a free one.
+ * options that `npm start` passes to Node; `port` is that of the service, by default a free one; `viewers` are the logins of
+ * members who may only look.
  */
 export async function startOwnHoldfast(
   settings: Record<string, string> = {},
-  { nodeFlags = usualNodeFlags, port: wanted }: { nodeFlags?: readonly string[]; port?: number } = {},
+  {
+    nodeFlags = usualNodeFlags,
+    port: wanted,
+    viewers = [],
+  }: { nodeFlags?: readonly string[]; port?: number; viewers?: readonly string[] } = {},
 ): Promise<OwnHoldfastServer> {
   const home = await mkdtemp(join(tmpdir(), 'holdfast-server-'));
   const token = `e2e-${randomBytes(20).toString('hex')}`;
   const dataDir = join(home, 'data');
   const bootstrap = join(home, 'bootstrap.json');
-  const members = [{ login: 'ada', role: 'admin', token }];
+  const members = [
+    { login: 'ada', role: 'admin', token },
+    ...viewers.map((login) => ({ login, role: 'viewer', token: `e2e-${randomBytes(20).toString('hex')}` })),
+  ];
   await mkdir(dataDir);
   await writeFile(bootstrap, JSON.stringify({ organizations: [{ name: organization, members }] }));
   const [port, managementPort] = [wanted ?? (await findFreePort()), await findFreePort()];

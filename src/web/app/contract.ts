@@ -20,3 +20,6 @@ export type StackDetails = Outputs['stacks']['get'];
 export type UpdateItem = Outputs['updates']['list']['items'][number];
 export type UpdateDetails = Outputs['updates']['get'];
 export type QueueItem = Outputs['queue']['list']['items'][number];
+export type ResourceItem = Outputs['resources']['list']['items'][number];
+export type VersionItem = Outputs['versions']['list']['items'][number];
+export type VersionDifference = Outputs['versions']['diff']['items'][number];

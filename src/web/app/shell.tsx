@@ -2,11 +2,11 @@ import { Outlet, useParams } from '@tanstack/react-router';
 import { Menu as MenuIcon, Search } from 'lucide-react';
 import { lazy, Suspense, useEffect, useState } from 'react';
 import { Button } from '../ui/button.tsx';
-import { Dialog } from '../ui/dialog.tsx';
 import { Breadcrumb } from './breadcrumb.tsx';
 import { Rail } from './rail.tsx';
 import styles from './shell.module.css';
 
+const RailDrawer = lazy(() => import('./rail-drawer.tsx'));
 const CommandPalette = lazy(() => import('./command-palette.tsx'));
 
 /** What all pages have in common: the rail, the bar above, and the command palette. */
@@ -46,25 +46,20 @@ export function Shell() {
           <button
             type="button"
             className={styles['search']}
-           
             aria-keyshortcuts="Control+K Meta+K"
             onClick={() => setIsPaletteOpen(true)}
           >
             <Search size={15} aria-hidden="true" />
             <span className={styles['searchText']}>Go to…</span>
-            <span className={styles['key']}>
-              Ctrl K
-            </span>
+            <span className={styles['key']}>Ctrl K</span>
           </button>
         </header>
         <main id="content" className={styles['content']} tabIndex={-1}>
           <Outlet />
         </main>
       </div>
-      <Dialog title="Navigation" place="side" isOpen={isRailOpen} onClose={() => setIsRailOpen(false)}>
-        <Rail organization={organization} onLeave={() => setIsRailOpen(false)} />
-      </Dialog>
       <Suspense>
+        {isRailOpen ? <RailDrawer organization={organization} onClose={() => setIsRailOpen(false)} /> : null}
         {isPaletteOpen ? <CommandPalette organization={organization} onClose={() => setIsPaletteOpen(false)} /> : null}
       </Suspense>
     </>

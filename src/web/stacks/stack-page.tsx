@@ -5,12 +5,14 @@ import type { StackDetails, StackRef } from '../app/contract.ts';
 import { useLive } from '../app/live.ts';
 import { Problem } from '../app/problem-pages.tsx';
 import { queryClient, trpc } from '../app/trpc.ts';
+import { ResourceList } from '../resources/resource-list.tsx';
 import { Badge } from '../ui/badge.tsx';
 import { Button } from '../ui/button.tsx';
 import { Skeleton } from '../ui/skeleton.tsx';
 import { Tab, Tabs } from '../ui/tabs.tsx';
 import { Time } from '../ui/time.tsx';
 import { UpdateList } from '../updates/update-list.tsx';
+import { VersionList } from '../versions/version-list.tsx';
 import { ConfigTable } from './config-table.tsx';
 import { toggleFavourite, useFavourites } from './favourites.ts';
 import { LockNotice } from './lock-notice.tsx';
@@ -28,7 +30,7 @@ export function StackPage() {
   const stack = { organization, project, stack: name };
   const search = route.useSearch();
   const isLive = useLive(`stack:${organization}/${project}/${name}`, () => {
-    for (const of of [trpc.stacks.get, trpc.updates.list, trpc.queue.list])
+    for (const of of [trpc.stacks.get, trpc.updates.list, trpc.queue.list, trpc.resources, trpc.versions.list])
       void queryClient.invalidateQueries({ queryKey: of.pathKey() });
   });
   const query = useQuery(
@@ -55,12 +57,18 @@ export function StackPage() {
       <Tabs label="Views of the stack">
         <Tab {...linkTo('overview')}>Overview</Tab>
         <Tab {...linkTo('updates')}>Updates</Tab>
+        <Tab {...linkTo('resources')} count={details.resourceCount || undefined}>
+          Resources
+        </Tab>
+        <Tab {...linkTo('versions')}>Versions</Tab>
         <Tab {...linkTo('configuration')} count={details.config?.length || undefined}>
           Configuration
         </Tab>
       </Tabs>
       {tab === 'overview' ? <StackOverview stack={stack} details={details} /> : null}
       {tab === 'updates' ? <UpdateList stack={stack} search={search} isBusy={isBusy(details)} /> : null}
+      {tab === 'resources' ? <ResourceList stack={stack} search={search} /> : null}
+      {tab === 'versions' ? <VersionList stack={stack} search={search} /> : null}
       {tab === 'configuration' ? (
         <section className={styles['config']}>
           <p className={styles['hint']}>As the last update had it. Secret values are sealed; the CLI shows them.</p>

@@ -1,4 +1,4 @@
-export const stackTabs = ['overview', 'updates', 'configuration'] as const;
+export const stackTabs = ['overview', 'updates', 'resources', 'versions', 'configuration'] as const;
 export type StackTab = (typeof stackTabs)[number];
 
 /** What of a stack's page is in the URL. */
@@ -6,12 +6,34 @@ export interface StackPageSearch {
   readonly tab?: StackTab | undefined;
   /** Also lists previews. */
   readonly previews?: '1' | undefined;
+  /** Filters of resources, how they are shown, and the one that is open. */
+  readonly text?: string | undefined;
+  readonly type?: string | undefined;
+  readonly shape?: 'tree' | 'graph' | undefined;
+  readonly urn?: string | undefined;
+  /** Versions that are compared. */
+  readonly from?: number | undefined;
+  readonly to?: number | undefined;
 }
 
 /** Reads the search of a URL. What is not valid is left out. */
 export function parseStackPageSearch(search: Readonly<Record<string, unknown>>): StackPageSearch {
+  const text = (name: string): string | undefined => {
+    const value = search[name];
+    return typeof value === 'string' && value !== '' ? value : undefined;
+  };
+  const version = (name: string): number | undefined => {
+    const value = String(search[name] ?? '');
+    return /^\d{1,9}$/.test(value) ? Number(value) : undefined;
+  };
   return {
     tab: stackTabs.find((each) => each === search['tab']),
     previews: search['previews'] === '1' ? '1' : undefined,
+    text: text('text'),
+    type: text('type'),
+    shape: (['tree', 'graph'] as const).find((each) => each === search['shape']),
+    urn: text('urn'),
+    from: version('from'),
+    to: version('to'),
   };
 }

@@ -1,7 +1,29 @@
-import { Menu as Base } from '@base-ui/react/menu';
-import { Check } from 'lucide-react';
-import type { ReactElement, ReactNode } from 'react';
-import styles from './menu.module.css';
+import {
+  cloneElement,
+  lazy,
+  type ReactElement,
+  type ReactNode,
+  type RefObject,
+  Suspense,
+  useRef,
+  useState,
+} from 'react';
+
+// The popup is a large part of what a page needs, and only once somebody opens a menu.
+const load = () => import('./menu-popup.tsx');
+const MenuPopup = lazy(() => load().then((loaded) => ({ default: loaded.MenuPopup })));
+
+export const MenuItem = lazy(() => load().then((loaded) => ({ default: loaded.MenuItem })));
+export const MenuSeparator = lazy(() => load().then((loaded) => ({ default: loaded.MenuSeparator })));
+
+interface TriggerProps {
+  readonly ref?: RefObject<HTMLButtonElement | null>;
+  readonly onClick?: () => void;
+  readonly onPointerEnter?: () => void;
+  readonly onFocus?: () => void;
+  readonly 'aria-haspopup'?: 'menu';
+  readonly 'aria-expanded'?: boolean;
+}
 
 /** A button that opens a list of actions. `trigger`: the button, such as `<Button>`. */
 export function Menu({
@@ -9,47 +31,35 @@ export function Menu({
   children,
   trigger,
 }: {
-  readonly trigger: ReactElement;
+  readonly trigger: ReactElement<TriggerProps>;
   readonly children: ReactNode;
   readonly align?: 'start' | 'end';
 }) {
+  const [isOpen, setIsOpen] = useState(false);
+  const [isWanted, setIsWanted] = useState(false);
+  const anchor = useRef<HTMLButtonElement>(null);
+  const want = (): void => setIsWanted(true);
+  const button = cloneElement(trigger, {
+    ref: anchor,
+    'aria-haspopup': 'menu',
+    'aria-expanded': isOpen,
+    onPointerEnter: want,
+    onFocus: want,
+    onClick: () => {
+      want();
+      setIsOpen(true);
+    },
+  });
   return (
-    <Base.Root>
-      <Base.Trigger render={trigger} />
-      <Base.Portal>
-        <Base.Positioner className={styles['positioner']} align={align} sideOffset={6}>
-          <Base.Popup className={styles['popup']}>{children}</Base.Popup>
-        </Base.Positioner>
-      </Base.Portal>
-    </Base.Root>
+    <>
+      {button}
+      {isWanted ? (
+        <Suspense>
+          <MenuPopup anchor={anchor} align={align} isOpen={isOpen} onChange={setIsOpen}>
+            {children}
+          </MenuPopup>
+        </Suspense>
+      ) : null}
+    </>
   );
-}
-
-export function MenuItem({
-  children,
-  icon,
-  isChosen,
-  onSelect,
-}: {
-  readonly children: ReactNode;
-  readonly onSelect: () => void;
-  readonly icon?: ReactNode;
-  /** With a mark, where one of several is chosen. */
-  readonly isChosen?: boolean;
-}) {
-  return (
-    <Base.Item className={styles['item']} onClick={onSelect} aria-current={isChosen ? 'true' : undefined}>
-      {icon}
-      <span className={styles['text']}>{children}</span>
-      {isChosen ? <Check size={15} aria-hidden="true" /> : null}
-    </Base.Item>
-  );
-}
-
-export function MenuLabel({ children }: { readonly children: ReactNode }) {
-  return <div className={styles['label']}>{children}</div>;
-}
-
-export function MenuSeparator() {
-  return <Base.Separator className={styles['separator']} />;
 }

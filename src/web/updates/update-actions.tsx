@@ -81,7 +81,8 @@ function StopDialog({
   const mutation = way === 'drain' ? drain : cancel;
   const send = (): void => {
     const given = reason.trim();
-    mutation.mutate({ ...stack, updateId: update.updateId, ...(given === '' ? {} : { reason: given }) });
+    if (way === 'cancel') cancel.mutate({ ...stack, updateId: update.updateId });
+    else drain.mutate({ ...stack, updateId: update.updateId, ...(given === '' ? {} : { reason: given }) });
   };
   return (
     <Dialog title={text.title} description={text.description} isOpen={way !== null} onClose={onClose}>
@@ -92,16 +93,20 @@ function StopDialog({
           send();
         }}
       >
-        <label htmlFor={reasonId} className={styles['label']}>
-          Reason <span className={styles['optional']}>for the audit log, may be empty</span>
-        </label>
-        <input
-          id={reasonId}
-          className={styles['input']}
-          value={reason}
-          maxLength={200}
-          onChange={(event) => setReason(event.target.value)}
-        />
+        {way === 'drain' ? (
+          <>
+            <label htmlFor={reasonId} className={styles['label']}>
+              Reason <span className={styles['optional']}>for the audit log, may be empty</span>
+            </label>
+            <input
+              id={reasonId}
+              className={styles['input']}
+              value={reason}
+              maxLength={200}
+              onChange={(event) => setReason(event.target.value)}
+            />
+          </>
+        ) : null}
         {mutation.error ? (
           <p className={styles['error']} role="alert">
             {mutation.error.message}

@@ -1,0 +1,198 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { readFile } from 'node:fs/promises';
+import { createRequire } from 'node:module';
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import type { Page } from 'playwright-core';
+import { startChromium, type TestBrowser } from '../testkit/chromium.ts';
+import { holdfastProgram } from '../testkit/holdfast-program.ts';
+import { type OwnHoldfastServer, startOwnHoldfast } from '../testkit/holdfast-server.ts';
+import { Scenario, unattended } from '../testkit/scenario.ts';
+import { secret, thingProgram } from '../testkit/stash-program.ts';
+import { fileServer, scenarioTimeoutMs, suite } from '../testkit/suite.ts';
+import { buildWeb } from '../testkit/web-build.ts';
+
+const password = 'correct horse battery';
+const waitMs = 120_000;
+const hostile = '<img src=x onerror="window.hacked=1"><script>window.hacked=1</script>';
+
+async function setPassword({ dataDir }: OwnHoldfastServer, login: string): Promise<void> {
+  const env = { PATH: process.env['PATH'], HOLDFAST_DATA_DIR: dataDir };
+  const args = [holdfastProgram, 'admin', 'user', 'set-password', login];
+  const child = spawn(process.execPath, args, { env, stdio: ['pipe', 'ignore', 'inherit'] });
+  child.stdin.end(`${password}\n`);
+  expect((await once(child, 'exit'))[0]).toBe(0);
+}
+
+/** A page of somebody who is signed in, and what its policy refused. */
+async function signIn(browser: TestBrowser, url: string, login: string): Promise<{ page: Page; refused: string[] }> {
+  await browser.context.clearCookies();
+  const page = await browser.context.newPage();
+  page.setDefaultTimeout(waitMs);
+  const refused: string[] = [];
+  page.on('console', (message) => {
+    if (/Content Security Policy/.test(message.text())) refused.push(message.text());
+  });
+  page.on('pageerror', (error) => refused.push(error.message));
+  await page.goto(`${url}/sign-in`);
+  await page.getByLabel('Login').fill(login);
+  await page.getByLabel('Password').fill(password);
+  await page.getByRole('button', { name: 'Sign in', exact: true }).click();
+  await page.waitForURL((to) => !to.pathname.startsWith('/sign-in'));
+  return { page, refused };
+}
+
+/** What axe finds wrong with a page, in both themes. */
+async function findViolations(page: Page): Promise<string[]> {
+  const found: string[] = [];
+  const axe = createRequire(import.meta.url).resolve('axe-core/axe.min.js');
+  for (const colorScheme of ['light', 'dark'] as const) {
+    await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' });
+    await page.evaluate(
+      () => new Promise<void>((resolve) => requestAnimationFrame(() => requestAnimationFrame(() => resolve()))),
+    );
+    // By the debugger: the policy of the page permits no scripts of others.
+    await page.evaluate(await readFile(axe, 'utf8'));
+    const violations = (await page.evaluate('axe.run(document, { resultTypes: ["violations"] })')) as {
+      violations: { id: string; nodes: { html: string; failureSummary?: string }[] }[];
+    };
+    for (const { id, nodes } of violations.violations) {
+      found.push(...nodes.map(({ failureSummary, html }) => `${colorScheme} ${id}: ${html}\n${failureSummary ?? ''}`));
+    }
+  }
+  return found;
+}
+
+await suite('pages of stacks and updates', {
+  ownServer: true,
+  tools: ['pulumi-3.255', 'test-provider', 'chromium'],
+}, () => {
+  const server = fileServer(async () => {
+    await buildWeb();
+    const started = await startOwnHoldfast({}, { viewers: ['vera'] });
+    await setPassword(started, 'ada');
+    await setPassword(started, 'vera');
+    return started;
+  });
+  let browser: TestBrowser;
+  beforeAll(async () => {
+    browser = await startChromium();
+  }, scenarioTimeoutMs);
+  afterAll(() => browser?.[Symbol.asyncDispose]());
+
+  test(
+    'an update is seen while it runs and when it is over, and a viewer sees no buttons',
+    async () => {
+      const holdfast = await server();
+      await using scenario = await Scenario.create(holdfast);
+      const { project, workspace } = scenario;
+      const path = `/${holdfast.organization}/${project}/dev`;
+      const { page, refused } = await signIn(browser, holdfast.url, 'ada');
+      await page.goto(`${holdfast.url}${path}`);
+      await page.getByText('This stack has not been updated yet').waitFor();
+
+      await workspace.cloud.control({ slowMs: { slow: 9_000 } });
+      const things = { quick: { value: 'a' }, slow: { value: 'b' } };
+      const outputs = { address: 'https://web.example/', token: secret('top secret') };
+      await workspace.writeProgram(thingProgram({ project, things, outputs }));
+      const up = await workspace.spawn(['up', ...unattended, '-m', 'Move the web']);
+      await page.getByRole('link', { name: 'Watch it' }).click();
+      await page.getByRole('heading', { name: /^Update/ }).waitFor();
+      const row = page.getByRole('listitem').filter({ hasText: 'slow' });
+      await row.getByText('creating').waitFor();
+      await page.getByRole('button', { name: 'Drain' }).waitFor();
+      const viewer = await signIn(browser, holdfast.url, 'vera');
+      await viewer.page.goto(page.url());
+      await viewer.page.getByRole('heading', { name: /^Update/ }).waitFor();
+      await viewer.page.getByText('Running', { exact: true }).waitFor();
+      expect(await viewer.page.getByRole('button', { name: /Cancel|Drain/ }).count()).toBe(0);
+      await viewer.page.getByText('Succeeded', { exact: true }).waitFor();
+      await viewer.page.getByRole('listitem').filter({ hasText: 'slow' }).getByText('created').waitFor();
+      expect((await up.done).code).toBe(0);
+
+      await viewer.page.goto(`${holdfast.url}${path}`);
+      await viewer.page.getByText('https://web.example/').waitFor();
+      await viewer.page.getByRole('row', { name: /token/ }).getByText('secret', { exact: true }).waitFor();
+      expect(await viewer.page.content()).not.toContain('top secret');
+      expect(await viewer.page.getByRole('button', { name: /tag/ }).count()).toBe(0);
+      await viewer.page.getByRole('link', { name: /^Update 1/ }).click();
+      await viewer.page.waitForURL(`${holdfast.url}${path}/updates/1`);
+      await viewer.page.getByText('Move the web').waitFor();
+      expect([...refused, ...viewer.refused]).toEqual([]);
+    },
+    scenarioTimeoutMs,
+  );
+
+  test(
+    'a failed update says why first, and hostile texts stay texts',
+    async () => {
+      const holdfast = await server();
+      await using scenario = await Scenario.create(holdfast);
+      const { project, workspace } = scenario;
+      const path = `/${holdfast.organization}/${project}/dev`;
+      await workspace.runOk(['stack', 'tag', 'set', 'note', hostile]);
+      const things = { broken: { value: 'x', failCreate: true }, [hostile]: { value: hostile } };
+      const outputs = { [hostile]: hostile, link: 'javascript:window.hacked=1' };
+      await workspace.writeProgram(thingProgram({ project, things, outputs }));
+      const env = {
+        PULUMI_CI_SYSTEM: 'evil',
+        PULUMI_CI_BUILD_ID: hostile,
+        PULUMI_CI_BUILD_URL: 'javascript:window.hacked=1',
+        PULUMI_CI_PULL_REQUEST_SHA: hostile,
+      };
+      expect((await workspace.run(['up', ...unattended, '-m', hostile], { env })).code).not.toBe(0);
+
+      const { page, refused } = await signIn(browser, holdfast.url, 'ada');
+      const views = ['', '?view=messages', '?view=timing', '?view=events', '?view=details', `?all=1&text=${hostile}`];
+      const stackViews = ['', '?tab=updates&previews=1', '?tab=configuration'];
+      for (const url of [
+        ...views.map((view) => `${path}/updates/1${view}`),
+        ...stackViews.map((view) => path + view),
+      ]) {
+        await page.goto(`${holdfast.url}${encodeURI(url)}`);
+        await page.getByRole('heading', { level: 1 }).waitFor();
+        if (url === `${path}/updates/1`) {
+          await page
+            .getByRole('region', { name: 'Errors' })
+            .getByText(/broken/)
+            .first()
+            .waitFor();
+          await page.getByRole('listitem').filter({ hasText: hostile }).first().waitFor();
+        }
+        await page.waitForLoadState('networkidle');
+        expect(await page.evaluate('window.hacked')).toBeUndefined();
+        expect(await page.locator('a[href^="javascript"], main img, main script').count()).toBe(0);
+        expect(await findViolations(page)).toEqual([]);
+        await page.setViewportSize({ width: 390, height: 844 });
+        expect([url, await page.evaluate('document.documentElement.scrollWidth')]).toEqual([url, 390]);
+        await page.setViewportSize({ width: 1280, height: 720 });
+      }
+      expect(refused).toEqual([]);
+    },
+    scenarioTimeoutMs,
+  );
+
+  test(
+    'a running update is cancelled from its page',
+    async () => {
+      const holdfast = await server();
+      await using scenario = await Scenario.create(holdfast);
+      const { project, workspace } = scenario;
+      const { page } = await signIn(browser, holdfast.url, 'ada');
+      await workspace.cloud.control({ slowMs: { '*': 600_000 } });
+      await workspace.writeProgram(thingProgram({ project, things: { stuck: { value: 'a' } } }));
+      await workspace.spawn(['up', ...unattended]);
+      await workspace.cloud.waitStarted('stuck', 'create');
+      await page.goto(`${holdfast.url}/${holdfast.organization}/${project}/dev/updates/1`);
+      await page.getByRole('button', { name: 'Cancel' }).click();
+      await page.getByRole('button', { name: 'Keep it running' }).click();
+      await page.getByRole('dialog').waitFor({ state: 'detached' });
+      await page.getByText('Running', { exact: true }).waitFor();
+      await page.getByRole('button', { name: 'Cancel' }).click();
+      await page.getByRole('button', { name: 'Cancel the update' }).click();
+      await page.getByText('Cancelled', { exact: true }).waitFor();
+      expect(await page.getByRole('button', { name: /Cancel|Drain/ }).count()).toBe(0);
+    },
+    scenarioTimeoutMs,
+  );
+});

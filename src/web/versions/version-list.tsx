@@ -1,0 +1,137 @@
+import { useInfiniteQuery } from '@tanstack/react-query';
+import { Link, useNavigate } from '@tanstack/react-router';
+import type { StackRef, VersionItem } from '../app/contract.ts';
+import { Problem } from '../app/problem-pages.tsx';
+import { trpc } from '../app/trpc.ts';
+import type { StackPageSearch } from '../stacks/stack-search.ts';
+import { Button } from '../ui/button.tsx';
+import { Empty } from '../ui/empty.tsx';
+import { Skeleton } from '../ui/skeleton.tsx';
+import { Time } from '../ui/time.tsx';
+import { ChangeBar } from '../updates/change-bar.tsx';
+import { viewKind } from '../updates/update-status.ts';
+import { VersionDiff } from './version-diff.tsx';
+import styles from './version-list.module.css';
+
+const pageSize = 50;
+
+/** The versions of a stack's state, and what differs between any two of them. */
+export function VersionList({ search, stack }: { readonly stack: StackRef; readonly search: StackPageSearch }) {
+  const navigate = useNavigate();
+  const { organization, project, stack: name } = stack;
+  const query = useInfiniteQuery(
+    trpc.versions.list.infiniteQueryOptions(
+      { organization, project, stack: name, limit: pageSize },
+      { getNextPageParam: (page) => page.next },
+    ),
+  );
+  if (query.error) return <Problem error={query.error} onRetry={() => void query.refetch()} />;
+  if (query.isPending) return <Skeleton width="60%" />;
+  const versions = query.data.pages.flatMap(({ items }) => items);
+  const newest = versions[0]?.version;
+  if (newest === undefined) {
+    return (
+      <Empty title="No versions yet">
+        <p>Each update that writes the state makes a version. The first update makes version 1.</p>
+      </Empty>
+    );
+  }
+  const to = search.to ?? newest;
+  const from = search.from ?? Math.max(0, to - 1);
+  const choose = (chosen: { readonly from: number; readonly to: number }): void =>
+    void navigate({ to: '.', search: { ...search, ...chosen }, replace: true, resetScroll: false });
+  return (
+    <div className={styles['split']}>
+      <section className={styles['versions']} aria-label="Versions">
+        <ol className={styles['rows']}>
+          {versions.map((version) => (
+            <li key={version.version}>
+              <VersionRow
+                version={version}
+                isChosen={version.version === to}
+                onChoose={() => choose({ from: Math.max(0, version.version - 1), to: version.version })}
+              />
+            </li>
+          ))}
+        </ol>
+        {query.hasNextPage ? (
+          <Button disabled={query.isFetchingNextPage} onClick={() => void query.fetchNextPage()}>
+            Older versions
+          </Button>
+        ) : null}
+      </section>
+      <section className={styles['diff']} aria-label={`Differences of versions ${from} and ${to}`}>
+        <header className={styles['head']}>
+          <h2>
+            <Choice label="From version" value={from} versions={[...versions.map((each) => each.version), 0]} onChange={(value) => choose({ from: value, to })} />{' '}
+            to <Choice label="To version" value={to} versions={versions.map((each) => each.version)} onChange={(value) => choose({ from, to: value })} />
+          </h2>
+          <Link to="/$organization/$project/$stack/updates/$version" params={{ ...stack, version: String(to) }}>
+            Its update
+          </Link>
+        </header>
+        <VersionDiff key={`${from} ${to}`} stack={stack} from={from} to={to} />
+      </section>
+    </div>
+  );
+}
+
+function Choice({
+  label,
+  onChange,
+  value,
+  versions,
+}: {
+  readonly label: string;
+  readonly value: number;
+  readonly versions: readonly number[];
+  readonly onChange: (version: number) => void;
+}) {
+  const known = versions.includes(value) ? versions : [value, ...versions];
+  return (
+    <select
+      className={styles['choice']}
+      aria-label={label}
+      value={value}
+      onChange={(event) => onChange(Number(event.target.value))}
+    >
+      {known.map((version) => (
+        <option key={version} value={version}>
+          {version === 0 ? 'empty' : `version ${version}`}
+        </option>
+      ))}
+    </select>
+  );
+}
+
+function VersionRow({
+  isChosen,
+  onChoose,
+  version,
+}: {
+  readonly version: VersionItem;
+  readonly isChosen: boolean;
+  readonly onChoose: () => void;
+}) {
+  const { changed } = version;
+  const changes = changed && {
+    ...{ create: changed.created, update: changed.updated, delete: changed.deleted, replace: changed.replaced },
+  };
+  return (
+    <button type="button" className={styles['row']} aria-current={isChosen ? 'true' : undefined} onClick={onChoose}>
+      <span className={styles['number']}>{version.version}</span>
+      <span className={styles['what']}>
+        <span className={styles['kind']}>
+          {viewKind(version)}
+          {version.message ? <span className={styles['message']}> {version.message}</span> : null}
+        </span>
+        <span className={styles['when']}>
+          <Time at={version.at} />
+          {version.by === null ? '' : ` by ${version.by}`}
+          {version.resourceCount === null ? '' : `, ${version.resourceCount} resources`}
+        </span>
+      </span>
+      <ChangeBar changes={changes} />
+    </button>
+  );
+}
