@@ -10,7 +10,7 @@ import { type OwnHoldfastServer, startOwnHoldfast } from '../testkit/holdfast-se
 import { Scenario, unattended } from '../testkit/scenario.ts';
 import { secret, thingProgram } from '../testkit/stash-program.ts';
 import { fileServer, scenarioTimeoutMs, suite } from '../testkit/suite.ts';
-import { buildWeb } from '../testkit/web-build.ts';
+import { ensureWebBuild } from '../testkit/web-build.ts';
 
 const password = 'correct horse battery';
 const waitMs = 120_000;
@@ -68,7 +68,7 @@ await suite('pages of stacks and updates', {
   tools: ['pulumi-3.255', 'test-provider', 'chromium'],
 }, () => {
   const server = fileServer(async () => {
-    await buildWeb();
+    await ensureWebBuild();
     const started = await startOwnHoldfast({}, { viewers: ['vera'] });
     await setPassword(started, 'ada');
     await setPassword(started, 'vera');

@@ -76,7 +76,7 @@ export function Rail({
         <Menu
           trigger={
             <Button kind="quiet" className={styles['account']} disabled={me === undefined}>
-              <span className={styles['name']}>{me?.displayName ?? me?.login ?? ' '}</span>
+              <span className={styles['name']}>{me?.displayName ?? me?.login ?? 'Account'}</span>
               <ChevronsUpDown size={14} aria-hidden="true" />
             </Button>
           }

@@ -46,15 +46,12 @@ export function Shell() {
           <button
             type="button"
             className={styles['search']}
-           
             aria-keyshortcuts="Control+K Meta+K"
             onClick={() => setIsPaletteOpen(true)}
           >
             <Search size={15} aria-hidden="true" />
             <span className={styles['searchText']}>Go to…</span>
-            <span className={styles['key']}>
-              Ctrl K
-            </span>
+            <span className={styles['key']}>Ctrl K</span>
           </button>
         </header>
         <main id="content" className={styles['content']} tabIndex={-1}>

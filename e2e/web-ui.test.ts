@@ -1,0 +1,252 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import axe from 'axe-core';
+import type { Page } from 'playwright-core';
+import { startChromium, type TestBrowser } from '../testkit/chromium.ts';
+import { holdfastProgram } from '../testkit/holdfast-program.ts';
+import { type OwnHoldfastServer, startOwnHoldfast } from '../testkit/holdfast-server.ts';
+import { suite } from '../testkit/suite.ts';
+import { ensureWebBuild } from '../testkit/web-build.ts';
+
+const password = 'correct horse battery';
+/** What a browser may have to fetch before the list of stacks is there, compressed, fonts included. */
+const maxFirstLoadBytes = 200_000;
+const markup = '<img src=x onerror=alert(1)>';
+const themes = ['light', 'dark'] as const;
+
+async function setPassword({ dataDir }: OwnHoldfastServer): Promise<void> {
+  const env = { PATH: process.env['PATH'], HOLDFAST_DATA_DIR: dataDir };
+  const args = [holdfastProgram, 'admin', 'user', 'set-password', 'ada'];
+  const child = spawn(process.execPath, args, { env, stdio: ['pipe', 'ignore', 'inherit'] });
+  child.stdin.end(`${password}\n`);
+  expect((await once(child, 'exit'))[0]).toBe(0);
+}
+
+async function call(server: OwnHoldfastServer, path: string, body: object, auth = `token ${server.token}`) {
+  const headers = { authorization: auth, accept: 'application/vnd.pulumi+9', 'content-type': 'application/json' };
+  const response = await fetch(`${server.url}${path}`, { method: 'POST', headers, body: JSON.stringify(body) });
+  if (!response.ok) throw new Error(`${path}: ${response.status} ${await response.text()}`);
+  return (await response.json()) as { updateID: string; token: string };
+}
+
+async function createStack(server: OwnHoldfastServer, project: string, stackName: string, tags = {}): Promise<void> {
+  await call(server, `/api/stacks/dev-org/${project}`, { stackName, tags });
+}
+
+/** An update that runs, or has ended. */
+async function update(server: OwnHoldfastServer, stack: string, status: 'running' | 'failed' | 'succeeded') {
+  const path = `/api/stacks/dev-org/${stack}/update`;
+  const { updateID } = await call(server, path, {
+    name: 'p',
+    runtime: 'nodejs',
+    main: '',
+    description: '',
+    config: {},
+  });
+  const { token } = await call(server, `${path}/${updateID}`, {});
+  if (status !== 'running')
+    await call(server, `${path}/${updateID}/complete`, { status }, `update-token ${token}`).catch(() => {});
+}
+
+await suite('the web UI', { ownServer: true, tools: ['chromium'] }, () => {
+  let server: OwnHoldfastServer;
+  let browser: TestBrowser;
+  let page: Page;
+  /** What the browser complained about. */
+  let complaints: string[];
+
+  beforeAll(async () => {
+    await ensureWebBuild();
+    [server, browser] = await Promise.all([startOwnHoldfast(), startChromium()]);
+    await setPassword(server);
+    for (const [project, stack] of [
+      ['web', 'dev'],
+      ['web', 'prod'],
+      ['api', 'prod'],
+    ] as const)
+      await createStack(server, project, stack);
+    await createStack(server, 'search', 'dev', { team: markup, note: '"quoted" & \u202Eturned' });
+    await update(server, 'web/prod', 'running');
+    await update(server, 'api/prod', 'failed');
+    page = await browser.context.newPage();
+    page.on('console', (message) => {
+      if (message.type() === 'error' && !/status of 40[14]/.test(message.text())) complaints.push(message.text());
+    });
+    page.on('pageerror', (error) => complaints.push(error.message));
+    page.on('dialog', (dialog) => {
+      complaints.push(`dialog: ${dialog.message()}`);
+      void dialog.dismiss();
+    });
+    complaints = [];
+  }, 600_000);
+
+  afterAll(async () => {
+    await browser?.[Symbol.asyncDispose]();
+    await server?.[Symbol.asyncDispose]();
+  });
+
+  /** Waits until exactly these stacks are shown. */
+  async function waitForStacks(...names: string[]): Promise<void> {
+    await page.waitForFunction(
+      (wanted) => {
+        const rows = [...document.querySelectorAll('[data-row]')].map(({ textContent }) => textContent).sort();
+        return JSON.stringify(rows) === JSON.stringify(wanted);
+      },
+      [...names].sort(),
+      { timeout: 60_000 },
+    );
+  }
+
+  async function violations(): Promise<string[]> {
+    await page.evaluate(axe.source);
+    const { violations: found } = await page.evaluate(() =>
+      (window as unknown as { axe: typeof axe }).axe.run(document, { resultTypes: ['violations'] }),
+    );
+    return found.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html).join(' ')}`);
+  }
+
+  test('sends who is not signed in to the sign-in page, and back to where they were', async () => {
+    await page.goto(`${server.url}/dev-org?text=web`);
+    await page.getByRole('heading', { name: 'Sign in' }).waitFor();
+    await page.getByLabel('Login').fill('ada');
+    await page.getByLabel('Password').fill(password);
+    await page.getByRole('button', { name: 'Sign in', exact: true }).click();
+    await page.waitForURL(`${server.url}/dev-org?text=web`);
+    await waitForStacks('web/dev', 'web/prod');
+  });
+
+  test('shows stacks with what they are doing, and needs less than 200 kB for that', async () => {
+    const sizes: Promise<number>[] = [];
+    const fresh = await browser.context.newPage();
+    const devtools = await browser.context.newCDPSession(fresh);
+    await devtools.send('Network.enable');
+    await devtools.send('Network.setCacheDisabled', { cacheDisabled: true });
+    fresh.on('requestfinished', (request) => {
+      if (new URL(request.url()).pathname.startsWith('/trpc')) return;
+      sizes.push(request.sizes().then(({ responseBodySize }) => responseBodySize));
+    });
+    await fresh.goto(server.url, { waitUntil: 'networkidle' });
+    const bytes = (await Promise.all(sizes)).reduce((sum, size) => sum + size, 0);
+    await fresh.close();
+    expect(bytes).toBeGreaterThan(50_000);
+    expect(bytes).toBeLessThan(maxFirstLoadBytes);
+    await page.goto(server.url);
+    await waitForStacks('web/dev', 'web/prod', 'api/prod', 'search/dev');
+    const row = (name: string) => page.getByRole('row').filter({ hasText: name });
+    expect(await row('web/prod').textContent()).toMatch(/Updating.*ada/);
+    expect(await row('web/dev').textContent()).toContain('Never updated');
+  });
+
+  test('keeps its filters in the URL', async () => {
+    await page.goto(server.url);
+    await page.getByLabel('Find a project or stack').fill('prod');
+    await waitForStacks('web/prod', 'api/prod');
+    await page.waitForURL(`${server.url}/?text=prod`);
+    await page.getByRole('link', { name: 'Running' }).click();
+    await page.waitForURL(`${server.url}/?text=prod&status=running`);
+    await waitForStacks('web/prod');
+    await page.reload();
+    await waitForStacks('web/prod');
+    await page.goBack();
+    await waitForStacks('web/prod', 'api/prod');
+    await page.goto(`${server.url}/?text=none-of-them`);
+    await page.getByRole('button', { name: 'Show all stacks' }).click();
+    await waitForStacks('web/dev', 'web/prod', 'api/prod', 'search/dev');
+  });
+
+  test('needs no mouse', async () => {
+    await page.goto(`${server.url}/dev-org`);
+    await waitForStacks('web/dev', 'web/prod', 'api/prod', 'search/dev');
+    await page.keyboard.press('/');
+    await page.keyboard.type('web/');
+    await waitForStacks('web/dev', 'web/prod');
+    await page.keyboard.press('ArrowDown');
+    const first = await page.locator(':focus').textContent();
+    await page.keyboard.press('j');
+    const second = await page.locator(':focus').textContent();
+    expect([first, second].sort()).toEqual(['web/dev', 'web/prod']);
+    await page.keyboard.press('k');
+    expect(await page.locator(':focus').textContent()).toBe(first);
+    await page.keyboard.press('Enter');
+    await page.waitForURL(`${server.url}/dev-org/${first}`);
+    await page.keyboard.press('Control+k');
+    await page.getByRole('combobox').waitFor();
+    await page.keyboard.type('api');
+    await page.getByRole('option', { name: 'dev-org/api/prod' }).waitFor();
+    await page.keyboard.press('Enter');
+    await page.waitForURL(`${server.url}/dev-org/api/prod`);
+  });
+
+  test('shows names and tags as text', async () => {
+    await page.goto(`${server.url}/?tag=${encodeURIComponent(`team=${markup}`)}`);
+    await waitForStacks('search/dev');
+    expect(await page.getByText(markup, { exact: true }).count()).toBeGreaterThan(0);
+    expect(await page.locator('main img').count()).toBe(0);
+    await page.goto(`${server.url}/${encodeURIComponent(markup)}`);
+    await page.getByRole('heading', { name: 'There is nothing here' }).waitFor();
+    expect(await page.locator('main img').count()).toBe(0);
+  });
+
+  test('keeps the chosen theme and the favourites', async () => {
+    await page.emulateMedia({ colorScheme: 'light' });
+    await page.goto(server.url);
+    const background = () => page.evaluate(() => getComputedStyle(document.documentElement).backgroundColor);
+    const light = await background();
+    await page.keyboard.press('Control+k');
+    await page.getByRole('combobox').fill('dark theme');
+    await page.keyboard.press('Enter');
+    await page.waitForFunction(() => document.documentElement.dataset['theme'] === 'dark');
+    expect(await background()).not.toBe(light);
+    await page.getByRole('button', { name: 'Favourite dev-org/web/dev' }).click();
+    await page.reload();
+    await page.getByRole('navigation', { name: 'Favourites' }).getByRole('link', { name: 'web/dev' }).waitFor();
+    expect(await background()).not.toBe(light);
+    await page.evaluate(() => localStorage.clear());
+  });
+
+  test.each(themes)('has no barriers in the %s theme', async (colorScheme) => {
+    const found: string[] = [];
+    await page.emulateMedia({ colorScheme });
+    await page.goto(server.url);
+    await waitForStacks('web/dev', 'web/prod', 'api/prod', 'search/dev');
+    found.push(...(await violations()));
+    await page.keyboard.press('Control+k');
+    await page.getByRole('combobox').waitFor();
+    found.push(...(await violations()));
+    for (const path of ['/?text=none', '/no-such-organization', '/account', '/sign-in']) {
+      await page.goto(`${server.url}${path}`, { waitUntil: 'networkidle' });
+      found.push(...(await violations()).map((each) => `${path} ${each}`));
+    }
+    expect(found).toEqual([]);
+  });
+
+  test('fits on a phone', async () => {
+    await page.setViewportSize({ width: 390, height: 844 });
+    await page.goto(server.url);
+    await waitForStacks('web/dev', 'web/prod', 'api/prod', 'search/dev');
+    expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBe(390);
+    expect(await violations()).toEqual([]);
+    await page.getByRole('button', { name: 'Open the navigation' }).click();
+    await page.getByRole('dialog').getByRole('link', { name: 'Stacks' }).click();
+    await page.getByRole('dialog').waitFor({ state: 'detached' });
+    await page.setViewportSize({ width: 1440, height: 900 });
+  });
+
+  test('says that the server does not answer, and goes on when it does', async () => {
+    await page.goto(server.url);
+    await waitForStacks('web/dev', 'web/prod', 'api/prod', 'search/dev');
+    await page.route('**/trpc/**', (route) => route.abort());
+    await page.getByRole('link', { name: 'Failed' }).click();
+    await page.getByRole('heading', { name: 'The server does not answer' }).waitFor({ timeout: 60_000 });
+    await page.unroute('**/trpc/**');
+    complaints.splice(0, complaints.length, ...complaints.filter((text) => !text.includes('ERR_FAILED')));
+    await page.getByRole('button', { name: 'Try again' }).click();
+    await page
+      .getByText(/No stack matches|api\/prod/)
+      .first()
+      .waitFor();
+  });
+
+  test('gives the browser nothing to complain about', () => expect(complaints).toEqual([]));
+});
