@@ -5,6 +5,7 @@ import { pollUntil } from '../testkit/poll.ts';
 import { expectFailure, Scenario, unattended } from '../testkit/scenario.ts';
 import { thingProgram } from '../testkit/stash-program.ts';
 import { fileServer, scenarioTimeoutMs, suite } from '../testkit/suite.ts';
+import { readMetric, readWaiting, testSuperseding } from './lock-queue-suite.ts';
 
 await suite('calls that wait longer than one is held', { ownServer: true }, () => {
   const server = fileServer<OwnHoldfastServer>(() =>
@@ -17,14 +18,8 @@ await suite('calls that wait longer than one is held', { ownServer: true }, () =
       const holdfast = await server();
       await using scenario = await Scenario.create(holdfast);
       const { workspace, project } = scenario;
-      const metric = async (pattern: RegExp): Promise<number> => {
-        const text = await (await fetch(`${holdfast.managementUrl}/metrics`)).text();
-        return text
-          .split('\n')
-          .reduce((sum, line) => sum + (pattern.test(line) ? Number(line.split(' ').at(-1)) : 0), 0);
-      };
-      const waiting = () => metric(/^holdfast_lock_queue_calls /);
-      const redirects = () => metric(/^holdfast_http_request_seconds_count\{.*status="307"/);
+      const waiting = () => readWaiting(holdfast);
+      const redirects = () => readMetric(holdfast, /^holdfast_http_request_seconds_count\{.*status="307"/);
 
       await workspace.writeProgram(thingProgram({ project, things: { a: { value: '1' } } }));
       await workspace.cloud.control({ slowMs: { 'a.create': 3_000 } });
@@ -54,4 +49,6 @@ await suite('calls that wait longer than one is held', { ownServer: true }, () =
     },
     scenarioTimeoutMs,
   );
+
+  testSuperseding(server, '3.255');
 });

@@ -9,6 +9,7 @@ import { pollUntil } from '../../testkit/poll.ts';
 import { readRequestCounts } from '../../testkit/request-counts.ts';
 import { countPackedEvents, findLostWrites, inspectBlobs, query, reconcileBlobs } from './support/audit.ts';
 import { documentOf, sha256 } from './support/documents.ts';
+import { GuardedPipeline } from './support/guarded-pipeline.ts';
 import { NextRelease } from './support/next-release.ts';
 import { readState } from './support/pipelines.ts';
 import { documentWrites, lockStack, runAgain, stackIdOf, writeJournal } from './support/points.ts';
@@ -418,6 +419,11 @@ describe('afterwards', () => {
     expect(storm.queuedStack.longestIdleMs).toBeLessThan(30_000);
   });
 
+  test('rules, drains and approvals held, and nothing beside what they refused is lost', () => {
+    const told = guardedPipelines().map((pipeline) => pipeline.told);
+    expect(told.filter(({ approved, drained, stopped }) => Math.min(approved, drained, stopped) === 0)).toEqual([]);
+  });
+
   test('no stack is locked for longer than a lease', async () => {
     const client = new RawClient(storm.cluster.url, storm.cluster.token);
     const stuck = await query(storm.cluster, 'select name from stacks where active_update_id is not null');
@@ -482,6 +488,10 @@ describe('afterwards', () => {
   }, 480_000);
 });
 
+function guardedPipelines(): GuardedPipeline[] {
+  return storm.pipelines.filter((pipeline) => pipeline instanceof GuardedPipeline);
+}
+
 function report(lost: number): void {
   const { chaos, pipelines } = storm;
   const sum = (figure: (pipeline: (typeof pipelines)[number]) => number): number =>
@@ -496,6 +506,7 @@ function report(lost: number): void {
       `runs of the CLI that succeeded: ${cliRuns('succeeded')} of ${cliRuns('begun')}`,
       `leases that a clock ended: ${sum(({ figures }) => figures.lostLeases)}`,
       `a stack was free at most ${Math.round(storm.queuedStack.longestIdleMs)} ms while a call waited for it`,
+      `rules: ${JSON.stringify(guardedPipelines().map(({ told }) => told))}`,
       `writes acknowledged with two releases side by side: ${mixedWrites}`,
       `calls that failed for good: ${sum(({ figures }) => figures.failedCalls.length)}`,
       `acknowledged writes: ${sum(({ figures }) => figures.acknowledged)}, lost: ${lost}`,

@@ -9,6 +9,7 @@ import { query } from './audit.ts';
 import { Chaos, randomOf } from './chaos.ts';
 import { CliPipeline } from './cli-pipeline.ts';
 import { type Clock, ClockShop } from './clocks.ts';
+import { GuardedPipeline } from './guarded-pipeline.ts';
 import { type Pipeline, pipelineMix } from './pipelines.ts';
 import { QueuedPipeline, QueuedStack } from './queued-pipelines.ts';
 import { S3Gate } from './s3-gate.ts';
@@ -111,7 +112,8 @@ export async function startStorm(seed: number): Promise<Storm> {
     { length: queuedPipelines },
     (_, at) => new QueuedPipeline(target, `queued-${at}`, queuedStack),
   );
-  const pipelines = [...pipelineMix(target), ...queued];
+  const guarded = ['guarded-0', 'guarded-1'].map((name) => new GuardedPipeline(target, name));
+  const pipelines = [...pipelineMix(target), ...queued, ...guarded];
   const cliPipelines: CliPipeline[] = [];
   const dispose = async (): Promise<void> => {
     // After a failure all of them still run, and parts may be under repair.

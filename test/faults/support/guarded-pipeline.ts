@@ -1,0 +1,147 @@
+import { randomBytes } from 'node:crypto';
+import { AnswerError, RawClient, type Update } from '../../../bench/support/raw-client.ts';
+import { beginning, creation } from '../../support/journal-entries.ts';
+import { JournalPipeline, type Target } from './pipelines.ts';
+
+const limited = /deletes or replaces at most 0/;
+const drained = /ends this update gently/;
+/** Longer than a clock is set ahead, so that an approval ends only with the test. */
+const approvedMinutes = 7 * 24 * 60;
+
+/** What the updates of this pipeline were told by rules. */
+export interface GuardFigures {
+  stopped: number;
+  approved: number;
+  drained: number;
+}
+
+/** The two entries of a resource that is created. */
+interface Creation {
+  readonly name: string;
+  readonly begin: object;
+  readonly success: object;
+}
+
+/**
+ * Sends journals to a stack of which nothing may be deleted without an approval. Each round is stopped by that rule, gets the approval of
+ * somebody else, and then goes through; after that an update is drained. What has finished beside a refused step must be kept.
+ */
+export class GuardedPipeline extends JournalPipeline {
+  readonly told: GuardFigures = { stopped: 0, approved: 0, drained: 0 };
+  #reviewer: RawClient | null = null;
+  #name = 0;
+  #sequence = 1;
+
+  constructor(target: Target, name: string) {
+    super(target, name, 1);
+  }
+
+  protected override async createStack(): Promise<string> {
+    const path = await super.createStack();
+    const { organization, url } = this.target;
+    const rule = { kind: 'fuse', project: this.project, stack: this.name, settings: { changes: 0 } };
+    await this.client.once('POST', `/api/orgs/${organization}/update-rules`, rule);
+    const token = { name: `reviewer-${this.name}`, admin: true };
+    const { tokenValue } = JSON.parse(await this.client.once('POST', `/api/orgs/${organization}/tokens`, token)) as {
+      tokenValue: string;
+    };
+    this.#reviewer = new RawClient(url, tokenValue);
+    return path;
+  }
+
+  protected override async once(): Promise<void> {
+    const commit = randomBytes(20).toString('hex');
+    const stopped = await this.#begin(commit);
+    await this.#add(stopped);
+    await this.#endBesideDelete(stopped, await this.#open(stopped), limited);
+    this.told.stopped++;
+    await this.client.complete(stopped, 'failed');
+
+    await this.#approve(commit);
+    const approved = await this.#begin(commit);
+    await this.#endBesideDelete(approved, await this.#open(approved), null);
+    this.told.approved++;
+    await this.client.complete(approved);
+
+    const ended = await this.#begin(commit);
+    const open = await this.#open(ended);
+    await this.client.call('POST', `${ended.path}/drain`, { reason: 'shift ends' });
+    await this.#endBesideDelete(ended, open, drained);
+    this.told.drained++;
+    await this.client.complete(ended, 'failed');
+  }
+
+  async #begin(commit: string): Promise<Update> {
+    this.#sequence = 1;
+    const metadata = { message: '', environment: { 'git.head': commit, 'git.dirty': 'false' } };
+    const { updateID } = JSON.parse(await this.client.once('POST', `${this.stackPath}/update`, { metadata })) as {
+      updateID: string;
+    };
+    const path = `${this.stackPath}/update/${updateID}`;
+    const started = JSON.parse(await this.client.once('POST', path, { journalVersion: 1 })) as {
+      token: string;
+      version: number;
+    };
+    return { id: updateID, path, lease: `update-token ${started.token}`, version: started.version };
+  }
+
+  #creation(): Creation {
+    const name = `g${++this.#name}`;
+    const [begin, success] = creation(this.#sequence, name, { project: this.project, stack: this.name });
+    this.#sequence += 2;
+    this.ledger.attempted.add(name);
+    return { name, begin, success };
+  }
+
+  #append(update: Update, entries: readonly object[]): Promise<string> {
+    const options = { auth: update.lease, gzip: true };
+    return this.client.call('PATCH', `${update.path}/journalentries`, { entries }, options);
+  }
+
+  async #add(update: Update): Promise<void> {
+    const { begin, name, success } = this.#creation();
+    await this.#append(update, [begin, success]);
+    this.#acknowledge(name);
+  }
+
+  async #open(update: Update): Promise<Creation> {
+    const created = this.#creation();
+    await this.#append(update, [created.begin]);
+    return created;
+  }
+
+  /** The creation ends while a delete is about to begin. `refusal`: what is said to that; null: it is let go. */
+  async #endBesideDelete(update: Update, { name, success }: Creation, refusal: RegExp | null): Promise<void> {
+    const urn = `urn:pulumi:${this.name}::${this.project}::pulumi:index:Stash::g1`;
+    const operation = { type: 'deleting', resource: { urn, type: 'pulumi:index:Stash', custom: true } };
+    const sequence = this.#sequence++;
+    const error = await this.#append(update, [success, beginning(sequence, sequence, operation)]).then(
+      () => null,
+      (thrown: unknown) => thrown,
+    );
+    const isRefused = error instanceof AnswerError && error.status === 403 && refusal?.test(error.message);
+    if (error !== null && !isRefused) throw error;
+    this.#acknowledge(name);
+    if (error !== null) return;
+    if (refusal !== null)
+      this.figures.wrongAnswers.push(`${this.name}: a delete was let go that ${refusal} should have refused`);
+    // It did not happen after all.
+    const none = { removeOld: null, removeNew: null };
+    await this.#append(update, [{ version: 1, kind: 2, sequenceID: this.#sequence++, operationID: sequence, ...none }]);
+  }
+
+  #acknowledge(name: string): void {
+    this.ledger.acknowledged.add(name);
+    this.figures.acknowledged++;
+  }
+
+  async #approve(commit: string): Promise<void> {
+    const { approvals } = JSON.parse(await this.client.call('GET', `${this.stackPath}/approvals`)) as {
+      approvals: { id: string; commit: string }[];
+    };
+    const asked = approvals.find((approval) => approval.commit === commit);
+    if (!asked) throw new Error(`no approval of ${commit} was asked for`);
+    const given = { reason: 'reviewed', minutes: approvedMinutes };
+    await this.#reviewer?.call('POST', `${this.stackPath}/approvals/${asked.id}`, given);
+  }
+}
