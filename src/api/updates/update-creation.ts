@@ -24,6 +24,7 @@ import { guardUpdate } from '../guards/guard-creation.ts';
 import { lockWaitSeconds } from '../lock-queue/lock-wait.ts';
 import { waitingRun } from '../lock-queue/superseding.ts';
 import type { Caller, Dialect } from '../request.ts';
+import { assertNotConsumed } from '../update-rules/consumers.ts';
 import { isUrgent } from './break-glass.ts';
 import { previewMessages } from './preview-messages.ts';
 import {
@@ -122,6 +123,8 @@ export async function prepareCreation(
       throw new LimitsChangedError();
     }
     const breakGlass = preview ? null : assertNotFrozen(stack, access, message);
+    if (request.kind === 'destroy' && !preview && breakGlass === null)
+      await assertNotConsumed(tx, stack, access, 'destroy');
     const rule = preview ? null : previewRule(stack, request.kind);
     if (exclusive && stack.activeUpdateId !== null) {
       // Whoever waits for the end of an update gets another version than that of the preview.
