@@ -33,7 +33,11 @@ function stateOf(count: number, version: number): Buffer {
   const resources = Array.from({ length: count }, (_, at) => {
     const edition = Math.floor((version + (at % every)) / every);
     const noise = createHash('sha512').update(`${at} ${edition}`).digest('hex');
-    const inputs = { bucket: `assets-${at}`, tags: { team: 'platform', edition: noise }, rules: [{ port: 80 }, { port: 443 }] };
+    const inputs = {
+      bucket: `assets-${at}`,
+      tags: { team: 'platform', edition: noise },
+      rules: [{ port: 80 }, { port: 443 }],
+    };
     const urn = `urn:pulumi:prod::shop::aws:s3/bucket:Bucket::assets-${at}`;
     const outputs = { ...inputs, arn: `arn:aws:s3:::assets-${at}`, policy: noise };
     return { urn, custom: true, id: `assets-${at}`, type: 'aws:s3/bucket:Bucket', inputs, outputs };
@@ -76,7 +80,17 @@ for (const count of values.resources.split(',').map(Number)) {
     stored.push(await timed(() => store(context, id, text)));
     indexed.push(await timed(() => context.indexer.index(id)));
   }
-  rows.push([String(count), stateOf(count, 0).length / 1e6, first, median(stored), median(indexed), median(indexed) / first]);
+  rows.push([
+    String(count),
+    stateOf(count, 0).length / 1e6,
+    first,
+    median(stored),
+    median(indexed),
+    median(indexed) / first,
+  ]);
 }
-printTable(['resources', 'MB', 'first index ms', 'store a version ms', 'index it ms', 'ratio to the first index'], rows);
+printTable(
+  ['resources', 'MB', 'first index ms', 'store a version ms', 'index it ms', 'ratio to the first index'],
+  rows,
+);
 console.log(`Load average ${await loadAverage()}; ${changed * 100} % changed, median of ${rounds}.`);

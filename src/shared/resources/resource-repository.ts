@@ -57,7 +57,6 @@ const HistoryRow = Type.Object({
   paths: Nullable(Type.Array(Type.String())),
   pathCount: Type.Integer(),
 });
-export type ResourceHistoryRow = Row<typeof HistoryRow>;
 
 const VersionRow = Type.Object({
   version: Type.Integer(),
