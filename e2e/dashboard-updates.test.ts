@@ -103,7 +103,7 @@ await suite('pages of stacks and updates', {
       await page.getByRole('button', { name: 'Drain' }).waitFor();
       await page.getByText('Succeeded', { exact: true }).waitFor();
       await row.getByText('created').waitFor();
-      expect((await up.done).code).toBe(0);
+      expect((await up.done).exitCode).toBe(0);
 
       await page.goto(`${holdfast.url}${path}`);
       await page.getByText('https://web.example/').waitFor();
@@ -134,7 +134,7 @@ await suite('pages of stacks and updates', {
         PULUMI_CI_BUILD_URL: 'javascript:window.hacked=1',
         PULUMI_CI_PULL_REQUEST_SHA: hostile,
       };
-      expect((await workspace.run(['up', ...unattended, '-m', hostile], { env })).code).not.toBe(0);
+      expect((await workspace.run(['up', ...unattended, '-m', hostile], { env })).exitCode).not.toBe(0);
 
       const { page, refused } = await signIn(browser, holdfast.url, 'ada');
       const views = ['', '?view=messages', '?view=timing', '?view=events', '?view=details', `?all=1&text=${hostile}`];

@@ -90,10 +90,10 @@ function Difference({ item }: { readonly item: VersionDifference }) {
             )}
           </div>
         ))}
-        {item.pathCount > item.paths.length ? (
-          <p>{item.pathCount - item.paths.length} more properties differ.</p>
-        ) : null}
       </dl>
+      {item.pathCount > item.paths.length ? (
+        <p className={styles['more']}>{item.pathCount - item.paths.length} more properties differ.</p>
+      ) : null}
     </details>
   );
 }
