@@ -10,7 +10,7 @@ import { type OwnHoldfastServer, startOwnHoldfast } from '../testkit/holdfast-se
 import { Scenario, unattended } from '../testkit/scenario.ts';
 import { secret, thingProgram } from '../testkit/stash-program.ts';
 import { fileServer, scenarioTimeoutMs, suite } from '../testkit/suite.ts';
-import { ensureWebBuild } from '../testkit/web-build.ts';
+import { buildWeb } from '../testkit/web-build.ts';
 
 const password = 'correct horse battery';
 const waitMs = 120_000;
@@ -48,9 +48,7 @@ async function findViolations(page: Page): Promise<string[]> {
   const axe = createRequire(import.meta.url).resolve('axe-core/axe.min.js');
   for (const colorScheme of ['light', 'dark'] as const) {
     await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' });
-    await page.evaluate(
-      () => new Promise<void>((resolve) => requestAnimationFrame(() => requestAnimationFrame(() => resolve()))),
-    );
+    await page.evaluate('new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve)))');
     // By the debugger: the policy of the page permits no scripts of others.
     await page.evaluate(await readFile(axe, 'utf8'));
     const violations = (await page.evaluate('axe.run(document, { resultTypes: ["violations"] })')) as {
@@ -68,7 +66,7 @@ await suite('pages of stacks and updates', {
   tools: ['pulumi-3.255', 'test-provider', 'chromium'],
 }, () => {
   const server = fileServer(async () => {
-    await ensureWebBuild();
+    await buildWeb();
     const started = await startOwnHoldfast({}, { viewers: ['vera'] });
     await setPassword(started, 'ada');
     await setPassword(started, 'vera');

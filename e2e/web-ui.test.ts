@@ -7,7 +7,7 @@ import { startChromium, type TestBrowser } from '../testkit/chromium.ts';
 import { holdfastProgram } from '../testkit/holdfast-program.ts';
 import { type OwnHoldfastServer, startOwnHoldfast } from '../testkit/holdfast-server.ts';
 import { suite } from '../testkit/suite.ts';
-import { ensureWebBuild } from '../testkit/web-build.ts';
+import { buildWeb } from '../testkit/web-build.ts';
 
 const password = 'correct horse battery';
 /** What a browser may have to fetch before the list of stacks is there, compressed, fonts included. */
@@ -57,7 +57,7 @@ await suite('the web UI', { ownServer: true, tools: ['chromium'] }, () => {
   let complaints: string[];
 
   beforeAll(async () => {
-    await ensureWebBuild();
+    await buildWeb();
     [server, browser] = await Promise.all([startOwnHoldfast(), startChromium()]);
     await setPassword(server);
     for (const [project, stack] of [
