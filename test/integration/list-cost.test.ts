@@ -4,6 +4,7 @@ import pg from 'pg';
 import { createGrantRepository, type GrantPlace } from '../../src/shared/identity/grant-repository.ts';
 import { createIdentityRepository } from '../../src/shared/identity/identity-repository.ts';
 import type { Queryable } from '../../src/shared/platform/db/sql.ts';
+import { type BoardFilter, createStackBoardRepository } from '../../src/shared/stacks/stack-board-repository.ts';
 import { createStackListRepository, type StackFilter } from '../../src/shared/stacks/stack-list-repository.ts';
 import { createHistoryRepository } from '../../src/shared/updates/history-repository.ts';
 import { createUpdateRepository } from '../../src/shared/updates/update-repository.ts';
@@ -48,7 +49,7 @@ beforeAll(async () => {
   await until(async () => {
     await client.query('vacuum (analyze)');
     const { rows } = await client.query(
-      `select 1 from pg_class where relname in ('updates', 'stack_listings') and relallvisible < relpages`,
+      `select 1 from pg_class where relname in ('updates', 'stack_listings', 'stack_changes') and relallvisible < relpages`,
     );
     return rows.length === 0;
   }, 'all rows are visible to all');
@@ -110,6 +111,38 @@ describe('a page of stacks reads what it returns', () => {
     expect(plan.read).toBeLessThanOrEqual(5 * returned);
     // One search in the index for each organization.
     expect(plan.pages).toBeLessThanOrEqual(15 * returned + 4 * organizations.length);
+  });
+});
+
+describe('a page of the dashboard reads what it returns', () => {
+  const all = { text: null, project: null, tag: null, status: null, frozenBy: null, before: null, limit: 51 };
+  const later = async () => {
+    const { rows } = await client.query<NonNullable<BoardFilter['before']>>(
+      `select (extract(epoch from changed_at) * 1000000)::bigint::text as "changedAt", stack_id as id from stack_changes
+       where organization_id = $1 order by changed_at desc, stack_id desc offset 400 limit 1`,
+      [organizations[0]?.id],
+    );
+    return { before: rows[0] ?? null };
+  };
+  /** How many rows of an organization are read: all that the condition finds have to be put in order. */
+  const cases: [string, () => Partial<BoardFilter> | Promise<Partial<BoardFilter>>, number, number][] = [
+    ['of one organization', () => ({}), 51, 51],
+    ['of all organizations', () => ({ organizations }), 51, 10 * 51],
+    ['a later page', later, 51, 51],
+    ['of a project', () => ({ project: 'project-20' }), 20, 2 * 20],
+    ['with a tag that few have', () => ({ organizations, tag: { name: 'rare', value: null } }), 10, 2 * 10],
+    ['with the value of a tag', () => ({ tag: { name: 'team', value: 'team-3' } }), 51, 2 * 60],
+    ['with a text that few have', () => ({ text: 'project-07/stack-01' }), 1, 600],
+    ['of those that run', () => ({ status: 'running' }), 0, 0],
+  ];
+
+  test.each(cases)('%s', async (_, filter, returned, found) => {
+    const chosen = { ...all, organizations: organizations.slice(0, 1), ...(await filter()) };
+    const plan = await planOf((db) => createStackBoardRepository(db).list(chosen));
+    expect(plan.returned).toBe(returned);
+    // The stack, its checkpoint and its last update.
+    expect(plan.read).toBeLessThanOrEqual(found + 5 * returned);
+    expect(plan.pages).toBeLessThanOrEqual(25 * returned + 2 * found + 4 * organizations.length);
   });
 });
 

@@ -1,4 +1,14 @@
+import { once } from 'node:events';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { beforeAll, expect, test } from '@jest/globals';
+import { ClusterProcess } from '../../testkit/cluster-process.ts';
+import { findFixedPorts } from '../../testkit/fixed-ports.ts';
+import { proxySpec } from '../../testkit/proxy-spec.ts';
+import { ensureToolchain } from '../../testkit/toolchain/toolchain.ts';
 import { PageBrowser, setPassword } from '../support/browser.ts';
 import { query } from '../support/database.ts';
 import { grant, person } from '../support/grants.ts';
@@ -122,4 +132,29 @@ test('a replica that stops ends its streams without a word, and another resumes 
   expect(resumed.has({ kind: 'refetch' })).toBe(false);
   using unknown = await watch(0, [topic], stack.auth, 'x.1.0');
   expect(unknown.messages).toEqual([{ topic: null, kind: 'refetch' }]);
+});
+
+test('the proxy passes each notice on at once', async () => {
+  const { caddy } = await ensureToolchain({ only: ['caddy'] });
+  const home = await mkdtemp(join(tmpdir(), 'holdfast-live-proxy-'));
+  const web = createServer((_request, response) => response.end('web'));
+  await once(web.listen(0, '127.0.0.1'), 'listening');
+  const [port = 0] = await findFixedPorts(1);
+  const { port: webPort } = web.address() as AddressInfo;
+  const proxy = new ClusterProcess(proxySpec(caddy, home, port, [servers[0].port], webPort), () => {});
+  try {
+    await proxy.start();
+    const stack = await createStack(apps[1]);
+    const [topic] = topicsOf(stack);
+    const headers = { authorization: stack.auth, 'accept-encoding': 'gzip' };
+    using page = await LivePage.open(`http://127.0.0.1:${port}`, [topic], { headers });
+    expect(page.response.headers.get('content-encoding')).toBeNull();
+    const update = await startUpdate(apps[1], stack);
+    await page.gets({ kind: 'update.started', updateId: update.id });
+  } finally {
+    await proxy.stop();
+    web.close();
+    web.closeAllConnections();
+    await rm(home, { recursive: true, force: true });
+  }
 });

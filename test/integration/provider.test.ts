@@ -171,7 +171,7 @@ describe('signing in with the provider', () => {
   test('works at once after the provider has replaced its keys', async () => {
     const { sub } = newcomer();
     await signIn(sub);
-    await provider.useNewKeys();
+    await provider.rotateKeys();
     const { answer } = await signIn(sub);
     expect(answer.status).toBe(303);
   });

@@ -35,7 +35,12 @@ async function differences(): Promise<unknown[]> {
       where s.deleted_at is null),
     found as (select organization_id, tag_name, project_name, stack_name, tag_value, stack_id from stack_listings)
     (table wanted except table found) union all (table found except table wanted)`);
-  return rows;
+  const changes = await client.query(`
+    with wanted as (
+      select s.id, p.organization_id, p.name, s.name from stacks s join projects p on p.id = s.project_id where s.deleted_at is null),
+    found as (select stack_id, organization_id, project_name, stack_name from stack_changes)
+    (table wanted except table found) union all (table found except table wanted)`);
+  return [...rows, ...changes.rows];
 }
 
 test('the listings follow every change of the stacks', async () => {
@@ -85,12 +90,15 @@ test('tags that are no JSON hide no stack and stop no write', async () => {
   expect(await differences()).toEqual([]);
 });
 
-test('the migration lists existing stacks, also those that change while it runs, and may run twice', async () => {
+test.each([
+  ['0016_stack_listings', 'stack_listings'],
+  ['0053_stack_changes', 'stack_changes'],
+])('%s lists existing stacks, also those that change while it runs, and may run twice', async (migration, table) => {
   await client.query(`insert into stacks (project_id, name, tags)
-    select p.id, 'old-' || n, '{"a":"1"}' from (select id from projects limit 1) p, generate_series(1, 1200) n`);
-  await client.query('truncate stack_listings');
+    select p.id, '${table}-' || n, '{"a":"1"}' from (select id from projects limit 1) p, generate_series(1, 1200) n`);
+  await client.query(`truncate ${table}`);
   await client.query('delete from stacks where deleted_at is not null');
-  const { statements } = await readMigration('0016_stack_listings');
+  const { statements } = await readMigration(migration);
   expect(statements.length).toBeGreaterThan(5);
 
   await using other = Object.assign(await connect(), {
@@ -99,9 +107,9 @@ test('the migration lists existing stacks, also those that change while it runs,
     },
   });
   await other.query('begin');
-  await other.query(`update stacks set tags = '{"b":"2"}' where name = 'old-600'`);
-  await other.query(`update stacks set name = 'renamed' where name = 'old-601'`);
-  await other.query(`update stacks set deleted_at = now() where name = 'old-602'`);
+  await other.query(`update stacks set tags = '{"b":"2"}' where name = '${table}-600'`);
+  await other.query(`update stacks set name = '${table}-renamed' where name = '${table}-601'`);
+  await other.query(`update stacks set deleted_at = now() where name = '${table}-602'`);
   const running = (async () => {
     for (const statement of statements) await client.query(statement);
   })();

@@ -1,10 +1,12 @@
 import { describe, expect, jest, test } from '@jest/globals';
-import { PageBrowser, setPassword } from '../support/browser.ts';
+import pg from 'pg';
+import { browserOf, PageBrowser } from '../support/browser.ts';
 import { query } from '../support/database.ts';
 import { grant, person } from '../support/grants.ts';
 import { ask, askFrom, queryPath, resultOf } from '../support/procedures.ts';
 import { createStack, ok, startUpdate } from '../support/state.ts';
 import { testApp } from '../support/test-app.ts';
+import { until } from '../support/until.ts';
 
 jest.setTimeout(120_000);
 
@@ -13,10 +15,7 @@ const app = testApp();
 /** Somebody who is signed in by a browser. */
 async function signedIn(organization: string, role: 'viewer' | 'member' | 'admin' = 'member') {
   const user = await person(app, organization, role);
-  await setPassword(app, user.login);
-  const browser = new PageBrowser(app);
-  expect((await browser.signIn(user.login)).status).toBe(303);
-  return { ...user, browser };
+  return { ...user, browser: await browserOf(app, user.login) };
 }
 
 async function createStacks(auth: string, organization: string, names: readonly string[]): Promise<void> {
@@ -150,6 +149,33 @@ describe('the token of a session', () => {
     expect(row).toMatchObject({ isLong: true });
     const tokens = await ok(app.call('GET', '/api/user/tokens', { auth: user.auth }));
     expect(tokens.text).not.toContain(row?.['id']);
+  });
+
+  test('changes nothing once the session has ended, even if that is during the call', async () => {
+    const user = await signedIn('ends-meanwhile', 'admin');
+    await createStacks(user.auth, 'ends-meanwhile', ['dev']);
+    const input = { organization: 'ends-meanwhile', project: 'web', stack: 'dev', name: 'zone' };
+    const set = (value: string) => user.browser.postJson('/trpc/stacks.setTag', { ...input, value });
+    expect((await set('before')).status).toBe(200);
+    const client = new pg.Client({ connectionString: app.database.url });
+    await client.connect();
+    try {
+      await client.query('begin');
+      await client.query('delete from sessions where user_id = $1', [user.userId]);
+      const late = set('after');
+      await until(async () => {
+        const { rows } = await client.query(
+          `select 1 from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()`,
+        );
+        return rows.length > 0;
+      }, 'the call waits for the end of the session');
+      await client.query('commit');
+      expect(resultOf(await late)).toMatchObject({ status: 401, error: { code: 'UNAUTHORIZED' } });
+    } finally {
+      await client.end();
+    }
+    const { data } = await ask(app, user.token, 'stacks.get', input);
+    expect(data.tags).toEqual({ zone: 'before' });
   });
 
   test('gives what its user has, by grants, too, and ends with the membership', async () => {

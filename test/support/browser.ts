@@ -1,6 +1,7 @@
 import { Readable } from 'node:stream';
 import { jest } from '@jest/globals';
 import { hashPassword } from '../../src/shared/platform/crypto/password-hash.ts';
+import { mintToken } from '../../src/shared/platform/crypto/secret-token.ts';
 import { query } from './database.ts';
 import type { TestApp, TestResponse } from './test-app.ts';
 
@@ -75,6 +76,19 @@ export class PageBrowser {
     }
     return answer;
   }
+}
+
+/** A browser in which the user is signed in, without a password. */
+export async function browserOf(app: TestApp, login: string): Promise<PageBrowser> {
+  const browser = new PageBrowser(app);
+  const { hash, token } = mintToken('hfs-');
+  await query(
+    app,
+    `insert into sessions (user_id, session_hash, method) select id, $2, 'password' from users where login = $1`,
+    [login, hash],
+  );
+  browser.cookies.set('holdfast', token);
+  return browser;
 }
 
 /** Sets the password of a user, without its rules. */

@@ -35,7 +35,7 @@ export class TestProvider implements AsyncDisposable {
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
     const provider = new TestProvider(server);
     server.on('request', (request, response) => void provider.#answer(request, response));
-    await provider.useNewKeys(redirectUri);
+    await provider.rotateKeys(redirectUri);
     return provider;
   }
 
@@ -56,7 +56,7 @@ export class TestProvider implements AsyncDisposable {
   }
 
   /** Replaces the keys that sign, as a provider does after some months; the ones before are gone. */
-  async useNewKeys(redirectUri = 'http://localhost:9090/sign-in/provider/callback'): Promise<void> {
+  async rotateKeys(redirectUri = 'http://localhost:9090/sign-in/provider/callback'): Promise<void> {
     const { privateKey } = await generateKeyPair('RS256', { extractable: true });
     const id = Math.random().toString(36).slice(2);
     this.#key = { id, privateKey };

@@ -7,7 +7,7 @@ import {
 } from '../../shared/live/notice.ts';
 import type { NotificationChannel } from '../../shared/platform/db/notification-channel.ts';
 import type { Logger } from '../../shared/platform/logger/logger.ts';
-import { type LiveMessage, LiveStream, maxUnreadMs } from './live-stream.ts';
+import { type LiveMessage, LiveStream } from './live-stream.ts';
 import { NoticeLog } from './notice-log.ts';
 
 /** So many notices, at least, can be repeated to those who come back. */
@@ -15,6 +15,8 @@ const logged = 10_000;
 /** Who subscribes before this process listens waits for so long, in ms. */
 const openMs = 3_000;
 const checkMs = 5_000;
+/** For so long a client may leave messages unread, in ms. */
+const defaultUnreadMs = 60_000;
 /** Checks from one message about the position to the next: the age of an id with which a stream is resumed. */
 const checksPerPosition = 4;
 
@@ -39,26 +41,39 @@ interface Subscriber {
 export class LiveHub {
   readonly #channel: NotificationChannel;
   readonly #logger: Logger;
+  readonly #maxUnreadMs: number;
   readonly #log = new NoticeLog(logged);
   /** By what they watch: streams, and how each of them has written it. */
   readonly #watchers = new Map<string, Map<LiveStream, LiveTopic>>();
   readonly #subscribers = new Map<LiveStream, Subscriber>();
   readonly #onRights: (notice: RightsNotice | null) => void;
   readonly #opened = Promise.withResolvers<void>();
-  #isListening = false;
   #isOpen = false;
   #timer: NodeJS.Timeout | undefined;
   #checks = 0;
   #isDraining = false;
 
-  /** `onRights` is called when rights have changed; with null if that may have been missed. */
+  /**
+   * `onRights` is called when rights have changed; with null if that may have been missed. A client that leaves messages unread for
+   * `maxUnreadMs` is cut.
+   */
   constructor(
     { channel, logger }: { readonly channel: NotificationChannel; readonly logger: Logger },
     onRights: (notice: RightsNotice | null) => void,
+    { maxUnreadMs = defaultUnreadMs }: { readonly maxUnreadMs?: number } = {},
   ) {
+    this.#maxUnreadMs = maxUnreadMs;
     this.#channel = channel;
     this.#logger = logger;
     this.#onRights = onRights;
+    // Before there is any stream, so that those which others have begun can be resumed here.
+    channel.listen({
+      onMessage: (payload) => this.#hear(payload),
+      onOpen: (isAgain) => this.#open(isAgain),
+      onLost: () => {
+        this.#isOpen = false;
+      },
+    });
   }
 
   /** Streams of this process. */
@@ -70,26 +85,13 @@ export class LiveHub {
     return this.#isDraining;
   }
 
-  /** Begins to listen, so that streams which others have begun can be resumed here. */
-  start(): void {
-    if (this.#isListening || this.#isDraining) return;
-    this.#isListening = true;
-    this.#channel.listen({
-      onMessage: (payload) => this.#hear(payload),
-      onOpen: (isAgain) => this.#open(isAgain),
-      onLost: () => {
-        this.#isOpen = false;
-      },
-    });
-    this.#timer = setInterval(() => this.#check(), checkMs).unref();
-  }
-
   /**
    * Begins a stream about the topics, which are already known to be permitted. `after` is the id of the last message that its client has
    * from a stream before; null: none. `cut` closes the client's connection.
    */
   async subscribe(topics: readonly LiveTopic[], after: string | null, cut: () => void): Promise<LiveStream> {
-    this.start();
+    this.#channel.open();
+    if (!this.#isDraining) this.#timer ??= setInterval(() => this.#check(), checkMs).unref();
     // Without a database, the stream says to fetch everything when there is one again.
     const wait = setTimeout(this.#opened.resolve, openMs);
     await this.#opened.promise;
@@ -181,7 +183,7 @@ export class LiveHub {
     const isTime = ++this.#checks % checksPerPosition === 0;
     const now = performance.now();
     for (const [stream, { cut }] of this.#subscribers) {
-      if (now - stream.unreadSince > maxUnreadMs) {
+      if (now - stream.unreadSince > this.#maxUnreadMs) {
         stream.end('slow');
         cut();
       } else if (isTime && !stream.isCurrent) stream.add({ topic: null, kind: 'position' }, { isSlow: true });

@@ -122,14 +122,7 @@ export class LiveService {
   }
 
   #rightsChanged(notice: RightsNotice | null): void {
-    for (const watching of this.#watching.values()) {
-      const { organizationIds, viewer } = watching;
-      if (
-        notice === null ||
-        (notice.of === 'user' ? viewer.id : organizationIds.has(notice.id) && notice.id) === notice.id
-      )
-        watching.checkAt = 0;
-    }
+    for (const watching of this.#watching.values()) if (concerns(notice, watching)) watching.checkAt = 0;
     this.#checkDue();
   }
 
@@ -170,6 +163,12 @@ interface LiveParts {
   readonly logger: Logger;
   readonly metrics: Metrics;
   readonly notices: NoticeSender;
+}
+
+/** Whether a change of rights may be one of the viewer's. */
+function concerns(notice: RightsNotice | null, { organizationIds, viewer }: Watching): boolean {
+  if (notice === null) return true;
+  return notice.of === 'user' ? viewer.id === notice.id : organizationIds.has(notice.id);
 }
 
 function namesOf(topics: readonly LiveTopic[]): Set<string> {

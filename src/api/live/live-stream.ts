@@ -27,8 +27,6 @@ const collectMs = 50;
 const collectOrganizationMs = 1_000;
 /** A stream whose client does not read has at most so many messages; more are replaced by one `refetch`. */
 const maxPending = 64;
-/** For so long a client may leave messages unread, in ms. */
-export const maxUnreadMs = 60_000;
 
 /** The messages for one page: collected, so that a page is not told the same thing twice, and bounded. */
 export class LiveStream {
@@ -52,6 +50,11 @@ export class LiveStream {
   /** Whether its client has been told of the newest place. */
   get isCurrent(): boolean {
     return this.#id === this.#position();
+  }
+
+  /** Messages that wait for the client. */
+  get size(): number {
+    return this.#pending.size;
   }
 
   /** Since when, by `performance.now()`, messages wait for the client; infinite: none do. */

@@ -17,8 +17,8 @@ export class NoticeLog {
   /** Number of the first entry. */
   #first = 0;
   #numbers = new Map<string, number>();
-  /** Stands for the place before the first notice of this log: no other has it. */
-  #start = '';
+  /** The place before the first entry: that of the last one that was forgotten, or one that no other log has. */
+  #before = '';
 
   constructor(capacity: number) {
     this.#capacity = capacity;
@@ -27,7 +27,7 @@ export class NoticeLog {
 
   /** Id of the last notice. */
   get position(): string {
-    return this.#entries.at(-1)?.id ?? this.#start;
+    return this.#entries.at(-1)?.id ?? this.#before;
   }
 
   add(entry: LoggedNotice): void {
@@ -42,8 +42,8 @@ export class NoticeLog {
     this.#first += this.#entries.length;
     this.#entries = [];
     this.#numbers.clear();
-    this.#start = `start.${randomBytes(6).toString('base64url')}`;
-    this.#numbers.set(this.#start, this.#first - 1);
+    this.#before = `start.${randomBytes(6).toString('base64url')}`;
+    this.#numbers.set(this.#before, this.#first - 1);
   }
 
   /** The notices after the one with this id; null: nobody knows any more which they are. */
@@ -53,11 +53,12 @@ export class NoticeLog {
   }
 
   #forget(count: number): void {
-    const [last] = this.#entries.slice(count - 1, count);
-    for (const { id } of this.#entries.splice(0, count)) this.#numbers.delete(id);
-    this.#numbers.delete(this.#start);
+    this.#numbers.delete(this.#before);
+    for (const { id } of this.#entries.splice(0, count)) {
+      this.#numbers.delete(id);
+      this.#before = id;
+    }
     this.#first += count;
-    // What follows the last of those that are forgotten is still known.
-    if (last) this.#numbers.set(last.id, this.#first - 1);
+    this.#numbers.set(this.#before, this.#first - 1);
   }
 }

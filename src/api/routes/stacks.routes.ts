@@ -1,5 +1,6 @@
 import { Type } from 'typebox';
 import { isOutputsOnly } from '../../shared/identity/permissions.ts';
+import { asHeader, warningHeader } from '../../shared/journal/journal-fault.ts';
 import { NotFoundError } from '../../shared/platform/errors/errors.ts';
 import {
   ContractCreateStackResponse,
@@ -168,7 +169,8 @@ function deleteStack(app: RouteScope, { stacks }: ApiServices): void {
     async ({ caller, params, query, dialect, audit }, reply) => {
       // The CLI always sends `force`. The contract has no such parameter, so its clients' deletions are unconditional.
       const force = query.force === undefined ? dialect === 'contract' : query.force.toLowerCase() === 'true';
-      await stacks.delete(caller, params, { keepResources: !force }, audit);
+      const warning = await stacks.delete(caller, params, { keepResources: !force }, audit);
+      if (warning !== null) void reply.header(warningHeader, asHeader(warning));
       return reply.code(204).send(null);
     },
   );

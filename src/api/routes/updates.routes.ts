@@ -42,7 +42,7 @@ export function registerUpdateRoutes(app: RouteScope, services: ApiServices): vo
   completeUpdate(app, services);
 }
 
-function createUpdate(app: RouteScope, { creations, policyPacks, updates }: ApiServices): void {
+function createUpdate(app: RouteScope, { creations, policyPacks, updateRules, updates }: ApiServices): void {
   for (const kind of updateKinds) {
     app.post(
       `${stackPath}/${kind}`,
@@ -70,6 +70,7 @@ function createUpdate(app: RouteScope, { creations, policyPacks, updates }: ApiS
       async ({ params, query, body, caller, dialect, audit }, reply) => {
         // First: a client that got no response would not know of an update that was created.
         const requiredPolicies = dialect === 'contract' ? [] : await policyPacks.listRequired(params);
+        const warnings = kind === 'destroy' ? await updateRules.warnOfDestroy(params, caller) : [];
         const gone = new AbortController();
         reply.raw.once('close', () => gone.abort());
         const request = { ref: params, caller, dialect, request: newUpdate(kind, body) };
@@ -83,7 +84,7 @@ function createUpdate(app: RouteScope, { creations, policyPacks, updates }: ApiS
         const { messages, updateId } = created;
         // Its client has waited in vain, and nobody will start it.
         if (messages.length > 0 && gone.signal.aborted) await updates.withdraw(updateId, audit, 'client-gone');
-        return createUpdateResponse(dialect, updateId, { requiredPolicies, messages });
+        return createUpdateResponse(dialect, updateId, { requiredPolicies, messages: [...messages, ...warnings] });
       },
     );
   }

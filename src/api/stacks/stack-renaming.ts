@@ -6,10 +6,12 @@ import { ForbiddenError, InvalidRequestError } from '../../shared/platform/error
 import { isSegmentName, parseQualifiedName, type StackRef } from '../../shared/stacks/names.ts';
 import { stackExists, stackNotFound } from '../../shared/stacks/stack-errors.ts';
 import { readTags, type Tags } from '../../shared/stacks/tags.ts';
+import { createUpdateRuleRepository } from '../../shared/updates/rules/update-rule-repository.ts';
 import { missingPermission } from '../access/stack-access.ts';
 import type { ApiContext } from '../api-context.ts';
 import type { AuditTrail } from '../audit/audit-trail.ts';
 import type { Caller, Dialect } from '../request.ts';
+import { assertNotConsumed } from '../update-rules/consumers.ts';
 
 /** States above this uncompressed size are renamed by a worker, however well they compress. */
 const maxDirectDocumentBytes = 8 * 1024 * 1024;
@@ -66,11 +68,13 @@ export class StackRenaming {
     to: StackRef,
     { caller, audit, assertAwaited }: { caller: Caller; audit: AuditTrail; assertAwaited: () => Promise<void> },
   ): Promise<void> {
-    const { changes, checkpoints, config, dispatcher, jobServices, stacks } = this.#context;
+    const { changes, checkpoints, config, db, dispatcher, jobServices, stacks } = this.#context;
     const stack = await stacks.find(from);
     if (!stack) throw stackNotFound(from);
     assertMayRename(caller, from, to, readTags(stack.tags));
     if (await stacks.find(to)) throw stackExists(to);
+    const ruled = await createUpdateRuleRepository(db).findStack(from);
+    if (ruled) await assertNotConsumed(db, ruled, caller, 'rename');
     await this.#reclaim(stack.id);
     const head = await changes.findHead(stack.id);
     const checkpoint = head.checkpointId === null ? null : await checkpoints.find(head.checkpointId);

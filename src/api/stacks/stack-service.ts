@@ -38,6 +38,7 @@ import type { ApiContext } from '../api-context.ts';
 import type { AuditTrail } from '../audit/audit-trail.ts';
 import { assertQueueTags } from '../lock-queue/queue-tags.ts';
 import type { Caller } from '../request.ts';
+import { assertNotConsumed, warnOfConsumers } from '../update-rules/consumers.ts';
 import type { UpdateService } from '../updates/update-service.ts';
 import { readStackView, type StackView } from './stack-view.ts';
 
@@ -228,10 +229,16 @@ export class StackService {
    * Deletes the stack. When this resolves, no caller can see it and its name is free; a sweep deletes its data later. With
    * `keepResources`, refuses while the state has resources other than the stack's root, using the exact message that the CLI
    * matches (pkg/backend/httpstate/client/client.go), or while the state is incomplete. Throws StackBusyError, FrozenError
-   * and JournalFaultError.
+   * and JournalFaultError. ConsumersError, if other stacks read its outputs and a rule refuses that; returns a warning if one warns.
    */
-  async delete(caller: Caller, ref: StackRef, options: { keepResources: boolean }, audit: AuditTrail): Promise<void> {
+  async delete(
+    caller: Caller,
+    ref: StackRef,
+    options: { keepResources: boolean },
+    audit: AuditTrail,
+  ): Promise<string | null> {
     const found = await this.get(ref);
+    const warning = await warnOfConsumers(this.#context.db, ref, caller, 'delete');
     const { config, db } = this.#context;
     if (options.keepResources) await this.#reclaim(found.id);
     // A state that cannot be assembled must not prevent the deletion: nobody will read it.
@@ -244,6 +251,7 @@ export class StackService {
       if (!stack) throw stackNotFound(ref);
       assertPermission(access, stack, readTags(stack.tags), 'admin');
       assertThawed(stack);
+      await assertNotConsumed(tx, stack, access, 'delete');
       if (stack.activeUpdateId !== null) throw new StackBusyError();
       if (options.keepResources) {
         await assertNoFault(tx, stack.id);
@@ -255,6 +263,7 @@ export class StackService {
       const details = { stackId: stack.id, stackVersion: stack.stackVersion, force: !options.keepResources };
       await audit.record(tx, { organization: stack.organization, object: formatStackRef(stack), details });
     });
+    return warning;
   }
 
   /** The stack's head checkpoint if it contains only the root resource; otherwise null. */

@@ -30,13 +30,6 @@ export const page = {
   limit: Type.Optional(Type.Integer({ minimum: 1, maximum: maxPage })),
 };
 
-/** What every list returns. */
-export interface Page<Item> {
-  readonly items: Item[];
-  /** The cursor of the next page; null on the last one. */
-  readonly next: string | null;
-}
-
 /** A place in a list as text. */
 export function encodeCursor(place: readonly (string | number)[]): string {
   return Buffer.from(JSON.stringify(place)).toString('base64url');

@@ -1,5 +1,6 @@
 import { liveRouter } from './live.router.ts';
 import { meRouter } from './me.router.ts';
+import { organizationRouter } from './organization.router.ts';
 import { queueRouter } from './queue.router.ts';
 import { resourcesRouter } from './resources.router.ts';
 import { stacksRouter } from './stacks.router.ts';
@@ -16,6 +17,7 @@ export const appRouter = router({
   resources: resourcesRouter,
   versions: versionsRouter,
   queue: queueRouter,
+  organization: organizationRouter,
 });
 
 /** What the dashboard knows of the server: types only. */

@@ -3,6 +3,7 @@ import { createPeopleRepository } from '../../shared/identity/people-repository.
 import type { Queryable } from '../../shared/platform/db/sql.ts';
 import { NotFoundError } from '../../shared/platform/errors/errors.ts';
 import { isUuid } from '../../shared/platform/schema/uuid.ts';
+import type { StackRef } from '../../shared/stacks/names.ts';
 import { setRule } from '../../shared/updates/rules/set-rule.ts';
 import { createUpdateRuleRepository, type RuleRow } from '../../shared/updates/rules/update-rule-repository.ts';
 import { describeScope, type NewRule, scopeOf } from '../../shared/updates/rules/update-rules.ts';
@@ -10,6 +11,7 @@ import { holdManagement } from '../access/held-access.ts';
 import type { ApiContext } from '../api-context.ts';
 import type { AuditTrail } from '../audit/audit-trail.ts';
 import type { Caller } from '../request.ts';
+import { warnOfConsumers } from './consumers.ts';
 
 export type { RuleRow };
 
@@ -23,6 +25,12 @@ export class UpdateRuleService {
 
   async list(organization: string): Promise<readonly RuleRow[]> {
     return createUpdateRuleRepository(this.#db).list(await getOrganizationId(this.#db, organization));
+  }
+
+  /** What a destroy of the stack, or its preview, tells its user of stacks that read the outputs. */
+  async warnOfDestroy(ref: StackRef, caller: Caller): Promise<string[]> {
+    const warning = await warnOfConsumers(this.#db, ref, caller, 'destroy');
+    return warning === null ? [] : [warning];
   }
 
   /** Throws NotFoundError. */

@@ -22,6 +22,7 @@ import { guardUpdate } from '../guards/guard-creation.ts';
 import { lockWaitSeconds } from '../lock-queue/lock-wait.ts';
 import { waitingRun } from '../lock-queue/superseding.ts';
 import type { Caller, Dialect } from '../request.ts';
+import { assertNotConsumed } from '../update-rules/consumers.ts';
 import { isUrgent } from './break-glass.ts';
 import { assertNotFrozen, assertWithinLimits, LimitsChangedError, lockLimits } from './update-admission.ts';
 
@@ -104,6 +105,8 @@ export async function prepareCreation(
       throw new LimitsChangedError();
     }
     const breakGlass = preview ? null : assertNotFrozen(stack, access, message);
+    if (request.kind === 'destroy' && !preview && breakGlass === null)
+      await assertNotConsumed(tx, stack, access, 'destroy');
     if (exclusive && stack.activeUpdateId !== null) throw new StackBusyError();
     // An emergency goes before all that wait.
     const waits = waitSeconds > 0 && (breakGlass === null || place !== undefined);

@@ -5,6 +5,7 @@ import { addAuditCommands } from './audit-commands.ts';
 import { addFreezeCommands } from './freeze-commands.ts';
 import { addGrantCommands } from './grant-commands.ts';
 import { addGuardCommands } from './guard-commands.ts';
+import { addIndexCommand } from './index-command.ts';
 import { addIssuerCommands } from './issuer-commands.ts';
 import { addJournalCommands } from './journal-commands.ts';
 import { addKeyCommands } from './key-commands.ts';
@@ -52,4 +53,5 @@ See docs/operations.md for quotas ("Limits and quotas") and journals ("A journal
   addJournalCommands(admin, open);
   addScrubCommand(admin, open, run);
   addReconcileCommand(admin, open);
+  addIndexCommand(admin, open);
 }

@@ -57,7 +57,6 @@ const HistoryRow = Type.Object({
   paths: Nullable(Type.Array(Type.String())),
   pathCount: Type.Integer(),
 });
-export type ResourceHistoryRow = Row<typeof HistoryRow>;
 
 const VersionRow = Type.Object({
   version: Type.Integer(),
@@ -75,7 +74,12 @@ const VersionRow = Type.Object({
 });
 export type VersionRow = Row<typeof VersionRow>;
 
-const ConsumerRow = Type.Object({ organization: Type.String(), project: Type.String(), stack: Type.String() });
+const ConsumerRow = Type.Object({
+  organization: Type.String(),
+  project: Type.String(),
+  stack: Type.String(),
+  tags: Type.String(),
+});
 
 /** A place in a list of resources. */
 export interface ResourcePlace {
@@ -184,7 +188,7 @@ export function createResourceRepository(db: Queryable) {
     listConsumers: (ref: StackRef, limit: number) =>
       db.any(sql.rows(ConsumerRow)`
         /* resources.listConsumers */
-        select distinct o.name as organization, p.name as project, s.name as stack
+        select distinct o.name as organization, p.name as project, s.name as stack, s.tags
         from stack_resources r join stacks s on s.id = r.stack_id join projects p on p.id = s.project_id
           join organizations o on o.id = p.organization_id
         where r.reads = ${`${ref.organization}/${ref.project}/${ref.stack}`} and s.deleted_at is null

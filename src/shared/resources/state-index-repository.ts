@@ -107,15 +107,17 @@ export function createStateIndexRepository(db: Queryable) {
           claimed_until = clock_timestamp() + make_interval(secs => least(3600, ${retrySeconds}::integer * 2 ^ least(failures, 10)))
         where stack_id = ${stackId} and claim = ${claim}`),
 
-    /** Notes stacks as due, as operators do: one, or all that are not deleted. Returns how many. */
-    note: async (stackId: string | null): Promise<number> => {
+    /** Notes all stacks as due, and their indexes as outdated. Returns how many stacks. */
+    noteAll: async (): Promise<number> => {
       const row = await db.one(sql.rows(CountRow)`
-        /* stateIndex.note */
+        /* stateIndex.noteAll */
         with noted as (
           insert into state_index_due (stack_id, is_backlog)
-          select id, ${stackId === null} from stacks
-          where deleted_at is null and checkpoint_id is not null and (${stackId}::uuid is null or id = ${stackId}::uuid)
+          select id, true from stacks where deleted_at is null and checkpoint_id is not null
           on conflict (stack_id) do update set is_noted_again = state_index_due.claim is not null returning 1
+        ),
+        outdated as (
+          update state_indexes set edition = edition + 1, version = null, checkpoint_id = null, is_ended = false, known_from = null
         )
         select count(*)::integer as count from noted`);
       return row.count;

@@ -59,21 +59,21 @@ const maxTags = 20;
 /** Environments of updates are read up to here, in characters. */
 const maxEnvironment = 65_536;
 
-/** Whether the last run that has compared the stack `s` found drift that nothing has mended since; null: none has compared. */
-const isDrifted = sql.fragment`(
+/** Whether the last run that has compared the stack found drift that nothing has mended since; null: none has compared. */
+const isDrifted = (stackId: ReturnType<typeof sql.fragment>) => sql.fragment`(
   select r.is_detected and not exists (
     select 1 from updates u
     where u.stack_id = r.stack_id and u.number >= r.number and u.kind in ('update', 'destroy') and not u.dry_run and u.status = 'succeeded')
-  from drift_runs r where r.stack_id = s.id and r.state = 'done' order by r.number desc limit 1)`;
+  from drift_runs r where r.stack_id = ${stackId} and r.state = 'done' order by r.number desc limit 1)`;
 
 const shown = sql.fragment`
-  s.id, s.organization, s.project, s.stack, s.stack_version as "stackVersion", s.updated_at as "updatedAt", s.created_at as "createdAt",
-  (extract(epoch from s.updated_at) * 1000000)::bigint::text as "changedAt",
+  s.id, s.organization, s.project, s.stack, s.stack_version as "stackVersion", s.changed_at as "updatedAt", s.created_at as "createdAt",
+  (extract(epoch from s.changed_at) * 1000000)::bigint::text as "changedAt",
   (select json_object_agg(g.tag_name, g.tag_value)::text
     from (select * from listed_tags(s.tags) where tag_name <> '' limit ${maxTags}) g) as tags,
   (select c.resource_count from checkpoints c where c.id = s.checkpoint_id) as "resourceCount",
   (select count(*)::int from lock_waiters w where w.stack_id = s.id and w.superseded_by is null) as waiting,
-  ${isDrifted} as "isDrifted",
+  ${isDrifted(sql.fragment`s.id`)} as "isDrifted",
   u.id as "lastId", u.stack_version as "lastVersion", u.kind as "lastKind", u.status as "lastStatus",
   coalesce(u.started_at, u.created_at) as "lastStartedAt", u.ended_at as "lastEndedAt", coalesce(ua.login, ut.kind || ':' || ut.name) as "lastBy",
   substring(left(u.environment, ${maxEnvironment}) from '"git\\.head":"([0-9a-fA-F]{7,64})"') as "lastCommit",
@@ -91,38 +91,59 @@ const details = sql.fragment`
 
 /** Stacks with what a dashboard shows of them. */
 export function createStackBoardRepository(db: Queryable) {
-  const matched = ({ before, frozenBy, project, status, tag, text }: BoardFilter) => {
+  /** Stacks of one organization `o`, found by the narrowest of the conditions; without one, in the order of an index. */
+  const candidates = ({ before, project, status, tag }: BoardFilter) => {
+    const ofProject = project === null ? sql.fragment`true` : sql.fragment`l.project_name = ${project}`;
+    const ofTag =
+      tag === null
+        ? sql.fragment`l.tag_name = ''`
+        : sql.fragment`l.tag_name = ${tag.name} and l.tag_name <> '' and (${tag.value}::text is null or l.tag_value = ${tag.value})`;
+    const found =
+      tag !== null || project !== null
+        ? sql.fragment`(select l.stack_id from stack_listings l where l.organization_id = o.id and ${ofTag} and ${ofProject}) l
+            join stack_changes c on c.stack_id = l.stack_id`
+        : status === 'running'
+          ? sql.fragment`(
+              select distinct u.stack_id from updates u where u.organization_id = o.id and u.status in ('not started', 'running')) u
+            join stack_changes c on c.stack_id = u.stack_id`
+          : sql.fragment`stack_changes c`;
+    const later =
+      before === null
+        ? sql.fragment`true`
+        : sql.fragment`(c.changed_at, c.stack_id) <
+            ('epoch'::timestamptz + ${before.changedAt}::bigint * interval '1 microsecond', ${before.id}::uuid)`;
+    return sql.fragment`${found} where c.organization_id = o.id and ${later}`;
+  };
+  const matched = ({ frozenBy, status, text }: BoardFilter) => {
     const all = [sql.fragment`true`];
-    if (project !== null) all.push(sql.fragment`l.project_name = ${project}`);
-    if (text !== null) all.push(sql.fragment`strpos(lower(l.project_name || '/' || l.stack_name), lower(${text})) > 0`);
-    if (tag?.value != null) all.push(sql.fragment`l.tag_value = ${tag.value}`);
-    if (before !== null)
+    if (text !== null) all.push(sql.fragment`strpos(lower(c.project_name || '/' || c.stack_name), lower(${text})) > 0`);
+    if (status === 'running')
       all.push(
-        sql.fragment`(s.updated_at, s.id) < ('epoch'::timestamptz + ${before.changedAt}::bigint * interval '1 microsecond', ${before.id}::uuid)`,
+        sql.fragment`exists (select 1 from stacks s where s.id = c.stack_id and s.active_update_id is not null)`,
       );
-    if (status === 'running') all.push(sql.fragment`s.active_update_id is not null`);
     if (status === 'failed')
       all.push(sql.fragment`(
-        select u.status from updates u where u.stack_id = s.id and not u.dry_run and u.kind <> 'preview' order by u.number desc limit 1) = 'failed'`);
-    if (status === 'drifted') all.push(sql.fragment`coalesce(${isDrifted}, false)`);
+        select u.status from updates u where u.stack_id = c.stack_id and not u.dry_run and u.kind <> 'preview'
+        order by u.number desc limit 1) = 'failed'`);
+    if (status === 'drifted') all.push(sql.fragment`coalesce(${isDrifted(sql.fragment`c.stack_id`)}, false)`);
     if (frozenBy !== null)
       all.push(sql.fragment`exists (
         select 1 from update_rules r where r.id = any (${sql.array([...frozenBy], 'uuid')}) and r.organization_id = o.id
-          and (r.project is null or r.project = l.project_name) and (r.stack is null or r.stack = l.stack_name)
+          and (r.project is null or r.project = c.project_name) and (r.stack is null or r.stack = c.stack_name)
           and (r.tag_name is null or exists (
             select 1 from stack_listings f where f.organization_id = o.id and f.tag_name = r.tag_name
-              and f.project_name = l.project_name and f.stack_name = l.stack_name and f.tag_value = r.tag_value)))`);
+              and f.project_name = c.project_name and f.stack_name = c.stack_name and f.tag_value = r.tag_value)))`);
     return sql.join(all, sql.fragment` and `);
   };
   return {
-    /** Live stacks that may be read, the newest change first. */
+    /** Live stacks that may be read, the newest change first. Reads no more of an organization than fills the page, unless a filter leaves little of it. */
     list: (filter: BoardFilter) =>
       db.any(sql.rows(BoardRow)`
         /* stackBoard.list */
         select ${shown}
         from (
-          select k.organization, k.project, k.stack, s.* from (
-            select o.name as organization, l.project_name as project, l.stack_name as stack, s.id, s.updated_at
+          select k.*, s.tags, s.stack_version, s.checkpoint_id, s.active_update_id, s.created_at from (
+            select o.name as organization, c.*
             from unnest(${sql.array(
               filter.organizations.map(({ id }) => id),
               'uuid',
@@ -133,22 +154,24 @@ export function createStackBoardRepository(db: Queryable) {
               filter.organizations.map(({ facts }) => facts),
               'jsonb',
             )}) as o (id, name, facts)
-            join stack_listings l on l.organization_id = o.id and l.tag_name = ${filter.tag?.name ?? ''}
-            join stacks s on s.id = l.stack_id
-            where ${matched(filter)}
-              and (o.facts is null or effective_permissions(o.facts, o.id, l.project_name, l.stack_name) & 1 = 1)
-            order by s.updated_at desc, s.id desc limit ${filter.limit}
+            cross join lateral (
+              select c.stack_id as id, c.changed_at, c.project_name as project, c.stack_name as stack
+              from ${candidates(filter)} and ${matched(filter)}
+                and (o.facts is null or effective_permissions(o.facts, o.id, c.project_name, c.stack_name) & 1 = 1)
+              order by c.changed_at desc, c.stack_id desc limit ${filter.limit}
+            ) c
+            order by c.changed_at desc, c.id desc limit ${filter.limit}
           ) k cross join lateral (select * from stacks where id = k.id offset 0) s
         ) s ${details}
-        order by s.updated_at desc, s.id desc`),
+        order by s.changed_at desc, s.id desc`),
 
     find: (id: string) =>
       db.maybeOne(sql.rows(BoardRow)`
         /* stackBoard.find */
         select ${shown}
         from (
-          select o.name as organization, p.name as project, s.name as stack, s.* from stacks s
-          join projects p on p.id = s.project_id join organizations o on o.id = p.organization_id
+          select o.name as organization, p.name as project, s.name as stack, s.*, c.changed_at from stacks s
+          join stack_changes c on c.stack_id = s.id join projects p on p.id = s.project_id join organizations o on o.id = p.organization_id
           where s.id = ${id} and s.deleted_at is null
         ) s ${details}`),
 

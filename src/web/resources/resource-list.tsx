@@ -38,7 +38,7 @@ export function ResourceList({ search, stack }: ResourceListProps) {
   return (
     <section className={styles['section']} aria-label="Resources">
       <div className={styles['filter']}>
-        <div className={styles['shapes']} role="group" aria-label="Show as">
+        <fieldset className={styles['shapes']} aria-label="Show as">
           {shapes.map(({ label, shape }) => (
             <button
               key={label}
@@ -50,7 +50,7 @@ export function ResourceList({ search, stack }: ResourceListProps) {
               {label}
             </button>
           ))}
-        </div>
+        </fieldset>
         {search.shape === undefined ? (
           <>
             <input
@@ -75,7 +75,9 @@ export function ResourceList({ search, stack }: ResourceListProps) {
       <div className={search.urn === undefined ? styles['alone'] : styles['beside']}>
         <div className={styles['main']}>
           {search.shape === undefined ? <FlatList stack={stack} search={search} onOpen={open} /> : null}
-          {search.shape === 'tree' ? <TreeLevel stack={stack} parent={null} depth={0} chosen={search.urn} onOpen={open} /> : null}
+          {search.shape === 'tree' ? (
+            <TreeLevel stack={stack} parent={null} depth={0} chosen={search.urn} onOpen={open} />
+          ) : null}
           {search.shape === 'graph' ? (
             <Suspense fallback={<Rows />}>
               <ResourceGraph stack={stack} chosen={search.urn ?? null} onOpen={open} />
@@ -141,7 +143,11 @@ function FlatList({ onOpen, search, stack }: PartProps & { readonly search: Stac
           const resource = items[item.index];
           if (resource === undefined) return null;
           return (
-            <li key={item.key} className={styles['place']} style={{ transform: `translateY(${item.start - margin}px)` }}>
+            <li
+              key={item.key}
+              className={styles['place']}
+              style={{ transform: `translateY(${item.start - margin}px)` }}
+            >
               <ResourceButton resource={resource} isChosen={resource.urn === search.urn} onOpen={onOpen} />
             </li>
           );
@@ -152,7 +158,13 @@ function FlatList({ onOpen, search, stack }: PartProps & { readonly search: Stac
 }
 
 /** Whether the list is behind the newest state. */
-function IndexNotice({ headVersion, indexedVersion }: { readonly indexedVersion: number | null; readonly headVersion: number | null }) {
+function IndexNotice({
+  headVersion,
+  indexedVersion,
+}: {
+  readonly indexedVersion: number | null;
+  readonly headVersion: number | null;
+}) {
   if (headVersion === null || indexedVersion === headVersion) return null;
   return (
     <p className={styles['notice']}>
@@ -180,9 +192,7 @@ function ResourceButton({ isChosen, onOpen, resource }: ResourceButtonProps) {
     >
       <span className={styles['name']}>{resource.name}</span>
       <span className={styles['type']}>{shortType(resource.type)}</span>
-      <span className={styles['flags']}>
-        {resource.protect ? <Lock size={12} aria-label="protected" /> : null}
-      </span>
+      <span className={styles['flags']}>{resource.protect ? <Lock size={12} aria-label="protected" /> : null}</span>
       <span className={styles['provider']}>
         {resource.provider} {resource.providerVersion}
       </span>

@@ -34,7 +34,7 @@ export function ResourcePanel({ onClose, onOpen, stack, urn }: ResourcePanelProp
   useEffect(() => panel.current?.scrollIntoView({ block: 'nearest' }), []);
   const resource = query.data;
   return (
-    <aside ref={panel} className={styles['panel']} aria-label={`Resource ${nameInUrn(urn)}`}>
+    <section ref={panel} className={styles['panel']} aria-label={`Resource ${nameInUrn(urn)}`}>
       <header className={styles['head']}>
         <div className={styles['titles']}>
           <h2 className={styles['name']}>{nameInUrn(urn)}</h2>
@@ -72,7 +72,7 @@ export function ResourcePanel({ onClose, onOpen, stack, urn }: ResourcePanelProp
         </>
       )}
       <History stack={stack} urn={urn} />
-    </aside>
+    </section>
   );
 }
 

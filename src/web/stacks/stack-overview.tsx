@@ -33,7 +33,7 @@ export function StackOverview({ details, stack }: { readonly stack: StackRef; re
           <LatestUpdates stack={stack} isBusy={details.active !== null} />
         </section>
       </div>
-      <aside className={styles['side']}>
+      <div className={styles['side']}>
         <section className={styles['section']}>
           <h2>About</h2>
           <About details={details} />
@@ -46,7 +46,7 @@ export function StackOverview({ details, stack }: { readonly stack: StackRef; re
           <h2>On your machine</h2>
           <Code>{`pulumi stack select ${stack.organization}/${stack.project}/${stack.stack}`}</Code>
         </section>
-      </aside>
+      </div>
     </div>
   );
 }

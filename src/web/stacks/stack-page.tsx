@@ -30,8 +30,8 @@ export function StackPage() {
   const stack = { organization, project, stack: name };
   const search = route.useSearch();
   const isLive = useLive(`stack:${organization}/${project}/${name}`, () => {
-    for (const of of [trpc.stacks.get, trpc.updates.list, trpc.queue.list, trpc.resources, trpc.versions.list])
-      void queryClient.invalidateQueries({ queryKey: of.pathKey() });
+    for (const shown of [trpc.stacks.get, trpc.updates.list, trpc.queue.list, trpc.resources, trpc.versions.list])
+      void queryClient.invalidateQueries({ queryKey: shown.pathKey() });
   });
   const query = useQuery(
     trpc.stacks.get.queryOptions(stack, {

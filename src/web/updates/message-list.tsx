@@ -29,7 +29,7 @@ export function MessageList({ live }: { readonly live: LiveProgress }) {
     <div className={styles['groups']}>
       {shown.map(({ diagnostics, type, urn }) => (
         <section key={urn ?? ''} className={styles['group']}>
-          <h3 className={styles['title']} title={urn ?? undefined}>
+          <h2 className={styles['title']} title={urn ?? undefined}>
             {urn === null ? (
               'Engine and program'
             ) : (
@@ -37,7 +37,7 @@ export function MessageList({ live }: { readonly live: LiveProgress }) {
                 <code>{nameInUrn(urn)}</code> <span className={styles['type']}>{shortType(type)}</span>
               </>
             )}
-          </h3>
+          </h2>
           <ul className={styles['list']}>
             {diagnostics.map((diagnostic) => (
               <Message key={diagnostic.sequence} diagnostic={diagnostic} />

@@ -3,10 +3,12 @@ import { useWindowVirtualizer } from '@tanstack/react-virtual';
 import { ChevronDown, ChevronRight, CircleX, Lock, MessageSquareText, TriangleAlert } from 'lucide-react';
 import { memo, useLayoutEffect, useMemo, useRef, useState } from 'react';
 import type { UpdateDetails } from '../app/contract.ts';
+import { isSealed } from '../resources/json-tree.ts';
 import { nameInUrn, shortType } from '../resources/resource-name.ts';
 import { Empty } from '../ui/empty.tsx';
 import { duration } from '../ui/relative-time.ts';
 import { Skeleton } from '../ui/skeleton.tsx';
+import { diffJson } from '../versions/json-diff.ts';
 import { Colored } from './colored.tsx';
 import { ErrorSummary } from './error-summary.tsx';
 import { viewOperation } from './operations.ts';
@@ -202,7 +204,7 @@ function Row({ isOpen, isPreview, messageCount, now, onCollapse, onOpen, tree, .
           <State row={row} isPreview={isPreview} isActive={rest.isActive} now={now} />
         </div>
       </div>
-      {isOpen ? <Messages row={row} /> : null}
+      {isOpen ? <Opened row={row} /> : null}
     </>
   );
 }
@@ -254,9 +256,15 @@ function Info({
   }
   if (row.diffs.length > 0) {
     return (
-      <span className={styles['diffs']} title={row.diffs.join(', ')}>
+      <button
+        type="button"
+        className={styles['diffs']}
+        title={row.diffs.join(', ')}
+        aria-expanded={isOpen}
+        onClick={onOpen}
+      >
         {row.diffs.join(', ')}
-      </span>
+      </button>
     );
   }
   return null;
@@ -296,7 +304,11 @@ function State({
   );
 }
 
-function Messages({ row }: { readonly row: ResourceRow }) {
+/** What was said about a resource, and which of its inputs a step changes. */
+function Opened({ row }: { readonly row: ResourceRow }) {
+  const step = row.lastStep;
+  const { changes, isCut } = diffJson(step?.old?.inputs ?? {}, step?.new?.inputs ?? {}, maxChanges);
+  const isChange = step?.old?.inputs !== undefined && step.new?.inputs !== undefined;
   return (
     <ul className={styles['opened']}>
       {row.diagnostics.map(({ message, sequence, severity }) => (
@@ -304,8 +316,26 @@ function Messages({ row }: { readonly row: ResourceRow }) {
           <Colored text={message.trimEnd()} />
         </li>
       ))}
+      {isChange
+        ? changes.map(({ after, before, kind, path }) => (
+            <li key={path} className={styles[kind]}>
+              <span className={styles['path']}>{path}</span> {kind === 'added' ? '' : show(before)}
+              {kind === 'changed' ? ' → ' : kind === 'removed' ? ' removed' : ''}
+              {kind === 'removed' ? '' : show(after)}
+            </li>
+          ))
+        : null}
+      {isChange && isCut ? <li>More inputs change.</li> : null}
     </ul>
   );
+}
+
+const maxChanges = 50;
+const maxValueCharacters = 300;
+
+function show(value: unknown): string {
+  const text = isSealed(value) ? '[secret]' : JSON.stringify(value);
+  return text.length > maxValueCharacters ? `${text.slice(0, maxValueCharacters)}…` : text;
 }
 
 function NoRows({ search, update }: { readonly search: UpdateSearch; readonly update: UpdateDetails }) {

@@ -38,24 +38,26 @@ export function WaterfallChart({ live, update }: { readonly live: LiveProgress; 
   const total = Math.max(1, waterfall.end - waterfall.start);
   return (
     <section className={styles['chart']} aria-label="Times of the resources">
-      <dl className={styles['facts']}>
-        <div>
-          <dt>In all</dt>
-          <dd>{duration(total)}</dd>
-        </div>
-        <div>
-          <dt>Critical path</dt>
-          <dd>{duration(waterfall.criticalSeconds)}</dd>
-        </div>
-        <div>
-          <dt>At once, at most</dt>
-          <dd>{waterfall.laneCount}</dd>
-        </div>
+      <div className={styles['head']}>
+        <dl className={styles['facts']}>
+          <div>
+            <dt>In all</dt>
+            <dd>{duration(total)}</dd>
+          </div>
+          <div>
+            <dt>Critical path</dt>
+            <dd>{duration(waterfall.criticalSeconds)}</dd>
+          </div>
+          <div>
+            <dt>At once, at most</dt>
+            <dd>{waterfall.laneCount}</dd>
+          </div>
+        </dl>
         <p className={styles['legend']}>
           <span className={styles['swatch']} aria-hidden="true" /> On the critical path, as far as times to the second
           show it
         </p>
-      </dl>
+      </div>
       <div className={styles['axis']} aria-hidden="true">
         <span />
         <div className={styles['ticks']}>

@@ -15,7 +15,15 @@ const maxCharacters = 600;
 const operations = { created: 'create', updated: 'update', deleted: 'delete', replaced: 'replace' } as const;
 
 /** Resources that differ between two versions, with their properties. */
-export function VersionDiff({ from, stack, to }: { readonly stack: StackRef; readonly from: number; readonly to: number }) {
+export function VersionDiff({
+  from,
+  stack,
+  to,
+}: {
+  readonly stack: StackRef;
+  readonly from: number;
+  readonly to: number;
+}) {
   const { organization, project, stack: name } = stack;
   const query = useInfiniteQuery(
     trpc.versions.diff.infiniteQueryOptions(
@@ -59,7 +67,9 @@ function Difference({ item }: { readonly item: VersionDifference }) {
         <span className={styles['type']}>{shortType(item.type)}</span>
         <span className={styles['change']}>
           {item.change}
-          {isKept && item.pathCount > 0 ? `, ${item.pathCount} ${item.pathCount === 1 ? 'property' : 'properties'}` : ''}
+          {isKept && item.pathCount > 0
+            ? `, ${item.pathCount} ${item.pathCount === 1 ? 'property' : 'properties'}`
+            : ''}
         </span>
       </summary>
       <dl className={styles['paths']}>
@@ -80,8 +90,10 @@ function Difference({ item }: { readonly item: VersionDifference }) {
             )}
           </div>
         ))}
-        {item.pathCount > item.paths.length ? <p>{item.pathCount - item.paths.length} more properties differ.</p> : null}
       </dl>
+      {item.pathCount > item.paths.length ? (
+        <p className={styles['more']}>{item.pathCount - item.paths.length} more properties differ.</p>
+      ) : null}
     </details>
   );
 }
@@ -89,5 +101,7 @@ function Difference({ item }: { readonly item: VersionDifference }) {
 function Value({ value }: { readonly value: unknown }) {
   if (isSealed(value)) return <Sealed />;
   const text = typeof value === 'string' ? value : JSON.stringify(value);
-  return <span className={styles['value']}>{text.length > maxCharacters ? `${text.slice(0, maxCharacters)}…` : text}</span>;
+  return (
+    <span className={styles['value']}>{text.length > maxCharacters ? `${text.slice(0, maxCharacters)}…` : text}</span>
+  );
 }

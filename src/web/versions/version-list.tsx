@@ -63,8 +63,19 @@ export function VersionList({ search, stack }: { readonly stack: StackRef; reado
       <section className={styles['diff']} aria-label={`Differences of versions ${from} and ${to}`}>
         <header className={styles['head']}>
           <h2>
-            <Choice label="From version" value={from} versions={[...versions.map((each) => each.version), 0]} onChange={(value) => choose({ from: value, to })} />{' '}
-            to <Choice label="To version" value={to} versions={versions.map((each) => each.version)} onChange={(value) => choose({ from, to: value })} />
+            <Choice
+              label="From version"
+              value={from}
+              versions={[...versions.map((each) => each.version), 0]}
+              onChange={(value) => choose({ from: value, to })}
+            />{' '}
+            to{' '}
+            <Choice
+              label="To version"
+              value={to}
+              versions={versions.map((each) => each.version)}
+              onChange={(value) => choose({ from, to: value })}
+            />
           </h2>
           <Link to="/$organization/$project/$stack/updates/$version" params={{ ...stack, version: String(to) }}>
             Its update

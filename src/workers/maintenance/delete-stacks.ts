@@ -119,7 +119,13 @@ async function takeStep(
     return {
       progress: chunk,
       isDone,
-      deleted: { checkpoints, version_pieces: pieces, former_stack_names: names, stack_resources: indexed, stacks: isDone ? 1 : 0 },
+      deleted: {
+        checkpoints,
+        version_pieces: pieces,
+        former_stack_names: names,
+        stack_resources: indexed,
+        stacks: isDone ? 1 : 0,
+      },
     };
   }
   const bound = { rows: limits.batchRows, bytes: limits.batchBytes };

@@ -22,11 +22,14 @@ export interface ChannelListener {
 export class NotificationChannel {
   readonly #connector: PostgresConnector;
   readonly #name: string;
-  #listener: ChannelListener | undefined;
+  readonly #listeners = new Set<ChannelListener>();
+  /** Those that have been told of a connection before. */
+  readonly #openedBefore = new WeakSet<ChannelListener>();
   #connection: Promise<PostgresConnection> | undefined;
-  #retry: NodeJS.Timeout | undefined;
+  /** The connection on which notifications arrive. */
   #listening: PostgresConnection | undefined;
-  #wasOpen = false;
+  #retry: NodeJS.Timeout | undefined;
+  #isWanted = false;
   #isClosed = false;
 
   constructor(connector: PostgresConnector, name: string) {
@@ -34,17 +37,22 @@ export class NotificationChannel {
     this.#name = name;
   }
 
-  /** Listens from now on, again after each lost connection. At most one listener. */
+  /** Listens as soon as there is a connection: that of the first thing that is sent, or of `open`. */
   listen(listener: ChannelListener): void {
-    if (this.#listener) throw new Error(`Somebody listens on ${this.#name} already`);
-    this.#listener = listener;
-    if (this.#connection) this.#connection.then((open) => this.#startListening(open)).catch(() => {});
-    else this.#keepOpen();
+    this.#listeners.add(listener);
+    if (this.#listening) this.#tellOpen(listener);
+    else this.#connection?.then((open) => this.#startListening(open)).catch(() => {});
+  }
+
+  /** Opens a connection, and again after each that was lost. */
+  open(): void {
+    this.#isWanted = true;
+    if (!this.#connection && !this.#isClosed) this.#connect().catch(() => this.#openLater());
   }
 
   /** Sends the payloads, each below 8,000 bytes, in one transaction that waits for no disk. Throws if they may not have been sent. */
   async send(payloads: readonly string[]): Promise<void> {
-    const { client, destroy } = await this.#open();
+    const { client, destroy } = await this.#connect();
     const sending = client.query(
       `/* notifications.send */ select set_config('synchronous_commit', 'off', true), pg_notify($1, payload) from unnest($2::text[]) as payload`,
       [this.#name, payloads],
@@ -64,53 +72,58 @@ export class NotificationChannel {
     await Promise.race([ending, sleep(closeMs, undefined, { ref: false })]);
   }
 
-  #keepOpen(): void {
-    this.#retry = undefined;
-    if (this.#isClosed) return;
-    this.#open().catch(() => this.#openLater());
-  }
-
   #openLater(): void {
-    if (!this.#isClosed && this.#listener) this.#retry ??= setTimeout(() => this.#keepOpen(), retryMs).unref();
+    if (this.#isClosed || !this.#isWanted) return;
+    this.#retry ??= setTimeout(() => {
+      this.#retry = undefined;
+      this.open();
+    }, retryMs).unref();
   }
 
-  #open(): Promise<PostgresConnection> {
+  #connect(): Promise<PostgresConnection> {
     if (this.#isClosed) return Promise.reject(new Error('The channel is closed'));
-    this.#connection ??= this.#connect().catch((error: unknown) => {
+    this.#connection ??= this.#connectNow().catch((error: unknown) => {
       this.#connection = undefined;
       throw error;
     });
     return this.#connection;
   }
 
-  async #connect(): Promise<PostgresConnection> {
+  async #connectNow(): Promise<PostgresConnection> {
     const opened = await this.#connector.connect();
     opened.client.on('notification', ({ channel, payload }) => {
-      if (channel === this.#name && payload !== undefined) this.#listener?.onMessage(payload);
+      if (channel !== this.#name || payload === undefined) return;
+      for (const listener of this.#listeners) listener.onMessage(payload);
     });
     let isLost = false;
     opened.client.once('end', () => {
       isLost = true;
       this.#connection = undefined;
-      if (!this.#isClosed) this.#listener?.onLost();
+      const isHeard = this.#listening === opened;
+      if (isHeard) this.#listening = undefined;
+      if (isHeard && !this.#isClosed) for (const listener of this.#listeners) listener.onLost();
       this.#openLater();
     });
-    if (this.#listener) await this.#startListening(opened);
+    if (this.#listeners.size > 0) await this.#startListening(opened);
     if (isLost) throw new Error('The connection was lost');
     return opened;
   }
 
   async #startListening(opened: PostgresConnection): Promise<void> {
     if (this.#listening === opened) return;
-    this.#listening = opened;
-    const { client, destroy } = opened;
     try {
-      await client.query(`listen ${client.escapeIdentifier(this.#name)}`);
+      await opened.client.query(`listen ${opened.client.escapeIdentifier(this.#name)}`);
     } catch (error) {
-      destroy();
+      opened.destroy();
       throw error;
     }
-    this.#listener?.onOpen(this.#wasOpen);
-    this.#wasOpen = true;
+    if (this.#listening === opened) return;
+    this.#listening = opened;
+    for (const listener of this.#listeners) this.#tellOpen(listener);
+  }
+
+  #tellOpen(listener: ChannelListener): void {
+    listener.onOpen(this.#openedBefore.has(listener));
+    this.#openedBefore.add(listener);
   }
 }

@@ -60,6 +60,10 @@ export const ruleKinds = {
       closed,
     ),
   },
+  /** Other stacks read the outputs of this one: who takes them away is warned, or refused. */
+  consumers: {
+    settings: Type.Object({ mode: Type.Union([Type.Literal('warn'), Type.Literal('refuse')]) }, closed),
+  },
   /** Most deletes and replacements in one update; more need an approval. */
   fuse: {
     settings: Type.Object(

@@ -1,0 +1,94 @@
+import { expect, test } from '@jest/globals';
+import { runAdminCommand } from '../support/admin.ts';
+import { query } from '../support/database.ts';
+import { createStack, ok, startUpdate, type TestStack } from '../support/state.ts';
+import { indexedRows, stackId, stateOf } from '../support/state-index.ts';
+import { testApp } from '../support/test-app.ts';
+import { complete } from '../support/update-calls.ts';
+import { setRule } from '../support/update-rules.ts';
+
+const app = testApp();
+
+/** A stack of the same organization whose state has a reference to `stack`. */
+async function consumerOf(stack: TestStack, name: string): Promise<TestStack> {
+  await ok(app.call('POST', `/api/stacks/${stack.organization}/apps`, { auth: stack.auth, body: { stackName: name } }));
+  const consumer = { ...stack, project: 'apps', stack: name, path: `/api/stacks/${stack.organization}/apps/${name}` };
+  await write(consumer, [reference(`${stack.organization}/${stack.project}/${stack.stack}`)]);
+  return consumer;
+}
+
+const reference = (read: string) => ({ name: 'network', type: 'pulumi:pulumi:StackReference', inputs: { name: read } });
+
+async function write(stack: TestStack, resources: Parameters<typeof stateOf>[1]): Promise<void> {
+  const update = await startUpdate(app, stack);
+  await ok(app.call('PATCH', `${update.path}/checkpoint`, { auth: update.lease, body: stateOf(stack, resources) }));
+  await ok(complete(app, update));
+  await app.context.indexer.index(await stackId(app, stack));
+}
+
+const remove = ({ auth, path }: TestStack) => app.call('DELETE', `${path}?force=false`, { auth });
+const destroy = ({ auth, path }: TestStack) => app.call('POST', `${path}/destroy`, { auth, body: {} });
+const rename = ({ auth, path }: TestStack) => app.call('POST', `${path}/rename`, { auth, body: { newName: 'moved' } });
+
+test('a rule refuses to take outputs away that other stacks read, and names them', async () => {
+  const stack = await createStack(app);
+  expect((await indexedRows(app, stack)).length).toBe(0);
+  const consumer = await consumerOf(stack, 'shop');
+  await consumerOf(stack, 'stock');
+  await setRule(app, stack, {
+    kind: 'consumers',
+    project: 'proj',
+    settings: { mode: 'refuse' },
+    note: 'Ask the platform team.',
+  });
+  for (const refused of [await remove(stack), await destroy(stack), await rename(stack)]) {
+    expect(refused.status).toBe(409);
+    expect(refused.json.message).toContain(
+      `is read by ${stack.organization}/apps/shop, ${stack.organization}/apps/stock: `,
+    );
+    expect(refused.json.message).toContain('Ask the platform team.');
+  }
+  // Who does not read it any more does not count, nor who is deleted.
+  await write(consumer, [{ name: 'other' }]);
+  await ok(app.call('DELETE', `/api/stacks/${stack.organization}/apps/stock?force=true`, { auth: stack.auth }));
+  expect((await remove(stack)).status).toBe(204);
+});
+
+test('a rule warns; without one, nothing is said', async () => {
+  const stack = await createStack(app);
+  await consumerOf(stack, 'shop');
+  const cancel = async (updateId: string) =>
+    ok(app.call('POST', `${stack.path}/update/${updateId}/cancel`, { auth: stack.auth }));
+  const quiet = (await ok(destroy(stack))).json;
+  expect(quiet.messages).toEqual([]);
+  await cancel(quiet.updateID);
+  await setRule(app, stack, { kind: 'consumers', settings: { mode: 'warn' } });
+  const said = `Stack ${stack.organization}/proj/dev is read by ${stack.organization}/apps/shop: its outputs`;
+  const warned = (await ok(destroy(stack))).json;
+  expect(warned.messages[0].message).toContain(said);
+  await cancel(warned.updateID);
+  expect((await ok(remove(stack))).headers['x-pulumi-warning']).toContain(said);
+});
+
+test('consumers that the caller may not read are counted, not named', async () => {
+  const stack = await createStack(app);
+  const elsewhere = await createStack(app);
+  await write(elsewhere, [reference(`${stack.organization}/proj/dev`)]);
+  await setRule(app, stack, { kind: 'consumers', settings: { mode: 'refuse' } });
+  const refused = await remove(stack);
+  expect(refused.json.message).toContain('is read by 1 stack: ');
+  expect(refused.text).not.toContain(elsewhere.organization);
+});
+
+test('operators rebuild the index of a stack, or note all stacks for workers', async () => {
+  const stack = await createStack(app);
+  await write(stack, [{ name: 'a' }]);
+  await query(app, 'delete from stack_resources', []);
+  const name = `${stack.organization}/proj/dev`;
+  const done = await runAdminCommand(app, 'index', 'rebuild', name, '--versions');
+  expect(JSON.stringify(done)).toContain('1 versions');
+  expect(await indexedRows(app, stack)).toHaveLength(1);
+  await runAdminCommand(app, 'index', 'rebuild', '--all');
+  const [row] = await query<{ due: number }>(app, 'select count(*)::int as due from state_index_due', []);
+  expect(row?.due).toBeGreaterThan(0);
+});
