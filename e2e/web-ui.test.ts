@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import axe from 'axe-core';
+import axe, { type AxeResults } from 'axe-core';
 import type { Page } from 'playwright-core';
 import { startChromium, type TestBrowser } from '../testkit/chromium.ts';
 import { holdfastProgram } from '../testkit/holdfast-program.ts';
@@ -88,21 +88,15 @@ await suite('the web UI', { ownServer: true, tools: ['chromium'] }, () => {
 
   /** Waits until exactly these stacks are shown. */
   async function waitForStacks(...names: string[]): Promise<void> {
-    await page.waitForFunction(
-      (wanted) => {
-        const rows = [...document.querySelectorAll('[data-row]')].map(({ textContent }) => textContent).sort();
-        return JSON.stringify(rows) === JSON.stringify(wanted);
-      },
-      [...names].sort(),
-      { timeout: 60_000 },
-    );
+    const wanted = JSON.stringify(JSON.stringify([...names].sort()));
+    const rows = "[...document.querySelectorAll('[data-row]')].map(({ textContent }) => textContent).sort()";
+    await page.waitForFunction(`JSON.stringify(${rows}) === ${wanted}`, undefined, { timeout: 60_000 });
   }
 
   async function violations(): Promise<string[]> {
     await page.evaluate(axe.source);
-    const { violations: found } = await page.evaluate(() =>
-      (window as unknown as { axe: typeof axe }).axe.run(document, { resultTypes: ['violations'] }),
-    );
+    const run = "axe.run(document, { resultTypes: ['violations'] })";
+    const { violations: found } = (await page.evaluate(run)) as AxeResults;
     return found.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html).join(' ')}`);
   }
 
@@ -191,18 +185,18 @@ await suite('the web UI', { ownServer: true, tools: ['chromium'] }, () => {
   test('keeps the chosen theme and the favourites', async () => {
     await page.emulateMedia({ colorScheme: 'light' });
     await page.goto(server.url);
-    const background = () => page.evaluate(() => getComputedStyle(document.documentElement).backgroundColor);
+    const background = () => page.evaluate('getComputedStyle(document.documentElement).backgroundColor');
     const light = await background();
     await page.keyboard.press('Control+k');
     await page.getByRole('combobox').fill('dark theme');
     await page.keyboard.press('Enter');
-    await page.waitForFunction(() => document.documentElement.dataset['theme'] === 'dark');
+    await page.waitForFunction("document.documentElement.dataset.theme === 'dark'");
     expect(await background()).not.toBe(light);
     await page.getByRole('button', { name: 'Favourite dev-org/web/dev' }).click();
     await page.reload();
     await page.getByRole('navigation', { name: 'Favourites' }).getByRole('link', { name: 'web/dev' }).waitFor();
     expect(await background()).not.toBe(light);
-    await page.evaluate(() => localStorage.clear());
+    await page.evaluate('localStorage.clear()');
   });
 
   test.each(themes)('has no barriers in the %s theme', async (colorScheme) => {
@@ -225,7 +219,7 @@ await suite('the web UI', { ownServer: true, tools: ['chromium'] }, () => {
     await page.setViewportSize({ width: 390, height: 844 });
     await page.goto(server.url);
     await waitForStacks('web/dev', 'web/prod', 'api/prod', 'search/dev');
-    expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBe(390);
+    expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(390);
     expect(await violations()).toEqual([]);
     await page.getByRole('button', { name: 'Open the navigation' }).click();
     await page.getByRole('dialog').getByRole('link', { name: 'Stacks' }).click();

@@ -1,9 +1,9 @@
 import type { inferRouterInputs, inferRouterOutputs } from '@trpc/server';
-import type { AppRouter } from '../../api/trpc/router.ts';
+import type { AppRouter as ServerRouter } from '../../api/trpc/router.ts';
 
 // What the pages know of the server: types of its procedures.
 
-export type { AppRouter };
+export type AppRouter = ServerRouter;
 
 export interface StackRef {
   readonly organization: string;

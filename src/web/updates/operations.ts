@@ -1,5 +1,3 @@
-import type { StatusTone } from './update-status.ts';
-
 /** How the pages show an operation on a resource. */
 export interface OperationView {
   /** The CLI's mark. */
@@ -54,11 +52,4 @@ export function listChanges(
     const count = totals.get(op);
     return count === undefined ? [] : [{ op, count, view: viewOperation(op) }];
   });
-}
-
-/** Colour of a row by its status. */
-export function rowTone(status: string, op: string): StatusTone | 'same' {
-  if (status === 'failed') return 'failure';
-  if (status === 'running') return 'running';
-  return op === 'same' || status === 'known' ? 'same' : 'success';
 }
