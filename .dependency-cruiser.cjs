@@ -96,12 +96,6 @@ module.exports = {
       to: { path: '^src/(?!web/)', pathNot: '^src/api/trpc/router\\.ts$' },
     },
     {
-      name: 'web-imports-no-code-of-the-server',
-      severity: 'error',
-      from: { path: '^src/web/' },
-      to: { path: '^src/(?!web/)', dependencyTypesNot: ['type-only'] },
-    },
-    {
       name: 'server-not-to-web',
       severity: 'error',
       from: { path: '^(src/(?!web/)|bin/)' },
