@@ -41,6 +41,13 @@ const needed: Record<string, { readonly needs: Need; readonly input?: object }> 
   'updates.cancel': { needs: 'preview', input: { updateId: randomUUID() } },
   'updates.drain': { needs: 'write', input: { updateId: randomUUID() } },
   'queue.list': { needs: 'organization' },
+  'resources.list': { needs: 'read' },
+  'resources.tree': { needs: 'read', input: { parent: null } },
+  'resources.get': { needs: 'read', input: { urn: 'urn:pulumi:dev::proj::a:b:C::none' } },
+  'resources.history': { needs: 'read', input: { urn: 'urn:pulumi:dev::proj::a:b:C::none' } },
+  'resources.graph': { needs: 'read', input: { urn: null, depth: 1 } },
+  'versions.list': { needs: 'read' },
+  'versions.diff': { needs: 'read', input: { from: 1, to: 2 } },
   'organization.members': { needs: 'organization' },
   'organization.teams': { needs: 'organization' },
   'organization.tokens': { needs: 'manager' },
@@ -150,8 +157,8 @@ test.each(Object.keys(needed))('%s lets in who may call it, and no others', asyn
     for (const place of places) {
       const { data, error, status } = await who.call(name, { ...place, ...input });
       const expected = refusal(who, subject, needs);
-      // Let in, but there is no such update.
-      const isIn = error === null || (status === 404 && /update/i.test(error.message));
+      // Let in, but there is no such update, resource or version.
+      const isIn = error === null || (status === 404 && /update|resource|version/i.test(error.message));
       if (isIn !== (expected === null) || (expected !== null && status !== expected))
         wrong.push({ subject, status, error, expected });
       if (!isIn && data !== undefined) wrong.push({ subject, data });
