@@ -44,6 +44,15 @@ create trigger lock_waiters_live_changed after update of superseded_by, held_by 
   for each row when ((old.superseded_by, old.held_by) is distinct from (new.superseded_by, new.held_by))
   execute function tell_live_of_queue();
 
+create function tell_live_of_index() returns trigger language plpgsql as $$
+begin
+  perform tell_live('index.changed',
+    (select p.organization_id from stacks s join projects p on p.id = s.project_id where s.id = new.stack_id), new.stack_id, null);
+  return null;
+end $$;
+create trigger state_indexes_live after update of edition on state_indexes
+  for each row when (old.edition <> new.edition) execute function tell_live_of_index();
+
 -- Whoever loses a right must not wait for a client that may have died meanwhile. Such changes are rare, so that their commits may wait for
 -- each other. Within a transaction, equal notifications are sent once.
 create function tell_live_of_rights() returns trigger language plpgsql as $$

@@ -110,6 +110,8 @@ test('what one replica commits is told by the other: the life of an update, its 
   await until(() => own.has({ topic: 'update:y', kind: 'update.ended', updateId }), 'end');
   await until(() => reader.has({ topic: 'stack:x', kind: 'stack.changed' }), 'a new version');
   await until(() => reader.has({ topic: 'organization:x', kind: 'update.ended' }), 'end in the organization');
+  await one.context.indexer.index(topics.stack.id);
+  await until(() => reader.has({ topic: 'stack:x', kind: 'index.changed' }), 'the index of the new version');
   expect(reader.messages.filter(({ kind }) => kind === 'events.appended')).toEqual([]);
   expect(reader.messages.filter(({ topic, updateId: id }) => topic === 'organization:x' && id !== undefined)).toEqual(
     [],

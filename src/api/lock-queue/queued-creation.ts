@@ -8,7 +8,7 @@ import { LimitError } from '../../shared/updates/rules/limit.ts';
 import type { ApiContext } from '../api-context.ts';
 import type { AuditTrail } from '../audit/audit-trail.ts';
 import type { Caller, Dialect } from '../request.ts';
-import { tellOfFreeze } from '../updates/tell-of-freeze.ts';
+import { tellOfFreeze, tellOfRefusal } from '../updates/tell-of-freeze.ts';
 import type { CreatedUpdate, NewUpdateRequest, PreparedCreation } from '../updates/update-creation.ts';
 import type { UpdateService } from '../updates/update-service.ts';
 import type { LockQueue, Place } from './lock-queue.ts';
@@ -79,7 +79,7 @@ export class QueuedCreation {
     try {
       return await this.#createPrepared(creation, { ref, caller, dialect, audit, waiting });
     } catch (error) {
-      if (error instanceof FrozenError) await this.#tellOfRefusal(creation, { error, caller });
+      if (error instanceof FrozenError) await tellOfRefusal(this.#context, creation, { error, caller });
       throw error;
     }
   }
@@ -195,13 +195,6 @@ export class QueuedCreation {
       this.#context.logger.warn({ err: error }, 'webhooks could not be told of a freeze that holds an update back');
       return false;
     }
-  }
-
-  /** Nothing was changed, so this is told in a transaction of its own. The refusal does not depend on it. */
-  async #tellOfRefusal(creation: PreparedCreation, by: { error: FrozenError; caller: Caller }): Promise<void> {
-    await tellOfFreeze(this.#context.db, creation, { ...by, isWaiting: false }).catch((error: unknown) =>
-      this.#context.logger.warn({ err: error }, 'webhooks could not be told of an update that a freeze has refused'),
-    );
   }
 
   async #superseded({ id }: Place): Promise<Error> {

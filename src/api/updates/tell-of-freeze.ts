@@ -1,6 +1,7 @@
 import { ciRunOf } from '../../shared/audit/audit-event.ts';
 import { commitOf } from '../../shared/journal/guards/approvals.ts';
 import type { Queryable } from '../../shared/platform/db/sql.ts';
+import type { Logger } from '../../shared/platform/logger/logger.ts';
 import type { FrozenError } from '../../shared/updates/rules/freeze.ts';
 import { tellWebhooks } from '../../shared/webhooks/tell-webhooks.ts';
 import type { Caller } from '../request.ts';
@@ -16,4 +17,18 @@ export async function tellOfFreeze(
   const { 'build.url': ciUrl = null } = JSON.parse(ciRunOf(environment) ?? '{}') as { readonly 'build.url'?: string };
   const details = { text: note, rule, kind, by: caller.login, isWaiting, commit: commitOf(environment), ciUrl };
   await tellWebhooks(db, 'update_frozen', { organizationId, stackId, details });
+}
+
+/**
+ * Tells webhooks of an update that a freeze has refused. Nothing was changed, so this is a transaction of its own, and the refusal does not
+ * depend on it.
+ */
+export async function tellOfRefusal(
+  { db, logger }: { readonly db: Queryable; readonly logger: Logger },
+  creation: PreparedCreation,
+  by: { readonly error: FrozenError; readonly caller: Caller },
+): Promise<void> {
+  await tellOfFreeze(db, creation, { ...by, isWaiting: false }).catch((error: unknown) =>
+    logger.warn({ err: error }, 'webhooks could not be told of an update that a freeze has refused'),
+  );
 }

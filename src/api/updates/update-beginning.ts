@@ -9,7 +9,7 @@ import type { ApiContext } from '../api-context.ts';
 import type { AuditTrail } from '../audit/audit-trail.ts';
 import type { Caller, Dialect } from '../request.ts';
 import { readStackView, type StackView } from '../stacks/stack-view.ts';
-import { tellOfFreeze } from './tell-of-freeze.ts';
+import { tellOfRefusal } from './tell-of-freeze.ts';
 import { LimitsChangedError } from './update-admission.ts';
 import { type NewUpdateRequest, type PreparedCreation, prepareCreation } from './update-creation.ts';
 import type { UpdateService } from './update-service.ts';
@@ -96,7 +96,7 @@ export class UpdateBeginning {
         return { begun, release };
       } catch (error) {
         release();
-        if (error instanceof FrozenError) await tellOfFreeze(db, creation, { error, caller, isWaiting: false });
+        if (error instanceof FrozenError) await tellOfRefusal(this.#context, creation, { error, caller });
         if (!(error instanceof PendingEntriesError || error instanceof LimitsChangedError)) throw error;
       }
     }
