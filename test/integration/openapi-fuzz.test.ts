@@ -13,6 +13,7 @@ import { Provider } from '../support/scim.ts';
 import { createStack, ok, startUpdate, type TestStack } from '../support/state.ts';
 import { cliAccept, createTestApp, type TestApp } from '../support/test-app.ts';
 import { makeKey } from '../support/test-issuer.ts';
+import { complete } from '../support/update-calls.ts';
 import { settled, WireServer } from '../support/wire.ts';
 
 // Three minutes on an idle machine, most of them in the fuzzer.
@@ -347,6 +348,9 @@ describe('generated calls are answered as the API description says', () => {
     const endingUpdate = await startUpdate(app, ending);
     const cancelled = await named('cancelled');
     const cancelledUpdate = await startUpdate(app, cancelled);
+    const ended = await named('ended');
+    const endedUpdate = await startUpdate(app, ended);
+    await ok(complete(app, endedUpdate));
     const draining = await named('draining');
     const drainingUpdate = await startUpdate(app, draining, { journal: true });
     const { organization } = idle;
@@ -396,6 +400,7 @@ describe('generated calls are answered as the API description says', () => {
       ...(await pageAims(organization, auth)),
       { operations: '\\{updateId\\}/complete$', auth: endingUpdate.lease, parameters: update(ending, endingUpdate.id) },
       { operations: '/cancel$', auth, parameters: update(cancelled, cancelledUpdate.id) },
+      { operations: '/figures$', auth, parameters: update(ended, endedUpdate.id) },
       { operations: '/drain$', auth, parameters: update(draining, drainingUpdate.id) },
       ...tokenAims.flat(),
       ...(await issuerAims(idle)),
