@@ -6,6 +6,7 @@ import type { Page } from 'playwright-core';
 import { startChromium, type TestBrowser } from '../testkit/chromium.ts';
 import { holdfastProgram } from '../testkit/holdfast-program.ts';
 import { type OwnHoldfastServer, startOwnHoldfast } from '../testkit/holdfast-server.ts';
+import { pollUntil } from '../testkit/poll.ts';
 import { suite } from '../testkit/suite.ts';
 import { buildWeb } from '../testkit/web-build.ts';
 
@@ -88,9 +89,9 @@ await suite('the web UI', { ownServer: true, tools: ['chromium'] }, () => {
 
   /** Waits until exactly these stacks are shown. */
   async function waitForStacks(...names: string[]): Promise<void> {
-    const wanted = JSON.stringify(JSON.stringify([...names].sort()));
-    const rows = "[...document.querySelectorAll('[data-row]')].map(({ textContent }) => textContent).sort()";
-    await page.waitForFunction(`JSON.stringify(${rows}) === ${wanted}`, undefined, { timeout: 60_000 });
+    const wanted = [...names].sort().join();
+    const shown = async () => (await page.locator('[data-row]').allTextContents()).sort().join() === wanted;
+    await pollUntil(`the stacks ${wanted} are shown`, shown, { timeoutMs: 120_000 });
   }
 
   async function violations(): Promise<string[]> {
@@ -190,7 +191,7 @@ await suite('the web UI', { ownServer: true, tools: ['chromium'] }, () => {
     await page.keyboard.press('Control+k');
     await page.getByRole('combobox').fill('dark theme');
     await page.keyboard.press('Enter');
-    await page.waitForFunction("document.documentElement.dataset.theme === 'dark'");
+    await page.locator('html[data-theme="dark"]').waitFor({ state: 'attached' });
     expect(await background()).not.toBe(light);
     await page.getByRole('button', { name: 'Favourite dev-org/web/dev' }).click();
     await page.reload();

@@ -39,6 +39,7 @@ export class EventFeed {
         const page = await this.#source.fetchPage(cursor, signal);
         if (signal.aborted) return;
         this.#add(page, onChange);
+        if (signal.aborted) return;
         if (page.next === null) break;
         cursor = page.next;
         if (cursor !== newest.at(-1)) newest = [newest.at(-1) ?? null, cursor];

@@ -21,18 +21,18 @@ const operations: Readonly<Record<string, OperationView>> = {
   discard: { sign: '<', running: 'discarding', done: 'discarded', planned: 'discard', tone: 'same' },
 };
 
-const aliases: Readonly<Record<string, string>> = {
-  'create-replacement': 'replace',
-  'delete-replaced': 'replace',
-  'import-replacement': 'replace',
-  'read-replacement': 'read',
-  'discard-replaced': 'discard',
-  'remove-pending-replace': 'replace',
-};
+const aliases: ReadonlyMap<string, string> = new Map([
+  ['create-replacement', 'replace'],
+  ['delete-replaced', 'replace'],
+  ['import-replacement', 'replace'],
+  ['read-replacement', 'read'],
+  ['discard-replaced', 'discard'],
+  ['remove-pending-replace', 'replace'],
+]);
 
 /** An operation of a newer CLI is shown by its name. */
 export function viewOperation(op: string): OperationView {
-  const name = aliases[op] ?? op;
+  const name = aliases.get(op) ?? op;
   if (Object.hasOwn(operations, name)) return operations[name] as OperationView;
   return { sign: '·', running: name, done: name, planned: name, tone: 'same' };
 }
@@ -43,7 +43,7 @@ export function listChanges(
 ): { op: string; count: number; view: OperationView }[] {
   const totals = new Map<string, number>();
   for (const [op, count = 0] of Object.entries(changes)) {
-    const name = aliases[op] ?? op;
+    const name = aliases.get(op) ?? op;
     if (count > 0) totals.set(name, (totals.get(name) ?? 0) + count);
   }
   const order = Object.keys(operations).filter((op) => op !== 'same');
