@@ -28,6 +28,7 @@ export async function spreadTimes(databaseUrl: string, moments: readonly Moment[
              where status not in ('not started', 'running') group by stack_id) l
        where l.stack_id = s.id`,
     );
+    await client.query('update stack_changes c set changed_at = s.updated_at from stacks s where s.id = c.stack_id');
     await client.query('analyze');
   } finally {
     await client.end();
