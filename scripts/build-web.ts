@@ -46,12 +46,25 @@ async function build(): Promise<void> {
   }
 }
 
+/** Another process may do the same at this moment, so either rename can fail. */
 async function replace(folder: string): Promise<void> {
   const former = `${folder}-former`;
   await mkdir(path.dirname(target), { recursive: true });
-  if (existsSync(target)) await rename(target, former);
-  await rename(folder, target);
-  await rm(former, { recursive: true, force: true });
+  for (let attempt = 1; ; attempt++) {
+    await rename(target, former).catch(unless('ENOENT'));
+    const isInPlace = await rename(folder, target).then(() => true, unless('ENOTEMPTY', 'EEXIST'));
+    await rm(former, { recursive: true, force: true });
+    if (isInPlace) return;
+    if (attempt === 10) throw new Error(`${target} is replaced by others all the time`);
+  }
+}
+
+/** Ignores errors with these codes. */
+function unless(...codes: readonly string[]): (error: NodeJS.ErrnoException) => false {
+  return (error) => {
+    if (codes.includes(error.code ?? '')) return false;
+    throw error;
+  };
 }
 
 async function compressFiles(folder: string): Promise<void> {

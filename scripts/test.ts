@@ -100,6 +100,8 @@ if (!(await prepareTools())) {
 } else {
   // Run both even if the first fails, so that one run reports all problems.
   const checked = npmRun('check:static');
+  // Here, so that tests that need it do not build it at the same time.
+  npmRun('build:web', ['--if-stale']);
   const tested = runTests();
   if (!checked) console.error('The static checks failed: see above, or run npm run check:static');
   console.error(
