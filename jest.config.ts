@@ -38,6 +38,9 @@ function testsIn(folder: string): Pick<Config, 'testMatch'> {
 const config: Config = {
   // Every file has its own database, so files can run in parallel. The shared Postgres has connections for eight.
   maxWorkers: Math.min(availableParallelism(), 8),
+  // Workers keep about 20 MB of modules of each file: after 200 files, most of their time would go into garbage collection. This is
+  // looked at between files; a new worker starts then.
+  workerIdleMemoryLimit: '1GB',
   testSequencer: '<rootDir>/testkit/slow-first.ts',
   // Each concurrent test of a file runs several programs at once.
   maxConcurrency: Math.max(2, availableParallelism()),
