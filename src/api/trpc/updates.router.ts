@@ -5,7 +5,7 @@ import { router, stackMutation, stackProcedure } from './trpc.ts';
 
 const Numbered = Type.Tuple([Type.Integer({ minimum: -1, maximum: Number.MAX_SAFE_INTEGER })]);
 const Version = Type.Integer({ minimum: 1, maximum: 999_999_999 });
-const Chosen = input(Type.Object({ updateId: Id, reason: Type.Optional(text(500)) }));
+const chosen = { updateId: Id };
 
 /** Updates of a stack. */
 export const updatesRouter = router({
@@ -53,14 +53,14 @@ export const updatesRouter = router({
 
   /** Ends an update at once. What it has written is kept. */
   cancel: stackMutation('preview', 'update.cancel')
-    .input(Chosen)
+    .input(input(Type.Object(chosen)))
     .mutation(async ({ ctx: { audit, caller, services }, input: { updateId, ...ref } }) => {
       await services.updates.cancel(ref, updateId, caller, audit);
     }),
 
   /** Lets an update begin nothing more, and finish what it has begun. */
   drain: stackMutation('write', 'update.drain')
-    .input(Chosen)
+    .input(input(Type.Object({ ...chosen, reason: Type.Optional(text(500)) })))
     .mutation(async ({ ctx: { audit, caller, services }, input: { reason = '', updateId, ...ref } }) => {
       await services.guards.drain(ref, updateId, caller, reason, audit);
     }),
