@@ -74,6 +74,7 @@ const needed: Record<string, { readonly needs: Need; readonly input?: object }> 
   'approvals.ask': { needs: 'write', input: { commit: 'a'.repeat(40) } },
   'approvals.give': { needs: 'admin', input: { approvalId: randomUUID(), reason: 'seen' } },
   'limits.get': { needs: 'manager' },
+  'webhooks.events': { needs: 'organization' },
   'webhooks.list': { needs: 'manager' },
   'webhooks.get': { needs: 'manager', input: { webhook: 'hook' } },
   'webhooks.create': { needs: 'manager', input: newHook },

@@ -1,6 +1,7 @@
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, expect, jest, test } from '@jest/globals';
+import { pollUntil } from '../../testkit/poll.ts';
 import { query } from '../support/database.ts';
 import { grant, type Person, person } from '../support/grants.ts';
 import { ask, command } from '../support/procedures.ts';
@@ -228,6 +229,22 @@ test('webhooks are made, changed, tried and removed, and their secrets are never
   expect(await lastAudit('webhook.ping')).toMatchObject({ outcome: 'done' });
 });
 
+test('who administers the organization does not reach webhooks of a stack by naming it', async () => {
+  const hook = {
+    url: `${target}/own`,
+    format: 'raw',
+    isActive: true,
+    events: [],
+    groups: [],
+    displayName: 'Of the stack',
+  };
+  const { name } = await change('webhooks.ofStack.create', { ...ofStack(), ...hook });
+  const { items } = await get('webhooks.list', ofStack());
+  expect(items.map(({ displayName }: { displayName: string }) => displayName)).not.toContain('Of the stack');
+  for (const call of ['webhooks.get', 'webhooks.deliveries'])
+    expect(await ask(app, token, call, { ...ofStack(), webhook: name })).toMatchObject({ status: 404 });
+});
+
 test('packs are enabled in groups, and groups have stacks', async () => {
   const { organizationId } = reviewer;
   for (const name of ['costs', 'names', 'regions']) {
@@ -280,6 +297,10 @@ test('limits are shown with what is used', async () => {
     organizationId,
   ]);
   await query(app, 'insert into organization_usage (organization_id, kept_bytes) values ($1, 12345)', [organizationId]);
+  // Limits are a few seconds old.
+  await pollUntil('the limits are read', async () => (await get('limits.get')).items[0].limit === 7, {
+    timeoutMs: 120_000,
+  });
   const seen = await get('limits.get');
   expect(seen.items).toEqual([
     { name: 'stacks', limit: 7, used: 1 },

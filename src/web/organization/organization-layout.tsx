@@ -8,7 +8,13 @@ interface OrganizationPage extends SectionLink {
 }
 
 /** The pages of an organization, in the order of their links. */
-const pages: readonly OrganizationPage[] = [];
+const pages: readonly OrganizationPage[] = [
+  { name: 'Rules', link: { to: '/$organization/~/rules' }, isForAdmins: true },
+  { name: 'Approvals', link: { to: '/$organization/~/approvals' } },
+  { name: 'Policies', link: { to: '/$organization/~/policies' } },
+  { name: 'Webhooks', link: { to: '/$organization/~/webhooks' }, isForAdmins: true },
+  { name: 'Limits', link: { to: '/$organization/~/limits' }, isForAdmins: true },
+];
 
 /** The pages of an organization, with links between those that the user may see. */
 export function OrganizationLayout() {
