@@ -47,9 +47,9 @@ export function ApprovalTable({
     {
       name: 'Asked',
       cell: ({ askedAt, askedBy }) => (
-        <>
+        <span>
           {askedBy}, <Time at={askedAt} />
-        </>
+        </span>
       ),
     },
     { name: 'Links', cell: (approval) => <ApprovalLinks organization={organization} approval={approval} /> },

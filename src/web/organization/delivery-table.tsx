@@ -47,14 +47,15 @@ export function DeliveryTable({
     {
       name: 'Event',
       isTitle: true,
-      cell: ({ event, isManual }) => (
-        <>
-          {nameOfEvent(event)}
-          {isManual ? <span className={styles['minor']}> by hand</span> : null}
-        </>
+      cell: ({ event, isManual, project, stack }) => (
+        <span>
+          {nameOfEvent(event)}{' '}
+          <span className={styles['minor']}>
+            {isManual ? 'by hand' : ''} {stack === null ? '' : `of ${project}/${stack}`}
+          </span>
+        </span>
       ),
     },
-    { name: 'Stack', cell: ({ project, stack }) => (stack === null ? '' : `${project}/${stack}`) },
     { name: 'Result', cell: (delivery) => <DeliveryState delivery={delivery} /> },
     {
       name: 'Took',
@@ -67,7 +68,7 @@ export function DeliveryTable({
       name: 'Actions',
       isActions: true,
       cell: ({ event, id }) => (
-        <>
+        <span className={styles['buttons']}>
           <Button
             size="small"
             kind="quiet"
@@ -86,7 +87,7 @@ export function DeliveryTable({
           >
             Send again
           </Button>
-        </>
+        </span>
       ),
     },
   ];
@@ -115,13 +116,13 @@ function DeliveryState({ delivery: { attempts, responseStatus, state } }: { read
   const { tone, word } = deliveryStates[state] ?? { tone: 'neutral' as const, word: state };
   const Icon = icons[tone];
   return (
-    <>
+    <span className={styles['buttons']}>
       <Badge tone={tone} icon={<Icon aria-hidden="true" />}>
-        {word}
+        {state === 'waiting' && responseStatus !== null ? 'Trying again after' : word}
         {responseStatus === null ? '' : ` ${responseStatus}`}
       </Badge>
-      {attempts > 1 ? <span className={styles['minor']}> after {attempts} attempts</span> : null}
-    </>
+      {attempts > 1 ? <span className={styles['minor']}>{attempts} attempts</span> : null}
+    </span>
   );
 }
 

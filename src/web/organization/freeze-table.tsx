@@ -31,15 +31,14 @@ export function FreezeTable({
       name: 'For',
       isTitle: true,
       cell: (rule) => (
-        <>
+        <span className={styles['scope']}>
           {rule.scope}
           <ChosenMark rule={rule} chosen={chosen} />
-        </>
+        </span>
       ),
     },
     { name: 'State', cell: (rule) => <FreezeState rule={rule} /> },
     { name: 'Note', cell: ({ note }) => (note === '' ? <span className={styles['none']}>none</span> : note) },
-    { name: 'Updates', isMinor: true, cell: ({ settings }) => (settings['mode'] === 'wait' ? 'wait' : 'are refused') },
     { name: 'Set', isMinor: true, cell: (rule) => <SetBy rule={rule} /> },
     {
       name: 'Actions',
@@ -54,6 +53,7 @@ export function FreezeTable({
   return (
     <Table
       {...list}
+      items={list.items && inOrder(list.items)}
       label="Freezes"
       columns={columns}
       keyOf={({ id }) => id}
@@ -68,7 +68,7 @@ export function FreezeTable({
                 <li key={JSON.stringify(window)}>{describeWindow(window)}</li>
               ))}
             </ul>
-            <NextWindows freeze={freeze} />
+            <NextWindows freeze={freeze} isStateShown={false} />
           </div>
         );
       }}
@@ -76,7 +76,14 @@ export function FreezeTable({
   );
 }
 
-function FreezeState({ rule: { freeze } }: { readonly rule: Rule }) {
+/** Those in force first, then those to come. */
+function inOrder(freezes: readonly Rule[]): Rule[] {
+  const place = ({ freeze }: Rule): number => (freeze?.inForce != null ? 0 : freeze?.next.length ? 1 : 2);
+  return [...freezes].sort((one, other) => place(one) - place(other));
+}
+
+function FreezeState({ rule: { freeze, settings } }: { readonly rule: Rule }) {
+  const waits = settings['mode'] === 'wait' ? ', updates wait' : '';
   if (freeze?.inForce != null) {
     const { until } = freeze.inForce;
     return (
@@ -84,13 +91,11 @@ function FreezeState({ rule: { freeze } }: { readonly rule: Rule }) {
         <Badge tone="running" icon={<Snowflake aria-hidden="true" />}>
           In force
         </Badge>
-        {until === null ? (
-          'until somebody thaws'
-        ) : (
-          <>
-            ends <Time at={until} />
-          </>
-        )}
+        <span>
+          {until === null ? 'until somebody thaws' : 'ends '}
+          {until === null ? null : <Time at={until} />}
+          {waits}
+        </span>
       </span>
     );
   }
@@ -106,7 +111,10 @@ function FreezeState({ rule: { freeze } }: { readonly rule: Rule }) {
       <Badge tone="neutral" icon={<CalendarClock aria-hidden="true" />}>
         Planned
       </Badge>
-      begins <Time at={next.from} />
+      <span>
+        begins <Time at={next.from} />
+        {waits}
+      </span>
     </span>
   );
 }

@@ -31,13 +31,13 @@ export function RuleTable({
       name: 'Rule',
       isTitle: true,
       cell: (rule) => (
-        <>
+        <span>
           {nameOfKind(rule.kind)}
           <ChosenMark rule={rule} chosen={chosen} />
-        </>
+        </span>
       ),
     },
-    { name: 'For', cell: ({ scope }) => scope },
+    { name: 'For', cell: ({ scope }) => <span className={styles['scope']}>{scope}</span> },
     {
       name: 'Says',
       cell: ({ kind, note, settings }) => (

@@ -19,7 +19,7 @@ export const ruleKinds = {
 } as const;
 export type RuleKind = keyof typeof ruleKinds;
 
-export const limitKinds = ['concurrency', 'lock-wait', 'supersede'] as const satisfies readonly RuleKind[];
+export const queueKinds = ['concurrency', 'lock-wait', 'supersede'] as const satisfies readonly RuleKind[];
 export const guardKinds = [
   'fuse',
   'protected-types',

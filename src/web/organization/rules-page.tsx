@@ -14,7 +14,8 @@ import { FreezeTable } from './freeze-table.tsx';
 import { RuleDialog } from './rule-dialog.tsx';
 import { draftOf, emptyDraft, type RuleDraft } from './rule-draft.ts';
 import { RuleTable } from './rule-table.tsx';
-import { guardKinds, limitKinds, nameOfKind, type RuleKind } from './rule-words.ts';
+import { guardKinds, nameOfKind, queueKinds, type RuleKind } from './rule-words.ts';
+import styles from './rules.module.css';
 
 const route = getRouteApi('/$organization/~/rules');
 const pollMs = 30_000;
@@ -35,9 +36,9 @@ export function RulesPage() {
     setEdited({ draft: emptyDraft(kinds[0] as RuleKind), isNew: true, kinds });
   const edit = (rule: Rule): void => setEdited({ draft: draftOf(rule), isNew: false, kinds: [rule.kind as RuleKind] });
   const freezes = useRules(organization, ['freeze']);
-  const limits = useRules(organization, limitKinds);
+  const queues = useRules(organization, queueKinds);
   const guards = useRules(organization, guardKinds);
-  const problem = freezes.error ?? limits.error ?? guards.error;
+  const problem = freezes.error ?? queues.error ?? guards.error;
   if (problem) return <Problem error={problem} onRetry={() => void freezes.refetch()} />;
   return (
     <Page
@@ -48,7 +49,8 @@ export function RulesPage() {
         title="Freezes"
         lead={
           <>
-            In an emergency, whoever may manage a stack passes with <code>pulumi up -m "break-glass: why"</code>.
+            In an emergency, whoever may manage a stack passes with{' '}
+            <code className={styles['command']}>pulumi up -m "break-glass: why"</code>.
           </>
         }
         actions={
@@ -73,17 +75,17 @@ export function RulesPage() {
         />
       </Section>
       <Section
-        title="Limits"
+        title="Queues"
         lead="How many updates run at once, how long others wait, and which waiting runs make way."
-        actions={<Button onClick={() => add(limitKinds)}>Add a limit</Button>}
+        actions={<Button onClick={() => add(queueKinds)}>Add to the queues</Button>}
       >
         <RuleTable
-          {...pagedList(limits)}
-          label="Limits"
+          {...pagedList(queues)}
+          label="Queues"
           chosen={chosen}
           onEdit={edit}
           onRemove={setRemoved}
-          empty={<p>No limits: each stack runs one update at a time, and others wait as the server is set up.</p>}
+          empty={<p>No rules: each stack runs one update at a time, and others wait as the server is set up.</p>}
         />
       </Section>
       <Section

@@ -9,11 +9,18 @@ const days = new Intl.DateTimeFormat(undefined, {
 type FreezeTimes = NonNullable<RulePreview['freeze']>;
 
 /** Whether a freeze is in force, and when its next windows are, in the reader's own time. */
-export function NextWindows({ freeze }: { readonly freeze: FreezeTimes }) {
+export function NextWindows({
+  freeze,
+  isStateShown = true,
+}: {
+  readonly freeze: FreezeTimes;
+  /** Whether it says that the freeze is in force now. */
+  readonly isStateShown?: boolean;
+}) {
   const { inForce, next } = freeze;
   return (
     <div className={styles['times']}>
-      {inForce === null ? null : (
+      {inForce === null || !isStateShown ? null : (
         <p>
           In force
           {inForce.until === null ? ' until somebody thaws.' : ', ends '}
