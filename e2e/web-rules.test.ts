@@ -206,7 +206,7 @@ await suite('pages of what an organization has set', {
       await page.getByRole('region', { name: 'Response 202, as text' }).getByText(hostile).waitFor();
       expect(received).toHaveLength(1);
       expect(JSON.parse(received[0] as string)).toMatchObject({ type: 'ping' });
-      await page.getByRole('button', { name: 'Send ping again' }).click();
+      await page.getByRole('button', { name: 'Send again: ping' }).click();
       await page
         .getByRole('row', { name: /ping by hand/ })
         .nth(1)

@@ -73,7 +73,7 @@ export function DeliveryTable({
             size="small"
             kind="quiet"
             aria-expanded={id === chosen}
-            aria-label={`Show the delivery of ${nameOfEvent(event)}`}
+            aria-label={`${id === chosen ? 'Hide' : 'Show'} the delivery of ${nameOfEvent(event)}`}
             onClick={() => onOpen(id === chosen ? undefined : id)}
           >
             {id === chosen ? 'Hide' : 'Show'}
@@ -81,7 +81,7 @@ export function DeliveryTable({
           <Button
             size="small"
             kind="quiet"
-            aria-label={`Send ${nameOfEvent(event)} again`}
+            aria-label={`Send again: ${nameOfEvent(event)}`}
             disabled={redeliver.isPending}
             onClick={() => redeliver.mutate({ organization, webhook, deliveryId: id })}
           >

@@ -21,7 +21,7 @@ test.each([
 
 test.each([
   ['0 17 * * 5', 3660, 'Friday at 17:00, for 61 hours (Europe/Berlin)'],
-  ['5 9 * * 1-5', 90, 'Monday to Friday at 09:05, for 1 h 30 min (Europe/Berlin)'],
+  ['5 9 * * 1-5', 90, 'Monday to Friday at 09:05, for 90 minutes (Europe/Berlin)'],
   ['0 0 * * *', 60, 'Each day at 00:00, for 1 hour (Europe/Berlin)'],
   ['0 0 1 * *', 60, 'From each time of 0 0 1 * *, for 1 hour (Europe/Berlin)'],
 ])('the window %s of %i minutes is: %s', (cron, minutes, words) => {
@@ -29,8 +29,8 @@ test.each([
 });
 
 test('durations are said in the largest unit that fits', () => {
-  expect([1, 59, 60, 61, 3_600, 86_400, 172_800].map(inWords)).toEqual([
-    ...['1 second', '59 seconds', '1 minute', '1 min 1 s', '1 hour', '1 day', '2 days'],
+  expect([1, 59, 60, 61, 3_600, 3_661, 86_400, 172_800].map(inWords)).toEqual([
+    ...['1 second', '59 seconds', '1 minute', '1 min 1 s', '1 hour', '1 h 1 min', '1 day', '2 days'],
   ]);
 });
 
