@@ -116,7 +116,7 @@ function DeliveryState({ delivery: { attempts, responseStatus, state } }: { read
   const { tone, word } = deliveryStates[state] ?? { tone: 'neutral' as const, word: state };
   const Icon = icons[tone];
   return (
-    <span className={styles['buttons']}>
+    <span className={styles['result']}>
       <Badge tone={tone} icon={<Icon aria-hidden="true" />}>
         {state === 'waiting' && responseStatus !== null ? 'Trying again after' : word}
         {responseStatus === null ? '' : ` ${responseStatus}`}

@@ -88,6 +88,7 @@ export function FreezeFields({ draft, onChange }: SettingsProps) {
       ))}
       {windows.length >= maxWindows ? null : (
         <div className={styles['presets']}>
+          <span>{windows.length === 0 ? 'Always in force, or only:' : 'And also:'}</span>
           {presets.map(({ cron, hours, name }) => (
             <Button
               key={name}

@@ -31,6 +31,6 @@ export function OrganizationLayout() {
 /** Whether the user administers the organization. */
 export function useMayManage(organization: string): boolean {
   const me = useMe();
-  if (me === undefined) return false;
-  return me.isOperator || me.organizations.some(({ name, role }) => name === organization && role === 'admin');
+  // Operators administer no organization by that.
+  return me?.organizations.some(({ name, role }) => name === organization && role === 'admin') ?? false;
 }

@@ -75,8 +75,16 @@ export function PolicyGroupDetails({
             ))}
           </ul>
         )}
-        {mayManage && packs.length > 0 ? (
-          <EnableForm packs={packs} isPending={change.isPending} onEnable={(enable) => send({ enable })} />
+        {mayManage && packs.length > 0 && details.data !== undefined ? (
+          <EnableForm
+            packs={packs}
+            isPending={change.isPending}
+            onEnable={({ pack, tag }) => {
+              // Another version of a pack keeps its configuration.
+              const config = details.data.packs.find(({ name }) => name === pack)?.config;
+              send({ enable: { pack, tag, ...(config === undefined ? {} : { config }) } });
+            }}
+          />
         ) : null}
       </section>
       <section className={styles['part']}>
