@@ -9,13 +9,16 @@ import { ExchangeService } from './exchange/exchange-service.ts';
 import { FigureService } from './figures/figure-service.ts';
 import { GrantService } from './grants/grant-service.ts';
 import { StackAccessService } from './grants/stack-access-service.ts';
+import { ApprovalBoard } from './guards/approval-board.ts';
 import { ApprovalService } from './guards/approval-service.ts';
 import { GuardService } from './guards/guard-service.ts';
 import { IssuerService } from './issuers/issuer-service.ts';
+import { LimitBoard } from './limits/limit-board.ts';
 import { LiveService } from './live/live-service.ts';
 import { LockQueue } from './lock-queue/lock-queue.ts';
 import { QueuedCreation } from './lock-queue/queued-creation.ts';
 import { MemberService } from './members/member-service.ts';
+import { PolicyBoard } from './policies/policy-board.ts';
 import { PolicyGroupService } from './policies/policy-group-service.ts';
 import { PolicyPackService } from './policies/policy-pack-service.ts';
 import { OrganizationRates } from './rates/organization-rates.ts';
@@ -37,6 +40,7 @@ import { StackService } from './stacks/stack-service.ts';
 import { StateService } from './stacks/state-service.ts';
 import { TeamService } from './teams/team-service.ts';
 import { TokenService } from './tokens/token-service.ts';
+import { RuleBoard } from './update-rules/rule-board.ts';
 import { UpdateRuleService } from './update-rules/update-rule-service.ts';
 import { HistoryService } from './updates/history-service.ts';
 import { UpdateBeginning } from './updates/update-beginning.ts';
@@ -89,15 +93,19 @@ export function createServices(context: ApiContext): ApiServices {
     live: new LiveService(context),
     beginning: new UpdateBeginning(context, updates),
     approvals: new ApprovalService(context),
+    approvalBoard: new ApprovalBoard(context),
     guards: new GuardService(context),
     history: new HistoryService(context),
     events: new EventService(context),
     secrets: new SecretService(context),
     policyPacks: new PolicyPackService(context),
     policyGroups: new PolicyGroupService(context),
+    policyBoard: new PolicyBoard(context),
+    limits: new LimitBoard(context),
     members: new MemberService(context),
     accessPolicy: new AccessPolicyService(context),
     updateRules: new UpdateRuleService(context),
+    ruleBoard: new RuleBoard(context),
     teams: new TeamService(context),
     roles: new RoleService(context),
     grants: new GrantService(context),

@@ -93,11 +93,20 @@ export class ApprovalService {
   }
 }
 
-function assertMayApprove({ policyId, tokenId, userId }: Caller, asked: ApprovalRow): void {
-  if (policyId !== null)
-    throw new ForbiddenError('A CI run approves nothing: this needs a token that was not given to one');
+/** Why the caller cannot approve what was asked for; null if nothing but a permission is needed. */
+export function refusalOf(
+  { policyId, tokenId, userId }: Caller,
+  asked: Pick<ApprovalRow, 'askedTokenId' | 'askedUserId'>,
+): string | null {
+  if (policyId !== null) return 'A CI run approves nothing: this needs a token that was not given to one';
   if (tokenId === asked.askedTokenId || (userId !== null && userId === asked.askedUserId))
-    throw new ForbiddenError('Somebody else has to approve this: you have asked for it');
+    return 'Somebody else has to approve this: you have asked for it';
+  return null;
+}
+
+function assertMayApprove(caller: Caller, asked: ApprovalRow): void {
+  const refusal = refusalOf(caller, asked);
+  if (refusal !== null) throw new ForbiddenError(refusal);
 }
 
 async function getApproval(tx: Queryable, stack: StackRow, id: string): Promise<ApprovalRow> {

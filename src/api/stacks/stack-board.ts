@@ -12,6 +12,7 @@ import { StateReader } from '../../shared/states/state-reader.ts';
 import { findFreeze } from '../../shared/updates/rules/freeze.ts';
 import { listFreezesInForce } from '../../shared/updates/rules/freezes-in-force.ts';
 import { createUpdateRuleRepository } from '../../shared/updates/rules/update-rule-repository.ts';
+import { describeScope } from '../../shared/updates/rules/update-rules.ts';
 import { createUpdateBoardRepository } from '../../shared/updates/update-board-repository.ts';
 import { permissionsInPath } from '../access/stack-access.ts';
 import type { ApiContext } from '../api-context.ts';
@@ -79,7 +80,15 @@ export class StackBoard {
         fault === undefined
           ? null
           : { kind: fault.compactionError === null ? 'warning' : 'incomplete', message: describeFault(fault) },
-      frozen: freeze && { note: freeze.rule.note, until: freeze.until?.toISOString() ?? null },
+      frozen: freeze && {
+        ruleId: freeze.rule.id,
+        /** What the rule is for, in words. */
+        scope: describeScope(freeze.rule, ref.organization),
+        /** Whether the rule is for this stack alone, and always in force, so that it goes when the stack is thawed. */
+        isOfStackAlone: freeze.rule.stack !== null && freeze.rule.settings.windows === undefined,
+        note: freeze.rule.note,
+        until: freeze.until?.toISOString() ?? null,
+      },
       config: readConfig(settings?.config ?? '{}'),
     };
   }

@@ -76,7 +76,8 @@ export class UpdateRuleService {
   }
 }
 
-async function getOrganizationId(db: Queryable, name: string): Promise<string> {
+/** Throws NotFoundError. */
+export async function getOrganizationId(db: Queryable, name: string): Promise<string> {
   const organization = await createIdentityRepository(db).findOrganization(name);
   if (!organization) throw new NotFoundError('Not found, or you are not a member of the organization');
   return organization.id;

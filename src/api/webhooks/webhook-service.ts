@@ -18,6 +18,7 @@ import {
   type ClaimedDelivery,
   createDeliveryRepository,
   type DeliveryRow,
+  type LoggedDeliveryRow,
 } from '../../shared/webhooks/delivery-repository.ts';
 import { createWebhookEventRepository } from '../../shared/webhooks/event-repository.ts';
 import { checkSecret, checkWebhook, originOf } from '../../shared/webhooks/webhook.ts';
@@ -33,7 +34,7 @@ import type { ApiContext } from '../api-context.ts';
 import type { AuditTrail } from '../audit/audit-trail.ts';
 import type { Caller } from '../request.ts';
 
-export type { DeliveryRow, WebhookRow };
+export type { DeliveryRow, LoggedDeliveryRow, WebhookRow };
 
 /** Whose webhooks are meant, by name: those of the stack, or without one those of the organization. */
 export type WebhookOwner =
@@ -56,6 +57,12 @@ export class WebhookService {
   async list(owner: WebhookOwner): Promise<readonly WebhookRow[]> {
     const { db } = this.#context;
     return createWebhookRepository(db).list(await findPlace(db, owner));
+  }
+
+  /** A page of them by their displayed names, and whether there are more. */
+  async listPage(owner: WebhookOwner, after: string | null, limit: number) {
+    const { db } = this.#context;
+    return cut(await createWebhookRepository(db).listPage(await findPlace(db, owner), after, limit + 1), limit);
   }
 
   /** Throws NotFoundError. */
@@ -144,6 +151,20 @@ export class WebhookService {
     return { format, deliveries: await createDeliveryRepository(this.#context.db).list(id, maxLogged) };
   }
 
+  /** Deliveries before number `before`, newest first, without what was sent and received; and whether there are more. Throws NotFoundError. */
+  async listLog(owner: WebhookOwner, name: string, before: number | null, limit: number) {
+    const { id } = await this.get(owner, name);
+    return cut(await createDeliveryRepository(this.#context.db).listPage(id, before, limit + 1), limit);
+  }
+
+  /** Throws NotFoundError. */
+  async getDelivery(owner: WebhookOwner, name: string, deliveryId: string) {
+    const { format, id } = await this.get(owner, name);
+    const found = isUuid(deliveryId) ? await createDeliveryRepository(this.#context.db).find(id, deliveryId) : null;
+    if (!found) throw deliveryNotFound(deliveryId);
+    return { format, delivery: found };
+  }
+
   /** Sends a test event and waits for the result. Throws NotFoundError. */
   ping(caller: Caller, owner: WebhookOwner, name: string, audit: AuditTrail) {
     return this.#deliver(caller, owner, name, audit, (tx, { organizationId, stackId }) =>
@@ -155,7 +176,7 @@ export class WebhookService {
   redeliver(caller: Caller, owner: WebhookOwner, name: string, deliveryId: string, audit: AuditTrail) {
     return this.#deliver(caller, owner, name, audit, async (tx, { id }) => {
       const event = isUuid(deliveryId) ? await createDeliveryRepository(tx).findEvent(id, deliveryId) : null;
-      if (event === null) throw new NotFoundError(`There is no delivery ${JSON.stringify(deliveryId.slice(0, 60))}`);
+      if (event === null) throw deliveryNotFound(deliveryId);
       return event;
     });
   }
@@ -246,6 +267,15 @@ function record(
   const place = owner.stack === undefined ? owner.organization : formatStackRef(owner);
   const details = { displayName, server: originOf(url), format, isActive, events, groups, ...more };
   return audit.record(tx, { organization: owner.organization, object: `${place}/${name}`, details });
+}
+
+function deliveryNotFound(id: string): NotFoundError {
+  return new NotFoundError(`There is no delivery ${JSON.stringify(id.slice(0, 60))}`);
+}
+
+/** The first `limit` rows, and whether there are more. */
+function cut<Row>(rows: readonly Row[], limit: number): { readonly rows: readonly Row[]; readonly isCut: boolean } {
+  return { rows: rows.slice(0, limit), isCut: rows.length > limit };
 }
 
 function existing(found: WebhookRow | null, name: string): WebhookRow {

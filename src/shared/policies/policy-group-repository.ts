@@ -19,6 +19,10 @@ const AppliedRow = Type.Object({
 });
 const IdRow = Type.Object({ id: Type.String() });
 
+/** What `facts` let read of the stacks `s` of the projects `p`; null: all. */
+const readableBy = (facts: object | null) => sql.fragment`(${facts === null}
+  or effective_permissions(${JSON.stringify(facts)}::jsonb, p.organization_id, p.name, s.name) & 1 = 1)`;
+
 export type PolicyGroupRepository = ReturnType<typeof createPolicyGroupRepository>;
 
 /** Policy groups, their stacks and their packs. */
@@ -28,23 +32,39 @@ export function createPolicyGroupRepository(db: Queryable) {
     policy_groups g join organizations o on o.id = g.organization_id
     where o.name = ${organization} and g.name = ${name}`;
 
+  const summary = sql.fragment`
+    g.name, g.is_default as "isDefault",
+    case when g.is_default then (
+      select count(*)::integer from stacks s join projects p on p.id = s.project_id
+      where p.organization_id = g.organization_id and s.deleted_at is null
+        and not exists (select 1 from policy_group_stacks m where m.stack_id = s.id)
+    ) else (
+      select count(*)::integer from policy_group_stacks m join stacks s on s.id = m.stack_id
+      where m.group_id = g.id and s.deleted_at is null
+    ) end as "stackCount",
+    (select count(*)::integer from policy_group_packs a where a.group_id = g.id) as "packCount"`;
+
   return {
     /** All groups of an organization. The default group has the stacks that are in no other. */
     list: (organization: string) =>
       db.any(sql.rows(SummaryRow)`
         /* policyGroups.list */
-        select g.name, g.is_default as "isDefault",
-          case when g.is_default then (
-            select count(*)::integer from stacks s join projects p on p.id = s.project_id
-            where p.organization_id = g.organization_id and s.deleted_at is null
-              and not exists (select 1 from policy_group_stacks m where m.stack_id = s.id)
-          ) else (
-            select count(*)::integer from policy_group_stacks m join stacks s on s.id = m.stack_id
-            where m.group_id = g.id and s.deleted_at is null
-          ) end as "stackCount",
-          (select count(*)::integer from policy_group_packs a where a.group_id = g.id) as "packCount"
-        from policy_groups g join organizations o on o.id = g.organization_id
+        select ${summary} from policy_groups g join organizations o on o.id = g.organization_id
         where o.name = ${organization} order by g.is_default desc, g.name`),
+
+    /** A page of the groups, after this one. */
+    listPage: (
+      organization: string,
+      after: { readonly isDefault: boolean; readonly name: string } | null,
+      limit: number,
+    ) =>
+      db.any(sql.rows(SummaryRow)`
+        /* policyGroups.listPage */
+        select ${summary} from (
+          select g.* from policy_groups g join organizations o on o.id = g.organization_id
+          where o.name = ${organization} and (${after === null} or not g.is_default and (${after?.isDefault ?? false} or g.name > ${after?.name ?? ''}))
+          order by g.is_default desc, g.name limit ${limit}
+        ) g order by g.is_default desc, g.name`),
 
     find: (organization: string, name: string) =>
       db.maybeOne(sql.rows(GroupRow)`/* policyGroups.find */ select ${columns} from ${named(organization, name)}`),
@@ -70,9 +90,23 @@ export function createPolicyGroupRepository(db: Queryable) {
         /* policyGroups.listStacks */
         select p.name as project, s.name as stack
         from policy_group_stacks m join stacks s on s.id = m.stack_id join projects p on p.id = s.project_id
-        where m.group_id = ${id} and s.deleted_at is null and (${facts === null}
-          or effective_permissions(${JSON.stringify(facts)}::jsonb, p.organization_id, p.name, s.name) & 1 = 1)
+        where m.group_id = ${id} and s.deleted_at is null and ${readableBy(facts)}
         order by p.name, s.name`),
+
+    /** A page of them, after this one. */
+    listStackPage: (
+      id: string,
+      facts: object | null,
+      after: { readonly project: string; readonly stack: string } | null,
+      limit: number,
+    ) =>
+      db.any(sql.rows(MemberRow)`
+        /* policyGroups.listStackPage */
+        select p.name as project, s.name as stack
+        from policy_group_stacks m join stacks s on s.id = m.stack_id join projects p on p.id = s.project_id
+        where m.group_id = ${id} and s.deleted_at is null and ${readableBy(facts)}
+          and (${after === null} or (p.name, s.name) > (${after?.project ?? ''}, ${after?.stack ?? ''}))
+        order by p.name, s.name limit ${limit}`),
 
     listPacks: (id: string) =>
       db.any(sql.rows(AppliedRow)`

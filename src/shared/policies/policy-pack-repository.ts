@@ -1,5 +1,5 @@
 import { Type } from 'typebox';
-import { type Queryable, sql } from '../platform/db/sql.ts';
+import { type Queryable, type Row, sql } from '../platform/db/sql.ts';
 import { Bytes, Nullable, Timestamp } from '../platform/schema/standard-schema.ts';
 
 const PackRow = Type.Object({ id: Type.String(), lastVersion: Type.Integer() });
@@ -27,6 +27,21 @@ const ListedRow = Type.Object({
   version: Type.Integer(),
   versionTag: Type.String(),
 });
+const PagedRow = Type.Object({
+  name: Type.String(),
+  /** Of the newest version. */
+  displayName: Type.String(),
+  versionCount: Type.Integer(),
+  /** JSON text: number, tag and time of the newest `maxShownVersions`, the newest first. */
+  versions: Type.String(),
+  /** JSON text: name of the group and tag of the version, for at most `maxShownGroups`. */
+  groups: Type.String(),
+});
+export type PagedPackRow = Row<typeof PagedRow>;
+
+const maxShownVersions = 20;
+const maxShownGroups = 20;
+
 const RequiredRow = Type.Object({
   versionId: Type.String(),
   name: Type.String(),
@@ -119,6 +134,38 @@ export function createPolicyPackRepository(db: Queryable, uploadSeconds: number)
         from policy_pack_versions v join policy_packs p on p.id = v.pack_id join organizations o on o.id = p.organization_id
         where o.name = ${organization} and v.published_at is not null and v.removed_at is null
         order by p.name, v.version`),
+
+    /** A page of the packs with a version that clients can use, after the one with this name; with the groups in which they are enabled. */
+    listPage: (organization: string, after: string | null, limit: number) =>
+      db.any(sql.rows(PagedRow)`
+        /* policyPacks.listPage */
+        with page as (
+          select p.id, p.name from policy_packs p join organizations o on o.id = p.organization_id
+          where o.name = ${organization} and (${after}::text is null or p.name > ${after}) and exists (
+            select 1 from policy_pack_versions v where v.pack_id = p.id and v.published_at is not null and v.removed_at is null)
+          order by p.name limit ${limit}
+        )
+        select p.name, n.display_name as "displayName", c.count as "versionCount", w.versions, g.groups
+        from page p
+        cross join lateral (
+          select v.display_name from policy_pack_versions v
+          where v.pack_id = p.id and v.published_at is not null and v.removed_at is null order by v.version desc limit 1) n
+        cross join lateral (
+          select count(*)::int as count from policy_pack_versions v
+          where v.pack_id = p.id and v.published_at is not null and v.removed_at is null) c
+        cross join lateral (
+          select json_agg(json_build_object('version', v.version, 'tag', v.version_tag, 'publishedAt', v.published_at)
+            order by v.version desc)::text as versions
+          from (
+            select * from policy_pack_versions v where v.pack_id = p.id and v.published_at is not null and v.removed_at is null
+            order by v.version desc limit ${maxShownVersions}) v) w
+        cross join lateral (
+          select coalesce(json_agg(json_build_object('group', e.name, 'tag', e.version_tag) order by e.name), '[]')::text as groups
+          from (
+            select g.name, v.version_tag from policy_group_packs a join policy_groups g on g.id = a.group_id
+            join policy_pack_versions v on v.id = a.version_id
+            where a.pack_id = p.id order by g.name limit ${maxShownGroups}) e) g
+        order by p.name`),
 
     /** Publishes a version that has its archive. */
     publish: (id: string) =>

@@ -105,6 +105,14 @@ export function createQuotaRepository(db: Queryable) {
         where not ${options.onlyOwnLimits} or q.organization_id is not null
         order by q.organization_id is null, o.name limit ${options.limit}`),
 
+    /** The usage of one organization. */
+    findUsage: (organization: string) =>
+      db.maybeOne(sql.rows(UsageRow)`
+        /* quotas.findUsage */
+        select o.id as "organizationId", o.name as organization, ${stackCount} as stacks, ${updateCount} as updates,
+               w.kept_bytes as "keptBytes", w.measured_at as "measuredAt"
+        from organizations o left join organization_usage w on w.organization_id = o.id where o.name = ${organization}`),
+
     /**
      * Returns the organizations whose kept bytes are due for measurement: all, or only those with their own limit.
      * Excludes those whose last measurement took more than 1% of the time since then.

@@ -38,6 +38,22 @@ const DeliveryRow = Type.Object({
 });
 export type DeliveryRow = Row<typeof DeliveryRow>;
 
+/** A delivery without what was sent and received. */
+const LoggedRow = Type.Object({
+  id: Type.String(),
+  number: Type.Integer(),
+  event: Type.String(),
+  project: Nullable(Type.String()),
+  stack: Nullable(Type.String()),
+  state: Type.String(),
+  at: Timestamp,
+  attempts: Type.Integer(),
+  isManual: Type.Boolean(),
+  durationMs: Nullable(Type.Integer()),
+  responseStatus: Nullable(Type.Integer()),
+});
+export type LoggedDeliveryRow = Row<typeof LoggedRow>;
+
 const IdRow = Type.Object({ id: Type.String() });
 const CountRow = Type.Object({ count: Type.Integer() });
 const WaitingRow = Type.Object({ count: Type.Integer(), seconds: Type.Number() });
@@ -156,6 +172,22 @@ export function createDeliveryRepository(db: Queryable) {
         /* webhookDeliveries.list */
         select ${columns} from webhook_deliveries d join webhook_events e on e.id = d.event_id
         where d.webhook_id = ${webhookId} order by d.number desc limit ${limit}`),
+
+    /** Deliveries of a webhook before number `before`, newest first. */
+    listPage: (webhookId: string, before: number | null, limit: number) =>
+      db.any(sql.rows(LoggedRow)`
+        /* webhookDeliveries.listPage */
+        select d.id, d.number, e.event, e.project, e.stack, d.state, coalesce(d.attempted_at, e.occurred_at) as at, d.attempts,
+          d.is_manual as "isManual", d.duration_ms as "durationMs", d.response_status as "responseStatus"
+        from webhook_deliveries d join webhook_events e on e.id = d.event_id
+        where d.webhook_id = ${webhookId} and (${before}::bigint is null or d.number < ${before}::bigint)
+        order by d.number desc limit ${limit}`),
+
+    find: (webhookId: string, id: string) =>
+      db.maybeOne(sql.rows(DeliveryRow)`
+        /* webhookDeliveries.find */
+        select ${columns} from webhook_deliveries d join webhook_events e on e.id = d.event_id
+        where d.id = ${id} and d.webhook_id = ${webhookId}`),
 
     get: (id: string) =>
       db.one(sql.rows(DeliveryRow)`

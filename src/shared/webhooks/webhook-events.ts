@@ -45,6 +45,13 @@ export const webhookEvents = {
 
 export type WebhookEventName = keyof typeof webhookEvents;
 
+/** The events that webhooks can select, with what they say. */
+export function listEvents(): { readonly name: string; readonly group: string; readonly text: string }[] {
+  return Object.entries(webhookEvents)
+    .filter(([name]) => name !== 'ping')
+    .map(([name, { group, text }]) => ({ name, group, text }));
+}
+
 /** What is known of an event by its name, also of one that a later release has recorded. */
 export function describeEvent(name: string): WebhookEvent {
   return Object.hasOwn(webhookEvents, name)

@@ -74,6 +74,13 @@ export function createWebhookRepository(db: Queryable) {
       db.maybeOne(sql.rows(WebhookRow)`
         /* webhooks.lock */ select ${columns} from webhooks w where ${ofPlace(place)} and w.name = ${name} for no key update`),
 
+    /** A page of them by their displayed names, after this one. */
+    listPage: (place: WebhookPlace, after: string | null, limit: number) =>
+      db.any(sql.rows(WebhookRow)`
+        /* webhooks.listPage */
+        select ${columns} from webhooks w where ${ofPlace(place)} and (${after}::text is null or w.display_name > ${after})
+        order by w.display_name limit ${limit}`),
+
     /** `secret`: undefined keeps it, null removes it. */
     update: (id: string, change: WebhookChange, secret: SealedSecret | null | undefined) =>
       db.one(sql.rows(WebhookRow)`

@@ -23,3 +23,13 @@ export type QueueItem = Outputs['queue']['list']['items'][number];
 export type ResourceItem = Outputs['resources']['list']['items'][number];
 export type VersionItem = Outputs['versions']['list']['items'][number];
 export type VersionDifference = Outputs['versions']['diff']['items'][number];
+
+export type Rule = Outputs['rules']['list']['items'][number];
+export type RuleInput = inferRouterInputs<AppRouter>['rules']['set'];
+export type RulePreview = Outputs['rules']['preview'];
+export type Approval = Outputs['approvals']['list']['items'][number];
+export type Webhook = Outputs['webhooks']['list']['items'][number];
+export type Delivery = Outputs['webhooks']['deliveries']['items'][number];
+export type PolicyGroup = Outputs['policies']['groups']['items'][number];
+export type PolicyPack = Outputs['policies']['packs']['items'][number];
+export type Limit = Outputs['limits']['get']['items'][number];

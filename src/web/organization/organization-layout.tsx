@@ -8,7 +8,13 @@ interface OrganizationPage extends SectionLink {
 }
 
 /** The pages of an organization, in the order of their links. */
-const pages: readonly OrganizationPage[] = [];
+const pages: readonly OrganizationPage[] = [
+  { name: 'Rules', link: { to: '/$organization/~/rules' }, isForAdmins: true },
+  { name: 'Approvals', link: { to: '/$organization/~/approvals' } },
+  { name: 'Policies', link: { to: '/$organization/~/policies' } },
+  { name: 'Webhooks', link: { to: '/$organization/~/webhooks' }, isForAdmins: true },
+  { name: 'Limits', link: { to: '/$organization/~/limits' }, isForAdmins: true },
+];
 
 /** The pages of an organization, with links between those that the user may see. */
 export function OrganizationLayout() {
@@ -25,6 +31,6 @@ export function OrganizationLayout() {
 /** Whether the user administers the organization. */
 export function useMayManage(organization: string): boolean {
   const me = useMe();
-  if (me === undefined) return false;
-  return me.isOperator || me.organizations.some(({ name, role }) => name === organization && role === 'admin');
+  // Operators administer no organization by that.
+  return me?.organizations.some(({ name, role }) => name === organization && role === 'admin') ?? false;
 }

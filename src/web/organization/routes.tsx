@@ -1,4 +1,5 @@
 import { organizationRoute } from './organization-route.tsx';
+import { settingRoutes } from './setting-routes.tsx';
 
 /** The pages of organizations. */
-export const organizationRoutes = organizationRoute.addChildren([]);
+export const organizationRoutes = organizationRoute.addChildren([...settingRoutes]);

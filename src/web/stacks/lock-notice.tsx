@@ -1,19 +1,21 @@
 import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
-import { LockKeyhole, Snowflake, TriangleAlert } from 'lucide-react';
+import { LockKeyhole, TriangleAlert } from 'lucide-react';
 import type { QueueItem, StackDetails, StackRef } from '../app/contract.ts';
 import { trpc } from '../app/trpc.ts';
 import { buttonClass } from '../ui/button.tsx';
 import { ExternalLink } from '../ui/external-link.tsx';
 import { Notice } from '../ui/notice.tsx';
-import { Since, Time } from '../ui/time.tsx';
+import { Since } from '../ui/time.tsx';
 import { shortCommit, viewKind } from '../updates/update-status.ts';
+import { ApprovalNotice } from './approval-notice.tsx';
+import { FreezeNotice } from './freeze-notice.tsx';
 import styles from './lock-notice.module.css';
 
 const pollMs = 3_000;
 const maxShown = 20;
 
-/** What keeps others from updating the stack: who holds the lock, who waits for it, a freeze, a fault. */
+/** What keeps others from updating the stack: who holds the lock, who waits for it, a freeze, a fault, an approval. */
 export function LockNotice({ details, stack }: { readonly stack: StackRef; readonly details: StackDetails }) {
   return (
     <>
@@ -23,21 +25,8 @@ export function LockNotice({ details, stack }: { readonly stack: StackRef; reado
           <p>{details.fault.message}</p>
         </Notice>
       )}
-      {details.frozen === null ? null : (
-        <Notice
-          tone="neutral"
-          icon={<Snowflake size={17} />}
-          title={
-            <>
-              Frozen
-              {details.frozen.until === null ? '' : ', ends '}
-              {details.frozen.until === null ? null : <Time at={details.frozen.until} />}
-            </>
-          }
-        >
-          {details.frozen.note === null ? null : <p>{details.frozen.note}</p>}
-        </Notice>
-      )}
+      <FreezeNotice stack={stack} details={details} />
+      <ApprovalNotice stack={stack} />
     </>
   );
 }

@@ -15,6 +15,7 @@ import { UpdateList } from '../updates/update-list.tsx';
 import { VersionList } from '../versions/version-list.tsx';
 import { ConfigTable } from './config-table.tsx';
 import { toggleFavourite, useFavourites } from './favourites.ts';
+import { FreezeButton } from './freeze-notice.tsx';
 import { LockNotice } from './lock-notice.tsx';
 import { StackOverview } from './stack-overview.tsx';
 import styles from './stack-page.module.css';
@@ -108,6 +109,7 @@ function StackHeader({ details, stack }: { readonly stack: StackRef; readonly de
         </Button>
         {details.drift === 'drifted' ? <Badge tone="warning">Drifted</Badge> : null}
         {details.frozen === null ? null : <Badge tone="running">Frozen</Badge>}
+        <FreezeButton stack={stack} details={details} />
       </div>
       <p className={styles['meta']}>
         {details.version === 0 ? (

@@ -4,7 +4,7 @@ import { Nullable, Timestamp } from '../../platform/schema/standard-schema.ts';
 
 const Text = Nullable(Type.String());
 
-const ApprovalRow = Type.Object({
+export const ApprovalRow = Type.Object({
   id: Type.String(),
   kind: Type.String(),
   commit: Type.String(),
@@ -22,6 +22,13 @@ const ApprovalRow = Type.Object({
   isValid: Type.Boolean(),
 });
 export type ApprovalRow = Row<typeof ApprovalRow>;
+
+/** Columns of the approval `a`. */
+export const approvalColumns = sql.fragment`
+  a.id, a.kind, a.commit_id as commit, a.asked_at as "askedAt", a.asked_by as "askedBy", a.asked_user_id as "askedUserId",
+  a.asked_token_id as "askedTokenId", a.update_id as "updateId", a.request, a.approved_at as "approvedAt",
+  a.approved_by as "approvedBy", a.reason, a.expires_at as "expiresAt",
+  coalesce(a.expires_at > clock_timestamp(), false) as "isValid"`;
 
 const IdRow = Type.Object({ id: Type.String() });
 
@@ -41,11 +48,6 @@ export interface ApprovalActor {
 
 /** Approvals of runs that delete or replace more than the rules of their stack allow. All times are by the database's clock. */
 export function createApprovalRepository(db: Queryable) {
-  const columns = sql.fragment`
-    a.id, a.kind, a.commit_id as commit, a.asked_at as "askedAt", a.asked_by as "askedBy", a.asked_user_id as "askedUserId",
-    a.asked_token_id as "askedTokenId", a.update_id as "updateId", a.request, a.approved_at as "approvedAt",
-    a.approved_by as "approvedBy", a.reason, a.expires_at as "expiresAt",
-    coalesce(a.expires_at > clock_timestamp(), false) as "isValid"`;
   // An approval that has expired is asked for anew; one that holds stays.
   const asked = sql.fragment`
     on conflict (stack_id, kind, commit_id) do update set asked_at = clock_timestamp(), asked_by = excluded.asked_by,
@@ -99,7 +101,7 @@ export function createApprovalRepository(db: Queryable) {
     findValid: ({ stackId, kind, commit }: ApprovalSubject, { tokenId, userId }: Omit<ApprovalActor, 'login'>) =>
       db.maybeOne(sql.rows(ApprovalRow)`
         /* approvals.findValid */
-        select ${columns} from update_approvals a
+        select ${approvalColumns} from update_approvals a
         where a.stack_id = ${stackId} and a.kind = ${kind} and a.commit_id = ${commit} and a.expires_at > clock_timestamp()
           and (a.approved_token_id is null or a.approved_token_id is distinct from ${tokenId}::uuid)
           and (a.approved_user_id is null or a.approved_user_id is distinct from ${userId}::uuid)`),
@@ -115,12 +117,12 @@ export function createApprovalRepository(db: Queryable) {
     /** Of this stack. Locked until the end of the transaction. */
     lock: (stackId: string, id: string) =>
       db.maybeOne(sql.rows(ApprovalRow)`
-        /* approvals.lock */ select ${columns} from update_approvals a where a.id = ${id} and a.stack_id = ${stackId} for update`),
+        /* approvals.lock */ select ${approvalColumns} from update_approvals a where a.id = ${id} and a.stack_id = ${stackId} for update`),
 
     /** The newest requests first. */
     list: (stackId: string, limit: number) =>
       db.any(sql.rows(ApprovalRow)`
         /* approvals.list */
-        select ${columns} from update_approvals a where a.stack_id = ${stackId} order by a.asked_at desc, a.id limit ${limit}`),
+        select ${approvalColumns} from update_approvals a where a.stack_id = ${stackId} order by a.asked_at desc, a.id limit ${limit}`),
   };
 }

@@ -55,6 +55,24 @@ export function endOfWindow(window: FreezeWindow, now: Date): Date | null {
   return end;
 }
 
+/** A time for which windows are open. */
+export interface WindowTimes {
+  readonly from: Date;
+  readonly until: Date;
+}
+
+/** The next times that begin after `now`, of all windows, the earliest first. Windows that meet are not joined. */
+export function nextWindows(windows: readonly FreezeWindow[], now: Date, most: number): WindowTimes[] {
+  return windows
+    .flatMap((window) =>
+      toCron(window)
+        .nextRuns(most, now)
+        .map((from) => ({ from, until: new Date(from.getTime() + window.minutes * minuteMs) })),
+    )
+    .sort((a, b) => a.from.getTime() - b.from.getTime())
+    .slice(0, most);
+}
+
 function toCron({ cron, timeZone }: FreezeWindow): Cron {
   if (!/^\S+( \S+){4}$/.test(cron)) throw new TypeError('not five fields');
   return new Cron(cron, { timezone: timeZone, mode: '5-part', paused: true });

@@ -1,5 +1,5 @@
 import { HeldBackError } from '../held-back.ts';
-import { endOfWindow } from './freeze-windows.ts';
+import { endOfWindow, nextWindows, type WindowTimes } from './freeze-windows.ts';
 import type { RuleSettings } from './rule-kinds.ts';
 import type { StackWithRules } from './update-rule-repository.ts';
 import { type ApplicableRule, describeScope, type UpdateRules } from './update-rules.ts';
@@ -43,6 +43,25 @@ export function findFreeze(rules: UpdateRules): Freeze | null {
     return end === null ? [] : [{ rule, until: end.until }];
   });
   return inForce.find(({ rule }) => rule.settings.mode !== 'wait') ?? inForce[0] ?? null;
+}
+
+/** When a freeze with these settings holds. */
+export interface FreezeTimes {
+  /** Whether it is in force; `until` null: until somebody thaws. */
+  readonly inForce: { readonly until: Date | null } | null;
+  /** Its next windows. None if it ends before, or has no windows. */
+  readonly next: readonly WindowTimes[];
+}
+
+/** When the freeze is in force, with at most `most` windows to come. */
+export function freezeTimes(settings: RuleSettings<'freeze'>, now: Date, most: number): FreezeTimes {
+  const { until, windows = [] } = settings;
+  const end = until === undefined ? null : new Date(until);
+  const next = nextWindows(windows, now, most).filter(({ from }) => end === null || from < end);
+  return {
+    inForce: endOf(settings, now),
+    next: next.map((times) => (end !== null && end < times.until ? { ...times, until: end } : times)),
+  };
 }
 
 /** Whether a freeze with these settings is in force, as they are stored: JSON text. */

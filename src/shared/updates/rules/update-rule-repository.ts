@@ -3,7 +3,7 @@ import { type Queryable, type Row, sql } from '../../platform/db/sql.ts';
 import { Nullable, Timestamp } from '../../platform/schema/standard-schema.ts';
 import type { StackRef } from '../../stacks/names.ts';
 import { StackRow, stackColumns, stackJoins, stackNamed } from '../../stacks/stack-repository.ts';
-import { type NewRule, UpdateRules } from './update-rules.ts';
+import { type NewRule, type RuleScope, UpdateRules } from './update-rules.ts';
 
 const Text = Nullable(Type.String());
 
@@ -22,6 +22,19 @@ const RuleRow = Type.Object({
   setBy: Text,
 });
 export type RuleRow = Row<typeof RuleRow>;
+
+const PagedRow = Type.Object({
+  ...RuleRow.properties,
+  /** Microseconds since the epoch, as text. */
+  setMicros: Type.String(),
+  now: Timestamp,
+});
+export type PagedRuleRow = Row<typeof PagedRow>;
+
+/** A place in the list of rules: kind, project, stack, name and value of the tag, microseconds since the epoch, id. */
+export type RulePlace = readonly [string, string, string, string, string, string, string];
+
+const MatchedRow = Type.Object({ project: Type.String(), stack: Type.String() });
 
 const StackWithRulesRow = Type.Object({ ...StackRow.properties, rules: Text });
 const RulesRow = Type.Object({ rules: Text });
@@ -98,6 +111,44 @@ export function createUpdateRuleRepository(db: Queryable) {
         /* updateRules.list */
         select ${columns} from ${joins} where r.organization_id = ${organizationId}
         order by r.kind, r.project nulls first, r.stack nulls first, r.tag_name nulls first, r.tag_value, r.set_at, r.id`),
+
+    /** A page of rules, of some kinds or all, by kind and by what they are for. */
+    listPage: (
+      organizationId: string,
+      {
+        after,
+        kinds,
+        limit,
+      }: { readonly kinds: readonly string[] | null; readonly after: RulePlace | null; readonly limit: number },
+    ) => {
+      const order = sql.fragment`r.kind, coalesce(r.project, ''), coalesce(r.stack, ''), coalesce(r.tag_name, ''),
+        coalesce(r.tag_value, ''), r.set_at, r.id`;
+      return db.any(sql.rows(PagedRow)`
+        /* updateRules.listPage */
+        select ${columns}, (extract(epoch from r.set_at) * 1000000)::bigint::text as "setMicros",
+          clock_timestamp() as now
+        from ${joins}
+        where r.organization_id = ${organizationId}
+          and (${kinds === null} or r.kind = any (${sql.array([...(kinds ?? [])], 'text')}))
+          and ${
+            after === null
+              ? sql.fragment`true`
+              : sql.fragment`(${order}) > (${after[0]}, ${after[1]}, ${after[2]}, ${after[3]}, ${after[4]},
+                  'epoch'::timestamptz + ${after[5]}::bigint * interval '1 microsecond', ${after[6]}::uuid)`
+          }
+        order by ${order} limit ${limit}`);
+    },
+
+    /** Stacks that a rule with this scope is for, in the order of their names: those that may be read by what `facts` say; null: all. */
+    listMatched: (organizationId: string, { project, stack, tag }: RuleScope, facts: object | null, limit: number) =>
+      db.any(sql.rows(MatchedRow)`
+        /* updateRules.listMatched */
+        select l.project_name as project, l.stack_name as stack from stack_listings l
+        where l.organization_id = ${organizationId}
+          and ${tag === null ? sql.fragment`l.tag_name = ''` : sql.fragment`l.tag_name = ${tag.name} and l.tag_name <> '' and l.tag_value = ${tag.value}`}
+          and (${project}::text is null or l.project_name = ${project}) and (${stack}::text is null or l.stack_name = ${stack})
+          and (${facts === null} or effective_permissions(${JSON.stringify(facts)}::jsonb, l.organization_id, l.project_name, l.stack_name) & 1 = 1)
+        order by l.project_name, l.stack_name limit ${limit}`),
 
     /** Freezes of these organizations, and the time. */
     listFreezes: (organizationIds: readonly string[]) =>

@@ -1,0 +1,57 @@
+import { useQuery } from '@tanstack/react-query';
+import { ShieldQuestion } from 'lucide-react';
+import { useState } from 'react';
+import type { Approval, StackRef } from '../app/contract.ts';
+import { trpc } from '../app/trpc.ts';
+import { ApprovalLinks } from '../organization/approval-table.tsx';
+import { ApproveDialog } from '../organization/approve-dialog.tsx';
+import { Button } from '../ui/button.tsx';
+import { Notice } from '../ui/notice.tsx';
+import { Time } from '../ui/time.tsx';
+import { shortCommit } from '../updates/update-status.ts';
+
+const pollMs = 10_000;
+const maxShown = 3;
+/** What nobody has approved for longer is found on the page of approvals. In ms. */
+const maxAgeMs = 7 * 24 * 3_600_000;
+
+/** Approvals that runs of this stack have asked for, with the button for those who may give them. */
+export function ApprovalNotice({ stack }: { readonly stack: StackRef }) {
+  const query = useQuery(
+    trpc.approvals.ofStack.queryOptions({ ...stack, given: false, limit: maxShown }, { refetchInterval: pollMs }),
+  );
+  const [chosen, setChosen] = useState<Approval | null>(null);
+  const asked = query.data?.items.filter(({ askedAt }) => Date.now() - Date.parse(askedAt) < maxAgeMs) ?? [];
+  return (
+    <>
+      {asked.map((approval) => (
+        <Notice
+          key={approval.id}
+          tone="warning"
+          icon={<ShieldQuestion size={17} />}
+          title={
+            <>
+              Approval asked for {shortCommit(approval.commit)} by {approval.askedBy}, <Time at={approval.askedAt} />
+            </>
+          }
+          action={
+            <>
+              <ApprovalLinks organization={stack.organization} approval={approval} />
+              {approval.mayGive ? (
+                <Button size="small" onClick={() => setChosen(approval)}>
+                  Approve
+                </Button>
+              ) : null}
+            </>
+          }
+        >
+          {approval.request === '' ? null : <p>{approval.request}</p>}
+          {approval.refusal === null ? null : <p>{approval.refusal}.</p>}
+        </Notice>
+      ))}
+      {chosen === null ? null : (
+        <ApproveDialog organization={stack.organization} approval={chosen} onClose={() => setChosen(null)} />
+      )}
+    </>
+  );
+}

@@ -1,0 +1,99 @@
+import { Link } from '@tanstack/react-router';
+import { Snowflake } from 'lucide-react';
+import { useState } from 'react';
+import type { StackDetails, StackRef } from '../app/contract.ts';
+import { useMayManage } from '../organization/organization-layout.tsx';
+import { RuleDialog } from '../organization/rule-dialog.tsx';
+import { emptyDraft } from '../organization/rule-draft.ts';
+import { RemoveDialog } from '../organization/rules-page.tsx';
+import { Button, buttonClass } from '../ui/button.tsx';
+import { Notice } from '../ui/notice.tsx';
+import { Time } from '../ui/time.tsx';
+
+/** Why the stack is frozen, and until when; for admins with the rule, and the button that thaws. */
+export function FreezeNotice({
+  details: { frozen },
+  stack,
+}: {
+  readonly stack: StackRef;
+  readonly details: StackDetails;
+}) {
+  const { organization } = stack;
+  const mayManage = useMayManage(organization);
+  const [isAsked, setIsAsked] = useState(false);
+  if (frozen === null) return null;
+  const { isOfStackAlone, note, ruleId, scope, until } = frozen;
+  return (
+    <Notice
+      tone="neutral"
+      icon={<Snowflake size={17} />}
+      title={
+        <>
+          Frozen
+          {until === null ? ' until somebody thaws' : ', ends '}
+          {until === null ? null : <Time at={until} />}
+        </>
+      }
+      action={
+        mayManage ? (
+          <>
+            <Link
+              to="/$organization/~/rules"
+              params={{ organization }}
+              search={{ rule: ruleId }}
+              className={buttonClass({ size: 'small' })}
+            >
+              The rule
+            </Link>
+            {isOfStackAlone ? (
+              <Button size="small" onClick={() => setIsAsked(true)}>
+                Thaw
+              </Button>
+            ) : null}
+          </>
+        ) : undefined
+      }
+    >
+      {note === '' ? null : <p>{note}</p>}
+      {isOfStackAlone ? null : <p>By a rule for {scope}.</p>}
+      {isAsked ? (
+        <RemoveDialog
+          organization={organization}
+          rule={{ id: ruleId, kind: 'freeze', scope, note }}
+          onClose={() => setIsAsked(false)}
+        />
+      ) : null}
+    </Notice>
+  );
+}
+
+/** For admins, while the stack is not frozen by a rule of its own. */
+export function FreezeButton({
+  details: { frozen },
+  stack,
+}: {
+  readonly stack: StackRef;
+  readonly details: StackDetails;
+}) {
+  const mayManage = useMayManage(stack.organization);
+  const [isAsked, setIsAsked] = useState(false);
+  if (!mayManage || frozen !== null) return null;
+  return (
+    <>
+      <Button size="small" onClick={() => setIsAsked(true)}>
+        <Snowflake size={14} aria-hidden="true" />
+        Freeze
+      </Button>
+      {isAsked ? (
+        <RuleDialog
+          organization={stack.organization}
+          first={{ ...emptyDraft('freeze'), scope: 'stack', project: stack.project, stack: stack.stack }}
+          isNew
+          kinds={['freeze']}
+          stack={stack}
+          onClose={() => setIsAsked(false)}
+        />
+      ) : null}
+    </>
+  );
+}
