@@ -20,6 +20,7 @@ import type { LiveService } from './live/live-service.ts';
 import type { LockQueue } from './lock-queue/lock-queue.ts';
 import type { QueuedCreation } from './lock-queue/queued-creation.ts';
 import type { MemberService } from './members/member-service.ts';
+import type { PeopleBoard } from './members/people-board.ts';
 import type { BodyParts } from './plugins/body.ts';
 import type { PolicyGroupService } from './policies/policy-group-service.ts';
 import type { PolicyPackService } from './policies/policy-pack-service.ts';
@@ -91,6 +92,7 @@ export interface ApiServices extends BodyParts {
   readonly policyPacks: PolicyPackService;
   readonly policyGroups: PolicyGroupService;
   readonly members: MemberService;
+  readonly peopleBoard: PeopleBoard;
   readonly accessPolicy: AccessPolicyService;
   readonly updateRules: UpdateRuleService;
   readonly teams: TeamService;

@@ -16,6 +16,7 @@ import { LiveService } from './live/live-service.ts';
 import { LockQueue } from './lock-queue/lock-queue.ts';
 import { QueuedCreation } from './lock-queue/queued-creation.ts';
 import { MemberService } from './members/member-service.ts';
+import { PeopleBoard } from './members/people-board.ts';
 import { PolicyGroupService } from './policies/policy-group-service.ts';
 import { PolicyPackService } from './policies/policy-pack-service.ts';
 import { OrganizationRates } from './rates/organization-rates.ts';
@@ -96,6 +97,7 @@ export function createServices(context: ApiContext): ApiServices {
     policyPacks: new PolicyPackService(context),
     policyGroups: new PolicyGroupService(context),
     members: new MemberService(context),
+    peopleBoard: new PeopleBoard(context),
     accessPolicy: new AccessPolicyService(context),
     updateRules: new UpdateRuleService(context),
     teams: new TeamService(context),

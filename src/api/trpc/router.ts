@@ -1,9 +1,17 @@
+import { accessRouter } from './access.router.ts';
+import { auditRouter } from './audit.router.ts';
+import { grantsRouter } from './grants.router.ts';
+import { issuersRouter } from './issuers.router.ts';
 import { liveRouter } from './live.router.ts';
 import { meRouter } from './me.router.ts';
+import { membersRouter } from './members.router.ts';
 import { organizationRouter } from './organization.router.ts';
 import { queueRouter } from './queue.router.ts';
 import { resourcesRouter } from './resources.router.ts';
+import { rolesRouter } from './roles.router.ts';
 import { stacksRouter } from './stacks.router.ts';
+import { teamsRouter } from './teams.router.ts';
+import { tokensRouter } from './tokens.router.ts';
 import { router } from './trpc.ts';
 import { updatesRouter } from './updates.router.ts';
 import { versionsRouter } from './versions.router.ts';
@@ -18,6 +26,14 @@ export const appRouter = router({
   versions: versionsRouter,
   queue: queueRouter,
   organization: organizationRouter,
+  members: membersRouter,
+  teams: teamsRouter,
+  roles: rolesRouter,
+  grants: grantsRouter,
+  access: accessRouter,
+  tokens: tokensRouter,
+  issuers: issuersRouter,
+  audit: auditRouter,
 });
 
 /** What the dashboard knows of the server: types only. */
