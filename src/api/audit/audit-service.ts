@@ -16,6 +16,8 @@ import type { AuditTrail } from './audit-trail.ts';
 
 const pageSize = 100;
 const exportedAtOnce = 500;
+/** The same for a part of an export that somebody puts together. */
+const exportedPart = 2_000;
 /** How many events are looked at for what no index has. */
 const readAtOnce = 5_000;
 
@@ -95,7 +97,7 @@ export class AuditService {
     format: AuditFormat,
     audit: AuditTrail,
   ): Promise<{ readonly text: string; readonly next: AuditPlace | null }> {
-    const { events, next } = await this.find(organization, { ...query, after }, exportedAtOnce);
+    const { events, next } = await this.find(organization, { ...query, after }, exportedPart);
     const details = { format, ...query, ...(after === null ? {} : { continued: true }) };
     await audit.recordRead(this.#db, { organization, object: organization, details });
     const lines = events.map((event) => eventLine(format, event, holdfastVersion));

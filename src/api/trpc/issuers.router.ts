@@ -21,7 +21,8 @@ const settings = {
 
 const Policy = Type.Object({
   decision: Type.Union([Type.Literal('allow'), Type.Literal('deny')]),
-  tokenType: Type.Union(['organization', 'team', 'personal', 'service'].map((kind) => Type.Literal(kind))),
+  /** organization, team, personal or service. */
+  tokenType: text(40),
   /** Name of the team, or login, whose token is given. */
   owner: Type.Optional(Name),
   isAdmin: Type.Optional(Type.Boolean()),

@@ -8,13 +8,22 @@ interface OrganizationPage extends SectionLink {
 }
 
 /** The pages of an organization, in the order of their links. */
-const pages: readonly OrganizationPage[] = [];
+const pages: readonly OrganizationPage[] = [
+  { name: 'Members', link: { to: '/$organization/~/members' } },
+  { name: 'Teams', link: { to: '/$organization/~/teams' } },
+  { name: 'Roles', link: { to: '/$organization/~/roles' } },
+  { name: 'Tokens', link: { to: '/$organization/~/tokens' } },
+  { name: 'Trust policies', link: { to: '/$organization/~/trust-policies' }, isForAdmins: true },
+  { name: 'Audit log', link: { to: '/$organization/~/audit' }, isForAdmins: true },
+];
 
 /** The pages of an organization, with links between those that the user may see. */
 export function OrganizationLayout() {
   const { organization } = useParams({ from: '/$organization/~' });
   const isAdmin = useMayManage(organization);
-  const links = pages.filter(({ isForAdmins = false }) => isAdmin || !isForAdmins);
+  const links = pages
+    .filter(({ isForAdmins = false }) => isAdmin || !isForAdmins)
+    .map(({ link, name }) => ({ name, link: { ...link, params: { organization } } }));
   return (
     <SectionLayout label="Pages of the organization" links={links}>
       <Outlet />
@@ -26,5 +35,5 @@ export function OrganizationLayout() {
 export function useMayManage(organization: string): boolean {
   const me = useMe();
   if (me === undefined) return false;
-  return me.isOperator || me.organizations.some(({ name, role }) => name === organization && role === 'admin');
+  return me.organizations.some(({ name, role }) => name === organization && role === 'admin');
 }
