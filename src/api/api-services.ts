@@ -22,6 +22,7 @@ import type { LiveService } from './live/live-service.ts';
 import type { LockQueue } from './lock-queue/lock-queue.ts';
 import type { QueuedCreation } from './lock-queue/queued-creation.ts';
 import type { MemberService } from './members/member-service.ts';
+import type { PeopleBoard } from './members/people-board.ts';
 import type { BodyParts } from './plugins/body.ts';
 import type { PolicyBoard } from './policies/policy-board.ts';
 import type { PolicyGroupService } from './policies/policy-group-service.ts';
@@ -98,6 +99,7 @@ export interface ApiServices extends BodyParts {
   readonly policyBoard: PolicyBoard;
   readonly limits: LimitBoard;
   readonly members: MemberService;
+  readonly peopleBoard: PeopleBoard;
   readonly accessPolicy: AccessPolicyService;
   readonly updateRules: UpdateRuleService;
   readonly ruleBoard: RuleBoard;

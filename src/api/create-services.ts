@@ -18,6 +18,7 @@ import { LiveService } from './live/live-service.ts';
 import { LockQueue } from './lock-queue/lock-queue.ts';
 import { QueuedCreation } from './lock-queue/queued-creation.ts';
 import { MemberService } from './members/member-service.ts';
+import { PeopleBoard } from './members/people-board.ts';
 import { PolicyBoard } from './policies/policy-board.ts';
 import { PolicyGroupService } from './policies/policy-group-service.ts';
 import { PolicyPackService } from './policies/policy-pack-service.ts';
@@ -103,6 +104,7 @@ export function createServices(context: ApiContext): ApiServices {
     policyBoard: new PolicyBoard(context),
     limits: new LimitBoard(context),
     members: new MemberService(context),
+    peopleBoard: new PeopleBoard(context),
     accessPolicy: new AccessPolicyService(context),
     updateRules: new UpdateRuleService(context),
     ruleBoard: new RuleBoard(context),

@@ -15,7 +15,7 @@ import {
 import { rolePermissions } from '../../src/shared/identity/roles.ts';
 import { browserOf } from '../support/browser.ts';
 import { query } from '../support/database.ts';
-import { grant, person } from '../support/grants.ts';
+import { grant, person, team } from '../support/grants.ts';
 import { type ProcedureResult, queryPath, resultOf } from '../support/procedures.ts';
 import { provisioningToken } from '../support/scim.ts';
 import { createStack, ok, startUpdate, type TestStack } from '../support/state.ts';
@@ -25,8 +25,8 @@ jest.setTimeout(180_000);
 
 const app = testApp();
 
-/** `manager`: who administers the organization. */
-type Need = 'user' | 'organization' | 'manager' | Permission;
+/** `manager`: who administers the organization. `owner`: anybody, but not by a token with scopes. */
+type Need = 'user' | 'owner' | 'organization' | 'manager' | Permission;
 
 const lockWait = { kind: 'lock-wait', settings: { seconds: 1 } };
 const newHook = {
@@ -35,7 +35,7 @@ const newHook = {
 };
 
 /** What each procedure needs, and the rest of its input. The first test fails for a procedure that is missing here. */
-const needed: Record<string, { readonly needs: Need; readonly input?: object }> = {
+const needed: Record<string, { readonly needs: Need; readonly input?: object | (() => object) }> = {
   'me.get': { needs: 'user' },
   'stacks.list': { needs: 'user' },
   'stacks.get': { needs: 'read' },
@@ -54,10 +54,6 @@ const needed: Record<string, { readonly needs: Need; readonly input?: object }> 
   'resources.graph': { needs: 'read', input: { urn: null, depth: 1 } },
   'versions.list': { needs: 'read' },
   'versions.diff': { needs: 'read', input: { from: 1, to: 2 } },
-  'organization.members': { needs: 'organization' },
-  'organization.teams': { needs: 'organization' },
-  'organization.tokens': { needs: 'manager' },
-  'organization.audit': { needs: 'manager' },
   'policies.packs': { needs: 'organization' },
   'policies.groups': { needs: 'organization' },
   'policies.group': { needs: 'organization', input: { group: 'default-policy-group' } },
@@ -93,6 +89,55 @@ const needed: Record<string, { readonly needs: Need; readonly input?: object }> 
   'webhooks.ofStack.delivery': { needs: 'admin', input: { webhook: 'hook', deliveryId: randomUUID() } },
   'webhooks.ofStack.ping': { needs: 'admin', input: { webhook: 'none' } },
   'webhooks.ofStack.redeliver': { needs: 'admin', input: { webhook: 'hook', deliveryId: randomUUID() } },
+  'members.list': { needs: 'organization' },
+  'members.add': { needs: 'manager', input: { login: 'nobody-here', role: 'viewer' } },
+  'members.setRole': { needs: 'manager', input: { login: 'nobody-here', role: 'viewer' } },
+  'members.remove': { needs: 'manager', input: { login: 'nobody-here' } },
+  'teams.list': { needs: 'organization' },
+  'teams.get': { needs: 'organization', input: { team: 'blue' } },
+  'teams.members': { needs: 'organization', input: { team: 'blue' } },
+  'teams.create': { needs: 'manager', input: () => ({ name: randomUUID() }) },
+  'teams.edit': { needs: 'manager', input: { team: 'blue', displayName: 'Blue', description: '' } },
+  'teams.delete': { needs: 'manager', input: { team: 'none' } },
+  'teams.setMember': { needs: 'manager', input: { team: 'blue', login: 'nobody-here' } },
+  'teams.removeMember': { needs: 'manager', input: { team: 'blue', login: 'nobody-here' } },
+  'roles.list': { needs: 'organization' },
+  'roles.countGrants': { needs: 'manager', input: { id: randomUUID() } },
+  'roles.create': {
+    needs: 'manager',
+    input: () => ({ name: randomUUID(), description: '', permissions: ['read'] }),
+  },
+  'roles.edit': {
+    needs: 'manager',
+    input: { id: randomUUID(), name: 'deployer', description: '', permissions: ['read'] },
+  },
+  'roles.delete': { needs: 'manager', input: { id: randomUUID(), force: false } },
+  'grants.list': { needs: 'manager' },
+  'grants.give': { needs: 'manager', input: { team: 'none', effect: 'allow', permissions: ['read'] } },
+  'grants.take': { needs: 'manager', input: { id: randomUUID() } },
+  'access.list': { needs: 'manage', input: { holders: 'users' } },
+  'access.mine': { needs: 'read' },
+  'tokens.mine': { needs: 'owner' },
+  'tokens.createMine': { needs: 'owner', input: () => ({ name: randomUUID() }) },
+  'tokens.revokeMine': { needs: 'owner', input: { id: randomUUID() } },
+  'tokens.list': { needs: 'manager' },
+  'tokens.create': { needs: 'manager', input: () => ({ name: randomUUID(), power: 'member' }) },
+  'tokens.revoke': { needs: 'manager', input: { id: randomUUID() } },
+  'tokens.ofTeam': { needs: 'manager', input: { team: 'blue' } },
+  'tokens.createOfTeam': { needs: 'manager', input: () => ({ name: randomUUID(), team: 'blue' }) },
+  'tokens.revokeOfTeam': { needs: 'manager', input: { id: randomUUID(), team: 'blue' } },
+  'issuers.list': { needs: 'manager' },
+  'issuers.get': { needs: 'manager', input: { id: randomUUID() } },
+  'issuers.create': {
+    needs: 'manager',
+    input: () => ({ name: randomUUID(), url: `https://ci.example.com/${randomUUID()}` }),
+  },
+  'issuers.edit': { needs: 'manager', input: { id: randomUUID() } },
+  'issuers.setPolicies': { needs: 'manager', input: { id: randomUUID(), version: 1, policies: [] } },
+  'issuers.delete': { needs: 'manager', input: { id: randomUUID() } },
+  'audit.list': { needs: 'manager' },
+  'audit.actions': { needs: 'manager' },
+  'audit.export': { needs: 'manager', input: { format: 'csv' } },
 };
 
 const procedures = Object.entries(appRouter._def.procedures as unknown as Record<string, { _def: { type: string } }>);
@@ -133,6 +178,8 @@ beforeAll(async () => {
   await startUpdate(app, stack);
   const hook = { name: 'hook', displayName: 'hook', payloadUrl: 'https://hooks.example.com/x' };
   await ok(app.call('POST', `/api/orgs/${organization}/hooks`, { auth: stack.auth, body: hook }));
+  const { organizationId } = await person(app, organization, 'viewer');
+  await team(app, organizationId, 'blue', []);
   const add = (name: string, subject: Subject) => {
     subjects[name] = subject;
   };
@@ -173,6 +220,7 @@ beforeAll(async () => {
 function refusal({ belongs, held }: Subject, subject: string, needs: Need): number | null {
   if (belongs === 'no one') return 401;
   if (needs === 'user') return subject === 'identity provider' ? 403 : null;
+  if (needs === 'owner') return subject === 'identity provider' || subject.startsWith('token for') ? 403 : null;
   if (!belongs) return 404;
   if (needs === 'organization') return subject === 'identity provider' ? 403 : null;
   if (needs === 'manager') return / an? admin/.test(subject) ? null : 403;
@@ -188,17 +236,21 @@ test('every procedure is in the table', () => {
 test.each(Object.keys(needed))('%s lets in who may call it, and no others', async (name) => {
   const { input = {}, needs } = needed[name] as (typeof needed)[string];
   const { organization, project, stack: named } = stack;
-  const places = needs === 'user' ? [{}] : [{ organization, project, stack: named }];
+  const places = needs === 'user' || needs === 'owner' ? [{}] : [{ organization, project, stack: named }];
   const wrong: object[] = [];
   for (const [subject, who] of Object.entries(subjects)) {
     for (const place of places) {
-      const { data, error, status } = await who.call(name, { ...place, ...input });
+      const { data, error, status } = await who.call(name, {
+        ...place,
+        ...(typeof input === 'function' ? input() : input),
+      });
       const expected = refusal(who, subject, needs);
       // Let in, but there is no such thing, or there is one already.
       const isIn =
         error === null ||
         status === 409 ||
-        (status === 404 && /(update|resource|version|webhook|delivery|rule|approval|group)/i.test(error.message));
+        (status === 404 &&
+          /update|resource|version|webhook|delivery|rule|approval|group|nobody-here|^There is no/i.test(error.message));
       if (isIn !== (expected === null) || (expected !== null && status !== expected))
         wrong.push({ subject, status, error, expected });
       if (!isIn && data !== undefined) wrong.push({ subject, data });

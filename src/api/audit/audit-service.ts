@@ -7,6 +7,7 @@ import {
   type ListedEventRow,
 } from '../../shared/audit/audit-list-repository.ts';
 import { createAuditRepository } from '../../shared/audit/audit-repository.ts';
+import { type AuditSearch, createAuditSearchRepository } from '../../shared/audit/audit-search-repository.ts';
 import type { IdentityRepository } from '../../shared/identity/identity-repository.ts';
 import { holdfastVersion } from '../../shared/platform/config/config.ts';
 import type { Database } from '../../shared/platform/db/database.ts';
@@ -15,6 +16,10 @@ import type { AuditTrail } from './audit-trail.ts';
 
 const pageSize = 100;
 const exportedAtOnce = 500;
+/** The same for a part of an export that somebody puts together. */
+const exportedPart = 2_000;
+/** How many events are looked at for what no index has. */
+const readAtOnce = 5_000;
 
 /** The filters of a list, as in the query. */
 export interface AuditQuery {
@@ -22,6 +27,19 @@ export interface AuditQuery {
   readonly user?: string;
   readonly startTime?: string;
   readonly continuationToken?: string;
+}
+
+/** What the dashboard seeks; what is missing does not matter. */
+export interface AuditFilter {
+  readonly action?: string;
+  /** A login, or `operator:` and a system user, or `server:`. */
+  readonly user?: string;
+  /** Part of the object, in any case. */
+  readonly object?: string;
+  readonly outcome?: 'done' | 'refused';
+  readonly from?: string;
+  readonly until?: string;
+  readonly after: AuditPlace | null;
 }
 
 /** The audit log of organizations. */
@@ -50,6 +68,40 @@ export class AuditService {
     const page = events.slice(0, pageSize);
     const last = page.at(-1);
     return { events: page, next: last && events.length > pageSize ? tokenOf(last) : null };
+  }
+
+  /**
+   * Up to `limit` events that are sought, newest first. `next` is the place after which to go on, which a page may have without an event;
+   * null at the end. Throws InvalidRequestError.
+   */
+  async find(
+    organization: string,
+    query: AuditFilter,
+    limit: number,
+  ): Promise<{ readonly events: readonly ListedEventRow[]; readonly next: AuditPlace | null }> {
+    const search = searchOf(query);
+    const isFull = search.object !== null || search.outcome !== null;
+    const maxRead = isFull ? readAtOnce : limit + 1;
+    const id = await this.#getId(organization);
+    const rows = await createAuditSearchRepository(this.#db).find(id, search, { limit: limit + 1, maxRead });
+    const found = rows.filter(({ isFound }) => isFound);
+    const events = found.slice(0, limit);
+    const next = found.length > limit ? events.at(-1) : rows.find(({ isLast }) => isLast);
+    return { events, next: next ?? null };
+  }
+
+  /** The same as lines of a format, once that is recorded: the text, and where it goes on. Throws InvalidRequestError. */
+  async exportPage(
+    organization: string,
+    { after, ...query }: AuditFilter,
+    format: AuditFormat,
+    audit: AuditTrail,
+  ): Promise<{ readonly text: string; readonly next: AuditPlace | null }> {
+    const { events, next } = await this.find(organization, { ...query, after }, exportedPart);
+    const details = { format, ...query, ...(after === null ? {} : { continued: true }) };
+    await audit.recordRead(this.#db, { organization, object: organization, details });
+    const lines = events.map((event) => eventLine(format, event, holdfastVersion));
+    return { text: [after === null ? headerLine(format) : '', ...lines].join(''), next };
   }
 
   /** All events of the selection as lines, newest first, once the export is recorded. Throws InvalidRequestError. */
@@ -92,6 +144,7 @@ export class AuditService {
 }
 
 const operatorPrefix = 'operator:';
+const serverName = 'server:';
 
 function selectionOf({ continuationToken, eventType, startTime, user }: AuditQuery): AuditSelection {
   for (const text of [eventType, user]) {
@@ -105,6 +158,22 @@ function selectionOf({ continuationToken, eventType, startTime, user }: AuditQue
     actor: user ? (isOperator ? 'operator' : 'user') : null,
     until: startTime ? timeOf(startTime) : null,
     after: continuationToken ? placeOf(continuationToken) : null,
+  };
+}
+
+function searchOf({ after, from, object, outcome, until, ...query }: AuditFilter): AuditSearch {
+  const { action, actor, login } = selectionOf({
+    ...(query.action ? { eventType: query.action } : {}),
+    ...(query.user ? { user: query.user } : {}),
+  });
+  return {
+    action,
+    ...(query.user === serverName ? { actor: 'server', login: null } : { actor, login }),
+    object: object || null,
+    outcome: outcome ?? null,
+    from: from ? timeOf(from) : null,
+    until: until ? timeOf(until) : null,
+    after,
   };
 }
 

@@ -14,7 +14,9 @@ import { createTeamRepository } from '../../shared/identity/team-repository.ts';
 import type { Queryable } from '../../shared/platform/db/sql.ts';
 import { ConflictError, InvalidRequestError, NotFoundError } from '../../shared/platform/errors/errors.ts';
 import type { CreateGrantRequest, GrantsQuery } from '../../shared/protocol/grants.ts';
-import { parseTags } from '../../shared/stacks/tags.ts';
+import type { StackRef } from '../../shared/stacks/names.ts';
+import { stackNotFound } from '../../shared/stacks/stack-errors.ts';
+import { parseTags, readTags } from '../../shared/stacks/tags.ts';
 import { holdManagement } from '../access/held-access.ts';
 import type { ApiContext } from '../api-context.ts';
 import type { AuditTrail } from '../audit/audit-trail.ts';
@@ -41,18 +43,28 @@ export class GrantService {
     this.#context = context;
   }
 
-  /** Grants in order of time, or those to one user, team or token. Throws InvalidRequestError, NotFoundError. */
-  async list(organizationName: string, { continuationToken, ...subject }: GrantsQuery): Promise<GrantPage> {
+  /**
+   * Grants in order of time, or those to one user, team or token, or those that hold on one stack. Throws InvalidRequestError,
+   * NotFoundError.
+   */
+  async list(
+    organizationName: string,
+    { continuationToken, ...subject }: GrantsQuery,
+    { limit = pageSize, stack: ref = null }: { readonly limit?: number; readonly stack?: StackRef | null } = {},
+  ): Promise<GrantPage> {
     const { db } = this.#context;
     const after = continuationToken ? placeOf(continuationToken) : null;
     const organization = await findOrganization(db, organizationName);
     const isNamed = [subject.user, subject.team, subject.token].some((each) => each !== undefined);
+    const stack = ref && (await this.#context.stacks.find(ref));
+    if (ref && !stack) throw stackNotFound(ref);
     const rows = await createGrantRepository(db).listPage(organization.id, {
       subject: isNamed ? await findSubject(db, organization, subject) : null,
+      stack: stack && { project: stack.project, stack: stack.stack, tags: readTags(stack.tags) },
       after,
-      limit: pageSize + 1,
+      limit: limit + 1,
     });
-    const grants = rows.slice(0, pageSize);
+    const grants = rows.slice(0, limit);
     const last = grants.at(-1);
     return { grants, continuationToken: last && rows.length > grants.length ? `${last.micros}-${last.id}` : null };
   }

@@ -11,6 +11,7 @@ import { isLogin, type StackRef } from '../../shared/stacks/names.ts';
 import { stackNotFound } from '../../shared/stacks/stack-errors.ts';
 import { readTags } from '../../shared/stacks/tags.ts';
 import type { ApiContext } from '../api-context.ts';
+import type { Caller } from '../request.ts';
 import { isId } from '../roles/role-references.ts';
 
 const pageSize = 100;
@@ -40,7 +41,7 @@ export class StackAccessService {
   }
 
   /** A page of active members or of tokens. Throws NotFoundError, InvalidRequestError. */
-  async list(ref: StackRef, query: AccessQuery): Promise<AccessPage> {
+  async list(ref: StackRef, query: AccessQuery, limit = pageSize): Promise<AccessPage> {
     const { kind, only } = readHolders(query);
     const after = query.continuationToken ? readAfter(query.continuationToken, kind) : null;
     const stack = await this.#context.stacks.find(ref);
@@ -49,7 +50,7 @@ export class StackAccessService {
     const facts = { ...ref, tags: readTags(stack.tags) };
     const { db } = this.#context;
     const repository = createAccessHolderRepository(db);
-    const page = { only, after, limit: pageSize + 1 };
+    const page = { only, after, limit: limit + 1 };
     const explained = (of: { readonly facts: HolderFacts }, hasRole: boolean) => explain(of.facts, facts, hasRole);
     const all: (AccessHolder & { readonly key: string })[] =
       kind === 'users'
@@ -62,7 +63,7 @@ export class StackAccessService {
             const token = { id, kind: of, name, login, team };
             return { key: id, user: null, token, role, explanation: explained(row, role !== null) };
           });
-    const holders = all.slice(0, pageSize);
+    const holders = all.slice(0, limit);
     const ids = new Set(holders.flatMap((each) => each.explanation.permissions.flatMap(({ grantIds }) => grantIds)));
     const last = holders.at(-1);
     return {
@@ -70,6 +71,15 @@ export class StackAccessService {
       grants: ids.size === 0 ? [] : await createGrantRepository(db).listByIds(organizationId, [...ids]),
       continuationToken: last && all.length > holders.length ? Buffer.from(last.key).toString('base64url') : null,
     };
+  }
+
+  /** What the caller may do, and why. Null if the caller has just lost the membership or the token. Throws NotFoundError. */
+  async explainOwn(caller: Caller, ref: StackRef) {
+    // Nobody has given anything to the token of a session: it is the person who may.
+    const isPerson = caller.isSession || (caller.tokenKind === 'personal' && !caller.isScoped);
+    const { grants, holders } = await this.list(ref, isPerson ? { user: caller.login } : { token: caller.tokenId });
+    const [holder] = holders;
+    return holder === undefined ? null : { holder, grants };
   }
 }
 

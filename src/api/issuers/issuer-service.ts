@@ -59,6 +59,15 @@ export class IssuerService {
     return createIssuerRepository(db).list(await getOrganizationId(db, organization));
   }
 
+  /** A page in the order of names; `next` is the last name of it, null on the last page. */
+  async listPage(organization: string, after: string | null, limit: number) {
+    const { db } = this.#context;
+    const organizationId = await getOrganizationId(db, organization);
+    const rows = await createIssuerRepository(db).listPage(organizationId, { after: after ?? '', limit: limit + 1 });
+    const issuers = rows.slice(0, limit);
+    return { issuers, next: rows.length > limit ? (issuers.at(-1)?.name ?? null) : null };
+  }
+
   /** Throws NotFoundError. */
   async get(organization: string, id: string): Promise<IssuerRow> {
     const { db } = this.#context;
@@ -136,13 +145,17 @@ export class IssuerService {
     return { issuer, policies: await createIssuerRepository(this.#context.db).listPolicies(id) };
   }
 
-  /** Replaces all policies of an issuer. Throws NotFoundError, InvalidRequestError, ForbiddenError. */
+  /**
+   * Replaces all policies of an issuer. Throws NotFoundError, InvalidRequestError, ForbiddenError, and ConflictError if somebody has changed
+   * them since `version`.
+   */
   async setPolicies(
     caller: Caller,
     organization: string,
     id: string,
     written: readonly WrittenPolicy[],
     audit: AuditTrail,
+    version: number | null = null,
   ): Promise<IssuerPolicies> {
     refuseExchanged(caller);
     const wanted = parsePolicies(written);
@@ -150,6 +163,8 @@ export class IssuerService {
       await createPeopleRepository(tx).lock();
       await holdManagement(tx, organization, caller);
       const issuer = await lockIssuer(tx, organization, id);
+      if (version !== null && version !== issuer.policyVersion)
+        throw new ConflictError('Somebody else has changed the policies of this issuer since you have read them');
       const maker = { userId: caller.userId, actsFor: caller.userId };
       const policies = await replacePolicies(tx, issuer, wanted, maker);
       await audit.record(tx, {

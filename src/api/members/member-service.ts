@@ -21,7 +21,7 @@ interface MemberPage {
   readonly continuationToken: string | null;
 }
 
-/** Lists the members of organizations, changes their roles, and removes them. */
+/** Lists the members of organizations, adds and removes them, and changes their roles. */
 export class MemberService {
   readonly #context: ApiContext;
 
@@ -39,6 +39,36 @@ export class MemberService {
     const last = members.at(-1);
     const isCut = rows.length > members.length && last !== undefined;
     return { members, continuationToken: isCut ? Buffer.from(last.login).toString('base64url') : null };
+  }
+
+  /**
+   * Makes an existing user a member. Adding a member again with the same role changes nothing. Throws NotFoundError, and ConflictError for a
+   * member with another role and for a deactivated user.
+   */
+  async add(
+    caller: Caller,
+    organization: string,
+    { login, role }: { readonly login: string; readonly role: Role },
+    audit: AuditTrail,
+  ): Promise<void> {
+    await this.#context.db.inTransaction(async (tx) => {
+      const people = createPeopleRepository(tx);
+      await people.lock();
+      await holdManagement(tx, organization, caller);
+      const found = await createIdentityRepository(tx).findOrganization(organization);
+      const user = isLogin(login) ? await people.find(login) : null;
+      if (!found || !user)
+        throw new NotFoundError(
+          `There is no user ${JSON.stringify(login.slice(0, 100))} on this server. An operator makes one: holdfast admin create-user`,
+        );
+      if (!user.isActive) throw new ConflictError(`${login} is deactivated`);
+      const present = await people.findMembership(found.id, user.id);
+      if (present && present.role !== role)
+        throw new ConflictError(`${login} is a member of ${organization} already, with the role ${present.role}`);
+      if (present) return audit.settle();
+      await createIdentityRepository(tx).setMembership(found.id, user.id, role);
+      return audit.record(tx, { organization, object: login, details: { role } });
+    });
   }
 
   /** Throws InvalidRequestError, NotFoundError, and ConflictError for the last admin. */

@@ -75,6 +75,13 @@ export class RoleService {
     return getRole(db, await findOrganization(db, organizationName), id);
   }
 
+  /** How many grants give a role of the organization. Throws NotFoundError, and ConflictError for a built-in role. */
+  async countGrants(organizationName: string, id: string): Promise<number> {
+    const { db } = this.#context;
+    await getOwnRole(db, await findOrganization(db, organizationName), id);
+    return createRoleRepository(db).countGrants(id);
+  }
+
   /** Throws InvalidRequestError, ForbiddenError, and ConflictError if the name is taken. */
   async create(caller: Caller, organization: string, request: CreateRoleRequest, audit: AuditTrail): Promise<RoleView> {
     const { name } = request;

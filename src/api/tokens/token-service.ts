@@ -4,6 +4,8 @@ import { createPeopleRepository } from '../../shared/identity/people-repository.
 import { createTeamRepository, type TeamRow } from '../../shared/identity/team-repository.ts';
 import {
   createTokenRepository,
+  type ListedTokenRow,
+  type TokenListPlace,
   type TokenOwner,
   type TokenReach,
   type TokenRow,
@@ -23,7 +25,7 @@ import type { ApiContext } from '../api-context.ts';
 import type { AuditTrail } from '../audit/audit-trail.ts';
 import type { Caller } from '../request.ts';
 
-export type { TokenRow };
+export type { ListedTokenRow, TokenRow };
 
 /** Where tokens belong: to the caller, to an organization, or to one of its teams. */
 export type TokenPlace =
@@ -64,6 +66,18 @@ export class TokenService {
   async list(caller: Caller, place: TokenPlace): Promise<readonly TokenRow[]> {
     const { reach } = await this.#reach(caller, place);
     return createTokenRepository(this.#context.db).list(reach);
+  }
+
+  /** A page, newest first; with `ofRuns`, also tokens that CI runs were given. Throws ForbiddenError, NotFoundError. */
+  async listPage(
+    caller: Caller,
+    place: TokenPlace,
+    { limit, ...query }: { readonly after: TokenListPlace | null; readonly limit: number; readonly ofRuns: boolean },
+  ): Promise<{ readonly tokens: readonly ListedTokenRow[]; readonly next: TokenListPlace | null }> {
+    const { reach } = await this.#reach(caller, place);
+    const rows = await createTokenRepository(this.#context.db).listPage(reach, { ...query, limit: limit + 1 });
+    const tokens = rows.slice(0, limit);
+    return { tokens, next: rows.length > limit ? (tokens.at(-1) ?? null) : null };
   }
 
   /** Throws ForbiddenError, NotFoundError, InvalidRequestError, and ConflictError if the name was used before. */

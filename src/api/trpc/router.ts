@@ -1,13 +1,20 @@
+import { accessRouter } from './access.router.ts';
 import { approvalsRouter } from './approvals.router.ts';
+import { auditRouter } from './audit.router.ts';
+import { grantsRouter } from './grants.router.ts';
+import { issuersRouter } from './issuers.router.ts';
 import { limitsRouter } from './limits.router.ts';
 import { liveRouter } from './live.router.ts';
 import { meRouter } from './me.router.ts';
-import { organizationRouter } from './organization.router.ts';
+import { membersRouter } from './members.router.ts';
 import { policiesRouter } from './policies.router.ts';
 import { queueRouter } from './queue.router.ts';
 import { resourcesRouter } from './resources.router.ts';
+import { rolesRouter } from './roles.router.ts';
 import { rulesRouter } from './rules.router.ts';
 import { stacksRouter } from './stacks.router.ts';
+import { teamsRouter } from './teams.router.ts';
+import { tokensRouter } from './tokens.router.ts';
 import { router } from './trpc.ts';
 import { updatesRouter } from './updates.router.ts';
 import { versionsRouter } from './versions.router.ts';
@@ -22,12 +29,19 @@ export const appRouter = router({
   resources: resourcesRouter,
   versions: versionsRouter,
   queue: queueRouter,
-  organization: organizationRouter,
   rules: rulesRouter,
   approvals: approvalsRouter,
   policies: policiesRouter,
   webhooks: webhooksRouter,
   limits: limitsRouter,
+  members: membersRouter,
+  teams: teamsRouter,
+  roles: rolesRouter,
+  grants: grantsRouter,
+  access: accessRouter,
+  tokens: tokensRouter,
+  issuers: issuersRouter,
+  audit: auditRouter,
 });
 
 /** What the dashboard knows of the server: types only. */

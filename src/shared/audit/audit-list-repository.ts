@@ -2,7 +2,7 @@ import { Type } from 'typebox';
 import { type Queryable, type Row, sql } from '../platform/db/sql.ts';
 import { Nullable, Timestamp } from '../platform/schema/standard-schema.ts';
 
-const ListedRow = Type.Object({
+export const ListedRow = Type.Object({
   number: Type.Integer(),
   occurredAt: Timestamp,
   /** The time in microseconds since the epoch. Times as `Date` are too coarse to continue a list after. */
@@ -42,20 +42,23 @@ export interface AuditSelection {
   readonly after: AuditPlace | null;
 }
 
+/** Columns of a row, of one table or alias named `event`. */
+export const auditColumns = sql.fragment`
+  event.number, event.occurred_at as "occurredAt", (extract(epoch from event.occurred_at) * 1000000)::bigint as micros, event.action,
+  event.outcome, event.actor, event.login, event.token_id as "tokenId", event.token_name as "tokenName", event.sign_in as "signIn",
+  event.role, event.granted_by as "grantedBy", event.address, event.user_agent as "userAgent", event.ci_run as "ciRun", event.object,
+  event.update_id as "updateId", event.request_id as "requestId", event.details`;
+
 /** Lists events of an organization. */
 export function createAuditListRepository(db: Queryable) {
   const everything = sql.fragment`true`;
-  const columns = sql.fragment`
-    number, occurred_at as "occurredAt", (extract(epoch from occurred_at) * 1000000)::bigint as micros, action, outcome,
-    actor, login, token_id as "tokenId", token_name as "tokenName", sign_in as "signIn", role, granted_by as "grantedBy",
-    address, user_agent as "userAgent", ci_run as "ciRun", object, update_id as "updateId", request_id as "requestId", details`;
   return {
     /** A page in order of time, newest first; each page is a range of one index. */
     list: (organizationId: string, { action, actor, after, login, until }: AuditSelection, limit: number) =>
       db.any(sql.rows(ListedRow)`
         /* audit.list */
-        select ${columns}
-        from audit_events
+        select ${auditColumns}
+        from audit_events event
         where organization_id = ${organizationId}
           and ${action === null ? everything : sql.fragment`action = ${action}`}
           and ${login === null ? everything : sql.fragment`login = ${login}`}
@@ -77,8 +80,8 @@ export function createAuditListRepository(db: Queryable) {
     }) =>
       db.any(sql.rows(ListedRow)`
         /* audit.listBatch */
-        select ${columns}
-        from audit_events
+        select ${auditColumns}
+        from audit_events event
         where number = any (${sql.array([...batch.numbers], 'int8')}) and organization_id = ${batch.organizationId}
           and occurred_at >= ${batch.month}::date::timestamp at time zone 'UTC'
           and occurred_at < (${batch.month}::date + interval '1 month') at time zone 'UTC'

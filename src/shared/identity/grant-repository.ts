@@ -37,6 +37,13 @@ const DefaultsRow = Type.Object({ defaultPermissions: Nullable(Type.Integer()), 
 /** To whom a grant is given. */
 export type GrantSubject = { readonly userId: string } | { readonly teamId: string } | { readonly tokenId: string };
 
+/** A stack on which grants hold by its names and tags. */
+export interface GrantedStack {
+  readonly project: string;
+  readonly stack: string;
+  readonly tags: Readonly<Record<string, string>>;
+}
+
 /** A role that a grant may give: one of the organization, or a built-in one. */
 export type GrantRole = { readonly roleId: string } | { readonly builtIn: Role };
 
@@ -89,6 +96,11 @@ export function createGrantRepository(db: Queryable) {
     g.team_id = ${teamId} and (g.role_id is not null or g.built_in_role is not null) and g.effect = 'allow'
     and g.project_pattern is null and g.stack_pattern is null and g.tag_name is null`;
   const everything = sql.fragment`true`;
+  const holdsOn = ({ project, stack, tags }: GrantedStack) => sql.fragment`
+    name_matches(g.project_pattern, ${project}) and name_matches(g.stack_pattern, ${stack})
+    and (g.tag_name is null or exists (
+      select 1 from jsonb_each_text(${JSON.stringify(tags)}::jsonb) tag
+      where tag.key = g.tag_name and (g.tag_value is null or tag.value = g.tag_value)))`;
   return {
     insert: async (grant: NewGrant): Promise<string> => {
       const { role, subject } = grant;
@@ -116,19 +128,26 @@ export function createGrantRepository(db: Queryable) {
         /* grants.list */
         select ${given} from ${joined} where g.organization_id = ${organizationId} order by g.created_at, g.id`),
 
-    /** A page of all grants, or of those to one subject; a range of one index. */
+    /** A page of all grants, or of those to one subject, a range of one index; with `stack`, of those that hold on it. */
     listPage: (
       organizationId: string,
       {
         after,
         limit,
+        stack = null,
         subject,
-      }: { readonly subject: GrantSubject | null; readonly after: GrantPlace | null; readonly limit: number },
+      }: {
+        readonly subject: GrantSubject | null;
+        readonly stack?: GrantedStack | null;
+        readonly after: GrantPlace | null;
+        readonly limit: number;
+      },
     ) =>
       db.any(sql.rows(GrantRow)`
         /* grants.listPage */
         select ${given} from ${joined}
         where g.organization_id = ${organizationId} and ${subject === null ? everything : isOf(subject)}
+          and ${stack === null ? everything : holdsOn(stack)}
           and ${
             after === null
               ? everything

@@ -26,6 +26,21 @@ const TokenRow = Type.Object({
 });
 export type TokenRow = Row<typeof TokenRow>;
 
+const ListedTokenRow = Type.Object({
+  ...TokenRow.properties,
+  /** Whether it was given for the id token of a CI run. */
+  isOfRun: Type.Boolean(),
+  /** When it was created, in microseconds since the epoch. Times as `Date` are too coarse to continue a list after. */
+  micros: Type.Integer(),
+});
+export type ListedTokenRow = Row<typeof ListedTokenRow>;
+
+/** A place in a list of tokens, newest first. */
+export interface TokenListPlace {
+  readonly micros: number;
+  readonly id: string;
+}
+
 const AffectedRow = Type.Object({
   id: Type.String(),
   kind: TokenKind,
@@ -90,6 +105,13 @@ export function createTokenRepository(db: Queryable) {
         : sql.fragment`t.kind in ('organization', 'service') and t.organization_id = ${reach.organizationId}`;
   // Those of sessions are shown, and end, with the sessions.
   const isValid = sql.fragment`not t.is_session and t.revoked_at is null and (t.expires_at is null or t.expires_at > now())`;
+  const columns = sql.fragment`
+    t.id, t.kind, t.name, t.description, coalesce(u.login, e.name) as owner, t.role, t.scopes, t.is_provisioning as "isProvisioning",
+    t.created_at as "createdAt", c.login as "createdBy", t.expires_at as "expiresAt", t.last_used_at as "lastUsedAt",
+    case when t.previous_until > now() then t.previous_until end as "previousUntil"`;
+  const joined = sql.fragment`
+    api_tokens t left join users u on u.id = t.user_id left join teams e on e.id = t.team_id
+    left join users c on c.id = t.created_by`;
   return {
     /**
      * Returns the id and when the token expires, which the policies of organizations may have made earlier. Violates a constraint whose
@@ -113,13 +135,28 @@ export function createTokenRepository(db: Queryable) {
     list: (reach: TokenReach) =>
       db.any(sql.rows(TokenRow)`
         /* tokens.list */
-        select t.id, t.kind, t.name, t.description, coalesce(u.login, e.name) as owner, t.role, t.scopes, t.is_provisioning as "isProvisioning",
-               t.created_at as "createdAt",
-               c.login as "createdBy", t.expires_at as "expiresAt", t.last_used_at as "lastUsedAt",
-               case when t.previous_until > now() then t.previous_until end as "previousUntil"
-        from api_tokens t left join users u on u.id = t.user_id left join teams e on e.id = t.team_id
-        left join users c on c.id = t.created_by
-        where ${within(reach)} and ${isValid} order by t.created_at, t.id`),
+        select ${columns} from ${joined} where ${within(reach)} and ${isValid} order by t.created_at, t.id`),
+
+    /** A page of valid tokens, newest first; with `ofRuns`, also those that were given to CI runs. */
+    listPage: (
+      reach: TokenReach,
+      {
+        after,
+        limit,
+        ofRuns,
+      }: { readonly after: TokenListPlace | null; readonly limit: number; readonly ofRuns: boolean },
+    ) =>
+      db.any(sql.rows(ListedTokenRow)`
+        /* tokens.listPage */
+        select ${columns}, t.policy_id is not null as "isOfRun", (extract(epoch from t.created_at) * 1000000)::bigint as micros
+        from ${joined} where ${within(reach)} and ${isValid} and (${ofRuns} or t.policy_id is null)
+          and ${
+            after === null
+              ? sql.fragment`true`
+              : sql.fragment`(t.created_at, t.id) <
+                  (timestamptz 'epoch' + ${after.micros}::bigint * interval '1 microsecond', ${after.id}::uuid)`
+          }
+        order by t.created_at desc, t.id desc limit ${limit}`),
 
     /** Returns whether there was such a valid token. */
     revoke: async (id: string, reach: TokenReach): Promise<boolean> => {

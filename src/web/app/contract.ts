@@ -23,6 +23,16 @@ export type QueueItem = Outputs['queue']['list']['items'][number];
 export type ResourceItem = Outputs['resources']['list']['items'][number];
 export type VersionItem = Outputs['versions']['list']['items'][number];
 export type VersionDifference = Outputs['versions']['diff']['items'][number];
+export type MemberItem = Outputs['members']['list']['items'][number];
+export type TeamItem = Outputs['teams']['list']['items'][number];
+export type TeamMemberItem = Outputs['teams']['members']['items'][number];
+export type RoleItem = Outputs['roles']['list']['items'][number];
+export type GrantItem = Outputs['grants']['list']['items'][number];
+export type TokenItem = Outputs['tokens']['list']['items'][number];
+export type IssuerItem = Outputs['issuers']['list']['items'][number];
+export type IssuerDetails = Outputs['issuers']['get'];
+export type AuditItem = Outputs['audit']['list']['items'][number];
+export type AccessHolder = Outputs['access']['list']['items'][number];
 
 export type Rule = Outputs['rules']['list']['items'][number];
 export type RuleInput = inferRouterInputs<AppRouter>['rules']['set'];

@@ -1,5 +1,5 @@
-import { Link } from '@tanstack/react-router';
-import { ChevronsUpDown, Layers, LogOut, Monitor, Moon, Star, Sun, UserRound } from 'lucide-react';
+import { Link, useMatchRoute } from '@tanstack/react-router';
+import { ChevronsUpDown, Layers, LogOut, Monitor, Moon, Star, Sun, UserRound, Users } from 'lucide-react';
 import { useFavourites } from '../stacks/favourites.ts';
 import { Button } from '../ui/button.tsx';
 import { Mark } from '../ui/mark.tsx';
@@ -96,8 +96,22 @@ export function Rail({
 }
 
 /** Links to pages of one organization. */
-function OrganizationLinks(_: { readonly organization: string }) {
-  return null;
+function OrganizationLinks({ organization }: { readonly organization: string }) {
+  const isHere = useMatchRoute()({ to: '/$organization/~', fuzzy: true }) !== false;
+  return (
+    <li>
+      <Link
+        to="/$organization/~/members"
+        params={{ organization }}
+        className={styles['link']}
+        activeProps={{}}
+        aria-current={isHere ? 'page' : undefined}
+      >
+        <Users size={16} aria-hidden="true" />
+        Organization
+      </Link>
+    </li>
+  );
 }
 
 /** Links to pages that only operators of the installation see. */

@@ -26,12 +26,13 @@ export const queryClient = new QueryClient({
   }),
 });
 
-const client = createTRPCClient<AppRouter>({
+/** For calls that no cache may keep. */
+export const apiClient = createTRPCClient<AppRouter>({
   links: [httpBatchLink({ url: '/trpc', maxURLLength: 4_000, maxItems: 20 })],
 });
 
 /** The procedures of the server as options of queries: `useQuery(trpc.me.get.queryOptions())`. */
-export const trpc = createTRPCOptionsProxy<AppRouter>({ client, queryClient });
+export const trpc = createTRPCOptionsProxy<AppRouter>({ client: apiClient, queryClient });
 
 /** For the one stream of this tab: the browser connects again by itself. */
 export const liveClient = createTRPCClient<AppRouter>({ links: [httpSubscriptionLink({ url: '/trpc' })] });

@@ -9,6 +9,12 @@ interface OrganizationPage extends SectionLink {
 
 /** The pages of an organization, in the order of their links. */
 const pages: readonly OrganizationPage[] = [
+  { name: 'Members', link: { to: '/$organization/~/members' } },
+  { name: 'Teams', link: { to: '/$organization/~/teams' } },
+  { name: 'Roles', link: { to: '/$organization/~/roles' } },
+  { name: 'Tokens', link: { to: '/$organization/~/tokens' } },
+  { name: 'Trust policies', link: { to: '/$organization/~/trust-policies' }, isForAdmins: true },
+  { name: 'Audit log', link: { to: '/$organization/~/audit' }, isForAdmins: true },
   { name: 'Rules', link: { to: '/$organization/~/rules' }, isForAdmins: true },
   { name: 'Approvals', link: { to: '/$organization/~/approvals' } },
   { name: 'Policies', link: { to: '/$organization/~/policies' } },
@@ -20,7 +26,9 @@ const pages: readonly OrganizationPage[] = [
 export function OrganizationLayout() {
   const { organization } = useParams({ from: '/$organization/~' });
   const isAdmin = useMayManage(organization);
-  const links = pages.filter(({ isForAdmins = false }) => isAdmin || !isForAdmins);
+  const links = pages
+    .filter(({ isForAdmins = false }) => isAdmin || !isForAdmins)
+    .map(({ link, name }) => ({ name, link: { ...link, params: { organization } } }));
   return (
     <SectionLayout label="Pages of the organization" links={links}>
       <Outlet />

@@ -1,5 +1,70 @@
+import { createRoute, lazyRouteComponent } from '@tanstack/react-router';
 import { organizationRoute } from './organization-route.tsx';
+
+import { parseAuditSearch, parseMemberSearch, parseTextSearch, parseTokenSearch } from './people-search.ts';
 import { settingRoutes } from './setting-routes.tsx';
 
+const members = createRoute({
+  getParentRoute: () => organizationRoute,
+  path: '/members',
+  component: lazyRouteComponent(() => import('./members-page.tsx'), 'MembersPage'),
+  validateSearch: parseMemberSearch,
+  staticData: { crumb: 'Members' },
+});
+
+const teams = createRoute({
+  getParentRoute: () => organizationRoute,
+  path: '/teams',
+  component: lazyRouteComponent(() => import('./teams-page.tsx'), 'TeamsPage'),
+  validateSearch: parseTextSearch,
+  staticData: { crumb: 'Teams' },
+});
+
+const team = createRoute({
+  getParentRoute: () => organizationRoute,
+  path: '/teams/$team',
+  component: lazyRouteComponent(() => import('./team-page.tsx'), 'TeamPage'),
+  staticData: { crumb: 'Team' },
+});
+
+const roles = createRoute({
+  getParentRoute: () => organizationRoute,
+  path: '/roles',
+  component: lazyRouteComponent(() => import('./roles-page.tsx'), 'RolesPage'),
+  staticData: { crumb: 'Roles' },
+});
+
+const tokens = createRoute({
+  getParentRoute: () => organizationRoute,
+  path: '/tokens',
+  component: lazyRouteComponent(() => import('./tokens-page.tsx'), 'TokensPage'),
+  validateSearch: parseTokenSearch,
+  staticData: { crumb: 'Tokens' },
+});
+
+const trustPolicies = createRoute({
+  getParentRoute: () => organizationRoute,
+  path: '/trust-policies',
+  component: lazyRouteComponent(() => import('./trust-policies-page.tsx'), 'TrustPoliciesPage'),
+  staticData: { crumb: 'Trust policies' },
+});
+
+const audit = createRoute({
+  getParentRoute: () => organizationRoute,
+  path: '/audit',
+  component: lazyRouteComponent(() => import('./audit-page.tsx'), 'AuditPage'),
+  validateSearch: parseAuditSearch,
+  staticData: { crumb: 'Audit log' },
+});
+
 /** The pages of organizations. */
-export const organizationRoutes = organizationRoute.addChildren([...settingRoutes]);
+export const organizationRoutes = organizationRoute.addChildren([
+  members,
+  teams,
+  team,
+  roles,
+  tokens,
+  trustPolicies,
+  audit,
+  ...settingRoutes,
+]);

@@ -1,6 +1,7 @@
 import { useQuery } from '@tanstack/react-query';
 import { getRouteApi } from '@tanstack/react-router';
 import { Star } from 'lucide-react';
+import { lazy, Suspense } from 'react';
 import type { StackDetails, StackRef } from '../app/contract.ts';
 import { useLive } from '../app/live.ts';
 import { Problem } from '../app/problem-pages.tsx';
@@ -19,6 +20,8 @@ import { FreezeButton } from './freeze-notice.tsx';
 import { LockNotice } from './lock-notice.tsx';
 import { StackOverview } from './stack-overview.tsx';
 import styles from './stack-page.module.css';
+
+const StackAccess = lazy(() => import('./stack-access.tsx').then((loaded) => ({ default: loaded.StackAccess })));
 
 const route = getRouteApi('/$organization/$project/$stack');
 const busyPollMs = 2_000;
@@ -65,6 +68,7 @@ export function StackPage() {
         <Tab {...linkTo('configuration')} count={details.config?.length || undefined}>
           Configuration
         </Tab>
+        <Tab {...linkTo('access')}>Access</Tab>
       </Tabs>
       {tab === 'overview' ? <StackOverview stack={stack} details={details} /> : null}
       {tab === 'updates' ? <UpdateList stack={stack} search={search} isBusy={isBusy(details)} /> : null}
@@ -75,6 +79,11 @@ export function StackPage() {
           <p className={styles['hint']}>As the last update had it. Secret values are sealed; the CLI shows them.</p>
           <ConfigTable config={details.config} empty="The last update had no configuration." />
         </section>
+      ) : null}
+      {tab === 'access' ? (
+        <Suspense>
+          <StackAccess stack={stack} details={details} />
+        </Suspense>
       ) : null}
     </article>
   );

@@ -1,4 +1,4 @@
-export const stackTabs = ['overview', 'updates', 'resources', 'versions', 'configuration'] as const;
+export const stackTabs = ['overview', 'updates', 'resources', 'versions', 'configuration', 'access'] as const;
 export type StackTab = (typeof stackTabs)[number];
 
 /** What of a stack's page is in the URL. */

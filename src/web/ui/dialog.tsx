@@ -1,6 +1,6 @@
 import { Dialog as Base } from '@base-ui/react/dialog';
 import { X } from 'lucide-react';
-import type { ReactNode } from 'react';
+import { type ReactNode, useRef } from 'react';
 import { buttonClass } from './button.tsx';
 import styles from './dialog.module.css';
 
@@ -20,11 +20,19 @@ export function Dialog({
   readonly description?: ReactNode;
   readonly place?: 'middle' | 'top' | 'side';
 }) {
+  const popup = useRef<HTMLDivElement>(null);
+  // The first field, not the button that closes; on a touch screen, that would open the keyboard above the text.
+  const focusField = (by: string) =>
+    by === 'touch' || (popup.current?.querySelector<HTMLElement>('input, select, textarea') ?? true);
   return (
     <Base.Root open={isOpen} onOpenChange={(open) => (open ? undefined : onClose())}>
       <Base.Portal>
         <Base.Backdrop className={styles['backdrop']} />
-        <Base.Popup className={`${styles['popup']} ${styles[place]}`}>
+        <Base.Popup
+          ref={popup}
+          className={`${styles['popup']} ${styles[place]}`}
+          initialFocus={place === 'middle' ? focusField : true}
+        >
           {place === 'middle' ? (
             <header className={styles['head']}>
               <Base.Title className={styles['title']}>{title}</Base.Title>

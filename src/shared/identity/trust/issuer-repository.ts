@@ -20,6 +20,8 @@ const IssuerRow = Type.Object({
 });
 export type IssuerRow = Row<typeof IssuerRow>;
 
+const CountedIssuerRow = Type.Object({ ...IssuerRow.properties, policies: Type.Integer() });
+export type CountedIssuerRow = Row<typeof CountedIssuerRow>;
 const TrustedIssuerRow = Type.Object({ ...IssuerRow.properties, now: Timestamp });
 const PolicyRow = Type.Object({
   id: Type.String(),
@@ -77,6 +79,13 @@ export function createIssuerRepository(db: Queryable) {
     list: (organizationId: string) =>
       db.any(sql.rows(IssuerRow)`
         /* issuers.list */ select ${columns} from trusted_issuers i where i.organization_id = ${organizationId} order by i.name`),
+
+    /** A page in the order of names, after `after`, with the number of policies. */
+    listPage: (organizationId: string, { after, limit }: { readonly after: string; readonly limit: number }) =>
+      db.any(sql.rows(CountedIssuerRow)`
+        /* issuers.listPage */
+        select ${columns}, (select count(*)::int from trust_policies p where p.issuer_id = i.id) as policies
+        from trusted_issuers i where i.organization_id = ${organizationId} and i.name > ${after} order by i.name limit ${limit}`),
 
     find: (organizationId: string, id: string) =>
       db.maybeOne(sql.rows(IssuerRow)`

@@ -1,0 +1,294 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { readFile } from 'node:fs/promises';
+import { createRequire } from 'node:module';
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import type { Locator, Page } from 'playwright-core';
+import { startChromium, type TestBrowser } from '../testkit/chromium.ts';
+import { holdfastProgram } from '../testkit/holdfast-program.ts';
+import { type OwnHoldfastServer, startOwnHoldfast } from '../testkit/holdfast-server.ts';
+import { suite } from '../testkit/suite.ts';
+import { buildWeb } from '../testkit/web-build.ts';
+
+const password = 'correct horse battery';
+const waitMs = 120_000;
+const hostile = '<img src=x onerror="window.hacked=1"><script>window.hacked=1</script>';
+const organization = 'dev-org';
+const pages = ['members', 'teams', 'teams/red', 'roles', 'tokens', 'trust-policies', 'audit'].map(
+  (page) => `/${organization}/~/${page}`,
+);
+const accessTab = `/${organization}/web/prod?tab=access`;
+
+async function admin({ dataDir }: OwnHoldfastServer, args: readonly string[], input = ''): Promise<void> {
+  const env = { PATH: process.env['PATH'], HOLDFAST_DATA_DIR: dataDir };
+  const child = spawn(process.execPath, [holdfastProgram, 'admin', ...args], {
+    env,
+    stdio: ['pipe', 'ignore', 'inherit'],
+  });
+  child.stdin.end(input);
+  expect((await once(child, 'exit'))[0]).toBe(0);
+}
+
+async function call(server: OwnHoldfastServer, procedure: string, input: object): Promise<void> {
+  const headers = { authorization: `token ${server.token}`, 'content-type': 'application/json' };
+  const body = JSON.stringify({ organization, ...input });
+  const response = await fetch(`${server.url}/trpc/${procedure}`, { method: 'POST', headers, body });
+  if (!response.ok) throw new Error(`${procedure}: ${response.status} ${await response.text()}`);
+}
+
+/** The status of a call with a token. */
+async function statusWith(server: OwnHoldfastServer, token: string): Promise<number> {
+  const headers = { authorization: `token ${token}`, accept: 'application/vnd.pulumi+8' };
+  return (await fetch(`${server.url}/api/stacks/${organization}/web/prod`, { headers })).status;
+}
+
+await suite('pages of an organization', { ownServer: true, tools: ['chromium'] }, () => {
+  let server: OwnHoldfastServer;
+  let browser: TestBrowser;
+  let page: Page;
+  /** What the browser complained about. */
+  const complaints: string[] = [];
+
+  async function signIn(login: string): Promise<void> {
+    await browser.context.clearCookies();
+    await page.goto(`${server.url}/sign-in`);
+    await page.getByLabel('Login').fill(login);
+    await page.getByLabel('Password').fill(password);
+    await page.getByRole('button', { name: 'Sign in', exact: true }).click();
+    await page.waitForURL((to) => !to.pathname.startsWith('/sign-in'));
+  }
+
+  beforeAll(async () => {
+    await buildWeb();
+    [server, browser] = await Promise.all([startOwnHoldfast({}, { viewers: ['vera'] }), startChromium()]);
+    for (const login of ['ada', 'vera']) await admin(server, ['user', 'set-password', login], `${password}\n`);
+    await admin(server, ['create-user', 'zoe']);
+    const accept = 'application/vnd.pulumi+8';
+    const headers = { authorization: `token ${server.token}`, accept, 'content-type': 'application/json' };
+    const path = `${server.url}/api/stacks/${organization}/web`;
+    const body = JSON.stringify({ stackName: 'prod' });
+    expect((await fetch(path, { method: 'POST', headers, body })).ok).toBe(true);
+    await call(server, 'teams.create', { name: 'red', displayName: hostile, description: hostile });
+    await call(server, 'roles.create', { name: 'releaser', description: hostile, permissions: ['write'] });
+    page = await browser.context.newPage();
+    page.setDefaultTimeout(waitMs);
+    page.on('console', (message) => {
+      // Refusals of the server that the page shows.
+      if (message.type() === 'error' && !/status of 4\d\d/.test(message.text())) complaints.push(message.text());
+    });
+    page.on('pageerror', (error) => complaints.push(error.message));
+    await signIn('ada');
+  }, 600_000);
+
+  afterAll(async () => {
+    await browser?.[Symbol.asyncDispose]();
+    await server?.[Symbol.asyncDispose]();
+  });
+
+  const open = (path: string) => page.goto(`${server.url}/${organization}/~/${path}`);
+  const row = (name: string): Locator => page.getByRole('row').filter({ hasText: name });
+  const dialog = () => page.getByRole('dialog');
+
+  async function choose(of: string, action: string): Promise<void> {
+    await page.getByRole('button', { name: `Actions for ${of}`, exact: true }).click();
+    await page.getByRole('menuitem', { name: action }).click();
+    await dialog().waitFor();
+  }
+
+  /** Presses the button that does it, and waits until it is done. */
+  async function confirm(name: string): Promise<void> {
+    await dialog().getByRole('button', { name, exact: true }).click();
+    await dialog().waitFor({ state: 'detached' });
+  }
+
+  test('a member is added without a mouse, gets another role, and is removed; the last admin stays', async () => {
+    await open('members');
+    await row('vera').waitFor();
+    const button = page.getByRole('button', { name: 'Add a member' });
+    await button.focus();
+    await page.keyboard.press('Enter');
+    await dialog().waitFor();
+    await dialog().getByLabel('Login').and(page.locator(':focus')).waitFor();
+    await page.keyboard.type('zoe');
+    await page.keyboard.press('Tab');
+    await page.keyboard.type('viewer');
+    await page.keyboard.press('Tab');
+    await page.keyboard.press('Tab');
+    await page.keyboard.press('Enter');
+    await dialog().waitFor({ state: 'detached' });
+    await row('zoe').getByText('viewer', { exact: true }).waitFor();
+    await button.and(page.locator(':focus')).waitFor();
+
+    await choose('zoe', 'Change the role');
+    await dialog().getByLabel('Role').selectOption('member');
+    await confirm('Change the role');
+    await row('zoe').getByText('member', { exact: true }).waitFor();
+    await choose('ada', 'Remove');
+    await dialog().getByRole('button', { name: 'Remove the member' }).click();
+    await dialog().getByRole('alert').getByText('last admin').waitFor();
+    await page.keyboard.press('Escape');
+    await page.getByLabel('Name').fill('zo');
+    await page.waitForURL(/text=zo/);
+    await row('vera').waitFor({ state: 'detached' });
+  });
+
+  test('a team gets a member and a grant, which the stack shows', async () => {
+    await open('teams');
+    await page.getByRole('link', { name: hostile }).click();
+    await page.getByRole('button', { name: 'Add to the team' }).click();
+    await dialog().getByLabel('Login').fill('zoe');
+    await confirm('Add to the team');
+    await row('zoe').waitFor();
+    await choose('zoe', 'Make an admin of the team');
+    await confirm('Make an admin of the team');
+    await row('zoe').getByText('admin', { exact: true }).waitFor();
+    await page.getByRole('button', { name: 'Give a grant' }).click();
+    await dialog().getByLabel('What', { exact: true }).selectOption({ label: 'The role releaser' });
+    await dialog().getByLabel('Stacks').fill('web/*');
+    await confirm('Allow it');
+    await row('web/*').getByText('role releaser').waitFor();
+
+    await page.goto(`${server.url}${accessTab}`);
+    const members = page.getByRole('table', { name: 'Members' });
+    await members.getByRole('button', { name: 'Why zoe may do this' }).click();
+    await members.getByText('by the role member').first().waitFor();
+    await page.getByRole('table', { name: 'Grants' }).getByRole('link', { name: 'red' }).waitFor();
+    await choose('the grant on web/*', 'Take it back');
+    await confirm('Take it back');
+    await page.getByText('None. What roles give is all there is.').waitFor();
+  });
+
+  test('a token is shown once, works, and is revoked', async () => {
+    await open('tokens');
+    await page.getByRole('button', { name: 'Create a token' }).click();
+    await dialog().getByLabel('Name').fill('robot');
+    await dialog().getByRole('button', { name: 'Create the token' }).click();
+    await dialog().getByText('the only time that it is shown').waitFor();
+    const token = (await dialog().locator('pre').textContent()) ?? '';
+    expect(token).toMatch(/^hf-/);
+    expect(await statusWith(server, token)).toBe(200);
+    await confirm('I have stored it');
+    await row('robot').waitFor();
+    expect(await page.content()).not.toContain(token);
+    await choose('robot', 'Revoke');
+    await confirm('Revoke the token');
+    await page.getByRole('heading', { name: 'No tokens yet' }).waitFor();
+    expect(await statusWith(server, token)).toBe(401);
+  });
+
+  test('roles and trust policies are made, changed and deleted', async () => {
+    await open('roles');
+    await choose('releaser', 'Edit');
+    await dialog().getByRole('checkbox', { name: 'decrypt' }).check();
+    await confirm('Save');
+    await row('releaser').getByText('decrypt', { exact: true }).waitFor();
+    await choose('releaser', 'Delete');
+    await confirm('Delete the role');
+    await row('releaser').waitFor({ state: 'detached' });
+
+    await open('trust-policies');
+    await page.getByRole('button', { name: 'Trust an issuer' }).click();
+    await dialog().getByLabel('Name').fill('github');
+    await dialog().getByLabel('URL').fill('https://ci.example.com');
+    await confirm('Trust the issuer');
+    await page.getByText('its runs are given nothing').waitFor();
+    await page.getByRole('button', { name: 'Add a policy' }).click();
+    await dialog().getByLabel('Patterns').fill('*');
+    await dialog().getByRole('button', { name: 'Add the policy' }).click();
+    await dialog().getByRole('alert').getByText('every pipeline').waitFor();
+    await dialog().getByLabel('Patterns').fill('repo:acme/web:*');
+    await confirm('Add the policy');
+    await row('sub = repo:acme/web:*').getByText('a token of the organization').waitFor();
+    await choose('the policy', 'Remove');
+    await confirm('Remove the policy');
+    await page.getByText('its runs are given nothing').waitFor();
+  });
+
+  test('the audit log has all of it, by filters in the URL, with details, and as a file', async () => {
+    await open('audit');
+    await page.getByLabel('What', { exact: true }).selectOption('member.add');
+    await page.waitForURL(/action=member.add/);
+    const event = row('Added a member').filter({ hasText: 'zoe' });
+    await event.getByText('ada').waitFor();
+    await event.getByRole('button', { name: 'Details of Added a member' }).click();
+    await page.getByText('"role": "viewer"').waitFor();
+    await page.reload();
+    await event.waitFor();
+    await page.getByLabel('On what').fill('no-such-object');
+    await page.getByRole('heading', { name: 'Nothing matches' }).waitFor();
+    await open('audit?action=member.add');
+    await page.getByRole('button', { name: 'Export' }).click();
+    await page.getByRole('menuitem', { name: 'As CSV' }).click();
+    const [download] = await Promise.all([
+      page.waitForEvent('download'),
+      dialog().getByRole('button', { name: 'Export', exact: true }).click(),
+    ]);
+    const text = await readFile(await download.path(), 'utf8');
+    expect(text).toMatch(/^number,timestamp.*\r\n\d+,.*member\.add.*zoe/);
+  });
+
+  test('names and descriptions are text', async () => {
+    await open('teams');
+    await page.getByRole('link', { name: hostile }).waitFor();
+    await page.getByRole('link', { name: hostile }).click();
+    await page.getByRole('heading', { name: hostile }).waitFor();
+    expect(await page.locator('main img').count()).toBe(0);
+    expect(await page.evaluate('window.hacked')).toBeUndefined();
+  });
+
+  /** What axe finds wrong with the page, in both themes. */
+  async function violations(): Promise<string[]> {
+    const axe = createRequire(import.meta.url).resolve('axe-core/axe.min.js');
+    const found: string[] = [];
+    for (const colorScheme of ['light', 'dark'] as const) {
+      await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' });
+      await page.evaluate('new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve)))');
+      await page.evaluate(await readFile(axe, 'utf8'));
+      const result = (await page.evaluate('axe.run(document, { resultTypes: ["violations"] })')) as {
+        violations: { id: string; nodes: { html: string }[] }[];
+      };
+      for (const { id, nodes } of result.violations)
+        found.push(...nodes.map(({ html }) => `${page.url()} ${colorScheme} ${id}: ${html}`));
+    }
+    return found;
+  }
+
+  test('no page has barriers, in both themes, nor is wider than a phone', async () => {
+    const found: string[] = [];
+    for (const path of [...pages, accessTab]) {
+      await page.goto(`${server.url}${path}`, { waitUntil: 'networkidle' });
+      await page.locator('main h1').waitFor();
+      found.push(...(await violations()));
+      await page.setViewportSize({ width: 390, height: 844 });
+      const width = await page.evaluate('document.documentElement.scrollWidth');
+      if (width !== 390) found.push(`${path} is ${String(width)} px wide`);
+      await page.setViewportSize({ width: 1280, height: 900 });
+    }
+    await open('tokens');
+    await page.getByRole('button', { name: 'Create a token' }).click();
+    await dialog().waitFor();
+    found.push(...(await violations()));
+    expect(found).toEqual([]);
+  });
+
+  test('a viewer sees members and teams, and no button that would fail', async () => {
+    await signIn('vera');
+    await open('members');
+    await row('ada').waitFor();
+    const links = page.getByRole('navigation', { name: 'Pages of the organization' });
+    expect(await links.getByRole('link').allTextContents()).toEqual(['Members', 'Teams', 'Roles', 'Tokens']);
+    for (const path of ['members', 'teams', 'teams/red', 'roles']) {
+      await page.goto(`${server.url}/${organization}/~/${path}`, { waitUntil: 'networkidle' });
+      await page.locator('main h1').waitFor();
+      expect([path, await page.locator('main button').allTextContents()]).toEqual([path, []]);
+    }
+    await open('tokens');
+    await page.getByRole('button', { name: 'Create a token' }).waitFor();
+    expect(await page.getByRole('link', { name: `Of ${organization}` }).count()).toBe(0);
+    await page.goto(`${server.url}${accessTab}`);
+    await page.getByText('by the role viewer').first().waitFor();
+    expect(await page.getByRole('table').count()).toBe(0);
+  });
+
+  test('the browser has nothing to complain about', () => expect(complaints).toEqual([]));
+});

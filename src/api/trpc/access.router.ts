@@ -1,0 +1,27 @@
+import { Type } from 'typebox';
+import { accessHolder, grantResponse } from '../routes/response-mappers.ts';
+import { defaultPage, input, page } from './inputs.ts';
+import { router, stackProcedure } from './trpc.ts';
+
+/** Who may do what with a stack, and what decides that. */
+export const accessRouter = router({
+  /** Active members, or valid tokens that are no person's. */
+  list: stackProcedure('manage')
+    .input(input(Type.Object({ holders: Type.Union([Type.Literal('users'), Type.Literal('tokens')]), ...page })))
+    .query(async ({ ctx: { services }, input: { cursor, holders, limit = defaultPage, ...ref } }) => {
+      const query = { holders, ...(cursor ? { continuationToken: cursor } : {}) };
+      const found = await services.stackAccess.list(ref, query, limit);
+      return {
+        items: found.holders.map(accessHolder),
+        /** Those that decide something for one of the items. */
+        grants: found.grants.map(grantResponse),
+        next: found.continuationToken,
+      };
+    }),
+
+  /** What the caller may do. */
+  mine: stackProcedure('read').query(async ({ ctx: { caller, services }, input: ref }) => {
+    const own = await services.stackAccess.explainOwn(caller, ref);
+    return own && { holder: accessHolder(own.holder), grants: own.grants.map(grantResponse) };
+  }),
+});

@@ -1,0 +1,110 @@
+import { useMutation } from '@tanstack/react-query';
+import { useState } from 'react';
+import type { IssuerItem } from '../app/contract.ts';
+import { trpc } from '../app/trpc.ts';
+import { ActionDialog } from '../ui/action-dialog.tsx';
+import { SelectField, TextField } from '../ui/field.tsx';
+import { thenRefresh } from './then-refresh.ts';
+
+interface DialogProps {
+  readonly organization: string;
+  readonly onClose: () => void;
+}
+
+const replays = [
+  ['once', 'Once'],
+  ['within-life', 'As often as its holder likes'],
+] as const;
+type Replay = (typeof replays)[number][0];
+
+/** `issuer`: the one that is changed; null: a new one. */
+export function IssuerDialog({ issuer, onClose, organization }: DialogProps & { readonly issuer: IssuerItem | null }) {
+  const [name, setName] = useState(issuer?.name ?? '');
+  const [url, setUrl] = useState(issuer?.url ?? 'https://');
+  const [audience, setAudience] = useState(issuer?.audience ?? '');
+  const [replay, setReplay] = useState<Replay>(issuer?.replay ?? 'once');
+  const [life, setLife] = useState(issuer?.maxSeconds?.toString() ?? '');
+  const options = thenRefresh(onClose);
+  const create = useMutation(trpc.issuers.create.mutationOptions(options));
+  const edit = useMutation(trpc.issuers.edit.mutationOptions(options));
+  const { error, isPending } = issuer === null ? create : edit;
+  const submit = (): void => {
+    const given = {
+      organization,
+      name: name.trim(),
+      replay,
+      maxSeconds: life === '' ? null : Number(life),
+      ...(audience.trim() === '' ? {} : { audience: audience.trim() }),
+    };
+    if (issuer === null) create.mutate({ ...given, url: url.trim() });
+    else edit.mutate({ ...given, id: issuer.id });
+  };
+  return (
+    <ActionDialog
+      title={issuer === null ? 'Trust an issuer' : `Edit ${issuer.name}`}
+      description={
+        issuer === null
+          ? 'Its runs are given nothing until a policy says so.'
+          : 'What is changed counts from the next exchange on.'
+      }
+      action={issuer === null ? 'Trust the issuer' : 'Save'}
+      error={error}
+      isPending={isPending}
+      isReady={name.trim() !== '' && URL.canParse(url) && /^\d*$/.test(life)}
+      onSubmit={submit}
+      onClose={onClose}
+    >
+      <TextField label="Name" value={name} maxLength={100} required onChange={({ target }) => setName(target.value)} />
+      {issuer === null ? (
+        <TextField
+          label="URL"
+          type="url"
+          value={url}
+          maxLength={500}
+          required
+          hint="As the id tokens have it in iss, such as https://token.actions.githubusercontent.com"
+          onChange={({ target }) => setUrl(target.value)}
+        />
+      ) : null}
+      <TextField
+        label="Audience"
+        value={audience}
+        maxLength={500}
+        placeholder={`urn:pulumi:org:${organization}`}
+        hint="As the id tokens have it in aud. The CLI asks for the one shown."
+        onChange={({ target }) => setAudience(target.value)}
+      />
+      <SelectField
+        label="An id token can be exchanged"
+        value={replay}
+        options={replays}
+        onChange={({ target }) => setReplay(target.value as Replay)}
+      />
+      <TextField
+        label="What is given lives for at most, in seconds"
+        value={life}
+        inputMode="numeric"
+        maxLength={6}
+        placeholder="7200"
+        onChange={({ target }) => setLife(target.value.trim())}
+      />
+    </ActionDialog>
+  );
+}
+
+export function DeleteIssuerDialog({ issuer, onClose, organization }: DialogProps & { readonly issuer: IssuerItem }) {
+  const remove = useMutation(trpc.issuers.delete.mutationOptions(thenRefresh(onClose)));
+  return (
+    <ActionDialog
+      title={`Forget ${issuer.name}?`}
+      description="Its policies go with it. All tokens that its runs were given end at once, and updates that run with them lose their lock."
+      action="Forget the issuer"
+      isDanger
+      typed={issuer.name}
+      error={remove.error}
+      isPending={remove.isPending}
+      onSubmit={() => remove.mutate({ organization, id: issuer.id })}
+      onClose={onClose}
+    />
+  );
+}

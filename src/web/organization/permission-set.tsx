@@ -1,0 +1,50 @@
+import type { ReactNode } from 'react';
+import { type Permission, permissions, permissionWords } from './access-words.ts';
+import styles from './permission-set.module.css';
+
+/** Names of permissions in a row. */
+export function PermissionSet({ names }: { readonly names: readonly string[] }) {
+  // Who may read may read the outputs as well.
+  const shown = names.includes('read') ? names.filter((name) => name !== 'outputs') : names;
+  if (shown.length === 0) return <span className={styles['none']}>nothing</span>;
+  return (
+    <ul className={styles['set']}>
+      {shown.map((name) => (
+        <li key={name} title={permissionWords[name as Permission]}>
+          {name}
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+/** Chooses permissions. */
+export function PermissionChoice({
+  label,
+  names,
+  onChange,
+}: {
+  readonly label: ReactNode;
+  readonly names: readonly string[];
+  readonly onChange: (names: string[]) => void;
+}) {
+  return (
+    <fieldset className={styles['choice']}>
+      <legend>{label}</legend>
+      {permissions.map((name) => (
+        <label key={name} className={styles['option']}>
+          <input
+            type="checkbox"
+            checked={names.includes(name)}
+            onChange={({ target }) =>
+              onChange(permissions.filter((each) => (each === name ? target.checked : names.includes(each))))
+            }
+          />
+          <span>
+            <b>{name}</b> <span className={styles['words']}>{permissionWords[name]}</span>
+          </span>
+        </label>
+      ))}
+    </fieldset>
+  );
+}

@@ -1,0 +1,34 @@
+import { expect, test } from '@jest/globals';
+import { draftOf, draftToSent, isReady, type Policy, toSent } from './policy-form.ts';
+
+const policy: Policy = {
+  id: 'x',
+  decision: 'allow',
+  tokenType: 'team',
+  owner: 'blue',
+  isAdmin: false,
+  rules: [{ claim: 'sub', patterns: ['repo:acme/web:*', 'repo:acme/api:*'] }],
+  scopes: [{ stacks: 'web/*', permissions: ['preview'] }],
+  maxSeconds: 600,
+};
+
+test('a policy that is opened and saved stays the same', () => {
+  expect(draftToSent(draftOf(policy))).toEqual(toSent(policy));
+});
+
+test('a draft without a claim or a pattern is not ready, and lines are patterns', () => {
+  const draft = draftOf(null);
+  expect(isReady(draft)).toBe(false);
+  const filled = { ...draft, rules: [{ claim: ' sub ', patterns: ' a \n\n b' }] };
+  expect(isReady(filled)).toBe(true);
+  expect(isReady({ ...filled, life: '1h' })).toBe(false);
+  expect(draftToSent(filled)).toMatchObject({ rules: [{ claim: 'sub', patterns: ['a', 'b'] }], maxSeconds: null });
+});
+
+test('what does not belong to a decision or a kind of token is not sent', () => {
+  const draft = { ...draftOf(policy), isAdmin: true };
+  expect(draftToSent({ ...draft, decision: 'deny' })).not.toHaveProperty('scopes');
+  expect(draftToSent({ ...draft, tokenType: 'organization' })).toMatchObject({ isAdmin: true });
+  expect(draftToSent({ ...draft, tokenType: 'organization' })).not.toHaveProperty('owner');
+  expect(draftToSent(draft)).toMatchObject({ isAdmin: false, owner: 'blue' });
+});

@@ -1,0 +1,143 @@
+import { useMutation } from '@tanstack/react-query';
+import { useNavigate } from '@tanstack/react-router';
+import { useState } from 'react';
+import type { TeamItem, TeamMemberItem } from '../app/contract.ts';
+import { queryClient, trpc } from '../app/trpc.ts';
+import { ActionDialog } from '../ui/action-dialog.tsx';
+import { TextArea, TextField } from '../ui/field.tsx';
+import { thenRefresh } from './then-refresh.ts';
+
+interface DialogProps {
+  readonly organization: string;
+  readonly team: string;
+  readonly onClose: () => void;
+}
+
+export function EditTeamDialog({
+  onClose,
+  organization,
+  shown,
+  team,
+}: DialogProps & { readonly shown: Pick<TeamItem, 'displayName' | 'description'> }) {
+  const [displayName, setDisplayName] = useState(shown.displayName);
+  const [description, setDescription] = useState(shown.description);
+  const edit = useMutation(trpc.teams.edit.mutationOptions(thenRefresh(onClose)));
+  return (
+    <ActionDialog
+      title={`Edit ${team}`}
+      action="Save"
+      error={edit.error}
+      isPending={edit.isPending}
+      isReady={displayName.trim() !== ''}
+      onSubmit={() => edit.mutate({ organization, team, displayName: displayName.trim(), description })}
+      onClose={onClose}
+    >
+      <TextField
+        label="Shown as"
+        value={displayName}
+        maxLength={200}
+        required
+        onChange={({ target }) => setDisplayName(target.value)}
+      />
+      <TextArea
+        label="Description"
+        value={description}
+        maxLength={2_000}
+        onChange={({ target }) => setDescription(target.value)}
+      />
+    </ActionDialog>
+  );
+}
+
+export function DeleteTeamDialog({ onClose, organization, team }: DialogProps) {
+  const navigate = useNavigate();
+  const remove = useMutation(
+    trpc.teams.delete.mutationOptions({
+      onSuccess: async () => {
+        // Away from the page first: what it asks for is gone.
+        await navigate({ to: '/$organization/~/teams', params: { organization } });
+        await queryClient.invalidateQueries();
+      },
+    }),
+  );
+  return (
+    <ActionDialog
+      title={`Delete ${team}?`}
+      description="Its grants and tokens end with it, and running updates that nothing else permits lose their lock. Its members stay members of the organization."
+      action="Delete the team"
+      isDanger
+      typed={team}
+      error={remove.error}
+      isPending={remove.isPending}
+      onSubmit={() => remove.mutate({ organization, team })}
+      onClose={onClose}
+    />
+  );
+}
+
+export function AddToTeamDialog({ onClose, organization, team }: DialogProps) {
+  const [login, setLogin] = useState('');
+  const add = useMutation(trpc.teams.setMember.mutationOptions(thenRefresh(onClose)));
+  return (
+    <ActionDialog
+      title={`Add a member to ${team}`}
+      description="They get all that the team is granted, at once."
+      action="Add to the team"
+      error={add.error}
+      isPending={add.isPending}
+      isReady={login.trim() !== ''}
+      onSubmit={() => add.mutate({ organization, team, login: login.trim() })}
+      onClose={onClose}
+    >
+      <TextField
+        label="Login"
+        value={login}
+        maxLength={100}
+        required
+        hint={`Of a member of ${organization}`}
+        onChange={({ target }) => setLogin(target.value)}
+      />
+    </ActionDialog>
+  );
+}
+
+export function TeamMemberDialog({
+  member: { isAdmin, login },
+  onClose,
+  organization,
+  team,
+  what,
+}: DialogProps & { readonly member: TeamMemberItem; readonly what: 'admin' | 'remove' }) {
+  const options = thenRefresh(onClose);
+  const set = useMutation(trpc.teams.setMember.mutationOptions(options));
+  const remove = useMutation(trpc.teams.removeMember.mutationOptions(options));
+  if (what === 'remove') {
+    return (
+      <ActionDialog
+        title={`Remove ${login} from ${team}?`}
+        description="What the team is granted is theirs no longer. Running updates of theirs that nothing else permits lose their lock."
+        action="Remove from the team"
+        isDanger
+        error={remove.error}
+        isPending={remove.isPending}
+        onSubmit={() => remove.mutate({ organization, team, login })}
+        onClose={onClose}
+      />
+    );
+  }
+  return (
+    <ActionDialog
+      title={isAdmin ? `Make ${login} an ordinary member of ${team}?` : `Make ${login} an admin of ${team}?`}
+      description={
+        isAdmin
+          ? 'They no longer choose its members, nor make its tokens.'
+          : 'They choose its members and make its tokens, which may do what the team is granted.'
+      }
+      action={isAdmin ? 'Make an ordinary member' : 'Make an admin of the team'}
+      error={set.error}
+      isPending={set.isPending}
+      onSubmit={() => set.mutate({ organization, team, login, isAdmin: !isAdmin })}
+      onClose={onClose}
+    />
+  );
+}

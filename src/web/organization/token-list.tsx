@@ -1,0 +1,179 @@
+import { keepPreviousData, useInfiniteQuery } from '@tanstack/react-query';
+import { KeyRound, Plus } from 'lucide-react';
+import { useState } from 'react';
+import type { TokenItem } from '../app/contract.ts';
+import { Problem } from '../app/problem-pages.tsx';
+import { trpc } from '../app/trpc.ts';
+import { Badge } from '../ui/badge.tsx';
+import { Button } from '../ui/button.tsx';
+import { Code } from '../ui/code.tsx';
+import { Empty } from '../ui/empty.tsx';
+import { CheckboxField } from '../ui/field.tsx';
+import { MenuItem } from '../ui/menu.tsx';
+import { FilterBar } from '../ui/page.tsx';
+import { type Column, Table } from '../ui/table.tsx';
+import { Time } from '../ui/time.tsx';
+import styles from './people.module.css';
+import { RowMenu } from './row-menu.tsx';
+import { CreateTokenDialog, RevokeTokenDialog } from './token-dialogs.tsx';
+
+/** Whose tokens. */
+export type TokenOwner =
+  | { readonly of: 'me' }
+  | { readonly of: 'organization'; readonly organization: string }
+  | { readonly of: 'team'; readonly organization: string; readonly team: string };
+
+/** The tokens of somebody, with what may be done with them. */
+export function TokenList({
+  onShowRuns,
+  owner,
+  showsRuns = false,
+}: {
+  readonly owner: TokenOwner;
+  /** Also tokens that CI runs were given, and a switch for them. */
+  readonly showsRuns?: boolean;
+  readonly onShowRuns?: (shows: boolean) => void;
+}) {
+  const [asked, setAsked] = useState<'create' | TokenItem | null>(null);
+  const query = useTokens(owner, showsRuns);
+  if (query.error) return <Problem error={query.error} onRetry={() => void query.refetch()} />;
+  const columns: Column<TokenItem>[] = [
+    ...columnsOfAll,
+    {
+      name: 'Actions',
+      isActions: true,
+      cell: (token) => (
+        <RowMenu of={token.name ?? token.description}>
+          <MenuItem onSelect={() => setAsked(token)}>Revoke…</MenuItem>
+        </RowMenu>
+      ),
+    },
+  ];
+  return (
+    <>
+      <FilterBar>
+        <Button kind={owner.of === 'team' ? 'plain' : 'main'} onClick={() => setAsked('create')}>
+          <Plus size={16} aria-hidden="true" />
+          Create a token
+        </Button>
+        {onShowRuns === undefined ? null : (
+          <CheckboxField
+            label="Also those of CI runs"
+            checked={showsRuns}
+            onChange={({ target }) => onShowRuns(target.checked)}
+          />
+        )}
+      </FilterBar>
+      <Table
+        label="Tokens"
+        columns={columns}
+        items={query.data?.pages.flatMap(({ items }) => items)}
+        keyOf={({ id }) => id}
+        isBusy={query.isFetchingNextPage}
+        hasMore={query.hasNextPage}
+        onMore={() => void query.fetchNextPage()}
+        empty={<NoTokens owner={owner} />}
+      />
+      {asked === 'create' ? <CreateTokenDialog owner={owner} onClose={() => setAsked(null)} /> : null}
+      {asked !== null && asked !== 'create' ? (
+        <RevokeTokenDialog owner={owner} token={asked} onClose={() => setAsked(null)} />
+      ) : null}
+    </>
+  );
+}
+
+function useTokens(owner: TokenOwner, ofRuns: boolean) {
+  const options = {
+    getNextPageParam: ({ next }: { readonly next: string | null }) => next,
+    placeholderData: keepPreviousData,
+  };
+  const { of: _of, ...place } = owner;
+  const mine = useInfiniteQuery(trpc.tokens.mine.infiniteQueryOptions({}, { ...options, enabled: owner.of === 'me' }));
+  const ofTeam = useInfiniteQuery(
+    trpc.tokens.ofTeam.infiniteQueryOptions(
+      { organization: '', team: '', ...place, ofRuns: true },
+      { ...options, enabled: owner.of === 'team' },
+    ),
+  );
+  const ofOrganization = useInfiniteQuery(
+    trpc.tokens.list.infiniteQueryOptions(
+      { organization: '', ...place, ofRuns },
+      { ...options, enabled: owner.of === 'organization' },
+    ),
+  );
+  return { me: mine, team: ofTeam, organization: ofOrganization }[owner.of];
+}
+
+function NoTokens({ owner }: { readonly owner: TokenOwner }) {
+  if (owner.of === 'team') return <p className={styles['note']}>None yet.</p>;
+  return (
+    <Empty title="No tokens yet" icon={<KeyRound size={20} />}>
+      {owner.of === 'me' ? (
+        <>
+          <p>The CLI makes one for itself when you sign in:</p>
+          <Code>{`pulumi login ${location.origin}`}</Code>
+        </>
+      ) : (
+        <p>
+          CI needs none of these if its runs are trusted: see the trust policies. For other machines, a token of the
+          organization belongs to no person, and does not end when somebody leaves.
+        </p>
+      )}
+    </Empty>
+  );
+}
+
+const columnsOfAll: readonly Column<TokenItem>[] = [
+  {
+    name: 'Name',
+    isTitle: true,
+    cell: ({ description, id, isOfRun, isProvisioning, name }) => (
+      <span className={styles['name']}>
+        <span className={styles['badges']}>
+          {name ?? (description || id)}
+          {isOfRun ? <Badge>of a CI run</Badge> : null}
+          {isProvisioning ? <Badge>identity provider</Badge> : null}
+        </span>
+        <span className={styles['second']}>{name === null ? '' : description}</span>
+      </span>
+    ),
+  },
+  { name: 'May', cell: (token) => <Power token={token} /> },
+  {
+    name: 'Last used',
+    align: 'right',
+    cell: ({ lastUsedAt }) =>
+      lastUsedAt === null ? <span className={styles['quiet']}>never</span> : <Time at={lastUsedAt} />,
+  },
+  {
+    name: 'Created',
+    align: 'right',
+    isMinor: true,
+    cell: ({ createdAt, createdBy }) => (
+      <>
+        <Time at={createdAt} />
+        {createdBy === null ? null : <span className={styles['second']}> by {createdBy}</span>}
+      </>
+    ),
+  },
+  {
+    name: 'Expires',
+    align: 'right',
+    cell: ({ expiresAt }) =>
+      expiresAt === null ? <span className={styles['quiet']}>never</span> : <Time at={expiresAt} />,
+  },
+];
+
+function Power({ token: { kind, role, scopes } }: { readonly token: TokenItem }) {
+  if (scopes !== null)
+    return scopes.length === 0
+      ? 'what grants give it'
+      : scopes.map(({ permissions, stacks }) => (
+          <div key={stacks + permissions.join()}>
+            {permissions.join(', ')} on <code className={styles['pattern']}>{stacks}</code>
+          </div>
+        ));
+  if (kind === 'personal') return 'all that you may';
+  if (kind === 'team') return 'all that the team may';
+  return role === null ? 'what grants give it' : `all that the role ${role} gives`;
+}

@@ -1,0 +1,169 @@
+import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
+import { ChevronDown, ChevronRight, CircleCheck, CircleMinus } from 'lucide-react';
+import { useState } from 'react';
+import type { AccessHolder, GrantItem, StackDetails, StackRef } from '../app/contract.ts';
+import { Problem } from '../app/problem-pages.tsx';
+import { trpc } from '../app/trpc.ts';
+import { type Permission, permissionWords, reasonOf } from '../organization/access-words.ts';
+import { GrantList } from '../organization/grant-list.tsx';
+import { useMayManage } from '../organization/organization-layout.tsx';
+import { PermissionSet } from '../organization/permission-set.tsx';
+import { Badge } from '../ui/badge.tsx';
+import { Button } from '../ui/button.tsx';
+import { Section } from '../ui/page.tsx';
+import { Skeleton } from '../ui/skeleton.tsx';
+import { type Column, Table } from '../ui/table.tsx';
+import styles from './stack-access.module.css';
+
+/** Who may do what with a stack, and why. */
+export function StackAccess({ details, stack }: { readonly stack: StackRef; readonly details: StackDetails }) {
+  const { organization, project } = stack;
+  const mayManage = useMayManage(organization);
+  const seesAll = details.permissions.includes('manage');
+  return (
+    <>
+      <OwnAccess stack={stack} />
+      {seesAll ? <Holders stack={stack} holders="users" /> : null}
+      {seesAll ? <Holders stack={stack} holders="tokens" /> : null}
+      {mayManage ? (
+        <GrantList
+          organization={organization}
+          place={{ on: { project, stack: stack.stack } }}
+          lead="Those that hold on this stack, by its name or its tags."
+        />
+      ) : null}
+    </>
+  );
+}
+
+function OwnAccess({ stack }: { readonly stack: StackRef }) {
+  const query = useQuery(trpc.access.mine.queryOptions(stack));
+  if (query.error) return <Problem error={query.error} onRetry={() => void query.refetch()} />;
+  return (
+    <Section title="What you may do">
+      {query.data === undefined ? (
+        <Skeleton width={360} />
+      ) : query.data === null ? (
+        <p>Nothing any more.</p>
+      ) : (
+        <Decisions holder={query.data.holder} grants={query.data.grants} />
+      )}
+    </Section>
+  );
+}
+
+const texts = {
+  users: { title: 'Members', lead: 'What the role, teams and grants of each come to on this stack.' },
+  tokens: { title: 'Tokens', lead: 'Those that are no person’s: of the organization, of teams and of services.' },
+} as const;
+
+function Holders({ holders, stack }: { readonly stack: StackRef; readonly holders: 'users' | 'tokens' }) {
+  const { organization, project, stack: name } = stack;
+  const [open, setOpen] = useState<string | null>(null);
+  const query = useInfiniteQuery(
+    trpc.access.list.infiniteQueryOptions(
+      { organization, project, stack: name, holders },
+      { getNextPageParam: ({ next }) => next },
+    ),
+  );
+  if (query.error) return <Problem error={query.error} onRetry={() => void query.refetch()} />;
+  const grants = query.data?.pages.flatMap((page) => page.grants) ?? [];
+  const columns: readonly Column<AccessHolder>[] = [
+    { name: 'Name', isTitle: true, cell: (holder) => <HolderName holder={holder} /> },
+    {
+      name: 'Role',
+      cell: ({ role }) =>
+        role === undefined ? null : <Badge tone={role === 'admin' ? 'accent' : 'neutral'}>{role}</Badge>,
+    },
+    { name: 'May', cell: ({ permissions }) => <PermissionSet names={permissions} /> },
+    {
+      name: 'Why',
+      isActions: true,
+      cell: (holder) => (
+        <Button
+          kind="quiet"
+          size="icon"
+          aria-label={`Why ${titleOf(holder)} may do this`}
+          aria-expanded={open === keyOf(holder)}
+          onClick={() => setOpen(open === keyOf(holder) ? null : keyOf(holder))}
+        >
+          {open === keyOf(holder) ? <ChevronDown size={16} /> : <ChevronRight size={16} />}
+        </Button>
+      ),
+    },
+  ];
+  const { lead, title } = texts[holders];
+  return (
+    <Section title={title} lead={lead}>
+      <Table
+        label={title}
+        columns={columns}
+        items={query.data?.pages.flatMap(({ items }) => items)}
+        keyOf={keyOf}
+        isBusy={query.isFetchingNextPage}
+        hasMore={query.hasNextPage}
+        onMore={() => void query.fetchNextPage()}
+        details={(holder) => (open === keyOf(holder) ? <Decisions holder={holder} grants={grants} /> : undefined)}
+        empty={<p className={styles['none']}>None.</p>}
+      />
+    </Section>
+  );
+}
+
+function keyOf({ token, user }: AccessHolder): string {
+  return token?.id ?? user?.githubLogin ?? '';
+}
+
+function titleOf({ token, user }: AccessHolder): string {
+  return user?.name ?? token?.name ?? '';
+}
+
+function HolderName({ holder }: { readonly holder: AccessHolder }) {
+  const { token, user } = holder;
+  const title = titleOf(holder);
+  const second = token === undefined ? user?.githubLogin : token.team === undefined ? token.kind : `team ${token.team}`;
+  return (
+    <span className={styles['name']}>
+      {title}
+      {second === title ? null : <span className={styles['second']}>{second}</span>}
+    </span>
+  );
+}
+
+/** Each permission: whether somebody has it, and what decides. */
+function Decisions({ grants, holder }: { readonly holder: AccessHolder; readonly grants: readonly GrantItem[] }) {
+  return (
+    <ul className={styles['decisions']}>
+      {holder.decisions.map(({ allowed, grants: ids, permission, reason }) => (
+        <li key={permission} className={allowed ? styles['allowed'] : styles['refused']}>
+          {allowed ? <CircleCheck size={16} aria-hidden="true" /> : <CircleMinus size={16} aria-hidden="true" />}
+          <span>
+            <b>{permission}</b> <span className={styles['second']}>{permissionWords[permission as Permission]}</span>
+          </span>
+          <span className={styles['reason']}>
+            <span className="unseen">{allowed ? 'allowed: ' : 'not allowed: '}</span>
+            {reason === 'role' && holder.role !== undefined
+              ? `by the role ${holder.role}`
+              : reasonOf({ allowed, reason })}
+            {reason === 'grants' || reason === 'denied'
+              ? grants
+                  .filter(({ id }) => ids.includes(id))
+                  .map((grant) => (
+                    <span key={grant.id}>
+                      {' '}
+                      {wordsOf(grant)} on <code>{grant.stacks}</code>
+                    </span>
+                  ))
+              : null}
+          </span>
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+/** To whom a grant is given, and what it gives. */
+function wordsOf({ role, team, user }: GrantItem): string {
+  const whom = team === undefined ? (user === undefined ? 'to the token' : `to ${user}`) : `to the team ${team}`;
+  return role === undefined ? whom : `of the role ${role.name} ${whom}`;
+}
