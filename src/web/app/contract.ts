@@ -25,7 +25,6 @@ export type VersionItem = Outputs['versions']['list']['items'][number];
 export type VersionDifference = Outputs['versions']['diff']['items'][number];
 
 export type Rule = Outputs['rules']['list']['items'][number];
-export type RuleInput = inferRouterInputs<AppRouter>['rules']['set'];
 export type RulePreview = Outputs['rules']['preview'];
 export type Approval = Outputs['approvals']['list']['items'][number];
 export type Webhook = Outputs['webhooks']['list']['items'][number];
