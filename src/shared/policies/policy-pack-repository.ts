@@ -1,5 +1,5 @@
 import { Type } from 'typebox';
-import { type Queryable, type Row, sql } from '../platform/db/sql.ts';
+import { type Queryable, sql } from '../platform/db/sql.ts';
 import { Bytes, Nullable, Timestamp } from '../platform/schema/standard-schema.ts';
 
 const PackRow = Type.Object({ id: Type.String(), lastVersion: Type.Integer() });
@@ -37,7 +37,6 @@ const PagedRow = Type.Object({
   /** JSON text: name of the group and tag of the version, for at most `maxShownGroups`. */
   groups: Type.String(),
 });
-export type PagedPackRow = Row<typeof PagedRow>;
 
 const maxShownVersions = 20;
 const maxShownGroups = 20;

@@ -35,7 +35,6 @@ export type AuditItem = Outputs['audit']['list']['items'][number];
 export type AccessHolder = Outputs['access']['list']['items'][number];
 
 export type Rule = Outputs['rules']['list']['items'][number];
-export type RuleInput = inferRouterInputs<AppRouter>['rules']['set'];
 export type RulePreview = Outputs['rules']['preview'];
 export type Approval = Outputs['approvals']['list']['items'][number];
 export type Webhook = Outputs['webhooks']['list']['items'][number];

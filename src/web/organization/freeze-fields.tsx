@@ -3,8 +3,7 @@ import { useId } from 'react';
 import { Button } from '../ui/button.tsx';
 import { SelectField, TextField } from '../ui/field.tsx';
 import styles from './rule-dialog.module.css';
-import type { DraftWindow } from './rule-draft.ts';
-import type { SettingsProps } from './rule-settings.tsx';
+import type { DraftWindow, SettingsProps } from './rule-draft.ts';
 
 const ownZone = Intl.DateTimeFormat().resolvedOptions().timeZone;
 const maxWindows = 20;

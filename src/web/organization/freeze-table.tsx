@@ -5,9 +5,8 @@ import { Badge } from '../ui/badge.tsx';
 import { Button } from '../ui/button.tsx';
 import { type Column, Table } from '../ui/table.tsx';
 import { Time } from '../ui/time.tsx';
-import type { FreezeWindow } from './rule-draft.ts';
 import { ChosenMark, SetBy } from './rule-table.tsx';
-import { describeWindow } from './rule-words.ts';
+import { describeWindow, type FreezeWindow } from './rule-words.ts';
 import styles from './rules.module.css';
 import { NextWindows } from './window-times.tsx';
 

@@ -1,14 +1,6 @@
 import type { Rule } from '../app/contract.ts';
 import type { RuleKind } from './rule-words.ts';
 
-/** When a freeze is in force. */
-export interface FreezeWindow {
-  /** Minute, hour, day, month and day of the week. */
-  readonly cron: string;
-  readonly timeZone: string;
-  readonly minutes: number;
-}
-
 export const scopes = ['organization', 'project', 'stack', 'tag'] as const;
 export type ScopeKind = (typeof scopes)[number];
 
@@ -41,6 +33,12 @@ export interface RuleDraft {
   readonly types: string;
   readonly ownPreview: string;
   readonly withoutJournal: string;
+}
+
+/** What the fields of one kind of rules get. */
+export interface SettingsProps {
+  readonly draft: RuleDraft;
+  readonly onChange: (part: Partial<RuleDraft>) => void;
 }
 
 /** A rule as it is sent, or null while something of the draft is missing. */

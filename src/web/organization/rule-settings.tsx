@@ -1,12 +1,7 @@
 import { SelectField, TextArea, TextField } from '../ui/field.tsx';
 import { FreezeFields } from './freeze-fields.tsx';
 import styles from './rule-dialog.module.css';
-import type { RuleDraft } from './rule-draft.ts';
-
-export interface SettingsProps {
-  readonly draft: RuleDraft;
-  readonly onChange: (part: Partial<RuleDraft>) => void;
-}
+import type { SettingsProps } from './rule-draft.ts';
 
 /** The fields of one kind of rules. */
 export function RuleSettings({ draft, onChange }: SettingsProps) {

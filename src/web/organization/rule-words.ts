@@ -1,4 +1,10 @@
-import type { FreezeWindow } from './rule-draft.ts';
+/** When a freeze is in force. */
+export interface FreezeWindow {
+  /** Minute, hour, day, month and day of the week. */
+  readonly cron: string;
+  readonly timeZone: string;
+  readonly minutes: number;
+}
 
 /** What a kind of rules is called, and what it is for. */
 export const ruleKinds = {
