@@ -166,15 +166,13 @@ const columnsOfAll: readonly Column<TokenItem>[] = [
 
 function Power({ token: { kind, role, scopes } }: { readonly token: TokenItem }) {
   if (scopes !== null)
-    return scopes.length === 0 ? (
-      'what grants give it'
-    ) : (
-      scopes.map(({ permissions, stacks }) => (
-        <div key={stacks + permissions.join()}>
-          {permissions.join(', ')} on <code className={styles['pattern']}>{stacks}</code>
-        </div>
-      ))
-    );
+    return scopes.length === 0
+      ? 'what grants give it'
+      : scopes.map(({ permissions, stacks }) => (
+          <div key={stacks + permissions.join()}>
+            {permissions.join(', ')} on <code className={styles['pattern']}>{stacks}</code>
+          </div>
+        ));
   if (kind === 'personal') return 'all that you may';
   if (kind === 'team') return 'all that the team may';
   return role === null ? 'what grants give it' : `all that the role ${role} gives`;
