@@ -180,8 +180,9 @@ test('grants are given and taken, and listed by whom and where they hold', async
   const tagged = await grant(app, organizationId, { userId: viewer.userId }, 'deny', ['decrypt'], {
     tag: ['zone', 'eu'],
   });
+  const other = await grant(app, organizationId, { userId: viewer.userId }, 'deny', ['read'], { tag: ['area', 'eu'] });
   const ids = async (input: object) => (await readAll('grants.list', input, 1)).map(({ id }) => id);
-  expect(await ids({ user: viewer.login })).toEqual([given.id, elsewhere, tagged]);
+  expect(await ids({ user: viewer.login })).toEqual([given.id, elsewhere, tagged, other]);
   const on = { project: stack.project, stack: stack.stack };
   expect(await ids({ on })).toEqual([given.id]);
   await ok(app.call('PATCH', `${stack.path}/tags`, { auth: stack.auth, body: { zone: 'eu' } }));
@@ -199,7 +200,7 @@ test('grants are given and taken, and listed by whom and where they hold', async
   expect(all.find(({ user }) => user.githubLogin === viewer.login).permissions).toEqual(mine.holder.permissions);
 
   await change('grants.take', { id: given.id });
-  expect(await ids({ user: viewer.login })).toEqual([elsewhere, tagged]);
+  expect(await ids({ user: viewer.login })).toEqual([elsewhere, tagged, other]);
   expect(await refuse('grants.take', { id: given.id })).toMatchObject({ status: 404 });
 });
 

@@ -14,6 +14,8 @@ import type { Database } from '../../shared/platform/db/database.ts';
 import { InvalidRequestError, NotFoundError } from '../../shared/platform/errors/errors.ts';
 import type { AuditTrail } from './audit-trail.ts';
 
+export type { AuditPlace, ListedEventRow };
+
 const pageSize = 100;
 const exportedAtOnce = 500;
 /** The same for a part of an export that somebody puts together. */

@@ -75,9 +75,8 @@ export class StackAccessService {
 
   /** What the caller may do, and why. Null if the caller has just lost the membership or the token. Throws NotFoundError. */
   async explainOwn(caller: Caller, ref: StackRef) {
-    // Nobody has given anything to the token of a session: it is the person who may.
-    const isPerson = caller.isSession || (caller.tokenKind === 'personal' && !caller.isScoped);
-    const { grants, holders } = await this.list(ref, isPerson ? { user: caller.login } : { token: caller.tokenId });
+    // People in a browser have a token, too: that of their session.
+    const { grants, holders } = await this.list(ref, { token: caller.tokenId });
     const [holder] = holders;
     return holder === undefined ? null : { holder, grants };
   }

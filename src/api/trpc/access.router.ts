@@ -22,6 +22,8 @@ export const accessRouter = router({
   /** What the caller may do. */
   mine: stackProcedure('read').query(async ({ ctx: { caller, services }, input: ref }) => {
     const own = await services.stackAccess.explainOwn(caller, ref);
-    return own && { holder: accessHolder(own.holder), grants: own.grants.map(grantResponse) };
+    if (own === null) return null;
+    const { token: _token, user: _user, ...holder } = accessHolder(own.holder);
+    return { holder, grants: own.grants.map(grantResponse) };
   }),
 });

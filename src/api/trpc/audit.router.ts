@@ -1,7 +1,7 @@
 import { type Static, Type } from 'typebox';
 import { auditActions } from '../../shared/audit/audit-actions.ts';
 import { actorName, describeEvent } from '../../shared/audit/audit-formats.ts';
-import type { AuditPlace, ListedEventRow } from '../../shared/audit/audit-list-repository.ts';
+import type { AuditPlace, ListedEventRow } from '../audit/audit-service.ts';
 import { decodeCursor, defaultPage, encodeCursor, input, page, text } from './inputs.ts';
 import { organizationMutation, organizationProcedure, router } from './trpc.ts';
 

@@ -1,5 +1,5 @@
 import { Type } from 'typebox';
-import { type Queryable, type Row, sql } from '../platform/db/sql.ts';
+import { type Queryable, sql } from '../platform/db/sql.ts';
 import { type AuditPlace, auditColumns, ListedRow } from './audit-list-repository.ts';
 
 const FoundRow = Type.Object({
@@ -9,7 +9,6 @@ const FoundRow = Type.Object({
   /** Whether this is the event up to which was looked. There may be more after it. */
   isLast: Type.Boolean(),
 });
-export type FoundEventRow = Row<typeof FoundRow>;
 
 /** Which events are sought; null: any. */
 export interface AuditSearch {

@@ -14,7 +14,6 @@ const MemberRow = Type.Object({
   teamCount: Type.Integer(),
   since: Timestamp,
 });
-export type ShownMemberRow = Row<typeof MemberRow>;
 
 const TeamRow = Type.Object({
   id: Type.String(),

@@ -3,7 +3,7 @@ import { useState } from 'react';
 import { trpc } from '../app/trpc.ts';
 import { ActionDialog } from '../ui/action-dialog.tsx';
 import { SelectField, TextField } from '../ui/field.tsx';
-import type { GrantPlace } from './grant-list.tsx';
+import type { GrantPlace } from './grant-place.ts';
 import styles from './people.module.css';
 import { PermissionChoice } from './permission-set.tsx';
 import { thenRefresh } from './then-refresh.ts';

@@ -13,15 +13,11 @@ import { Section } from '../ui/page.tsx';
 import { type Column, Table } from '../ui/table.tsx';
 import { Time } from '../ui/time.tsx';
 import { GrantDialog } from './grant-dialog.tsx';
+import type { GrantPlace } from './grant-place.ts';
 import styles from './people.module.css';
 import { PermissionSet } from './permission-set.tsx';
 import { RowMenu } from './row-menu.tsx';
 import { thenRefresh } from './then-refresh.ts';
-
-/** To whom grants are given, or where they hold. */
-export type GrantPlace =
-  | { readonly team: string }
-  | { readonly on: { readonly project: string; readonly stack: string } };
 
 /** Grants to a team or on a stack, for admins of the organization. */
 export function GrantList({

@@ -10,7 +10,7 @@ import { CheckboxField, SelectField, TextField } from '../ui/field.tsx';
 import styles from './people.module.css';
 import { isWhole, newScope, type Scope, ScopesField } from './scopes-field.tsx';
 import { thenRefresh } from './then-refresh.ts';
-import type { TokenOwner } from './token-list.tsx';
+import type { TokenOwner } from './token-owner.ts';
 
 const daySeconds = 86_400;
 const lives = [

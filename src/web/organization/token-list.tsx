@@ -16,12 +16,7 @@ import { Time } from '../ui/time.tsx';
 import styles from './people.module.css';
 import { RowMenu } from './row-menu.tsx';
 import { CreateTokenDialog, RevokeTokenDialog } from './token-dialogs.tsx';
-
-/** Whose tokens. */
-export type TokenOwner =
-  | { readonly of: 'me' }
-  | { readonly of: 'organization'; readonly organization: string }
-  | { readonly of: 'team'; readonly organization: string; readonly team: string };
+import type { TokenOwner } from './token-owner.ts';
 
 /** The tokens of somebody, with what may be done with them. */
 export function TokenList({

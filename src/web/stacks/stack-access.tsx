@@ -131,7 +131,13 @@ function HolderName({ holder }: { readonly holder: AccessHolder }) {
 }
 
 /** Each permission: whether somebody has it, and what decides. */
-function Decisions({ grants, holder }: { readonly holder: AccessHolder; readonly grants: readonly GrantItem[] }) {
+function Decisions({
+  grants,
+  holder,
+}: {
+  readonly holder: Pick<AccessHolder, 'decisions' | 'role'>;
+  readonly grants: readonly GrantItem[];
+}) {
   return (
     <ul className={styles['decisions']}>
       {holder.decisions.map(({ allowed, grants: ids, permission, reason }) => (
