@@ -165,11 +165,8 @@ const flags = values['node-flags']?.split(' ').filter(Boolean);
 await using resources = new AsyncDisposableStack();
 const servers = new Map<string, OwnHoldfastServer>();
 for (const entry of values.entries.split(',')) {
-  const [name, file, own] = /^([^=]+)=([^|]+)(?:\|(.*))?$/.exec(entry)?.slice(1) as [
-    string,
-    string,
-    string | undefined,
-  ];
+  const [place = '', own] = entry.split('|');
+  const [name = '', file = ''] = place.split('=');
   const nodeFlags = own?.split(' ').filter(Boolean) ?? flags;
   const options = { program: path.resolve(file), ...(nodeFlags ? { nodeFlags } : {}) };
   servers.set(name, resources.use(await startOwnHoldfast({}, options)));
