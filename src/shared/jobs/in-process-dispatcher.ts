@@ -39,14 +39,15 @@ export interface InProcessDispatcherOptions {
   readonly logger: Logger;
   /** Maximum wait of `run`, in ms. */
   readonly waitMs: number;
+  /** How long the jobs that no call waits for are held back while calls wait, in ms; then one at a time runs. */
+  readonly patienceMs?: number;
   /** Called for each job that has ended: committed, rejected or failed permanently. */
   readonly onEnded: (job: Job) => Promise<void>;
 }
 
 const attempts = 4;
 const firstBackoffMs = 100;
-/** How long the jobs that no call waits for are held back while calls wait, in ms; then one at a time runs. */
-const patienceMs = 1_000;
+const usualPatienceMs = 1_000;
 
 /**
  * Runs jobs in this process, up to the concurrency of each queue. Jobs are ordered by arrival, but those of a fairness key with
@@ -144,7 +145,7 @@ export class InProcessDispatcher implements JobDispatcher {
     } else if (queue.patience === null) {
       background.pause();
       background.concurrency = 1;
-      queue.patience = setTimeout(() => background.start(), patienceMs);
+      queue.patience = setTimeout(() => background.start(), this.#options.patienceMs ?? usualPatienceMs);
     }
   }
 
