@@ -1,4 +1,5 @@
 import { Agent, request } from 'node:http';
+import path from 'node:path';
 import { parseArgs } from 'node:util';
 import { type OwnHoldfastServer, startOwnHoldfast } from '../testkit/holdfast-server.ts';
 import {
@@ -17,9 +18,11 @@ import { RawClient } from './support/raw-client.ts';
 /**
  * Measures a busy server: many pipelines at once, each of which creates an update, starts it, saves its state after each step
  * and completes it. One round per form in which the state is sent. Prints requests per second, latencies of each kind of call,
- * and the CPU time of server, Postgres and load generator per request. Bodies are built and compressed beforehand.
+ * and the CPU time of server, Postgres and load generator per request. Bodies are built and compressed beforehand. Several releases
+ * serve their pipelines at the same time, `--pipelines` each; the CPU time of the load generator is then that of all.
  * Usage: node bench/busy.ts [--forms whole,delta,journal] [--pipelines 50] [--state-kb 256] [--steps 40] [--changes 4]
- *   [--rounds 1] [--node-flags='--max-semi-space-size=8']     --node-flags replaces those of `npm start`
+ *   [--rounds 1] [--node-flags='--max-semi-space-size=8'] [--entries before=/path/to/bin/holdfast.js,now=bin/holdfast.js]
+ *   --node-flags replaces those of `npm start`; an entry may have its own: name=path|--flag --flag
  */
 const { values } = parseArgs({
   options: {
@@ -30,6 +33,7 @@ const { values } = parseArgs({
     changes: { type: 'string', default: '4' },
     rounds: { type: 'string', default: '1' },
     'node-flags': { type: 'string' },
+    entries: { type: 'string', default: `now=${path.join(import.meta.dirname, '..', 'bin', 'holdfast.js')}` },
   },
 });
 
@@ -158,27 +162,55 @@ function assertState(text: string, { resources }: Script): void {
 }
 
 const flags = values['node-flags']?.split(' ').filter(Boolean);
-await using server = await startOwnHoldfast({}, flags ? { nodeFlags: flags } : {});
+await using resources = new AsyncDisposableStack();
+const servers = new Map<string, OwnHoldfastServer>();
+for (const entry of values.entries.split(',')) {
+  const [place = '', own] = entry.split('|');
+  const [name = '', file = ''] = place.split('=');
+  const nodeFlags = own?.split(' ').filter(Boolean) ?? flags;
+  const options = { program: path.resolve(file), ...(nodeFlags ? { nodeFlags } : {}) };
+  servers.set(name, resources.use(await startOwnHoldfast({}, options)));
+}
 const forms = values.forms.split(',') as Form[];
 const scripts = new Map(
   forms.map((form) => [form, scriptOf(form, stateBytes, steps, Number(values.changes))] as const),
 );
-// Only warms up the server.
-for (const [form, script] of scripts) await round(server, form, script, 'warm-up', 4);
+/** One round of all releases at the same time. */
+async function roundOfAll(form: Form, script: Script, label: string, pipelines: number) {
+  const all = [...servers].map(async ([name, server]) => ({
+    name,
+    ...(await round(server, form, script, label, pipelines)),
+  }));
+  return Promise.all(all);
+}
+// Only warms up the servers.
+for (const [form, script] of scripts) await roundOfAll(form, script, 'warm-up', 4);
 const costs: (string | number)[][] = [];
 const latencies: (string | number)[][] = [];
 for (let at = 1; at <= Number(values.rounds); at++) {
   for (const [form, script] of scripts) {
-    const measured = await round(server, form, script, String(at), pipelines);
-    costs.push([form, ...measured.costs]);
-    const shown = callNames.flatMap((name) => [0.5, 0.99].map((share) => percentile(measured.latencies[name], share)));
-    latencies.push([form, ...shown]);
+    for (const measured of await roundOfAll(form, script, String(at), pipelines)) {
+      costs.push([form, measured.name, ...measured.costs]);
+      const shown = callNames.flatMap((name) =>
+        [0.5, 0.99].map((share) => percentile(measured.latencies[name], share)),
+      );
+      latencies.push([form, measured.name, ...shown]);
+    }
   }
 }
 console.log(`${pipelines} pipelines, ${values['state-kb']} KB, ${steps} steps; load ${await loadAverage()}\n`);
 printTable(
-  ['form', 'requests/s', 'server CPU ms/request', 'Postgres CPU', 'client CPU', 'loop max ms', 'RSS peak MB'],
+  [
+    'form',
+    'release',
+    'requests/s',
+    'server CPU ms/request',
+    'Postgres CPU',
+    'client CPU',
+    'loop max ms',
+    'RSS peak MB',
+  ],
   costs,
 );
 console.log();
-printTable(['form', ...callNames.flatMap((name) => [`${name} p50 ms`, 'p99'])], latencies);
+printTable(['form', 'release', ...callNames.flatMap((name) => [`${name} p50 ms`, 'p99'])], latencies);

@@ -74,16 +74,17 @@ export async function startHoldfast(): Promise<HoldfastServer> {
 
 /**
  * Starts a server as in the README, with an empty data directory, and waits until it is healthy. `nodeFlags` replaces the
- * options that `npm start` passes to Node; `port` is that of the service, by default a free one; `viewers` are the logins of
- * members who may only look.
+ * options that `npm start` passes to Node; `port` is that of the service, by default a free one; `program` is what Node runs;
+ * `viewers` are the logins of members who may only look.
  */
 export async function startOwnHoldfast(
   settings: Record<string, string> = {},
   {
     nodeFlags = usualNodeFlags,
     port: wanted,
+    program = holdfastProgram,
     viewers = [],
-  }: { nodeFlags?: readonly string[]; port?: number; viewers?: readonly string[] } = {},
+  }: { nodeFlags?: readonly string[]; port?: number; program?: string; viewers?: readonly string[] } = {},
 ): Promise<OwnHoldfastServer> {
   const home = await mkdtemp(join(tmpdir(), 'holdfast-server-'));
   const token = `e2e-${randomBytes(20).toString('hex')}`;
@@ -111,7 +112,7 @@ export async function startOwnHoldfast(
   let child: ChildProcess;
 
   const restart = async (): Promise<void> => {
-    const started = spawn(process.execPath, [...nodeFlags, holdfastProgram, 'server'], {
+    const started = spawn(process.execPath, [...nodeFlags, program, 'server'], {
       env,
       stdio: ['ignore', 'pipe', 'pipe'],
     });

@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import compress from '@fastify/compress';
 import swagger from '@fastify/swagger';
-import { TypeBoxValidatorCompiler } from '@fastify/type-provider-typebox';
 import Fastify, { type FastifyInstance, type FastifyPluginAsync, LogController } from 'fastify';
 import { webFolder } from '../shared/platform/config/config.ts';
 import './request.ts';
@@ -57,6 +56,7 @@ import { registerUpdateRoutes } from './routes/updates.routes.ts';
 import { registerWebhookRoutes } from './routes/webhooks.routes.ts';
 import { createFront } from './server/front.ts';
 import { registerTrpc } from './trpc/trpc.routes.ts';
+import { compileValidator } from './validator-compiler.ts';
 import { registerWebAssets } from './web-assets.ts';
 
 export type App = FastifyInstance;
@@ -77,7 +77,7 @@ export async function buildApi(context: ApiContext): Promise<App> {
     // Requests that have arrived still get their response.
     return503OnClosing: false,
   }) as unknown as App;
-  app.setValidatorCompiler(TypeBoxValidatorCompiler);
+  app.setValidatorCompiler(compileValidator);
   registerAccessLog(app, context.metrics);
   registerSecurityHeaders(app);
   await registerWebAssets(app, webFolder);

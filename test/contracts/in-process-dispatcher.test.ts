@@ -1,4 +1,5 @@
 import { expect, test } from '@jest/globals';
+import type { Job } from '../../src/shared/jobs/definitions.ts';
 import { InProcessDispatcher } from '../../src/shared/jobs/in-process-dispatcher.ts';
 import { createLogger } from '../../src/shared/platform/logger/logger.ts';
 import { until } from '../support/until.ts';
@@ -12,8 +13,12 @@ import {
   largeBytes,
 } from './dispatcher-suite.ts';
 
-function open({ work, onEnded, waitMs = 30_000, concurrency = 4 }: DispatcherUnderTestOptions): InProcessDispatcher {
+function open(
+  { work, onEnded, waitMs = 30_000, concurrency = 4 }: DispatcherUnderTestOptions,
+  patience: { readonly patienceMs?: number } = {},
+): InProcessDispatcher {
   return new InProcessDispatcher(handlersFor(work), {
+    ...patience,
     concurrency: { small: concurrency, large: concurrency },
     largeBytes,
     waitMs,
@@ -40,6 +45,22 @@ test('while calls wait, only one job runs at a time that no call waits for', asy
   awaited.open();
   await Promise.all([first, ...others]);
   await until(() => later.arrived() === 4, 'all places are taken');
+  later.open();
+  await dispatcher.close();
+});
+
+test('a job that no call waits for begins after those of a burst of calls', async () => {
+  const [awaited, later] = [gate(), gate()];
+  const work = (job: Job): Promise<void> => (idOf(job) === 'awaited' ? awaited : later).pass();
+  const dispatcher = open({ work }, { patienceMs: 60_000 });
+  const first = dispatcher.run(compactionJob('awaited'));
+  await dispatcher.enqueue(compactionJob('later'));
+  const second = dispatcher.run(compactionJob('awaited'));
+  await until(() => awaited.arrived() === 2, 'both calls are served');
+  expect(later.arrived()).toBe(0);
+  awaited.open();
+  await Promise.all([first, second]);
+  await until(() => later.arrived() === 1, 'the later job runs');
   later.open();
   await dispatcher.close();
 });

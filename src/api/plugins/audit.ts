@@ -24,13 +24,16 @@ export function registerAudit(app: FastifyInstance, services: ApiServices): void
     if (!isReading && route.config?.audit === undefined)
       throw new Error(`Route ${String(route.method)} ${route.url} does not declare its action in the audit log`);
   });
-  app.addHook('onRequest', async (request) => {
+  app.addHook('onRequest', (request, _reply, done) => {
     const action = actionOf(request);
     if (action) request.audit = new AuditTrail(sourceOf(request, services), action);
+    done();
   });
-  app.addHook('onSend', async (request, reply) => {
-    if (request.audit && !request.audit.isSettled && reply.statusCode < 400)
-      throw new Error(`${request.method} ${request.routeOptions.url} was not recorded in the audit log`);
+  app.addHook('onSend', (request, reply, _payload, done) => {
+    const isMissing = request.audit && !request.audit.isSettled && reply.statusCode < 400;
+    const { method, routeOptions } = request;
+    if (isMissing) done(new Error(`${method} ${routeOptions.url} was not recorded in the audit log`));
+    else done();
   });
   app.addHook('onError', async (request, _reply, error) => {
     const action = actionOf(request);

@@ -5,6 +5,7 @@ import type { Dialect } from '../request.ts';
 
 const mediaTypePattern = /^application\/vnd\.(pulumi|service)\+([1-9]\d{0,5})$/i;
 const oldestPulumiVersion = 8;
+const mediaTypeMessage = 'The Accept header must name application/vnd.pulumi+8 (or later) or application/vnd.service+8';
 
 /**
  * Reads the protocol version from the Accept header. The CLI adds its own value to that of the call, so there may be several; each
@@ -27,14 +28,11 @@ function dialectOf(accept: string | undefined): Dialect | null {
 export function registerDialect(app: FastifyInstance): void {
   app.addHook('onRoute', addContractCheck);
   app.decorateRequest('dialect', 'pulumi');
-  app.addHook('onRequest', async (request) => {
+  app.addHook('onRequest', (request, _reply, done) => {
     const dialect = dialectOf(request.headers.accept);
     if (dialect) request.dialect = dialect;
-    else if (request.is404 !== true && request.routeOptions.config.anyAccept !== true) {
-      throw new UnsupportedMediaTypeError(
-        'The Accept header must name application/vnd.pulumi+8 (or later) or application/vnd.service+8',
-      );
-    }
+    const isKnown = dialect !== null || request.is404 === true || request.routeOptions.config.anyAccept === true;
+    done(isKnown ? undefined : new UnsupportedMediaTypeError(mediaTypeMessage));
   });
 }
 

@@ -30,8 +30,14 @@ export function registerErrors(app: FastifyInstance): void {
   app.setErrorHandler((error, request, reply) => sendError(error, request, reply));
   app.setNotFoundHandler(sendNotFound);
   // Before the body is read: by default, Fastify parses the body before it reports that there is no route.
-  app.addHook('onRequest', async (request, reply) => (request.is404 ? sendNotFound(request, reply) : undefined));
-  app.addHook('onSend', async (request, reply) => closeIfBodyUnread(request, reply));
+  app.addHook('onRequest', (request, reply, done) => {
+    if (request.is404) sendNotFound(request, reply);
+    else done();
+  });
+  app.addHook('onSend', (request, reply, _payload, done) => {
+    closeIfBodyUnread(request, reply);
+    done();
+  });
 }
 
 function sendNotFound(request: FastifyRequest, reply: FastifyReply): FastifyReply {

@@ -3,7 +3,10 @@ import { securityHeaders } from '../../shared/platform/http/security-headers.ts'
 
 /** Lets browsers do nothing with any response. A page for browsers allows itself what it needs. */
 export function registerSecurityHeaders(app: FastifyInstance): void {
-  app.addHook('onRequest', async (_request, reply) => setSecurityHeaders(reply));
+  app.addHook('onRequest', (_request, reply, done) => {
+    setSecurityHeaders(reply);
+    done();
+  });
 }
 
 /** For responses to requests that reach no hook. */

@@ -35,6 +35,7 @@ function saveCheckpoint(app: RouteScope, { submitWrite, updates }: ApiServices, 
   app.patch(
     `${updatePath}/${paths[kind]}`,
     {
+      compress: false,
       config: {
         access: { kind: 'lease', fenced: true },
         rate: 'never',

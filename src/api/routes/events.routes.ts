@@ -25,6 +25,7 @@ function recordEvents(app: RouteScope, { submitWrite }: ApiServices): void {
   app.post(
     `${updatePath}/events/batch`,
     {
+      compress: false,
       config: {
         access: { kind: 'lease', fenced: true },
         rate: 'never',

@@ -13,6 +13,7 @@ export function registerJournalRoutes(app: RouteScope, services: ApiServices): v
   app.patch(
     `${updatePath}/journalentries`,
     {
+      compress: false,
       config: {
         access: { kind: 'lease', fenced: true },
         rate: 'never',

@@ -4,6 +4,7 @@ import { type BodyEncoding, bytesOf, claimedBytes } from '../../shared/documents
 import type { OpenedBody, WriteBody } from '../../shared/documents/write-body.ts';
 import type { Config } from '../../shared/platform/config/config.ts';
 import { PayloadTooLargeError } from '../../shared/platform/errors/errors.ts';
+import { freeBuffer } from '../../shared/platform/memory/free-buffer.ts';
 import { bodyEncoding, checkedBody, collectBody, declaredBytes } from '../plugins/body.ts';
 
 /** Bodies that declare a larger inflated size go to a worker, however small they arrived; so do deltas of a larger document. */
@@ -66,7 +67,13 @@ export class MemoryBody implements WriteBody, Disposable {
       const inflated = await (parsed
         ? this.#inflate(this.#options.maxBatchBytes, parsedWeight)
         : this.#inflate(maxDirectInflatedBytes, rawWeight));
-      return { body: bytesOf(inflated), encoding: 'identity', inflated, maxBaseBytes: maxDirectInflatedBytes };
+      return {
+        body: bytesOf(inflated),
+        encoding: 'identity',
+        inflated,
+        maxBaseBytes: maxDirectInflatedBytes,
+        free: () => this.#free(inflated),
+      };
     } catch (error) {
       if (!(error instanceof PayloadTooLargeError)) throw error;
       // With several gzip members, only the size of the last one is known in advance, so the body is read as a stream, like any
@@ -85,6 +92,12 @@ export class MemoryBody implements WriteBody, Disposable {
   }
 
   [Symbol.dispose](): void {
+    this.#release();
+  }
+
+  #free(inflated: Buffer): void {
+    // One that was not compressed has its memory from the socket.
+    if (this.#encoding === 'gzip') freeBuffer(inflated);
     this.#release();
   }
 

@@ -10,6 +10,7 @@ import { type BodyEncoding, type ByteSource, bytesOf, inflate } from '../documen
 import type { DocumentStore } from '../documents/document-store.ts';
 import { saveDocument } from '../documents/save-document.ts';
 import { ConflictError, InvalidRequestError, UnavailableError } from '../platform/errors/errors.ts';
+import { freeBuffer } from '../platform/memory/free-buffer.ts';
 import { inTurns, turnBytes } from '../platform/turns/turns.ts';
 import { type LeaseFence, LeaseLostError } from '../updates/lease.ts';
 import type { UpdateRepository, UpdateRow } from '../updates/update-repository.ts';
@@ -42,6 +43,8 @@ export interface CheckpointWrite {
   readonly inflated?: Buffer | null;
   /** A delta whose base is larger than this many bytes is refused with LargeBaseError, to be applied by a worker. */
   readonly maxBaseBytes?: number;
+  /** Frees the memory of the body, which is not read any more. */
+  readonly free?: () => void;
 }
 
 /** A delta is too much work here: its base has `baseBytes` bytes. */
@@ -127,6 +130,8 @@ export class CheckpointWriter {
       throw error;
     });
     if (!state) return;
+    // It would be held for as long as Postgres takes.
+    write.free?.();
     const order: CheckpointOrder = { sequenceNumber, arrivalSequence, baseCheckpointId: null };
     const id = await this.#checkpoints.commit(fence, state, order);
     if (id === null) await this.#explainRejection(fence, order, 'conflict-is-final');
@@ -163,6 +168,8 @@ export class CheckpointWriter {
       if (error instanceof InvalidRequestError) return false;
       throw error;
     }
+    // Nobody else has it; another attempt reads the checkpoint.
+    freeBuffer(base.text);
     return this.#commitDelta(fence, base.checkpointId, applied, delta);
   }
 

@@ -1,3 +1,4 @@
+import { freeBuffer } from '../platform/memory/free-buffer.ts';
 import { ByteBudget } from '../platform/payloads/byte-budget.ts';
 import { inTurns } from '../platform/turns/turns.ts';
 import { checkPiece, decodePiece } from './piece-codec.ts';
@@ -59,7 +60,10 @@ export class PieceReader {
         while (ahead.length < objectsAhead && at + ahead.length < chain.length) {
           ahead.push(startEarly(this.#readStored(chain[at + ahead.length] as StoredPieceRow)));
         }
-        text = await decodePiece((await ahead.shift()) as Buffer, text, piece.sizeBytes);
+        const base: Buffer | null = text;
+        text = await decodePiece((await ahead.shift()) as Buffer, base, piece.sizeBytes);
+        // Only this step needs it: otherwise chains would fill the memory faster than it is collected.
+        if (base) freeBuffer(base);
       }
       return text as Buffer;
     } finally {

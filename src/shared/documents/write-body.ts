@@ -8,6 +8,8 @@ export interface OpenedBody {
   readonly inflated: Buffer | null;
   /** Set where a worker can take over: a larger document than this many bytes must not be read here. */
   readonly maxBaseBytes?: number;
+  /** Frees the memory of the body before the commit; the body cannot be read again. */
+  readonly free?: () => void;
 }
 
 /** The body of a write, in the memory of the API or in the payload store. */

@@ -25,6 +25,8 @@ interface JobQueue {
   readonly background: PQueue;
   /** Number of jobs that a call waits for and that have not ended. */
   awaited: number;
+  /** Ends the time in which no job begins that no call waits for. */
+  patience: NodeJS.Timeout | null;
   /** When each job that has not started was added, in ms; the first is the oldest. */
   readonly waitingSince: Set<{ readonly ms: number }>;
   failed: number;
@@ -37,17 +39,20 @@ export interface InProcessDispatcherOptions {
   readonly logger: Logger;
   /** Maximum wait of `run`, in ms. */
   readonly waitMs: number;
+  /** How long the jobs that no call waits for are held back while calls wait, in ms; then one at a time runs. */
+  readonly patienceMs?: number;
   /** Called for each job that has ended: committed, rejected or failed permanently. */
   readonly onEnded: (job: Job) => Promise<void>;
 }
 
 const attempts = 4;
 const firstBackoffMs = 100;
+const usualPatienceMs = 1_000;
 
 /**
  * Runs jobs in this process, up to the concurrency of each queue. Jobs are ordered by arrival, but those of a fairness key with
- * many unfinished jobs run after the others, and while calls wait, only one job runs that no call waits for. Faults are retried
- * with a growing, jittered pause; rejections are final. Jobs live only in memory, which is enough: waiting callers get an error if
+ * many unfinished jobs run after the others, and while calls wait, no job begins that no call waits for, or after a second only one
+ * at a time: otherwise the calls of a burst wait for each other's later work, too. Faults are retried with a growing, jittered pause; rejections are final. Jobs live only in memory, which is enough: waiting callers get an error if
  * the process ends, and the sweep finds jobs that no one waits for.
  */
 export class InProcessDispatcher implements JobDispatcher {
@@ -64,6 +69,7 @@ export class InProcessDispatcher implements JobDispatcher {
       runs: new PQueue({ concurrency }),
       background: new PQueue({ concurrency }),
       awaited: 0,
+      patience: null,
       waitingSince: new Set(),
       failed: 0,
     });
@@ -127,12 +133,20 @@ export class InProcessDispatcher implements JobDispatcher {
     return queue.background.add(() => queue.runs.add(run, { priority }), { priority });
   }
 
-  /** Leaves all places but one to jobs that calls wait for, as long as there are any. */
+  /** Leaves all places, or later all but one, to jobs that calls wait for, as long as there are any. */
   #countAwaited(queue: JobQueue, change: 1 | -1): void {
     queue.awaited += change;
-    const concurrency = queue.awaited > 0 ? 1 : queue.runs.concurrency;
-    // The setter looks for jobs to start.
-    if (queue.background.concurrency !== concurrency) queue.background.concurrency = concurrency;
+    const { background, runs } = queue;
+    if (queue.awaited === 0) {
+      clearTimeout(queue.patience ?? undefined);
+      queue.patience = null;
+      background.concurrency = runs.concurrency;
+      background.start();
+    } else if (queue.patience === null) {
+      background.pause();
+      background.concurrency = 1;
+      queue.patience = setTimeout(() => background.start(), this.#options.patienceMs ?? usualPatienceMs);
+    }
   }
 
   #reduceLoad(fairnessKey: string | undefined): void {

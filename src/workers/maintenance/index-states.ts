@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { AppContext } from '../../shared/context.ts';
 import { createStateIndexRepository, type DueStack } from '../../shared/resources/state-index-repository.ts';
 
@@ -8,6 +9,12 @@ const delaySeconds = 2;
 /** Longer than a step usually takes. If it takes longer, another process may begin, and one of the two writes nothing. */
 const claimSeconds = 120;
 const stacksAtOnce = 20;
+/**
+ * Indexing takes at most a quarter of the time of a process, so that a burst of saved states is not held up by it. The pause after a
+ * stack is no longer than this, in ms.
+ */
+const pauseShare = 3;
+const maxPauseMs = 500;
 /** Charge for each stack of the backlog, to account for the fixed cost of its statements, in bytes. */
 const minChargeBytes = 16 * 1024;
 
@@ -82,7 +89,10 @@ export async function indexDue(
     const options = { claim, claimSeconds, delaySeconds: delay, limit: 1, withBacklog: backlog.isReady };
     const [stack] = await rows.claim(options);
     if (!stack) break;
+    const began = performance.now();
     await run(stack, claim);
+    const pauseMs = Math.min((performance.now() - began) * pauseShare, maxPauseMs);
+    if (signal) await sleep(pauseMs, undefined, { signal }).catch(() => {});
   }
   return indexed;
 }

@@ -1,0 +1,19 @@
+import { gunzipSync, gzipSync } from 'node:zlib';
+import { expect, test } from '@jest/globals';
+import { freeBuffer } from './free-buffer.ts';
+
+test('the memory of a large buffer is freed', () => {
+  const body = gunzipSync(gzipSync(Buffer.alloc(200_000, 'a')), { chunkSize: 200_001 });
+  const part = body.subarray(100);
+  freeBuffer(body);
+  expect([body.length, body.buffer.byteLength, part.length]).toEqual([0, 0, 0]);
+});
+
+test('memory that is shared with other buffers stays', () => {
+  for (const size of [10, 10_000, 30_000, 64 * 1024]) {
+    const [neighbour, body] = [Buffer.from('neighbour'), Buffer.allocUnsafe(size).fill('a')];
+    freeBuffer(body);
+    freeBuffer(gunzipSync(gzipSync(body)));
+    expect([neighbour.toString(), body.length, body.at(-1)]).toEqual(['neighbour', size, 97]);
+  }
+});
