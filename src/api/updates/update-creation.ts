@@ -68,6 +68,8 @@ export interface PreparedCreation {
   readonly exclusive: boolean;
   /** How long its caller may wait for the stack; 0: not at all. */
   readonly lockWaitSeconds: number;
+  /** After which time webhooks are told that it waits. */
+  readonly waitAlertSeconds: number;
   /** Whether it goes before the others that wait. */
   readonly isUrgent: boolean;
   /** What waits, as far as newer runs may take its place. */
@@ -191,6 +193,7 @@ export async function prepareCreation(
     preview,
     exclusive,
     lockWaitSeconds: waitSeconds,
+    waitAlertSeconds: found.updateRules.first('wait-alert')?.settings.seconds ?? config.lockQueue.alertSeconds,
     isUrgent: !preview && isUrgent(caller, ref, message),
     waitingRun: waitingRun(tags, found.updateRules, request.kind, request.environment),
     run,
