@@ -4,6 +4,7 @@ import {
   type ShownUpdate,
   type Usual,
 } from '../../shared/figures/figure-repository.ts';
+import type { Retries } from '../../shared/figures/retry-signs.ts';
 import type { StepFigures } from '../../shared/figures/step-figures.ts';
 import { countsOf } from '../../shared/figures/update-counts.ts';
 import type { StackRef } from '../../shared/stacks/names.ts';
@@ -15,7 +16,7 @@ export interface UpdateFigures {
   readonly update: ShownUpdate;
   readonly changes: Counts;
   /** Null until its events are packed. */
-  readonly steps: StepFigures | null;
+  readonly steps: (StepFigures & { readonly retries: Retries | null }) | null;
   /** Runs of the same commit that failed before it; null until its events are packed. */
   readonly failedBefore: number | null;
   /** What updates of the stack were like in the last months; null if there were none. */
@@ -41,6 +42,8 @@ export class FigureService {
     const changes = countsOf(update.resourceChanges);
     if (update.steps === null) return { update, changes, steps: null, failedBefore: null, usual };
     const failedBefore = await figures.countFailedBefore(updateId);
-    return { update, changes, steps: JSON.parse(update.steps) as StepFigures, failedBefore, usual };
+    // The release before has recorded none.
+    const steps = { retries: null, ...(JSON.parse(update.steps) as StepFigures & { retries?: Retries }) };
+    return { update, changes, steps, failedBefore, usual };
   }
 }
