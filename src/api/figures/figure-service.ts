@@ -1,3 +1,4 @@
+import { readPolicyPacks } from '../../shared/events/policy-packs.ts';
 import {
   type Counts,
   createFigureRepository,
@@ -9,6 +10,8 @@ import type { StepFigures } from '../../shared/figures/step-figures.ts';
 import { countsOf } from '../../shared/figures/update-counts.ts';
 import type { StackRef } from '../../shared/stacks/names.ts';
 import type { ApiContext } from '../api-context.ts';
+import type { Caller } from '../request.ts';
+import { findRemovedOutputs } from '../update-rules/consumers.ts';
 import { updateNotFound } from '../updates/update-errors.ts';
 
 /** What is known of an update. */
@@ -26,9 +29,23 @@ export interface UpdateFigures {
 /** Reads what updates have done and how long it took. */
 export class FigureService {
   readonly #db: ApiContext['db'];
+  readonly #events: ApiContext['eventReader'];
 
-  constructor({ db }: Pick<ApiContext, 'db'>) {
+  constructor({ db, eventReader }: Pick<ApiContext, 'db' | 'eventReader'>) {
     this.#db = db;
+    this.#events = eventReader;
+  }
+
+  /** The figures, and what else its page shows of what an update did. Throws NotFoundError. */
+  async show(ref: StackRef, updateId: string, caller: Caller) {
+    const figures = await this.get(ref, updateId);
+    const [policyPacks, removedOutputs] = await Promise.all([
+      readPolicyPacks(this.#events, updateId),
+      findRemovedOutputs(this.#db, ref, caller, updateId),
+    ]);
+    const { seconds } = figures.update;
+    const { changes, failedBefore, steps, usual } = figures;
+    return { seconds, changes, failedBefore, steps, usual, policyPacks, removedOutputs };
   }
 
   /** Throws NotFoundError. */
