@@ -1,7 +1,7 @@
 import type { Page } from 'playwright-core';
 
 /** Frames of a page while it scrolls. */
-export interface Frames {
+interface Frames {
   readonly perSecond: number;
   readonly p99Ms: number;
   readonly longestMs: number;

@@ -3,14 +3,14 @@ import type { DataFolder } from './footprint.ts';
 import type { RawClient } from './raw-client.ts';
 
 /** How much the pages have to show. */
-export interface WebSizes {
+interface WebSizes {
   readonly stacks: number;
   readonly resources: number;
   readonly events: number;
 }
 
 /** The stack with many resources, and an update with many events. */
-export interface SeededStack {
+interface SeededStack {
   readonly organization: string;
   readonly project: string;
   readonly stack: string;

@@ -1,15 +1,22 @@
+import { formatUrn, rootStackType } from '../../shared/deployments/urn.ts';
+import type { EventReader } from '../../shared/events/event-reader.ts';
+import { textOf } from '../../shared/events/event-text.ts';
 import type { Queryable } from '../../shared/platform/db/sql.ts';
-import { listOutputs, readOutputLoss } from '../../shared/resources/output-loss.ts';
+import { listOutputs, outputLossOf } from '../../shared/resources/output-loss.ts';
 import { createOutputLossRepository, type WatchedUpdate } from '../../shared/resources/output-loss-repository.ts';
 import { createResourceRepository } from '../../shared/resources/resource-repository.ts';
+import type { StackRef } from '../../shared/stacks/names.ts';
 import { tellWebhooks } from '../../shared/webhooks/tell-webhooks.ts';
 import type { ApiContext } from '../api-context.ts';
 
+/** A larger event says nothing here, in bytes. */
+const maxEventBytes = 8 * 1024 * 1024;
+const appetite = { events: 1, bytes: maxEventBytes };
 /** More consumers are not counted. */
 const maxConsumers = 200;
 
 /** Outputs that an update has removed, of a stack whose rules care about them. */
-export interface OutputLosses {
+interface OutputLosses {
   readonly watched: WatchedUpdate;
   readonly names: readonly string[];
 }
@@ -45,4 +52,21 @@ export async function recordOutputLosses(
   const { organizationId } = watched;
   const details = { text, outputs: names.slice(0, 100), consumers, isPreview: watched.isPreview };
   await tellWebhooks(tx, 'outputs_removed', { organizationId, stackId, updateId, details });
+}
+
+/**
+ * The names of the outputs that an update or a preview removes, as the last event about the outputs of its stack says. Empty if there
+ * is no such event: the program failed, or a policy of the CLI drops it. Throws the errors of EventReader.
+ */
+async function readOutputLoss(events: EventReader, updateId: string, stack: StackRef): Promise<string[]> {
+  const urn = formatUrn({
+    stack: stack.stack,
+    project: stack.project,
+    type: rootStackType,
+    name: `${stack.project}-${stack.stack}`,
+  });
+  const selection = { beyond: Number.MAX_SAFE_INTEGER, newestFirst: true, urn, types: ['resOutputsEvent'] };
+  for await (const [event] of events.read({ id: updateId, mayHaveRows: true }, selection, appetite))
+    if (event) return event.bytes <= maxEventBytes ? outputLossOf(await textOf(event)) : [];
+  return [];
 }

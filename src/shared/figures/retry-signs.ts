@@ -2,7 +2,7 @@ import { urnKey } from '../deployments/live-urns.ts';
 import { metadataOf, parsedEvent } from './step-times.ts';
 
 /** What an update says of one resource that was tried more than once. */
-export interface RetriedResource {
+interface RetriedResource {
   readonly urn: string;
   /** How often a step of it was begun that had been begun before. */
   readonly repeats: number;

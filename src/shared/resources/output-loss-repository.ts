@@ -16,7 +16,7 @@ const LossRow = Type.Object({ names: Type.String() });
 const searchedPreviews = 200;
 
 /** Which previews count for an update that is to be created. */
-export interface PreviewedUpdate {
+interface PreviewedUpdate {
   readonly stackId: string;
   readonly stackVersion: number;
   /** Hexadecimal; null if it is not known: then it is the newest preview by the same user or token, of the same version. */
