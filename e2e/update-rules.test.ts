@@ -1,6 +1,7 @@
 import { expect, test } from '@jest/globals';
 
-import { expectFailure, Scenario, unattended } from '../testkit/scenario.ts';
+import { pollUntil } from '../testkit/poll.ts';
+import { expectFailure, outputOf, Scenario, unattended } from '../testkit/scenario.ts';
 import { stashProgram } from '../testkit/stash-program.ts';
 import { fileServer, scenarioTimeoutMs, suite } from '../testkit/suite.ts';
 
@@ -37,6 +38,53 @@ await suite('rules for updates', {}, () => {
       await expectFailure(workspace, ['stack', 'rm', '--force', '--yes', '--non-interactive'], frozen);
       expect((await call('DELETE', `/${id}`)).status).toBe(204);
       await workspace.runOk(['stack', 'rm', '--force', '--yes', '--non-interactive']);
+    },
+    scenarioTimeoutMs,
+  );
+
+  test(
+    'the CLI shows that an update would remove an output of a stack that another one reads',
+    async () => {
+      const holdfast = await server();
+      await using producer = await Scenario.create(holdfast);
+      await using consumer = await Scenario.create(holdfast);
+      const program = (outputs: object) => ({ name: producer.project, runtime: 'yaml', resources: {}, outputs });
+      await producer.workspace.writeProgram(program({ url: 'http://x', name: 'x' }) as never);
+      await producer.workspace.runOk(['up', ...unattended]);
+      const name = producer.stackName('dev');
+      await consumer.workspace.writeProgram({
+        name: consumer.project,
+        runtime: 'yaml',
+        resources: { ref: { type: 'pulumi:pulumi:StackReference', properties: { name } } },
+      });
+      await consumer.workspace.runOk(['up', ...unattended]);
+      const setRule = async (mode: string) => {
+        const response = await fetch(`${holdfast.url}/api/orgs/${holdfast.organization}/update-rules`, {
+          method: 'POST',
+          headers: {
+            authorization: `token ${holdfast.token}`,
+            accept: 'application/vnd.pulumi+8',
+            'content-type': 'application/json',
+          },
+          body: JSON.stringify({ kind: 'consumers', project: producer.project, settings: { mode } }),
+        });
+        expect(response.status).toBe(200);
+      };
+      await setRule('refuse');
+      const removes = new RegExp(
+        `removes the output "name" of stack ${name}, which is read by ${consumer.stackName('dev')}`,
+      );
+      // The index has the reference some seconds after it was saved.
+      await pollUntil('the reference in the index', async () => {
+        const shown = await producer.workspace.run(['destroy', '--preview-only', '--non-interactive']);
+        return outputOf(shown).includes('is read by');
+      });
+      await producer.workspace.writeProgram(program({ url: 'http://y' }) as never);
+      await expectFailure(producer.workspace, ['up', '--yes', '--non-interactive'], removes);
+      expect((await producer.workspace.runOk(['stack', 'output', 'name'])).stdout.trim()).toBe('x');
+      await setRule('warn');
+      const done = await producer.workspace.runOk(['up', '--yes', '--non-interactive']);
+      expect(outputOf(done)).toMatch(removes);
     },
     scenarioTimeoutMs,
   );

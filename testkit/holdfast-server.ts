@@ -177,7 +177,8 @@ export async function startOwnHoldfast(
   return { ...server, dataDir, pid, stop, kill, restart, log };
 }
 
-function withHelpers(server: Omit<HoldfastServer, 'workspace' | 'requestCounts'>): HoldfastServer {
+/** Adds what tests call to the addresses of a server. */
+export function withHelpers(server: Omit<HoldfastServer, 'workspace' | 'requestCounts'>): HoldfastServer {
   return {
     ...server,
     workspace: (options = {}) =>

@@ -3,7 +3,7 @@ import { runAdminCommand } from '../support/admin.ts';
 import { query } from '../support/database.ts';
 import { createStack, ok, startUpdate, type TestStack } from '../support/state.ts';
 import { indexedRows, stackId, stateOf } from '../support/state-index.ts';
-import { testApp } from '../support/test-app.ts';
+import { type TestResponse, testApp } from '../support/test-app.ts';
 import { complete } from '../support/update-calls.ts';
 import { setRule } from '../support/update-rules.ts';
 
@@ -78,6 +78,63 @@ test('consumers that the caller may not read are counted, not named', async () =
   const refused = await remove(stack);
   expect(refused.json.message).toContain('is read by 1 stack: ');
   expect(refused.text).not.toContain(elsewhere.organization);
+});
+
+const environment = { 'git.head': 'ab12'.repeat(10), 'git.dirty': 'false' };
+const create = ({ auth, path }: TestStack, dryRun: boolean, head: object = environment) =>
+  app.call('POST', `${path}/update`, { auth, body: { options: { dryRun }, metadata: { environment: head } } });
+
+/** Runs an update or a preview after which the stack has these outputs; it had `url` and `name`. */
+async function run(stack: TestStack, outputs: object, dryRun: boolean, head = environment): Promise<TestResponse> {
+  const created = await ok(create(stack, dryRun, head));
+  const path = `${stack.path}/update/${created.json.updateID}`;
+  const { json } = await ok(app.call('POST', path, { auth: stack.auth, body: {} }));
+  const update = { id: created.json.updateID as string, path, lease: `update-token ${json.token}`, version: 0 };
+  const urn = 'urn:pulumi:dev::proj::pulumi:pulumi:Stack::proj-dev';
+  const metadata = { urn, op: 'same', old: { outputs: { url: 'hidden', name: 'n' } }, new: { outputs } };
+  const other = { ...metadata, urn: `${urn}-other`, new: { outputs: {} } };
+  const events = [metadata, other].map((each, sequence) => ({
+    ...{ sequence, timestamp: 1 },
+    resOutputsEvent: { metadata: each },
+  }));
+  await ok(app.call('POST', `${path}/events/batch`, { auth: update.lease, body: { events } }));
+  await ok(complete(app, update));
+  return created;
+}
+
+test('an update whose preview removes outputs that other stacks read is refused, or its user is told', async () => {
+  const stack = await createStack(app);
+  const cancel = async ({ json }: TestResponse) =>
+    ok(app.call('POST', `${stack.path}/update/${json.updateID}/cancel`, { auth: stack.auth }));
+  await setRule(app, stack, { kind: 'consumers', settings: { mode: 'refuse' }, note: 'Ask first.' });
+  await run(stack, { url: 1 }, true);
+  // Nobody reads them.
+  await cancel(await ok(create(stack, false)));
+  await consumerOf(stack, 'shop');
+  const refused = await create(stack, false);
+  expect(refused.status).toBe(409);
+  expect(refused.json.message).toMatch(
+    /removes the output "name" of stack .*proj\/dev, which is read by \S+apps\/shop\..*Ask first/,
+  );
+  expect(refused.text).not.toContain('hidden');
+  // What another commit does is not known, nor what an older preview said.
+  await cancel(await ok(create(stack, false, { 'git.head': 'cd34'.repeat(10) })));
+  await run(stack, { url: 1, name: 2 }, true);
+  await cancel(await ok(create(stack, false)));
+  // Without a commit, the newest preview of the same version by the same user counts.
+  await run(stack, {}, true, {} as typeof environment);
+  expect((await create(stack, false, {})).json.message).toContain('the outputs "name", "url" of stack');
+  await setRule(app, stack, { kind: 'consumers', settings: { mode: 'warn' } });
+  const warned = await run(stack, {}, false, {} as typeof environment);
+  expect(warned.json.messages).toEqual([
+    { severity: 'info', message: expect.stringContaining('the outputs "name", "url" of stack') },
+  ]);
+  const told = await query<{ text: string }>(
+    app,
+    `select u.dry_run || ' ' || l.names as text from output_losses l join updates u on u.id = l.update_id where u.stack_id = $1 order by u.number`,
+    [await stackId(app, stack)],
+  );
+  expect(told.map(({ text }) => text)).toEqual(['true ["name"]', 'true ["name","url"]', 'false ["name","url"]']);
 });
 
 test('operators rebuild the index of a stack, or note all stacks for workers', async () => {

@@ -43,6 +43,7 @@ const needed: Record<string, { readonly needs: Need; readonly input?: object | (
   'stacks.removeTag': { needs: 'write', input: { name: 'none' } },
   'updates.list': { needs: 'read' },
   'updates.get': { needs: 'read', input: { version: 1 } },
+  'updates.figures': { needs: 'read', input: { updateId: randomUUID() } },
   'updates.events': { needs: 'read', input: { updateId: randomUUID() } },
   'updates.cancel': { needs: 'preview', input: { updateId: randomUUID() } },
   'updates.drain': { needs: 'write', input: { updateId: randomUUID() } },

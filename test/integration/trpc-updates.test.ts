@@ -58,7 +58,41 @@ describe('updates', () => {
     const got = await ask(app, token, 'updates.get', { ...ref(), version: 2 });
     expect(got.data).toMatchObject({ updateId: second.id, preview: preview.id, baseVersion: 1 });
     expect((await ask(app, token, 'updates.get', { ...ref(), updateId: third.id })).data.preview).toBeNull();
-    expect((await ask(app, token, 'updates.get', { ...ref(), updateId: preview.id })).data.dryRun).toBe(true);
+    const previewed = (await ask(app, token, 'updates.get', { ...ref(), updateId: preview.id })).data;
+    expect(previewed).toMatchObject({ dryRun: true, preview: null, follower: second.id, waited: null });
+    const later = await ended('preview');
+    await ended('preview');
+    const last = await ended();
+    const follower = async (id: string) =>
+      (await ask(app, token, 'updates.get', { ...ref(), updateId: id })).data.follower as unknown;
+    expect([await follower(later.id), await follower(last.id)]).toEqual([null, null]);
+  });
+
+  test('tell who held the stack while they waited, their figures, and outputs that they removed', async () => {
+    const before = await ended();
+    const holder = await ended('destroy');
+    const waiting = await startUpdate(app, stack);
+    await query(app, `update updates set ended_at = created_at - interval '1 hour' where id = $1`, [before.id]);
+    await query(app, `update updates set waited_ms = 90500 where id = $1`, [waiting.id]);
+    await query(app, `insert into output_losses values ($1, '["url"]')`, [waiting.id]);
+    const summary = { resourceChanges: { create: 2 }, PolicyPacks: { rules: '1.2.0', odd: 3 } };
+    const events = [{ sequence: 0, timestamp: 1, summaryEvent: summary }];
+    await ok(app.call('POST', `${waiting.path}/events/batch`, { auth: waiting.lease, body: { events } }));
+    await ok(complete(app, waiting));
+    const { waited } = (await ask(app, token, 'updates.get', { ...ref(), updateId: waiting.id })).data;
+    expect(waited.seconds).toBe(90.5);
+    expect(waited.behind.at(-1)).toMatchObject({ updateId: holder.id, kind: 'destroy', by: expect.any(String) });
+    expect(JSON.stringify(waited)).not.toContain(before.id);
+    expect((await ask(app, token, 'updates.figures', { ...ref(), updateId: waiting.id })).data).toMatchObject({
+      changes: { creates: 2, updates: 0, replaces: 0, deletes: 0 },
+      policyPacks: [{ name: 'rules', version: '1.2.0' }],
+      removedOutputs: { names: ['url'], consumers: null },
+      ...{ steps: null, failedBefore: null, usual: null },
+    });
+    expect((await ask(app, token, 'updates.figures', { ...ref(), updateId: holder.id })).data).toMatchObject({
+      policyPacks: [],
+      removedOutputs: null,
+    });
   });
 
   test('are found in their own stack only', async () => {
@@ -66,7 +100,8 @@ describe('updates', () => {
     const foreign = await startUpdate(app, other);
     for (const input of [{ updateId: foreign.id }, { version: 999 }])
       expect(await ask(app, token, 'updates.get', { ...ref(), ...input })).toMatchObject({ status: 404 });
-    expect(await ask(app, token, 'updates.events', { ...ref(), updateId: foreign.id })).toMatchObject({ status: 404 });
+    for (const name of ['updates.events', 'updates.figures'])
+      expect(await ask(app, token, name, { ...ref(), updateId: foreign.id })).toMatchObject({ status: 404 });
     for (const name of ['updates.cancel', 'updates.drain'])
       expect(await command(app, token, name, { ...ref(), updateId: foreign.id })).toMatchObject({ status: 404 });
     for (const input of [

@@ -60,6 +60,9 @@ async function run({ changes = {}, kind = 'update', state, status, steps = [] }:
         ];
       })
       .sort((a, b) => a.timestamp - b.timestamp),
+    ...steps
+      .filter(([name]) => name === 'db')
+      .map(([name]) => ({ timestamp: 1, diagnosticEvent: { urn: urn(name), message: 'Retry #1; creation failed' } })),
     { timestamp: 0, summaryEvent: { resourceChanges: changes } },
   ].map((event, sequence) => ({ sequence, ...event }));
   await ok(app.call('POST', `${path}/events/batch`, { auth: update.lease, body: { events } }));
@@ -98,6 +101,11 @@ test('steps, the critical path and failed runs of the commit are kept when the e
   expect(found.steps.criticalPath.steps.map(name)).toEqual(['net', 'db', 'app']);
   expect(found.steps.slowest[0]).toEqual({
     ...{ urn: urn('db'), type: 't:i:T', operation: 'create', startSeconds: 3, seconds: 87 },
+  });
+  expect(found.steps.retries).toEqual({
+    repeats: 0,
+    messages: 1,
+    resources: [{ urn: urn('db'), repeats: 0, messages: 1 }],
   });
   expect(await figuresOf(failed)).toMatchObject({ failedBefore: 0, result: 'failed' });
 

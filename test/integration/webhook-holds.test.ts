@@ -20,7 +20,7 @@ let stack: TestStack;
 beforeAll(async () => {
   receiver = await Receiver.start();
   database = await createTestDatabase();
-  const settings = { HOLDFAST_HOLD_SECONDS: '1', HOLDFAST_WAIT_ALERT_SECONDS: '1', HOLDFAST_BEGIN_UPDATE: 'true' };
+  const settings = { HOLDFAST_HOLD_SECONDS: '1', HOLDFAST_WAIT_ALERT_SECONDS: '600', HOLDFAST_BEGIN_UPDATE: 'true' };
   app = await createTestApp({ database, settings, overrides: { outgoing: receiver.outgoing() } });
   other = await createTestApp({ database, settings });
 });
@@ -49,6 +49,8 @@ async function told(): Promise<any[]> {
 test('an update that waits for long is told of once, whichever process holds its call', async () => {
   await createHook(app, stack, 'stack', { payloadUrl: receiver.url });
   await setRule(app, stack, { kind: 'lock-wait', settings: { seconds: 600 } });
+  await setRule(app, stack, { kind: 'wait-alert', settings: { seconds: 600 } });
+  await setRule(app, stack, { kind: 'wait-alert', project: 'proj', settings: { seconds: 1 } });
   await setRule(app, stack, { kind: 'supersede', settings: { by: 'branch' } });
   const holder = await startUpdate(app, stack);
   const rows = () => query(app, `select event from webhook_events where event = 'update_waiting'`);

@@ -1,5 +1,4 @@
 import { randomUUID } from 'node:crypto';
-import type { Config } from '../../shared/platform/config/config.ts';
 import type { Database } from '../../shared/platform/db/database.ts';
 import type { Notifications } from '../../shared/platform/db/notifications.ts';
 import type { Logger } from '../../shared/platform/logger/logger.ts';
@@ -37,6 +36,8 @@ interface Entering {
   readonly id: string | null;
   readonly isUrgent: boolean;
   readonly run: WaitingRun | null;
+  /** After this time webhooks are told that the call waits, in seconds. */
+  readonly alertSeconds: number;
 }
 
 /** A place in the queue of a stack at which a call of this process waits. */
@@ -53,6 +54,7 @@ interface WaitingCall extends Place {
   isSuperseded: boolean;
   /** Webhooks were told that it waits for long. */
   isLateTold: boolean;
+  readonly alertSeconds: number;
   /** A limit holds it back: the database says when it may be different. */
   isLimited: boolean;
   /** A rule holds it back: before this time by `performance.now()`, its turn alone is no reason to look again. */
@@ -65,7 +67,6 @@ interface WaitingCall extends Place {
  * database tells the process of the first place when its stack is released; no call asks by itself.
  */
 export class LockQueue {
-  readonly #alertSeconds: number;
   readonly #db: Database;
   readonly #places: LockQueueRepository;
   readonly #logger: Logger;
@@ -81,11 +82,7 @@ export class LockQueue {
   #mayGo = false;
   #isDraining = false;
 
-  constructor(
-    { config, db, logger }: { config: Pick<Config, 'lockQueue'>; db: Database; logger: Logger },
-    reclaim: (stackId: string) => Promise<void>,
-  ) {
-    this.#alertSeconds = config.lockQueue.alertSeconds;
+  constructor({ db, logger }: { db: Database; logger: Logger }, reclaim: (stackId: string) => Promise<void>) {
     this.#db = db;
     this.#places = createLockQueueRepository(db);
     this.#logger = logger;
@@ -110,7 +107,7 @@ export class LockQueue {
   }
 
   /** Takes a place at the end of the queue, or the one with this id if it is still the caller's. */
-  async enter(stackId: string, { id, isUrgent, run, tokenId }: Entering): Promise<Place> {
+  async enter(stackId: string, { alertSeconds, id, isUrgent, run, tokenId }: Entering): Promise<Place> {
     await this.#places.renewProcess(this.#processId, aliveSeconds);
     const owner = { stackId, tokenId, processId: this.#processId };
     const row =
@@ -124,6 +121,7 @@ export class LockQueue {
       isNext: true,
       isSuperseded: row.supersededBy !== null,
       isLateTold: false,
+      alertSeconds,
       heldBackUntil: 0,
       isLimited: false,
       wake: () => {},
@@ -252,8 +250,10 @@ export class LockQueue {
 
   /** Tells webhooks of calls that have waited for too long. A place that has been told of by another process is not told of again. */
   async #tellOfLate(): Promise<void> {
-    const before = performance.now() - this.#alertSeconds * 1000;
-    const late = [...this.#waiting.values()].filter((call) => !call.isLateTold && call.since < before);
+    const now = performance.now();
+    const late = [...this.#waiting.values()].filter(
+      ({ alertSeconds, isLateTold, since }) => !isLateTold && since + alertSeconds * 1000 < now,
+    );
     if (late.length === 0) return;
     await this.#places.tellOfLate(late.map(({ id }) => id));
     for (const call of late) call.isLateTold = true;

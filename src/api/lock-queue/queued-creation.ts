@@ -103,6 +103,7 @@ export class QueuedCreation {
       id: waiting.place,
       isUrgent: creation.isUrgent,
       run: creation.waitingRun,
+      alertSeconds: creation.waitAlertSeconds,
     });
     let isWaiting = true;
     try {

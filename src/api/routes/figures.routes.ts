@@ -39,6 +39,7 @@ function figuresResponse(updateID: string, { changes, failedBefore, steps, updat
     steps: steps && {
       ...steps,
       slowest: [...steps.slowest],
+      retries: steps.retries && { ...steps.retries, resources: [...steps.retries.resources] },
       criticalPath: steps.criticalPath && { ...steps.criticalPath, steps: [...steps.criticalPath.steps] },
     },
     usual: usual && {

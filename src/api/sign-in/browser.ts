@@ -89,7 +89,7 @@ export function wantsPage({ headers }: FastifyRequest): boolean {
   return /\btext\/html\b/i.test(headers.accept ?? '');
 }
 
-/** A path on this server to which a sign-in may lead; `/account` if the given one is anything else. */
+/** A path on this server to which a sign-in may lead; `/`, the web UI, if the given one is anything else. */
 export function safeNext(next: string | undefined): string {
-  return next !== undefined && next.length <= 2_000 && /^\/(?![/\\])[!-[\]-~]*$/.test(next) ? next : '/account';
+  return next !== undefined && next.length <= 2_000 && /^\/(?![/\\])[!-[\]-~]*$/.test(next) ? next : '/';
 }

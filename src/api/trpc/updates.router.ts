@@ -27,6 +27,13 @@ export const updatesRouter = router({
       return services.updateBoard.get(ref, updateId === undefined ? { version: version as number } : { id: updateId });
     }),
 
+  /** How long its steps took, what is usual, which policy packs checked it, and which outputs it removed that others may read. */
+  figures: stackProcedure('read')
+    .input(input(Type.Object(chosen)))
+    .query(({ ctx: { caller, services }, input: { updateId, ...ref } }) =>
+      services.figures.show(ref, updateId, caller),
+    ),
+
   /** Events of the engine. `resume` is the cursor from which what comes later can be read; `isActive`: more may come. */
   events: stackProcedure('read')
     .input(

@@ -3,6 +3,8 @@ import type { HeldAccess } from '../../shared/identity/identity-repository.ts';
 import { hasPermission } from '../../shared/identity/permissions.ts';
 import type { Queryable } from '../../shared/platform/db/sql.ts';
 import { ConflictError } from '../../shared/platform/errors/errors.ts';
+import { listOutputs } from '../../shared/resources/output-loss.ts';
+import { createOutputLossRepository } from '../../shared/resources/output-loss-repository.ts';
 import { createResourceRepository } from '../../shared/resources/resource-repository.ts';
 import { formatStackRef, type StackRef } from '../../shared/stacks/names.ts';
 import { readTags } from '../../shared/stacks/tags.ts';
@@ -58,6 +60,41 @@ export async function warnOfConsumers(
   if (!stack?.updateRules.first('consumers')) return null;
   const consumers = await describeConsumers(db, stack, access);
   return consumers && `Stack ${formatStackRef(ref)} is read by ${consumers}: ${losses[loss]}.`;
+}
+
+/**
+ * What to tell whoever begins an update whose preview would remove outputs that other stacks read; null if nothing. Throws
+ * ConsumersError if the rule refuses such an update.
+ */
+export async function checkOutputLoss(
+  tx: Queryable,
+  stack: StackWithRules,
+  access: HeldAccess,
+  preview: { readonly commit: string | null; readonly userId: string | null; readonly tokenId: string },
+): Promise<string | null> {
+  const rule = stack.updateRules.first('consumers');
+  if (!rule) return null;
+  const { id: stackId, stackVersion } = stack;
+  const names = await createOutputLossRepository(tx).findPreviewed({ stackId, stackVersion, ...preview });
+  const consumers = names.length === 0 ? null : await describeConsumers(tx, stack, access);
+  if (consumers === null) return null;
+  const said = `The preview of this update removes ${names.length === 1 ? 'the output' : 'the outputs'} ${listOutputs(names)} of stack ${formatStackRef(stack)}, which is read by ${consumers}`;
+  if (rule.settings.mode === 'warn') return `${said}.`;
+  const note = rule.note === '' ? '' : ` ${rule.note}`;
+  throw new ConsumersError(
+    `${said}. A rule does not allow that as long as they have a stack reference to it: keep the outputs, or run a new preview without that change.${note}`,
+  );
+}
+
+/** What an update or a preview has removed, and who reads the stack now, as far as the caller may know; null if it has removed nothing. */
+export async function findRemovedOutputs(
+  db: Queryable,
+  stack: StackRef,
+  access: HeldAccess,
+  updateId: string,
+): Promise<{ readonly names: readonly string[]; readonly consumers: string | null } | null> {
+  const names = await createOutputLossRepository(db).find(updateId);
+  return names.length === 0 ? null : { names, consumers: await describeConsumers(db, stack, access) };
 }
 
 /** Names consumers that the caller may read, and counts the others; null if there are none. */

@@ -114,7 +114,23 @@ function shownDetails(row: BoardUpdateDetailsRow) {
     config: readConfig(row.config),
     environment: safeEnvironment(row.environment),
     preview: row.previewId,
+    /** Of a preview: the update that followed it. */
+    follower: row.followerId,
+    /** In line for the stack; null: it did not wait, or that is not known. */
+    waited: row.waitedMs === null ? null : { seconds: row.waitedMs / 1000, behind: heldBy(row.behind) },
   };
+}
+
+interface HeldBy {
+  readonly updateId: string;
+  readonly version: number | null;
+  readonly kind: string;
+  readonly by: string | null;
+}
+
+/** The updates that held the stack meanwhile, oldest first. Without one, a limit or a freeze has held the update back. */
+function heldBy(json: string | null): readonly HeldBy[] {
+  return json === null ? [] : (JSON.parse(json) as HeldBy[]);
 }
 
 function shownRun({ position, since, heldBy, ...row }: QueuedRunRow) {

@@ -1,5 +1,5 @@
 import { ciRunOf } from '../../shared/audit/audit-event.ts';
-import { commitOf } from '../../shared/journal/guards/approvals.ts';
+import { commitOf, headOf } from '../../shared/journal/guards/approvals.ts';
 import { assertNoFault } from '../../shared/journal/journal-fault.ts';
 import type { Queryable } from '../../shared/platform/db/sql.ts';
 import { violatedConstraint } from '../../shared/platform/db/sqlstate.ts';
@@ -24,7 +24,7 @@ import { guardUpdate } from '../guards/guard-creation.ts';
 import { lockWaitSeconds } from '../lock-queue/lock-wait.ts';
 import { waitingRun } from '../lock-queue/superseding.ts';
 import type { Caller, Dialect } from '../request.ts';
-import { assertNotConsumed } from '../update-rules/consumers.ts';
+import { assertNotConsumed, checkOutputLoss } from '../update-rules/consumers.ts';
 import { isUrgent } from './break-glass.ts';
 import { previewMessages } from './preview-messages.ts';
 import {
@@ -68,6 +68,8 @@ export interface PreparedCreation {
   readonly exclusive: boolean;
   /** How long its caller may wait for the stack; 0: not at all. */
   readonly lockWaitSeconds: number;
+  /** After which time webhooks are told that it waits. */
+  readonly waitAlertSeconds: number;
   /** Whether it goes before the others that wait. */
   readonly isUrgent: boolean;
   /** What waits, as far as newer runs may take its place. */
@@ -125,6 +127,10 @@ export async function prepareCreation(
     const breakGlass = preview ? null : assertNotFrozen(stack, access, message);
     if (request.kind === 'destroy' && !preview && breakGlass === null)
       await assertNotConsumed(tx, stack, access, 'destroy');
+    const removal =
+      request.kind === 'update' && !preview && breakGlass === null
+        ? await checkOutputLoss(tx, stack, access, { ...caller, commit: headOf(request.environment) })
+        : null;
     const rule = preview ? null : previewRule(stack, request.kind);
     if (exclusive && stack.activeUpdateId !== null) {
       // Whoever waits for the end of an update gets another version than that of the preview.
@@ -174,7 +180,8 @@ export async function prepareCreation(
         ...{ stack, kind: request.kind, environment: request.environment, caller },
         preview: previewed?.rule.settings.mode === 'refuse' && breakGlass === null ? previewed : null,
       });
-    return { updateId: id, messages: await previewMessages(tx, previewed, stack.id, request.kind) };
+    const messages = await previewMessages(tx, previewed, stack.id, request.kind);
+    return { updateId: id, messages: removal === null ? messages : [...messages, removal] };
   };
   return {
     stackId: found.id,
@@ -186,6 +193,7 @@ export async function prepareCreation(
     preview,
     exclusive,
     lockWaitSeconds: waitSeconds,
+    waitAlertSeconds: found.updateRules.first('wait-alert')?.settings.seconds ?? config.lockQueue.alertSeconds,
     isUrgent: !preview && isUrgent(caller, ref, message),
     waitingRun: waitingRun(tags, found.updateRules, request.kind, request.environment),
     run,

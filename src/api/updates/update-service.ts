@@ -16,6 +16,7 @@ import type { AuditTrail } from '../audit/audit-trail.ts';
 import type { Caller, Dialect, Lease } from '../request.ts';
 import { compactSoon } from './compact-soon.ts';
 import { leaseTakenAway } from './lost-lease.ts';
+import { findOutputLosses, recordOutputLosses } from './output-losses.ts';
 import { LimitsChangedError } from './update-admission.ts';
 import {
   type CreatedUpdate,
@@ -136,8 +137,10 @@ export class UpdateService {
   async complete(lease: Lease, status: EndStatus, audit: AuditTrail): Promise<void> {
     const { db, compactJournal, metrics } = this.#context;
     let { hasPendingEntries = true } = lease;
+    const finding = status === 'succeeded' ? findOutputLosses(this.#context, lease.updateId) : null;
     for (let attempt = 1; attempt <= maxCompleteAttempts; attempt++) {
       if (hasPendingEntries) await compactJournal(lease.updateId);
+      const losses = await finding;
       const { kind, outcome } = await db.inTransaction(async (tx) => {
         const locked = await lockUpdate(tx, lease.updateId);
         if (!locked || locked.update.epoch !== lease.epoch) throw new LeaseLostError();
@@ -148,7 +151,10 @@ export class UpdateService {
         if (update.status === 'running' && update.hasPendingEntries) return { kind, outcome: 'pending-entries' };
         const step = await endUpdate(tx, locked, { type: 'complete', status });
         if (step.outcome === 'lease-dead') throw new LeaseLostError();
-        if (step.outcome === 'move') await audit.record(tx, endOf(locked, { status }));
+        if (step.outcome === 'move') {
+          await audit.record(tx, endOf(locked, { status }));
+          if (losses) await recordOutputLosses(tx, lease, losses);
+        }
         // The update ended with an earlier call, which was recorded.
         else audit.settle();
         return { kind, outcome: step.outcome };

@@ -8,6 +8,7 @@ import type { Database } from '../platform/db/database.ts';
 import { inTurns } from '../platform/turns/turns.ts';
 import { type Dependencies, DependencyScanner } from './dependency-scanner.ts';
 import { createFigureRepository, type EndedUpdate } from './figure-repository.ts';
+import { RetrySigns } from './retry-signs.ts';
 import { figuresOf } from './step-figures.ts';
 import { type Step, StepTimes, stepEventTypes } from './step-times.ts';
 import { countsOf } from './update-counts.ts';
@@ -40,8 +41,9 @@ export class FigureKeeper {
     const figures = createFigureRepository(this.#db);
     const update = await figures.findEnded(updateId);
     if (!update) return;
-    const times = await this.#readSteps(updateId);
-    const steps = figuresOf(times.steps, times.isCut, await this.#dependencies(update, times));
+    const { retries, times } = await this.#readSteps(updateId);
+    const dependencies = await this.#dependencies(update, times);
+    const steps = { ...figuresOf(times.steps, times.isCut, dependencies), retries: retries.found };
     const environment = update.environment === null ? {} : (JSON.parse(update.environment) as object);
     await figures.insert(update, {
       commit: commitOf(environment),
@@ -50,12 +52,18 @@ export class FigureKeeper {
     });
   }
 
-  async #readSteps(id: string): Promise<StepTimes> {
+  async #readSteps(id: string): Promise<{ readonly times: StepTimes; readonly retries: RetrySigns }> {
     const times = new StepTimes();
-    const selection = { beyond: -1, newestFirst: false, urn: null, types: [...stepEventTypes] };
+    const retries = new RetrySigns();
+    const selection = { beyond: -1, newestFirst: false, urn: null, types: [...stepEventTypes, 'diagnosticEvent'] };
     for await (const events of this.#events.read({ id, mayHaveRows: true }, selection, appetite))
-      for (const event of events) if (event.bytes <= maxEventBytes) times.add(await textOf(event));
-    return times;
+      for (const event of events) {
+        if (event.bytes > maxEventBytes) continue;
+        const text = await textOf(event);
+        retries.add(event.type, text);
+        if (event.type !== 'diagnosticEvent') times.add(text);
+      }
+    return { times, retries };
   }
 
   /** Of what the update has left and, if it has deleted something, of what there was before. Null if there is nothing to compare. */

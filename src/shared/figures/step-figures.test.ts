@@ -2,6 +2,7 @@ import { Readable } from 'node:stream';
 import { describe, expect, test } from '@jest/globals';
 import { urnKey } from '../deployments/live-urns.ts';
 import { type Dependencies, DependencyScanner } from './dependency-scanner.ts';
+import { RetrySigns } from './retry-signs.ts';
 import { figuresOf } from './step-figures.ts';
 import { type Step, StepTimes } from './step-times.ts';
 import { countsOf, describeUnusual } from './update-counts.ts';
@@ -135,5 +136,50 @@ describe('what is unusual', () => {
     expect(describeUnusual(countsOf('{"delete":99}'), { ...usual, count: 4 })).toBeNull();
     expect(describeUnusual(countsOf('[]'), usual)).toBeNull();
     expect(describeUnusual(countsOf('no'), null)).toBeNull();
+  });
+});
+
+describe('signs of retries', () => {
+  const begin = (op: string, urn: string, id?: string) =>
+    JSON.stringify({ resourcePreEvent: { metadata: { op, urn, old: id === undefined ? null : { id } } } });
+  const found = (events: readonly (readonly [string, string])[]) => {
+    const signs = new RetrySigns();
+    for (const [type, text] of events) signs.add(type, text);
+    return signs.found;
+  };
+  const begins = (...texts: readonly string[]) => texts.map((text) => ['resourcePreEvent', text] as const);
+  const messages = (urn: string, ...all: readonly string[]) =>
+    all.map((message) => ['diagnosticEvent', JSON.stringify({ diagnosticEvent: { urn, message } })] as const);
+
+  test('are steps that begin again, unless they are of another copy', () => {
+    const events = begins(
+      ...[begin('create', 'a'), begin('create', 'a'), begin('update', 'a', '1'), begin('update', 'a', '1')],
+      ...[begin('delete', 'b', '1'), begin('delete', 'b', '2'), begin('same', 'c'), begin('same', 'c')],
+    );
+    expect(found(events)).toEqual({ repeats: 2, messages: 0, resources: [{ urn: 'a', repeats: 2, messages: 0 }] });
+  });
+
+  test('are messages that speak of another attempt', () => {
+    const events = [
+      ...messages(
+        'a',
+        'Retry #1; creation failed: x',
+        'retrying in 5s',
+        'attempt 3 of 10',
+        'created',
+        'retrying\u0000',
+      ),
+      ...messages('b', 'timed out; please retry', 'throttled, retried after 2s', 'retryable errors are listed'),
+      ...messages('', 'retrying the download of a plugin'),
+      ['diagnosticEvent', '{"diagnosticEvent":"retry'] as const,
+      ['stdoutEvent', '{"diagnosticEvent":{"urn":"a","message":"retry"}}'] as const,
+    ];
+    expect(found(events)).toEqual({
+      ...{ repeats: 0, messages: 5 },
+      resources: [
+        { urn: 'a', repeats: 0, messages: 4 },
+        { urn: 'b', repeats: 0, messages: 1 },
+      ],
+    });
   });
 });

@@ -46,7 +46,7 @@ export class StepTimes {
   /** Adds an event as its client has sent it. Anything that tells of no step is ignored. */
   add(text: string): void {
     if (!mayBeStep.test(text)) return;
-    const event = parsed(text);
+    const event = parsedEvent(text);
     const { timestamp: at } = event;
     const begun = metadataOf(event['resourcePreEvent']);
     if (begun) {
@@ -72,7 +72,8 @@ export class StepTimes {
   }
 }
 
-function parsed(text: string): Readonly<Record<string, unknown>> {
+/** The members of an event; none if it is no object. */
+export function parsedEvent(text: string): Readonly<Record<string, unknown>> {
   try {
     const value: unknown = JSON.parse(text);
     return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : {};
@@ -86,11 +87,18 @@ function timeOf(value: unknown): number {
 }
 
 /** The step that an event is about; null if it is about none that changes something. */
-function metadataOf(payload: unknown) {
+export function metadataOf(payload: unknown) {
   const metadata = (payload as { readonly metadata?: Readonly<Record<string, unknown>> | null } | null | undefined)
     ?.metadata;
-  const { op, type, urn } = metadata ?? {};
+  const { old, op, type, urn } = metadata ?? {};
   if (typeof op !== 'string' || typeof urn !== 'string' || urn.length > maxUrnChars || op.length > 40 || idle.has(op))
     return null;
-  return { urn, operation: op, type: typeof type === 'string' ? type.slice(0, 300) : '', key: `${op} ${urnKey(urn)}` };
+  const oldId = (old as { readonly id?: unknown } | null | undefined)?.id;
+  return {
+    urn,
+    operation: op,
+    type: typeof type === 'string' ? type.slice(0, 300) : '',
+    key: `${op} ${urnKey(urn)}`,
+    oldId: typeof oldId === 'string' ? urnKey(oldId) : '',
+  };
 }

@@ -32,6 +32,19 @@ export const UpdateFiguresResponse = Type.Object({
       failed: Type.Integer(),
       slowest: Type.Array(Step),
       criticalPath: Nullable(Type.Object({ seconds: Type.Number(), steps: Type.Array(Step) })),
+      retries: Nullable(
+        Type.Object(
+          {
+            repeats: Type.Integer({ description: 'Steps that were begun again' }),
+            messages: Type.Integer({ description: 'Messages of providers that speak of another attempt' }),
+            resources: Type.Array(
+              Type.Object({ urn: Type.String(), repeats: Type.Integer(), messages: Type.Integer() }),
+              { description: 'Those with the most' },
+            ),
+          },
+          { description: 'As far as events say so; null: not known' },
+        ),
+      ),
     }),
   ),
   usual: Nullable(

@@ -31,6 +31,7 @@ const ResourceRow = Type.Object({
   /** Replaced, and still to be deleted. */
   isDeleted: Type.Boolean(),
   dependencies: Type.Integer(),
+  /** At most `maxChildren` are counted. */
   children: Type.Integer(),
   /** The last version that changed it; null if that is not known. */
   changedIn: Nullable(Type.Integer()),
@@ -99,6 +100,8 @@ export interface ResourceFilter {
 /** Environments and messages above this are not read, in bytes. */
 const maxText = 262_144;
 const maxMessageChars = 300;
+/** With a limit, each count is a search in the index, also where nearly all resources of a stack have the same parent. */
+const maxChildren = 100;
 
 /** Reads the index of states. */
 export function createResourceRepository(db: Queryable) {
@@ -106,7 +109,8 @@ export function createResourceRepository(db: Queryable) {
     r.key, r.place, r.urn, r.type, r.name, parent.urn as parent, provider.type as provider,
     provider.provider_version as "providerVersion", r.is_protected as protect, r.is_custom as "isCustom",
     r.is_external as "isExternal", r.is_deleted as "isDeleted", cardinality(r.dependencies) as dependencies,
-    (select count(*)::integer from stack_resources c where c.stack_id = r.stack_id and c.parent = r.key) as children,
+    (select count(*)::integer from (
+      select 1 from stack_resources c where c.stack_id = r.stack_id and c.parent = r.key order by c.place, c.key limit ${maxChildren}) c) as children,
     (select c.version from resource_changes c where c.stack_id = r.stack_id and c.key = r.key order by c.version desc limit 1) as "changedIn"`;
   const joins = sql.fragment`
     left join stack_resources parent on parent.stack_id = r.stack_id and parent.key = r.parent

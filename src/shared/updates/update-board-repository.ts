@@ -38,6 +38,12 @@ const DetailsRow = Type.Object({
   resourceCount: Nullable(Type.Integer()),
   /** The preview before it that no other update followed. */
   previewId: Text,
+  /** The update that followed a preview, if no other preview came between. */
+  followerId: Text,
+  /** For the stack, before it was created; null: it did not wait, or that is not known. */
+  waitedMs: Nullable(Type.Integer()),
+  /** JSON: the last updates that held the stack in that time. */
+  behind: Text,
 });
 export type BoardUpdateDetailsRow = Row<typeof DetailsRow>;
 
@@ -68,6 +74,7 @@ export type UpdateSelector = { readonly id: string } | { readonly version: numbe
 const maxText = 262_144;
 const maxMessage = 2_000;
 const maxListMessage = 300;
+const maxBehind = 5;
 /** Environments are searched up to here, in characters. */
 const maxSearched = 65_536;
 
@@ -123,7 +130,22 @@ export function createUpdateBoardRepository(db: Queryable) {
               and p.number > coalesce((
                 select max(e.number) from updates e
                 where e.stack_id = u.stack_id and e.number < u.number and not e.dry_run and e.kind <> 'preview'), 0)
-            order by p.number desc limit 1) end as "previewId"
+            order by p.number desc limit 1) end as "previewId",
+          case when u.dry_run or u.kind = 'preview' then (
+            select f.id from (
+              select n.id, n.dry_run or n.kind = 'preview' as is_preview from updates n
+              where n.stack_id = u.stack_id and n.number > u.number order by n.number limit 1) f
+            where not f.is_preview) end as "followerId",
+          u.waited_ms as "waitedMs",
+          case when u.waited_ms is not null then (
+            select json_agg(json_build_object('updateId', h.id, 'version', h.stack_version, 'kind', h.kind, 'by', h.by) order by h.number)
+            from (
+              select e.id, e.stack_version, e.kind, e.number, coalesce(ea.login, et.kind || ':' || et.name) as by
+              from updates e left join users ea on ea.id = e.requested_by
+              left join api_tokens et on et.id = e.token_id and e.requested_by is null
+              where e.stack_id = u.stack_id and e.number < u.number and e.exclusive
+                and e.ended_at > u.created_at - make_interval(secs => u.waited_ms / 1000.0)
+              order by e.number desc limit ${maxBehind}) h)::text end as behind
         from updates u ${owners}
         where u.stack_id = ${stackId} and ${'id' in selector ? sql.fragment`u.id = ${selector.id}` : sql.fragment`u.stack_version = ${selector.version}`}`),
 

@@ -81,7 +81,13 @@ function plain(text: string): string {
   return text.replace(/[[\]()*_`\\]/g, (found) => `\\${found}`);
 }
 
-const warnings: ReadonlySet<string> = new Set(['drift_detected', 'update_waiting', 'update_stopped', 'approval_asked']);
+const warnings: ReadonlySet<string> = new Set([
+  'drift_detected',
+  'update_waiting',
+  'update_stopped',
+  'outputs_removed',
+  'approval_asked',
+]);
 
 function mark({ event, update }: EventFacts): string {
   if (warnings.has(event)) return '⚠ ';

@@ -36,6 +36,7 @@ export const webhookEvents = {
   update_waiting: { ...ours, kind: 'stack_update', text: 'an update waits for long' },
   update_frozen: { ...ours, kind: 'stack_update', text: 'an update was held back by a freeze' },
   update_stopped: { ...ours, kind: 'stack_update', text: 'update was stopped' },
+  outputs_removed: { ...ours, text: 'outputs that other stacks read are removed' },
   approval_asked: { ...ours, text: 'an approval is asked for' },
   approval_given: { ...ours, text: 'a commit was approved' },
   freeze_set: { ...ours, text: 'updates were frozen' },

@@ -19,6 +19,7 @@ export type StackFilter = inferRouterInputs<AppRouter>['stacks']['list'];
 export type StackDetails = Outputs['stacks']['get'];
 export type UpdateItem = Outputs['updates']['list']['items'][number];
 export type UpdateDetails = Outputs['updates']['get'];
+export type UpdateFigures = Outputs['updates']['figures'];
 export type QueueItem = Outputs['queue']['list']['items'][number];
 export type ResourceItem = Outputs['resources']['list']['items'][number];
 export type VersionItem = Outputs['versions']['list']['items'][number];

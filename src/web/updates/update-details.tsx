@@ -1,17 +1,42 @@
 import { Link } from '@tanstack/react-router';
+import { TriangleAlert } from 'lucide-react';
 import type { ReactNode } from 'react';
 import type { StackRef, UpdateDetails } from '../app/contract.ts';
 import { ConfigTable } from '../stacks/config-table.tsx';
 import { CopyButton } from '../ui/code.tsx';
 import { FactList, FactRow } from '../ui/fact-list.tsx';
+import { Notice } from '../ui/notice.tsx';
+import { duration } from '../ui/relative-time.ts';
 import styles from './update-details.module.css';
-import { viewEndReason } from './update-status.ts';
+import { Duration, useFigures } from './update-figures.tsx';
+import { viewEndReason, viewKind } from './update-status.ts';
 
-/** What an update ran with: configuration, environment, policies. */
+/** What an update ran with, how long it took, and what it was compared with. */
 export function UpdateDetailsView({ stack, update }: { readonly stack: StackRef; readonly update: UpdateDetails }) {
   const environment = Object.entries(update.environment ?? {}).sort(([one], [other]) => (one < other ? -1 : 1));
+  const figures = useFigures(stack, update);
+  const removed = figures?.removedOutputs ?? null;
   return (
     <div className={styles['details']}>
+      {removed === null ? null : (
+        <Notice
+          tone={removed.consumers === null ? 'neutral' : 'warning'}
+          icon={<TriangleAlert size={16} />}
+          title={`${update.dryRun ? 'Would remove' : 'Removed'} ${removed.names.length === 1 ? 'an output' : `${removed.names.length} outputs`}`}
+        >
+          <p className={styles['removed']}>
+            {removed.names.slice(0, 20).map((name) => (
+              <code key={name}>{name}</code>
+            ))}
+            {removed.names.length > 20 ? ' and more' : ''}
+          </p>
+          <p>
+            {removed.consumers === null
+              ? 'No other stack reads the outputs of this one.'
+              : `The outputs of this stack are read by ${removed.consumers}.`}
+          </p>
+        </Notice>
+      )}
       <Section title="Run">
         <FactList>
           <FactRow name="Id">
@@ -38,9 +63,45 @@ export function UpdateDetailsView({ stack, update }: { readonly stack: StackRef;
               </Link>
             </FactRow>
           )}
+          {update.follower === null ? null : (
+            <FactRow name="Followed by">
+              <Link
+                to="/$organization/$project/$stack/previews/$updateId"
+                params={{ ...stack, updateId: update.follower }}
+              >
+                the update after it
+              </Link>
+            </FactRow>
+          )}
+          {update.waited === null ? null : (
+            <FactRow name="Waited in line">
+              {duration(update.waited.seconds)}
+              {update.waited.behind.length === 0
+                ? ', because of a limit or a freeze'
+                : update.waited.behind.map((held) => (
+                    <Link
+                      key={held.updateId}
+                      to="/$organization/$project/$stack/previews/$updateId"
+                      params={{ ...stack, updateId: held.updateId }}
+                    >
+                      {`behind ${viewKind(held).toLowerCase()}${held.version === null ? '' : ` ${held.version}`}${held.by === null ? '' : ` by ${held.by}`}`}
+                    </Link>
+                  ))}
+            </FactRow>
+          )}
+          {figures === undefined || figures.policyPacks.length === 0 ? null : (
+            <FactRow name="Policy packs">
+              {figures.policyPacks.map(({ name, version }) => (
+                <code key={name}>{version === '' ? name : `${name} ${version}`}</code>
+              ))}
+            </FactRow>
+          )}
           {update.endReason === null ? null : <FactRow name="Ended">{viewEndReason(update.endReason)}</FactRow>}
           {update.resourceCount === null ? null : <FactRow name="Resources">{update.resourceCount}</FactRow>}
         </FactList>
+      </Section>
+      <Section title="Duration">
+        <Duration figures={figures} update={update} />
       </Section>
       <Section title="Configuration">
         <ConfigTable config={update.config} empty="This update had no configuration." />

@@ -11,8 +11,14 @@ const maxMinutes = 7 * 24 * 60;
 
 /** The commit that the update runs, as its CLI says (pkg/backend/updates.go); null if there are changes besides. */
 export function commitOf(environment: object): string | null {
-  const { 'git.dirty': dirty, 'git.head': head } = environment as Readonly<Record<string, unknown>>;
-  return typeof head === 'string' && commitPattern.test(head) && dirty !== 'true' && dirty !== true ? head : null;
+  const { 'git.dirty': dirty } = environment as Readonly<Record<string, unknown>>;
+  return dirty !== 'true' && dirty !== true ? headOf(environment) : null;
+}
+
+/** The commit that is checked out where the update runs, as its CLI says; changes besides do not count. Null if it is not known. */
+export function headOf(environment: object): string | null {
+  const { 'git.head': head } = environment as Readonly<Record<string, unknown>>;
+  return typeof head === 'string' && commitPattern.test(head) ? head : null;
 }
 
 /** Throws InvalidRequestError. */

@@ -362,7 +362,7 @@ export const Settings = Type.Object({
     3600,
   ),
   HOLDFAST_WAIT_ALERT_SECONDS: positive(
-    'After this time in the queue of its stack, webhooks are told that an update waits (`update_waiting`), once, in seconds.',
+    'After this time in the queue of its stack, webhooks are told that an update waits (`update_waiting`), once, in seconds. Rules of kind `wait-alert` override it.',
     600,
     86_400,
   ),

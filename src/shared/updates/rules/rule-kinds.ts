@@ -25,6 +25,10 @@ export const ruleKinds = {
   'lock-wait': {
     settings: Type.Object({ seconds: Type.Integer({ minimum: 0, maximum: 86_400 }) }, closed),
   },
+  /** After which time in the queue of its stack webhooks are told that an update waits. */
+  'wait-alert': {
+    settings: Type.Object({ seconds: Type.Integer({ minimum: 1, maximum: 86_400 }) }, closed),
+  },
   /** No updates. */
   freeze: {
     settings: Type.Object(

@@ -1,0 +1,41 @@
+/** Longer names, and more of them, are cut. */
+const maxNameChars = 200;
+const maxNames = 1_000;
+const maxToldNames = 5;
+
+/** The names of outputs that are in the old state of a resource and not in its new one. No value is looked at. */
+export function outputLossOf(text: string): string[] {
+  const { resOutputsEvent } = parsed(text);
+  const metadata = objectOf(objectOf(resOutputsEvent)?.['metadata']);
+  const before = objectOf(objectOf(metadata?.['old'])?.['outputs']);
+  // Without a new state, the stack itself goes: that is for whoever looks at destroys.
+  const next = objectOf(metadata?.['new']);
+  if (!before || !next) return [];
+  const after = objectOf(next['outputs']) ?? {};
+  return Object.keys(before)
+    .filter((name) => !Object.hasOwn(after, name))
+    .map((name) => name.slice(0, maxNameChars).toWellFormed().replaceAll('\0', ''))
+    .sort()
+    .slice(0, maxNames);
+}
+
+/** As in `"a", "b" and 3 more`. */
+export function listOutputs(names: readonly string[]): string {
+  const told = names.slice(0, maxToldNames).map((name) => JSON.stringify(name));
+  const more = names.length - told.length;
+  return more > 0 ? `${told.join(', ')} and ${more} more` : told.join(', ');
+}
+
+function objectOf(value: unknown): Readonly<Record<string, unknown>> | null {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+    ? (value as Record<string, unknown>)
+    : null;
+}
+
+function parsed(text: string): Readonly<Record<string, unknown>> {
+  try {
+    return objectOf(JSON.parse(text)) ?? {};
+  } catch {
+    return {};
+  }
+}
