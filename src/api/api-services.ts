@@ -5,6 +5,7 @@ import type { ProcessHealth } from '../shared/platform/telemetry/status-server.t
 import type { Quotas } from '../shared/quotas/quota-service.ts';
 import type { AccessPolicyService } from './access/access-policy-service.ts';
 import type { AuditService } from './audit/audit-service.ts';
+import type { CiBoard } from './ci/ci-board.ts';
 import type { CredentialGuard } from './credentials/credential-guard.ts';
 import type { LeaseAccess } from './credentials/lease-access.ts';
 import type { DriftService } from './drift/drift-service.ts';
@@ -17,6 +18,7 @@ import type { ApprovalService } from './guards/approval-service.ts';
 import type { GuardService } from './guards/guard-service.ts';
 import type { IssuerService } from './issuers/issuer-service.ts';
 import type { LiveService } from './live/live-service.ts';
+import type { LineService } from './lock-queue/line-service.ts';
 import type { LockQueue } from './lock-queue/lock-queue.ts';
 import type { QueuedCreation } from './lock-queue/queued-creation.ts';
 import type { MemberService } from './members/member-service.ts';
@@ -81,6 +83,8 @@ export interface ApiServices extends BodyParts {
   readonly versions: VersionService;
   readonly creations: QueuedCreation;
   readonly lockQueue: LockQueue;
+  readonly line: LineService;
+  readonly ciBoard: CiBoard;
   readonly live: LiveService;
   readonly beginning: UpdateBeginning;
   readonly approvals: ApprovalService;

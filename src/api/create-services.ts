@@ -2,6 +2,7 @@ import { AccessPolicyService } from './access/access-policy-service.ts';
 import type { ApiContext } from './api-context.ts';
 import type { ApiServices } from './api-services.ts';
 import { AuditService } from './audit/audit-service.ts';
+import { CiBoard } from './ci/ci-board.ts';
 import { LeaseAccess } from './credentials/lease-access.ts';
 import { DriftService } from './drift/drift-service.ts';
 import { EventService } from './events/event-service.ts';
@@ -13,6 +14,7 @@ import { ApprovalService } from './guards/approval-service.ts';
 import { GuardService } from './guards/guard-service.ts';
 import { IssuerService } from './issuers/issuer-service.ts';
 import { LiveService } from './live/live-service.ts';
+import { LineService } from './lock-queue/line-service.ts';
 import { LockQueue } from './lock-queue/lock-queue.ts';
 import { QueuedCreation } from './lock-queue/queued-creation.ts';
 import { MemberService } from './members/member-service.ts';
@@ -86,6 +88,8 @@ export function createServices(context: ApiContext): ApiServices {
     versions: new VersionService(context),
     creations: new QueuedCreation(context, updates, lockQueue),
     lockQueue,
+    line: new LineService(context),
+    ciBoard: new CiBoard(context),
     live: new LiveService(context),
     beginning: new UpdateBeginning(context, updates),
     approvals: new ApprovalService(context),

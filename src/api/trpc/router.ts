@@ -1,3 +1,4 @@
+import { ciRouter } from './ci.router.ts';
 import { liveRouter } from './live.router.ts';
 import { meRouter } from './me.router.ts';
 import { organizationRouter } from './organization.router.ts';
@@ -17,6 +18,7 @@ export const appRouter = router({
   resources: resourcesRouter,
   versions: versionsRouter,
   queue: queueRouter,
+  ci: ciRouter,
   organization: organizationRouter,
 });
 

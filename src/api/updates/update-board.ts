@@ -117,8 +117,9 @@ function shownDetails(row: BoardUpdateDetailsRow) {
   };
 }
 
-function shownRun({ position, since, heldBy, ...row }: QueuedRunRow) {
+function shownRun({ heldBy, isFrozen, isHeld, limit, position, since, ...row }: QueuedRunRow) {
   const isRunning = row.updateId !== null;
+  const cause = isHeld ? 'lock' : heldBy !== null ? 'limit' : isFrozen ? 'freeze' : 'turn';
   return {
     ...row,
     position,
@@ -126,10 +127,15 @@ function shownRun({ position, since, heldBy, ...row }: QueuedRunRow) {
     branch: branchName(row.branch),
     since: since.toISOString(),
     ciUrl: httpUrl(row.ciUrl),
-    why: isRunning
-      ? 'holds the stack'
-      : heldBy === null
-        ? 'waits for the stack'
-        : `waits because of a limit: ${heldBy}`,
+    /** Why it waits; null: it runs. */
+    cause: isRunning ? null : cause,
+    why: isRunning ? 'holds the stack' : `waits ${reasons[cause](limit)}`,
   };
 }
+
+const reasons = {
+  lock: () => 'for the stack',
+  limit: (most: number | null) => `for a limit${most === null ? '' : ` of ${most} updates at once`}`,
+  freeze: () => 'for the end of a freeze',
+  turn: () => 'for its turn',
+};

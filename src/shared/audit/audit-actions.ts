@@ -59,6 +59,7 @@ export const auditActions = {
   'update.end': 'An update ended',
   'update.cancel': 'Cancelled an update',
   'update.drain': 'Let an update begin nothing more',
+  'update.send-away': 'Sent away an update that waited for its stack',
   'update.stop': 'A rule stopped an update that deletes or replaces too much',
   'approval.ask': 'Asked for the approval of a commit',
   'approval.give': 'Approved what the runs of a commit delete or replace',
