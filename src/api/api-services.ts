@@ -22,6 +22,7 @@ import type { LineService } from './lock-queue/line-service.ts';
 import type { LockQueue } from './lock-queue/lock-queue.ts';
 import type { QueuedCreation } from './lock-queue/queued-creation.ts';
 import type { MemberService } from './members/member-service.ts';
+import type { OperatorBoard } from './operator/operator-board.ts';
 import type { BodyParts } from './plugins/body.ts';
 import type { PolicyGroupService } from './policies/policy-group-service.ts';
 import type { PolicyPackService } from './policies/policy-pack-service.ts';
@@ -85,6 +86,7 @@ export interface ApiServices extends BodyParts {
   readonly lockQueue: LockQueue;
   readonly line: LineService;
   readonly ciBoard: CiBoard;
+  readonly operatorBoard: OperatorBoard;
   readonly live: LiveService;
   readonly beginning: UpdateBeginning;
   readonly approvals: ApprovalService;

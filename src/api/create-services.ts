@@ -18,6 +18,7 @@ import { LineService } from './lock-queue/line-service.ts';
 import { LockQueue } from './lock-queue/lock-queue.ts';
 import { QueuedCreation } from './lock-queue/queued-creation.ts';
 import { MemberService } from './members/member-service.ts';
+import { OperatorBoard } from './operator/operator-board.ts';
 import { PolicyGroupService } from './policies/policy-group-service.ts';
 import { PolicyPackService } from './policies/policy-pack-service.ts';
 import { OrganizationRates } from './rates/organization-rates.ts';
@@ -90,6 +91,7 @@ export function createServices(context: ApiContext): ApiServices {
     lockQueue,
     line: new LineService(context),
     ciBoard: new CiBoard(context),
+    operatorBoard: new OperatorBoard(context),
     live: new LiveService(context),
     beginning: new UpdateBeginning(context, updates),
     approvals: new ApprovalService(context),

@@ -1,5 +1,10 @@
-import { expect, test } from '@jest/globals';
+import { randomUUID } from 'node:crypto';
+import { describe, expect, test } from '@jest/globals';
+import { createRunRepository } from '../../src/shared/platform/maintenance/run-repository.ts';
+import { startHeartbeat } from '../../src/shared/platform/processes/heartbeat.ts';
 import { deleteOldCiFigures } from '../../src/workers/maintenance/delete-ci-figures.ts';
+import { startMaintenance } from '../../src/workers/maintenance/maintenance.ts';
+import { measureStorage } from '../../src/workers/maintenance/measure-storage.ts';
 import { query } from '../support/database.ts';
 import { grant, person } from '../support/grants.ts';
 import { beginning } from '../support/journal-entries.ts';
@@ -7,7 +12,8 @@ import { ask, command } from '../support/procedures.ts';
 import { untilWaiting } from '../support/queue-metrics.ts';
 import { createStack, ok, type RunningUpdate, startUpdate, type TestStack } from '../support/state.ts';
 import { testReplicas } from '../support/test-replicas.ts';
-import { append, cancel, complete, expire } from '../support/update-calls.ts';
+import { until } from '../support/until.ts';
+import { append, cancel, complete, expire, saveState } from '../support/update-calls.ts';
 import { setRule } from '../support/update-rules.ts';
 
 /** The second replica lets nobody wait, and begins updates in one call. */
@@ -272,4 +278,98 @@ test('drift has its beginning and its end', async () => {
   expect(page.items).toMatchObject([{ project: 'clean', cleanUpdateId: look }]);
   expect((await drift(stack, { limit: 1, cursor: page.next })).items).toMatchObject([{ project: 'proj' }]);
   expect((await drift(await createStack(apps[0]))).items).toEqual([]);
+});
+
+describe('for operators', () => {
+  const operator = async () => {
+    const { token, userId } = await person(apps[0], 'operators', 'viewer');
+    await query(apps[0], 'update users set site_admin = true where id = $1', [userId]);
+    return async (procedure: string, input: object = {}) => {
+      const { data, error } = await ask(apps[0], token, `operator.${procedure}`, input);
+      expect(error).toBeNull();
+      return data;
+    };
+  };
+
+  test('locks, slow updates and storage are those of all organizations', async () => {
+    const read = await operator();
+    const [one, two] = [await createStack(apps[0]), await createStack(apps[0])];
+    const [first, second] = [await startUpdate(apps[0], one), await startUpdate(apps[0], two)];
+    await ok(saveState(apps[0], first, 5));
+    await query(
+      apps[0],
+      `update updates set created_at = '2020-01-01', started_at = started_at - interval '9 days' where id = $1`,
+      [first.id],
+    );
+    await query(apps[0], `update updates set created_at = '2020-01-02' where id = $1`, [second.id]);
+    const page = await read('locks', { limit: 1 });
+    expect(page.items).toMatchObject([
+      { updateId: first.id, organization: one.organization, waiting: 0, isExpired: false },
+    ]);
+    expect((await read('locks', { limit: 1, cursor: page.next })).items).toMatchObject([{ updateId: second.id }]);
+    for (const update of [first, second]) await ok(complete(apps[0], update));
+    const [slowest] = (await read('slow')).items;
+    expect(slowest).toMatchObject({ updateId: first.id, status: 'succeeded', stack: 'dev' });
+    expect(slowest.lastedMs).toBeGreaterThan(9 * 86_400_000);
+
+    expect((await read('organizations')).items).toEqual([]);
+    expect(await measureStorage(apps[0].context)).toBeGreaterThan(1);
+    // Not due again.
+    expect(await measureStorage(apps[0].context)).toBe(0);
+    const most = await read('organizations', { limit: 1 });
+    expect(most.items).toMatchObject([{ organization: one.organization, stacks: 1, bytesBefore: null }]);
+    expect(most.items[0].stateBytes).toBeGreaterThan(0);
+    const rest = await read('organizations', { limit: 200, cursor: most.next });
+    expect(rest.items.map(({ organization }: { organization: string }) => organization)).not.toContain(
+      one.organization,
+    );
+    await query(apps[0], 'update organization_storage set day = day - 31');
+    await query(apps[0], `update organization_storage set measured_at = measured_at - interval '1 day'`);
+    await measureStorage(apps[0].context);
+    expect((await read('organizations', { limit: 1 })).items[0].bytesBefore).toBe(most.items[0].bytes);
+    const { databaseBytes, days, tables } = await read('storage');
+    expect(databaseBytes).toBeGreaterThan(1_000_000);
+    expect(days).toHaveLength(2);
+    expect(tables.map(({ name }: { name: string }) => name)).toContain('updates');
+  });
+
+  test('processes, parts, queues and tasks are shown', async () => {
+    const read = await operator();
+    startHeartbeat(apps[0].context, 'server');
+    const processes = async () => (await read('health')).processes;
+    await until(async () => (await processes()).length === 1, 'the process has said that it is alive');
+    expect(await read('health')).toMatchObject({
+      ...{ database: { isUp: true, lastFailure: null }, blobs: { isUp: true }, queue: null },
+      processes: [{ role: 'server', pid: process.pid, isLate: false }],
+    });
+    await query(apps[0], `update processes set seen_at = seen_at - interval '1 minute'`);
+    expect(await processes()).toMatchObject([{ isLate: true }]);
+    expect(await read('queues')).toMatchObject({
+      redis: null,
+      queues: [{ name: 'small', waiting: 0 }, { name: 'large' }],
+    });
+
+    const { config, db, logger, metrics } = apps[0].context;
+    const runs = createRunRepository(db);
+    const everyTurn = { config: { ...config, sweepSeconds: 0.05 }, logger, metrics };
+    let outcome = async (): Promise<unknown> => 7;
+    const stop = startMaintenance(everyTurn, runs, randomUUID(), {
+      name: 'tested',
+      everySeconds: 0,
+      run: () => outcome(),
+    });
+    const tested = async () => (await read('maintenance')).runs.find(({ name }: { name: string }) => name === 'tested');
+    try {
+      await until(async () => (await tested())?.count === 7, 'a run has said what it has done');
+      outcome = () => Promise.reject(new Error('the store is away'));
+      await until(async () => (await tested())?.error === 'the store is away', 'a run has failed');
+      outcome = async () => undefined;
+      await until(async () => (await tested())?.failedAt === null, 'a run has succeeded');
+    } finally {
+      await stop();
+    }
+    const { migrations, waiting } = await read('maintenance');
+    expect(migrations).toHaveLength(10);
+    expect(waiting).toMatchObject({ index: expect.any(Number), recent: expect.any(Number), deliveries: 0 });
+  });
 });

@@ -25,8 +25,8 @@ jest.setTimeout(180_000);
 
 const app = testApp();
 
-/** `manager`: who administers the organization. */
-type Need = 'user' | 'organization' | 'manager' | Permission;
+/** `manager`: who administers the organization; `operator`: who runs the installation. */
+type Need = 'user' | 'operator' | 'organization' | 'manager' | Permission;
 
 /** What each procedure needs, and the rest of its input. The first test fails for a procedure that is missing here. */
 const needed: Record<string, { readonly needs: Need; readonly input?: object }> = {
@@ -45,6 +45,15 @@ const needed: Record<string, { readonly needs: Need; readonly input?: object }> 
   'ci.refusals': { needs: 'organization', input: { days: 7 } },
   'ci.drift': { needs: 'organization', input: { days: 7 } },
   'ci.sendAway': { needs: 'write', input: { placeId: randomUUID() } },
+  'operator.health': { needs: 'operator' },
+  'operator.queues': { needs: 'operator' },
+  'operator.retryJob': { needs: 'operator', input: { queue: 'small', id: randomUUID() } },
+  'operator.discardJob': { needs: 'operator', input: { queue: 'small', id: randomUUID() } },
+  'operator.locks': { needs: 'operator' },
+  'operator.slow': { needs: 'operator' },
+  'operator.storage': { needs: 'operator' },
+  'operator.organizations': { needs: 'operator' },
+  'operator.maintenance': { needs: 'operator' },
   'resources.list': { needs: 'read' },
   'resources.tree': { needs: 'read', input: { parent: null } },
   'resources.get': { needs: 'read', input: { urn: 'urn:pulumi:dev::proj::a:b:C::none' } },
@@ -126,6 +135,10 @@ beforeAll(async () => {
     const { json } = await ok(app.call('POST', '/api/user/tokens', { auth: stack.auth, body }));
     add(`token for ${name}`, { held: allowedBy([name]), belongs: true, call: byToken(`token ${json.tokenValue}`) });
   }
+  const operator = await person(app, `${organization}-x`, 'viewer');
+  await query(app, 'update users set site_admin = true where id = $1', [operator.userId]);
+  add('token of an operator', { held: noPermissions, belongs: false, call: byToken(operator.auth) });
+  add('session of an operator', { held: noPermissions, belongs: false, call: await bySession(operator.login) });
   const provider = await provisioningToken(app, organization);
   add('identity provider', { held: noPermissions, belongs: true, call: byToken(provider) });
   const deactivated = await person(app, organization, 'admin');
@@ -140,6 +153,7 @@ beforeAll(async () => {
 function refusal({ belongs, held }: Subject, subject: string, needs: Need): number | null {
   if (belongs === 'no one') return 401;
   if (needs === 'user') return subject === 'identity provider' ? 403 : null;
+  if (needs === 'operator') return subject.endsWith('an operator') ? null : 403;
   if (!belongs) return 404;
   if (needs === 'organization') return subject === 'identity provider' ? 403 : null;
   if (needs === 'manager') return / an? admin/.test(subject) ? null : 403;
@@ -155,14 +169,14 @@ test('every procedure is in the table', () => {
 test.each(Object.keys(needed))('%s lets in who may call it, and no others', async (name) => {
   const { input = {}, needs } = needed[name] as (typeof needed)[string];
   const { organization, project, stack: named } = stack;
-  const places = needs === 'user' ? [{}] : [{ organization, project, stack: named }];
+  const places = needs === 'user' || needs === 'operator' ? [{}] : [{ organization, project, stack: named }];
   const wrong: object[] = [];
   for (const [subject, who] of Object.entries(subjects)) {
     for (const place of places) {
       const { data, error, status } = await who.call(name, { ...place, ...input });
       const expected = refusal(who, subject, needs);
       // Let in, but there is no such update, resource or version.
-      const isIn = error === null || (status === 404 && /update|resource|version/i.test(error.message));
+      const isIn = error === null || (status === 404 && /update|resource|version|job/i.test(error.message));
       if (isIn !== (expected === null) || (expected !== null && status !== expected))
         wrong.push({ subject, status, error, expected });
       if (!isIn && data !== undefined) wrong.push({ subject, data });

@@ -1,6 +1,7 @@
 import { ciRouter } from './ci.router.ts';
 import { liveRouter } from './live.router.ts';
 import { meRouter } from './me.router.ts';
+import { operatorRouter } from './operator.router.ts';
 import { organizationRouter } from './organization.router.ts';
 import { queueRouter } from './queue.router.ts';
 import { resourcesRouter } from './resources.router.ts';
@@ -19,6 +20,7 @@ export const appRouter = router({
   versions: versionsRouter,
   queue: queueRouter,
   ci: ciRouter,
+  operator: operatorRouter,
   organization: organizationRouter,
 });
 

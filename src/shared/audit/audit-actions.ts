@@ -83,6 +83,8 @@ export const auditActions = {
   'webhook.remove': 'Removed a webhook',
   'webhook.ping': 'Sent a ping to a webhook',
   'webhook.redeliver': 'Delivered an event to a webhook again',
+  'job.retry': 'Ran a job again that had been given up',
+  'job.discard': 'Removed a job that had been given up',
   'audit.export': 'Exported the audit log',
 } as const;
 

@@ -64,6 +64,8 @@ const RunRow = Type.Object({
   limit: Nullable(Type.Integer()),
   /** A freeze has held it back. */
   isFrozen: Type.Boolean(),
+  /** Permissions of who asks on the stack; null: those of the role. */
+  held: Nullable(Type.Integer()),
 });
 export type QueuedRunRow = Row<typeof RunRow>;
 
@@ -167,7 +169,8 @@ export function createUpdateBoardRepository(db: Queryable) {
           union select stack_id from lock_waiters where superseded_by is null
         ),
         places as (
-          select o.name as organization, p.name as project, s.name as stack, s.id, s.active_update_id
+          select o.name as organization, p.name as project, s.name as stack, s.id, s.active_update_id,
+            case when o.facts is not null then effective_permissions(o.facts, o.id, p.name, s.name) end as held
           from busy b join stacks s on s.id = b.stack_id and s.deleted_at is null join projects p on p.id = s.project_id
           join o on o.id = p.organization_id
           where (${at.project}::text is null or p.name = ${at.project}) and (${at.stack}::text is null or s.name = ${at.stack})
@@ -176,7 +179,7 @@ export function createUpdateBoardRepository(db: Queryable) {
         runs as (
           select u.id as "updateId", null::uuid as "placeId", l.organization, l.project, l.stack, 0 as position, u.kind, coalesce(u.started_at, u.created_at) as since,
             ${by} as by, ${fromEnvironment('head')} as commit, ${fromEnvironment('headName')} as branch,
-            u.ci_run::json ->> 'build.url' as "ciUrl", true as "isHeld", null::text as "heldBy", null::int as "limit", false as "isFrozen"
+            u.ci_run::json ->> 'build.url' as "ciUrl", true as "isHeld", null::text as "heldBy", null::int as "limit", false as "isFrozen", l.held
           from places l join updates u on u.id = l.active_update_id ${owners}
           union all
           select null, w.id, l.organization, l.project, l.stack,
@@ -184,7 +187,7 @@ export function createUpdateBoardRepository(db: Queryable) {
             coalesce(a.login, t.kind || ':' || t.name), coalesce(w.shown ->> 'commit', w.run ->> 'commit'), w.shown ->> 'branch',
             coalesce(w.shown ->> 'url', w.run ->> 'url'), l.active_update_id is not null, w.held_by,
             (select (r.settings ->> 'most')::int from update_rules r
-             where w.held_by is not null and r.id::text = split_part(w.held_by, ':', 1)), w.is_freeze_told
+             where w.held_by is not null and r.id::text = split_part(w.held_by, ':', 1)), w.is_freeze_told, l.held
           from places l join lock_waiters w on w.stack_id = l.id and w.superseded_by is null
           join api_tokens t on t.id = w.token_id left join users a on a.id = t.user_id
         )

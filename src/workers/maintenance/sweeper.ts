@@ -15,6 +15,7 @@ import { compactEndedUpdates, deleteKeptJournals, endExpiredUpdates } from './ex
 import { exportAudit } from './export-audit.ts';
 import { addAuditPartitions, dropOldAudit } from './keep-audit.ts';
 import { type Maintenance, startMaintenance } from './maintenance.ts';
+import { measureStorage } from './measure-storage.ts';
 import { measureUsage } from './measure-usage.ts';
 import { packEventBacklog, packRecentEvents } from './pack-events.ts';
 import { reconcileInTurns } from './reconcile.ts';
@@ -87,6 +88,7 @@ export function startSweeper(context: AppContext): void {
       : []),
     { name: 'add-audit-partitions', everySeconds: 6 * 3600, run: () => addAuditPartitions(context) },
     { name: 'drop-old-audit', everySeconds: 6 * 3600, run: (signal) => dropOldAudit(context, signal) },
+    { name: 'measure-storage', everySeconds: 3600, run: (signal) => measureStorage(context, signal) },
     { name: 'measure-usage', everySeconds: 60, run: (signal) => measureUsage(context, signal) },
     ...(config.encoding.isOn ? [encodeInTurns(context)] : []),
     ...(config.reconcile.everySeconds > 0 ? [reconcileInTurns(context, runs)] : []),
