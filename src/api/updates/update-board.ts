@@ -122,7 +122,7 @@ function shownDetails(row: BoardUpdateDetailsRow) {
 function shownRun({ held, heldBy, isFrozen, isHeld, limit, position, since, ...row }: QueuedRunRow, caller: Caller) {
   const { project, stack } = row;
   const isRunning = row.updateId !== null;
-  const cause = isHeld ? 'lock' : heldBy !== null ? 'limit' : isFrozen ? 'freeze' : 'turn';
+  const cause: keyof typeof reasons = isHeld ? 'lock' : heldBy !== null ? 'limit' : isFrozen ? 'freeze' : 'turn';
   return {
     ...row,
     position,

@@ -1,5 +1,5 @@
 import { Link } from '@tanstack/react-router';
-import { ChevronsUpDown, Layers, LogOut, Monitor, Moon, Star, Sun, UserRound } from 'lucide-react';
+import { Activity, ChevronsUpDown, Layers, LogOut, Monitor, Moon, Star, Sun, UserRound, Workflow } from 'lucide-react';
 import { useFavourites } from '../stacks/favourites.ts';
 import { Button } from '../ui/button.tsx';
 import { Mark } from '../ui/mark.tsx';
@@ -96,13 +96,32 @@ export function Rail({
 }
 
 /** Links to pages of one organization. */
-function OrganizationLinks(_: { readonly organization: string }) {
-  return null;
+function OrganizationLinks({ organization }: { readonly organization: string }) {
+  return (
+    <li>
+      <Link
+        to="/$organization/~/ci"
+        params={{ organization }}
+        className={styles['link']}
+        activeOptions={{ includeSearch: false }}
+      >
+        <Workflow size={16} aria-hidden="true" />
+        CI
+      </Link>
+    </li>
+  );
 }
 
 /** Links to pages that only operators of the installation see. */
 function OperatorLinks() {
-  return null;
+  return (
+    <li>
+      <Link to="/~/operator" className={styles['link']} activeOptions={{ includeSearch: false }}>
+        <Activity size={16} aria-hidden="true" />
+        Operations
+      </Link>
+    </li>
+  );
 }
 
 function ThemeMenu() {
