@@ -19,7 +19,7 @@ const up = ['up', '--skip-preview', ...unattended];
 
 async function admin({ dataDir }: OwnHoldfastServer, ...args: string[]): Promise<void> {
   const env = { PATH: process.env['PATH'], HOLDFAST_DATA_DIR: dataDir };
-  const child = spawn(process.execPath, [holdfastProgram, 'admin', 'user', ...args], {
+  const child = spawn(process.execPath, [holdfastProgram, 'admin', ...args], {
     env,
     stdio: ['pipe', 'ignore', 'inherit'],
   });
@@ -34,7 +34,7 @@ await suite('pages about CI and for operators', {
   const server = fileServer(async () => {
     await buildWeb();
     const started = await startOwnHoldfast({ HOLDFAST_LOCK_WAIT_SECONDS: '3600' }, { viewers: ['vera'] });
-    for (const login of ['ada', 'vera']) await admin(started, 'set-password', login);
+    for (const login of ['ada', 'vera']) await admin(started, 'user', 'set-password', login);
     return started;
   });
   let browser: TestBrowser;

@@ -173,7 +173,7 @@ create unlogged table if not exists processes (
 );
 
 -- Next statement
--- What the stacks of an organization keep, measured about once a day.
+-- What the stacks of an organization keep, as measured last on each day.
 create table if not exists organization_storage (
   organization_id uuid not null references organizations (id) on delete cascade,
   day date not null,

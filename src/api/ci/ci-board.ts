@@ -112,7 +112,6 @@ function keyed(rows: readonly RefusalCountRow[], key: (row: RefusalCountRow) => 
 }
 
 const noRuns = {
-  stacks: 0,
   runs: 0,
   failed: 0,
   cancelled: 0,

@@ -28,11 +28,13 @@ const TableRow = Type.Object({ name: Type.String(), bytes: Type.Number(), rows: 
 const DatabaseRow = Type.Object({ bytes: Type.Number() });
 
 /** A measurement is this old before the next one, and at least 100 times as old as it took. */
-const everyHours = 20;
+const everyHours = 6;
+/** The same where nothing was found: it may be a new organization. */
+const emptyHours = 1;
 const comparedDays = 30;
 const keptDays = 400;
 
-/** What organizations keep, measured about once a day, and what the database itself takes. */
+/** What organizations keep, measured some times a day, and what the database itself takes. */
 export function createStorageRepository(db: Queryable) {
   const liveStacks = (organizationId: string) => sql.fragment`
     select s.id from stacks s join projects p on p.id = s.project_id where p.organization_id = ${organizationId} and s.deleted_at is null`;
@@ -47,9 +49,10 @@ export function createStorageRepository(db: Queryable) {
         /* storage.listDue */
         select o.id from organizations o
         left join lateral (
-          select measured_at, took_ms from organization_storage where organization_id = o.id order by day desc limit 1) m on true
+          select measured_at, took_ms, state_bytes from organization_storage where organization_id = o.id order by day desc limit 1) m on true
         where m.measured_at is null
-          or m.measured_at <= clock_timestamp() - greatest(make_interval(hours => ${everyHours}), make_interval(secs => m.took_ms / 10.0))
+          or m.measured_at <= clock_timestamp() - greatest(make_interval(hours => case when m.state_bytes = 0 then ${emptyHours}::int else ${everyHours}::int end),
+            make_interval(secs => m.took_ms / 10.0))
           or m.measured_at > clock_timestamp() + interval '1 hour'
         order by m.measured_at nulls first limit ${limit}`);
       return rows.map(({ id }) => id);
@@ -108,7 +111,7 @@ export function createStorageRepository(db: Queryable) {
         /* storage.listDays */
         select day::text as day, sum(state_bytes)::float8 as "stateBytes", sum(journal_bytes)::float8 as "journalBytes",
           sum(event_bytes)::float8 as "eventBytes"
-        from organization_storage where day > (clock_timestamp() at time zone 'UTC')::date - ${days}::int group by day order by day`),
+        from organization_storage where day > (statement_timestamp() at time zone 'UTC')::date - ${days}::int group by day order by day`),
 
     /** The largest tables with their indexes; the number of rows is an estimate. */
     listTables: (limit: number) =>

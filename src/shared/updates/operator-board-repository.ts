@@ -69,7 +69,7 @@ export function createOperatorBoardRepository(db: Queryable) {
         with slow as materialized (
           select l.* from generate_series(0, ${days - 1}::int) as ago cross join lateral (
             select longest_id, longest_ms from stack_days d
-            where d.day = (clock_timestamp() at time zone 'UTC')::date - ago order by d.longest_ms desc limit ${limit}) l
+            where d.day = (statement_timestamp() at time zone 'UTC')::date - ago order by d.longest_ms desc limit ${limit}) l
           where l.longest_id is not null order by l.longest_ms desc limit ${limit})
         select u.id as "updateId", ${names}, u.kind, u.status, ${by} as by, l.longest_ms::float8 as "lastedMs", u.ended_at as "endedAt"
         from slow l join updates u on u.id = l.longest_id ${places} ${owners}

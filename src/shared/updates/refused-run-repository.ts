@@ -48,7 +48,7 @@ export function createRefusedRunRepository(db: Queryable) {
         /* refusedRuns.deleteOld */
         with old as (
           delete from refused_runs where id in (
-            select id from refused_runs where refused_at < clock_timestamp() - make_interval(days => ${days}) order by refused_at limit ${limit})
+            select id from refused_runs where refused_at < statement_timestamp() - make_interval(days => ${days}) order by refused_at limit ${limit})
           returning 1)
         select count(*)::int as count from old`);
       return count;
@@ -61,7 +61,7 @@ export function createRefusedRunRepository(db: Queryable) {
         with old as (
           delete from stack_days d using (
             select organization_id, day, stack_id from stack_days
-            where day < (clock_timestamp() at time zone 'UTC')::date - ${days}::int order by day limit ${limit}) o
+            where day < (statement_timestamp() at time zone 'UTC')::date - ${days}::int order by day limit ${limit}) o
           where d.organization_id = o.organization_id and d.day = o.day and d.stack_id = o.stack_id returning 1)
         select count(*)::int as count from old`);
       return count;

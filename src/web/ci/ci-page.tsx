@@ -69,6 +69,7 @@ function Period({ days }: { readonly days: number }) {
           to="."
           search={(before) => ({ ...before, days: each === 7 ? undefined : each })}
           className={styles['days']}
+          activeOptions={{ exact: true }}
           activeProps={{}}
           aria-current={each === days ? 'true' : undefined}
         >

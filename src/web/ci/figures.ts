@@ -4,7 +4,6 @@ import type { ProjectOrder } from './ci-search.ts';
 type Figures = Omit<CiFigures['days'][number], 'day'>;
 
 const none: Figures = {
-  stacks: 0,
   runs: 0,
   failed: 0,
   cancelled: 0,
@@ -17,11 +16,10 @@ const none: Figures = {
   refused: 0,
 };
 
-/** All together; `stacks` are the most of one of them. */
+/** All together. */
 export function sumFigures(all: readonly Figures[]): Figures {
   return all.reduce<Figures>(
     (sum, each) => ({
-      stacks: Math.max(sum.stacks, each.stacks),
       runs: sum.runs + each.runs,
       failed: sum.failed + each.failed,
       cancelled: sum.cancelled + each.cancelled,

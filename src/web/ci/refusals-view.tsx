@@ -80,6 +80,7 @@ function Reasons({ figures }: { readonly figures: CiFigures | undefined }) {
           to="."
           search={(before) => ({ ...before, reason: each.reason === reason ? undefined : each.reason })}
           className={styles['reason']}
+          activeOptions={{ exact: true }}
           activeProps={{}}
           aria-current={each.reason === reason ? 'true' : undefined}
         >
@@ -92,6 +93,7 @@ function Reasons({ figures }: { readonly figures: CiFigures | undefined }) {
           to="."
           search={(before) => ({ ...before, project: undefined })}
           className={styles['reason']}
+          activeOptions={{ exact: true }}
           activeProps={{}}
           aria-label={`Runs of all projects, not only ${project}`}
         >

@@ -4,7 +4,7 @@ import { NotFoundPage } from '../app/problem-pages.tsx';
 import { SectionLayout, type SectionLink } from '../app/section-layout.tsx';
 
 const pages: readonly SectionLink[] = [
-  { name: 'Health', link: { to: '/~/operator' } },
+  { name: 'Health', link: { to: '/~/operator/health' } },
   { name: 'Queues', link: { to: '/~/operator/queues' } },
   { name: 'Locks', link: { to: '/~/operator/locks' } },
   { name: 'Storage', link: { to: '/~/operator/storage' } },

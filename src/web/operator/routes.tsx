@@ -1,4 +1,4 @@
-import { createRoute, lazyRouteComponent } from '@tanstack/react-router';
+import { createRoute, lazyRouteComponent, redirect } from '@tanstack/react-router';
 import { rootRoute } from '../app/root-route.tsx';
 
 const operator = createRoute({
@@ -7,9 +7,17 @@ const operator = createRoute({
   component: lazyRouteComponent(() => import('./operator-layout.tsx'), 'OperatorLayout'),
 });
 
-const health = createRoute({
+const first = createRoute({
   getParentRoute: () => operator,
   path: '/',
+  beforeLoad: () => {
+    throw redirect({ to: '/~/operator/health', replace: true });
+  },
+});
+
+const health = createRoute({
+  getParentRoute: () => operator,
+  path: 'health',
   component: lazyRouteComponent(() => import('./health-page.tsx'), 'HealthPage'),
   staticData: { crumb: 'Health' },
 });
@@ -43,4 +51,4 @@ const tasks = createRoute({
 });
 
 /** Pages of the whole installation. */
-export const operatorRoutes = operator.addChildren([health, queues, locks, storage, tasks]);
+export const operatorRoutes = operator.addChildren([first, health, queues, locks, storage, tasks]);

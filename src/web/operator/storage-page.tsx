@@ -35,7 +35,7 @@ export function StoragePage() {
   return (
     <Page
       title="Storage"
-      lead="What organizations keep is measured about once a day, as stored: compressed, in Postgres and in the blob store."
+      lead="What organizations keep is measured some times a day, as stored: compressed, in Postgres and in the blob store."
     >
       <KeyFigures
         figures={[
@@ -114,7 +114,7 @@ const organizationColumns: readonly Column<OperatorOrganization>[] = [
     name: 'In 30 days',
     align: 'right',
     cell: ({ bytes, bytesBefore }) =>
-      bytesBefore === null ? '–' : `${bytes < bytesBefore ? '−' : '+'}${byteText(Math.abs(bytes - bytesBefore))}`,
+      bytesBefore === null || bytesBefore === bytes ? '–' : `${bytes < bytesBefore ? '−' : '+'}${byteText(Math.abs(bytes - bytesBefore))}`,
   },
   { name: 'Measured', align: 'right', isMinor: true, cell: ({ measuredAt }) => <Time at={measuredAt} /> },
 ];

@@ -3,7 +3,7 @@ import { createStorageRepository } from '../../shared/quotas/storage-repository.
 
 const organizationsAtOnce = 50;
 
-/** Measures what organizations keep, each about once a day. A failed measurement does not block the others. Returns how many it has measured. */
+/** Measures what organizations keep, each some times a day. A failed measurement does not block the others. Returns how many it has measured. */
 export async function measureStorage(
   { db, logger }: Pick<AppContext, 'db' | 'logger'>,
   signal?: AbortSignal,
