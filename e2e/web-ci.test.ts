@@ -111,12 +111,16 @@ await suite('pages about CI and for operators', {
       const first = await commit('1');
       await workspace.cloud.control({ slowMs: { 'a.create': 3_000 } });
       const holder = await workspace.spawn(up);
-      await run(first).getByRole('button', { name: `Drain ${project}/dev` }).waitFor();
+      await run(first)
+        .getByRole('button', { name: `Drain ${project}/dev` })
+        .waitFor();
       await workspace.cloud.waitStarted('a', 'create', waitMs);
       holder.pause();
       const second = await commit('2');
       const older = await workspace.spawn(up);
-      await run(second).getByRole('button', { name: /^Send away number 1/ }).waitFor();
+      await run(second)
+        .getByRole('button', { name: /^Send away number 1/ })
+        .waitFor();
       expect(await run(second).textContent()).toContain('Update by ada');
       const third = await commit('3');
       const newer = await workspace.spawn(up);
@@ -154,7 +158,10 @@ await suite('pages about CI and for operators', {
       await refusals.getByText('release week').waitFor();
       await refusals.getByRole('row', { name: second }).getByText('Superseded').waitFor();
       expect(await violations(again)).toEqual([]);
-      await again.getByRole('navigation', { name: 'Reasons' }).getByRole('link', { name: /^Frozen/ }).click();
+      await again
+        .getByRole('navigation', { name: 'Reasons' })
+        .getByRole('link', { name: /^Frozen/ })
+        .click();
       await again.waitForURL(/reason=frozen/);
       await refusals.getByText(second).waitFor({ state: 'detached' });
 

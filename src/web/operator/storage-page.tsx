@@ -114,7 +114,9 @@ const organizationColumns: readonly Column<OperatorOrganization>[] = [
     name: 'In 30 days',
     align: 'right',
     cell: ({ bytes, bytesBefore }) =>
-      bytesBefore === null || bytesBefore === bytes ? '–' : `${bytes < bytesBefore ? '−' : '+'}${byteText(Math.abs(bytes - bytesBefore))}`,
+      bytesBefore === null || bytesBefore === bytes
+        ? '–'
+        : `${bytes < bytesBefore ? '−' : '+'}${byteText(Math.abs(bytes - bytesBefore))}`,
   },
   { name: 'Measured', align: 'right', isMinor: true, cell: ({ measuredAt }) => <Time at={measuredAt} /> },
 ];

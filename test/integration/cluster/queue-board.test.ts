@@ -140,7 +140,10 @@ await describeWithTools('queues for admins', ['redis-server'], () => {
     expect(write.canRetry).toBe(false);
     const refused = await command(app, token, 'operator.retryJob', { queue: 'small', id: write.id });
     expect(refused).toMatchObject({ status: 409, error: { message: expect.stringContaining('Only its caller') } });
-    const recorded = await query<{ action: string }>(app, `select action from audit_events where action like 'job.%' order by number`);
+    const recorded = await query<{ action: string }>(
+      app,
+      `select action from audit_events where action like 'job.%' order by number`,
+    );
     expect(recorded.map(({ action }) => action)).toEqual(['job.discard', 'job.retry']);
   });
 
