@@ -22,7 +22,6 @@ const DayRow = Type.Object({
   journalBytes: Type.Number(),
   eventBytes: Type.Number(),
 });
-export type StorageDayRow = Row<typeof DayRow>;
 
 const TableRow = Type.Object({ name: Type.String(), bytes: Type.Number(), rows: Type.Number() });
 const DatabaseRow = Type.Object({ bytes: Type.Number() });
