@@ -15,6 +15,7 @@ import { startEmbeddedPostgres } from './shared/platform/db/embedded-postgres.ts
 import { assertMigrated, migrate } from './shared/platform/db/migrate.ts';
 import { type PostgresStart, repeatAtStart } from './shared/platform/db/postgres-start.ts';
 import type { Logger } from './shared/platform/logger/logger.ts';
+import { startHeartbeat } from './shared/platform/processes/heartbeat.ts';
 import { KeyRing } from './shared/secrets/key-ring.ts';
 import { startWebhooks } from './shared/webhooks/webhook-delivery.ts';
 import { startInProcessJobs } from './workers/in-process-jobs.ts';
@@ -80,6 +81,7 @@ async function serve(context: AppContext, dispatcher: JobDispatcher, isEmbedded:
     await bootstrapAtStart(context);
     const isFirst = isEmbedded && !config.bootstrapFile;
     const firstLogin = isFirst ? await repeatAtStart(() => createFirstLogin(context), wait) : null;
+    startHeartbeat(context, 'server');
     startSweeper(context);
     startScrub(context);
     startIndexing(context);

@@ -29,6 +29,21 @@ export async function spreadTimes(databaseUrl: string, moments: readonly Moment[
        where l.stack_id = s.id`,
     );
     await client.query('update stack_changes c set changed_at = s.updated_at from stacks s where s.id = c.stack_id');
+    await client.query('truncate stack_days');
+    await client.query(
+      `insert into stack_days (organization_id, day, stack_id, runs, failed, cancelled, previews, failed_previews, waits, run_ms, waited_ms,
+         longest_ms, longest_id)
+       select p.organization_id, (u.ended_at at time zone 'UTC')::date, u.stack_id, count(*) filter (where not u.dry_run),
+         count(*) filter (where not u.dry_run and u.status = 'failed'), count(*) filter (where not u.dry_run and u.status = 'cancelled'),
+         count(*) filter (where u.dry_run), count(*) filter (where u.dry_run and u.status = 'failed'),
+         count(u.waited_ms) filter (where not u.dry_run),
+         coalesce(sum(1000 * extract(epoch from u.ended_at - u.started_at)) filter (where not u.dry_run), 0)::bigint,
+         coalesce(sum(u.waited_ms) filter (where not u.dry_run), 0)::bigint,
+         coalesce(max(1000 * extract(epoch from u.ended_at - u.started_at)) filter (where not u.dry_run), 0)::bigint,
+         (array_agg(u.id order by u.ended_at - u.started_at desc) filter (where not u.dry_run))[1]
+       from updates u join stacks s on s.id = u.stack_id join projects p on p.id = s.project_id
+       where u.ended_at is not null and u.started_at is not null and u.kind not in ('import', 'rename') group by 1, 2, 3`,
+    );
     await client.query('analyze');
   } finally {
     await client.end();

@@ -2,6 +2,7 @@ import { AccessPolicyService } from './access/access-policy-service.ts';
 import type { ApiContext } from './api-context.ts';
 import type { ApiServices } from './api-services.ts';
 import { AuditService } from './audit/audit-service.ts';
+import { CiBoard } from './ci/ci-board.ts';
 import { LeaseAccess } from './credentials/lease-access.ts';
 import { DriftService } from './drift/drift-service.ts';
 import { EventService } from './events/event-service.ts';
@@ -15,11 +16,13 @@ import { GuardService } from './guards/guard-service.ts';
 import { IssuerService } from './issuers/issuer-service.ts';
 import { LimitBoard } from './limits/limit-board.ts';
 import { LiveService } from './live/live-service.ts';
+import { LineService } from './lock-queue/line-service.ts';
 import { LockQueue } from './lock-queue/lock-queue.ts';
 import { QueuedCreation } from './lock-queue/queued-creation.ts';
 import { MemberService } from './members/member-service.ts';
 import { PeopleBoard } from './members/people-board.ts';
 import { PolicyBoard } from './policies/policy-board.ts';
+import { OperatorBoard } from './operator/operator-board.ts';
 import { PolicyGroupService } from './policies/policy-group-service.ts';
 import { PolicyPackService } from './policies/policy-pack-service.ts';
 import { OrganizationRates } from './rates/organization-rates.ts';
@@ -91,6 +94,9 @@ export function createServices(context: ApiContext): ApiServices {
     versions: new VersionService(context),
     creations: new QueuedCreation(context, updates, lockQueue),
     lockQueue,
+    line: new LineService(context),
+    ciBoard: new CiBoard(context),
+    operatorBoard: new OperatorBoard(context),
     live: new LiveService(context),
     beginning: new UpdateBeginning(context, updates),
     approvals: new ApprovalService(context),

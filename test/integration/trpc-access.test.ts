@@ -25,8 +25,8 @@ jest.setTimeout(180_000);
 
 const app = testApp();
 
-/** `manager`: who administers the organization. `owner`: anybody, but not by a token with scopes. */
-type Need = 'user' | 'owner' | 'organization' | 'manager' | Permission;
+/** `manager`: who administers the organization. `operator`: who runs the installation. `owner`: anybody, but not by a token with scopes. */
+type Need = 'user' | 'owner' | 'operator' | 'organization' | 'manager' | Permission;
 
 const lockWait = { kind: 'lock-wait', settings: { seconds: 1 } };
 const newHook = {
@@ -48,6 +48,19 @@ const needed: Record<string, { readonly needs: Need; readonly input?: object | (
   'updates.cancel': { needs: 'preview', input: { updateId: randomUUID() } },
   'updates.drain': { needs: 'write', input: { updateId: randomUUID() } },
   'queue.list': { needs: 'organization' },
+  'ci.figures': { needs: 'organization', input: { days: 7 } },
+  'ci.refusals': { needs: 'organization', input: { days: 7 } },
+  'ci.drift': { needs: 'organization', input: { days: 7 } },
+  'ci.sendAway': { needs: 'write', input: { placeId: randomUUID() } },
+  'operator.health': { needs: 'operator' },
+  'operator.queues': { needs: 'operator' },
+  'operator.retryJob': { needs: 'operator', input: { queue: 'small', id: randomUUID() } },
+  'operator.discardJob': { needs: 'operator', input: { queue: 'small', id: randomUUID() } },
+  'operator.locks': { needs: 'operator' },
+  'operator.slow': { needs: 'operator' },
+  'operator.storage': { needs: 'operator' },
+  'operator.organizations': { needs: 'operator' },
+  'operator.maintenance': { needs: 'operator' },
   'resources.list': { needs: 'read' },
   'resources.tree': { needs: 'read', input: { parent: null } },
   'resources.get': { needs: 'read', input: { urn: 'urn:pulumi:dev::proj::a:b:C::none' } },
@@ -207,6 +220,10 @@ beforeAll(async () => {
     const { json } = await ok(app.call('POST', '/api/user/tokens', { auth: stack.auth, body }));
     add(`token for ${name}`, { held: allowedBy([name]), belongs: true, call: byToken(`token ${json.tokenValue}`) });
   }
+  const operator = await person(app, `${organization}-x`, 'viewer');
+  await query(app, 'update users set site_admin = true where id = $1', [operator.userId]);
+  add('token of an operator', { held: noPermissions, belongs: false, call: byToken(operator.auth) });
+  add('session of an operator', { held: noPermissions, belongs: false, call: await bySession(operator.login) });
   const provider = await provisioningToken(app, organization);
   add('identity provider', { held: noPermissions, belongs: true, call: byToken(provider) });
   const deactivated = await person(app, organization, 'admin');
@@ -222,6 +239,7 @@ function refusal({ belongs, held }: Subject, subject: string, needs: Need): numb
   if (belongs === 'no one') return 401;
   if (needs === 'user') return subject === 'identity provider' ? 403 : null;
   if (needs === 'owner') return subject === 'identity provider' || subject.startsWith('token for') ? 403 : null;
+  if (needs === 'operator') return subject.endsWith('an operator') ? null : 403;
   if (!belongs) return 404;
   if (needs === 'organization') return subject === 'identity provider' ? 403 : null;
   if (needs === 'manager') return / an? admin/.test(subject) ? null : 403;
@@ -237,7 +255,8 @@ test('every procedure is in the table', () => {
 test.each(Object.keys(needed))('%s lets in who may call it, and no others', async (name) => {
   const { input = {}, needs } = needed[name] as (typeof needed)[string];
   const { organization, project, stack: named } = stack;
-  const places = needs === 'user' || needs === 'owner' ? [{}] : [{ organization, project, stack: named }];
+  const isAnywhere = needs === 'user' || needs === 'owner' || needs === 'operator';
+  const places = isAnywhere ? [{}] : [{ organization, project, stack: named }];
   const wrong: object[] = [];
   for (const [subject, who] of Object.entries(subjects)) {
     for (const place of places) {
@@ -251,7 +270,7 @@ test.each(Object.keys(needed))('%s lets in who may call it, and no others', asyn
         error === null ||
         status === 409 ||
         (status === 404 &&
-          /update|resource|version|webhook|delivery|rule|approval|group|nobody-here|^There is no/i.test(error.message));
+          /update|resource|version|webhook|delivery|rule|approval|group|job|nobody-here|^There is no/i.test(error.message));
       if (isIn !== (expected === null) || (expected !== null && status !== expected))
         wrong.push({ subject, status, error, expected });
       if (!isIn && data !== undefined) wrong.push({ subject, data });

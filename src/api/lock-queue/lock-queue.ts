@@ -8,6 +8,7 @@ import {
   type LockQueueRepository,
   lockQueueChannel,
   rulesMessage,
+  type ShownRun,
   supersededMessage,
   type WaitingRun,
 } from '../../shared/updates/lock-queue-repository.ts';
@@ -38,6 +39,7 @@ interface Entering {
   readonly run: WaitingRun | null;
   /** After this time webhooks are told that the call waits, in seconds. */
   readonly alertSeconds: number;
+  readonly shown: ShownRun;
 }
 
 /** A place in the queue of a stack at which a call of this process waits. */
@@ -107,13 +109,13 @@ export class LockQueue {
   }
 
   /** Takes a place at the end of the queue, or the one with this id if it is still the caller's. */
-  async enter(stackId: string, { alertSeconds, id, isUrgent, run, tokenId }: Entering): Promise<Place> {
+  async enter(stackId: string, { alertSeconds, id, isUrgent, run, shown, tokenId }: Entering): Promise<Place> {
     await this.#places.renewProcess(this.#processId, aliveSeconds);
     const owner = { stackId, tokenId, processId: this.#processId };
     const row =
       (id === null ? null : await this.#places.resume(id, owner)) ??
       // Who has lost its place may be older than those that have come since.
-      (await this.#places.join({ ...owner, isUrgent, run, supersedes: id === null }));
+      (await this.#places.join({ ...owner, isUrgent, run, shown, supersedes: id === null }));
     const place = { id: row.id, stackId, since: performance.now() - row.waitedSeconds * 1000 };
     // It may have been released before the place was taken.
     this.#waiting.set(place.id, {

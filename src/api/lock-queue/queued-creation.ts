@@ -8,11 +8,13 @@ import { LimitError } from '../../shared/updates/rules/limit.ts';
 import type { ApiContext } from '../api-context.ts';
 import type { AuditTrail } from '../audit/audit-trail.ts';
 import type { Caller, Dialect } from '../request.ts';
+import { noteRefusal } from '../updates/note-refusal.ts';
 import { tellOfFreeze, tellOfRefusal } from '../updates/tell-of-freeze.ts';
 import type { CreatedUpdate, NewUpdateRequest, PreparedCreation } from '../updates/update-creation.ts';
 import type { UpdateService } from '../updates/update-service.ts';
 import type { LockQueue, Place } from './lock-queue.ts';
 import { describeHolder, describeWait } from './lock-queue-messages.ts';
+import { shownRun } from './shown-run.ts';
 import { SupersededError } from './superseding.ts';
 
 /** The CLI follows this many redirects of a call. */
@@ -40,6 +42,11 @@ export interface WaitingRequest {
 interface Waiting {
   readonly audit: AuditTrail;
   readonly waiting: WaitingRequest;
+}
+
+/** Since when a call has waited, by `performance.now()`; null: it has not. */
+interface Wait {
+  since: number | null;
 }
 
 /** An update, with what its user should know; or the place with which the client must call again. */
@@ -76,10 +83,13 @@ export class QueuedCreation {
     waiting: WaitingRequest,
   ): Promise<QueuedUpdate> {
     const creation = await this.#updates.prepare(ref, caller, dialect, request);
+    const wait: Wait = { since: null };
     try {
-      return await this.#createPrepared(creation, { ref, caller, dialect, audit, waiting });
+      return await this.#createPrepared(creation, { ref, caller, dialect, audit, waiting }, wait);
     } catch (error) {
       if (error instanceof FrozenError) await tellOfRefusal(this.#context, creation, { error, caller });
+      const waitedMs = wait.since === null ? 0 : performance.now() - wait.since;
+      await noteRefusal(this.#context, creation, { error, caller, waitedMs });
       throw error;
     }
   }
@@ -87,6 +97,7 @@ export class QueuedCreation {
   async #createPrepared(
     creation: PreparedCreation,
     { ref, caller, dialect, audit, waiting }: Omit<CreationRequest, 'request'> & Waiting,
+    wait: Wait,
   ): Promise<QueuedUpdate> {
     if (waiting.place === null || creation.lockWaitSeconds === 0) {
       try {
@@ -104,7 +115,9 @@ export class QueuedCreation {
       isUrgent: creation.isUrgent,
       run: creation.waitingRun,
       alertSeconds: creation.waitAlertSeconds,
+      shown: shownRun(creation.kind, creation.environment),
     });
+    wait.since = place.since;
     let isWaiting = true;
     try {
       const outcome = await this.#wait(creation, place, { audit, waiting, ref, caller });

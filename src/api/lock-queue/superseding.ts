@@ -3,22 +3,29 @@ import type { Tags } from '../../shared/stacks/tags.ts';
 import type { SupersedingRun, WaitingRun } from '../../shared/updates/lock-queue-repository.ts';
 import type { UpdateRules } from '../../shared/updates/rules/update-rules.ts';
 import { isTerminalLink } from './lock-queue-messages.ts';
+import { environmentTexts } from './shown-run.ts';
 
 /** The stack tag that says which waiting runs a newer one supersedes. */
 export const supersedeTag = 'supersede';
 const modes = ['branch', 'pull-request', 'nothing'] as const;
 type SupersedeMode = (typeof modes)[number];
 
-/** The update has waited, and a newer commit has taken its place. */
+/** The update has waited, and a newer commit has taken its place, or somebody has sent it away. */
 export class SupersededError extends ConflictError {
   override readonly name = 'SupersededError';
   override readonly code = 'superseded';
-  constructor({ commit, url }: SupersedingRun) {
-    const link = url !== null && isTerminalLink(url) ? ` (${url})` : '';
-    super(
-      `Superseded by commit ${commit}${link}, which waits for the stack, too: this run of an older commit was sent away, and has changed nothing`,
-    );
+  constructor(by: SupersedingRun) {
+    super(by.sentBy === undefined ? describeNewer(by) : describeSender(by.sentBy, by.reason ?? ''));
   }
+}
+
+function describeNewer({ commit, url }: SupersedingRun): string {
+  const link = url !== null && isTerminalLink(url) ? ` (${url})` : '';
+  return `Superseded by commit ${commit}${link}, which waits for the stack, too: this run of an older commit was sent away, and has changed nothing`;
+}
+
+function describeSender(sentBy: string, reason: string): string {
+  return `${sentBy} has sent this run away while it waited for the stack${reason === '' ? '' : `: ${reason}`}. It has changed nothing`;
 }
 
 /** Throws InvalidRequestError if the tag is there and has no meaning. */
@@ -38,7 +45,7 @@ export function waitingRun(tags: Tags, rules: UpdateRules, kind: string, environ
   const tag = tags[supersedeTag];
   const mode = tag !== undefined && isMode(tag) ? tag : (rules.first('supersede')?.settings.by ?? 'nothing');
   if (mode === 'nothing') return null;
-  const text = textsOf(environment);
+  const text = environmentTexts(environment);
   const commit = (mode === 'pull-request' ? text('ci.pr.headSHA') : null) ?? text('git.head');
   const name = mode === 'branch' ? text('git.headName') : text('ci.pr.number');
   // A detached head has no branch.
@@ -52,19 +59,6 @@ export function waitingRun(tags: Tags, rules: UpdateRules, kind: string, environ
     url: text('ci.build.url'),
     builds: isNumber ? JSON.stringify([text('ci.system'), text('ci.build.type')]) : null,
     build: isNumber ? Number(build) : null,
-  };
-}
-
-const maxChars = 300;
-
-/** Reads texts of the environment that the CLI sends (pkg/backend/updates.go). */
-function textsOf(environment: object): (name: string) => string | null {
-  const values = environment as Readonly<Record<string, unknown>>;
-  return (name) => {
-    const value = Object.hasOwn(values, name) ? values[name] : undefined;
-    return typeof value === 'string' && /^[^\p{Cc}]+$/u.test(value) && value.isWellFormed()
-      ? value.slice(0, maxChars).toWellFormed()
-      : null;
   };
 }
 

@@ -4,10 +4,12 @@ import { auditRouter } from './audit.router.ts';
 import { grantsRouter } from './grants.router.ts';
 import { issuersRouter } from './issuers.router.ts';
 import { limitsRouter } from './limits.router.ts';
-import { liveRouter } from './live.router.ts';
-import { meRouter } from './me.router.ts';
 import { membersRouter } from './members.router.ts';
 import { policiesRouter } from './policies.router.ts';
+import { ciRouter } from './ci.router.ts';
+import { liveRouter } from './live.router.ts';
+import { meRouter } from './me.router.ts';
+import { operatorRouter } from './operator.router.ts';
 import { queueRouter } from './queue.router.ts';
 import { resourcesRouter } from './resources.router.ts';
 import { rolesRouter } from './roles.router.ts';
@@ -42,6 +44,8 @@ export const appRouter = router({
   tokens: tokensRouter,
   issuers: issuersRouter,
   audit: auditRouter,
+  ci: ciRouter,
+  operator: operatorRouter,
 });
 
 /** What the dashboard knows of the server: types only. */

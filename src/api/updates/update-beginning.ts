@@ -9,6 +9,7 @@ import type { ApiContext } from '../api-context.ts';
 import type { AuditTrail } from '../audit/audit-trail.ts';
 import type { Caller, Dialect } from '../request.ts';
 import { readStackView, type StackView } from '../stacks/stack-view.ts';
+import { noteRefusal } from './note-refusal.ts';
 import { tellOfRefusal } from './tell-of-freeze.ts';
 import { LimitsChangedError } from './update-admission.ts';
 import { type NewUpdateRequest, type PreparedCreation, prepareCreation } from './update-creation.ts';
@@ -97,7 +98,9 @@ export class UpdateBeginning {
       } catch (error) {
         release();
         if (error instanceof FrozenError) await tellOfRefusal(this.#context, creation, { error, caller });
-        if (!(error instanceof PendingEntriesError || error instanceof LimitsChangedError)) throw error;
+        if (error instanceof PendingEntriesError || error instanceof LimitsChangedError) continue;
+        await noteRefusal(this.#context, creation, { error, caller, waitedMs: 0 });
+        throw error;
       }
     }
     throw new UnavailableError('The stack changes too quickly; please retry', { retryAfterSeconds: 1 });

@@ -1,3 +1,5 @@
+import { permissionsOn } from '../../shared/identity/held-rights.ts';
+import { permits } from '../../shared/identity/permissions.ts';
 import { NotFoundError } from '../../shared/platform/errors/errors.ts';
 import { httpUrl } from '../../shared/platform/http/http-url.ts';
 import type { StackRef } from '../../shared/stacks/names.ts';
@@ -47,21 +49,21 @@ export class UpdateBoard {
 
   /** Runs that hold a stack or wait for one that the caller may read, and the place to go on after. Throws NotFoundError. */
   async listQueue(
-    { tokenId }: Caller,
+    caller: Caller,
     at: { readonly organization: string; readonly project: string | null; readonly stack: string | null },
     after: QueuePlace | null,
     limit: number,
   ) {
     const { db } = this.#context;
     const place = { name: at.organization, from: null };
-    const organizations = await createStackListRepository(db).listOrganizations(tokenId, place);
+    const organizations = await createStackListRepository(db).listOrganizations(caller.tokenId, place);
     if (organizations.length === 0) throw new NotFoundError('Not found, or you are not a member of the organization');
     const rows = await createUpdateBoardRepository(db).listQueue(organizations, at, after, limit + 1);
     const page = rows.slice(0, limit);
     const last = page.at(-1);
     const next: QueuePlace | null =
       last && rows.length > limit ? [last.organization, last.project, last.stack, last.position] : null;
-    return { items: page.map(shownRun), next };
+    return { items: page.map((row) => shownRun(row, caller)), next };
   }
 
   async #idOf(ref: StackRef): Promise<string> {
@@ -133,8 +135,10 @@ function heldBy(json: string | null): readonly HeldBy[] {
   return json === null ? [] : (JSON.parse(json) as HeldBy[]);
 }
 
-function shownRun({ position, since, heldBy, ...row }: QueuedRunRow) {
+function shownRun({ held, heldBy, isFrozen, isHeld, limit, position, since, ...row }: QueuedRunRow, caller: Caller) {
+  const { project, stack } = row;
   const isRunning = row.updateId !== null;
+  const cause: keyof typeof reasons = isHeld ? 'lock' : heldBy !== null ? 'limit' : isFrozen ? 'freeze' : 'turn';
   return {
     ...row,
     position,
@@ -142,10 +146,17 @@ function shownRun({ position, since, heldBy, ...row }: QueuedRunRow) {
     branch: branchName(row.branch),
     since: since.toISOString(),
     ciUrl: httpUrl(row.ciUrl),
-    why: isRunning
-      ? 'holds the stack'
-      : heldBy === null
-        ? 'waits for the stack'
-        : `waits because of a limit: ${heldBy}`,
+    /** Whether the caller may end it, or send it away. */
+    mayStop: permits(held ?? permissionsOn(caller, { project, stack, tags: {} }), 'write'),
+    /** Why it waits; null: it runs. */
+    cause: isRunning ? null : cause,
+    why: isRunning ? 'holds the stack' : `waits ${reasons[cause](limit)}`,
   };
 }
+
+const reasons = {
+  lock: () => 'for the stack',
+  limit: (most: number | null) => `for a limit${most === null ? '' : ` of ${most} updates at once`}`,
+  freeze: () => 'for the end of a freeze',
+  turn: () => 'for its turn',
+};

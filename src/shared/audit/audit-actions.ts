@@ -59,6 +59,7 @@ export const auditActions = {
   'update.end': 'An update ended',
   'update.cancel': 'Cancelled an update',
   'update.drain': 'Let an update begin nothing more',
+  'update.send-away': 'Sent away an update that waited for its stack',
   'update.stop': 'A rule stopped an update that deletes or replaces too much',
   'approval.ask': 'Asked for the approval of a commit',
   'approval.give': 'Approved what the runs of a commit delete or replace',
@@ -82,6 +83,8 @@ export const auditActions = {
   'webhook.remove': 'Removed a webhook',
   'webhook.ping': 'Sent a ping to a webhook',
   'webhook.redeliver': 'Delivered an event to a webhook again',
+  'job.retry': 'Ran a job again that had been given up',
+  'job.discard': 'Removed a job that had been given up',
   'audit.export': 'Exported the audit log',
 } as const;
 

@@ -30,6 +30,8 @@ export interface ShownJob {
   readonly startedAt: Date | null;
   readonly endedAt: Date | null;
   readonly fault: string | null;
+  /** Whether it was given up and can be run again. */
+  readonly canRetry: boolean;
 }
 
 export interface ShownQueue extends QueueState {
@@ -49,7 +51,7 @@ interface FoundQueue {
   readonly jobs: readonly { readonly queued: QueuedJob<JobData>; readonly state: ShownState }[];
 }
 
-/** Read-only view of the queues. Jobs cannot be retried here: their callers got the error and repeat the calls themselves. */
+/** The queues, and jobs that were given up. Jobs for which a call waited cannot be run again: their callers got the error and repeat the calls themselves. */
 export class QueueBoard {
   readonly #queues: Queues;
   readonly #monitor: QueueMonitor;
@@ -76,6 +78,22 @@ export class QueueBoard {
       jobs: jobs.map(({ queued, state }) => showJob(queued, state, admitted.get(queued.id ?? ''))),
     }));
     return { redis: this.#monitor.redis, queues: shown };
+  }
+
+  /** A job of the queue that was given up, as it may be run again; `retry` is null if it may not. Null: there is none. Throws UnavailableError. */
+  async findFailed(name: QueueName, id: string): Promise<{ readonly name: string; readonly retry: Job | null } | null> {
+    const queued = await redisCall(async () => (await this.#queues.get(name)).getJob(id));
+    if (!queued || (await redisCall(() => queued.getState())) !== 'failed') return null;
+    const admitted = idPattern.test(id) ? (await this.#admissions.findJobs([id])).get(id) : undefined;
+    return { name: textOf(queued.name), retry: retryOf(admitted) };
+  }
+
+  /** Removes a job that was given up. Returns whether it was there. Throws UnavailableError. */
+  async discard(name: QueueName, id: string): Promise<boolean> {
+    const queued = await redisCall(async () => (await this.#queues.get(name)).getJob(id));
+    if (!queued || (await redisCall(() => queued.getState())) !== 'failed') return false;
+    await redisCall(() => queued.remove());
+    return true;
   }
 
   async #find(name: QueueName, limit: number): Promise<FoundQueue> {
@@ -107,7 +125,14 @@ function showJob(queued: QueuedJob<JobData>, state: ShownState, admitted: unknow
     startedAt: timeOf(queued.processedOn),
     endedAt: timeOf(queued.finishedOn),
     fault: textOf(queued.failedReason) || null,
+    canRetry: state === 'failed' && retryOf(admitted) !== null,
   };
+}
+
+/** The same job, to be queued anew; null for one that only its caller can repeat, or that is not known any more. */
+function retryOf(admitted: unknown): Job | null {
+  if (!Value.Check(Job, admitted)) return null;
+  return admitted.name === 'fold-journal' || admitted.name === 'advance-fold' ? admitted : null;
 }
 
 function textOf(value: unknown): string {

@@ -5,7 +5,7 @@ export abstract class HeldBackError extends ConflictError {
   /** Whether the update may wait until the rule lets it go. */
   abstract readonly mayWait: boolean;
   /** For metrics. */
-  abstract readonly reason: string;
+  abstract readonly reason: 'frozen' | 'limit';
   /** What the user is told who has waited for the stack, after "which". */
   abstract readonly state: string;
 }

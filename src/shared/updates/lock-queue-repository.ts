@@ -59,10 +59,21 @@ export interface WaitingRun {
   readonly build: number | null;
 }
 
-/** The run that has taken a place. */
+/** What waits, for people. */
+export interface ShownRun {
+  readonly kind: string;
+  readonly commit: string | null;
+  readonly branch: string | null;
+  readonly url: string | null;
+}
+
+/** The run that has taken a place, or who has sent it away. */
 export interface SupersedingRun {
   readonly commit: string;
   readonly url: string | null;
+  /** Who has sent it away; missing: the run of a newer commit has its place. */
+  readonly sentBy?: string;
+  readonly reason?: string;
 }
 
 /** Reads the column `supersededBy`. */
@@ -94,18 +105,21 @@ export function createLockQueueRepository(db: Queryable) {
       isUrgent,
       processId,
       run,
+      shown,
       stackId,
       supersedes,
       tokenId,
     }: PlaceOwner & {
       readonly isUrgent: boolean;
       readonly run: WaitingRun | null;
+      readonly shown: ShownRun;
       readonly supersedes: boolean;
     }) => {
       const place = await db.one(sql.rows(PlaceRow)`
         /* lockQueue.join */
-        insert into lock_waiters (stack_id, token_id, process_id, kept_until, is_urgent, run)
-        values (${stackId}, ${tokenId}, ${processId}, clock_timestamp(), ${isUrgent}, ${run && JSON.stringify(run)}::jsonb)
+        insert into lock_waiters (stack_id, token_id, process_id, kept_until, is_urgent, run, shown)
+        values (${stackId}, ${tokenId}, ${processId}, clock_timestamp(), ${isUrgent}, ${run && JSON.stringify(run)}::jsonb,
+          ${JSON.stringify(shown)}::jsonb)
         returning id, number, superseded_by::text as "supersededBy", ${waited}`);
       if (!run || !supersedes) return place;
       const by = JSON.stringify({ commit: run.commit, url: run.url });
@@ -120,6 +134,28 @@ export function createLockQueueRepository(db: Queryable) {
           returning w.id)
         select pg_notify(${lockQueueChannel}, ${supersededMessage} || id) from older`);
       return place;
+    },
+
+    /** Takes the place from who waits at it, for somebody who wants it gone. Returns whether anybody still waited there. */
+    sendAway: async (
+      id: string,
+      stackId: string,
+      by: { readonly login: string; readonly reason: string },
+    ): Promise<boolean> => {
+      // Replicas of the release before show the commit.
+      const superseding: SupersedingRun = {
+        commit: `none: ${by.login} has sent this run away`,
+        url: null,
+        sentBy: by.login,
+        reason: by.reason,
+      };
+      const rows = await db.any(sql.rows(GivenIdRow)`
+        /* lockQueue.sendAway */
+        with gone as (
+          update lock_waiters set superseded_by = ${JSON.stringify(superseding)}::jsonb
+          where id = ${id} and stack_id = ${stackId} and superseded_by is null returning id, stack_id)
+        select gone.id, pg_notify(${lockQueueChannel}, ${supersededMessage} || gone.id)::text as told from gone`);
+      return rows.length > 0;
     },
 
     /** The run that has taken the place, as JSON; null if none has. */

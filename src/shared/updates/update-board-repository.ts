@@ -50,6 +50,8 @@ export type BoardUpdateDetailsRow = Row<typeof DetailsRow>;
 const RunRow = Type.Object({
   /** Null for a run that waits. */
   updateId: Text,
+  /** Its place in line; null: it holds the stack. */
+  placeId: Text,
   organization: Type.String(),
   project: Type.String(),
   stack: Type.String(),
@@ -61,8 +63,15 @@ const RunRow = Type.Object({
   commit: Text,
   branch: Text,
   ciUrl: Text,
-  /** Limit that holds the run back although its stack is free. */
+  /** Whether another update holds the stack. */
+  isHeld: Type.Boolean(),
+  /** Limit that holds the run back although its stack is free, and how many it lets run at once. */
   heldBy: Text,
+  limit: Nullable(Type.Integer()),
+  /** A freeze has held it back. */
+  isFrozen: Type.Boolean(),
+  /** Permissions of who asks on the stack; null: those of the role. */
+  held: Nullable(Type.Integer()),
 });
 export type QueuedRunRow = Row<typeof RunRow>;
 
@@ -182,21 +191,25 @@ export function createUpdateBoardRepository(db: Queryable) {
           union select stack_id from lock_waiters where superseded_by is null
         ),
         places as (
-          select o.name as organization, p.name as project, s.name as stack, s.id, s.active_update_id
+          select o.name as organization, p.name as project, s.name as stack, s.id, s.active_update_id,
+            case when o.facts is not null then effective_permissions(o.facts, o.id, p.name, s.name) end as held
           from busy b join stacks s on s.id = b.stack_id and s.deleted_at is null join projects p on p.id = s.project_id
           join o on o.id = p.organization_id
           where (${at.project}::text is null or p.name = ${at.project}) and (${at.stack}::text is null or s.name = ${at.stack})
             and (o.facts is null or effective_permissions(o.facts, o.id, p.name, s.name) & 1 = 1)
         ),
         runs as (
-          select u.id as "updateId", l.organization, l.project, l.stack, 0 as position, u.kind, coalesce(u.started_at, u.created_at) as since,
+          select u.id as "updateId", null::uuid as "placeId", l.organization, l.project, l.stack, 0 as position, u.kind, coalesce(u.started_at, u.created_at) as since,
             ${by} as by, ${fromEnvironment('head')} as commit, ${fromEnvironment('headName')} as branch,
-            u.ci_run::json ->> 'build.url' as "ciUrl", null::text as "heldBy"
+            u.ci_run::json ->> 'build.url' as "ciUrl", true as "isHeld", null::text as "heldBy", null::int as "limit", false as "isFrozen", l.held
           from places l join updates u on u.id = l.active_update_id ${owners}
           union all
-          select null, l.organization, l.project, l.stack,
-            (row_number() over (partition by l.id order by not w.is_urgent, w.number))::int, null, w.arrived_at,
-            coalesce(a.login, t.kind || ':' || t.name), w.run ->> 'commit', null, w.run ->> 'url', w.held_by
+          select null, w.id, l.organization, l.project, l.stack,
+            (row_number() over (partition by l.id order by not w.is_urgent, w.number))::int, w.shown ->> 'kind', w.arrived_at,
+            coalesce(a.login, t.kind || ':' || t.name), coalesce(w.shown ->> 'commit', w.run ->> 'commit'), w.shown ->> 'branch',
+            coalesce(w.shown ->> 'url', w.run ->> 'url'), l.active_update_id is not null, w.held_by,
+            (select (r.settings ->> 'most')::int from update_rules r
+             where w.held_by is not null and r.id::text = split_part(w.held_by, ':', 1)), w.is_freeze_told, l.held
           from places l join lock_waiters w on w.stack_id = l.id and w.superseded_by is null
           join api_tokens t on t.id = w.token_id left join users a on a.id = t.user_id
         )

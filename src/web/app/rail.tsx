@@ -1,5 +1,17 @@
 import { Link, useMatchRoute } from '@tanstack/react-router';
-import { ChevronsUpDown, Layers, LogOut, Monitor, Moon, Star, Sun, UserRound, Users } from 'lucide-react';
+import {
+  Activity,
+  ChevronsUpDown,
+  Layers,
+  LogOut,
+  Monitor,
+  Moon,
+  Star,
+  Sun,
+  UserRound,
+  Users,
+  Workflow,
+} from 'lucide-react';
 import { useFavourites } from '../stacks/favourites.ts';
 import { Button } from '../ui/button.tsx';
 import { Mark } from '../ui/mark.tsx';
@@ -97,26 +109,48 @@ export function Rail({
 
 /** Links to pages of one organization. */
 function OrganizationLinks({ organization }: { readonly organization: string }) {
-  const isHere = useMatchRoute()({ to: '/$organization/~', fuzzy: true }) !== false;
+  const matchRoute = useMatchRoute();
+  const isCi = matchRoute({ to: '/$organization/~/ci', fuzzy: true }) !== false;
+  const isHere = !isCi && matchRoute({ to: '/$organization/~', fuzzy: true }) !== false;
   return (
-    <li>
-      <Link
-        to="/$organization/~/members"
-        params={{ organization }}
-        className={styles['link']}
-        activeProps={{}}
-        aria-current={isHere ? 'page' : undefined}
-      >
-        <Users size={16} aria-hidden="true" />
-        Organization
-      </Link>
-    </li>
+    <>
+      <li>
+        <Link
+          to="/$organization/~/ci"
+          params={{ organization }}
+          className={styles['link']}
+          activeOptions={{ includeSearch: false }}
+        >
+          <Workflow size={16} aria-hidden="true" />
+          CI
+        </Link>
+      </li>
+      <li>
+        <Link
+          to="/$organization/~/members"
+          params={{ organization }}
+          className={styles['link']}
+          activeProps={{}}
+          aria-current={isHere ? 'page' : undefined}
+        >
+          <Users size={16} aria-hidden="true" />
+          Organization
+        </Link>
+      </li>
+    </>
   );
 }
 
 /** Links to pages that only operators of the installation see. */
 function OperatorLinks() {
-  return null;
+  return (
+    <li>
+      <Link to="/~/operator" className={styles['link']} activeOptions={{ includeSearch: false }}>
+        <Activity size={16} aria-hidden="true" />
+        Operations
+      </Link>
+    </li>
+  );
 }
 
 function ThemeMenu() {

@@ -1,4 +1,6 @@
 import { createRouter } from '@tanstack/react-router';
+import { ciRoutes } from '../ci/routes.tsx';
+import { operatorRoutes } from '../operator/routes.tsx';
 import { organizationRoutes } from '../organization/routes.tsx';
 import { stackRoutes } from '../stacks/routes.tsx';
 import { rootRoute } from './root-route.tsx';
@@ -9,6 +11,8 @@ export const router = createRouter({
     ...stackRoutes,
     // Other pages are under `~`, which is part of no name.
     organizationRoutes,
+    ...ciRoutes,
+    operatorRoutes,
   ]),
   parseSearch,
   stringifySearch,

@@ -8,7 +8,10 @@ export interface Maintenance {
   readonly everySeconds?: number;
   /** Called at every interval in every process, whether or not the task runs there. */
   observe?(): Promise<void>;
-  /** Runs the task. May stop early when the signal fires, without losing work. `place` is where an earlier run stopped. */
+  /**
+   * Runs the task. May stop early when the signal fires, without losing work. `place` is where an earlier run stopped. A number as the result
+   * is how much it has done, for operators.
+   */
   run(signal: AbortSignal, claim: { readonly place: string | null; readonly holder: string }): Promise<unknown>;
 }
 
@@ -50,11 +53,14 @@ export function startMaintenance(
       );
       renewing.unref();
       try {
-        await run(signal, { ...claim, holder });
+        const result = await run(signal, { ...claim, holder });
         metrics.maintenanceRuns.labels(name, 'done').inc();
-      } finally {
         clearInterval(renewing);
-        await runs.release(name, holder);
+        await runs.release(name, holder, typeof result === 'number' ? result : null);
+      } catch (error) {
+        clearInterval(renewing);
+        await runs.releaseFailed(name, holder, error instanceof Error ? error.message : String(error));
+        throw error;
       }
     } catch (error) {
       metrics.maintenanceRuns.labels(name, 'failed').inc();

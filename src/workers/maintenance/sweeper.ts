@@ -5,6 +5,7 @@ import { createExchangeRepository } from '../../shared/identity/trust/exchange-r
 import { createAdmissionRepository } from '../../shared/jobs/admission-repository.ts';
 import { createJobResultRepository } from '../../shared/jobs/job-result-repository.ts';
 import { createRunRepository } from '../../shared/platform/maintenance/run-repository.ts';
+import { deleteOldCiFigures } from './delete-ci-figures.ts';
 import { deleteOldDeliveries } from './delete-deliveries.ts';
 import { deleteEndedSignIns } from './delete-sign-ins.ts';
 import { createStackDeletion } from './delete-stacks.ts';
@@ -14,6 +15,7 @@ import { compactEndedUpdates, deleteKeptJournals, endExpiredUpdates } from './ex
 import { exportAudit } from './export-audit.ts';
 import { addAuditPartitions, dropOldAudit } from './keep-audit.ts';
 import { type Maintenance, startMaintenance } from './maintenance.ts';
+import { measureStorage } from './measure-storage.ts';
 import { measureUsage } from './measure-usage.ts';
 import { packEventBacklog, packRecentEvents } from './pack-events.ts';
 import { reconcileInTurns } from './reconcile.ts';
@@ -75,6 +77,7 @@ export function startSweeper(context: AppContext): void {
     { name: 'sweep-sessions', everySeconds: 600, run: () => deleteEndedSignIns(context) },
     { name: 'evaluate-drift', run: (signal) => evaluateDrift(context, signal) },
     { name: 'sweep-webhook-log', everySeconds: 600, run: (signal) => deleteOldDeliveries(context, signal) },
+    { name: 'sweep-ci-figures', everySeconds: 3600, run: (signal) => deleteOldCiFigures(context, signal) },
     { name: 'seal-audit', everySeconds: 30, run: (signal) => sealAudit(context, signal) },
     { name: 'store-audit-heads', everySeconds: 300, run: (signal) => storeAuditHeads(context, signal) },
     ...(config.audit.isExported
@@ -85,6 +88,7 @@ export function startSweeper(context: AppContext): void {
       : []),
     { name: 'add-audit-partitions', everySeconds: 6 * 3600, run: () => addAuditPartitions(context) },
     { name: 'drop-old-audit', everySeconds: 6 * 3600, run: (signal) => dropOldAudit(context, signal) },
+    { name: 'measure-storage', everySeconds: 3600, run: (signal) => measureStorage(context, signal) },
     { name: 'measure-usage', everySeconds: 60, run: (signal) => measureUsage(context, signal) },
     ...(config.encoding.isOn ? [encodeInTurns(context)] : []),
     ...(config.reconcile.everySeconds > 0 ? [reconcileInTurns(context, runs)] : []),

@@ -1,7 +1,9 @@
-import { createHash } from 'node:crypto';
+import { createHash, randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { createMetrics } from '../../../src/shared/platform/telemetry/metrics.ts';
 import { type Cluster, startCluster } from '../../support/cluster-app.ts';
+import { query } from '../../support/database.ts';
+import { ask, command } from '../../support/procedures.ts';
 import { createStack, ok, startUpdate } from '../../support/state.ts';
 import { createTestApp, type TestApp } from '../../support/test-app.ts';
 import { describeWithTools } from '../../support/tools.ts';
@@ -102,7 +104,7 @@ await describeWithTools('queues for admins', ['redis-server'], () => {
       const [job] = (await openPage(admin, 'application/json')).json.queues[0].jobs;
       expect(Object.keys(job).sort()).toEqual(
         [
-          ...['addedAt', 'attempts', 'endedAt', 'fault', 'id', 'name'],
+          ...['addedAt', 'attempts', 'canRetry', 'endedAt', 'fault', 'id', 'name'],
           ...['stackId', 'stalls', 'startedAt', 'state', 'updateId'],
         ].sort(),
       );
@@ -111,6 +113,38 @@ await describeWithTools('queues for admins', ['redis-server'], () => {
       expect(page.text).toContain('&#60;b&#62;no-update');
       expect(page.text).not.toContain('<b>');
     });
+  });
+
+  test('a job that was given up can be run again, or discarded; one with a body only by its caller', async () => {
+    const token = Buffer.from(admin.slice(6), 'base64').toString().split(':')[1] as string;
+    const jobs = async () => (await ask(app, token, 'operator.queues')).data.queues[0].jobs;
+    const failed = async () => (await jobs()).filter(({ state }: { state: string }) => state === 'failed');
+    for (const { id } of await failed())
+      expect(await command(app, token, 'operator.discardJob', { queue: 'small', id })).toMatchObject({ error: null });
+    expect(await failed()).toEqual([]);
+    const { dispatcher } = app.context;
+    await expect(dispatcher.run({ name: 'fold-journal', schema: 1, updateId: 'none' })).rejects.toThrow();
+    await until(async () => (await failed()).length === 1, 'given up');
+    const [{ canRetry, id }] = await failed();
+    expect(canRetry).toBe(true);
+    expect(await command(app, token, 'operator.retryJob', { queue: 'large', id })).toMatchObject({ status: 404 });
+    expect(await command(app, token, 'operator.retryJob', { queue: 'small', id })).toMatchObject({ error: null });
+    await until(async () => (await failed()).some((job: { id: string }) => job.id !== id), 'given up once more');
+    expect(await failed()).toHaveLength(1);
+
+    const fence = { updateId: randomUUID(), stackId: randomUUID(), epoch: 1 };
+    const payload = { payloadKey: randomUUID(), encoding: 'identity' } as const;
+    await expect(dispatcher.run({ name: 'append-events', schema: 1, fence, ...payload })).rejects.toThrow();
+    await until(async () => (await failed()).length === 2, 'given up');
+    const write = (await failed()).find(({ name }: { name: string }) => name === 'append-events');
+    expect(write.canRetry).toBe(false);
+    const refused = await command(app, token, 'operator.retryJob', { queue: 'small', id: write.id });
+    expect(refused).toMatchObject({ status: 409, error: { message: expect.stringContaining('Only its caller') } });
+    const recorded = await query<{ action: string }>(
+      app,
+      `select action from audit_events where action like 'job.%' order by number`,
+    );
+    expect(recorded.map(({ action }) => action)).toEqual(['job.discard', 'job.retry']);
   });
 
   test('the page does not exist without Redis', async () => {

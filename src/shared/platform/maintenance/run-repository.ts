@@ -1,11 +1,24 @@
 import { Type } from 'typebox';
 import { type Queryable, sql } from '../db/sql.ts';
-import { Nullable } from '../schema/standard-schema.ts';
+import { Nullable, Timestamp } from '../schema/standard-schema.ts';
 
 const ClaimRow = Type.Object({ place: Nullable(Type.String()) });
 
 const ResultRow = Type.Object({ result: Nullable(Type.String()) });
 const NameRow = Type.Object({ name: Type.String() });
+
+const RunRow = Type.Object({
+  name: Type.String(),
+  isRunning: Type.Boolean(),
+  startedAt: Nullable(Timestamp),
+  endedAt: Nullable(Timestamp),
+  /** How much the last run has done; null: it does not say. */
+  count: Nullable(Type.Integer()),
+  /** Of the last run; null: it has not failed. */
+  failedAt: Nullable(Timestamp),
+  error: Nullable(Type.String()),
+});
+const maxError = 500;
 
 export type RunRepository = ReturnType<typeof createRunRepository>;
 
@@ -55,13 +68,29 @@ export function createRunRepository(db: Queryable) {
         insert into maintenance_runs (name, last_ended_at, result) values (${name}, clock_timestamp(), ${result})
         on conflict (name) do update set place = null, last_ended_at = excluded.last_ended_at, result = excluded.result`),
 
-    /** Releases a claim. */
-    release: (name: string, holder: string) =>
+    /** Releases a claim after a run. `count`: how much it has done; null: it does not say. */
+    release: (name: string, holder: string, count: number | null = null) =>
       db.query(sql.nothing`
         /* maintenanceRuns.release */
-        update maintenance_runs set claimed_by = null, claimed_until = null,
+        update maintenance_runs set claimed_by = null, claimed_until = null, last_count = ${count}, failed_at = null, last_error = null,
           last_ended_at = case when place is null then clock_timestamp() else last_ended_at end
         where name = ${name} and claimed_by = ${holder}::uuid`),
+
+    /** Releases a claim after a run that has failed. */
+    releaseFailed: (name: string, holder: string, error: string) =>
+      db.query(sql.nothing`
+        /* maintenanceRuns.releaseFailed */
+        update maintenance_runs set claimed_by = null, claimed_until = null, failed_at = clock_timestamp(),
+          last_error = ${error.replaceAll('\0', '').slice(0, maxError)}
+        where name = ${name} and claimed_by = ${holder}::uuid`),
+
+    /** All tasks that have ever run, by name. */
+    list: () =>
+      db.any(sql.rows(RunRow)`
+        /* maintenanceRuns.list */
+        select name, coalesce(claimed_until > clock_timestamp(), false) as "isRunning", last_started_at as "startedAt",
+          last_ended_at as "endedAt", last_count as count, failed_at as "failedAt", last_error as error
+        from maintenance_runs order by name`),
 
     /** Returns the result of the last complete run. */
     findResult: async (name: string): Promise<string | null> => {

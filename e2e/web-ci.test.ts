@@ -1,0 +1,211 @@
+import { execFile, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { readFile } from 'node:fs/promises';
+import { createRequire } from 'node:module';
+import { promisify } from 'node:util';
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import type { Page } from 'playwright-core';
+import { startChromium, type TestBrowser } from '../testkit/chromium.ts';
+import { holdfastProgram } from '../testkit/holdfast-program.ts';
+import { type OwnHoldfastServer, startOwnHoldfast } from '../testkit/holdfast-server.ts';
+import { expectFailure, Scenario, unattended } from '../testkit/scenario.ts';
+import { thingProgram } from '../testkit/stash-program.ts';
+import { fileServer, scenarioTimeoutMs, suite } from '../testkit/suite.ts';
+import { buildWeb } from '../testkit/web-build.ts';
+
+const password = 'correct horse battery';
+const waitMs = 120_000;
+const up = ['up', '--skip-preview', ...unattended];
+
+async function admin({ dataDir }: OwnHoldfastServer, ...args: string[]): Promise<void> {
+  const env = { PATH: process.env['PATH'], HOLDFAST_DATA_DIR: dataDir };
+  const child = spawn(process.execPath, [holdfastProgram, 'admin', ...args], {
+    env,
+    stdio: ['pipe', 'ignore', 'inherit'],
+  });
+  child.stdin.end(`${password}\n`);
+  expect((await once(child, 'exit'))[0]).toBe(0);
+}
+
+await suite('pages about CI and for operators', {
+  ownServer: true,
+  tools: ['pulumi-3.255', 'test-provider', 'chromium'],
+}, () => {
+  const server = fileServer(async () => {
+    await buildWeb();
+    const started = await startOwnHoldfast({ HOLDFAST_LOCK_WAIT_SECONDS: '3600' }, { viewers: ['vera'] });
+    for (const login of ['ada', 'vera']) await admin(started, 'user', 'set-password', login);
+    return started;
+  });
+  let browser: TestBrowser;
+  beforeAll(async () => {
+    browser = await startChromium();
+  }, scenarioTimeoutMs);
+  afterAll(() => browser?.[Symbol.asyncDispose]());
+
+  /** A page of somebody who is signed in, and what the browser complained about. */
+  async function signIn({ url }: OwnHoldfastServer, login: string): Promise<{ page: Page; complaints: string[] }> {
+    await browser.context.clearCookies();
+    const page = await browser.context.newPage();
+    page.setDefaultTimeout(waitMs);
+    const complaints: string[] = [];
+    page.on('console', (message) => {
+      if (/Content Security Policy/.test(message.text())) complaints.push(message.text());
+    });
+    page.on('pageerror', (error) => complaints.push(error.message));
+    await page.goto(`${url}/sign-in`);
+    await page.getByLabel('Login').fill(login);
+    await page.getByLabel('Password').fill(password);
+    await page.getByRole('button', { name: 'Sign in', exact: true }).click();
+    await page.waitForURL((to) => !to.pathname.startsWith('/sign-in'));
+    return { page, complaints };
+  }
+
+  /** What axe finds wrong with a page, in both themes. */
+  async function violations(page: Page): Promise<string[]> {
+    const found: string[] = [];
+    const axe = await readFile(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
+    for (const colorScheme of ['light', 'dark'] as const) {
+      await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' });
+      await page.evaluate('new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve)))');
+      await page.evaluate(axe);
+      const result = (await page.evaluate('axe.run(document, { resultTypes: ["violations"] })')) as {
+        violations: { id: string; nodes: { html: string }[] }[];
+      };
+      found.push(
+        ...result.violations.map(({ id, nodes }) => `${colorScheme} ${id}: ${nodes.map(({ html }) => html).join(' ')}`),
+      );
+    }
+    return found;
+  }
+
+  test(
+    'a run that waits is seen in its line until it runs, and what was refused is listed',
+    async () => {
+      const holdfast = await server();
+      await using scenario = await Scenario.create(holdfast);
+      const { project, workspace } = scenario;
+      const { organization, url } = holdfast;
+      const ciUrl = `${url}/${organization}/~/ci`;
+      const git = async (...args: string[]): Promise<string> => {
+        const own = ['-c', 'user.name=e2e', '-c', 'user.email=e2e@example.com', ...args];
+        return (await promisify(execFile)('git', own, { cwd: workspace.programDir })).stdout.trim();
+      };
+      const commit = async (value: string): Promise<string> => {
+        await workspace.writeProgram(thingProgram({ project, things: { a: { value } } }));
+        await git('add', '.');
+        await git('commit', '-q', '-m', value);
+        return (await git('rev-parse', 'HEAD')).slice(0, 8);
+      };
+      await git('init', '-q', '-b', 'main');
+      await git('remote', 'add', 'origin', 'https://github.com/example/shop.git');
+      await workspace.runOk(['stack', 'tag', 'set', 'supersede', 'branch']);
+
+      const { complaints, page } = await signIn(holdfast, 'ada');
+      await page.goto(ciUrl);
+      await page.getByRole('heading', { name: 'Every stack is free' }).waitFor();
+      expect(await violations(page)).toEqual([]);
+      const line = page.getByRole('list', { name: `Line of ${project}/dev` });
+      const run = (text: string) => line.getByRole('listitem').filter({ hasText: text });
+
+      const first = await commit('1');
+      await workspace.cloud.control({ slowMs: { 'a.create': 3_000 } });
+      const holder = await workspace.spawn(up);
+      await run(first)
+        .getByRole('button', { name: `Drain ${project}/dev` })
+        .waitFor();
+      await workspace.cloud.waitStarted('a', 'create', waitMs);
+      holder.pause();
+      const second = await commit('2');
+      const older = await workspace.spawn(up);
+      await run(second)
+        .getByRole('button', { name: /^Send away number 1/ })
+        .waitFor();
+      expect(await run(second).textContent()).toContain('Update by ada');
+      const third = await commit('3');
+      const newer = await workspace.spawn(up);
+      await run(third).waitFor();
+      await run(second).waitFor({ state: 'detached' });
+      expect((await older.done).exitCode).not.toBe(0);
+      expect(await violations(page)).toEqual([]);
+
+      const viewer = await signIn(holdfast, 'vera');
+      await viewer.page.goto(ciUrl);
+      await viewer.page.getByText(third).waitFor();
+      expect(await viewer.page.getByRole('button', { name: /Send away|Drain|Cancel/ }).count()).toBe(0);
+      await viewer.page.close();
+
+      holder.resume();
+      await run(first).waitFor({ state: 'detached' });
+      expect((await newer.done).exitCode).toBe(0);
+      await page.getByRole('heading', { name: 'Every stack is free' }).waitFor();
+
+      const response = await fetch(`${url}/api/orgs/${organization}/update-rules`, {
+        method: 'POST',
+        headers: {
+          authorization: `token ${holdfast.token}`,
+          accept: 'application/vnd.pulumi+8',
+          'content-type': 'application/json',
+        },
+        body: JSON.stringify({ kind: 'freeze', project, stack: 'dev', settings: {}, note: 'release week' }),
+      });
+      expect(response.ok).toBe(true);
+      await expectFailure(workspace, up, '[409] Frozen: updates of stack');
+
+      const { page: again } = await signIn(holdfast, 'ada');
+      await again.goto(`${ciUrl}?view=refusals`);
+      const refusals = again.getByRole('table', { name: 'Refused runs' });
+      await refusals.getByText('release week').waitFor();
+      await refusals.getByRole('row', { name: second }).getByText('Superseded').waitFor();
+      expect(await violations(again)).toEqual([]);
+      await again
+        .getByRole('navigation', { name: 'Reasons' })
+        .getByRole('link', { name: /^Frozen/ })
+        .click();
+      await again.waitForURL(/reason=frozen/);
+      await refusals.getByText(second).waitFor({ state: 'detached' });
+
+      await again.goto(`${ciUrl}?view=runs&days=30`);
+      const row = again.getByRole('table', { name: 'Projects' }).getByRole('row', { name: project });
+      await row.waitFor();
+      expect((await row.getByRole('cell').allTextContents()).slice(0, 3)).toEqual([project, '2', '0 %']);
+      await again.getByText('As a table').first().click();
+      expect(await again.getByRole('region', { name: 'Runs by day' }).getByRole('row').count()).toBe(31);
+      expect(await violations(again)).toEqual([]);
+      await again.goto(`${ciUrl}?view=drift`);
+      await again.getByRole('heading', { name: 'No drift was found' }).waitFor();
+      expect(await violations(again)).toEqual([]);
+      expect(complaints).toEqual([]);
+    },
+    scenarioTimeoutMs,
+  );
+
+  test(
+    'pages of the installation are for operators only',
+    async () => {
+      const holdfast = await server();
+      const { complaints, page } = await signIn(holdfast, 'ada');
+      await page.goto(`${holdfast.url}/~/operator`);
+      await page.getByRole('heading', { name: 'There is nothing here' }).waitFor();
+      expect(await page.getByRole('link', { name: 'Operations' }).count()).toBe(0);
+      await admin(holdfast, 'set-site-admin', 'ada');
+      await page.reload();
+      await page.getByRole('table', { name: 'Processes' }).getByText('Server').waitFor();
+      await page.getByRole('link', { name: 'Operations' }).waitFor();
+      expect(await page.getByText('Not used: jobs run in the process').count()).toBe(1);
+      expect(await violations(page)).toEqual([]);
+      for (const [name, text] of [
+        ['Queues', 'there are no queues in Redis'],
+        ['Locks', 'Every stack is free'],
+        ['Storage', 'checkpoints'],
+        ['Tasks', '0055_ci_figures'],
+      ] as const) {
+        await page.getByRole('navigation', { name: 'Pages for operators' }).getByRole('link', { name }).click();
+        await page.getByText(text).first().waitFor();
+        expect({ name, found: await violations(page) }).toEqual({ name, found: [] });
+      }
+      expect(complaints).toEqual([]);
+    },
+    scenarioTimeoutMs,
+  );
+});

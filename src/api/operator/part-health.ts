@@ -1,0 +1,42 @@
+/** How a part that the server needs has answered. */
+export interface PartHealth {
+  readonly isUp: boolean;
+  /** Of the last answer, in ms; null: there was none. */
+  readonly latencyMs: number | null;
+  /** The last time since the start of this process that it did not answer; null: never. */
+  readonly lastFailure: { readonly at: string; readonly message: string } | null;
+}
+
+const maxMessage = 200;
+
+/** Probes a part for operators. Those who ask within a moment share an answer. */
+export class PartProbe {
+  readonly #check: (limitMs: number) => Promise<void>;
+  readonly #limitMs: number;
+  #lastFailure: PartHealth['lastFailure'] = null;
+  #running: Promise<PartHealth> | null = null;
+
+  constructor(check: (limitMs: number) => Promise<void>, limitMs: number) {
+    this.#check = check;
+    this.#limitMs = limitMs;
+  }
+
+  probe(): Promise<PartHealth> {
+    this.#running ??= this.#probe().finally(() => {
+      this.#running = null;
+    });
+    return this.#running;
+  }
+
+  async #probe(): Promise<PartHealth> {
+    const startedAt = performance.now();
+    try {
+      await this.#check(this.#limitMs);
+      return { isUp: true, latencyMs: performance.now() - startedAt, lastFailure: this.#lastFailure };
+    } catch (error) {
+      const message = error instanceof Error ? error.message.slice(0, maxMessage) : 'no answer';
+      this.#lastFailure = { at: new Date().toISOString(), message };
+      return { isUp: false, latencyMs: null, lastFailure: this.#lastFailure };
+    }
+  }
+}

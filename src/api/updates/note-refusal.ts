@@ -1,0 +1,51 @@
+import { StackBusyError } from '../../shared/updates/admitted-changes.ts';
+import { HeldBackError } from '../../shared/updates/held-back.ts';
+import { createRefusedRunRepository, type RefusalReason } from '../../shared/updates/refused-run-repository.ts';
+import { PreviewNeededError } from '../../shared/updates/rules/preview-check.ts';
+import type { ApiContext } from '../api-context.ts';
+import { shownRun } from '../lock-queue/shown-run.ts';
+import type { Caller } from '../request.ts';
+import { ConsumersError } from '../update-rules/consumers.ts';
+import type { PreparedCreation } from './update-creation.ts';
+
+/** Who was refused what, and how long the call had waited, in ms. */
+interface Refused {
+  readonly error: unknown;
+  readonly caller: Caller;
+  readonly waitedMs: number;
+}
+
+/**
+ * Notes a run that was refused, for the pages about CI. Nothing was changed, so this is a statement of its own, and the refusal does not
+ * depend on it. Superseded runs are noted where their places are taken.
+ */
+export async function noteRefusal(
+  { db, logger }: Pick<ApiContext, 'db' | 'logger'>,
+  { environment, kind, organizationId, stackId }: PreparedCreation,
+  { caller, error, waitedMs }: Refused,
+): Promise<void> {
+  const reason = reasonOf(error);
+  if (reason === null) return;
+  const { branch, commit, url } = shownRun(kind, environment);
+  const run = {
+    organizationId,
+    stackId,
+    reason,
+    kind,
+    message: (error as Error).message,
+    commit,
+    branch,
+    url,
+    waitedMs,
+  };
+  await createRefusedRunRepository(db)
+    .insert({ ...run, tokenId: caller.tokenId, requestedBy: caller.login })
+    .catch((fault: unknown) => logger.warn({ err: fault }, 'a refused run could not be noted'));
+}
+
+function reasonOf(error: unknown): RefusalReason | null {
+  if (error instanceof StackBusyError) return 'busy';
+  if (error instanceof HeldBackError) return error.reason;
+  if (error instanceof PreviewNeededError) return 'preview-needed';
+  return error instanceof ConsumersError ? 'has-consumers' : null;
+}

@@ -1,0 +1,52 @@
+import { randomUUID } from 'node:crypto';
+import { hostname } from 'node:os';
+import { monitorEventLoopDelay } from 'node:perf_hooks';
+import { holdfastVersion } from '../config/config.ts';
+import type { Database } from '../db/database.ts';
+import type { Lifecycle } from '../lifecycle/lifecycle.ts';
+import type { Logger } from '../logger/logger.ts';
+import { beatSeconds, createProcessRepository } from './process-repository.ts';
+
+/** What runs in a process. */
+export type ProcessRole = 'server' | 'api' | 'worker';
+
+/** Says from time to time that this process is alive, for operators. Nothing depends on it. */
+export function startHeartbeat(
+  { db, lifecycle, logger }: { readonly db: Database; readonly lifecycle: Lifecycle; readonly logger: Logger },
+  role: ProcessRole,
+): void {
+  const who = { id: randomUUID(), role, version: holdfastVersion, host: hostname().slice(0, 200), pid: process.pid };
+  const processes = createProcessRepository(db);
+  const loop = monitorEventLoopDelay({ resolution: 20 });
+  loop.enable();
+  let usage = process.cpuUsage();
+  let at = performance.now();
+  let beating: Promise<void> | null = null;
+  const beat = async (): Promise<void> => {
+    const now = performance.now();
+    const { system, user } = process.cpuUsage(usage);
+    const cpu = (system + user) / 1000 / Math.max(1, now - at);
+    const loopMs = loop.count === 0 ? 0 : Math.max(0, loop.max / 1e6 - 20);
+    usage = process.cpuUsage();
+    at = now;
+    loop.reset();
+    await processes.beat({ ...who, upSeconds: process.uptime(), rssBytes: process.memoryUsage.rss(), cpu, loopMs });
+    await processes.removeGone();
+  };
+  const turn = (): void => {
+    beating ??= beat()
+      .catch((error: unknown) => logger.debug({ err: error }, 'the process could not say that it is alive'))
+      .finally(() => {
+        beating = null;
+      });
+  };
+  const timer = setInterval(turn, beatSeconds * 1000);
+  timer.unref();
+  turn();
+  lifecycle.onClose('work', 'heartbeat', async () => {
+    clearInterval(timer);
+    loop.disable();
+    await beating;
+    await processes.remove(who.id);
+  });
+}

@@ -1,0 +1,37 @@
+import { expect, test } from '@jest/globals';
+import { meanMs, orderProjects, rate, sumFigures } from './figures.ts';
+
+const figures = (more: object) => ({ ...sumFigures([]), ...more });
+
+test('sums add up, but for the longest', () => {
+  const days = [
+    figures({ runs: 2, failed: 1, waitedMs: 5, longestMs: 9 }),
+    figures({ runs: 3, runMs: 50, longestMs: 7 }),
+  ];
+  expect(sumFigures(days)).toMatchObject({ runs: 5, failed: 1, waitedMs: 5, runMs: 50, longestMs: 9 });
+  expect(meanMs(sumFigures(days))).toBe(10);
+  expect(meanMs(sumFigures([]))).toBe(0);
+});
+
+test('rates are percent, exact where they are small', () => {
+  expect([rate(0, 0), rate(0, 9), rate(1, 1000), rate(1, 8), rate(3, 3)]).toEqual([
+    '–',
+    '0 %',
+    '0.1 %',
+    '13 %',
+    '100 %',
+  ]);
+});
+
+test('projects are ordered by what was chosen, then by name', () => {
+  const projects = [
+    { project: 'b', ...figures({ runs: 1, runMs: 10, failed: 1 }) },
+    { project: 'a', ...figures({ runs: 1, runMs: 10 }) },
+    { project: 'c', ...figures({ runs: 9, runMs: 27, waitedMs: 3 }) },
+  ];
+  const names = (order: Parameters<typeof orderProjects>[1]) =>
+    orderProjects(projects, order)
+      .map(({ project }) => project)
+      .join('');
+  expect([names('slowest'), names('failures'), names('line'), names('runs')]).toEqual(['abc', 'bac', 'cab', 'cab']);
+});

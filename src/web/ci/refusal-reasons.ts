@@ -1,0 +1,22 @@
+const reasons: Readonly<Record<string, string>> = {
+  busy: 'Stack was busy',
+  frozen: 'Frozen',
+  limit: 'Too many at once',
+  'preview-needed': 'No preview',
+  'has-consumers': 'Read by other stacks',
+  superseded: 'Superseded',
+  'sent-away': 'Sent away',
+  fuse: 'Fuse blown',
+  'protected-types': 'Protected resource',
+  'require-preview': 'Not as previewed',
+};
+
+/** Why a run was refused, in a few words. A newer server may have other reasons. */
+export function viewReason(reason: string): string {
+  return Object.hasOwn(reasons, reason) ? (reasons[reason] as string) : reason.replaceAll('-', ' ');
+}
+
+/** Whether the run had begun, and a rule stopped it. */
+export function isStop(reason: string): boolean {
+  return reason === 'fuse' || reason === 'protected-types' || reason === 'require-preview';
+}

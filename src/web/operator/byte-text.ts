@@ -1,0 +1,18 @@
+const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB'] as const;
+
+/** A size in bytes as people read it: "812 B", "3.4 MiB". */
+export function byteText(bytes: number): string {
+  let value = Math.max(0, bytes);
+  let unit = 0;
+  while (value >= 1024 && unit < units.length - 1) {
+    value /= 1024;
+    unit++;
+  }
+  return `${unit === 0 || value >= 100 ? Math.round(value) : value.toFixed(1)} ${units[unit]}`;
+}
+
+/** A short time in ms: "0.8 ms", "34 ms", "1.2 s". */
+export function msText(ms: number): string {
+  if (ms >= 1000) return `${(ms / 1000).toFixed(1)} s`;
+  return `${ms < 10 ? ms.toFixed(1) : Math.round(ms)} ms`;
+}

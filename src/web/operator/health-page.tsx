@@ -1,0 +1,149 @@
+import { useQuery } from '@tanstack/react-query';
+import { CircleCheck, CircleX, TriangleAlert } from 'lucide-react';
+import { useEffect } from 'react';
+import type { OperatorHealth } from '../app/contract.ts';
+import { Problem } from '../app/problem-pages.tsx';
+import { trpc } from '../app/trpc.ts';
+import { Badge } from '../ui/badge.tsx';
+import { Page, Section } from '../ui/page.tsx';
+import { Skeleton } from '../ui/skeleton.tsx';
+import { type Column, Table } from '../ui/table.tsx';
+import { Since, Time } from '../ui/time.tsx';
+import { byteText, msText } from './byte-text.ts';
+import styles from './health-page.module.css';
+
+const refreshMs = 10_000;
+
+type Part = Pick<OperatorHealth['blobs'], 'isUp' | 'latencyMs' | 'lastFailure'>;
+type Process = OperatorHealth['processes'][number];
+
+/** Processes that are alive, and the parts that they need. */
+export function HealthPage() {
+  const { data, error, refetch } = useQuery(
+    trpc.operator.health.queryOptions(undefined, { refetchInterval: refreshMs }),
+  );
+  useEffect(() => {
+    document.title = 'Health - Holdfast';
+  }, []);
+  if (data === undefined && error) return <Problem error={error} onRetry={() => void refetch()} />;
+  return (
+    <Page title="Health" lead="The parts as the process that answers this page reaches them, and all processes.">
+      <ul className={styles['parts']} aria-busy={data === undefined}>
+        <PartItem name="Postgres" part={data?.database} facts={data && databaseFacts(data)} />
+        <PartItem name="Blob store" part={data?.blobs} facts={data && [data.blobs.kind === 's3' ? 'S3' : 'Files']} />
+        {data?.queue === null ? (
+          <li className={styles['part']}>
+            <h2>Redis</h2>
+            <p className={styles['facts']}>Not used: jobs run in the process that asks for them.</p>
+          </li>
+        ) : (
+          <PartItem name="Redis" part={data?.queue} facts={[]} />
+        )}
+      </ul>
+      <Section
+        title="Processes"
+        lead="Each says every ten seconds that it is alive. One that has stopped is shown for an hour."
+      >
+        <Table
+          label="Processes"
+          columns={columns}
+          items={data?.processes}
+          keyOf={({ id }) => id}
+          empty={<p className={styles['facts']}>No process has said so yet. Those of the release before do not.</p>}
+        />
+      </Section>
+    </Page>
+  );
+}
+
+function databaseFacts({ database, pool }: OperatorHealth): string[] {
+  const { connections, maxConnections, version } = database;
+  return [
+    ...(version === undefined ? [] : [`Version ${version}`]),
+    ...(connections === undefined ? [] : [`${connections} of ${maxConnections} connections`]),
+    `${pool.acquired} in use here${pool.waiting === 0 ? '' : `, ${pool.waiting} callers wait`}`,
+  ];
+}
+
+function PartItem({
+  facts = [],
+  name,
+  part,
+}: {
+  readonly name: string;
+  readonly part: Part | undefined;
+  readonly facts?: readonly string[] | undefined;
+}) {
+  return (
+    <li className={styles['part']}>
+      <h2>{name}</h2>
+      {part === undefined ? (
+        <Skeleton width={120} height={20} />
+      ) : (
+        <>
+          <p className={styles['state']}>
+            {part.isUp ? (
+              <Badge tone="success" icon={<CircleCheck aria-hidden="true" />}>
+                Answers
+              </Badge>
+            ) : (
+              <Badge tone="failure" icon={<CircleX aria-hidden="true" />}>
+                Does not answer
+              </Badge>
+            )}
+            {part.latencyMs === null ? null : <span className={styles['latency']}>in {msText(part.latencyMs)}</span>}
+          </p>
+          {facts.map((fact) => (
+            <p key={fact} className={styles['facts']}>
+              {fact}
+            </p>
+          ))}
+          {part.lastFailure === null ? null : (
+            <p className={styles['failure']}>
+              Failed <Time at={part.lastFailure.at} />: {part.lastFailure.message}
+            </p>
+          )}
+        </>
+      )}
+    </li>
+  );
+}
+
+const roles: Readonly<Record<string, string>> = { server: 'Server', api: 'API', worker: 'Worker' };
+/** From then on, requests of others wait noticeably. */
+const slowLoopMs = 200;
+
+const columns: readonly Column<Process>[] = [
+  {
+    name: 'Process',
+    isTitle: true,
+    cell: ({ host, pid, role }) => (
+      <span className={styles['process']}>
+        {roles[role] ?? role}
+        <span className={styles['host']}>
+          {host} <span className={styles['pid']}>{pid}</span>
+        </span>
+      </span>
+    ),
+  },
+  { name: 'Version', cell: ({ version }) => <code>{version}</code> },
+  {
+    name: 'Last seen',
+    cell: ({ isLate, seenAt }) =>
+      isLate ? (
+        <Badge tone="failure" icon={<TriangleAlert aria-hidden="true" />}>
+          Silent for <Since at={seenAt} />
+        </Badge>
+      ) : (
+        <Time at={seenAt} />
+      ),
+  },
+  { name: 'Up', align: 'right', cell: ({ startedAt }) => <Since at={startedAt} /> },
+  { name: 'Memory', align: 'right', cell: ({ rssBytes }) => byteText(rssBytes) },
+  { name: 'CPU', align: 'right', cell: ({ cpu }) => `${Math.round(cpu * 100)} %` },
+  {
+    name: 'Longest pause',
+    align: 'right',
+    cell: ({ loopMs }) => <span className={loopMs >= slowLoopMs ? styles['slow'] : undefined}>{msText(loopMs)}</span>,
+  },
+];

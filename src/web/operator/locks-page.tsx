@@ -1,0 +1,113 @@
+import { keepPreviousData, useInfiniteQuery, useQuery } from '@tanstack/react-query';
+import { Link } from '@tanstack/react-router';
+import { LockOpen, TriangleAlert } from 'lucide-react';
+import { useEffect } from 'react';
+import type { OperatorLock, OperatorSlow } from '../app/contract.ts';
+import { Problem } from '../app/problem-pages.tsx';
+import { trpc } from '../app/trpc.ts';
+import { Badge } from '../ui/badge.tsx';
+import { Empty } from '../ui/empty.tsx';
+import { ExternalLink } from '../ui/external-link.tsx';
+import { Page, Section } from '../ui/page.tsx';
+import { duration } from '../ui/relative-time.ts';
+import { type Column, Table } from '../ui/table.tsx';
+import { Since, Time } from '../ui/time.tsx';
+import { StatusBadge } from '../updates/status-badge.tsx';
+import { viewKind } from '../updates/update-status.ts';
+
+const refreshMs = 10_000;
+const slowRefreshMs = 60_000;
+
+/** Who holds which stack, of all organizations, and which updates take long. */
+export function LocksPage() {
+  const locks = useInfiniteQuery(
+    trpc.operator.locks.infiniteQueryOptions(
+      {},
+      { getNextPageParam: ({ next }) => next, placeholderData: keepPreviousData, refetchInterval: refreshMs },
+    ),
+  );
+  const slow = useQuery(trpc.operator.slow.queryOptions(undefined, { refetchInterval: slowRefreshMs }));
+  useEffect(() => {
+    document.title = 'Locks - Holdfast';
+  }, []);
+  const items = locks.data?.pages.flatMap((page) => page.items);
+  if (items === undefined && locks.error) return <Problem error={locks.error} onRetry={() => void locks.refetch()} />;
+  return (
+    <Page title="Locks" lead="Updates that hold their stacks in all organizations, the oldest first.">
+      <Table
+        label="Locks"
+        columns={lockColumns}
+        items={items}
+        keyOf={({ updateId }) => updateId}
+        hasMore={locks.hasNextPage}
+        isBusy={locks.isFetchingNextPage}
+        onMore={() => void locks.fetchNextPage()}
+        empty={
+          <Empty title="Every stack is free" icon={<LockOpen size={20} />}>
+            <p>Nothing runs anywhere. A good moment for maintenance.</p>
+          </Empty>
+        }
+      />
+      <Section title="Slowest of the last 7 days" lead="Of each stack and day the longest update.">
+        <Table
+          label="Slow updates"
+          columns={slowColumns}
+          items={slow.data?.items}
+          keyOf={({ updateId }) => updateId}
+          empty={<p>No update has ended in the last days.</p>}
+        />
+      </Section>
+    </Page>
+  );
+}
+
+function stackOf<Item extends Pick<OperatorLock, 'organization' | 'project' | 'stack'>>(): Column<Item> {
+  return {
+    name: 'Stack',
+    isTitle: true,
+    cell: ({ organization, project, stack }) => (
+      <Link to="/$organization/$project/$stack" params={{ organization, project, stack }}>
+        {organization}/{project}/{stack}
+      </Link>
+    ),
+  };
+}
+
+const lockColumns: readonly Column<OperatorLock>[] = [
+  stackOf(),
+  { name: 'Owner', cell: ({ by, kind }) => `${viewKind({ kind })}${by === null ? '' : ` by ${by}`}` },
+  { name: 'From', cell: ({ ciUrl }) => (ciUrl === null ? '–' : <ExternalLink href={ciUrl}>CI run</ExternalLink>) },
+  {
+    name: 'Lease',
+    cell: ({ expiresAt, isExpired }) =>
+      isExpired ? (
+        <Badge tone="warning" icon={<TriangleAlert aria-hidden="true" />}>
+          Over, ends soon
+        </Badge>
+      ) : expiresAt === null ? (
+        '–'
+      ) : (
+        <>
+          ends <Time at={expiresAt} />
+        </>
+      ),
+  },
+  { name: 'Wait for it', align: 'right', cell: ({ waiting }) => (waiting === 0 ? '–' : waiting.toLocaleString()) },
+  { name: 'Age', align: 'right', cell: ({ since }) => <Since at={since} /> },
+];
+
+const slowColumns: readonly Column<OperatorSlow>[] = [
+  stackOf(),
+  {
+    name: 'Update',
+    cell: ({ by, kind, organization, project, stack, updateId }) => (
+      <Link to="/$organization/$project/$stack/previews/$updateId" params={{ organization, project, stack, updateId }}>
+        {viewKind({ kind })}
+        {by === null ? '' : ` by ${by}`}
+      </Link>
+    ),
+  },
+  { name: 'Result', cell: ({ status }) => <StatusBadge status={status} /> },
+  { name: 'Ended', align: 'right', cell: ({ endedAt }) => <Time at={endedAt} /> },
+  { name: 'Took', align: 'right', cell: ({ lastedMs }) => duration(lastedMs / 1000) },
+];

@@ -1,0 +1,184 @@
+import { useMutation, useQuery } from '@tanstack/react-query';
+import { CircleX, Hourglass, LoaderCircle, Timer } from 'lucide-react';
+import { useEffect, useState } from 'react';
+import type { OperatorQueues } from '../app/contract.ts';
+import { Problem } from '../app/problem-pages.tsx';
+import { queryClient, trpc } from '../app/trpc.ts';
+import { ActionDialog } from '../ui/action-dialog.tsx';
+import { Badge } from '../ui/badge.tsx';
+import { Button } from '../ui/button.tsx';
+import { KeyFigures } from '../ui/key-figures.tsx';
+import { Page, Section } from '../ui/page.tsx';
+import { duration } from '../ui/relative-time.ts';
+import { type Column, Table } from '../ui/table.tsx';
+import { Time } from '../ui/time.tsx';
+import { byteText, msText } from './byte-text.ts';
+import styles from './queues-page.module.css';
+
+const refreshMs = 5_000;
+
+type Queue = OperatorQueues['queues'][number];
+type Job = Queue['jobs'][number];
+/** Something to be done with a job that was given up. */
+interface Asked {
+  readonly way: 'retry' | 'discard';
+  readonly queue: 'small' | 'large';
+  readonly job: Job;
+}
+
+/** What workers have to do, and what they have given up. */
+export function QueuesPage() {
+  const [asked, setAsked] = useState<Asked | null>(null);
+  const { data, error, refetch } = useQuery(
+    trpc.operator.queues.queryOptions(undefined, { refetchInterval: refreshMs }),
+  );
+  useEffect(() => {
+    document.title = 'Queues - Holdfast';
+  }, []);
+  if (data === undefined && error) return <Problem error={error} onRetry={() => void refetch()} />;
+  const lead =
+    data === undefined
+      ? 'What workers have to do.'
+      : data.redis === null
+        ? 'This server runs its jobs itself: there are no queues in Redis, and a job that fails is one whose caller was told so.'
+        : data.redis.up
+          ? `Redis answers in ${msText(data.redis.roundTripMs)} and holds ${byteText(data.redis.memoryBytes)}${data.redis.memoryLimitBytes === 0 ? '' : ` of ${byteText(data.redis.memoryLimitBytes)}`}.`
+          : 'Redis does not answer. Large writes are refused until it does; nothing is lost.';
+  return (
+    <Page title="Queues" lead={lead}>
+      {(data?.queues ?? [undefined, undefined]).map((queue, at) => (
+        <QueueSection key={queue?.name ?? at} queue={queue} onAsk={setAsked} />
+      ))}
+      {asked === null ? null : <AskJob asked={asked} onClose={() => setAsked(null)} />}
+    </Page>
+  );
+}
+
+const names: Readonly<Record<string, string>> = { small: 'Small writes', large: 'Large writes' };
+
+function QueueSection({ onAsk, queue }: { readonly queue: Queue | undefined; readonly onAsk: (asked: Asked) => void }) {
+  const name = queue?.name ?? '';
+  return (
+    <Section title={names[name] ?? 'Queue'}>
+      <KeyFigures
+        figures={[
+          { name: 'Waiting', value: queue?.waiting.toLocaleString() },
+          { name: 'Oldest', value: queue && (queue.waiting === 0 ? '–' : duration(queue.oldestWaitingMs / 1000)) },
+          { name: 'Running', value: queue?.active.toLocaleString() },
+          {
+            name: 'Given up',
+            value: queue?.failed.toLocaleString(),
+            tone: queue && queue.failed > 0 ? 'failure' : undefined,
+          },
+          ...(queue?.workers === null
+            ? []
+            : [
+                {
+                  name: 'Workers',
+                  value: queue?.workers.toLocaleString(),
+                  tone: queue?.workers === 0 ? ('failure' as const) : undefined,
+                },
+              ]),
+        ]}
+      />
+      {queue === undefined || queue.jobs.length === 0 ? null : (
+        <Table
+          label={`Jobs: ${names[name] ?? name}`}
+          columns={columns(queue, onAsk)}
+          items={queue.jobs}
+          keyOf={({ id }) => id}
+          empty={null}
+        />
+      )}
+    </Section>
+  );
+}
+
+const states = {
+  active: { text: 'Running', tone: 'running', Icon: LoaderCircle },
+  wait: { text: 'Waiting', tone: 'neutral', Icon: Hourglass },
+  prioritized: { text: 'Waiting', tone: 'neutral', Icon: Hourglass },
+  delayed: { text: 'Before its next attempt', tone: 'warning', Icon: Timer },
+  failed: { text: 'Given up', tone: 'failure', Icon: CircleX },
+} as const;
+
+function columns(queue: Queue, onAsk: (asked: Asked) => void): readonly Column<Job>[] {
+  const place = queue.name === 'large' ? 'large' : 'small';
+  return [
+    {
+      name: 'Job',
+      isTitle: true,
+      cell: ({ id, name }) => (
+        <span title={id}>
+          {name.replaceAll('-', ' ')}
+          <code className={styles['id']}>{id.slice(0, 8)}</code>
+        </span>
+      ),
+    },
+    {
+      name: 'State',
+      cell: ({ state }) => {
+        const { Icon, text, tone } = states[state];
+        return (
+          <Badge tone={tone} icon={<Icon aria-hidden="true" />}>
+            {text}
+          </Badge>
+        );
+      },
+    },
+    { name: 'Added', cell: ({ addedAt }) => (addedAt === null ? '–' : <Time at={addedAt} />) },
+    { name: 'Attempts', align: 'right', cell: ({ attempts }) => attempts.toLocaleString() },
+    { name: 'Error', cell: ({ fault }) => (fault === null ? '–' : <span className={styles['fault']}>{fault}</span>) },
+    {
+      name: 'Actions',
+      isActions: true,
+      cell: (job) =>
+        job.state !== 'failed' ? null : (
+          <span className={styles['actions']}>
+            {job.canRetry ? (
+              <Button
+                size="small"
+                aria-label={`Retry ${job.name} ${job.id.slice(0, 8)}`}
+                onClick={() => onAsk({ way: 'retry', queue: place, job })}
+              >
+                Retry
+              </Button>
+            ) : null}
+            <Button
+              size="small"
+              aria-label={`Discard ${job.name} ${job.id.slice(0, 8)}`}
+              onClick={() => onAsk({ way: 'discard', queue: place, job })}
+            >
+              Discard
+            </Button>
+          </span>
+        ),
+    },
+  ];
+}
+
+function AskJob({ asked: { job, queue, way }, onClose }: { readonly asked: Asked; readonly onClose: () => void }) {
+  const onSuccess = async (): Promise<void> => {
+    await queryClient.invalidateQueries({ queryKey: trpc.operator.queues.pathKey() });
+    onClose();
+  };
+  const retry = useMutation(trpc.operator.retryJob.mutationOptions({ onSuccess }));
+  const discard = useMutation(trpc.operator.discardJob.mutationOptions({ onSuccess }));
+  const mutation = way === 'retry' ? retry : discard;
+  return (
+    <ActionDialog
+      title={way === 'retry' ? 'Run this job again?' : 'Discard this job?'}
+      description={
+        way === 'retry'
+          ? 'It is queued anew. Running it twice does no harm.'
+          : 'Only its trace here is removed. Its caller was told that it failed; what only tidies up is done again by itself.'
+      }
+      action={way === 'retry' ? 'Run it again' : 'Discard it'}
+      isDanger={way === 'discard'}
+      isPending={mutation.isPending}
+      error={mutation.error}
+      onClose={onClose}
+      onSubmit={() => mutation.mutate({ queue, id: job.id })}
+    />
+  );
+}

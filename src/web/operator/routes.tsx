@@ -1,0 +1,54 @@
+import { createRoute, lazyRouteComponent, redirect } from '@tanstack/react-router';
+import { rootRoute } from '../app/root-route.tsx';
+
+const operator = createRoute({
+  getParentRoute: () => rootRoute,
+  path: '/~/operator',
+  component: lazyRouteComponent(() => import('./operator-layout.tsx'), 'OperatorLayout'),
+});
+
+const first = createRoute({
+  getParentRoute: () => operator,
+  path: '/',
+  beforeLoad: () => {
+    throw redirect({ to: '/~/operator/health', replace: true });
+  },
+});
+
+const health = createRoute({
+  getParentRoute: () => operator,
+  path: 'health',
+  component: lazyRouteComponent(() => import('./health-page.tsx'), 'HealthPage'),
+  staticData: { crumb: 'Health' },
+});
+
+const queues = createRoute({
+  getParentRoute: () => operator,
+  path: 'queues',
+  component: lazyRouteComponent(() => import('./queues-page.tsx'), 'QueuesPage'),
+  staticData: { crumb: 'Queues' },
+});
+
+const locks = createRoute({
+  getParentRoute: () => operator,
+  path: 'locks',
+  component: lazyRouteComponent(() => import('./locks-page.tsx'), 'LocksPage'),
+  staticData: { crumb: 'Locks' },
+});
+
+const storage = createRoute({
+  getParentRoute: () => operator,
+  path: 'storage',
+  component: lazyRouteComponent(() => import('./storage-page.tsx'), 'StoragePage'),
+  staticData: { crumb: 'Storage' },
+});
+
+const tasks = createRoute({
+  getParentRoute: () => operator,
+  path: 'tasks',
+  component: lazyRouteComponent(() => import('./tasks-page.tsx'), 'TasksPage'),
+  staticData: { crumb: 'Tasks' },
+});
+
+/** Pages of the whole installation. */
+export const operatorRoutes = operator.addChildren([first, health, queues, locks, storage, tasks]);

@@ -1,0 +1,128 @@
+import { keepPreviousData, useInfiniteQuery, useQuery } from '@tanstack/react-query';
+import { Link } from '@tanstack/react-router';
+import { HardDrive } from 'lucide-react';
+import { useEffect } from 'react';
+import type { OperatorOrganization, OperatorStorage } from '../app/contract.ts';
+import { Problem } from '../app/problem-pages.tsx';
+import { trpc } from '../app/trpc.ts';
+import { DayChart } from '../ui/day-chart.tsx';
+import { Empty } from '../ui/empty.tsx';
+import { KeyFigures } from '../ui/key-figures.tsx';
+import { Page, Section } from '../ui/page.tsx';
+import { type Column, Table } from '../ui/table.tsx';
+import { Time } from '../ui/time.tsx';
+import { byteText } from './byte-text.ts';
+
+const refreshMs = 60_000;
+
+/** What is kept, where, and how it grows. */
+export function StoragePage() {
+  const { data, error, refetch } = useQuery(
+    trpc.operator.storage.queryOptions(undefined, { refetchInterval: refreshMs }),
+  );
+  const organizations = useInfiniteQuery(
+    trpc.operator.organizations.infiniteQueryOptions(
+      {},
+      { getNextPageParam: ({ next }) => next, placeholderData: keepPreviousData },
+    ),
+  );
+  useEffect(() => {
+    document.title = 'Storage - Holdfast';
+  }, []);
+  if (data === undefined && error) return <Problem error={error} onRetry={() => void refetch()} />;
+  const last = data?.days.at(-1);
+  const kept = (read: (day: NonNullable<typeof last>) => number) => data && (last ? byteText(read(last)) : '–');
+  return (
+    <Page
+      title="Storage"
+      lead="What organizations keep is measured some times a day, as stored: compressed, in Postgres and in the blob store."
+    >
+      <KeyFigures
+        figures={[
+          { name: 'Database', value: data && byteText(data.databaseBytes), note: 'with indexes' },
+          { name: 'States', value: kept(({ stateBytes }) => stateBytes), note: 'all versions' },
+          {
+            name: 'Journals',
+            value: kept(({ journalBytes }) => journalBytes),
+            note: 'not compacted or not deleted yet',
+          },
+          { name: 'Events', value: kept(({ eventBytes }) => eventBytes), note: 'logs of updates' },
+        ]}
+      />
+      {data && data.days.length > 1 ? <Growth days={data.days} /> : null}
+      <Section title="Organizations">
+        <Table
+          label="Organizations"
+          columns={organizationColumns}
+          items={organizations.data?.pages.flatMap((page) => page.items)}
+          keyOf={({ organization }) => organization}
+          hasMore={organizations.hasNextPage}
+          isBusy={organizations.isFetchingNextPage}
+          onMore={() => void organizations.fetchNextPage()}
+          empty={
+            <Empty title="Not measured yet" icon={<HardDrive size={20} />}>
+              <p>A worker measures each organization within the next hour.</p>
+            </Empty>
+          }
+        />
+      </Section>
+      <Section title="Largest tables" lead="Of Postgres, with their indexes. Numbers of rows are estimates.">
+        <Table
+          label="Largest tables"
+          columns={tableColumns}
+          items={data?.tables}
+          keyOf={({ name }) => name}
+          empty={null}
+        />
+      </Section>
+    </Page>
+  );
+}
+
+function Growth({ days }: { readonly days: OperatorStorage['days'] }) {
+  return (
+    <DayChart
+      title="Kept by all organizations"
+      total=""
+      days={days.map(({ day }) => day)}
+      format={byteText}
+      series={[
+        { name: 'States', tone: 'accent', values: days.map(({ stateBytes }) => stateBytes) },
+        { name: 'Journals', tone: 'warning', values: days.map(({ journalBytes }) => journalBytes) },
+        { name: 'Events', tone: 'neutral', values: days.map(({ eventBytes }) => eventBytes) },
+      ]}
+    />
+  );
+}
+
+const organizationColumns: readonly Column<OperatorOrganization>[] = [
+  {
+    name: 'Organization',
+    isTitle: true,
+    cell: ({ organization }) => (
+      <Link to="/$organization" params={{ organization }}>
+        {organization}
+      </Link>
+    ),
+  },
+  { name: 'Stacks', align: 'right', cell: ({ stacks }) => stacks.toLocaleString() },
+  { name: 'States', align: 'right', cell: ({ stateBytes }) => byteText(stateBytes) },
+  { name: 'Journals', align: 'right', isMinor: true, cell: ({ journalBytes }) => byteText(journalBytes) },
+  { name: 'Events', align: 'right', isMinor: true, cell: ({ eventBytes }) => byteText(eventBytes) },
+  { name: 'Together', align: 'right', cell: ({ bytes }) => byteText(bytes) },
+  {
+    name: 'In 30 days',
+    align: 'right',
+    cell: ({ bytes, bytesBefore }) =>
+      bytesBefore === null || bytesBefore === bytes
+        ? '–'
+        : `${bytes < bytesBefore ? '−' : '+'}${byteText(Math.abs(bytes - bytesBefore))}`,
+  },
+  { name: 'Measured', align: 'right', isMinor: true, cell: ({ measuredAt }) => <Time at={measuredAt} /> },
+];
+
+const tableColumns: readonly Column<OperatorStorage['tables'][number]>[] = [
+  { name: 'Table', isTitle: true, cell: ({ name }) => <code>{name}</code> },
+  { name: 'Rows', align: 'right', cell: ({ rows }) => rows.toLocaleString() },
+  { name: 'Size', align: 'right', cell: ({ bytes }) => byteText(bytes) },
+];

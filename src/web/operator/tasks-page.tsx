@@ -1,0 +1,123 @@
+import { useQuery } from '@tanstack/react-query';
+import { CircleCheck, CircleX, LoaderCircle } from 'lucide-react';
+import { useEffect } from 'react';
+import type { OperatorTasks } from '../app/contract.ts';
+import { Problem } from '../app/problem-pages.tsx';
+import { trpc } from '../app/trpc.ts';
+import { Badge } from '../ui/badge.tsx';
+import { KeyFigures } from '../ui/key-figures.tsx';
+import { Page, Section } from '../ui/page.tsx';
+import { duration } from '../ui/relative-time.ts';
+import { type Column, Table } from '../ui/table.tsx';
+import { Time } from '../ui/time.tsx';
+import styles from './queues-page.module.css';
+
+const refreshMs = 10_000;
+/** Counts end here. */
+const maxCounted = 10_000;
+/** An older event that is not sealed or sent means that something is wrong, in seconds. */
+const lateSeconds = 300;
+
+type Run = OperatorTasks['runs'][number];
+
+/** What goes on in the background, and what waits for it. */
+export function TasksPage() {
+  const { data, error, refetch } = useQuery(
+    trpc.operator.maintenance.queryOptions(undefined, { refetchInterval: refreshMs }),
+  );
+  useEffect(() => {
+    document.title = 'Tasks - Holdfast';
+  }, []);
+  if (data === undefined && error) return <Problem error={error} onRetry={() => void refetch()} />;
+  const waiting = data?.waiting;
+  const audit = data?.audit;
+  const late = (seconds: number | null | undefined) =>
+    seconds && seconds > lateSeconds ? ('warning' as const) : undefined;
+  return (
+    <Page
+      title="Tasks"
+      lead="Work in the background, which one of all processes does at a time. Nothing of it holds up an update."
+    >
+      <KeyFigures
+        figures={[
+          { name: 'States to index', value: waiting && countText(waiting.index) },
+          { name: 'Logs to pack', value: waiting && countText(waiting.recent + waiting.backlog) },
+          { name: 'Versions to re-encode', value: waiting && countText(waiting.encode) },
+          { name: 'Webhooks to deliver', value: waiting && countText(waiting.deliveries) },
+          {
+            name: 'Audit log, unsealed',
+            value: audit && ageText(audit.unsealedSeconds),
+            note: audit && (audit.unsentSeconds === null ? 'sent nowhere' : `unsent ${ageText(audit.unsentSeconds)}`),
+            tone: late(audit?.unsealedSeconds) ?? late(audit?.unsentSeconds),
+          },
+        ]}
+      />
+      <Section title="Sweeps">
+        <Table
+          label="Sweeps"
+          columns={runColumns}
+          items={data?.runs}
+          keyOf={({ name }) => name}
+          empty={<p>None has run yet.</p>}
+        />
+      </Section>
+      <Section title="Migrations" lead="The newest of the database.">
+        <Table
+          label="Migrations"
+          columns={migrationColumns}
+          items={data?.migrations}
+          keyOf={({ name }) => name}
+          empty={<p>There are none.</p>}
+        />
+      </Section>
+    </Page>
+  );
+}
+
+function countText(count: number): string {
+  return count >= maxCounted ? `${maxCounted.toLocaleString()}+` : count.toLocaleString();
+}
+
+function ageText(seconds: number): string {
+  return seconds < 1 ? 'none' : duration(seconds);
+}
+
+const runColumns: readonly Column<Run>[] = [
+  { name: 'Task', isTitle: true, cell: ({ name }) => name.replaceAll('-', ' ') },
+  {
+    name: 'State',
+    cell: ({ error, failedAt, isRunning }) =>
+      failedAt !== null ? (
+        <>
+          <Badge tone="failure" icon={<CircleX aria-hidden="true" />}>
+            Failed
+          </Badge>{' '}
+          <span className={styles['fault']}>{error}</span>
+        </>
+      ) : isRunning ? (
+        <Badge tone="running" icon={<LoaderCircle aria-hidden="true" />}>
+          Running
+        </Badge>
+      ) : (
+        <Badge tone="success" isSoft={false} icon={<CircleCheck aria-hidden="true" />}>
+          Done
+        </Badge>
+      ),
+  },
+  { name: 'Did', align: 'right', cell: ({ count }) => (count === null ? '–' : count.toLocaleString()) },
+  {
+    name: 'Took',
+    align: 'right',
+    isMinor: true,
+    cell: ({ endedAt, isRunning, startedAt }) =>
+      isRunning || startedAt === null || endedAt === null || endedAt < startedAt
+        ? '–'
+        : duration((Date.parse(endedAt) - Date.parse(startedAt)) / 1000),
+  },
+  { name: 'Began', align: 'right', cell: ({ startedAt }) => (startedAt === null ? '–' : <Time at={startedAt} />) },
+];
+
+const migrationColumns: readonly Column<OperatorTasks['migrations'][number]>[] = [
+  { name: 'Migration', isTitle: true, cell: ({ name }) => <code>{name}</code> },
+  { name: 'Applied', align: 'right', cell: ({ at }) => <Time at={at} /> },
+];
