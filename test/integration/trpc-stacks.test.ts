@@ -130,7 +130,10 @@ describe('a stack', () => {
       (await ask(app, token, 'stacks.list', { organization: stack.organization, status: 'frozen' })).data.items.length;
     expect(await find()).toBe(0);
     const id = await setRule(app, stack, rule);
-    expect((await get()).frozen).toEqual({ note: 'Sale', until: '2099-01-01T00:00:00.000Z' });
+    expect((await get()).frozen).toEqual({
+      ...{ ruleId: id, scope: 'stack proj/dev', isOfStackAlone: true },
+      ...{ note: 'Sale', until: '2099-01-01T00:00:00.000Z' },
+    });
     expect(await find()).toBe(1);
     await removeRule(app, stack, id);
     await setRule(app, stack, { ...rule, settings: { until: '2020-01-01T00:00:00Z' } });
