@@ -129,7 +129,11 @@ describe('a version is restored', () => {
 });
 
 describe('pending operations', () => {
-  const pending = [operation('creating', 'new'), operation('deleting', 'a', { id: 'i-1' }), operation('creating', 'x')];
+  const pending = [
+    ...[operation('creating', 'new'), operation('deleting', 'a', { id: 'i-1' }), operation('creating', 'x')],
+    // A replacement: what it replaces is still there.
+    operation('creating', 'a'),
+  ];
   beforeEach(async () => {
     const environment = { 'ci.build.url': 'https://ci.example/7', 'git.head': 'abcdef0123456789' };
     await up([{ name: 'a', inputs: { key: secretOf('v1:abc') } }], { environment, isLost: true, pending });
@@ -142,6 +146,7 @@ describe('pending operations', () => {
         { operation: 'creating', urn: urnOf('new'), id: null, isImportable: true },
         { operation: 'deleting', urn: urnOf('a'), id: 'i-1', isImportable: false },
         { operation: 'creating', urn: urnOf('x') },
+        { operation: 'creating', urn: urnOf('a') },
       ],
       leftBy: { version: 1, status: 'cancelled', endReason: 'cancelled', commit: 'abcdef0123456789' },
     });
@@ -149,7 +154,7 @@ describe('pending operations', () => {
     expect(await read('stacks.pending')).toMatchObject({ headVersion: 2, items: [], leftBy: null });
   });
 
-  test('are cleared or become imports, in a new version that keeps all else', async () => {
+  test('are cleared, or what they have created is added, in a new version that keeps all else', async () => {
     const repairs = [
       { index: 0, urn: urnOf('new'), repair: { action: 'import', id: 'b-"7' } },
       { index: 1, urn: urnOf('a'), repair: { action: 'clear' } },
@@ -158,13 +163,15 @@ describe('pending operations', () => {
     const [before, after] = [(await exportState(app, stack, 1)).json, (await exportState(app, stack)).json];
     const { pending_operations: left, ...others } = after.deployment;
     const { pending_operations: _, ...former } = before.deployment;
+    former.resources.push(operation('creating', 'new', { id: 'b-"7' }).resource);
     expect(others).toEqual(former);
-    expect(left).toEqual([operation('importing', 'new', { id: 'b-"7' }), pending[2]]);
+    expect(left).toEqual(pending.slice(2));
+    expect((await read('versions.list')).items[0]).toMatchObject({ resourceCount: 2 });
     const [event] = await eventsOf('stack.repair');
     expect(event).toMatchObject({ details: { cleared: [urnOf('a')], imported: [urnOf('new')], newVersion: 2 } });
     const all = {
       headVersion: 2,
-      repairs: [0, 1].map((index) => ({ index, urn: urnOf(index ? 'x' : 'new'), repair: { action: 'clear' } })),
+      repairs: [0, 1].map((index) => ({ index, urn: urnOf(index ? 'a' : 'x'), repair: { action: 'clear' } })),
     };
     expect((await change('stacks.repair', all)).data).toEqual({ version: 3 });
     expect((await read('stacks.pending')).items).toEqual([]);
@@ -183,6 +190,8 @@ describe('pending operations', () => {
     expect(await repair([])).toMatchObject({ status: 400 });
     const wrong = [{ index: 1, urn: urnOf('a'), repair: { action: 'import', id: 'i' } }];
     expect(await repair(wrong)).toMatchObject({ status: 400 });
+    const replacing = [{ index: 3, urn: urnOf('a'), repair: { action: 'import', id: 'i' } }];
+    expect((await repair(replacing)).error?.message).toContain('is in the state already');
     expect(await recorded()).toEqual(before);
     await startUpdate(app, stack);
     expect(await repair(clear(0, 'new'))).toMatchObject({ error: { kind: 'stack-busy' } });

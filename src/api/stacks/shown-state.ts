@@ -21,7 +21,7 @@ export interface ShownStep {
   readonly urn: string;
   readonly type: string;
   readonly id: string | null;
-  /** Whether it can become an import. */
+  /** Whether what it has created can be added by its id. */
   readonly isImportable: boolean;
 }
 
@@ -36,6 +36,9 @@ export interface ShownState {
 const empty: ShownState = { outputs: [], pending: [], isCut: false };
 const maxOutputs = 500;
 const maxValueChars = 20_000;
+/** The output that describes the stack, as Markdown. */
+const readmeName = 'readme';
+const maxReadmeChars = 200_000;
 /** Size of all that is kept, in characters. */
 const maxKept = 8 * 1024 * 1024;
 
@@ -92,7 +95,8 @@ function sealedOutputs(outputs: Buffer): ShownOutput[] {
     const json = sliceOf(outputs, span);
     if (listSecrets(json).length > 0) return { name, value: null, isSecret: true, isCut: false };
     const text = textOf(json);
-    return { name, value: text.slice(0, maxValueChars), isSecret: false, isCut: text.length > maxValueChars };
+    const maxChars = name === readmeName ? maxReadmeChars : maxValueChars;
+    return { name, value: text.slice(0, maxChars), isSecret: false, isCut: text.length > maxChars };
   });
 }
 

@@ -62,7 +62,7 @@ export class StateChanges {
   }
 
   /**
-   * Clears pending operations of the newest state, or turns them into imports that the next refresh completes. Returns the new version.
+   * Clears pending operations of the newest state, or adds what they have created by its id, which the next refresh reads. Returns the new version.
    * Throws like `restore`, and InvalidRequestError if there is no such operation.
    */
   repair(ref: StackRef, chosen: readonly ChosenRepair[], changer: StateChanger): Promise<number> {
@@ -74,7 +74,7 @@ export class StateChanges {
       const left = new Map(chosen.map((each) => [each.index, each]));
       const cleared: string[] = [];
       const imported: string[] = [];
-      const parts = await repairPendingSteps(source, ({ urn }: PendingStep, index) => {
+      const repaired = await repairPendingSteps(source, ({ urn }: PendingStep, index) => {
         const each = left.get(index);
         if (each === undefined) return null;
         if (each.urn !== urn) throw noSuchOperation();
@@ -83,9 +83,9 @@ export class StateChanges {
         return each.repair;
       });
       if (left.size > 0) throw noSuchOperation();
-      const document = await documents.save(cutOut(source, parts));
+      const document = await documents.save(cutOut(source, repaired.parts));
       return {
-        state: { document, resourceCount: checkpoint.resourceCount },
+        state: { document, resourceCount: checkpoint.resourceCount + repaired.imported },
         message: describeRepair(cleared.length, imported.length),
         details: { cleared: cleared.slice(0, maxNames), imported: imported.slice(0, maxNames) },
       };
@@ -138,7 +138,7 @@ function noSuchOperation(): InvalidRequestError {
 function describeRepair(cleared: number, imported: number): string {
   const parts = [
     ...(cleared === 0 ? [] : [`cleared ${cleared} pending ${cleared === 1 ? 'operation' : 'operations'}`]),
-    ...(imported === 0 ? [] : [`marked ${imported} for import`]),
+    ...(imported === 0 ? [] : [`added ${imported} by ${imported === 1 ? 'its id' : 'their ids'}`]),
   ];
   const text = parts.join(', ');
   return text.charAt(0).toUpperCase() + text.slice(1);

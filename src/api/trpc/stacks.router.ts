@@ -56,7 +56,7 @@ export const stacksRouter = router({
   /** Pending operations of the newest version, and the update that has left them. */
   pending: stackProcedure('read').query(({ ctx: { services }, input: ref }) => services.stackBoard.pending(ref)),
 
-  /** Clears pending operations, or turns them into imports that the next refresh completes. */
+  /** Clears pending operations, or adds what they have created by its id, which the next refresh reads. */
   repair: stackMutation('write', 'stack.repair')
     .input(input(Type.Object({ headVersion: Version, repairs: Type.Array(Repair, { minItems: 1, maxItems: 200 }) })))
     .mutation(async ({ ctx: { audit, caller, services }, input: { headVersion, repairs, ...ref } }) => ({

@@ -1,5 +1,6 @@
+import { hash } from 'node:crypto';
 import { InvalidRequestError } from '../platform/errors/errors.ts';
-import { JsonScanner, type Span } from '../platform/json/json-scanner.ts';
+import { type JsonKind, JsonScanner, type Span } from '../platform/json/json-scanner.ts';
 import { scanMembers, sliceOf } from '../platform/json/json-text.ts';
 import { editMembers, joinParts } from '../platform/json/member-edits.ts';
 import { RecentText } from '../platform/json/recent-text.ts';
@@ -82,40 +83,129 @@ export class PendingStepScanner {
   }
 }
 
+/** A document with repaired operations, as its parts, and how many resources it has gained. */
+export interface RepairedDocument {
+  readonly parts: (Buffer | Span)[];
+  readonly imported: number;
+}
+
 /**
- * The document with some of its pending operations cleared, or turned into imports as `pulumi refresh --import-pending-creates` does:
- * the next refresh then reads the resource from its provider. All other bytes are kept. `repairOf` is called for each operation;
- * null leaves it as it is. Throws InvalidRequestError.
+ * The document with some of its pending operations cleared, or their resources added with the id that they got: the next refresh reads
+ * them from their provider. (What `pulumi refresh --import-pending-creates` writes is dropped by the refresh itself.) All other bytes are
+ * kept. `repairOf` is called for each operation; null leaves it as it is. Throws InvalidRequestError.
  */
 export async function repairPendingSteps(
   document: () => AsyncIterable<Buffer>,
   repairOf: (step: PendingStep, index: number) => StepRepair | null,
-): Promise<(Buffer | Span)[]> {
+): Promise<RepairedDocument> {
   const scanner = new PendingStepScanner();
-  for await (const chunk of inTurns(document())) scanner.write(chunk);
+  const resources = new ResourceUrns();
+  for await (const chunk of inTurns(document())) {
+    scanner.write(chunk);
+    resources.write(chunk);
+  }
   const { bytes, isCut, place, steps } = scanner.end();
   if (isCut) throw new InvalidRequestError('The state has more pending operations than can be repaired here');
+  const added: Buffer[] = [];
   const kept = steps.flatMap((step, index) => {
     const repair = repairOf(step, index);
     if (repair === null) return [step.text];
-    return repair.action === 'clear' ? [] : [asImport(step, repair.id)];
+    if (repair.action === 'import') {
+      if (resources.has(step.urn)) throw new InvalidRequestError(replacesExisting(step.urn));
+      resources.add(step.urn);
+      added.push(asResource(step, repair.id));
+    }
+    return [];
   });
-  if (place === null) return [{ start: 0, end: bytes }];
-  return [{ start: 0, end: place.start }, joinParts('[', kept, ']'), { start: place.end, end: bytes }];
+  if (place === null) return { parts: [{ start: 0, end: bytes }], imported: 0 };
+  const edits = [{ ...place, by: joinParts('[', kept, ']') }];
+  if (added.length > 0) edits.push(resources.appended(added));
+  const parts: (Buffer | Span)[] = [];
+  let from = 0;
+  for (const { by, end, start } of edits.sort((one, other) => one.start - other.start)) {
+    parts.push({ start: from, end: start }, by);
+    from = end;
+  }
+  return { parts: [...parts, { start: from, end: bytes }], imported: added.length };
 }
 
-/** Throws InvalidRequestError. */
-function asImport({ isCustom, operation, text, urn }: PendingStep, id: string): Buffer {
-  if (operation !== 'creating' || !isCustom)
+/** A longer URN is none that a repair names, in bytes of its JSON. */
+const maxUrnBytes = 64 * 1024;
+
+/** Which resources a deployment has, apart from those to be deleted, by hashes of their URNs, and where their list ends. */
+class ResourceUrns {
+  readonly #texts = new RecentText(maxUrnBytes);
+  readonly #scanner: JsonScanner;
+  readonly #urns = new Set<string>();
+  #place: (Span & { readonly isEmpty: boolean }) | null = null;
+  #urn: string | null = null;
+  #isDeleted = false;
+  #count = 0;
+
+  constructor() {
+    this.#scanner = new JsonScanner({
+      reportDepth: 4,
+      onValue: (path, kind, start, end) => {
+        if (path[0] === 'deployment' && path[1] === 'resources') this.#addValue(path, kind, start, end);
+        this.#texts.pass(end);
+      },
+    });
+  }
+
+  write(chunk: Buffer): void {
+    this.#texts.beginChunk(chunk);
+    this.#scanner.write(chunk);
+    this.#texts.endChunk();
+  }
+
+  has(urn: string): boolean {
+    return this.#urns.has(hashOf(urn));
+  }
+
+  add(urn: string): void {
+    this.#urns.add(hashOf(urn));
+  }
+
+  /** The edit that adds resources at the end of the list. Throws InvalidRequestError. */
+  appended(texts: readonly Buffer[]): Span & { by: Buffer } {
+    if (this.#place === null) throw new InvalidRequestError('The state has no list of resources');
+    const { end, isEmpty, start } = this.#place;
+    const list = joinParts('[', texts, ']');
+    if (isEmpty) return { start, end, by: list };
+    return { start: end - 1, end, by: Buffer.concat([Buffer.from(','), list.subarray(1)]) };
+  }
+
+  #addValue(path: readonly (string | number)[], kind: JsonKind, start: number, end: number): void {
+    if (path.length === 2) {
+      this.#place = { start, end, isEmpty: kind !== 'array' || this.#count === 0 };
+      this.#count = 0;
+    } else if (path.length === 3) {
+      if (this.#urn !== null && !this.#isDeleted) this.add(this.#urn);
+      this.#urn = null;
+      this.#isDeleted = false;
+      this.#count++;
+    } else if (path[3] === 'urn' && kind === 'string') {
+      const text = this.#texts.textOf(start, end);
+      this.#urn = text === null ? null : (JSON.parse(text.toString('utf8')) as string);
+    } else if (path[3] === 'delete') this.#isDeleted = this.#texts.textOf(start, end)?.toString('utf8') === 'true';
+  }
+}
+
+function hashOf(urn: string): string {
+  return hash('sha256', urn, 'base64url').slice(0, 22);
+}
+
+function replacesExisting(urn: string): string {
+  return `${urn} is in the state already: its creation was to replace it. Forget the operation, and delete in the cloud what it has created`;
+}
+
+/** The resource of an interrupted creation, with the id that it got. Throws InvalidRequestError. */
+function asResource({ isCustom, operation, text, urn }: PendingStep, id: string): Buffer {
+  const span = scanMembers(text)?.get('resource');
+  if (operation !== 'creating' || !isCustom || span?.kind !== 'object')
     throw new InvalidRequestError(`Only a resource that was being created can be imported, and ${urn} is none`);
   const idText = Buffer.from(JSON.stringify(id));
-  return editMembers(
-    text,
-    new Map([
-      ['type', () => Buffer.from('"importing"')],
-      ['resource', (resource: Buffer | null) => resource && editMembers(resource, new Map([['id', () => idText]]))],
-    ]),
-  );
+  return editMembers(sliceOf(text, span), new Map([['id', () => idText]]));
 }
 
 function readStep(text: Buffer): PendingStep {

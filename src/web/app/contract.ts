@@ -23,3 +23,7 @@ export type QueueItem = Outputs['queue']['list']['items'][number];
 export type ResourceItem = Outputs['resources']['list']['items'][number];
 export type VersionItem = Outputs['versions']['list']['items'][number];
 export type VersionDifference = Outputs['versions']['diff']['items'][number];
+export type StackDifference = Outputs['versions']['diffStacks']['items'][number];
+export type PendingSteps = Outputs['stacks']['pending'];
+export type PendingStep = PendingSteps['items'][number];
+export type Blame = Outputs['resources']['blame'];

@@ -16,6 +16,8 @@ import { VersionList } from '../versions/version-list.tsx';
 import { ConfigTable } from './config-table.tsx';
 import { toggleFavourite, useFavourites } from './favourites.ts';
 import { LockNotice } from './lock-notice.tsx';
+import { PendingNotice, usePending } from './pending-notice.tsx';
+import { PendingRepair } from './pending-repair.tsx';
 import { StackOverview } from './stack-overview.tsx';
 import styles from './stack-page.module.css';
 
@@ -30,7 +32,14 @@ export function StackPage() {
   const stack = { organization, project, stack: name };
   const search = route.useSearch();
   const isLive = useLive(`stack:${organization}/${project}/${name}`, () => {
-    for (const shown of [trpc.stacks.get, trpc.updates.list, trpc.queue.list, trpc.resources, trpc.versions.list])
+    for (const shown of [
+      trpc.stacks.get,
+      trpc.stacks.pending,
+      trpc.updates.list,
+      trpc.queue.list,
+      trpc.resources,
+      trpc.versions.list,
+    ])
       void queryClient.invalidateQueries({ queryKey: shown.pathKey() });
   });
   const query = useQuery(
@@ -38,6 +47,7 @@ export function StackPage() {
       refetchInterval: ({ state }) => (isLive ? livePollMs : isBusy(state.data) ? busyPollMs : idlePollMs),
     }),
   );
+  const pending = usePending(stack, query.data)?.items ?? [];
   const tab = search.tab ?? 'overview';
   const linkTo = (target: typeof tab) => ({
     ...{ to: '.' as const, search: { tab: target === 'overview' ? undefined : target }, isChosen: tab === target },
@@ -54,6 +64,7 @@ export function StackPage() {
     <article className={styles['page']}>
       <StackHeader stack={stack} details={details} />
       <LockNotice stack={stack} details={details} />
+      {pending.length === 0 || tab === 'interrupted' ? null : <PendingNotice stack={stack} pending={pending} />}
       <Tabs label="Views of the stack">
         <Tab {...linkTo('overview')}>Overview</Tab>
         <Tab {...linkTo('updates')}>Updates</Tab>
@@ -64,11 +75,17 @@ export function StackPage() {
         <Tab {...linkTo('configuration')} count={details.config?.length || undefined}>
           Configuration
         </Tab>
+        {pending.length === 0 && tab !== 'interrupted' ? null : (
+          <Tab {...linkTo('interrupted')} count={pending.length || undefined}>
+            Interrupted
+          </Tab>
+        )}
       </Tabs>
       {tab === 'overview' ? <StackOverview stack={stack} details={details} /> : null}
       {tab === 'updates' ? <UpdateList stack={stack} search={search} isBusy={isBusy(details)} /> : null}
       {tab === 'resources' ? <ResourceList stack={stack} search={search} /> : null}
-      {tab === 'versions' ? <VersionList stack={stack} search={search} /> : null}
+      {tab === 'versions' ? <VersionList stack={stack} details={details} search={search} /> : null}
+      {tab === 'interrupted' ? <PendingRepair stack={stack} details={details} /> : null}
       {tab === 'configuration' ? (
         <section className={styles['config']}>
           <p className={styles['hint']}>As the last update had it. Secret values are sealed; the CLI shows them.</p>
