@@ -3,6 +3,7 @@ import type { NewCheckpoint } from '../../shared/checkpoints/checkpoint-reposito
 import { type PendingStep, repairPendingSteps, type StepRepair } from '../../shared/deployments/pending-operations.ts';
 import { type ByteSource, cutOut } from '../../shared/documents/byte-source.ts';
 import { InvalidRequestError } from '../../shared/platform/errors/errors.ts';
+import { inTurns } from '../../shared/platform/turns/turns.ts';
 import { formatStackRef, type StackRef } from '../../shared/stacks/names.ts';
 import { stackNotFound } from '../../shared/stacks/stack-errors.ts';
 import type { StackRow } from '../../shared/stacks/stack-repository.ts';
@@ -70,7 +71,7 @@ export class StateChanges {
       const { checkpoints, documents, guard } = this.#context;
       const checkpoint = head.checkpointId === null ? null : await checkpoints.find(head.checkpointId);
       if (!checkpoint) throw head.checkpointId === null ? noSuchOperation() : new StackChangedError();
-      const source: ByteSource = () => guard.open(checkpoint);
+      const source: ByteSource = () => inTurns(guard.open(checkpoint));
       const left = new Map(chosen.map((each) => [each.index, each]));
       const cleared: string[] = [];
       const imported: string[] = [];

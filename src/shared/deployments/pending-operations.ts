@@ -4,7 +4,6 @@ import { type JsonKind, JsonScanner, type Span } from '../platform/json/json-sca
 import { scanMembers, sliceOf } from '../platform/json/json-text.ts';
 import { editMembers, joinParts } from '../platform/json/member-edits.ts';
 import { RecentText } from '../platform/json/recent-text.ts';
-import { inTurns } from '../platform/turns/turns.ts';
 
 /** A larger operation is not read, in bytes. */
 const maxOperationBytes = 8 * 1024 * 1024;
@@ -100,7 +99,7 @@ export async function repairPendingSteps(
 ): Promise<RepairedDocument> {
   const scanner = new PendingStepScanner();
   const resources = new ResourceUrns();
-  for await (const chunk of inTurns(document())) {
+  for await (const chunk of document()) {
     scanner.write(chunk);
     resources.write(chunk);
   }

@@ -4,8 +4,9 @@ import { parseUrn, toProjectPath } from '../deployments/urn.ts';
 import type { ByteSource } from '../documents/byte-source.ts';
 import type { DocumentStore } from '../documents/document-store.ts';
 import { NotFoundError } from '../platform/errors/errors.ts';
-import { ResourceView } from '../resources/resource-facts.ts';
-import { scanResources } from '../resources/scan-resources.ts';
+import { JsonScanner } from '../platform/json/json-scanner.ts';
+import { RecentText } from '../platform/json/recent-text.ts';
+import { inTurns } from '../platform/turns/turns.ts';
 import type { StackRepository, StackRow } from '../stacks/stack-repository.ts';
 import type { StateReader } from './state-reader.ts';
 
@@ -33,11 +34,8 @@ export async function copyVersion(
   const source: ByteSource = async function* () {
     yield* (await find()).bytes;
   };
-  let urn: string | null = null;
   const { bytes, resourceCount } = await find();
-  await scanResources(bytes, (text) => {
-    urn ??= new ResourceView(text).urn;
-  });
+  const urn = await readFirstUrn(bytes);
   const named = parseUrn(urn ?? '');
   const from = named && { ...stack, project: toProjectPath(named.project), stack: named.stack };
   const isRenamed = from !== null && (from.stack !== stack.stack || from.project !== stack.project);
@@ -45,4 +43,31 @@ export async function copyVersion(
   const renamed =
     isRenamed && (await stacks.hadName(stack.id, from)) ? await renameDeployment(source, { from, to: stack }) : source;
   return { document: await documents.save(renamed), resourceCount };
+}
+
+/** A longer URN is not one of the CLI, in bytes. */
+const maxUrnBytes = 64 * 1024;
+
+/** The URN of the first resource of a deployment; null if there is none. Reads no more than that. Throws JsonSyntaxError. */
+async function readFirstUrn(document: AsyncIterable<Buffer>): Promise<string | null> {
+  const texts = new RecentText(maxUrnBytes);
+  const found: string[] = [];
+  const scanner = new JsonScanner({
+    reportDepth: 4,
+    onValue: (path, kind, start, end) => {
+      const [top, list, , member] = path;
+      if (top === 'deployment' && list === 'resources' && member === 'urn' && path.length === 4 && kind === 'string') {
+        const text = texts.textOf(start, end);
+        if (text !== null) found.push(JSON.parse(text.toString('utf8')) as string);
+      }
+      texts.pass(end);
+    },
+  });
+  for await (const chunk of inTurns(document)) {
+    texts.beginChunk(chunk);
+    scanner.write(chunk);
+    texts.endChunk();
+    if (found.length > 0) break;
+  }
+  return found[0] ?? null;
 }

@@ -76,7 +76,7 @@ function LeftBy({ stack, update }: { readonly stack: StackRef; readonly update: 
       {update.commit === null && update.ciUrl === null ? null : (
         <p className={styles['meta']}>
           {update.commit === null ? null : <code title={update.commit}>{shortCommit(update.commit)}</code>}
-          {update.ciUrl === null ? null : <ExternalLink href={update.ciUrl}>The CI run that ended</ExternalLink>}
+          {update.ciUrl === null ? null : <ExternalLink href={update.ciUrl}>Its CI run</ExternalLink>}
         </p>
       )}
     </section>
