@@ -27,6 +27,8 @@ import { PolicyGroupService } from './policies/policy-group-service.ts';
 import { PolicyPackService } from './policies/policy-pack-service.ts';
 import { OrganizationRates } from './rates/organization-rates.ts';
 import { ResourceService } from './resources/resource-service.ts';
+import { StackDiff } from './resources/stack-diff.ts';
+import { StateView } from './resources/state-view.ts';
 import { VersionService } from './resources/version-service.ts';
 import { RoleService } from './roles/role-service.ts';
 import { ScimGroupService } from './scim/scim-group-service.ts';
@@ -41,6 +43,7 @@ import { SignInLimits } from './sign-in/sign-in-limits.ts';
 import { StackBoard } from './stacks/stack-board.ts';
 import { StackRenaming } from './stacks/stack-renaming.ts';
 import { StackService } from './stacks/stack-service.ts';
+import { StateChanges } from './stacks/state-changes.ts';
 import { StateService } from './stacks/state-service.ts';
 import { TeamService } from './teams/team-service.ts';
 import { TokenService } from './tokens/token-service.ts';
@@ -88,10 +91,13 @@ export function createServices(context: ApiContext): ApiServices {
     stackBoard: new StackBoard(context),
     renaming: new StackRenaming(context, reclaim),
     states: new StateService(context, reclaim),
+    stateChanges: new StateChanges(context, reclaim),
     updates,
     updateBoard: new UpdateBoard(context),
     resources: new ResourceService(context),
     versions: new VersionService(context),
+    stackDiff: new StackDiff(context),
+    stateView: new StateView(context),
     creations: new QueuedCreation(context, updates, lockQueue),
     lockQueue,
     line: new LineService(context),

@@ -35,10 +35,15 @@ const newHook = {
 };
 
 /** What each procedure needs, and the rest of its input. The first test fails for a procedure that is missing here. */
-const needed: Record<string, { readonly needs: Need; readonly input?: object | (() => object) }> = {
+const needed: Record<string, { readonly needs: Need; readonly input?: object | ((place: object) => object) }> = {
   'me.get': { needs: 'user' },
   'stacks.list': { needs: 'user' },
   'stacks.get': { needs: 'read' },
+  'stacks.pending': { needs: 'read' },
+  'stacks.repair': {
+    needs: 'write',
+    input: { headVersion: 999, repairs: [{ index: 0, urn: 'urn', repair: { action: 'clear' } }] },
+  },
   'stacks.setTag': { needs: 'write', input: { name: 'zone', value: 'eu' } },
   'stacks.removeTag': { needs: 'write', input: { name: 'none' } },
   'updates.list': { needs: 'read' },
@@ -64,6 +69,7 @@ const needed: Record<string, { readonly needs: Need; readonly input?: object | (
   'resources.list': { needs: 'read' },
   'resources.tree': { needs: 'read', input: { parent: null } },
   'resources.get': { needs: 'read', input: { urn: 'urn:pulumi:dev::proj::a:b:C::none' } },
+  'resources.blame': { needs: 'read', input: { urn: 'urn:pulumi:dev::proj::a:b:C::none' } },
   'resources.history': { needs: 'read', input: { urn: 'urn:pulumi:dev::proj::a:b:C::none' } },
   'resources.graph': { needs: 'read', input: { urn: null, depth: 1 } },
   'versions.list': { needs: 'read' },
@@ -152,6 +158,10 @@ const needed: Record<string, { readonly needs: Need; readonly input?: object | (
   'audit.list': { needs: 'manager' },
   'audit.actions': { needs: 'manager' },
   'audit.export': { needs: 'manager', input: { format: 'csv' } },
+  'versions.resources': { needs: 'read', input: { version: 1 } },
+  'versions.text': { needs: 'read', input: { version: 1 } },
+  'versions.diffStacks': { needs: 'read', input: (other) => ({ other }) },
+  'versions.restore': { needs: 'write', input: { version: 1, headVersion: 999 } },
 };
 
 const procedures = Object.entries(appRouter._def.procedures as unknown as Record<string, { _def: { type: string } }>);
@@ -262,7 +272,7 @@ test.each(Object.keys(needed))('%s lets in who may call it, and no others', asyn
     for (const place of places) {
       const { data, error, status } = await who.call(name, {
         ...place,
-        ...(typeof input === 'function' ? input() : input),
+        ...(typeof input === 'function' ? input(place) : input),
       });
       const expected = refusal(who, subject, needs);
       // Let in, but there is no such thing, or there is one already.

@@ -1,9 +1,12 @@
 import { NotFoundError } from '../../shared/platform/errors/errors.ts';
 import { httpUrl } from '../../shared/platform/http/http-url.ts';
-import { ResourceView } from '../../shared/resources/resource-facts.ts';
+import { Blame } from '../../shared/resources/blame.ts';
+import { listLeafPaths } from '../../shared/resources/property-leaves.ts';
+import { joinPath, ResourceView } from '../../shared/resources/resource-facts.ts';
 import { resourceKey } from '../../shared/resources/resource-key.ts';
 import {
   createResourceRepository,
+  type HistoryRow,
   type IndexedResource,
   type IndexedStack,
   type ResourceEdges,
@@ -17,10 +20,14 @@ import { stackNotFound } from '../../shared/stacks/stack-errors.ts';
 import { StateReader } from '../../shared/states/state-reader.ts';
 import type { ApiContext } from '../api-context.ts';
 import { gitOf, safeEnvironment } from '../updates/shown-settings.ts';
+import { noSuchVersion } from './no-such-version.ts';
 
 /** Inputs or outputs above this are not shown, in bytes. */
 const maxShownBytes = 1024 * 1024;
 const maxDependents = 200;
+/** Changes of a resource that are read to blame its properties: a page, and how many of them. */
+const blamePage = 200;
+const maxBlamePages = 10;
 /** Resources of which a graph is made, and those that it shows. */
 const maxEdgeRows = 50_000;
 const maxNodes = 500;
@@ -45,15 +52,16 @@ export class ResourceService {
     return { items, next: last ? { place: last.place, key: last.key } : null, ...versionsOf(stack) };
   }
 
-  /** One resource, with the inputs and outputs of the newest state; secrets are sealed. Throws NotFoundError. */
-  async get(ref: StackRef, urn: string) {
+  /**
+   * One resource, with the inputs and outputs of the newest state, or of a version; secrets are sealed. Of an older version, only what its
+   * state has is shown. Throws NotFoundError.
+   */
+  async get(ref: StackRef, urn: string, version: number | null) {
     const stack = await this.#find(ref);
     const key = resourceKey(urn);
-    const text = await this.#read(ref, urn);
-    if (text === null) throw new NotFoundError(`The stack has no resource ${JSON.stringify(urn.slice(0, 500))}`);
-    const view = new ResourceView(text);
+    const view = await this.#view(ref, stack, urn, version);
     const rows = createResourceRepository(this.#context.db);
-    const [indexed] = await rows.listByKeys(stack.stackId, [key]);
+    const [indexed] = version === null ? await rows.listByKeys(stack.stackId, [key]) : [];
     return {
       ...shownResource(indexed ?? notIndexed(view, key)),
       parent: view.string('parent') || null,
@@ -62,7 +70,42 @@ export class ResourceService {
       inputs: sealedJson(view.raw('inputs'), maxShownBytes),
       outputs: sealedJson(view.raw('outputs'), maxShownBytes),
       dependencies: view.strings('dependencies'),
-      dependents: await rows.listDependents(stack.stackId, key, maxDependents),
+      dependents: version === null ? await rows.listDependents(stack.stackId, key, maxDependents) : [],
+      ...versionsOf(stack),
+    };
+  }
+
+  /** Which version has set each property of a resource of the newest state, as far as the index knows. Throws NotFoundError. */
+  async blame(ref: StackRef, urn: string) {
+    const stack = await this.#find(ref);
+    const view = await this.#view(ref, stack, urn, null);
+    const paths = ['inputs', 'outputs'].flatMap((part) =>
+      listLeafPaths(view.raw(part)).map((path) => joinPath(part, path)),
+    );
+    const { headVersion, indexedVersion, knownFrom } = stack;
+    const blame = new Blame(paths, indexedVersion !== headVersion ? headVersion : null);
+    const changes = new Map<number, ReturnType<typeof shownChange>>();
+    let before: number | null = null;
+    // Changes that were not read may have set what is still open.
+    let isCut = true;
+    for (let page = 0; page < maxBlamePages && !blame.isDone; page++) {
+      const rows: readonly HistoryRow[] = await createResourceRepository(this.#context.db).listChanges(
+        ...([stack.stackId, resourceKey(urn), before, blamePage] as const),
+      );
+      for (const row of rows) {
+        blame.add(row);
+        changes.set(row.version, shownChange(row));
+      }
+      before = rows.at(-1)?.version ?? null;
+      isCut = rows.length === blamePage;
+      if (!isCut) break;
+    }
+    const properties = blame.end(isCut && before !== null ? before - 1 : knownFrom);
+    const named = new Set(properties.map(({ version }) => version));
+    return {
+      properties,
+      /** Those that `properties` name, newest first. */
+      changes: [...changes.values()].filter(({ version }) => named.has(version)),
       ...versionsOf(stack),
     };
   }
@@ -76,17 +119,7 @@ export class ResourceService {
       before,
       limit + 1,
     );
-    const items = rows.slice(0, limit).map(({ at, environment, ...row }) => {
-      const shown = safeEnvironment(environment);
-      const git = gitOf(shown);
-      return {
-        ...row,
-        at: at.toISOString(),
-        commit: git?.commit ?? null,
-        branch: git?.branch ?? null,
-        ciUrl: httpUrl(shown?.['ci.build.url'] ?? null),
-      };
-    });
+    const items = rows.slice(0, limit).map(shownChange);
     const next = rows.length > limit ? (items.at(-1)?.version ?? null) : null;
     return { items, next, knownFrom: stack.knownFrom, ...versionsOf(stack) };
   }
@@ -120,20 +153,35 @@ export class ResourceService {
     return stack;
   }
 
-  /** The raw JSON of a resource in the newest state; null if it is not there. */
-  async #read(ref: StackRef, urn: string): Promise<Buffer | null> {
-    const head = await this.#states.readHead(ref);
-    if (!head) throw stackNotFound(ref);
+  /** A resource of the newest state, or of a version. Throws NotFoundError. */
+  async #view(ref: StackRef, { stackId }: IndexedStack, urn: string, version: number | null): Promise<ResourceView> {
+    const state =
+      version === null ? (await this.#states.readHead(ref))?.state : await this.#states.readVersion(stackId, version);
+    if (!state) throw version === null ? stackNotFound(ref) : noSuchVersion(version);
     // Encoders write such a URN as it is, and most resources are told apart without looking at their members.
     const mark = /^[\w :$/.@-]+$/.test(urn) ? Buffer.from(`"${urn}"`) : null;
-    let found: Buffer | null = null;
-    await scanResources(head.state.bytes, (text) => {
+    const found: Buffer[] = [];
+    await scanResources(state.bytes, (text) => {
       if (mark !== null && !text.includes(mark)) return;
       const view = new ResourceView(text);
-      if (view.urn === urn && !view.isDeleted) found = Buffer.from(text);
+      if (view.urn === urn && !view.isDeleted) found[0] = Buffer.from(text);
     });
-    return found;
+    if (found[0] === undefined)
+      throw new NotFoundError(`The stack has no resource ${JSON.stringify(urn.slice(0, 500))}`);
+    return new ResourceView(found[0]);
   }
+}
+
+function shownChange({ at, environment, ...row }: HistoryRow) {
+  const shown = safeEnvironment(environment);
+  const git = gitOf(shown);
+  return {
+    ...row,
+    at: at.toISOString(),
+    commit: git?.commit ?? null,
+    branch: git?.branch ?? null,
+    ciUrl: httpUrl(shown?.['ci.build.url'] ?? null),
+  };
 }
 
 function versionsOf({ headVersion, indexedVersion }: IndexedStack) {

@@ -1,4 +1,3 @@
-import { NotFoundError } from '../../shared/platform/errors/errors.ts';
 import { diffProperties } from '../../shared/resources/property-leaves.ts';
 import { compareResources, digestOf, joinPath, ResourceView } from '../../shared/resources/resource-facts.ts';
 import { createResourceRepository } from '../../shared/resources/resource-repository.ts';
@@ -8,6 +7,7 @@ import type { StackRef } from '../../shared/stacks/names.ts';
 import { stackNotFound } from '../../shared/stacks/stack-errors.ts';
 import { StateReader } from '../../shared/states/state-reader.ts';
 import type { ApiContext } from '../api-context.ts';
+import { noSuchVersion } from './no-such-version.ts';
 
 /** Resources of a page whose texts are kept, in bytes; the page ends early. */
 const maxPageBytes = 16 * 1024 * 1024;
@@ -118,7 +118,7 @@ export class VersionService {
   async #scan(stackId: string, version: number, onResource: (text: Buffer) => void): Promise<void> {
     if (version === 0) return;
     const state = await this.#states.readVersion(stackId, version);
-    if (!state) throw new NotFoundError(`The stack has no version ${version}`);
+    if (!state) throw noSuchVersion(version);
     await scanResources(state.bytes, onResource);
   }
 }

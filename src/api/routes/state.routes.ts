@@ -96,7 +96,8 @@ function importState(app: RouteScope, { states, submitWrite }: ApiServices): voi
   );
 }
 
-function sendState(request: FastifyRequest, reply: FastifyReply, state: StateDocument): FastifyReply {
+/** Sends a state as it is stored, as a stream. */
+export function sendState(request: FastifyRequest, reply: FastifyReply, state: StateDocument): FastifyReply {
   if (state.warning !== null) void reply.header(warningHeader, asHeader(state.warning));
   void reply.type('application/json; charset=utf-8');
   const zipped = largeGzip(request, reply, state);

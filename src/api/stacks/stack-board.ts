@@ -18,7 +18,7 @@ import { permissionsInPath } from '../access/stack-access.ts';
 import type { ApiContext } from '../api-context.ts';
 import type { Caller } from '../request.ts';
 import { gitOf, readConfig, safeEnvironment } from '../updates/shown-settings.ts';
-import { type ShownOutput, ShownOutputs } from './shown-outputs.ts';
+import { type ShownState, ShownStates } from './shown-state.ts';
 
 /** Which stacks a list shows: those for which all that is given holds. */
 export interface BoardQuery {
@@ -44,7 +44,7 @@ export type StackCard = ReturnType<typeof cardOf>;
 export class StackBoard {
   readonly #context: ApiContext;
   readonly #states: StateReader;
-  readonly #outputs = new ShownOutputs();
+  readonly #shown = new ShownStates();
 
   constructor(context: ApiContext) {
     this.#context = context;
@@ -63,10 +63,10 @@ export class StackBoard {
     const found = await createUpdateRuleRepository(db).findStack(ref);
     const row = found && (await createStackBoardRepository(db).find(found.id));
     if (!found || !row) throw stackNotFound(ref);
-    const [settings, faults, outputs] = await Promise.all([
+    const [settings, faults, state] = await Promise.all([
       createUpdateBoardRepository(db).findLastSettings(found.id),
       createCompactionRepository(db).findFaults(found.id),
-      this.#readOutputs(found),
+      this.#readState(found),
     ]);
     const freeze = findFreeze(found.updateRules);
     const [fault] = faults;
@@ -74,7 +74,7 @@ export class StackBoard {
       ...cardOf(row),
       createdAt: row.createdAt.toISOString(),
       permissions: namesOf(permissionsInPath(caller, ref)),
-      outputs,
+      outputs: state?.outputs ?? null,
       git: gitOf(safeEnvironment(settings?.environment ?? null)),
       fault:
         fault === undefined
@@ -93,15 +93,45 @@ export class StackBoard {
     };
   }
 
-  /** Those of the newest version, not of an update that runs; null if the state cannot be read. */
-  async #readOutputs({ checkpointId, id, stackVersion }: StackRow): Promise<readonly ShownOutput[] | null> {
-    if (stackVersion === 0) return [];
+  /**
+   * Pending operations of the newest version: what had begun when its update ended, and the update that has left them. Not of an update
+   * that runs. `isKnown`: whether the state could be read. Throws NotFoundError.
+   */
+  async pending(ref: StackRef) {
+    const { db, stacks } = this.#context;
+    const stack = await stacks.find(ref);
+    if (!stack) throw stackNotFound(ref);
+    const state = await this.#readState(stack);
+    const leftBy =
+      state === null || state.pending.length === 0
+        ? null
+        : await createUpdateBoardRepository(db).findLastRun(stack.id, stack.stackVersion);
+    return {
+      headVersion: stack.stackVersion,
+      isKnown: state !== null,
+      isCut: state?.isCut ?? false,
+      isRunning: stack.activeUpdateId !== null,
+      items: state?.pending ?? [],
+      leftBy: leftBy && {
+        version: leftBy.version,
+        kind: leftBy.kind as string,
+        status: leftBy.status as string,
+        endReason: leftBy.endReason,
+        by: leftBy.by,
+        startedAt: leftBy.startedAt?.toISOString() ?? null,
+        endedAt: leftBy.endedAt?.toISOString() ?? null,
+        commit: leftBy.commit,
+        ciUrl: httpUrl(leftBy.ciUrl),
+      },
+    };
+  }
+
+  /** What is shown of the newest version, not of an update that runs; null if the state cannot be read. */
+  async #readState({ checkpointId, id, stackVersion }: StackRow): Promise<ShownState | null> {
+    if (stackVersion === 0) return { outputs: [], pending: [], isCut: false };
     const key = `${id} ${stackVersion} ${checkpointId}`;
     try {
-      return await this.#outputs.read(
-        key,
-        async () => (await this.#states.readVersion(id, stackVersion))?.bytes ?? null,
-      );
+      return await this.#shown.read(key, async () => (await this.#states.readVersion(id, stackVersion))?.bytes ?? null);
     } catch (error) {
       this.#context.logger.warn({ err: error, stackId: id, stackVersion }, 'the outputs of a stack cannot be shown');
       return null;

@@ -5,6 +5,7 @@ import { router, stackProcedure } from './trpc.ts';
 
 const Place = Type.Tuple([text(1_000), text(100)]);
 const Version = Type.Tuple([Type.Integer({ minimum: 0, maximum: 999_999_999 })]);
+const VersionNumber = Type.Integer({ minimum: 1, maximum: 999_999_999 });
 const urn = text(8_000);
 const Depth = Type.Integer({ minimum: 1, maximum: 20 });
 
@@ -32,10 +33,17 @@ export const resourcesRouter = router({
       return { ...found, next: found.next && encodeCursor([found.next.place, found.next.key]) };
     }),
 
-  /** With inputs and outputs; secrets are sealed. */
+  /** With inputs and outputs, of the newest state or of a version; secrets are sealed. */
   get: stackProcedure('read')
+    .input(input(Type.Object({ urn, version: Type.Optional(VersionNumber) })))
+    .query(({ ctx: { services }, input: { urn: of, version = null, ...ref } }) =>
+      services.resources.get(ref, of, version),
+    ),
+
+  /** Which version has set each property: exactly, or that one or an older one. */
+  blame: stackProcedure('read')
     .input(input(Type.Object({ urn })))
-    .query(({ ctx: { services }, input: { urn: of, ...ref } }) => services.resources.get(ref, of)),
+    .query(({ ctx: { services }, input: { urn: of, ...ref } }) => services.resources.blame(ref, of)),
 
   /** Versions that have changed the resource, newest first. */
   history: stackProcedure('read')

@@ -16,6 +16,20 @@ const ListInput = Type.Object({
   ...page,
 });
 
+const Version = Type.Integer({ minimum: 1, maximum: 999_999_999 });
+/** What shall become of a pending operation, named by its place in the list and its resource. */
+const Repair = Type.Object({
+  index: Type.Integer({ minimum: 0, maximum: 999_999 }),
+  urn: text(8_000),
+  repair: Type.Union([
+    Type.Object({ action: Type.Literal('clear') }),
+    Type.Object({
+      action: Type.Literal('import'),
+      id: Type.String({ minLength: 1, maxLength: 4_000, pattern: '^[^\\u0000]*$' }),
+    }),
+  ]),
+});
+
 /** Stacks. */
 export const stacksRouter = router({
   /** Those that the caller may read, the newest change first. */
@@ -38,6 +52,16 @@ export const stacksRouter = router({
   get: stackProcedure('read').query(({ ctx: { caller, services }, input: ref }) =>
     services.stackBoard.get(caller, ref),
   ),
+
+  /** Pending operations of the newest version, and the update that has left them. */
+  pending: stackProcedure('read').query(({ ctx: { services }, input: ref }) => services.stackBoard.pending(ref)),
+
+  /** Clears pending operations, or adds what they have created by its id, which the next refresh reads. */
+  repair: stackMutation('write', 'stack.repair')
+    .input(input(Type.Object({ headVersion: Version, repairs: Type.Array(Repair, { minItems: 1, maxItems: 200 }) })))
+    .mutation(async ({ ctx: { audit, caller, services }, input: { headVersion, repairs, ...ref } }) => ({
+      version: await services.stateChanges.repair(ref, repairs, { audit, caller, headVersion }),
+    })),
 
   setTag: stackMutation('write', 'stack.tags')
     .input(input(Type.Object({ name: text(100), value: text(1_000) })))

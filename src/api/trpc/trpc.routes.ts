@@ -17,6 +17,7 @@ import { assertSameOrigin, readSessionCookie } from '../sign-in/browser.ts';
 import { type Holder, nowhere, RequestCalls } from './context.ts';
 import { shapeOfReply } from './errors.ts';
 import { appRouter } from './router.ts';
+import { registerStateDownload } from './state-download.ts';
 import { assertDeclared } from './trpc.ts';
 
 const endpoint = '/trpc';
@@ -57,6 +58,7 @@ export async function registerTrpc(scope: FastifyInstance, services: ApiServices
     { config: { ...config, audit: { none: 'procedures declare their actions' } }, schema: { hide: true } },
     handler,
   );
+  registerStateDownload(scope, services, refusals);
 }
 
 /** The token's holder or the session's person. Throws UnauthenticatedError, and ForbiddenError for requests of other sites. */

@@ -1,8 +1,14 @@
 import { Type } from 'typebox';
-import { decodeCursor, defaultPage, encodeCursor, input, page } from './inputs.ts';
-import { router, stackProcedure } from './trpc.ts';
+import { hasPermission } from '../../shared/identity/permissions.ts';
+import { assertAdmitted } from '../access/admission.ts';
+import { permissionsInPath } from '../access/stack-access.ts';
+import { decodeCursor, defaultPage, encodeCursor, input, page, StackInput, text } from './inputs.ts';
+import { router, stackMutation, stackProcedure } from './trpc.ts';
 
 const VersionNumber = Type.Integer({ minimum: 0, maximum: 999_999_999 });
+const Version = Type.Integer({ minimum: 1, maximum: 999_999_999 });
+const ofRead = { kind: 'stack', permission: 'read' } as const;
+const ofSecrets = { kind: 'stack', permission: 'decrypt' } as const;
 
 /** Versions of a stack. */
 export const versionsRouter = router({
@@ -23,4 +29,75 @@ export const versionsRouter = router({
       const found = await services.versions.diff(ref, { from, to, offset, limit });
       return { ...found, next: found.next === null ? null : encodeCursor([found.next]) };
     }),
+
+  /**
+   * Resources that two stacks do not have in common, paired by type and name, of their newest states or of versions. Secrets are sealed;
+   * with `secrets` the answer says which differ, which needs the permission to decrypt both.
+   */
+  diffStacks: stackProcedure('read')
+    .input(
+      input(
+        Type.Object({
+          version: Type.Optional(VersionNumber),
+          other: Type.Object({ ...StackInput.properties, version: Type.Optional(VersionNumber) }),
+          outputs: Type.Optional(Type.Boolean()),
+          secrets: Type.Optional(Type.Boolean()),
+          ...page,
+        }),
+      ),
+    )
+    .query(async ({ ctx: { caller, request, services }, input: query }) => {
+      const { cursor, limit = defaultPage, other, outputs = false, secrets = false, version = null, ...ref } = query;
+      const { organization, project, stack, version: otherVersion = null } = other;
+      const otherRef = { organization, project, stack };
+      const otherCaller = await request.admit(ofRead, otherRef);
+      const place = decodeCursor(cursor, Type.Tuple([VersionNumber, VersionNumber, VersionNumber]));
+      const [offset, from, to] = place ?? [0, version, otherVersion];
+      const mayCompare =
+        hasPermission(permissionsInPath(caller, ref), 'decrypt') &&
+        hasPermission(permissionsInPath(otherCaller, otherRef), 'decrypt');
+      if (secrets && !mayCompare) {
+        assertAdmitted(caller, ofSecrets, ref);
+        assertAdmitted(otherCaller, ofSecrets, otherRef);
+      }
+      const found = await services.stackDiff.diff({
+        from: { ref, version: from },
+        to: { ref: otherRef, version: to },
+        withOutputs: outputs,
+        secrets: secrets
+          ? {
+              from: request.trail(caller, ofSecrets, 'secret.decrypt'),
+              to: request.trail(otherCaller, ofSecrets, 'secret.decrypt'),
+            }
+          : null,
+        offset,
+        limit,
+      });
+      const next = found.next === null ? null : encodeCursor([found.next, found.fromVersion, found.toVersion]);
+      return { ...found, next, mayCompareSecrets: mayCompare };
+    }),
+
+  /** Resources of a version's state, in its order. */
+  resources: stackProcedure('read')
+    .input(input(Type.Object({ version: Version, text: Type.Optional(text(500)), ...page })))
+    .query(async ({ ctx: { services }, input: { cursor, limit = defaultPage, text: part, version, ...ref } }) => {
+      const [offset] = decodeCursor(cursor, Type.Tuple([VersionNumber])) ?? [0];
+      const query = { limit, offset, text: part?.trim().toLowerCase() || null };
+      const found = await services.stateView.list(ref, version, query);
+      return { ...found, next: found.next === null ? null : encodeCursor([found.next]) };
+    }),
+
+  /** The state of a version as text, without its secrets; null if it is large. The read is recorded. */
+  text: stackProcedure('read')
+    .input(input(Type.Object({ version: Version })))
+    .query(({ ctx: { caller, request, services }, input: { version, ...ref } }) =>
+      services.stateView.text(ref, version, request.trail(caller, ofRead, 'stack.export')),
+    ),
+
+  /** Makes the state of a version the newest one, as a new version. `headVersion`: the newest that the caller has seen. */
+  restore: stackMutation('write', 'stack.restore')
+    .input(input(Type.Object({ version: Version, headVersion: VersionNumber })))
+    .mutation(async ({ ctx: { audit, caller, services }, input: { headVersion, version, ...ref } }) => ({
+      version: await services.stateChanges.restore(ref, version, { audit, caller, headVersion }),
+    })),
 });

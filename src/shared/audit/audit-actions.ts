@@ -50,6 +50,7 @@ export const auditActions = {
   'stack.tags': 'Replaced the tags of a stack',
   'stack.import': 'Imported a state',
   'stack.restore': 'Restored an earlier state',
+  'stack.repair': 'Repaired pending operations of a stack',
   'stack.export': 'Read a state',
   'stack.journal': 'Read a journal',
   'stack.accept': 'Accepted a state without its invalid journal entries',

@@ -62,6 +62,6 @@ export function renameUrn(text: string, { from, to }: StackRename): string {
  * Normalizes a project name as the CLI does in paths (pkg/backend/httpstate/backend.go, cleanProjectName). URNs keep the spelling
  * of Pulumi.yaml, which can contain a space, for example, in old projects.
  */
-function toProjectPath(project: string): string {
+export function toProjectPath(project: string): string {
   return project.replace(/[^a-zA-Z0-9\-_.]/gu, '-');
 }

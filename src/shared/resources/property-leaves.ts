@@ -52,6 +52,12 @@ export function diffProperties(before: Buffer | null, after: Buffer | null): Pro
   return found;
 }
 
+/** Paths of the values in the object in `text`, as `diffProperties` names them. Throws JsonSyntaxError. */
+export function listLeafPaths(text: Buffer | null): string[] {
+  const leaves = listLeaves(text, maxDepth);
+  return (leaves.length > maxLeaves ? listLeaves(text, 1) : leaves).map(({ path }) => path);
+}
+
 /** The leaves of the object in `text`, in order. Throws JsonSyntaxError. */
 function listLeaves(text: Buffer | null, depth: number): Leaf[] {
   if (text === null) return [];

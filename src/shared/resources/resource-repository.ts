@@ -58,6 +58,7 @@ const HistoryRow = Type.Object({
   paths: Nullable(Type.Array(Type.String())),
   pathCount: Type.Integer(),
 });
+export type HistoryRow = Row<typeof HistoryRow>;
 
 const VersionRow = Type.Object({
   version: Type.Integer(),

@@ -4,6 +4,19 @@ import { replaceRanges } from '../platform/json/member-edits.ts';
 /** In place of a secret. */
 const sealed = Buffer.from('{"[secret]":true}');
 
+/** The same as the CLI writes a secret, for texts that are read as a state. */
+const sealedSecret = Buffer.from(
+  '{"4dabf18193072939515e22adb298388d":"1b47061264138c4ac30d75fd1eb44270","ciphertext":"[secret]"}',
+);
+
+/** The JSON in `text` with `[secret]` in place of each ciphertext. All other bytes are kept. Throws JsonSyntaxError. */
+export function sealedText(text: Buffer): Buffer {
+  return replaceRanges(
+    text,
+    listSecrets(text).map(({ end, start }) => ({ start, end, by: sealedSecret })),
+  );
+}
+
 /**
  * The property value in `text` for people: secrets are replaced by `{"[secret]": true}`, and a value above `maxBytes` by
  * `{"[large]": bytes}`. Throws JsonSyntaxError.

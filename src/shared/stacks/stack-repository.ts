@@ -154,6 +154,13 @@ export function createStackRepository(db: Queryable) {
         insert into former_stack_names (stack_id, organization_id, project_name, stack_name)
         values (${stack.id}, ${stack.organizationId}, ${stack.project}, ${stack.stack}) on conflict do nothing`),
 
+    /** Whether the stack had this name before a rename. */
+    hadName: (id: string, { project, stack }: Pick<StackRef, 'project' | 'stack'>) =>
+      db.exists(sql.rows(IdRow)`
+        /* formerStackNames.has */
+        select stack_id as id from former_stack_names
+        where stack_id = ${id} and project_name = ${project} and stack_name = ${stack}`),
+
     /**
      * Hides the stack and frees its name; a sweep deletes what belongs to it. Clears the pointers, so that deleting checkpoints
      * and updates does not touch this row.

@@ -158,6 +158,14 @@ export function createUpdateBoardRepository(db: Queryable) {
         from updates u ${owners}
         where u.stack_id = ${stackId} and ${'id' in selector ? sql.fragment`u.id = ${selector.id}` : sql.fragment`u.stack_version = ${selector.version}`}`),
 
+    /** The last run of a program that made this version or one before it, other than by an import or rename of a state. */
+    findLastRun: (stackId: string, version: number) =>
+      db.maybeOne(sql.rows(UpdateRow)`
+        /* updateBoard.findLastRun */
+        select ${columns(maxListMessage)} from updates u ${owners}
+        where u.stack_id = ${stackId} and u.stack_version <= ${version} and (u.kind not in ('import', 'rename') or u.end_reason is not null)
+        order by u.stack_version desc limit 1`),
+
     /** What the last update of the stack that was no preview had as its settings. */
     findLastSettings: (stackId: string) =>
       db.maybeOne(sql.rows(ConfigRow)`

@@ -39,7 +39,8 @@ export function kindOf(value: unknown): JsonKind {
 /** The path of a property: `tags.Name`, `ports[0]`, `tags["a.b"]`. */
 export function joinPath(path: string, key: string | number): string {
   if (typeof key === 'number') return `${path}[${key}]`;
-  if (!/^[A-Za-z_$][\w$-]*$/.test(key)) return `${path}[${JSON.stringify(key)}]`;
+  // As the server writes paths (src/shared/resources/property-leaves.ts).
+  if (!/^[\p{L}\p{N}_$/:@-]+$/u.test(key)) return `${path}[${JSON.stringify(key)}]`;
   return path === '' ? key : `${path}.${key}`;
 }
 

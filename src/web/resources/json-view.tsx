@@ -1,5 +1,5 @@
 import { ChevronDown, ChevronRight, LockKeyhole } from 'lucide-react';
-import { useMemo, useState } from 'react';
+import { type ReactNode, useMemo, useState } from 'react';
 import { type JsonRow, listJsonRows } from './json-tree.ts';
 import styles from './json-view.module.css';
 
@@ -8,8 +8,16 @@ const openLevels = 2;
 const maxRows = 2_000;
 const maxCharacters = 2_000;
 
-/** A JSON value as a tree that opens and closes. Secrets are sealed. */
-export function JsonView({ label, value }: { readonly value: unknown; readonly label: string }) {
+/** A JSON value as a tree that opens and closes. Secrets are sealed. `annotate`: what is shown beside a property. */
+export function JsonView({
+  annotate,
+  label,
+  value,
+}: {
+  readonly value: unknown;
+  readonly label: string;
+  readonly annotate?: ((path: string) => ReactNode) | undefined;
+}) {
   const [toggled, setToggled] = useState<ReadonlySet<string>>(new Set());
   const rows = useMemo(
     () => listJsonRows(value, (path, depth) => depth < openLevels !== toggled.has(path), maxRows),
@@ -26,6 +34,7 @@ export function JsonView({ label, value }: { readonly value: unknown; readonly l
       {rows.slice(1).map((row) => (
         <li key={row.path} className={styles['row']} style={{ paddingLeft: (row.depth - 1) * 18 }} title={row.path}>
           <Line row={row} onToggle={() => toggle(row.path)} />
+          {annotate === undefined || row.isOpen ? null : <span className={styles['note']}>{annotate(row.path)}</span>}
         </li>
       ))}
       {rows.length === maxRows ? <li className={styles['row']}>and more</li> : null}

@@ -9,6 +9,7 @@ import { trpc } from '../app/trpc.ts';
 import type { StackPageSearch } from '../stacks/stack-search.ts';
 import { Button } from '../ui/button.tsx';
 import { Empty } from '../ui/empty.tsx';
+import { Segments } from '../ui/segments.tsx';
 import { Skeleton } from '../ui/skeleton.tsx';
 import styles from './resource-list.module.css';
 import { shortType } from './resource-name.ts';
@@ -19,9 +20,9 @@ const ResourceGraph = lazy(() => import('./resource-graph.tsx'));
 const pageSize = 100;
 const rowPixels = 40;
 const shapes = [
-  { shape: undefined, label: 'List' },
-  { shape: 'tree', label: 'Tree' },
-  { shape: 'graph', label: 'Graph' },
+  { value: undefined, label: 'List' },
+  { value: 'tree', label: 'Tree' },
+  { value: 'graph', label: 'Graph' },
 ] as const;
 
 interface ResourceListProps {
@@ -38,19 +39,7 @@ export function ResourceList({ search, stack }: ResourceListProps) {
   return (
     <section className={styles['section']} aria-label="Resources">
       <div className={styles['filter']}>
-        <fieldset className={styles['shapes']} aria-label="Show as">
-          {shapes.map(({ label, shape }) => (
-            <button
-              key={label}
-              type="button"
-              className={styles['shape']}
-              aria-pressed={search.shape === shape}
-              onClick={() => change({ shape })}
-            >
-              {label}
-            </button>
-          ))}
-        </fieldset>
+        <Segments label="Show as" options={shapes} value={search.shape} onChange={(shape) => change({ shape })} />
         {search.shape === undefined ? (
           <>
             <input
@@ -90,6 +79,8 @@ export function ResourceList({ search, stack }: ResourceListProps) {
             stack={stack}
             urn={search.urn}
             onOpen={open}
+            isBlaming={search.blame !== undefined}
+            onBlame={(isBlaming) => change({ blame: isBlaming ? '1' : undefined })}
             onClose={() => change({ urn: undefined })}
           />
         )}

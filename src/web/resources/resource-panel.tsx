@@ -9,9 +9,11 @@ import { Button } from '../ui/button.tsx';
 import { CopyButton } from '../ui/code.tsx';
 import { ExternalLink } from '../ui/external-link.tsx';
 import { FactList, FactRow } from '../ui/fact-list.tsx';
+import { CheckboxField } from '../ui/field.tsx';
 import { Skeleton } from '../ui/skeleton.tsx';
 import { Time } from '../ui/time.tsx';
 import { shortCommit } from '../updates/update-status.ts';
+import { annotation, useBlame } from './blame-note.tsx';
 import { JsonView } from './json-view.tsx';
 import { nameInUrn, shortType } from './resource-name.ts';
 import styles from './resource-panel.module.css';
@@ -22,17 +24,21 @@ const maxPaths = 12;
 interface ResourcePanelProps {
   readonly stack: StackRef;
   readonly urn: string;
+  /** Whether the version that set it is shown beside each property. */
+  readonly isBlaming: boolean;
+  readonly onBlame: (isBlaming: boolean) => void;
   readonly onOpen: (urn: string) => void;
   readonly onClose: () => void;
 }
 
 /** One resource: what it is, its properties, what it hangs on and what hangs on it, and which versions changed it. */
-export function ResourcePanel({ onClose, onOpen, stack, urn }: ResourcePanelProps) {
+export function ResourcePanel({ isBlaming, onBlame, onClose, onOpen, stack, urn }: ResourcePanelProps) {
   const query = useQuery(trpc.resources.get.queryOptions({ ...stack, urn }));
   const panel = useRef<HTMLElement>(null);
   // Below the list on a phone.
   useEffect(() => panel.current?.scrollIntoView({ block: 'nearest' }), []);
   const resource = query.data;
+  const blame = useBlame(stack, urn, isBlaming);
   return (
     <section ref={panel} className={styles['panel']} aria-label={`Resource ${nameInUrn(urn)}`}>
       <header className={styles['head']}>
@@ -65,8 +71,16 @@ export function ResourcePanel({ onClose, onOpen, stack, urn }: ResourcePanelProp
             )}
             {resource.protect ? <FactRow name="Protected">it cannot be deleted</FactRow> : null}
           </FactList>
-          <Properties title="Inputs" value={resource.inputs} />
-          <Properties title="Outputs" value={resource.outputs} />
+          {hasProperties(resource.inputs) || hasProperties(resource.outputs) ? (
+            <CheckboxField
+              label="Who set each property"
+              checked={isBlaming}
+              onChange={({ target }) => onBlame(target.checked)}
+            />
+          ) : null}
+          {blame.error ? <Problem error={blame.error} onRetry={() => void blame.refetch()} /> : null}
+          <Properties title="Inputs" value={resource.inputs} annotate={annotation(blame.data, stack, 'inputs')} />
+          <Properties title="Outputs" value={resource.outputs} annotate={annotation(blame.data, stack, 'outputs')} />
           <Relatives title="Depends on" urns={resource.dependencies} onOpen={onOpen} />
           <Relatives title="Needed by" urns={resource.dependents} onOpen={onOpen} />
         </>
@@ -85,11 +99,23 @@ function Section({ children, title }: { readonly title: string; readonly childre
   );
 }
 
-function Properties({ title, value }: { readonly title: string; readonly value: unknown }) {
-  if (value === null || (typeof value === 'object' && Object.keys(value).length === 0)) return null;
+function hasProperties(value: unknown): boolean {
+  return value !== null && (typeof value !== 'object' || Object.keys(value).length > 0);
+}
+
+function Properties({
+  annotate,
+  title,
+  value,
+}: {
+  readonly title: string;
+  readonly value: unknown;
+  readonly annotate: ((path: string) => ReactNode) | undefined;
+}) {
+  if (!hasProperties(value)) return null;
   return (
     <Section title={title}>
-      <JsonView label={title} value={value} />
+      <JsonView label={title} value={value} annotate={annotate} />
     </Section>
   );
 }

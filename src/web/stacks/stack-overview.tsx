@@ -1,11 +1,13 @@
 import { Link } from '@tanstack/react-router';
 import { GitBranch, GitCommitHorizontal } from 'lucide-react';
+import { lazy, Suspense } from 'react';
 import type { StackDetails, StackRef } from '../app/contract.ts';
 import { Code } from '../ui/code.tsx';
 import { ExternalLink } from '../ui/external-link.tsx';
 import { FactList, FactRow } from '../ui/fact-list.tsx';
 import { duration } from '../ui/relative-time.ts';
 import { repositoryLink } from '../ui/safe-link.ts';
+import { Skeleton } from '../ui/skeleton.tsx';
 import { Time } from '../ui/time.tsx';
 import { StatusIcon } from '../updates/status-badge.tsx';
 import { LatestUpdates } from '../updates/update-list.tsx';
@@ -14,15 +16,30 @@ import { OutputTable } from './output-table.tsx';
 import styles from './stack-overview.module.css';
 import { StackTags } from './stack-tags.tsx';
 
+const Readme = lazy(() => import('./readme.tsx'));
+/** The output that describes the stack, as Markdown: `pulumi stack output readme` prints it. */
+const readmeName = 'readme';
+
 /** What one wants to know about a stack at first sight. */
 export function StackOverview({ details, stack }: { readonly stack: StackRef; readonly details: StackDetails }) {
+  const readme = details.outputs?.find(({ name, value }) => name === readmeName && value?.trim())?.value ?? null;
+  const outputs =
+    readme === null ? details.outputs : (details.outputs?.filter(({ name }) => name !== readmeName) ?? []);
   return (
     <div className={styles['overview']}>
       <div className={styles['main']}>
         <section className={styles['section']}>
           <h2>Outputs</h2>
-          <OutputTable stack={stack} outputs={details.outputs} hasVersion={details.version > 0} />
+          <OutputTable stack={stack} outputs={outputs} hasVersion={details.version > 0} />
         </section>
+        {readme === null ? null : (
+          <section className={styles['section']}>
+            <h2>README</h2>
+            <Suspense fallback={<Skeleton width="60%" />}>
+              <Readme text={readme} />
+            </Suspense>
+          </section>
+        )}
         <section className={styles['section']}>
           <div className={styles['head']}>
             <h2>Latest updates</h2>

@@ -18,6 +18,8 @@ import { ConfigTable } from './config-table.tsx';
 import { toggleFavourite, useFavourites } from './favourites.ts';
 import { FreezeButton } from './freeze-notice.tsx';
 import { LockNotice } from './lock-notice.tsx';
+import { PendingNotice, usePending } from './pending-notice.tsx';
+import { PendingRepair } from './pending-repair.tsx';
 import { StackOverview } from './stack-overview.tsx';
 import styles from './stack-page.module.css';
 
@@ -34,7 +36,14 @@ export function StackPage() {
   const stack = { organization, project, stack: name };
   const search = route.useSearch();
   const isLive = useLive(`stack:${organization}/${project}/${name}`, () => {
-    for (const shown of [trpc.stacks.get, trpc.updates.list, trpc.queue.list, trpc.resources, trpc.versions.list])
+    for (const shown of [
+      trpc.stacks.get,
+      trpc.stacks.pending,
+      trpc.updates.list,
+      trpc.queue.list,
+      trpc.resources,
+      trpc.versions.list,
+    ])
       void queryClient.invalidateQueries({ queryKey: shown.pathKey() });
   });
   const query = useQuery(
@@ -42,6 +51,7 @@ export function StackPage() {
       refetchInterval: ({ state }) => (isLive ? livePollMs : isBusy(state.data) ? busyPollMs : idlePollMs),
     }),
   );
+  const pending = usePending(stack, query.data)?.items ?? [];
   const tab = search.tab ?? 'overview';
   const linkTo = (target: typeof tab) => ({
     ...{ to: '.' as const, search: { tab: target === 'overview' ? undefined : target }, isChosen: tab === target },
@@ -58,6 +68,7 @@ export function StackPage() {
     <article className={styles['page']}>
       <StackHeader stack={stack} details={details} />
       <LockNotice stack={stack} details={details} />
+      {pending.length === 0 || tab === 'interrupted' ? null : <PendingNotice stack={stack} pending={pending} />}
       <Tabs label="Views of the stack">
         <Tab {...linkTo('overview')}>Overview</Tab>
         <Tab {...linkTo('updates')}>Updates</Tab>
@@ -69,11 +80,17 @@ export function StackPage() {
           Configuration
         </Tab>
         <Tab {...linkTo('access')}>Access</Tab>
+        {pending.length === 0 && tab !== 'interrupted' ? null : (
+          <Tab {...linkTo('interrupted')} count={pending.length || undefined}>
+            Interrupted
+          </Tab>
+        )}
       </Tabs>
       {tab === 'overview' ? <StackOverview stack={stack} details={details} /> : null}
       {tab === 'updates' ? <UpdateList stack={stack} search={search} isBusy={isBusy(details)} /> : null}
       {tab === 'resources' ? <ResourceList stack={stack} search={search} /> : null}
-      {tab === 'versions' ? <VersionList stack={stack} search={search} /> : null}
+      {tab === 'versions' ? <VersionList stack={stack} details={details} search={search} /> : null}
+      {tab === 'interrupted' ? <PendingRepair stack={stack} details={details} /> : null}
       {tab === 'configuration' ? (
         <section className={styles['config']}>
           <p className={styles['hint']}>As the last update had it. Secret values are sealed; the CLI shows them.</p>

@@ -1,4 +1,12 @@
-export const stackTabs = ['overview', 'updates', 'resources', 'versions', 'configuration', 'access'] as const;
+export const stackTabs = [
+  'overview',
+  'updates',
+  'resources',
+  'versions',
+  'configuration',
+  'access',
+  'interrupted',
+] as const;
 export type StackTab = (typeof stackTabs)[number];
 
 /** What of a stack's page is in the URL. */
@@ -14,6 +22,15 @@ export interface StackPageSearch {
   /** Versions that are compared. */
   readonly from?: number | undefined;
   readonly to?: number | undefined;
+  /** What is shown of versions: their differences by default. */
+  readonly show?: 'state' | 'stacks' | undefined;
+  /** The other stack of a comparison: `organization/project/stack`. */
+  readonly other?: string | undefined;
+  /** Also compares outputs, or secrets. */
+  readonly outputs?: '1' | undefined;
+  readonly secrets?: '1' | undefined;
+  /** Says which version has set each property of the open resource. */
+  readonly blame?: '1' | undefined;
 }
 
 /** Reads the search of a URL. What is not valid is left out. */
@@ -26,14 +43,20 @@ export function parseStackPageSearch(search: Readonly<Record<string, unknown>>):
     const value = String(search[name] ?? '');
     return /^\d{1,9}$/.test(value) ? Number(value) : undefined;
   };
+  const flag = (name: string): '1' | undefined => (search[name] === '1' ? '1' : undefined);
   return {
     tab: stackTabs.find((each) => each === search['tab']),
-    previews: search['previews'] === '1' ? '1' : undefined,
+    previews: flag('previews'),
     text: text('text'),
     type: text('type'),
     shape: (['tree', 'graph'] as const).find((each) => each === search['shape']),
     urn: text('urn'),
     from: version('from'),
     to: version('to'),
+    show: (['state', 'stacks'] as const).find((each) => each === search['show']),
+    other: text('other'),
+    outputs: flag('outputs'),
+    secrets: flag('secrets'),
+    blame: flag('blame'),
   };
 }

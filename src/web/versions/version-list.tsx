@@ -1,23 +1,42 @@
 import { useInfiniteQuery } from '@tanstack/react-query';
 import { Link, useNavigate } from '@tanstack/react-router';
-import type { StackRef, VersionItem } from '../app/contract.ts';
+import { RotateCcw } from 'lucide-react';
+import { useState } from 'react';
+import type { StackDetails, StackRef, VersionItem } from '../app/contract.ts';
 import { Problem } from '../app/problem-pages.tsx';
 import { trpc } from '../app/trpc.ts';
 import type { StackPageSearch } from '../stacks/stack-search.ts';
+import { StateViewer } from '../states/state-viewer.tsx';
 import { Button } from '../ui/button.tsx';
 import { Empty } from '../ui/empty.tsx';
+import { Segments } from '../ui/segments.tsx';
 import { Skeleton } from '../ui/skeleton.tsx';
 import { Time } from '../ui/time.tsx';
 import { ChangeBar } from '../updates/change-bar.tsx';
 import { viewKind } from '../updates/update-status.ts';
+import { RestoreDialog } from './restore-dialog.tsx';
+import { StackCompare } from './stack-compare.tsx';
 import { VersionDiff } from './version-diff.tsx';
 import styles from './version-list.module.css';
 
 const pageSize = 50;
 
-/** The versions of a stack's state, and what differs between any two of them. */
-export function VersionList({ search, stack }: { readonly stack: StackRef; readonly search: StackPageSearch }) {
+const views = [
+  { value: undefined, label: 'Differences' },
+  { value: 'state', label: 'State' },
+  { value: 'stacks', label: 'Another stack' },
+] as const;
+
+interface VersionListProps {
+  readonly stack: StackRef;
+  readonly details: StackDetails;
+  readonly search: StackPageSearch;
+}
+
+/** The versions of a stack's state: what differs between any two of them, what is in one, and how another stack differs. */
+export function VersionList({ details, search, stack }: VersionListProps) {
   const navigate = useNavigate();
+  const [isRestoring, setIsRestoring] = useState(false);
   const { organization, project, stack: name } = stack;
   const query = useInfiniteQuery(
     trpc.versions.list.infiniteQueryOptions(
@@ -38,51 +57,99 @@ export function VersionList({ search, stack }: { readonly stack: StackRef; reado
   }
   const to = search.to ?? newest;
   const from = search.from ?? Math.max(0, to - 1);
-  const choose = (chosen: { readonly from: number; readonly to: number }): void =>
+  const change = (chosen: Partial<StackPageSearch>): void =>
     void navigate({ to: '.', search: { ...search, ...chosen }, replace: true, resetScroll: false });
+  const choose = (chosen: { readonly from: number; readonly to: number }): void => change(chosen);
+  const mayRestore = to < newest && details.active === null && details.permissions.includes('write');
+  const shapes = (
+    <Segments label="Show of versions" options={views} value={search.show} onChange={(show) => change({ show })} />
+  );
+  if (search.show === 'stacks')
+    return (
+      <div className={styles['whole']}>
+        {shapes}
+        <StackCompare stack={stack} search={search} />
+      </div>
+    );
   return (
-    <div className={styles['split']}>
-      <section className={styles['versions']} aria-label="Versions">
-        <ol className={styles['rows']}>
-          {versions.map((version) => (
-            <li key={version.version}>
-              <VersionRow
-                version={version}
-                isChosen={version.version === to}
-                onChoose={() => choose({ from: Math.max(0, version.version - 1), to: version.version })}
-              />
-            </li>
-          ))}
-        </ol>
-        {query.hasNextPage ? (
-          <Button disabled={query.isFetchingNextPage} onClick={() => void query.fetchNextPage()}>
-            Older versions
-          </Button>
-        ) : null}
-      </section>
-      <section className={styles['diff']} aria-label={`Differences of versions ${from} and ${to}`}>
-        <header className={styles['head']}>
-          <h2>
-            <Choice
-              label="From version"
-              value={from}
-              versions={[...versions.map((each) => each.version), 0]}
-              onChange={(value) => choose({ from: value, to })}
-            />{' '}
-            to{' '}
-            <Choice
-              label="To version"
-              value={to}
-              versions={versions.map((each) => each.version)}
-              onChange={(value) => choose({ from, to: value })}
-            />
-          </h2>
-          <Link to="/$organization/$project/$stack/updates/$version" params={{ ...stack, version: String(to) }}>
-            Its update
-          </Link>
-        </header>
-        <VersionDiff key={`${from} ${to}`} stack={stack} from={from} to={to} />
-      </section>
+    <div className={styles['whole']}>
+      {shapes}
+      {isRestoring ? (
+        <RestoreDialog
+          stack={{ organization, project, stack: name }}
+          version={to}
+          headVersion={newest}
+          onClose={() => setIsRestoring(false)}
+          onRestored={(before, restored) => {
+            setIsRestoring(false);
+            choose({ from: before, to: restored });
+          }}
+        />
+      ) : null}
+      <div className={styles['split']}>
+        <section className={styles['versions']} aria-label="Versions">
+          <ol className={styles['rows']}>
+            {versions.map((version) => (
+              <li key={version.version}>
+                <VersionRow
+                  version={version}
+                  isChosen={version.version === to}
+                  onChoose={() => choose({ from: Math.max(0, version.version - 1), to: version.version })}
+                />
+              </li>
+            ))}
+          </ol>
+          {query.hasNextPage ? (
+            <Button disabled={query.isFetchingNextPage} onClick={() => void query.fetchNextPage()}>
+              Older versions
+            </Button>
+          ) : null}
+        </section>
+        <section
+          className={styles['diff']}
+          aria-label={search.show === 'state' ? `Version ${to}` : `Differences of versions ${from} and ${to}`}
+        >
+          <header className={styles['head']}>
+            <h2>
+              {search.show === 'state' ? (
+                `Version ${to}`
+              ) : (
+                <>
+                  <Choice
+                    label="From version"
+                    value={from}
+                    versions={[...versions.map((each) => each.version), 0]}
+                    onChange={(value) => choose({ from: value, to })}
+                  />{' '}
+                  to{' '}
+                  <Choice
+                    label="To version"
+                    value={to}
+                    versions={versions.map((each) => each.version)}
+                    onChange={(value) => choose({ from, to: value })}
+                  />
+                </>
+              )}
+            </h2>
+            <div className={styles['actions']}>
+              <Link to="/$organization/$project/$stack/updates/$version" params={{ ...stack, version: String(to) }}>
+                Its update
+              </Link>
+              {mayRestore ? (
+                <Button size="small" onClick={() => setIsRestoring(true)}>
+                  <RotateCcw size={14} aria-hidden="true" />
+                  Restore version {to}
+                </Button>
+              ) : null}
+            </div>
+          </header>
+          {search.show === 'state' ? (
+            <StateViewer key={to} stack={stack} version={to} />
+          ) : (
+            <VersionDiff key={`${from} ${to}`} stack={stack} from={from} to={to} />
+          )}
+        </section>
+      </div>
     </div>
   );
 }

@@ -1,0 +1,249 @@
+import { listSecrets } from '../../shared/deployments/secret-values.ts';
+import { InvalidRequestError } from '../../shared/platform/errors/errors.ts';
+import { canonicalOf, comparedMembers, isSameInStacks } from '../../shared/resources/canonical-resource.ts';
+import { diffProperties } from '../../shared/resources/property-leaves.ts';
+import { joinPath, ResourceView } from '../../shared/resources/resource-facts.ts';
+import { scanResources } from '../../shared/resources/scan-resources.ts';
+import { sealedJson } from '../../shared/resources/sealed-json.ts';
+import { formatStackRef, type StackRef } from '../../shared/stacks/names.ts';
+import { stackNotFound } from '../../shared/stacks/stack-errors.ts';
+import { StateReader } from '../../shared/states/state-reader.ts';
+import type { ApiContext } from '../api-context.ts';
+import type { AuditTrail } from '../audit/audit-trail.ts';
+import { noSuchVersion } from './no-such-version.ts';
+
+/** Larger values are not shown, in bytes. */
+const maxValueBytes = 16 * 1024;
+/** Resources of a page whose texts are kept, in bytes, for each of the two stacks. */
+const maxPageBytes = 16 * 1024 * 1024;
+/** Differences of one resource that are shown. */
+const maxPaths = 200;
+/** Secrets that are compared, in number and in characters of their ciphertexts, for each of the two stacks. */
+const maxSecrets = 5_000;
+const maxSecretChars = 8 * 1024 * 1024;
+
+/** A state that is compared: null is the newest. */
+export interface ComparedState {
+  readonly ref: StackRef;
+  readonly version: number | null;
+}
+
+export interface StackDiffQuery {
+  readonly from: ComparedState;
+  readonly to: ComparedState;
+  readonly withOutputs: boolean;
+  /** The reads of the secrets of both, of somebody who may decrypt them; null: secrets are not compared. */
+  readonly secrets: { readonly from: AuditTrail; readonly to: AuditTrail } | null;
+  readonly offset: number;
+  readonly limit: number;
+}
+
+/** A property that two stacks have different values for. */
+export interface StackProperty {
+  readonly path: string;
+  readonly before: unknown;
+  readonly after: unknown;
+}
+
+export interface StackDifference {
+  readonly urn: string;
+  readonly type: string;
+  readonly name: string;
+  readonly change: 'created' | 'updated' | 'deleted';
+  readonly paths: StackProperty[];
+  readonly pathCount: number;
+}
+
+/** One of the two states, as it was read. */
+interface Side {
+  readonly stackId: string;
+  readonly version: number;
+  /** Digests by key, in the order of the state. */
+  readonly digests: Map<string, string>;
+  readonly secrets: Map<string, readonly (string | null)[]>;
+  secretChars: number;
+  secretCount: number;
+}
+
+/** Compares the states of two stacks. Both are read as streams; only digests, and the texts of one page, are kept. */
+export class StackDiff {
+  readonly #context: ApiContext;
+  readonly #states: StateReader;
+
+  constructor(context: ApiContext) {
+    this.#context = context;
+    this.#states = new StateReader({ ...context, compactLarge: context.compactJournal });
+  }
+
+  /**
+   * Resources of which one stack has none of that type and name, or another one: in the order of `to`, then those that only `from` has.
+   * Ids, and by default outputs, are each stack's own and not compared. Throws NotFoundError, UnavailableError.
+   */
+  async diff({ from, limit, offset, secrets, to, withOutputs }: StackDiffQuery) {
+    const before = await this.#read(from, withOutputs);
+    const after = await this.#read(to, withOutputs);
+    const compared = secrets === null ? null : await this.#compareSecrets(before, after);
+    if (secrets && compared && compared.count > 0) {
+      await this.#record(secrets.from, from.ref, to.ref, compared.count);
+      await this.#record(secrets.to, to.ref, from.ref, compared.count);
+    }
+    const differing = [...after.digests.keys()].filter(
+      (key) => before.digests.get(key) !== after.digests.get(key) || compared?.differing.has(key),
+    );
+    differing.push(...[...before.digests.keys()].filter((key) => !after.digests.has(key)));
+    const keys = differing.slice(offset, offset + limit);
+    const [old, next] = [await this.#texts(before, keys), await this.#texts(after, keys)];
+    const items = keys.flatMap((key) => {
+      const [was, is] = [old.get(key) ?? null, next.get(key) ?? null];
+      return describe(was, is, withOutputs, compared?.differing.get(key) ?? new Set()) ?? [];
+    });
+    return {
+      items,
+      next: differing.length > offset + limit ? offset + limit : null,
+      total: differing.length,
+      same: [...after.digests.keys()].filter((key) => before.digests.has(key)).length,
+      fromVersion: before.version,
+      toVersion: after.version,
+      /** Secrets in resources of both that were not compared. */
+      secretsNotCompared: countShared(before, after) - (compared?.count ?? 0),
+    };
+  }
+
+  async #read({ ref, version: asked }: ComparedState, withOutputs: boolean): Promise<Side> {
+    const stack = await this.#context.stacks.find(ref);
+    if (!stack) throw stackNotFound(ref);
+    const version = asked ?? stack.stackVersion;
+    const side: Side = {
+      ...{ stackId: stack.id, version, digests: new Map(), secrets: new Map(), secretChars: 0, secretCount: 0 },
+    };
+    await this.#scan(side, (text) => {
+      const view = new ResourceView(text);
+      if (view.isDeleted) return;
+      const { digest, secrets } = canonicalOf(view, withOutputs);
+      side.digests.set(view.key, digest);
+      if (secrets.length === 0) return;
+      side.secretCount += secrets.length;
+      side.secretChars += secrets.reduce((sum, each) => sum + (each?.length ?? 0), 0);
+      const isKept = side.secretCount <= maxSecrets && side.secretChars <= maxSecretChars;
+      side.secrets.set(view.key, isKept ? secrets : secrets.map(() => null));
+    });
+    return side;
+  }
+
+  async #scan({ stackId, version }: Side, onResource: (text: Buffer) => void): Promise<void> {
+    if (version === 0) return;
+    const state = await this.#states.readVersion(stackId, version);
+    if (!state) throw noSuchVersion(version);
+    await scanResources(state.bytes, onResource);
+  }
+
+  async #texts(side: Side, keys: readonly string[]): Promise<Map<string, Buffer>> {
+    const wanted = new Set(keys.filter((key) => side.digests.has(key)));
+    const found = new Map<string, Buffer>();
+    let bytes = 0;
+    if (wanted.size === 0) return found;
+    await this.#scan(side, (text) => {
+      const view = new ResourceView(text);
+      if (view.isDeleted || !wanted.has(view.key) || bytes > maxPageBytes) return;
+      bytes += text.length;
+      found.set(view.key, Buffer.from(text));
+    });
+    return found;
+  }
+
+  /** Which secrets of resources that both have differ, by their place among those of the resource, and how many were compared. */
+  async #compareSecrets(before: Side, after: Side) {
+    const differing = new Map<string, Set<number>>();
+    let count = 0;
+    for (const [key, secrets] of after.secrets) {
+      const others = before.secrets.get(key);
+      // With another number of secrets, their places do not correspond; the resource differs anyway.
+      if (others?.length !== secrets.length) continue;
+      for (const [at, secret] of secrets.entries()) {
+        const [was, is] = [await this.#decrypt(before, others[at]), await this.#decrypt(after, secret)];
+        if (was === null || is === null) continue;
+        count++;
+        if (!was.equals(is)) differing.set(key, (differing.get(key) ?? new Set()).add(at));
+      }
+    }
+    return { differing, count };
+  }
+
+  /** Null: this server has not encrypted it. */
+  async #decrypt({ stackId }: Side, ciphertext: string | null | undefined): Promise<Buffer | null> {
+    if (ciphertext === null || ciphertext === undefined) return null;
+    try {
+      const [plaintext] = await this.#context.cipher.decrypt([stackId], [Buffer.from(ciphertext, 'base64')]);
+      return plaintext ?? null;
+    } catch (error) {
+      if (error instanceof InvalidRequestError) return null;
+      throw error;
+    }
+  }
+
+  async #record(audit: AuditTrail, ref: StackRef, other: StackRef, values: number): Promise<void> {
+    await audit.recordRead(this.#context.db, {
+      organization: ref.organization,
+      object: formatStackRef(ref),
+      details: { values, comparedWith: formatStackRef(other) },
+    });
+  }
+}
+
+function countShared(before: Side, after: Side): number {
+  let count = 0;
+  for (const [key, { length }] of after.secrets) count += Math.min(length, before.secrets.get(key)?.length ?? 0);
+  return count;
+}
+
+/** `secrets`: places of the secrets that are known to differ. Null if nothing differs. */
+function describe(
+  before: Buffer | null,
+  after: Buffer | null,
+  withOutputs: boolean,
+  secrets: ReadonlySet<number>,
+): StackDifference | null {
+  const was = before && new ResourceView(before);
+  const is = after && new ResourceView(after);
+  const shown = is ?? was;
+  if (shown === null) return null;
+  const paths: StackProperty[] = [];
+  if (was && is) {
+    const names = new Set([...comparedMembers(was, withOutputs), ...comparedMembers(is, withOutputs)]);
+    let secretsSeen = 0;
+    for (const name of [...names].sort()) {
+      const [old, next] = [was.raw(name), is.raw(name)];
+      const places = next === null ? [] : listSecrets(next);
+      const isChangedAt = (place: number): boolean => secrets.has(place);
+      const first = secretsSeen;
+      secretsSeen += places.length;
+      if (name !== 'inputs' && name !== 'outputs') {
+        if (old === null || next === null || !isSameInStacks(name, old, next))
+          paths.push({ path: name, ...bothSides(old, next) });
+        continue;
+      }
+      for (const { after: value, before: former, path } of diffProperties(old, next)) {
+        const isSame = former !== null && value !== null && isSameInStacks('', former.text, value.text);
+        const offset = value === null || next === null ? 0 : value.text.byteOffset - next.byteOffset;
+        const end = offset + (value?.text.length ?? 0);
+        const hasNewSecret = places.some(({ start }, at) => start >= offset && start < end && isChangedAt(first + at));
+        if (isSame && !hasNewSecret) continue;
+        paths.push({ path: joinPath(name, path), ...bothSides(former?.text, value?.text) });
+      }
+    }
+    if (paths.length === 0) return null;
+  }
+  const { urn } = shown;
+  return {
+    urn,
+    type: shown.string('type'),
+    name: urn.slice(urn.lastIndexOf('::') + 2),
+    change: was && is ? 'updated' : is ? 'created' : 'deleted',
+    paths: paths.slice(0, maxPaths),
+    pathCount: paths.length,
+  };
+}
+
+function bothSides(before: Buffer | null | undefined, after: Buffer | null | undefined) {
+  return { before: sealedJson(before ?? null, maxValueBytes), after: sealedJson(after ?? null, maxValueBytes) };
+}

@@ -1,0 +1,49 @@
+/** What somebody wants to become of an interrupted operation. */
+export interface Choice {
+  readonly action: 'keep' | 'clear' | 'import';
+  readonly id: string;
+}
+
+interface Step {
+  readonly operation: string;
+  readonly urn: string;
+  readonly type: string;
+  readonly isImportable: boolean;
+}
+
+type Choices = Readonly<Record<number, Choice>>;
+
+/** The repairs as the server takes them, without those that are decided later. */
+export function chosenRepairs(steps: readonly Step[], choices: Choices) {
+  return steps.flatMap(({ urn }, index) => {
+    const choice = choices[index];
+    if (choice === undefined || choice.action === 'keep') return [];
+    const repair =
+      choice.action === 'clear' ? { action: 'clear' as const } : { action: 'import' as const, id: choice.id.trim() };
+    return [{ index, urn, repair }];
+  });
+}
+
+/** Whether each import has an id. */
+export function isComplete(steps: readonly Step[], choices: Choices): boolean {
+  return chosenRepairs(steps, choices).every(({ repair }) => repair.action === 'clear' || repair.id !== '');
+}
+
+const maxNamed = 3;
+
+/** The commands of the CLI that settle the operations: without creations, one. */
+export function settlingCommands(steps: readonly Step[], stack: string): string[] {
+  const refresh = `pulumi refresh --stack ${quote(stack)}`;
+  const creations = steps.filter(({ isImportable }) => isImportable);
+  if (creations.length === 0) return [refresh];
+  const imports = creations.slice(0, maxNamed).map(({ type, urn }) => {
+    const name = urn.slice(urn.lastIndexOf('::') + 2);
+    return `pulumi import ${quote(type)} ${quote(name)} '<id>' --stack ${quote(stack)}`;
+  });
+  return [`${refresh} --clear-pending-creates`, ...imports];
+}
+
+/** For a shell: names may contain anything. */
+function quote(text: string): string {
+  return /^[\w./:@-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`;
+}

@@ -1,0 +1,46 @@
+import type { ComponentProps } from 'react';
+import Markdown from 'react-markdown';
+import remarkGfm from 'remark-gfm';
+import { ExternalLink } from '../ui/external-link.tsx';
+import { safeLink } from '../ui/safe-link.ts';
+import styles from './readme.module.css';
+
+const plugins = [remarkGfm];
+
+/** Its own headings are below that of the section. */
+const components: ComponentProps<typeof Markdown>['components'] = {
+  h1: ({ children }) => <h3 className={styles['first']}>{children}</h3>,
+  h2: ({ children }) => <h4>{children}</h4>,
+  h3: ({ children }) => <h5>{children}</h5>,
+  h4: ({ children }) => <h6>{children}</h6>,
+  h5: ({ children }) => <h6>{children}</h6>,
+  a: ({ children, href }) => <ExternalLink href={href ?? null}>{children}</ExternalLink>,
+  // An image of another site would tell that site who reads this page.
+  img: ({ alt, src }) => {
+    const address = typeof src === 'string' ? src : null;
+    return <ExternalLink href={safeLink(address)}>{alt === undefined || alt === '' ? 'image' : alt}</ExternalLink>;
+  },
+  // Scrolls by the keyboard, too.
+  pre: ({ children }) => (
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls.
+    <pre tabIndex={0}>{children}</pre>
+  ),
+  table: ({ children }) => (
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls.
+    <div className={styles['table']} tabIndex={0}>
+      <table>{children}</table>
+    </div>
+  ),
+  input: ({ checked }) => <span>{checked ? '☑' : '☐'}</span>,
+};
+
+/** Markdown of others: no HTML of theirs, no scripts, and nothing is loaded from anywhere. */
+export default function Readme({ text }: { readonly text: string }) {
+  return (
+    <div className={styles['readme']}>
+      <Markdown remarkPlugins={plugins} components={components} skipHtml urlTransform={(url) => safeLink(url) ?? ''}>
+        {text}
+      </Markdown>
+    </div>
+  );
+}
