@@ -30,6 +30,7 @@ import type { VersionService } from './resources/version-service.ts';
 import type { RoleService } from './roles/role-service.ts';
 import type { ScimGroupService } from './scim/scim-group-service.ts';
 import type { ScimUserService } from './scim/scim-user-service.ts';
+import type { SearchService } from './search/search-service.ts';
 import type { SecretService } from './secrets/secret-service.ts';
 import type { CliLoginService } from './sign-in/cli-login-service.ts';
 import type { PasskeyService } from './sign-in/passkey-service.ts';
@@ -78,6 +79,7 @@ export interface ApiServices extends BodyParts {
   readonly updates: UpdateService;
   readonly updateBoard: UpdateBoard;
   readonly resources: ResourceService;
+  readonly search: SearchService;
   readonly versions: VersionService;
   readonly creations: QueuedCreation;
   readonly lockQueue: LockQueue;

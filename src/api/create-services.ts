@@ -24,6 +24,7 @@ import { VersionService } from './resources/version-service.ts';
 import { RoleService } from './roles/role-service.ts';
 import { ScimGroupService } from './scim/scim-group-service.ts';
 import { ScimUserService } from './scim/scim-user-service.ts';
+import { SearchService } from './search/search-service.ts';
 import { SecretService } from './secrets/secret-service.ts';
 import { CliLoginService } from './sign-in/cli-login-service.ts';
 import { PasskeyService } from './sign-in/passkey-service.ts';
@@ -83,6 +84,7 @@ export function createServices(context: ApiContext): ApiServices {
     updates,
     updateBoard: new UpdateBoard(context),
     resources: new ResourceService(context),
+    search: new SearchService(context),
     versions: new VersionService(context),
     creations: new QueuedCreation(context, updates, lockQueue),
     lockQueue,

@@ -3,6 +3,7 @@ import { meRouter } from './me.router.ts';
 import { organizationRouter } from './organization.router.ts';
 import { queueRouter } from './queue.router.ts';
 import { resourcesRouter } from './resources.router.ts';
+import { searchRouter } from './search.router.ts';
 import { stacksRouter } from './stacks.router.ts';
 import { router } from './trpc.ts';
 import { updatesRouter } from './updates.router.ts';
@@ -15,6 +16,7 @@ export const appRouter = router({
   stacks: stacksRouter,
   updates: updatesRouter,
   resources: resourcesRouter,
+  search: searchRouter,
   versions: versionsRouter,
   queue: queueRouter,
   organization: organizationRouter,
