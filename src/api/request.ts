@@ -8,7 +8,7 @@ import type { AuditTrail } from './audit/audit-trail.ts';
 import type { CachedLease } from './updates/lease-cache.ts';
 
 /**
- * Who may call a route. `procedures`: each procedure that it serves says so itself. `session`: people who are signed in by a browser. `organization`: who belongs to the organization in the path (`read`),
+ * Who may call a route. `procedures`: each procedure that it serves says so itself. `operator`: site admins. `session`: people who are signed in by a browser. `organization`: who belongs to the organization in the path (`read`),
  * administers it (`manage`), or is its identity provider (`provision`). `stack`:
  * who has the permission on the stack in the path; with `former`, the path may have a former name, and the service checks. `lease`: the holder of the update's lease; with `ended`, also just after the update has ended; with
  * `fenced`, the committing statement checks the lease itself, so a cached lease does not have to be looked up.
@@ -16,6 +16,7 @@ import type { CachedLease } from './updates/lease-cache.ts';
 export type Access =
   | { readonly kind: 'public' }
   | { readonly kind: 'user' }
+  | { readonly kind: 'operator' }
   | { readonly kind: 'session' }
   | { readonly kind: 'procedures' }
   | { readonly kind: 'organization'; readonly permission: 'read' | 'manage' | 'provision' }

@@ -10,7 +10,7 @@ import { assertPermission } from './stack-access.ts';
 /** What a call is about. */
 export type Place = RequestedPlace;
 
-export type CallerAccess = Extract<Access, { kind: 'user' | 'organization' | 'stack' }>;
+export type CallerAccess = Extract<Access, { kind: 'user' | 'operator' | 'organization' | 'stack' }>;
 
 /**
  * Throws unless the caller, found at `place`, has this access there: NotFoundError for what they must not know of, otherwise
@@ -19,6 +19,10 @@ export type CallerAccess = Extract<Access, { kind: 'user' | 'organization' | 'st
 export function assertAdmitted(caller: Caller, access: CallerAccess, place: Place): void {
   if (access.kind === 'user') {
     if (caller.isProvisioning) throw onlyProvisions();
+    return;
+  }
+  if (access.kind === 'operator') {
+    if (!caller.siteAdmin) throw new ForbiddenError('Only site admins may do this');
     return;
   }
   // Non-members must not learn what exists in the organization.

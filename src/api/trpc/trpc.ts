@@ -1,8 +1,10 @@
 import { initTRPC, TRPCError } from '@trpc/server';
 import type { AuditAction } from '../../shared/audit/audit-actions.ts';
 import type { Permission } from '../../shared/identity/permissions.ts';
-import type { CallerAccess } from '../access/admission.ts';
-import { nowhere, type ProcedureContext } from './context.ts';
+import type { CallerAccess, Place } from '../access/admission.ts';
+import type { AuditTrail } from '../audit/audit-trail.ts';
+import type { Caller } from '../request.ts';
+import { nowhere, type ProcedureContext, type RequestCalls } from './context.ts';
 import { causeOf, shapeOf } from './errors.ts';
 import { input, OrganizationInput, StackInput } from './inputs.ts';
 
@@ -69,22 +71,86 @@ export function stackProcedure(permission: Permission) {
     });
 }
 
-/** For those who have the permission on the stack of the input, and change something. No success leaves it that is not recorded. */
+/** For those who belong to the organization of the input, or manage it, and change something. */
+export function organizationMutation(permission: 'read' | 'manage', action: AuditAction) {
+  const access = { kind: 'organization', permission } as const;
+  return observed
+    .meta({ access, audit: action })
+    .input(input(OrganizationInput))
+    .use(async ({ ctx, input: { organization }, next, path }) => {
+      const change = await Change.begin(ctx.request, { access, action, place: { ...nowhere, organization } });
+      return change.end(path, await next({ ctx: change.context }));
+    });
+}
+
+/** For those who have the permission on the stack of the input, and change something. */
 export function stackMutation(permission: Permission, action: AuditAction) {
   const access = { kind: 'stack', permission } as const;
   return observed
     .meta({ access, audit: action })
     .input(input(StackInput))
-    .use(async ({ ctx, input: ref, next, path }) => {
-      const caller = await ctx.request.admit(access, ref, action);
-      const audit = ctx.request.trail(caller, access, action);
-      const result = await next({ ctx: { caller, audit } });
-      if (!result.ok)
-        await ctx.request.recordRefusal(caller, { access, action, place: ref, error: causeOf(result.error) });
-      else if (!audit.isSettled)
-        throw new TRPCError({ code: 'INTERNAL_SERVER_ERROR', message: `${path} was not recorded in the audit log` });
-      return result;
+    .use(async ({ ctx, input: place, next, path }) => {
+      const change = await Change.begin(ctx.request, { access, action, place });
+      return change.end(path, await next({ ctx: change.context }));
     });
+}
+
+/** For everybody who is signed in and changes what is their own. */
+export function userMutation(action: AuditAction) {
+  return observed.meta({ access: ofUser, audit: action }).use(async ({ ctx, next, path }) => {
+    const change = await Change.begin(ctx.request, { access: ofUser, action, place: nowhere });
+    return change.end(path, await next({ ctx: change.context }));
+  });
+}
+
+const ofOperator = { kind: 'operator' } as const;
+
+/** For site admins. */
+export const operatorProcedure = observed.meta({ access: ofOperator }).use(async ({ ctx, next }) => {
+  const caller = await ctx.request.admit(ofOperator, nowhere);
+  return next({ ctx: { caller } });
+});
+
+/** For site admins who change something. */
+export function operatorMutation(action: AuditAction) {
+  return observed.meta({ access: ofOperator, audit: action }).use(async ({ ctx, next, path }) => {
+    const change = await Change.begin(ctx.request, { access: ofOperator, action, place: nowhere });
+    return change.end(path, await next({ ctx: change.context }));
+  });
+}
+
+interface Declared {
+  readonly access: CallerAccess;
+  readonly action: AuditAction;
+  readonly place: Place;
+}
+
+/** A call that changes something. No success leaves it that is not recorded in the audit log, and no refusal of a member. */
+class Change {
+  /** What the procedure gets. */
+  readonly context: { readonly caller: Caller; readonly audit: AuditTrail };
+  readonly #request: RequestCalls;
+  readonly #declared: Declared;
+
+  private constructor(request: RequestCalls, declared: Declared, caller: Caller) {
+    this.#request = request;
+    this.#declared = declared;
+    this.context = { caller, audit: request.trail(caller, declared.access, declared.action) };
+  }
+
+  /** Throws as `admit` does. */
+  static async begin(request: RequestCalls, declared: Declared): Promise<Change> {
+    const { access, action, place } = declared;
+    return new Change(request, declared, await request.admit(access, place, action));
+  }
+
+  async end<R extends { readonly ok: boolean; readonly error?: unknown }>(path: string, result: R): Promise<R> {
+    const { audit, caller } = this.context;
+    if (!result.ok) await this.#request.recordRefusal(caller, { ...this.#declared, error: causeOf(result.error) });
+    else if (!audit.isSettled)
+      throw new TRPCError({ code: 'INTERNAL_SERVER_ERROR', message: `${path} was not recorded in the audit log` });
+    return result;
+  }
 }
 
 interface Procedures {

@@ -1,10 +1,11 @@
-import { Link, useParams } from '@tanstack/react-router';
+import { Link, useMatches, useParams } from '@tanstack/react-router';
 import { Fragment, type ReactNode } from 'react';
 import styles from './breadcrumb.module.css';
 
 /** Where the page is: the parts of its path, each a link. The page's own title says the last part again. */
 export function Breadcrumb() {
   const { organization, project, stack, updateId, version } = useParams({ strict: false });
+  const crumb = useMatches().findLast(({ staticData }) => staticData.crumb !== undefined)?.staticData.crumb;
   const parts: ReactNode[] = [
     <Link key="stacks" to="/">
       Stacks
@@ -28,6 +29,7 @@ export function Breadcrumb() {
     if (version !== undefined) parts.push(<span key="update">Update {version}</span>);
     if (updateId !== undefined) parts.push(<span key="preview">Preview</span>);
   }
+  if (crumb !== undefined) parts.push(<span key="page">{crumb}</span>);
   return (
     <nav className={styles['breadcrumb']} aria-label="Where you are">
       {parts.map((part, at) => (

@@ -47,6 +47,8 @@ export function Rail({
               Stacks
             </Link>
           </li>
+          {organization === undefined ? null : <OrganizationLinks organization={organization} />}
+          {me?.isOperator ? <OperatorLinks /> : null}
         </ul>
       </nav>
       {favourites.length === 0 ? null : (
@@ -91,6 +93,16 @@ export function Rail({
       </div>
     </div>
   );
+}
+
+/** Links to pages of one organization. */
+function OrganizationLinks(_: { readonly organization: string }) {
+  return null;
+}
+
+/** Links to pages that only operators of the installation see. */
+function OperatorLinks() {
+  return null;
 }
 
 function ThemeMenu() {

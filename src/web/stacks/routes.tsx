@@ -1,0 +1,44 @@
+import { createRoute, lazyRouteComponent } from '@tanstack/react-router';
+import { rootRoute } from '../app/root-route.tsx';
+import { parseUpdateSearch } from '../updates/update-search.ts';
+import { parseStackFilter } from './stack-filter.ts';
+import { parseStackPageSearch } from './stack-search.ts';
+import { StacksPage } from './stacks-page.tsx';
+
+const stacks = createRoute({
+  getParentRoute: () => rootRoute,
+  path: '/',
+  component: StacksPage,
+  validateSearch: parseStackFilter,
+});
+
+const organization = createRoute({
+  getParentRoute: () => rootRoute,
+  path: '/$organization',
+  component: StacksPage,
+  validateSearch: parseStackFilter,
+});
+
+const stack = createRoute({
+  getParentRoute: () => rootRoute,
+  path: '/$organization/$project/$stack',
+  component: lazyRouteComponent(() => import('./stack-page.tsx'), 'StackPage'),
+  validateSearch: parseStackPageSearch,
+});
+
+const update = createRoute({
+  getParentRoute: () => rootRoute,
+  path: '/$organization/$project/$stack/updates/$version',
+  component: lazyRouteComponent(() => import('../updates/update-page.tsx'), 'UpdatePage'),
+  validateSearch: parseUpdateSearch,
+});
+
+const preview = createRoute({
+  getParentRoute: () => rootRoute,
+  path: '/$organization/$project/$stack/previews/$updateId',
+  component: lazyRouteComponent(() => import('../updates/update-page.tsx'), 'PreviewPage'),
+  validateSearch: parseUpdateSearch,
+});
+
+/** The pages of stacks, at the paths that the CLI prints. */
+export const stackRoutes = [stacks, organization, stack, update, preview] as const;

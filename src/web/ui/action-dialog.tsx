@@ -1,0 +1,78 @@
+import { type ReactNode, useState } from 'react';
+import styles from './action-dialog.module.css';
+import { Button } from './button.tsx';
+import { Dialog, DialogActions } from './dialog.tsx';
+import { TextField } from './field.tsx';
+
+/**
+ * Asks before something is changed, with the fields that it needs. It stays open until the change has succeeded: whoever opens it closes
+ * it then. `typed`: a name that must be typed first, for what cannot be taken back.
+ */
+export function ActionDialog({
+  action,
+  children,
+  description,
+  error,
+  isDanger = false,
+  isPending = false,
+  isReady = true,
+  onClose,
+  onSubmit,
+  stay = 'Cancel',
+  title,
+  typed,
+}: {
+  readonly title: string;
+  readonly description?: ReactNode;
+  /** The text of the button that does it. */
+  readonly action: string;
+  /** The text of the button that does not. */
+  readonly stay?: string;
+  readonly isDanger?: boolean;
+  readonly isPending?: boolean;
+  /** Whether the fields can be sent. */
+  readonly isReady?: boolean;
+  readonly typed?: string;
+  readonly error: { readonly message: string } | null;
+  readonly onSubmit: () => void;
+  readonly onClose: () => void;
+  readonly children?: ReactNode;
+}) {
+  const [text, setText] = useState('');
+  const mayDo = isReady && !isPending && (typed === undefined || text === typed);
+  return (
+    <Dialog title={title} description={description} isOpen onClose={onClose}>
+      <form
+        className={styles['form']}
+        onSubmit={(event) => {
+          event.preventDefault();
+          if (mayDo) onSubmit();
+        }}
+      >
+        {children}
+        {typed === undefined ? null : (
+          <TextField
+            label={
+              <>
+                Type <code>{typed}</code> to confirm
+              </>
+            }
+            value={text}
+            onChange={({ target }) => setText(target.value)}
+          />
+        )}
+        {error === null ? null : (
+          <p className={styles['error']} role="alert">
+            {error.message}
+          </p>
+        )}
+        <DialogActions>
+          <Button onClick={onClose}>{stay}</Button>
+          <Button kind={isDanger ? 'danger' : 'main'} type="submit" disabled={!mayDo}>
+            {action}
+          </Button>
+        </DialogActions>
+      </form>
+    </Dialog>
+  );
+}

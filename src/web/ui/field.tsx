@@ -1,0 +1,129 @@
+import { type ComponentProps, type ReactNode, useId } from 'react';
+import styles from './field.module.css';
+
+interface About {
+  readonly label: ReactNode;
+  /** What belongs into the field, or what follows from it. */
+  readonly hint?: ReactNode;
+  /** Says what is wrong with the value. */
+  readonly error?: string | undefined;
+  /** The label is for screen readers only. */
+  readonly isLabelUnseen?: boolean;
+}
+
+type Own<Tag extends 'input' | 'select' | 'textarea'> = About &
+  Omit<ComponentProps<Tag>, 'id' | 'className' | 'aria-describedby'>;
+
+export function TextField({ error, hint, isLabelUnseen = false, label, ...input }: Own<'input'>) {
+  const ids = useIds();
+  return (
+    <Field {...{ ids, label, hint, error, isLabelUnseen }}>
+      <input
+        autoComplete="off"
+        spellCheck={false}
+        {...input}
+        {...described(ids, hint, error)}
+        className={styles['input']}
+      />
+    </Field>
+  );
+}
+
+export function TextArea({ error, hint, isLabelUnseen = false, label, ...input }: Own<'textarea'>) {
+  const ids = useIds();
+  return (
+    <Field {...{ ids, label, hint, error, isLabelUnseen }}>
+      <textarea rows={3} {...input} {...described(ids, hint, error)} className={styles['area']} />
+    </Field>
+  );
+}
+
+/** `options`: values with their texts, in the order in which they are shown. */
+export function SelectField({
+  error,
+  hint,
+  isLabelUnseen = false,
+  label,
+  options,
+  ...input
+}: Own<'select'> & { readonly options: readonly (readonly [value: string, text: string])[] }) {
+  const ids = useIds();
+  return (
+    <Field {...{ ids, label, hint, error, isLabelUnseen }}>
+      <select {...input} {...described(ids, hint, error)} className={styles['select']}>
+        {options.map(([value, text]) => (
+          <option key={value} value={value}>
+            {text}
+          </option>
+        ))}
+      </select>
+    </Field>
+  );
+}
+
+export function CheckboxField({ error, hint, label, ...input }: Own<'input'>) {
+  const ids = useIds();
+  return (
+    <div className={styles['check']}>
+      <input type="checkbox" {...input} {...described(ids, hint, error)} />
+      <label htmlFor={ids.input}>{label}</label>
+      <Notes {...{ ids, hint, error }} />
+    </div>
+  );
+}
+
+interface Ids {
+  readonly input: string;
+  readonly hint: string;
+  readonly error: string;
+}
+
+function useIds(): Ids {
+  const input = useId();
+  return { input, hint: `${input}hint`, error: `${input}error` };
+}
+
+function described(ids: Ids, hint: ReactNode, error: string | undefined) {
+  const notes = [hint === undefined ? null : ids.hint, error === undefined ? null : ids.error].filter(Boolean);
+  return {
+    id: ids.input,
+    'aria-describedby': notes.length === 0 ? undefined : notes.join(' '),
+    'aria-invalid': error === undefined ? undefined : true,
+  };
+}
+
+function Field({
+  children,
+  error,
+  hint,
+  ids,
+  isLabelUnseen,
+  label,
+}: About & { readonly ids: Ids; readonly children: ReactNode }) {
+  return (
+    <div className={styles['field']}>
+      <label htmlFor={ids.input} className={isLabelUnseen ? 'unseen' : styles['label']}>
+        {label}
+      </label>
+      {children}
+      <Notes {...{ ids, hint, error }} />
+    </div>
+  );
+}
+
+function Notes({ error, hint, ids }: Pick<About, 'hint' | 'error'> & { readonly ids: Ids }) {
+  return (
+    <>
+      {hint === undefined ? null : (
+        <p id={ids.hint} className={styles['hint']}>
+          {hint}
+        </p>
+      )}
+      {error === undefined ? null : (
+        <p id={ids.error} className={styles['error']} role="alert">
+          {error}
+        </p>
+      )}
+    </>
+  );
+}

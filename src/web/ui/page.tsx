@@ -1,0 +1,64 @@
+import type { ReactNode } from 'react';
+import styles from './page.module.css';
+
+/** A page: its title, what may be done, and its parts. `lead`: one sentence on what it is for. */
+export function Page({
+  actions,
+  children,
+  count,
+  lead,
+  title,
+}: {
+  readonly title: ReactNode;
+  readonly children: ReactNode;
+  readonly lead?: ReactNode;
+  readonly count?: number | undefined;
+  readonly actions?: ReactNode;
+}) {
+  return (
+    <article className={styles['page']}>
+      <header className={styles['head']}>
+        <div className={styles['titles']}>
+          <h1>
+            {title}
+            {count === undefined ? null : <span className={styles['count']}>{count.toLocaleString()}</span>}
+          </h1>
+          {lead === undefined ? null : <p className={styles['lead']}>{lead}</p>}
+        </div>
+        {actions === undefined ? null : <div className={styles['actions']}>{actions}</div>}
+      </header>
+      {children}
+    </article>
+  );
+}
+
+/** A part of a page with a title of its own. */
+export function Section({
+  actions,
+  children,
+  lead,
+  title,
+}: {
+  readonly title: ReactNode;
+  readonly children: ReactNode;
+  readonly lead?: ReactNode;
+  readonly actions?: ReactNode;
+}) {
+  return (
+    <section className={styles['section']}>
+      <header className={styles['head']}>
+        <div className={styles['titles']}>
+          <h2>{title}</h2>
+          {lead === undefined ? null : <p className={styles['lead']}>{lead}</p>}
+        </div>
+        {actions === undefined ? null : <div className={styles['actions']}>{actions}</div>}
+      </header>
+      {children}
+    </section>
+  );
+}
+
+/** Fields that narrow a list, in a row. */
+export function FilterBar({ children }: { readonly children: ReactNode }) {
+  return <search className={styles['filters']}>{children}</search>;
+}

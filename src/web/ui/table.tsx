@@ -1,0 +1,121 @@
+import type { ReactNode } from 'react';
+import { Button } from './button.tsx';
+import { Skeleton } from './skeleton.tsx';
+import styles from './table.module.css';
+
+export interface Column<Item> {
+  readonly name: string;
+  readonly cell: (item: Item) => ReactNode;
+  /** Numbers and times to the right. */
+  readonly align?: 'right';
+  /** The title of the row: on phones it has no name before it. */
+  readonly isTitle?: boolean;
+  /** Buttons of a row. The name is for screen readers only. */
+  readonly isActions?: boolean;
+  /** Left out on phones. */
+  readonly isMinor?: boolean;
+}
+
+const skeletonRows = [38, 52, 44, 60, 41];
+
+/**
+ * Rows of a list whose pages are asked for one by one; on phones each row becomes a block of names and values. For lists of thousands
+ * that are scrolled through, use a virtual one. `items`: undefined while the first page is loading. `empty`: shown without any.
+ */
+export function Table<Item>({
+  columns,
+  details,
+  empty,
+  hasMore = false,
+  isBusy = false,
+  items,
+  keyOf,
+  label,
+  onMore,
+}: {
+  readonly label: string;
+  readonly columns: readonly Column<Item>[];
+  readonly items: readonly Item[] | undefined;
+  readonly keyOf: (item: Item) => string;
+  readonly empty: ReactNode;
+  readonly hasMore?: boolean;
+  readonly isBusy?: boolean;
+  readonly onMore?: () => void;
+  /** What is shown below a row, if anything. */
+  readonly details?: (item: Item) => ReactNode;
+}) {
+  if (items?.length === 0) return empty;
+  return (
+    <div className={styles['scroll']}>
+      <table className={styles['table']} aria-label={label} aria-busy={items === undefined || isBusy}>
+        <thead>
+          <tr>
+            {columns.map((column) => (
+              <th key={column.name} scope="col" className={classOf(column)}>
+                {column.isActions ? <span className="unseen">{column.name}</span> : column.name}
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          {items === undefined
+            ? skeletonRows.map((width) => (
+                <tr key={width}>
+                  {columns.map((column, at) => (
+                    <td key={column.name} className={classOf(column)}>
+                      {column.isActions ? null : <Skeleton width={at === 0 ? width * 3 : 72} />}
+                    </td>
+                  ))}
+                </tr>
+              ))
+            : items.map((item) => <Row key={keyOf(item)} columns={columns} item={item} details={details?.(item)} />)}
+        </tbody>
+      </table>
+      {hasMore ? (
+        <div className={styles['more']}>
+          <Button onClick={onMore} disabled={isBusy}>
+            {isBusy ? 'Loading…' : 'Show more'}
+          </Button>
+        </div>
+      ) : null}
+    </div>
+  );
+}
+
+function Row<Item>({
+  columns,
+  details,
+  item,
+}: {
+  readonly columns: readonly Column<Item>[];
+  readonly item: Item;
+  readonly details: ReactNode;
+}) {
+  const hasDetails = details !== undefined && details !== null && details !== false;
+  return (
+    <>
+      <tr className={hasDetails ? styles['open'] : undefined}>
+        {columns.map((column) => (
+          <td key={column.name} className={classOf(column)} data-name={column.name}>
+            {column.cell(item)}
+          </td>
+        ))}
+      </tr>
+      {hasDetails ? (
+        <tr className={styles['details']}>
+          <td colSpan={columns.length}>{details}</td>
+        </tr>
+      ) : null}
+    </>
+  );
+}
+
+function classOf({ align, isActions, isMinor, isTitle }: Omit<Column<never>, 'cell' | 'name'>): string | undefined {
+  const names = [
+    align === 'right' && styles['right'],
+    isActions && styles['actions'],
+    isMinor && styles['minor'],
+    isTitle && styles['title'],
+  ].filter(Boolean);
+  return names.length === 0 ? undefined : names.join(' ');
+}
