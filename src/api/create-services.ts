@@ -24,7 +24,9 @@ import { VersionService } from './resources/version-service.ts';
 import { RoleService } from './roles/role-service.ts';
 import { ScimGroupService } from './scim/scim-group-service.ts';
 import { ScimUserService } from './scim/scim-user-service.ts';
+import { ReferenceService } from './search/reference-service.ts';
 import { SearchService } from './search/search-service.ts';
+import { RevealService } from './secrets/reveal-service.ts';
 import { SecretService } from './secrets/secret-service.ts';
 import { CliLoginService } from './sign-in/cli-login-service.ts';
 import { PasskeyService } from './sign-in/passkey-service.ts';
@@ -52,6 +54,8 @@ export function createServices(context: ApiContext): ApiServices {
   const { board = null, config, credentials, health, jobServices, metrics, quotas, bodyBuffer, rates } = context;
   const sessions = new SessionService(context);
   const updates = new UpdateService(context);
+  const resources = new ResourceService(context);
+  const secrets = new SecretService(context);
   const reclaim: UpdateService['reclaim'] = (stackId, options) => updates.reclaim(stackId, options);
   const lockQueue = new LockQueue(context, (stackId) => updates.reclaim(stackId, { admitsFault: true }));
   context.lifecycle.onClose('work', 'lock queue', () => lockQueue.close());
@@ -83,7 +87,7 @@ export function createServices(context: ApiContext): ApiServices {
     states: new StateService(context, reclaim),
     updates,
     updateBoard: new UpdateBoard(context),
-    resources: new ResourceService(context),
+    resources,
     search: new SearchService(context),
     versions: new VersionService(context),
     creations: new QueuedCreation(context, updates, lockQueue),
@@ -94,7 +98,9 @@ export function createServices(context: ApiContext): ApiServices {
     guards: new GuardService(context),
     history: new HistoryService(context),
     events: new EventService(context),
-    secrets: new SecretService(context),
+    secrets,
+    reveal: new RevealService(context, { resources, secrets }),
+    references: new ReferenceService(context),
     policyPacks: new PolicyPackService(context),
     policyGroups: new PolicyGroupService(context),
     members: new MemberService(context),

@@ -118,7 +118,11 @@ test('what has changed long ago is told from what has changed lately', async () 
   await write(stack, [{ name: 'first' }]);
   await write(stack, [{ name: 'first' }, { name: 'second' }]);
   const id = await stackId(app, stack);
-  await query(app, `update updates set ended_at = ended_at - interval '40 days' where stack_id = $1 and stack_version = 1`, [id]);
+  await query(
+    app,
+    `update updates set ended_at = ended_at - interval '40 days' where stack_id = $1 and stack_version = 1`,
+    [id],
+  );
   const as = stack.auth.replace('token ', '');
   expect(await find('changed:>30d', as)).toEqual(['old/prod first']);
   expect(await find('changed:<30d', as)).toEqual(['old/prod second']);
@@ -146,7 +150,13 @@ test('a resource is found with its stack, its provider and its last change', asy
   const { items } = await read('search.list', { query: 'type:aws:s3/object:Object' });
   expect(items).toEqual([
     {
-      ...{ organization: home.organization, project: 'web', stack: 'prod', name: 'child', type: 'aws:s3/object:Object' },
+      ...{
+        organization: home.organization,
+        project: 'web',
+        stack: 'prod',
+        name: 'child',
+        type: 'aws:s3/object:Object',
+      },
       ...{ urn: 'urn:pulumi:prod::web::aws:s3/object:Object::child', provider: 'test', providerVersion: '6.10.0' },
       parent: 'urn:pulumi:prod::web::pulumi:pulumi:Stack::web-prod',
       providerUrn: 'urn:pulumi:prod::web::pulumi:providers:test::default',
@@ -218,7 +228,10 @@ describe('rights', () => {
     const { groups } = await read('search.providers', {}, limited.token);
     expect(groups.map(({ version }: { version: string }) => version)).toEqual(['6.2.0-alpha.1', '5.9.0']);
     // Also for queries that find nothing of it: otherwise the answer would tell what it has.
-    expect(await read('search.list', { query: 'name:none' }, limited.token)).toMatchObject({ isTrimmed: true, next: null });
+    expect(await read('search.list', { query: 'name:none' }, limited.token)).toMatchObject({
+      isTrimmed: true,
+      next: null,
+    });
   });
 
   test('a deny of a tag counts', async () => {
@@ -244,7 +257,11 @@ test('a query that cannot be read is refused with its place', async () => {
 });
 
 test('a search that is cut short says so, and goes on where it stopped', async () => {
-  const caller = await app.context.identity.findCaller(hashToken(token), { organization: null, project: null, stack: null });
+  const caller = await app.context.identity.findCaller(hashToken(token), {
+    organization: null,
+    project: null,
+    stack: null,
+  });
   if (!caller) throw new Error('the token is not known');
   const search = new SearchService(app.context, { ms: 60_000, resources: 1 });
   const seen: string[] = [];

@@ -1,5 +1,6 @@
 import { NotFoundError } from '../../shared/platform/errors/errors.ts';
 import { httpUrl } from '../../shared/platform/http/http-url.ts';
+import { scanJson, sliceOf } from '../../shared/platform/json/json-text.ts';
 import { ResourceView } from '../../shared/resources/resource-facts.ts';
 import { resourceKey } from '../../shared/resources/resource-key.ts';
 import {
@@ -65,6 +66,24 @@ export class ResourceService {
       dependents: await rows.listDependents(stack.stackId, key, maxDependents),
       ...versionsOf(stack),
     };
+  }
+
+  /** The raw JSON of a property of a resource in the newest state; null if there is none. Throws NotFoundError. */
+  async readProperty(
+    ref: StackRef,
+    urn: string,
+    part: 'inputs' | 'outputs',
+    path: readonly (string | number)[],
+  ): Promise<Buffer | null> {
+    const text = await this.#read(ref, urn);
+    const values = text && new ResourceView(text).raw(part);
+    if (values === null) return null;
+    let found: Buffer | null = null;
+    scanJson(values, path.length, (at, span) => {
+      // Of a member that is repeated, the last one counts.
+      if (at.length === path.length && at.every((each, index) => each === path[index])) found = sliceOf(values, span);
+    });
+    return found;
   }
 
   /** Versions that have changed the resource, newest first. Throws NotFoundError. */

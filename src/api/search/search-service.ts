@@ -230,6 +230,8 @@ export class SearchService {
     for (const { condition, isNegated } of terms) {
       if (condition.kind === 'stack' || condition.kind === 'tag') stackTerms.push({ condition, isNegated });
       else resourceTerms.push({ condition, isNegated });
+      // Where nothing was changed lately, no resource was.
+      if (condition.kind === 'changed' && !condition.isOlder && !isNegated) stackTerms.push({ condition, isNegated });
     }
     let within: readonly string[] | null = null as readonly string[] | null;
     for (const term of resourceTerms) {

@@ -2,8 +2,10 @@ import { liveRouter } from './live.router.ts';
 import { meRouter } from './me.router.ts';
 import { organizationRouter } from './organization.router.ts';
 import { queueRouter } from './queue.router.ts';
+import { referencesRouter } from './references.router.ts';
 import { resourcesRouter } from './resources.router.ts';
 import { searchRouter } from './search.router.ts';
+import { secretsRouter } from './secrets.router.ts';
 import { stacksRouter } from './stacks.router.ts';
 import { router } from './trpc.ts';
 import { updatesRouter } from './updates.router.ts';
@@ -17,6 +19,8 @@ export const appRouter = router({
   updates: updatesRouter,
   resources: resourcesRouter,
   search: searchRouter,
+  references: referencesRouter,
+  secrets: secretsRouter,
   versions: versionsRouter,
   queue: queueRouter,
   organization: organizationRouter,

@@ -1,10 +1,7 @@
 import { Type } from 'typebox';
-import type { SearchPlace } from '../search/search-service.ts';
-import { decodeCursor, defaultPage, encodeCursor, input, Name, page, text } from './inputs.ts';
+import { decodePlace, encodePlace } from '../search/search-cursor.ts';
+import { defaultPage, input, Name, page, text } from './inputs.ts';
 import { router, userProcedure } from './trpc.ts';
-
-const At = Type.Union([text(1_000), Type.Null()]);
-const Place = Type.Tuple([Name, Name, Name, At, At]);
 
 const query = text(1_000);
 const Field = Type.Union([
@@ -24,8 +21,7 @@ export const searchRouter = router({
     .input(input(Type.Object({ query, organization: Type.Optional(Name), ...page })))
     .query(
       async ({ ctx: { caller, services }, input: { cursor, limit = defaultPage, organization = null, query: of } }) => {
-        const place = decodeCursor(cursor, Place);
-        const after = place && toPlace(place);
+        const after = decodePlace(cursor);
         const found = await services.search.list(caller, { text: of, organization, after, limit });
         return { ...found, next: found.next && encodePlace(found.next) };
       },
@@ -45,18 +41,3 @@ export const searchRouter = router({
       services.search.providers(caller, organization),
     ),
 });
-
-function toPlace([organization, project, stack, place, key]: [
-  string,
-  string,
-  string,
-  string | null,
-  string | null,
-]): SearchPlace {
-  return { organization, project, stack, place, key };
-}
-
-/** As `encodeCursor`, for a place that may be behind a stack. */
-function encodePlace({ key, organization, place, project, stack }: SearchPlace): string {
-  return encodeCursor([organization, project, stack, place, key]);
-}

@@ -2,7 +2,8 @@ import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { parseSearchQuery, SearchQueryError } from './search-query.ts';
 
-const conditions = (text: string) => parseSearchQuery(text).map(({ condition, isNegated }) => ({ ...condition, isNegated }));
+const conditions = (text: string) =>
+  parseSearchQuery(text).map(({ condition, isNegated }) => ({ ...condition, isNegated }));
 
 function refusal(text: string): SearchQueryError {
   try {
@@ -102,10 +103,18 @@ describe('queries', () => {
 
   test('find quoted values as they are', () => {
     fc.assert(
-      fc.property(fc.string({ minLength: 1, maxLength: 40 }).filter((value) => !value.includes('\0')), (value) => {
-        const quoted = `name:"${value.replace(/["\\]/g, '\\$&')}"`;
-        expect(conditions(`${quoted} x`)[0]).toEqual({ kind: 'text', field: 'name', pattern: value, isNegated: false });
-      }),
+      fc.property(
+        fc.string({ minLength: 1, maxLength: 40 }).filter((value) => !value.includes('\0')),
+        (value) => {
+          const quoted = `name:"${value.replace(/["\\]/g, '\\$&')}"`;
+          expect(conditions(`${quoted} x`)[0]).toEqual({
+            kind: 'text',
+            field: 'name',
+            pattern: value,
+            isNegated: false,
+          });
+        },
+      ),
     );
   });
 });

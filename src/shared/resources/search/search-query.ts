@@ -166,13 +166,23 @@ function toVersion(value: string, fail: Fail): Condition {
 const unitSeconds = { m: 60, h: 3_600, d: 86_400, w: 7 * 86_400, y: 365 * 86_400 } as const;
 const maxAgeSeconds = 200 * unitSeconds.y;
 
-/** `<7d` and `7d`: within the last seven days. */
-function toAge(value: string, fail: Fail): Condition {
+/** An age that something is above, or not. */
+export interface AgeLimit {
+  readonly isOlder: boolean;
+  readonly seconds: number;
+}
+
+/** `<7d` and `7d`: within the last seven days. Returns why it cannot be read otherwise. */
+export function parseAge(value: string): AgeLimit | string {
   const [, operator = '', count = '', unit = ''] = /^(<=?|>=?|)(\d{1,6})([mhdwy])$/.exec(value) ?? [];
-  if (count === '') fail('changed: is an age in minutes, hours, days, weeks or years, as <7d or >1y');
+  if (count === '') return 'is an age in minutes, hours, days, weeks or years, as <7d or >1y';
   const seconds = Number(count) * unitSeconds[unit as keyof typeof unitSeconds];
-  if (seconds > maxAgeSeconds) fail('changed: is too long ago');
-  return { kind: 'changed', isOlder: operator.startsWith('>'), seconds };
+  return seconds > maxAgeSeconds ? 'is too long ago' : { isOlder: operator.startsWith('>'), seconds };
+}
+
+function toAge(value: string, fail: Fail): Condition {
+  const age = parseAge(value);
+  return typeof age === 'string' ? fail(`changed: ${age}`) : { kind: 'changed', ...age };
 }
 
 function toStack(value: string, fail: Fail): Condition {

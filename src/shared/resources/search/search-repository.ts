@@ -1,6 +1,7 @@
 import { Type } from 'typebox';
 import { type Queryable, type Row, sql } from '../../platform/db/sql.ts';
 import { Nullable, Timestamp } from '../../platform/schema/standard-schema.ts';
+import { likePattern } from '../../stacks/name-pattern.ts';
 import { resourceKey } from '../resource-key.ts';
 import type { Condition, FlagField, Term } from './search-query.ts';
 
@@ -42,8 +43,8 @@ const IdsRow = Type.Object({ ids: Type.Array(Type.String()), rows: Type.Integer(
 const ProviderRow = Type.Object({ stackId: Type.String(), type: Type.String(), version: Text });
 const HiddenRow = Type.Object({ isTrimmed: Type.Boolean() });
 
-export type StackCondition = Extract<Condition, { kind: 'stack' | 'tag' }>;
-export type ResourceCondition = Exclude<Condition, StackCondition>;
+export type StackCondition = Extract<Condition, { kind: 'stack' | 'tag' | 'changed' }>;
+export type ResourceCondition = Exclude<Condition, { kind: 'stack' | 'tag' }>;
 
 /** A term about stacks. */
 export type StackTerm = Pick<Term, 'isNegated'> & { readonly condition: StackCondition };
@@ -228,21 +229,35 @@ function all(conditions: readonly ReturnType<typeof sql.fragment>[]) {
 }
 
 function stackSql({ condition, isNegated }: StackTerm, organization: string) {
-  const holds =
-    condition.kind === 'tag'
-      ? sql.fragment`exists (
-          select 1 from stack_listings g
-          where g.organization_id = l.organization_id and g.tag_name = ${condition.name} and g.tag_name <> ''
-            and g.project_name = l.project_name and g.stack_name = l.stack_name
-            and ${condition.value === null ? sql.fragment`true` : matches(sql.fragment`g.tag_value`, condition.value)})`
-      : all([
-          ...(condition.organization === '*'
-            ? []
-            : [matches(sql.fragment`${organization}::text`, condition.organization)]),
-          ...(condition.project === '*' ? [] : [matches(sql.fragment`l.project_name`, condition.project)]),
-          ...(condition.stack === '*' ? [] : [matches(sql.fragment`l.stack_name`, condition.stack)]),
-        ]);
+  const holds = stackHoldsSql(condition, organization);
   return isNegated ? sql.fragment`not (${holds})` : sql.fragment`(${holds})`;
+}
+
+/** The condition on a stack `l`. */
+function stackHoldsSql(condition: StackCondition, organization: string) {
+  switch (condition.kind) {
+    case 'tag': {
+      const { name, value } = condition;
+      return sql.fragment`exists (
+        select 1 from stack_listings g
+        where g.organization_id = l.organization_id and g.tag_name = ${name} and g.tag_name <> ''
+          and g.project_name = l.project_name and g.stack_name = l.stack_name
+          and ${value === null ? sql.fragment`true` : matches(sql.fragment`g.tag_value`, value)})`;
+    }
+    case 'changed':
+      // The stack was changed when the update that has changed a resource ended, or later; within a minute by its clock.
+      return sql.fragment`exists (
+        select 1 from stack_changes h
+        where h.stack_id = l.stack_id and h.changed_at >= clock_timestamp() - make_interval(secs => ${condition.seconds + 60}))`;
+    case 'stack':
+      return all([
+        ...(condition.organization === '*'
+          ? []
+          : [matches(sql.fragment`${organization}::text`, condition.organization)]),
+        ...(condition.project === '*' ? [] : [matches(sql.fragment`l.project_name`, condition.project)]),
+        ...(condition.stack === '*' ? [] : [matches(sql.fragment`l.stack_name`, condition.stack)]),
+      ]);
+  }
 }
 
 /** The condition of a term on a resource `r`. */
@@ -341,9 +356,4 @@ function matchesIndexed(text: ReturnType<typeof sql.fragment>, pattern: string) 
   if (star < 0) return sql.fragment`${column} = ${begin} and ${text} = ${pattern}`;
   if (begin === '') return matches(text, pattern);
   return sql.fragment`${column} like ${`${likePattern(begin)}%`} and ${matches(text, pattern)}`;
-}
-
-/** As LIKE takes it. */
-export function likePattern(pattern: string): string {
-  return pattern.replace(/[\\%_]/g, '\\$&').replaceAll('*', '%');
 }

@@ -38,7 +38,15 @@ describe('ranges of versions', () => {
 
   test('prereleases are ordered as semver has it', () => {
     const ordered = [
-      ...['1.0.0-alpha', '1.0.0-alpha.1', '1.0.0-alpha.beta', '1.0.0-beta', '1.0.0-beta.2', '1.0.0-beta.11', '1.0.0-rc.1'],
+      ...[
+        '1.0.0-alpha',
+        '1.0.0-alpha.1',
+        '1.0.0-alpha.beta',
+        '1.0.0-beta',
+        '1.0.0-beta.2',
+        '1.0.0-beta.11',
+        '1.0.0-rc.1',
+      ],
       ...['1.0.0', '1.0.1', '1.2.0', '1.10.0', '2.0.0'],
     ];
     expect([...ordered].reverse().sort(compareVersionTexts)).toEqual(ordered);
