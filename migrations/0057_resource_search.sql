@@ -1,12 +1,12 @@
 -- Without a transaction
 
 -- The words of a resource's type and name, in lower case: whole, and their parts where a capital letter begins another. Array functions
--- and not a text search parser, which would take types for paths and hosts.
-create or replace function resource_words(type text, name text) returns tsvector language sql immutable parallel safe as $$
-  select array_to_tsvector(array(
-    select distinct left(w, 100) from regexp_split_to_table(
-      lower(t || ' ' || regexp_replace(t, '([a-z0-9])([A-Z])', '\1 \2', 'g')), '[\x01-\x2f\x3a-\x60\x7b-\x7f]+') w
-    where w <> ''))
+-- and not a text search parser, which would take types for paths and hosts. Only letters of ASCII change their case, so that no locale
+-- matters.
+create or replace function resource_words(type text, name text) returns tsvector language sql immutable parallel safe cost 1000 as $$
+  select array_to_tsvector(array_remove(string_to_array(regexp_replace(
+    lower((t || ' ' || regexp_replace(t, '([a-z0-9])([A-Z])', '\1 \2', 'g')) collate "C"),
+    '[\x01-\x2f\x3a-\x60\x7b-\x7f]+', ' ', 'g'), ' '), ''))
   from (values (left(type, 500) || ' ' || left(name, 500))) as v (t)
 $$;
 

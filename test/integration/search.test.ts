@@ -3,10 +3,11 @@ import { SearchService } from '../../src/api/search/search-service.ts';
 import { hashToken } from '../../src/shared/platform/crypto/secret-token.ts';
 import { query } from '../support/database.ts';
 import { grant, person } from '../support/grants.ts';
-import { ask } from '../support/procedures.ts';
-import { createStack, ok, type TestStack } from '../support/state.ts';
+import { ask, command } from '../support/procedures.ts';
+import { createStack, ok, startUpdate, type TestStack } from '../support/state.ts';
 import { stackId, stateOf, type TestResource } from '../support/state-index.ts';
 import { testApp } from '../support/test-app.ts';
+import { complete } from '../support/update-calls.ts';
 
 jest.setTimeout(180_000);
 
@@ -278,4 +279,196 @@ test('a search that is cut short says so, and goes on where it stopped', async (
   expect(seen).toEqual(await find('custom:true'));
   const counts = await search.count(caller, { text: '', organization: null, by: 'type' });
   expect(counts.isCut).toBe(true);
+});
+
+test('the CLI searches by REST', async () => {
+  const at = `/api/orgs/${home.organization}/search/resources`;
+  const get = async (path: string) => (await ok(app.call('GET', path, { auth: home.auth }))).json;
+  const query = encodeURIComponent('type:aws:s3/* -name:site');
+  const first = await get(`${at}v2?query=${query}&size=2`);
+  expect(first).toMatchObject({ total: 3, cutShort: false, trimmed: false, resources: [{}, {}] });
+  expect(first.resources[0]).toMatchObject({
+    package: 'aws',
+    module: 's3/bucket',
+    project: 'proj',
+    stack: 'dev',
+    protected: false,
+  });
+  const second = await get(first.pagination.next);
+  expect(second.resources).toEqual([
+    expect.objectContaining({ name: 'child', parent_urn: 'urn:pulumi:prod::web::pulumi:pulumi:Stack::web-prod' }),
+  ]);
+  expect(second.pagination.next).toBeUndefined();
+  const { resources } = await get(`${at}?query=${encodeURIComponent('name:100%')}`);
+  expect(resources).toEqual([expect.objectContaining({ name: '100%', 'parent.urn': null, 'provider.urn': null })]);
+  const refused = await app.call('GET', `${at}?query=naem:x`, { auth: home.auth });
+  expect([refused.status, refused.json.message]).toEqual([400, expect.stringMatching(/character 1: .*no field/)]);
+  expect((await app.call('GET', at, { auth: other.auth })).status).toBe(404);
+});
+
+describe('references', () => {
+  const reference = (to: string) => ({ name: to, type: 'pulumi:pulumi:StackReference', inputs: { name: to } });
+  const names = (nodes: readonly { project: string; stack: string; isReadable: boolean }[]) =>
+    nodes.map(({ isReadable, project, stack }) => `${project}/${stack}${isReadable ? '' : ' (hidden)'}`);
+
+  test('show who reads whom, without stacks that may not be read', async () => {
+    const net = await addStack(await createStack(app), 'net', 'prod');
+    const { organization } = net;
+    const place = (project: string, stack: string) => `${organization}/${project}/${stack}`;
+    await write(await addStack(net, 'shop', 'prod'), [
+      reference(place('net', 'prod')),
+      reference(place('gone', 'prod')),
+    ]);
+    await write(await addStack(net, 'stock', 'prod'), [
+      reference(place('shop', 'prod')),
+      reference(place('net', 'prod')),
+    ]);
+    const as = net.auth.replace('token ', '');
+    const graph = await read('references.graph', { organization }, as);
+    expect(graph).toMatchObject({ isCut: false });
+    expect(names(graph.nodes).sort()).toEqual(['gone/prod (hidden)', 'net/prod', 'shop/prod', 'stock/prod']);
+    expect(graph.edges).toEqual([
+      { from: place('shop', 'prod'), to: place('gone', 'prod') },
+      { from: place('shop', 'prod'), to: place('net', 'prod') },
+      { from: place('stock', 'prod'), to: place('net', 'prod') },
+      { from: place('stock', 'prod'), to: place('shop', 'prod') },
+    ]);
+    const ofShop = await read('references.ofStack', { organization, project: 'shop', stack: 'prod' }, as);
+    expect([names(ofShop.reads), names(ofShop.readBy)]).toEqual([['gone/prod (hidden)', 'net/prod'], ['stock/prod']]);
+    const limited = await person(app, organization, 'member');
+    await grant(app, limited.organizationId, { userId: limited.userId }, 'deny', ['read'], { stacks: 'stock/*' });
+    expect(JSON.stringify(await read('references.graph', { organization }, limited.token))).not.toContain('stock');
+    const ofNet = await read('references.ofStack', { organization, project: 'net', stack: 'prod' }, limited.token);
+    expect(names(ofNet.readBy)).toEqual(['shop/prod']);
+  });
+});
+
+describe('a secret', () => {
+  const signature = { '4dabf18193072939515e22adb298388d': '1b47061264138c4ac30d75fd1eb44270' };
+  let stack: TestStack;
+  const urn = 'urn:pulumi:dev::proj::test:index:Bucket::box';
+  const reveal = (place: object, as = stack.auth.replace('token ', '')) => {
+    const { organization, project, stack: name } = stack;
+    return command(app, as, 'secrets.reveal', { organization, project, stack: name, place });
+  };
+  const events = () =>
+    query<{ details: string; outcome: string; login: string }>(
+      app,
+      `select details::text as details, outcome, login from audit_events where organization = $1 and action = 'secret.show' order by number`,
+      [stack.organization],
+    );
+
+  beforeAll(async () => {
+    stack = await createStack(app);
+    const encrypt = async (plaintext: string): Promise<string> => {
+      const body = { plaintext: Buffer.from(plaintext).toString('base64') };
+      return (await ok(app.call('POST', `${stack.path}/encrypt`, { auth: stack.auth, body }))).json.ciphertext;
+    };
+    const sealed = async (value: unknown) => ({ ...signature, ciphertext: await encrypt(JSON.stringify(value)) });
+    const config = {
+      'proj:password': { string: await encrypt('open sesame'), secret: true },
+      'proj:nested': { string: `{"a":1,"key":{"secure":"${await encrypt('x "y"')}"}}`, secret: true, object: true },
+      'proj:plain': { string: 'seen', secret: false },
+    };
+    const { json } = await ok(app.call('POST', `${stack.path}/update`, { auth: stack.auth, body: { config } }));
+    const path = `${stack.path}/update/${json.updateID}`;
+    const { json: started } = await ok(app.call('POST', path, { auth: stack.auth, body: {} }));
+    const lease = `update-token ${started.token}`;
+    const box = {
+      name: 'box',
+      inputs: { list: [1, { pass: await sealed('hidden text') }], other: { ...signature, ciphertext: 'v1:abc:def' } },
+    };
+    const state = stateOf(stack, [{ ...box, parent: 'root' }]);
+    Object.assign(state.deployment.resources[0] as object, {
+      outputs: {
+        url: await sealed('https://a.example'),
+        mixed: { a: 1, b: await sealed({ deep: [true] }) },
+        open: 'x',
+      },
+    });
+    await ok(app.call('PATCH', `${path}/checkpoint`, { auth: lease, body: state }));
+    await ok(complete(app, { id: json.updateID, path, lease, version: started.version }));
+  });
+
+  test('is shown to who may decrypt, and each read is recorded with its place', async () => {
+    const shown = async (place: object) => (await reveal(place)).data?.value;
+    expect(await shown({ of: 'output', name: 'url' })).toBe('https://a.example');
+    expect(JSON.parse(await shown({ of: 'output', name: 'mixed' }))).toEqual({ a: 1, b: { deep: [true] } });
+    expect(await shown({ of: 'resource', urn, part: 'inputs', path: ['list', 1, 'pass'] })).toBe('hidden text');
+    expect(await shown({ of: 'config', key: 'proj:password' })).toBe('open sesame');
+    expect(JSON.parse(await shown({ of: 'config', key: 'proj:nested' }))).toEqual({ a: 1, key: 'x "y"' });
+    const recorded = await events();
+    expect(recorded.map(({ details }) => JSON.parse(details).path)).toEqual([
+      'outputs.url',
+      'outputs.mixed',
+      `${urn} inputs.list[1].pass`,
+      'config.proj:password',
+      'config.proj:nested',
+    ]);
+    expect(JSON.stringify(recorded)).not.toMatch(/sesame|hidden text|a\.example/);
+  });
+
+  test('of another provider, or what is none, is not shown', async () => {
+    const ofOther = await reveal({ of: 'resource', urn, part: 'inputs', path: ['other'] });
+    expect(ofOther).toMatchObject({ status: 400, error: { kind: 'not-decryptable', message: /only the cli/i } });
+    for (const place of [
+      { of: 'output', name: 'open' },
+      { of: 'output', name: 'none' },
+      { of: 'config', key: 'proj:plain' },
+      { of: 'config', key: 'constructor' },
+      { of: 'resource', urn, part: 'outputs', path: ['pass'] },
+      { of: 'resource', urn: `${urn}x`, part: 'inputs', path: ['list'] },
+    ])
+      expect({ place, ...(await reveal(place)) }).toMatchObject({ place, status: 404 });
+  });
+
+  test('is not shown to who may not decrypt, which is recorded as a refusal', async () => {
+    const denied = await person(app, stack.organization, 'admin');
+    await grant(app, denied.organizationId, { userId: denied.userId }, 'deny', ['decrypt']);
+    expect(await reveal({ of: 'output', name: 'url' }, denied.token)).toMatchObject({ status: 403 });
+    expect((await events()).at(-1)).toMatchObject({ outcome: 'refused', login: denied.login });
+  });
+});
+
+describe('the list of stacks', () => {
+  test('is narrowed by who holds the lock and by age', async () => {
+    const stack = await createStack(app);
+    const busy = await addStack(stack, 'web', 'busy');
+    const old = await addStack(stack, 'web', 'old');
+    await startUpdate(app, busy);
+    await query(app, `update stack_changes set changed_at = changed_at - interval '40 days' where stack_id = $1`, [
+      await stackId(app, old),
+    ]);
+    const as = stack.auth.replace('token ', '');
+    const { login } = (await read('me.get', {}, as)) as { login: string };
+    const list = async (text: string) =>
+      (await read('stacks.list', { text }, as)).items.map(({ stack: name }: { stack: string }) => name).sort();
+    expect(await list(`owner:${login.toUpperCase()}`)).toEqual(['busy']);
+    expect(await list(`owner:${login.slice(0, 3)}*`)).toEqual(['busy']);
+    expect(await list('owner:%')).toEqual([]);
+    expect(await list('updated:>30d')).toEqual(['old']);
+    expect(await list('updated:<30d web/')).toEqual(['busy']);
+    const { error } = await ask(app, as, 'stacks.list', { text: 'updated:soon' });
+    expect(error).toMatchObject({ kind: 'invalid-query' });
+  });
+
+  test('is a file for spreadsheets, with all pages of what the filter shows', async () => {
+    const stack = await createStack(app);
+    const body = { stackName: 'formula', tags: { note: '=1+2 "x",y' } };
+    await ok(app.call('POST', `/api/stacks/${stack.organization}/web`, { auth: stack.auth, body }));
+    for (let at = 0; at < 5; at++) await addStack(stack, 'many', `s${at}`, { '-cmd': 'x' });
+    const get = (search: string) =>
+      app.call('GET', `/trpc/download/stacks.csv?${search}`, { auth: stack.auth, accept: null });
+    const all = await get(`organization=${stack.organization}`);
+    expect([all.status, all.headers.get('content-type')]).toEqual([200, expect.stringContaining('text/csv')]);
+    const lines = all.text.trimEnd().split('\r\n');
+    expect(lines[0]).toMatch(/^organization,project,stack,version,resources/);
+    expect(lines).toHaveLength(8);
+    expect(lines.find((line) => line.includes('formula'))).toContain('"note==1+2 ""x"",y"');
+    expect(lines.filter((line) => line.endsWith(",'-cmd=x"))).toHaveLength(5);
+    const filtered = await get('tag=note&text=form');
+    expect(filtered.text.trimEnd().split('\r\n')).toHaveLength(2);
+    expect((await get('status=odd')).status).toBe(400);
+    expect((await app.call('GET', '/trpc/download/stacks.csv', { auth: 'token none', accept: null })).status).toBe(401);
+  });
 });

@@ -32,7 +32,7 @@ const statementMs = 5_000;
 /** Searches of one process at once: others need connections to Postgres, too. */
 const atOnce = 3;
 /** A condition that more resources meet does not tell which stacks to look at. */
-const maxProbed = 50_000;
+const maxProbed = 5_000;
 /** With fewer stacks, no more conditions are asked for which. */
 const fewStacks = 100;
 const firstResources = 5_000;

@@ -40,9 +40,10 @@ const maxResources = 50_000;
 export async function* walkStacks(rows: SearchRepository, walk: Walk): AsyncGenerator<StackBatch, void> {
   const { after, organizations, terms, within } = walk;
   let target = walk.firstResources;
-  for (const organization of organizations) {
+  // As the database orders names; one that the caller has left meanwhile is as if it came first.
+  const begun = organizations.findIndex(({ name }) => name === after?.ref.organization);
+  for (const organization of organizations.slice(Math.max(0, begun))) {
     const { name } = organization;
-    if (after !== null && name < after.ref.organization) continue;
     let place = after?.ref.organization === name ? { ...after.ref, isFrom: after.isFrom } : null;
     let page: readonly SearchedStack[];
     do {

@@ -1,5 +1,5 @@
 import { Link } from '@tanstack/react-router';
-import { ChevronsUpDown, Layers, LogOut, Monitor, Moon, Star, Sun, UserRound } from 'lucide-react';
+import { ChevronsUpDown, Layers, LogOut, Monitor, Moon, Search, Star, Sun, UserRound, Waypoints } from 'lucide-react';
 import { useFavourites } from '../stacks/favourites.ts';
 import { Button } from '../ui/button.tsx';
 import { Mark } from '../ui/mark.tsx';
@@ -47,6 +47,30 @@ export function Rail({
               Stacks
             </Link>
           </li>
+          <li>
+            <Link
+              to={organization === undefined ? '/~/search' : '/$organization/~/search'}
+              params={organization === undefined ? {} : { organization }}
+              className={styles['link']}
+              activeOptions={{ includeSearch: false }}
+            >
+              <Search size={16} aria-hidden="true" />
+              Search
+            </Link>
+          </li>
+          {organization === undefined ? null : (
+            <li>
+              <Link
+                to="/$organization/~/references"
+                params={{ organization }}
+                className={styles['link']}
+                activeOptions={{ includeSearch: false }}
+              >
+                <Waypoints size={16} aria-hidden="true" />
+                References
+              </Link>
+            </li>
+          )}
           {organization === undefined ? null : <OrganizationLinks organization={organization} />}
           {me?.isOperator ? <OperatorLinks /> : null}
         </ul>

@@ -1,5 +1,6 @@
 import { createRouter } from '@tanstack/react-router';
 import { organizationRoutes } from '../organization/routes.tsx';
+import { searchRoutes } from '../search/routes.tsx';
 import { stackRoutes } from '../stacks/routes.tsx';
 import { rootRoute } from './root-route.tsx';
 import { parseSearch, stringifySearch } from './search-params.ts';
@@ -7,6 +8,7 @@ import { parseSearch, stringifySearch } from './search-params.ts';
 export const router = createRouter({
   routeTree: rootRoute.addChildren([
     ...stackRoutes,
+    ...searchRoutes,
     // Other pages are under `~`, which is part of no name.
     organizationRoutes,
   ]),

@@ -11,6 +11,13 @@ export function errorCode(error: unknown): string | null {
   return typeof data === 'object' && data !== null && 'code' in data ? String(data.code) : null;
 }
 
+/** Where in a query an error is, in characters from 0. */
+export function errorPlace(error: unknown): { readonly start: number; readonly end: number } | null {
+  if (!(error instanceof TRPCClientError)) return null;
+  const data = error.data as { place?: { start: number; end: number } | null } | null | undefined;
+  return data?.place ?? null;
+}
+
 /** Refusals do not change by asking again. */
 function mayRetry(failures: number, error: unknown): boolean {
   const code = errorCode(error);
@@ -26,12 +33,13 @@ export const queryClient = new QueryClient({
   }),
 });
 
-const client = createTRPCClient<AppRouter>({
+/** For calls whose answers no cache may keep. */
+export const api = createTRPCClient<AppRouter>({
   links: [httpBatchLink({ url: '/trpc', maxURLLength: 4_000, maxItems: 20 })],
 });
 
 /** The procedures of the server as options of queries: `useQuery(trpc.me.get.queryOptions())`. */
-export const trpc = createTRPCOptionsProxy<AppRouter>({ client, queryClient });
+export const trpc = createTRPCOptionsProxy<AppRouter>({ client: api, queryClient });
 
 /** For the one stream of this tab: the browser connects again by itself. */
 export const liveClient = createTRPCClient<AppRouter>({ links: [httpSubscriptionLink({ url: '/trpc' })] });

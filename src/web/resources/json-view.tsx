@@ -1,5 +1,5 @@
 import { ChevronDown, ChevronRight, LockKeyhole } from 'lucide-react';
-import { useMemo, useState } from 'react';
+import { type ReactNode, useMemo, useState } from 'react';
 import { type JsonRow, listJsonRows } from './json-tree.ts';
 import styles from './json-view.module.css';
 
@@ -9,7 +9,16 @@ const maxRows = 2_000;
 const maxCharacters = 2_000;
 
 /** A JSON value as a tree that opens and closes. Secrets are sealed. */
-export function JsonView({ label, value }: { readonly value: unknown; readonly label: string }) {
+export function JsonView({
+  label,
+  renderSecret = () => <Sealed />,
+  value,
+}: {
+  readonly value: unknown;
+  readonly label: string;
+  /** How a secret at a place is shown. */
+  readonly renderSecret?: (row: JsonRow) => ReactNode;
+}) {
   const [toggled, setToggled] = useState<ReadonlySet<string>>(new Set());
   const rows = useMemo(
     () => listJsonRows(value, (path, depth) => depth < openLevels !== toggled.has(path), maxRows),
@@ -25,7 +34,7 @@ export function JsonView({ label, value }: { readonly value: unknown; readonly l
     <ul className={styles['tree']} aria-label={label}>
       {rows.slice(1).map((row) => (
         <li key={row.path} className={styles['row']} style={{ paddingLeft: (row.depth - 1) * 18 }} title={row.path}>
-          <Line row={row} onToggle={() => toggle(row.path)} />
+          <Line row={row} renderSecret={renderSecret} onToggle={() => toggle(row.path)} />
         </li>
       ))}
       {rows.length === maxRows ? <li className={styles['row']}>and more</li> : null}
@@ -33,7 +42,15 @@ export function JsonView({ label, value }: { readonly value: unknown; readonly l
   );
 }
 
-function Line({ onToggle, row }: { readonly row: JsonRow; readonly onToggle: () => void }) {
+function Line({
+  onToggle,
+  renderSecret,
+  row,
+}: {
+  readonly row: JsonRow;
+  readonly renderSecret: (row: JsonRow) => ReactNode;
+  readonly onToggle: () => void;
+}) {
   const isContainer = row.kind === 'object' || row.kind === 'array';
   if (!isContainer || row.childCount === 0) {
     return (
@@ -43,7 +60,7 @@ function Line({ onToggle, row }: { readonly row: JsonRow; readonly onToggle: () 
         {isContainer ? (
           <span className={styles['count']}>{row.kind === 'array' ? '[ ]' : '{ }'}</span>
         ) : (
-          <Leaf row={row} />
+          <Leaf row={row} renderSecret={renderSecret} />
         )}
       </>
     );
@@ -60,8 +77,8 @@ function Line({ onToggle, row }: { readonly row: JsonRow; readonly onToggle: () 
   );
 }
 
-function Leaf({ row }: { readonly row: JsonRow }) {
-  if (row.kind === 'secret') return <Sealed />;
+function Leaf({ renderSecret, row }: { readonly row: JsonRow; readonly renderSecret: (row: JsonRow) => ReactNode }) {
+  if (row.kind === 'secret') return renderSecret(row);
   const text = row.value ?? '';
   return (
     <span className={`${styles['value']} ${styles[row.kind]}`}>

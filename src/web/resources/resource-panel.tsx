@@ -5,6 +5,7 @@ import { type ReactNode, useEffect, useRef } from 'react';
 import type { StackRef } from '../app/contract.ts';
 import { Problem } from '../app/problem-pages.tsx';
 import { trpc } from '../app/trpc.ts';
+import { Secret } from '../secrets/secret.tsx';
 import { Button } from '../ui/button.tsx';
 import { CopyButton } from '../ui/code.tsx';
 import { ExternalLink } from '../ui/external-link.tsx';
@@ -65,8 +66,8 @@ export function ResourcePanel({ onClose, onOpen, stack, urn }: ResourcePanelProp
             )}
             {resource.protect ? <FactRow name="Protected">it cannot be deleted</FactRow> : null}
           </FactList>
-          <Properties title="Inputs" value={resource.inputs} />
-          <Properties title="Outputs" value={resource.outputs} />
+          <Properties title="Inputs" part="inputs" value={resource.inputs} stack={stack} urn={urn} />
+          <Properties title="Outputs" part="outputs" value={resource.outputs} stack={stack} urn={urn} />
           <Relatives title="Depends on" urns={resource.dependencies} onOpen={onOpen} />
           <Relatives title="Needed by" urns={resource.dependents} onOpen={onOpen} />
         </>
@@ -85,11 +86,29 @@ function Section({ children, title }: { readonly title: string; readonly childre
   );
 }
 
-function Properties({ title, value }: { readonly title: string; readonly value: unknown }) {
+function Properties({
+  part,
+  stack,
+  title,
+  urn,
+  value,
+}: {
+  readonly title: string;
+  readonly part: 'inputs' | 'outputs';
+  readonly value: unknown;
+  readonly stack: StackRef;
+  readonly urn: string;
+}) {
   if (value === null || (typeof value === 'object' && Object.keys(value).length === 0)) return null;
   return (
     <Section title={title}>
-      <JsonView label={title} value={value} />
+      <JsonView
+        label={title}
+        value={value}
+        renderSecret={({ parts, path }) => (
+          <Secret stack={stack} name={path} place={{ of: 'resource', urn, part, path: [...parts] }} />
+        )}
+      />
     </Section>
   );
 }

@@ -43,7 +43,7 @@ export class SearchQueryError extends InvalidRequestError {
 
 const maxChars = 1_000;
 const maxTerms = 20;
-const maxWordChars = 100;
+const maxWordChars = 500;
 
 const aliases: Readonly<Record<string, string>> = {
   protected: 'protect',
@@ -116,7 +116,7 @@ type Fail = (why: string) => never;
 
 function toWords(value: string, fail: Fail): Condition {
   const words = value
-    .toLowerCase()
+    .replace(/[A-Z]+/g, (letters) => letters.toLowerCase())
     .split(separators)
     .filter((word) => word !== '')
     .map((word) => [...word].slice(0, maxWordChars).join(''));

@@ -273,7 +273,11 @@ function holdsSql({ condition, versions = [] }: Omit<ResourceTerm, 'isNegated'>)
       const query = condition.words
         .map((word, at) => `'${word}'${at === condition.words.length - 1 ? ':*' : ''}`)
         .join(' & ');
-      return sql.fragment`resource_words(r.type, r.name) @@ ${query}::tsquery`;
+      // Cheap, and true where the words are found.
+      const parts = condition.words.map(
+        (word) => sql.fragment`strpos(lower((r.type || ' ' || r.name) collate "C"), ${word}) > 0`,
+      );
+      return sql.fragment`${all(parts)} and resource_words(r.type, r.name) @@ ${query}::tsquery`;
     }
     case 'flag':
       return sql.fragment`${flagSql(condition.field)} = ${condition.value}`;
