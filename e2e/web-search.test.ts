@@ -124,6 +124,8 @@ await suite('search, references and secrets in the web UI', {
     async () => {
       const { organization, url } = await server();
       const page = await signIn(browser, url, 'ada');
+      await page.setViewportSize({ width: 1440, height: 900 });
+      await page.goto(url);
       await page.getByRole('navigation', { name: 'Pages' }).getByRole('link', { name: 'Search' }).click();
       await page.getByRole('button', { name: /tag:env=prod/ }).waitFor();
       expect(await findViolations(page)).toEqual([]);

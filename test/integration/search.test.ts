@@ -460,7 +460,7 @@ describe('the list of stacks', () => {
     const get = (search: string) =>
       app.call('GET', `/trpc/download/stacks.csv?${search}`, { auth: stack.auth, accept: null });
     const all = await get(`organization=${stack.organization}`);
-    expect([all.status, all.headers.get('content-type')]).toEqual([200, expect.stringContaining('text/csv')]);
+    expect([all.status, all.headers['content-type']]).toEqual([200, expect.stringContaining('text/csv')]);
     const lines = all.text.trimEnd().split('\r\n');
     expect(lines[0]).toMatch(/^organization,project,stack,version,resources/);
     expect(lines).toHaveLength(8);
