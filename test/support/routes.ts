@@ -20,7 +20,7 @@ export function listRoutes(app: App): string[] {
 }
 
 /** Where the procedures of the dashboard are: they have tests of their own, and are not in the OpenAPI document. */
-export const procedureRoutes = ['GET /trpc/:procedures', 'POST /trpc/:procedures'];
+export const procedureRoutes = ['GET /trpc/:procedures', 'POST /trpc/:procedures', 'GET /trpc/download/stacks.csv'];
 
 /** Bodies that routes accept, by the last part of their path; the others accept any object. */
 export const bodySamples: Readonly<Record<string, object>> = {

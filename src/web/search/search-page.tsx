@@ -102,16 +102,7 @@ const columns: readonly Column<FoundResource>[] = [
   },
   {
     name: 'Stack',
-    cell: (item) => (
-      <Link
-        to="/$organization/$project/$stack"
-        params={{ organization: item.organization, project: item.project, stack: item.stack }}
-        className={styles['stack']}
-        title={`${item.organization}/${item.project}/${item.stack}`}
-      >
-        {item.project}/{item.stack}
-      </Link>
-    ),
+    cell: (item) => <StackLink item={item} />,
   },
   {
     name: 'Provider',
@@ -129,6 +120,22 @@ const columns: readonly Column<FoundResource>[] = [
       changedAt === null ? <span className={styles['unknown']}>not known</span> : <Time at={changedAt} />,
   },
 ];
+
+function StackLink({ item }: { readonly item: FoundResource }) {
+  const within = useParams({ strict: false }).organization;
+  const { organization, project, stack } = item;
+  return (
+    <Link
+      to="/$organization/$project/$stack"
+      params={{ organization, project, stack }}
+      className={styles['stack']}
+      title={`${organization}/${project}/${stack}`}
+    >
+      {within === undefined ? <span className={styles['organization']}>{organization}/</span> : null}
+      {project}/{stack}
+    </Link>
+  );
+}
 
 function Results({ query: text, within }: { readonly query: string; readonly within: Within }) {
   const query = useInfiniteQuery(
@@ -149,7 +156,7 @@ function Results({ query: text, within }: { readonly query: string; readonly wit
         label="Resources"
         columns={columns}
         items={items}
-        keyOf={(item) => `${item.organization}/${item.urn}`}
+        keyOf={(item) => `${item.organization}/${item.urn} ${item.isDeleted}`}
         hasMore={query.hasNextPage && last?.isCut !== true}
         isBusy={query.isFetching}
         onMore={more}
