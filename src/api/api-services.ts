@@ -39,6 +39,9 @@ import type { VersionService } from './resources/version-service.ts';
 import type { RoleService } from './roles/role-service.ts';
 import type { ScimGroupService } from './scim/scim-group-service.ts';
 import type { ScimUserService } from './scim/scim-user-service.ts';
+import type { ReferenceService } from './search/reference-service.ts';
+import type { SearchService } from './search/search-service.ts';
+import type { RevealService } from './secrets/reveal-service.ts';
 import type { SecretService } from './secrets/secret-service.ts';
 import type { CliLoginService } from './sign-in/cli-login-service.ts';
 import type { PasskeyService } from './sign-in/passkey-service.ts';
@@ -90,6 +93,7 @@ export interface ApiServices extends BodyParts {
   readonly updates: UpdateService;
   readonly updateBoard: UpdateBoard;
   readonly resources: ResourceService;
+  readonly search: SearchService;
   readonly versions: VersionService;
   readonly stackDiff: StackDiff;
   readonly stateView: StateView;
@@ -106,6 +110,8 @@ export interface ApiServices extends BodyParts {
   readonly history: HistoryService;
   readonly events: EventService;
   readonly secrets: SecretService;
+  readonly reveal: RevealService;
+  readonly references: ReferenceService;
   readonly policyPacks: PolicyPackService;
   readonly policyGroups: PolicyGroupService;
   readonly policyBoard: PolicyBoard;

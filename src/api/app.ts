@@ -44,6 +44,7 @@ import { registerProviderRoutes } from './routes/provider.routes.ts';
 import { registerQueueRoutes } from './routes/queues.routes.ts';
 import { registerRoleRoutes } from './routes/roles.routes.ts';
 import { registerScimRoutes } from './routes/scim.routes.ts';
+import { registerSearchRoutes } from './routes/search.routes.ts';
 import { registerSecretRoutes } from './routes/secrets.routes.ts';
 import { registerServiceRoutes } from './routes/service.routes.ts';
 import { registerSignInRoutes } from './routes/sign-in.routes.ts';
@@ -149,6 +150,7 @@ function registerProtocol(scope: FastifyInstance, services: ApiServices): void {
   registerIssuerRoutes(routes, services);
   registerWebhookRoutes(routes, services);
   registerDriftRoutes(routes, services);
+  registerSearchRoutes(routes, services);
   registerFigureRoutes(routes, services);
   registerExchangeRoutes(routes, services);
   registerAuditRoutes(routes, services);

@@ -21,8 +21,8 @@ import { LockQueue } from './lock-queue/lock-queue.ts';
 import { QueuedCreation } from './lock-queue/queued-creation.ts';
 import { MemberService } from './members/member-service.ts';
 import { PeopleBoard } from './members/people-board.ts';
-import { PolicyBoard } from './policies/policy-board.ts';
 import { OperatorBoard } from './operator/operator-board.ts';
+import { PolicyBoard } from './policies/policy-board.ts';
 import { PolicyGroupService } from './policies/policy-group-service.ts';
 import { PolicyPackService } from './policies/policy-pack-service.ts';
 import { OrganizationRates } from './rates/organization-rates.ts';
@@ -33,6 +33,9 @@ import { VersionService } from './resources/version-service.ts';
 import { RoleService } from './roles/role-service.ts';
 import { ScimGroupService } from './scim/scim-group-service.ts';
 import { ScimUserService } from './scim/scim-user-service.ts';
+import { ReferenceService } from './search/reference-service.ts';
+import { SearchService } from './search/search-service.ts';
+import { RevealService } from './secrets/reveal-service.ts';
 import { SecretService } from './secrets/secret-service.ts';
 import { CliLoginService } from './sign-in/cli-login-service.ts';
 import { PasskeyService } from './sign-in/passkey-service.ts';
@@ -62,6 +65,8 @@ export function createServices(context: ApiContext): ApiServices {
   const { board = null, config, credentials, health, jobServices, metrics, quotas, bodyBuffer, rates } = context;
   const sessions = new SessionService(context);
   const updates = new UpdateService(context);
+  const resources = new ResourceService(context);
+  const secrets = new SecretService(context);
   const reclaim: UpdateService['reclaim'] = (stackId, options) => updates.reclaim(stackId, options);
   const lockQueue = new LockQueue(context, (stackId) => updates.reclaim(stackId, { admitsFault: true }));
   context.lifecycle.onClose('work', 'lock queue', () => lockQueue.close());
@@ -94,7 +99,8 @@ export function createServices(context: ApiContext): ApiServices {
     stateChanges: new StateChanges(context, reclaim),
     updates,
     updateBoard: new UpdateBoard(context),
-    resources: new ResourceService(context),
+    resources,
+    search: new SearchService(context),
     versions: new VersionService(context),
     stackDiff: new StackDiff(context),
     stateView: new StateView(context),
@@ -110,7 +116,9 @@ export function createServices(context: ApiContext): ApiServices {
     guards: new GuardService(context),
     history: new HistoryService(context),
     events: new EventService(context),
-    secrets: new SecretService(context),
+    secrets,
+    reveal: new RevealService(context, { resources, secrets }),
+    references: new ReferenceService(context),
     policyPacks: new PolicyPackService(context),
     policyGroups: new PolicyGroupService(context),
     policyBoard: new PolicyBoard(context),

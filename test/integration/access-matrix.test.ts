@@ -211,6 +211,8 @@ test('organizations are managed by their admins only, with tokens that have no s
   const read = [
     'GET /members',
     'GET /policypacks',
+    'GET /search/resources',
+    'GET /search/resourcesv2',
     'GET /policygroups',
     'GET /policygroups/default-policy-group',
     'GET /teams',

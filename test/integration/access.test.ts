@@ -24,6 +24,8 @@ const expected: Record<string, 'public' | 'user' | 'own' | 'viewer' | 'member' |
   'PUT /policy-packs/:versionId': 'public',
   'GET /policy-packs/:versionId': 'public',
   'GET /api/orgs/:organization/policypacks': 'viewer',
+  'GET /api/orgs/:organization/search/resources': 'viewer',
+  'GET /api/orgs/:organization/search/resourcesv2': 'viewer',
   'POST /api/orgs/:organization/policypacks': 'admin',
   'DELETE /api/orgs/:organization/policypacks/:pack': 'admin',
   'DELETE /api/orgs/:organization/policypacks/:pack/versions/:versionTag': 'admin',

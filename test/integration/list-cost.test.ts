@@ -115,7 +115,17 @@ describe('a page of stacks reads what it returns', () => {
 });
 
 describe('a page of the dashboard reads what it returns', () => {
-  const all = { text: null, project: null, tag: null, status: null, frozenBy: null, before: null, limit: 51 };
+  const all = {
+    words: [],
+    owner: null,
+    updated: null,
+    project: null,
+    tag: null,
+    status: null,
+    frozenBy: null,
+    before: null,
+    limit: 51,
+  };
   const later = async () => {
     const { rows } = await client.query<NonNullable<BoardFilter['before']>>(
       `select (extract(epoch from changed_at) * 1000000)::bigint::text as "changedAt", stack_id as id from stack_changes
@@ -132,7 +142,7 @@ describe('a page of the dashboard reads what it returns', () => {
     ['of a project', () => ({ project: 'project-20' }), 20, 2 * 20],
     ['with a tag that few have', () => ({ organizations, tag: { name: 'rare', value: null } }), 10, 2 * 10],
     ['with the value of a tag', () => ({ tag: { name: 'team', value: 'team-3' } }), 51, 2 * 60],
-    ['with a text that few have', () => ({ text: 'project-07/stack-01' }), 1, 600],
+    ['with a text that few have', () => ({ words: ['project-07/stack-01'] }), 1, 600],
     ['of those that run', () => ({ status: 'running' }), 0, 0],
   ];
 

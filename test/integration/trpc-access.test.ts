@@ -72,6 +72,12 @@ const needed: Record<string, { readonly needs: Need; readonly input?: object | (
   'resources.blame': { needs: 'read', input: { urn: 'urn:pulumi:dev::proj::a:b:C::none' } },
   'resources.history': { needs: 'read', input: { urn: 'urn:pulumi:dev::proj::a:b:C::none' } },
   'resources.graph': { needs: 'read', input: { urn: null, depth: 1 } },
+  'search.list': { needs: 'user', input: { query: '' } },
+  'search.count': { needs: 'user', input: { query: '', by: 'type' } },
+  'search.providers': { needs: 'user' },
+  'references.graph': { needs: 'organization' },
+  'references.ofStack': { needs: 'read' },
+  'secrets.reveal': { needs: 'decrypt', input: { place: { of: 'output', name: 'none' } } },
   'versions.list': { needs: 'read' },
   'versions.diff': { needs: 'read', input: { from: 1, to: 2 } },
   'policies.packs': { needs: 'organization' },
@@ -280,7 +286,9 @@ test.each(Object.keys(needed))('%s lets in who may call it, and no others', asyn
         error === null ||
         status === 409 ||
         (status === 404 &&
-          /update|resource|version|webhook|delivery|rule|approval|group|job|nobody-here|^There is no/i.test(error.message));
+          /update|resource|version|webhook|delivery|rule|approval|group|job|nobody-here|^There is no/i.test(
+            error.message,
+          ));
       if (isIn !== (expected === null) || (expected !== null && status !== expected))
         wrong.push({ subject, status, error, expected });
       if (!isIn && data !== undefined) wrong.push({ subject, data });

@@ -83,6 +83,8 @@ export const withoutDialects: readonly string[] = [
   'POST /api/oauth/token',
   ...hookRoutes('/api/orgs/:organization'),
   ...hookRoutes(S),
+  'GET /api/orgs/:organization/search/resources',
+  'GET /api/orgs/:organization/search/resourcesv2',
   `GET ${S}/drift/status`,
   `GET ${S}/drift/runs`,
   'GET /api/orgs/:organization/oidc/issuers',

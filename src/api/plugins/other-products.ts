@@ -45,8 +45,12 @@ const products: readonly Product[] = [
     ),
   ),
   product(
-    '/api/orgs/[^/]+/(?:search|resources)',
-    'This server does not search resources of all stacks. `pulumi stack` and `pulumi stack export` show those of one stack.',
+    '/api/orgs/[^/]+/search/resources/parse',
+    'This server does not search by sentences. Use the query syntax: `pulumi org search --query TERM`.',
+  ),
+  product(
+    '/api/orgs/[^/]+/resources',
+    'This server does not count the resources of an organization over time. `pulumi org search` finds those of all stacks.',
   ),
   product(
     '/api/orgs/[^/]+/templates?',

@@ -1,5 +1,6 @@
 import { NotFoundError } from '../../shared/platform/errors/errors.ts';
 import { httpUrl } from '../../shared/platform/http/http-url.ts';
+import { scanJson, sliceOf } from '../../shared/platform/json/json-text.ts';
 import { Blame } from '../../shared/resources/blame.ts';
 import { listLeafPaths } from '../../shared/resources/property-leaves.ts';
 import { joinPath, ResourceView } from '../../shared/resources/resource-facts.ts';
@@ -108,6 +109,24 @@ export class ResourceService {
       changes: [...changes.values()].filter(({ version }) => named.has(version)),
       ...versionsOf(stack),
     };
+  }
+
+  /** The raw JSON of a property of a resource in the newest state; null if there is none. Throws NotFoundError. */
+  async readProperty(
+    ref: StackRef,
+    urn: string,
+    part: 'inputs' | 'outputs',
+    path: readonly (string | number)[],
+  ): Promise<Buffer | null> {
+    const view = await this.#view(ref, await this.#find(ref), urn, null);
+    const values = view.raw(part);
+    if (values === null) return null;
+    let found: Buffer | null = null;
+    scanJson(values, path.length, (at, span) => {
+      // Of a member that is repeated, the last one counts.
+      if (at.length === path.length && at.every((each, index) => each === path[index])) found = sliceOf(values, span);
+    });
+    return found;
   }
 
   /** Versions that have changed the resource, newest first. Throws NotFoundError. */

@@ -71,6 +71,24 @@ export class SecretService {
     return plaintexts;
   }
 
+  /**
+   * Decrypts the secrets of one value that somebody asks to see, for which `path` names its place. Always an event of its own in the audit
+   * log, recorded before it returns. Throws as `decrypt`.
+   */
+  async reveal(
+    ref: StackRef,
+    caller: Caller,
+    { ciphertexts, path }: { readonly ciphertexts: readonly Buffer[]; readonly path: string },
+    audit: AuditTrail,
+  ): Promise<Buffer[]> {
+    const { cipher, db } = this.#context;
+    const stackIds = await this.#listDecryptable(ref, caller, await this.#listStackIds(ref));
+    const plaintexts = await cipher.decrypt(stackIds, ciphertexts);
+    const details = { path: clean(path), values: ciphertexts.length };
+    await audit.recordRead(db, { organization: ref.organization, object: formatStackRef(ref), details });
+    return plaintexts;
+  }
+
   /** Those of the stacks whose secrets may be decrypted, by the names and tags that they have now. */
   async #listDecryptable(ref: StackRef, access: HeldAccess, ids: readonly string[]): Promise<readonly string[]> {
     if (access.facts === null) return ids;
@@ -90,9 +108,7 @@ export class SecretService {
     audit: AuditTrail,
   ): Promise<void> {
     const stackIds = await this.#listStackIds(ref);
-    const clean = (text: string | null): string | null =>
-      text?.slice(0, maxNameChars).toWellFormed().replaceAll('\0', '') ?? null;
-    const shown = { name: clean(name), command: clean(command) };
+    const shown = { name: name && clean(name), command: command && clean(command) };
     const names = [shown.name ?? ''].filter((each) => each !== '');
     const object = formatStackRef(ref);
     const read = { stackIds, organization: ref.organization, object, values: 0, names, details: shown };
@@ -109,6 +125,10 @@ export class SecretService {
     if (stackIds.length === 0) throw stackNotFound(ref);
     return stackIds;
   }
+}
+
+function clean(text: string): string {
+  return text.slice(0, maxNameChars).toWellFormed().replaceAll('\0', '');
 }
 
 /** Passes decoded values to `work` in groups of about 1 MiB, one group per turn of the event loop. */

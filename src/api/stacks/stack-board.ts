@@ -19,11 +19,13 @@ import type { ApiContext } from '../api-context.ts';
 import type { Caller } from '../request.ts';
 import { gitOf, readConfig, safeEnvironment } from '../updates/shown-settings.ts';
 import { type ShownState, ShownStates } from './shown-state.ts';
+import { parseStackQuery } from './stack-query.ts';
 
 /** Which stacks a list shows: those for which all that is given holds. */
 export interface BoardQuery {
   /** Null: all of the caller's. */
   readonly organization: string | null;
+  /** Words, `owner:LOGIN`, `updated:<7d`. */
   readonly text: string | null;
   readonly project: string | null;
   readonly tag: { readonly name: string; readonly value: string | null } | null;
@@ -138,12 +140,13 @@ export class StackBoard {
     }
   }
 
-  /** A page of the stacks that the caller may read, and the place of its last one if there are more. Throws NotFoundError. */
+  /** A page of the stacks that the caller may read, and the place of its last one if there are more. Throws NotFoundError, SearchQueryError. */
   async list(
     { tokenId }: Caller,
-    { limit, organization, status, ...query }: BoardQuery,
+    { limit, organization, status, text, ...query }: BoardQuery,
   ): Promise<{ readonly items: StackCard[]; readonly next: BoardPlace | null }> {
     const { db } = this.#context;
+    const asked = parseStackQuery(text ?? '');
     const organizations = await createStackListRepository(db).listOrganizations(tokenId, {
       name: organization,
       from: null,
@@ -160,6 +163,7 @@ export class StackBoard {
     if (organizations.length === 0 || frozenBy?.length === 0) return { items: [], next: null };
     const rows = await createStackBoardRepository(db).list({
       ...query,
+      ...asked,
       organizations,
       status: status === 'frozen' ? null : status,
       frozenBy,

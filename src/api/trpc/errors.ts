@@ -2,6 +2,7 @@ import { TRPCError } from '@trpc/server';
 import { TRPC_ERROR_CODES_BY_KEY } from '@trpc/server/rpc';
 import { mapDatabaseError } from '../../shared/platform/db/sqlstate.ts';
 import { AppError, InvalidRequestError } from '../../shared/platform/errors/errors.ts';
+import { SearchQueryError } from '../../shared/resources/search/search-query.ts';
 import type { ErrorReply } from '../plugins/errors.ts';
 
 type Code = TRPCError['code'];
@@ -36,6 +37,8 @@ export interface ErrorShape {
     readonly kind: string;
     readonly retryAfterSeconds: number | null;
     readonly path: string | null;
+    /** Where in a query the error is, in characters from 0. */
+    readonly place: { readonly start: number; readonly end: number } | null;
   };
 }
 
@@ -57,7 +60,9 @@ export function shapeOf(thrown: unknown, path: string | null): ErrorShape {
     return shape({ status: 500, message: unexpected, retryAfterSeconds: undefined }, 'fault', path);
   const { message, retryAfterSeconds, status } = error;
   const retry = retryAfterSeconds ?? (status === 503 || status === 429 ? 1 : undefined);
-  return shape({ status, message, retryAfterSeconds: retry }, error.code, path);
+  const shown = shape({ status, message, retryAfterSeconds: retry }, error.code, path);
+  if (!(error instanceof SearchQueryError)) return shown;
+  return { ...shown, data: { ...shown.data, place: { start: error.start, end: error.end } } };
 }
 
 /** The same for errors of whole requests, outside of procedures. */
@@ -77,6 +82,7 @@ function shape({ message, retryAfterSeconds, status }: ErrorReply, kind: string,
       kind,
       retryAfterSeconds: retryAfterSeconds ?? null,
       path: path?.slice(0, maxMessageChars) ?? null,
+      place: null,
     },
   };
 }

@@ -31,7 +31,7 @@ export const page = {
 };
 
 /** A place in a list as text. */
-export function encodeCursor(place: readonly (string | number)[]): string {
+export function encodeCursor(place: readonly (string | number | null)[]): string {
   return Buffer.from(JSON.stringify(place)).toString('base64url');
 }
 

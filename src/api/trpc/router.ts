@@ -1,19 +1,22 @@
 import { accessRouter } from './access.router.ts';
 import { approvalsRouter } from './approvals.router.ts';
 import { auditRouter } from './audit.router.ts';
+import { ciRouter } from './ci.router.ts';
 import { grantsRouter } from './grants.router.ts';
 import { issuersRouter } from './issuers.router.ts';
 import { limitsRouter } from './limits.router.ts';
-import { membersRouter } from './members.router.ts';
-import { policiesRouter } from './policies.router.ts';
-import { ciRouter } from './ci.router.ts';
 import { liveRouter } from './live.router.ts';
 import { meRouter } from './me.router.ts';
+import { membersRouter } from './members.router.ts';
 import { operatorRouter } from './operator.router.ts';
+import { policiesRouter } from './policies.router.ts';
 import { queueRouter } from './queue.router.ts';
+import { referencesRouter } from './references.router.ts';
 import { resourcesRouter } from './resources.router.ts';
 import { rolesRouter } from './roles.router.ts';
 import { rulesRouter } from './rules.router.ts';
+import { searchRouter } from './search.router.ts';
+import { secretsRouter } from './secrets.router.ts';
 import { stacksRouter } from './stacks.router.ts';
 import { teamsRouter } from './teams.router.ts';
 import { tokensRouter } from './tokens.router.ts';
@@ -29,6 +32,9 @@ export const appRouter = router({
   stacks: stacksRouter,
   updates: updatesRouter,
   resources: resourcesRouter,
+  search: searchRouter,
+  references: referencesRouter,
+  secrets: secretsRouter,
   versions: versionsRouter,
   queue: queueRouter,
   rules: rulesRouter,

@@ -17,6 +17,7 @@ import { assertSameOrigin, readSessionCookie } from '../sign-in/browser.ts';
 import { type Holder, nowhere, RequestCalls } from './context.ts';
 import { shapeOfReply } from './errors.ts';
 import { appRouter } from './router.ts';
+import { registerStacksCsv } from './stacks-csv.routes.ts';
 import { registerStateDownload } from './state-download.ts';
 import { assertDeclared } from './trpc.ts';
 
@@ -53,6 +54,7 @@ export async function registerTrpc(scope: FastifyInstance, services: ApiServices
   const config = { access: { kind: 'procedures' }, rate: 'held', body: 'payload' } as const;
   const handler = (request: FastifyRequest, reply: FastifyReply) => answer(request, reply, services, refusals);
   scope.get(`${endpoint}/:procedures`, { config, exposeHeadRoute: false, schema: { hide: true } }, handler);
+  registerStacksCsv(scope, services, refusals);
   scope.post(
     `${endpoint}/:procedures`,
     { config: { ...config, audit: { none: 'procedures declare their actions' } }, schema: { hide: true } },

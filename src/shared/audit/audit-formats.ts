@@ -1,3 +1,4 @@
+import { csvLine } from '../platform/csv/csv-line.ts';
 import { type AuditAction, auditActions } from './audit-actions.ts';
 import type { ListedEventRow } from './audit-list-repository.ts';
 
@@ -61,17 +62,11 @@ export function batchText(format: AuditFormat, events: readonly ListedEventRow[]
 
 /** One event as a line. */
 export function eventLine(format: AuditFormat, event: ListedEventRow, version: string): string {
-  if (format === 'csv') return `${columns.map(([, read]) => csvField(read(event))).join(',')}\r\n`;
+  if (format === 'csv') return csvLine(columns.map(([, read]) => read(event)));
   if (format === 'cef') return `${cefOf(event, version)}\n`;
   const values = Object.fromEntries(columns.map(([name, read]) => [name, read(event)]));
   const ciRun = event.ciRun === '' ? {} : JSON.parse(event.ciRun);
   return `${JSON.stringify({ ...values, number: event.number, ciRun, details: JSON.parse(event.details) })}\n`;
-}
-
-/** Quoted where needed. Spreadsheets would run a value that begins like a formula; the quote in front prevents that. */
-function csvField(text: string): string {
-  const safe = /^[=+\-@\t\r\n＝＋－＠]/.test(text) ? `'${text}` : text;
-  return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
 }
 
 function cefOf(event: ListedEventRow, version: string): string {

@@ -22,3 +22,8 @@ export function nameMatches(pattern: string | null, name: string): boolean {
   while (pattern[at] === '*') at++;
   return at === pattern.length;
 }
+
+/** The pattern as LIKE takes it. */
+export function likePattern(pattern: string): string {
+  return pattern.replace(/[\\%_]/g, '\\$&').replaceAll('*', '%');
+}

@@ -1,6 +1,7 @@
 import { Type } from 'typebox';
 import { type Queryable, type Row, sql } from '../platform/db/sql.ts';
 import { Nullable, Timestamp } from '../platform/schema/standard-schema.ts';
+import { likePattern } from './name-pattern.ts';
 import type { ListedOrganization } from './stack-list-repository.ts';
 
 const Text = Nullable(Type.String());
@@ -43,8 +44,12 @@ const CountRow = Type.Object({ name: Type.String(), role: Text, stacks: Nullable
 
 export interface BoardFilter {
   readonly organizations: readonly ListedOrganization[];
-  /** Part of `project/stack`, in any case. */
-  readonly text: string | null;
+  /** Parts of `project/stack`, in any case. */
+  readonly words: readonly string[];
+  /** Who holds the lock: a login, or kind and name of a token. `*` stands for any characters. */
+  readonly owner: string | null;
+  /** Changed at most, or at least, so long ago. */
+  readonly updated: { readonly isOlder: boolean; readonly seconds: number } | null;
   readonly project: string | null;
   readonly tag: { readonly name: string; readonly value: string | null } | null;
   readonly status: 'running' | 'failed' | 'drifted' | null;
@@ -81,18 +86,22 @@ const shown = sql.fragment`
   v.id as "activeId", v.kind as "activeKind", coalesce(va.login, vt.kind || ':' || vt.name) as "activeBy",
   coalesce(v.started_at, v.created_at) as "activeSince", v.ci_run::json ->> 'build.url' as "activeCiUrl"`;
 
+/** Who has requested the update `v`. */
+const owners = sql.fragment`
+  left join users va on va.id = v.requested_by left join api_tokens vt on vt.id = v.token_id and v.requested_by is null`;
+
 const details = sql.fragment`
   left join lateral (
     select u.* from updates u where u.stack_id = s.id and not u.dry_run and u.kind <> 'preview' order by u.number desc limit 1
   ) u on true
   left join users ua on ua.id = u.requested_by left join api_tokens ut on ut.id = u.token_id and u.requested_by is null
   left join updates v on v.id = s.active_update_id
-  left join users va on va.id = v.requested_by left join api_tokens vt on vt.id = v.token_id and v.requested_by is null`;
+  ${owners}`;
 
 /** Stacks with what a dashboard shows of them. */
 export function createStackBoardRepository(db: Queryable) {
   /** Stacks of one organization `o`, found by the narrowest of the conditions; without one, in the order of an index. */
-  const candidates = ({ before, project, status, tag }: BoardFilter) => {
+  const candidates = ({ before, owner, project, status, tag }: BoardFilter) => {
     const ofProject = project === null ? sql.fragment`true` : sql.fragment`l.project_name = ${project}`;
     const ofTag =
       tag === null
@@ -102,7 +111,7 @@ export function createStackBoardRepository(db: Queryable) {
       tag !== null || project !== null
         ? sql.fragment`(select l.stack_id from stack_listings l where l.organization_id = o.id and ${ofTag} and ${ofProject}) l
             join stack_changes c on c.stack_id = l.stack_id`
-        : status === 'running'
+        : status === 'running' || owner !== null
           ? sql.fragment`(
               select distinct u.stack_id from updates u where u.organization_id = o.id and u.status in ('not started', 'running')) u
             join stack_changes c on c.stack_id = u.stack_id`
@@ -114,9 +123,18 @@ export function createStackBoardRepository(db: Queryable) {
             ('epoch'::timestamptz + ${before.changedAt}::bigint * interval '1 microsecond', ${before.id}::uuid)`;
     return sql.fragment`${found} where c.organization_id = o.id and ${later}`;
   };
-  const matched = ({ frozenBy, status, text }: BoardFilter) => {
+  const matched = ({ frozenBy, owner, status, updated, words }: BoardFilter) => {
     const all = [sql.fragment`true`];
-    if (text !== null) all.push(sql.fragment`strpos(lower(c.project_name || '/' || c.stack_name), lower(${text})) > 0`);
+    for (const word of words)
+      all.push(sql.fragment`strpos(lower(c.project_name || '/' || c.stack_name), lower(${word})) > 0`);
+    if (owner !== null)
+      all.push(sql.fragment`exists (
+        select 1 from stacks s join updates v on v.id = s.active_update_id ${owners}
+        where s.id = c.stack_id and coalesce(va.login, vt.kind || ':' || vt.name) ilike ${likePattern(owner)})`);
+    if (updated !== null) {
+      const limit = sql.fragment`clock_timestamp() - make_interval(secs => ${updated.seconds})`;
+      all.push(updated.isOlder ? sql.fragment`c.changed_at < ${limit}` : sql.fragment`c.changed_at >= ${limit}`);
+    }
     if (status === 'running')
       all.push(
         sql.fragment`exists (select 1 from stacks s where s.id = c.stack_id and s.active_update_id is not null)`,

@@ -159,5 +159,12 @@ function useCommands(text: string, organization: string | undefined): readonly C
   if (text === '') return fixed;
   const words = text.toLowerCase().split(/\s+/);
   const matching = fixed.filter(({ name }) => words.every((word) => name.toLowerCase().includes(word)));
-  return [...(found.data?.items ?? []).map(stackCommand('Stacks', <Layers size={16} />)), ...matching];
+  const search: Command = {
+    id: 'search',
+    group: 'Resources',
+    name: `Search resources for ${text}`,
+    icon: <Search size={16} />,
+    run: () => void navigate({ to: '/~/search', search: { q: text } }),
+  };
+  return [...(found.data?.items ?? []).map(stackCommand('Stacks', <Layers size={16} />)), ...matching, search];
 }

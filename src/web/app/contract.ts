@@ -12,10 +12,11 @@ export interface StackRef {
 }
 
 type Outputs = inferRouterOutputs<AppRouter>;
+type Inputs = inferRouterInputs<AppRouter>;
 
 export type Me = Outputs['me']['get'];
 export type StackItem = Outputs['stacks']['list']['items'][number];
-export type StackFilter = inferRouterInputs<AppRouter>['stacks']['list'];
+export type StackFilter = Inputs['stacks']['list'];
 export type StackDetails = Outputs['stacks']['get'];
 export type UpdateItem = Outputs['updates']['list']['items'][number];
 export type UpdateDetails = Outputs['updates']['get'];
@@ -30,6 +31,11 @@ export type OperatorSlow = Outputs['operator']['slow']['items'][number];
 export type OperatorStorage = Outputs['operator']['storage'];
 export type OperatorOrganization = Outputs['operator']['organizations']['items'][number];
 export type OperatorTasks = Outputs['operator']['maintenance'];
+export type SecretPlace = Inputs['secrets']['reveal']['place'];
+export type FoundResource = Outputs['search']['list']['items'][number];
+export type SearchCounts = Outputs['search']['count'];
+export type SearchField = Inputs['search']['count']['by'];
+export type ReferenceNode = Outputs['references']['graph']['nodes'][number];
 export type QueueItem = Outputs['queue']['list']['items'][number];
 export type ResourceItem = Outputs['resources']['list']['items'][number];
 export type VersionItem = Outputs['versions']['list']['items'][number];

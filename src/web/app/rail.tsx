@@ -1,4 +1,4 @@
-import { Link, useMatchRoute } from '@tanstack/react-router';
+import { Link, useMatches } from '@tanstack/react-router';
 import {
   Activity,
   ChevronsUpDown,
@@ -6,10 +6,12 @@ import {
   LogOut,
   Monitor,
   Moon,
+  Search,
   Star,
   Sun,
   UserRound,
   Users,
+  Waypoints,
   Workflow,
 } from 'lucide-react';
 import { useFavourites } from '../stacks/favourites.ts';
@@ -59,6 +61,30 @@ export function Rail({
               Stacks
             </Link>
           </li>
+          <li>
+            <Link
+              to={organization === undefined ? '/~/search' : '/$organization/~/search'}
+              params={organization === undefined ? {} : { organization }}
+              className={styles['link']}
+              activeOptions={{ includeSearch: false }}
+            >
+              <Search size={16} aria-hidden="true" />
+              Search
+            </Link>
+          </li>
+          {organization === undefined ? null : (
+            <li>
+              <Link
+                to="/$organization/~/references"
+                params={{ organization }}
+                className={styles['link']}
+                activeOptions={{ includeSearch: false }}
+              >
+                <Waypoints size={16} aria-hidden="true" />
+                References
+              </Link>
+            </li>
+          )}
           {organization === undefined ? null : <OrganizationLinks organization={organization} />}
           {me?.isOperator ? <OperatorLinks /> : null}
         </ul>
@@ -109,9 +135,7 @@ export function Rail({
 
 /** Links to pages of one organization. */
 function OrganizationLinks({ organization }: { readonly organization: string }) {
-  const matchRoute = useMatchRoute();
-  const isCi = matchRoute({ to: '/$organization/~/ci', fuzzy: true }) !== false;
-  const isHere = !isCi && matchRoute({ to: '/$organization/~', fuzzy: true }) !== false;
+  const isHere = useMatches().some(({ routeId }) => routeId === '/$organization/~');
   return (
     <>
       <li>

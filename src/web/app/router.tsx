@@ -2,6 +2,7 @@ import { createRouter } from '@tanstack/react-router';
 import { ciRoutes } from '../ci/routes.tsx';
 import { operatorRoutes } from '../operator/routes.tsx';
 import { organizationRoutes } from '../organization/routes.tsx';
+import { searchRoutes } from '../search/routes.tsx';
 import { stackRoutes } from '../stacks/routes.tsx';
 import { rootRoute } from './root-route.tsx';
 import { parseSearch, stringifySearch } from './search-params.ts';
@@ -9,6 +10,7 @@ import { parseSearch, stringifySearch } from './search-params.ts';
 export const router = createRouter({
   routeTree: rootRoute.addChildren([
     ...stackRoutes,
+    ...searchRoutes,
     // Other pages are under `~`, which is part of no name.
     organizationRoutes,
     ...ciRoutes,

@@ -11,6 +11,13 @@ export function errorCode(error: unknown): string | null {
   return typeof data === 'object' && data !== null && 'code' in data ? String(data.code) : null;
 }
 
+/** Where in a query an error is, in characters from 0. */
+export function errorPlace(error: unknown): { readonly start: number; readonly end: number } | null {
+  if (!(error instanceof TRPCClientError)) return null;
+  const data = error.data as { place?: { start: number; end: number } | null } | null | undefined;
+  return data?.place ?? null;
+}
+
 /** Refusals do not change by asking again. */
 function mayRetry(failures: number, error: unknown): boolean {
   const code = errorCode(error);

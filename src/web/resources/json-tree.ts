@@ -12,6 +12,8 @@ export interface JsonRow {
   path: string;
   /** Name of the property or index in its array; null for the value itself. */
   key: string | null;
+  /** The same as names and indexes. */
+  parts: readonly (string | number)[];
   depth: number;
   kind: JsonKind;
   /** The value of a leaf, or null. */
@@ -65,9 +67,13 @@ export function listJsonRows(
   maxRows = 100_000,
 ): JsonRow[] {
   const rows: JsonRow[] = [];
-  const stack: { key: string | null; path: string; value: unknown; depth: number }[] = [
-    { key: null, path: '', value, depth: 0 },
-  ];
+  const stack: {
+    key: string | null;
+    path: string;
+    parts: readonly (string | number)[];
+    value: unknown;
+    depth: number;
+  }[] = [{ key: null, path: '', parts: [], value, depth: 0 }];
   while (rows.length < maxRows) {
     const next = stack.pop();
     if (next === undefined) break;
@@ -75,10 +81,11 @@ export function listJsonRows(
     const isContainer = kind === 'object' || kind === 'array';
     const childCount = isContainer ? countChildren(next.value as object) : 0;
     const open = childCount > 0 && isOpen(next.path, next.depth);
-    const { key, path, depth } = next;
+    const { key, path, parts, depth } = next;
     rows.push({
       key,
       path,
+      parts,
       depth,
       kind,
       value: isContainer ? null : leafText(next.value, kind),
@@ -89,7 +96,9 @@ export function listJsonRows(
     const children = childrenOf(next.value, path);
     for (let at = children.length - 1; at >= 0; at--) {
       const child = children[at];
-      if (child !== undefined) stack.push({ ...child, depth: depth + 1 });
+      if (child === undefined) continue;
+      const part = kind === 'array' ? at : child.key;
+      stack.push({ ...child, parts: [...parts, part], depth: depth + 1 });
     }
   }
   return rows;

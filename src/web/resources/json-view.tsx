@@ -12,11 +12,14 @@ const maxCharacters = 2_000;
 export function JsonView({
   annotate,
   label,
+  renderSecret = () => <Sealed />,
   value,
 }: {
   readonly value: unknown;
   readonly label: string;
   readonly annotate?: ((path: string) => ReactNode) | undefined;
+  /** How a secret at a place is shown. */
+  readonly renderSecret?: (row: JsonRow) => ReactNode;
 }) {
   const [toggled, setToggled] = useState<ReadonlySet<string>>(new Set());
   const rows = useMemo(
@@ -33,7 +36,7 @@ export function JsonView({
     <ul className={styles['tree']} aria-label={label}>
       {rows.slice(1).map((row) => (
         <li key={row.path} className={styles['row']} style={{ paddingLeft: (row.depth - 1) * 18 }} title={row.path}>
-          <Line row={row} onToggle={() => toggle(row.path)} />
+          <Line row={row} renderSecret={renderSecret} onToggle={() => toggle(row.path)} />
           {annotate === undefined || row.isOpen ? null : <span className={styles['note']}>{annotate(row.path)}</span>}
         </li>
       ))}
@@ -42,7 +45,15 @@ export function JsonView({
   );
 }
 
-function Line({ onToggle, row }: { readonly row: JsonRow; readonly onToggle: () => void }) {
+function Line({
+  onToggle,
+  renderSecret,
+  row,
+}: {
+  readonly row: JsonRow;
+  readonly renderSecret: (row: JsonRow) => ReactNode;
+  readonly onToggle: () => void;
+}) {
   const isContainer = row.kind === 'object' || row.kind === 'array';
   if (!isContainer || row.childCount === 0) {
     return (
@@ -52,7 +63,7 @@ function Line({ onToggle, row }: { readonly row: JsonRow; readonly onToggle: () 
         {isContainer ? (
           <span className={styles['count']}>{row.kind === 'array' ? '[ ]' : '{ }'}</span>
         ) : (
-          <Leaf row={row} />
+          <Leaf row={row} renderSecret={renderSecret} />
         )}
       </>
     );
@@ -69,8 +80,8 @@ function Line({ onToggle, row }: { readonly row: JsonRow; readonly onToggle: () 
   );
 }
 
-function Leaf({ row }: { readonly row: JsonRow }) {
-  if (row.kind === 'secret') return <Sealed />;
+function Leaf({ renderSecret, row }: { readonly row: JsonRow; readonly renderSecret: (row: JsonRow) => ReactNode }) {
+  if (row.kind === 'secret') return renderSecret(row);
   const text = row.value ?? '';
   return (
     <span className={`${styles['value']} ${styles[row.kind]}`}>

@@ -5,6 +5,7 @@ import { type ReactNode, useEffect, useRef } from 'react';
 import type { StackRef } from '../app/contract.ts';
 import { Problem } from '../app/problem-pages.tsx';
 import { trpc } from '../app/trpc.ts';
+import { Secret } from '../secrets/secret.tsx';
 import { Button } from '../ui/button.tsx';
 import { CopyButton } from '../ui/code.tsx';
 import { ExternalLink } from '../ui/external-link.tsx';
@@ -79,8 +80,22 @@ export function ResourcePanel({ isBlaming, onBlame, onClose, onOpen, stack, urn 
             />
           ) : null}
           {blame.error ? <Problem error={blame.error} onRetry={() => void blame.refetch()} /> : null}
-          <Properties title="Inputs" value={resource.inputs} annotate={annotation(blame.data, stack, 'inputs')} />
-          <Properties title="Outputs" value={resource.outputs} annotate={annotation(blame.data, stack, 'outputs')} />
+          <Properties
+            title="Inputs"
+            part="inputs"
+            stack={stack}
+            urn={urn}
+            value={resource.inputs}
+            annotate={annotation(blame.data, stack, 'inputs')}
+          />
+          <Properties
+            title="Outputs"
+            part="outputs"
+            stack={stack}
+            urn={urn}
+            value={resource.outputs}
+            annotate={annotation(blame.data, stack, 'outputs')}
+          />
           <Relatives title="Depends on" urns={resource.dependencies} onOpen={onOpen} />
           <Relatives title="Needed by" urns={resource.dependents} onOpen={onOpen} />
         </>
@@ -105,17 +120,30 @@ function hasProperties(value: unknown): boolean {
 
 function Properties({
   annotate,
+  part,
+  stack,
   title,
+  urn,
   value,
 }: {
   readonly title: string;
+  readonly part: 'inputs' | 'outputs';
   readonly value: unknown;
   readonly annotate: ((path: string) => ReactNode) | undefined;
+  readonly stack: StackRef;
+  readonly urn: string;
 }) {
   if (!hasProperties(value)) return null;
   return (
     <Section title={title}>
-      <JsonView label={title} value={value} annotate={annotate} />
+      <JsonView
+        label={title}
+        value={value}
+        annotate={annotate}
+        renderSecret={({ parts, path }) => (
+          <Secret stack={stack} name={path} place={{ of: 'resource', urn, part, path: [...parts] }} />
+        )}
+      />
     </Section>
   );
 }

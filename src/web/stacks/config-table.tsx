@@ -1,9 +1,19 @@
-import type { StackDetails } from '../app/contract.ts';
+import type { StackDetails, StackRef } from '../app/contract.ts';
 import { Sealed } from '../resources/json-view.tsx';
+import { Secret } from '../secrets/secret.tsx';
 import styles from './config-table.module.css';
 
-/** Configuration by namespace. Secrets are sealed. */
-export function ConfigTable({ config, empty }: { readonly config: StackDetails['config']; readonly empty: string }) {
+/** Configuration by namespace. Secrets are sealed until somebody asks for them. */
+export function ConfigTable({
+  config,
+  empty,
+  stack,
+}: {
+  readonly config: StackDetails['config'];
+  readonly empty: string;
+  /** The stack that has this configuration now; without it, secrets cannot be revealed. */
+  readonly stack?: StackRef;
+}) {
   if (config === null) return <p className={styles['none']}>There is too much to show.</p>;
   if (config.length === 0) return <p className={styles['none']}>{empty}</p>;
   const sorted = [...config].sort((one, other) => (one.key < other.key ? -1 : 1));
@@ -18,7 +28,15 @@ export function ConfigTable({ config, empty }: { readonly config: StackDetails['
                 <span className={styles['space']}>{key.slice(0, at + 1)}</span>
                 {key.slice(at + 1)}
               </th>
-              <td className={styles['value']}>{isSecret || value === null ? <Sealed /> : value}</td>
+              <td className={styles['value']}>
+                {!isSecret && value !== null ? (
+                  value
+                ) : stack === undefined ? (
+                  <Sealed />
+                ) : (
+                  <Secret stack={stack} name={key} place={{ of: 'config', key }} />
+                )}
+              </td>
             </tr>
           );
         })}

@@ -1,6 +1,6 @@
 import { useState } from 'react';
 import type { StackDetails, StackRef } from '../app/contract.ts';
-import { Sealed } from '../resources/json-view.tsx';
+import { Secret } from '../secrets/secret.tsx';
 import { Code, CopyButton } from '../ui/code.tsx';
 import { ExternalLink } from '../ui/external-link.tsx';
 import { safeLink } from '../ui/safe-link.ts';
@@ -52,7 +52,13 @@ function Output({
       <th scope="row" className={styles['name']}>
         {name}
       </th>
-      <td className={styles['value']}>{isSealed ? <Sealed /> : <Value text={value} isCut={isCut} />}</td>
+      <td className={styles['value']}>
+        {isSealed ? (
+          <Secret stack={stack} name={name} place={{ of: 'output', name }} />
+        ) : (
+          <Value text={value} isCut={isCut} />
+        )}
+      </td>
       <td className={styles['copy']}>
         {isSealed ? (
           <CopyButton text={command} label={`Copy the command that shows ${name}`} />

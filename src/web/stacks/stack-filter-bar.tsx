@@ -1,10 +1,13 @@
 import { Link, useNavigate, useSearch } from '@tanstack/react-router';
 import { CircleAlert, LoaderCircle, Search, Snowflake, Waves, X } from 'lucide-react';
-import { useEffect, useRef, useState } from 'react';
+import { useEffect, useId, useMemo, useRef, useState } from 'react';
+import type { StackItem } from '../app/contract.ts';
 import type { StackStatus } from './stack-filter.ts';
 import styles from './stack-filter-bar.module.css';
+import { StackListTools } from './stack-list-tools.tsx';
 
 const typingMs = 200;
+const maxSuggestions = 100;
 
 const statuses = [
   { status: undefined, name: 'All', icon: null },
@@ -15,7 +18,7 @@ const statuses = [
 ] as const satisfies readonly { status: StackStatus | undefined; name: string; icon: unknown }[];
 
 /** The filter above the list. It is in the URL, so that it can be sent to somebody. */
-export function StackFilterBar() {
+export function StackFilterBar({ items }: { readonly items: readonly Pick<StackItem, 'tags'>[] }) {
   const search = useSearch({ strict: false });
   return (
     <search className={styles['bar']}>
@@ -36,7 +39,8 @@ export function StackFilterBar() {
         ))}
       </nav>
       <Chip name="project" value={search.project} />
-      <Chip name="tag" value={search.tag} />
+      {search.tag === undefined ? <TagFilter items={items} /> : <Chip name="tag" value={search.tag} />}
+      <StackListTools />
     </search>
   );
 }
@@ -76,7 +80,8 @@ function TextFilter() {
         type="search"
         value={draft}
         maxLength={200}
-        placeholder="Find a project or stack"
+        placeholder="Project or stack, owner:ada, updated:<7d"
+        title="Words in the name; owner: who holds the lock; updated: an age, as <7d or >1y"
         aria-label="Find a project or stack"
         aria-keyshortcuts="/"
         spellCheck={false}
@@ -92,6 +97,48 @@ function TextFilter() {
         /
       </span>
     </div>
+  );
+}
+
+/** A tag to filter by. Those of the stacks that are listed are suggested. */
+function TagFilter({ items }: { readonly items: readonly Pick<StackItem, 'tags'>[] }) {
+  const navigate = useNavigate();
+  const id = useId();
+  const [draft, setDraft] = useState('');
+  const suggestions = useMemo(() => {
+    const tags = items.flatMap((item) => Object.entries(item.tags).map(([name, value]) => `${name}=${value}`));
+    return [...new Set(tags)].sort().slice(0, maxSuggestions);
+  }, [items]);
+  const apply = (tag: string): void =>
+    void navigate({ to: '.', search: (before) => ({ ...before, tag: tag.trim() || undefined }) });
+  return (
+    <form
+      className={styles['tag']}
+      onSubmit={(event) => {
+        event.preventDefault();
+        apply(draft);
+      }}
+    >
+      <input
+        value={draft}
+        list={id}
+        maxLength={400}
+        placeholder="Tag"
+        aria-label="Filter by a tag: name or name=value"
+        spellCheck={false}
+        autoComplete="off"
+        onChange={({ target }) => {
+          setDraft(target.value);
+          // One that was chosen, not typed to its end.
+          if (suggestions.includes(target.value)) apply(target.value);
+        }}
+      />
+      <datalist id={id}>
+        {suggestions.map((tag) => (
+          <option key={tag} value={tag} />
+        ))}
+      </datalist>
+    </form>
   );
 }
 

@@ -9,6 +9,8 @@ export interface StackSearch {
   readonly project?: string | undefined;
   readonly tag?: string | undefined;
   readonly status?: StackStatus | undefined;
+  /** Columns of the list, by commas. */
+  readonly columns?: string | undefined;
 }
 
 /** Reads a filter from the search of a URL. What is not valid is left out. */
@@ -18,7 +20,7 @@ export function parseStackFilter(search: Readonly<Record<string, unknown>>): Sta
     return typeof value === 'string' && value !== '' ? value : undefined;
   };
   const status = stackStatuses.find((each) => each === search['status']);
-  return { text: text('text'), project: text('project'), tag: text('tag'), status };
+  return { text: text('text'), project: text('project'), tag: text('tag'), status, columns: text('columns') };
 }
 
 /** The filter as the server takes it. */

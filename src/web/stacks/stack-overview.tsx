@@ -2,6 +2,7 @@ import { Link } from '@tanstack/react-router';
 import { GitBranch, GitCommitHorizontal } from 'lucide-react';
 import { lazy, Suspense } from 'react';
 import type { StackDetails, StackRef } from '../app/contract.ts';
+import { StackReferences } from '../references/stack-references.tsx';
 import { Code } from '../ui/code.tsx';
 import { ExternalLink } from '../ui/external-link.tsx';
 import { FactList, FactRow } from '../ui/fact-list.tsx';
@@ -59,6 +60,7 @@ export function StackOverview({ details, stack }: { readonly stack: StackRef; re
           <h2>Tags</h2>
           <StackTags stack={stack} tags={details.tags} mayChange={details.permissions.includes('write')} />
         </section>
+        <StackReferences stack={stack} />
         <section className={styles['section']}>
           <h2>On your machine</h2>
           <Code>{`pulumi stack select ${stack.organization}/${stack.project}/${stack.stack}`}</Code>

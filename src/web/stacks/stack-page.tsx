@@ -93,8 +93,8 @@ export function StackPage() {
       {tab === 'interrupted' ? <PendingRepair stack={stack} details={details} /> : null}
       {tab === 'configuration' ? (
         <section className={styles['config']}>
-          <p className={styles['hint']}>As the last update had it. Secret values are sealed; the CLI shows them.</p>
-          <ConfigTable config={details.config} empty="The last update had no configuration." />
+          <p className={styles['hint']}>As the last update had it. Secret values are sealed.</p>
+          <ConfigTable stack={stack} config={details.config} empty="The last update had no configuration." />
         </section>
       ) : null}
       {tab === 'access' ? (

@@ -1,12 +1,14 @@
 import { Link } from '@tanstack/react-router';
 import { useWindowVirtualizer } from '@tanstack/react-virtual';
 import { ExternalLink, Star } from 'lucide-react';
-import { useEffect, useLayoutEffect, useRef, useState } from 'react';
+import { type CSSProperties, useEffect, useLayoutEffect, useRef, useState } from 'react';
 import type { StackItem } from '../app/contract.ts';
 import { Tag } from '../ui/badge.tsx';
 import { Skeleton } from '../ui/skeleton.tsx';
 import { Time } from '../ui/time.tsx';
+import { shortCommit } from '../updates/update-status.ts';
 import { toggleFavourite, useFavourites } from './favourites.ts';
+import { columnNames, gridTemplate, type StackColumn } from './stack-columns.ts';
 import { isTyping } from './stack-filter-bar.tsx';
 import { DriftBadge, StackStatus } from './stack-status.tsx';
 import styles from './stack-table.module.css';
@@ -33,12 +35,14 @@ function useRowPx(): number {
 
 /** Stacks as rows. Only those that are in view are elements, so that any number of them scrolls. */
 export function StackTable({
+  columns,
   hasMore,
   isBusy,
   items,
   onMore,
   showsOrganization,
 }: {
+  readonly columns: readonly StackColumn[];
   readonly items: readonly StackItem[];
   readonly hasMore: boolean;
   readonly onMore: () => void;
@@ -72,13 +76,15 @@ export function StackTable({
       aria-rowcount={hasMore ? -1 : items.length + 1}
       aria-busy={isBusy}
       className={styles['table']}
+      style={gridOf(columns)}
     >
-      <Head />
+      <Head columns={columns} />
       <div ref={body} role="rowgroup" className={styles['body']} style={{ height: virtualizer.getTotalSize() }}>
         {rows.map(({ index, key, start }) => (
           <Row
             key={key}
             item={items[index] as StackItem}
+            columns={columns}
             index={index}
             offsetPx={start - top}
             showsOrganization={showsOrganization}
@@ -89,13 +95,26 @@ export function StackTable({
   );
 }
 
-function Head() {
+/** Widths of columns, for the style sheet. */
+function gridOf(columns: readonly StackColumn[]): CSSProperties {
+  return {
+    '--columns': gridTemplate(columns, false),
+    '--narrow-columns': gridTemplate(columns, true),
+  } as CSSProperties;
+}
+
+function Head({ columns }: { readonly columns: readonly StackColumn[] }) {
+  const names = [
+    ['favourite', 'Favourite'],
+    ['stack', 'Stack'],
+    ...columns.map((column) => [column, columnNames[column]]),
+  ];
   return (
     <div role="rowgroup">
       <div role="row" aria-rowindex={1} className={`${styles['row']} ${styles['head']}`}>
-        {['Favourite', 'Stack', 'Status', 'Tags', 'Resources', 'Changed'].map((name) => (
-          <div role="columnheader" key={name} className={styles[name.toLowerCase()]}>
-            {name === 'Favourite' ? <span className="unseen">{name}</span> : name}
+        {names.map(([id = '', name]) => (
+          <div role="columnheader" key={id} className={styles[id]}>
+            {id === 'favourite' ? <span className="unseen">{name}</span> : name}
           </div>
         ))}
       </div>
@@ -104,20 +123,21 @@ function Head() {
 }
 
 function Row({
+  columns,
   index,
   item,
   offsetPx,
   showsOrganization,
 }: {
+  readonly columns: readonly StackColumn[];
   readonly item: StackItem;
   readonly index: number;
   readonly offsetPx: number;
   readonly showsOrganization: boolean;
 }) {
-  const { active, drift, lastUpdate, organization, project, resourceCount, stack, updatedAt } = item;
+  const { organization, project, stack } = item;
   const name = nameOf(item);
   const isFavourite = useFavourites().some((each) => nameOf(each) === name);
-  const ciUrl = active?.ciUrl ?? (active ? null : lastUpdate?.ciUrl) ?? null;
   return (
     <div
       role="row"
@@ -150,41 +170,66 @@ function Row({
           {stack}
         </Link>
       </div>
-      <div role="cell" className={styles['status']}>
-        <StackStatus {...item} />
-        <DriftBadge drift={drift} />
-        {ciUrl === null ? null : (
-          <a
-            className={styles['ci']}
-            href={ciUrl}
-            target="_blank"
-            rel="noreferrer"
-            aria-label={`CI run of ${name}`}
-            title="CI run"
-          >
-            <ExternalLink size={14} aria-hidden="true" />
-          </a>
-        )}
-      </div>
-      <div role="cell" className={styles['tags']}>
-        {Object.entries(item.tags)
-          .filter(([tag]) => !ownTag.test(tag))
-          .slice(0, 2)
-          .map(([tag, value]) => (
-            <Link key={tag} to="." search={(before) => ({ ...before, tag: `${tag}=${value}` })} activeProps={{}}>
-              <Tag name={tag} value={value} />
-            </Link>
-          ))}
-      </div>
-      <div role="cell" className={styles['resources']}>
-        {resourceCount?.toLocaleString() ?? '–'}
-        <span className={styles['unit']}> resources</span>
-      </div>
-      <div role="cell" className={styles['changed']}>
-        <Time at={updatedAt} />
-      </div>
+      {columns.map((column) => (
+        <div key={column} role="cell" className={styles[column]}>
+          <Cell column={column} item={item} />
+        </div>
+      ))}
     </div>
   );
+}
+
+function Cell({ column, item }: { readonly column: StackColumn; readonly item: StackItem }) {
+  const { active, drift, lastUpdate, resourceCount, updatedAt, version } = item;
+  switch (column) {
+    case 'status': {
+      const ciUrl = active?.ciUrl ?? (active ? null : lastUpdate?.ciUrl) ?? null;
+      return (
+        <>
+          <StackStatus {...item} />
+          <DriftBadge drift={drift} />
+          {ciUrl === null ? null : (
+            <a
+              className={styles['ci']}
+              href={ciUrl}
+              target="_blank"
+              rel="noreferrer"
+              aria-label={`CI run of ${nameOf(item)}`}
+              title="CI run"
+            >
+              <ExternalLink size={14} aria-hidden="true" />
+            </a>
+          )}
+        </>
+      );
+    }
+    case 'tags':
+      return Object.entries(item.tags)
+        .filter(([tag]) => !ownTag.test(tag))
+        .slice(0, 2)
+        .map(([tag, value]) => (
+          <Link key={tag} to="." search={(before) => ({ ...before, tag: `${tag}=${value}` })} activeProps={{}}>
+            <Tag name={tag} value={value} />
+          </Link>
+        ));
+    case 'resources':
+      return (
+        <>
+          {resourceCount?.toLocaleString() ?? '–'}
+          <span className={styles['unit']}> resources</span>
+        </>
+      );
+    case 'changed':
+      return <Time at={updatedAt} />;
+    case 'version':
+      return version === 0 ? '–' : version;
+    case 'owner':
+      return active?.by ?? '–';
+    case 'by':
+      return lastUpdate?.by ?? '–';
+    case 'commit':
+      return lastUpdate?.commit == null ? '–' : <code title={lastUpdate.commit}>{shortCommit(lastUpdate.commit)}</code>;
+  }
 }
 
 function nameOf({ organization, project, stack }: Pick<StackItem, 'organization' | 'project' | 'stack'>): string {
@@ -221,7 +266,7 @@ function useRowKeys(body: React.RefObject<HTMLElement | null>, count: number, sc
 /** The table while its first page is being loaded. */
 export function StackTableSkeleton() {
   return (
-    <div className={styles['table']} aria-busy="true">
+    <div className={styles['table']} style={gridOf(['status', 'tags', 'resources', 'changed'])} aria-busy="true">
       <span className="unseen" role="status">
         Loading stacks
       </span>

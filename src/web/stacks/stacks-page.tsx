@@ -8,6 +8,7 @@ import { trpc } from '../app/trpc.ts';
 import { Button } from '../ui/button.tsx';
 import { Code } from '../ui/code.tsx';
 import { Empty } from '../ui/empty.tsx';
+import { chosenColumns } from './stack-columns.ts';
 import { toQuery } from './stack-filter.ts';
 import { StackFilterBar } from './stack-filter-bar.tsx';
 import { StackTable, StackTableSkeleton } from './stack-table.tsx';
@@ -39,7 +40,7 @@ export function StacksPage() {
   }, [organization]);
   const hasSeveral = (useMe()?.organizations.length ?? 0) > 1;
   const items = query.data?.pages.flatMap((page) => page.items) ?? [];
-  const isFiltered = Object.values(search).some((value) => value !== undefined);
+  const isFiltered = Object.entries(search).some(([name, value]) => name !== 'columns' && value !== undefined);
   const clear = () => void navigate({ to: '.', search: {} });
   return (
     <div className={styles['page']}>
@@ -47,7 +48,7 @@ export function StacksPage() {
         <h1>{organization ?? 'Stacks'}</h1>
         <StackCount organization={organization} />
       </header>
-      <StackFilterBar />
+      <StackFilterBar items={items} />
       {query.error && items.length === 0 ? (
         <Problem error={query.error} onRetry={() => void query.refetch()} />
       ) : query.isPending ? (
@@ -58,11 +59,15 @@ export function StacksPage() {
           isBusy={query.isPlaceholderData}
           hasMore={query.hasNextPage}
           onMore={() => (query.isFetching ? undefined : void query.fetchNextPage())}
+          columns={chosenColumns(search.columns)}
           showsOrganization={organization === undefined && hasSeveral}
         />
       ) : isFiltered ? (
         <Empty title="No stack matches" icon={<SearchX size={20} />}>
-          <p>The filter looks at the names of project and stack, the status and one tag.</p>
+          <p>
+            The text is part of the names of project and stack; <code>owner:ada</code> finds who holds the lock, and{' '}
+            <code>updated:&lt;7d</code> what has changed lately.
+          </p>
           <p>
             <Button onClick={clear}>Show all stacks</Button>
           </p>

@@ -31,6 +31,11 @@ export function isRecoveryConflict(error: unknown): boolean {
   return [...faultChain(error)].some((fault) => /conflict with recovery/.test(String((fault as Error).message ?? '')));
 }
 
+/** Whether Postgres has cancelled a statement because it took too long. */
+export function isStatementTimeout(error: unknown): boolean {
+  return sqlStateOf(error) === '57014';
+}
+
 const retryableClasses = new Set(['08', '40', '53', '55', '57', '58']);
 /** Server became a standby; transaction idle for too long. The next connection is a new one. */
 const retryableStates = new Set(['25006', '25P03']);

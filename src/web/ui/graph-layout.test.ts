@@ -5,19 +5,19 @@ const size = { width: 200, height: 48 };
 
 describe('the layout of a graph', () => {
   test('puts what is needed left of what needs it', () => {
-    const nodes = ['vm', 'subnet', 'network'].map((urn) => ({ urn }));
+    const nodes = ['vm', 'subnet', 'network'].map((id) => ({ id }));
     const edges = [
       { from: 'vm', to: 'subnet' },
       { from: 'subnet', to: 'network' },
     ];
-    const at = new Map(layOutGraph(nodes, edges, size).nodes.map((node) => [node.urn, node.x]));
+    const at = new Map(layOutGraph(nodes, edges, size).nodes.map((node) => [node.id, node.x]));
     expect(at.get('network')).toBeLessThan((at.get('subnet') as number) - size.width);
     expect(at.get('subnet')).toBeLessThan((at.get('vm') as number) - size.width);
   });
 
   test('never lets nodes overlap', () => {
-    const nodes = Array.from({ length: 60 }, (_, at) => ({ urn: `r${at}` }));
-    const edges = nodes.flatMap(({ urn }, at) => (at === 0 ? [] : [{ from: urn, to: `r${Math.floor(at / 3)}` }]));
+    const nodes = Array.from({ length: 60 }, (_, at) => ({ id: `r${at}` }));
+    const edges = nodes.flatMap(({ id }, at) => (at === 0 ? [] : [{ from: id, to: `r${Math.floor(at / 3)}` }]));
     const placed = layOutGraph(nodes, edges, size).nodes;
     for (const one of placed) {
       for (const other of placed) {
@@ -34,13 +34,11 @@ describe('the layout of a graph', () => {
       { from: 'a', to: 'a' },
       { from: 'a', to: 'gone' },
     ];
-    expect(layOutGraph([{ urn: 'a' }, { urn: 'b' }, { urn: 'a' }], edges, size).edges).toEqual([
-      { from: 'a', to: 'b' },
-    ]);
+    expect(layOutGraph([{ id: 'a' }, { id: 'b' }, { id: 'a' }], edges, size).edges).toEqual([{ from: 'a', to: 'b' }]);
   });
 
   test('keeps the first nodes of a large graph and says how many it left out', () => {
-    const nodes = Array.from({ length: maxGraphNodes + 7 }, (_, at) => ({ urn: `r${at}` }));
+    const nodes = Array.from({ length: maxGraphNodes + 7 }, (_, at) => ({ id: `r${at}` }));
     const { nodes: placed, omittedCount } = layOutGraph(nodes, [], size);
     expect([placed.length, omittedCount]).toEqual([maxGraphNodes, 7]);
   });

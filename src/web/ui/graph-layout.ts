@@ -4,7 +4,7 @@ import { Graph, layout } from '@dagrejs/dagre';
 export const maxGraphNodes = 500;
 
 export interface GraphNode {
-  urn: string;
+  id: string;
 }
 
 /** `from` needs `to`: it depends on it, or is its child. */
@@ -15,7 +15,7 @@ export interface GraphEdge {
 
 /** Upper left corner of a node, in pixels. */
 export interface NodePosition {
-  urn: string;
+  id: string;
   x: number;
   y: number;
 }
@@ -36,7 +36,7 @@ export function layOutGraph(
   edges: readonly GraphEdge[],
   size: { width: number; height: number },
 ): GraphLayout {
-  const shown = [...new Set(nodes.map(({ urn }) => urn))].slice(0, maxGraphNodes);
+  const shown = [...new Set(nodes.map(({ id }) => id))].slice(0, maxGraphNodes);
   const known = new Set(shown);
   const kept = new Map<string, GraphEdge>();
   for (const { from, to } of edges) {
@@ -45,17 +45,17 @@ export function layOutGraph(
   const graph = new Graph({ multigraph: false });
   graph.setGraph({ rankdir: 'LR', nodesep: 16, ranksep: 64, marginx: 16, marginy: 16 });
   graph.setDefaultEdgeLabel(() => ({}));
-  for (const urn of shown) graph.setNode(urn, { ...size });
+  for (const id of shown) graph.setNode(id, { ...size });
   for (const { from, to } of kept.values()) graph.setEdge(to, from);
   layout(graph);
   const { width = 0, height = 0 } = graph.graph() as { width?: number; height?: number };
   return {
-    nodes: shown.map((urn) => {
-      const { x, y } = graph.node(urn) as { x: number; y: number };
-      return { urn, x: x - size.width / 2, y: y - size.height / 2 };
+    nodes: shown.map((id) => {
+      const { x, y } = graph.node(id) as { x: number; y: number };
+      return { id, x: x - size.width / 2, y: y - size.height / 2 };
     }),
     edges: [...kept.values()],
-    omittedCount: new Set(nodes.map(({ urn }) => urn)).size - shown.length,
+    omittedCount: new Set(nodes.map(({ id }) => id)).size - shown.length,
     width,
     height,
   };

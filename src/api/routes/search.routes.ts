@@ -1,0 +1,114 @@
+import { InvalidRequestError } from '../../shared/platform/errors/errors.ts';
+import { OrganizationParams } from '../../shared/protocol/audit.ts';
+import { ResourceSearchQuery, ResourceSearchResponse, ResourceSearchV2Response } from '../../shared/protocol/search.ts';
+import type { ApiServices } from '../api-services.ts';
+import type { Caller } from '../request.ts';
+import type { RouteScope } from '../route-scope.ts';
+import { decodePlace, encodePlace } from '../search/search-cursor.ts';
+import type { FoundItem } from '../search/search-service.ts';
+import { apiToken } from './paths.ts';
+
+const path = '/api/orgs/:organization/search/resources';
+const config = { access: { kind: 'organization', permission: 'read' }, rate: 'held' } as const;
+const common = {
+  tags: ['search'],
+  summary: 'Search the resources of all stacks of an organization that the caller may read',
+  description: 'In the order of stacks, types and names. The index is some seconds behind updates.',
+  security: apiToken,
+  params: OrganizationParams,
+  querystring: ResourceSearchQuery,
+};
+const defaultSize = 25;
+const maxSize = 200;
+
+/** Search over all stacks, as `pulumi org search` and `pulumi insights resource search` call it. */
+export function registerSearchRoutes(app: RouteScope, services: ApiServices): void {
+  app.get(
+    path,
+    { config, schema: { ...common, response: { 200: ResourceSearchResponse } } },
+    async ({ caller, params: { organization }, query }) => {
+      const { items, ...envelope } = await search(
+        services,
+        caller,
+        `/api/orgs/${organization}/search/resources`,
+        organization,
+        query,
+      );
+      return {
+        ...envelope,
+        resources: items.map((item) => ({
+          ...shown(item),
+          'parent.urn': item.parent,
+          'provider.urn': item.providerUrn,
+        })),
+      };
+    },
+  );
+  app.get(
+    `${path}v2`,
+    { config, schema: { ...common, response: { 200: ResourceSearchV2Response } } },
+    async ({ caller, params: { organization }, query }) => {
+      const { items, ...envelope } = await search(
+        services,
+        caller,
+        `/api/orgs/${organization}/search/resourcesv2`,
+        organization,
+        query,
+      );
+      return {
+        ...envelope,
+        resources: items.map((item) => ({
+          ...shown(item),
+          external: item.isExternal,
+          ...(item.parent === null ? {} : { parent_urn: item.parent }),
+          ...(item.providerUrn === null ? {} : { provider_urn: item.providerUrn }),
+        })),
+      };
+    },
+  );
+}
+
+async function search(
+  { search: searches }: ApiServices,
+  caller: Caller,
+  at: string,
+  organization: string,
+  query: { readonly query?: string; readonly size?: number; readonly cursor?: string; readonly page?: number },
+) {
+  const { cursor = '', page = 1, query: text = '', size = defaultSize } = query;
+  if (page > 1 && cursor === '')
+    throw new InvalidRequestError('Pages after the first have a cursor: follow pagination.next');
+  const limit = Math.min(size, maxSize);
+  const after = decodePlace(cursor === '' ? null : cursor);
+  const found = await searches.list(caller, { text, organization, after, limit });
+  const total =
+    after === null ? (await searches.count(caller, { text, organization, by: 'type' })).resources : undefined;
+  const next =
+    found.next && `${at}?${new URLSearchParams({ query: text, size: String(size), cursor: encodePlace(found.next) })}`;
+  return {
+    items: found.items,
+    ...(total === undefined ? {} : { total }),
+    pagination: { ...(next === null ? {} : { next }), ...(cursor === '' ? {} : { cursor }) },
+    cutShort: found.isCut,
+    trimmed: found.isTrimmed,
+  };
+}
+
+function shown({ changedAt, isCustom, isDeleted, name, project, protect, stack, type, urn }: FoundItem) {
+  const [pack = '', module = ''] = type.split(':');
+  return {
+    ...{
+      name,
+      type,
+      urn,
+      project,
+      stack,
+      package: pack,
+      module,
+      custom: isCustom,
+      delete: isDeleted,
+      protected: protect,
+    },
+    ...(changedAt === null ? {} : { modified: changedAt }),
+  };
+}

@@ -1,0 +1,88 @@
+import { createReferenceRepository, type ReferenceEdge } from '../../shared/resources/search/reference-repository.ts';
+import type { SearchedOrganization } from '../../shared/resources/search/search-repository.ts';
+import { formatStackRef, parseQualifiedName, type StackRef } from '../../shared/stacks/names.ts';
+import { createStackListRepository } from '../../shared/stacks/stack-list-repository.ts';
+import type { ApiContext } from '../api-context.ts';
+import type { Caller } from '../request.ts';
+
+const maxStacks = 500;
+const maxReferences = 2_000;
+
+/** A stack in a graph of references. */
+export interface ReferenceNode extends StackRef {
+  /** Whether the caller may read it; false as well if there is no such stack. */
+  readonly isReadable: boolean;
+}
+
+/**
+ * Which stacks read the outputs of which, by the references in their newest states. Stacks that the caller may not read are only named
+ * where a state that the caller may read names them.
+ */
+export class ReferenceService {
+  readonly #context: ApiContext;
+
+  constructor(context: ApiContext) {
+    this.#context = context;
+  }
+
+  /** All references of the stacks of an organization: at most 500 stacks. */
+  async graph(caller: Caller, organization: string) {
+    const organizations = await this.#organizations(caller);
+    const home = organizations.find(({ name }) => name === organization);
+    const found = home
+      ? await createReferenceRepository(this.#context.db).listOfOrganization(home, maxReferences + 1)
+      : [];
+    const names = new Set<string>();
+    const edges: { from: string; to: string }[] = [];
+    let isCut = found.length > maxReferences;
+    for (const row of found.slice(0, maxReferences)) {
+      const ends = [formatStackRef(row), row.reads] as const;
+      const added = ends.filter((name) => !names.has(name));
+      if (names.size + new Set(added).size > maxStacks) {
+        isCut = true;
+        continue;
+      }
+      for (const name of added) names.add(name);
+      if (ends[0] !== ends[1]) edges.push({ from: ends[0], to: ends[1] });
+    }
+    return { nodes: await this.#nodes(organizations, [...names]), edges, isCut };
+  }
+
+  /** What a stack reads, and which stacks read it. */
+  async ofStack(caller: Caller, ref: StackRef) {
+    const rows = createReferenceRepository(this.#context.db);
+    const organizations = await this.#organizations(caller);
+    const name = formatStackRef(ref);
+    const reads = await rows.listOfStack(ref, maxStacks + 1);
+    const readers: ReferenceEdge[] = [];
+    for (const organization of organizations)
+      if (readers.length <= maxStacks) readers.push(...(await rows.listReaders(organization, name, maxStacks + 1)));
+    const nodes = await this.#nodes(
+      organizations,
+      reads.slice(0, maxStacks).map(({ reads: of }) => of),
+    );
+    return {
+      reads: nodes,
+      readBy: readers
+        .slice(0, maxStacks)
+        .map(({ organization, project, stack }): ReferenceNode => ({ organization, project, stack, isReadable: true })),
+      isCut: reads.length > maxStacks || readers.length > maxStacks,
+    };
+  }
+
+  #organizations({ tokenId }: Caller): Promise<readonly SearchedOrganization[]> {
+    return createStackListRepository(this.#context.db).listOrganizations(tokenId, { name: null, from: null });
+  }
+
+  async #nodes(organizations: readonly SearchedOrganization[], names: readonly string[]): Promise<ReferenceNode[]> {
+    const refs = names.flatMap((name) => parseQualifiedName(name) ?? []);
+    const readable = new Set<string>();
+    for (const organization of organizations) {
+      const own = refs.filter((ref) => ref.organization === organization.name);
+      if (own.length === 0) continue;
+      for (const name of await createReferenceRepository(this.#context.db).listReadable(organization, own))
+        readable.add(name);
+    }
+    return refs.map((ref) => ({ ...ref, isReadable: readable.has(formatStackRef(ref)) }));
+  }
+}

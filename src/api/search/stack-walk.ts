@@ -1,0 +1,68 @@
+import type {
+  SearchedOrganization,
+  SearchedStack,
+  SearchRepository,
+  StackTerm,
+} from '../../shared/resources/search/search-repository.ts';
+import type { StackRef } from '../../shared/stacks/names.ts';
+
+/** A stack that the caller may read. */
+export interface WalkedStack extends StackRef {
+  readonly id: string;
+}
+
+/** Stacks that follow each other in the order of their names, and their resources. */
+export interface StackBatch {
+  readonly stacks: readonly WalkedStack[];
+  readonly resources: number;
+}
+
+export interface Walk {
+  /** In the order of their names. */
+  readonly organizations: readonly SearchedOrganization[];
+  readonly terms: readonly StackTerm[];
+  /** Only these; null: all. */
+  readonly within: readonly string[] | null;
+  /** `isFrom`: with that stack. */
+  readonly after: { readonly ref: StackRef; readonly isFrom: boolean } | null;
+  /** Resources of the first batch, unless a single stack has more; later ones have more and more. */
+  readonly firstResources: number;
+}
+
+const stacksPerPage = 1_000;
+const maxStacks = 500;
+const maxResources = 50_000;
+
+/**
+ * Stacks that the caller may read, in batches that cost about the same each: so whoever looks through them can stop in time, and say
+ * where.
+ */
+export async function* walkStacks(rows: SearchRepository, walk: Walk): AsyncGenerator<StackBatch, void> {
+  const { after, organizations, terms, within } = walk;
+  let target = walk.firstResources;
+  // As the database orders names; one that the caller has left meanwhile is as if it came first.
+  const begun = organizations.findIndex(({ name }) => name === after?.ref.organization);
+  for (const organization of organizations.slice(Math.max(0, begun))) {
+    const { name } = organization;
+    let place = after?.ref.organization === name ? { ...after.ref, isFrom: after.isFrom } : null;
+    let page: readonly SearchedStack[];
+    do {
+      page = await rows.listStacks({ organization, terms, within, after: place, limit: stacksPerPage });
+      let batch: WalkedStack[] = [];
+      let resources = 0;
+      for (const row of page) {
+        if (batch.length > 0 && (resources + row.resources > target || batch.length === maxStacks)) {
+          yield { stacks: batch, resources };
+          target = Math.min(maxResources, target * 4);
+          batch = [];
+          resources = 0;
+        }
+        batch.push({ id: row.id, organization: name, project: row.project, stack: row.stack });
+        resources += row.resources;
+      }
+      if (batch.length > 0) yield { stacks: batch, resources };
+      const last = page.at(-1);
+      if (last) place = { organization: name, project: last.project, stack: last.stack, isFrom: false };
+    } while (page.length === stacksPerPage);
+  }
+}

@@ -1,0 +1,168 @@
+import { listSecrets } from '../../shared/deployments/secret-values.ts';
+import { InvalidRequestError, NotFoundError } from '../../shared/platform/errors/errors.ts';
+import { scanJson, scanMembers, sliceOf } from '../../shared/platform/json/json-text.ts';
+import { replaceRanges } from '../../shared/platform/json/member-edits.ts';
+import type { StackRef } from '../../shared/stacks/names.ts';
+import { stackNotFound } from '../../shared/stacks/stack-errors.ts';
+import { readRootOutputs } from '../../shared/states/root-outputs.ts';
+import { StateReader } from '../../shared/states/state-reader.ts';
+import { createUpdateBoardRepository } from '../../shared/updates/update-board-repository.ts';
+import type { ApiContext } from '../api-context.ts';
+import type { AuditTrail } from '../audit/audit-trail.ts';
+import type { Caller } from '../request.ts';
+import type { ResourceService } from '../resources/resource-service.ts';
+import type { SecretService } from './secret-service.ts';
+
+/** A value of a stack that is shown as a secret. */
+export type SecretPlace =
+  | { readonly of: 'output'; readonly name: string }
+  | { readonly of: 'config'; readonly key: string }
+  | {
+      readonly of: 'resource';
+      readonly urn: string;
+      readonly part: 'inputs' | 'outputs';
+      readonly path: readonly (string | number)[];
+    };
+
+const maxValueBytes = 1024 * 1024;
+const maxSecrets = 200;
+
+/** Only the CLI can decrypt a value. */
+class NotOursError extends InvalidRequestError {
+  override readonly name = 'NotOursError';
+  override readonly code = 'not-decryptable';
+}
+
+/** Shows single secrets to people. */
+export class RevealService {
+  readonly #context: ApiContext;
+  readonly #secrets: SecretService;
+  readonly #resources: ResourceService;
+  readonly #states: StateReader;
+
+  constructor(context: ApiContext, { resources, secrets }: { secrets: SecretService; resources: ResourceService }) {
+    this.#context = context;
+    this.#secrets = secrets;
+    this.#resources = resources;
+    this.#states = new StateReader({ ...context, compactLarge: context.compactJournal });
+  }
+
+  /**
+   * The plaintext of a value: text as it is, others as JSON. The read is recorded with the place of the value before it returns. Throws
+   * NotFoundError, InvalidRequestError if only the CLI can decrypt it, and UnavailableError.
+   */
+  async reveal(ref: StackRef, caller: Caller, place: SecretPlace, audit: AuditTrail): Promise<string> {
+    const found = place.of === 'config' ? await this.#readSetting(ref, place.key) : await this.#readValue(ref, place);
+    if (found === null || found.ciphertexts.length === 0)
+      throw new NotFoundError('The newest version has no such secret: what the page shows may have changed meanwhile');
+    if (found.ciphertexts.length > maxSecrets)
+      throw new NotOursError(`The value has more than ${maxSecrets} secrets: only the CLI shows it (--show-secrets)`);
+    const plaintexts = await this.#secrets
+      .reveal(ref, caller, { ciphertexts: found.ciphertexts, path: pathOf(place) }, audit)
+      .catch((error: unknown) => {
+        if (error instanceof InvalidRequestError)
+          throw new NotOursError(
+            'Only the CLI can decrypt this value (--show-secrets): it was encrypted by another secrets provider, not by this server',
+            { cause: error },
+          );
+        throw error;
+      });
+    return found.show(plaintexts);
+  }
+
+  /** A property of the newest state. */
+  async #readValue(ref: StackRef, place: Exclude<SecretPlace, { of: 'config' }>): Promise<Sealed | null> {
+    const text =
+      place.of === 'output'
+        ? await this.#readOutput(ref, place.name)
+        : await this.#resources.readProperty(ref, place.urn, place.part, place.path);
+    if (text === null) return null;
+    if (text.length > maxValueBytes)
+      throw new NotOursError('The value is too large to be shown here; the CLI shows it');
+    const places = listSecrets(text);
+    const sealed = places.filter(({ ciphertext }) => ciphertext !== null);
+    return {
+      // An import may have brought plaintexts: such a value is in the state as it is.
+      ciphertexts: sealed.map(({ ciphertext }) => Buffer.from(ciphertext as string, 'base64')),
+      show: (plaintexts) => {
+        const ranges = sealed.map(({ end, start }, at) => ({ start, end, by: plaintexts[at] as Buffer }));
+        return textOf(replaceRanges(text, ranges));
+      },
+    };
+  }
+
+  async #readOutput(ref: StackRef, name: string): Promise<Buffer | null> {
+    const stack = await this.#context.stacks.find(ref);
+    if (!stack) throw stackNotFound(ref);
+    const state = stack.stackVersion === 0 ? null : await this.#states.readVersion(stack.id, stack.stackVersion);
+    if (!state) return null;
+    const { outputs } = await readRootOutputs(state.bytes);
+    const span = outputs && scanMembers(outputs)?.get(name);
+    return outputs && span ? sliceOf(outputs, span) : null;
+  }
+
+  /** A setting of the last update, as the CLI sends it: ciphertext, or JSON with `{"secure": ciphertext}` in it. */
+  async #readSetting(ref: StackRef, key: string): Promise<Sealed | null> {
+    const stack = await this.#context.stacks.find(ref);
+    if (!stack) throw stackNotFound(ref);
+    const settings = await createUpdateBoardRepository(this.#context.db).findLastSettings(stack.id);
+    const config = JSON.parse(settings?.config ?? '{}') as Record<string, unknown>;
+    const setting = Object.hasOwn(config, key) ? config[key] : null;
+    const { string: value, secret } = (setting ?? {}) as Record<string, unknown>;
+    if (typeof value !== 'string') return null;
+    const secure = secureValues(value);
+    if (secure === null || secure.length === 0)
+      return secret === true
+        ? { ciphertexts: [Buffer.from(value, 'base64')], show: ([plaintext]) => plaintext?.toString('utf8') ?? '' }
+        : null;
+    const text = Buffer.from(value);
+    return {
+      ciphertexts: secure.map(({ ciphertext }) => Buffer.from(ciphertext, 'base64')),
+      show: (plaintexts) => {
+        const by = (at: number): Buffer => Buffer.from(JSON.stringify(plaintexts[at]?.toString('utf8') ?? ''));
+        return replaceRanges(
+          text,
+          secure.map(({ end, start }, at) => ({ start, end, by: by(at) })),
+        ).toString('utf8');
+      },
+    };
+  }
+}
+
+/** A value with its secrets, and how it looks without them. */
+interface Sealed {
+  readonly ciphertexts: readonly Buffer[];
+  readonly show: (plaintexts: readonly Buffer[]) => string;
+}
+
+/** Objects `{"secure": ciphertext}` in a structured setting; null if it is not JSON. */
+function secureValues(json: string): { start: number; end: number; ciphertext: string }[] | null {
+  if (!/^\s*[[{]/.test(json)) return null;
+  const text = Buffer.from(json);
+  const found: { start: number; end: number; ciphertext: string }[] = [];
+  const open = new Map<string, string>();
+  try {
+    scanJson(text, Number.MAX_SAFE_INTEGER, (path, { end, kind, start }) => {
+      if (kind === 'string' && path.at(-1) === 'secure')
+        open.set(JSON.stringify(path.slice(0, -1)), JSON.parse(text.toString('utf8', start, end)) as string);
+      const ciphertext = kind === 'object' ? open.get(JSON.stringify(path)) : undefined;
+      if (ciphertext !== undefined) found.push({ start, end, ciphertext });
+    });
+  } catch {
+    return null;
+  }
+  return found;
+}
+
+/** For the audit log: where the value is, never what it is. */
+function pathOf(place: SecretPlace): string {
+  if (place.of === 'output') return `outputs.${place.name}`;
+  if (place.of === 'config') return `config.${place.key}`;
+  return `${place.urn} ${place.part}${place.path.map((part) => (typeof part === 'number' ? `[${part}]` : `.${part}`)).join('')}`;
+}
+
+function textOf(json: Buffer): string {
+  const text = json.toString('utf8');
+  if (text.startsWith('"')) return JSON.parse(text) as string;
+  return text;
+}

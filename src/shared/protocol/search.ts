@@ -1,0 +1,62 @@
+import { Type } from 'typebox';
+
+export const ResourceSearchQuery = Type.Object({
+  query: Type.Optional(
+    Type.String({
+      maxLength: 1_000,
+      description:
+        'Terms that must all hold, e.g. `type:aws:rds/* -protect:true version:<6`; all resources without one',
+    }),
+  ),
+  size: Type.Optional(Type.Integer({ minimum: 1, maximum: 1_000, description: 'At most 200 are returned' })),
+  cursor: Type.Optional(Type.String({ maxLength: 4_000, description: 'From `pagination.next`' })),
+  page: Type.Optional(
+    Type.Integer({ minimum: 1, maximum: 1_000_000, description: 'Only the first; others by their cursor' }),
+  ),
+});
+
+const Found = {
+  name: Type.String(),
+  type: Type.String(),
+  urn: Type.String(),
+  stack: Type.String(),
+  project: Type.String(),
+  package: Type.String(),
+  module: Type.String(),
+  custom: Type.Boolean(),
+  delete: Type.Boolean(),
+  protected: Type.Boolean(),
+  modified: Type.Optional(Type.String()),
+};
+
+const Envelope = {
+  total: Type.Optional(Type.Integer({ description: 'On the first page' })),
+  pagination: Type.Object({ next: Type.Optional(Type.String()), cursor: Type.Optional(Type.String()) }),
+  cutShort: Type.Boolean({ description: 'The search took too long: there may be more, found with `pagination.next`' }),
+  trimmed: Type.Boolean({ description: 'There may be stacks that the caller may not read' }),
+};
+
+/** apitype.ResourceSearchResponse, with more members than the CLI reads. */
+export const ResourceSearchResponse = Type.Object({
+  ...Envelope,
+  resources: Type.Array(
+    Type.Object({
+      ...Found,
+      'parent.urn': Type.Union([Type.String(), Type.Null()]),
+      'provider.urn': Type.Union([Type.String(), Type.Null()]),
+    }),
+  ),
+});
+
+/** apitype.InsightsResourceSearchResponse, likewise. */
+export const ResourceSearchV2Response = Type.Object({
+  ...Envelope,
+  resources: Type.Array(
+    Type.Object({
+      ...Found,
+      external: Type.Boolean(),
+      parent_urn: Type.Optional(Type.String()),
+      provider_urn: Type.Optional(Type.String()),
+    }),
+  ),
+});

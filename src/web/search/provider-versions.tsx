@@ -1,0 +1,77 @@
+import { useQuery } from '@tanstack/react-query';
+import { Link } from '@tanstack/react-router';
+import { Boxes } from 'lucide-react';
+import type { SearchCounts } from '../app/contract.ts';
+import { Problem } from '../app/problem-pages.tsx';
+import { trpc } from '../app/trpc.ts';
+import { Badge } from '../ui/badge.tsx';
+import { Empty } from '../ui/empty.tsx';
+import { type Column, Table } from '../ui/table.tsx';
+import styles from './search-page.module.css';
+import { groupTerms, type Within } from './search-terms.ts';
+
+type Version = SearchCounts['groups'][number] & { readonly isNewest: boolean; readonly isFirst: boolean };
+
+const columns: readonly Column<Version>[] = [
+  {
+    name: 'Provider',
+    isTitle: true,
+    cell: ({ isFirst, name }) => <span className={isFirst ? styles['package'] : styles['repeated']}>{name}</span>,
+  },
+  {
+    name: 'Version',
+    cell: ({ isNewest, version }) => (
+      <span className={styles['version']}>
+        <code>{version ?? 'not set'}</code>
+        {isNewest ? <Badge tone="success">newest here</Badge> : null}
+      </span>
+    ),
+  },
+  {
+    name: 'Stacks',
+    align: 'right',
+    cell: ({ name, stacks, version }) => (
+      <Link
+        to="."
+        search={{ q: groupTerms('provider', name, version), by: 'stack' }}
+        activeProps={{}}
+        aria-label={`${stacks} stacks with ${name} ${version ?? ''}`}
+      >
+        {stacks.toLocaleString('en')}
+      </Link>
+    ),
+  },
+  { name: 'Resources', align: 'right', cell: ({ resources }) => resources.toLocaleString('en') },
+];
+
+/** Which versions of providers are in use, and where. */
+export function ProviderVersions({ within }: { readonly within: Within }) {
+  const query = useQuery(trpc.search.providers.queryOptions(within, { refetchOnWindowFocus: false }));
+  if (query.error) return <Problem error={query.error} onRetry={() => void query.refetch()} />;
+  const groups = query.data?.groups;
+  const items = groups?.map((group, at): Version => {
+    const isFirst = groups[at - 1]?.name !== group.name;
+    return { ...group, isFirst, isNewest: isFirst && group.version !== null && groups[at + 1]?.name === group.name };
+  });
+  return (
+    <>
+      <Table
+        label="Versions of providers"
+        columns={columns}
+        items={items}
+        keyOf={({ name, version }) => `${name} ${version ?? ''}`}
+        empty={
+          <Empty title="No providers yet" icon={<Boxes size={20} />}>
+            <p>They appear with the first update that creates a resource of a cloud or service.</p>
+          </Empty>
+        }
+      />
+      {query.data?.isCut ? (
+        <p className={styles['note']} role="status">
+          This took long, so it stopped after a part of the stacks: numbers are too low.
+        </p>
+      ) : null}
+      {query.data?.isTrimmed ? <p className={styles['note']}>Without stacks that you may not read.</p> : null}
+    </>
+  );
+}

@@ -1,0 +1,31 @@
+import { keepPreviousData, useQuery } from '@tanstack/react-query';
+import { EyeOff } from 'lucide-react';
+import { trpc } from '../app/trpc.ts';
+import styles from './search-page.module.css';
+import type { Within } from './search-terms.ts';
+
+/** The number of resources that a query finds, whether that is exact, and whether rights limit it. */
+export function Answer({ query, within }: { readonly query: string; readonly within: Within }) {
+  const counts = useQuery(
+    trpc.search.count.queryOptions(
+      { query, ...within, by: 'type' },
+      { placeholderData: keepPreviousData, refetchOnWindowFocus: false, enabled: query !== '' },
+    ),
+  );
+  if (query === '' || counts.data === undefined || counts.error) return null;
+  const { isCut, isTrimmed, resources } = counts.data;
+  return (
+    <p className={styles['answer']} role="status">
+      <span>
+        {isCut ? 'At least ' : ''}
+        <b>{resources.toLocaleString('en')}</b> {resources === 1 ? 'resource' : 'resources'}
+      </span>
+      <span className={styles['kind']}>{isCut ? 'cut short' : 'exact'}</span>
+      {isTrimmed ? (
+        <span className={styles['trimmed']}>
+          <EyeOff size={13} aria-hidden="true" /> without stacks that you may not read
+        </span>
+      ) : null}
+    </p>
+  );
+}

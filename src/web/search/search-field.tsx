@@ -1,0 +1,108 @@
+import { keepPreviousData, useQuery } from '@tanstack/react-query';
+import { useNavigate, useParams, useSearch } from '@tanstack/react-router';
+import { Search } from 'lucide-react';
+import { useEffect, useRef, useState } from 'react';
+import { errorPlace, trpc } from '../app/trpc.ts';
+import { isTyping } from '../stacks/stack-filter-bar.tsx';
+import { Answer } from './search-answer.tsx';
+import styles from './search-field.module.css';
+import type { Within } from './search-terms.ts';
+
+const typingMs = 400;
+
+/** The query. It is in the URL, so that it can be sent to somebody. */
+export function SearchField() {
+  const { organization } = useParams({ strict: false });
+  const { q = '', view } = useSearch({ strict: false });
+  const navigate = useNavigate();
+  const field = useRef<HTMLInputElement>(null);
+  const [draft, setDraft] = useState(q);
+  // The URL changed by other means, such as a group that was chosen.
+  const [seen, setSeen] = useState(q);
+  if (q !== seen) {
+    setSeen(q);
+    if (q !== draft.trim()) setDraft(q);
+  }
+  const apply = (text: string): void =>
+    void navigate({
+      to: '.',
+      replace: true,
+      search: (before: object) => ({
+        ...before,
+        q: text.trim() || undefined,
+        view: text.trim() === '' ? view : undefined,
+      }),
+    });
+  useEffect(() => {
+    if (draft.trim() === q) return undefined;
+    const timer = setTimeout(() => apply(draft), typingMs);
+    return () => clearTimeout(timer);
+  });
+  useEffect(() => {
+    const onKey = (event: KeyboardEvent): void => {
+      if (event.key !== '/' || event.ctrlKey || event.metaKey || event.altKey || isTyping(event.target)) return;
+      event.preventDefault();
+      field.current?.select();
+    };
+    addEventListener('keydown', onKey);
+    return () => removeEventListener('keydown', onKey);
+  }, []);
+  const within = organization === undefined ? {} : { organization };
+  return (
+    <search className={styles['search']}>
+      <form
+        className={styles['field']}
+        onSubmit={(event) => {
+          event.preventDefault();
+          apply(draft);
+        }}
+      >
+        <Search size={18} aria-hidden="true" />
+        <input
+          ref={field}
+          type="search"
+          value={draft}
+          maxLength={1_000}
+          placeholder="type:aws:rds/* -protect:true orders"
+          aria-label="Search resources"
+          aria-keyshortcuts="/"
+          aria-describedby="search-problem"
+          spellCheck={false}
+          autoComplete="off"
+          autoCapitalize="off"
+          onChange={({ target }) => setDraft(target.value)}
+        />
+      </form>
+      {view === undefined ? (
+        <>
+          <QueryProblem query={q} within={within} />
+          <Answer query={q} within={within} />
+        </>
+      ) : null}
+    </search>
+  );
+}
+
+/** Says what cannot be read, and where. */
+function QueryProblem({ query, within }: { readonly query: string; readonly within: Within }) {
+  const { error } = useQuery(
+    trpc.search.count.queryOptions(
+      { query, ...within, by: 'type' },
+      { placeholderData: keepPreviousData, refetchOnWindowFocus: false, enabled: query !== '' },
+    ),
+  );
+  const place = error && errorPlace(error);
+  if (!error || query === '') return null;
+  return (
+    <div id="search-problem" className={styles['problem']} role="alert">
+      {place ? (
+        <code>
+          {query.slice(0, place.start)}
+          <mark>{query.slice(place.start, place.end) || ' '}</mark>
+          {query.slice(place.end)}
+        </code>
+      ) : null}
+      <p>{error.message.replace(/^The query cannot be read at character \d+: /, '')}</p>
+    </div>
+  );
+}

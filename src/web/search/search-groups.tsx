@@ -1,0 +1,84 @@
+import { keepPreviousData, useQuery } from '@tanstack/react-query';
+import { Link, useSearch } from '@tanstack/react-router';
+import type { SearchField } from '../app/contract.ts';
+import { trpc } from '../app/trpc.ts';
+import { shortType } from '../resources/resource-name.ts';
+import { Skeleton } from '../ui/skeleton.tsx';
+import styles from './search-groups.module.css';
+import { addTerm, groupTerms, type Within } from './search-terms.ts';
+
+const fields: readonly (readonly [SearchField, string])[] = [
+  ['type', 'Type'],
+  ['stack', 'Stack'],
+  ['project', 'Project'],
+  ['provider', 'Provider'],
+];
+const maxShown = 12;
+
+/** How many of the resources are in which group; a group that is chosen narrows the query. */
+export function SearchGroups({ query, within }: { readonly query: string; readonly within: Within }) {
+  const { by = 'type' } = useSearch({ strict: false });
+  const counts = useQuery(
+    trpc.search.count.queryOptions(
+      { query, ...within, by },
+      { placeholderData: keepPreviousData, refetchOnWindowFocus: false },
+    ),
+  );
+  if (counts.error) return null;
+  const groups = counts.data?.groups.slice(0, maxShown);
+  const most = Math.max(1, ...(groups ?? []).map(({ resources }) => resources));
+  const others = (counts.data?.groups.length ?? 0) + (counts.data?.otherGroups ?? 0) - (groups?.length ?? 0);
+  return (
+    <section className={styles['groups']} aria-label="Groups">
+      <nav className={styles['fields']} aria-label="Group by">
+        {fields.map(([field, name]) => (
+          <Link
+            key={field}
+            to="."
+            replace
+            search={(before: object) => ({ ...before, by: field === 'type' ? undefined : field })}
+            aria-current={field === by ? 'true' : undefined}
+            activeProps={{}}
+            className={styles['field']}
+          >
+            {name}
+          </Link>
+        ))}
+      </nav>
+      <ul className={styles['list']} aria-busy={counts.isPlaceholderData}>
+        {groups === undefined
+          ? [70, 52, 61, 40].map((width) => (
+              <li key={width} className={styles['still']}>
+                <Skeleton width={`${width}%`} />
+              </li>
+            ))
+          : groups.map(({ name, resources, version }) => (
+              <li key={`${name} ${version}`}>
+                <Link
+                  to="."
+                  search={(before: object) => ({ ...before, q: addTerm(query, groupTerms(by, name, version)) })}
+                  className={styles['group']}
+                  activeProps={{}}
+                  title={`${name} ${version ?? ''}`}
+                >
+                  <span className={styles['name']}>{labelOf(by, name, version)}</span>
+                  <span className={styles['count']}>{resources.toLocaleString('en')}</span>
+                  <span
+                    className={styles['bar']}
+                    style={{ width: `${(100 * resources) / most}%` }}
+                    aria-hidden="true"
+                  />
+                </Link>
+              </li>
+            ))}
+      </ul>
+      {others > 0 ? <p className={styles['others']}>and {others.toLocaleString('en')} more</p> : null}
+    </section>
+  );
+}
+
+function labelOf(by: SearchField, name: string, version: string | null): string {
+  if (by === 'type') return shortType(name);
+  if (by === 'provider') return name === '' ? 'none' : `${name} ${version ?? ''}`;
+  return name.slice(name.indexOf('/') + 1);
+}

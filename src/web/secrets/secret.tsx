@@ -1,0 +1,97 @@
+import { useQuery } from '@tanstack/react-query';
+import { Eye, EyeOff } from 'lucide-react';
+import { useEffect, useState } from 'react';
+import type { SecretPlace, StackRef } from '../app/contract.ts';
+import { apiClient, trpc } from '../app/trpc.ts';
+import { Sealed } from '../resources/json-view.tsx';
+import { Button } from '../ui/button.tsx';
+import { CopyButton } from '../ui/code.tsx';
+import styles from './secret.module.css';
+
+/** A value is hidden again after this time. */
+const shownMs = 30_000;
+
+/** Whether the user may decrypt secrets of the stack. */
+export function useMayDecrypt(stack: StackRef): boolean {
+  const { organization, project, stack: name } = stack;
+  const query = useQuery(trpc.stacks.get.queryOptions({ organization, project, stack: name }));
+  return query.data?.permissions.includes('decrypt') ?? false;
+}
+
+/** A sealed value, with a button that shows it for a while to those who may decrypt. Each click is recorded in the audit log. */
+export function Secret({
+  name,
+  place,
+  stack,
+}: {
+  readonly stack: StackRef;
+  readonly place: SecretPlace;
+  /** What the button says is shown. */
+  readonly name: string;
+}) {
+  const mayDecrypt = useMayDecrypt(stack);
+  // Only here: a cache would keep the value.
+  const [value, setValue] = useState<string | null>(null);
+  const [problem, setProblem] = useState<string | null>(null);
+  const [isAsking, setIsAsking] = useState(false);
+  useEffect(() => {
+    if (value === null) return undefined;
+    const hide = (): void => setValue(null);
+    const onLeave = (): void => {
+      if (document.visibilityState === 'hidden') hide();
+    };
+    const timer = setTimeout(hide, shownMs);
+    document.addEventListener('visibilitychange', onLeave);
+    addEventListener('pagehide', hide);
+    return () => {
+      clearTimeout(timer);
+      document.removeEventListener('visibilitychange', onLeave);
+      removeEventListener('pagehide', hide);
+    };
+  }, [value]);
+  const reveal = async (): Promise<void> => {
+    setIsAsking(true);
+    setProblem(null);
+    try {
+      const { organization, project, stack: of } = stack;
+      setValue((await apiClient.secrets.reveal.mutate({ organization, project, stack: of, place })).value);
+    } catch (error) {
+      setProblem(error instanceof Error ? error.message : 'The value cannot be shown at the moment');
+    } finally {
+      setIsAsking(false);
+    }
+  };
+  if (value !== null) {
+    return (
+      <span className={styles['secret']}>
+        <span className={styles['value']}>{value}</span>
+        <CopyButton text={value} label={`Copy ${name}`} />
+        <Button kind="quiet" size="small" aria-label={`Hide ${name}`} onClick={() => setValue(null)}>
+          <EyeOff size={14} aria-hidden="true" /> Hide
+        </Button>
+      </span>
+    );
+  }
+  return (
+    <span className={styles['secret']}>
+      <Sealed />
+      {mayDecrypt ? (
+        <Button
+          kind="quiet"
+          size="small"
+          aria-label={`Reveal ${name}`}
+          title="Shows the value for 30 seconds. This is recorded in the audit log."
+          disabled={isAsking}
+          onClick={() => void reveal()}
+        >
+          <Eye size={14} aria-hidden="true" /> Reveal
+        </Button>
+      ) : null}
+      {problem === null ? null : (
+        <span role="alert" className={styles['problem']}>
+          {problem}
+        </span>
+      )}
+    </span>
+  );
+}

@@ -1,0 +1,67 @@
+/** Columns that may be shown or not, in their order. */
+export const stackColumns = ['status', 'tags', 'version', 'owner', 'by', 'commit', 'resources', 'changed'] as const;
+export type StackColumn = (typeof stackColumns)[number];
+
+export const columnNames: Readonly<Record<StackColumn, string>> = {
+  status: 'Status',
+  tags: 'Tags',
+  version: 'Version',
+  owner: 'Lock held by',
+  by: 'Last update by',
+  commit: 'Commit',
+  resources: 'Resources',
+  changed: 'Changed',
+};
+
+const widths: Readonly<Record<StackColumn, string>> = {
+  status: 'minmax(200px, 4fr)',
+  tags: 'minmax(0, 3fr)',
+  version: '72px',
+  owner: 'minmax(90px, 2fr)',
+  by: 'minmax(90px, 2fr)',
+  commit: '84px',
+  resources: '88px',
+  changed: '120px',
+};
+
+const usual: readonly StackColumn[] = ['status', 'tags', 'resources', 'changed'];
+const key = 'holdfast.stack-columns';
+
+/** Reads names of columns; without any that is known, those that were chosen last. */
+export function chosenColumns(inUrl: string | undefined): readonly StackColumn[] {
+  return readColumns(inUrl) ?? readColumns(stored()) ?? usual;
+}
+
+/** The columns as they are in the URL and kept in this browser, with one more or one less. */
+export function toggleColumn(columns: readonly StackColumn[], column: StackColumn): string {
+  const chosen = stackColumns.filter((each) => columns.includes(each) !== (each === column));
+  const text = chosen.length === 0 ? 'none' : chosen.join(',');
+  try {
+    localStorage.setItem(key, text);
+  } catch {
+    // Storage may be off; the choice is then in the URL alone.
+  }
+  return text;
+}
+
+/** What the rows of the table are made of. `isNarrow`: without what has no room on small screens. */
+export function gridTemplate(columns: readonly StackColumn[], isNarrow: boolean): string {
+  const shown = columns.filter((column) => !isNarrow || column !== 'tags');
+  return ['36px', 'minmax(180px, 5fr)', ...shown.map((column) => widths[column])].join(' ');
+}
+
+function readColumns(text: string | null | undefined): readonly StackColumn[] | null {
+  if (text === null || text === undefined) return null;
+  if (text === 'none') return [];
+  const named = text.split(',');
+  const known = stackColumns.filter((column) => named.includes(column));
+  return known.length === 0 ? null : known;
+}
+
+function stored(): string | null {
+  try {
+    return localStorage.getItem(key);
+  } catch {
+    return null;
+  }
+}

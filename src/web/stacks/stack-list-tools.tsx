@@ -1,0 +1,66 @@
+import { useNavigate, useParams, useSearch } from '@tanstack/react-router';
+import { Columns3, Download } from 'lucide-react';
+import { Button, buttonClass } from '../ui/button.tsx';
+import { Menu, MenuItem } from '../ui/menu.tsx';
+import { chosenColumns, columnNames, stackColumns, toggleColumn } from './stack-columns.ts';
+import styles from './stack-filter-bar.module.css';
+
+/** Which columns the list has, and the list as a file. */
+export function StackListTools() {
+  const { organization } = useParams({ strict: false });
+  const { columns: _, ...filter } = useSearch({ strict: false });
+  return (
+    <div className={styles['tools']}>
+      <ColumnMenu />
+      <a
+        className={buttonClass({ kind: 'quiet', size: 'small' })}
+        href={csvPath(organization, filter)}
+        download="stacks.csv"
+      >
+        <Download size={15} aria-hidden="true" />
+        CSV
+      </a>
+    </div>
+  );
+}
+
+function ColumnMenu() {
+  const { columns: inUrl } = useSearch({ strict: false });
+  const navigate = useNavigate();
+  const columns = chosenColumns(inUrl);
+  return (
+    <Menu
+      align="end"
+      trigger={
+        <Button kind="quiet" size="small">
+          <Columns3 size={15} aria-hidden="true" />
+          Columns
+        </Button>
+      }
+    >
+      {stackColumns.map((column) => (
+        <MenuItem
+          key={column}
+          isChosen={columns.includes(column)}
+          onSelect={() =>
+            void navigate({
+              to: '.',
+              replace: true,
+              search: (before) => ({ ...before, columns: toggleColumn(columns, column) }),
+            })
+          }
+        >
+          {columnNames[column]}
+        </MenuItem>
+      ))}
+    </Menu>
+  );
+}
+
+/** The server makes the file from what the filter shows, page by page. */
+function csvPath(organization: string | undefined, filter: Readonly<Record<string, unknown>>): string {
+  const given = Object.entries({ organization, ...filter }).flatMap(([name, value]) =>
+    typeof value === 'string' && value.trim() !== '' ? [[name, value.trim()]] : [],
+  );
+  return `/trpc/download/stacks.csv?${new URLSearchParams(given).toString()}`;
+}

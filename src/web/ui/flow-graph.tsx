@@ -1,0 +1,97 @@
+import { Background, Controls, type Edge, Handle, type Node, type NodeProps, Position, ReactFlow } from '@xyflow/react';
+import '@xyflow/react/dist/style.css';
+import { type ReactNode, useMemo } from 'react';
+import styles from './flow-graph.module.css';
+import { layOutGraph } from './graph-layout.ts';
+
+const size = { width: 220, height: 52 };
+
+export interface FlowNode {
+  readonly id: string;
+  readonly name: string;
+  /** A second line. */
+  readonly detail: string;
+  /** Something that cannot be opened. */
+  readonly isFaint?: boolean;
+}
+
+/** `from` needs `to`. */
+export interface FlowEdge {
+  readonly from: string;
+  readonly to: string;
+  readonly isDotted?: boolean;
+}
+
+type BoxNode = Node<FlowNode & { isChosen: boolean } & Record<string, unknown>, 'box'>;
+
+const nodeTypes = { box: Box };
+
+/** What hangs on what, laid out in layers. The first 500 nodes are shown. `nodes`: undefined while they are loading. */
+export function FlowGraph({
+  caption,
+  chosen,
+  edges,
+  label,
+  nodes,
+  onOpen,
+}: {
+  readonly label: string;
+  readonly caption: ReactNode;
+  readonly nodes: readonly FlowNode[] | undefined;
+  readonly edges: readonly FlowEdge[];
+  readonly chosen: string | null;
+  readonly onOpen: (id: string) => void;
+}) {
+  const graph = useMemo(() => {
+    if (nodes === undefined) return null;
+    const placed = layOutGraph(nodes, edges, size);
+    const known = new Map(nodes.map((node) => [node.id, node]));
+    const dotted = new Set(edges.filter(({ isDotted }) => isDotted).map(({ from, to }) => `${from}\n${to}`));
+    return {
+      nodes: placed.nodes.map(({ id, x, y }): BoxNode => {
+        const node = known.get(id) ?? { id, name: id, detail: '' };
+        return { id, type: 'box', position: { x, y }, ...size, data: { ...node, isChosen: id === chosen } };
+      }),
+      edges: placed.edges.map(({ from, to }): Edge => {
+        const id = `${from}\n${to}`;
+        return { id, source: to, target: from, ...(dotted.has(id) ? { className: styles['dotted'] ?? '' } : {}) };
+      }),
+    };
+  }, [nodes, edges, chosen]);
+  return (
+    <figure className={styles['graph']} aria-label={label}>
+      {graph === null ? null : (
+        <ReactFlow
+          key={`${chosen} ${graph.nodes.length}`}
+          nodes={graph.nodes}
+          edges={graph.edges}
+          nodeTypes={nodeTypes}
+          fitView
+          fitViewOptions={{ maxZoom: 1 }}
+          minZoom={0.05}
+          nodesDraggable={false}
+          nodesConnectable={false}
+          edgesFocusable={false}
+          onNodeClick={(_, node) => onOpen(node.id)}
+          onlyRenderVisibleElements
+        >
+          <Background gap={24} />
+          <Controls showInteractive={false} />
+        </ReactFlow>
+      )}
+      <figcaption className={styles['caption']}>{caption}</figcaption>
+    </figure>
+  );
+}
+
+function Box({ data }: NodeProps<BoxNode>) {
+  const look = [styles['box'], data.isChosen && styles['chosen'], data.isFaint && styles['faint']];
+  return (
+    <div className={look.filter(Boolean).join(' ')}>
+      <Handle type="target" position={Position.Left} className={styles['handle']} />
+      <span className={styles['name']}>{data.name}</span>
+      <span className={styles['type']}>{data.detail}</span>
+      <Handle type="source" position={Position.Right} className={styles['handle']} />
+    </div>
+  );
+}
