@@ -63,7 +63,7 @@ const config: Config = {
       ...testsIn('e2e'),
       // These stop the server they test or choose its settings; test/faults does that with a cluster.
       testPathIgnorePatterns: [
-        '/(browser-login|web-ui|web-ci|dashboard-updates|killed-server|checkpoint-modes|lock-queue-holds|oidc-login|revoked-token)(\\.extra)?\\.test\\.ts$',
+        '/(browser-login|web-[a-z]+|dashboard-updates|killed-server|checkpoint-modes|lock-queue-holds|oidc-login|revoked-token)(\\.extra)?\\.test\\.ts$',
       ],
     },
   ],

@@ -10,7 +10,13 @@ type Test = Parameters<InstanceType<typeof Sequencer>['sort']>[0][number];
 const slowest = [
   'test/faults/cluster-faults.test.ts',
   'e2e/killed-cli.test.ts',
+  'test/faults/web-ui.test.ts',
   'e2e/checkpoint-modes.test.ts',
+  'e2e/web-stack.test.ts',
+  'e2e/web-rules.test.ts',
+  'e2e/web-ci.test.ts',
+  'e2e/web-organization.test.ts',
+  'e2e/web-search.test.ts',
   'test/integration/damaged-exports.test.ts',
   'test/integration/bounded-reads.test.ts',
   'e2e/faults.test.ts',
