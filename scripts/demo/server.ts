@@ -47,6 +47,8 @@ export async function startDemoServer({
   const env = {
     ...process.env,
     HOLDFAST_LISTEN: `127.0.0.1:${port}`,
+    // Two demos may run on one machine.
+    HOLDFAST_MANAGEMENT_LISTEN: '127.0.0.1:0',
     HOLDFAST_DATA_DIR: dataDir,
     HOLDFAST_BOOTSTRAP: bootstrap,
     HOLDFAST_LOG_LEVEL: 'warn',

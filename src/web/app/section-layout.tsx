@@ -1,5 +1,5 @@
-import { Link, type LinkProps } from '@tanstack/react-router';
-import type { ReactNode } from 'react';
+import { Link, type LinkProps, useLocation } from '@tanstack/react-router';
+import { type ReactNode, useEffect, useRef } from 'react';
 import styles from './section-layout.module.css';
 
 export interface SectionLink {
@@ -17,9 +17,16 @@ export function SectionLayout({
   readonly links: readonly SectionLink[];
   readonly children: ReactNode;
 }) {
+  const nav = useRef<HTMLElement>(null);
+  const { pathname } = useLocation();
+  // On phones the links are a row that is wider than the screen.
+  // biome-ignore lint/correctness/useExhaustiveDependencies: another page is another current link.
+  useEffect(() => {
+    nav.current?.querySelector('[aria-current="page"]')?.scrollIntoView({ block: 'nearest', inline: 'nearest' });
+  }, [pathname, links.length]);
   return (
     <div className={styles['layout']}>
-      <nav className={styles['links']} aria-label={label}>
+      <nav ref={nav} className={styles['links']} aria-label={label}>
         {links.map(({ link, name }) => (
           <Link key={name} {...link} className={styles['link']} activeOptions={{ includeSearch: false }}>
             {name}
