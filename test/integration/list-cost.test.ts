@@ -4,6 +4,7 @@ import pg from 'pg';
 import { createGrantRepository, type GrantPlace } from '../../src/shared/identity/grant-repository.ts';
 import { createIdentityRepository } from '../../src/shared/identity/identity-repository.ts';
 import type { Queryable } from '../../src/shared/platform/db/sql.ts';
+import { createResourceRepository } from '../../src/shared/resources/resource-repository.ts';
 import { type BoardFilter, createStackBoardRepository } from '../../src/shared/stacks/stack-board-repository.ts';
 import { createStackListRepository, type StackFilter } from '../../src/shared/stacks/stack-list-repository.ts';
 import { createHistoryRepository } from '../../src/shared/updates/history-repository.ts';
@@ -177,6 +178,25 @@ describe('a page of the history reads what it returns', () => {
     );
     expect(plan).toMatchObject({ returned: 3, read: 3 });
   });
+});
+
+test('a page of resources does not read all children of their parent', async () => {
+  await client.query('set session_replication_role = replica');
+  await client.query('insert into state_indexes (stack_id, version) values ($1, 1)', [deepStack]);
+  await client.query(
+    `insert into stack_resources (stack_id, key, digest, urn, type, name, place, parent, dependencies, is_custom, is_external,
+       is_protected, deletes_first, is_deleted)
+     select $1, 'key-' || n, '', 'urn-' || n, 'a:b:C', 'name', 'place-' || lpad(n::text, 6, '0'), case when n > 0 then 'key-0' end,
+       '{}', true, false, false, false, false from generate_series(0, 20000) n`,
+    [deepStack],
+  );
+  await client.query('set session_replication_role = origin');
+  await client.query('vacuum (analyze) stack_resources');
+  const all = { text: null, type: null, within: null };
+  const plan = await planOf((db) => createResourceRepository(db).list(deepStack, all, null, 51));
+  expect(plan.returned).toBe(51);
+  // Each with its parent and provider, and a hundred children of the first one.
+  expect(plan.read).toBeLessThanOrEqual(3 * 51 + 100);
 });
 
 test('the holder of a token is found among many, without grants that do not concern them', async () => {

@@ -101,7 +101,10 @@ export interface ResourceFilter {
 /** Environments and messages above this are not read, in bytes. */
 const maxText = 262_144;
 const maxMessageChars = 300;
-/** With a limit, each count is a search in the index, also where nearly all resources of a stack have the same parent. */
+/**
+ * With a limit, and a range in the order of the index of parents, each count is a search in that index, also where nearly all resources of a
+ * stack have the same parent: for `=` Postgres would read all of them in the order of another index, hoping to meet children soon.
+ */
 const maxChildren = 100;
 
 /** Reads the index of states. */
@@ -111,7 +114,8 @@ export function createResourceRepository(db: Queryable) {
     provider.provider_version as "providerVersion", r.is_protected as protect, r.is_custom as "isCustom",
     r.is_external as "isExternal", r.is_deleted as "isDeleted", cardinality(r.dependencies) as dependencies,
     (select count(*)::integer from (
-      select 1 from stack_resources c where c.stack_id = r.stack_id and c.parent = r.key order by c.place, c.key limit ${maxChildren}) c) as children,
+      select 1 from stack_resources c where c.stack_id = r.stack_id and c.parent between r.key and r.key
+      order by c.parent, c.place, c.key limit ${maxChildren}) c) as children,
     (select c.version from resource_changes c where c.stack_id = r.stack_id and c.key = r.key order by c.version desc limit 1) as "changedIn"`;
   const joins = sql.fragment`
     left join stack_resources parent on parent.stack_id = r.stack_id and parent.key = r.parent
