@@ -1,65 +1,13 @@
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
-import { readFile } from 'node:fs/promises';
-import { createRequire } from 'node:module';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import type { Page } from 'playwright-core';
 import { startChromium, type TestBrowser } from '../testkit/chromium.ts';
-import { holdfastProgram } from '../testkit/holdfast-program.ts';
-import { type OwnHoldfastServer, startOwnHoldfast } from '../testkit/holdfast-server.ts';
+import { startOwnHoldfast } from '../testkit/holdfast-server.ts';
 import { Scenario, unattended } from '../testkit/scenario.ts';
 import { secret, thingProgram } from '../testkit/stash-program.ts';
 import { fileServer, scenarioTimeoutMs, suite } from '../testkit/suite.ts';
 import { buildWeb } from '../testkit/web-build.ts';
+import { findBarriers, setPassword, signIn } from '../testkit/web-session.ts';
 
-const password = 'correct horse battery';
-const waitMs = 120_000;
 const hostile = '<img src=x onerror="window.hacked=1"><script>window.hacked=1</script>';
-
-async function setPassword({ dataDir }: OwnHoldfastServer, login: string): Promise<void> {
-  const env = { PATH: process.env['PATH'], HOLDFAST_DATA_DIR: dataDir };
-  const args = [holdfastProgram, 'admin', 'user', 'set-password', login];
-  const child = spawn(process.execPath, args, { env, stdio: ['pipe', 'ignore', 'inherit'] });
-  child.stdin.end(`${password}\n`);
-  expect((await once(child, 'exit'))[0]).toBe(0);
-}
-
-/** A page of somebody who is signed in, and what its policy refused. */
-async function signIn(browser: TestBrowser, url: string, login: string): Promise<{ page: Page; refused: string[] }> {
-  await browser.context.clearCookies();
-  const page = await browser.context.newPage();
-  page.setDefaultTimeout(waitMs);
-  const refused: string[] = [];
-  page.on('console', (message) => {
-    if (/Content Security Policy/.test(message.text())) refused.push(message.text());
-  });
-  page.on('pageerror', (error) => refused.push(error.message));
-  await page.goto(`${url}/sign-in`);
-  await page.getByLabel('Login').fill(login);
-  await page.getByLabel('Password').fill(password);
-  await page.getByRole('button', { name: 'Sign in', exact: true }).click();
-  await page.waitForURL((to) => !to.pathname.startsWith('/sign-in'));
-  return { page, refused };
-}
-
-/** What axe finds wrong with a page, in both themes. */
-async function findViolations(page: Page): Promise<string[]> {
-  const found: string[] = [];
-  const axe = createRequire(import.meta.url).resolve('axe-core/axe.min.js');
-  for (const colorScheme of ['light', 'dark'] as const) {
-    await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' });
-    await page.evaluate('new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve)))');
-    // By the debugger: the policy of the page permits no scripts of others.
-    await page.evaluate(await readFile(axe, 'utf8'));
-    const violations = (await page.evaluate('axe.run(document, { resultTypes: ["violations"] })')) as {
-      violations: { id: string; nodes: { html: string; failureSummary?: string }[] }[];
-    };
-    for (const { id, nodes } of violations.violations) {
-      found.push(...nodes.map(({ failureSummary, html }) => `${colorScheme} ${id}: ${html}\n${failureSummary ?? ''}`));
-    }
-  }
-  return found;
-}
 
 await suite('pages of stacks and updates', {
   ownServer: true,
@@ -158,7 +106,7 @@ await suite('pages of stacks and updates', {
         await page.locator('[aria-busy="true"]').first().waitFor({ state: 'detached' });
         expect(await page.evaluate('window.hacked')).toBeUndefined();
         expect(await page.locator('a[href^="javascript"], main img, main script').count()).toBe(0);
-        expect(await findViolations(page)).toEqual([]);
+        expect(await findBarriers(page)).toEqual([]);
         await page.setViewportSize({ width: 390, height: 844 });
         expect([url, await page.evaluate('document.documentElement.scrollWidth')]).toEqual([url, 390]);
         await page.setViewportSize({ width: 1280, height: 720 });

@@ -1,31 +1,16 @@
-import { execFile, spawn } from 'node:child_process';
-import { once } from 'node:events';
-import { readFile } from 'node:fs/promises';
-import { createRequire } from 'node:module';
+import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import type { Page } from 'playwright-core';
 import { startChromium, type TestBrowser } from '../testkit/chromium.ts';
-import { holdfastProgram } from '../testkit/holdfast-program.ts';
-import { type OwnHoldfastServer, startOwnHoldfast } from '../testkit/holdfast-server.ts';
+import { startOwnHoldfast } from '../testkit/holdfast-server.ts';
 import { expectFailure, Scenario, unattended } from '../testkit/scenario.ts';
 import { thingProgram } from '../testkit/stash-program.ts';
 import { fileServer, scenarioTimeoutMs, suite } from '../testkit/suite.ts';
 import { buildWeb } from '../testkit/web-build.ts';
+import { findBarriers, runAdmin, setPassword, signIn } from '../testkit/web-session.ts';
 
-const password = 'correct horse battery';
 const waitMs = 120_000;
 const up = ['up', '--skip-preview', ...unattended];
-
-async function admin({ dataDir }: OwnHoldfastServer, ...args: string[]): Promise<void> {
-  const env = { PATH: process.env['PATH'], HOLDFAST_DATA_DIR: dataDir };
-  const child = spawn(process.execPath, [holdfastProgram, 'admin', ...args], {
-    env,
-    stdio: ['pipe', 'ignore', 'inherit'],
-  });
-  child.stdin.end(`${password}\n`);
-  expect((await once(child, 'exit'))[0]).toBe(0);
-}
 
 await suite('pages about CI and for operators', {
   ownServer: true,
@@ -34,7 +19,7 @@ await suite('pages about CI and for operators', {
   const server = fileServer(async () => {
     await buildWeb();
     const started = await startOwnHoldfast({ HOLDFAST_LOCK_WAIT_SECONDS: '3600' }, { viewers: ['vera'] });
-    for (const login of ['ada', 'vera']) await admin(started, 'user', 'set-password', login);
+    for (const login of ['ada', 'vera']) await setPassword(started, login);
     return started;
   });
   let browser: TestBrowser;
@@ -42,42 +27,6 @@ await suite('pages about CI and for operators', {
     browser = await startChromium();
   }, scenarioTimeoutMs);
   afterAll(() => browser?.[Symbol.asyncDispose]());
-
-  /** A page of somebody who is signed in, and what the browser complained about. */
-  async function signIn({ url }: OwnHoldfastServer, login: string): Promise<{ page: Page; complaints: string[] }> {
-    await browser.context.clearCookies();
-    const page = await browser.context.newPage();
-    page.setDefaultTimeout(waitMs);
-    const complaints: string[] = [];
-    page.on('console', (message) => {
-      if (/Content Security Policy/.test(message.text())) complaints.push(message.text());
-    });
-    page.on('pageerror', (error) => complaints.push(error.message));
-    await page.goto(`${url}/sign-in`);
-    await page.getByLabel('Login').fill(login);
-    await page.getByLabel('Password').fill(password);
-    await page.getByRole('button', { name: 'Sign in', exact: true }).click();
-    await page.waitForURL((to) => !to.pathname.startsWith('/sign-in'));
-    return { page, complaints };
-  }
-
-  /** What axe finds wrong with a page, in both themes. */
-  async function violations(page: Page): Promise<string[]> {
-    const found: string[] = [];
-    const axe = await readFile(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
-    for (const colorScheme of ['light', 'dark'] as const) {
-      await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' });
-      await page.evaluate('new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve)))');
-      await page.evaluate(axe);
-      const result = (await page.evaluate('axe.run(document, { resultTypes: ["violations"] })')) as {
-        violations: { id: string; nodes: { html: string }[] }[];
-      };
-      found.push(
-        ...result.violations.map(({ id, nodes }) => `${colorScheme} ${id}: ${nodes.map(({ html }) => html).join(' ')}`),
-      );
-    }
-    return found;
-  }
 
   test(
     'a run that waits is seen in its line until it runs, and what was refused is listed',
@@ -101,10 +50,10 @@ await suite('pages about CI and for operators', {
       await git('remote', 'add', 'origin', 'https://github.com/example/shop.git');
       await workspace.runOk(['stack', 'tag', 'set', 'supersede', 'branch']);
 
-      const { complaints, page } = await signIn(holdfast, 'ada');
+      const { page, refused } = await signIn(browser, holdfast.url, 'ada');
       await page.goto(ciUrl);
       await page.getByRole('heading', { name: 'Every stack is free' }).waitFor();
-      expect(await violations(page)).toEqual([]);
+      expect(await findBarriers(page)).toEqual([]);
       const line = page.getByRole('list', { name: `Line of ${project}/dev` });
       const run = (text: string) => line.getByRole('listitem').filter({ hasText: text });
 
@@ -127,9 +76,9 @@ await suite('pages about CI and for operators', {
       await run(third).waitFor();
       await run(second).waitFor({ state: 'detached' });
       expect((await older.done).exitCode).not.toBe(0);
-      expect(await violations(page)).toEqual([]);
+      expect(await findBarriers(page)).toEqual([]);
 
-      const viewer = await signIn(holdfast, 'vera');
+      const viewer = await signIn(browser, holdfast.url, 'vera');
       await viewer.page.goto(ciUrl);
       await viewer.page.getByText(third).waitFor();
       expect(await viewer.page.getByRole('button', { name: /Send away|Drain|Cancel/ }).count()).toBe(0);
@@ -152,12 +101,12 @@ await suite('pages about CI and for operators', {
       expect(response.ok).toBe(true);
       await expectFailure(workspace, up, '[409] Frozen: updates of stack');
 
-      const { page: again } = await signIn(holdfast, 'ada');
+      const { page: again } = await signIn(browser, holdfast.url, 'ada');
       await again.goto(`${ciUrl}?view=refusals`);
       const refusals = again.getByRole('table', { name: 'Refused runs' });
       await refusals.getByText('release week').waitFor();
       await refusals.getByRole('row', { name: second }).getByText('Superseded').waitFor();
-      expect(await violations(again)).toEqual([]);
+      expect(await findBarriers(again)).toEqual([]);
       await again
         .getByRole('navigation', { name: 'Reasons' })
         .getByRole('link', { name: /^Frozen/ })
@@ -171,11 +120,11 @@ await suite('pages about CI and for operators', {
       expect((await row.getByRole('cell').allTextContents()).slice(0, 3)).toEqual([project, '2', '0 %']);
       await again.getByText('As a table').first().click();
       expect(await again.getByRole('region', { name: 'Runs by day' }).getByRole('row').count()).toBe(31);
-      expect(await violations(again)).toEqual([]);
+      expect(await findBarriers(again)).toEqual([]);
       await again.goto(`${ciUrl}?view=drift`);
       await again.getByRole('heading', { name: 'No drift was found' }).waitFor();
-      expect(await violations(again)).toEqual([]);
-      expect(complaints).toEqual([]);
+      expect(await findBarriers(again)).toEqual([]);
+      expect(refused).toEqual([]);
     },
     scenarioTimeoutMs,
   );
@@ -184,16 +133,16 @@ await suite('pages about CI and for operators', {
     'pages of the installation are for operators only',
     async () => {
       const holdfast = await server();
-      const { complaints, page } = await signIn(holdfast, 'ada');
+      const { page, refused } = await signIn(browser, holdfast.url, 'ada');
       await page.goto(`${holdfast.url}/~/operator`);
       await page.getByRole('heading', { name: 'There is nothing here' }).waitFor();
       expect(await page.getByRole('link', { name: 'Operations' }).count()).toBe(0);
-      await admin(holdfast, 'set-site-admin', 'ada');
+      await runAdmin(holdfast, ['set-site-admin', 'ada']);
       await page.reload();
       await page.getByRole('table', { name: 'Processes' }).getByText('Server').waitFor();
       await page.getByRole('link', { name: 'Operations' }).waitFor();
       expect(await page.getByText('Not used: jobs run in the process').count()).toBe(1);
-      expect(await violations(page)).toEqual([]);
+      expect(await findBarriers(page)).toEqual([]);
       for (const [name, text] of [
         ['Queues', 'there are no queues in Redis'],
         ['Locks', 'Every stack is free'],
@@ -202,9 +151,9 @@ await suite('pages about CI and for operators', {
       ] as const) {
         await page.getByRole('navigation', { name: 'Pages for operators' }).getByRole('link', { name }).click();
         await page.getByText(text).first().waitFor();
-        expect({ name, found: await violations(page) }).toEqual({ name, found: [] });
+        expect({ name, found: await findBarriers(page) }).toEqual({ name, found: [] });
       }
-      expect(complaints).toEqual([]);
+      expect(refused).toEqual([]);
     },
     scenarioTimeoutMs,
   );

@@ -1,16 +1,12 @@
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { readFile } from 'node:fs/promises';
-import { createRequire } from 'node:module';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import type { Locator, Page } from 'playwright-core';
 import { startChromium, type TestBrowser } from '../testkit/chromium.ts';
-import { holdfastProgram } from '../testkit/holdfast-program.ts';
 import { type OwnHoldfastServer, startOwnHoldfast } from '../testkit/holdfast-server.ts';
 import { suite } from '../testkit/suite.ts';
 import { buildWeb } from '../testkit/web-build.ts';
+import { enter, findBarriers, runAdmin, setPassword } from '../testkit/web-session.ts';
 
-const password = 'correct horse battery';
 const waitMs = 120_000;
 const hostile = '<img src=x onerror="window.hacked=1"><script>window.hacked=1</script>';
 const organization = 'dev-org';
@@ -18,16 +14,6 @@ const pages = ['members', 'teams', 'teams/red', 'roles', 'tokens', 'trust-polici
   (page) => `/${organization}/~/${page}`,
 );
 const accessTab = `/${organization}/web/prod?tab=access`;
-
-async function admin({ dataDir }: OwnHoldfastServer, args: readonly string[], input = ''): Promise<void> {
-  const env = { PATH: process.env['PATH'], HOLDFAST_DATA_DIR: dataDir };
-  const child = spawn(process.execPath, [holdfastProgram, 'admin', ...args], {
-    env,
-    stdio: ['pipe', 'ignore', 'inherit'],
-  });
-  child.stdin.end(input);
-  expect((await once(child, 'exit'))[0]).toBe(0);
-}
 
 async function call(server: OwnHoldfastServer, procedure: string, input: object): Promise<void> {
   const headers = { authorization: `token ${server.token}`, 'content-type': 'application/json' };
@@ -51,18 +37,14 @@ await suite('pages of an organization', { ownServer: true, tools: ['chromium'] }
 
   async function signIn(login: string): Promise<void> {
     await browser.context.clearCookies();
-    await page.goto(`${server.url}/sign-in`);
-    await page.getByLabel('Login').fill(login);
-    await page.getByLabel('Password').fill(password);
-    await page.getByRole('button', { name: 'Sign in', exact: true }).click();
-    await page.waitForURL((to) => !to.pathname.startsWith('/sign-in'));
+    await enter(page, server.url, login);
   }
 
   beforeAll(async () => {
     await buildWeb();
     [server, browser] = await Promise.all([startOwnHoldfast({}, { viewers: ['vera'] }), startChromium()]);
-    for (const login of ['ada', 'vera']) await admin(server, ['user', 'set-password', login], `${password}\n`);
-    await admin(server, ['create-user', 'zoe']);
+    for (const login of ['ada', 'vera']) await setPassword(server, login);
+    await runAdmin(server, ['create-user', 'zoe']);
     const accept = 'application/vnd.pulumi+8';
     const headers = { authorization: `token ${server.token}`, accept, 'content-type': 'application/json' };
     const path = `${server.url}/api/stacks/${organization}/web`;
@@ -236,29 +218,12 @@ await suite('pages of an organization', { ownServer: true, tools: ['chromium'] }
     expect(await page.evaluate('window.hacked')).toBeUndefined();
   });
 
-  /** What axe finds wrong with the page, in both themes. */
-  async function violations(): Promise<string[]> {
-    const axe = createRequire(import.meta.url).resolve('axe-core/axe.min.js');
-    const found: string[] = [];
-    for (const colorScheme of ['light', 'dark'] as const) {
-      await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' });
-      await page.evaluate('new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve)))');
-      await page.evaluate(await readFile(axe, 'utf8'));
-      const result = (await page.evaluate('axe.run(document, { resultTypes: ["violations"] })')) as {
-        violations: { id: string; nodes: { html: string }[] }[];
-      };
-      for (const { id, nodes } of result.violations)
-        found.push(...nodes.map(({ html }) => `${page.url()} ${colorScheme} ${id}: ${html}`));
-    }
-    return found;
-  }
-
   test('no page has barriers, in both themes, nor is wider than a phone', async () => {
     const found: string[] = [];
     for (const path of [...pages, accessTab]) {
       await page.goto(`${server.url}${path}`, { waitUntil: 'networkidle' });
       await page.locator('main h1').waitFor();
-      found.push(...(await violations()));
+      found.push(...(await findBarriers(page)));
       await page.setViewportSize({ width: 390, height: 844 });
       const width = await page.evaluate('document.documentElement.scrollWidth');
       if (width !== 390) found.push(`${path} is ${String(width)} px wide`);
@@ -267,7 +232,7 @@ await suite('pages of an organization', { ownServer: true, tools: ['chromium'] }
     await open('tokens');
     await page.getByRole('button', { name: 'Create a token' }).click();
     await dialog().waitFor();
-    found.push(...(await violations()));
+    found.push(...(await findBarriers(page)));
     expect(found).toEqual([]);
   });
 
@@ -276,7 +241,14 @@ await suite('pages of an organization', { ownServer: true, tools: ['chromium'] }
     await open('members');
     await row('ada').waitFor();
     const links = page.getByRole('navigation', { name: 'Pages of the organization' });
-    expect(await links.getByRole('link').allTextContents()).toEqual(['Members', 'Teams', 'Roles', 'Tokens']);
+    expect(await links.getByRole('link').allTextContents()).toEqual([
+      'Members',
+      'Teams',
+      'Roles',
+      'Tokens',
+      'Approvals',
+      'Policies',
+    ]);
     for (const path of ['members', 'teams', 'teams/red', 'roles']) {
       await page.goto(`${server.url}/${organization}/~/${path}`, { waitUntil: 'networkidle' });
       await page.locator('main h1').waitFor();

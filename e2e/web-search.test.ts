@@ -1,59 +1,16 @@
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { readFile } from 'node:fs/promises';
-import { createRequire } from 'node:module';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import type { Page } from 'playwright-core';
 import { startChromium, type TestBrowser } from '../testkit/chromium.ts';
-import { holdfastProgram } from '../testkit/holdfast-program.ts';
-import { type OwnHoldfastServer, startOwnHoldfast } from '../testkit/holdfast-server.ts';
+import { startOwnHoldfast } from '../testkit/holdfast-server.ts';
 import { pollUntil } from '../testkit/poll.ts';
 import { Scenario, unattended } from '../testkit/scenario.ts';
 import { reference, secret } from '../testkit/stash-program.ts';
 import { fileServer, scenarioTimeoutMs, suite } from '../testkit/suite.ts';
 import { buildWeb } from '../testkit/web-build.ts';
+import { findBarriers, setPassword, signIn } from '../testkit/web-session.ts';
 
-const password = 'correct horse battery';
 const waitMs = 120_000;
 const hidden = 'the-hidden-value';
-
-async function setPassword({ dataDir }: OwnHoldfastServer, login: string): Promise<void> {
-  const env = { PATH: process.env['PATH'], HOLDFAST_DATA_DIR: dataDir };
-  const args = [holdfastProgram, 'admin', 'user', 'set-password', login];
-  const child = spawn(process.execPath, args, { env, stdio: ['pipe', 'ignore', 'inherit'] });
-  child.stdin.end(`${password}\n`);
-  expect((await once(child, 'exit'))[0]).toBe(0);
-}
-
-async function signIn(browser: TestBrowser, url: string, login: string): Promise<Page> {
-  await browser.context.clearCookies();
-  const page = await browser.context.newPage();
-  page.setDefaultTimeout(waitMs);
-  await page.goto(`${url}/sign-in`);
-  await page.getByLabel('Login').fill(login);
-  await page.getByLabel('Password').fill(password);
-  await page.getByRole('button', { name: 'Sign in', exact: true }).click();
-  await page.waitForURL((to) => !to.pathname.startsWith('/sign-in'));
-  return page;
-}
-
-/** What axe finds wrong with a page, in both themes. */
-async function findViolations(page: Page): Promise<string[]> {
-  const found: string[] = [];
-  const axe = createRequire(import.meta.url).resolve('axe-core/axe.min.js');
-  for (const colorScheme of ['light', 'dark'] as const) {
-    await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' });
-    await page.evaluate('new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve)))');
-    // By the debugger: the policy of the page permits no scripts of others.
-    await page.evaluate(await readFile(axe, 'utf8'));
-    const { violations } = (await page.evaluate('axe.run(document, { resultTypes: ["violations"] })')) as {
-      violations: { id: string; nodes: { html: string }[] }[];
-    };
-    for (const { id, nodes } of violations)
-      found.push(...nodes.map(({ html }) => `${page.url()} ${colorScheme} ${id}: ${html}`));
-  }
-  return found;
-}
 
 await suite('search, references and secrets in the web UI', {
   ownServer: true,
@@ -123,12 +80,12 @@ await suite('search, references and secrets in the web UI', {
     'resources are found, narrowed and shared by their URL',
     async () => {
       const { organization, url } = await server();
-      const page = await signIn(browser, url, 'ada');
+      const { page } = await signIn(browser, url, 'ada');
       await page.setViewportSize({ width: 1440, height: 900 });
       await page.goto(url);
       await page.getByRole('navigation', { name: 'Pages' }).getByRole('link', { name: 'Search' }).click();
       await page.getByRole('button', { name: /tag:env=prod/ }).waitFor();
-      expect(await findViolations(page)).toEqual([]);
+      expect(await findBarriers(page)).toEqual([]);
       await page.getByLabel('Search resources').fill('orders');
       const table = page.getByRole('table', { name: 'Resources' });
       await table.getByRole('link', { name: 'orders-db' }).waitFor();
@@ -138,7 +95,7 @@ await suite('search, references and secrets in the web UI', {
       await page.getByLabel('Search resources').fill('orders -name:*queue');
       await table.getByRole('link', { name: 'orders-queue' }).waitFor({ state: 'detached' });
       await page.waitForURL((to) => to.searchParams.get('q') === 'orders -name:*queue');
-      expect(await findViolations(page)).toEqual([]);
+      expect(await findBarriers(page)).toEqual([]);
 
       const other = await browser.context.newPage();
       other.setDefaultTimeout(waitMs);
@@ -149,14 +106,14 @@ await suite('search, references and secrets in the web UI', {
 
       await page.getByLabel('Search resources').fill('type:pulumi:index:Stash naem:db');
       await page.locator('mark', { hasText: 'naem:db' }).waitFor();
-      expect(await findViolations(page)).toEqual([]);
+      expect(await findBarriers(page)).toEqual([]);
       await page.goto(`${url}/${organization}/~/search?view=providers`);
       await page
         .getByRole('table', { name: 'Versions of providers' })
         .or(page.getByText('No providers yet'))
         .first()
         .waitFor();
-      expect(await findViolations(page)).toEqual([]);
+      expect(await findBarriers(page)).toEqual([]);
       await page.setViewportSize({ width: 390, height: 844 });
       await page.goto(`${url}/${organization}/~/search?q=orders`);
       await table.getByRole('link', { name: 'orders-db' }).waitFor();
@@ -171,7 +128,7 @@ await suite('search, references and secrets in the web UI', {
     async () => {
       const { organization, url } = await server();
       const path = `${url}/${organization}/${producer.project}/dev`;
-      const page = await signIn(browser, url, 'ada');
+      const { page } = await signIn(browser, url, 'ada');
       await page.setViewportSize({ width: 1440, height: 900 });
       await page.goto(path);
       const reveal = page.getByRole('button', { name: 'Reveal password' });
@@ -179,7 +136,7 @@ await suite('search, references and secrets in the web UI', {
       expect(await page.content()).not.toContain(hidden);
       await reveal.click();
       await page.getByText(hidden).waitFor();
-      expect(await findViolations(page)).toEqual([]);
+      expect(await findBarriers(page)).toEqual([]);
       await page.getByRole('link', { name: 'Versions', exact: true }).click();
       await page.getByText(hidden).waitFor({ state: 'detached' });
       await page.getByRole('link', { name: 'Overview' }).click();
@@ -192,7 +149,7 @@ await suite('search, references and secrets in the web UI', {
 
       // Without the permission there is no button.
       await api('PATCH', `/api/orgs/${organization}/access-policy`, { decryptByRole: false });
-      const viewer = await signIn(browser, url, 'vera');
+      const { page: viewer } = await signIn(browser, url, 'vera');
       await viewer.goto(path);
       await viewer.getByText('http://x').waitFor();
       await viewer.getByText('secret', { exact: true }).waitFor();
@@ -206,19 +163,19 @@ await suite('search, references and secrets in the web UI', {
     'references are shown as a graph and as a list, and on the stacks',
     async () => {
       const { organization, url } = await server();
-      const page = await signIn(browser, url, 'ada');
+      const { page } = await signIn(browser, url, 'ada');
       await page.setViewportSize({ width: 1440, height: 900 });
       await page.goto(`${url}/${organization}/~/references`);
       const graph = page.getByRole('figure', { name: 'Graph of stack references' });
       await graph.getByText(`${consumer.project}/dev`).waitFor();
-      expect(await findViolations(page)).toEqual([]);
+      expect(await findBarriers(page)).toEqual([]);
       await page.getByRole('button', { name: 'List' }).click();
       const row = page
         .getByRole('row')
         .filter({ hasText: `${consumer.project}/dev` })
         .first();
       await row.getByRole('link', { name: `${producer.project}/dev` }).waitFor();
-      expect(await findViolations(page)).toEqual([]);
+      expect(await findBarriers(page)).toEqual([]);
       await page.goto(`${url}/${organization}/${producer.project}/dev`);
       await page.getByRole('link', { name: `${consumer.project}/dev` }).waitFor();
       await page.close();
@@ -230,14 +187,14 @@ await suite('search, references and secrets in the web UI', {
     'the list of stacks has the columns that one wants, and is a file',
     async () => {
       const { organization, url } = await server();
-      const page = await signIn(browser, url, 'ada');
+      const { page } = await signIn(browser, url, 'ada');
       await page.setViewportSize({ width: 1440, height: 900 });
       await page.goto(`${url}/${organization}`);
       await page.getByRole('button', { name: 'Columns' }).click();
       await page.getByRole('menuitem', { name: 'Last update by' }).click();
       await page.getByRole('columnheader', { name: 'Last update by' }).waitFor();
       await page.waitForURL((to) => to.searchParams.get('columns')?.split(',').includes('by') ?? false);
-      expect(await findViolations(page)).toEqual([]);
+      expect(await findBarriers(page)).toEqual([]);
       await page.goto(`${url}/${organization}?text=${producer.project}`);
       await page.getByRole('columnheader', { name: 'Last update by' }).waitFor();
       const download = page.waitForEvent('download');

@@ -10,13 +10,21 @@ import type { OwnHoldfastServer } from './holdfast-server.ts';
 const password = 'correct horse battery';
 const waitMs = 120_000;
 
-export async function setPassword({ dataDir }: OwnHoldfastServer, login: string): Promise<void> {
+/** Runs a command of `holdfast admin` on the server. */
+export async function runAdmin({ dataDir }: OwnHoldfastServer, args: readonly string[], input = ''): Promise<void> {
   const env = { PATH: process.env['PATH'], HOLDFAST_DATA_DIR: dataDir };
-  const args = [holdfastProgram, 'admin', 'user', 'set-password', login];
-  const child = spawn(process.execPath, args, { env, stdio: ['pipe', 'ignore', 'inherit'] });
-  child.stdin.end(`${password}\n`);
+  const child = spawn(process.execPath, [holdfastProgram, 'admin', ...args], {
+    env,
+    stdio: ['pipe', 'ignore', 'inherit'],
+  });
+  child.stdin.end(input);
   const [code] = await once(child, 'exit');
-  if (code !== 0) throw new Error(`set-password exited with ${code}`);
+  if (code !== 0) throw new Error(`${args.join(' ')} exited with ${code}`);
+}
+
+/** Gives somebody the password with which `signIn` signs in. */
+export async function setPassword(server: OwnHoldfastServer, login: string): Promise<void> {
+  await runAdmin(server, ['user', 'set-password', login], `${password}\n`);
 }
 
 /** A page of somebody who is signed in, and what its policy refused or failed in it. */
@@ -33,18 +41,24 @@ export async function signIn(
     if (/Content Security Policy/.test(message.text())) refused.push(message.text());
   });
   page.on('pageerror', (error) => refused.push(error.message));
+  await enter(page, url, login);
+  return { page, refused };
+}
+
+/** Signs somebody in on the page of sign-in. */
+export async function enter(page: Page, url: string, login: string): Promise<void> {
   await page.goto(`${url}/sign-in`);
   await page.getByLabel('Login').fill(login);
   await page.getByLabel('Password').fill(password);
   await page.getByRole('button', { name: 'Sign in', exact: true }).click();
   await page.waitForURL((to) => !to.pathname.startsWith('/sign-in'));
-  return { page, refused };
 }
 
-/** What axe finds wrong with a page in both themes, and whether it is wider than a phone. */
-export async function findFlaws(page: Page): Promise<string[]> {
+/** What axe finds wrong with a page in both themes. Waits for the title of the page. */
+export async function findBarriers(page: Page): Promise<string[]> {
   const found: string[] = [];
   const axe = await readFile(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
+  await page.getByRole('heading', { level: 1 }).first().waitFor();
   for (const colorScheme of ['light', 'dark'] as const) {
     await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' });
     await page.evaluate('new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve)))');
@@ -54,8 +68,15 @@ export async function findFlaws(page: Page): Promise<string[]> {
       violations: { id: string; nodes: { html: string; failureSummary?: string }[] }[];
     };
     for (const { id, nodes } of violations)
-      found.push(...nodes.map(({ failureSummary, html }) => `${colorScheme} ${id}: ${html}\n${failureSummary ?? ''}`));
+      for (const { failureSummary, html } of nodes)
+        found.push(`${page.url()} ${colorScheme} ${id}: ${html}\n${failureSummary ?? ''}`);
   }
+  return found;
+}
+
+/** The same, and whether the page is wider than a phone. */
+export async function findFlaws(page: Page): Promise<string[]> {
+  const found = await findBarriers(page);
   await page.setViewportSize({ width: 390, height: 844 });
   const width = (await page.evaluate('document.documentElement.scrollWidth')) as number;
   if (width !== 390) found.push(`${page.url()} is ${width} pixels wide on a phone`);

@@ -1,6 +1,8 @@
-import { type Logger as PinoLogger, pino } from 'pino';
+import { type LogFn, type Logger as PinoLogger, pino } from 'pino';
 
 export type Logger = PinoLogger;
+
+const debugLevel = pino.levels.values['debug'] as number;
 
 /** Properties that must never be logged. */
 const secretPaths = [
@@ -31,8 +33,19 @@ export function createLogger(
     formatters: { level: (label: string) => ({ level: label }) },
     redact: { paths: secretPaths, censor: '[redacted]' },
     serializers: { err: serializeError, error: serializeError },
+    hooks: {
+      // The compression of responses reports every client that leaves before the end as an error.
+      logMethod(this: PinoLogger, args: Parameters<LogFn>, method: LogFn, level: number) {
+        if (level > debugLevel && isEarlyClose(args[0])) this.debug(...args);
+        else method.apply(this, args);
+      },
+    },
   };
   return destination ? pino(settings, destination) : pino(settings);
+}
+
+function isEarlyClose(logged: unknown): boolean {
+  return logged instanceof Error && logged.message === 'premature close';
 }
 
 /** Logs name, message and stack of an error and its causes, but not its own properties, which may contain query values. */
