@@ -18,6 +18,7 @@ const errorResponses: Readonly<Record<string, string>> = {
   414: 'A part of the path exceeds the maximum length of a name',
   415: 'The Accept header names no version of the protocol, or the body has an encoding other than gzip',
   429: 'Too many requests of the token, its user, the client’s address or the organization, or too many attempts. Retry after Retry-After',
+  431: 'The URL and the headers of the request are too large',
   '5XX': 'Server error. With status 503, retrying is safe and may succeed after Retry-After',
 };
 

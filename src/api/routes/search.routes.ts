@@ -9,7 +9,12 @@ import type { FoundItem } from '../search/search-service.ts';
 import { apiToken } from './paths.ts';
 
 const path = '/api/orgs/:organization/search/resources';
-const config = { access: { kind: 'organization', permission: 'read' }, rate: 'held' } as const;
+const config = {
+  access: { kind: 'organization', permission: 'read' },
+  rate: 'held',
+  // Queries and cursors may be long.
+  described: { errorStatuses: [431] },
+} as const;
 const common = {
   tags: ['search'],
   summary: 'Search the resources of all stacks of an organization that the caller may read',
