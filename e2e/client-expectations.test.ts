@@ -185,7 +185,6 @@ await suite('expectations of the CLI', {}, () => {
         [['neo', 'hello', '--non-interactive'], /Neo/],
         [['insights', 'account', 'list'], /Insights/],
         [['policy', 'issue', 'list'], /policy issues/],
-        [['org', 'search', '--query', 'x'], /does not search/],
         [['template', 'publish', '.', '--version', '1.0.0', '--name', 'made-here'], /no registry/],
       ];
       const expectRejection = async ([args, message]: (typeof rejected)[number]): Promise<void> =>

@@ -166,7 +166,7 @@ await suite('the web UI', { ownServer: true, tools: ['chromium'] }, () => {
     await page.keyboard.press('Enter');
     await page.waitForURL(`${server.url}/dev-org/${first}`);
     await page.keyboard.press('Control+k');
-    await page.getByRole('combobox').waitFor();
+    await page.getByRole('combobox', { name: 'Stack, page or command' }).waitFor();
     await page.keyboard.type('api');
     await page.getByRole('option', { name: 'dev-org/api/prod' }).waitFor();
     await page.keyboard.press('Enter');
@@ -189,7 +189,7 @@ await suite('the web UI', { ownServer: true, tools: ['chromium'] }, () => {
     const background = () => page.evaluate('getComputedStyle(document.documentElement).backgroundColor');
     const light = await background();
     await page.keyboard.press('Control+k');
-    await page.getByRole('combobox').fill('dark theme');
+    await page.getByRole('combobox', { name: 'Stack, page or command' }).fill('dark theme');
     await page.keyboard.press('Enter');
     await page.locator('html[data-theme="dark"]').waitFor({ state: 'attached' });
     expect(await background()).not.toBe(light);
@@ -207,7 +207,7 @@ await suite('the web UI', { ownServer: true, tools: ['chromium'] }, () => {
     await waitForStacks('web/dev', 'web/prod', 'api/prod', 'search/dev');
     found.push(...(await violations()));
     await page.keyboard.press('Control+k');
-    await page.getByRole('combobox').waitFor();
+    await page.getByRole('combobox', { name: 'Stack, page or command' }).waitFor();
     found.push(...(await violations()));
     for (const path of ['/?text=none', '/no-such-organization', '/account', '/sign-in']) {
       await page.goto(`${server.url}${path}`, { waitUntil: 'networkidle' });

@@ -48,7 +48,7 @@ async function listAll(name: string, input: object = {}, limit = 2) {
   }
 }
 async function lastAudit(action: string) {
-  const { items } = await get('organization.audit', { action });
+  const { items } = await get('audit.list', { action });
   return items[0];
 }
 

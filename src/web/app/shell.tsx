@@ -7,13 +7,20 @@ import { Rail } from './rail.tsx';
 import styles from './shell.module.css';
 
 const RailDrawer = lazy(() => import('./rail-drawer.tsx'));
-const CommandPalette = lazy(() => import('./command-palette.tsx'));
+const loadPalette = () => import('./command-palette.tsx');
+const CommandPalette = lazy(loadPalette);
+/** After that the palette is there when somebody asks for it: what they type meanwhile would be lost. */
+const paletteMs = 2_000;
 
 /** What all pages have in common: the rail, the bar above, and the command palette. */
 export function Shell() {
   const [isPaletteOpen, setIsPaletteOpen] = useState(false);
   const [isRailOpen, setIsRailOpen] = useState(false);
   const { organization } = useParams({ strict: false });
+  useEffect(() => {
+    const timer = setTimeout(() => void loadPalette().catch(() => {}), paletteMs);
+    return () => clearTimeout(timer);
+  }, []);
   useEffect(() => {
     const onKey = (event: KeyboardEvent): void => {
       if (!(event.ctrlKey || event.metaKey) || event.key.toLowerCase() !== 'k') return;

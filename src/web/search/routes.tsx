@@ -1,4 +1,4 @@
-import { createRoute, lazyRouteComponent } from '@tanstack/react-router';
+import { createRoute, lazyRouteComponent, redirect } from '@tanstack/react-router';
 import { rootRoute } from '../app/root-route.tsx';
 import { parseResourceSearch } from './search-terms.ts';
 
@@ -20,6 +20,17 @@ const organizationSearch = createRoute({
   staticData: { crumb: 'Search' },
 });
 
+/** The link that `pulumi org search` prints. */
+const printedSearch = createRoute({
+  getParentRoute: () => rootRoute,
+  path: '/$organization/resources',
+  validateSearch: ({ query }: Record<string, unknown>): { readonly query?: string } =>
+    typeof query === 'string' ? { query } : {},
+  beforeLoad: ({ params, search: { query } }) => {
+    throw redirect({ to: '/$organization/~/search', params, search: query === undefined ? {} : { q: query } });
+  },
+});
+
 const references = createRoute({
   getParentRoute: () => rootRoute,
   path: '/$organization/~/references',
@@ -28,4 +39,4 @@ const references = createRoute({
 });
 
 /** Pages over all stacks. */
-export const searchRoutes = [search, organizationSearch, references] as const;
+export const searchRoutes = [search, organizationSearch, printedSearch, references] as const;

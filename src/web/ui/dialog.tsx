@@ -31,7 +31,7 @@ export function Dialog({
         <Base.Popup
           ref={popup}
           className={`${styles['popup']} ${styles[place]}`}
-          initialFocus={place === 'middle' ? focusField : true}
+          {...(place === 'middle' ? { initialFocus: focusField } : {})}
         >
           {place === 'middle' ? (
             <header className={styles['head']}>
