@@ -33,6 +33,7 @@ const needed: Record<string, Grantable> = {
   [`GET ${S}/collaborators`]: 'read',
   [`GET ${S}/export`]: 'outputs',
   [`GET ${S}/export/:stackVersion`]: 'read',
+  'GET /trpc/states/:organization/:project/:stack/:stackVersion': 'read',
   [`POST ${S}/import`]: 'write',
   [`POST ${S}/encrypt`]: 'preview',
   [`POST ${S}/decrypt`]: 'decrypt',
