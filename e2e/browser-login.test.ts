@@ -145,7 +145,8 @@ await suite('login with a browser', { ownServer: true, tools: ['pulumi-3.255', '
           automaticPresenceSimulation: true,
         },
       });
-      await page.goto(`${url}/sign-in`);
+      const signIn = `${url}/sign-in?next=/account`;
+      await page.goto(signIn);
       await page.getByLabel('Login').fill('ada');
       await page.getByLabel('Password').fill(password);
       await page.getByRole('button', { name: 'Sign in', exact: true }).click();
@@ -153,6 +154,8 @@ await suite('login with a browser', { ownServer: true, tools: ['pulumi-3.255', '
       await page.getByRole('button', { name: 'Add a passkey' }).click();
       await page.getByText('my <laptop>').waitFor();
       await page.getByRole('button', { name: 'Sign out', exact: true }).click();
+      await page.getByRole('heading', { name: 'Sign in' }).waitFor();
+      await page.goto(signIn);
       await page.getByRole('button', { name: 'Sign in with a passkey' }).click();
       await page.getByText('You are signed in as ada').waitFor();
       await page.getByText('by passkey').waitFor();
