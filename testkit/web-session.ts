@@ -58,7 +58,8 @@ export async function enter(page: Page, url: string, login: string): Promise<voi
 export async function findBarriers(page: Page): Promise<string[]> {
   const found: string[] = [];
   const axe = await readFile(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
-  await page.getByRole('heading', { level: 1 }).first().waitFor();
+  // Dialogs hide it from readers.
+  await page.locator('h1').first().waitFor();
   for (const colorScheme of ['light', 'dark'] as const) {
     await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' });
     await page.evaluate('new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve)))');
