@@ -157,8 +157,8 @@ create or replace trigger update_guards_noted_stop after update of stopped_at on
   execute function note_stopped_update();
 
 -- Next statement
--- Processes that are alive. Each writes its row from time to time; lost with a crash of Postgres, and written again.
-create unlogged table if not exists processes (
+-- Processes that are alive. Each writes its row from time to time. Logged, as `failed_lookups` is.
+create table if not exists processes (
   id uuid primary key,
   role text not null,
   version text not null,
