@@ -1,6 +1,8 @@
 import { expect, test } from '@jest/globals';
 import { runAdminCommand } from '../support/admin.ts';
 import { query } from '../support/database.ts';
+import { grant, person } from '../support/grants.ts';
+import { ask } from '../support/procedures.ts';
 import { createStack, ok, startUpdate, type TestStack } from '../support/state.ts';
 import { indexedRows, stackId, stateOf } from '../support/state-index.ts';
 import { type TestResponse, testApp } from '../support/test-app.ts';
@@ -78,6 +80,26 @@ test('consumers that the caller may not read are counted, not named', async () =
   const refused = await remove(stack);
   expect(refused.json.message).toContain('is read by 1 stack: ');
   expect(refused.text).not.toContain(elsewhere.organization);
+});
+
+test('pages about CI do not name consumers to those who may not read them', async () => {
+  const stack = await createStack(app);
+  const { organization } = stack;
+  await consumerOf(stack, 'hidden');
+  await setRule(app, stack, { kind: 'consumers', settings: { mode: 'refuse' }, note: 'Ask first.' });
+  expect((await destroy(stack)).json.message).toContain('apps/hidden');
+  await run(stack, {}, true);
+  expect((await create(stack, false)).json.message).toContain('apps/hidden');
+  const viewer = await person(app, organization, 'viewer');
+  await grant(app, viewer.organizationId, { userId: viewer.userId }, 'deny', ['read'], { stacks: 'apps/*' });
+  const { data } = await ask(app, viewer.token, 'ci.refusals', { organization, days: 7 });
+  expect(data.items.map(({ message, reason }: { message: string; reason: string }) => [reason, message])).toEqual([
+    [
+      'has-consumers',
+      expect.stringMatching(/removes the outputs "name", "url" of stack .*read by 1 stack\. .*Ask first/),
+    ],
+    ['has-consumers', expect.stringMatching(/is read by 1 stack: its outputs will be gone\. .*Ask first/)],
+  ]);
 });
 
 const environment = { 'git.head': 'ab12'.repeat(10), 'git.dirty': 'false' };

@@ -27,6 +27,20 @@ const losses: Record<OutputLoss, string> = {
 export class ConsumersError extends ConflictError {
   override readonly name = 'ConsumersError';
   override readonly code = 'has-consumers';
+  /** The same for anybody who may read the stack: consumers are counted, not named. */
+  readonly shared: string;
+
+  constructor(consumers: Consumers, describe: (consumers: string) => string) {
+    super(describe(consumers.named));
+    this.shared = describe(consumers.counted);
+  }
+}
+
+/** Who reads the outputs of a stack, in words. */
+interface Consumers {
+  /** Names those that the caller may read, and counts the others. */
+  readonly named: string;
+  readonly counted: string;
 }
 
 /**
@@ -45,7 +59,9 @@ export async function assertNotConsumed(
   if (consumers === null) return;
   const note = rule.note === '' ? '' : ` ${rule.note}`;
   throw new ConsumersError(
-    `Stack ${formatStackRef(stack)} is read by ${consumers}: ${losses[loss]}. A rule does not allow that as long as they have a stack reference to it.${note}`,
+    consumers,
+    (names) =>
+      `Stack ${formatStackRef(stack)} is read by ${names}: ${losses[loss]}. A rule does not allow that as long as they have a stack reference to it.${note}`,
   );
 }
 
@@ -59,7 +75,7 @@ export async function warnOfConsumers(
   const stack = await createUpdateRuleRepository(db).findStack(ref);
   if (!stack?.updateRules.first('consumers')) return null;
   const consumers = await describeConsumers(db, stack, access);
-  return consumers && `Stack ${formatStackRef(ref)} is read by ${consumers}: ${losses[loss]}.`;
+  return consumers && `Stack ${formatStackRef(ref)} is read by ${consumers.named}: ${losses[loss]}.`;
 }
 
 /**
@@ -78,11 +94,14 @@ export async function checkOutputLoss(
   const names = await createOutputLossRepository(tx).findPreviewed({ stackId, stackVersion, ...preview });
   const consumers = names.length === 0 ? null : await describeConsumers(tx, stack, access);
   if (consumers === null) return null;
-  const said = `The preview of this update removes ${names.length === 1 ? 'the output' : 'the outputs'} ${listOutputs(names)} of stack ${formatStackRef(stack)}, which is read by ${consumers}`;
-  if (rule.settings.mode === 'warn') return `${said}.`;
+  const said = (by: string): string =>
+    `The preview of this update removes ${names.length === 1 ? 'the output' : 'the outputs'} ${listOutputs(names)} of stack ${formatStackRef(stack)}, which is read by ${by}`;
+  if (rule.settings.mode === 'warn') return `${said(consumers.named)}.`;
   const note = rule.note === '' ? '' : ` ${rule.note}`;
   throw new ConsumersError(
-    `${said}. A rule does not allow that as long as they have a stack reference to it: keep the outputs, or run a new preview without that change.${note}`,
+    consumers,
+    (by) =>
+      `${said(by)}. A rule does not allow that as long as they have a stack reference to it: keep the outputs, or run a new preview without that change.${note}`,
   );
 }
 
@@ -94,11 +113,12 @@ export async function findRemovedOutputs(
   updateId: string,
 ): Promise<{ readonly names: readonly string[]; readonly consumers: string | null } | null> {
   const names = await createOutputLossRepository(db).find(updateId);
-  return names.length === 0 ? null : { names, consumers: await describeConsumers(db, stack, access) };
+  if (names.length === 0) return null;
+  return { names, consumers: (await describeConsumers(db, stack, access))?.named ?? null };
 }
 
-/** Names consumers that the caller may read, and counts the others; null if there are none. */
-async function describeConsumers(db: Queryable, stack: StackRef, access: HeldAccess): Promise<string | null> {
+/** Null if there are none. */
+async function describeConsumers(db: Queryable, stack: StackRef, access: HeldAccess): Promise<Consumers | null> {
   const consumers = await createResourceRepository(db).listConsumers(stack, maxConsumers);
   if (consumers.length === 0) return null;
   const names = consumers
@@ -109,7 +129,11 @@ async function describeConsumers(db: Queryable, stack: StackRef, access: HeldAcc
     )
     .map(formatStackRef)
     .slice(0, maxNames);
-  const more = consumers.length - names.length;
-  const others = `${more}${consumers.length === maxConsumers ? ' or more' : ''}${names.length > 0 ? ' other' : ''} stack${more === 1 ? '' : 's'}`;
+  return { named: inWords(consumers.length, names), counted: inWords(consumers.length, []) };
+}
+
+function inWords(count: number, names: readonly string[]): string {
+  const more = count - names.length;
+  const others = `${more}${count === maxConsumers ? ' or more' : ''}${names.length > 0 ? ' other' : ''} stack${more === 1 ? '' : 's'}`;
   return [...names, ...(more > 0 ? [others] : [])].join(', ');
 }

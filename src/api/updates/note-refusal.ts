@@ -32,7 +32,8 @@ export async function noteRefusal(
     stackId,
     reason,
     kind,
-    message: (error as Error).message,
+    // Whoever may read the stack sees it, not only who was refused.
+    message: error instanceof ConsumersError ? error.shared : (error as Error).message,
     commit,
     branch,
     url,
