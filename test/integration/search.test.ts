@@ -69,6 +69,20 @@ const nameOf = ({ name, project, stack }: Item) => `${project}/${stack} ${name}`
 const find = async (text: string, as?: string): Promise<string[]> =>
   (await read('search.list', { query: text, limit: 200 }, as)).items.map(nameOf);
 
+test('a list goes on after a resource whose name is long in any script', async () => {
+  const names = ['網', '路'].map((letter) => letter.repeat(190));
+  const stack = await addStack(await createStack(app), 'p'.repeat(100), 's'.repeat(100));
+  await write(
+    stack,
+    names.map((name) => ({ name })),
+  );
+  const search = { query: `stack:${stack.stack}`, limit: 1 };
+  const as = stack.auth.replace('token ', '');
+  const first = await read('search.list', search, as);
+  const second = await read('search.list', { ...search, cursor: first.next }, as);
+  expect([...first.items, ...second.items].map(({ name }) => name).sort()).toEqual([...names].sort());
+});
+
 test.each([
   ['type:aws:rds/*', ['proj/dev orders-db', 'proj/dev orders_db']],
   ['type:aws:rds/* -protect:true', ['proj/dev orders_db']],

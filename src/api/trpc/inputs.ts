@@ -23,10 +23,12 @@ export const StackInput = Type.Object({ organization: Name, project: Name, stack
 
 export const defaultPage = 50;
 const maxPage = 200;
+/** Names and values of several parts, in any script. */
+const maxCursorChars = 4_000;
 
 /** What every list takes. */
 export const page = {
-  cursor: Type.Optional(Type.Union([text(1_000), Type.Null()])),
+  cursor: Type.Optional(Type.Union([text(maxCursorChars), Type.Null()])),
   limit: Type.Optional(Type.Integer({ minimum: 1, maximum: maxPage })),
 };
 
