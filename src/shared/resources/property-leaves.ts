@@ -8,6 +8,8 @@ const secretSignature = '"1b47061264138c4ac30d75fd1eb44270"';
 const maxDepth = 8;
 /** With more values, only the outermost properties are compared. */
 const maxLeaves = 2_000;
+/** With more values than this, no list of them is made: a resource of some MiB may have millions. */
+const maxListed = 20_000;
 /** Longer names of properties are cut, in characters. */
 const maxPathLength = 200;
 
@@ -29,12 +31,7 @@ export interface PropertyDifference {
 /** Compares two objects of properties, leaf by leaf; null stands for an empty object. Compares bytes: `1.0` is not `1`. */
 export function diffProperties(before: Buffer | null, after: Buffer | null): PropertyDifference[] {
   if (before !== null && after !== null && before.equals(after)) return [];
-  let old = listLeaves(before, maxDepth);
-  let next = listLeaves(after, maxDepth);
-  if (old.length > maxLeaves || next.length > maxLeaves) {
-    old = listLeaves(before, 1);
-    next = listLeaves(after, 1);
-  }
+  const [old = [], next = []] = leavesOf([before, after]);
   const side = (source: Buffer | null, leaf: Leaf | undefined) =>
     leaf === undefined || source === null
       ? null
@@ -54,12 +51,33 @@ export function diffProperties(before: Buffer | null, after: Buffer | null): Pro
 
 /** Paths of the values in the object in `text`, as `diffProperties` names them. Throws JsonSyntaxError. */
 export function listLeafPaths(text: Buffer | null): string[] {
-  const leaves = listLeaves(text, maxDepth);
-  return (leaves.length > maxLeaves ? listLeaves(text, 1) : leaves).map(({ path }) => path);
+  return leavesOf([text]).flatMap((leaves) => leaves.map(({ path }) => path));
 }
 
-/** The leaves of the object in `text`, in order. Throws JsonSyntaxError. */
-function listLeaves(text: Buffer | null, depth: number): Leaf[] {
+/** The leaves of objects, all to the same depth: the deepest that leaves few of them. With too many even at the outermost, each object is one. */
+function leavesOf(texts: readonly (Buffer | null)[]): readonly (readonly Leaf[])[] {
+  for (const [depth, most] of [[maxDepth, maxLeaves] as const, [1, maxListed] as const]) {
+    const lists = texts.map((text) => listLeaves(text, depth));
+    const short = lists.filter((leaves) => leaves !== null && leaves.length <= most);
+    if (short.length === lists.length) return short as Leaf[][];
+  }
+  return texts.map((text) => (text === null ? [] : [{ path: '', start: 0, end: text.length, isSecret: false }]));
+}
+
+/** Ends a scan. */
+class TooManyLeaves extends Error {}
+
+/** The leaves of the object in `text`, in order; null if there are too many. Throws JsonSyntaxError. */
+function listLeaves(text: Buffer | null, depth: number): Leaf[] | null {
+  try {
+    return scanLeaves(text, depth);
+  } catch (error) {
+    if (error instanceof TooManyLeaves) return null;
+    throw error;
+  }
+}
+
+function scanLeaves(text: Buffer | null, depth: number): Leaf[] {
   if (text === null) return [];
   const leaves: Leaf[] = [];
   /** By depth: what is known of the object that is open there. */
@@ -76,6 +94,7 @@ function listLeaves(text: Buffer | null, depth: number): Leaf[] {
     if (at > depth) return;
     if (isContainer && signature === undefined && at < depth && (leaves.at(-1)?.start ?? -1) >= start) return;
     while ((leaves.at(-1)?.start ?? -1) >= start) leaves.pop();
+    if (leaves.length === maxListed) throw new TooManyLeaves();
     leaves.push({ path: pathText(path), start, end, isSecret: signature === 'secret' });
   });
   return leaves;

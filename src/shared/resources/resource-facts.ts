@@ -140,6 +140,7 @@ export function compareResources(
 
 /** `inputs.tags`, `inputs["a b"]`. */
 export function joinPath(part: string, path: string): string {
+  if (path === '') return part;
   return path.startsWith('[') ? `${part}${path}` : `${part}.${path}`;
 }
 
