@@ -1,6 +1,6 @@
 import { listSecrets } from '../../shared/deployments/secret-values.ts';
 import { InvalidRequestError, NotFoundError } from '../../shared/platform/errors/errors.ts';
-import { scanJson, scanMembers, sliceOf } from '../../shared/platform/json/json-text.ts';
+import { scanMembers, sliceOf } from '../../shared/platform/json/json-text.ts';
 import { replaceRanges } from '../../shared/platform/json/member-edits.ts';
 import type { StackRef } from '../../shared/stacks/names.ts';
 import { stackNotFound } from '../../shared/stacks/stack-errors.ts';
@@ -12,6 +12,7 @@ import type { AuditTrail } from '../audit/audit-trail.ts';
 import type { Caller } from '../request.ts';
 import type { ResourceService } from '../resources/resource-service.ts';
 import type { SecretService } from './secret-service.ts';
+import { secureValues } from './secure-values.ts';
 
 /** A value of a stack that is shown as a secret. */
 export type SecretPlace =
@@ -133,25 +134,6 @@ export class RevealService {
 interface Sealed {
   readonly ciphertexts: readonly Buffer[];
   readonly show: (plaintexts: readonly Buffer[]) => string;
-}
-
-/** Objects `{"secure": ciphertext}` in a structured setting; null if it is not JSON. */
-function secureValues(json: string): { start: number; end: number; ciphertext: string }[] | null {
-  if (!/^\s*[[{]/.test(json)) return null;
-  const text = Buffer.from(json);
-  const found: { start: number; end: number; ciphertext: string }[] = [];
-  const open = new Map<string, string>();
-  try {
-    scanJson(text, Number.MAX_SAFE_INTEGER, (path, { end, kind, start }) => {
-      if (kind === 'string' && path.at(-1) === 'secure')
-        open.set(JSON.stringify(path.slice(0, -1)), JSON.parse(text.toString('utf8', start, end)) as string);
-      const ciphertext = kind === 'object' ? open.get(JSON.stringify(path)) : undefined;
-      if (ciphertext !== undefined) found.push({ start, end, ciphertext });
-    });
-  } catch {
-    return null;
-  }
-  return found;
 }
 
 /** For the audit log: where the value is, never what it is. */

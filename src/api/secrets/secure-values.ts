@@ -1,0 +1,31 @@
+import type { Span } from '../../shared/platform/json/json-scanner.ts';
+import { scanJson } from '../../shared/platform/json/json-text.ts';
+
+/** A secret in a structured setting. */
+export interface SecureValue extends Span {
+  readonly ciphertext: string;
+}
+
+/** Objects `{"secure": ciphertext}` in a structured setting, in order; none lies in another. Null if it is not JSON. */
+export function secureValues(json: string): SecureValue[] | null {
+  if (!/^\s*[[{]/.test(json)) return null;
+  const text = Buffer.from(json);
+  const found: SecureValue[] = [];
+  /** By the depth of the object. */
+  const open: (string | undefined)[] = [];
+  try {
+    scanJson(text, Number.MAX_SAFE_INTEGER, (path, { end, kind, start }) => {
+      const depth = path.length;
+      const ciphertext = open[depth];
+      open[depth] = undefined;
+      if (kind === 'string' && path[depth - 1] === 'secure')
+        open[depth - 1] = JSON.parse(text.toString('utf8', start, end)) as string;
+      if (kind !== 'object' || ciphertext === undefined) return;
+      while ((found.at(-1)?.start ?? -1) >= start) found.pop();
+      found.push({ start, end, ciphertext });
+    });
+  } catch {
+    return null;
+  }
+  return found;
+}
