@@ -350,3 +350,22 @@ test('a version is shown by resource and as text without its secrets, and is sen
   // That of the export to compare with, and the file.
   expect((await eventsOf('stack.export')).length).toBe(before + 2);
 });
+
+test('large texts of one request take no more memory than there is for answers', async () => {
+  await up([{ name: 'a', inputs: { value: 'x'.repeat(4_500_000) } }]);
+  const texts = async (count: number) => {
+    const inputs = Array.from({ length: count }, () => ({ ...ref(), version: 1 }));
+    const names = inputs.map(() => 'versions.text').join(',');
+    const search = `batch=1&input=${encodeURIComponent(JSON.stringify({ ...inputs }))}`;
+    const { json } = await app.call('GET', `/trpc/${names}?${search}`, { auth: stack.auth, accept: null });
+    return (json as { result?: object; error?: { message: string; data: { httpStatus: number } } }[]).map(
+      ({ error }) => (error ? [error.data.httpStatus, error.message] : 'shown'),
+    );
+  };
+  const refused = [413, expect.stringContaining('send the call alone')];
+  const answers = await texts(6);
+  expect(answers.filter((each) => each === 'shown')).toHaveLength(3);
+  expect(answers.filter((each) => each !== 'shown')).toEqual([refused, refused, refused]);
+  // Nothing is held any more.
+  expect(await texts(3)).toEqual(['shown', 'shown', 'shown']);
+});

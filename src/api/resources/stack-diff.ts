@@ -10,12 +10,15 @@ import { stackNotFound } from '../../shared/stacks/stack-errors.ts';
 import { StateReader } from '../../shared/states/state-reader.ts';
 import type { ApiContext } from '../api-context.ts';
 import type { AuditTrail } from '../audit/audit-trail.ts';
+import type { HoldRoom } from '../trpc/answer-room.ts';
 import { noSuchVersion } from './no-such-version.ts';
 
 /** Larger values are not shown, in bytes. */
 const maxValueBytes = 16 * 1024;
 /** Resources of a page whose texts are kept, in bytes, for each of the two stacks. */
 const maxPageBytes = 16 * 1024 * 1024;
+/** Memory for what is kept of each resource of a state, in bytes. */
+const keptBytes = 300;
 /** Differences of one resource that are shown. */
 const maxPaths = 200;
 /** Secrets that are compared, in number and in characters of their ciphertexts, for each of the two stacks. */
@@ -36,6 +39,7 @@ export interface StackDiffQuery {
   readonly secrets: { readonly from: AuditTrail; readonly to: AuditTrail } | null;
   readonly offset: number;
   readonly limit: number;
+  readonly holdRoom: HoldRoom;
 }
 
 /** A property that two stacks have different values for. */
@@ -77,9 +81,10 @@ export class StackDiff {
 
   /**
    * Resources of which one stack has none of that type and name, or another one: in the order of `to`, then those that only `from` has.
-   * Ids, and by default outputs, are each stack's own and not compared. Throws NotFoundError, UnavailableError.
+   * Ids, and by default outputs, are each stack's own and not compared. Throws NotFoundError, UnavailableError, and what `holdRoom` throws.
    */
-  async diff({ from, limit, offset, secrets, to, withOutputs }: StackDiffQuery) {
+  async diff({ from, holdRoom, limit, offset, secrets, to, withOutputs }: StackDiffQuery) {
+    await holdRoom((await this.#weigh(from)) + (await this.#weigh(to)));
     const before = await this.#read(from, withOutputs);
     const after = await this.#read(to, withOutputs);
     const compared = secrets === null ? null : await this.#compareSecrets(before, after);
@@ -109,12 +114,26 @@ export class StackDiff {
     };
   }
 
-  async #read({ ref, version: asked }: ComparedState, withOutputs: boolean): Promise<Side> {
+  /** About the memory that its comparison takes, in bytes. */
+  async #weigh(compared: ComparedState): Promise<number> {
+    const { stackId, version } = await this.#find(compared);
+    const state = version === 0 ? null : await this.#states.readVersion(stackId, version);
+    if (!state) return 0;
+    await state.bytes[Symbol.asyncIterator]().return?.();
+    return keptBytes * state.resourceCount + Math.min(state.sizeBytes, maxPageBytes);
+  }
+
+  async #find({ ref, version }: ComparedState): Promise<Pick<Side, 'stackId' | 'version'>> {
     const stack = await this.#context.stacks.find(ref);
     if (!stack) throw stackNotFound(ref);
-    const version = asked ?? stack.stackVersion;
+    return { stackId: stack.id, version: version ?? stack.stackVersion };
+  }
+
+  async #read(compared: ComparedState, withOutputs: boolean): Promise<Side> {
+    const found = await this.#find(compared);
     const side: Side = {
-      ...{ stackId: stack.id, version, digests: new Map(), secrets: new Map(), secretChars: 0, secretCount: 0 },
+      ...found,
+      ...{ digests: new Map(), secrets: new Map(), secretChars: 0, secretCount: 0 },
     };
     await this.#scan(side, (text) => {
       const view = new ResourceView(text);

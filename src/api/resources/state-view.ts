@@ -6,10 +6,13 @@ import { stackNotFound } from '../../shared/stacks/stack-errors.ts';
 import { type StateDocument, StateReader } from '../../shared/states/state-reader.ts';
 import type { ApiContext } from '../api-context.ts';
 import type { AuditTrail } from '../audit/audit-trail.ts';
+import type { HoldRoom } from '../trpc/answer-room.ts';
 import { noSuchVersion } from './no-such-version.ts';
 
 /** A larger state is not shown as one text, in bytes. */
 const maxTextBytes = 5 * 1024 * 1024;
+/** How often a text is in memory on its way to the client: as bytes, without its secrets, as JSON, in the response. */
+const copies = 8;
 const maxNameChars = 2_000;
 
 /** States of versions as they are, but for their secrets. */
@@ -54,13 +57,19 @@ export class StateView {
     };
   }
 
-  /** The whole state as text; null if it is too large. The read is recorded. Throws NotFoundError, UnavailableError. */
-  async text(ref: StackRef, version: number, audit: AuditTrail) {
+  /** The whole state as text; null if it is too large. The read is recorded. Throws NotFoundError, UnavailableError, and what `holdRoom` throws. */
+  async text(ref: StackRef, version: number, audit: AuditTrail, holdRoom: HoldRoom) {
     const state = await this.#open(ref, version);
     if (state.sizeBytes > maxTextBytes) {
-      await state.bytes[Symbol.asyncIterator]().return?.();
+      await closeState(state);
       audit.settle();
       return { text: null, sizeBytes: state.sizeBytes };
+    }
+    try {
+      await holdRoom(copies * state.sizeBytes);
+    } catch (error) {
+      await closeState(state);
+      throw error;
     }
     const whole = Buffer.concat(await Array.fromAsync(state.bytes));
     await audit.recordRead(this.#context.db, {
@@ -78,4 +87,9 @@ export class StateView {
     if (!state) throw noSuchVersion(version);
     return state;
   }
+}
+
+/** Instead of reading it. */
+async function closeState({ bytes }: StateDocument): Promise<void> {
+  await bytes[Symbol.asyncIterator]().return?.();
 }

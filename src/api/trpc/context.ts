@@ -10,6 +10,7 @@ import type { Refusals } from '../audit/refusals.ts';
 import { maxWaitMs, waitForTurn } from '../plugins/request-rate.ts';
 import type { Caller } from '../request.ts';
 import { clientAddress } from '../server/client-address.ts';
+import type { HoldRoom, RequestRoom } from './answer-room.ts';
 
 /** Where a call is about nothing in particular. */
 export const nowhere: Place = { organization: null, project: null, stack: null };
@@ -39,9 +40,18 @@ export class RequestCalls {
   readonly #holder: Holder;
   readonly #request: FastifyRequest;
   readonly #refusals: Refusals;
+  readonly #room: RequestRoom | null;
   readonly #calls = new PQueue({ concurrency: callsAtOnce });
 
-  constructor(services: ApiServices, request: FastifyRequest, holder: Holder, refusals: Refusals) {
+  /** `room`: null if answers are streams. */
+  constructor(
+    services: ApiServices,
+    request: FastifyRequest,
+    holder: Holder,
+    refusals: Refusals,
+    room: RequestRoom | null = null,
+  ) {
+    this.#room = room;
     this.#services = services;
     this.#request = request;
     this.#holder = holder;
@@ -86,6 +96,11 @@ export class RequestCalls {
   /** Closes the connection of a client that does not read its response. */
   disconnect(): void {
     this.#request.raw.socket.destroy();
+  }
+
+  /** Memory for a large answer about a stack of the organization. */
+  roomFor(organization: string): HoldRoom {
+    return async (bytes) => this.#room?.hold(bytes, organization);
   }
 
   /** The audit of a call that may change something. */

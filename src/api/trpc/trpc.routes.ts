@@ -14,6 +14,7 @@ import { receiveBody } from '../plugins/body.ts';
 import { credential } from '../plugins/credential.ts';
 import { prepareError } from '../plugins/errors.ts';
 import { assertSameOrigin, readSessionCookie } from '../sign-in/browser.ts';
+import { AnswerRoom } from './answer-room.ts';
 import { type Holder, nowhere, RequestCalls } from './context.ts';
 import { shapeOfReply } from './errors.ts';
 import { appRouter } from './router.ts';
@@ -52,7 +53,13 @@ export async function registerTrpc(scope: FastifyInstance, services: ApiServices
     request.holder = await findHolder(request, services);
   });
   const config = { access: { kind: 'procedures' }, rate: 'held', body: 'payload' } as const;
-  const handler = (request: FastifyRequest, reply: FastifyReply) => answer(request, reply, services, refusals);
+  const room = new AnswerRoom();
+  const handler = (request: FastifyRequest, reply: FastifyReply) => {
+    const held = room.open();
+    reply.raw.once('finish', () => held.end()).once('close', () => held.end());
+    const calls = new RequestCalls(services, request, request.holder, refusals, held);
+    return answer(request, reply, services, calls);
+  };
   scope.get(`${endpoint}/:procedures`, { config, exposeHeadRoute: false, schema: { hide: true } }, handler);
   registerStacksCsv(scope, services, refusals);
   scope.post(
@@ -98,7 +105,7 @@ async function answer(
   request: FastifyRequest,
   reply: FastifyReply,
   services: ApiServices,
-  refusals: Refusals,
+  calls: RequestCalls,
 ): Promise<FastifyReply> {
   const gone = new AbortController();
   reply.raw.once('close', () => gone.abort());
@@ -116,7 +123,7 @@ async function answer(
       body,
       signal: gone.signal,
     }),
-    createContext: () => ({ services, request: new RequestCalls(services, request, request.holder, refusals) }),
+    createContext: () => ({ services, request: calls }),
     maxBatchSize: maxCalls,
   });
   void reply.code(response.status).headers(Object.fromEntries(response.headers));

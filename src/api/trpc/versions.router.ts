@@ -72,6 +72,7 @@ export const versionsRouter = router({
           : null,
         offset,
         limit,
+        holdRoom: request.roomFor(ref.organization),
       });
       const next = found.next === null ? null : encodeCursor([found.next, found.fromVersion, found.toVersion]);
       return { ...found, next, mayCompareSecrets: mayCompare };
@@ -91,7 +92,12 @@ export const versionsRouter = router({
   text: stackProcedure('read')
     .input(input(Type.Object({ version: Version })))
     .query(({ ctx: { caller, request, services }, input: { version, ...ref } }) =>
-      services.stateView.text(ref, version, request.trail(caller, ofRead, 'stack.export')),
+      services.stateView.text(
+        ref,
+        version,
+        request.trail(caller, ofRead, 'stack.export'),
+        request.roomFor(ref.organization),
+      ),
     ),
 
   /** Makes the state of a version the newest one, as a new version. `headVersion`: the newest that the caller has seen. */
