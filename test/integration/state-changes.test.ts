@@ -369,3 +369,24 @@ test('large texts of one request take no more memory than there is for answers',
   // Nothing is held any more.
   expect(await texts(3)).toEqual(['shown', 'shown', 'shown']);
 });
+
+test('large resources that differ end a page early, and none is left out or called new', async () => {
+  const names = ['a', 'b', 'c', 'd'];
+  const resources = (value: string) => names.map((name) => ({ name, inputs: { value } }));
+  await up(resources('x'.repeat(6_000_000)));
+  await up(resources('y'));
+  const pagesOf = async (procedure: string, input: object) => {
+    const pages: string[][] = [];
+    let cursor: string | null = null;
+    do {
+      const page = await read(procedure, { ...input, limit: 50, cursor });
+      pages.push(page.items.map(({ change: how, name }: { change: string; name: string }) => `${name} ${how}`));
+      cursor = page.next;
+    } while (cursor !== null);
+    return pages;
+  };
+  const pages = [['a updated', 'b updated', 'c updated'], ['d updated']];
+  expect(await pagesOf('versions.diff', { from: 1, to: 2 })).toEqual(pages);
+  expect(await pagesOf('versions.diffStacks', { version: 1, other: { ...ref(), version: 2 } })).toEqual(pages);
+  expect(await pagesOf('versions.diffStacks', { version: 2, other: { ...ref(), version: 1 } })).toEqual(pages);
+});

@@ -21,10 +21,13 @@ import { stackNotFound } from '../../shared/stacks/stack-errors.ts';
 import { StateReader } from '../../shared/states/state-reader.ts';
 import type { ApiContext } from '../api-context.ts';
 import { gitOf, safeEnvironment } from '../updates/shown-settings.ts';
+import type { HoldRoom } from '../trpc/answer-room.ts';
 import { noSuchVersion } from './no-such-version.ts';
 
 /** Inputs or outputs above this are not shown, in bytes. */
 const maxShownBytes = 1024 * 1024;
+/** How often they are in memory on their way to the client, and larger than as text. */
+const copies = 16;
 const maxDependents = 200;
 /** Changes of a resource that are read to blame its properties: a page, and how many of them. */
 const blamePage = 200;
@@ -55,12 +58,14 @@ export class ResourceService {
 
   /**
    * One resource, with the inputs and outputs of the newest state, or of a version; secrets are sealed. Of an older version, only what its
-   * state has is shown. Throws NotFoundError.
+   * state has is shown. Throws NotFoundError, and what `holdRoom` throws.
    */
-  async get(ref: StackRef, urn: string, version: number | null) {
+  async get(ref: StackRef, urn: string, version: number | null, holdRoom: HoldRoom) {
     const stack = await this.#find(ref);
     const key = resourceKey(urn);
     const view = await this.#view(ref, stack, urn, version);
+    const sizes = ['inputs', 'outputs'].map((part) => view.raw(part)?.length ?? 0);
+    await holdRoom(copies * sizes.reduce((sum, size) => sum + Math.min(size, maxShownBytes), 0));
     const rows = createResourceRepository(this.#context.db);
     const [indexed] = version === null ? await rows.listByKeys(stack.stackId, [key]) : [];
     return {

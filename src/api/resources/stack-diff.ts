@@ -15,7 +15,7 @@ import { noSuchVersion } from './no-such-version.ts';
 
 /** Larger values are not shown, in bytes. */
 const maxValueBytes = 16 * 1024;
-/** Resources of a page whose texts are kept, in bytes, for each of the two stacks. */
+/** Resources of a page whose texts are kept, of both stacks, in bytes; the page ends early. */
 const maxPageBytes = 16 * 1024 * 1024;
 /** Memory for what is kept of each resource of a state, in bytes. */
 const keptBytes = 300;
@@ -62,8 +62,8 @@ export interface StackDifference {
 interface Side {
   readonly stackId: string;
   readonly version: number;
-  /** Digests by key, in the order of the state. */
-  readonly digests: Map<string, string>;
+  /** Resources by key, in the order of the state. */
+  readonly resources: Map<string, { readonly digest: string; readonly bytes: number }>;
   readonly secrets: Map<string, readonly (string | null)[]>;
   secretChars: number;
   secretCount: number;
@@ -92,11 +92,11 @@ export class StackDiff {
       await this.#record(secrets.from, from.ref, to.ref, compared.count);
       await this.#record(secrets.to, to.ref, from.ref, compared.count);
     }
-    const differing = [...after.digests.keys()].filter(
-      (key) => before.digests.get(key) !== after.digests.get(key) || compared?.differing.has(key),
-    );
-    differing.push(...[...before.digests.keys()].filter((key) => !after.digests.has(key)));
-    const keys = differing.slice(offset, offset + limit);
+    const differing = [...after.resources]
+      .filter(([key, { digest }]) => before.resources.get(key)?.digest !== digest || compared?.differing.has(key))
+      .map(([key]) => key);
+    for (const key of before.resources.keys()) if (!after.resources.has(key)) differing.push(key);
+    const keys = pageOf(differing.slice(offset, offset + limit), [before, after]);
     const [old, next] = [await this.#texts(before, keys), await this.#texts(after, keys)];
     const items = keys.flatMap((key) => {
       const [was, is] = [old.get(key) ?? null, next.get(key) ?? null];
@@ -104,9 +104,9 @@ export class StackDiff {
     });
     return {
       items,
-      next: differing.length > offset + limit ? offset + limit : null,
+      next: differing.length > offset + keys.length ? offset + keys.length : null,
       total: differing.length,
-      same: [...after.digests.keys()].filter((key) => before.digests.has(key)).length,
+      same: [...after.resources.keys()].filter((key) => before.resources.has(key)).length,
       fromVersion: before.version,
       toVersion: after.version,
       /** Secrets in resources of both that were not compared. */
@@ -133,13 +133,13 @@ export class StackDiff {
     const found = await this.#find(compared);
     const side: Side = {
       ...found,
-      ...{ digests: new Map(), secrets: new Map(), secretChars: 0, secretCount: 0 },
+      ...{ resources: new Map(), secrets: new Map(), secretChars: 0, secretCount: 0 },
     };
     await this.#scan(side, (text) => {
       const view = new ResourceView(text);
       if (view.isDeleted) return;
       const { digest, secrets } = canonicalOf(view, withOutputs);
-      side.digests.set(view.key, digest);
+      side.resources.set(view.key, { digest, bytes: text.length });
       if (secrets.length === 0) return;
       side.secretCount += secrets.length;
       side.secretChars += secrets.reduce((sum, each) => sum + (each?.length ?? 0), 0);
@@ -157,15 +157,12 @@ export class StackDiff {
   }
 
   async #texts(side: Side, keys: readonly string[]): Promise<Map<string, Buffer>> {
-    const wanted = new Set(keys.filter((key) => side.digests.has(key)));
+    const wanted = new Set(keys.filter((key) => side.resources.has(key)));
     const found = new Map<string, Buffer>();
-    let bytes = 0;
     if (wanted.size === 0) return found;
     await this.#scan(side, (text) => {
       const view = new ResourceView(text);
-      if (view.isDeleted || !wanted.has(view.key) || bytes > maxPageBytes) return;
-      bytes += text.length;
-      found.set(view.key, Buffer.from(text));
+      if (!view.isDeleted && wanted.has(view.key)) found.set(view.key, Buffer.from(text));
     });
     return found;
   }
@@ -207,6 +204,17 @@ export class StackDiff {
       details: { values, comparedWith: formatStackRef(other) },
     });
   }
+}
+
+/** As many of the resources as there is memory for, and at least one. */
+function pageOf(keys: readonly string[], sides: readonly Side[]): readonly string[] {
+  let bytes = 0;
+  const end = keys.findIndex((key) => {
+    if (bytes > maxPageBytes) return true;
+    for (const { resources } of sides) bytes += resources.get(key)?.bytes ?? 0;
+    return false;
+  });
+  return end < 0 ? keys : keys.slice(0, end);
 }
 
 function countShared(before: Side, after: Side): number {

@@ -9,7 +9,7 @@ import { StateReader } from '../../shared/states/state-reader.ts';
 import type { ApiContext } from '../api-context.ts';
 import { noSuchVersion } from './no-such-version.ts';
 
-/** Resources of a page whose texts are kept, in bytes; the page ends early. */
+/** Resources of a page whose texts are kept, of both states, in bytes; the page ends early. */
 const maxPageBytes = 16 * 1024 * 1024;
 /** Larger values are not shown, in bytes. */
 const maxValueBytes = 16 * 1024;
@@ -74,13 +74,13 @@ export class VersionService {
   async diff(ref: StackRef, { from, offset, limit, to }: { from: number; to: number; offset: number; limit: number }) {
     const stack = await this.#context.stacks.find(ref);
     if (!stack) throw stackNotFound(ref);
-    const before = new Map<string, string>();
+    const before = new Map<string, { readonly digest: string; readonly bytes: number }>();
     const beforeDigests = new Set<string>();
     await this.#scan(stack.id, from, (text) => {
       const view = new ResourceView(text);
       if (view.isDeleted) return;
       const digest = digestOf(text);
-      before.set(view.key, digest);
+      before.set(view.key, { digest, bytes: text.length });
       beforeDigests.add(digest);
     });
     const page = new Map<string, Differing>();
@@ -92,7 +92,7 @@ export class VersionService {
       if (passed < offset) passed++;
       else if (page.size === limit || bytes > maxPageBytes) isFull = true;
       else if (!isFull) {
-        bytes += after?.length ?? 0;
+        bytes += (after?.length ?? 0) + (before.get(key)?.bytes ?? 0);
         page.set(key, { key, after: after && Buffer.from(after), before: null });
       }
     };
@@ -102,7 +102,7 @@ export class VersionService {
       if (view.isDeleted) return;
       const { key } = view;
       seen.add(key);
-      if (!beforeDigests.has(digest) || before.get(key) !== digest) take(key, text);
+      if (!beforeDigests.has(digest) || before.get(key)?.digest !== digest) take(key, text);
     });
     for (const key of before.keys()) if (!seen.has(key)) take(key, null);
     if ([...page.keys()].some((key) => before.has(key)))
@@ -131,7 +131,7 @@ function describe({ after, before }: Differing): ResourceDifference | null {
   if (shown === null) return null;
   const compared = was && is ? compareResources(was, is) : null;
   if (compared?.change === 'updated' && compared.paths.length === 0) return null;
-  const members = (compared?.paths ?? []).filter((path) => !/^(inputs|outputs)[.[]/.test(path));
+  const members = (compared?.paths ?? []).filter((path) => !/^(inputs|outputs)($|[.[])/.test(path));
   const paths: PropertyChange[] = members.map((path) => ({ path, ...bothSides(was?.raw(path), is?.raw(path)) }));
   for (const part of ['inputs', 'outputs'])
     for (const { after: next, before: old, path } of diffProperties(was?.raw(part) ?? null, is?.raw(part) ?? null))

@@ -36,8 +36,8 @@ export const resourcesRouter = router({
   /** With inputs and outputs, of the newest state or of a version; secrets are sealed. */
   get: stackProcedure('read')
     .input(input(Type.Object({ urn, version: Type.Optional(VersionNumber) })))
-    .query(({ ctx: { services }, input: { urn: of, version = null, ...ref } }) =>
-      services.resources.get(ref, of, version),
+    .query(({ ctx: { request, services }, input: { urn: of, version = null, ...ref } }) =>
+      services.resources.get(ref, of, version, request.roomFor(ref.organization)),
     ),
 
   /** Which version has set each property: exactly, or that one or an older one. */
