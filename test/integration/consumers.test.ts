@@ -159,6 +159,24 @@ test('an update whose preview removes outputs that other stacks read is refused,
   expect(told.map(({ text }) => text)).toEqual(['true ["name"]', 'true ["name","url"]', 'false ["name","url"]']);
 });
 
+test('outputs that are gone already do not count, whatever a preview from before said', async () => {
+  const stack = await createStack(app);
+  await consumerOf(stack, 'shop');
+  const setMode = (mode: string) => setRule(app, stack, { kind: 'consumers', settings: { mode } });
+  await setMode('refuse');
+  await run(stack, {}, true);
+  expect((await create(stack, false)).status).toBe(409);
+  await setMode('warn');
+  await run(stack, { url: 1 }, false);
+  await setMode('refuse');
+  // The same commit again, without a preview: it still removes the other one.
+  expect((await create(stack, false)).json.message).toContain('removes the output "url" of stack');
+  await setMode('warn');
+  await run(stack, { name: 1 }, false);
+  await setMode('refuse');
+  await ok(create(stack, false));
+});
+
 test('operators rebuild the index of a stack, or note all stacks for workers', async () => {
   const stack = await createStack(app);
   await write(stack, [{ name: 'a' }]);

@@ -7,6 +7,7 @@ import { ask, command } from '../support/procedures.ts';
 import { createStack, ok, startUpdate, type TestStack } from '../support/state.ts';
 import { stackId, stateOf, type TestResource } from '../support/state-index.ts';
 import { testApp } from '../support/test-app.ts';
+import { until } from '../support/until.ts';
 import { complete } from '../support/update-calls.ts';
 
 jest.setTimeout(180_000);
@@ -62,6 +63,16 @@ async function read(procedure: string, input: object, as = token) {
   const { data, error } = await ask(app, as, procedure, input);
   expect(error).toBeNull();
   return data;
+}
+
+async function callerOf(as: string) {
+  const caller = await app.context.identity.findCaller(hashToken(as), {
+    organization: null,
+    project: null,
+    stack: null,
+  });
+  if (!caller) throw new Error('the token is not known');
+  return caller;
 }
 
 type Item = { project: string; stack: string; name: string };
@@ -266,18 +277,48 @@ test('a deleted stack is not found', async () => {
   expect(await find('type:test:index:Bucket')).toEqual([]);
 });
 
+test('a caller does not wait for all searches of another', async () => {
+  const { db } = app.context;
+  const [gates, ended]: [(() => void)[], string[]] = [[], []];
+  let listed = 0;
+  let isOpen = false;
+  const gated = Object.assign(Object.create(db) as typeof db, {
+    any: async (...query: Parameters<typeof db.any>) => {
+      const rows = await db.any(...query);
+      listed++;
+      return rows;
+    },
+    inTransaction: async (work: Parameters<typeof db.inTransaction>[0]) => {
+      if (!isOpen) await new Promise<void>((resolve) => gates.push(resolve));
+      return db.inTransaction(work);
+    },
+  });
+  const service = new SearchService({ ...app.context, db: gated });
+  const search = async (by: string, as: string) => {
+    await service.list(await callerOf(as), { text: '', organization: null, after: null, limit: 1 });
+    ended.push(by);
+  };
+  const searches = Array.from({ length: 8 }, () => search('busy', token));
+  await until(() => listed === 8 && gates.length === 3, 'searches run');
+  searches.push(search('other', other.auth.replace('token ', '')));
+  await until(() => listed === 9, 'the other caller waits');
+  gates[0]?.();
+  await until(() => ended.length === 1 && gates.length === 4, 'the next one runs');
+  gates[3]?.();
+  await until(() => ended.length === 2, 'the next one ends');
+  expect(ended).toEqual(['busy', 'other']);
+  isOpen = true;
+  for (const open of gates) open();
+  await Promise.all(searches);
+});
+
 test('a query that cannot be read is refused with its place', async () => {
   const { error, status } = await ask(app, token, 'search.list', { query: 'a naem:db' });
   expect({ error, status }).toMatchObject({ status: 400, error: { code: 'BAD_REQUEST', kind: 'invalid-query' } });
 });
 
 test('a search that is cut short says so, and goes on where it stopped', async () => {
-  const caller = await app.context.identity.findCaller(hashToken(token), {
-    organization: null,
-    project: null,
-    stack: null,
-  });
-  if (!caller) throw new Error('the token is not known');
+  const caller = await callerOf(token);
   const search = new SearchService(app.context, { ms: 60_000, resources: 1 });
   const seen: string[] = [];
   let pages = 0;

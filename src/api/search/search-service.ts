@@ -89,6 +89,8 @@ export class SearchService {
   readonly #context: ApiContext;
   readonly #bounds: SearchBounds;
   readonly #turns = new PQueue({ concurrency: atOnce });
+  /** How many searches each caller has running or waiting. */
+  readonly #asked = new Map<string, number>();
 
   constructor(context: ApiContext, bounds: SearchBounds = defaultBounds) {
     this.#context = context;
@@ -244,20 +246,34 @@ export class SearchService {
     return { terms: stackTerms, resourceTerms, within };
   }
 
+  /** Searches of a caller who has others under way run after those of the others. */
+  async #inTurn<T>({ tokenId, userId }: Caller, search: () => Promise<T>): Promise<T> {
+    const who = userId ?? tokenId;
+    const asked = this.#asked.get(who) ?? 0;
+    this.#asked.set(who, asked + 1);
+    try {
+      return await this.#turns.add(search, { priority: -asked });
+    } finally {
+      const left = (this.#asked.get(who) ?? 1) - 1;
+      if (left === 0) this.#asked.delete(who);
+      else this.#asked.set(who, left);
+    }
+  }
+
   async #search<T>(
-    { tokenId }: Caller,
+    caller: Caller,
     organization: string | null,
     work: (rows: SearchRepository, organizations: readonly SearchedOrganization[]) => Promise<T>,
   ): Promise<T> {
     const { db } = this.#context;
-    const organizations = await createStackListRepository(db).listOrganizations(tokenId, {
+    const organizations = await createStackListRepository(db).listOrganizations(caller.tokenId, {
       name: organization,
       from: null,
     });
     if (organization !== null && organizations.length === 0)
       throw new NotFoundError('Not found, or you are not a member of the organization');
     try {
-      return await this.#turns.add(() =>
+      return await this.#inTurn(caller, () =>
         db.inTransaction(async (tx) => {
           const rows = createSearchRepository(tx);
           await rows.begin(statementMs);

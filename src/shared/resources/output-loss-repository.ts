@@ -53,14 +53,16 @@ export function createOutputLossRepository(db: Queryable) {
       ),
 
     /**
-     * What the newest preview that counts would remove. The environment is stored as JSON without spaces, in which a quoted name that is
+     * What the newest preview that counts would remove, but for what an update after it has removed: that is gone already. The environment is stored as JSON without spaces, in which a quoted name that is
      * followed by a colon is a member.
      */
     findPreviewed: async (update: PreviewedUpdate): Promise<readonly string[]> =>
       namesOf(
         await db.maybeOne(sql.rows(LossRow)`
           /* outputLosses.findPreviewed */
-          select coalesce(l.names, '[]') as names
+          select coalesce(l.names::jsonb - array(
+              select jsonb_array_elements_text(g.names::jsonb) from updates u join output_losses g on g.update_id = u.id
+              where u.stack_id = ${update.stackId} and u.number > p.number and u.kind = 'update' and not u.dry_run), '[]')::text as names
           from (
             select id, number, status, kind, base_stack_version, environment, requested_by, token_id from updates
             where stack_id = ${update.stackId} and (dry_run or kind = 'preview') order by number desc limit ${searchedPreviews}) p
