@@ -291,6 +291,27 @@ test('packs are enabled in groups, and groups have stacks', async () => {
   expect(await get('policies.groups')).toMatchObject({ items: [{ isDefault: true }, { name: 'audit' }], next: null });
 });
 
+const endless = '9'.repeat(19);
+const id = '00000000-0000-4000-8000-000000000000';
+test.each([
+  ['approvals.list', [endless, id]],
+  ['approvals.list', ['1', 'none']],
+  ['stacks.list', [endless, id]],
+  ['stacks.list', ['1', 'none']],
+  ['rules.list', ['freeze', '', '', '', '', endless, id]],
+  ['rules.list', ['freeze', '', '', '', '', '1', 'none']],
+  ['ci.refusals', [endless, '1']],
+  ['ci.drift', ['1', 'none']],
+  ['operator.locks', [endless, id]],
+  ['operator.organizations', [1.5, 'a']],
+  ['operator.organizations', [1e300, 'a']],
+])('a cursor of %s that no list has returned is refused: %j', async (name, place) => {
+  await query(app, `update users set site_admin = true where login = $1`, [reviewer.login]);
+  const cursor = Buffer.from(JSON.stringify(place)).toString('base64url');
+  const { error } = await ask(app, reviewer.token, name, { ...inOrganization(), days: 7, cursor });
+  expect(error).toMatchObject({ code: 'BAD_REQUEST', message: expect.stringContaining('cursor') });
+});
+
 test('limits are shown with what is used', async () => {
   const { organizationId } = reviewer;
   await query(app, 'insert into organization_quotas (organization_id, stacks, updates) values ($1, 7, 0)', [

@@ -2,7 +2,7 @@ import { Type } from 'typebox';
 import { decodeCursor, defaultPage, encodeCursor, Id, input, page, text } from './inputs.ts';
 import { organizationProcedure, router, stackMutation, stackProcedure } from './trpc.ts';
 
-const Place = Type.Tuple([Type.String({ pattern: '^\\d{1,19}$' }), Type.String({ format: 'uuid' })]);
+const Place = Type.Tuple([Type.String({ pattern: '^\\d{1,17}$' }), Type.String({ format: 'uuid' })]);
 
 const List = Type.Object({
   /** Only those that were given, or that were not. */

@@ -3,7 +3,7 @@ import { decodeCursor, defaultPage, encodeCursor, Id, input, Name, page, text } 
 import { operatorMutation, operatorProcedure, router } from './trpc.ts';
 
 const LockPlace = Type.Tuple([Type.String({ pattern: '^\\d{1,17}$' }), Id]);
-const StoragePlace = Type.Tuple([Type.Number(), Name]);
+const StoragePlace = Type.Tuple([Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER }), Name]);
 const FailedJob = Type.Object({
   queue: Type.Union([Type.Literal('small'), Type.Literal('large')]),
   id: text(100),

@@ -10,7 +10,7 @@ const Place = Type.Tuple([
   text(200),
   text(1_000),
   text(1_000),
-  Type.String({ pattern: '^\\d{1,19}$' }),
+  Type.String({ pattern: '^\\d{1,17}$' }),
   Type.String({ format: 'uuid' }),
 ]);
 /** Windows to come are computed for each freeze. */

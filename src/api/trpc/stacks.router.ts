@@ -2,7 +2,7 @@ import { Type } from 'typebox';
 import { decodeCursor, defaultPage, encodeCursor, input, Name, page, text } from './inputs.ts';
 import { router, stackMutation, stackProcedure, userProcedure } from './trpc.ts';
 
-const Place = Type.Tuple([Type.String({ pattern: '^\\d{1,19}$' }), Type.String({ format: 'uuid' })]);
+const Place = Type.Tuple([Type.String({ pattern: '^\\d{1,17}$' }), Type.String({ format: 'uuid' })]);
 
 const ListInput = Type.Object({
   organization: Type.Optional(Name),
