@@ -59,7 +59,8 @@ create or replace trigger updates_counted after update of status on updates
   execute function note_stack_day();
 
 -- Next statement
--- Updates from before there was a count. A stack whose updates end meanwhile is counted from then on for that day.
+-- Updates from before there was a count. A stack whose updates end meanwhile is counted from then on for that day. Today's rows come last:
+-- updates that end meanwhile wait for those of their stack and day until the statement ends.
 insert into stack_days (organization_id, day, stack_id, runs, failed, cancelled, previews, failed_previews, waits, run_ms, waited_ms,
   longest_ms, longest_id)
 select organization_id, day, stack_id, count(*) filter (where not is_preview),
@@ -75,6 +76,7 @@ from (
   where u.ended_at >= now() - interval '90 days' and u.started_at is not null and u.kind not in ('import', 'rename')
     and u.status not in ('not started', 'running')) u
 group by organization_id, day, stack_id
+order by day
 on conflict do nothing;
 
 -- Next statement
