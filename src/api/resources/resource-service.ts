@@ -19,9 +19,9 @@ import { sealedJson } from '../../shared/resources/sealed-json.ts';
 import type { StackRef } from '../../shared/stacks/names.ts';
 import { stackNotFound } from '../../shared/stacks/stack-errors.ts';
 import { StateReader } from '../../shared/states/state-reader.ts';
+import type { HoldRoom } from '../answers/answer-room.ts';
 import type { ApiContext } from '../api-context.ts';
 import { gitOf, safeEnvironment } from '../updates/shown-settings.ts';
-import type { HoldRoom } from '../trpc/answer-room.ts';
 import { noSuchVersion } from './no-such-version.ts';
 
 /** Inputs or outputs above this are not shown, in bytes. */

@@ -8,9 +8,9 @@ import { sealedJson } from '../../shared/resources/sealed-json.ts';
 import { formatStackRef, type StackRef } from '../../shared/stacks/names.ts';
 import { stackNotFound } from '../../shared/stacks/stack-errors.ts';
 import { StateReader } from '../../shared/states/state-reader.ts';
+import type { HoldRoom } from '../answers/answer-room.ts';
 import type { ApiContext } from '../api-context.ts';
 import type { AuditTrail } from '../audit/audit-trail.ts';
-import type { HoldRoom } from '../trpc/answer-room.ts';
 import { noSuchVersion } from './no-such-version.ts';
 
 /** Larger values are not shown, in bytes. */

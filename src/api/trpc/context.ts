@@ -3,6 +3,7 @@ import PQueue from 'p-queue';
 import type { AuditAction } from '../../shared/audit/audit-actions.ts';
 import { type AuditEvent, type AuditSource, requestSource } from '../../shared/audit/audit-event.ts';
 import { assertAdmitted, type CallerAccess, type Place } from '../access/admission.ts';
+import type { HoldRoom, RequestRoom } from '../answers/answer-room.ts';
 import type { ApiServices } from '../api-services.ts';
 import { AuditTrail } from '../audit/audit-trail.ts';
 import { whoCalls } from '../audit/calling-source.ts';
@@ -10,7 +11,6 @@ import type { Refusals } from '../audit/refusals.ts';
 import { maxWaitMs, waitForTurn } from '../plugins/request-rate.ts';
 import type { Caller } from '../request.ts';
 import { clientAddress } from '../server/client-address.ts';
-import type { HoldRoom, RequestRoom } from './answer-room.ts';
 
 /** Where a call is about nothing in particular. */
 export const nowhere: Place = { organization: null, project: null, stack: null };

@@ -8,13 +8,13 @@ import {
   UnsupportedMediaTypeError,
 } from '../../shared/platform/errors/errors.ts';
 import type { Place } from '../access/admission.ts';
+import { AnswerRoom } from '../answers/answer-room.ts';
 import type { ApiServices } from '../api-services.ts';
 import { Refusals } from '../audit/refusals.ts';
 import { receiveBody } from '../plugins/body.ts';
 import { credential } from '../plugins/credential.ts';
 import { prepareError } from '../plugins/errors.ts';
 import { assertSameOrigin, readSessionCookie } from '../sign-in/browser.ts';
-import { AnswerRoom } from './answer-room.ts';
 import { type Holder, nowhere, RequestCalls } from './context.ts';
 import { shapeOfReply } from './errors.ts';
 import { appRouter } from './router.ts';
