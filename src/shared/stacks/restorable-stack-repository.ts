@@ -40,7 +40,8 @@ export function createRestorableStackRepository(db: Queryable) {
     s.deleted_at as "deletedAt", (extract(epoch from s.deleted_at) * 1000000)::bigint::text as "deletedMicros",
     coalesce(s.deleted_by, '') as "deletedBy", s.restorable_until as "restorableUntil",
     coalesce(s.restorable_until > clock_timestamp(), false) as "isRestorable",
-    exists (select 1 from stacks n where n.project_id = s.project_id and n.name = s.name and n.deleted_at is null) as "isNameTaken"`;
+    -- Not "exists", for which Postgres may read all stacks.
+    (select n.id from stacks n where n.project_id = s.project_id and n.name = s.name and n.deleted_at is null limit 1) is not null as "isNameTaken"`;
   const joins = sql.fragment`
     stacks s join projects p on p.id = s.project_id join organizations o on o.id = p.organization_id
     left join checkpoints c on c.id = s.deleted_checkpoint_id`;
