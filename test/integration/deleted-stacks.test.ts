@@ -27,6 +27,7 @@ const settings = {
   HOLDFAST_BLOB_GRACE_SECONDS: '1',
   HOLDFAST_JOURNAL_GRACE_SECONDS: '0',
   HOLDFAST_EVENT_PACK_DELAY_SECONDS: '1',
+  HOLDFAST_ENCODE_VERSIONS: 'true',
 };
 /** Two replicas: one must not serve from memory what the other has changed. */
 let app: TestApp;
@@ -159,6 +160,9 @@ describe('a deleted stack with resources', () => {
       const id = await remove(stack);
       await sweepEverything();
       expect(await storedKeys(app)).toEqual(keys);
+      // What is to be encoded is not forgotten.
+      const due = await query(app, 'select 1 from checkpoints where encode_at > now()');
+      expect(due.length).toBeGreaterThan(3);
       await ok(restore(app, stack, id));
       for (const [index, exported] of exports.entries())
         expect((await exportState(app, stack, index + 1)).text).toBe(exported.text);

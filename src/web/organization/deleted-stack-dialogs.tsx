@@ -29,10 +29,11 @@ export function RestoreStackDialog({
     }),
   );
   const resources = resourceCount === 1 ? '1 resource' : `${resourceCount} resources`;
+  const state = version === 0 ? 'without a version' : `at version ${version} with ${resources}`;
   return (
     <ActionDialog
       title={`Restore ${project}/${stack}?`}
-      description={`It comes back as it was at version ${version}, with ${resources}, its history, tags and secrets. Grants that name it hold for it again. The cloud is not changed.`}
+      description={`It comes back as it was, ${state}, with its history, tags and secrets. Grants and rules for its name hold for it again. The cloud is not changed.`}
       action="Restore"
       isReady={name.trim() !== ''}
       isPending={restoring.isPending}

@@ -13,6 +13,7 @@ import { pagedList } from '../ui/paged-list.ts';
 import { type Column, Table } from '../ui/table.tsx';
 import { Time } from '../ui/time.tsx';
 import { PurgeStackDialog, RestoreStackDialog } from './deleted-stack-dialogs.tsx';
+import styles from './deleted-stacks.module.css';
 import { RowMenu } from './row-menu.tsx';
 
 const route = getRouteApi('/$organization/~/deleted-stacks');
@@ -48,14 +49,14 @@ export function DeletedStacksPage() {
       name: 'Actions',
       isActions: true,
       cell: (stack) => (
-        <>
+        <span className={styles['actions']}>
           <Button size="small" aria-label={`Restore ${nameOf(stack)}`} onClick={() => setRestoring(stack)}>
             Restore
           </Button>
           <RowMenu of={nameOf(stack)}>
             <MenuItem onSelect={() => setPurging(stack)}>Delete for good…</MenuItem>
           </RowMenu>
-        </>
+        </span>
       ),
     },
   ];
