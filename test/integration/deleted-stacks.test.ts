@@ -565,3 +565,12 @@ test('webhooks are told that a stack was restored', async () => {
     { event: 'stack_restored', stack: 'dev' },
   ]);
 });
+
+test('an organization that an operator deletes by SQL takes its deleted stacks with it', async () => {
+  await importState(stack, 2);
+  await runUpdate(stack, 3);
+  const id = await remove(stack);
+  await query(app, 'delete from organizations where name = $1', [stack.organization]);
+  expect(await rowsOf(app, id)).toEqual({});
+  expect(await purgeDue()).toBe(0);
+});

@@ -109,8 +109,8 @@ const changes: Record<string, (scene: Scene) => Promise<Call>> = {
     return { parameters: { grant: (await ok(app.call('POST', path, { auth: caller.auth, body }))).json.id } };
   },
   [`PATCH ${O}/access-policy`]: async () => ({ body: { decryptByRole: false } }),
-  [`POST ${O}/deleted-stacks/:stackId/restore`]: async (scene) => ({ ...(await deletedStack(scene)), body: {} }),
-  [`DELETE ${O}/deleted-stacks/:stackId`]: (scene) => deletedStack(scene),
+  [`POST ${O}/deleted-stacks/:deletedStackId/restore`]: async (scene) => ({ ...(await deletedStack(scene)), body: {} }),
+  [`DELETE ${O}/deleted-stacks/:deletedStackId`]: (scene) => deletedStack(scene),
   [`POST ${O}/update-rules`]: async () => ({ body: lockWaitRule }),
   [`DELETE ${O}/update-rules/:ruleId`]: async ({ caller, stack }) => {
     const path = `${O.replace(':organization', stack.organization)}/update-rules`;
@@ -131,7 +131,7 @@ const changes: Record<string, (scene: Scene) => Promise<Call>> = {
 async function deletedStack({ caller, stack: { path } }: Scene): Promise<Call> {
   const { json } = await ok(app.call('GET', path, { auth: caller.auth }));
   await ok(app.call('DELETE', path, { auth: caller.auth }));
-  return { parameters: { stackId: json.id } };
+  return { parameters: { deletedStackId: json.id } };
 }
 
 async function madeRole({ caller, stack }: Scene): Promise<Call> {

@@ -274,7 +274,7 @@ async function deletedAims({ auth, organization, project }: TestStack): Promise<
     await ok(app.call('DELETE', path, { auth }));
     return id as string;
   };
-  const parameters = (id: string) => ({ 'path.organization': organization, 'path.stackId': id });
+  const parameters = (id: string) => ({ 'path.organization': organization, 'path.deletedStackId': id });
   return [
     { operations: '^POST .*/deleted-stacks/', auth, parameters: parameters(await deleted('restored')) },
     { operations: '^DELETE .*/deleted-stacks/', auth, parameters: parameters(await deleted('purged')) },

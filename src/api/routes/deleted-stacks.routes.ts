@@ -54,7 +54,7 @@ function listDeletedStacks(app: RouteScope, { deletedStacks }: ApiServices): voi
 
 function restoreStack(app: RouteScope, { deletedStacks }: ApiServices): void {
   app.post(
-    `${path}/:stackId/restore`,
+    `${path}/:deletedStackId/restore`,
     {
       config: { access, rate: 'held', audit: 'stack.undelete', described: { errorStatuses: [409] } },
       schema: {
@@ -67,9 +67,9 @@ function restoreStack(app: RouteScope, { deletedStacks }: ApiServices): void {
         response: { 200: RestoreStackResponse },
       },
     },
-    async ({ audit, body, caller, params: { organization, stackId } }) => {
+    async ({ audit, body, caller, params: { organization, deletedStackId } }) => {
       const name = { project: body?.projectName ?? null, stack: body?.stackName ?? null };
-      const restored = await deletedStacks.restore(caller, { organization, id: stackId }, name, audit);
+      const restored = await deletedStacks.restore(caller, { organization, id: deletedStackId }, name, audit);
       return { orgName: restored.organization, projectName: restored.project, stackName: restored.stack };
     },
   );
@@ -77,7 +77,7 @@ function restoreStack(app: RouteScope, { deletedStacks }: ApiServices): void {
 
 function purgeStack(app: RouteScope, { deletedStacks }: ApiServices): void {
   app.delete(
-    `${path}/:stackId`,
+    `${path}/:deletedStackId`,
     {
       config: { access, rate: 'held', audit: 'stack.purge', described: { errorStatuses: [409] } },
       schema: {
@@ -88,8 +88,8 @@ function purgeStack(app: RouteScope, { deletedStacks }: ApiServices): void {
         response: { 204: Type.Null() },
       },
     },
-    async ({ audit, caller, params: { organization, stackId } }, reply) => {
-      await deletedStacks.purge(caller, { organization, id: stackId }, audit);
+    async ({ audit, caller, params: { organization, deletedStackId } }, reply) => {
+      await deletedStacks.purge(caller, { organization, id: deletedStackId }, audit);
       return reply.code(204).send(null);
     },
   );

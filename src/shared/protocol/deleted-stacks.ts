@@ -20,7 +20,7 @@ export const ListDeletedStacksResponse = Type.Object({
   continuationToken: Type.Union([Type.String(), Type.Null()]),
 });
 
-export const DeletedStackParams = Type.Object({ organization: Type.String(), stackId: Type.String() });
+export const DeletedStackParams = Type.Object({ organization: Type.String(), deletedStackId: Type.String() });
 
 /** Names that are left out stay as they were. */
 export const RestoreStackRequest = Type.Union([
