@@ -452,6 +452,7 @@ describe('generated calls are answered as the API description says', () => {
       'POST /api/orgs/:organization/oidc/issuers',
       'POST /api/orgs/:organization/grants',
       'POST /api/orgs/:organization/update-rules',
+      'POST /api/orgs/:organization/deleted-stacks/:deletedStackId/restore',
       `POST ${stackPath}/approvals`,
       'POST /api/orgs/:organization/hooks',
       `POST ${stackPath}/hooks`,
