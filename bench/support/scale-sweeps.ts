@@ -101,7 +101,7 @@ export async function measureDeletion({ url, serve }: ServedDatabase, updates: n
     const [stack] = rows;
     if (!stack) throw new Error('The stack to delete is missing');
     await client.query(`update updates set expires_at = now() + interval '5 minutes' where status = 'running'`);
-    await using server = await serve({ HOLDFAST_SWEEP_SECONDS: '1' });
+    await using server = await serve({ HOLDFAST_SWEEP_SECONDS: '1', HOLDFAST_DELETED_STACK_DAYS: '0' });
     const begun = performance.now();
     await new RawClient(server.url, server.token).once(
       'DELETE',

@@ -48,6 +48,7 @@ import type { PasskeyService } from './sign-in/passkey-service.ts';
 import type { PasswordService } from './sign-in/password-service.ts';
 import type { ProviderService } from './sign-in/provider-service.ts';
 import type { SessionService } from './sign-in/session-service.ts';
+import type { DeletedStacks } from './stacks/deleted-stacks.ts';
 import type { StackBoard } from './stacks/stack-board.ts';
 import type { StackRenaming } from './stacks/stack-renaming.ts';
 import type { StackService } from './stacks/stack-service.ts';
@@ -87,6 +88,7 @@ export interface ApiServices extends BodyParts {
   readonly cliLogin: CliLoginService;
   readonly stacks: StackService;
   readonly stackBoard: StackBoard;
+  readonly deletedStacks: DeletedStacks;
   readonly renaming: StackRenaming;
   readonly states: StateService;
   readonly stateChanges: StateChanges;

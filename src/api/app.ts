@@ -25,6 +25,7 @@ import { registerAuditRoutes } from './routes/audit.routes.ts';
 import { registerBeginUpdateRoute } from './routes/begin-update.routes.ts';
 import { registerCheckpointRoutes } from './routes/checkpoints.routes.ts';
 import { registerCliLoginRoutes } from './routes/cli-login.routes.ts';
+import { registerDeletedStackRoutes } from './routes/deleted-stacks.routes.ts';
 import { registerDriftRoutes } from './routes/drift.routes.ts';
 import { registerEventRoutes } from './routes/events.routes.ts';
 import { registerExchangeRoutes } from './routes/exchange.routes.ts';
@@ -143,6 +144,7 @@ function registerProtocol(scope: FastifyInstance, services: ApiServices): void {
   registerMemberRoutes(routes, services);
   registerAccessPolicyRoutes(routes, services);
   registerUpdateRuleRoutes(routes, services);
+  registerDeletedStackRoutes(routes, services);
   registerTeamRoutes(routes, services);
   registerRoleRoutes(routes, services);
   registerGrantRoutes(routes, services);

@@ -43,6 +43,7 @@ import { PasswordService } from './sign-in/password-service.ts';
 import { ProviderService } from './sign-in/provider-service.ts';
 import { SessionService } from './sign-in/session-service.ts';
 import { SignInLimits } from './sign-in/sign-in-limits.ts';
+import { DeletedStacks } from './stacks/deleted-stacks.ts';
 import { StackBoard } from './stacks/stack-board.ts';
 import { StackRenaming } from './stacks/stack-renaming.ts';
 import { StackService } from './stacks/stack-service.ts';
@@ -94,6 +95,7 @@ export function createServices(context: ApiContext): ApiServices {
     cliLogin: new CliLoginService(context.db, sessions),
     stacks: new StackService(context, reclaim),
     stackBoard: new StackBoard(context),
+    deletedStacks: new DeletedStacks(context),
     renaming: new StackRenaming(context, reclaim),
     states: new StateService(context, reclaim),
     stateChanges: new StateChanges(context, reclaim),

@@ -30,7 +30,7 @@ interface Call {
 let revoker: pg.Client;
 // Before the app's own, which drops the database.
 afterAll(() => revoker.end());
-const app = testApp();
+const app = testApp({ settings: { HOLDFAST_DELETED_STACK_DAYS: '7' } });
 beforeAll(async () => {
   revoker = new pg.Client({ connectionString: app.database.url });
   await revoker.connect();
@@ -109,6 +109,8 @@ const changes: Record<string, (scene: Scene) => Promise<Call>> = {
     return { parameters: { grant: (await ok(app.call('POST', path, { auth: caller.auth, body }))).json.id } };
   },
   [`PATCH ${O}/access-policy`]: async () => ({ body: { decryptByRole: false } }),
+  [`POST ${O}/deleted-stacks/:deletedStackId/restore`]: async (scene) => ({ ...(await deletedStack(scene)), body: {} }),
+  [`DELETE ${O}/deleted-stacks/:deletedStackId`]: (scene) => deletedStack(scene),
   [`POST ${O}/update-rules`]: async () => ({ body: lockWaitRule }),
   [`DELETE ${O}/update-rules/:ruleId`]: async ({ caller, stack }) => {
     const path = `${O.replace(':organization', stack.organization)}/update-rules`;
@@ -125,6 +127,12 @@ const changes: Record<string, (scene: Scene) => Promise<Call>> = {
   ...tokenChanges(`${O}/tokens`),
   ...tokenChanges(`${O}/teams/:team/tokens`),
 };
+
+async function deletedStack({ caller, stack: { path } }: Scene): Promise<Call> {
+  const { json } = await ok(app.call('GET', path, { auth: caller.auth }));
+  await ok(app.call('DELETE', path, { auth: caller.auth }));
+  return { parameters: { deletedStackId: json.id } };
+}
 
 async function madeRole({ caller, stack }: Scene): Promise<Call> {
   const path = `${O.replace(':organization', stack.organization)}/roles`;

@@ -46,6 +46,7 @@ beforeAll(async () => {
   }
   directory = mkdtempSync(path.join(tmpdir(), 'holdfast-fuzz-'));
   app = await createTestApp({
+    settings: { HOLDFAST_DELETED_STACK_DAYS: '7' },
     log: {
       write: (line) => {
         if (line.includes('"level":"error"')) faults.push(line);
@@ -264,6 +265,22 @@ async function ruleAims({ auth, organization }: TestStack): Promise<Aim[]> {
   ];
 }
 
+/** Calls to deleted stacks: one is restored, one deleted for good. */
+async function deletedAims({ auth, organization, project }: TestStack): Promise<Aim[]> {
+  const deleted = async (stackName: string) => {
+    await ok(app.call('POST', `/api/stacks/${organization}/${project}`, { auth, body: { stackName } }));
+    const path = `/api/stacks/${organization}/${project}/${stackName}`;
+    const { id } = (await ok(app.call('GET', path, { auth }))).json;
+    await ok(app.call('DELETE', path, { auth }));
+    return id as string;
+  };
+  const parameters = (id: string) => ({ 'path.organization': organization, 'path.deletedStackId': id });
+  return [
+    { operations: '^POST .*/deleted-stacks/', auth, parameters: parameters(await deleted('restored')) },
+    { operations: '^DELETE .*/deleted-stacks/', auth, parameters: parameters(await deleted('purged')) },
+  ];
+}
+
 /** Calls to an approval that a colleague has asked for. */
 async function approvalAims({ auth, organization, path, project, stack }: TestStack): Promise<Aim[]> {
   const colleague = await person(app, organization, 'member');
@@ -406,6 +423,7 @@ describe('generated calls are answered as the API description says', () => {
       ...(await issuerAims(idle)),
       ...(await roleAims(idle)),
       ...(await ruleAims(idle)),
+      ...(await deletedAims(idle)),
       ...(await approvalAims(idle)),
       ...(await hookAims(idle)),
       {
@@ -434,6 +452,7 @@ describe('generated calls are answered as the API description says', () => {
       'POST /api/orgs/:organization/oidc/issuers',
       'POST /api/orgs/:organization/grants',
       'POST /api/orgs/:organization/update-rules',
+      'POST /api/orgs/:organization/deleted-stacks/:deletedStackId/restore',
       `POST ${stackPath}/approvals`,
       'POST /api/orgs/:organization/hooks',
       `POST ${stackPath}/hooks`,

@@ -146,6 +146,8 @@ export async function createTestApp(options: TestAppOptions = {}): Promise<TestA
     HOLDFAST_DATABASE_POOL_SIZE: '8',
     HOLDFAST_SHUTDOWN_SECONDS: '5',
     HOLDFAST_MANAGEMENT_LISTEN: 'same',
+    // What deletes data is tested without waiting; deleted-stacks.test.ts and others set days.
+    HOLDFAST_DELETED_STACK_DAYS: '0',
     ...fileSettings,
     ...options.settings,
   };

@@ -226,7 +226,8 @@ export class StackService {
   }
 
   /**
-   * Deletes the stack. When this resolves, no caller can see it and its name is free; a sweep deletes its data later. With
+   * Deletes the stack. When this resolves, no caller can see it and its name is free; it can be restored for `deletedStackDays`, and a
+   * sweep deletes its data afterwards. With
    * `keepResources`, refuses while the state has resources other than the stack's root, using the exact message that the CLI
    * matches (pkg/backend/httpstate/client/client.go), or while the state is incomplete. Throws StackBusyError, FrozenError
    * and JournalFaultError. ConsumersError, if other stacks read its outputs and a rule refuses that; returns a warning if one warns.
@@ -241,7 +242,7 @@ export class StackService {
     const warning = await warnOfConsumers(this.#context.db, ref, caller, 'delete');
     const { config, db } = this.#context;
     if (options.keepResources) await this.#reclaim(found.id);
-    // A state that cannot be assembled must not prevent the deletion: nobody will read it.
+    // A state that cannot be assembled must not prevent the deletion. Its journal is kept with the stack.
     else await reclaimStack(db, found.id, config.leaseSeconds, async () => {}, { admitsFault: true });
     const rootOnly = options.keepResources ? await this.#findRootOnlyHead(ref) : null;
     await db.inTransaction(async (tx) => {
@@ -258,7 +259,8 @@ export class StackService {
         await assertEmpty(tx, stack, rootOnly);
       }
       await createUpdateRepository(tx).cancelAll(stack.id);
-      await stacks.markDeleted(stack.id);
+      const { login, tokenName } = audit.source;
+      await stacks.markDeleted(stack.id, { days: config.deletedStackDays, by: login ?? tokenName ?? '' });
       await createAuditRepository(tx).closeSecretReads({ stackId: stack.id });
       const details = { stackId: stack.id, stackVersion: stack.stackVersion, force: !options.keepResources };
       await audit.record(tx, { organization: stack.organization, object: formatStackRef(stack), details });

@@ -2,6 +2,7 @@ import { accessRouter } from './access.router.ts';
 import { approvalsRouter } from './approvals.router.ts';
 import { auditRouter } from './audit.router.ts';
 import { ciRouter } from './ci.router.ts';
+import { deletedStacksRouter } from './deleted-stacks.router.ts';
 import { grantsRouter } from './grants.router.ts';
 import { issuersRouter } from './issuers.router.ts';
 import { limitsRouter } from './limits.router.ts';
@@ -30,6 +31,7 @@ export const appRouter = router({
   live: liveRouter,
   me: meRouter,
   stacks: stacksRouter,
+  deletedStacks: deletedStacksRouter,
   updates: updatesRouter,
   resources: resourcesRouter,
   search: searchRouter,

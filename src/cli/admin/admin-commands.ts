@@ -2,6 +2,7 @@ import type { Command } from 'commander';
 import type { CommandRun } from '../command-run.ts';
 import { AdminSession, type OpenSession } from './admin-session.ts';
 import { addAuditCommands } from './audit-commands.ts';
+import { addDeletedStackCommands } from './deleted-stack-commands.ts';
 import { addFreezeCommands } from './freeze-commands.ts';
 import { addGrantCommands } from './grant-commands.ts';
 import { addGuardCommands } from './guard-commands.ts';
@@ -51,6 +52,7 @@ See docs/operations.md for quotas ("Limits and quotas") and journals ("A journal
   addAuditCommands(admin, open);
   admin.commandsGroup('States and journals:');
   addJournalCommands(admin, open);
+  addDeletedStackCommands(admin, open);
   addScrubCommand(admin, open, run);
   addReconcileCommand(admin, open);
   addIndexCommand(admin, open);

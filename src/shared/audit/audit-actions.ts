@@ -46,6 +46,8 @@ export const auditActions = {
   'bootstrap.apply': 'Applied the bootstrap file',
   'stack.create': 'Created a stack',
   'stack.delete': 'Deleted a stack',
+  'stack.undelete': 'Restored a deleted stack',
+  'stack.purge': 'Deleted the data of a deleted stack at once',
   'stack.rename': 'Renamed a stack',
   'stack.tags': 'Replaced the tags of a stack',
   'stack.import': 'Imported a state',

@@ -33,6 +33,8 @@ export const encodingShape: EncodingShape = {
 const worthwhileShare = 0.6;
 const busySeconds = 600;
 const damagedSeconds = 3600;
+/** Of a deleted stack that may be restored. */
+const deletedSeconds = 24 * 3600;
 
 /** What was done for a state. */
 export interface EncodingResult {
@@ -82,14 +84,14 @@ export class VersionEncoder {
 
   /**
    * Encodes the state from which the update of a due state began, and the state itself unless it is the newest, whose turn comes with
-   * the next. Postpones the state while one of the two is in use or damaged. Throws what the blob store throws, and
+   * the next. Postpones the state while one of the two is in use or damaged, or the stack is deleted and may be restored. Throws what the blob store throws, and
    * `signal`'s reason.
    */
   async encodeDue(due: DueState, signal?: AbortSignal): Promise<EncodingResult> {
     const state = await this.#versions.find(due.id);
     let result: EncodingResult = { encoded: 0, shared: 0, textBytes: 0, savedBytes: 0 };
     if (!state) return result;
-    let wait = 0;
+    let wait = state.isRestorable ? deletedSeconds : 0;
     for (const id of state.isDeleted ? [] : [state.previousId, state.id]) {
       const version = id === null ? null : await this.#versions.find(id);
       if (!version) continue;

@@ -17,6 +17,8 @@ const SubjectRow = Type.Object({
   storedBytes: Type.Integer(),
   damaged: Type.Boolean(),
   isDeleted: Type.Boolean(),
+  /** Deleted, and may be restored. */
+  isRestorable: Type.Boolean(),
   isHead: Type.Boolean(),
   /** An update that has not ended for good may read it again and again. */
   isInUse: Type.Boolean(),
@@ -76,7 +78,8 @@ export function createVersionRepository(db: Queryable) {
       db.maybeOne(sql.rows(SubjectRow)`
         /* versions.find */
         select c.id, c.stack_id as "stackId", c.codec, c.sha256, c.size_bytes as "sizeBytes", c.stored_bytes as "storedBytes",
-          c.damaged_at is not null as damaged, s.deleted_at is not null as "isDeleted", ${isHead} as "isHead",
+          c.damaged_at is not null as damaged, s.deleted_at is not null as "isDeleted",
+          s.restorable_until is not null as "isRestorable", ${isHead} as "isHead",
           ${inUse} as "isInUse", o.base_checkpoint_id as "previousId"
         from checkpoints c join stacks s on s.id = c.stack_id left join updates o on o.id = c.update_id
         where c.id = ${id}`),

@@ -32,9 +32,11 @@ export function createQuotaRepository(db: Queryable) {
   const columns = sql.fragment`
     q.stacks, q.kept_bytes as "keptBytes", q.in_flight_bytes as "inFlightBytes", q.updates,
     q.requests_per_second as "requestsPerSecond"`;
-  const liveStacks = (organizationId: string) => sql.fragment`
+  // Deleted ones count for as long as they can be restored.
+  const keptStacks = (organizationId: string) => sql.fragment`
     select s.id from stacks s join projects p on p.id = s.project_id
-    where p.organization_id = ${organizationId} and s.deleted_at is null`;
+    where p.organization_id = ${organizationId}
+      and (s.deleted_at is null or s.restorable_until is not null)`;
   // Each live stack is listed once under no tag.
   const stackCount = sql.fragment`(
     select count(*) from stack_listings l where l.organization_id = o.id and l.tag_name = '')`;
@@ -138,16 +140,16 @@ export function createQuotaRepository(db: Queryable) {
         /* quotas.measure */
         insert into organization_usage (organization_id, kept_bytes)
         select ${organizationId},
-          coalesce((select sum(c.stored_bytes) from checkpoints c where c.stack_id in (${liveStacks(organizationId)})), 0)
+          coalesce((select sum(c.stored_bytes) from checkpoints c where c.stack_id in (${keptStacks(organizationId)})), 0)
           + coalesce((
               select sum(pg_column_size(e.entry)) from journals j join journal_entries e on e.update_id = j.update_id
-              where j.stack_id in (${liveStacks(organizationId)})), 0)
+              where j.stack_id in (${keptStacks(organizationId)})), 0)
           + coalesce((
               select sum(pg_column_size(e.event)) from updates u join engine_events e on e.update_id = u.id
-              where u.stack_id in (${liveStacks(organizationId)})), 0)
+              where u.stack_id in (${keptStacks(organizationId)})), 0)
           + coalesce((
               select sum(g.stored_bytes) from updates u join event_segments g on g.update_id = u.id
-              where u.stack_id in (${liveStacks(organizationId)})), 0)
+              where u.stack_id in (${keptStacks(organizationId)})), 0)
         on conflict (organization_id) do update set kept_bytes = excluded.kept_bytes, measured_at = now()`);
       await db.query(sql.nothing`
         /* quotas.noteDuration */

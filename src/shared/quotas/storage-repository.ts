@@ -35,8 +35,10 @@ const keptDays = 400;
 
 /** What organizations keep, measured some times a day, and what the database itself takes. */
 export function createStorageRepository(db: Queryable) {
-  const liveStacks = (organizationId: string) => sql.fragment`
-    select s.id from stacks s join projects p on p.id = s.project_id where p.organization_id = ${organizationId} and s.deleted_at is null`;
+  // Deleted ones count for as long as they can be restored.
+  const keptStacks = (organizationId: string) => sql.fragment`
+    select s.id from stacks s join projects p on p.id = s.project_id where p.organization_id = ${organizationId}
+      and (s.deleted_at is null or s.restorable_until is not null)`;
   const total = (row: 'n' | 'b') =>
     row === 'n'
       ? sql.fragment`n.state_bytes + n.journal_bytes + n.event_bytes`
@@ -61,13 +63,13 @@ export function createStorageRepository(db: Queryable) {
     measure: async (organizationId: string): Promise<void> => {
       const startedAt = performance.now();
       const sizes = sql.fragment`
-        coalesce((select sum(c.stored_bytes) from checkpoints c where c.stack_id in (${liveStacks(organizationId)})), 0),
+        coalesce((select sum(c.stored_bytes) from checkpoints c where c.stack_id in (${keptStacks(organizationId)})), 0),
         coalesce((select sum(pg_column_size(e.entry)) from journals j join journal_entries e on e.update_id = j.update_id
-          where j.stack_id in (${liveStacks(organizationId)})), 0),
+          where j.stack_id in (${keptStacks(organizationId)})), 0),
         coalesce((select sum(pg_column_size(e.event)) from updates u join engine_events e on e.update_id = u.id
-          where u.stack_id in (${liveStacks(organizationId)})), 0)
+          where u.stack_id in (${keptStacks(organizationId)})), 0)
         + coalesce((select sum(g.stored_bytes) from updates u join event_segments g on g.update_id = u.id
-          where u.stack_id in (${liveStacks(organizationId)})), 0)`;
+          where u.stack_id in (${keptStacks(organizationId)})), 0)`;
       await db.query(sql.nothing`
         /* storage.measure */
         insert into organization_storage (organization_id, day, state_bytes, journal_bytes, event_bytes)

@@ -60,32 +60,53 @@ export const beforeFirstSequence = Number.MIN_SAFE_INTEGER;
 
 /** Removes the data of deleted stacks. Every delete is bounded. Call them in a transaction that holds the stack's `lock`. */
 export function createDeletedStackRepository(db: Queryable) {
+  const dueAt = sql.fragment`coalesce(s.restorable_until, '-infinity'::timestamptz)`;
+  const isDue = sql.fragment`s.deleted_at is not null and ${dueAt} <= (select clock_timestamp())`;
   return {
+    /** Deleted stacks that can no longer be restored and still have data. */
     count: async (): Promise<number> => {
       const row = await db.one(sql.rows(CountRow)`
-        /* deletedStacks.count */ select count(*)::integer as count from stacks where deleted_at is not null`);
+        /* deletedStacks.count */ select count(*)::integer as count from stacks s where ${isDue}`);
       return row.count;
     },
 
+    /** The same stacks: those whose time is over last. */
     list: (limit: number) =>
       db.any(sql.rows(DeletedStackRow)`
         /* deletedStacks.list */
         select s.id, o.name as organization, p.name as project, s.name as stack,
           extract(epoch from clock_timestamp() - s.deleted_at)::float8 as "secondsAgo"
         from stacks s join projects p on p.id = s.project_id join organizations o on o.id = p.organization_id
-        where s.deleted_at is not null order by s.deleted_at limit ${limit}`),
+        where ${isDue} order by ${dueAt}, s.deleted_at limit ${limit}`),
+
+    /**
+     * From now on the stack cannot be restored, and nothing can decrypt its secrets. Returns false if it may be restored, is gone, or is
+     * locked by another transaction. Clears the pointer, so that deleting checkpoints does not touch its row.
+     */
+    begin: async (id: string): Promise<boolean> => {
+      const row = await db.maybeOne(sql.rows(IdRow)`
+        /* deletedStacks.begin */
+        with stack as (select s.id from stacks s where s.id = ${id} and ${isDue} for update skip locked),
+        begun as (
+          update stacks set restorable_until = null, restorable_in = null, deleted_checkpoint_id = null
+          where id in (select id from stack) and (restorable_until is not null or deleted_checkpoint_id is not null)
+        ),
+        keys as (delete from encryption_keys where stack_id in (select id from stack))
+        select id from stack`);
+      return row !== null;
+    },
 
     /**
      * Locks the stack's row until the end of the transaction. Returns false if it is gone or locked by another transaction. Also
      * restricts the transaction to index scans: while the statistics do not include many new rows, Postgres would read and sort
-     * all remaining rows for each batch.
+     * all remaining rows for each batch. `holdfast.purge` tells these transactions from those of the release before (migration 0058).
      */
     lock: async (id: string): Promise<boolean> => {
       const row = await db.maybeOne(sql.rows(IdRow)`
         /* deletedStacks.lock */
         select id, set_config('enable_bitmapscan', 'off', true), set_config('enable_seqscan', 'off', true),
-          set_config('enable_sort', 'off', true)
-        from stacks where id = ${id} and deleted_at is not null for update skip locked`);
+          set_config('enable_sort', 'off', true), set_config('holdfast.purge', 'on', true)
+        from stacks where id = ${id} and deleted_at is not null and restorable_until is null for update skip locked`);
       return row !== null;
     },
 

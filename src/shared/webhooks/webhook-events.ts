@@ -39,6 +39,7 @@ export const webhookEvents = {
   outputs_removed: { ...ours, text: 'outputs that other stacks read are removed' },
   approval_asked: { ...ours, text: 'an approval is asked for' },
   approval_given: { ...ours, text: 'a commit was approved' },
+  stack_restored: { ...ours, text: 'was restored after its deletion' },
   freeze_set: { ...ours, text: 'updates were frozen' },
   freeze_lifted: { ...ours, text: 'a freeze was lifted' },
   ping: { ...ours, text: 'ping' },

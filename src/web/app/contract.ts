@@ -58,6 +58,7 @@ export type Webhook = Outputs['webhooks']['list']['items'][number];
 export type Delivery = Outputs['webhooks']['deliveries']['items'][number];
 export type PolicyGroup = Outputs['policies']['groups']['items'][number];
 export type PolicyPack = Outputs['policies']['packs']['items'][number];
+export type DeletedStack = Outputs['deletedStacks']['list']['items'][number];
 export type Limit = Outputs['limits']['get']['items'][number];
 export type StackDifference = Outputs['versions']['diffStacks']['items'][number];
 export type PendingSteps = Outputs['stacks']['pending'];

@@ -15,7 +15,10 @@ const pollMs = 15_000;
 const names: Readonly<Record<Limit['name'], { readonly name: string; readonly about: string }>> = {
   stacks: { name: 'Stacks', about: 'that exist' },
   updates: { name: 'Updates at once', about: 'with previews' },
-  keptBytes: { name: 'Stored', about: 'states, journals and events of all stacks' },
+  keptBytes: {
+    name: 'Stored',
+    about: 'states, journals and events of all stacks, and of deleted ones that can be restored',
+  },
   inFlightBytes: { name: 'In flight', about: 'bodies of requests that are being written' },
   requestsPerSecond: { name: 'Requests per second', about: 'by all members, on each replica' },
 };

@@ -20,6 +20,7 @@ const pages: readonly OrganizationPage[] = [
   { name: 'Policies', link: { to: '/$organization/~/policies' } },
   { name: 'Webhooks', link: { to: '/$organization/~/webhooks' }, isForAdmins: true },
   { name: 'Limits', link: { to: '/$organization/~/limits' }, isForAdmins: true },
+  { name: 'Deleted stacks', link: { to: '/$organization/~/deleted-stacks' }, isForAdmins: true },
 ];
 
 /** The pages of an organization, with links between those that the user may see. */

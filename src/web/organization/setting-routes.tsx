@@ -48,5 +48,12 @@ const limits = createRoute({
   staticData: { crumb: 'Limits' },
 });
 
+const deletedStacks = createRoute({
+  getParentRoute: () => organizationRoute,
+  path: '/deleted-stacks',
+  component: lazyRouteComponent(() => import('./deleted-stacks-page.tsx'), 'DeletedStacksPage'),
+  staticData: { crumb: 'Deleted stacks' },
+});
+
 /** Pages of what an organization has set. */
-export const settingRoutes = [rules, approvals, policies, webhooks, webhook, limits] as const;
+export const settingRoutes = [rules, approvals, policies, webhooks, webhook, limits, deletedStacks] as const;

@@ -48,8 +48,8 @@ interface Step {
 const historyTables: readonly HistoryTable[] = ['engine_events', 'journal_entries'];
 
 /**
- * Creates the sweep that deletes the rows of deleted stacks in short transactions. Each one locks the stack's row, so it
- * is safe on any number of replicas and a process may be killed at any point. A run ends after half of the sweep interval
+ * Creates the sweep that deletes the rows of deleted stacks that can no longer be restored, in short transactions. Each one locks the
+ * stack's row, so it is safe on any number of replicas and a process may be killed at any point. A run ends after half of the sweep interval
  * or when the context closes. Returns how many stacks were completely deleted.
  */
 export function createStackDeletion(
@@ -63,6 +63,7 @@ export function createStackDeletion(
   lifecycle.onClose('drain', 'stack deletion', async () => closing.abort());
 
   const remove = async (stack: DeletedStackRow, isOver: () => boolean): Promise<boolean> => {
+    if (!(await stacks.begin(stack.id))) return false;
     let progress = chunkOf([]);
     // At least one step per stack, so that runs without time left also make progress.
     do {

@@ -174,6 +174,8 @@ function toConfig(settings: Settings) {
       isOn: settings.HOLDFAST_ENCODE_VERSIONS ?? embedded,
       bytesPerSecond: settings.HOLDFAST_ENCODE_BYTES_PER_SECOND,
     },
+    /** 0: the data of deleted stacks is deleted at once. */
+    deletedStackDays: settings.HOLDFAST_DELETED_STACK_DAYS,
     journalGraceSeconds: settings.HOLDFAST_JOURNAL_GRACE_SECONDS,
     blobRetentionSeconds: settings.HOLDFAST_BLOB_RETENTION_SECONDS,
     /** `everySeconds` 0: no automatic runs. */

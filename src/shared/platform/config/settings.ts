@@ -394,6 +394,13 @@ export const Settings = Type.Object({
     'Rate at which one worker does that, in bytes of their text per second. The default takes about a quarter of a core while there is something to do.',
     4 * 1024 * 1024,
   ),
+  HOLDFAST_DELETED_STACK_DAYS: Type.Integer({
+    description:
+      'How long a deleted stack can be restored, in days. Its data is deleted afterwards. Holds for stacks that are deleted from then on. 0: the data is deleted at once.',
+    default: 7,
+    minimum: 0,
+    maximum: 3_650,
+  }),
   HOLDFAST_JOURNAL_GRACE_SECONDS: Type.Integer({
     description:
       'How long the journal of an update is kept after its state was stored and read back, in seconds. A damaged state can be rebuilt from it. 0 deletes it at once.',

@@ -153,7 +153,7 @@ export function createMetrics() {
     }),
     stacksDeleting: new Gauge({
       name: 'holdfast_stacks_deleting',
-      help: 'Deleted stacks that still have rows, as of the last sweep of this process. 0 where no sweep runs.',
+      help: 'Deleted stacks that can no longer be restored and still have rows, as of the last sweep of this process. 0 where no sweep runs.',
       registers,
     }),
     stackRowsDeleted: new Counter({

@@ -1,0 +1,112 @@
+import { createIdentityRepository } from '../../shared/identity/identity-repository.ts';
+import type { Queryable } from '../../shared/platform/db/sql.ts';
+import { InvalidRequestError } from '../../shared/platform/errors/errors.ts';
+import { isUuid } from '../../shared/platform/schema/uuid.ts';
+import { deletedStackNotFound } from '../../shared/stacks/deleted-stack-errors.ts';
+import { formatStackRef, type StackRef } from '../../shared/stacks/names.ts';
+import {
+  createRestorableStackRepository,
+  type DeletedStackPlace,
+  type RestorableStackRow,
+} from '../../shared/stacks/restorable-stack-repository.ts';
+import { DeletedStackRestorer } from '../../shared/states/deleted-stack-restorer.ts';
+import { holdManagement } from '../access/held-access.ts';
+import type { ApiContext } from '../api-context.ts';
+import type { AuditTrail } from '../audit/audit-trail.ts';
+import type { Caller } from '../request.ts';
+
+/** Names of the restored stack; null: as before. */
+export interface RestoredName {
+  readonly project: string | null;
+  readonly stack: string | null;
+}
+
+/** Deleted stacks of an organization, for its admins. */
+export class DeletedStacks {
+  readonly #context: ApiContext;
+  readonly #restorer: DeletedStackRestorer;
+
+  constructor(context: ApiContext) {
+    this.#context = context;
+    this.#restorer = new DeletedStackRestorer(context);
+  }
+
+  /** Those that can be restored, the last deleted first, and where to continue if there are more. Throws InvalidRequestError. */
+  async list(organization: string, continuation: string | null, limit: number) {
+    const before = continuation === null ? null : readPlace(continuation);
+    const rows = await createRestorableStackRepository(this.#context.db).list(organization, before, limit + 1);
+    const page = rows.slice(0, limit);
+    const last = page.at(-1);
+    return {
+      items: page.map(shown),
+      next: last && rows.length > limit ? `${last.deletedMicros}.${last.id}` : null,
+    };
+  }
+
+  /**
+   * Restores a stack, and returns its name. Throws NotFoundError, ForbiddenError, StackPurgedError, NameTakenError, QuotaReachedError and
+   * InvalidRequestError; nothing is changed then.
+   */
+  async restore(
+    caller: Caller,
+    { id, organization }: { readonly organization: string; readonly id: string },
+    { project, stack }: RestoredName,
+    audit: AuditTrail,
+  ): Promise<StackRef> {
+    if (!isUuid(id)) throw deletedStackNotFound();
+    const { quotas } = this.#context;
+    const limits = await quotas.limitsOf(organization);
+    return this.#restorer.restore(
+      { organization, id, project, stack, requestedBy: caller.userId },
+      {
+        hold: async (tx) => {
+          await holdManagement(tx, organization, caller);
+          const found = await createIdentityRepository(tx).findOrganization(organization);
+          if (found) await quotas.assertMayAddStack(tx, { id: found.id, name: organization }, limits);
+        },
+        record: (tx, from, to) => {
+          const details = { stackId: from.id, deletedAt: from.deletedAt.toISOString(), to: formatStackRef(to) };
+          return audit.record(tx, { organization, object: formatStackRef(from), details });
+        },
+      },
+    );
+  }
+
+  /** Ends the time in which the stack can be restored. Throws NotFoundError, ForbiddenError, StackPurgedError. */
+  async purge(
+    caller: Caller,
+    { id, organization }: { readonly organization: string; readonly id: string },
+    audit: AuditTrail,
+  ): Promise<void> {
+    if (!isUuid(id)) throw deletedStackNotFound();
+    await this.#restorer.purge(
+      { organization, id },
+      {
+        hold: (tx: Queryable) => holdManagement(tx, organization, caller),
+        record: (tx, from) =>
+          audit.record(tx, { organization, object: formatStackRef(from), details: { stackId: id } }),
+      },
+    );
+  }
+}
+
+/** Throws InvalidRequestError. */
+function readPlace(continuation: string): DeletedStackPlace {
+  const [deletedMicros = '', id = '', ...rest] = continuation.split('.');
+  if (!/^\d{1,17}$/.test(deletedMicros) || !isUuid(id) || rest.length > 0)
+    throw new InvalidRequestError('The place to continue at is not one that the list has returned');
+  return { deletedMicros, id };
+}
+
+/** Times are ISO strings. */
+function shown(row: RestorableStackRow) {
+  return {
+    ...{ id: row.id, project: row.project, stack: row.stack, version: row.stackVersion },
+    resourceCount: row.resourceCount,
+    deletedAt: row.deletedAt.toISOString(),
+    deletedBy: row.deletedBy,
+    restorableUntil: row.restorableUntil?.toISOString() ?? row.deletedAt.toISOString(),
+    /** Whether another stack has its name now, so that it needs another one. */
+    isNameTaken: row.isNameTaken,
+  };
+}

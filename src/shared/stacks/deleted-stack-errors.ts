@@ -1,0 +1,27 @@
+import { ConflictError, NotFoundError } from '../platform/errors/errors.ts';
+import { formatStackRef, type StackRef } from './names.ts';
+
+/** Its time is over, or somebody has ended it: its data is being deleted. */
+export class StackPurgedError extends ConflictError {
+  override readonly name = 'StackPurgedError';
+  override readonly code = 'stack-purged';
+  constructor(ref: StackRef) {
+    super(`Stack '${formatStackRef(ref)}' can no longer be restored: its data is being deleted`);
+  }
+}
+
+/** Another stack has the name by now. `free`: one that nobody has. */
+export class NameTakenError extends ConflictError {
+  override readonly name = 'NameTakenError';
+  override readonly code = 'stack-name-taken';
+  constructor(ref: StackRef, free: string | null) {
+    const hint = free === null ? '' : `, for example '${free}'`;
+    super(`Stack '${formatStackRef(ref)}' already exists. Restore the deleted one under another name${hint}`);
+  }
+}
+
+export function deletedStackNotFound(): NotFoundError {
+  return new NotFoundError(
+    'There is no such deleted stack: it was restored, its data is deleted, or it never was in this organization',
+  );
+}
