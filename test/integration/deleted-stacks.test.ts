@@ -566,11 +566,11 @@ test('webhooks are told that a stack was restored', async () => {
   ]);
 });
 
-test('an organization that an operator deletes by SQL takes its deleted stacks with it', async () => {
+test('a row that an operator deletes by SQL takes all that belongs to the stack with it', async () => {
   await importState(stack, 2);
   await runUpdate(stack, 3);
   const id = await remove(stack);
-  await query(app, 'delete from organizations where name = $1', [stack.organization]);
+  await query(app, 'delete from stacks where id = $1', [id]);
   expect(await rowsOf(app, id)).toEqual({});
   expect(await purgeDue()).toBe(0);
 });
