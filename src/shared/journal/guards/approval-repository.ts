@@ -97,6 +97,9 @@ export function createApprovalRepository(db: Queryable) {
           expires_at = clock_timestamp() + make_interval(secs => ${given.seconds})
         where id = ${id}`),
 
+    remove: (id: string) =>
+      db.query(sql.nothing`/* approvals.remove */ delete from update_approvals where id = ${id}`),
+
     /** The approval that lets this run pass. Not one that its own user or token has given. */
     findValid: ({ stackId, kind, commit }: ApprovalSubject, { tokenId, userId }: Omit<ApprovalActor, 'login'>) =>
       db.maybeOne(sql.rows(ApprovalRow)`
