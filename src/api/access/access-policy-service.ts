@@ -1,6 +1,6 @@
 import { decryptsByRole, withDecryptByRole } from '../../shared/identity/decrypt-by-role.ts';
-import { parseDefaults } from '../../shared/identity/grants.ts';
 import { createGrantRepository } from '../../shared/identity/grant-repository.ts';
+import { parseDefaults } from '../../shared/identity/grants.ts';
 import { createIdentityRepository } from '../../shared/identity/identity-repository.ts';
 import { createPeopleRepository } from '../../shared/identity/people-repository.ts';
 import { namesOf, noPermissions, type PermissionSet } from '../../shared/identity/permissions.ts';

@@ -119,8 +119,7 @@ export function refusalOf(
   asked: Pick<ApprovalRow, 'askedTokenId' | 'askedUserId'>,
 ): string | null {
   if (policyId !== null) return 'A CI run approves nothing: this needs a token that was not given to one';
-  if (hasAsked({ tokenId, userId }, asked))
-    return 'Somebody else has to approve this: you have asked for it';
+  if (hasAsked({ tokenId, userId }, asked)) return 'Somebody else has to approve this: you have asked for it';
   return null;
 }
 

@@ -2,7 +2,12 @@ import { createIdentityRepository } from '../../shared/identity/identity-reposit
 import { createPeopleRepository, type OrganizationMemberRow } from '../../shared/identity/people-repository.ts';
 import type { Role } from '../../shared/identity/roles.ts';
 import type { Queryable } from '../../shared/platform/db/sql.ts';
-import { ConflictError, ForbiddenError, InvalidRequestError, NotFoundError } from '../../shared/platform/errors/errors.ts';
+import {
+  ConflictError,
+  ForbiddenError,
+  InvalidRequestError,
+  NotFoundError,
+} from '../../shared/platform/errors/errors.ts';
 import type { ChangeMemberRequest } from '../../shared/protocol/members.ts';
 import { isLogin } from '../../shared/stacks/names.ts';
 import { holdManagement } from '../access/held-access.ts';
