@@ -43,6 +43,7 @@ export function MembersPage() {
   const narrow = (change: Partial<MemberSearch>): void =>
     void navigate({ search: { ...search, ...change }, replace: true });
   if (query.error) return <Problem error={query.error} onRetry={() => void query.refetch()} />;
+  const mayAdd = query.data?.pages[0]?.mayAdd === true;
   const columns = [...shown(organization), ...(mayManage ? [actions(setAsked)] : [])];
   const close = () => setAsked(null);
   return (
@@ -50,7 +51,7 @@ export function MembersPage() {
       title="Members"
       lead="People and what their role gives them on every stack here. Teams and grants give more, or less."
       actions={
-        mayManage ? (
+        mayAdd ? (
           <Button kind="main" onClick={() => setAsked({ what: 'add' })}>
             <UserPlus size={16} aria-hidden="true" />
             Add a member

@@ -22,7 +22,8 @@ const pollMs = 30_000;
 
 interface Edited {
   readonly draft: RuleDraft;
-  readonly isNew: boolean;
+  /** Undefined: a new one. */
+  readonly ruleId?: string;
   readonly kinds: readonly RuleKind[];
 }
 
@@ -33,8 +34,8 @@ export function RulesPage() {
   const [edited, setEdited] = useState<Edited | null>(null);
   const [removed, setRemoved] = useState<Rule | null>(null);
   const add = (kinds: readonly RuleKind[]): void =>
-    setEdited({ draft: emptyDraft(kinds[0] as RuleKind), isNew: true, kinds });
-  const edit = (rule: Rule): void => setEdited({ draft: draftOf(rule), isNew: false, kinds: [rule.kind as RuleKind] });
+    setEdited({ draft: emptyDraft(kinds[0] as RuleKind), kinds });
+  const edit = (rule: Rule): void => setEdited({ draft: draftOf(rule), ruleId: rule.id, kinds: [rule.kind as RuleKind] });
   const freezes = useRules(organization, ['freeze']);
   const queues = useRules(organization, queueKinds);
   const guards = useRules(organization, guardKinds);
@@ -63,6 +64,7 @@ export function RulesPage() {
         <FreezeTable
           {...pagedList(freezes)}
           chosen={chosen}
+          onEdit={edit}
           onThaw={setRemoved}
           empty={
             <Empty title="Nothing is frozen">
@@ -106,7 +108,7 @@ export function RulesPage() {
         <RuleDialog
           organization={organization}
           first={edited.draft}
-          isNew={edited.isNew}
+          ruleId={edited.ruleId}
           kinds={edited.kinds}
           onClose={() => setEdited(null)}
         />

@@ -88,7 +88,6 @@ export function FreezeButton({
         <RuleDialog
           organization={stack.organization}
           first={{ ...emptyDraft('freeze'), scope: 'stack', project: stack.project, stack: stack.stack }}
-          isNew
           kinds={['freeze']}
           stack={stack}
           onClose={() => setIsAsked(false)}
