@@ -91,6 +91,8 @@ export class StackBoard {
       ...cardOf(row),
       createdAt: row.createdAt.toISOString(),
       permissions: namesOf(permissionsInPath(caller, ref)),
+      /** Whether rules stop updates until their commit is approved. */
+      hasApprovals: found.updateRules.first('fuse') !== null || found.updateRules.first('protected-types') !== null,
       outputs: state?.outputs ?? null,
       git: gitOf(safeEnvironment(settings?.environment ?? null)),
       fault:
