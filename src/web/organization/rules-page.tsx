@@ -3,6 +3,7 @@ import { getRouteApi } from '@tanstack/react-router';
 import { Snowflake } from 'lucide-react';
 import { useState } from 'react';
 import type { Rule } from '../app/contract.ts';
+import { usePageAction } from '../app/page-actions.ts';
 import { Problem } from '../app/problem-pages.tsx';
 import { queryClient, trpc } from '../app/trpc.ts';
 import { ActionDialog } from '../ui/action-dialog.tsx';
@@ -36,6 +37,7 @@ export function RulesPage() {
   const add = (kinds: readonly RuleKind[]): void =>
     setEdited({ draft: emptyDraft(kinds[0] as RuleKind), kinds });
   const edit = (rule: Rule): void => setEdited({ draft: draftOf(rule), ruleId: rule.id, kinds: [rule.kind as RuleKind] });
+  usePageAction('Freeze stacks', () => add(['freeze']));
   const freezes = useRules(organization, ['freeze']);
   const queues = useRules(organization, queueKinds);
   const guards = useRules(organization, guardKinds);

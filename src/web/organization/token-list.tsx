@@ -2,6 +2,7 @@ import { keepPreviousData, useInfiniteQuery } from '@tanstack/react-query';
 import { KeyRound, Plus } from 'lucide-react';
 import { useState } from 'react';
 import type { TokenItem } from '../app/contract.ts';
+import { usePageAction } from '../app/page-actions.ts';
 import { Problem } from '../app/problem-pages.tsx';
 import { trpc } from '../app/trpc.ts';
 import { Badge } from '../ui/badge.tsx';
@@ -32,6 +33,7 @@ export function TokenList({
   readonly onShowRuns?: (shows: boolean) => void;
 }) {
   const [asked, setAsked] = useState<Asked | null>(null);
+  usePageAction('Create a token', () => setAsked({ what: 'create' }));
   const query = useTokens(owner, showsRuns);
   if (query.error) return <Problem error={query.error} onRetry={() => void query.refetch()} />;
   const columns: Column<TokenItem>[] = [

@@ -2,6 +2,7 @@ import { useInfiniteQuery } from '@tanstack/react-query';
 import { CirclePause, Radio, Webhook as WebhookIcon } from 'lucide-react';
 import { type ReactNode, useState } from 'react';
 import type { Webhook } from '../app/contract.ts';
+import { usePageAction } from '../app/page-actions.ts';
 import { Problem } from '../app/problem-pages.tsx';
 import { Badge } from '../ui/badge.tsx';
 import { Button } from '../ui/button.tsx';
@@ -54,6 +55,7 @@ export function AddWebhook({
   readonly onMade: (name: string) => void;
 }) {
   const [isAdding, setIsAdding] = useState(false);
+  usePageAction('Add a webhook', () => setIsAdding(true));
   return (
     <>
       <Button kind="main" onClick={() => setIsAdding(true)}>

@@ -2,6 +2,7 @@ import { useMutation } from '@tanstack/react-query';
 import { ShieldQuestion } from 'lucide-react';
 import { useState } from 'react';
 import type { StackDetails, StackRef } from '../app/contract.ts';
+import { usePageAction } from '../app/page-actions.ts';
 import { trpc } from '../app/trpc.ts';
 import { thenRefresh } from '../organization/then-refresh.ts';
 import { ActionDialog } from '../ui/action-dialog.tsx';
@@ -31,7 +32,9 @@ export function AskButton({
 }) {
   const [isAsked, setIsAsked] = useState(false);
   const isKnown = run === undefined || (run.commit !== null && whole.test(run.commit));
-  if (!details.hasApprovals || !details.permissions.includes('write') || !isKnown) return null;
+  const mayAsk = details.hasApprovals && details.permissions.includes('write') && isKnown;
+  usePageAction('Ask for an approval', mayAsk ? () => setIsAsked(true) : null);
+  if (!mayAsk) return null;
   return (
     <>
       <Button size="small" onClick={() => setIsAsked(true)}>
