@@ -255,7 +255,11 @@ async function ruleAims({ auth, organization }: TestStack): Promise<Aim[]> {
     (await ok(app.call('POST', path, { auth, body: { kind, settings } }))).json.id as string;
   const parameters = (id: string) => ({ 'path.organization': organization, 'path.ruleId': id });
   return [
-    { operations: '^(GET|PUT) .*/update-rules/', auth, parameters: parameters(await made('lock-wait', { seconds: 0 })) },
+    {
+      operations: '^(GET|PUT) .*/update-rules/',
+      auth,
+      parameters: parameters(await made('lock-wait', { seconds: 0 })),
+    },
     {
       operations: '^DELETE .*/update-rules/',
       auth,
@@ -270,7 +274,9 @@ async function approvalAims({ auth, organization, path, project, stack }: TestSt
   const body = { commit: 'a'.repeat(40) };
   const { json } = await ok(app.call('POST', `${path}/approvals`, { auth: colleague.auth, body }));
   const place = { 'path.organization': organization, 'path.project': project, 'path.stack': stack };
-  const other = (await ok(app.call('POST', `${path}/approvals`, { auth: colleague.auth, body: { commit: 'b'.repeat(40) } }))).json;
+  const other = (
+    await ok(app.call('POST', `${path}/approvals`, { auth: colleague.auth, body: { commit: 'b'.repeat(40) } }))
+  ).json;
   return [
     { operations: '^POST .*/approvals/', auth, parameters: { ...place, 'path.approvalId': json.id as string } },
     { operations: '^DELETE .*/approvals/', auth, parameters: { ...place, 'path.approvalId': other.id as string } },

@@ -125,11 +125,7 @@ export default function CommandPalette({
 }
 
 /** What there is to go to: stacks by the server's search, all else by its name. */
-function useCommands(
-  text: string,
-  organization: string | undefined,
-  actions: readonly string[],
-): readonly Command[] {
+function useCommands(text: string, organization: string | undefined, actions: readonly string[]): readonly Command[] {
   const navigate = useNavigate();
   const me = useMe();
   const favourites = useFavourites();
@@ -165,7 +161,10 @@ function useCommands(
       ? []
       : [
           toPage(organization, <Workflow size={16} />, { name: 'CI', link: { to: '/$organization/~/ci' } }),
-          toPage(organization, <Waypoints size={16} />, { name: 'References', link: { to: '/$organization/~/references' } }),
+          toPage(organization, <Waypoints size={16} />, {
+            name: 'References',
+            link: { to: '/$organization/~/references' },
+          }),
           ...organizationPages(isAdmin).map((page) => toPage(organization, <Building2 size={16} />, page)),
         ];
   const action = (name: string, run: () => void): Command => ({

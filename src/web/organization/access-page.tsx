@@ -128,7 +128,12 @@ function DefaultsDialog({
       onSubmit={() => change.mutate({ organization, defaultPermissions: after })}
       onClose={onClose}
     >
-      <SelectField label="Roles give" value={way} options={ways} onChange={({ target }) => setWay(target.value as Way)} />
+      <SelectField
+        label="Roles give"
+        value={way}
+        options={ways}
+        onChange={({ target }) => setWay(target.value as Way)}
+      />
       {way === 'some' ? (
         <PermissionChoice label="Permissions" names={withNeeds(names)} of={memberPermissions} onChange={setNames} />
       ) : null}

@@ -58,31 +58,30 @@ export function ApprovalTable({
     {
       name: 'Actions',
       isActions: true,
-      cell: (approval) =>
-        (
-          <span className={styles['inline']}>
-            {approval.approvedAt === null ? null : <Validity approval={approval} />}
-            {isWithdrawable(approval) ? (
-              <Button
-                size="small"
-                kind="quiet"
-                aria-label={`${withdrawWord(approval)} ${shortCommit(approval.commit)} for ${approval.project}/${approval.stack}`}
-                onClick={() => setWithdrawn(approval)}
-              >
-                {withdrawWord(approval)}
-              </Button>
-            ) : null}
-            {approval.mayGive && approval.approvedAt === null ? (
-              <Button
-                size="small"
-                aria-label={`Approve ${shortCommit(approval.commit)} for ${approval.project}/${approval.stack}`}
-                onClick={() => setChosen(approval)}
-              >
-                Approve
-              </Button>
-            ) : null}
-          </span>
-        ),
+      cell: (approval) => (
+        <span className={styles['inline']}>
+          {approval.approvedAt === null ? null : <Validity approval={approval} />}
+          {isWithdrawable(approval) ? (
+            <Button
+              size="small"
+              kind="quiet"
+              aria-label={`${withdrawWord(approval)} ${shortCommit(approval.commit)} for ${approval.project}/${approval.stack}`}
+              onClick={() => setWithdrawn(approval)}
+            >
+              {withdrawWord(approval)}
+            </Button>
+          ) : null}
+          {approval.mayGive && approval.approvedAt === null ? (
+            <Button
+              size="small"
+              aria-label={`Approve ${shortCommit(approval.commit)} for ${approval.project}/${approval.stack}`}
+              onClick={() => setChosen(approval)}
+            >
+              Approve
+            </Button>
+          ) : null}
+        </span>
+      ),
     },
   ];
   return (

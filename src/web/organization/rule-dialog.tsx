@@ -125,7 +125,9 @@ function ScopeFields({
             </>
           ) : null}
           <ProjectField {...field(scope === 'tag' ? 'Of a project only' : 'Project', 'project')} />
-          {scope === 'stack' ? <StackField {...field('Stack', 'stack', 'prod')} project={draft.project.trim()} /> : null}
+          {scope === 'stack' ? (
+            <StackField {...field('Stack', 'stack', 'prod')} project={draft.project.trim()} />
+          ) : null}
         </div>
       )}
     </div>

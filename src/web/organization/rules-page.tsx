@@ -34,9 +34,9 @@ export function RulesPage() {
   const { rule: chosen } = route.useSearch();
   const [edited, setEdited] = useState<Edited | null>(null);
   const [removed, setRemoved] = useState<Rule | null>(null);
-  const add = (kinds: readonly RuleKind[]): void =>
-    setEdited({ draft: emptyDraft(kinds[0] as RuleKind), kinds });
-  const edit = (rule: Rule): void => setEdited({ draft: draftOf(rule), ruleId: rule.id, kinds: [rule.kind as RuleKind] });
+  const add = (kinds: readonly RuleKind[]): void => setEdited({ draft: emptyDraft(kinds[0] as RuleKind), kinds });
+  const edit = (rule: Rule): void =>
+    setEdited({ draft: draftOf(rule), ruleId: rule.id, kinds: [rule.kind as RuleKind] });
   usePageAction('Freeze stacks', () => add(['freeze']));
   const freezes = useRules(organization, ['freeze']);
   const queues = useRules(organization, queueKinds);

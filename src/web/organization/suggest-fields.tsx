@@ -58,7 +58,9 @@ function useStacks(organization: string, text: string) {
 
 /** The name of a tag that some stack has. */
 export function TagNameField({ organization, ...field }: Props) {
-  return <SuggestField {...field} suggestions={useTags(organization, { text: useDeferredValue(field.value.trim()) })} />;
+  return (
+    <SuggestField {...field} suggestions={useTags(organization, { text: useDeferredValue(field.value.trim()) })} />
+  );
 }
 
 /** A value that some stack has for the tag. */

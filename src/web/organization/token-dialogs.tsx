@@ -28,7 +28,10 @@ function livesWithin(maxSeconds: number | null): readonly (readonly [string, str
   const most = Math.floor(maxSeconds / daySeconds);
   const shorter = lives.filter(([days]) => Number(days) < most);
   // The server ends it then, to the second.
-  return [...shorter, ['0', most >= 1 ? `${most} ${most === 1 ? 'day' : 'days'}, the longest` : 'The longest that is allowed']];
+  return [
+    ...shorter,
+    ['0', most >= 1 ? `${most} ${most === 1 ? 'day' : 'days'}, the longest` : 'The longest that is allowed'],
+  ];
 }
 
 /** Days that are chosen at first: 90, or fewer where that is not allowed. */

@@ -39,7 +39,9 @@ export function WebhookList({
       keyOf={({ name }) => name}
       empty={
         <Empty title="Nobody is told yet" icon={<WebhookIcon size={20} />}>
-          <p>Send what happens to Slack, Microsoft Teams, the status of commits, or any server that understands JSON.</p>
+          <p>
+            Send what happens to Slack, Microsoft Teams, the status of commits, or any server that understands JSON.
+          </p>
         </Empty>
       }
     />

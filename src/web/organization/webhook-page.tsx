@@ -9,12 +9,11 @@ import { FactList, FactRow } from '../ui/fact-list.tsx';
 import { Page, Section } from '../ui/page.tsx';
 import { Skeleton } from '../ui/skeleton.tsx';
 import { DeliveryTable } from './delivery-table.tsx';
-import { ActiveBadge } from './webhook-list.tsx';
 import { WebhookDialog } from './webhook-dialog.tsx';
+import { ActiveBadge } from './webhook-list.tsx';
 import { ofOrganization, type WebhookOwner } from './webhook-owner.ts';
 import { describeEvents, nameOfFormat } from './webhook-words.ts';
 import styles from './webhooks.module.css';
-
 
 const route = getRouteApi('/$organization/~/webhooks/$webhook');
 
@@ -110,9 +109,7 @@ export function WebhookView({
       <Section title="Deliveries" lead="The newest first. What was not accepted is sent again for a day.">
         <DeliveryTable owner={owner} webhook={name} chosen={delivery} onOpen={open} />
       </Section>
-      {asked === 'change' ? (
-        <WebhookDialog owner={owner} webhook={webhook} onClose={() => setAsked(null)} />
-      ) : null}
+      {asked === 'change' ? <WebhookDialog owner={owner} webhook={webhook} onClose={() => setAsked(null)} /> : null}
       {asked === 'remove' ? (
         <ActionDialog
           title={`Remove ${webhook.displayName}?`}

@@ -16,10 +16,7 @@ export function WebhooksPage() {
       title="Webhooks"
       lead="Other systems that are told of updates, drift, freezes and approvals of all stacks. Those of a single stack are on its page."
       actions={
-        <AddWebhook
-          owner={owner}
-          onMade={(webhook) => void navigate({ to, params: { organization, webhook } })}
-        />
+        <AddWebhook owner={owner} onMade={(webhook) => void navigate({ to, params: { organization, webhook } })} />
       }
     >
       <WebhookList

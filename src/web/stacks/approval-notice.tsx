@@ -60,11 +60,7 @@ export function ApprovalNotice({ stack }: { readonly stack: StackRef }) {
         <ApproveDialog organization={stack.organization} approval={chosen} onClose={() => setChosen(null)} />
       )}
       {withdrawn === null ? null : (
-        <WithdrawDialog
-          organization={stack.organization}
-          approval={withdrawn}
-          onClose={() => setWithdrawn(null)}
-        />
+        <WithdrawDialog organization={stack.organization} approval={withdrawn} onClose={() => setWithdrawn(null)} />
       )}
     </>
   );

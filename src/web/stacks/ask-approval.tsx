@@ -42,7 +42,12 @@ export function AskButton({
         Ask for an approval
       </Button>
       {isAsked ? (
-        <AskDialog stack={stack} commit={run?.commit ?? ''} kind={run?.kind ?? 'update'} onClose={() => setIsAsked(false)} />
+        <AskDialog
+          stack={stack}
+          commit={run?.commit ?? ''}
+          kind={run?.kind ?? 'update'}
+          onClose={() => setIsAsked(false)}
+        />
       ) : null}
     </>
   );

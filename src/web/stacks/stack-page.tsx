@@ -14,10 +14,10 @@ import { Tab, Tabs } from '../ui/tabs.tsx';
 import { Time } from '../ui/time.tsx';
 import { UpdateList } from '../updates/update-list.tsx';
 import { VersionList } from '../versions/version-list.tsx';
+import { AskButton } from './ask-approval.tsx';
 import { ConfigTable } from './config-table.tsx';
 import { toggleFavourite, useFavourites } from './favourites.ts';
 import { FreezeButton } from './freeze-notice.tsx';
-import { AskButton } from './ask-approval.tsx';
 import { LockNotice } from './lock-notice.tsx';
 import { PendingNotice, usePending } from './pending-notice.tsx';
 import { PendingRepair } from './pending-repair.tsx';
@@ -26,9 +26,7 @@ import styles from './stack-page.module.css';
 
 const StackAccess = lazy(() => import('./stack-access.tsx').then((loaded) => ({ default: loaded.StackAccess })));
 
-const StackWebhooks = lazy(() =>
-  import('./stack-webhooks.tsx').then((loaded) => ({ default: loaded.StackWebhooks })),
-);
+const StackWebhooks = lazy(() => import('./stack-webhooks.tsx').then((loaded) => ({ default: loaded.StackWebhooks })));
 
 const route = getRouteApi('/$organization/$project/$stack');
 const busyPollMs = 2_000;

@@ -36,9 +36,7 @@ export function StackWebhooks({ search, stack }: { readonly stack: StackRef; rea
     <Section
       title="Webhooks"
       lead="Other systems that are told of this stack. Those of the organization are told as well."
-      actions={
-        <AddWebhook owner={owner} onMade={(name) => void navigate({ search: { tab, webhook: name } })} />
-      }
+      actions={<AddWebhook owner={owner} onMade={(name) => void navigate({ search: { tab, webhook: name } })} />}
     >
       <WebhookList
         owner={owner}
