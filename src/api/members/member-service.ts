@@ -46,9 +46,9 @@ export class MemberService {
     return { members, continuationToken: isCut ? Buffer.from(last.login).toString('base64url') : null };
   }
 
-  /** Whether the caller may add members to organizations that they administer, which `role` says. */
-  mayAdd({ role, siteAdmin }: Pick<Caller, 'role' | 'siteAdmin'>): boolean {
-    return role === 'admin' && (siteAdmin || this.#context.config.memberAddition === 'admin');
+  /** Whether the caller may add members to organizations that they administer. */
+  mayAdd({ siteAdmin }: Pick<Caller, 'siteAdmin'>): boolean {
+    return siteAdmin || this.#context.config.memberAddition === 'admin';
   }
 
   /**

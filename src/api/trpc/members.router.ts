@@ -11,14 +11,12 @@ export const membersRouter = router({
   /** In the order of their logins. */
   list: organizationProcedure('read')
     .input(input(Type.Object({ text: Type.Optional(text(200)), role: Type.Optional(Role), ...page })))
-    .query(async ({ ctx: { caller, services }, input: query }) => {
+    .query(async ({ ctx: { services }, input: query }) => {
       const { cursor, limit = defaultPage, organization, role = null } = query;
       const [after] = decodeCursor(cursor, LastName) ?? [null];
       const selection = { text: query.text?.trim() || null, role, after, limit };
       const { items, next } = await services.peopleBoard.listMembers(organization, selection);
-      /** Whether the caller may make other users of the server members. */
-      const mayAdd = services.members.mayAdd(caller);
-      return { items, mayAdd, next: next === null ? null : encodeCursor([next]) };
+      return { items, next: next === null ? null : encodeCursor([next]) };
     }),
 
   /** Makes an existing user a member. */

@@ -172,18 +172,22 @@ function useCommands(text: string, organization: string | undefined, actions: re
     ...{ group: 'Actions', name, icon: <Zap size={16} />, run },
   });
   const elsewhere = remoteActions.filter(
-    ({ isForAdmins, name }) => organization !== undefined && (isAdmin || !isForAdmins) && !actions.includes(name),
+    ({ isForAdmins, name }) =>
+      organization !== undefined &&
+      (isAdmin || !isForAdmins) &&
+      (name !== 'Add a member' || me?.mayAddMembers === true) &&
+      !actions.includes(name),
   );
   const fixed: readonly Command[] = [
-    ...actions.map((name) => action(name, () => runPageAction(name))),
     ...favourites.map(stackCommand('Favourites', <Star size={16} />)),
-    ...ofOrganization,
+    ...actions.map((name) => action(name, () => runPageAction(name))),
     ...elsewhere.map(({ name, to }) =>
       action(name, () => {
         runPageAction(name);
         void navigate({ to, params: { organization } } as LinkProps);
       }),
     ),
+    ...ofOrganization,
     ...(me?.isOperator ? operatorPages.map((page) => toPage('Operations', <Activity size={16} />, page)) : []),
     {
       id: 'stacks',

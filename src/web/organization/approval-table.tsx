@@ -55,12 +55,19 @@ export function ApprovalTable({
       ),
     },
     { name: 'Links', cell: (approval) => <ApprovalLinks organization={organization} approval={approval} /> },
+    ...(list.items?.some(({ approvedAt }) => approvedAt !== null)
+      ? [
+          {
+            name: 'State',
+            cell: (approval: Approval) => (approval.approvedAt === null ? null : <Validity approval={approval} />),
+          },
+        ]
+      : []),
     {
       name: 'Actions',
       isActions: true,
       cell: (approval) => (
         <span className={styles['inline']}>
-          {approval.approvedAt === null ? null : <Validity approval={approval} />}
           {isWithdrawable(approval) ? (
             <Button
               size="small"

@@ -41,11 +41,11 @@ export function MembersPage() {
       { getNextPageParam: ({ next }) => next, placeholderData: keepPreviousData },
     ),
   );
-  usePageAction('Add a member', query.data?.pages[0]?.mayAdd === true ? () => setAsked({ what: 'add' }) : null);
+  const mayAdd = useMe()?.mayAddMembers === true && mayManage;
+  usePageAction('Add a member', mayAdd ? () => setAsked({ what: 'add' }) : null);
   const narrow = (change: Partial<MemberSearch>): void =>
     void navigate({ search: { ...search, ...change }, replace: true });
   if (query.error) return <Problem error={query.error} onRetry={() => void query.refetch()} />;
-  const mayAdd = query.data?.pages[0]?.mayAdd === true;
   const columns = [...shown(organization), ...(mayManage ? [actions(setAsked)] : [])];
   const close = () => setAsked(null);
   return (
