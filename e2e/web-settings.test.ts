@@ -10,7 +10,6 @@ import { enter, findFlaws, runAdmin, setPassword } from '../testkit/web-session.
 
 const organization = 'dev-org';
 const commit = 'c'.repeat(40);
-const shots = process.env['HOLDFAST_TEST_PICTURES'];
 
 const received: string[] = [];
 const receiver = createServer((request, response) => {
@@ -89,17 +88,9 @@ await suite('settings in the web UI', { ownServer: true, tools: ['chromium'] }, 
   }
 
   /** Everybody can use the page, in both themes and on a phone. */
-  async function expectSound(name: string): Promise<void> {
+  async function expectSound(): Promise<void> {
     await page.locator('[aria-busy="true"]').first().waitFor({ state: 'detached' });
     expect(await findFlaws(page)).toEqual([]);
-    if (shots === undefined) return;
-    for (const colorScheme of ['light', 'dark'] as const)
-      for (const width of [1280, 390]) {
-        await page.emulateMedia({ colorScheme });
-        await page.setViewportSize({ width, height: width === 390 ? 844 : 720 });
-        await page.screenshot({ path: `${shots}/${name}-${colorScheme}-${width}.png` });
-      }
-    await page.setViewportSize({ width: 1280, height: 720 });
   }
 
   test(
@@ -135,13 +126,13 @@ await suite('settings in the web UI', { ownServer: true, tools: ['chromium'] }, 
       await dialog().getByLabel('Project').fill('web');
       await dialog().getByLabel('Note').fill('Moved to the second of January');
       await dialog().getByText('For 1 stack: web/prod').waitFor();
-      await expectSound('freeze-change');
+      await expectSound();
       await confirm('Save');
       await page.getByText('Moved to the second of January').waitFor();
       const after = await findFreeze();
       expect(after).toMatchObject({ id: before?.id, project: 'web', note: 'Moved to the second of January' });
       expect(after?.settings).toEqual({ until: expect.stringMatching(/^2097-01-0/) });
-      await expectSound('rules');
+      await expectSound();
       await page.getByRole('button', { name: 'Thaw project web' }).click();
       await confirm('Thaw');
     },
@@ -153,7 +144,7 @@ await suite('settings in the web UI', { ownServer: true, tools: ['chromium'] }, 
     async () => {
       await open('web/prod?tab=webhooks');
       await page.getByText('Nobody is told yet').waitFor();
-      await expectSound('stack-webhooks-empty');
+      await expectSound();
       await page.getByRole('button', { name: 'Add a webhook' }).click();
       await dialog().getByLabel('Name').fill('Alarm');
       await dialog().getByLabel('URL').fill(`${target}/hook`);
@@ -170,14 +161,14 @@ await suite('settings in the web UI', { ownServer: true, tools: ['chromium'] }, 
         .waitFor();
       expect(received[1]).toBe(received[0]);
       expect(await page.content()).not.toContain('very-secret-word');
-      await expectSound('stack-webhook');
+      await expectSound();
       await page.getByRole('button', { name: 'Change', exact: true }).click();
       await dialog().getByLabel('Active').uncheck();
       await confirm('Save');
       await page.getByText('Paused').waitFor();
       await page.getByRole('link', { name: 'All webhooks of the stack' }).click();
       await row('Alarm').getByText('Paused').waitFor();
-      await expectSound('stack-webhooks');
+      await expectSound();
       // Those of the organization are others.
       await open('~/webhooks');
       await page.getByText('Nobody is told yet').waitFor();
@@ -199,10 +190,10 @@ await suite('settings in the web UI', { ownServer: true, tools: ['chromium'] }, 
       expect(await dialog().getByRole('button', { name: 'Ask', exact: true }).isEnabled()).toBe(false);
       await dialog().getByLabel('Commit').fill(commit);
       await dialog().getByLabel('Reason').fill('The old pool goes');
-      await expectSound('ask');
+      await expectSound();
       await confirm('Ask');
       await page.getByText('The old pool goes').waitFor();
-      await expectSound('asked');
+      await expectSound();
       await page.getByRole('button', { name: 'Withdraw' }).click();
       await confirm('Withdraw');
       await page.getByText('The old pool goes').waitFor({ state: 'detached' });
@@ -215,7 +206,7 @@ await suite('settings in the web UI', { ownServer: true, tools: ['chromium'] }, 
       await dialog().getByLabel('Reason').fill('Seen');
       await confirm('Approve');
       await page.getByRole('link', { name: 'Given' }).click();
-      await expectSound('approvals');
+      await expectSound();
       await page.getByRole('button', { name: 'Take back cccccccc for web/prod' }).click();
       await confirm('Take back');
       await page.getByText('None was given yet').waitFor();
@@ -241,7 +232,7 @@ await suite('settings in the web UI', { ownServer: true, tools: ['chromium'] }, 
         await dialog().getByRole('button', { name: 'Rotate the token' }).click();
         await dialog().getByText('the only time that it is shown').waitFor();
         const value = await shown();
-        await expectSound('rotated');
+        await expectSound();
         await confirm('I have stored it');
         return value;
       };
@@ -253,7 +244,7 @@ await suite('settings in the web UI', { ownServer: true, tools: ['chromium'] }, 
       const third = await rotate('Not at all: it ends now');
       expect([await statusOf(second), await statusOf(third)]).toEqual([401, 200]);
       expect(await page.content()).not.toContain(third);
-      await expectSound('tokens');
+      await expectSound();
 
       await runAdmin(server, ['token', 'max-days', '20', '--organization', organization]);
       await page.reload();
@@ -273,7 +264,7 @@ await suite('settings in the web UI', { ownServer: true, tools: ['chromium'] }, 
     async () => {
       await open('~/access');
       await page.getByText('All that the role has').waitFor();
-      await expectSound('access');
+      await expectSound();
       await page.getByRole('button', { name: 'Change what roles give' }).click();
       await dialog().getByLabel('Roles give').selectOption('some');
       await dialog().getByRole('checkbox', { name: 'decrypt' }).uncheck();
@@ -281,7 +272,7 @@ await suite('settings in the web UI', { ownServer: true, tools: ['chromium'] }, 
       const take = dialog().getByRole('button', { name: 'Take it away' });
       expect(await take.isEnabled()).toBe(false);
       await dialog().getByLabel('to confirm').fill(organization);
-      await expectSound('access-change');
+      await expectSound();
       await confirm('Take it away');
       await page.getByText('Only admins may decrypt them').waitFor();
       await page.getByRole('button', { name: 'Let roles decrypt' }).click();
@@ -319,7 +310,7 @@ await suite('settings in the web UI', { ownServer: true, tools: ['chromium'] }, 
       await page.keyboard.press('Escape');
       await page.keyboard.press('Control+k');
       await page.getByRole('option', { name: 'Webhooks' }).waitFor();
-      await expectSound('palette');
+      await expectSound();
       await page.keyboard.press('Escape');
     },
     scenarioTimeoutMs,
