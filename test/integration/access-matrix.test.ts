@@ -48,6 +48,7 @@ const needed: Record<string, Grantable> = {
   [`GET ${S}/approvals`]: 'read',
   [`POST ${S}/approvals`]: 'write',
   [`POST ${S}/approvals/:approvalId`]: 'admin',
+  [`DELETE ${S}/approvals/:approvalId`]: 'write',
   ...Object.fromEntries(hookRoutes(S).map((route) => [route, 'admin' as const])),
   [`GET ${S}/drift/status`]: 'read',
   [`GET ${S}/drift/runs`]: 'read',
@@ -244,6 +245,7 @@ test('organizations are managed by their admins only, with tokens that have no s
     'DELETE /deleted-stacks/none',
     'GET /update-rules',
     'GET /update-rules/none',
+    'PUT /update-rules/none',
     'DELETE /update-rules/none',
     'GET /access-policy',
     'PATCH /access-policy',
@@ -276,12 +278,12 @@ test('organizations are managed by their admins only, with tokens that have no s
     for (const route of [...read, ...managed, ...policies]) {
       const [method, path] = route.split(' ') as [string, string];
       const changes = path === '/access-policy' ? { decryptByRole: true } : { role: 'viewer', policies: [] };
-      const isNamed = policies.includes(route) || path === '/teams/pulumi';
+      const isNamed = policies.includes(route) || method === 'PUT' || path === '/teams/pulumi';
       const body = method === 'PATCH' ? changes : isNamed ? { name: '/', url: '/', kind: '/', settings: {} } : {};
       const call = (organization: string) =>
         app.call(method, `/api/orgs/${organization}${path}`, {
           auth,
-          ...(method === 'PATCH' || method === 'POST' ? { body } : {}),
+          ...(method === 'GET' || method === 'DELETE' ? {} : { body }),
         });
       const allowed = isAdmin || (read.includes(route) && name !== 'identity provider');
       const { status } = await call(stack.organization);

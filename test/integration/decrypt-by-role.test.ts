@@ -26,16 +26,25 @@ test('an organization lets viewers and members decrypt, until it turns that off'
   const command = (state: string) =>
     runAdminCommand(app, 'grant', 'decrypt-by-role', state, '--organization', organization);
 
-  expect([await policy(), await decrypting()]).toEqual([{ decryptByRole: true }, [200, 200, 200]]);
+  expect([await policy(), await decrypting()]).toEqual([
+    { decryptByRole: true, defaultPermissions: null },
+    [200, 200, 200],
+  ]);
   expect((await turn(false)).status).toBe(204);
-  expect([await policy(), await decrypting()]).toEqual([{ decryptByRole: false }, [200, 403, 403]]);
+  expect([await policy(), await decrypting()]).toEqual([
+    { decryptByRole: false, defaultPermissions: ['read', 'preview', 'write'] },
+    [200, 403, 403],
+  ]);
   // Nothing changes, so nothing is recorded.
   expect((await turn(false)).status).toBe(204);
   const reads = people.map(({ auth }) => app.call('GET', `${stack.path}/export`, { auth }));
   expect((await Promise.all(reads)).map(({ status }) => status)).toEqual([200, 200, 200]);
 
   expect(await command('on')).toMatchObject({ code: 0, stdout: 'Roles below admin give all that the role has.\n' });
-  expect([await policy(), await decrypting()]).toEqual([{ decryptByRole: true }, [200, 200, 200]]);
+  expect([await policy(), await decrypting()]).toEqual([
+    { decryptByRole: true, defaultPermissions: null },
+    [200, 200, 200],
+  ]);
   const off = await command('off');
   expect(off).toMatchObject({ code: 0, stdout: 'Roles below admin give at most read, preview, write.\n' });
   expect(await decrypting()).toEqual([200, 403, 403]);

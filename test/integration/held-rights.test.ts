@@ -69,6 +69,10 @@ const changes: Record<string, (scene: Scene) => Promise<Call>> = {
     const { json } = await ok(app.call('POST', `${path}/approvals`, { auth, body: { commit } }));
     return { parameters: { approvalId: json.id }, body: { reason: 'reviewed' } };
   },
+  [`DELETE ${S}/approvals/:approvalId`]: async ({ stack: { auth, path } }) => {
+    const { json } = await ok(app.call('POST', `${path}/approvals`, { auth, body: { commit } }));
+    return { parameters: { approvalId: json.id } };
+  },
   [`POST ${O}/policypacks`]: async () => ({ body: { name: 'pack', versionTag: '1.0.0', policies: [] } }),
   [`POST ${O}/policypacks/:pack/versions/:versionTag/complete`]: async ({ policies }) => {
     await ok(policies.upload(await ok(policies.begin())));
@@ -112,6 +116,11 @@ const changes: Record<string, (scene: Scene) => Promise<Call>> = {
   [`POST ${O}/deleted-stacks/:deletedStackId/restore`]: async (scene) => ({ ...(await deletedStack(scene)), body: {} }),
   [`DELETE ${O}/deleted-stacks/:deletedStackId`]: (scene) => deletedStack(scene),
   [`POST ${O}/update-rules`]: async () => ({ body: lockWaitRule }),
+  [`PUT ${O}/update-rules/:ruleId`]: async ({ caller, stack }) => {
+    const path = `${O.replace(':organization', stack.organization)}/update-rules`;
+    const { json } = await ok(app.call('POST', path, { auth: caller.auth, body: lockWaitRule }));
+    return { parameters: { ruleId: json.id }, body: { ...lockWaitRule, note: 'changed' } };
+  },
   [`DELETE ${O}/update-rules/:ruleId`]: async ({ caller, stack }) => {
     const path = `${O.replace(':organization', stack.organization)}/update-rules`;
     const { json } = await ok(app.call('POST', path, { auth: caller.auth, body: lockWaitRule }));

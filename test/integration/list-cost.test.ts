@@ -3,6 +3,11 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import pg from 'pg';
 import { createGrantRepository, type GrantPlace } from '../../src/shared/identity/grant-repository.ts';
 import { createIdentityRepository } from '../../src/shared/identity/identity-repository.ts';
+import {
+  type ApprovalFilter,
+  createApprovalBoardRepository,
+} from '../../src/shared/journal/guards/approval-board-repository.ts';
+import { createApprovalRepository } from '../../src/shared/journal/guards/approval-repository.ts';
 import type { Queryable } from '../../src/shared/platform/db/sql.ts';
 import { createResourceRepository } from '../../src/shared/resources/resource-repository.ts';
 import { type BoardFilter, createStackBoardRepository } from '../../src/shared/stacks/stack-board-repository.ts';
@@ -248,5 +253,59 @@ describe('a sweep reads no update whose lease is alive', () => {
     const plan = await planOf((db) => work(createUpdateRepository(db)));
     expect(plan.read).toBe(0);
     expect(plan.pages).toBeLessThanOrEqual(5);
+  });
+});
+
+describe('a page of approvals reads what it returns', () => {
+  const first = { project: null, stack: null, isGiven: null, before: null, limit: 51 };
+  const busy = { project: 'project-01', stack: 'stack-01' };
+
+  /** 100,000 approvals of one organization, half of them of one stack; few of them are not given. */
+  beforeAll(async () => {
+    await client.query(`insert into update_approvals (stack_id, kind, commit_id, asked_at, asked_by, request, approved_at, approved_by, reason, expires_at)
+      select s.id, 'update', n::text, now() - n * interval '1 minute', 'ada', '', g.at, g.by, g.by, g.at
+      from generate_series(1, 100000) n
+      cross join lateral (select case when n % 1000 <> 0 then now() end as at, case when n % 1000 <> 0 then 'ben' end as by) g
+      join (select l.stack_id as id, row_number() over (order by l.project_name, l.stack_name) as at
+            from stack_listings l where l.organization_id = '${organizations[0]?.id}' and l.tag_name = '') s
+        on s.at = case when n % 2 = 0 then 1 else 1 + n % 600 end`);
+    await client.query('vacuum (analyze) update_approvals');
+  });
+
+  const later = async () => {
+    const { rows } = await client.query<NonNullable<ApprovalFilter['before']>>(
+      `select (extract(epoch from asked_at) * 1000000)::bigint::text as "askedMicros", id from update_approvals
+       order by asked_at desc, id desc offset 40000 limit 1`,
+    );
+    return { before: rows[0] ?? null };
+  };
+  const cases: [string, () => Partial<ApprovalFilter> | Promise<Partial<ApprovalFilter>>, number][] = [
+    ['of an organization', () => ({}), 51],
+    ['a later page', later, 51],
+    ['of those that were given', () => ({ isGiven: true }), 51],
+    ['of those that were not', () => ({ isGiven: false }), 51],
+    ['of a stack with many', () => busy, 51],
+    ['of those of a stack that were not given', () => ({ ...busy, isGiven: false }), 51],
+    ['of a stack without any', () => ({ project: 'project-01', stack: 'none' }), 0],
+  ];
+
+  test.each(cases)('%s', async (_, filter, returned) => {
+    const chosen = { ...first, ...(await filter()) };
+    const plan = await planOf((db) =>
+      createApprovalBoardRepository(db).list(organizations[0] as (typeof organizations)[number], chosen),
+    );
+    expect(plan.returned).toBe(returned);
+    // The approval, its stack and project; and as many that are given or not, where both are shown.
+    expect(plan.read).toBeLessThanOrEqual(6 * returned + 4);
+    expect(plan.pages).toBeLessThanOrEqual(16 * returned + 16);
+  });
+
+  test('the last ones of a stack, as the REST API lists them', async () => {
+    const { rows } = await client.query<{ id: string }>(
+      `select stack_id as id from update_approvals group by 1 order by count(*) desc limit 1`,
+    );
+    const plan = await planOf((db) => createApprovalRepository(db).list(rows[0]?.id as string, 100));
+    expect(plan.returned).toBe(100);
+    expect(plan.read).toBeLessThanOrEqual(2 * 100);
   });
 });

@@ -256,7 +256,11 @@ async function ruleAims({ auth, organization }: TestStack): Promise<Aim[]> {
     (await ok(app.call('POST', path, { auth, body: { kind, settings } }))).json.id as string;
   const parameters = (id: string) => ({ 'path.organization': organization, 'path.ruleId': id });
   return [
-    { operations: '^GET .*/update-rules/', auth, parameters: parameters(await made('lock-wait', { seconds: 0 })) },
+    {
+      operations: '^(GET|PUT) .*/update-rules/',
+      auth,
+      parameters: parameters(await made('lock-wait', { seconds: 0 })),
+    },
     {
       operations: '^DELETE .*/update-rules/',
       auth,
@@ -287,7 +291,13 @@ async function approvalAims({ auth, organization, path, project, stack }: TestSt
   const body = { commit: 'a'.repeat(40) };
   const { json } = await ok(app.call('POST', `${path}/approvals`, { auth: colleague.auth, body }));
   const place = { 'path.organization': organization, 'path.project': project, 'path.stack': stack };
-  return [{ operations: '/approvals/', auth, parameters: { ...place, 'path.approvalId': json.id as string } }];
+  const other = (
+    await ok(app.call('POST', `${path}/approvals`, { auth: colleague.auth, body: { commit: 'b'.repeat(40) } }))
+  ).json;
+  return [
+    { operations: '^POST .*/approvals/', auth, parameters: { ...place, 'path.approvalId': json.id as string } },
+    { operations: '^DELETE .*/approvals/', auth, parameters: { ...place, 'path.approvalId': other.id as string } },
+  ];
 }
 
 /** Calls to webhooks that exist and whose server refuses connections; one of each place is deleted. */
@@ -453,6 +463,7 @@ describe('generated calls are answered as the API description says', () => {
       'POST /api/orgs/:organization/grants',
       'POST /api/orgs/:organization/update-rules',
       'POST /api/orgs/:organization/deleted-stacks/:deletedStackId/restore',
+      'PUT /api/orgs/:organization/update-rules/:ruleId',
       `POST ${stackPath}/approvals`,
       'POST /api/orgs/:organization/hooks',
       `POST ${stackPath}/hooks`,

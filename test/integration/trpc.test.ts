@@ -33,6 +33,7 @@ describe('a request', () => {
       login: user.login,
       displayName: null,
       isOperator: false,
+      mayAddMembers: true,
       organizations: [{ name: 'same-answer', role: 'admin', stackCount: 1 }],
       version: expect.any(String),
     });

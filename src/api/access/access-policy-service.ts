@@ -1,9 +1,13 @@
 import { decryptsByRole, withDecryptByRole } from '../../shared/identity/decrypt-by-role.ts';
 import { createGrantRepository } from '../../shared/identity/grant-repository.ts';
+import { parseDefaults } from '../../shared/identity/grants.ts';
 import { createIdentityRepository } from '../../shared/identity/identity-repository.ts';
 import { createPeopleRepository } from '../../shared/identity/people-repository.ts';
+import { namesOf, noPermissions, type PermissionSet } from '../../shared/identity/permissions.ts';
+import { rolePermissions } from '../../shared/identity/roles.ts';
 import type { Queryable } from '../../shared/platform/db/sql.ts';
-import { NotFoundError } from '../../shared/platform/errors/errors.ts';
+import { InvalidRequestError, NotFoundError } from '../../shared/platform/errors/errors.ts';
+import type { AccessPolicy, ChangeAccessPolicyRequest } from '../../shared/protocol/access-policy.ts';
 import { holdManagement } from '../access/held-access.ts';
 import type { ApiContext } from '../api-context.ts';
 import type { AuditTrail } from '../audit/audit-trail.ts';
@@ -17,25 +21,53 @@ export class AccessPolicyService {
     this.#db = db;
   }
 
-  /** Whether roles below admin may decrypt. Throws NotFoundError. */
-  async decryptsByRole(organization: string): Promise<boolean> {
+  /** Throws NotFoundError. */
+  async get(organization: string): Promise<AccessPolicy> {
     const id = await idOf(this.#db, organization);
-    return decryptsByRole((await createGrantRepository(this.#db).findDefaults(id)).defaultPermissions);
+    const { defaultPermissions } = await createGrantRepository(this.#db).findDefaults(id);
+    return {
+      decryptByRole: decryptsByRole(defaultPermissions),
+      defaultPermissions: defaultPermissions === null ? null : namesOf(defaultPermissions),
+    };
   }
 
-  /** Lets roles below admin decrypt, or not. Holds from the commit on, on all replicas. Throws NotFoundError, UnauthenticatedError, ForbiddenError. */
-  async setDecryptByRole(caller: Caller, organization: string, isOn: boolean, audit: AuditTrail): Promise<void> {
+  /**
+   * Changes what roles below admin give. Holds from the commit on, on all replicas. Throws InvalidRequestError, NotFoundError,
+   * UnauthenticatedError, ForbiddenError.
+   */
+  async change(
+    caller: Caller,
+    organization: string,
+    { decryptByRole, defaultPermissions: names }: ChangeAccessPolicyRequest,
+    audit: AuditTrail,
+  ): Promise<void> {
+    if (decryptByRole === undefined && names === undefined)
+      throw new InvalidRequestError('Say what to change: decryptByRole, defaultPermissions or both');
+    const given = names === undefined ? undefined : readDefaults(names);
     await this.#db.inTransaction(async (tx) => {
       await createPeopleRepository(tx).lock();
       await holdManagement(tx, organization, caller);
       const id = await idOf(tx, organization);
       const grants = createGrantRepository(tx);
-      const { defaultPermissions } = await grants.lockDefaults(id);
-      if (decryptsByRole(defaultPermissions) === isOn) return audit.settle();
-      await grants.setDefaults(id, withDecryptByRole(defaultPermissions, isOn));
-      return audit.record(tx, { organization, object: organization, details: { decryptByRole: isOn } });
+      const { defaultPermissions: before } = await grants.lockDefaults(id);
+      const chosen = given === undefined ? before : given;
+      const defaults = decryptByRole === undefined ? chosen : withDecryptByRole(chosen, decryptByRole);
+      if (defaults === before) return audit.settle();
+      await grants.setDefaults(id, defaults);
+      const details = {
+        ...(decryptByRole === undefined ? {} : { decryptByRole }),
+        defaultPermissions: defaults === null ? null : namesOf(defaults),
+      };
+      return audit.record(tx, { organization, object: organization, details });
     });
   }
+}
+
+/** Null: all that the role has. All that a member has is no limit, either. Throws InvalidRequestError. */
+function readDefaults(names: readonly string[] | null): PermissionSet | null {
+  if (names === null) return null;
+  const defaults = names.length === 0 ? noPermissions : parseDefaults(names);
+  return (defaults & rolePermissions.member) === rolePermissions.member ? null : defaults;
 }
 
 async function idOf(db: Queryable, organization: string): Promise<string> {

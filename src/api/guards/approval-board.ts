@@ -8,7 +8,7 @@ import { httpUrl } from '../../shared/platform/http/http-url.ts';
 import { getListedOrganization } from '../access/listed-organization.ts';
 import type { ApiContext } from '../api-context.ts';
 import type { Caller } from '../request.ts';
-import { refusalOf } from './approval-service.ts';
+import { hasAsked, refusalOf } from './approval-service.ts';
 
 /** A place in the list: when the approval was asked for, in microseconds since the epoch, and its id. */
 export interface ApprovalPlace {
@@ -64,6 +64,8 @@ function shownApproval(row: ApprovalBoardRow, caller: Caller) {
     isValid: row.isValid,
     /** Whether the caller may approve it. */
     mayGive: permits(held, 'admin') && refusalOf(caller, row) === null,
+    /** Whether the caller may take it back, or the request for it. */
+    mayWithdraw: permits(held, 'admin') || (permits(held, 'write') && hasAsked(caller, row)),
     /** Why the caller may not, with the permission for it; null if they may, or have no permission. */
     refusal: permits(held, 'admin') ? refusalOf(caller, row) : null,
   };

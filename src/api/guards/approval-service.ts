@@ -1,4 +1,5 @@
-import type { Permission } from '../../shared/identity/permissions.ts';
+import { permissionsOn } from '../../shared/identity/held-rights.ts';
+import { type Permission, type PermissionSet, permits } from '../../shared/identity/permissions.ts';
 import { type ApprovalRow, createApprovalRepository } from '../../shared/journal/guards/approval-repository.ts';
 import { parseApproval, parseCommit, parseKind } from '../../shared/journal/guards/approvals.ts';
 import { parseReason } from '../../shared/journal/guards/drain-update.ts';
@@ -77,18 +78,37 @@ export class ApprovalService {
     });
   }
 
+  /**
+   * Takes an approval back, or the request for it: by who has asked, and by admins of the stack. Updates that run already keep the limits
+   * with which they were created. Throws ForbiddenError, NotFoundError.
+   */
+  async withdraw(ref: StackRef, id: string, caller: Caller, audit: AuditTrail): Promise<void> {
+    await this.#change(ref, caller, 'write', async (tx, stack, held) => {
+      const asked = await getApproval(tx, stack, id);
+      if (!permits(held, 'admin') && !hasAsked(caller, asked))
+        throw new ForbiddenError(
+          'Only who has asked for an approval, and those with the permission admin on the stack, withdraw it',
+        );
+      await createApprovalRepository(tx).remove(id);
+      const { approvedBy, askedBy, commit, kind, updateId } = asked;
+      const details = { stackId: stack.id, approvalId: id, kind, commit, askedBy, approvedBy };
+      await audit.record(tx, { organization: ref.organization, object: formatStackRef(stack), updateId, details });
+    });
+  }
+
   async #change<T>(
     ref: StackRef,
     caller: Caller,
     permission: Permission,
-    work: (tx: Queryable, stack: StackRow) => Promise<T>,
+    work: (tx: Queryable, stack: StackRow, held: PermissionSet) => Promise<T>,
   ): Promise<T> {
     return this.#db.inTransaction(async (tx) => {
       const access = await holdAccess(tx, ref.organization, caller);
       const stack = await createStackRepository(tx).lock(ref);
       if (!stack) throw stackNotFound(ref);
-      assertPermission(access, stack, readTags(stack.tags), permission);
-      return work(tx, stack);
+      const tags = readTags(stack.tags);
+      assertPermission(access, stack, tags, permission);
+      return work(tx, stack, permissionsOn(access, { ...ref, tags }));
     });
   }
 }
@@ -99,9 +119,16 @@ export function refusalOf(
   asked: Pick<ApprovalRow, 'askedTokenId' | 'askedUserId'>,
 ): string | null {
   if (policyId !== null) return 'A CI run approves nothing: this needs a token that was not given to one';
-  if (tokenId === asked.askedTokenId || (userId !== null && userId === asked.askedUserId))
-    return 'Somebody else has to approve this: you have asked for it';
+  if (hasAsked({ tokenId, userId }, asked)) return 'Somebody else has to approve this: you have asked for it';
   return null;
+}
+
+/** Whether the caller is who has asked last. */
+export function hasAsked(
+  { tokenId, userId }: Pick<Caller, 'tokenId' | 'userId'>,
+  asked: Pick<ApprovalRow, 'askedTokenId' | 'askedUserId'>,
+): boolean {
+  return tokenId === asked.askedTokenId || (userId !== null && userId === asked.askedUserId);
 }
 
 function assertMayApprove(caller: Caller, asked: ApprovalRow): void {

@@ -2,7 +2,12 @@ import { createIdentityRepository } from '../../shared/identity/identity-reposit
 import { createPeopleRepository, type OrganizationMemberRow } from '../../shared/identity/people-repository.ts';
 import type { Role } from '../../shared/identity/roles.ts';
 import type { Queryable } from '../../shared/platform/db/sql.ts';
-import { ConflictError, InvalidRequestError, NotFoundError } from '../../shared/platform/errors/errors.ts';
+import {
+  ConflictError,
+  ForbiddenError,
+  InvalidRequestError,
+  NotFoundError,
+} from '../../shared/platform/errors/errors.ts';
 import type { ChangeMemberRequest } from '../../shared/protocol/members.ts';
 import { isLogin } from '../../shared/stacks/names.ts';
 import { holdManagement } from '../access/held-access.ts';
@@ -41,9 +46,14 @@ export class MemberService {
     return { members, continuationToken: isCut ? Buffer.from(last.login).toString('base64url') : null };
   }
 
+  /** Whether the caller may add members to organizations that they administer. */
+  mayAdd({ siteAdmin }: Pick<Caller, 'siteAdmin'>): boolean {
+    return siteAdmin || this.#context.config.memberAddition === 'admin';
+  }
+
   /**
-   * Makes an existing user a member. Adding a member again with the same role changes nothing. Throws NotFoundError, and ConflictError for a
-   * member with another role and for a deactivated user.
+   * Makes an existing user a member. Adding a member again with the same role changes nothing. Throws ForbiddenError, NotFoundError, and
+   * ConflictError for a member with another role and for a deactivated user.
    */
   async add(
     caller: Caller,
@@ -51,6 +61,11 @@ export class MemberService {
     { login, role }: { readonly login: string; readonly role: Role },
     audit: AuditTrail,
   ): Promise<void> {
+    // Before anything is looked up: who may not add anybody must not learn who exists.
+    if (!this.mayAdd(caller))
+      throw new ForbiddenError(
+        'On this server only operators make users members. They run: holdfast admin add-member LOGIN --organization ORGANIZATION',
+      );
     await this.#context.db.inTransaction(async (tx) => {
       const people = createPeopleRepository(tx);
       await people.lock();

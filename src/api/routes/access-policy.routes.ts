@@ -1,5 +1,5 @@
 import { Type } from 'typebox';
-import { AccessPolicy } from '../../shared/protocol/access-policy.ts';
+import { AccessPolicy, ChangeAccessPolicyRequest } from '../../shared/protocol/access-policy.ts';
 import { OrganizationParams } from '../../shared/protocol/tokens.ts';
 import type { ApiServices } from '../api-services.ts';
 import type { RouteScope } from '../route-scope.ts';
@@ -23,7 +23,7 @@ export function registerAccessPolicyRoutes(app: RouteScope, { accessPolicy }: Ap
         response: { 200: AccessPolicy },
       },
     },
-    async ({ params }) => ({ decryptByRole: await accessPolicy.decryptsByRole(params.organization) }),
+    async ({ params }) => accessPolicy.get(params.organization),
   );
   app.patch(
     path,
@@ -31,15 +31,16 @@ export function registerAccessPolicyRoutes(app: RouteScope, { accessPolicy }: Ap
       config: { access: manage, rate: 'held', audit: 'grant.defaults' },
       schema: {
         tags,
-        summary: 'Change whether roles below admin may decrypt secrets',
+        summary: 'Change what roles below admin give',
+        description: 'What is left out stays. Running updates that are no longer permitted lose their lock.',
         security: apiToken,
         params: OrganizationParams,
-        body: AccessPolicy,
+        body: ChangeAccessPolicyRequest,
         response: { 204: Type.Null() },
       },
     },
     async ({ params, body, caller, audit }, reply) => {
-      await accessPolicy.setDecryptByRole(caller, params.organization, body.decryptByRole, audit);
+      await accessPolicy.change(caller, params.organization, body, audit);
       return reply.code(204).send(null);
     },
   );

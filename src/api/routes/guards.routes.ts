@@ -22,6 +22,7 @@ export function registerGuardRoutes(app: RouteScope, services: ApiServices): voi
   listApprovals(app, services);
   askApproval(app, services);
   giveApproval(app, services);
+  withdrawApproval(app, services);
 }
 
 function drainUpdate(app: RouteScope, { guards }: ApiServices): void {
@@ -113,6 +114,28 @@ function giveApproval(app: RouteScope, { approvals }: ApiServices): void {
     async ({ audit, body, caller, params }) => {
       const given = { reason: body.reason, minutes: body.minutes ?? undefined };
       return toResponse(await approvals.give(params, params.approvalId, caller, given, audit));
+    },
+  );
+}
+
+function withdrawApproval(app: RouteScope, { approvals }: ApiServices): void {
+  app.delete(
+    `${stackPath}/approvals/:approvalId`,
+    {
+      config: { access: { kind: 'stack', permission: 'write' }, rate: 'held', audit: 'approval.withdraw' },
+      schema: {
+        tags,
+        summary: 'Withdraw an approval, or the request for it',
+        description:
+          'By who has asked, and by those with the permission admin on the stack. Updates that run already keep their limits.',
+        security: apiToken,
+        params: ApprovalParams,
+        response: { 204: Type.Null() },
+      },
+    },
+    async ({ audit, caller, params }, reply) => {
+      await approvals.withdraw(params, params.approvalId, caller, audit);
+      return reply.code(204).send(null);
     },
   );
 }

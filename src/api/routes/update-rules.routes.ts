@@ -21,6 +21,7 @@ export function registerUpdateRuleRoutes(app: RouteScope, services: ApiServices)
   listRules(app, services);
   setRule(app, services);
   getRule(app, services);
+  changeRule(app, services);
   deleteRule(app, services);
 }
 
@@ -76,6 +77,26 @@ function getRule(app: RouteScope, { updateRules }: ApiServices): void {
       },
     },
     async ({ params }) => toResponse(await updateRules.get(params.organization, params.ruleId)),
+  );
+}
+
+function changeRule(app: RouteScope, { updateRules }: ApiServices): void {
+  app.put(
+    `${path}/:ruleId`,
+    {
+      config: { access, rate: 'held', audit: 'update-rule.set', described: { errorStatuses: [409] } },
+      schema: {
+        tags,
+        summary: 'Change a rule for updates',
+        description: 'Replaces its stacks, settings and note. Its kind stays. There is no moment without the rule.',
+        security: apiToken,
+        params: UpdateRuleParams,
+        body: SetUpdateRuleRequest,
+        response: { 200: UpdateRuleResponse },
+      },
+    },
+    async ({ audit, body, caller, params }) =>
+      toResponse(await updateRules.change(caller, params.organization, params.ruleId, parseRule(body), audit)),
   );
 }
 

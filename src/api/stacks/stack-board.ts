@@ -8,12 +8,14 @@ import { type BoardRow, createStackBoardRepository } from '../../shared/stacks/s
 import { stackNotFound } from '../../shared/stacks/stack-errors.ts';
 import { createStackListRepository } from '../../shared/stacks/stack-list-repository.ts';
 import type { StackRow } from '../../shared/stacks/stack-repository.ts';
+import { createTagRepository } from '../../shared/stacks/tag-repository.ts';
 import { StateReader } from '../../shared/states/state-reader.ts';
 import { findFreeze } from '../../shared/updates/rules/freeze.ts';
 import { listFreezesInForce } from '../../shared/updates/rules/freezes-in-force.ts';
 import { createUpdateRuleRepository } from '../../shared/updates/rules/update-rule-repository.ts';
 import { describeScope } from '../../shared/updates/rules/update-rules.ts';
 import { createUpdateBoardRepository } from '../../shared/updates/update-board-repository.ts';
+import { getListedOrganization } from '../access/listed-organization.ts';
 import { permissionsInPath } from '../access/stack-access.ts';
 import type { ApiContext } from '../api-context.ts';
 import type { Caller } from '../request.ts';
@@ -59,6 +61,19 @@ export class StackBoard {
     return rows.map(({ name, role, stacks }) => ({ name, role, stackCount: stacks }));
   }
 
+  /** Names of tags that begin so, or with `name` values of that tag, of stacks of the organization that the caller may read. Throws NotFoundError. */
+  async listTags(
+    { tokenId }: Caller,
+    organization: string,
+    { name, ...query }: { readonly name: string | null; readonly begin: string; readonly limit: number },
+  ): Promise<string[]> {
+    const { db } = this.#context;
+    const listed = await getListedOrganization(db, tokenId, organization);
+    const tags = createTagRepository(db);
+    const rows = await (name === null ? tags.listNames(listed, query) : tags.listValues(listed, name, query));
+    return rows.map(({ text }) => text);
+  }
+
   /** One stack with all that its overview shows. The state is not read, but for its outputs. Throws NotFoundError. */
   async get(caller: Caller, ref: StackRef) {
     const { db } = this.#context;
@@ -76,6 +91,8 @@ export class StackBoard {
       ...cardOf(row),
       createdAt: row.createdAt.toISOString(),
       permissions: namesOf(permissionsInPath(caller, ref)),
+      /** Whether rules stop updates until their commit is approved. */
+      hasApprovals: found.updateRules.first('fuse') !== null || found.updateRules.first('protected-types') !== null,
       outputs: state?.outputs ?? null,
       git: gitOf(safeEnvironment(settings?.environment ?? null)),
       fault:

@@ -51,6 +51,11 @@ export interface MadeToken {
   readonly expiresAt: Date | null;
 }
 
+export interface RotatedToken extends MadeToken {
+  /** Until when the secret before is valid; null: it is no more. */
+  readonly previousUntil: Date | null;
+}
+
 const idPattern = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
 const maxDescriptionBytes = 1024;
 
@@ -137,7 +142,7 @@ export class TokenService {
     place: TokenPlace,
     { id, overlapSeconds }: { readonly id: string; readonly overlapSeconds: number },
     audit: AuditTrail,
-  ): Promise<MadeToken & { readonly previousUntil: Date | null }> {
+  ): Promise<RotatedToken> {
     const { owner, reach } = await this.#reach(caller, place);
     if (!idPattern.test(id)) throw tokenNotFound(id);
     const { token, hash } = mintToken('hf-');
@@ -149,6 +154,15 @@ export class TokenService {
       await record(tx, audit, { caller, place, tokenId: id }, { overlapSeconds });
       return { ...rotated, token };
     });
+  }
+
+  /** The longest life that a new token may have, in seconds; null: no limit. Throws ForbiddenError, NotFoundError. */
+  async findMaxSeconds(caller: Caller, place: TokenPlace): Promise<number | null> {
+    const { owner } = await this.#reach(caller, place);
+    const tokens = createTokenRepository(this.#context.db);
+    return owner.kind === 'personal'
+      ? tokens.findMaxSecondsOfUser(owner.userId)
+      : tokens.findMaxSeconds(owner.organizationId);
   }
 
   async #reach(

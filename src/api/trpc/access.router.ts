@@ -1,7 +1,8 @@
 import { Type } from 'typebox';
+import { ChangeAccessPolicyRequest } from '../../shared/protocol/access-policy.ts';
 import { accessHolder, grantResponse } from '../routes/response-mappers.ts';
 import { defaultPage, input, page } from './inputs.ts';
-import { router, stackProcedure } from './trpc.ts';
+import { organizationMutation, organizationProcedure, router, stackProcedure } from './trpc.ts';
 
 /** Who may do what with a stack, and what decides that. */
 export const accessRouter = router({
@@ -17,6 +18,18 @@ export const accessRouter = router({
         grants: found.grants.map(grantResponse),
         next: found.continuationToken,
       };
+    }),
+
+  /** What roles below admin give. */
+  policy: organizationProcedure('manage').query(({ ctx: { services }, input: { organization } }) =>
+    services.accessPolicy.get(organization),
+  ),
+
+  /** What is left out stays. Running updates that are no longer permitted lose their lock. */
+  changePolicy: organizationMutation('manage', 'grant.defaults')
+    .input(input(ChangeAccessPolicyRequest))
+    .mutation(async ({ ctx: { audit, caller, services }, input: { organization, ...change } }) => {
+      await services.accessPolicy.change(caller, organization, change, audit);
     }),
 
   /** What the caller may do. */

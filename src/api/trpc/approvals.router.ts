@@ -61,6 +61,13 @@ export const approvalsRouter = router({
     .mutation(async ({ ctx: { audit, caller, services }, input: { approvalId, minutes, reason, ...ref } }) => {
       await services.approvals.give(ref, approvalId, caller, { reason, minutes }, audit);
     }),
+
+  /** By who has asked, and by admins of the stack. */
+  withdraw: stackMutation('write', 'approval.withdraw')
+    .input(input(Type.Object({ approvalId: Id })))
+    .mutation(async ({ ctx: { audit, caller, services }, input: { approvalId, ...ref } }) => {
+      await services.approvals.withdraw(ref, approvalId, caller, audit);
+    }),
 });
 
 function placeOf(cursor: string | null | undefined) {

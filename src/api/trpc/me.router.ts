@@ -7,6 +7,8 @@ export const meRouter = router({
     login: caller.login,
     displayName: caller.displayName === '' || caller.displayName === caller.login ? null : caller.displayName,
     isOperator: caller.siteAdmin,
+    /** Whether the caller may make other users of the server members of organizations that they administer. */
+    mayAddMembers: services.members.mayAdd(caller),
     organizations: await services.stackBoard.listOrganizations(caller),
     version: holdfastVersion,
   })),

@@ -54,6 +54,13 @@ export const rulesRouter = router({
       shownRule(await services.updateRules.set(caller, organization, parseRule(rule), audit), organization),
     ),
 
+  /** Changes what a rule says and for which stacks it is; its kind stays. */
+  change: organizationMutation('manage', 'update-rule.set')
+    .input(input(Type.Object({ ruleId: text(100), ...Rule })))
+    .mutation(async ({ ctx: { audit, caller, services }, input: { organization, ruleId, ...rule } }) =>
+      shownRule(await services.updateRules.change(caller, organization, ruleId, parseRule(rule), audit), organization),
+    ),
+
   remove: organizationMutation('manage', 'update-rule.remove')
     .input(input(Type.Object({ ruleId: text(100) })))
     .mutation(async ({ ctx: { audit, caller, services }, input: { organization, ruleId } }) => {

@@ -1,7 +1,8 @@
 import { Type } from 'typebox';
 import { decodeCursor, defaultPage, encodeCursor, input, Name, page, text } from './inputs.ts';
-import { router, stackMutation, stackProcedure, userProcedure } from './trpc.ts';
+import { organizationProcedure, router, stackMutation, stackProcedure, userProcedure } from './trpc.ts';
 
+const maxTags = 20;
 const Place = Type.Tuple([Type.String({ pattern: '^\\d{1,17}$' }), Type.String({ format: 'uuid' })]);
 
 const ListInput = Type.Object({
@@ -47,6 +48,13 @@ export const stacksRouter = router({
     });
     return { items, next: next && encodeCursor([next.changedAt, next.id]) };
   }),
+
+  /** Names of tags, or values of the tag `name`, that begin so. */
+  tags: organizationProcedure('read')
+    .input(input(Type.Object({ name: Type.Optional(text(100)), text: Type.Optional(text(300)), limit: page.limit })))
+    .query(async ({ ctx: { caller, services }, input: { limit = maxTags, name = null, organization, text = '' } }) => ({
+      items: await services.stackBoard.listTags(caller, organization, { name, begin: text, limit }),
+    })),
 
   /** All that the overview of a stack shows. Secrets are sealed. */
   get: stackProcedure('read').query(({ ctx: { caller, services }, input: ref }) =>

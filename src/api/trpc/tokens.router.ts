@@ -1,6 +1,7 @@
 import { Type } from 'typebox';
 import { writeScope } from '../../shared/identity/token-scopes.ts';
-import type { ListedTokenRow, MadeToken, TokenPlace, TokenRequest } from '../tokens/token-service.ts';
+import { maxOverlapSeconds } from '../../shared/protocol/tokens.ts';
+import type { ListedTokenRow, MadeToken, RotatedToken, TokenPlace, TokenRequest } from '../tokens/token-service.ts';
 import { decodeCursor, defaultPage, encodeCursor, Id, input, Name, page, text } from './inputs.ts';
 import { organizationMutation, organizationProcedure, router, userMutation, userProcedure } from './trpc.ts';
 
@@ -21,6 +22,8 @@ const own = {
   ),
 };
 const chosen = { id: Id };
+/** With how long the secret before stays valid. */
+const rotated = { ...chosen, overlapSeconds: Type.Integer({ minimum: 0, maximum: maxOverlapSeconds }) };
 const list = { ofRuns: Type.Optional(Type.Boolean()), ...page };
 const ofCaller: TokenPlace = { of: 'caller' };
 
@@ -41,6 +44,16 @@ export const tokensRouter = router({
     .mutation(async ({ ctx: { audit, caller, services }, input: { id } }) => {
       await services.tokens.revoke(caller, ofCaller, id, audit);
     }),
+
+  rotateMine: userMutation('token.rotate')
+    .input(input(Type.Object(rotated)))
+    .mutation(async ({ ctx: { audit, caller, services }, input: how }) =>
+      toRotated(await services.tokens.rotate(caller, ofCaller, how, audit)),
+    ),
+  /** The longest life of a new one. */
+  lifeOfMine: userProcedure.query(async ({ ctx: { caller, services } }) => ({
+    maxSeconds: await services.tokens.findMaxSeconds(caller, ofCaller),
+  })),
 
   /** Of the organization and its services. With `ofRuns`, also those that CI runs were given. */
   list: organizationProcedure('manage')
@@ -68,6 +81,14 @@ export const tokensRouter = router({
     .mutation(async ({ ctx: { audit, caller, services }, input: { id, organization } }) => {
       await services.tokens.revoke(caller, { of: 'organization', organization }, id, audit);
     }),
+  rotate: organizationMutation('manage', 'token.rotate')
+    .input(input(Type.Object(rotated)))
+    .mutation(async ({ ctx: { audit, caller, services }, input: { organization, ...how } }) =>
+      toRotated(await services.tokens.rotate(caller, { of: 'organization', organization }, how, audit)),
+    ),
+  life: organizationProcedure('manage').query(async ({ ctx: { caller, services }, input: { organization } }) => ({
+    maxSeconds: await services.tokens.findMaxSeconds(caller, { of: 'organization', organization }),
+  })),
 
   /** For admins of the team, too: the service checks, here and below. */
   ofTeam: organizationProcedure('read')
@@ -85,6 +106,16 @@ export const tokensRouter = router({
     .mutation(async ({ ctx: { audit, caller, services }, input: { id, organization, team } }) => {
       await services.tokens.revoke(caller, { of: 'team', organization, team }, id, audit);
     }),
+  rotateOfTeam: organizationMutation('read', 'token.rotate')
+    .input(input(Type.Object({ ...rotated, team: Name })))
+    .mutation(async ({ ctx: { audit, caller, services }, input: { organization, team, ...how } }) =>
+      toRotated(await services.tokens.rotate(caller, { of: 'team', organization, team }, how, audit)),
+    ),
+  lifeOfTeam: organizationProcedure('read')
+    .input(input(Type.Object({ team: Name })))
+    .query(async ({ ctx: { caller, services }, input: { organization, team } }) => ({
+      maxSeconds: await services.tokens.findMaxSeconds(caller, { of: 'team', organization, team }),
+    })),
 });
 
 function selectionOf(query: { readonly cursor?: string | null; readonly limit?: number; readonly ofRuns?: boolean }) {
@@ -107,6 +138,10 @@ function toMade({ expiresAt, id, token }: MadeToken) {
   return { id, value: token, expiresAt: expiresAt?.toISOString() ?? null };
 }
 
+function toRotated({ previousUntil, ...made }: RotatedToken) {
+  return { ...toMade(made), previousUntil: previousUntil?.toISOString() ?? null };
+}
+
 function toPage({ next, tokens }: { tokens: readonly ListedTokenRow[]; next: { micros: number; id: string } | null }) {
   const items = tokens.map((token) => ({
     id: token.id,
@@ -117,6 +152,10 @@ function toPage({ next, tokens }: { tokens: readonly ListedTokenRow[]; next: { m
     scopes: token.scopes?.map(writeScope) ?? null,
     isProvisioning: token.isProvisioning,
     isOfRun: token.isOfRun,
+    /** Not one of a CI run, nor one that the bootstrap file lists. */
+    mayRotate: !token.isOfRun && !token.isListed,
+    /** Until when the secret before the last rotation is valid, too. */
+    previousUntil: token.previousUntil?.toISOString() ?? null,
     createdAt: token.createdAt.toISOString(),
     createdBy: token.createdBy,
     expiresAt: token.expiresAt?.toISOString() ?? null,

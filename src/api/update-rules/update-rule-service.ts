@@ -1,9 +1,11 @@
 import { createIdentityRepository } from '../../shared/identity/identity-repository.ts';
 import { createPeopleRepository } from '../../shared/identity/people-repository.ts';
 import type { Queryable } from '../../shared/platform/db/sql.ts';
-import { NotFoundError } from '../../shared/platform/errors/errors.ts';
+import { violatedConstraint } from '../../shared/platform/db/sqlstate.ts';
+import { ConflictError, InvalidRequestError, NotFoundError } from '../../shared/platform/errors/errors.ts';
 import { isUuid } from '../../shared/platform/schema/uuid.ts';
 import type { StackRef } from '../../shared/stacks/names.ts';
+import { slotOf } from '../../shared/updates/rules/rule-kinds.ts';
 import { setRule } from '../../shared/updates/rules/set-rule.ts';
 import { createUpdateRuleRepository, type RuleRow } from '../../shared/updates/rules/update-rule-repository.ts';
 import { describeScope, type NewRule, scopeOf } from '../../shared/updates/rules/update-rules.ts';
@@ -51,6 +53,37 @@ export class UpdateRuleService {
       await audit.record(tx, { organization, object, details: { id, kind, settings, note } });
       return getRule(tx, organizationId, id);
     });
+  }
+
+  /**
+   * Changes what a rule says and for which stacks it is, not its kind. There is no moment without it. Throws as `set` does, NotFoundError,
+   * and ConflictError if another rule of its kind is for these stacks already.
+   */
+  async change(caller: Caller, organization: string, id: string, rule: NewRule, audit: AuditTrail): Promise<RuleRow> {
+    try {
+      return await this.#db.inTransaction(async (tx) => {
+        const organizationId = await this.#lock(tx, caller, organization);
+        const before = await getRule(tx, organizationId, id);
+        const { kind, note, settings } = rule;
+        if (before.kind !== kind)
+          throw new InvalidRequestError(`The rule is of kind ${before.kind}, and a rule stays of its kind`);
+        const slot = slotOf(kind, settings);
+        await createUpdateRuleRepository(tx).change(id, { ...rule, slot }, caller.userId);
+        const from = {
+          scope: describeScope(scopeOf(before), organization),
+          settings: JSON.parse(before.settings) as unknown,
+          note: before.note,
+        };
+        const details = { id, kind, settings, note, from };
+        await audit.record(tx, { organization, object: describeScope(rule, organization), details });
+        return getRule(tx, organizationId, id);
+      });
+    } catch (error) {
+      if (violatedConstraint(error) !== 'update_rules_key') throw error;
+      throw new ConflictError(
+        `There is another rule ${rule.kind} for ${describeScope(rule, organization)}: change or delete that one`,
+      );
+    }
   }
 
   /** Throws NotFoundError, UnauthenticatedError, ForbiddenError. */

@@ -66,6 +66,7 @@ export const auditActions = {
   'update.stop': 'A rule stopped an update that deletes or replaces too much',
   'approval.ask': 'Asked for the approval of a commit',
   'approval.give': 'Approved what the runs of a commit delete or replace',
+  'approval.withdraw': 'Withdrew the approval of a commit, or the request for it',
   'approval.use': 'An update passes because its commit is approved',
   'update.expire': 'The lease of an update ended',
   'update.break-glass': 'Created an update in an emergency, whatever rules say',

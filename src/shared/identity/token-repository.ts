@@ -30,6 +30,8 @@ const ListedTokenRow = Type.Object({
   ...TokenRow.properties,
   /** Whether it was given for the id token of a CI run. */
   isOfRun: Type.Boolean(),
+  /** Whether the bootstrap file lists it, where it is replaced. */
+  isListed: Type.Boolean(),
   /** When it was created, in microseconds since the epoch. Times as `Date` are too coarse to continue a list after. */
   micros: Type.Integer(),
 });
@@ -148,7 +150,8 @@ export function createTokenRepository(db: Queryable) {
     ) =>
       db.any(sql.rows(ListedTokenRow)`
         /* tokens.listPage */
-        select ${columns}, t.policy_id is not null as "isOfRun", (extract(epoch from t.created_at) * 1000000)::bigint as micros
+        select ${columns}, t.policy_id is not null as "isOfRun",
+          t.listed_in is not null as "isListed", (extract(epoch from t.created_at) * 1000000)::bigint as micros
         from ${joined} where ${within(reach)} and ${isValid} and (${ofRuns} or t.policy_id is null)
           and ${
             after === null
@@ -186,6 +189,15 @@ export function createTokenRepository(db: Queryable) {
           sql.nothing`/* tokens.endLeases */ select end_leases(array[${id}::uuid], null, 'token-revoked')`,
         );
       return row;
+    },
+
+    /** The longest life that the organizations of a user let their tokens have, in seconds; null: no limit. */
+    findMaxSecondsOfUser: async (userId: string): Promise<number | null> => {
+      const row = await db.one(sql.rows(Type.Object({ seconds: Nullable(Type.Integer()) }))`
+        /* tokens.findMaxSecondsOfUser */
+        select min(a.max_token_seconds) as seconds
+        from organization_access a join memberships m on m.organization_id = a.organization_id where m.user_id = ${userId}`);
+      return row.seconds;
     },
 
     findMaxSeconds: async (organizationId: string): Promise<number | null> => {

@@ -1,5 +1,8 @@
 import { type Static, Type } from 'typebox';
 
+/** How long the secret before a rotation may stay valid. */
+export const maxOverlapSeconds = 30 * 86_400;
+
 const Scope = Type.Object({ permissions: Type.Array(Type.String()), stacks: Type.String() });
 
 /** Times are seconds since 1970; 0: never. */
@@ -20,7 +23,7 @@ export const CreateTokenResponse = Type.Object({
 });
 
 export const RotateTokenRequest = Type.Union([
-  Type.Object({ overlapSeconds: Type.Optional(Type.Integer({ minimum: 0, maximum: 30 * 86_400 })) }),
+  Type.Object({ overlapSeconds: Type.Optional(Type.Integer({ minimum: 0, maximum: maxOverlapSeconds })) }),
   Type.Null(),
 ]);
 

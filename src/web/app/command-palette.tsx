@@ -1,17 +1,43 @@
 import { keepPreviousData, useQuery } from '@tanstack/react-query';
-import { useNavigate } from '@tanstack/react-router';
-import { Building2, Layers, LogOut, Monitor, Moon, Search, Star, Sun, UserRound } from 'lucide-react';
+import { type LinkProps, useNavigate } from '@tanstack/react-router';
+import {
+  Activity,
+  Building2,
+  Layers,
+  LogOut,
+  Monitor,
+  Moon,
+  Search,
+  Star,
+  Sun,
+  UserRound,
+  Waypoints,
+  Workflow,
+  Zap,
+} from 'lucide-react';
 import { type ReactNode, useDeferredValue, useEffect, useRef, useState } from 'react';
+import { operatorPages } from '../operator/operator-pages.ts';
+import { organizationPages, useMayManage } from '../organization/organization-pages.ts';
 import { useFavourites } from '../stacks/favourites.ts';
 import { Dialog } from '../ui/dialog.tsx';
 import styles from './command-palette.module.css';
 import type { StackRef } from './contract.ts';
 import { useMe } from './me.ts';
+import { listPageActions, runPageAction } from './page-actions.ts';
+import type { SectionLink } from './section-layout.tsx';
 import { signOut } from './session.ts';
 import { chooseTheme } from './theme.ts';
 import { trpc } from './trpc.ts';
 
 const maxStacks = 8;
+
+/** Actions of pages of the organization that can be begun from everywhere. */
+const remoteActions = [
+  { name: 'Add a member', to: '/$organization/~/members', isForAdmins: true },
+  { name: 'Create a token', to: '/$organization/~/tokens', isForAdmins: false },
+  { name: 'Freeze stacks', to: '/$organization/~/rules', isForAdmins: true },
+  { name: 'Add a webhook', to: '/$organization/~/webhooks', isForAdmins: true },
+] as const;
 
 interface Command {
   readonly id: string;
@@ -32,7 +58,8 @@ export default function CommandPalette({
   const [text, setText] = useState('');
   const [chosen, setChosen] = useState(0);
   const list = useRef<HTMLDivElement>(null);
-  const commands = useCommands(text.trim(), organization);
+  const [actions] = useState(listPageActions);
+  const commands = useCommands(text.trim(), organization, actions);
   const at = Math.min(chosen, commands.length - 1);
   const run = ({ run }: Command): void => {
     onClose();
@@ -98,7 +125,7 @@ export default function CommandPalette({
 }
 
 /** What there is to go to: stacks by the server's search, all else by its name. */
-function useCommands(text: string, organization: string | undefined): readonly Command[] {
+function useCommands(text: string, organization: string | undefined, actions: readonly string[]): readonly Command[] {
   const navigate = useNavigate();
   const me = useMe();
   const favourites = useFavourites();
@@ -122,8 +149,46 @@ function useCommands(text: string, organization: string | undefined): readonly C
           params: { organization: stack.organization, project: stack.project, stack: stack.stack },
         }),
     });
+  const isAdmin = useMayManage(organization ?? '');
+  const toPage = (group: string, icon: ReactNode, { link, name }: SectionLink): Command => ({
+    id: `${group} ${name}`,
+    ...{ group, name, icon },
+    run: () =>
+      void navigate({ ...link, ...(organization === undefined ? {} : { params: { organization } }) } as LinkProps),
+  });
+  const ofOrganization =
+    organization === undefined
+      ? []
+      : [
+          toPage(organization, <Workflow size={16} />, { name: 'CI', link: { to: '/$organization/~/ci' } }),
+          toPage(organization, <Waypoints size={16} />, {
+            name: 'References',
+            link: { to: '/$organization/~/references' },
+          }),
+          ...organizationPages(isAdmin).map((page) => toPage(organization, <Building2 size={16} />, page)),
+        ];
+  const action = (name: string, run: () => void): Command => ({
+    id: `action ${name}`,
+    ...{ group: 'Actions', name, icon: <Zap size={16} />, run },
+  });
+  const elsewhere = remoteActions.filter(
+    ({ isForAdmins, name }) =>
+      organization !== undefined &&
+      (isAdmin || !isForAdmins) &&
+      (name !== 'Add a member' || me?.mayAddMembers === true) &&
+      !actions.includes(name),
+  );
   const fixed: readonly Command[] = [
     ...favourites.map(stackCommand('Favourites', <Star size={16} />)),
+    ...actions.map((name) => action(name, () => runPageAction(name))),
+    ...elsewhere.map(({ name, to }) =>
+      action(name, () => {
+        runPageAction(name);
+        void navigate({ to, params: { organization } } as LinkProps);
+      }),
+    ),
+    ...ofOrganization,
+    ...(me?.isOperator ? operatorPages.map((page) => toPage('Operations', <Activity size={16} />, page)) : []),
     {
       id: 'stacks',
       group: 'Pages',

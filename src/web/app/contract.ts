@@ -49,6 +49,7 @@ export type TokenItem = Outputs['tokens']['list']['items'][number];
 export type IssuerItem = Outputs['issuers']['list']['items'][number];
 export type IssuerDetails = Outputs['issuers']['get'];
 export type AuditItem = Outputs['audit']['list']['items'][number];
+export type AccessPolicy = Outputs['access']['policy'];
 export type AccessHolder = Outputs['access']['list']['items'][number];
 
 export type Rule = Outputs['rules']['list']['items'][number];

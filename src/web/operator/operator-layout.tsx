@@ -1,15 +1,8 @@
 import { Outlet } from '@tanstack/react-router';
 import { useMe } from '../app/me.ts';
 import { NotFoundPage } from '../app/problem-pages.tsx';
-import { SectionLayout, type SectionLink } from '../app/section-layout.tsx';
-
-const pages: readonly SectionLink[] = [
-  { name: 'Health', link: { to: '/~/operator/health' } },
-  { name: 'Queues', link: { to: '/~/operator/queues' } },
-  { name: 'Locks', link: { to: '/~/operator/locks' } },
-  { name: 'Storage', link: { to: '/~/operator/storage' } },
-  { name: 'Tasks', link: { to: '/~/operator/tasks' } },
-];
+import { SectionLayout } from '../app/section-layout.tsx';
+import { operatorPages } from './operator-pages.ts';
 
 /** The pages of the installation. For others than operators there is nothing here. */
 export function OperatorLayout() {
@@ -17,7 +10,7 @@ export function OperatorLayout() {
   if (me === undefined) return null;
   if (!me.isOperator) return <NotFoundPage />;
   return (
-    <SectionLayout label="Pages for operators" links={pages}>
+    <SectionLayout label="Pages for operators" links={operatorPages}>
       <Outlet />
     </SectionLayout>
   );

@@ -10,6 +10,7 @@ import { Time } from '../ui/time.tsx';
 import { shortCommit } from '../updates/update-status.ts';
 import styles from './approvals.module.css';
 import { ApproveDialog } from './approve-dialog.tsx';
+import { isWithdrawable, WithdrawDialog, withdrawWord } from './withdraw-dialog.tsx';
 
 /** Approvals: what run of which commit, why, and the button for those who may give them. */
 export function ApprovalTable({
@@ -25,6 +26,7 @@ export function ApprovalTable({
   readonly empty: ReactNode;
 }) {
   const [chosen, setChosen] = useState<Approval | null>(null);
+  const [withdrawn, setWithdrawn] = useState<Approval | null>(null);
   const columns: Column<Approval>[] = [
     {
       name: 'Stack',
@@ -53,21 +55,40 @@ export function ApprovalTable({
       ),
     },
     { name: 'Links', cell: (approval) => <ApprovalLinks organization={organization} approval={approval} /> },
+    ...(list.items?.some(({ approvedAt }) => approvedAt !== null)
+      ? [
+          {
+            name: 'State',
+            cell: (approval: Approval) => (approval.approvedAt === null ? null : <Validity approval={approval} />),
+          },
+        ]
+      : []),
     {
       name: 'Actions',
       isActions: true,
-      cell: (approval) =>
-        approval.approvedAt !== null ? (
-          <Validity approval={approval} />
-        ) : approval.mayGive ? (
-          <Button
-            size="small"
-            aria-label={`Approve ${shortCommit(approval.commit)} for ${approval.project}/${approval.stack}`}
-            onClick={() => setChosen(approval)}
-          >
-            Approve
-          </Button>
-        ) : null,
+      cell: (approval) => (
+        <span className={styles['inline']}>
+          {isWithdrawable(approval) ? (
+            <Button
+              size="small"
+              kind="quiet"
+              aria-label={`${withdrawWord(approval)} ${shortCommit(approval.commit)} for ${approval.project}/${approval.stack}`}
+              onClick={() => setWithdrawn(approval)}
+            >
+              {withdrawWord(approval)}
+            </Button>
+          ) : null}
+          {approval.mayGive && approval.approvedAt === null ? (
+            <Button
+              size="small"
+              aria-label={`Approve ${shortCommit(approval.commit)} for ${approval.project}/${approval.stack}`}
+              onClick={() => setChosen(approval)}
+            >
+              Approve
+            </Button>
+          ) : null}
+        </span>
+      ),
     },
   ];
   return (
@@ -82,6 +103,9 @@ export function ApprovalTable({
       />
       {chosen === null ? null : (
         <ApproveDialog organization={organization} approval={chosen} onClose={() => setChosen(null)} />
+      )}
+      {withdrawn === null ? null : (
+        <WithdrawDialog organization={organization} approval={withdrawn} onClose={() => setWithdrawn(null)} />
       )}
     </>
   );

@@ -118,7 +118,13 @@ function Filters({
   return (
     <FilterBar>
       <div className={styles['filter']}>
-        <TextFilter label="Who" value={actor} placeholder="Login" onChange={(value) => onChange({ actor: value })} />
+        <TextFilter
+          label="Who"
+          organization={organization}
+          value={actor}
+          placeholder="Login"
+          onChange={(value) => onChange({ actor: value })}
+        />
       </div>
       <div className={styles['filter']}>
         <SelectField

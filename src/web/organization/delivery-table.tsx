@@ -2,7 +2,7 @@ import { useInfiniteQuery, useMutation, useQuery } from '@tanstack/react-query';
 import { Check, CircleSlash, Clock, X } from 'lucide-react';
 import type { Delivery } from '../app/contract.ts';
 import { Problem } from '../app/problem-pages.tsx';
-import { queryClient, trpc } from '../app/trpc.ts';
+import { queryClient } from '../app/trpc.ts';
 import { Badge } from '../ui/badge.tsx';
 import { Button } from '../ui/button.tsx';
 import { Empty } from '../ui/empty.tsx';
@@ -10,6 +10,7 @@ import { pagedList } from '../ui/paged-list.ts';
 import { Skeleton } from '../ui/skeleton.tsx';
 import { type Column, Table } from '../ui/table.tsx';
 import { Time } from '../ui/time.tsx';
+import type { WebhookOwner } from './webhook-owner.ts';
 import { deliveryStates, nameOfEvent } from './webhook-words.ts';
 import styles from './webhooks.module.css';
 
@@ -20,24 +21,24 @@ const icons = { success: Check, failure: X, running: Clock, neutral: CircleSlash
 export function DeliveryTable({
   chosen,
   onOpen,
-  organization,
+  owner: { calls, place },
   webhook,
 }: {
-  readonly organization: string;
+  readonly owner: WebhookOwner;
   readonly webhook: string;
   readonly chosen: string | undefined;
   readonly onOpen: (id: string | undefined) => void;
 }) {
   const query = useInfiniteQuery(
-    trpc.webhooks.deliveries.infiniteQueryOptions(
-      { organization, webhook },
+    calls.deliveries.infiniteQueryOptions(
+      { ...place, webhook },
       { getNextPageParam: (page) => page.next, refetchInterval: pollMs },
     ),
   );
   const redeliver = useMutation(
-    trpc.webhooks.redeliver.mutationOptions({
+    calls.redeliver.mutationOptions({
       onSuccess: async ({ id }) => {
-        await queryClient.invalidateQueries({ queryKey: trpc.webhooks.deliveries.pathKey() });
+        await queryClient.invalidateQueries({ queryKey: calls.deliveries.pathKey() });
         onOpen(id);
       },
     }),
@@ -83,7 +84,7 @@ export function DeliveryTable({
             kind="quiet"
             aria-label={`Send again: ${nameOfEvent(event)}`}
             disabled={redeliver.isPending}
-            onClick={() => redeliver.mutate({ organization, webhook, deliveryId: id })}
+            onClick={() => redeliver.mutate({ ...place, webhook, deliveryId: id })}
           >
             Send again
           </Button>
@@ -105,7 +106,7 @@ export function DeliveryTable({
           </Empty>
         }
         details={({ id }) =>
-          id === chosen ? <Exchange organization={organization} webhook={webhook} deliveryId={id} /> : null
+          id === chosen ? <Exchange owner={{ calls, place }} webhook={webhook} deliveryId={id} /> : null
         }
       />
     </>
@@ -127,8 +128,15 @@ function DeliveryState({ delivery: { attempts, responseStatus, state } }: { read
 }
 
 /** The request and the response. */
-function Exchange(of: { readonly organization: string; readonly webhook: string; readonly deliveryId: string }) {
-  const query = useQuery(trpc.webhooks.delivery.queryOptions(of));
+function Exchange({
+  owner: { calls, place },
+  ...chosen
+}: {
+  readonly owner: WebhookOwner;
+  readonly webhook: string;
+  readonly deliveryId: string;
+}) {
+  const query = useQuery(calls.delivery.queryOptions({ ...place, ...chosen }));
   if (query.error) return <p role="alert">{query.error.message}</p>;
   const delivery = query.data;
   if (delivery === undefined) return <Skeleton width="60%" />;

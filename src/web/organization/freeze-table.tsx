@@ -14,6 +14,7 @@ import { NextWindows } from './window-times.tsx';
 export function FreezeTable({
   chosen,
   empty,
+  onEdit,
   onThaw,
   ...list
 }: {
@@ -22,6 +23,7 @@ export function FreezeTable({
   readonly isBusy: boolean;
   readonly onMore: () => void;
   readonly chosen: string | undefined;
+  readonly onEdit: (rule: Rule) => void;
   readonly onThaw: (rule: Rule) => void;
   readonly empty: ReactNode;
 }) {
@@ -43,9 +45,19 @@ export function FreezeTable({
       name: 'Actions',
       isActions: true,
       cell: (rule) => (
-        <Button size="small" aria-label={`Thaw ${rule.scope}`} onClick={() => onThaw(rule)}>
-          Thaw
-        </Button>
+        <span className={styles['buttons']}>
+          <Button
+            size="small"
+            kind="quiet"
+            aria-label={`Change the freeze of ${rule.scope}`}
+            onClick={() => onEdit(rule)}
+          >
+            Change
+          </Button>
+          <Button size="small" aria-label={`Thaw ${rule.scope}`} onClick={() => onThaw(rule)}>
+            Thaw
+          </Button>
+        </span>
       ),
     },
   ];

@@ -2,10 +2,11 @@ import { useMutation, useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 import { trpc } from '../app/trpc.ts';
 import { ActionDialog } from '../ui/action-dialog.tsx';
-import { SelectField, TextField } from '../ui/field.tsx';
+import { SelectField } from '../ui/field.tsx';
 import type { GrantPlace } from './grant-place.ts';
 import styles from './people.module.css';
 import { PermissionChoice } from './permission-set.tsx';
+import { LoginField, StackPathField, TagField, TeamField, TokenIdField } from './suggest-fields.tsx';
 import { thenRefresh } from './then-refresh.ts';
 
 const kinds = [
@@ -19,6 +20,8 @@ const names = { user: 'Login', team: 'Name of the team', token: 'Id of the token
   Kind,
   string
 >;
+
+const nameFields = { user: LoginField, team: TeamField, token: TokenIdField } as const satisfies Record<Kind, unknown>;
 
 /** Allows or denies something. In a team, to the team; on a stack, with its name as the pattern to begin with. */
 export function GrantDialog({
@@ -41,6 +44,7 @@ export function GrantDialog({
   const roles = useQuery(trpc.roles.list.queryOptions({ organization })).data?.items ?? [];
   const give = useMutation(trpc.grants.give.mutationOptions(thenRefresh(onClose)));
   const [tagName = '', ...tagValue] = tag.trim().split('=');
+  const NameField = nameFields[kind];
   const isOfRole = effect === 'allow' && role !== '';
   const submit = (): void =>
     give.mutate({
@@ -73,13 +77,14 @@ export function GrantDialog({
             options={kinds}
             onChange={({ target }) => setKind(target.value as Kind)}
           />
-          <div className={styles['grow']}>
-            <TextField
+          <div className={styles['grow']} key={kind}>
+            <NameField
+              organization={organization}
               label={names[kind]}
               value={name}
               maxLength={200}
               required
-              onChange={({ target }) => setName(target.value)}
+              onChange={setName}
             />
           </div>
         </div>
@@ -115,7 +120,8 @@ export function GrantDialog({
       ) : (
         <PermissionChoice label="Permissions" names={chosen} onChange={setChosen} />
       )}
-      <TextField
+      <StackPathField
+        organization={organization}
         label="Stacks"
         value={stacks}
         maxLength={201}
@@ -125,15 +131,16 @@ export function GrantDialog({
             <code>project/stack</code>, in which <code>*</code> stands for any characters
           </>
         }
-        onChange={({ target }) => setStacks(target.value)}
+        onChange={setStacks}
       />
-      <TextField
+      <TagField
+        organization={organization}
         label="Tag"
         value={tag}
         maxLength={300}
         placeholder="owner=data"
         hint="Only stacks with this tag. Empty: with any."
-        onChange={({ target }) => setTag(target.value)}
+        onChange={setTag}
       />
     </ActionDialog>
   );

@@ -4,6 +4,7 @@ import { UserPlus, Users } from 'lucide-react';
 import { useState } from 'react';
 import type { MemberItem } from '../app/contract.ts';
 import { useMe } from '../app/me.ts';
+import { usePageAction } from '../app/page-actions.ts';
 import { Problem } from '../app/problem-pages.tsx';
 import { trpc } from '../app/trpc.ts';
 import { Badge } from '../ui/badge.tsx';
@@ -16,7 +17,7 @@ import { FilterBar, Page } from '../ui/page.tsx';
 import { type Column, Table } from '../ui/table.tsx';
 import { Time } from '../ui/time.tsx';
 import { AddMemberDialog, ChangeRoleDialog, RemoveMemberDialog } from './member-dialogs.tsx';
-import { useMayManage } from './organization-layout.tsx';
+import { useMayManage } from './organization-pages.ts';
 import styles from './people.module.css';
 import { type MemberSearch, type Role, roles } from './people-search.ts';
 import { RowMenu } from './row-menu.tsx';
@@ -40,6 +41,8 @@ export function MembersPage() {
       { getNextPageParam: ({ next }) => next, placeholderData: keepPreviousData },
     ),
   );
+  const mayAdd = useMe()?.mayAddMembers === true && mayManage;
+  usePageAction('Add a member', mayAdd ? () => setAsked({ what: 'add' }) : null);
   const narrow = (change: Partial<MemberSearch>): void =>
     void navigate({ search: { ...search, ...change }, replace: true });
   if (query.error) return <Problem error={query.error} onRetry={() => void query.refetch()} />;
@@ -50,7 +53,7 @@ export function MembersPage() {
       title="Members"
       lead="People and what their role gives them on every stack here. Teams and grants give more, or less."
       actions={
-        mayManage ? (
+        mayAdd ? (
           <Button kind="main" onClick={() => setAsked({ what: 'add' })}>
             <UserPlus size={16} aria-hidden="true" />
             Add a member

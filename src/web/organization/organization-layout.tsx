@@ -1,45 +1,18 @@
 import { Outlet, useParams } from '@tanstack/react-router';
-import { useMe } from '../app/me.ts';
-import { SectionLayout, type SectionLink } from '../app/section-layout.tsx';
-
-interface OrganizationPage extends SectionLink {
-  /** Only for those who administer the organization. */
-  readonly isForAdmins?: boolean;
-}
-
-/** The pages of an organization, in the order of their links. */
-const pages: readonly OrganizationPage[] = [
-  { name: 'Members', link: { to: '/$organization/~/members' } },
-  { name: 'Teams', link: { to: '/$organization/~/teams' } },
-  { name: 'Roles', link: { to: '/$organization/~/roles' } },
-  { name: 'Tokens', link: { to: '/$organization/~/tokens' } },
-  { name: 'Trust policies', link: { to: '/$organization/~/trust-policies' }, isForAdmins: true },
-  { name: 'Audit log', link: { to: '/$organization/~/audit' }, isForAdmins: true },
-  { name: 'Rules', link: { to: '/$organization/~/rules' }, isForAdmins: true },
-  { name: 'Approvals', link: { to: '/$organization/~/approvals' } },
-  { name: 'Policies', link: { to: '/$organization/~/policies' } },
-  { name: 'Webhooks', link: { to: '/$organization/~/webhooks' }, isForAdmins: true },
-  { name: 'Limits', link: { to: '/$organization/~/limits' }, isForAdmins: true },
-  { name: 'Deleted stacks', link: { to: '/$organization/~/deleted-stacks' }, isForAdmins: true },
-];
+import { SectionLayout } from '../app/section-layout.tsx';
+import { organizationPages, useMayManage } from './organization-pages.ts';
 
 /** The pages of an organization, with links between those that the user may see. */
 export function OrganizationLayout() {
   const { organization } = useParams({ from: '/$organization/~' });
   const isAdmin = useMayManage(organization);
-  const links = pages
-    .filter(({ isForAdmins = false }) => isAdmin || !isForAdmins)
-    .map(({ link, name }) => ({ name, link: { ...link, params: { organization } } }));
+  const links = organizationPages(isAdmin).map(({ link, name }) => ({
+    name,
+    link: { ...link, params: { organization } },
+  }));
   return (
     <SectionLayout label="Pages of the organization" links={links}>
       <Outlet />
     </SectionLayout>
   );
-}
-
-/** Whether the user administers the organization. */
-export function useMayManage(organization: string): boolean {
-  const me = useMe();
-  // Operators administer no organization by that.
-  return me?.organizations.some(({ name, role }) => name === organization && role === 'admin') ?? false;
 }

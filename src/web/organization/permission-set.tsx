@@ -22,22 +22,25 @@ export function PermissionSet({ names }: { readonly names: readonly string[] }) 
 export function PermissionChoice({
   label,
   names,
+  of = permissions,
   onChange,
 }: {
   readonly label: ReactNode;
   readonly names: readonly string[];
+  /** Those to choose from. */
+  readonly of?: readonly Permission[];
   readonly onChange: (names: string[]) => void;
 }) {
   return (
     <fieldset className={styles['choice']}>
       <legend>{label}</legend>
-      {permissions.map((name) => (
+      {of.map((name) => (
         <label key={name} className={styles['option']}>
           <input
             type="checkbox"
             checked={names.includes(name)}
             onChange={({ target }) =>
-              onChange(permissions.filter((each) => (each === name ? target.checked : names.includes(each))))
+              onChange(of.filter((each) => (each === name ? target.checked : names.includes(each))))
             }
           />
           <span>

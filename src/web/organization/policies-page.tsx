@@ -15,7 +15,7 @@ import { Page, Section } from '../ui/page.tsx';
 import { pagedList } from '../ui/paged-list.ts';
 import { type Column, Table } from '../ui/table.tsx';
 import { Time } from '../ui/time.tsx';
-import { useMayManage } from './organization-layout.tsx';
+import { useMayManage } from './organization-pages.ts';
 import styles from './policies.module.css';
 import { PolicyGroupDetails } from './policy-group-details.tsx';
 

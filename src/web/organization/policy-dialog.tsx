@@ -9,6 +9,7 @@ import { CheckboxField, SelectField, TextArea, TextField } from '../ui/field.tsx
 import styles from './people.module.css';
 import { draftOf, draftToSent, isReady, type Policy, type PolicyDraft, toSent } from './policy-form.ts';
 import { isWhole, newScope, ScopesField } from './scopes-field.tsx';
+import { TeamField } from './suggest-fields.tsx';
 import { thenRefresh } from './then-refresh.ts';
 
 const kinds = [
@@ -77,7 +78,7 @@ export function PolicyDialog({
           />
         </div>
       </div>
-      <Owner draft={draft} onChange={change} />
+      <Owner organization={organization} draft={draft} onChange={change} />
       <Rules draft={draft} onChange={change} />
       {isAllowed && draft.tokenType === 'organization' ? (
         <CheckboxField
@@ -113,20 +114,26 @@ interface PartProps {
   readonly onChange: (part: Partial<PolicyDraft>) => void;
 }
 
-function Owner({ draft: { decision, owner, tokenType }, onChange }: PartProps) {
+function Owner({
+  draft: { decision, owner, tokenType },
+  onChange,
+  organization,
+}: PartProps & { readonly organization: string }) {
   if (tokenType !== 'team' && tokenType !== 'personal') return null;
   const isTeam = tokenType === 'team';
   const hint = isTeam ? undefined : 'You can let CI act as yourself only.';
-  return (
-    <TextField
-      label={isTeam ? 'Name of the team' : 'Login'}
-      value={owner}
-      maxLength={100}
-      required={decision === 'allow'}
-      placeholder={decision === 'deny' ? 'Any' : undefined}
-      {...(hint === undefined ? {} : { hint })}
-      onChange={({ target }) => onChange({ owner: target.value })}
-    />
+  const field = {
+    label: isTeam ? 'Name of the team' : 'Login',
+    value: owner,
+    maxLength: 100,
+    required: decision === 'allow',
+    placeholder: decision === 'deny' ? 'Any' : undefined,
+    ...(hint === undefined ? {} : { hint }),
+  };
+  return isTeam ? (
+    <TeamField {...field} organization={organization} onChange={(value) => onChange({ owner: value })} />
+  ) : (
+    <TextField {...field} onChange={({ target }) => onChange({ owner: target.value })} />
   );
 }
 

@@ -12,7 +12,7 @@ import { TextArea, TextField } from '../ui/field.tsx';
 import { MenuItem } from '../ui/menu.tsx';
 import { Page } from '../ui/page.tsx';
 import { type Column, Table } from '../ui/table.tsx';
-import { useMayManage } from './organization-layout.tsx';
+import { useMayManage } from './organization-pages.ts';
 import styles from './people.module.css';
 import { PermissionChoice, PermissionSet } from './permission-set.tsx';
 import { RowMenu } from './row-menu.tsx';

@@ -49,6 +49,13 @@ const trustPolicies = createRoute({
   staticData: { crumb: 'Trust policies' },
 });
 
+const access = createRoute({
+  getParentRoute: () => organizationRoute,
+  path: '/access',
+  component: lazyRouteComponent(() => import('./access-page.tsx'), 'AccessPage'),
+  staticData: { crumb: 'Access' },
+});
+
 const audit = createRoute({
   getParentRoute: () => organizationRoute,
   path: '/audit',
@@ -65,6 +72,7 @@ export const organizationRoutes = organizationRoute.addChildren([
   roles,
   tokens,
   trustPolicies,
+  access,
   audit,
   ...settingRoutes,
 ]);

@@ -1,29 +1,31 @@
 import { keepPreviousData, useMutation, useQuery } from '@tanstack/react-query';
 import { useEffect, useState } from 'react';
 import type { StackRef } from '../app/contract.ts';
-import { queryClient, trpc } from '../app/trpc.ts';
+import { trpc } from '../app/trpc.ts';
 import { ActionDialog } from '../ui/action-dialog.tsx';
 import { SelectField, TextField } from '../ui/field.tsx';
 import styles from './rule-dialog.module.css';
 import { type RuleDraft, type ScopeKind, type WrittenRule, writtenRule } from './rule-draft.ts';
 import { RuleSettings } from './rule-settings.tsx';
 import { type RuleKind, ruleKinds } from './rule-words.ts';
+import { ProjectField, StackField, TagNameField, TagValueField } from './suggest-fields.tsx';
+import { thenRefresh } from './then-refresh.ts';
 import { NextWindows } from './window-times.tsx';
 
 const pauseMs = 400;
 
-/** Sets a rule. `isNew`: its kind (one of `kinds`) and what it is for can be chosen. `stack`: it is for this one. */
+/** Sets a rule, whose kind (one of `kinds`) can be chosen, or changes the rule `ruleId`. `stack`: it is for this one. */
 export function RuleDialog({
   first,
-  isNew,
   kinds,
   onClose,
   organization,
+  ruleId,
   stack,
 }: {
   readonly organization: string;
   readonly first: RuleDraft;
-  readonly isNew: boolean;
+  readonly ruleId?: string | undefined;
   readonly kinds: readonly RuleKind[];
   readonly stack?: StackRef;
   readonly onClose: () => void;
@@ -31,31 +33,32 @@ export function RuleDialog({
   const [draft, setDraft] = useState(first);
   const change = (part: Partial<RuleDraft>): void => setDraft((known) => ({ ...known, ...part }));
   const rule = writtenRule(draft);
-  const set = useMutation(
-    trpc.rules.set.mutationOptions({
-      onSuccess: async () => {
-        await queryClient.invalidateQueries();
-        onClose();
-      },
-    }),
-  );
+  const set = useMutation(trpc.rules.set.mutationOptions(thenRefresh(onClose)));
+  const changed = useMutation(trpc.rules.change.mutationOptions(thenRefresh(onClose)));
+  const isNew = ruleId === undefined;
+  const { error, isPending } = isNew ? set : changed;
+  const submit = (): void => {
+    if (rule === null) return;
+    if (isNew) set.mutate({ organization, ...rule });
+    else changed.mutate({ organization, ruleId, ...rule });
+  };
   const isFreeze = draft.kind === 'freeze';
   const name = ruleKinds[draft.kind].name;
   const place = stack && `${stack.project}/${stack.stack}`;
   return (
     <ActionDialog
-      title={isFreeze ? `Freeze ${place ?? 'stacks'}` : isNew ? 'Add a rule' : `Change: ${name}`}
+      title={!isNew ? `Change: ${name}` : isFreeze ? `Freeze ${place ?? 'stacks'}` : 'Add a rule'}
       description={
         isFreeze
           ? 'Updates, imports, renaming and deleting are refused. Previews go on, and so does an update that runs.'
           : ruleKinds[draft.kind].about
       }
-      action={isFreeze ? 'Freeze' : 'Set the rule'}
+      action={!isNew ? 'Save' : isFreeze ? 'Freeze' : 'Set the rule'}
       isReady={rule !== null}
-      isPending={set.isPending}
-      error={set.error}
+      isPending={isPending}
+      error={error}
       onClose={onClose}
-      onSubmit={() => (rule === null ? undefined : set.mutate({ organization, ...rule }))}
+      onSubmit={submit}
     >
       {isNew && kinds.length > 1 ? (
         <SelectField
@@ -70,7 +73,7 @@ export function RuleDialog({
           }
         />
       ) : null}
-      {stack === undefined ? <ScopeFields draft={draft} isFixed={!isNew} onChange={change} /> : null}
+      {stack === undefined ? <ScopeFields organization={organization} draft={draft} onChange={change} /> : null}
       <RuleSettings draft={draft} onChange={change} />
       <TextField
         label="Note"
@@ -93,29 +96,23 @@ const scopeNames: Readonly<Record<ScopeKind, string>> = {
 
 function ScopeFields({
   draft,
-  isFixed,
   onChange,
+  organization,
 }: {
+  readonly organization: string;
   readonly draft: RuleDraft;
-  readonly isFixed: boolean;
   readonly onChange: (part: Partial<RuleDraft>) => void;
 }) {
   const { scope } = draft;
-  const text = (label: string, name: 'project' | 'stack' | 'tagName' | 'tagValue', placeholder = '') => (
-    <TextField
-      label={label}
-      value={draft[name]}
-      disabled={isFixed}
-      placeholder={placeholder}
-      onChange={({ target }) => onChange({ [name]: target.value })}
-    />
-  );
+  const field = (label: string, name: 'project' | 'stack' | 'tagName' | 'tagValue', placeholder = '') => ({
+    ...{ organization, label, placeholder, value: draft[name] },
+    onChange: (value: string) => onChange({ [name]: value }),
+  });
   return (
     <div className={styles['group']}>
       <SelectField
         label="For"
         value={scope}
-        disabled={isFixed}
         options={Object.entries(scopeNames)}
         onChange={({ target }) => onChange({ scope: target.value as ScopeKind })}
       />
@@ -123,12 +120,14 @@ function ScopeFields({
         <div className={styles['pair']}>
           {scope === 'tag' ? (
             <>
-              {text('Tag', 'tagName', 'env')}
-              {text('Value', 'tagValue', 'prod')}
+              <TagNameField {...field('Tag', 'tagName', 'env')} />
+              <TagValueField {...field('Value', 'tagValue', 'prod')} tag={draft.tagName.trim()} />
             </>
           ) : null}
-          {text(scope === 'tag' ? 'Of a project only' : 'Project', 'project')}
-          {scope === 'stack' ? text('Stack', 'stack', 'prod') : null}
+          <ProjectField {...field(scope === 'tag' ? 'Of a project only' : 'Project', 'project')} />
+          {scope === 'stack' ? (
+            <StackField {...field('Stack', 'stack', 'prod')} project={draft.project.trim()} />
+          ) : null}
         </div>
       )}
     </div>

@@ -1,5 +1,5 @@
 import type { Rule } from '../app/contract.ts';
-import type { RuleKind } from './rule-words.ts';
+import type { FreezeWindow, RuleKind } from './rule-words.ts';
 
 export const scopes = ['organization', 'project', 'stack', 'tag'] as const;
 export type ScopeKind = (typeof scopes)[number];
@@ -76,7 +76,21 @@ export function draftOf({ kind, note, project, settings, stack, tag }: Rule): Ru
     ...{ changes: text('changes'), percent: text('percent') },
     types: Array.isArray(settings['types']) ? settings['types'].map(String).join('\n') : '',
     ...{ ownPreview: text('ownPreview'), withoutJournal: text('withoutJournal') },
+    until: typeof settings['until'] === 'string' ? localTime(settings['until']) : '',
+    windows: ((settings['windows'] ?? []) as readonly FreezeWindow[]).map(({ cron, minutes, timeZone }) => ({
+      cron,
+      timeZone,
+      // Written back as whole minutes, however many digits an hour's part has.
+      hours: String(Number((minutes / 60).toFixed(4))),
+    })),
   };
+}
+
+/** A time as `datetime-local` has it, to the second. */
+function localTime(iso: string): string {
+  const time = new Date(iso);
+  const local = new Date(time.getTime() - time.getTimezoneOffset() * 60_000).toISOString();
+  return local.slice(0, time.getUTCSeconds() === 0 ? 16 : 19);
 }
 
 export function writtenRule(draft: RuleDraft): WrittenRule | null {

@@ -3,6 +3,7 @@ import { getRouteApi } from '@tanstack/react-router';
 import { Snowflake } from 'lucide-react';
 import { useState } from 'react';
 import type { Rule } from '../app/contract.ts';
+import { usePageAction } from '../app/page-actions.ts';
 import { Problem } from '../app/problem-pages.tsx';
 import { queryClient, trpc } from '../app/trpc.ts';
 import { ActionDialog } from '../ui/action-dialog.tsx';
@@ -22,7 +23,8 @@ const pollMs = 30_000;
 
 interface Edited {
   readonly draft: RuleDraft;
-  readonly isNew: boolean;
+  /** Undefined: a new one. */
+  readonly ruleId?: string;
   readonly kinds: readonly RuleKind[];
 }
 
@@ -32,9 +34,10 @@ export function RulesPage() {
   const { rule: chosen } = route.useSearch();
   const [edited, setEdited] = useState<Edited | null>(null);
   const [removed, setRemoved] = useState<Rule | null>(null);
-  const add = (kinds: readonly RuleKind[]): void =>
-    setEdited({ draft: emptyDraft(kinds[0] as RuleKind), isNew: true, kinds });
-  const edit = (rule: Rule): void => setEdited({ draft: draftOf(rule), isNew: false, kinds: [rule.kind as RuleKind] });
+  const add = (kinds: readonly RuleKind[]): void => setEdited({ draft: emptyDraft(kinds[0] as RuleKind), kinds });
+  const edit = (rule: Rule): void =>
+    setEdited({ draft: draftOf(rule), ruleId: rule.id, kinds: [rule.kind as RuleKind] });
+  usePageAction('Freeze stacks', () => add(['freeze']));
   const freezes = useRules(organization, ['freeze']);
   const queues = useRules(organization, queueKinds);
   const guards = useRules(organization, guardKinds);
@@ -63,6 +66,7 @@ export function RulesPage() {
         <FreezeTable
           {...pagedList(freezes)}
           chosen={chosen}
+          onEdit={edit}
           onThaw={setRemoved}
           empty={
             <Empty title="Nothing is frozen">
@@ -106,7 +110,7 @@ export function RulesPage() {
         <RuleDialog
           organization={organization}
           first={edited.draft}
-          isNew={edited.isNew}
+          ruleId={edited.ruleId}
           kinds={edited.kinds}
           onClose={() => setEdited(null)}
         />

@@ -5,6 +5,7 @@ import type { TeamItem, TeamMemberItem } from '../app/contract.ts';
 import { queryClient, trpc } from '../app/trpc.ts';
 import { ActionDialog } from '../ui/action-dialog.tsx';
 import { TextArea, TextField } from '../ui/field.tsx';
+import { LoginField } from './suggest-fields.tsx';
 import { thenRefresh } from './then-refresh.ts';
 
 interface DialogProps {
@@ -89,13 +90,14 @@ export function AddToTeamDialog({ onClose, organization, team }: DialogProps) {
       onSubmit={() => add.mutate({ organization, team, login: login.trim() })}
       onClose={onClose}
     >
-      <TextField
+      <LoginField
+        organization={organization}
         label="Login"
         value={login}
         maxLength={100}
         required
         hint={`Of a member of ${organization}`}
-        onChange={({ target }) => setLogin(target.value)}
+        onChange={setLogin}
       />
     </ActionDialog>
   );

@@ -12,7 +12,7 @@ import { Page, Section } from '../ui/page.tsx';
 import { Skeleton } from '../ui/skeleton.tsx';
 import { type Column, Table } from '../ui/table.tsx';
 import { GrantList } from './grant-list.tsx';
-import { useMayManage } from './organization-layout.tsx';
+import { useMayManage } from './organization-pages.ts';
 import styles from './people.module.css';
 import { RowMenu } from './row-menu.tsx';
 import { AddToTeamDialog, DeleteTeamDialog, EditTeamDialog, TeamMemberDialog } from './team-dialogs.tsx';

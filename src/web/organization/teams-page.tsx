@@ -13,7 +13,7 @@ import { Empty } from '../ui/empty.tsx';
 import { TextArea, TextField } from '../ui/field.tsx';
 import { FilterBar, Page } from '../ui/page.tsx';
 import { type Column, Table } from '../ui/table.tsx';
-import { useMayManage } from './organization-layout.tsx';
+import { useMayManage } from './organization-pages.ts';
 import styles from './people.module.css';
 import { TextFilter } from './text-filter.tsx';
 import { thenRefresh } from './then-refresh.ts';

@@ -1,5 +1,6 @@
 import { useEffect, useState } from 'react';
 import { TextField } from '../ui/field.tsx';
+import { LoginField } from './suggest-fields.tsx';
 
 const typingMs = 250;
 
@@ -7,6 +8,7 @@ const typingMs = 250;
 export function TextFilter({
   label,
   onChange,
+  organization,
   placeholder,
   value = '',
 }: {
@@ -14,6 +16,8 @@ export function TextFilter({
   readonly value: string | undefined;
   readonly onChange: (value: string | undefined) => void;
   readonly placeholder?: string;
+  /** Suggests members of this organization. */
+  readonly organization?: string;
 }) {
   const [draft, setDraft] = useState(value);
   // The URL changed by other means, such as "back".
@@ -27,14 +31,10 @@ export function TextFilter({
     const timer = setTimeout(() => onChange(draft.trim() || undefined), typingMs);
     return () => clearTimeout(timer);
   });
-  return (
-    <TextField
-      type="search"
-      label={label}
-      value={draft}
-      maxLength={200}
-      placeholder={placeholder}
-      onChange={({ target }) => setDraft(target.value)}
-    />
+  const field = { label, placeholder, type: 'search', value: draft, maxLength: 200 } as const;
+  return organization === undefined ? (
+    <TextField {...field} onChange={({ target }) => setDraft(target.value)} />
+  ) : (
+    <LoginField {...field} organization={organization} onChange={setDraft} />
   );
 }

@@ -1,5 +1,5 @@
-import { useMutation } from '@tanstack/react-query';
-import { useState } from 'react';
+import { useMutation, useQuery } from '@tanstack/react-query';
+import { type ReactNode, useState } from 'react';
 import type { TokenItem } from '../app/contract.ts';
 import { queryClient, trpc } from '../app/trpc.ts';
 import { ActionDialog } from '../ui/action-dialog.tsx';
@@ -7,6 +7,7 @@ import { Button } from '../ui/button.tsx';
 import { Code } from '../ui/code.tsx';
 import { Dialog, DialogActions } from '../ui/dialog.tsx';
 import { CheckboxField, SelectField, TextField } from '../ui/field.tsx';
+import { Time } from '../ui/time.tsx';
 import styles from './people.module.css';
 import { isWhole, newScope, type Scope, ScopesField } from './scopes-field.tsx';
 import { thenRefresh } from './then-refresh.ts';
@@ -14,11 +15,46 @@ import type { TokenOwner } from './token-owner.ts';
 
 const daySeconds = 86_400;
 const lives = [
+  ['7', '7 days'],
   ['30', '30 days'],
   ['90', '90 days'],
   ['365', 'A year'],
-  ['0', 'No end'],
 ] as const;
+const defaultDays = 90;
+
+/** Ends to choose from; those that the organization permits, its longest one at the end, or none at all. */
+function livesWithin(maxSeconds: number | null): readonly (readonly [string, string])[] {
+  if (maxSeconds === null) return [...lives, ['0', 'No end']];
+  const most = Math.floor(maxSeconds / daySeconds);
+  const shorter = lives.filter(([days]) => Number(days) < most);
+  // The server ends it then, to the second.
+  return [
+    ...shorter,
+    ['0', most >= 1 ? `${most} ${most === 1 ? 'day' : 'days'}, the longest` : 'The longest that is allowed'],
+  ];
+}
+
+/** Days that are chosen at first: 90, or fewer where that is not allowed. */
+function usualDays(maxSeconds: number | null): string {
+  return maxSeconds !== null && maxSeconds / daySeconds <= defaultDays ? '0' : String(defaultDays);
+}
+
+function useMaxSeconds(owner: TokenOwner): number | null | undefined {
+  const { of, ...place } = owner;
+  const options = { retry: false };
+  const mine = useQuery(trpc.tokens.lifeOfMine.queryOptions(undefined, { ...options, enabled: of === 'me' }));
+  const ofTeam = useQuery(
+    trpc.tokens.lifeOfTeam.queryOptions(
+      { organization: '', team: '', ...place },
+      { ...options, enabled: of === 'team' },
+    ),
+  );
+  const ofOrganization = useQuery(
+    trpc.tokens.life.queryOptions({ organization: '', ...place }, { ...options, enabled: of === 'organization' }),
+  );
+  const { data, isError } = { me: mine, team: ofTeam, organization: ofOrganization }[of];
+  return isError ? null : data?.maxSeconds;
+}
 
 const powers = [
   ['member', 'The role member: updates all stacks'],
@@ -76,7 +112,9 @@ const leads = {
 export function CreateTokenDialog({ onClose, owner }: DialogProps) {
   const [name, setName] = useState('');
   const [description, setDescription] = useState('');
-  const [days, setDays] = useState('90');
+  const maxSeconds = useMaxSeconds(owner);
+  const [chosenDays, setDays] = useState<string | null>(null);
+  const days = chosenDays ?? usualDays(maxSeconds ?? null);
   const [power, setPower] = useState<Power>('member');
   const [isLimited, setIsLimited] = useState(false);
   const [scopes, setScopes] = useState<readonly Scope[]>([newScope]);
@@ -114,7 +152,7 @@ export function CreateTokenDialog({ onClose, owner }: DialogProps) {
       description={leads[owner.of]}
       action="Create the token"
       error={creation.error}
-      isPending={creation.isPending}
+      isPending={creation.isPending || maxSeconds === undefined}
       isReady={name.trim() !== '' && (!hasScopes || scopes.every(isWhole))}
       onSubmit={submit}
       onClose={onClose}
@@ -137,7 +175,8 @@ export function CreateTokenDialog({ onClose, owner }: DialogProps) {
       <SelectField
         label="Expires after"
         value={days}
-        options={lives}
+        options={livesWithin(maxSeconds ?? null)}
+        hint={maxSeconds == null ? undefined : 'The organization limits how long tokens live.'}
         onChange={({ target }) => setDays(target.value)}
       />
       {owner.of === 'organization' ? (
@@ -160,8 +199,16 @@ export function CreateTokenDialog({ onClose, owner }: DialogProps) {
   );
 }
 
-/** The value of a new token: shown here, once, and nowhere else. */
-function TokenValue({ onClose, value }: { readonly value: string; readonly onClose: () => void }) {
+/** The value of a new token: shown here, once, and nowhere else. `note`: what becomes of the one before. */
+function TokenValue({
+  note,
+  onClose,
+  value,
+}: {
+  readonly value: string;
+  readonly note?: ReactNode;
+  readonly onClose: () => void;
+}) {
   return (
     <Dialog
       title="The token"
@@ -170,6 +217,7 @@ function TokenValue({ onClose, value }: { readonly value: string; readonly onClo
       onClose={onClose}
     >
       <Code>{value}</Code>
+      {note === undefined ? null : <p className={styles['note']}>{note}</p>}
       <p className={styles['note']}>The CLI takes it from the environment variable PULUMI_ACCESS_TOKEN.</p>
       <DialogActions>
         <Button kind="main" onClick={onClose}>
@@ -177,6 +225,81 @@ function TokenValue({ onClose, value }: { readonly value: string; readonly onClo
         </Button>
       </DialogActions>
     </Dialog>
+  );
+}
+
+const overlaps = [
+  ['0', 'Not at all: it ends now'],
+  ['3600', 'An hour'],
+  ['86400', 'A day'],
+  ['604800', '7 days'],
+  ['2592000', '30 days'],
+] as const;
+
+/** Gives a token another value. */
+export function RotateTokenDialog({ onClose, owner, token }: DialogProps & { readonly token: TokenItem }) {
+  const [overlap, setOverlap] = useState('86400');
+  const [made, setMade] = useState<{ readonly value: string; readonly previousUntil: string | null } | null>(null);
+  const options = {
+    // As for a new token.
+    gcTime: 0,
+    onSuccess: (rotated: { readonly value: string; readonly previousUntil: string | null }) => {
+      setMade(rotated);
+      void queryClient.invalidateQueries({ queryKey: trpc.tokens.pathKey() });
+    },
+  };
+  const mine = useMutation(trpc.tokens.rotateMine.mutationOptions(options));
+  const ofTeam = useMutation(trpc.tokens.rotateOfTeam.mutationOptions(options));
+  const ofOrganization = useMutation(trpc.tokens.rotate.mutationOptions(options));
+  const { error, isPending, reset } = { me: mine, team: ofTeam, organization: ofOrganization }[owner.of];
+  const how = { id: token.id, overlapSeconds: Number(overlap) };
+  if (made !== null)
+    return (
+      <TokenValue
+        value={made.value}
+        note={
+          made.previousUntil === null || overlap === '0' ? (
+            'The one before has ended.'
+          ) : (
+            <>
+              The one before is valid, too, and ends <Time at={made.previousUntil} />.
+            </>
+          )
+        }
+        onClose={() => {
+          reset();
+          onClose();
+        }}
+      />
+    );
+  const submit = (): void => {
+    if (owner.of === 'me') mine.mutate(how);
+    else if (owner.of === 'team') ofTeam.mutate({ ...how, organization: owner.organization, team: owner.team });
+    else ofOrganization.mutate({ ...how, organization: owner.organization });
+  };
+  return (
+    <ActionDialog
+      title={`Rotate ${token.name ?? (token.description || 'this token')}?`}
+      description="It gets a new value, and its life begins anew. Its name, scopes and grants stay, and so do updates that run with it."
+      action="Rotate the token"
+      isDanger={overlap === '0'}
+      error={error}
+      isPending={isPending}
+      onSubmit={submit}
+      onClose={onClose}
+    >
+      <SelectField
+        label="The present value stays valid for"
+        value={overlap}
+        options={overlaps}
+        hint={
+          overlap === '0'
+            ? 'Whoever uses it is refused at once, and updates that run with it lose their lock.'
+            : 'Put the new value everywhere before that time.'
+        }
+        onChange={({ target }) => setOverlap(target.value)}
+      />
+    </ActionDialog>
   );
 }
 

@@ -2,6 +2,7 @@ import { keepPreviousData, useInfiniteQuery } from '@tanstack/react-query';
 import { KeyRound, Plus } from 'lucide-react';
 import { useState } from 'react';
 import type { TokenItem } from '../app/contract.ts';
+import { usePageAction } from '../app/page-actions.ts';
 import { Problem } from '../app/problem-pages.tsx';
 import { trpc } from '../app/trpc.ts';
 import { Badge } from '../ui/badge.tsx';
@@ -15,8 +16,10 @@ import { type Column, Table } from '../ui/table.tsx';
 import { Time } from '../ui/time.tsx';
 import styles from './people.module.css';
 import { RowMenu } from './row-menu.tsx';
-import { CreateTokenDialog, RevokeTokenDialog } from './token-dialogs.tsx';
+import { CreateTokenDialog, RevokeTokenDialog, RotateTokenDialog } from './token-dialogs.tsx';
 import type { TokenOwner } from './token-owner.ts';
+
+type Asked = { readonly what: 'create' } | { readonly what: 'revoke' | 'rotate'; readonly token: TokenItem };
 
 /** The tokens of somebody, with what may be done with them. */
 export function TokenList({
@@ -29,7 +32,8 @@ export function TokenList({
   readonly showsRuns?: boolean;
   readonly onShowRuns?: (shows: boolean) => void;
 }) {
-  const [asked, setAsked] = useState<'create' | TokenItem | null>(null);
+  const [asked, setAsked] = useState<Asked | null>(null);
+  usePageAction('Create a token', () => setAsked({ what: 'create' }));
   const query = useTokens(owner, showsRuns);
   if (query.error) return <Problem error={query.error} onRetry={() => void query.refetch()} />;
   const columns: Column<TokenItem>[] = [
@@ -39,7 +43,8 @@ export function TokenList({
       isActions: true,
       cell: (token) => (
         <RowMenu of={token.name ?? token.description}>
-          <MenuItem onSelect={() => setAsked(token)}>Revoke…</MenuItem>
+          {token.mayRotate ? <MenuItem onSelect={() => setAsked({ what: 'rotate', token })}>Rotate…</MenuItem> : null}
+          <MenuItem onSelect={() => setAsked({ what: 'revoke', token })}>Revoke…</MenuItem>
         </RowMenu>
       ),
     },
@@ -47,7 +52,7 @@ export function TokenList({
   return (
     <>
       <FilterBar>
-        <Button kind={owner.of === 'team' ? 'plain' : 'main'} onClick={() => setAsked('create')}>
+        <Button kind={owner.of === 'team' ? 'plain' : 'main'} onClick={() => setAsked({ what: 'create' })}>
           <Plus size={16} aria-hidden="true" />
           Create a token
         </Button>
@@ -69,9 +74,12 @@ export function TokenList({
         onMore={() => void query.fetchNextPage()}
         empty={<NoTokens owner={owner} />}
       />
-      {asked === 'create' ? <CreateTokenDialog owner={owner} onClose={() => setAsked(null)} /> : null}
-      {asked !== null && asked !== 'create' ? (
-        <RevokeTokenDialog owner={owner} token={asked} onClose={() => setAsked(null)} />
+      {asked?.what === 'create' ? <CreateTokenDialog owner={owner} onClose={() => setAsked(null)} /> : null}
+      {asked?.what === 'rotate' ? (
+        <RotateTokenDialog owner={owner} token={asked.token} onClose={() => setAsked(null)} />
+      ) : null}
+      {asked?.what === 'revoke' ? (
+        <RevokeTokenDialog owner={owner} token={asked.token} onClose={() => setAsked(null)} />
       ) : null}
     </>
   );
@@ -154,8 +162,17 @@ const columnsOfAll: readonly Column<TokenItem>[] = [
   {
     name: 'Expires',
     align: 'right',
-    cell: ({ expiresAt }) =>
-      expiresAt === null ? <span className={styles['quiet']}>never</span> : <Time at={expiresAt} />,
+    cell: ({ expiresAt, previousUntil }) => (
+      <>
+        {expiresAt === null ? <span className={styles['quiet']}>never</span> : <Time at={expiresAt} />}
+        {previousUntil === null ? null : (
+          <span className={styles['second']}>
+            {' '}
+            value before: <Time at={previousUntil} />
+          </span>
+        )}
+      </>
+    ),
   },
 ];
 

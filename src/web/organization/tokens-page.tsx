@@ -1,7 +1,7 @@
 import { getRouteApi } from '@tanstack/react-router';
 import { Page } from '../ui/page.tsx';
 import { Tab, Tabs } from '../ui/tabs.tsx';
-import { useMayManage } from './organization-layout.tsx';
+import { useMayManage } from './organization-pages.ts';
 import { TokenList } from './token-list.tsx';
 
 const route = getRouteApi('/$organization/~/tokens');

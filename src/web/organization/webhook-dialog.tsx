@@ -4,6 +4,7 @@ import type { Webhook } from '../app/contract.ts';
 import { queryClient, trpc } from '../app/trpc.ts';
 import { ActionDialog } from '../ui/action-dialog.tsx';
 import { CheckboxField, SelectField, TextField } from '../ui/field.tsx';
+import type { WebhookOwner } from './webhook-owner.ts';
 import { formats, nameOfEvent } from './webhook-words.ts';
 import styles from './webhooks.module.css';
 
@@ -11,10 +12,10 @@ import styles from './webhooks.module.css';
 export function WebhookDialog({
   onClose,
   onMade,
-  organization,
+  owner: { calls, place },
   webhook,
 }: {
-  readonly organization: string;
+  readonly owner: WebhookOwner;
   readonly webhook: Webhook | null;
   readonly onClose: () => void;
   readonly onMade?: (name: string) => void;
@@ -32,12 +33,13 @@ export function WebhookDialog({
     onClose();
     onMade?.(name);
   };
-  const create = useMutation(trpc.webhooks.create.mutationOptions({ onSuccess }));
-  const change = useMutation(trpc.webhooks.change.mutationOptions({ onSuccess }));
+  const create = useMutation(calls.create.mutationOptions({ onSuccess }));
+  const change = useMutation(calls.change.mutationOptions({ onSuccess }));
   const isToken = format === 'github_status' || format === 'gitlab_status';
   const send = (): void => {
     const made = {
-      ...{ organization, displayName: displayName.trim(), url: url.trim(), format, isActive },
+      ...place,
+      ...{ displayName: displayName.trim(), url: url.trim(), format, isActive },
       ...{ events: [...selected], groups: [...groups] },
       ...(isRemoved ? { secret: null } : secret === '' ? {} : { secret }),
     };
@@ -90,7 +92,7 @@ export function WebhookDialog({
         />
       ) : null}
       <EventFields
-        organization={organization}
+        organization={place.organization}
         selected={selected}
         groups={groups}
         onChange={(events, of) => {

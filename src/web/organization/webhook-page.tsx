@@ -2,7 +2,7 @@ import { useMutation, useQuery } from '@tanstack/react-query';
 import { getRouteApi, useNavigate } from '@tanstack/react-router';
 import { useState } from 'react';
 import { Problem } from '../app/problem-pages.tsx';
-import { queryClient, trpc } from '../app/trpc.ts';
+import { queryClient } from '../app/trpc.ts';
 import { ActionDialog } from '../ui/action-dialog.tsx';
 import { Button } from '../ui/button.tsx';
 import { FactList, FactRow } from '../ui/fact-list.tsx';
@@ -10,37 +10,66 @@ import { Page, Section } from '../ui/page.tsx';
 import { Skeleton } from '../ui/skeleton.tsx';
 import { DeliveryTable } from './delivery-table.tsx';
 import { WebhookDialog } from './webhook-dialog.tsx';
+import { ActiveBadge } from './webhook-list.tsx';
+import { ofOrganization, type WebhookOwner } from './webhook-owner.ts';
 import { describeEvents, nameOfFormat } from './webhook-words.ts';
 import styles from './webhooks.module.css';
-import { ActiveBadge } from './webhooks-page.tsx';
 
 const route = getRouteApi('/$organization/~/webhooks/$webhook');
 
-/** A webhook, and what was sent to it. */
+/** A webhook of the organization. */
 export function WebhookPage() {
-  const { organization, webhook: name } = route.useParams();
+  const { organization, webhook } = route.useParams();
   const { delivery } = route.useSearch();
   const navigate = useNavigate();
+  const to = '/$organization/~/webhooks' as const;
+  return (
+    <WebhookView
+      owner={ofOrganization(organization)}
+      name={webhook}
+      delivery={delivery}
+      onOpen={(id) =>
+        void navigate({
+          ...{ to: `${to}/$webhook` as const, params: { organization, webhook } },
+          ...{ search: { delivery: id }, replace: true, resetScroll: false },
+        })
+      }
+      onRemoved={() => navigate({ to, params: { organization } })}
+    />
+  );
+}
+
+/** A webhook, what was sent to it, and what may be done with it. `delivery`: the one that is open. */
+export function WebhookView({
+  delivery,
+  name,
+  onOpen: open,
+  onRemoved,
+  owner,
+}: {
+  readonly owner: WebhookOwner;
+  readonly name: string;
+  readonly delivery: string | undefined;
+  readonly onOpen: (delivery: string | undefined) => void;
+  readonly onRemoved: () => Promise<void>;
+}) {
+  const { calls, place } = owner;
   const [asked, setAsked] = useState<'change' | 'remove' | null>(null);
-  const query = useQuery(trpc.webhooks.get.queryOptions({ organization, webhook: name }));
-  const open = (id: string | undefined): void =>
-    void navigate({
-      ...{ to: '/$organization/~/webhooks/$webhook', params: { organization, webhook: name } },
-      ...{ search: { delivery: id }, replace: true, resetScroll: false },
-    });
+  const query = useQuery(calls.get.queryOptions({ ...place, webhook: name }));
   const ping = useMutation(
-    trpc.webhooks.ping.mutationOptions({
+    calls.ping.mutationOptions({
       onSuccess: async ({ id }) => {
-        await queryClient.invalidateQueries({ queryKey: trpc.webhooks.deliveries.pathKey() });
+        await queryClient.invalidateQueries({ queryKey: calls.deliveries.pathKey() });
         open(id);
       },
     }),
   );
   const remove = useMutation(
-    trpc.webhooks.remove.mutationOptions({
+    calls.remove.mutationOptions({
       onSuccess: async () => {
-        await navigate({ to: '/$organization/~/webhooks', params: { organization } });
-        await queryClient.invalidateQueries({ queryKey: trpc.webhooks.list.pathKey() });
+        // Away from it first: what it asks for is gone.
+        await onRemoved();
+        await queryClient.invalidateQueries({ queryKey: calls.list.pathKey() });
       },
     }),
   );
@@ -58,7 +87,7 @@ export function WebhookPage() {
       lead={<span className={styles['url']}>{webhook.url}</span>}
       actions={
         <>
-          <Button kind="main" disabled={ping.isPending} onClick={() => ping.mutate({ organization, webhook: name })}>
+          <Button kind="main" disabled={ping.isPending} onClick={() => ping.mutate({ ...place, webhook: name })}>
             {ping.isPending ? 'Waiting for the response…' : 'Send a ping'}
           </Button>
           <Button onClick={() => setAsked('change')}>Change</Button>
@@ -78,11 +107,9 @@ export function WebhookPage() {
         <FactRow name="Secret">{webhook.hasSecret ? 'set, never shown' : 'none: requests are not signed'}</FactRow>
       </FactList>
       <Section title="Deliveries" lead="The newest first. What was not accepted is sent again for a day.">
-        <DeliveryTable organization={organization} webhook={name} chosen={delivery} onOpen={open} />
+        <DeliveryTable owner={owner} webhook={name} chosen={delivery} onOpen={open} />
       </Section>
-      {asked === 'change' ? (
-        <WebhookDialog organization={organization} webhook={webhook} onClose={() => setAsked(null)} />
-      ) : null}
+      {asked === 'change' ? <WebhookDialog owner={owner} webhook={webhook} onClose={() => setAsked(null)} /> : null}
       {asked === 'remove' ? (
         <ActionDialog
           title={`Remove ${webhook.displayName}?`}
@@ -93,7 +120,7 @@ export function WebhookPage() {
           isPending={remove.isPending}
           error={remove.error}
           onClose={() => setAsked(null)}
-          onSubmit={() => remove.mutate({ organization, webhook: name })}
+          onSubmit={() => remove.mutate({ ...place, webhook: name })}
         />
       ) : null}
     </Page>

@@ -5,6 +5,7 @@ import type { Approval, StackRef } from '../app/contract.ts';
 import { trpc } from '../app/trpc.ts';
 import { ApprovalLinks } from '../organization/approval-table.tsx';
 import { ApproveDialog } from '../organization/approve-dialog.tsx';
+import { WithdrawDialog } from '../organization/withdraw-dialog.tsx';
 import { Button } from '../ui/button.tsx';
 import { Notice } from '../ui/notice.tsx';
 import { Time } from '../ui/time.tsx';
@@ -21,6 +22,7 @@ export function ApprovalNotice({ stack }: { readonly stack: StackRef }) {
     trpc.approvals.ofStack.queryOptions({ ...stack, given: false, limit: maxShown }, { refetchInterval: pollMs }),
   );
   const [chosen, setChosen] = useState<Approval | null>(null);
+  const [withdrawn, setWithdrawn] = useState<Approval | null>(null);
   const asked = query.data?.items.filter(({ askedAt }) => Date.now() - Date.parse(askedAt) < maxAgeMs) ?? [];
   return (
     <>
@@ -37,6 +39,11 @@ export function ApprovalNotice({ stack }: { readonly stack: StackRef }) {
           action={
             <>
               <ApprovalLinks organization={stack.organization} approval={approval} />
+              {approval.mayWithdraw ? (
+                <Button size="small" kind="quiet" onClick={() => setWithdrawn(approval)}>
+                  Withdraw
+                </Button>
+              ) : null}
               {approval.mayGive ? (
                 <Button size="small" onClick={() => setChosen(approval)}>
                   Approve
@@ -51,6 +58,9 @@ export function ApprovalNotice({ stack }: { readonly stack: StackRef }) {
       ))}
       {chosen === null ? null : (
         <ApproveDialog organization={stack.organization} approval={chosen} onClose={() => setChosen(null)} />
+      )}
+      {withdrawn === null ? null : (
+        <WithdrawDialog organization={stack.organization} approval={withdrawn} onClose={() => setWithdrawn(null)} />
       )}
     </>
   );

@@ -2,7 +2,8 @@ import { Link } from '@tanstack/react-router';
 import { Snowflake } from 'lucide-react';
 import { useState } from 'react';
 import type { StackDetails, StackRef } from '../app/contract.ts';
-import { useMayManage } from '../organization/organization-layout.tsx';
+import { usePageAction } from '../app/page-actions.ts';
+import { useMayManage } from '../organization/organization-pages.ts';
 import { RuleDialog } from '../organization/rule-dialog.tsx';
 import { emptyDraft } from '../organization/rule-draft.ts';
 import { RemoveDialog } from '../organization/rules-page.tsx';
@@ -77,7 +78,9 @@ export function FreezeButton({
 }) {
   const mayManage = useMayManage(stack.organization);
   const [isAsked, setIsAsked] = useState(false);
-  if (!mayManage || frozen !== null) return null;
+  const mayFreeze = mayManage && frozen === null;
+  usePageAction('Freeze this stack', mayFreeze ? () => setIsAsked(true) : null);
+  if (!mayFreeze) return null;
   return (
     <>
       <Button size="small" onClick={() => setIsAsked(true)}>
@@ -88,7 +91,6 @@ export function FreezeButton({
         <RuleDialog
           organization={stack.organization}
           first={{ ...emptyDraft('freeze'), scope: 'stack', project: stack.project, stack: stack.stack }}
-          isNew
           kinds={['freeze']}
           stack={stack}
           onClose={() => setIsAsked(false)}

@@ -6,7 +6,7 @@ import { Problem } from '../app/problem-pages.tsx';
 import { trpc } from '../app/trpc.ts';
 import { type Permission, permissionWords, reasonOf } from '../organization/access-words.ts';
 import { GrantList } from '../organization/grant-list.tsx';
-import { useMayManage } from '../organization/organization-layout.tsx';
+import { useMayManage } from '../organization/organization-pages.ts';
 import { PermissionSet } from '../organization/permission-set.tsx';
 import { Badge } from '../ui/badge.tsx';
 import { Button } from '../ui/button.tsx';

@@ -14,6 +14,7 @@ import { Tab, Tabs } from '../ui/tabs.tsx';
 import { Time } from '../ui/time.tsx';
 import { UpdateList } from '../updates/update-list.tsx';
 import { VersionList } from '../versions/version-list.tsx';
+import { AskButton } from './ask-approval.tsx';
 import { ConfigTable } from './config-table.tsx';
 import { toggleFavourite, useFavourites } from './favourites.ts';
 import { FreezeButton } from './freeze-notice.tsx';
@@ -24,6 +25,8 @@ import { StackOverview } from './stack-overview.tsx';
 import styles from './stack-page.module.css';
 
 const StackAccess = lazy(() => import('./stack-access.tsx').then((loaded) => ({ default: loaded.StackAccess })));
+
+const StackWebhooks = lazy(() => import('./stack-webhooks.tsx').then((loaded) => ({ default: loaded.StackWebhooks })));
 
 const route = getRouteApi('/$organization/$project/$stack');
 const busyPollMs = 2_000;
@@ -80,6 +83,7 @@ export function StackPage() {
           Configuration
         </Tab>
         <Tab {...linkTo('access')}>Access</Tab>
+        {details.permissions.includes('admin') ? <Tab {...linkTo('webhooks')}>Webhooks</Tab> : null}
         {pending.length === 0 && tab !== 'interrupted' ? null : (
           <Tab {...linkTo('interrupted')} count={pending.length || undefined}>
             Interrupted
@@ -96,6 +100,11 @@ export function StackPage() {
           <p className={styles['hint']}>As the last update had it. Secret values are sealed.</p>
           <ConfigTable stack={stack} config={details.config} empty="The last update had no configuration." />
         </section>
+      ) : null}
+      {tab === 'webhooks' ? (
+        <Suspense>
+          <StackWebhooks stack={stack} search={search} />
+        </Suspense>
       ) : null}
       {tab === 'access' ? (
         <Suspense>
@@ -136,6 +145,7 @@ function StackHeader({ details, stack }: { readonly stack: StackRef; readonly de
         {details.drift === 'drifted' ? <Badge tone="warning">Drifted</Badge> : null}
         {details.frozen === null ? null : <Badge tone="running">Frozen</Badge>}
         <FreezeButton stack={stack} details={details} />
+        <AskButton stack={stack} details={details} />
       </div>
       <p className={styles['meta']}>
         {details.version === 0 ? (

@@ -5,6 +5,7 @@ export const stackTabs = [
   'versions',
   'configuration',
   'access',
+  'webhooks',
   'interrupted',
 ] as const;
 export type StackTab = (typeof stackTabs)[number];
@@ -31,6 +32,9 @@ export interface StackPageSearch {
   readonly secrets?: '1' | undefined;
   /** Says which version has set each property of the open resource. */
   readonly blame?: '1' | undefined;
+  /** The webhook and the delivery that are open. */
+  readonly webhook?: string | undefined;
+  readonly delivery?: string | undefined;
 }
 
 /** Reads the search of a URL. What is not valid is left out. */
@@ -58,5 +62,7 @@ export function parseStackPageSearch(search: Readonly<Record<string, unknown>>):
     outputs: flag('outputs'),
     secrets: flag('secrets'),
     blame: flag('blame'),
+    webhook: text('webhook'),
+    delivery: text('delivery'),
   };
 }

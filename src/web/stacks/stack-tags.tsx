@@ -3,6 +3,7 @@ import { Plus, X } from 'lucide-react';
 import { useEffect, useRef, useState } from 'react';
 import type { StackRef } from '../app/contract.ts';
 import { queryClient, trpc } from '../app/trpc.ts';
+import { TagNameField, TagValueField } from '../organization/suggest-fields.tsx';
 import { Button } from '../ui/button.tsx';
 import styles from './stack-tags.module.css';
 
@@ -64,6 +65,7 @@ export function StackTags({ mayChange, stack, tags }: StackTagsProps) {
 }
 
 function TagForm({ onEnd, stack }: { readonly stack: StackRef; readonly onEnd: () => void }) {
+  const { organization } = stack;
   const [name, setName] = useState('');
   const [value, setValue] = useState('');
   const first = useRef<HTMLInputElement>(null);
@@ -84,18 +86,15 @@ function TagForm({ onEnd, stack }: { readonly stack: StackRef; readonly onEnd: (
         if (name.trim() !== '') add.mutate({ ...stack, name: name.trim(), value });
       }}
     >
-      <input
-        ref={first}
-        aria-label="Name of the tag"
-        placeholder="name"
+      <TagNameField
+        {...{ organization, ref: first, label: 'Name of the tag', isLabelUnseen: true, placeholder: 'name' }}
         value={name}
-        onChange={(event) => setName(event.target.value)}
+        onChange={setName}
       />
-      <input
-        aria-label="Value of the tag"
-        placeholder="value"
+      <TagValueField
+        {...{ organization, tag: name.trim(), label: 'Value of the tag', isLabelUnseen: true, placeholder: 'value' }}
         value={value}
-        onChange={(event) => setValue(event.target.value)}
+        onChange={setValue}
       />
       {add.error ? (
         <p className={styles['error']} role="alert">

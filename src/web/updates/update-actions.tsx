@@ -4,6 +4,7 @@ import { CirclePause, OctagonX } from 'lucide-react';
 import { useId, useState } from 'react';
 import type { StackRef, UpdateDetails } from '../app/contract.ts';
 import { queryClient, trpc } from '../app/trpc.ts';
+import { AskButton } from '../stacks/ask-approval.tsx';
 import { Button, buttonClass } from '../ui/button.tsx';
 import { Dialog, DialogActions } from '../ui/dialog.tsx';
 import styles from './update-actions.module.css';
@@ -17,7 +18,8 @@ interface ActionProps {
 /** What the user may do with an update. Nothing is shown that would be refused. */
 export function UpdateActions({ stack, update }: ActionProps) {
   const [asked, setAsked] = useState<'cancel' | 'drain' | null>(null);
-  const permissions = useQuery(trpc.stacks.get.queryOptions(stack)).data?.permissions ?? [];
+  const details = useQuery(trpc.stacks.get.queryOptions(stack)).data;
+  const permissions = details?.permissions ?? [];
   const mayStop = isActive(update) && permissions.includes(neededPermission(update));
   // Without a state to save, ending gently means nothing.
   const mayDrain = mayStop && !update.dryRun && update.status === 'running';
@@ -31,6 +33,13 @@ export function UpdateActions({ stack, update }: ActionProps) {
         >
           Its preview
         </Link>
+      )}
+      {details === undefined || !isAskable(update) ? null : (
+        <AskButton
+          stack={stack}
+          details={details}
+          run={{ commit: update.commit, kind: update.kind === 'preview' ? 'update' : update.kind }}
+        />
       )}
       {mayDrain ? (
         <Button size="small" onClick={() => setAsked('drain')}>
@@ -47,6 +56,12 @@ export function UpdateActions({ stack, update }: ActionProps) {
       <StopDialog key={asked} stack={stack} update={update} way={asked} onClose={() => setAsked(null)} />
     </div>
   );
+}
+
+/** Whether a run of its commit may follow: a preview that has ended, of a working tree without changes. */
+function isAskable({ dryRun, environment, kind, status }: UpdateDetails): boolean {
+  const isClean = environment?.['git.dirty'] !== 'true';
+  return dryRun && isClean && status === 'succeeded' && ['preview', 'update', 'destroy', 'refresh'].includes(kind);
 }
 
 const texts = {

@@ -97,6 +97,8 @@ export function createApprovalRepository(db: Queryable) {
           expires_at = clock_timestamp() + make_interval(secs => ${given.seconds})
         where id = ${id}`),
 
+    remove: (id: string) => db.query(sql.nothing`/* approvals.remove */ delete from update_approvals where id = ${id}`),
+
     /** The approval that lets this run pass. Not one that its own user or token has given. */
     findValid: ({ stackId, kind, commit }: ApprovalSubject, { tokenId, userId }: Omit<ApprovalActor, 'login'>) =>
       db.maybeOne(sql.rows(ApprovalRow)`
@@ -120,9 +122,15 @@ export function createApprovalRepository(db: Queryable) {
         /* approvals.lock */ select ${approvalColumns} from update_approvals a where a.id = ${id} and a.stack_id = ${stackId} for update`),
 
     /** The newest requests first. */
-    list: (stackId: string, limit: number) =>
-      db.any(sql.rows(ApprovalRow)`
+    list: (stackId: string, limit: number) => {
+      // One after the other, as the index has them.
+      const page = (given: boolean) => sql.fragment`(
+        select * from update_approvals a where a.stack_id = ${stackId} and a.approved_at ${given ? sql.fragment`is not null` : sql.fragment`is null`}
+        order by a.asked_at desc, a.id desc limit ${limit})`;
+      return db.any(sql.rows(ApprovalRow)`
         /* approvals.list */
-        select ${approvalColumns} from update_approvals a where a.stack_id = ${stackId} order by a.asked_at desc, a.id limit ${limit}`),
+        select ${approvalColumns} from (${page(true)} union all ${page(false)}) a
+        order by a.asked_at desc, a.id desc limit ${limit}`);
+    },
   };
 }

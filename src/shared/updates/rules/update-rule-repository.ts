@@ -181,6 +181,18 @@ export function createUpdateRuleRepository(db: Queryable) {
       return row.id;
     },
 
+    /**
+     * Gives a rule another scope, settings and note. Its slot stays if each rule of its kind is added to the others. Violates
+     * `update_rules_key` if another rule is in its new place.
+     */
+    change: (id: string, rule: Omit<NewRule, 'slot'> & { readonly slot: string | null }, setBy: string | null) =>
+      db.query(sql.nothing`
+        /* updateRules.change */
+        update update_rules set slot = coalesce(${rule.slot}, slot), project = ${rule.project}, stack = ${rule.stack},
+          tag_name = ${rule.tag?.name ?? null}, tag_value = ${rule.tag?.value ?? null},
+          settings = ${JSON.stringify(rule.settings)}::jsonb, note = ${rule.note}, set_at = clock_timestamp(), set_by = ${setBy}
+        where id = ${id}`),
+
     /** Returns whether it existed. */
     remove: async (organizationId: string, id: string): Promise<boolean> => {
       const result = await db.query(sql.nothing`

@@ -1,0 +1,338 @@
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import type { Locator, Page } from 'playwright-core';
+import { startChromium, type TestBrowser } from '../testkit/chromium.ts';
+import { type OwnHoldfastServer, startOwnHoldfast } from '../testkit/holdfast-server.ts';
+import { scenarioTimeoutMs, suite } from '../testkit/suite.ts';
+import { buildWeb } from '../testkit/web-build.ts';
+import { enter, findFlaws, runAdmin, setPassword } from '../testkit/web-session.ts';
+
+const organization = 'dev-org';
+const commit = 'c'.repeat(40);
+
+const received: string[] = [];
+const receiver = createServer((request, response) => {
+  const chunks: Buffer[] = [];
+  request.on('data', (chunk: Buffer) => chunks.push(chunk));
+  request.on('end', () => {
+    received.push(Buffer.concat(chunks).toString());
+    response.writeHead(202).end('taken');
+  });
+});
+await new Promise<void>((resolve) => receiver.listen(0, '127.0.0.1', resolve));
+afterAll(() => void receiver.close());
+const target = `http://127.0.0.1:${(receiver.address() as AddressInfo).port}`;
+
+await suite('settings in the web UI', { ownServer: true, tools: ['chromium'] }, () => {
+  let server: OwnHoldfastServer;
+  let browser: TestBrowser;
+  let page: Page;
+  const complaints: string[] = [];
+
+  const api = (method: string, path: string, body?: object, token = server.token) =>
+    fetch(`${server.url}/api/${path}`, {
+      method,
+      headers: {
+        ...{ accept: 'application/vnd.pulumi+8', authorization: `token ${token}` },
+        ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+      },
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    });
+  async function call(method: string, path: string, body?: object) {
+    const response = await api(method, path, body);
+    if (!response.ok) throw new Error(`${path}: ${response.status} ${await response.text()}`);
+    return (await response.json()) as {
+      readonly tokenValue?: string;
+      readonly rules?: readonly { readonly id: string; readonly kind: string; readonly settings: object }[];
+    };
+  }
+
+  async function signIn(login: string): Promise<void> {
+    await browser.context.clearCookies();
+    await enter(page, server.url, login);
+  }
+
+  beforeAll(async () => {
+    await buildWeb();
+    [server, browser] = await Promise.all([
+      startOwnHoldfast({ HOLDFAST_OUTGOING_ALLOW: target }, { viewers: ['vera'] }),
+      startChromium(),
+    ]);
+    for (const login of ['ada', 'vera']) await setPassword(server, login);
+    await call('POST', `stacks/${organization}/web`, { stackName: 'prod', tags: { env: 'production' } });
+    const fuse = { kind: 'fuse', settings: { changes: 0 } };
+    await call('POST', `orgs/${organization}/update-rules`, fuse);
+    page = await browser.context.newPage();
+    page.setDefaultTimeout(120_000);
+    page.on('console', (message) => {
+      if (message.type() === 'error' && !/status of 4\d\d/.test(message.text())) complaints.push(message.text());
+    });
+    page.on('pageerror', (error) => complaints.push(error.message));
+    await signIn('ada');
+  }, scenarioTimeoutMs);
+  afterAll(async () => {
+    await browser?.[Symbol.asyncDispose]();
+    await server?.[Symbol.asyncDispose]();
+  });
+
+  const open = (path: string) => page.goto(`${server.url}/${organization}/${path}`);
+  const dialog = () => page.getByRole('dialog');
+  const row = (name: string): Locator => page.getByRole('row').filter({ hasText: name });
+  const suggested = (value: string) => page.locator(`datalist option[value="${value}"]`).first();
+
+  /** Presses the button that does it, and waits until it is done. */
+  async function confirm(name: string): Promise<void> {
+    await dialog().getByRole('button', { name, exact: true }).click();
+    await dialog().waitFor({ state: 'detached' });
+  }
+
+  /** Everybody can use the page, in both themes and on a phone. */
+  async function expectSound(): Promise<void> {
+    await page.locator('[aria-busy="true"]').first().waitFor({ state: 'detached' });
+    expect(await findFlaws(page)).toEqual([]);
+  }
+
+  test(
+    'a freeze gets another end, reason and place, and stays the same rule',
+    async () => {
+      await open('~/rules');
+      await page.getByRole('button', { name: 'Freeze', exact: true }).click();
+      await dialog().getByLabel('For', { exact: true }).selectOption('tag');
+      await dialog().getByLabel('Tag').fill('e');
+      await suggested('env').waitFor({ state: 'attached' });
+      await dialog().getByLabel('Tag').fill('env');
+      await suggested('production').waitFor({ state: 'attached' });
+      await dialog().getByLabel('Value').fill('production');
+      await dialog().getByLabel('Until').fill('2098-12-24T18:30');
+      await dialog().getByRole('button', { name: 'Weekends' }).click();
+      await confirm('Freeze');
+      const change = page.getByRole('button', { name: 'Change the freeze of stacks with the tag env=production' });
+      const findFreeze = async () => {
+        const { rules = [] } = await call('GET', `orgs/${organization}/update-rules`);
+        return rules.find(({ kind }) => kind === 'freeze');
+      };
+      const before = await findFreeze();
+      await change.focus();
+      await page.keyboard.press('Enter');
+      await dialog().waitFor();
+      expect(await dialog().getByLabel('Until').inputValue()).toBe('2098-12-24T18:30');
+      expect(await dialog().getByLabel('Hours').inputValue()).toBe('61');
+      await dialog().getByLabel('Until').fill('2097-01-02T03:04');
+      await dialog().getByRole('button', { name: 'Remove this window' }).click();
+      await dialog().getByLabel('For', { exact: true }).selectOption('project');
+      await dialog().getByLabel('Project').fill('w');
+      await suggested('web').waitFor({ state: 'attached' });
+      await dialog().getByLabel('Project').fill('web');
+      await dialog().getByLabel('Note').fill('Moved to the second of January');
+      await dialog().getByText('For 1 stack: web/prod').waitFor();
+      await expectSound();
+      await confirm('Save');
+      await page.getByText('Moved to the second of January').waitFor();
+      const after = await findFreeze();
+      expect(after).toMatchObject({ id: before?.id, project: 'web', note: 'Moved to the second of January' });
+      expect(after?.settings).toEqual({ until: expect.stringMatching(/^2097-01-0/) });
+      await expectSound();
+      await page.getByRole('button', { name: 'Thaw project web' }).click();
+      await confirm('Thaw');
+    },
+    scenarioTimeoutMs,
+  );
+
+  test(
+    'a stack has webhooks of its own, for those who may delete it',
+    async () => {
+      await open('web/prod?tab=webhooks');
+      await page.getByText('Nobody is told yet').waitFor();
+      await expectSound();
+      await page.getByRole('button', { name: 'Add a webhook' }).click();
+      await dialog().getByLabel('Name').fill('Alarm');
+      await dialog().getByLabel('URL').fill(`${target}/hook`);
+      await dialog().getByLabel('Secret of the signatures').fill('very-secret-word');
+      await confirm('Add it');
+      await page.getByRole('heading', { name: 'Alarm' }).waitFor();
+      await page.getByRole('button', { name: 'Send a ping' }).click();
+      await page.getByText('Delivered 202').waitFor();
+      expect(page.url()).toContain('delivery=');
+      await page.getByRole('button', { name: 'Send again: ping' }).click();
+      await page
+        .getByRole('row', { name: /ping by hand/ })
+        .nth(1)
+        .waitFor();
+      expect(received[1]).toBe(received[0]);
+      expect(await page.content()).not.toContain('very-secret-word');
+      await expectSound();
+      await page.getByRole('button', { name: 'Change', exact: true }).click();
+      await dialog().getByLabel('Active').uncheck();
+      await confirm('Save');
+      await page.getByText('Paused').waitFor();
+      await page.getByRole('link', { name: 'All webhooks of the stack' }).click();
+      await row('Alarm').getByText('Paused').waitFor();
+      await expectSound();
+      // Those of the organization are others.
+      await open('~/webhooks');
+      await page.getByText('Nobody is told yet').waitFor();
+      await open('web/prod?tab=webhooks');
+      await page.getByRole('link', { name: 'Alarm' }).click();
+      await page.getByRole('button', { name: 'Remove', exact: true }).click();
+      await confirm('Remove');
+      await page.getByText('Nobody is told yet').waitFor();
+    },
+    scenarioTimeoutMs,
+  );
+
+  test(
+    'an approval is asked for, withdrawn, given by somebody else and taken back',
+    async () => {
+      const { tokenValue } = await call('POST', `orgs/${organization}/tokens`, { name: 'colleague', admin: true });
+      await open('web/prod');
+      await page.getByRole('button', { name: 'Ask for an approval' }).click();
+      expect(await dialog().getByRole('button', { name: 'Ask', exact: true }).isEnabled()).toBe(false);
+      await dialog().getByLabel('Commit').fill(commit);
+      await dialog().getByLabel('Reason').fill('The old pool goes');
+      await expectSound();
+      await confirm('Ask');
+      await page.getByText('The old pool goes').waitFor();
+      await expectSound();
+      await page.getByRole('button', { name: 'Withdraw' }).click();
+      await confirm('Withdraw');
+      await page.getByText('The old pool goes').waitFor({ state: 'detached' });
+
+      const path = `stacks/${organization}/web/prod/approvals`;
+      const asked = await api('POST', path, { commit, reason: 'By a colleague' }, tokenValue);
+      expect(asked.status).toBe(200);
+      await open('~/approvals');
+      await page.getByRole('button', { name: 'Approve cccccccc for web/prod' }).click();
+      await dialog().getByLabel('Reason').fill('Seen');
+      await confirm('Approve');
+      await page.getByRole('link', { name: 'Given' }).click();
+      await expectSound();
+      await page.getByRole('button', { name: 'Take back cccccccc for web/prod' }).click();
+      await confirm('Take back');
+      await page.getByText('None was given yet').waitFor();
+    },
+    scenarioTimeoutMs,
+  );
+
+  test(
+    'a token gets another value, which is shown once; the one before ends when it was chosen to',
+    async () => {
+      await open('~/tokens');
+      await page.getByRole('button', { name: 'Create a token' }).click();
+      await dialog().getByLabel('Name').fill('deploy');
+      expect(await dialog().getByLabel('Expires after').inputValue()).toBe('90');
+      await dialog().getByRole('button', { name: 'Create the token' }).click();
+      const shown = async () => (await dialog().locator('pre').textContent()) ?? '';
+      const first = await shown();
+      await confirm('I have stored it');
+      const rotate = async (overlap: string) => {
+        await page.getByRole('button', { name: 'Actions for deploy', exact: true }).click();
+        await page.getByRole('menuitem', { name: 'Rotate' }).click();
+        await dialog().getByLabel('The present value stays valid for').selectOption({ label: overlap });
+        await dialog().getByRole('button', { name: 'Rotate the token' }).click();
+        await dialog().getByText('the only time that it is shown').waitFor();
+        const value = await shown();
+        await expectSound();
+        await confirm('I have stored it');
+        return value;
+      };
+      const statusOf = async (token: string) =>
+        (await api('GET', `stacks/${organization}/web/prod`, undefined, token)).status;
+      const second = await rotate('An hour');
+      expect([await statusOf(first), await statusOf(second)]).toEqual([200, 200]);
+      await row('deploy').getByText('value before').waitFor();
+      const third = await rotate('Not at all: it ends now');
+      expect([await statusOf(second), await statusOf(third)]).toEqual([401, 200]);
+      expect(await page.content()).not.toContain(third);
+      await expectSound();
+
+      await runAdmin(server, ['token', 'max-days', '20', '--organization', organization]);
+      await page.reload();
+      await page.getByRole('button', { name: 'Create a token' }).click();
+      await dialog().getByText('The organization limits').waitFor();
+      expect(await dialog().getByLabel('Expires after').locator('option').allTextContents()).toEqual([
+        '7 days',
+        '20 days, the longest',
+      ]);
+      await page.keyboard.press('Escape');
+    },
+    scenarioTimeoutMs,
+  );
+
+  test(
+    'what roles give is changed after its name is typed where rights are taken away',
+    async () => {
+      await open('~/access');
+      await page.getByText('All that the role has').waitFor();
+      await expectSound();
+      await page.getByRole('button', { name: 'Change what roles give' }).click();
+      await dialog().getByLabel('Roles give').selectOption('some');
+      await dialog().getByRole('checkbox', { name: 'decrypt' }).uncheck();
+      await dialog().getByText('Viewers and members lose decrypt by their roles').waitFor();
+      const take = dialog().getByRole('button', { name: 'Take it away' });
+      expect(await take.isEnabled()).toBe(false);
+      await dialog().getByLabel('to confirm').fill(organization);
+      await expectSound();
+      await confirm('Take it away');
+      await page.getByText('Only admins may decrypt them').waitFor();
+      await page.getByRole('button', { name: 'Let roles decrypt' }).click();
+      await confirm('Let roles decrypt');
+      await page.getByText('All that the role has').waitFor();
+    },
+    scenarioTimeoutMs,
+  );
+
+  test(
+    'the palette goes to pages and begins actions by the keyboard alone',
+    async () => {
+      await open('web/prod');
+      await page.getByRole('heading', { name: 'web/prod' }).waitFor();
+      const type = async (text: string, option: string) => {
+        await page.keyboard.press('Control+k');
+        await page.getByRole('combobox').and(page.locator(':focus')).waitFor();
+        await page.keyboard.type(text);
+        await page.getByRole('option', { name: option }).first().waitFor();
+        await page.getByRole('option', { name: option, selected: true }).waitFor();
+        await page.keyboard.press('Enter');
+      };
+      await type('trust pol', 'Trust policies');
+      await page.getByRole('heading', { name: 'Trust policies' }).waitFor();
+      await type('add a member', 'Add a member');
+      await dialog().getByLabel('Login').and(page.locator(':focus')).waitFor();
+      expect(page.url()).toContain('/~/members');
+      await page.keyboard.press('Escape');
+      await dialog().waitFor({ state: 'detached' });
+      await open('web/prod');
+      await page.getByRole('button', { name: 'Freeze' }).waitFor();
+      await type('freeze this', 'Freeze this stack');
+      await dialog().getByRole('heading', { name: 'Freeze web/prod' }).waitFor();
+      await dialog().locator(':focus').waitFor();
+      await page.keyboard.press('Escape');
+      await page.keyboard.press('Control+k');
+      await page.getByRole('option', { name: 'Webhooks' }).waitFor();
+      await expectSound();
+      await page.keyboard.press('Escape');
+    },
+    scenarioTimeoutMs,
+  );
+
+  test(
+    'a viewer has none of these buttons',
+    async () => {
+      await signIn('vera');
+      await open('web/prod');
+      await page.getByRole('heading', { name: 'web/prod' }).waitFor();
+      expect(await page.getByRole('button', { name: /Ask for|Freeze/ }).count()).toBe(0);
+      expect(await page.getByRole('link', { name: 'Webhooks' }).count()).toBe(0);
+      await page.keyboard.press('Control+k');
+      await page.getByRole('option', { name: 'Approvals' }).waitFor();
+      expect(await page.getByRole('option', { name: /Freeze|Add a|Access|Rules|Health/ }).count()).toBe(0);
+      await page.keyboard.press('Escape');
+      await open('~/members');
+      await row('vera').waitFor();
+      expect(await page.getByRole('button', { name: 'Add a member' }).count()).toBe(0);
+      expect(complaints).toEqual([]);
+    },
+    scenarioTimeoutMs,
+  );
+});

@@ -1,0 +1,10 @@
+import type { SectionLink } from '../app/section-layout.tsx';
+
+/** The pages of the installation, in the order of their links. */
+export const operatorPages: readonly SectionLink[] = [
+  { name: 'Health', link: { to: '/~/operator/health' } },
+  { name: 'Queues', link: { to: '/~/operator/queues' } },
+  { name: 'Locks', link: { to: '/~/operator/locks' } },
+  { name: 'Storage', link: { to: '/~/operator/storage' } },
+  { name: 'Tasks', link: { to: '/~/operator/tasks' } },
+];

@@ -1,0 +1,21 @@
+import type { StackRef } from '../app/contract.ts';
+import { trpc } from '../app/trpc.ts';
+
+/** Whose webhooks, and the procedures for them. */
+export interface WebhookOwner {
+  readonly calls: typeof trpc.webhooks.ofStack;
+  /** What each procedure takes besides. */
+  readonly place: StackRef;
+}
+
+export function ofStack(stack: StackRef): WebhookOwner {
+  return { calls: trpc.webhooks.ofStack, place: stack };
+}
+
+/** The procedures of an organization are those of a stack without its names: the server makes both from the same functions. */
+export function ofOrganization(organization: string): WebhookOwner {
+  return {
+    calls: trpc.webhooks as unknown as WebhookOwner['calls'],
+    place: { organization } as StackRef,
+  };
+}

@@ -1,0 +1,51 @@
+import { getRouteApi, Link } from '@tanstack/react-router';
+import type { StackRef } from '../app/contract.ts';
+import { AddWebhook, WebhookList } from '../organization/webhook-list.tsx';
+import { ofStack } from '../organization/webhook-owner.ts';
+import { WebhookView } from '../organization/webhook-page.tsx';
+import { Section } from '../ui/page.tsx';
+import type { StackPageSearch } from './stack-search.ts';
+
+const route = getRouteApi('/$organization/$project/$stack');
+
+/** The webhooks of a stack, or one of them. */
+export function StackWebhooks({ search, stack }: { readonly stack: StackRef; readonly search: StackPageSearch }) {
+  const navigate = route.useNavigate();
+  const owner = ofStack(stack);
+  const tab = 'webhooks' as const;
+  const { delivery, webhook } = search;
+  if (webhook !== undefined)
+    return (
+      <>
+        <p>
+          <Link to="." search={{ tab }}>
+            All webhooks of the stack
+          </Link>
+        </p>
+        <WebhookView
+          key={webhook}
+          owner={owner}
+          name={webhook}
+          delivery={delivery}
+          onOpen={(id) => void navigate({ search: { tab, webhook, delivery: id }, replace: true, resetScroll: false })}
+          onRemoved={() => navigate({ search: { tab } })}
+        />
+      </>
+    );
+  return (
+    <Section
+      title="Webhooks"
+      lead="Other systems that are told of this stack. Those of the organization are told as well."
+      actions={<AddWebhook owner={owner} onMade={(name) => void navigate({ search: { tab, webhook: name } })} />}
+    >
+      <WebhookList
+        owner={owner}
+        linkTo={({ displayName, name }) => (
+          <Link to="." search={{ tab, webhook: name }}>
+            {displayName}
+          </Link>
+        )}
+      />
+    </Section>
+  );
+}
