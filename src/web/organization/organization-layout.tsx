@@ -9,17 +9,17 @@ interface OrganizationPage extends SectionLink {
 
 /** The pages of an organization, in the order of their links. */
 const pages: readonly OrganizationPage[] = [
-  { name: 'Members', link: { to: '/$organization/~/members' } },
-  { name: 'Teams', link: { to: '/$organization/~/teams' } },
-  { name: 'Roles', link: { to: '/$organization/~/roles' } },
-  { name: 'Tokens', link: { to: '/$organization/~/tokens' } },
-  { name: 'Trust policies', link: { to: '/$organization/~/trust-policies' }, isForAdmins: true },
-  { name: 'Audit log', link: { to: '/$organization/~/audit' }, isForAdmins: true },
-  { name: 'Rules', link: { to: '/$organization/~/rules' }, isForAdmins: true },
-  { name: 'Approvals', link: { to: '/$organization/~/approvals' } },
-  { name: 'Policies', link: { to: '/$organization/~/policies' } },
-  { name: 'Webhooks', link: { to: '/$organization/~/webhooks' }, isForAdmins: true },
-  { name: 'Limits', link: { to: '/$organization/~/limits' }, isForAdmins: true },
+  { name: 'Members', group: 'People', link: { to: '/$organization/~/members' } },
+  { name: 'Teams', group: 'People', link: { to: '/$organization/~/teams' } },
+  { name: 'Roles', group: 'People', link: { to: '/$organization/~/roles' } },
+  { name: 'Tokens', group: 'Machines', link: { to: '/$organization/~/tokens' } },
+  { name: 'Trust policies', group: 'Machines', link: { to: '/$organization/~/trust-policies' }, isForAdmins: true },
+  { name: 'Rules', group: 'Updates', link: { to: '/$organization/~/rules' }, isForAdmins: true },
+  { name: 'Approvals', group: 'Updates', link: { to: '/$organization/~/approvals' } },
+  { name: 'Policies', group: 'Updates', link: { to: '/$organization/~/policies' } },
+  { name: 'Webhooks', group: 'Updates', link: { to: '/$organization/~/webhooks' }, isForAdmins: true },
+  { name: 'Audit log', group: 'Records', link: { to: '/$organization/~/audit' }, isForAdmins: true },
+  { name: 'Limits', group: 'Records', link: { to: '/$organization/~/limits' }, isForAdmins: true },
 ];
 
 /** The pages of an organization, with links between those that the user may see. */
@@ -28,7 +28,7 @@ export function OrganizationLayout() {
   const isAdmin = useMayManage(organization);
   const links = pages
     .filter(({ isForAdmins = false }) => isAdmin || !isForAdmins)
-    .map(({ link, name }) => ({ name, link: { ...link, params: { organization } } }));
+    .map(({ group = '', link, name }) => ({ name, group, link: { ...link, params: { organization } } }));
   return (
     <SectionLayout label="Pages of the organization" links={links}>
       <Outlet />

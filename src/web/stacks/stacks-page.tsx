@@ -1,7 +1,7 @@
 import { keepPreviousData, useInfiniteQuery } from '@tanstack/react-query';
 import { useNavigate, useParams, useSearch } from '@tanstack/react-router';
 import { Layers, SearchX } from 'lucide-react';
-import { useEffect } from 'react';
+import { useEffect, useMemo } from 'react';
 import { useMe } from '../app/me.ts';
 import { Problem } from '../app/problem-pages.tsx';
 import { trpc } from '../app/trpc.ts';
@@ -39,7 +39,8 @@ export function StacksPage() {
     document.title = `${organization ?? 'Stacks'} - Holdfast`;
   }, [organization]);
   const hasSeveral = (useMe()?.organizations.length ?? 0) > 1;
-  const items = query.data?.pages.flatMap((page) => page.items) ?? [];
+  const items = useMemo(() => query.data?.pages.flatMap((page) => page.items) ?? [], [query.data]);
+  const columns = useMemo(() => chosenColumns(search.columns), [search.columns]);
   const isFiltered = Object.entries(search).some(([name, value]) => name !== 'columns' && value !== undefined);
   const clear = () => void navigate({ to: '.', search: {} });
   return (
@@ -59,7 +60,7 @@ export function StacksPage() {
           isBusy={query.isPlaceholderData}
           hasMore={query.hasNextPage}
           onMore={() => (query.isFetching ? undefined : void query.fetchNextPage())}
-          columns={chosenColumns(search.columns)}
+          columns={columns}
           showsOrganization={organization === undefined && hasSeveral}
         />
       ) : isFiltered ? (

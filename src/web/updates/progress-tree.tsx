@@ -1,13 +1,13 @@
 import { useNavigate } from '@tanstack/react-router';
-import { useWindowVirtualizer } from '@tanstack/react-virtual';
 import { ChevronDown, ChevronRight, CircleX, Lock, MessageSquareText, TriangleAlert } from 'lucide-react';
-import { memo, useLayoutEffect, useMemo, useRef, useState } from 'react';
+import { memo, useMemo, useRef, useState } from 'react';
 import type { UpdateDetails } from '../app/contract.ts';
 import { isSealed } from '../resources/json-tree.ts';
 import { nameInUrn, shortType } from '../resources/resource-name.ts';
 import { Empty } from '../ui/empty.tsx';
 import { duration } from '../ui/relative-time.ts';
 import { Skeleton } from '../ui/skeleton.tsx';
+import { useWindowRows } from '../ui/window-rows.ts';
 import { diffJson } from '../versions/json-diff.ts';
 import { Colored } from './colored.tsx';
 import { ErrorSummary } from './error-summary.tsx';
@@ -118,46 +118,34 @@ interface RowsProps {
 
 function Rows({ rows, ...shared }: RowsProps) {
   const list = useRef<HTMLOListElement>(null);
-  const [margin, setMargin] = useState(0);
-  // What is above the list changes its height, too.
-  useLayoutEffect(() => {
-    const top = list.current === null ? 0 : list.current.getBoundingClientRect().top + window.scrollY;
-    if (Math.abs(top - margin) > 1) setMargin(top);
-  });
-  const virtualizer = useWindowVirtualizer({
-    count: rows.length,
-    estimateSize: () => rowPixels,
-    getItemKey: (at) => rows[at]?.row.urn ?? at,
-    overscan: 12,
-    scrollMargin: margin,
-  });
+  const shown = useWindowRows({ items: rows, keyOf: urnOf, list, rowPx: rowPixels });
   return (
-    <ol ref={list} className={styles['rows']} aria-label="Resources" style={{ height: virtualizer.getTotalSize() }}>
-      {virtualizer.getVirtualItems().map((item) => {
-        const tree = rows[item.index];
-        if (tree === undefined) return null;
-        return (
-          <li
-            key={item.key}
-            ref={virtualizer.measureElement}
-            data-index={item.index}
-            className={styles['place']}
-            style={{ transform: `translateY(${item.start - margin}px)` }}
-            aria-posinset={item.index + 1}
-            aria-setsize={rows.length}
-          >
-            <Row
-              {...shared}
-              tree={tree}
-              status={tree.row.status}
-              isOpen={shared.opened.has(tree.row.urn)}
-              messageCount={tree.row.diagnostics.length}
-            />
-          </li>
-        );
-      })}
+    <ol ref={list} className={styles['rows']} aria-label="Resources" style={{ height: shown.heightPx }}>
+      {shown.rows.map(({ index, item: tree, key, offsetPx }) => (
+        <li
+          key={key}
+          ref={shown.measure}
+          data-index={index}
+          className={styles['place']}
+          style={{ transform: `translateY(${offsetPx}px)` }}
+          aria-posinset={index + 1}
+          aria-setsize={rows.length}
+        >
+          <Row
+            {...shared}
+            tree={tree}
+            status={tree.row.status}
+            isOpen={shared.opened.has(tree.row.urn)}
+            messageCount={tree.row.diagnostics.length}
+          />
+        </li>
+      ))}
     </ol>
   );
+}
+
+function urnOf({ row }: TreeRow): string {
+  return row.urn;
 }
 
 interface RowProps extends Omit<RowsProps, 'rows' | 'opened'> {
