@@ -75,8 +75,9 @@ async function seedMachines(organization: string, { issuers, tokens }: Calls): P
     ...{ organization, name: 'github-actions', url: 'https://token.actions.githubusercontent.com' },
     maxSeconds: 3_600,
   });
+  const { version } = await issuers.get.query({ organization, id: issuer.id });
   await issuers.setPolicies.mutate({
-    ...{ organization, id: issuer.id, version: 0 },
+    ...{ organization, id: issuer.id, version },
     policies: [
       {
         ...{ decision: 'allow', tokenType: 'team', owner: 'checkout' },

@@ -8,6 +8,7 @@ import { trpc } from '../app/trpc.ts';
 import type { StackPageSearch } from '../stacks/stack-search.ts';
 import { Button } from '../ui/button.tsx';
 import { Empty } from '../ui/empty.tsx';
+import { ListSearch, ListSection } from '../ui/list-bar.tsx';
 import { Segments } from '../ui/segments.tsx';
 import { Skeleton } from '../ui/skeleton.tsx';
 import { useWindowRows } from '../ui/window-rows.ts';
@@ -37,30 +38,30 @@ export function ResourceList({ search, stack }: ResourceListProps) {
     void navigate({ to: '.', search: { ...search, ...changes }, replace: true, resetScroll: false });
   const open = (urn: string): void => change({ urn });
   return (
-    <section className={styles['section']} aria-label="Resources">
-      <div className={styles['filter']}>
-        <Segments label="Show as" options={shapes} value={search.shape} onChange={(shape) => change({ shape })} />
-        {search.shape === undefined ? (
-          <>
-            <input
-              type="search"
-              className={styles['input']}
-              placeholder="Filter by name"
-              aria-label="Filter resources by name"
-              value={search.text ?? ''}
-              onChange={(event) => change({ text: event.target.value || undefined })}
-            />
-            <input
-              type="search"
-              className={styles['input']}
-              placeholder="Type, such as aws:s3/bucket:Bucket"
-              aria-label="Only resources of this type"
-              value={search.type ?? ''}
-              onChange={(event) => change({ type: event.target.value || undefined })}
-            />
-          </>
-        ) : null}
-      </div>
+    <ListSection
+      label="Resources"
+      bar={
+        <>
+          <Segments label="Show as" options={shapes} value={search.shape} onChange={(shape) => change({ shape })} />
+          {search.shape === undefined ? (
+            <>
+              <ListSearch
+                label="Filter resources by name"
+                placeholder="Filter by name"
+                value={search.text ?? ''}
+                onText={(text) => change({ text: text || undefined })}
+              />
+              <ListSearch
+                label="Only resources of this type"
+                placeholder="Type, such as aws:s3/bucket:Bucket"
+                value={search.type ?? ''}
+                onText={(type) => change({ type: type || undefined })}
+              />
+            </>
+          ) : null}
+        </>
+      }
+    >
       <div className={search.urn === undefined ? styles['alone'] : styles['beside']}>
         <div className={styles['main']}>
           {search.shape === undefined ? <FlatList stack={stack} search={search} onOpen={open} /> : null}
@@ -85,7 +86,7 @@ export function ResourceList({ search, stack }: ResourceListProps) {
           />
         )}
       </div>
-    </section>
+    </ListSection>
   );
 }
 

@@ -8,6 +8,7 @@ import { trpc } from '../app/trpc.ts';
 import { JsonView } from '../resources/json-view.tsx';
 import { nameInUrn } from '../resources/resource-name.ts';
 import { Empty } from '../ui/empty.tsx';
+import { ListSearch, ListSection, ListSelect } from '../ui/list-bar.tsx';
 import { useWindowRows } from '../ui/window-rows.ts';
 import { stripColors } from './colored-text.ts';
 import { describeEvent, type EngineEvent, eventKinds, readEvent } from './engine-event.ts';
@@ -56,34 +57,32 @@ export function EventList({ search, stack, update }: EventListProps) {
     if (wantsMore && hasNextPage && !isFetchingNextPage) void fetchNextPage();
   }, [wantsMore, hasNextPage, isFetchingNextPage, fetchNextPage]);
   return (
-    <section className={styles['section']} aria-label="Events">
-      <div className={styles['filter']}>
-        <input
-          type="search"
-          className={styles['input']}
-          placeholder="Search in events"
-          aria-label="Search in events"
-          value={search.text ?? ''}
-          onChange={(event) => change({ text: event.target.value || undefined })}
-        />
-        <select
-          className={styles['input']}
-          aria-label="Kind of event"
-          value={search.type ?? ''}
-          onChange={(event) => change({ type: event.target.value || undefined })}
-        >
-          <option value="">All kinds</option>
-          {eventKinds.map(({ kind, label }) => (
-            <option key={kind} value={kind}>
-              {label}
-            </option>
-          ))}
-        </select>
-        <span className={styles['count']}>
-          {rows.length}
-          {hasNextPage ? ' newest' : ''} events
-        </span>
-      </div>
+    <ListSection
+      label="Events"
+      facts={`${rows.length.toLocaleString()}${hasNextPage ? ' newest' : ''} events`}
+      bar={
+        <>
+          <ListSearch
+            label="Search in events"
+            placeholder="Search in events"
+            value={search.text ?? ''}
+            onText={(text) => change({ text: text || undefined })}
+          />
+          <ListSelect
+            label="Kind of event"
+            value={search.type ?? ''}
+            onChange={({ target }) => change({ type: target.value || undefined })}
+          >
+            <option value="">All kinds</option>
+            {eventKinds.map(({ kind, label }) => (
+              <option key={kind} value={kind}>
+                {label}
+              </option>
+            ))}
+          </ListSelect>
+        </>
+      }
+    >
       {query.error ? <Problem error={query.error} onRetry={() => void query.refetch()} /> : null}
       {rows.length === 0 && !query.isFetching && !query.error ? (
         <Empty title={search.text === undefined && search.type === undefined ? 'No events' : 'No event matches'}>
@@ -91,7 +90,7 @@ export function EventList({ search, stack, update }: EventListProps) {
         </Empty>
       ) : null}
       <Rows rows={rows} onEnd={() => (hasNextPage && !isFetchingNextPage ? void fetchNextPage() : undefined)} />
-    </section>
+    </ListSection>
   );
 }
 

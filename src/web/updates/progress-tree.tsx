@@ -5,6 +5,7 @@ import type { UpdateDetails } from '../app/contract.ts';
 import { isSealed } from '../resources/json-tree.ts';
 import { nameInUrn, shortType } from '../resources/resource-name.ts';
 import { Empty } from '../ui/empty.tsx';
+import { ListSearch, ListSection, ListToggle } from '../ui/list-bar.tsx';
 import { duration } from '../ui/relative-time.ts';
 import { Skeleton } from '../ui/skeleton.tsx';
 import { useWindowRows } from '../ui/window-rows.ts';
@@ -43,24 +44,33 @@ export function ProgressTree({ live, search, update }: ProgressTreeProps) {
   const now = useNowSeconds(isActive(update) && progress.runningCount > 0);
   const isLoading = !feed.isCaughtUp && rows.length === 0 && live.error === null;
   return (
-    <section className={styles['section']} aria-label="Resources of the update">
+    <div className={styles['progress']}>
       <ErrorSummary progress={progress} revision={revision} />
-      <Filter search={search} count={progress.rows.size} shown={rows.length} />
-      {isLoading ? <TreeSkeleton /> : null}
-      {!isLoading && rows.length === 0 ? <NoRows search={search} update={update} /> : null}
-      {rows.length > 0 ? (
-        <Rows
-          rows={rows}
-          opened={opened}
-          isPreview={update.dryRun}
-          now={now}
-          isActive={isActive(update)}
-          onCollapse={(urn) => setCollapsed((before) => toggle(before, urn))}
-          onOpen={(urn) => setOpened((before) => toggle(before, urn))}
-        />
-      ) : null}
-    </section>
+      <ListSection
+        label="Resources of the update"
+        bar={<Filter search={search} />}
+        facts={countText(progress.rows.size, rows.length)}
+      >
+        {isLoading ? <TreeSkeleton /> : null}
+        {!isLoading && rows.length === 0 ? <NoRows search={search} update={update} /> : null}
+        {rows.length > 0 ? (
+          <Rows
+            rows={rows}
+            opened={opened}
+            isPreview={update.dryRun}
+            now={now}
+            isActive={isActive(update)}
+            onCollapse={(urn) => setCollapsed((before) => toggle(before, urn))}
+            onOpen={(urn) => setOpened((before) => toggle(before, urn))}
+          />
+        ) : null}
+      </ListSection>
+    </div>
   );
+}
+
+function countText(count: number, shown: number): string {
+  return count === shown ? `${count} resources` : `${shown} of ${count} resources`;
 }
 
 function toggle(set: ReadonlySet<string>, item: string): ReadonlySet<string> {
@@ -69,40 +79,22 @@ function toggle(set: ReadonlySet<string>, item: string): ReadonlySet<string> {
   return changed;
 }
 
-function Filter({
-  count,
-  search,
-  shown,
-}: {
-  readonly search: UpdateSearch;
-  readonly count: number;
-  readonly shown: number;
-}) {
+function Filter({ search }: { readonly search: UpdateSearch }) {
   const navigate = useNavigate();
   const change = (changes: Partial<UpdateSearch>): void =>
     void navigate({ to: '.', search: { ...search, ...changes }, replace: true, resetScroll: false });
   return (
-    <div className={styles['filter']}>
-      <input
-        type="search"
-        className={styles['input']}
+    <>
+      <ListSearch
+        label="Filter resources by name or type"
         placeholder="Filter by name or type"
-        aria-label="Filter resources by name or type"
         value={search.text ?? ''}
-        onChange={(event) => change({ text: event.target.value || undefined })}
+        onText={(text) => change({ text: text || undefined })}
       />
-      <label className={styles['toggle']}>
-        <input
-          type="checkbox"
-          checked={search.all === '1'}
-          onChange={(event) => change({ all: event.target.checked ? '1' : undefined })}
-        />
+      <ListToggle isOn={search.all === '1'} onChange={(isOn) => change({ all: isOn ? '1' : undefined })}>
         Unchanged resources
-      </label>
-      <span className={styles['count']}>
-        {count === shown ? `${count} resources` : `${shown} of ${count} resources`}
-      </span>
-    </div>
+      </ListToggle>
+    </>
   );
 }
 
