@@ -41,7 +41,7 @@ async function runAs(
 }
 
 function runOf({ runs, stack }: StackPlan, by: string, rest: Partial<DemoRun> = {}): DemoRun {
-  const edition = Math.max(1, ...runs.map(({ run }) => run.edition));
+  const edition = Math.max(1, ...runs.map(({ run }) => run.edition)) + 1;
   const usual = { kind: 'update', edition, failure: null, message: 'Merge the release', seconds: 60 } as const;
   return { ...usual, environment: environmentOf(choices, stack, by), ...rest };
 }

@@ -10,7 +10,7 @@ export const storefront: DemoProgram = {
   build: (stack, { number, choices }) => {
     const list = new ResourceList();
     const tags = tagsOf(stack, 'checkout');
-    list.reads(`${stack.organization}/cluster/${stack.stack}`);
+    list.reads(`${stack.organization}/cluster/${stack.stack.startsWith('preview') ? 'dev' : stack.stack}`);
     list.reads(`${stack.organization}/analytics/${isProduction(stack) ? 'prod' : 'dev'}`);
     const network = list.component('acme:network:Vpc', 'network');
     const vpc = list.add(

@@ -145,7 +145,7 @@ function columns(organization: string): readonly Column<CiRefusal>[] {
         </span>
       ),
     },
-    { name: 'In line', align: 'right', cell: ({ waitedMs }) => (waitedMs < 1000 ? '–' : duration(waitedMs / 1000)) },
+    { name: 'Waited', align: 'right', cell: ({ waitedMs }) => (waitedMs < 1000 ? '–' : duration(waitedMs / 1000)) },
     { name: 'When', align: 'right', cell: ({ at }) => <Time at={at} /> },
   ];
 }

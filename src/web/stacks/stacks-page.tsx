@@ -1,5 +1,5 @@
 import { keepPreviousData, useInfiniteQuery } from '@tanstack/react-query';
-import { useNavigate, useParams, useSearch } from '@tanstack/react-router';
+import { Navigate, useNavigate, useParams, useSearch } from '@tanstack/react-router';
 import { Layers, SearchX } from 'lucide-react';
 import { useEffect, useMemo } from 'react';
 import { useMe } from '../app/me.ts';
@@ -38,11 +38,15 @@ export function StacksPage() {
   useEffect(() => {
     document.title = `${organization ?? 'Stacks'} - Holdfast`;
   }, [organization]);
-  const hasSeveral = (useMe()?.organizations.length ?? 0) > 1;
+  const me = useMe();
+  const hasSeveral = (me?.organizations.length ?? 0) > 1;
   const items = useMemo(() => query.data?.pages.flatMap((page) => page.items) ?? [], [query.data]);
   const columns = useMemo(() => chosenColumns(search.columns), [search.columns]);
   const isFiltered = Object.entries(search).some(([name, value]) => name !== 'columns' && value !== undefined);
   const clear = () => void navigate({ to: '.', search: {} });
+  // `pulumi whoami` prints the user's own page: all that they may see.
+  if (me !== undefined && me.login === organization && me.organizations.every(({ name }) => name !== organization))
+    return <Navigate to="/" replace />;
   return (
     <div className={styles['page']}>
       <header className={styles['head']}>
