@@ -34,9 +34,9 @@ interface Picture {
 const pictures: readonly Picture[] = [
   { name: 'stacks', path: '/acme', ready: '[role="row"][aria-rowindex="5"]' },
   { name: 'stacks-phone', path: '/acme', ready: '[role="row"][aria-rowindex="5"]', size: phone },
-  { name: 'stack', path: stack, ready: 'h2:has-text("Latest updates")' },
-  { name: 'resources', path: `${stack}?tab=resources&shape=graph`, ready: '.react-flow__node' },
-  { name: 'update', path: '', ready: 'text=creating', prepare: openRunning },
+  { name: 'stack', path: '/acme/storefront/staging', ready: 'h2:has-text("Latest updates")' },
+  { name: 'resources', path: '/acme/website/prod?tab=resources&shape=graph', ready: '.react-flow__node' },
+  { name: 'update', path: '', ready: 'main li >> text=/creating|updating|created|updated/', prepare: openRunning },
   { name: 'timing', path: `${stack}/updates/5?view=timing`, ready: 'text=Critical path' },
   { name: 'versions', path: `${stack}?tab=versions&from=3&to=5`, ready: 'main summary' },
   { name: 'search', path: '/acme/~/search?q=provider%3Aaws%20version%3A%3C7', ready: 'main table tbody tr time' },

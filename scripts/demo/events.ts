@@ -67,7 +67,7 @@ export function timelineOf(
 
 function failureOf(urn: string, reason: string): object {
   const prefix = '<{%fg 1%}>error: <{%reset%}>';
-  return { urn, prefix, message: `${prefix}${reason}<{%reset%}>\n`, color: 'raw', severity: 'error' };
+  return { urn, prefix, message: `${reason}<{%reset%}>\n`, color: 'raw', severity: 'error' };
 }
 
 function metadataOf({ after, before, operation }: Step, resource: StateResource): object {
